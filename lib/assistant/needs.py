@@ -1,0 +1,314 @@
+"""Needs: the latent variable of the simulated world.
+
+A need says what a user wants (`ask`), the ways in which people voice it (`phrasings`, by kind), where a persona may
+keep the items that answer it (`keeps`) and which call then serves it (`plan`), how an expert would reason about
+where to look (`cot`), and items that look right but are not (`decoys`). One YAML file a need, in `data/needs/`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import string
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import Field, ValidationError, model_validator
+
+from lib.assistant.schemas import APPS, ITEM_TYPES, PLACES, App, InputError, Place, Strict, Text, describe_error
+from lib.assistant.toolbox import DEFAULT_API, Toolbox
+from lib.retrieval.bm25 import content_terms
+
+KINDS = ("meaning", "habit", "either")
+Kind = Literal["meaning", "habit", "either"]
+Trait = Literal["partner", "children", "pet", "car", "student", "employed", "renter", "homeowner"]
+
+# Who and what a template may name; `{teacher}` is the name, `{teacher.first}`, `.last`, `.email`, `.phone` its parts.
+ROLES = (
+    "partner", "child", "parent", "sibling", "friend", "friend2", "neighbour", "boss", "colleague", "client",
+    "teacher", "coach", "doctor", "dentist", "vet", "hairdresser", "landlord", "mechanic", "plumber", "accountant",
+    "agent", "babysitter",
+)  # fmt: skip
+FACTS = (
+    "city", "street", "office", "gym", "school", "clinic", "cafe", "restaurant", "store", "station", "company",
+    "profession", "cuisine", "music_genre", "movie_genre", "sport",
+    "date", "time", "weekday", "month", "n", "amount", "code", "number",
+)  # fmt: skip
+
+TEMPLATE_FIELDS: dict[str, set[str]] = {
+    "mail": {"sender", "subject", "body"},
+    "calendar": {"title", "location", "organizer", "attendees", "notes"},
+    "google": {"title", "query"},
+    "music": {"song_name", "artist", "album_title", "playlist"},
+    "reminders": {"title", "list", "notes"},
+    "notes": {"title", "body", "folder"},
+    "phone_call": {"contact", "direction", "voicemail"},
+}
+# Fields of an item that a plan may name besides those of its template.
+PLAN_FIELDS = {"calendar": {"start"}, "reminders": {"due"}, "phone_call": {"number"}}
+REQUIRED_FIELDS = {"mail": {"sender", "subject"}, "phone_call": {"contact", "direction"}}
+
+Wording = dict[str, str | list[str]]
+AtLeastThree = Annotated[list[Wording], Field(min_length=3)]
+
+
+def expand(text: str, choose) -> str:
+    """Replace each `[a|b]` of a template by one of its alternatives; `choose(list)` picks."""
+    return re.sub(r"\[([^\[\]]*)\]", lambda match: choose(match.group(1).split("|")), text)
+
+
+def alternatives(text: str) -> list[str]:
+    """All surface forms of a template with `[a|b]` alternatives, in order."""
+    match = re.search(r"\[([^\[\]]*)\]", text)
+    if not match:
+        return [text]
+    return [
+        form
+        for option in match.group(1).split("|")
+        for form in alternatives(text[: match.start()] + option + text[match.end() :])
+    ]
+
+
+def slots_of(value: str | list[str]) -> list[str]:
+    """Names in braces, in order: `{teacher.first}` gives `teacher.first`."""
+    text = " ".join(value) if isinstance(value, list) else value
+    return [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
+
+
+def check_wording(app: str, wording: Wording) -> None:
+    """Raises ValueError where a wording has a field its app lacks, or lacks one it needs."""
+    fields = set(wording)
+    required = REQUIRED_FIELDS.get(app, {ITEM_TYPES[app].title_field})
+    if unknown := sorted(fields - TEMPLATE_FIELDS[app]):
+        raise ValueError(f"{app} items have no field {unknown[0]!r} (they have {sorted(TEMPLATE_FIELDS[app])})")
+    if missing := sorted(required - fields):
+        raise ValueError(f"{app} items need the field {missing[0]!r}")
+
+
+class Habit(Strict):
+    """When and where people voice the need; a persona draws one peak hour, its days and one place from these ranges."""
+
+    days: Literal["daily", "weekdays", "weekend", "weekly"]
+    hours: tuple[float, float] = Field(description="earliest and latest peak hour, 0 to 24")
+    places: list[Place] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Habit:
+        low, high = self.hours
+        if not 0 <= low < high <= 24:
+            raise ValueError("hours must be two numbers, 0 <= earliest < latest <= 24")
+        return self
+
+
+class ItemTemplate(Strict):
+    """One item of a keep, in at least three wordings."""
+
+    app: App
+    wordings: AtLeastThree
+
+    @model_validator(mode="after")
+    def _fields(self) -> ItemTemplate:
+        for number, wording in enumerate(self.wordings, start=1):
+            try:
+                check_wording(self.app, wording)
+            except ValueError as error:
+                raise ValueError(f"wording {number}: {error}") from None
+        return self
+
+
+class Keep(Strict):
+    """One way in which a persona keeps the need's items, and the call (or two) that serves the need there."""
+
+    items: dict[str, ItemTemplate] = Field(min_length=1, max_length=5)
+    plan: list[str] = Field(min_length=1, max_length=2)
+    weight: float = Field(default=1.0, gt=0)
+
+    @cached_property
+    def calls(self) -> list[tuple[str, dict[str, object]]]:
+        """The plan as (API, {argument: template or literal}) pairs."""
+        return [parse_call(text) for text in self.plan]
+
+    @property
+    def kind_of_plan(self) -> str:
+        """`simple` (one call), `complex` (two calls) or `default` (no API fits)."""
+        if self.calls[0][0] == DEFAULT_API:
+            return "default"
+        return "complex" if len(self.plan) == 2 else "simple"
+
+
+def parse_call(text: str) -> tuple[str, dict[str, object]]:
+    """`api(name="value")` as (api, {name: value}); ValueError for anything but a call with literal keywords."""
+    try:
+        call = ast.parse(text, mode="eval").body
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)) or call.args:
+            raise ValueError
+        return call.func.id, {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+    except (SyntaxError, ValueError) as error:
+        raise ValueError(f"plan {text!r} is no call with literal keyword arguments") from error
+
+
+class Cot(Strict):
+    """How an expert reasons about where to look: `informed` where the words name the matter, `blind` where they do not."""
+
+    informed: list[Text] = Field(min_length=2)
+    blind: list[Text] = Field(min_length=2)
+
+
+class Phrasings(Strict):
+    """Ways to voice the need, by what resolves them; `[a|b]` are alternatives of one phrasing."""
+
+    meaning: list[Text] = Field(min_length=4)
+    habit: list[Text] = Field(min_length=4)
+    either: list[Text] = Field(min_length=4)
+
+
+class Need(Strict):
+    need: Text = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    ask: Text
+    hobby: str | None = None
+    trait: Trait | None = None
+    age: tuple[int, int] | None = None
+    habit: Habit
+    vars: dict[str, list[str]] = {}
+    phrasings: Phrasings
+    keeps: dict[str, Keep] = Field(min_length=2)
+    cot: Cot
+    decoys: list[dict] = Field(min_length=3)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Need:
+        for number, decoy in enumerate(self.decoys, start=1):
+            app = decoy.get("app")
+            if app not in APPS:
+                raise ValueError(f"decoy {number}: app must be one of {APPS}")
+            try:
+                check_wording(app, {key: value for key, value in decoy.items() if key != "app"})
+            except ValueError as error:
+                raise ValueError(f"decoy {number}: {error}") from None
+        for where, value in self._templates():
+            self._check_slots(where, slots_of(value))
+        for name, keep in self.keeps.items():
+            for api, arguments in keep.calls:
+                for argument, value in arguments.items():
+                    if isinstance(value, str | list):
+                        self._check_plan_slots(f"keep {name}, {api}({argument})", keep, slots_of(value))
+        if len({keep.calls[-1][0] for keep in self.keeps.values()}) < 2:
+            raise ValueError("at least two keeps must end in different APIs")
+        return self
+
+    def _templates(self):
+        for kind in KINDS:
+            for text in getattr(self.phrasings, kind):
+                for form in alternatives(text):
+                    yield f"{kind} phrasing", form
+        for name, keep in self.keeps.items():
+            for slot, item in keep.items.items():
+                for wording in item.wordings:
+                    for field, value in wording.items():
+                        yield f"keep {name}, item {slot}, {field}", value
+        for decoy in self.decoys:
+            for field, value in decoy.items():
+                yield f"decoy {field}", value
+
+    def _check_slots(self, where: str, slots: list[str]) -> None:
+        for slot in slots:
+            head, _, tail = slot.partition(".")
+            known = (
+                (head in ROLES and tail in ("", "first", "last", "email", "phone", "name"))
+                or (slot in FACTS)
+                or (slot in self.vars)
+            )
+            if not known:
+                raise ValueError(f"{where}: unknown slot {{{slot}}}")
+
+    def _check_plan_slots(self, where: str, keep: Keep, slots: list[str]) -> None:
+        for slot in slots:
+            head, _, tail = slot.partition(".")
+            if head in keep.items:
+                template = keep.items[head]
+                given = set.intersection(*(set(wording) for wording in template.wordings))
+                if tail not in given | PLAN_FIELDS.get(template.app, set()):
+                    raise ValueError(f"{where}: {{{slot}}} is not in every wording of item {head}")
+            else:
+                self._check_slots(where, [slot])
+
+    def check_plans(self, toolbox: Toolbox) -> None:
+        """Raises ValueError where a plan calls an unknown API, names an unknown argument or lacks a required one."""
+        for name, keep in self.keeps.items():
+            for api, arguments in keep.calls:
+                if api == DEFAULT_API:
+                    if len(keep.plan) > 1 or arguments:
+                        raise ValueError(f"keep {name}: default() stands alone and without arguments")
+                    continue
+                if api not in toolbox:
+                    raise ValueError(f"keep {name}: no API {api!r} in the toolbox")
+                known = toolbox[api].arguments
+                if unknown := sorted(set(arguments) - set(known)):
+                    raise ValueError(f"keep {name}: {api} has no argument {unknown[0]!r}")
+                missing = [key for key, argument in known.items() if argument.required and key not in arguments]
+                if missing:
+                    raise ValueError(f"keep {name}: {api} needs the argument {missing[0]!r}")
+
+
+def lexical_overlap(need: Need) -> dict[str, float]:
+    """Share of (phrasing form, item wording) pairs with a content word in common, by kind of phrasing.
+
+    Words are compared by stem and without stop words; names and other slots do not count, as they differ by persona,
+    but `vars` do, with their first value.
+    """
+    fill = {name: values[0] for name, values in need.vars.items()}
+
+    def terms(value: str | list[str]) -> set[str]:
+        text = " ".join(value) if isinstance(value, list) else value
+        return set(content_terms(re.sub(r"\{([\w.]+)\}", lambda match: fill.get(match.group(1), " "), text)))
+
+    wordings = [
+        set().union(*(terms(value) for value in wording.values()))
+        for keep in need.keeps.values()
+        for item in keep.items.values()
+        for wording in item.wordings
+    ]
+    shares = {}
+    for kind in KINDS:
+        forms = [terms(form) for text in getattr(need.phrasings, kind) for form in alternatives(text)]
+        pairs = [bool(form & wording) for form in forms for wording in wordings]
+        shares[kind] = sum(pairs) / len(pairs)
+    return shares
+
+
+def read_needs(folder: str | Path, toolbox: Toolbox) -> list[Need]:
+    """All needs of a folder, by file name, checked against the toolbox.
+
+    Raises:
+        InputError: a file is not a valid need, its name differs from the need's, two phrasings that name their matter are
+            the same text, or the folder holds none; names the file and the field.
+    """
+    folder = Path(folder)
+    needs: list[Need] = []
+    seen: dict[str, str] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        try:
+            record = yaml.safe_load(path.read_text(encoding="utf-8"))
+            need = Need.model_validate(record)
+            need.check_plans(toolbox)
+        except ValidationError as error:
+            raise InputError(f"{path}: {describe_error(error)}") from error
+        except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError) as error:
+            raise InputError(f"{path}: {' '.join(str(error).split())}") from error
+        if need.need != path.stem:
+            raise InputError(f"{path}: need: is {need.need!r}, expected the file's name")
+        for kind in ("meaning", "either"):
+            for text in getattr(need.phrasings, kind):
+                for form in sorted({" ".join(form.lower().split()) for form in alternatives(text)}):
+                    if form in seen:
+                        raise InputError(f"{path}: {kind} phrasing {form!r} also stands in {seen[form]}")
+                    seen[form] = f"{path.name} ({text!r})"
+        needs.append(need)
+    if not needs:
+        raise InputError(f"{folder}: holds no need (*.yaml)")
+    return needs
+
+
+__all__ = ["KINDS", "PLACES", "Need", "alternatives", "expand", "lexical_overlap", "read_needs"]

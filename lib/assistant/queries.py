@@ -1,0 +1,260 @@
+"""Under-specified queries and their gold labels.
+
+A query is a need voiced in one of its phrasings. What a method may see is a `Query`: text, time, weekday (from the time) and place.
+What the answer is stands in a `Gold`, in a file of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from lib.assistant.needs import KINDS, Kind, Need, alternatives, expand
+from lib.assistant.personas import Life, LivedNeed, draw_moments, fill, next_occurrence
+from lib.assistant.schemas import App, Place, Strict, Text
+from lib.assistant.toolbox import DEFAULT_API, Toolbox
+from lib.workbook.profiles import WorldKnobs
+
+Side = Literal["training", "evaluation"]
+EVALUATION_PHRASINGS = 1 / 3  # of each need and kind, under `split: phrasing`
+EVALUATION_NEEDS = 1 / 5  # under `split: need`, and the `unseen_needs` sample of every split
+DAYS_OF_QUERIES = 7
+OPENERS = ("Hey, ", "Okay, ", "Oh, ", "So, ", "Right, ", "Um, ", "Hi, ", "Quick one, ", "Sorry, ", "Well, ", "And ")
+
+
+class Query(Strict):
+    """What a method may see of a query."""
+
+    id: Text
+    persona: Text
+    text: Text
+    time: datetime
+    place: Place
+
+
+class Gold(Strict):
+    """The labels of a query; `relevant` are item ids, `apps` the ranked top three, `answers` the Berkeley format."""
+
+    query: Text
+    kind: Kind
+    need: Text
+    phrasing: Text
+    relevant: list[str] = Field(min_length=1, max_length=5)
+    apis: list[str] = Field(min_length=1)
+    apps: list[App] = Field(min_length=1, max_length=3)
+    plan: Text
+    answers: list[dict[str, dict[str, list]]]
+    cot: str = ""
+
+
+@dataclass(frozen=True)
+class Family:
+    """One phrasing with all its surface forms."""
+
+    need: str
+    kind: str
+    number: int
+    text: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.need}/{self.kind}/{self.number}"
+
+
+def normal_form(text: str) -> str:
+    """Lower case, single spaces, no punctuation at the end: two phrasings with one normal form are the same."""
+    return " ".join(text.lower().split()).rstrip(".?! ")
+
+
+def families_of(needs: list[Need]) -> list[Family]:
+    return [
+        Family(need.need, kind, number, text)
+        for need in needs
+        for kind in KINDS
+        for number, text in enumerate(getattr(need.phrasings, kind))
+    ]
+
+
+def held_out_needs(needs: list[Need], seed: int) -> set[str]:
+    """The needs that `split: need` keeps for evaluation personas: a fifth, at least one."""
+    names = sorted(need.need for need in needs)
+    count = max(1, round(EVALUATION_NEEDS * len(names)))
+    chosen = np.random.default_rng([seed, 3]).permutation(len(names))[:count]
+    return {names[i] for i in chosen}
+
+
+def split_phrasings(needs: list[Need], seed: int) -> dict[str, Side]:
+    """Side of every phrasing by its id: a third of each need and kind goes to evaluation, as far as shared forms allow.
+
+    Phrasings that share a surface form (short deictic sentences such as "Play my usual" serve several needs) are bound
+    together, so that no text of the evaluation side can occur in training.
+    """
+    families = families_of(needs)
+    by_form = defaultdict(list)
+    for family in families:
+        for form in alternatives(family.text):
+            by_form[normal_form(form)].append(family)
+    bound = {family.id: family.id for family in families}
+
+    def root(name: str) -> str:
+        while bound[name] != name:
+            name = bound[name]
+        return name
+
+    for sharing in by_form.values():
+        for family in sharing[1:]:
+            bound[root(family.id)] = root(sharing[0].id)
+    rng = np.random.default_rng([seed, 2])
+    side: dict[str, Side] = {}
+    cells = defaultdict(list)
+    for family in families:
+        cells[family.need, family.kind].append(family)
+    for cell in cells.values():
+        wanted = round(EVALUATION_PHRASINGS * len(cell))
+        wanted -= sum(side.get(root(family.id)) == "evaluation" for family in cell)
+        for index in rng.permutation(len(cell)):
+            name = root(cell[index].id)
+            if name not in side:
+                side[name] = "evaluation" if wanted > 0 else "training"
+                wanted -= side[name] == "evaluation"
+    return {family.id: side[root(family.id)] for family in families}
+
+
+def deal_counts(total: int, people: int, rng: np.random.Generator) -> list[int]:
+    """`total` queries dealt to `people`, each within two of the mean and at least one."""
+    mean = total / people
+    low, high = max(1, int(mean) - 2), int(np.ceil(mean)) + 2
+    counts = rng.integers(low, high + 1, size=people)
+    while counts.sum() != total:
+        step = 1 if counts.sum() < total else -1
+        movable = np.flatnonzero((counts < high) if step > 0 else (counts > low))
+        counts[movable[rng.integers(len(movable))]] += step
+    return counts.tolist()
+
+
+def deal_kinds(total: int, knobs: WorldKnobs, rng: np.random.Generator) -> list[str]:
+    """Kinds of `total` queries in their exact shares, shuffled."""
+    meaning, habit = round(knobs.meaning_share * total), round(knobs.habit_share * total)
+    habit = min(habit, total - meaning)
+    deck = ["meaning"] * meaning + ["habit"] * habit + ["either"] * (total - meaning - habit)
+    return [deck[i] for i in rng.permutation(total)]
+
+
+def voicing_moment(kind: str, lived: LivedNeed, life: Life, knobs: WorldKnobs) -> tuple[datetime, str]:
+    """When and where a query is voiced, in the week after the data were collected.
+
+    Queries of kind `habit` and `either` come from the need's habit, by the process that also writes the logs. A query
+    of kind `meaning` comes at any waking moment: were it voiced at the habit's hour, the habit would resolve it too.
+    """
+    slot = None if kind == "meaning" else lived.slot
+    end = life.today + timedelta(days=DAYS_OF_QUERIES)
+    return draw_moments(slot, life.today, end, 1, life.places, knobs, life.rng)[0]
+
+
+def occasion(lived: LivedNeed, moments: list[datetime], rng: np.random.Generator) -> datetime:
+    """When the matter takes place: soon after the last voicing where that follows the habit, else at its next turn."""
+    last = max(moments)
+    hour = last.hour + last.minute / 60
+    if last.weekday() in lived.slot.days and abs(hour - lived.slot.hour) < 3:
+        soon = last + timedelta(minutes=int(rng.integers(30, 121)))
+        return soon.replace(minute=soon.minute // 15 * 15, second=0)
+    return next_occurrence(lived.slot, last)
+
+
+def voice(family: Family, lived: LivedNeed, life: Life) -> str:
+    """One utterance: a surface form with its slots filled, in the persona's way of speaking or typing."""
+    rng = life.rng
+    form = expand(family.text, lambda options: options[rng.integers(len(options))])
+    text = " ".join(fill(form, life.people | life.facts | lived.facts | lived.variables).split())
+    manner = rng.random()
+    if manner < 0.3:
+        opener = OPENERS[rng.integers(len(OPENERS))]
+        keep_capital = form.startswith(("{", "I ", "I'"))
+        text = opener + (text if keep_capital else text[0].lower() + text[1:])
+    elif manner < 0.45:
+        return text.rstrip(".!?").lower()
+    return text[0].upper() + text[1:]
+
+
+def plan_value(value: object, lived: LivedNeed, life: Life) -> object:
+    """A plan's argument with its slots filled from items, people and facts; moments as YYYY-MM-DD HH:MM."""
+    if isinstance(value, list):
+        return [plan_value(part, lived, life) for part in value]
+    if not isinstance(value, str):
+        return value
+    return fill(value, life.people | life.facts | lived.facts | lived.variables | items_for_plans(lived))
+
+
+class ItemView:
+    """An item as plan templates see it."""
+
+    def __init__(self, item):
+        self._item = item
+
+    def __getattr__(self, name: str) -> str:
+        value = getattr(self._item, name)
+        return f"{value:%Y-%m-%d %H:%M}" if isinstance(value, datetime) else value
+
+
+def items_for_plans(lived: LivedNeed) -> dict[str, ItemView]:
+    return {name: ItemView(items[0]) for name, items in lived.items.items() if items}
+
+
+def print_value(value: object) -> str:
+    """A Python literal; strings in double quotes."""
+    if isinstance(value, list):
+        return f"[{', '.join(print_value(part) for part in value)}]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def print_call(api: str, arguments: dict[str, object]) -> str:
+    """Canonical text of a call: `api(name="value", count=3)`."""
+    parts = [f"{name}={print_value(value)}" for name, value in arguments.items()]
+    return f"{api}({', '.join(parts)})"
+
+
+def resolve_plan(lived: LivedNeed, life: Life, toolbox: Toolbox) -> tuple[str, list[str], list[dict]]:
+    """Plan text (one call a line), its APIs, and the answers with their acceptable values."""
+    lines, apis, answers = [], [], []
+    for api, templates in lived.keep.calls:
+        arguments = {name: plan_value(value, lived, life) for name, value in templates.items()}
+        optional = set() if api == DEFAULT_API else {n for n, a in toolbox[api].arguments.items() if not a.required}
+        lines.append(print_call(api, arguments))
+        apis.append(api)
+        acceptable = {name: [value, ""] if name in optional else [value] for name, value in arguments.items()}
+        answers.append({api: acceptable})
+    return "\n".join(lines), apis, answers
+
+
+def rank_apps(lived: LivedNeed, toolbox: Toolbox) -> list[str]:
+    """The three apps to look in: the first call's, then those that hold the items, then where other people keep it."""
+    first_api = lived.keep.calls[0][0]
+    ranked = [toolbox[first_api].app] if first_api in toolbox else []
+    ranked += [template.app for template in lived.keep.items.values()]
+    others = sorted(lived.need.keeps.items(), key=lambda pair: (-pair[1].weight, pair[0]))
+    ranked += [template.app for _, keep in others for template in keep.items.values()]
+    return list(dict.fromkeys(ranked))[:3]
+
+
+def label(query: Query, kind: str, family: Family, lived: LivedNeed, life: Life, toolbox: Toolbox) -> Gold:
+    """Gold labels: they follow from the need and the persona's own items, never from matching text."""
+    plan, apis, answers = resolve_plan(lived, life, toolbox)
+    cots = lived.need.cot.blind if kind == "habit" else lived.need.cot.informed
+    return Gold(
+        query=query.id,
+        kind=kind,
+        need=lived.need.need,
+        phrasing=family.id,
+        relevant=[item.id for items in lived.items.values() for item in items],
+        apis=apis,
+        apps=rank_apps(lived, toolbox),
+        plan=plan,
+        answers=answers,
+        cot=cots[life.rng.integers(len(cots))],
+    )

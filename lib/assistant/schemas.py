@@ -1,0 +1,261 @@
+"""Personas and the items of their seven apps, as pydantic models.
+
+`Persona.model_json_schema()` is what a language model would be asked to fill (assistant paper, appendix A.2):
+JSON in, validated, JSON out. An unknown field, a wrong type or an item id used twice is an error that names the field.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+App = Literal["mail", "calendar", "google", "music", "reminders", "notes", "phone_call"]
+APPS: tuple[str, ...] = ("mail", "calendar", "google", "music", "reminders", "notes", "phone_call")
+APP_NAMES = {
+    "mail": "Mail",
+    "calendar": "Calendar",
+    "google": "Google",
+    "music": "Music",
+    "reminders": "Reminders",
+    "notes": "Notes",
+    "phone_call": "PhoneCall",
+}
+Place = Literal["home", "work", "commute", "gym", "cafe", "store", "outdoors", "school"]
+PLACES: tuple[str, ...] = ("home", "work", "commute", "gym", "cafe", "store", "outdoors", "school")
+Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+
+
+class InputError(ValueError):
+    """Data from outside that cannot be used; the message names the file, the record and the field."""
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Person(Strict):
+    """Somebody a persona knows; `role` is what they are to the persona."""
+
+    role: Text
+    name: Text
+    email: str
+    phone: str
+
+    @property
+    def first(self) -> str:
+        return self.name.removeprefix("Dr. ").split()[0]
+
+    @property
+    def last(self) -> str:
+        return self.name.split()[-1]
+
+    def __format__(self, spec: str) -> str:
+        return format(self.name, spec)
+
+
+class Open(Strict):
+    """One use of an item: when (local time) and where."""
+
+    time: datetime
+    place: Place
+
+
+class Item(Strict):
+    """What all context items share. `title` is the field a person would call it by; `text` is what retrieval sees."""
+
+    title_field: ClassVar[str]
+    text_fields: ClassVar[tuple[str, ...]]
+
+    id: Text
+    opens: list[Open] = []
+
+    @property
+    def headline(self) -> str:
+        """The item's name, whatever its app calls it: subject, title, song or contact."""
+        return getattr(self, self.title_field)
+
+    @property
+    def text(self) -> str:
+        """All text of the item in reading order, as one line."""
+        parts = (getattr(self, field) for field in self.text_fields)
+        return ". ".join(", ".join(part) if isinstance(part, list) else part for part in parts if part)
+
+
+class MailMessage(Item):
+    title_field = "subject"
+    text_fields = ("subject", "sender", "body")
+    sender: Text
+    address: str = ""
+    subject: Text
+    body: str = ""
+    received: datetime
+
+
+class CalendarEvent(Item):
+    title_field = "title"
+    text_fields = ("title", "location", "organizer", "attendees", "notes")
+    title: Text
+    start: datetime
+    end: datetime
+    location: str = ""
+    organizer: str = ""
+    attendees: list[str] = []
+    notes: str = ""
+
+
+class WebVisit(Item):
+    """A search the persona made and the page it led to."""
+
+    title_field = "title"
+    text_fields = ("title", "query")
+    title: Text
+    query: str = ""
+    visited: datetime
+
+
+class Song(Item):
+    title_field = "song_name"
+    text_fields = ("song_name", "artist", "album_title", "playlist")
+    song_name: Text
+    artist: str = ""
+    album_title: str = ""
+    playlist: str = ""
+    played_time: datetime
+
+
+class Reminder(Item):
+    title_field = "title"
+    text_fields = ("title", "list", "notes")
+    title: Text
+    due: datetime
+    list: str = ""
+    notes: str = ""
+
+
+class Note(Item):
+    title_field = "title"
+    text_fields = ("title", "body")
+    title: Text
+    body: str = ""
+    folder: str = ""
+    modified: datetime
+
+
+class PhoneCall(Item):
+    title_field = "contact"
+    text_fields = ("contact", "direction", "voicemail")
+    contact: Text
+    number: str = ""
+    direction: Literal["incoming", "outgoing", "missed"]
+    time: datetime
+    voicemail: str = ""
+
+
+ITEM_TYPES: dict[str, type[Item]] = {
+    "mail": MailMessage,
+    "calendar": CalendarEvent,
+    "google": WebVisit,
+    "music": Song,
+    "reminders": Reminder,
+    "notes": Note,
+    "phone_call": PhoneCall,
+}
+# The one timestamp that each app shows of an item.
+TIME_FIELDS = {
+    "mail": "received",
+    "calendar": "start",
+    "google": "visited",
+    "music": "played_time",
+    "reminders": "due",
+    "notes": "modified",
+    "phone_call": "time",
+}
+
+
+class Apps(Strict):
+    """The seven context stores of a persona."""
+
+    mail: list[MailMessage] = []
+    calendar: list[CalendarEvent] = []
+    google: list[WebVisit] = []
+    music: list[Song] = []
+    reminders: list[Reminder] = []
+    notes: list[Note] = []
+    phone_call: list[PhoneCall] = []
+
+
+class Persona(Strict):
+    """One synthetic user: traits, people, and the items of the seven apps (assistant paper, Figure 3)."""
+
+    id: Text
+    name: Text
+    age: int = Field(ge=16, le=99)
+    profession: Text
+    company: str = ""
+    city: str = ""
+    hobbies: list[str] = []
+    favorite_music_genre: str = ""
+    favorite_movie_genre: str = ""
+    favorite_cuisine: str = ""
+    favorite_sport: str = ""
+    traits: list[str] = Field(default=[], description="household and ways of life, such as pet, car, children")
+    today: datetime = Field(description="the moment the data were collected; no item was opened after it")
+    people: list[Person] = []
+    apps: Apps
+
+    @model_validator(mode="after")
+    def _check_items(self) -> Persona:
+        counts = Counter(item.id for app in APPS for item in getattr(self.apps, app))
+        twice = [identifier for identifier, count in counts.items() if count > 1]
+        if twice:
+            raise ValueError(f"item id {twice[0]!r} is used more than once")
+        for app in APPS:
+            for item in getattr(self.apps, app):
+                if any(opened.time > self.today for opened in item.opens):
+                    raise ValueError(f"{app} item {item.id!r} was opened after today ({self.today:%Y-%m-%d %H:%M})")
+        return self
+
+
+def describe_error(error: ValidationError) -> str:
+    """The first problem of a pydantic error as `field: what is wrong`, with the number of further ones."""
+    first, *rest = error.errors()
+    field = ".".join(str(part) for part in first["loc"]) or "record"
+    return f"{field}: {first['msg']}" + (f" (and {len(rest)} more)" if rest else "")
+
+
+def read_personas(path: str | Path) -> list[Persona]:
+    """Personas from a JSON-lines file, one persona a line.
+
+    Raises:
+        InputError: a line that is no JSON object or no valid persona, or a persona id used twice;
+            names the file, the line, the persona and the field.
+    """
+    path = Path(path)
+    personas: dict[str, Persona] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{path}, line {number}: not JSON: {error}") from error
+        name = record.get("id", "without id") if isinstance(record, dict) else "no object"
+        try:
+            persona = Persona.model_validate(record)
+        except ValidationError as error:
+            raise InputError(f"{path}, line {number}, persona {name}: {describe_error(error)}") from error
+        if persona.id in personas:
+            raise InputError(f"{path}, line {number}: persona {persona.id} appears twice")
+        personas[persona.id] = persona
+    if not personas:
+        raise InputError(f"{path}: holds no persona")
+    return list(personas.values())

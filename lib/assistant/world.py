@@ -1,0 +1,308 @@
+"""A whole world of personas, queries and labels: simulated, or read from a folder of your own files.
+
+On disk a world is a folder:
+
+    personas.jsonl   one persona a line (`schemas.Persona`)
+    queries.jsonl    one query a line: `queries.Query` and the key `split` (training or evaluation)
+    gold.jsonl       one label a line (`queries.Gold`)
+    toolbox.yaml     the APIs (`toolbox.Toolbox`)
+
+`frames` turns it into the tables the notebooks exchange. What a method may see (items, opens, queries) and what it may
+not (gold, provenance) are different tables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, ValidationError
+
+from lib.assistant.needs import Need, read_needs
+from lib.assistant.personas import (
+    Cast,
+    Life,
+    Provenance,
+    add_distractors,
+    draw_capacities,
+    draw_life,
+    furnish,
+    live_needs,
+    read_cast,
+    write_down,
+)
+from lib.assistant.queries import (
+    Family,
+    Gold,
+    Query,
+    deal_counts,
+    deal_kinds,
+    families_of,
+    held_out_needs,
+    label,
+    normal_form,
+    occasion,
+    split_phrasings,
+    voice,
+    voicing_moment,
+)
+from lib.assistant.schemas import APPS, TIME_FIELDS, InputError, Persona, describe_error, read_personas
+from lib.assistant.toolbox import DEFAULT_API, Toolbox
+from lib.workbook.profiles import WorldKnobs
+
+SIDES = ("training", "evaluation")
+UNASKED_NEEDS = (1, 4)  # needs that a persona lives but never asks about: at least 1, fewer than 4
+
+
+@dataclass
+class World:
+    """Personas with their queries; `sides` maps query ids to training or evaluation."""
+
+    personas: list[Persona]
+    queries: list[Query]
+    gold: list[Gold]
+    sides: dict[str, str]
+    toolbox: Toolbox
+    provenance: list[Provenance] = field(default_factory=list)
+
+
+def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> World:
+    """A simulated world from the needs, names and toolbox in the folder `data`.
+
+    Same knobs, same world, whatever the machine: each persona has a generator of its own, seeded by (seed, index).
+
+    Raises:
+        InputError: a file of `data` is wrong, or the phrasings are too few for so many different queries.
+    """
+    data = Path(data)
+    toolbox = Toolbox.from_yaml(data / "toolbox.yaml")
+    needs = read_needs(data / "needs", toolbox)
+    return simulate_from(needs, read_cast(data), toolbox, knobs, progress)
+
+
+def simulate_from(needs: list[Need], cast: Cast, toolbox: Toolbox, knobs: WorldKnobs, progress: Callable = iter) -> World:
+    """Like `simulate`, from needs and names already read."""
+    rng = np.random.default_rng([knobs.seed, 1])
+    total = knobs.n_training_queries + knobs.n_evaluation_queries
+    n_evaluation = min(max(1, round(knobs.n_personas * knobs.n_evaluation_queries / total)), knobs.n_personas - 1)
+    sides = np.array(["evaluation"] * n_evaluation + ["training"] * (knobs.n_personas - n_evaluation))
+    sides = sides[rng.permutation(knobs.n_personas)]
+    counts = np.empty(knobs.n_personas, dtype=int)
+    kinds: dict[str, list[str]] = {}
+    for side, queries in zip(SIDES, (knobs.n_training_queries, knobs.n_evaluation_queries), strict=True):
+        counts[sides == side] = deal_counts(queries, int((sides == side).sum()), rng)
+        kinds[side] = deal_kinds(queries, knobs, rng)
+    capacities = draw_capacities(knobs.n_personas, rng)
+    voices = Voices(needs, knobs)
+    world = World([], [], [], {}, toolbox)
+    for index in progress(range(knobs.n_personas)):
+        side = str(sides[index])
+        life = draw_life(index, needs, cast, capacities[index], np.random.default_rng([knobs.seed, 4, index]))
+        asked = [kinds[side].pop() for _ in range(counts[index])]
+        for query, gold in live_and_ask(life, needs, asked, side, voices, toolbox, knobs, cast):
+            world.queries.append(query)
+            world.gold.append(gold)
+            world.sides[query.id] = side
+        world.personas.append(write_down(life))
+        world.provenance += life.provenance
+    return world
+
+
+class Voices:
+    """Which needs and phrasings each side may use, and which texts have been said."""
+
+    def __init__(self, needs: list[Need], knobs: WorldKnobs):
+        held = held_out_needs(needs, knobs.seed)
+        self.needs = {"training": needs, "evaluation": needs}
+        if knobs.split == "need":
+            self.needs = {
+                "training": [need for need in needs if need.need not in held],
+                "evaluation": [need for need in needs if need.need in held],
+            }
+        side_of = split_phrasings(needs, knobs.seed) if knobs.split == "phrasing" else None
+        self.families: dict[tuple[str, str, str], list[Family]] = {}
+        for family in families_of(needs):
+            for side in SIDES:
+                if side_of is None or side_of[family.id] == side:
+                    self.families.setdefault((side, family.need, family.kind), []).append(family)
+        self.said: set[str] = set()
+
+    def of(self, side: str, need: str, kind: str) -> list[Family]:
+        return self.families.get((side, need, kind), [])
+
+
+def live_and_ask(
+    life: Life,
+    needs: list[Need],
+    asked: list[str],
+    side: str,
+    voices: Voices,
+    toolbox: Toolbox,
+    knobs: WorldKnobs,
+    cast: Cast,
+) -> list[tuple[Query, Gold]]:
+    """Let a persona live some needs, fill its apps, and voice one query for each entry of `asked` (its kind)."""
+    rng = life.rng
+    live_needs(life, voices.needs[side], len(asked), knobs)
+    askable = list(life.lived)
+    others = voices.needs["training"] if side == "training" else needs
+    live_needs(life, others, int(rng.integers(*UNASKED_NEEDS)), knobs)
+    if not askable:
+        raise InputError(f"persona {life.profile['id']}: no need fits its traits and its number of items")
+    plan = assign_needs(askable, asked, side, voices, rng)
+    moments = [voicing_moment(kind, lived, life, knobs) for lived, kind in plan]
+    for lived in life.lived:
+        mine = [moment for (owner, _), (moment, _) in zip(plan, moments, strict=True) if owner is lived]
+        voiced = mine or [voicing_moment("habit", lived, life, knobs)[0]]
+        furnish(life, lived, occasion(lived, voiced, rng), side, bool(mine), knobs)
+    add_distractors(life, others, side, knobs, cast)
+    pairs = []
+    for number, ((lived, kind), (moment, place)) in enumerate(zip(plan, moments, strict=True)):
+        family, text = say_something_new(lived, kind, side, voices, life)
+        query = Query(
+            id=f"{life.profile['id']}-q{number}", persona=life.profile["id"], text=text, time=moment, place=place
+        )
+        pairs.append((query, label(query, kind, family, lived, life, toolbox)))
+    return pairs
+
+
+def assign_needs(askable, asked, side, voices, rng) -> list[tuple]:
+    """A need for each query: every lived need once before any is asked for twice, among those with such a phrasing."""
+    times = {lived.need.need: 0 for lived in askable}
+    plan = []
+    for kind in asked:
+        options = [lived for lived in askable if voices.of(side, lived.need.need, kind)]
+        if not options:
+            raise InputError(f"no {side} phrasing of kind {kind} for any need of a persona: write more phrasings")
+        least = min(times[lived.need.need] for lived in options)
+        options = [lived for lived in options if times[lived.need.need] == least]
+        lived = options[rng.integers(len(options))]
+        times[lived.need.need] += 1
+        plan.append((lived, kind))
+    return plan
+
+
+def say_something_new(lived, kind: str, side: str, voices: Voices, life: Life) -> tuple[Family, str]:
+    """A phrasing and a text that no query has had before."""
+    families = voices.of(side, lived.need.need, kind)
+    for _ in range(300):
+        family = families[life.rng.integers(len(families))]
+        text = voice(family, lived, life)
+        if normal_form(text) not in voices.said:
+            voices.said.add(normal_form(text))
+            return family, text
+    raise InputError(f"need {lived.need.need}: too few {kind} phrasings for so many different queries")
+
+
+# ---------------------------------------------------------------- frames
+
+
+def frames(world: World) -> dict[str, pd.DataFrame]:
+    """The world as tables, keyed by artifact name.
+
+    items (persona, item, app, title, text, shown), opens (item, time, place), queries (query, persona, split, text, time, weekday,
+    place), gold (query, split, kind, need, phrasing, relevant, apis, apps, plan, answers, cot), provenance (item, source,
+    need, template), toolbox (api, app, text).
+    """
+    items, opens = [], []
+    for persona in world.personas:
+        for app in APPS:
+            for item in getattr(persona.apps, app):
+                items.append((persona.id, item.id, app, item.headline, item.text, getattr(item, TIME_FIELDS[app])))
+                opens += [(item.id, opened.time, opened.place) for opened in item.opens]
+    queries = pd.DataFrame(
+        [(q.id, q.persona, world.sides[q.id], q.text, q.time, q.place) for q in world.queries],
+        columns=["query", "persona", "split", "text", "time", "place"],
+    )
+    queries.insert(5, "weekday", pd.to_datetime(queries["time"]).dt.dayofweek)
+    gold = pd.DataFrame([entry.model_dump() for entry in world.gold])
+    gold.insert(1, "split", gold["query"].map(world.sides))
+    gold["answers"] = [json.dumps(answers, ensure_ascii=False) for answers in gold["answers"]]
+    return {
+        "items": pd.DataFrame(items, columns=["persona", "item", "app", "title", "text", "shown"]),
+        "opens": pd.DataFrame(opens, columns=["item", "time", "place"]),
+        "queries": queries,
+        "gold": gold,
+        "provenance": pd.DataFrame(
+            [(entry.item_id, entry.source, entry.need, entry.template) for entry in world.provenance],
+            columns=["item", "source", "need", "template"],
+        ),
+        "toolbox": pd.DataFrame([(api.api, api.app, api.text) for api in world.toolbox], columns=["api", "app", "text"]),
+    }
+
+
+# ---------------------------------------------------------------- your own files
+
+
+def read_lines(path: Path, model: type[BaseModel], extra: tuple[str, ...] = ()) -> list[tuple[BaseModel, dict]]:
+    """Records of a JSON-lines file, each validated; keys in `extra` are taken out first and returned beside it.
+
+    Raises:
+        InputError: names the file, the line and the field.
+    """
+    records = []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+            beside = {key: record.pop(key) for key in extra if key in record}
+            records.append((model.model_validate(record), beside))
+        except json.JSONDecodeError as error:
+            raise InputError(f"{path}, line {number}: not JSON: {error}") from error
+        except AttributeError as error:
+            raise InputError(f"{path}, line {number}: expected a JSON object") from error
+        except ValidationError as error:
+            raise InputError(f"{path}, line {number}: {describe_error(error)}") from error
+    return records
+
+
+def read_world(folder: str | Path) -> World:
+    """A world from your own files (see the module's text); every reference between them is checked.
+
+    Raises:
+        InputError: names the file, the record and the field: a missing file, a wrong field, an unknown persona, item or
+            API, a query without label, a persona on both sides.
+    """
+    folder = Path(folder)
+    toolbox = Toolbox.from_yaml(folder / "toolbox.yaml")
+    personas = {persona.id: persona for persona in read_personas(folder / "personas.jsonl")}
+    owner = {item.id: persona.id for persona in personas.values() for app in APPS for item in getattr(persona.apps, app)}
+    queries: dict[str, Query] = {}
+    sides: dict[str, str] = {}
+    side_of_persona: dict[str, str] = {}
+    path = folder / "queries.jsonl"
+    for query, beside in read_lines(path, Query, ("split",)):
+        side = beside.get("split")
+        if side not in SIDES:
+            raise InputError(f"{path}, query {query.id}, split: must be training or evaluation, not {side!r}")
+        if query.persona not in personas:
+            raise InputError(f"{path}, query {query.id}, persona: no persona {query.persona!r} in personas.jsonl")
+        if query.id in queries:
+            raise InputError(f"{path}, query {query.id}: appears twice")
+        if side_of_persona.setdefault(query.persona, side) != side:
+            raise InputError(f"{path}, query {query.id}, split: persona {query.persona} stands on both sides")
+        queries[query.id], sides[query.id] = query, side
+    gold: dict[str, Gold] = {}
+    path = folder / "gold.jsonl"
+    for entry, _ in read_lines(path, Gold):
+        if entry.query not in queries or entry.query in gold:
+            raise InputError(f"{path}, query {entry.query}: not in queries.jsonl, or labelled twice")
+        for item in entry.relevant:
+            if owner.get(item) != queries[entry.query].persona:
+                raise InputError(f"{path}, query {entry.query}, relevant: no item {item!r} of that persona")
+        for api in entry.apis:
+            if api not in toolbox and api != DEFAULT_API:
+                raise InputError(f"{path}, query {entry.query}, apis: no API {api!r} in toolbox.yaml")
+        gold[entry.query] = entry
+    if missing := [name for name in queries if name not in gold]:
+        raise InputError(f"{path}: no label for query {missing[0]}" + (f" and {len(missing) - 1} more" if missing[1:] else ""))
+    return World(list(personas.values()), list(queries.values()), [gold[name] for name in queries], sides, toolbox)

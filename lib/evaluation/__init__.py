@@ -1,0 +1,1 @@
+"""Outputs in, numbers out: ranking metrics and statistical inference."""

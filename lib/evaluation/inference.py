@@ -1,0 +1,160 @@
+"""Intervals and tests on paired, clustered outcomes; all vectorised, all seeded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import stats
+
+
+def bootstrap_weights(
+    clusters: Sequence[Sequence], samples: int, rng: np.random.Generator
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Multinomial counts (samples, labels) of each clustering, and each observation's label index."""
+    counts, codes = [], []
+    for labels in clusters:
+        _, code = np.unique(np.asarray(labels), return_inverse=True)
+        n = code.max() + 1
+        counts.append(rng.multinomial(n, np.full(n, 1 / n), size=samples))
+        codes.append(code)
+    return counts, codes
+
+
+def bootstrap_means(
+    values: np.ndarray, clusters: Sequence[Sequence], samples: int = 2000, seed: int = 0, block: int = 250
+) -> np.ndarray:
+    """Bootstrap distribution of column means, resampling whole clusters.
+
+    With one clustering (personas) this is the cluster bootstrap; with two (personas and needs) both are resampled
+    independently and an observation counts as often as the product of its labels' draws: the crossed or "pigeonhole"
+    bootstrap (Owen, 2007), which is conservative.
+
+    Args:
+        values: float array (observations,) or (observations, columns); NaN entries are left out of their column.
+        clusters: one label sequence per clustering, each of length observations.
+        samples: number of resamples.
+        seed: of the generator.
+        block: resamples held in memory at once.
+
+    Returns:
+        float array (samples, columns), or (samples,) for one-dimensional values. A resample in which every observation
+        of a column is missing gives NaN.
+
+    Raises:
+        ValueError: no observations, no clustering, or lengths that differ.
+    """
+    table = np.asarray(values, dtype=float)
+    flat = table.ndim == 1
+    table = table.reshape(len(table), -1)
+    if len(table) == 0 or not clusters or any(len(labels) != len(table) for labels in clusters):
+        raise ValueError("values and every clustering need the same, positive length")
+    present = ~np.isnan(table)
+    filled = np.where(present, table, 0.0)
+    counts, codes = bootstrap_weights(clusters, samples, np.random.default_rng(seed))
+    means = np.empty((samples, table.shape[1]))
+    for start in range(0, samples, block):
+        weights = np.ones((min(block, samples - start), len(table)))
+        for count, code in zip(counts, codes, strict=True):
+            weights *= count[start : start + block][:, code]
+        total = weights @ present
+        means[start : start + block] = np.divide(
+            weights @ filled, total, out=np.full(total.shape, np.nan), where=total > 0
+        )
+    return means[:, 0] if flat else means
+
+
+def bootstrap_interval(
+    values: np.ndarray,
+    clusters: Sequence[Sequence],
+    samples: int = 2000,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Percentile interval of each column's mean: (low, high), scalars for one-dimensional values.
+
+    See `bootstrap_means` for the arguments.
+    """
+    tail = 100 * (1 - confidence) / 2
+    low, high = np.nanpercentile(bootstrap_means(values, clusters, samples, seed), [tail, 100 - tail], axis=0)
+    return low, high
+
+
+def randomisation_test(
+    a: Sequence[float],
+    b: Sequence[float],
+    clusters: Sequence | None = None,
+    samples: int = 9999,
+    seed: int = 0,
+) -> float:
+    """Two-sided p-value of the paired randomisation test on the mean difference (Smucker, Allan and Carterette, 2007).
+
+    Signs of the differences are flipped at random, cluster by cluster where `clusters` is given. p = (c + 1)/(n + 1):
+    the observed assignment is itself one of the possible ones, so p can never be 0 and the test keeps its level.
+
+    Raises:
+        ValueError: lengths differ or are 0.
+    """
+    difference = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
+    if difference.ndim != 1 or len(difference) == 0:
+        raise ValueError("a and b need the same, positive length")
+    if clusters is not None:
+        _, code = np.unique(np.asarray(clusters), return_inverse=True)
+        difference = np.bincount(code, weights=difference)
+    observed = abs(difference.sum())
+    rng = np.random.default_rng(seed)
+    count = 0
+    for start in range(0, samples, 1000):
+        signs = rng.integers(0, 2, size=(min(1000, samples - start), len(difference)), dtype=np.int8) * 2 - 1
+        # Sums that equal the observed one up to rounding belong to the tail.
+        count += int((np.abs(signs @ difference) >= observed * (1 - 1e-12) - 1e-12).sum())
+    return (count + 1) / (samples + 1)
+
+
+def mcnemar_test(a: Sequence[bool], b: Sequence[bool]) -> float:
+    """Exact two-sided p-value of McNemar's test on paired right/wrong outcomes; 1 where no pair differs.
+
+    Raises:
+        ValueError: lengths differ.
+    """
+    first, second = np.asarray(a, dtype=bool), np.asarray(b, dtype=bool)
+    if first.shape != second.shape:
+        raise ValueError("a and b need the same length")
+    only_first, only_second = int((first & ~second).sum()), int((~first & second).sum())
+    if only_first + only_second == 0:
+        return 1.0
+    return float(stats.binomtest(only_first, only_first + only_second, 0.5).pvalue)
+
+
+def wilson_interval(successes, n, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson's score interval (Wilson, 1927) of rates `successes / n`, element by element; (0, 1) where n is 0.
+
+    Raises:
+        ValueError: successes below 0 or above n.
+    """
+    successes, n = np.broadcast_arrays(np.asarray(successes, dtype=float), np.asarray(n, dtype=float))
+    if np.any(successes < 0) or np.any(successes > n):
+        raise ValueError("successes must lie between 0 and n")
+    z = stats.norm.ppf(0.5 + confidence / 2)
+    size = np.maximum(n, 1)
+    rate = successes / size
+    centre = (rate + z**2 / (2 * size)) / (1 + z**2 / size)
+    half = z / (1 + z**2 / size) * np.sqrt(rate * (1 - rate) / size + z**2 / (4 * size**2))
+    empty = n == 0
+    return np.where(empty, 0.0, np.clip(centre - half, 0, 1)), np.where(empty, 1.0, np.clip(centre + half, 0, 1))
+
+
+def holm_adjust(p_values: Sequence[float]) -> np.ndarray:
+    """Holm's (1979) adjusted p-values, in the order given: reject where the adjusted value is at most the level.
+
+    Raises:
+        ValueError: a value outside 0…1.
+    """
+    p = np.asarray(p_values, dtype=float)
+    if np.any((p < 0) | (p > 1) | np.isnan(p)):
+        raise ValueError("p-values must lie between 0 and 1")
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted

@@ -1,0 +1,119 @@
+"""Ranking metrics: recall and NDCG at a cutoff.
+
+Definitions, agreeing with `ir_measures` (R@k, nDCG@k) to 1e-9:
+
+    recall@k = relevant among the first k / all relevant
+    NDCG@k   = DCG@k / ideal DCG@k,   DCG@k = Σ gain_i / log2(i + 1), i = 1…k (linear gain)
+
+The field uses two ideals. `all` is the standard one: the best ranking of all relevant documents, cut at k. `retrieved`
+divides by the best order of the k documents that were retrieved: it measures order only, ignores what was missed, and
+is undefined (NaN) where none of them is relevant. Means of it leave those queries out unless they are scored 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+Ideal = Literal["all", "retrieved"]
+
+
+def _check(ranked: Sequence, k: int) -> None:
+    if k < 1:
+        raise ValueError(f"cutoff k must be at least 1, not {k}")
+    if len(set(ranked)) != len(ranked):
+        raise ValueError("the ranking names a document twice")
+
+
+def recall_at_k(ranked: Sequence, relevant: Collection, k: int) -> float:
+    """Share of the relevant documents among the first `k`; 0 where nothing is relevant, as trec_eval has it.
+
+    Args:
+        ranked: document ids, best first, without repetition.
+        relevant: ids of the relevant documents.
+        k: cutoff, at least 1.
+
+    Raises:
+        ValueError: k below 1, or an id twice in `ranked`.
+
+    >>> recall_at_k(["a", "b", "c"], {"a", "d"}, 2)
+    0.5
+    """
+    _check(ranked, k)
+    relevant = set(relevant)
+    return len(relevant.intersection(ranked[:k])) / len(relevant) if relevant else 0.0
+
+
+def ndcg_at_k(ranked: Sequence, gains: Mapping, k: int, ideal: Ideal = "all") -> float:
+    """NDCG of the first `k` documents with linear gains and a log2 discount.
+
+    Args:
+        ranked: document ids, best first, without repetition.
+        gains: gain by id; ids that are missing or not positive gain nothing.
+        k: cutoff, at least 1.
+        ideal: `all` (standard; 0 where nothing is relevant) or `retrieved` (NaN where none of the k has a gain).
+
+    Raises:
+        ValueError: k below 1, an id twice in `ranked`, or an unknown ideal.
+
+    >>> ndcg_at_k(["x", "a"], {"a": 1}, 2, ideal="all") == ndcg_at_k(["x", "a"], {"a": 1}, 2, ideal="retrieved")
+    True
+    """
+    _check(ranked, k)
+    if ideal not in ("all", "retrieved"):
+        raise ValueError(f"ideal must be 'all' or 'retrieved', not {ideal!r}")
+    got = np.array([max(float(gains.get(doc, 0)), 0.0) for doc in ranked[:k]])
+    pool = got if ideal == "retrieved" else np.array([max(float(gain), 0.0) for gain in gains.values()])
+    best = np.sort(pool)[::-1][:k]
+    ideal_dcg = float(best @ discounts(len(best)))
+    if ideal_dcg == 0:
+        return 0.0 if ideal == "all" else float("nan")
+    return float(got @ discounts(len(got))) / ideal_dcg
+
+
+def discounts(k: int) -> np.ndarray:
+    """1 / log2(rank + 1) for ranks 1…k."""
+    return 1 / np.log2(np.arange(2, k + 2))
+
+
+# ---------------------------------------------------------------- many queries at once, binary relevance
+
+
+def hit_matrix(run: pd.DataFrame, qrels: pd.DataFrame, queries: Sequence, depth: int) -> tuple[np.ndarray, np.ndarray]:
+    """Relevance by rank for every query of a run.
+
+    Args:
+        run: columns query, item, rank (1 = best); ranks of a query are distinct.
+        qrels: columns query, item: the relevant pairs.
+        queries: ids in the order of the result's rows; a query without ranked items gets a row of zeros.
+        depth: number of ranks kept.
+
+    Returns:
+        (hits, n_relevant): bool array (queries, depth) and int array (queries,).
+    """
+    row = pd.Series(np.arange(len(queries)), index=pd.Index(queries))
+    top = run[run["rank"] <= depth].merge(qrels[["query", "item"]].drop_duplicates(), on=["query", "item"])
+    top = top[top["query"].isin(row.index)]
+    hits = np.zeros((len(queries), depth), dtype=bool)
+    hits[row[top["query"]].to_numpy(), top["rank"].to_numpy() - 1] = True
+    counts = qrels.drop_duplicates(["query", "item"])["query"].value_counts()
+    return hits, counts.reindex(row.index, fill_value=0).to_numpy()
+
+
+def recall_from_hits(hits: np.ndarray, n_relevant: np.ndarray, k: int) -> np.ndarray:
+    """`recall_at_k` for each row of a hit matrix."""
+    return hits[:, :k].sum(axis=1) / np.maximum(n_relevant, 1)
+
+
+def ndcg_from_hits(hits: np.ndarray, n_relevant: np.ndarray, k: int, ideal: Ideal = "all") -> np.ndarray:
+    """`ndcg_at_k` for each row of a hit matrix, with gains of 0 and 1."""
+    width = min(k, hits.shape[1])
+    dcg = hits[:, :width] @ discounts(width)
+    pool = np.asarray(n_relevant) if ideal == "all" else hits[:, :width].sum(axis=1)
+    cumulative = np.concatenate([[0.0], np.cumsum(discounts(k))])
+    best = cumulative[np.minimum(pool, k)]
+    undefined = 0.0 if ideal == "all" else np.nan
+    return np.divide(dcg, best, out=np.full(len(dcg), undefined), where=best > 0)

@@ -1,0 +1,1 @@
+"""Models and what they are asked: prompts in, text out."""

@@ -1,0 +1,120 @@
+"""BM25T: BM25 with a term-specific k1 (Trotman, Puurula and Burgess, 2014, "Improvements to BM25 and Language Models
+Examined", section 3.5; after Lv and Zhai, 2012, log-logistic term frequency normalisation)."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import numpy as np
+import Stemmer
+from rank_bm25 import BM25
+from scipy import sparse
+
+# Function words that carry no topic; interrogatives are kept in full text but say nothing about content.
+STOP_WORDS = frozenset(
+    """a about after again all also am an and any are as at be because been before being but by can could did do does
+    doing done down for from get give go got had has have having he her here hers him his how i if im in into is it its
+    just know let like ll make may me might mine more most much my need next no not now of off ok on once one only or
+    our out over please put re s said same say see she should so some such t take tell than thanks that the their them
+    then there these they thing this those through time to today tomorrow tonight too up us usual ve very want was we
+    were what when where which while who whom why will with won would yes you your""".split()
+)
+
+
+@cache
+def _stemmer() -> Stemmer.Stemmer:
+    return Stemmer.Stemmer("english")
+
+
+def tokenize(text: str) -> list[str]:
+    """Lower-case Snowball (English) stems of the words and numbers in `text`, in order; nothing is dropped."""
+    return _stemmer().stemWords(re.findall(r"[a-z0-9]+", text.lower().replace("'", "").replace("’", "")))
+
+
+def content_terms(text: str) -> list[str]:
+    """Like `tokenize`, without function words; for analysing lexical overlap, not for ranking."""
+    words = re.findall(r"[a-z0-9]+", text.lower().replace("'", "").replace("’", ""))
+    return _stemmer().stemWords([word for word in words if word not in STOP_WORDS])
+
+
+def term_k1(mean_log: np.ndarray, tolerance: float = 1e-12) -> np.ndarray:
+    """Solve k1·ln(k1)/(k1 − 1) = `mean_log` for each element by Newton's method.
+
+    The left side g rises from 0 (k1 → 0) through its limit 1 at k1 = 1, with g′(k) = (k − 1 − ln k)/(k − 1)² and
+    g′(1) = ½, so there is one root for every positive mean. ln 2 gives ½; 1 gives 1.
+
+    Args:
+        mean_log: positive values of any shape, the mean of ln(c + 1) over the documents that hold the term.
+    """
+    target = np.asarray(mean_log, dtype=float)
+    if np.any(target <= 0):
+        raise ValueError("the mean of ln(c + 1) must be positive")
+    # In x = ln k1 the function is smooth and increasing: g = x / (1 − e^−x).
+    x = np.log(np.maximum(target, 1e-300))
+    for _ in range(100):
+        small = np.abs(x) < 1e-4
+        safe = np.where(small, 1.0, x)
+        decay = -np.expm1(-safe)
+        value = np.where(small, 1 + x / 2 + x * x / 12, safe / decay)
+        slope = np.where(small, 0.5 + x / 6, (decay - safe * np.exp(-safe)) / decay**2)
+        step = (value - target) / slope
+        x = x - np.clip(step, -3, 3)
+        if np.all(np.abs(step) <= tolerance * np.maximum(1, np.abs(x))):
+            break
+    return np.exp(x)
+
+
+class BM25T(BM25):
+    """BM25T over tokenised documents, with `rank_bm25`'s interface.
+
+    c = tf / (1 − b + b·dl/avgdl); the k1 of each term solves k1·ln(k1)/(k1 − 1) = mean of ln(c + 1) over the documents
+    that hold it; idf = ln((N + 1)/df), as `rank_bm25` sketches it for this variant; the score is the usual sum of
+    idf·(k1 + 1)·c/(k1 + c), a repeated query term counting each time.
+
+    Args:
+        corpus: list of documents, each a list of tokens (or of strings, with a `tokenizer`).
+        tokenizer: optional function from a document to its tokens.
+        b: length normalisation, 0 to 1.
+
+    Raises:
+        ValueError: an empty corpus.
+
+    >>> BM25T([["guitar", "class"], ["rent", "due"]]).get_scores(["guitar"]).argmax()
+    np.int64(0)
+    """
+
+    def __init__(self, corpus, tokenizer=None, b: float = 0.75):
+        if len(corpus) == 0:
+            raise ValueError("BM25T needs at least one document")
+        self.b = b
+        super().__init__(corpus, tokenizer)
+        self._weigh_terms()
+
+    def _calc_idf(self, nd: dict[str, int]) -> None:
+        self.idf = {word: float(np.log((self.corpus_size + 1) / freq)) for word, freq in nd.items()}
+
+    def _weigh_terms(self) -> None:
+        """One sparse (terms × documents) matrix of idf·(k1 + 1)·c/(k1 + c), so that a query is a sum of rows."""
+        self._row = {word: row for row, word in enumerate(self.idf)}
+        rows = np.fromiter((self._row[word] for doc in self.doc_freqs for word in doc), dtype=np.int64)
+        docs = np.repeat(np.arange(self.corpus_size), [len(doc) for doc in self.doc_freqs])
+        tf = np.fromiter((count for doc in self.doc_freqs for count in doc.values()), dtype=float)
+        length = np.asarray(self.doc_len, dtype=float)
+        relative = length / self.avgdl if self.avgdl else length
+        c = tf / (1 - self.b + self.b * relative[docs])
+        df = np.bincount(rows, minlength=len(self._row))
+        k1 = term_k1(np.bincount(rows, weights=np.log1p(c), minlength=len(self._row)) / df) if len(df) else df
+        idf = np.fromiter(self.idf.values(), dtype=float)
+        self.k1 = dict(zip(self.idf, k1.tolist(), strict=True))
+        weights = idf[rows] * (k1[rows] + 1) * c / (k1[rows] + c)
+        self._weights = sparse.csr_array((weights, (rows, docs)), shape=(len(self._row), self.corpus_size))
+
+    def get_scores(self, query: list[str]) -> np.ndarray:
+        """Scores of all documents for a tokenised query: float array of shape (documents,)."""
+        rows = [self._row[word] for word in query if word in self._row]
+        return np.asarray(self._weights[rows].sum(axis=0), dtype=float).reshape(self.corpus_size)
+
+    def get_batch_scores(self, query: list[str], doc_ids: list[int]) -> list[float]:
+        """Scores of some documents, by their positions in the corpus."""
+        return self.get_scores(query)[list(doc_ids)].tolist()

@@ -1,0 +1,93 @@
+"""Federated search: every query searches the stores of its own collection, and the results are merged into one ranking.
+
+Frames in, frames out. A *collection* is whatever owns several stores (a persona with its apps); `on` names its column.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pandas as pd
+
+from lib.retrieval.bm25 import BM25T, tokenize
+
+
+def candidate_pairs(queries: pd.DataFrame, documents: pd.DataFrame, on: str) -> pd.DataFrame:
+    """All (query, document) pairs of the same collection, in canonical order: by query as given, then by document id.
+
+    Args:
+        queries: columns `query` and `on`.
+        documents: columns `item` and `on`.
+
+    Returns:
+        columns query, item, `on`, query_row, item_row: the ids and their positions in the two frames.
+    """
+    left = queries[["query", on]].assign(query_row=np.arange(len(queries)))
+    right = documents[["item", on]].assign(item_row=np.arange(len(documents))).sort_values("item", kind="stable")
+    return left.merge(right, on=on, sort=False).sort_values("query_row", kind="stable").reset_index(drop=True)
+
+
+def tie_breakers(items: pd.Series) -> np.ndarray:
+    """A hash of each document id as uint64: ties are broken by it, never by position."""
+    hashed = {item: int.from_bytes(hashlib.blake2b(item.encode(), digest_size=8).digest(), "big") for item in items.unique()}
+    return items.map(hashed).to_numpy(dtype=np.uint64)
+
+
+def rank_pairs(pairs: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
+    """Rank the candidates of each query by score, highest first.
+
+    Args:
+        pairs: see `candidate_pairs`.
+        scores: one finite score a pair.
+
+    Returns:
+        columns query, item, rank (from 1), score; sorted by query as in `pairs`, then rank.
+
+    Raises:
+        ValueError: a score is not finite, or there is not one a pair.
+    """
+    scores = np.asarray(scores, dtype=float)
+    if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
+        raise ValueError("rank_pairs needs one finite score a pair")
+    order = np.lexsort((tie_breakers(pairs["item"]), -scores, pairs["query_row"].to_numpy()))
+    ranked = pairs.iloc[order][["query", "item"]].reset_index(drop=True)
+    ranked["rank"] = ranked.groupby("query", sort=False).cumcount() + 1
+    ranked["score"] = scores[order]
+    return ranked
+
+
+def bm25t_scores(
+    pairs: pd.DataFrame, queries: pd.DataFrame, documents: pd.DataFrame, within: list[str], b: float = 0.75
+) -> np.ndarray:
+    """BM25T score of each pair, with document frequencies and lengths over the documents that share `within`.
+
+    Args:
+        pairs: from `candidate_pairs` over the same two frames.
+        queries: column `text`.
+        documents: column `text` and those of `within`: the collection alone (one index over all its stores), or
+            collection and store (one index a store, whose scores are then merged as they are).
+        b: length normalisation.
+    """
+    query_tokens = [tokenize(text) for text in queries["text"]]
+    document_tokens = [tokenize(text) for text in documents["text"]]
+    index_of = documents.groupby(within, sort=False).ngroup().to_numpy()
+    scores = np.zeros(len(pairs))
+    grouped = pairs.assign(index=index_of[pairs["item_row"]]).groupby("index", sort=False)
+    rows_of_index = pd.Series(np.arange(len(documents))).groupby(index_of).indices
+    for number, group in grouped:
+        rows = rows_of_index[number]
+        index = BM25T([document_tokens[row] for row in rows], b=b)
+        place = dict(zip(rows.tolist(), range(len(rows)), strict=True))
+        columns = group["item_row"].map(place).to_numpy()
+        for query_row, positions in pd.Series(np.arange(len(group))).groupby(group["query_row"].to_numpy()).indices.items():
+            found = index.get_scores(query_tokens[query_row])
+            scores[group.index[positions]] = found[columns[positions]]
+    return scores
+
+
+def cosine_of_pairs(pairs: pd.DataFrame, query_vectors: np.ndarray, document_vectors: np.ndarray) -> np.ndarray:
+    """Cosine similarity of each pair; rows of the unit-length arrays follow the frames that `pairs` was made from."""
+    left = query_vectors[pairs["query_row"].to_numpy()]
+    right = document_vectors[pairs["item_row"].to_numpy()]
+    return np.einsum("ij,ij->i", left, right)

@@ -1,0 +1,180 @@
+"""Artifacts: the files that notebooks exchange, each written whole or not at all and with a sidecar.
+
+The sidecar `<file>.meta.json` names the notebook, its parameters, the hashes of what it read, and the file's own hash:
+a truncated or foreign file is noticed when it is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lib.workbook.profiles import Parameters
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class ArtifactError(RuntimeError):
+    """An artifact that is missing, damaged, or cannot be written; names the file and what to do."""
+
+
+@contextlib.contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """A temporary path in the same folder that becomes `path` when the block ends without error.
+
+    The name is unique to the process, so that two writers cannot disturb each other, and nothing is left on failure.
+
+    Raises:
+        ArtifactError: the folder cannot be written or the disk is full.
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        os.close(handle)
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be written: {error.strerror}") from error
+    temporary = Path(name)
+    try:
+        yield temporary
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes files private
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def sha256_of(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sidecar_of(path: Path) -> Path:
+    return path.with_name(path.name + ".meta.json")
+
+
+class Workbook:
+    """What one notebook reads and writes, for one profile.
+
+    Attributes:
+        data: folder of the files that notebooks exchange, `data/generated/<profile>/`.
+        report: folder of the report, `reports/<profile>/`.
+    """
+
+    def __init__(self, notebook: str, parameters: Parameters, root: str | Path = ROOT):
+        self.notebook = notebook
+        self.parameters = parameters
+        self.root = Path(root)
+        self.data = self.root / "data" / "generated" / parameters.profile
+        self.report = self.root / "reports" / parameters.profile
+        self.inputs: dict[str, str] = {}
+        self.highlights: list[dict[str, str]] = []
+
+    # ---- reading
+
+    def read(self, name: str) -> pd.DataFrame:
+        """The table `name` of an earlier notebook.
+
+        Raises:
+            ArtifactError: the file or its sidecar is missing, or its content is not what was written.
+        """
+        path = self.data / f"{name}.parquet"
+        self._verify(path)
+        return pd.read_parquet(path)
+
+    def read_arrays(self, name: str) -> dict[str, np.ndarray]:
+        """The arrays `name` of an earlier notebook. Raises as `read` does."""
+        from safetensors.numpy import load_file
+
+        path = self.data / f"{name}.safetensors"
+        self._verify(path)
+        return load_file(path)
+
+    def _verify(self, path: Path) -> None:
+        shown = path.relative_to(self.root) if path.is_relative_to(self.root) else path
+        again = f"run `make report PROFILE={self.parameters.profile}` again"
+        if not path.exists():
+            raise ArtifactError(f"{shown}: missing; an earlier notebook writes it: {again}")
+        try:
+            meta = json.loads(sidecar_of(path).read_text(encoding="utf-8"))
+            expected = meta["sha256"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ArtifactError(f"{shown}: its sidecar {sidecar_of(path).name} is missing or damaged: {again}") from error
+        if sha256_of(path) != expected:
+            raise ArtifactError(
+                f"{shown}: damaged (not the {meta.get('bytes')} bytes that {meta.get('notebook')} wrote): delete it and {again}"
+            )
+        self.inputs[path.name] = expected
+
+    # ---- writing
+
+    def write(self, name: str, frame: pd.DataFrame) -> Path:
+        """Write a table for later notebooks; deterministic bytes for the same frame."""
+        path = self.data / f"{name}.parquet"
+        with atomic_path(path) as temporary:
+            frame.to_parquet(temporary, index=False, compression="zstd")
+        return self._annotate(path)
+
+    def write_arrays(self, name: str, arrays: dict[str, np.ndarray]) -> Path:
+        """Write NumPy arrays (embeddings) for later notebooks."""
+        from safetensors.numpy import save_file
+
+        path = self.data / f"{name}.safetensors"
+        with atomic_path(path) as temporary:
+            save_file({key: np.ascontiguousarray(value) for key, value in arrays.items()}, temporary)
+        return self._annotate(path)
+
+    def write_lines(self, name: str, records: list[str]) -> Path:
+        """Write JSON lines, one record (already JSON text) a line."""
+        path = self.data / f"{name}.jsonl"
+        with atomic_path(path) as temporary:
+            temporary.write_text("".join(f"{record}\n" for record in records), encoding="utf-8")
+        return self._annotate(path)
+
+    def _annotate(self, path: Path) -> Path:
+        meta = {
+            "notebook": self.notebook,
+            "bytes": path.stat().st_size,
+            "sha256": sha256_of(path),
+            "parameters": self.parameters.model_dump(mode="json"),
+            "inputs": dict(sorted(self.inputs.items())),
+        }
+        with atomic_path(sidecar_of(path)) as temporary:
+            temporary.write_text(json.dumps(meta, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        return path
+
+    def write_table(self, name: str, frame: pd.DataFrame) -> Path:
+        """Write `tables/<name>.csv` of the report, six significant digits."""
+        return self._write_csv(self.report / "tables" / f"{name}.csv", frame)
+
+    def _write_csv(self, path: Path, frame: pd.DataFrame) -> Path:
+        with atomic_path(path) as temporary:
+            frame.to_csv(temporary, index=False, float_format="%.6g", lineterminator="\n")
+        return path
+
+    def write_figure(self, name: str, figure, data: pd.DataFrame) -> Path:
+        """Write `figures/<name>.png` of the report and the numbers behind it as CSV."""
+        path = self.report / "figures" / f"{name}.png"
+        with atomic_path(path) as temporary:
+            figure.savefig(temporary, format="png", metadata={"Software": None})
+        self._write_csv(path.with_suffix(".csv"), data)
+        return path
+
+    def highlight(self, text: str, figure: str = "", alt: str = "") -> None:
+        """Put a sentence, and a figure where one is named, on the report's index page."""
+        self.highlights.append({"text": text, "figure": figure, "alt": alt})
+        with atomic_path(self.data / f"{self.notebook}.highlights.json") as temporary:
+            temporary.write_text(json.dumps(self.highlights, ensure_ascii=False, indent=1), encoding="utf-8")

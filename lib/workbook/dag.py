@@ -1,0 +1,46 @@
+"""What each notebook depends on in `lib/`, read from its imports, so that a change reruns exactly its consumers."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def imported_modules(source: str) -> Iterator[str]:
+    """Names of `lib` modules that Python source imports, at any depth (imports inside functions count)."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "lib")
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "lib":
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def module_files(module: str, root: Path) -> list[Path]:
+    """Files of a module and of the packages above it; empty for a name that is no module (a function, say)."""
+    parts = module.split(".")
+    own = root.joinpath(*parts)
+    files = [path for path in (own.with_suffix(".py"), own / "__init__.py") if path.exists()]
+    if files:
+        files += [init for depth in range(1, len(parts)) if (init := root.joinpath(*parts[:depth], "__init__.py")).exists()]
+    return files
+
+
+def lib_files(notebook: Path, root: Path) -> list[str]:
+    """Paths, relative to `root`, of all `lib/` files that a notebook imports, directly or through others."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    source = "\n".join(
+        "".join(line for line in cell["source"] if not line.lstrip().startswith(("%", "!")))
+        for cell in cells
+        if cell["cell_type"] == "code"
+    )
+    found: set[Path] = set()
+    waiting = list(imported_modules(source))
+    while waiting:
+        for path in module_files(waiting.pop(), root):
+            if path not in found:
+                found.add(path)
+                waiting += imported_modules(path.read_text(encoding="utf-8"))
+    return sorted(str(path.relative_to(root)) for path in found)

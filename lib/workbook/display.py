@@ -1,0 +1,142 @@
+"""Figures and tables as a reader sees them: a finding as title, alt text, 95% intervals, ours beside published."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+from IPython.display import HTML, Image, Markdown, display
+
+from lib.workbook.artifacts import Workbook
+
+# One colour and one marker a method in all notebooks: Okabe and Ito's palette, readable by colour-blind readers; the
+# markers tell the methods apart in greyscale.
+STYLES = {
+    "random": ("#999999", "x"),
+    "recency": ("#6b6b6b", "+"),
+    "bm25t": ("#E69F00", "s"),
+    "bm25t_per_store": ("#B57A00", "p"),
+    "semantic": ("#0072B2", "o"),
+    "cot": ("#56B4E9", "v"),
+    "cot_distilled": ("#2F8FC4", "<"),
+    "finetuned": ("#009E73", "^"),
+    "finetuned_cot": ("#4DBA97", ">"),
+    "lambdamart": ("#CC79A7", "D"),
+    "rrf_text": ("#8C6BB1", "h"),
+    "lambdamart_rrf": ("#D55E00", "*"),
+    "published": ("#000000", "_"),
+}
+
+
+def use_style() -> None:
+    """The workbook's one matplotlib style."""
+    sns.set_theme(
+        style="whitegrid",
+        rc={
+            "figure.dpi": 110,
+            "savefig.dpi": 144,
+            "savefig.bbox": "tight",
+            "font.family": "DejaVu Sans",
+            "font.size": 10,
+            "axes.titlesize": 11,
+            "axes.titleweight": "bold",
+            "axes.titlelocation": "left",
+            "axes.labelsize": 10,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.color": "#e6e6e6",
+            "legend.frameon": False,
+        },
+    )
+
+
+def colour(method: str) -> str:
+    return STYLES.get(method, ("#333333", "."))[0]
+
+
+def marker(method: str) -> str:
+    return STYLES.get(method, ("#333333", "."))[1]
+
+
+def say(text: str) -> None:
+    """Show a paragraph (Markdown) whose numbers were computed."""
+    display(Markdown(text))
+
+
+def show_figure(book: Workbook, figure, name: str, finding: str, alt: str, data: pd.DataFrame) -> None:
+    """Save a figure with its finding as title and the numbers behind it, and show it with alt text.
+
+    Args:
+        figure: matplotlib figure without a title of its own.
+        name: file name in the report's `figures/`.
+        finding: one sentence, computed from the data.
+        alt: what somebody who cannot see the picture needs to know.
+        data: the numbers drawn.
+    """
+    width = figure.get_size_inches()[0]
+    figure.suptitle(textwrap.fill(finding, int(width * 11.5)), x=0.01, ha="left", fontsize=12, fontweight="bold")
+    figure.tight_layout()
+    path = book.write_figure(name, figure, data)
+    plt.close(figure)
+    display(Image(path.read_bytes()), metadata={"image/png": {"alt": alt}})
+
+
+def interval(value: float, low: float, high: float, decimals: int = 1) -> str:
+    """`23.7 [21.2, 26.3]`"""
+    return f"{value:.{decimals}f} [{low:.{decimals}f}, {high:.{decimals}f}]"
+
+
+def show_table(
+    frame: pd.DataFrame,
+    caption: str,
+    decimals: int = 2,
+    best: dict[str, str] | None = None,
+    text_columns: Sequence[str] = (),
+) -> None:
+    """Show a frame as an HTML table with a caption; everything in it is escaped.
+
+    Args:
+        frame: columns in the order shown; missing values appear as a dash.
+        caption: what is counted, in which units, over how many.
+        decimals: of floating-point columns.
+        best: {column: "max" or "min"}; the best value of the column is set bold and marked with a star.
+        text_columns: columns of running text, aligned left.
+    """
+    winners = {}
+    for column, which in (best or {}).items():
+        numbers = pd.to_numeric(frame[column], errors="coerce")
+        if numbers.notna().any():
+            winners[column] = numbers.idxmax() if which == "max" else numbers.idxmin()
+    head = "".join(f"<th scope='col'>{html.escape(str(column))}</th>" for column in frame.columns)
+    body = []
+    for index, row in frame.iterrows():
+        cells = []
+        for column in frame.columns:
+            text = cell_text(row[column], decimals)
+            if winners.get(column) == index and column in winners:
+                text = f"<b>{text}&nbsp;★</b>"
+            numeric = pd.api.types.is_numeric_dtype(frame[column])
+            kind = "text" if column in text_columns else ("number" if numeric else "label")
+            cells.append(f"<td class='{kind}'>{text}</td>")
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    display(
+        HTML(
+            f"<div class='table'><table class='workbook'><caption>{html.escape(caption)}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+        )
+    )
+
+
+def cell_text(value: object, decimals: int) -> str:
+    if isinstance(value, float):
+        return "–" if value != value else f"{value:,.{decimals}f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if value is None or value is pd.NA:
+        return "–"
+    return html.escape(str(value)).replace("\n", "<br>")

@@ -1,0 +1,186 @@
+"""Profiles: one YAML file of parameters for all notebooks, and each notebook's parameters as a pydantic model.
+
+A profile is flat: `name: value`. Each notebook takes the names it knows. A name that no notebook knows, a wrong type
+or a value out of range is an error that names the file and the key, before any work starts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+PROFILE_NAME = r"^[a-z0-9][a-z0-9_-]*$"
+Cutoffs = Annotated[list[Annotated[int, Field(ge=1, le=100)]], Field(min_length=1, max_length=10)]
+
+
+class ProfileError(ValueError):
+    """A profile or a notebook's parameters that cannot be used."""
+
+
+class Parameters(BaseModel):
+    """Parameters that every notebook has. Types are strict: "7" is no integer and 1 is no boolean."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    profile: str = Field(default="quick", pattern=PROFILE_NAME, description="names the folders of data and report")
+    seed: int = Field(default=7, ge=0, lt=2**32, description="seed of everything drawn at random")
+
+
+class WorldKnobs(Parameters):
+    """Sizes and strengths of the simulated world of personas."""
+
+    n_personas: int = Field(default=791, ge=4)
+    n_training_queries: int = Field(default=4338, ge=1)
+    n_evaluation_queries: int = Field(default=936, ge=1)
+    split: Literal["phrasing", "item_template", "need"] = "phrasing"
+    meaning_share: float = Field(default=1 / 3, ge=0, le=1)
+    habit_share: float = Field(default=1 / 3, ge=0, le=1)
+    complex_share: float = Field(default=0.10, ge=0, le=1)
+    default_share: float = Field(default=0.05, ge=0, le=1)
+    habit_strength: float = Field(default=0.8, ge=0, le=1)
+    hour_noise: float = Field(default=1.0, gt=0, le=12)
+    hard_distractors: float = Field(default=6.0, ge=0)
+    opens_per_item: float = Field(default=8.0, ge=1)
+
+    @model_validator(mode="after")
+    def _shares(self) -> WorldKnobs:
+        if self.meaning_share + self.habit_share > 1 + 1e-9:
+            raise ValueError("meaning_share and habit_share together exceed 1")
+        if self.complex_share + self.default_share > 1:
+            raise ValueError("complex_share and default_share together exceed 1")
+        if self.n_training_queries + self.n_evaluation_queries < self.n_personas:
+            raise ValueError("there must be at least one query a persona")
+        return self
+
+
+class DataGen(WorldKnobs):
+    world_folder: str = Field(default="", description="your own world; empty: simulate one")
+
+
+class ContextBaselines(Parameters):
+    encoder: str = Field(default="all-MiniLM-L6-v2", min_length=1)
+    cutoffs: Cutoffs = [3, 5, 10]
+    bm25_b: float = Field(default=0.75, ge=0, le=1)
+    bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
+
+
+NOTEBOOKS: dict[str, type[Parameters]] = {
+    "01_data_gen": DataGen,
+    "02_context_baselines": ContextBaselines,
+}
+
+
+def known_names() -> set[str]:
+    return {name for model in NOTEBOOKS.values() for name in model.model_fields}
+
+
+def describe(error: ValidationError) -> str:
+    """Every problem of a pydantic error as `key: what is wrong, not value`."""
+    parts = []
+    for problem in error.errors():
+        key = ".".join(str(part) for part in problem["loc"])
+        message = re.sub(r"^Value error, ", "", problem["msg"])
+        parts.append(f"{key}: {message} (given {problem['input']!r})" if key else message)
+    return "; ".join(parts)
+
+
+def read_profile(path: str | Path) -> dict[str, Any]:
+    """The parameters of a profile file, checked against every notebook that knows them.
+
+    Raises:
+        ProfileError: the file is missing or no mapping, a key stands twice or is unknown to all notebooks, a value has
+            a wrong type or is out of range, or `profile` differs from the file's name.
+    """
+    path = Path(path)
+    try:
+        values = yaml.load(path.read_text(encoding="utf-8"), Loader=UniqueKeyLoader)
+    except FileNotFoundError:
+        others = ", ".join(sorted(other.stem for other in path.parent.glob("*.yaml"))) or "none"
+        raise ProfileError(f"{path}: no such profile (there are: {others})") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ProfileError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
+    if not isinstance(values, dict):
+        raise ProfileError(f"{path}: expected `name: value` lines")
+    known = known_names()
+    for name in values:
+        if name not in known:
+            raise ProfileError(f"{path}: {name}: no notebook has this parameter{did_you_mean(str(name), known)}")
+    if values.get("profile") != path.stem:
+        raise ProfileError(f"{path}: profile: must be {path.stem!r}, the file's name (given {values.get('profile')!r})")
+    for notebook, model in NOTEBOOKS.items():
+        try:
+            model.model_validate(select(values, model))
+        except ValidationError as error:
+            raise ProfileError(f"{path}: {describe(error)} [notebook {notebook}]") from error
+    return values
+
+
+def select(values: dict[str, Any], model: type[Parameters]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name in model.model_fields}
+
+
+def did_you_mean(name: str, known: set[str]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+class UniqueKeyLoader(yaml.SafeLoader):
+    """YAML in which a key that stands twice is an error instead of the last one winning."""
+
+    def construct_mapping(self, node, deep=False):
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.YAMLError(f"key {key.value!r} stands twice (line {key.start_mark.line + 1})")
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def check_parameters(notebook: str, namespace: dict[str, Any]) -> Parameters:
+    """A notebook's parameters out of its `globals()`, validated.
+
+    papermill only warns of names it does not find, so every plain value in the namespace counts as a parameter: one
+    that no notebook knows is an error. Names of other notebooks are let through, so that a whole profile can be passed.
+
+    Raises:
+        ProfileError: naming the notebook and the parameter.
+    """
+    model = NOTEBOOKS[notebook]
+    plain = {
+        name: value
+        for name, value in namespace.items()
+        if not name.startswith("_")
+        and name not in ("In", "Out")
+        and isinstance(value, bool | int | float | str | list | dict | tuple | type(None))
+    }
+    unknown = sorted(set(plain) - known_names())
+    if unknown:
+        raise ProfileError(
+            f"notebook {notebook}: {unknown[0]}: no notebook has this parameter{did_you_mean(unknown[0], known_names())}"
+        )
+    try:
+        return model.model_validate(select(plain, model))
+    except ValidationError as error:
+        raise ProfileError(f"notebook {notebook}: {describe(error)}") from error
+
+
+def write_notebook_parameters(values: dict[str, Any], folder: Path) -> dict[str, Path]:
+    """One file of parameters for each notebook, rewritten only where its content changed, so that a changed
+    parameter reruns just the notebooks that know it."""
+    paths = {}
+    folder.mkdir(parents=True, exist_ok=True)
+    for notebook, model in NOTEBOOKS.items():
+        paths[notebook] = folder / f"{notebook}.yaml"
+        text = yaml.safe_dump(select(values, model), sort_keys=True, allow_unicode=True)
+        if not paths[notebook].exists() or paths[notebook].read_text(encoding="utf-8") != text:
+            temporary = paths[notebook].with_name(f".{notebook}.{os.getpid()}.tmp")
+            temporary.write_text(text, encoding="utf-8")
+            os.replace(temporary, paths[notebook])
+    return paths

@@ -1,0 +1,66 @@
+"""`make report`: check the profile, let Snakemake run what is out of date, render the report.
+
+    python -m lib.workbook.run quick [-- options for Snakemake]
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from lib.workbook import site
+from lib.workbook.artifacts import ROOT, ArtifactError
+from lib.workbook.profiles import ProfileError, read_profile, write_notebook_parameters
+
+# After a kill -9 Snakemake finds a stale lock and half-made files: go on and make them again. The checksum limit is far
+# above any artifact's size, so that touching a file never reruns anything.
+SNAKEMAKE_FLAGS = (
+    "--nolock", "--rerun-incomplete", "--keep-going", "--max-checksum-file-size", "1000000000", "--quiet", "rules",
+)  # fmt: skip
+
+
+def run_notebooks(profile: str, extra: list[str], root: Path = ROOT) -> int:
+    """Run Snakemake over the notebooks of a profile; returns its exit code."""
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(root / "notebooks" / "Snakefile")]
+    command += ["--directory", str(root), "--config", f"profile={profile}", *SNAKEMAKE_FLAGS]
+    if not any(flag.startswith(("--cores", "-c", "--jobs", "-j")) for flag in extra):
+        command += ["--cores", str(os.cpu_count() or 1)]
+    return subprocess.run([*command, *extra], cwd=root).returncode
+
+
+def main(arguments: list[str]) -> int:
+    if not arguments:
+        print("usage: python -m lib.workbook.run PROFILE [options for Snakemake]", file=sys.stderr)
+        return 2
+    profile, extra = arguments[0], [flag for flag in arguments[1:] if flag != "--"]
+    try:
+        path = ROOT / "notebooks" / "profiles" / f"{profile}.yaml"
+        values = read_profile(Path(os.path.relpath(path)))
+        write_notebook_parameters(values, ROOT / "data" / "generated" / profile / "parameters")
+        code = run_notebooks(profile, extra)
+        if "-n" in extra or "--dry-run" in extra:
+            return code
+        record = site.build(profile)
+    except (ProfileError, ArtifactError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    report(record)
+    return code
+
+
+def report(record: dict) -> None:
+    """The outcome as a few plain lines."""
+    folder = os.path.relpath(ROOT / "reports" / record["profile"])
+    for notebook, status in record["status"].items():
+        seconds = record["seconds"][notebook]
+        error = record["errors"].get(notebook, "")
+        print(f"{notebook:24} {status:8} {'' if seconds is None else f'{seconds:.0f} s':>7}  {error}".rstrip())
+        if status == "failed":
+            print(f"{'':24} see {folder}/{notebook}.html")
+    print(f"report: {folder}/index.html")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

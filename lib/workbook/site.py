@@ -1,0 +1,244 @@
+"""The report: one self-contained HTML page a notebook, an index, and `run.json`.
+
+Pages open from disk with the network off: images and styles are inside, there are no scripts at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import platform
+import re
+import subprocess
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+
+import nbformat
+
+from lib.workbook.artifacts import ROOT, atomic_path
+from lib.workbook.profiles import NOTEBOOKS
+
+TEMPLATES = Path(__file__).parent / "templates"
+TITLE = "Context tuning and DSL generation: a reproduction workbook"
+PACKAGES = (
+    "jupyterlab", "papermill", "pandas", "numpy", "scipy", "matplotlib", "seaborn", "torch", "transformers",
+    "sentence-transformers", "rank-bm25", "lightgbm", "peft", "bitsandbytes", "snakemake",
+)  # fmt: skip
+
+
+def executed_path(notebook: str, profile: str, root: Path = ROOT) -> Path:
+    return root / "data" / "generated" / profile / "executed" / f"{notebook}.ipynb"
+
+
+def read_status(notebook: str, profile: str, root: Path = ROOT) -> dict:
+    """What became of a notebook: {status: ok, failed or missing; seconds; error}."""
+    path = executed_path(notebook, profile, root)
+    try:
+        executed = nbformat.read(path, as_version=4)
+    except (OSError, ValueError, nbformat.reader.NotJSONError):
+        return {"status": "missing", "seconds": None, "error": "not run"}
+    record = executed.metadata.get("papermill", {})
+    errors = [
+        f"{output.ename}: {output.evalue}"
+        for cell in executed.cells
+        for output in cell.get("outputs", [])
+        if output.output_type == "error"
+    ]
+    finished = record.get("end_time") is not None and not record.get("exception") and not errors
+    seconds = record.get("duration")
+    return {
+        "status": "ok" if finished else "failed",
+        "seconds": round(seconds, 1) if seconds else None,
+        "error": errors[0] if errors else ("" if finished else "did not finish"),
+    }
+
+
+def navigation(current: str) -> str:
+    """Links between the index and the notebooks' pages."""
+    links = [f"<a class='home' href='index.html'{' aria-current="page"' if current == 'index' else ''}>Workbook</a>"]
+    for notebook in NOTEBOOKS:
+        mark = " aria-current='page'" if notebook == current else ""
+        links.append(f"<a href='{notebook}.html'{mark}>{notebook.replace('_', ' ')}</a>")
+    return f"<nav class='site' aria-label='Pages'>{''.join(links)}</nav>"
+
+
+def style_sheet() -> str:
+    from pygments.formatters import HtmlFormatter
+
+    return (TEMPLATES / "report" / "report.css").read_text(encoding="utf-8") + HtmlFormatter(style="friendly").get_style_defs(".highlight")
+
+
+def render_page(notebook: str, profile: str, root: Path = ROOT) -> Path | None:
+    """The executed notebook as `reports/<profile>/<notebook>.html`, marked as failed where it failed."""
+    from nbconvert import HTMLExporter
+
+    status = read_status(notebook, profile, root)
+    if status["status"] == "missing":
+        return None
+    executed = nbformat.read(executed_path(notebook, profile, root), as_version=4)
+    executed.cells = [cell for cell in executed.cells if not is_papermill_marker(cell)]
+    banner = ""
+    if status["status"] == "failed":
+        banner = f"<div class='banner' role='alert'>This notebook failed: {html.escape(status['error'])}</div>"
+    exporter = HTMLExporter(template_name="report", extra_template_basedirs=[str(TEMPLATES)])
+    first = next((cell.source for cell in executed.cells if cell.cell_type == "markdown"), notebook)
+    title = first.splitlines()[0].lstrip("# ") if first else notebook
+    took = f" · {status['seconds']:.0f} s" if status["seconds"] else ""
+    resources = {
+        "report": {
+            "title": title,
+            "css": style_sheet(),
+            "navigation": navigation(notebook),
+            "banner": banner,
+            "footer": f"<footer>profile {html.escape(profile)} · notebook {notebook}{took}</footer>",
+        }
+    }
+    body, _ = exporter.from_notebook_node(executed, resources=resources)
+    target = root / "reports" / profile / f"{notebook}.html"
+    with atomic_path(target) as temporary:
+        temporary.write_text(add_contents(body), encoding="utf-8")
+    return target
+
+
+def is_papermill_marker(cell) -> bool:
+    """The cells papermill adds to point at an exception; the banner says it already."""
+    return "papermill-error-cell-tag" in cell.metadata.get("tags", [])
+
+
+def add_contents(page: str) -> str:
+    """A table of contents of the second-level headings, after the first one of level one."""
+    entries = re.findall(r'<h2 id="([^"]+)">(.*?)<a class="anchor-link"', page)
+    if not entries:
+        return page
+    items = "".join(f"<li><a href='#{anchor}'>{title}</a></li>" for anchor, title in entries)
+    contents = f"<nav class='toc' aria-label='Contents'>On this page<ol>{items}</ol></nav>"
+    return re.sub(r"(</h1>)", lambda match: match.group(1) + contents, page, count=1)
+
+
+def git_commit(root: Path) -> str | None:
+    """The commit, with a plus where tracked files other than the reports differ from it; None outside a repository."""
+    try:
+        commit = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True
+        ).stdout.strip()
+        changed = subprocess.run(
+            ["git", "status", "--porcelain", "--untracked-files=no", "--", ".", ":!reports"],
+            cwd=root, capture_output=True, text=True, check=True,
+        ).stdout.strip()  # fmt: skip
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit + ("+" if changed else "")
+
+
+def processor() -> str:
+    try:
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+        return found.group(1) if found else platform.processor()
+    except OSError:
+        return platform.processor()
+
+
+def run_record(profile: str, root: Path = ROOT) -> dict:
+    """What `run.json` holds: profile, commit, versions, machine, and seconds and status of each notebook."""
+    import psutil
+
+    statuses = {notebook: read_status(notebook, profile, root) for notebook in NOTEBOOKS}
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = None
+    return {
+        "profile": profile,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": git_commit(root),
+        "versions": versions,
+        "machine": {
+            "system": f"{platform.system()} {platform.machine()}",
+            "processor": processor(),
+            "cores": os.cpu_count(),
+            "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+        },
+        "status": {notebook: status["status"] for notebook, status in statuses.items()},
+        "errors": {notebook: status["error"] for notebook, status in statuses.items() if status["error"]},
+        "seconds": {notebook: status["seconds"] for notebook, status in statuses.items()},
+    }
+
+
+def read_highlights(notebook: str, profile: str, root: Path) -> list[dict]:
+    path = root / "data" / "generated" / profile / f"{notebook}.highlights.json"
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+
+
+def render_index(record: dict, root: Path = ROOT) -> Path:
+    """`index.html`: what each notebook found, its headline figures, and how long everything took."""
+    profile = record["profile"]
+    folder = root / "reports" / profile
+    sections, rows = [], []
+    for notebook in NOTEBOOKS:
+        status, seconds = record["status"][notebook], record["seconds"][notebook]
+        page = f"<a href='{notebook}.html'>{notebook.replace('_', ' ')}</a>" if status != "missing" else notebook
+        took = "–" if seconds is None else f"{seconds:.0f}"
+        error = html.escape(record["errors"].get(notebook, ""))
+        rows.append(
+            f"<tr><td>{page}</td><td class='status-{status}'>{status}</td><td class='number'>{took}</td><td>{error}</td></tr>"
+        )
+        if status == "ok" and (found := read_highlights(notebook, profile, root)):
+            sections.append(f"<h2>{page}</h2>" + "".join(highlight_html(entry, folder) for entry in found))
+    total = sum(seconds for seconds in record["seconds"].values() if seconds)
+    machine = record["machine"]
+    body = f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{TITLE}</title><style>{style_sheet()}</style></head><body>
+{navigation("index")}
+<main>
+<h1>{TITLE}</h1>
+<p>Two papers, rebuilt from their texts: retrieving a user's own context for under-specified queries
+(<i>Context Tuning for Retrieval Augmented Generation</i>) and generating workflow code over hundreds of APIs
+(<i>A Comparative Study of DSL Code Generation</i>). Brackets hold 95% intervals. Our data are simulated and our default models
+small; published numbers stand beside ours to compare patterns, not to be matched.</p>
+{"".join(sections)}
+<h2>This run</h2>
+<div class="table"><table class="workbook"><caption>Profile {html.escape(profile)}: {total:.0f} s of notebook time on
+{html.escape(str(machine["processor"]))}, {machine["cores"]} cores, {machine["memory_gib"]} GiB. Details in
+<a href="run.json">run.json</a>.</caption>
+<thead><tr><th scope="col">Notebook</th><th scope="col">Status</th><th scope="col">Seconds</th><th scope="col">Error</th></tr></thead>
+<tbody>{"".join(rows)}</tbody></table></div>
+</main>
+<footer>commit {html.escape(record["commit"] or "unknown")} · {html.escape(record["finished"])}</footer>
+</body></html>
+"""
+    target = folder / "index.html"
+    with atomic_path(target) as temporary:
+        temporary.write_text(body, encoding="utf-8")
+    return target
+
+
+def highlight_html(entry: dict, folder: Path) -> str:
+    """A sentence (Markdown) and, where named, a figure embedded with its alt text."""
+    from nbconvert.filters import markdown2html
+
+    text = markdown2html(entry["text"])
+    path = folder / "figures" / f"{entry['figure']}.png"
+    if not entry["figure"] or not path.exists():
+        return text
+    picture = base64.b64encode(path.read_bytes()).decode()
+    return f"{text}<figure><img src='data:image/png;base64,{picture}' alt='{html.escape(entry['alt'], quote=True)}'></figure>"
+
+
+def build(profile: str, root: Path = ROOT) -> dict:
+    """Render every page, the index and `run.json`; returns the record that `run.json` holds."""
+    for notebook in NOTEBOOKS:
+        render_page(notebook, profile, root)
+    record = run_record(profile, root)
+    with atomic_path(root / "reports" / profile / "run.json") as temporary:
+        temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    render_index(record, root)
+    return record
