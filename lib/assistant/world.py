@@ -116,7 +116,7 @@ class Voices:
     """Which needs and phrasings each side may use, and which texts have been said."""
 
     def __init__(self, needs: list[Need], knobs: WorldKnobs):
-        held = held_out_needs(needs, knobs.seed)
+        held = held_out_needs([need.need for need in needs], knobs.seed)
         self.needs = {"training": needs, "evaluation": needs}
         if knobs.split == "need":
             self.needs = {

@@ -6,6 +6,7 @@ or a value out of range is an error that names the file and the key, before any 
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from pathlib import Path
@@ -146,29 +147,36 @@ class UniqueKeyLoader(yaml.SafeLoader):
 def check_parameters(notebook: str, namespace: dict[str, Any]) -> Parameters:
     """A notebook's parameters out of its `globals()`, validated.
 
-    papermill only warns of names it does not find, so every plain value in the namespace counts as a parameter: one
-    that no notebook knows is an error. Names of other notebooks are let through, so that a whole profile can be passed.
+    papermill only warns of names it does not find, so every name set by a cell of plain assignments (the one tagged
+    `parameters`, the one papermill injects) must be known to some notebook. Names of other notebooks are let through, so
+    that a whole profile can be passed.
 
     Raises:
         ProfileError: naming the notebook and the parameter.
     """
-    model = NOTEBOOKS[notebook]
-    plain = {
-        name: value
-        for name, value in namespace.items()
-        if not name.startswith("_")
-        and name not in ("In", "Out")
-        and isinstance(value, bool | int | float | str | list | dict | tuple | type(None))
-    }
-    unknown = sorted(set(plain) - known_names())
-    if unknown:
-        raise ProfileError(
-            f"notebook {notebook}: {unknown[0]}: no notebook has this parameter{did_you_mean(unknown[0], known_names())}"
-        )
+    model, known = NOTEBOOKS[notebook], known_names()
+    cells = namespace.get("In")
+    given = set(namespace) if cells is None else {name for cell in cells for name in literal_assignments(cell)}
+    for name in sorted(given):
+        if name not in known:
+            raise ProfileError(f"notebook {notebook}: {name}: no notebook has this parameter{did_you_mean(name, known)}")
     try:
-        return model.model_validate(select(plain, model))
+        return model.model_validate(select(namespace, model))
     except ValidationError as error:
         raise ProfileError(f"notebook {notebook}: {describe(error)}") from error
+
+
+def literal_assignments(source: str) -> list[str]:
+    """Names that a cell sets, if it does nothing but assign literals; otherwise none."""
+    try:
+        body = ast.parse(source).body
+        for statement in body:
+            if not (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)):
+                return []
+            ast.literal_eval(statement.value)
+    except (SyntaxError, ValueError):
+        return []
+    return [statement.targets[0].id for statement in body]
 
 
 def write_notebook_parameters(values: dict[str, Any], folder: Path) -> dict[str, Path]:

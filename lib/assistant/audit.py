@@ -1,0 +1,136 @@
+"""A sceptic's questions to a world of personas: could its numbers be an artefact? Frames in, frames out.
+
+These read gold labels and provenance, which no retrieval method may see.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.needs import KINDS
+from lib.assistant.queries import normal_form
+from lib.retrieval.bm25 import content_terms
+
+
+def entropy_bits(labels: pd.Series) -> float:
+    """Shannon entropy of the labels' distribution, in bits."""
+    p = labels.value_counts(normalize=True).to_numpy()
+    return float(-(p * np.log2(p)).sum())
+
+
+def conditional_entropy_bits(labels: pd.Series, given: pd.Series) -> float:
+    """H(labels | given), in bits."""
+    weights = given.value_counts(normalize=True)
+    return float(sum(weights[value] * entropy_bits(part) for value, part in labels.groupby(given)))
+
+
+def relevant_pairs(gold: pd.DataFrame) -> pd.DataFrame:
+    """One row (query, item, kind) for each relevant item."""
+    return gold[["query", "kind", "relevant"]].explode("relevant").rename(columns={"relevant": "item"}).reset_index(drop=True)
+
+
+def lexical_overlap(queries: pd.DataFrame, items: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
+    """Share of (query, item) pairs, in percent, with a content word (stem) in common, by kind of query: with the gold
+    items, and with the other items of the same persona."""
+    terms_of_item = {item: frozenset(content_terms(text)) for item, text in zip(items["item"], items["text"], strict=True)}
+    terms_of_query = {query: frozenset(content_terms(text)) for query, text in zip(queries["query"], queries["text"], strict=True)}
+    pairs = queries[["query", "persona"]].merge(items[["item", "persona"]], on="persona")
+    pairs = pairs.merge(relevant_pairs(gold), on=["query", "item"], how="left", indicator="found")
+    pairs["kind"] = pairs["query"].map(gold.set_index("query")["kind"])
+    pairs["shared"] = [
+        bool(terms_of_query[query] & terms_of_item[item]) for query, item in zip(pairs["query"], pairs["item"], strict=True)
+    ]
+    pairs["which"] = np.where(pairs["found"] == "both", "gold item", "other item")
+    return 100 * pairs.pivot_table(index="kind", columns="which", values="shared", aggfunc="mean").reindex(list(KINDS))
+
+
+def usage_shortcuts(queries: pd.DataFrame, items: pd.DataFrame, opens: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
+    """How often a gold item is the persona's most opened or most recently opened item, beside chance, in percent."""
+    usage = opens.groupby("item")["time"].agg(["size", "max"]).reindex(items["item"]).reset_index()
+    usage["persona"] = items["persona"].to_numpy()
+    per_persona = usage.groupby("persona")
+    top = {
+        "most opened item": usage.loc[per_persona["size"].idxmax(), "item"],
+        "most recently opened item": usage.loc[per_persona["max"].idxmax(), "item"],
+    }
+    persona_of = queries.set_index("query")["persona"]
+    relevant = gold.set_index("query")["relevant"]
+    n_items = items.groupby("persona").size()
+    chance = np.mean([len(found) / n_items[persona_of[query]] for query, found in relevant.items()])
+    rows = []
+    for name, chosen in top.items():
+        by_persona = dict(zip(usage.set_index("item").loc[chosen, "persona"], chosen, strict=True))
+        hit = np.mean([by_persona[persona_of[query]] in set(found) for query, found in relevant.items()])
+        rows.append((f"queries whose gold holds the {name}, %", 100 * hit, 100 * chance))
+    return pd.DataFrame(rows, columns=["question", "here", "by chance"])
+
+
+def hours_apart(queries: pd.DataFrame, opens: pd.DataFrame, gold: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    """For every query and open of an item of its persona: how many hours of the day lie between them (0 to 12).
+
+    Returns:
+        columns kind, which (`gold item` or `other item`), hours.
+    """
+    pairs = queries[["query", "persona", "time"]].merge(items[["item", "persona"]], on="persona")
+    pairs = pairs.merge(relevant_pairs(gold)[["query", "item"]], on=["query", "item"], how="left", indicator="found")
+    pairs["which"] = np.where(pairs["found"] == "both", "gold item", "other item")
+    pairs["kind"] = pairs["query"].map(gold.set_index("query")["kind"]).astype(str)
+    pairs["hour"] = pairs["time"].dt.hour + pairs["time"].dt.minute / 60
+    used = opens.assign(open_hour=opens["time"].dt.hour + opens["time"].dt.minute / 60)[["item", "open_hour"]]
+    joined = pairs[["kind", "which", "hour", "item"]].merge(used, on="item")
+    apart = (joined["hour"] - joined["open_hour"]).abs()
+    joined["hours"] = np.minimum(apart, 24 - apart)
+    return joined[["kind", "which", "hours"]]
+
+
+def leaks(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """What training and evaluation have in common: personas, query texts, phrasings, item templates and needs asked for.
+
+    Item templates count where their items are relevant to some query, so under `split: item_template` none is shared.
+
+    Returns:
+        columns what, training, evaluation, shared (numbers of distinct values).
+    """
+    queries, gold = frames["queries"], frames["gold"]
+    template = frames["provenance"].set_index("item")["template"] if len(frames["provenance"]) else pd.Series(dtype=object)
+    values = {
+        "personas": queries.set_index("query")["persona"],
+        "query texts": queries.set_index("query")["text"].map(normal_form),
+        "phrasings": gold.set_index("query")["phrasing"],
+        "item templates of relevant items": relevant_pairs(gold).set_index("query")["item"].map(template).dropna(),
+        "needs asked for": gold.set_index("query")["need"],
+    }
+    side = queries.set_index("query")["split"]
+    rows = []
+    for what, series in values.items():
+        sides = {name: set(series[series.index.map(side) == name]) for name in ("training", "evaluation")}
+        rows.append((what, len(sides["training"]), len(sides["evaluation"]), len(sides["training"] & sides["evaluation"])))
+    return pd.DataFrame(rows, columns=["what", "training", "evaluation", "shared"])
+
+
+def sceptic_table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The audit as one table: question, here, by chance."""
+    queries, items, gold = frames["queries"], frames["items"], frames["gold"]
+    first = gold["apis"].str[0]
+    shares = gold["kind"].value_counts(normalize=True)
+    rows = [(f"queries of kind {kind}, %", 100 * shares.get(kind, 0.0), np.nan) for kind in KINDS]
+    rows += [
+        ("H(API), bits", entropy_bits(first), np.nan),
+        ("H(API | need), bits", conditional_entropy_bits(first, gold["need"]), np.nan),
+        (
+            "queries whose API is their need's commonest, %",
+            100 * first.groupby(gold["need"]).transform(lambda apis: apis.mode().iloc[0]).eq(first).mean(),
+            100 * first.value_counts(normalize=True).iloc[0],
+        ),
+        ("queries that no API serves, %", 100 * (first == "default").mean(), np.nan),
+        ("queries whose plan takes two calls, %", 100 * (gold["apis"].str.len() > 1).mean(), np.nan),
+    ]
+    overlap = lexical_overlap(queries, items, gold)
+    rows += [
+        (f"{kind} queries: gold items that share a content word, %", overlap.loc[kind, "gold item"], overlap.loc[kind, "other item"])
+        for kind in KINDS
+        if kind in overlap.dropna().index
+    ]
+    table = pd.DataFrame(rows, columns=["question", "here", "by chance"])
+    return pd.concat([table, usage_shortcuts(queries, items, frames["opens"], gold)], ignore_index=True)

@@ -1,0 +1,106 @@
+"""Several retrieval methods on the same queries: means with intervals, and paired tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from lib.evaluation.inference import bootstrap_interval, bootstrap_means, holm_adjust, randomisation_test
+from lib.evaluation.ranking import hit_matrix, ndcg_from_hits, recall_from_hits
+
+METRICS = ("recall", "ndcg", "ndcg_retrieved")
+
+
+def per_query_scores(
+    runs: Mapping[str, pd.DataFrame], qrels: pd.DataFrame, queries: Sequence, cutoffs: Sequence[int]
+) -> pd.DataFrame:
+    """Scores in percent, one row a query and one column for each (method, metric, k).
+
+    `ndcg_retrieved` is NaN for a query without a hit among the first k.
+
+    Args:
+        runs: ranking of each method (see `lib.evaluation.ranking.hit_matrix`).
+        qrels: columns query, item.
+        queries: query ids, the rows of the result.
+        cutoffs: values of k.
+    """
+    columns = {}
+    for method, run in runs.items():
+        hits, n_relevant = hit_matrix(run, qrels, queries, max(cutoffs))
+        for k in cutoffs:
+            columns[method, "recall", k] = 100 * recall_from_hits(hits, n_relevant, k)
+            columns[method, "ndcg", k] = 100 * ndcg_from_hits(hits, n_relevant, k)
+            columns[method, "ndcg_retrieved", k] = 100 * ndcg_from_hits(hits, n_relevant, k, ideal="retrieved")
+    table = pd.DataFrame(columns, index=pd.Index(queries, name="query"))
+    table.columns = table.columns.set_names(["method", "metric", "k"])
+    return table
+
+
+def summarise(
+    scores: pd.DataFrame,
+    groups: Mapping[tuple[str, str], np.ndarray],
+    clusters: Sequence[Sequence],
+    samples: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Mean and 95% interval of every column of `scores` in every group of queries.
+
+    Args:
+        scores: from `per_query_scores`.
+        groups: {(kind, sample): bool array over the queries}.
+        clusters: labels by which the bootstrap resamples (crossed if several), each over the queries.
+        samples, seed: of the bootstrap.
+
+    Returns:
+        columns method, kind, sample, metric, k, value, ci_low, ci_high, n; n counts the queries averaged over.
+    """
+    frames = []
+    for (kind, sample), chosen in groups.items():
+        if not chosen.any():
+            continue
+        part = scores[chosen]
+        low, high = bootstrap_interval(part.to_numpy(), [np.asarray(c)[chosen] for c in clusters], samples, seed)
+        frame = part.columns.to_frame(index=False)
+        frame["value"] = part.mean().to_numpy()
+        frame["ci_low"], frame["ci_high"] = low, high
+        frame["n"] = part.notna().sum().to_numpy()
+        frame.insert(1, "kind", kind)
+        frame.insert(2, "sample", sample)
+        frames.append(frame)
+    return pd.concat(frames, ignore_index=True)
+
+
+def compare(
+    scores: pd.DataFrame,
+    pairs: Sequence[tuple[str, str]],
+    metric: str,
+    k: int,
+    clusters: Sequence[Sequence],
+    samples: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Paired comparisons a − b: difference of means with its interval, randomisation p-value, Holm over the family.
+
+    The randomisation test flips the signs of whole clusters of the first clustering.
+
+    Returns:
+        columns a, b, difference, ci_low, ci_high, p_value, p_holm.
+    """
+    differences = np.column_stack([scores[a, metric, k] - scores[b, metric, k] for a, b in pairs])
+    low, high = np.nanpercentile(bootstrap_means(differences, clusters, samples, seed), [2.5, 97.5], axis=0)
+    p_values = [
+        randomisation_test(scores[a, metric, k], scores[b, metric, k], clusters[0], seed=seed) for a, b in pairs
+    ]
+    return pd.DataFrame(
+        {
+            "a": [a for a, _ in pairs],
+            "b": [b for _, b in pairs],
+            "difference": differences.mean(axis=0),
+            "ci_low": low,
+            "ci_high": high,
+            "p_value": p_values,
+            "p_holm": holm_adjust(p_values),
+        }
+    )

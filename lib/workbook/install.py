@@ -1,0 +1,77 @@
+"""Set up `.venv` from environment.yml, where its content changed since the last time. Standard library only.
+
+    python3 lib/workbook/install.py
+
+The pip block of environment.yml is installed as it stands; conda users install the very same list.
+"""
+
+import sys
+
+WANTED = (3, 11)
+if sys.version_info[:2] != WANTED:
+    sys.exit(
+        "error: this workbook needs Python %d.%d, and %s is Python %d.%d; name another one with `make PYTHON=/path/to/python3.11 ...`."
+        % (WANTED + (sys.executable,) + tuple(sys.version_info[:2]))
+    )
+
+import fcntl  # noqa: E402
+import hashlib  # noqa: E402
+import os  # noqa: E402
+import subprocess  # noqa: E402
+import tempfile  # noqa: E402
+import venv  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+VENV = ROOT / ".venv"
+STAMP = VENV / "installed.sha256"
+
+
+def requirements(text: str) -> str:
+    """The entries of the `pip:` block of an environment file, one a line, comments kept."""
+    lines, inside, indent = [], False, 0
+    for line in text.splitlines():
+        bare = line.strip()
+        depth = len(line) - len(line.lstrip())
+        if inside and bare and not bare.startswith("#") and depth <= indent:
+            break
+        if inside and bare.startswith("- "):
+            lines.append(bare[2:])
+        if bare == "- pip:":
+            inside, indent = True, depth
+    if not lines:
+        raise SystemExit("error: environment.yml has no `- pip:` block")
+    return "\n".join(lines) + "\n"
+
+
+def digest(text: str) -> str:
+    """What the environment depends on: the list, the package's own build file, the Python, and where the checkout lies."""
+    parts = [text, (ROOT / "pyproject.toml").read_text(encoding="utf-8"), sys.version, str(ROOT)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def main() -> None:
+    text = (ROOT / "environment.yml").read_text(encoding="utf-8")
+    with open(ROOT / ".venv.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits and finds it done
+        if STAMP.exists() and STAMP.read_text() == digest(text):
+            return
+        print("setting up .venv from environment.yml (a few minutes the first time)", flush=True)
+        STAMP.unlink(missing_ok=True)
+        python = VENV / "bin" / "python"
+        usable = python.exists() and subprocess.run([python, "-m", "pip", "--version"], capture_output=True).returncode == 0
+        if not usable:
+            venv.create(VENV, clear=VENV.exists(), with_pip=True)
+        with tempfile.NamedTemporaryFile("w", suffix=".txt", delete=False) as file:
+            file.write(requirements(text))
+        try:
+            done = subprocess.run([python, "-m", "pip", "install", "--quiet", "--requirement", file.name], cwd=ROOT)
+        finally:
+            os.unlink(file.name)
+        if done.returncode:
+            raise SystemExit("error: pip could not install the packages of environment.yml; its messages stand above.")
+        STAMP.write_text(digest(text))
+
+
+if __name__ == "__main__":
+    main()
