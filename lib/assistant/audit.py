@@ -27,25 +27,37 @@ def conditional_entropy_bits(labels: pd.Series, given: pd.Series) -> float:
 
 def relevant_pairs(gold: pd.DataFrame) -> pd.DataFrame:
     """One row (query, item, kind) for each relevant item."""
-    return gold[["query", "kind", "relevant"]].explode("relevant").rename(columns={"relevant": "item"}).reset_index(drop=True)
+    return (
+        gold[["query", "kind", "relevant"]]
+        .explode("relevant")
+        .rename(columns={"relevant": "item"})
+        .reset_index(drop=True)
+    )
 
 
 def lexical_overlap(queries: pd.DataFrame, items: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
     """Share of (query, item) pairs, in percent, with a content word (stem) in common, by kind of query: with the gold
     items, and with the other items of the same persona."""
-    terms_of_item = {item: frozenset(content_terms(text)) for item, text in zip(items["item"], items["text"], strict=True)}
-    terms_of_query = {query: frozenset(content_terms(text)) for query, text in zip(queries["query"], queries["text"], strict=True)}
+    terms_of_item = {
+        item: frozenset(content_terms(text)) for item, text in zip(items["item"], items["text"], strict=True)
+    }
+    terms_of_query = {
+        query: frozenset(content_terms(text)) for query, text in zip(queries["query"], queries["text"], strict=True)
+    }
     pairs = queries[["query", "persona"]].merge(items[["item", "persona"]], on="persona")
     pairs = pairs.merge(relevant_pairs(gold), on=["query", "item"], how="left", indicator="found")
     pairs["kind"] = pairs["query"].map(gold.set_index("query")["kind"])
     pairs["shared"] = [
-        bool(terms_of_query[query] & terms_of_item[item]) for query, item in zip(pairs["query"], pairs["item"], strict=True)
+        bool(terms_of_query[query] & terms_of_item[item])
+        for query, item in zip(pairs["query"], pairs["item"], strict=True)
     ]
     pairs["which"] = np.where(pairs["found"] == "both", "gold item", "other item")
     return 100 * pairs.pivot_table(index="kind", columns="which", values="shared", aggfunc="mean").reindex(list(KINDS))
 
 
-def usage_shortcuts(queries: pd.DataFrame, items: pd.DataFrame, opens: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
+def usage_shortcuts(
+    queries: pd.DataFrame, items: pd.DataFrame, opens: pd.DataFrame, gold: pd.DataFrame
+) -> pd.DataFrame:
     """How often a gold item is the persona's most opened or most recently opened item, beside chance, in percent."""
     usage = opens.groupby("item")["time"].agg(["size", "max"]).reindex(items["item"]).reset_index()
     usage["persona"] = items["persona"].to_numpy()
@@ -85,7 +97,7 @@ def hours_apart(queries: pd.DataFrame, opens: pd.DataFrame, gold: pd.DataFrame, 
 
 
 def leaks(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """What training and evaluation have in common: personas, query texts, phrasings, item templates and needs asked for.
+    """What training and evaluation have in common: personas, query texts, phrasings, item templates and needs.
 
     Item templates count where their items are relevant to some query, so under `split: item_template` none is shared.
 
@@ -93,7 +105,9 @@ def leaks(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
         columns what, training, evaluation, shared (numbers of distinct values).
     """
     queries, gold = frames["queries"], frames["gold"]
-    template = frames["provenance"].set_index("item")["template"] if len(frames["provenance"]) else pd.Series(dtype=object)
+    template = (
+        frames["provenance"].set_index("item")["template"] if len(frames["provenance"]) else pd.Series(dtype=object)
+    )
     values = {
         "personas": queries.set_index("query")["persona"],
         "query texts": queries.set_index("query")["text"].map(normal_form),
@@ -105,7 +119,9 @@ def leaks(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
     rows = []
     for what, series in values.items():
         sides = {name: set(series[series.index.map(side) == name]) for name in ("training", "evaluation")}
-        rows.append((what, len(sides["training"]), len(sides["evaluation"]), len(sides["training"] & sides["evaluation"])))
+        rows.append(
+            (what, len(sides["training"]), len(sides["evaluation"]), len(sides["training"] & sides["evaluation"]))
+        )
     return pd.DataFrame(rows, columns=["what", "training", "evaluation", "shared"])
 
 
@@ -128,7 +144,11 @@ def sceptic_table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
     ]
     overlap = lexical_overlap(queries, items, gold)
     rows += [
-        (f"{kind} queries: gold items that share a content word, %", overlap.loc[kind, "gold item"], overlap.loc[kind, "other item"])
+        (
+            f"{kind} queries: gold items that share a content word, %",
+            overlap.loc[kind, "gold item"],
+            overlap.loc[kind, "other item"],
+        )
         for kind in KINDS
         if kind in overlap.dropna().index
     ]

@@ -150,7 +150,7 @@ def parse_call(text: str) -> tuple[str, dict[str, object]]:
 
 
 class Cot(Strict):
-    """How an expert reasons about where to look: `informed` where the words name the matter, `blind` where they do not."""
+    """How an expert reasons about where to look: `informed` where the words name the matter, `blind` where not."""
 
     informed: list[Text] = Field(min_length=2)
     blind: list[Text] = Field(min_length=2)
@@ -282,8 +282,8 @@ def read_needs(folder: str | Path, toolbox: Toolbox) -> list[Need]:
     """All needs of a folder, by file name, checked against the toolbox.
 
     Raises:
-        InputError: a file is not a valid need, its name differs from the need's, two phrasings that name their matter are
-            the same text, or the folder holds none; names the file and the field.
+        InputError: a file is not a valid need, its name differs from the need's, two phrasings that name their matter
+            are the same text, or the folder holds none; names the file and the field.
     """
     folder = Path(folder)
     needs: list[Need] = []

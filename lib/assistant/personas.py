@@ -26,8 +26,8 @@ from lib.assistant.schemas import (
     InputError,
     Item,
     Open,
-    Persona,
     Person,
+    Persona,
 )
 from lib.workbook.profiles import WorldKnobs
 
@@ -124,9 +124,7 @@ def somewhere(moment: datetime, places: set[str], rng: np.random.Generator) -> s
     """A place drawn from where people are at that hour when they follow no habit."""
     at_work = "work" in places and moment.weekday() < 5 and 9 <= moment.hour < 17
     weights = {
-        place: share
-        for place, share in WHEREABOUTS["workday" if at_work else "leisure"].items()
-        if place in places
+        place: share for place, share in WHEREABOUTS["workday" if at_work else "leisure"].items() if place in places
     }
     probabilities = np.array(list(weights.values()))
     return list(weights)[rng.choice(len(weights), p=probabilities / probabilities.sum())]
@@ -250,7 +248,9 @@ def draw_life(index: int, needs: list[Need], cast: Cast, capacity: dict[str, int
         return names[key][rng.integers(len(names[key]))]
 
     age = int(rng.integers(18, 76))
-    traits = [trait for trait, share in TRAIT_SHARES.items() if rng.random() < share and (trait != "children" or age > 22)]
+    traits = [
+        trait for trait, share in TRAIT_SHARES.items() if rng.random() < share and (trait != "children" or age > 22)
+    ]
     traits.append("renter" if rng.random() < (0.75 if age < 35 else 0.4) else "homeowner")
     if age < 30 and rng.random() < 0.35:
         traits.append("student")
@@ -343,8 +343,10 @@ def live_needs(life: Life, candidates: list[Need], count: int, knobs: WorldKnobs
 
     for _ in range(count):
         draw = rng.random()
-        wish = "complex" if draw < knobs.complex_share else (
-            "default" if draw < knobs.complex_share + knobs.default_share else "simple"
+        wish = (
+            "complex"
+            if draw < knobs.complex_share
+            else ("default" if draw < knobs.complex_share + knobs.default_share else "simple")
         )
         options = {}
         for need in candidates:
@@ -371,18 +373,12 @@ def live_needs(life: Life, candidates: list[Need], count: int, knobs: WorldKnobs
 def draw_copies(keep: Keep, used: dict[str, int], life: Life) -> dict[str, int]:
     """How many items of each slot of a keep the persona has, and book their room in `used`.
 
-    What the plan names is there once. A supporting item may be missing, or be there twice in different words (a page
-    found again by another search), where the app has room.
+    The keep's first item and what the plan names are there once. A supporting item may be missing, or be there twice in
+    different words (a page found again by another search), where the app has room.
     """
     named = {part for _, arguments in keep.calls for value in arguments.values() for part in item_slots(value)}
-    copies = {}
-    for name, template in keep.items.items():
-        if name in named or len(keep.items) == 1:
-            copies[name] = 1
-        else:
-            copies[name] = int(life.rng.choice(3, p=COPIES_OF_SUPPORTING_ITEMS))
-    if not any(copies.values()):
-        copies[next(iter(copies))] = 1
+    main = named | {next(iter(keep.items))}
+    copies = {name: 1 if name in main else int(life.rng.choice(3, p=COPIES_OF_SUPPORTING_ITEMS)) for name in keep.items}
     for name, template in keep.items.items():
         copies[name] = max(min(copies[name], life.capacity[template.app] - used[template.app]), 0)
         used[template.app] += copies[name]
@@ -405,7 +401,7 @@ def moment_facts(moment: datetime, rng: np.random.Generator) -> dict[str, str]:
         "weekday": f"{moment:%A}",
         "month": f"{moment:%B}",
         "n": str(rng.integers(2, 10)),
-        "amount": f"{rng.integers(8, 400)}.{rng.integers(0, 100):02d}",
+        "amount": f"{rng.integers(12, 90)}.{rng.integers(0, 100):02d}",
         "code": "".join("ABCDEFGHJKLMNPQRSTUVWXYZ23456789"[i] for i in rng.integers(0, 32, size=6)),
         "number": str(rng.integers(10**9, 10**10)),
     }
@@ -531,14 +527,19 @@ def any_slot(life: Life, needs: list[Need]) -> Slot:
 
 
 def add_stale(life: Life, lived: LivedNeed, side: str, knobs: WorldKnobs) -> None:
-    """An item of the same need from an occasion that is over; its log follows the same habit but ended weeks ago."""
+    """An item of the same need from an occasion that is over; its log follows the same habit but ended weeks ago.
+
+    Its wording differs from the current items' where there is another, or only the log would tell them apart.
+    """
     rng = life.rng
     slots = [(name, template) for name, template in lived.keep.items.items() if life.room(template.app) > 0]
     if not slots:
         return
     name, template = slots[rng.integers(len(slots))]
     key = f"{lived.need.need}/{lived.keep_name}/{name}"
+    current = {entry.template for entry in life.provenance}
     options = allowed_wordings(len(template.wordings), key, side, knobs)
+    options = [number for number in options if f"{key}/{number}" not in current] or options
     number = options[rng.integers(len(options))]
     last = life.today - timedelta(days=STALE_DAYS)
     happens = next_occurrence(lived.slot, last - timedelta(days=8))
@@ -563,7 +564,17 @@ def add_decoy(life: Life, lived: LivedNeed, side: str, needs: list[Need], knobs:
         return
     number = options[rng.integers(len(options))]
     decoy = lived.need.decoys[number]
-    add_unneeded(life, decoy["app"], decoy, lived.variables, "decoy", lived.need.need, f"{lived.need.need}/decoys/{number}", needs, knobs)
+    add_unneeded(
+        life,
+        decoy["app"],
+        decoy,
+        lived.variables,
+        "decoy",
+        lived.need.need,
+        f"{lived.need.need}/decoys/{number}",
+        needs,
+        knobs,
+    )
 
 
 def add_background(life: Life, app: str, needs: list[Need], side: str, knobs: WorldKnobs, cast: Cast) -> None:
@@ -576,7 +587,9 @@ def add_background(life: Life, app: str, needs: list[Need], side: str, knobs: Wo
     seen = {entry.template for entry in life.provenance}
     fresh = [number for number in pool if f"background/{app}/{number}" not in seen]
     number = (fresh or pool)[rng.integers(len(fresh or pool))]
-    add_unneeded(life, app, cast.background[app][number], {}, "background", "", f"background/{app}/{number}", needs, knobs)
+    add_unneeded(
+        life, app, cast.background[app][number], {}, "background", "", f"background/{app}/{number}", needs, knobs
+    )
 
 
 def add_unneeded(life, app, wording, variables, source, need, template, needs, knobs) -> None:

@@ -1,7 +1,7 @@
 """Under-specified queries and their gold labels.
 
-A query is a need voiced in one of its phrasings. What a method may see is a `Query`: text, time, weekday (from the time) and place.
-What the answer is stands in a `Gold`, in a file of its own.
+A query is a need voiced in one of its phrasings. What a method may see is a `Query`: text, time (and so
+the weekday) and place. What the answer is stands in a `Gold`, in a file of its own.
 """
 
 from __future__ import annotations
@@ -178,11 +178,14 @@ def voice(family: Family, lived: LivedNeed, life: Life) -> str:
     form = expand(family.text, lambda options: options[rng.integers(len(options))])
     text = " ".join(fill(form, life.people | life.facts | lived.facts | lived.variables).split())
     manner = rng.random()
-    if manner < 0.3:
+    starts_with_opener = normal_form(text).replace(",", "").split()[0].capitalize() in {
+        word.split(",")[0].strip() for word in OPENERS
+    }
+    if manner < 0.3 and not starts_with_opener:
         opener = OPENERS[rng.integers(len(OPENERS))]
         keep_capital = form.startswith(("{", "I ", "I'"))
         text = opener + (text if keep_capital else text[0].lower() + text[1:])
-    elif manner < 0.45:
+    elif 0.3 <= manner < 0.45:
         return text.rstrip(".!?").lower()
     return text[0].upper() + text[1:]
 

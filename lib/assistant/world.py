@@ -84,7 +84,9 @@ def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> 
     return simulate_from(needs, read_cast(data), toolbox, knobs, progress)
 
 
-def simulate_from(needs: list[Need], cast: Cast, toolbox: Toolbox, knobs: WorldKnobs, progress: Callable = iter) -> World:
+def simulate_from(
+    needs: list[Need], cast: Cast, toolbox: Toolbox, knobs: WorldKnobs, progress: Callable = iter
+) -> World:
     """Like `simulate`, from needs and names already read."""
     rng = np.random.default_rng([knobs.seed, 1])
     total = knobs.n_training_queries + knobs.n_evaluation_queries
@@ -204,9 +206,9 @@ def say_something_new(lived, kind: str, side: str, voices: Voices, life: Life) -
 def frames(world: World) -> dict[str, pd.DataFrame]:
     """The world as tables, keyed by artifact name.
 
-    items (persona, item, app, title, text, shown), opens (item, time, place), queries (query, persona, split, text, time, weekday,
-    place), gold (query, split, kind, need, phrasing, relevant, apis, apps, plan, answers, cot), provenance (item, source,
-    need, template), toolbox (api, app, text).
+    items (persona, item, app, title, text, shown), opens (item, time, place), queries (query, persona, split, text,
+    time, weekday, place), gold (query, split, kind, need, phrasing, relevant, apis, apps, plan, answers, cot),
+    provenance (item, source, need, template), toolbox (api, app, text).
     """
     items, opens = [], []
     for persona in world.personas:
@@ -231,7 +233,9 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
             [(entry.item_id, entry.source, entry.need, entry.template) for entry in world.provenance],
             columns=["item", "source", "need", "template"],
         ),
-        "toolbox": pd.DataFrame([(api.api, api.app, api.text) for api in world.toolbox], columns=["api", "app", "text"]),
+        "toolbox": pd.DataFrame(
+            [(api.api, api.app, api.text) for api in world.toolbox], columns=["api", "app", "text"]
+        ),
     }
 
 
@@ -275,7 +279,9 @@ def read_world(folder: str | Path) -> World:
     folder = Path(folder)
     toolbox = Toolbox.from_yaml(folder / "toolbox.yaml")
     personas = {persona.id: persona for persona in read_personas(folder / "personas.jsonl")}
-    owner = {item.id: persona.id for persona in personas.values() for app in APPS for item in getattr(persona.apps, app)}
+    owner = {
+        item.id: persona.id for persona in personas.values() for app in APPS for item in getattr(persona.apps, app)
+    }
     queries: dict[str, Query] = {}
     sides: dict[str, str] = {}
     side_of_persona: dict[str, str] = {}
@@ -304,5 +310,7 @@ def read_world(folder: str | Path) -> World:
                 raise InputError(f"{path}, query {entry.query}, apis: no API {api!r} in toolbox.yaml")
         gold[entry.query] = entry
     if missing := [name for name in queries if name not in gold]:
-        raise InputError(f"{path}: no label for query {missing[0]}" + (f" and {len(missing) - 1} more" if missing[1:] else ""))
+        raise InputError(
+            f"{path}: no label for query {missing[0]}" + (f" and {len(missing) - 1} more" if missing[1:] else "")
+        )
     return World(list(personas.values()), list(queries.values()), [gold[name] for name in queries], sides, toolbox)

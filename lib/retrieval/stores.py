@@ -30,7 +30,9 @@ def candidate_pairs(queries: pd.DataFrame, documents: pd.DataFrame, on: str) -> 
 
 def tie_breakers(items: pd.Series) -> np.ndarray:
     """A hash of each document id as uint64: ties are broken by it, never by position."""
-    hashed = {item: int.from_bytes(hashlib.blake2b(item.encode(), digest_size=8).digest(), "big") for item in items.unique()}
+    hashed = {
+        item: int.from_bytes(hashlib.blake2b(item.encode(), digest_size=8).digest(), "big") for item in items.unique()
+    }
     return items.map(hashed).to_numpy(dtype=np.uint64)
 
 
@@ -80,7 +82,9 @@ def bm25t_scores(
         index = BM25T([document_tokens[row] for row in rows], b=b)
         place = dict(zip(rows.tolist(), range(len(rows)), strict=True))
         columns = group["item_row"].map(place).to_numpy()
-        for query_row, positions in pd.Series(np.arange(len(group))).groupby(group["query_row"].to_numpy()).indices.items():
+        for query_row, positions in (
+            pd.Series(np.arange(len(group))).groupby(group["query_row"].to_numpy()).indices.items()
+        ):
             found = index.get_scores(query_tokens[query_row])
             scores[group.index[positions]] = found[columns[positions]]
     return scores

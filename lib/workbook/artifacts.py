@@ -112,10 +112,13 @@ class Workbook:
             meta = json.loads(sidecar_of(path).read_text(encoding="utf-8"))
             expected = meta["sha256"]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ArtifactError(f"{shown}: its sidecar {sidecar_of(path).name} is missing or damaged: {again}") from error
+            raise ArtifactError(
+                f"{shown}: its sidecar {sidecar_of(path).name} is missing or damaged: {again}"
+            ) from error
         if sha256_of(path) != expected:
             raise ArtifactError(
-                f"{shown}: damaged (not the {meta.get('bytes')} bytes that {meta.get('notebook')} wrote): delete it and {again}"
+                f"{shown}: damaged (not the {meta.get('bytes')} bytes that {meta.get('notebook')} wrote): "
+                f"delete it and {again}"
             )
         self.inputs[path.name] = expected
 

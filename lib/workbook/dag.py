@@ -24,7 +24,9 @@ def module_files(module: str, root: Path) -> list[Path]:
     own = root.joinpath(*parts)
     files = [path for path in (own.with_suffix(".py"), own / "__init__.py") if path.exists()]
     if files:
-        files += [init for depth in range(1, len(parts)) if (init := root.joinpath(*parts[:depth], "__init__.py")).exists()]
+        files += [
+            init for depth in range(1, len(parts)) if (init := root.joinpath(*parts[:depth], "__init__.py")).exists()
+        ]
     return files
 
 

@@ -9,9 +9,11 @@ import sys
 
 WANTED = (3, 11)
 if sys.version_info[:2] != WANTED:
-    sys.exit(
-        "error: this workbook needs Python %d.%d, and %s is Python %d.%d; name another one with `make PYTHON=/path/to/python3.11 ...`."
-        % (WANTED + (sys.executable,) + tuple(sys.version_info[:2]))
+    sys.exit(  # no f-string: an old Python must reach this line
+        "error: this workbook needs Python {}.{}, and {} is Python {}.{}; "
+        "name another one with `make PYTHON=/path/to/python3.11 ...`.".format(
+            *WANTED, sys.executable, *sys.version_info[:2]
+        )
     )
 
 import fcntl  # noqa: E402
@@ -45,7 +47,7 @@ def requirements(text: str) -> str:
 
 
 def digest(text: str) -> str:
-    """What the environment depends on: the list, the package's own build file, the Python, and where the checkout lies."""
+    """What the environment depends on: the list, the package's build file, the Python, and where the checkout lies."""
     parts = [text, (ROOT / "pyproject.toml").read_text(encoding="utf-8"), sys.version, str(ROOT)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -59,7 +61,9 @@ def main() -> None:
         print("setting up .venv from environment.yml (a few minutes the first time)", flush=True)
         STAMP.unlink(missing_ok=True)
         python = VENV / "bin" / "python"
-        usable = python.exists() and subprocess.run([python, "-m", "pip", "--version"], capture_output=True).returncode == 0
+        usable = (
+            python.exists() and subprocess.run([python, "-m", "pip", "--version"], capture_output=True).returncode == 0
+        )
         if not usable:
             venv.create(VENV, clear=VENV.exists(), with_pip=True)
         with tempfile.NamedTemporaryFile("w", suffix=".txt", delete=False) as file:

@@ -148,8 +148,8 @@ def check_parameters(notebook: str, namespace: dict[str, Any]) -> Parameters:
     """A notebook's parameters out of its `globals()`, validated.
 
     papermill only warns of names it does not find, so every name set by a cell of plain assignments (the one tagged
-    `parameters`, the one papermill injects) must be known to some notebook. Names of other notebooks are let through, so
-    that a whole profile can be passed.
+    `parameters`, the one papermill injects) must be known to some notebook. Names of other notebooks are let through,
+    so that a whole profile can be passed.
 
     Raises:
         ProfileError: naming the notebook and the parameter.
@@ -159,7 +159,9 @@ def check_parameters(notebook: str, namespace: dict[str, Any]) -> Parameters:
     given = set(namespace) if cells is None else {name for cell in cells for name in literal_assignments(cell)}
     for name in sorted(given):
         if name not in known:
-            raise ProfileError(f"notebook {notebook}: {name}: no notebook has this parameter{did_you_mean(name, known)}")
+            raise ProfileError(
+                f"notebook {notebook}: {name}: no notebook has this parameter{did_you_mean(name, known)}"
+            )
     try:
         return model.model_validate(select(namespace, model))
     except ValidationError as error:

@@ -1,6 +1,6 @@
 """`make report`: check the profile, let Snakemake run what is out of date, render the report.
 
-    python -m lib.workbook.run quick [-- options for Snakemake]
+python -m lib.workbook.run quick [-- options for Snakemake]
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ def main(arguments: list[str]) -> int:
         path = ROOT / "notebooks" / "profiles" / f"{profile}.yaml"
         values = read_profile(Path(os.path.relpath(path)))
         write_notebook_parameters(values, ROOT / "data" / "generated" / profile / "parameters")
+        for draft in (ROOT / "data" / "generated" / profile / "executed").glob("*.ipynb.*.ipynb"):
+            draft.unlink(missing_ok=True)  # left by a run that was killed
         code = run_notebooks(profile, extra)
         if "-n" in extra or "--dry-run" in extra:
             return code

@@ -23,6 +23,7 @@ from lib.workbook.profiles import NOTEBOOKS
 
 TEMPLATES = Path(__file__).parent / "templates"
 TITLE = "Context tuning and DSL generation: a reproduction workbook"
+HERE = " aria-current='page'"
 PACKAGES = (
     "jupyterlab", "papermill", "pandas", "numpy", "scipy", "matplotlib", "seaborn", "torch", "transformers",
     "sentence-transformers", "rank-bm25", "lightgbm", "peft", "bitsandbytes", "snakemake",
@@ -58,17 +59,20 @@ def read_status(notebook: str, profile: str, root: Path = ROOT) -> dict:
 
 def navigation(current: str) -> str:
     """Links between the index and the notebooks' pages."""
-    links = [f"<a class='home' href='index.html'{' aria-current="page"' if current == 'index' else ''}>Workbook</a>"]
-    for notebook in NOTEBOOKS:
-        mark = " aria-current='page'" if notebook == current else ""
-        links.append(f"<a href='{notebook}.html'{mark}>{notebook.replace('_', ' ')}</a>")
+    pages = {"index": "Workbook"} | {notebook: notebook.replace("_", " ") for notebook in NOTEBOOKS}
+    links = [
+        f"<a href='{page}.html'{HERE if page == current else ''}>{html.escape(title)}</a>"
+        for page, title in pages.items()
+    ]
     return f"<nav class='site' aria-label='Pages'>{''.join(links)}</nav>"
 
 
 def style_sheet() -> str:
     from pygments.formatters import HtmlFormatter
 
-    return (TEMPLATES / "report" / "report.css").read_text(encoding="utf-8") + HtmlFormatter(style="friendly").get_style_defs(".highlight")
+    return (TEMPLATES / "report" / "report.css").read_text(encoding="utf-8") + HtmlFormatter(
+        style="friendly"
+    ).get_style_defs(".highlight")
 
 
 def render_page(notebook: str, profile: str, root: Path = ROOT) -> Path | None:
@@ -188,7 +192,8 @@ def render_index(record: dict, root: Path = ROOT) -> Path:
         took = "–" if seconds is None else f"{seconds:.0f}"
         error = html.escape(record["errors"].get(notebook, ""))
         rows.append(
-            f"<tr><td>{page}</td><td class='status-{status}'>{status}</td><td class='number'>{took}</td><td>{error}</td></tr>"
+            f"<tr><td>{page}</td><td class='status-{status}'>{status}</td>"
+            f"<td class='number'>{took}</td><td>{error}</td></tr>"
         )
         if status == "ok" and (found := read_highlights(notebook, profile, root)):
             sections.append(f"<h2>{page}</h2>" + "".join(highlight_html(entry, folder) for entry in found))
@@ -202,14 +207,15 @@ def render_index(record: dict, root: Path = ROOT) -> Path:
 <h1>{TITLE}</h1>
 <p>Two papers, rebuilt from their texts: retrieving a user's own context for under-specified queries
 (<i>Context Tuning for Retrieval Augmented Generation</i>) and generating workflow code over hundreds of APIs
-(<i>A Comparative Study of DSL Code Generation</i>). Brackets hold 95% intervals. Our data are simulated and our default models
-small; published numbers stand beside ours to compare patterns, not to be matched.</p>
+(<i>A Comparative Study of DSL Code Generation</i>). Brackets hold 95% intervals. Our data are simulated and
+our default models small; published numbers stand beside ours to compare patterns, not to be matched.</p>
 {"".join(sections)}
 <h2>This run</h2>
 <div class="table"><table class="workbook"><caption>Profile {html.escape(profile)}: {total:.0f} s of notebook time on
 {html.escape(str(machine["processor"]))}, {machine["cores"]} cores, {machine["memory_gib"]} GiB. Details in
 <a href="run.json">run.json</a>.</caption>
-<thead><tr><th scope="col">Notebook</th><th scope="col">Status</th><th scope="col">Seconds</th><th scope="col">Error</th></tr></thead>
+<thead><tr><th scope="col">Notebook</th><th scope="col">Status</th><th scope="col">Seconds</th>
+<th scope="col">Error</th></tr></thead>
 <tbody>{"".join(rows)}</tbody></table></div>
 </main>
 <footer>commit {html.escape(record["commit"] or "unknown")} · {html.escape(record["finished"])}</footer>
@@ -230,7 +236,8 @@ def highlight_html(entry: dict, folder: Path) -> str:
     if not entry["figure"] or not path.exists():
         return text
     picture = base64.b64encode(path.read_bytes()).decode()
-    return f"{text}<figure><img src='data:image/png;base64,{picture}' alt='{html.escape(entry['alt'], quote=True)}'></figure>"
+    alt = html.escape(entry["alt"], quote=True)
+    return f"{text}<figure><img src='data:image/png;base64,{picture}' alt='{alt}'></figure>"
 
 
 def build(profile: str, root: Path = ROOT) -> dict:

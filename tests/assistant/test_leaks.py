@@ -1,0 +1,144 @@
+"""What each split promises to keep apart, checked by `leaks` and by other means."""
+
+from __future__ import annotations
+
+import pytest
+
+from lib.assistant.audit import leaks
+from lib.assistant.needs import alternatives
+from lib.assistant.queries import EVALUATION_NEEDS, OPENERS, families_of, held_out_needs, normal_form, split_phrasings
+from lib.assistant.world import SIDES, frames
+
+MIDDLE = {"seed": 5, "n_personas": 150, "n_training_queries": 700, "n_evaluation_queries": 160}
+SPLITS = ("phrasing", "item_template", "need")
+
+
+@pytest.fixture(scope="module")
+def split_by(make_world):
+    """Tables of a mid-size world by its split."""
+    return {split: frames(make_world(split=split, **MIDDLE)) for split in SPLITS}
+
+
+def by_side(series, side):
+    return [set(series[side == name]) for name in SIDES]
+
+
+def shared(pair) -> set:
+    training, evaluation = pair
+    assert training
+    assert evaluation
+    return training & evaluation
+
+
+def bare(text: str) -> str:
+    """A text without the word it opens with, such as `Hey, `."""
+    text = normal_form(text)
+    for opener in OPENERS:
+        if text.startswith(opener.lower()):
+            return text.removeprefix(opener.lower())
+    return text
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_leaks_reports_what_the_split_promises(split_by, split):
+    report = leaks(split_by[split]).set_index("what")["shared"]
+    assert report["personas"] == 0
+    assert report["query texts"] == 0
+    assert (report["phrasings"] == 0) == (split in ("phrasing", "need"))
+    assert (report["item templates of relevant items"] == 0) == (split in ("item_template", "need"))
+    assert (report["needs asked for"] == 0) == (split == "need")
+
+
+def test_leaks_counts_what_is_shared(tables):
+    """A world with a spoilt side has leaks, so the zeros above are not for want of looking."""
+    queries = tables["queries"].copy()
+    flipped = queries["query"].isin(queries["query"][::2])
+    queries["split"] = queries["split"].where(~flipped, "evaluation")
+    report = leaks(tables | {"queries": queries}).set_index("what")["shared"]
+    assert report["personas"] > 300
+    assert report["phrasings"] > 300
+    assert report["needs asked for"] > 50
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_personas_and_texts_are_apart(split_by, split):
+    tables = split_by[split]
+    queries = tables["queries"]
+    assert not shared(by_side(queries["persona"], queries["split"]))
+    assert not shared(by_side(queries["text"].str.lower().str.rstrip(".?! "), queries["split"]))
+    items = tables["items"]
+    side_of = queries.drop_duplicates("persona").set_index("persona")["split"]
+    assert not shared(by_side(items["item"], items["persona"].map(side_of)))
+
+
+def test_phrasing_split_keeps_surface_forms_apart(split_by, needs):
+    tables = split_by["phrasing"]
+    gold = tables["gold"]
+    assert not shared(by_side(gold["phrasing"], gold["split"]))
+    forms = {family.id: {normal_form(form) for form in alternatives(family.text)} for family in families_of(needs)}
+    said = [set().union(*(forms[phrasing] for phrasing in used)) for used in by_side(gold["phrasing"], gold["split"])]
+    assert not shared(said)
+    assert not shared(by_side(tables["queries"]["text"].map(bare), tables["queries"]["split"]))
+    assert len(shared(by_side(gold["need"], gold["split"]))) > 30
+
+
+def test_item_template_split_keeps_wordings_apart(split_by, needs):
+    tables = split_by["item_template"]
+    queries = tables["queries"]
+    side_of = queries.drop_duplicates("persona").set_index("persona")["split"]
+    items = tables["items"].merge(tables["provenance"], on="item")
+    side = items["persona"].map(side_of)
+    assert not shared(by_side(items["template"], side))
+    wordings = {
+        f"{need.need}/{keep_name}/{slot}/{number}": (template.app, str(sorted(wording.items())))
+        for need in needs
+        for keep_name, keep in need.keeps.items()
+        for slot, template in keep.items.items()
+        for number, wording in enumerate(template.wordings)
+    }
+    gold = set(tables["gold"]["relevant"].explode())
+    relevant = items[items["item"].isin(gold)]
+    assert not shared(by_side(relevant["template"].map(wordings), relevant["persona"].map(side_of)))
+
+
+def test_need_split_keeps_needs_apart(split_by, needs):
+    tables = split_by["need"]
+    gold = tables["gold"]
+    training, evaluation = by_side(gold["need"], gold["split"])
+    assert not training & evaluation
+    held = held_out_needs([need.need for need in needs], MIDDLE["seed"])
+    assert evaluation <= held
+    assert not training & held
+    assert len(evaluation) > len(held) / 2
+    side_of = tables["queries"].drop_duplicates("persona").set_index("persona")["split"]
+    items = tables["items"].merge(tables["provenance"], on="item")
+    lived_in_training = set(items[items["persona"].map(side_of) == "training"]["need"])
+    assert not lived_in_training & held, "a training persona lives a held-out need"
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_split_of_phrasings_binds_shared_forms(needs, seed):
+    side = split_phrasings(needs, seed)
+    families = families_of(needs)
+    assert set(side) == {family.id for family in families}
+    forms = [
+        {normal_form(form) for family in families if side[family.id] == name for form in alternatives(family.text)}
+        for name in SIDES
+    ]
+    assert not shared(forms)
+    assert 0.25 < sum(value == "evaluation" for value in side.values()) / len(side) < 0.4
+    for need in needs:
+        for kind in ("meaning", "either"):
+            used = {side[family.id] for family in families if (family.need, family.kind) == (need.need, kind)}
+            assert used == set(SIDES), (need.need, kind)
+
+
+def test_held_out_needs_do_not_depend_on_the_others(needs):
+    names = [need.need for need in needs]
+    held = [held_out_needs(names, seed) for seed in range(40)]
+    assert sum(map(len, held)) / 40 / len(names) == pytest.approx(EVALUATION_NEEDS, abs=0.05)
+    assert len({frozenset(one) for one in held}) > 30
+    for seed, whole in enumerate(held):
+        half = names[::2]
+        assert whole & set(half) <= held_out_needs(half, seed)
+    assert held_out_needs(["only"], 7) == {"only"}

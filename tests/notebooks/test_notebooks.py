@@ -1,0 +1,72 @@
+"""The notebooks as files: stripped, tagged, documented, and built the way all of them are."""
+
+import ast
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+from lib.workbook.artifacts import ROOT
+from lib.workbook.profiles import NOTEBOOKS
+
+PATHS = [ROOT / "notebooks" / f"{name}.ipynb" for name in NOTEBOOKS]
+each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+
+
+def read(path):
+    return nbformat.read(path, as_version=4)
+
+
+def test_every_notebook_file_is_known():
+    assert sorted((ROOT / "notebooks").glob("*.ipynb")) == sorted(PATHS)
+
+
+@each_notebook
+def test_outputs_are_stripped(path):
+    for cell in read(path).cells:
+        assert not cell.get("outputs")
+        assert cell.get("execution_count") is None
+
+
+@each_notebook
+def test_one_h1_and_the_opening(path):
+    cells = read(path).cells
+    headings = [line for cell in cells if cell.cell_type == "markdown" for line in cell.source.splitlines()]
+    assert sum(line.startswith("# ") for line in headings) == 1
+    assert cells[0].source.startswith("# ")
+    for word in ("**Question.**", "**Reads**", "**Writes**", "**Takes**"):
+        assert word in cells[0].source
+
+
+@each_notebook
+def test_one_parameters_cell_of_commented_literals(path):
+    cells = [cell for cell in read(path).cells if "parameters" in cell.metadata.get("tags", [])]
+    assert len(cells) == 1
+    for line in cells[0].source.splitlines():
+        assert "  # " in line, f"no comment: {line}"
+        ast.literal_eval(line.partition("=")[2].split("  # ")[0].strip())
+
+
+@each_notebook
+def test_no_class_and_no_long_function(path):
+    for cell in read(path).cells:
+        if cell.cell_type == "code":
+            for node in ast.walk(ast.parse(cell.source)):
+                assert not isinstance(node, ast.ClassDef)
+                if isinstance(node, ast.FunctionDef):
+                    assert node.end_lineno - node.lineno < 10
+
+
+@each_notebook
+def test_help_documents_every_parameter(path):
+    command = [sys.executable, "-m", "papermill", "--help-notebook", path]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for name in NOTEBOOKS[path.stem].model_fields:
+        assert f"{name}:" in shown
+
+
+def test_ruff_is_content():
+    for command in (["check"], ["format", "--check"]):
+        done = subprocess.run([sys.executable, "-m", "ruff", *command, "."], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr

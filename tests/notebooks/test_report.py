@@ -1,0 +1,254 @@
+"""`make report PROFILE=smoke` on a copy of the project: run, run again, changed, broken and killed."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+import psutil
+import pytest
+from bs4 import BeautifulSoup
+
+from lib.workbook.artifacts import ROOT
+from lib.workbook.profiles import NOTEBOOKS
+
+COPIED = (
+    "lib",
+    "notebooks",
+    "data/needs",
+    "data/background",
+    "data/published",
+    "data/people.yaml",
+    "data/toolbox.yaml",
+)
+MODELS = ROOT / "data" / "models"
+
+
+def copy_project(target: Path) -> Path:
+    ignore = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "generated", "models")
+    for name in COPIED:
+        source, destination = ROOT / name, target / name
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(source, destination, ignore=ignore) if source.is_dir() else shutil.copy(source, destination)
+    MODELS.mkdir(parents=True, exist_ok=True)
+    (target / "data" / "models").symlink_to(MODELS)
+    return target
+
+
+def command(project: Path) -> dict:
+    """Arguments for subprocess that run the copy's own code."""
+    environment = os.environ | {"PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {"args": [sys.executable, "-m", "lib.workbook.run", "smoke"], "cwd": project, "env": environment}
+
+
+def run(project: Path) -> subprocess.CompletedProcess:
+    return subprocess.run(**command(project), capture_output=True, text=True, timeout=600)
+
+
+def tables(project: Path) -> dict[str, bytes]:
+    folder = project / "reports" / "smoke"
+    return {
+        path.name: path.read_bytes() for part in ("tables", "figures") for path in sorted((folder / part).iterdir())
+    }
+
+
+def executed_at(project: Path) -> dict[str, float]:
+    folder = project / "data" / "generated" / "smoke" / "executed"
+    return {path.stem: path.stat().st_mtime for path in folder.glob("*.ipynb")}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """A copy of the project in which the smoke report was made once, undisturbed. Tests leave it as it is."""
+    project = copy_project(tmp_path_factory.mktemp("finished"))
+    done = run(project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return project
+
+
+@pytest.fixture
+def project(finished, tmp_path) -> Path:
+    """A copy of the finished project, data and Snakemake's records included, to change."""
+    target = tmp_path / "project"
+    shutil.copytree(finished, target, symlinks=True)
+    return target
+
+
+def test_the_record_says_what_ran(finished):
+    record = json.loads((finished / "reports" / "smoke" / "run.json").read_text())
+    assert record["profile"] == "smoke"
+    assert set(record["status"].values()) == {"ok"}
+    assert set(record["seconds"]) == set(NOTEBOOKS)
+    assert all(seconds > 0 for seconds in record["seconds"].values())
+    assert record["versions"]["torch"]
+    assert record["machine"]["cores"] >= 1
+
+
+def test_tables_follow_the_contract(finished):
+    folder = finished / "reports" / "smoke" / "tables"
+    assert list(pd.read_csv(folder / "dataset.csv")) == ["quantity", "published", "ours"]
+    retrieval = pd.read_csv(folder / "context_retrieval.csv")
+    assert list(retrieval) == [
+        "method", "kind", "sample", "metric", "k", "value", "ci_low", "ci_high", "n", "published",
+    ]  # fmt: skip
+    assert set(retrieval["method"]) >= {"random", "recency", "bm25t", "semantic"}
+    assert set(retrieval["kind"]) == {"all", "meaning", "habit", "either"}
+    assert set(retrieval["metric"]) == {"recall", "ndcg", "ndcg_retrieved"}
+    assert set(retrieval["k"]) == {3, 5, 10}
+    everything = retrieval[(retrieval["kind"] == "all") & (retrieval["sample"] == "all")]
+    assert (everything[everything["metric"] != "ndcg_retrieved"]["n"] == 60).all()
+    known = retrieval[retrieval["n"] > 0]
+    assert known["value"].between(0, 100).all()
+    assert retrieval[retrieval["n"] == 0]["value"].isna().all()
+    assert (known["ci_low"] <= known["value"] + 1e-4).all()
+    assert (known["value"] <= known["ci_high"] + 1e-4).all()
+    assert everything.set_index(["method", "metric", "k"])["published"][("bm25t", "recall", 3)] == 11.35
+
+
+def test_pages_are_self_contained_and_accessible(finished):
+    for page in (finished / "reports" / "smoke").glob("*.html"):
+        text = page.read_text()
+        soup = BeautifulSoup(text, "html.parser")
+        assert len(soup.find_all("h1")) == 1, page.name
+        assert soup.html["lang"] == "en"
+        assert soup.title.string
+        assert not soup.find_all("script")
+        for tag in soup.find_all(src=True):
+            assert tag["src"].startswith("data:"), page.name
+        for tag in soup.find_all("link"):
+            raise AssertionError(f"{page.name} loads {tag}")
+        assert not re.search(r"url\((?!['\"]?data:)", text)
+        for image in soup.find_all("img"):
+            assert len(image["alt"]) > 30, page.name
+        for anchor in soup.find_all("a", href=True):
+            if not anchor["href"].startswith("#"):
+                assert (page.parent / anchor["href"]).exists(), anchor["href"]
+        assert {f"{notebook}.html" for notebook in NOTEBOOKS} <= {anchor["href"] for anchor in soup.nav.find_all("a")}
+        for table in soup.find_all("table", class_="workbook"):
+            assert table.caption.get_text(strip=True)
+
+
+def test_every_figure_has_its_numbers(finished):
+    folder = finished / "reports" / "smoke" / "figures"
+    pictures = {path.stem for path in folder.glob("*.png")}
+    assert pictures
+    assert pictures == {path.stem for path in folder.glob("*.csv")}
+
+
+def test_a_second_run_does_nothing(project):
+    before, outcome = executed_at(project), tables(project)
+    done = run(project)
+    assert done.returncode == 0
+    assert executed_at(project) == before
+    assert tables(project) == outcome
+
+
+def test_touching_files_reruns_nothing(project):
+    before = executed_at(project)
+    for path in [*(project / "lib").rglob("*.py"), *(project / "data" / "generated" / "smoke").glob("*.parquet")]:
+        path.touch()
+    assert run(project).returncode == 0
+    assert executed_at(project) == before
+
+
+def test_a_changed_lib_file_reruns_exactly_its_consumers(project):
+    before = executed_at(project)
+    path = project / "lib" / "evaluation" / "forensics.py"
+    path.write_text(path.read_text() + "\n# changed\n")
+    assert run(project).returncode == 0
+    after = executed_at(project)
+    assert {name for name in after if after[name] != before[name]} == {"02_context_baselines"}
+
+
+def test_a_changed_parameter_reruns_its_notebook_alone(project):
+    before = executed_at(project)
+    path = project / "notebooks" / "profiles" / "smoke.yaml"
+    path.write_text(path.read_text().replace("bootstrap_samples: 200", "bootstrap_samples: 201"))
+    assert run(project).returncode == 0
+    after = executed_at(project)
+    assert {name for name in after if after[name] != before[name]} == {"02_context_baselines"}
+
+
+def test_a_profile_with_a_typo_stops_before_any_work(project):
+    before = executed_at(project)
+    path = project / "notebooks" / "profiles" / "smoke.yaml"
+    path.write_text(path.read_text().replace("n_personas", "n_persnas"))
+    done = run(project)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "smoke.yaml: n_persnas" in done.stderr
+    assert executed_at(project) == before
+
+
+def test_a_truncated_artifact_is_one_clear_error_on_a_failed_page(project):
+    """The damaged file is newer than what was made of it, so notebook 02 runs, and must not believe it."""
+    path = project / "data" / "generated" / "smoke" / "items.parquet"
+    path.write_bytes(path.read_bytes()[:-100])
+    done = run(project)
+    assert done.returncode != 0
+    assert "items.parquet: damaged" in done.stdout
+    page = BeautifulSoup((project / "reports" / "smoke" / "02_context_baselines.html").read_text(), "html.parser")
+    assert "failed" in page.find(class_="banner").get_text()
+    assert "items.parquet" in page.find(class_="banner").get_text()
+
+
+def test_a_failed_notebook_keeps_its_copy_and_a_marked_page(project):
+    path = project / "notebooks" / "02_context_baselines.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells.insert(6, nbformat.v4.new_code_cell("raise RuntimeError('broken on <purpose>')"))
+    nbformat.write(notebook, path)
+    done = run(project)
+    assert done.returncode != 0
+    executed = nbformat.read(
+        project / "data" / "generated" / "smoke" / "executed" / "02_context_baselines.ipynb", as_version=4
+    )
+    assert any(output.output_type == "error" for cell in executed.cells for output in cell.get("outputs", []))
+    page = (project / "reports" / "smoke" / "02_context_baselines.html").read_text()
+    assert "This notebook failed" in page
+    assert "broken on &lt;purpose&gt;" in page
+    record = json.loads((project / "reports" / "smoke" / "run.json").read_text())
+    assert record["status"] == {"01_data_gen": "ok", "02_context_baselines": "failed"}
+    assert "status-failed" in (project / "reports" / "smoke" / "index.html").read_text()
+
+
+def start_and_wait_for(project: Path, sign: Path) -> subprocess.Popen:
+    """Start a run and return once `sign` exists."""
+    process = subprocess.Popen(**command(project), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 300
+    while not sign.exists():
+        assert process.poll() is None, "the run ended before the sign appeared"
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return process
+
+
+def test_killed_as_a_whole_in_the_middle_it_finishes_the_next_time(finished, tmp_path):
+    project = copy_project(tmp_path / "project")
+    process = start_and_wait_for(project, project / "data" / "generated" / "smoke" / "queries.parquet")
+    family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    for member in family:
+        member.kill()
+    psutil.wait_procs(family, timeout=30)
+    done = run(project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert tables(project) == tables(finished)
+
+
+def test_snakemake_alone_killed_it_finishes_the_next_time(finished, tmp_path):
+    """The killed rule's shell and kernel go on writing while the second run makes the same files."""
+    project = copy_project(tmp_path / "project")
+    process = start_and_wait_for(project, project / "data" / "generated" / "smoke" / "gold.parquet")
+    children = psutil.Process(process.pid).children(recursive=True)
+    snakemake = next(child for child in children if "snakemake" in " ".join(child.cmdline()))
+    snakemake.kill()
+    process.wait(timeout=120)
+    done = run(project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    psutil.wait_procs(children, timeout=120)
+    assert tables(project) == tables(finished)

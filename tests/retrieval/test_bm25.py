@@ -1,0 +1,243 @@
+"""BM25T against its formulas, and the interface of rank_bm25."""
+
+import math
+from collections import Counter
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib.retrieval.bm25 import BM25T, content_terms, term_k1, tokenize
+
+WORDS = [f"w{i}" for i in range(25)]
+
+
+def solve_k1(mean_log: float) -> float:
+    """k1·ln(k1)/(k1 − 1) = mean_log by bisection in ln(k1)."""
+    low, high = -60.0, 60.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        value = 1.0 if middle == 0 else middle / -math.expm1(-middle)
+        low, high = (middle, high) if value < mean_log else (low, middle)
+    return math.exp((low + high) / 2)
+
+
+def slow_scores(corpus, query, b=0.75) -> list[float]:
+    """BM25T, formula by formula."""
+    average = sum(len(document) for document in corpus) / len(corpus)
+    counts = [Counter(document) for document in corpus]
+
+    def normalised(word, i):
+        return counts[i][word] / (1 - b + b * len(corpus[i]) / average)
+
+    scores = [0.0] * len(corpus)
+    for word in query:
+        holders = [i for i, count in enumerate(counts) if word in count]
+        if not holders:
+            continue
+        idf = math.log((len(corpus) + 1) / len(holders))
+        k1 = solve_k1(sum(math.log(normalised(word, i) + 1) for i in holders) / len(holders))
+        for i in holders:
+            c = normalised(word, i)
+            scores[i] += idf * (k1 + 1) * c / (k1 + c)
+    return scores
+
+
+def random_corpus(rng, n: int) -> list[list[str]]:
+    """Documents of 0 to 30 words with a skewed distribution."""
+    chances = 1 / np.arange(1, len(WORDS) + 1)
+    return [rng.choice(WORDS, size=rng.integers(0, 31), p=chances / chances.sum()).tolist() for _ in range(n)]
+
+
+# ---------------------------------------------------------------- k1
+
+
+def test_k1_of_known_values():
+    assert term_k1(np.array([math.log(2), 1.0])) == pytest.approx([0.5, 1.0], abs=1e-12)
+    assert float(term_k1(math.log(2))) == pytest.approx(0.5, abs=1e-12)
+    assert float(term_k1(2 * math.log(2))) == pytest.approx(2.0, abs=1e-12)
+
+
+def test_k1_solves_its_equation_over_a_wide_range():
+    near_one = [1 + sign * 10.0**-power for power in range(2, 13) for sign in (-1, 1)]
+    targets = np.concatenate([np.geomspace(1e-6, 50, 600), near_one])
+    with localcontext() as context:
+        context.prec = 50
+        for target, k1 in zip(targets.tolist(), term_k1(targets).tolist(), strict=True):
+            k = Decimal(k1)
+            left = k * k.ln() / (k - 1) if k != 1 else Decimal(1)
+            assert abs(float(left / Decimal(target)) - 1) < 1e-12
+
+
+def test_k1_rises_with_the_mean():
+    assert (np.diff(term_k1(np.geomspace(1e-6, 50, 5000))) > 0).all()
+
+
+def test_k1_keeps_the_shape():
+    assert term_k1(np.full((2, 3), 0.4)).shape == (2, 3)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, [0.5, 0.0]])
+def test_k1_refuses_means_that_are_not_positive(bad):
+    with pytest.raises(ValueError):
+        term_k1(np.array(bad))
+
+
+# ---------------------------------------------------------------- scores
+
+
+@pytest.mark.parametrize("b", [0.0, 0.4, 0.75, 1.0])
+def test_agreement_with_the_formulas(b):
+    rng = np.random.default_rng(int(100 * b))
+    for size in (1, 2, 5, 40):
+        for _ in range(5):
+            corpus = random_corpus(rng, size)
+            corpus[0] = corpus[0] or ["w0"]  # all documents empty: see below
+            query = [*rng.choice([*WORDS, "unknown"], size=rng.integers(1, 7)).tolist(), "w0"]
+            expected = slow_scores(corpus, query, b)
+            assert BM25T(corpus, b=b).get_scores(query) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@settings(deadline=None, derandomize=True, database=None, max_examples=60)
+@given(
+    st.lists(st.lists(st.sampled_from("abcd"), max_size=6), min_size=1, max_size=6),
+    st.lists(st.sampled_from("abcde"), max_size=5),
+)
+def test_agreement_with_the_formulas_on_small_corpora(corpus, query):
+    expected = slow_scores(corpus, query) if any(corpus) else [0.0] * len(corpus)
+    assert BM25T(corpus).get_scores(query) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_a_score_by_hand():
+    """Both documents have the average length, so c = tf; "b" occurs once in one document: ln 2 → k1 = ½, weight 1."""
+    assert BM25T([["a", "b"], ["a", "c"]]).get_scores(["b"]) == pytest.approx([math.log(3), 0.0])
+
+
+def test_k1_and_idf_of_each_term():
+    index = BM25T([["a", "b"], ["a", "c"]])
+    assert index.idf == pytest.approx({"a": math.log(3 / 2), "b": math.log(3), "c": math.log(3)})
+    assert index.k1 == pytest.approx({"a": 0.5, "b": 0.5, "c": 0.5})
+
+
+def test_repeated_query_terms_count_each_time():
+    index = BM25T([["a", "b"], ["b", "c", "c"], ["d"]])
+    once, other = index.get_scores(["b"]), index.get_scores(["c"])
+    assert index.get_scores(["b", "c", "b", "b"]) == pytest.approx(3 * once + other)
+    assert once[0] > 0
+
+
+@pytest.mark.parametrize("query", [[], ["unknown"], ["unknown", "", "other"]])
+def test_queries_that_match_nothing(query):
+    scores = BM25T([["a"], ["b"]]).get_scores(query)
+    assert scores.tolist() == [0.0, 0.0]
+
+
+def test_unknown_words_change_nothing():
+    index = BM25T([["a", "b"], ["b", "c"]])
+    assert index.get_scores(["a", "unknown"]).tolist() == index.get_scores(["a"]).tolist()
+
+
+def test_an_empty_document_scores_0_and_counts_in_the_average():
+    corpus = [["a", "b", "a"], [], ["b"]]
+    scores = BM25T(corpus).get_scores(["a", "b"])
+    assert scores[1] == 0
+    assert scores == pytest.approx(slow_scores(corpus, ["a", "b"]))
+    assert scores[0] != pytest.approx(BM25T([corpus[0], corpus[2]]).get_scores(["a", "b"])[0])
+
+
+def test_all_documents_empty():
+    index = BM25T([[], [], []])
+    assert index.get_scores(["a"]).tolist() == [0.0, 0.0, 0.0]
+    assert index.idf == {}
+
+
+def test_a_corpus_of_one_document():
+    assert BM25T([["a", "b"]]).get_scores(["a", "x"]) == pytest.approx([math.log(2)])
+
+
+def test_an_empty_corpus_is_refused():
+    with pytest.raises(ValueError, match="document"):
+        BM25T([])
+
+
+# ---------------------------------------------------------------- the interface of rank_bm25
+
+
+@pytest.fixture(scope="module")
+def index():
+    return BM25T([["guitar", "class", "guitar"], ["rent", "due"], ["guitar", "shop", "rent"], ["milk"]])
+
+
+def test_batch_scores_are_those_of_the_chosen_documents(index):
+    scores = index.get_scores(["guitar", "rent"])
+    batch = index.get_batch_scores(["guitar", "rent"], [2, 0, 2])
+    assert isinstance(batch, list)
+    assert batch == pytest.approx(scores[[2, 0, 2]].tolist())
+    assert index.get_batch_scores(["guitar"], []) == []
+
+
+def test_top_n_is_ordered_by_score(index):
+    documents = ["class", "rent", "shop", "milk"]
+    assert index.get_top_n(["guitar"], documents, n=2) == ["class", "shop"]
+    assert index.get_top_n(["milk"], documents, n=1) == ["milk"]
+    with pytest.raises(AssertionError):
+        index.get_top_n(["milk"], documents[:2])
+
+
+def test_corpus_statistics(index):
+    assert index.corpus_size == 4
+    assert index.avgdl == pytest.approx(9 / 4)
+    assert index.doc_len == [3, 2, 3, 1]
+    assert index.doc_freqs[0] == {"guitar": 2, "class": 1}
+    assert set(index.idf) == {"guitar", "class", "rent", "due", "shop", "milk"}
+    assert index.idf["guitar"] < index.idf["milk"]
+
+
+def test_a_tokenizer_is_applied_to_the_documents():
+    texts = ["Guitar classes!", "The rent is due."]
+    query = tokenize("guitar class")
+    expected = BM25T([tokenize(text) for text in texts]).get_scores(query)
+    assert expected[0] > 0
+    assert BM25T(texts, tokenizer=tokenize).get_scores(query).tolist() == expected.tolist()
+
+
+def test_b_sets_the_length_normalisation():
+    corpus = [["a"], ["a", *"bcdefgh"]]
+    flat, steep = (BM25T(corpus, b=b).get_scores(["a"]) for b in (0.0, 1.0))
+    assert flat[0] == pytest.approx(flat[1])
+    assert steep[0] > steep[1]
+
+
+# ---------------------------------------------------------------- tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Guitar LESSONS at 5:30pm", ["guitar", "lesson", "at", "5", "30pm"]),
+        ("don't can’t", ["dont", "cant"]),
+        ("the the and", ["the", "the", "and"]),
+        ("e-mail, running; runs!", ["e", "mail", "run", "run"]),
+        ("", []),
+        (" …!? ", []),
+    ],
+)
+def test_tokenize(text, tokens):
+    assert tokenize(text) == tokens
+
+
+def test_content_terms_drop_function_words_only():
+    assert content_terms("When is the next guitar lesson?") == tokenize("guitar lesson")
+    assert content_terms("What is on?") == []
+    assert content_terms("guitar guitar") == ["guitar", "guitar"]
+
+
+@pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="letters outside a–z are dropped and split words (naïve → na, ve)"
+)
+@pytest.mark.parametrize(("word", "cut"), [("café", "caf"), ("naïve", "na ve"), ("Zoë", "Zo")])
+def test_accented_letters_are_not_dropped(word, cut):
+    """ "The words … in text; nothing is dropped"."""
+    assert tokenize(word) != tokenize(cut)

@@ -1,0 +1,66 @@
+"""Embeddings, with a stand-in for the encoder."""
+
+import numpy as np
+import pytest
+
+from lib.retrieval.dense import cosine_scores, encode
+
+
+class Letters:
+    """Counts letters; behaves like a sentence encoder, and remembers what it was asked."""
+
+    def __init__(self):
+        self.seen = []
+
+    def encode(self, texts, batch_size, normalize_embeddings, convert_to_numpy, show_progress_bar):
+        assert convert_to_numpy
+        self.seen += list(texts)
+        vectors = np.array([[text.count(letter) + 0.1 for letter in "abcdef"] for text in texts], dtype=np.float64)
+        vectors = vectors.reshape(len(texts), 6)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True) if normalize_embeddings else vectors
+
+
+TEXTS = ["cab", "feed", "aaa", "cab", "", "deaf", "aaa"]
+
+
+def test_rows_follow_the_texts():
+    vectors = encode(Letters(), TEXTS)
+    assert vectors.shape == (len(TEXTS), 6)
+    for text, vector in zip(TEXTS, vectors, strict=True):
+        assert vector == pytest.approx(encode(Letters(), [text])[0])
+    assert vectors[2].argmax() == 0
+    assert vectors[1].argmax() == 4
+
+
+def test_equal_texts_are_encoded_once_in_sorted_order():
+    encoder = Letters()
+    vectors = encode(encoder, TEXTS)
+    assert encoder.seen == sorted(set(TEXTS))
+    assert (vectors[0] == vectors[3]).all()
+    assert (vectors[2] == vectors[6]).all()
+
+
+def test_the_encoder_sees_the_same_whatever_the_order():
+    first, second = Letters(), Letters()
+    encode(first, TEXTS)
+    encode(second, TEXTS[::-1])
+    assert first.seen == second.seen
+
+
+def test_embeddings_have_unit_length():
+    vectors = encode(Letters(), TEXTS)
+    assert vectors.dtype == np.float32
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-6)
+
+
+def test_no_texts():
+    assert len(encode(Letters(), [])) == 0
+
+
+def test_cosine_scores():
+    vectors = encode(Letters(), TEXTS)
+    scores = cosine_scores(vectors[:2], vectors)
+    assert scores.shape == (2, len(TEXTS))
+    assert scores[0, 0] == pytest.approx(1)
+    assert scores[0, 3] == pytest.approx(1)
+    assert scores[1, 5] > scores[1, 2]

@@ -1,0 +1,144 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.workbook.artifacts import ArtifactError, Workbook, atomic_path, sidecar_of
+from lib.workbook.profiles import ContextBaselines, DataGen
+
+
+@pytest.fixture
+def first(tmp_path):
+    return Workbook("01_data_gen", DataGen(profile="smoke", seed=3), root=tmp_path)
+
+
+@pytest.fixture
+def second(tmp_path):
+    return Workbook("02_context_baselines", ContextBaselines(profile="smoke"), root=tmp_path)
+
+
+FRAME = pd.DataFrame({"item": ["a", "b"], "score": [0.5, 1.5], "tags": [["x"], ["y", "z"]]})
+
+
+def test_a_frame_survives_the_round_trip(first, second):
+    first.write("items", FRAME)
+    back = second.read("items")
+    assert back["item"].tolist() == ["a", "b"]
+    assert [list(tags) for tags in back["tags"]] == [["x"], ["y", "z"]]
+
+
+def test_arrays_survive_the_round_trip(first, second):
+    first.write_arrays("vectors", {"a": np.arange(6, dtype=np.float32).reshape(2, 3)})
+    assert np.array_equal(second.read_arrays("vectors")["a"], [[0, 1, 2], [3, 4, 5]])
+
+
+def test_the_sidecar_names_parameters_and_input_hashes(first, second):
+    source = first.write("items", FRAME)
+    second.read("items")
+    written = second.write("rankings", FRAME)
+    meta = json.loads(sidecar_of(written).read_text())
+    assert meta["notebook"] == "02_context_baselines"
+    assert meta["parameters"]["bm25_b"] == 0.75
+    assert meta["inputs"] == {"items.parquet": json.loads(sidecar_of(source).read_text())["sha256"]}
+
+
+def test_same_frame_same_bytes(first):
+    once = first.write("items", FRAME).read_bytes()
+    assert first.write("items", FRAME.copy()).read_bytes() == once
+
+
+@pytest.mark.parametrize("damage", ["truncated", "foreign", "empty", "no sidecar", "broken sidecar", "missing"])
+def test_a_damaged_file_is_noticed(first, second, damage):
+    path = first.write("items", FRAME)
+    if damage == "truncated":
+        path.write_bytes(path.read_bytes()[:-10])
+    elif damage == "foreign":
+        FRAME.head(1).to_parquet(path)
+    elif damage == "empty":
+        path.write_bytes(b"")
+    elif damage == "no sidecar":
+        sidecar_of(path).unlink()
+    elif damage == "broken sidecar":
+        sidecar_of(path).write_text("{")
+    else:
+        path.unlink()
+    with pytest.raises(ArtifactError, match=r"items\.parquet.*make report PROFILE=smoke"):
+        second.read("items")
+
+
+def test_nothing_is_left_of_a_write_that_fails(tmp_path):
+    target = tmp_path / "folder" / "file.txt"
+    with pytest.raises(RuntimeError), atomic_path(target) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert list(target.parent.iterdir()) == []
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path):
+    target = tmp_path / "file.txt"
+    target.write_text("old")
+    with pytest.raises(RuntimeError), atomic_path(target) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ArtifactError, match="cannot be written"), atomic_path(tmp_path / "file" / "x.txt"):
+        pass
+
+
+def test_a_full_disk_is_one_clear_error(tmp_path, monkeypatch):
+    target = tmp_path / "file.txt"
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ArtifactError, match=r"file\.txt.*No space left"), atomic_path(target) as temporary:
+        temporary.write_text("x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_writer_leaves_the_old_file_whole(tmp_path):
+    target = tmp_path / "file.txt"
+    target.write_text("old")
+    script = f"""
+        import os, signal
+        from lib.workbook.artifacts import atomic_path
+        with atomic_path({str(target)!r}) as temporary:
+            temporary.write_text("new, but half")
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)])
+    assert done.returncode == -signal.SIGKILL
+    assert target.read_text() == "old"
+
+
+def test_written_files_are_readable_by_others(first):
+    """mkstemp makes private files; artifacts follow the umask like any other file."""
+    umask = os.umask(0o022)
+    try:
+        assert first.write("items", FRAME).stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(umask)
+
+
+def test_highlights_accumulate(first):
+    first.highlight("one")
+    first.highlight("two", figure="f", alt="a picture")
+    saved = json.loads((first.data / "01_data_gen.highlights.json").read_text())
+    assert [entry["text"] for entry in saved] == ["one", "two"]
+
+
+def test_tables_have_six_significant_digits(first):
+    path = first.write_table("t", pd.DataFrame({"value": [1 / 3], "n": [936]}))
+    assert path.read_text() == "value,n\n0.333333,936\n"

@@ -1,0 +1,44 @@
+import json
+
+from lib.workbook.artifacts import ROOT
+from lib.workbook.dag import imported_modules, lib_files
+from lib.workbook.profiles import NOTEBOOKS
+
+
+def test_imports_inside_functions_count():
+    source = "import os\nfrom lib.a.b import c\ndef f():\n    import lib.d\n"
+    assert {"lib.a.b", "lib.a.b.c", "lib.d"} == set(imported_modules(source))
+
+
+def test_files_follow_imports_of_imports(tmp_path):
+    for name, text in {
+        "__init__": "",
+        "a/__init__": "",
+        "a/one": "from lib.a import two",
+        "a/two": "def f():\n    from lib.b.three import g",
+        "b/__init__": "",
+        "b/three": "",
+        "b/unused": "",
+    }.items():
+        path = tmp_path / "lib" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    cells = [{"cell_type": "code", "source": ["%matplotlib inline\n", "from lib.a.one import x\n"]}]
+    notebook = tmp_path / "n.ipynb"
+    notebook.write_text(json.dumps({"cells": cells}))
+    assert lib_files(notebook, tmp_path) == [
+        "lib/__init__.py",
+        "lib/a/__init__.py",
+        "lib/a/one.py",
+        "lib/a/two.py",
+        "lib/b/__init__.py",
+        "lib/b/three.py",
+    ]
+
+
+def test_the_notebooks_depend_on_what_they_use():
+    first, second = (lib_files(ROOT / "notebooks" / f"{name}.ipynb", ROOT) for name in list(NOTEBOOKS)[:2])
+    assert "lib/assistant/personas.py" in first
+    assert "lib/retrieval/dense.py" not in first
+    assert {"lib/retrieval/dense.py", "lib/evaluation/forensics.py", "lib/generation/models.py"} <= set(second)
+    assert "lib/workbook/site.py" not in first + second

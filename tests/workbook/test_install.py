@@ -1,0 +1,78 @@
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from lib.workbook.install import requirements
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "environment.yml").read_text()
+
+
+def pip_block():
+    return next(entry["pip"] for entry in yaml.safe_load(TEXT)["dependencies"] if isinstance(entry, dict))
+
+
+def test_the_pip_block_is_read_as_yaml_reads_it():
+    lines = [re.sub(r"\s+#.*", "", line) for line in requirements(TEXT).splitlines()]
+    assert lines == pip_block()
+
+
+def test_every_requirement_is_pinned_and_says_why():
+    for line in requirements(TEXT).splitlines():
+        assert line.startswith("-e .") or re.match(r"[A-Za-z0-9-]+==[\w.]+\s", line), line
+        assert re.search(r"\s#\s*\S", line), f"no reason given: {line}"
+
+
+def test_what_the_workbook_was_asked_to_use_is_there():
+    names = {line.split("==")[0].lower() for line in pip_block()}
+    assert names >= {
+        "jupyterlab", "papermill", "pandas", "matplotlib", "seaborn", "sentence-transformers", "rank-bm25",
+        "lightgbm", "transformers", "peft", "bitsandbytes",
+    }  # fmt: skip
+
+
+def test_the_block_ends_where_its_indentation_does():
+    text = (
+        "dependencies:\n  - python=3.11\n  - pip:\n      - a==1  # why\n      # note\n\n      - b==2\n  - conda-thing\n"
+    )
+    assert requirements(text) == "a==1  # why\nb==2\n"
+
+
+def test_a_wrong_python_gets_one_sentence(tmp_path):
+    """The installer is run with a version it does not take, by changing the one it wants."""
+    script = tmp_path / "install.py"
+    shutil.copy(ROOT / "lib" / "workbook" / "install.py", script)
+    script.write_text(script.read_text().replace("WANTED = (3, 11)", "WANTED = (3, 99)"))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "needs Python 3.99" in done.stderr
+    assert "make PYTHON=" in done.stderr
+
+
+def test_every_import_is_a_listed_requirement():
+    """An import that only works because another package happens to bring it is a missing pin."""
+    import ast
+
+    modules = set()
+    for path in [*(ROOT / "lib").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                modules |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                modules.add(node.module.split(".")[0])
+    listed = {re.split(r"==", line)[0].lower().replace("-", "_") for line in pip_block()}
+    names = {
+        "yaml": "pyyaml",
+        "Stemmer": "pystemmer",
+        "IPython": "ipykernel",
+        "pygments": "nbconvert",
+        "bs4": "beautifulsoup4",
+    }
+    third_party = modules - set(sys.stdlib_module_names) - {"lib"}
+    assert {module for module in third_party if names.get(module, module).lower() not in listed} == set()

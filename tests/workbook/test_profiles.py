@@ -1,0 +1,145 @@
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lib.workbook.profiles import (
+    NOTEBOOKS,
+    ProfileError,
+    check_parameters,
+    literal_assignments,
+    read_profile,
+    write_notebook_parameters,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+PROFILES = sorted((ROOT / "notebooks" / "profiles").glob("*.yaml"))
+
+
+@pytest.fixture
+def profile(tmp_path):
+    """Copy the smoke profile, let the test change its text, and read it."""
+
+    def changed(old="", new="", name="smoke"):
+        text = (ROOT / "notebooks" / "profiles" / "smoke.yaml").read_text()
+        assert old in text
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(text.replace(old, new, 1) if old else text + new)
+        return path
+
+    return changed
+
+
+@pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.stem)
+def test_every_profile_of_the_project_is_valid(path):
+    assert read_profile(path)["profile"] == path.stem
+
+
+def test_the_four_profiles_exist():
+    assert {path.stem for path in PROFILES} >= {"smoke", "quick", "full", "paper"}
+
+
+def test_quick_has_the_published_sizes():
+    values = read_profile(ROOT / "notebooks" / "profiles" / "quick.yaml")
+    assert (values["n_personas"], values["n_training_queries"], values["n_evaluation_queries"]) == (791, 4338, 936)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ("n_personas: 40", "n_persona: 40", "n_persona"),
+        ("n_personas: 40", "n_personas: forty", "n_personas"),
+        ("n_personas: 40", 'n_personas: "40"', "n_personas"),
+        ("n_personas: 40", "n_personas: 40.5", "n_personas"),
+        ("n_personas: 40", "n_personas: true", "n_personas"),
+        ("n_personas: 40", "n_personas: 3", "n_personas"),
+        ("seed: 7", "seed: -1", "seed"),
+        ("seed: 7", "seed:", "seed"),
+        ("", "cutoffs: [3, 0]\n", "cutoffs"),
+        ("", "cutoffs: 3\n", "cutoffs"),
+        ("", "split: persona\n", "split"),
+        ("", "meaning_share: 0.7\nhabit_share: 0.7\n", "meaning_share"),
+        ("", "habit_strength: 1.01\n", "habit_strength"),
+        ("", "habit_strength: .nan\n", "habit_strength"),
+        ("", "seed: 8\n", "seed"),
+        ("", "n_personas: {a: [\n", "cannot be read"),
+        ("profile: smoke", "profile: quick", "profile"),
+    ],
+)
+def test_an_error_names_the_file_and_the_key(profile, old, new, key):
+    path = profile(old, new)
+    with pytest.raises(ProfileError) as caught:
+        read_profile(path)
+    message = str(caught.value)
+    assert str(path) in message
+    assert key in message
+    assert "\n" not in message
+
+
+def test_a_typo_gets_a_suggestion(profile):
+    with pytest.raises(ProfileError, match="did you mean n_personas"):
+        read_profile(profile("n_personas: 40", "n_persnas: 40"))
+
+
+def test_a_missing_profile_lists_the_others(profile):
+    path = profile()
+    with pytest.raises(ProfileError, match=r"no such profile \(there are: smoke\)"):
+        read_profile(path.with_name("smke.yaml"))
+
+
+def test_notebook_check_rejects_unknown_injected_names():
+    with pytest.raises(ProfileError, match="n_persnas"):
+        check_parameters("01_data_gen", {"In": ["", "# Parameters\nn_persnas = 5\n"], "n_persnas": 5})
+
+
+def test_notebook_check_lets_names_of_other_notebooks_through():
+    cells = ["import os", "seed = 3\nsplit = 'need'", "encoder = 'x'", "total = seed + 1"]
+    parameters = check_parameters("01_data_gen", {"In": cells, "seed": 3, "split": "need", "encoder": "x", "total": 4})
+    assert (parameters.seed, parameters.split) == (3, "need")
+
+
+def test_notebook_check_rejects_the_integer_that_papermill_makes_of_a_name():
+    with pytest.raises(ProfileError, match="profile"):
+        check_parameters("01_data_gen", {"In": ["profile = 7"], "profile": 7})
+
+
+def test_literal_assignments_are_told_from_work():
+    assert literal_assignments("a = 1  # one\nb = [2, 'c']") == ["a", "b"]
+    assert literal_assignments("a = 1\nprint(a)") == []
+    assert literal_assignments("a = f(1)") == []
+    assert literal_assignments("%matplotlib inline") == []
+
+
+def test_parameter_files_change_only_with_their_content(tmp_path):
+    values = read_profile(ROOT / "notebooks" / "profiles" / "smoke.yaml")
+    paths = write_notebook_parameters(values, tmp_path)
+    stamps = {name: path.stat().st_mtime_ns for name, path in paths.items()}
+    write_notebook_parameters(values, tmp_path)
+    assert {name: path.stat().st_mtime_ns for name, path in paths.items()} == stamps
+    write_notebook_parameters(values | {"n_personas": 41}, tmp_path)
+    changed = {name for name, path in paths.items() if path.stat().st_mtime_ns != stamps[name]}
+    assert changed == {"01_data_gen"}
+
+
+def test_notebook_defaults_equal_the_quick_profile():
+    """The parameters cells, the models' defaults and quick.yaml are three places that must say the same."""
+    import nbformat
+
+    quick = read_profile(ROOT / "notebooks" / "profiles" / "quick.yaml")
+    for name, model in NOTEBOOKS.items():
+        notebook = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
+        cell = next(cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))
+        values = {}
+        exec(cell.source, values)
+        for key in model.model_fields:
+            assert values[key] == pytest.approx(model.model_fields[key].get_default()), key
+            if key in quick:
+                assert values[key] == pytest.approx(quick[key]), key
+
+
+def test_papermill_takes_a_whole_profile(tmp_path):
+    """Every value of a profile is YAML that papermill reads to the same Python value."""
+    path = tmp_path / "quick.yaml"
+    shutil.copy(ROOT / "notebooks" / "profiles" / "quick.yaml", path)
+    assert yaml.safe_load(path.read_text()) == read_profile(path)
