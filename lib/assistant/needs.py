@@ -10,12 +10,13 @@ from __future__ import annotations
 import ast
 import re
 import string
+from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from lib.assistant.schemas import APPS, ITEM_TYPES, PLACES, App, InputError, Place, Strict, Text, describe_error
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
@@ -48,6 +49,7 @@ TEMPLATE_FIELDS: dict[str, set[str]] = {
 }
 # Fields of an item that a plan may name besides those of its template.
 PLAN_FIELDS = {"calendar": {"start"}, "reminders": {"due"}, "phone_call": {"number"}}
+JSON_TYPES = {"string": str, "integer": int, "number": int | float, "boolean": bool, "array": list}
 REQUIRED_FIELDS = {"mail": {"sender", "subject"}, "phone_call": {"contact", "direction"}}
 
 Wording = dict[str, str | list[str]]
@@ -73,18 +75,52 @@ def alternatives(text: str) -> list[str]:
 
 def slots_of(value: str | list[str]) -> list[str]:
     """Names in braces, in order: `{teacher.first}` gives `teacher.first`."""
-    text = " ".join(value) if isinstance(value, list) else value
+    text = " ".join(map(str, value)) if isinstance(value, list) else value
     return [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
+
+
+def check_template(value: str | list[str]) -> None:
+    """Raises ValueError unless every slot is a plain `{name}` or `{name.part}`."""
+    for text in value if isinstance(value, list) else [value]:
+        for _, name, spec, conversion in string.Formatter().parse(text):
+            if name is not None and (spec or conversion or not re.fullmatch(r"[a-z]\w*(\.\w+)?", name)):
+                raise ValueError(f"{text!r}: slots are written {{name}} or {{name.part}}")
+
+
+def check_slots(slots: list[str], variables: Collection[str] = (), where: str = "text") -> None:
+    """Raises ValueError where a slot is neither a role (or a part of one), nor a fact, nor one of `variables`."""
+    for slot in slots:
+        head, _, part = slot.partition(".")
+        role = head in ROLES and part in ("", "first", "last", "email", "phone", "name")
+        if not role and slot not in FACTS and slot not in variables:
+            raise ValueError(f"{where}: unknown slot {{{slot}}}")
+
+
+def check_phrasing(text: str) -> str:
+    """A phrasing with plain slots and unnested, closed `[a|b]`; raises ValueError otherwise."""
+    check_template(text)
+    if re.search(r"[\[\]]", re.sub(r"\[[^\[\]]*\]", "", text)):
+        raise ValueError(f"{text!r}: alternatives are written [a|b], not nested")
+    return text
 
 
 def check_wording(app: str, wording: Wording) -> None:
     """Raises ValueError where a wording has a field its app lacks, or lacks one it needs."""
     fields = set(wording)
+    for field, value in wording.items():
+        if field in TEMPLATE_FIELDS[app] and isinstance(value, list) != (field == "attendees"):
+            raise ValueError(f"{app} field {field!r} must be {'a list' if field == 'attendees' else 'one text'}")
+        check_template(value)
+    if app == "phone_call" and wording.get("direction") not in (None, "incoming", "outgoing", "missed"):
+        raise ValueError(f"direction must be incoming, outgoing or missed, not {wording['direction']!r}")
     required = REQUIRED_FIELDS.get(app, {ITEM_TYPES[app].title_field})
     if unknown := sorted(fields - TEMPLATE_FIELDS[app]):
         raise ValueError(f"{app} items have no field {unknown[0]!r} (they have {sorted(TEMPLATE_FIELDS[app])})")
     if missing := sorted(required - fields):
         raise ValueError(f"{app} items need the field {missing[0]!r}")
+
+
+Phrasing = Annotated[Text, AfterValidator(check_phrasing)]
 
 
 class Habit(Strict):
@@ -139,13 +175,24 @@ class Keep(Strict):
 
 
 def parse_call(text: str) -> tuple[str, dict[str, object]]:
-    """`api(name="value")` as (api, {name: value}); ValueError for anything but a call with literal keywords."""
+    """`api(name="value")` as (api, {name: value}); ValueError for anything but a call with literal keywords.
+
+    Values are texts, numbers, booleans or lists of them.
+    """
     try:
         call = ast.parse(text, mode="eval").body
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)) or call.args:
             raise ValueError
-        return call.func.id, {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
-    except (SyntaxError, ValueError) as error:
+        if any(keyword.arg is None for keyword in call.keywords):
+            raise ValueError
+        arguments = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+        for value in arguments.values():
+            if not isinstance(value, str | bool | int | float) and not (
+                isinstance(value, list) and all(isinstance(part, str | bool | int | float) for part in value)
+            ):
+                raise ValueError
+        return call.func.id, arguments
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
         raise ValueError(f"plan {text!r} is no call with literal keyword arguments") from error
 
 
@@ -159,9 +206,9 @@ class Cot(Strict):
 class Phrasings(Strict):
     """Ways to voice the need, by what resolves them; `[a|b]` are alternatives of one phrasing."""
 
-    meaning: list[Text] = Field(min_length=4)
-    habit: list[Text] = Field(min_length=4)
-    either: list[Text] = Field(min_length=4)
+    meaning: list[Phrasing] = Field(min_length=4)
+    habit: list[Phrasing] = Field(min_length=4)
+    either: list[Phrasing] = Field(min_length=4)
 
 
 class Need(Strict):
@@ -171,11 +218,11 @@ class Need(Strict):
     trait: Trait | None = None
     age: tuple[int, int] | None = None
     habit: Habit
-    vars: dict[str, list[str]] = {}
+    vars: dict[str, Annotated[list[Text], Field(min_length=1)]] = {}
     phrasings: Phrasings
     keeps: dict[str, Keep] = Field(min_length=2)
     cot: Cot
-    decoys: list[dict] = Field(min_length=3)
+    decoys: list[Wording] = Field(min_length=3)
 
     @model_validator(mode="after")
     def _consistent(self) -> Need:
@@ -188,7 +235,7 @@ class Need(Strict):
             except ValueError as error:
                 raise ValueError(f"decoy {number}: {error}") from None
         for where, value in self._templates():
-            self._check_slots(where, slots_of(value))
+            check_slots(slots_of(value), self.vars, where)
         for name, keep in self.keeps.items():
             for api, arguments in keep.calls:
                 for argument, value in arguments.items():
@@ -212,17 +259,6 @@ class Need(Strict):
             for field, value in decoy.items():
                 yield f"decoy {field}", value
 
-    def _check_slots(self, where: str, slots: list[str]) -> None:
-        for slot in slots:
-            head, _, tail = slot.partition(".")
-            known = (
-                (head in ROLES and tail in ("", "first", "last", "email", "phone", "name"))
-                or (slot in FACTS)
-                or (slot in self.vars)
-            )
-            if not known:
-                raise ValueError(f"{where}: unknown slot {{{slot}}}")
-
     def _check_plan_slots(self, where: str, keep: Keep, slots: list[str]) -> None:
         for slot in slots:
             head, _, tail = slot.partition(".")
@@ -232,7 +268,7 @@ class Need(Strict):
                 if tail not in given | PLAN_FIELDS.get(template.app, set()):
                     raise ValueError(f"{where}: {{{slot}}} is not in every wording of item {head}")
             else:
-                self._check_slots(where, [slot])
+                check_slots([slot], self.vars, where)
 
     def check_plans(self, toolbox: Toolbox) -> None:
         """Raises ValueError where a plan calls an unknown API, names an unknown argument or lacks a required one."""
@@ -247,6 +283,9 @@ class Need(Strict):
                 known = toolbox[api].arguments
                 if unknown := sorted(set(arguments) - set(known)):
                     raise ValueError(f"keep {name}: {api} has no argument {unknown[0]!r}")
+                for key, value in arguments.items():
+                    if not isinstance(value, JSON_TYPES[known[key].type]):
+                        raise ValueError(f"keep {name}: {api}({key}) must be of type {known[key].type}, not {value!r}")
                 missing = [key for key, argument in known.items() if argument.required and key not in arguments]
                 if missing:
                     raise ValueError(f"keep {name}: {api} needs the argument {missing[0]!r}")

@@ -11,23 +11,39 @@ import hashlib
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import yaml
+from pydantic import Field, TypeAdapter, ValidationError
 from scipy import stats
 
-from lib.assistant.needs import ROLES, TEMPLATE_FIELDS, Habit, Keep, Need, check_wording, slots_of
+from lib.assistant.needs import (
+    ROLES,
+    TEMPLATE_FIELDS,
+    Habit,
+    Keep,
+    Need,
+    Wording,
+    check_slots,
+    check_wording,
+    slots_of,
+)
 from lib.assistant.schemas import (
     APPS,
     ITEM_TYPES,
     PLACES,
     TIME_FIELDS,
+    App,
     Apps,
     InputError,
     Item,
     Open,
     Person,
     Persona,
+    Strict,
+    Text,
+    describe_error,
 )
 from lib.workbook.profiles import WorldKnobs
 
@@ -63,39 +79,71 @@ WHEREABOUTS = {
 }
 
 
-@dataclass(frozen=True)
-class Cast:
-    """Names to draw from, and the background items that nobody asks about."""
+Names = Annotated[list[Text], Field(min_length=1)]
 
-    names: dict[str, list[str]]
-    background: dict[str, list[dict]]
+
+class People(Strict):
+    """`people.yaml`: the lists that names, places and tastes are drawn from."""
+
+    first_names: Annotated[list[Text], Field(min_length=len(ROLES) + 2)]
+    last_names: Names
+    professions: Names
+    companies: Names
+    cities: Names
+    streets: Names
+    gyms: Names
+    schools: Names
+    clinics: Names
+    cafes: Names
+    restaurants: Names
+    stores: Names
+    stations: Names
+    hobbies: Annotated[list[Text], Field(min_length=3)]
+    music_genres: Names
+    movie_genres: Names
+    cuisines: Names
+    sports: Names
+
+
+class Cast(Strict):
+    """Names to draw from, and by app the background items that nobody asks about."""
+
+    names: People
+    background: dict[App, Annotated[list[Wording], Field(min_length=1)]]
 
 
 def read_cast(folder: str | Path) -> Cast:
     """`people.yaml` and `background/<app>.yaml` of a folder.
 
     Raises:
-        InputError: a file is missing or a background item has a field its app lacks; names file and record.
+        InputError: a file is missing, a list is empty, or a background item has a field its app lacks or an unknown
+            slot; names file and record.
     """
     folder = Path(folder)
-
-    def load(path: Path):
-        try:
-            return yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise InputError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
-
+    names = read_yaml(folder / "people.yaml", TypeAdapter(People))
     background = {}
     for app in APPS:
         path = folder / "background" / f"{app}.yaml"
-        background[app] = load(path)
+        background[app] = read_yaml(path, TypeAdapter(Annotated[list[Wording], Field(min_length=1)]))
         for number, record in enumerate(background[app], start=1):
-            wording = {key: value for key, value in record.items() if key in TEMPLATE_FIELDS[app] or key != "genre"}
+            wording = {key: value for key, value in record.items() if (app, key) != ("music", "genre")}
             try:
                 check_wording(app, wording)
+                for value in wording.values():
+                    check_slots(slots_of(value))
             except ValueError as error:
                 raise InputError(f"{path}, record {number}: {error}") from None
-    return Cast(load(folder / "people.yaml"), background)
+    return Cast(names=names, background=background)
+
+
+def read_yaml(path: Path, adapter: TypeAdapter):
+    """A YAML file's content, validated; raises InputError that names the file and the field."""
+    try:
+        return adapter.validate_python(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        raise InputError(f"{path}: {describe_error(error)}") from error
 
 
 # ---------------------------------------------------------------- time and place
@@ -245,7 +293,8 @@ def draw_life(index: int, needs: list[Need], cast: Cast, capacity: dict[str, int
     names = cast.names
 
     def pick(key: str) -> str:
-        return names[key][rng.integers(len(names[key]))]
+        options = getattr(names, key)
+        return options[rng.integers(len(options))]
 
     age = int(rng.integers(18, 76))
     traits = [
@@ -257,7 +306,7 @@ def draw_life(index: int, needs: list[Need], cast: Cast, capacity: dict[str, int
     if age < 67 and rng.random() < 0.85:
         traits.append("employed")
     asked = sorted({need.hobby for need in needs if need.hobby})
-    weights = np.array([3.0 if hobby in asked else 1.0 for hobby in names["hobbies"]])
+    weights = np.array([3.0 if hobby in asked else 1.0 for hobby in names.hobbies])
     chosen = rng.choice(len(weights), size=3, replace=False, p=weights / weights.sum())
     name = f"{pick('first_names')} {pick('last_names')}"
     company = pick("companies")
@@ -271,7 +320,7 @@ def draw_life(index: int, needs: list[Need], cast: Cast, capacity: dict[str, int
         "profession": profession,
         "company": company if "employed" in traits else "",
         "city": pick("cities"),
-        "hobbies": [names["hobbies"][i] for i in sorted(chosen)],
+        "hobbies": [names.hobbies[i] for i in sorted(chosen)],
         "favorite_music_genre": pick("music_genres"),
         "favorite_movie_genre": pick("movie_genres"),
         "favorite_cuisine": pick("cuisines"),
@@ -331,6 +380,7 @@ def live_needs(life: Life, candidates: list[Need], count: int, knobs: WorldKnobs
     the keep. A slot that clashes with another need's is redrawn up to ten times: people do one thing at a time.
     """
     rng = life.rng
+    shares = (knobs.complex_share, knobs.default_share, 1 - knobs.complex_share - knobs.default_share)
     taken = {lived.need.need for lived in life.lived}
     used = {app: len(life.items[app]) for app in APPS}
     for lived in life.lived:
@@ -342,12 +392,7 @@ def live_needs(life: Life, candidates: list[Need], count: int, knobs: WorldKnobs
         return all(used[app] + wanted.count(app) <= life.capacity[app] for app in set(wanted))
 
     for _ in range(count):
-        draw = rng.random()
-        wish = (
-            "complex"
-            if draw < knobs.complex_share
-            else ("default" if draw < knobs.complex_share + knobs.default_share else "simple")
-        )
+        wish = rng.choice(("complex", "default", "simple"), p=shares)
         options = {}
         for need in candidates:
             if need.need not in taken and eligible(need, life.profile):
@@ -473,60 +518,58 @@ def allowed_wordings(count: int, key: str, side: str, knobs: WorldKnobs) -> list
     return sorted(evaluation) if side == "evaluation" else [i for i in range(count) if i not in evaluation]
 
 
-def log_size(knobs: WorldKnobs, rng: np.random.Generator) -> int:
-    """Number of opens of an item: Poisson around a gamma-distributed rate, at least one; the same for every item."""
-    return 1 + int(rng.poisson(rng.gamma(2.0, (knobs.opens_per_item - 1) / 2) if knobs.opens_per_item > 1 else 0))
+def draw_log(life: Life, slot: Slot, until: datetime, knobs: WorldKnobs) -> list[tuple[datetime, str]]:
+    """The opens of one item, from eight weeks ago to `until`: one process for every item, whatever its role.
+
+    Their number is Poisson around a gamma-distributed rate, at least one.
+    """
+    rate = life.rng.gamma(2.0, (knobs.opens_per_item - 1) / 2) if knobs.opens_per_item > 1 else 0.0
+    size = 1 + int(life.rng.poisson(rate))
+    return draw_moments(slot, life.today - timedelta(days=LOG_DAYS), until, size, life.places, knobs, life.rng)
 
 
-def furnish(life: Life, lived: LivedNeed, happens: datetime, side: str, asked: bool, knobs: WorldKnobs) -> None:
+@dataclass(frozen=True)
+class Scene:
+    """What a side's personas draw their items from."""
+
+    side: str
+    needs: list[Need]
+    cast: Cast
+    knobs: WorldKnobs
+
+
+def furnish(life: Life, lived: LivedNeed, happens: datetime, asked: bool, scene: Scene) -> None:
     """Write the items of a lived need into the persona's apps, with logs that follow its habit up to today."""
     lived.facts = moment_facts(happens, life.rng)
     namespace = life.people | life.facts | lived.facts | lived.variables
     for slot_name, template in lived.keep.items.items():
         key = f"{lived.need.need}/{lived.keep_name}/{slot_name}"
-        options = allowed_wordings(len(template.wordings), key, side, knobs)
+        options = allowed_wordings(len(template.wordings), key, scene.side, scene.knobs)
         chosen = life.rng.permutation(options)[: lived.copies[slot_name]]
         lived.items[slot_name] = []
         for number in chosen:
-            moments = draw_moments(
-                lived.slot,
-                life.today - timedelta(days=LOG_DAYS),
-                life.today,
-                log_size(knobs, life.rng),
-                life.places,
-                knobs,
-                life.rng,
-            )
+            moments = draw_log(life, lived.slot, life.today, scene.knobs)
             item = make_item(template.app, template.wordings[number], namespace, moments, happens, life)
             lived.items[slot_name].append(item)
             life.add(template.app, item, "need" if asked else "unasked", lived.need.need, f"{key}/{number}")
 
 
-def add_distractors(life: Life, needs: list[Need], side: str, knobs: WorldKnobs, cast: Cast) -> None:
+def add_distractors(life: Life, scene: Scene) -> None:
     """Fill the apps up to their capacity: first hard distractors (needs gone stale, lookalikes), then background.
 
-    All logs come from `draw_moments` with a slot of their own, so neither the number of opens nor their regularity
-    tells a distractor from a relevant item; only a stale item's log ends early.
+    Neither the number of opens nor their regularity tells a distractor from a relevant item; only a stale item's log
+    ends early.
     """
     rng = life.rng
     sources = [lived for lived in life.lived for _ in range(2)]
-    for index in rng.permutation(len(sources))[: rng.poisson(knobs.hard_distractors)]:
-        lived = sources[index]
-        if rng.random() < 0.5:
-            add_stale(life, lived, side, knobs)
-        else:
-            add_decoy(life, lived, side, needs, knobs)
+    for index in rng.permutation(len(sources))[: rng.poisson(scene.knobs.hard_distractors)]:
+        (add_stale if rng.random() < 0.5 else add_decoy)(life, sources[index], scene)
     for app in APPS:
         while life.room(app) > 0:
-            add_background(life, app, needs, side, knobs, cast)
+            add_background(life, app, scene)
 
 
-def any_slot(life: Life, needs: list[Need]) -> Slot:
-    """A slot drawn from the habits of all needs: distractors are used as regularly as anything else."""
-    return draw_slot(needs[life.rng.integers(len(needs))].habit, life.places, life.rng)
-
-
-def add_stale(life: Life, lived: LivedNeed, side: str, knobs: WorldKnobs) -> None:
+def add_stale(life: Life, lived: LivedNeed, scene: Scene) -> None:
     """An item of the same need from an occasion that is over; its log follows the same habit but ended weeks ago.
 
     Its wording differs from the current items' where there is another, or only the log would tell them apart.
@@ -537,71 +580,58 @@ def add_stale(life: Life, lived: LivedNeed, side: str, knobs: WorldKnobs) -> Non
         return
     name, template = slots[rng.integers(len(slots))]
     key = f"{lived.need.need}/{lived.keep_name}/{name}"
-    current = {entry.template for entry in life.provenance}
-    options = allowed_wordings(len(template.wordings), key, side, knobs)
-    options = [number for number in options if f"{key}/{number}" not in current] or options
-    number = options[rng.integers(len(options))]
+    options = allowed_wordings(len(template.wordings), key, scene.side, scene.knobs)
+    number = pick_unused(life, key, options)
     last = life.today - timedelta(days=STALE_DAYS)
     happens = next_occurrence(lived.slot, last - timedelta(days=8))
-    moments = draw_moments(
-        lived.slot, life.today - timedelta(days=LOG_DAYS), last, log_size(knobs, rng), life.places, knobs, rng
-    )
+    moments = draw_log(life, lived.slot, last, scene.knobs)
     variables = {name: values[rng.integers(len(values))] for name, values in lived.need.vars.items()}
     namespace = life.people | life.facts | moment_facts(happens, rng) | variables
     item = make_item(template.app, template.wordings[number], namespace, moments, happens, life)
     life.add(template.app, item, "stale", lived.need.need, f"{key}/{number}")
 
 
-def add_decoy(life: Life, lived: LivedNeed, side: str, needs: list[Need], knobs: WorldKnobs) -> None:
-    """A lookalike of a lived need: somebody else's matter or a neighbouring topic, with a slot of its own."""
-    rng = life.rng
+def add_decoy(life: Life, lived: LivedNeed, scene: Scene) -> None:
+    """A lookalike of a lived need: somebody else's matter or a neighbouring topic."""
+    key = f"{lived.need.need}/decoys"
     options = [
         number
-        for number in allowed_wordings(len(lived.need.decoys), f"{lived.need.need}/decoys", side, knobs)
+        for number in allowed_wordings(len(lived.need.decoys), key, scene.side, scene.knobs)
         if life.room(lived.need.decoys[number]["app"]) > 0
     ]
-    if not options:
-        return
-    number = options[rng.integers(len(options))]
-    decoy = lived.need.decoys[number]
-    add_unneeded(
-        life,
-        decoy["app"],
-        decoy,
-        lived.variables,
-        "decoy",
-        lived.need.need,
-        f"{lived.need.need}/decoys/{number}",
-        needs,
-        knobs,
-    )
+    if options:
+        number = options[life.rng.integers(len(options))]
+        item = make_unneeded(life, lived.need.decoys[number], lived.need.decoys[number]["app"], lived.variables, scene)
+        life.add(lived.need.decoys[number]["app"], item, "decoy", lived.need.need, f"{key}/{number}")
 
 
-def add_background(life: Life, app: str, needs: list[Need], side: str, knobs: WorldKnobs, cast: Cast) -> None:
+def add_background(life: Life, app: str, scene: Scene) -> None:
     """An item that nobody asks about; songs lean to the persona's favourite genre."""
-    rng = life.rng
-    pool = allowed_wordings(len(cast.background[app]), f"background/{app}", side, knobs)
-    if app == "music" and rng.random() < 0.6:
-        liked = [i for i in pool if cast.background[app][i].get("genre") == life.profile["favorite_music_genre"]]
+    key, wordings = f"background/{app}", scene.cast.background[app]
+    pool = allowed_wordings(len(wordings), key, scene.side, scene.knobs)
+    if app == "music" and life.rng.random() < 0.6:
+        liked = [number for number in pool if wordings[number].get("genre") == life.profile["favorite_music_genre"]]
         pool = liked or pool
-    seen = {entry.template for entry in life.provenance}
-    fresh = [number for number in pool if f"background/{app}/{number}" not in seen]
-    number = (fresh or pool)[rng.integers(len(fresh or pool))]
-    add_unneeded(
-        life, app, cast.background[app][number], {}, "background", "", f"background/{app}/{number}", needs, knobs
-    )
+    number = pick_unused(life, key, pool)
+    item = make_unneeded(life, wordings[number], app, {}, scene)
+    life.add(app, item, "background", "", f"{key}/{number}")
 
 
-def add_unneeded(life, app, wording, variables, source, need, template, needs, knobs) -> None:
-    """An item no query of this persona asks for, with a habit of its own and a log like any other."""
-    rng = life.rng
-    slot = any_slot(life, needs)
-    moments = draw_moments(
-        slot, life.today - timedelta(days=LOG_DAYS), life.today, log_size(knobs, rng), life.places, knobs, rng
-    )
-    happens = next_occurrence(slot, life.today + timedelta(days=int(rng.integers(7))))
-    namespace = life.people | life.facts | moment_facts(happens, rng) | variables
-    life.add(app, make_item(app, wording, namespace, moments, happens, life), source, need, template)
+def pick_unused(life: Life, key: str, options: list[int]) -> int:
+    """One of the numbered wordings of a template, if possible one that the persona has not got yet."""
+    used = {entry.template for entry in life.provenance}
+    fresh = [number for number in options if f"{key}/{number}" not in used] or options
+    return fresh[life.rng.integers(len(fresh))]
+
+
+def make_unneeded(life: Life, wording: dict, app: str, variables: dict[str, str], scene: Scene) -> Item:
+    """An item no query of this persona asks for. Its habit is drawn from those of all needs, its log like any other's:
+    distractors are used as regularly as what is looked for."""
+    slot = draw_slot(scene.needs[life.rng.integers(len(scene.needs))].habit, life.places, life.rng)
+    moments = draw_log(life, slot, life.today, scene.knobs)
+    happens = next_occurrence(slot, life.today + timedelta(days=int(life.rng.integers(7))))
+    namespace = life.people | life.facts | moment_facts(happens, life.rng) | variables
+    return make_item(app, wording, namespace, moments, happens, life)
 
 
 def write_down(life: Life) -> Persona:

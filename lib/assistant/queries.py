@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, NaiveDatetime
 
 from lib.assistant.needs import KINDS, Kind, Need, alternatives, expand
 from lib.assistant.personas import Life, LivedNeed, draw_moments, fill, next_occurrence
@@ -36,7 +36,7 @@ class Query(Strict):
     id: Text
     persona: Text
     text: Text
-    time: datetime
+    time: NaiveDatetime
     place: Place
 
 

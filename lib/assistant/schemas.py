@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import datetime
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, NaiveDatetime, StringConstraints, ValidationError, model_validator
 
 App = Literal["mail", "calendar", "google", "music", "reminders", "notes", "phone_call"]
 APPS: tuple[str, ...] = ("mail", "calendar", "google", "music", "reminders", "notes", "phone_call")
@@ -61,7 +61,7 @@ class Person(Strict):
 class Open(Strict):
     """One use of an item: when (local time) and where."""
 
-    time: datetime
+    time: NaiveDatetime
     place: Place
 
 
@@ -93,15 +93,15 @@ class MailMessage(Item):
     address: str = ""
     subject: Text
     body: str = ""
-    received: datetime
+    received: NaiveDatetime
 
 
 class CalendarEvent(Item):
     title_field = "title"
     text_fields = ("title", "location", "organizer", "attendees", "notes")
     title: Text
-    start: datetime
-    end: datetime
+    start: NaiveDatetime
+    end: NaiveDatetime
     location: str = ""
     organizer: str = ""
     attendees: list[str] = []
@@ -115,7 +115,7 @@ class WebVisit(Item):
     text_fields = ("title", "query")
     title: Text
     query: str = ""
-    visited: datetime
+    visited: NaiveDatetime
 
 
 class Song(Item):
@@ -125,14 +125,14 @@ class Song(Item):
     artist: str = ""
     album_title: str = ""
     playlist: str = ""
-    played_time: datetime
+    played_time: NaiveDatetime
 
 
 class Reminder(Item):
     title_field = "title"
     text_fields = ("title", "list", "notes")
     title: Text
-    due: datetime
+    due: NaiveDatetime
     list: str = ""
     notes: str = ""
 
@@ -143,7 +143,7 @@ class Note(Item):
     title: Text
     body: str = ""
     folder: str = ""
-    modified: datetime
+    modified: NaiveDatetime
 
 
 class PhoneCall(Item):
@@ -152,7 +152,7 @@ class PhoneCall(Item):
     contact: Text
     number: str = ""
     direction: Literal["incoming", "outgoing", "missed"]
-    time: datetime
+    time: NaiveDatetime
     voicemail: str = ""
 
 
@@ -204,7 +204,7 @@ class Persona(Strict):
     favorite_cuisine: str = ""
     favorite_sport: str = ""
     traits: list[str] = Field(default=[], description="household and ways of life, such as pet, car, children")
-    today: datetime = Field(description="the moment the data were collected; no item was opened after it")
+    today: NaiveDatetime = Field(description="the moment the data were collected; no item was opened after it")
     people: list[Person] = []
     apps: Apps
 
@@ -224,37 +224,59 @@ class Persona(Strict):
 def describe_error(error: ValidationError) -> str:
     """The first problem of a pydantic error as `field: what is wrong`, with the number of further ones."""
     first, *rest = error.errors()
-    field = ".".join(str(part) for part in first["loc"]) or "record"
+    where = [
+        f"record {part + 1}" if isinstance(part, int) and not i else str(part) for i, part in enumerate(first["loc"])
+    ]
+    field = ".".join(where) or "record"
     return f"{field}: {first['msg']}" + (f" (and {len(rest)} more)" if rest else "")
+
+
+def read_records(path: str | Path) -> Iterator[tuple[int, dict]]:
+    """(line number, object) for each line of a JSON-lines file that is not blank.
+
+    Raises:
+        InputError: the file cannot be read, or a line is no JSON object; names file and line.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    for number, line in enumerate(text.split("\n"), start=1):  # texts may hold other line separators
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path}, line {number}: not JSON: {error}") from error
+        if not isinstance(record, dict):
+            raise InputError(f"{path}, line {number}: expected a JSON object")
+        yield number, record
 
 
 def read_personas(path: str | Path) -> list[Persona]:
     """Personas from a JSON-lines file, one persona a line.
 
     Raises:
-        InputError: a line that is no JSON object or no valid persona, or a persona id used twice;
+        InputError: a line that is no JSON object or no valid persona, or a persona or item id used twice;
             names the file, the line, the persona and the field.
     """
-    path = Path(path)
     personas: dict[str, Persona] = {}
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}, line {number}: not JSON: {error}") from error
-        name = record.get("id", "without id") if isinstance(record, dict) else "no object"
+    owner: dict[str, str] = {}
+    for number, record in read_records(path):
+        name = record.get("id", "without id")
         try:
             persona = Persona.model_validate(record)
         except ValidationError as error:
             raise InputError(f"{path}, line {number}, persona {name}: {describe_error(error)}") from error
         if persona.id in personas:
             raise InputError(f"{path}, line {number}: persona {persona.id} appears twice")
+        for app in APPS:
+            for item in getattr(persona.apps, app):
+                if owner.setdefault(item.id, persona.id) != persona.id:
+                    raise InputError(
+                        f"{path}, line {number}, persona {persona.id}: {app} item id {item.id!r} "
+                        f"is also persona {owner[item.id]}'s"
+                    )
         personas[persona.id] = persona
     if not personas:
         raise InputError(f"{path}: holds no persona")

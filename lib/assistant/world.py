@@ -22,11 +22,13 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ValidationError
 
-from lib.assistant.needs import Need, read_needs
+from lib.assistant.needs import Need, parse_call, read_needs
 from lib.assistant.personas import (
     Cast,
     Life,
+    LivedNeed,
     Provenance,
+    Scene,
     add_distractors,
     draw_capacities,
     draw_life,
@@ -50,7 +52,7 @@ from lib.assistant.queries import (
     voice,
     voicing_moment,
 )
-from lib.assistant.schemas import APPS, TIME_FIELDS, InputError, Persona, describe_error, read_personas
+from lib.assistant.schemas import APPS, TIME_FIELDS, InputError, Persona, describe_error, read_personas, read_records
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.workbook.profiles import WorldKnobs
 
@@ -100,12 +102,17 @@ def simulate_from(
         kinds[side] = deal_kinds(queries, knobs, rng)
     capacities = draw_capacities(knobs.n_personas, rng)
     voices = Voices(needs, knobs)
+    # Training personas never meet the needs that `split: need` holds out, not even as distractors.
+    scenes = {
+        "training": Scene("training", voices.needs["training"], cast, knobs),
+        "evaluation": Scene("evaluation", needs, cast, knobs),
+    }
     world = World([], [], [], {}, toolbox)
     for index in progress(range(knobs.n_personas)):
         side = str(sides[index])
         life = draw_life(index, needs, cast, capacities[index], np.random.default_rng([knobs.seed, 4, index]))
         asked = [kinds[side].pop() for _ in range(counts[index])]
-        for query, gold in live_and_ask(life, needs, asked, side, voices, toolbox, knobs, cast):
+        for query, gold in live_and_ask(life, asked, scenes[side], voices, toolbox):
             world.queries.append(query)
             world.gold.append(gold)
             world.sides[query.id] = side
@@ -137,34 +144,28 @@ class Voices:
         return self.families.get((side, need, kind), [])
 
 
-def live_and_ask(
-    life: Life,
-    needs: list[Need],
-    asked: list[str],
-    side: str,
-    voices: Voices,
-    toolbox: Toolbox,
-    knobs: WorldKnobs,
-    cast: Cast,
-) -> list[tuple[Query, Gold]]:
-    """Let a persona live some needs, fill its apps, and voice one query for each entry of `asked` (its kind)."""
-    rng = life.rng
-    live_needs(life, voices.needs[side], len(asked), knobs)
+def live_and_ask(life: Life, asked: list[str], scene: Scene, voices: Voices, toolbox: Toolbox) -> list[tuple]:
+    """Let a persona live some needs, fill its apps, and voice one query for each entry of `asked` (its kind).
+
+    Returns:
+        (query, gold) pairs.
+    """
+    rng, knobs = life.rng, scene.knobs
+    live_needs(life, voices.needs[scene.side], len(asked), knobs)
     askable = list(life.lived)
-    others = voices.needs["training"] if side == "training" else needs
-    live_needs(life, others, int(rng.integers(*UNASKED_NEEDS)), knobs)
+    live_needs(life, scene.needs, int(rng.integers(*UNASKED_NEEDS)), knobs)
     if not askable:
         raise InputError(f"persona {life.profile['id']}: no need fits its traits and its number of items")
-    plan = assign_needs(askable, asked, side, voices, rng)
+    plan = assign_needs(askable, asked, scene.side, voices, rng)
     moments = [voicing_moment(kind, lived, life, knobs) for lived, kind in plan]
     for lived in life.lived:
         mine = [moment for (owner, _), (moment, _) in zip(plan, moments, strict=True) if owner is lived]
         voiced = mine or [voicing_moment("habit", lived, life, knobs)[0]]
-        furnish(life, lived, occasion(lived, voiced, rng), side, bool(mine), knobs)
-    add_distractors(life, others, side, knobs, cast)
+        furnish(life, lived, occasion(lived, voiced, rng), bool(mine), scene)
+    add_distractors(life, scene)
     pairs = []
     for number, ((lived, kind), (moment, place)) in enumerate(zip(plan, moments, strict=True)):
-        family, text = say_something_new(lived, kind, side, voices, life)
+        family, text = say_something_new(lived, kind, scene.side, voices, life)
         query = Query(
             id=f"{life.profile['id']}-q{number}", persona=life.profile["id"], text=text, time=moment, place=place
         )
@@ -172,7 +173,9 @@ def live_and_ask(
     return pairs
 
 
-def assign_needs(askable, asked, side, voices, rng) -> list[tuple]:
+def assign_needs(
+    askable: list[LivedNeed], asked: list[str], side: str, voices: Voices, rng: np.random.Generator
+) -> list[tuple[LivedNeed, str]]:
     """A need for each query: every lived need once before any is asked for twice, among those with such a phrasing."""
     times = {lived.need.need: 0 for lived in askable}
     plan = []
@@ -188,7 +191,7 @@ def assign_needs(askable, asked, side, voices, rng) -> list[tuple]:
     return plan
 
 
-def say_something_new(lived, kind: str, side: str, voices: Voices, life: Life) -> tuple[Family, str]:
+def say_something_new(lived: LivedNeed, kind: str, side: str, voices: Voices, life: Life) -> tuple[Family, str]:
     """A phrasing and a text that no query has had before."""
     families = voices.of(side, lived.need.need, kind)
     for _ in range(300):
@@ -249,24 +252,28 @@ def read_lines(path: Path, model: type[BaseModel], extra: tuple[str, ...] = ()) 
         InputError: names the file, the line and the field.
     """
     records = []
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, record in read_records(path):
+        beside = {key: record.pop(key) for key in extra if key in record}
         try:
-            record = json.loads(line)
-            beside = {key: record.pop(key) for key in extra if key in record}
             records.append((model.model_validate(record), beside))
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}, line {number}: not JSON: {error}") from error
-        except AttributeError as error:
-            raise InputError(f"{path}, line {number}: expected a JSON object") from error
         except ValidationError as error:
             raise InputError(f"{path}, line {number}: {describe_error(error)}") from error
     return records
+
+
+def check_plan(entry: Gold, toolbox: Toolbox, where: str) -> None:
+    """Raises InputError unless plan, apis and answers name the same APIs of the toolbox (or `default`)."""
+    try:
+        planned = [parse_call(line)[0] for line in entry.plan.split("\n")]
+    except ValueError as error:
+        raise InputError(f"{where}, plan: {error}") from None
+    answered = [api for answer in entry.answers for api in answer]
+    for field_name, apis in (("apis", entry.apis), ("plan", planned), ("answers", answered)):
+        for api in apis:
+            if api not in toolbox and api != DEFAULT_API:
+                raise InputError(f"{where}, {field_name}: no API {api!r} in toolbox.yaml")
+        if apis != entry.apis:
+            raise InputError(f"{where}, {field_name}: names {apis}, but apis names {entry.apis}")
 
 
 def read_world(folder: str | Path) -> World:
@@ -294,20 +301,25 @@ def read_world(folder: str | Path) -> World:
             raise InputError(f"{path}, query {query.id}, persona: no persona {query.persona!r} in personas.jsonl")
         if query.id in queries:
             raise InputError(f"{path}, query {query.id}: appears twice")
+        if query.time < personas[query.persona].today:
+            raise InputError(f"{path}, query {query.id}, time: before the persona's data were collected (today)")
         if side_of_persona.setdefault(query.persona, side) != side:
             raise InputError(f"{path}, query {query.id}, split: persona {query.persona} stands on both sides")
         queries[query.id], sides[query.id] = query, side
+    if not queries:
+        raise InputError(f"{path}: holds no query")
     gold: dict[str, Gold] = {}
     path = folder / "gold.jsonl"
     for entry, _ in read_lines(path, Gold):
         if entry.query not in queries or entry.query in gold:
             raise InputError(f"{path}, query {entry.query}: not in queries.jsonl, or labelled twice")
         for item in entry.relevant:
+            if entry.relevant.count(item) > 1:
+                raise InputError(f"{path}, query {entry.query}, relevant: item {item!r} stands twice")
+        for item in entry.relevant:
             if owner.get(item) != queries[entry.query].persona:
                 raise InputError(f"{path}, query {entry.query}, relevant: no item {item!r} of that persona")
-        for api in entry.apis:
-            if api not in toolbox and api != DEFAULT_API:
-                raise InputError(f"{path}, query {entry.query}, apis: no API {api!r} in toolbox.yaml")
+        check_plan(entry, toolbox, f"{path}, query {entry.query}")
         gold[entry.query] = entry
     if missing := [name for name in queries if name not in gold]:
         raise InputError(

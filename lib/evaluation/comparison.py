@@ -97,7 +97,7 @@ def compare(
         {
             "a": [a for a, _ in pairs],
             "b": [b for _, b in pairs],
-            "difference": differences.mean(axis=0),
+            "difference": np.nanmean(differences, axis=0),
             "ci_low": low,
             "ci_high": high,
             "p_value": p_values,

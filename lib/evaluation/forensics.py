@@ -112,7 +112,11 @@ def ndcg_upper_bound(
 def is_share_of(percentage: float, n: int, decimals: int = 2) -> bool:
     """Whether a printed percentage is some count over `n`, rounded to `decimals`."""
     count = round(percentage * n / 100)
-    return any(round(100 * c / n, decimals) == round(percentage, decimals) for c in (count - 1, count, count + 1))
+    return any(
+        round(100 * c / n, decimals) == round(percentage, decimals)
+        for c in (count - 1, count, count + 1)
+        if 0 <= c <= n
+    )
 
 
 def random_recall(n_items: np.ndarray, k: int) -> float:

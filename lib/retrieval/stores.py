@@ -52,7 +52,8 @@ def rank_pairs(pairs: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
     scores = np.asarray(scores, dtype=float)
     if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
         raise ValueError("rank_pairs needs one finite score a pair")
-    order = np.lexsort((tie_breakers(pairs["item"]), -scores, pairs["query_row"].to_numpy()))
+    # Nine decimals: sums that differ only in the order of their terms are ties.
+    order = np.lexsort((tie_breakers(pairs["item"]), -np.round(scores, 9), pairs["query_row"].to_numpy()))
     ranked = pairs.iloc[order][["query", "item"]].reset_index(drop=True)
     ranked["rank"] = ranked.groupby("query", sort=False).cumcount() + 1
     ranked["score"] = scores[order]

@@ -39,7 +39,7 @@ def read_status(notebook: str, profile: str, root: Path = ROOT) -> dict:
     path = executed_path(notebook, profile, root)
     try:
         executed = nbformat.read(path, as_version=4)
-    except (OSError, ValueError, nbformat.reader.NotJSONError):
+    except (OSError, ValueError, AttributeError, nbformat.ValidationError):
         return {"status": "missing", "seconds": None, "error": "not run"}
     record = executed.metadata.get("papermill", {})
     errors = [

@@ -12,6 +12,7 @@ from lib.assistant.needs import KINDS, alternatives, lexical_overlap, slots_of
 from lib.assistant.personas import (
     ITEMS_PER_APP,
     LivedNeed,
+    Scene,
     draw_life,
     draw_slot,
     fill,
@@ -46,7 +47,7 @@ def live(need, keep_name, life):
     variables = {name: values[0] for name, values in need.vars.items()}
     slot = draw_slot(need.habit, life.places, life.rng)
     lived = LivedNeed(need, keep_name, slot, variables, dict.fromkeys(keep.items, 1))
-    furnish(life, lived, NOON, "training", True, WorldKnobs())
+    furnish(life, lived, NOON, True, Scene("training", [need], None, WorldKnobs()))
     return lived
 
 

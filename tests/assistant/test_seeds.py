@@ -27,7 +27,7 @@ sys.stdout.write(hashlib.sha256(text.encode()).hexdigest())
 
 @pytest.fixture(scope="module")
 def other(make_world):
-    return make_world(seed=8, n_personas=300, n_training_queries=1645, n_evaluation_queries=355)
+    return make_world(seed=8, n_personas=240, n_training_queries=1316, n_evaluation_queries=284)
 
 
 @pytest.fixture(scope="module")

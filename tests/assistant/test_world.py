@@ -181,7 +181,7 @@ def test_plans_parse_and_call_the_toolbox(world):
 
 
 def test_answers_agree_with_the_plan(world):
-    """Berkeley format: a list of {api: {argument: [acceptable values]}}; an optional argument accepts an empty string."""
+    """Berkeley format: a list of {api: {argument: [acceptable values]}}; optional arguments accept ""."""
     for gold in world.gold:
         calls = parse_plan(gold.plan)
         assert len(gold.answers) == len(calls)

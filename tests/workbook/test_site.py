@@ -1,0 +1,125 @@
+import json
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from lib.workbook import site
+from lib.workbook.artifacts import ROOT
+
+NAME = "01_data_gen"
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
+
+
+@pytest.fixture
+def page(tmp_path):
+    """Render a notebook of the given cells and return its page as (soup, text)."""
+
+    def render(cells, papermill=None):
+        notebook = new_notebook(cells=[new_markdown_cell("# A title & more\n\ntext"), *cells])
+        notebook.metadata["papermill"] = papermill or {"end_time": "2024", "duration": 12.3, "exception": None}
+        path = site.executed_path(NAME, "smoke", tmp_path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook, path)
+        text = site.render_page(NAME, "smoke", tmp_path).read_text()
+        return BeautifulSoup(text, "html.parser"), text
+
+    return render
+
+
+def test_title_contents_and_navigation(page):
+    soup, _ = page([new_markdown_cell("## First part\n\nx"), new_markdown_cell("## Second\n\ny")])
+    assert soup.title.string == "A title & more"
+    assert [link.get_text() for link in soup.find("nav", class_="toc").find_all("a")] == ["First part", "Second"]
+    for link in soup.find("nav", class_="toc").find_all("a"):
+        assert soup.find(id=link["href"].removeprefix("#"))
+    assert soup.find("a", attrs={"aria-current": "page"})["href"] == f"{NAME}.html"
+
+
+def test_code_is_folded_away_but_there(page):
+    soup, _ = page([new_code_cell("answer = 40 + 2")])
+    folded = soup.find("details", class_="source")
+    assert not folded.has_attr("open")
+    assert "answer" in folded.get_text()
+
+
+def test_images_keep_their_alt_text_escaped(page):
+    metadata = {"image/png": {"alt": 'rises "fast" & <far>'}}
+    output = new_output("display_data", data={"image/png": PIXEL}, metadata=metadata)
+    soup, _ = page([new_code_cell("x", outputs=[output])])
+    assert soup.img["alt"] == 'rises "fast" & <far>'
+
+
+def test_model_output_on_stdout_is_escaped(page):
+    output = new_output("stream", name="stdout", text="<script>alert(1)</script>")
+    soup, _ = page([new_code_cell("x", outputs=[output])])
+    assert not soup.find_all("script")
+    assert "<script>alert(1)</script>" in soup.get_text()
+
+
+def test_no_javascript_survives(page):
+    output = new_output("display_data", data={"application/javascript": "alert(1)"})
+    widget = new_output("display_data", data={"application/vnd.jupyter.widget-view+json": {"model_id": "x"}})
+    soup, text = page([new_code_cell("x", outputs=[output, widget])])
+    assert not soup.find_all("script")
+    assert "alert(1)" not in text
+
+
+def test_a_failed_notebook_is_marked(page):
+    error = new_output("error", ename="ValueError", evalue="bad <input>", traceback=["ValueError: bad <input>"])
+    soup, _ = page([new_code_cell("x", outputs=[error])], {"end_time": "2024", "duration": 1.0, "exception": True})
+    assert soup.find(class_="banner").get_text() == "This notebook failed: ValueError: bad <input>"
+    assert soup.find(class_="failed")
+    assert not soup.find("input")
+
+
+def test_a_notebook_that_did_not_finish_counts_as_failed(page, tmp_path):
+    page([new_code_cell("x")], {"end_time": None, "duration": None, "exception": None})
+    assert site.read_status(NAME, "smoke", tmp_path)["status"] == "failed"
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "[]"])
+def test_a_missing_or_broken_executed_notebook_is_missing(tmp_path, content):
+    if content is not None:
+        path = site.executed_path(NAME, "smoke", tmp_path)
+        path.parent.mkdir(parents=True)
+        path.write_text(content)
+    assert site.read_status(NAME, "smoke", tmp_path)["status"] == "missing"
+    assert site.render_page(NAME, "smoke", tmp_path) is None
+
+
+def test_the_index_shows_highlights_status_and_seconds(page, tmp_path):
+    page([])
+    folder = tmp_path / "data" / "generated" / "smoke"
+    (folder / f"{NAME}.highlights.json").write_text(json.dumps([{"text": "**42%** found", "figure": "", "alt": ""}]))
+    record = site.build("smoke", tmp_path)
+    soup = BeautifulSoup((tmp_path / "reports" / "smoke" / "index.html").read_text(), "html.parser")
+    assert soup.find("strong").get_text() == "42%"
+    assert record["seconds"][NAME] == 12.3
+    assert record["status"][NAME] == "ok"
+    assert record["status"]["02_context_baselines"] == "missing"
+    assert len(soup.find_all("h1")) == 1
+    assert json.loads((tmp_path / "reports" / "smoke" / "run.json").read_text()) == record
+
+
+def test_the_committed_report_is_whole():
+    """What a visitor of the repository reads first: every notebook ok, at the published sizes, light enough."""
+    folder = ROOT / "reports" / "quick"
+    record = json.loads((folder / "run.json").read_text())
+    assert set(record["status"].values()) == {"ok"}
+    assert (folder / "index.html").exists()
+    assert sum(path.stat().st_size for path in (ROOT / "reports" / "quick").rglob("*") if path.is_file()) < 15e6
+
+
+def test_the_readme_repeats_the_committed_report():
+    import pandas as pd
+
+    readme = (ROOT / "README.md").read_text()
+    shown = readme.split("<!-- result:begin -->")[1].split("<!-- result:end -->")[0]
+    table = pd.read_csv(ROOT / "reports" / "quick" / "tables" / "context_retrieval.csv")
+    rows = table[(table["sample"] == "all") & (table["metric"] == "recall") & (table["k"] == 3)]
+    for method in ("random", "recency", "bm25t", "semantic"):
+        for kind in ("all", "meaning", "habit", "either"):
+            row = rows[(rows["method"] == method) & (rows["kind"] == kind)].iloc[0]
+            assert f"{row['value']:.1f} [{row['ci_low']:.1f}, {row['ci_high']:.1f}]" in shown, (method, kind)
