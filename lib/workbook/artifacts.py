@@ -122,32 +122,32 @@ class Workbook:
             )
         self.inputs[path.name] = expected
 
-    # ---- writing
+    # ---- writing (nothing is returned: a cell that ends with it shows no path of this machine)
 
-    def write(self, name: str, frame: pd.DataFrame) -> Path:
+    def write(self, name: str, frame: pd.DataFrame) -> None:
         """Write a table for later notebooks; deterministic bytes for the same frame."""
         path = self.data / f"{name}.parquet"
         with atomic_path(path) as temporary:
             frame.to_parquet(temporary, index=False, compression="zstd")
-        return self._annotate(path)
+        self._annotate(path)
 
-    def write_arrays(self, name: str, arrays: dict[str, np.ndarray]) -> Path:
+    def write_arrays(self, name: str, arrays: dict[str, np.ndarray]) -> None:
         """Write NumPy arrays (embeddings) for later notebooks."""
         from safetensors.numpy import save_file
 
         path = self.data / f"{name}.safetensors"
         with atomic_path(path) as temporary:
             save_file({key: np.ascontiguousarray(value) for key, value in arrays.items()}, temporary)
-        return self._annotate(path)
+        self._annotate(path)
 
-    def write_lines(self, name: str, records: list[str]) -> Path:
+    def write_lines(self, name: str, records: list[str]) -> None:
         """Write JSON lines, one record (already JSON text) a line."""
         path = self.data / f"{name}.jsonl"
         with atomic_path(path) as temporary:
             temporary.write_text("".join(f"{record}\n" for record in records), encoding="utf-8")
-        return self._annotate(path)
+        self._annotate(path)
 
-    def _annotate(self, path: Path) -> Path:
+    def _annotate(self, path: Path) -> None:
         meta = {
             "notebook": self.notebook,
             "bytes": path.stat().st_size,
@@ -157,16 +157,14 @@ class Workbook:
         }
         with atomic_path(sidecar_of(path)) as temporary:
             temporary.write_text(json.dumps(meta, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        return path
 
-    def write_table(self, name: str, frame: pd.DataFrame) -> Path:
+    def write_table(self, name: str, frame: pd.DataFrame) -> None:
         """Write `tables/<name>.csv` of the report, six significant digits."""
-        return self._write_csv(self.report / "tables" / f"{name}.csv", frame)
+        self._write_csv(self.report / "tables" / f"{name}.csv", frame)
 
-    def _write_csv(self, path: Path, frame: pd.DataFrame) -> Path:
+    def _write_csv(self, path: Path, frame: pd.DataFrame) -> None:
         with atomic_path(path) as temporary:
             frame.to_csv(temporary, index=False, float_format="%.6g", lineterminator="\n")
-        return path
 
     def write_figure(self, name: str, figure, data: pd.DataFrame) -> Path:
         """Write `figures/<name>.png` of the report and the numbers behind it as CSV."""

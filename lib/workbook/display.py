@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 import textwrap
 from collections.abc import Sequence
 
@@ -63,6 +64,12 @@ def marker(method: str) -> str:
     return STYLES.get(method, ("#333333", "."))[1]
 
 
+def show_progress() -> bool:
+    """Whether long work should show a progress bar: in a terminal and in JupyterLab, not in a batch run, whose pages
+    would keep it as a bar that is stuck."""
+    return "WORKBOOK_BATCH" not in os.environ
+
+
 def say(text: str) -> None:
     """Show a paragraph (Markdown) whose numbers were computed."""
     display(Markdown(text))
@@ -84,6 +91,33 @@ def show_figure(book: Workbook, figure, name: str, finding: str, alt: str, data:
     path = book.write_figure(name, figure, data)
     plt.close(figure)
     display(Image(path.read_bytes()), metadata={"image/png": {"alt": alt}})
+
+
+def label_lines(axis, ends: dict[str, tuple[float, float, str]], gap: float) -> None:
+    """Write each line's name at its right end instead of in a legend, moved apart where they would overlap.
+
+    Args:
+        ends: {name: (x, y, colour)}.
+        gap: smallest vertical distance between two names, in units of the axis.
+    """
+    height = float("-inf")
+    for name, (x, y, color) in sorted(ends.items(), key=lambda end: end[1][1]):
+        height = max(y, height + gap)
+        axis.annotate(
+            name,
+            (x, y),
+            (10, 0),
+            textcoords="offset points",
+            color=color,
+            va="center",
+            fontsize=9,
+            annotation_clip=False,
+        ).set_position((10, (height - y) * axis.transData.get_matrix()[1, 1] * 72 / axis.figure.dpi))
+
+
+def legend_below(axis, columns: int) -> None:
+    """The axis's legend below it, where it covers no data."""
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncol=columns, fontsize=9)
 
 
 def interval(value: float, low: float, high: float, decimals: int = 1) -> str:

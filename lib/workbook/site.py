@@ -88,12 +88,10 @@ def render_page(notebook: str, profile: str, root: Path = ROOT) -> Path | None:
     if status["status"] == "failed":
         banner = f"<div class='banner' role='alert'>This notebook failed: {html.escape(status['error'])}</div>"
     exporter = HTMLExporter(template_name="report", extra_template_basedirs=[str(TEMPLATES)])
-    first = next((cell.source for cell in executed.cells if cell.cell_type == "markdown"), notebook)
-    title = first.splitlines()[0].lstrip("# ") if first else notebook
     took = f" · {status['seconds']:.0f} s" if status["seconds"] else ""
     resources = {
         "report": {
-            "title": title,
+            "title": title_of(executed, notebook),
             "css": style_sheet(),
             "navigation": navigation(notebook),
             "banner": banner,
@@ -103,7 +101,8 @@ def render_page(notebook: str, profile: str, root: Path = ROOT) -> Path | None:
     body, _ = exporter.from_notebook_node(executed, resources=resources)
     target = root / "reports" / profile / f"{notebook}.html"
     with atomic_path(target) as temporary:
-        temporary.write_text(add_contents(body), encoding="utf-8")
+        # Warnings and tracebacks name files by their full path: the page shows them relative to the project.
+        temporary.write_text(add_contents(body).replace(f"{root}/", ""), encoding="utf-8")
     return target
 
 
@@ -173,6 +172,17 @@ def run_record(profile: str, root: Path = ROOT) -> dict:
     }
 
 
+def read_title(notebook: str, profile: str, root: Path) -> str:
+    """The first heading of the executed notebook."""
+    executed = nbformat.read(executed_path(notebook, profile, root), as_version=4)
+    return title_of(executed, notebook)
+
+
+def title_of(executed, notebook: str) -> str:
+    first = next((cell.source for cell in executed.cells if cell.cell_type == "markdown" and cell.source), notebook)
+    return first.splitlines()[0].lstrip("# ")
+
+
 def read_highlights(notebook: str, profile: str, root: Path) -> list[dict]:
     path = root / "data" / "generated" / profile / f"{notebook}.highlights.json"
     try:
@@ -196,7 +206,11 @@ def render_index(record: dict, root: Path = ROOT) -> Path:
             f"<td class='number'>{took}</td><td>{error}</td></tr>"
         )
         if status == "ok" and (found := read_highlights(notebook, profile, root)):
-            sections.append(f"<h2>{page}</h2>" + "".join(highlight_html(entry, folder) for entry in found))
+            title = html.escape(read_title(notebook, profile, root))
+            sections.append(
+                f"<h2><a href='{notebook}.html'>{title}</a></h2>"
+                + "".join(highlight_html(entry, folder) for entry in found)
+            )
     total = sum(seconds for seconds in record["seconds"].values() if seconds)
     machine = record["machine"]
     body = f"""<!DOCTYPE html>

@@ -39,9 +39,10 @@ def test_arrays_survive_the_round_trip(first, second):
 
 
 def test_the_sidecar_names_parameters_and_input_hashes(first, second):
-    source = first.write("items", FRAME)
+    first.write("items", FRAME)
     second.read("items")
-    written = second.write("rankings", FRAME)
+    second.write("rankings", FRAME)
+    source, written = first.data / "items.parquet", second.data / "rankings.parquet"
     meta = json.loads(sidecar_of(written).read_text())
     assert meta["notebook"] == "02_context_baselines"
     assert meta["parameters"]["bm25_b"] == 0.75
@@ -49,13 +50,16 @@ def test_the_sidecar_names_parameters_and_input_hashes(first, second):
 
 
 def test_same_frame_same_bytes(first):
-    once = first.write("items", FRAME).read_bytes()
-    assert first.write("items", FRAME.copy()).read_bytes() == once
+    first.write("items", FRAME)
+    once = (first.data / "items.parquet").read_bytes()
+    first.write("items", FRAME.copy())
+    assert (first.data / "items.parquet").read_bytes() == once
 
 
 @pytest.mark.parametrize("damage", ["truncated", "foreign", "empty", "no sidecar", "broken sidecar", "missing"])
 def test_a_damaged_file_is_noticed(first, second, damage):
-    path = first.write("items", FRAME)
+    first.write("items", FRAME)
+    path = first.data / "items.parquet"
     if damage == "truncated":
         path.write_bytes(path.read_bytes()[:-10])
     elif damage == "foreign":
@@ -127,7 +131,8 @@ def test_written_files_are_readable_by_others(first):
     """mkstemp makes private files; artifacts follow the umask like any other file."""
     umask = os.umask(0o022)
     try:
-        assert first.write("items", FRAME).stat().st_mode & 0o777 == 0o644
+        first.write("items", FRAME)
+        assert (first.data / "items.parquet").stat().st_mode & 0o777 == 0o644
     finally:
         os.umask(umask)
 
@@ -140,5 +145,5 @@ def test_highlights_accumulate(first):
 
 
 def test_tables_have_six_significant_digits(first):
-    path = first.write_table("t", pd.DataFrame({"value": [1 / 3], "n": [936]}))
-    assert path.read_text() == "value,n\n0.333333,936\n"
+    first.write_table("t", pd.DataFrame({"value": [1 / 3], "n": [936]}))
+    assert (first.report / "tables" / "t.csv").read_text() == "value,n\n0.333333,936\n"
