@@ -27,7 +27,7 @@ Side = Literal["training", "evaluation"]
 EVALUATION_PHRASINGS = 1 / 3  # of each need and kind, under `split: phrasing`
 EVALUATION_NEEDS = 1 / 5  # under `split: need`, and the `unseen_needs` sample of every split
 DAYS_OF_QUERIES = 7
-OPENERS = ("Hey, ", "Okay, ", "Oh, ", "So, ", "Right, ", "Um, ", "Hi, ", "Quick one, ", "Sorry, ", "Well, ", "And ")
+OPENERS = ("Hey, ", "Hi, ", "Hello, ", "Hey there, ", "Okay, ", "Oh, ", "So, ", "Right, ", "Um, ", "Er, ")
 
 
 class Query(Strict):
@@ -178,10 +178,7 @@ def voice(family: Family, lived: LivedNeed, life: Life) -> str:
     form = expand(family.text, lambda options: options[rng.integers(len(options))])
     text = " ".join(fill(form, life.people | life.facts | lived.facts | lived.variables).split())
     manner = rng.random()
-    starts_with_opener = normal_form(text).replace(",", "").split()[0].capitalize() in {
-        word.split(",")[0].strip() for word in OPENERS
-    }
-    if manner < 0.3 and not starts_with_opener:
+    if manner < 0.3 and text.split()[0].strip(",").capitalize() not in {word.split()[0].strip(",") for word in OPENERS}:
         opener = OPENERS[rng.integers(len(OPENERS))]
         keep_capital = form.startswith(("{", "I ", "I'"))
         text = opener + (text if keep_capital else text[0].lower() + text[1:])

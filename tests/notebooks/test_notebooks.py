@@ -27,6 +27,8 @@ def test_outputs_are_stripped(path):
     for cell in read(path).cells:
         assert not cell.get("outputs")
         assert cell.get("execution_count") is None
+    done = subprocess.run([sys.executable, "-m", "nbstripout", "--verify", path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 @each_notebook
