@@ -28,12 +28,14 @@ def candidate_pairs(queries: pd.DataFrame, documents: pd.DataFrame, on: str) -> 
     return left.merge(right, on=on, sort=False).sort_values("query_row", kind="stable").reset_index(drop=True)
 
 
+def hash_of_id(name: str) -> int:
+    """A hash of an id, below 2⁶⁴: ties are broken by it, never by position."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")
+
+
 def tie_breakers(items: pd.Series) -> np.ndarray:
-    """A hash of each document id as uint64: ties are broken by it, never by position."""
-    hashed = {
-        item: int.from_bytes(hashlib.blake2b(item.encode(), digest_size=8).digest(), "big") for item in items.unique()
-    }
-    return items.map(hashed).to_numpy(dtype=np.uint64)
+    """`hash_of_id` of each id as uint64."""
+    return items.map({item: hash_of_id(item) for item in items.unique()}).to_numpy(dtype=np.uint64)
 
 
 def rank_pairs(pairs: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:

@@ -1,0 +1,225 @@
+"""Usage signals: what a persona's log says about a candidate item at the moment of a query.
+
+Frames in, one frame out, a row for each candidate pair. The signals are of the kinds that the assistant paper names
+(section 3.2: frequency, usage history, correlation with geo-temporal features), in groups that can be left out:
+
+    numerical    how often and how recently the item was opened; blind to the query
+    categorical  the item's app; the query's part of the day, kind of day and place
+    habitual     how the item's past opens agree with the query's hour, weekday and place
+    text         scores given from outside, and their ranks within the query
+
+Everything follows from items, opens and queries; opens at or after the query's own time are left out.
+
+Recency is counted from the latest open of all the query's candidates, not from the query. Counted from the query it
+ranks the candidates alike, but an item last opened exactly 7.00 days ago is one opened at this hour of this weekday:
+trees find that, and what leaves out the habitual group would still see habits.
+
+The time an item shows (`shown`: start of an event, due time, last played) is not used. In five apps it repeats the log;
+in the other two, how soon an event or a reminder is due says which one is asked for more plainly than any habit, and in
+the simulated world that is so by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.schemas import APPS, PLACES
+
+HOUR_BANDWIDTH = 1.5  # hours: standard deviation of the kernel over hours of the day
+HALF_LIFE = 14.0  # days: an open of two weeks ago counts half in what is `_recent`
+DAY_PARTS = (6, 12, 18)  # hours at which morning, afternoon and evening begin; night before
+WINDOWS = (1, 7, 28)  # days
+
+NUMERICAL = (
+    "opens",
+    "opens_1d",
+    "opens_7d",
+    "opens_28d",
+    "share_of_opens",
+    "days_behind_latest_open",
+    "days_of_use",
+)
+CATEGORICAL = ("app", "day_part", "weekend", "place")
+AGREEMENTS = ("hour", "weekday", "day_kind", "place", "hour_place", "hour_weekday", "moment", "moment_recent")
+HABITUAL = (
+    *(f"{name}_count" for name in AGREEMENTS),
+    *(f"{name}_share" for name in AGREEMENTS),
+    "hour_correlation",
+    "weekday_correlation",
+    "place_correlation",
+)
+USAGE = NUMERICAL + HABITUAL
+
+
+def signals(
+    pairs: pd.DataFrame,
+    queries: pd.DataFrame,
+    items: pd.DataFrame,
+    opens: pd.DataFrame,
+    text_scores: Mapping[str, np.ndarray],
+) -> pd.DataFrame:
+    """Features of candidate pairs: one row a pair, in their order and with their index.
+
+    A count sums, over the item's opens before the query, how far each agrees with the query: `hour` by a Gaussian
+    kernel on the clock (1 at the same time of day), `weekday`, `day_kind` (working day or weekend) and `place` by 0 or
+    1; `hour_place`, `hour_weekday` and `moment` (hour, kind of day and place) by products, `moment_recent` also by 2 to
+    the minus age over `HALF_LIFE`. A share is the count over the number of opens. A correlation is Pearson's, between
+    the item's histogram over 24 hours, 7 weekdays or the places and the query's own (its hour blurred by the kernel); 0
+    for a flat histogram. What is undefined for an item never opened is NaN.
+
+    The numerical columns count opens: all, those of the last 1, 7 and 28 days (to the latest open of the query's
+    candidates), their share of the candidates' opens, the days from the item's last open to that latest one, and those
+    from its first open to its last.
+
+    Args:
+        pairs: from `lib.retrieval.stores.candidate_pairs` over `queries` and `items`.
+        queries: columns time, weekday (0 = Monday), place.
+        items: columns item, app.
+        opens: columns item, time, place; opens of other items are ignored.
+        text_scores: name → one score a pair; they become columns `<name>` and `<name>_rank` (1 = best of the query,
+            ties share the best rank).
+
+    Returns:
+        columns `NUMERICAL`, `CATEGORICAL` (codes: positions in `APPS`, day parts from night, weekend 0 or 1, positions
+        in `PLACES`), `HABITUAL`, and the text scores.
+    """
+    query_row, item_row = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
+    columns = _usage(query_row, item_row, queries, items, opens)
+    for name, scores in text_scores.items():
+        columns[name] = np.asarray(scores, dtype=float)
+        columns[f"{name}_rank"] = rank_within(query_row, columns[name])
+    return pd.DataFrame(columns, index=pairs.index)
+
+
+def feature_groups(features: pd.DataFrame) -> dict[str, list[str]]:
+    """Columns of a frame from `signals` by group: numerical, categorical, habitual and, the rest, text."""
+    groups = {"numerical": list(NUMERICAL), "categorical": list(CATEGORICAL), "habitual": list(HABITUAL)}
+    known = {name for names in groups.values() for name in names}
+    return groups | {"text": [name for name in features.columns if name not in known]}
+
+
+def rank_within(group: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Rank of each score within its group, highest first, from 1; equal scores share the best of their ranks."""
+    order = np.lexsort((-scores, group))
+    sorted_group, sorted_scores = group[order], scores[order]
+    position = np.arange(len(order))
+    new_group = (position == 0) | (sorted_group != np.roll(sorted_group, 1))
+    new_score = new_group | (sorted_scores != np.roll(sorted_scores, 1))
+    first_of_group = np.maximum.accumulate(np.where(new_group, position, 0))
+    first_of_score = np.maximum.accumulate(np.where(new_score, position, 0))
+    ranks = np.empty(len(order), dtype=float)
+    ranks[order] = first_of_score - first_of_group + 1
+    return ranks
+
+
+def _usage(
+    query_row: np.ndarray, item_row: np.ndarray, queries: pd.DataFrame, items: pd.DataFrame, opens: pd.DataFrame
+) -> dict[str, np.ndarray]:
+    """The columns that need no text. Works on one row for each (pair, open before the query)."""
+    n = len(query_row)
+    asked, used = _clock(queries["time"]), _clock(opens["time"])
+    query_weekday = queries["weekday"].to_numpy()
+    query_place = pd.Index(PLACES).get_indexer(queries["place"])
+    open_place = pd.Index(PLACES).get_indexer(opens["place"])
+
+    pair, entry = _entries(item_row, pd.Index(items["item"]).get_indexer(opens["item"]), len(items))
+    query = query_row[pair]
+    age = (asked["minutes"][query] - used["minutes"][entry]) / 1440  # days
+    before = age > 0
+    pair, entry, query, age = pair[before], entry[before], query[before], age[before]
+
+    def total(weight: np.ndarray) -> np.ndarray:
+        return np.bincount(pair, weights=weight, minlength=n)
+
+    newest, oldest = np.full(n, np.inf), np.full(n, -np.inf)
+    np.minimum.at(newest, pair, age)
+    np.maximum.at(oldest, pair, age)
+    latest = np.full(len(queries), np.inf)
+    np.minimum.at(latest, query_row, newest)
+    behind = age - latest[query]
+
+    count = np.bincount(pair, minlength=n).astype(float)
+    of_query = np.bincount(query_row, weights=count, minlength=len(queries))[query_row]
+    columns = {"opens": count}
+    columns |= {f"opens_{days}d": total(behind <= days) for days in WINDOWS}
+    columns["share_of_opens"] = _ratio(count, of_query)
+    never = count == 0
+    newest[never] = oldest[never] = np.nan
+    columns["days_behind_latest_open"] = newest - latest[query_row]
+    columns["days_of_use"] = oldest - newest
+
+    columns["app"] = pd.Index(APPS).get_indexer(items["app"])[item_row]
+    columns["day_part"] = np.searchsorted(DAY_PARTS, asked["hour"], side="right")[query_row]
+    columns["weekend"] = (query_weekday >= 5).astype(int)[query_row]
+    columns["place"] = query_place[query_row]
+
+    weekday, day = used["weekday"][entry], query_weekday[query]
+    hour = hour_kernel(used["hour"][entry] - asked["hour"][query])
+    place = open_place[entry] == query_place[query]
+    day_kind = (weekday >= 5) == (day >= 5)
+    agreement = {
+        "hour": hour,
+        "weekday": weekday == day,
+        "day_kind": day_kind,
+        "place": place,
+        "hour_place": hour * place,
+        "hour_weekday": hour * (weekday == day),
+        "moment": hour * place * day_kind,
+        "moment_recent": hour * place * day_kind * 0.5 ** (age / HALF_LIFE),
+    }
+    counts = {name: total(agreement[name]) for name in AGREEMENTS}
+    columns |= {f"{name}_count": value for name, value in counts.items()}
+    columns |= {f"{name}_share": _ratio(value, count) for name, value in counts.items()}
+
+    blurred = hour_kernel(np.arange(24) + 0.5 - asked["hour"][:, None])
+    histograms = {
+        "hour": (used["hour"][entry].astype(int), blurred),
+        "weekday": (weekday, np.eye(7)[query_weekday]),
+        "place": (open_place[entry], np.eye(len(PLACES))[query_place]),
+    }
+    for name, (bins, profile) in histograms.items():
+        width = profile.shape[1]
+        histogram = np.bincount(pair * width + bins, minlength=n * width).reshape(n, width)
+        columns[f"{name}_correlation"] = np.where(never, np.nan, _correlation(histogram, profile[query_row]))
+    return columns
+
+
+def hour_kernel(difference: np.ndarray) -> np.ndarray:
+    """Gaussian kernel of differences between hours of the day, 1 at 0; the clock is round: 23 and 1 are 2 apart."""
+    apart = np.abs(difference) % 24
+    apart = np.minimum(apart, 24 - apart)
+    return np.exp(-0.5 * (apart / HOUR_BANDWIDTH) ** 2)
+
+
+def _clock(times: pd.Series) -> dict[str, np.ndarray]:
+    """Minutes since 1970, hour of the day with its fraction, weekday (0 = Monday)."""
+    minutes = times.to_numpy().astype("datetime64[s]").astype(np.int64) / 60
+    return {
+        "minutes": minutes,
+        "hour": minutes % 1440 / 60,
+        "weekday": (minutes // 1440 + 3).astype(np.int64) % 7,  # 1 January 1970 was a Thursday
+    }
+
+
+def _entries(item_row: np.ndarray, item_of_open: np.ndarray, n_items: int) -> tuple[np.ndarray, np.ndarray]:
+    """All (pair, open) with the pair's item: positions in the pairs and in the log, two int arrays."""
+    by_item = np.argsort(item_of_open, kind="stable")
+    first = np.searchsorted(item_of_open[by_item], np.arange(n_items + 1))
+    size = np.diff(first)[item_row]
+    pair = np.repeat(np.arange(len(item_row)), size)
+    within = np.arange(len(pair)) - np.repeat(np.cumsum(size) - size, size)
+    return pair, by_item[first[item_row][pair] + within]
+
+
+def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+
+
+def _correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Pearson's correlation of each row of `a` with the same row of `b`; 0 where either is flat."""
+    a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
+    scale = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+    return np.divide((a * b).sum(axis=1), scale, out=np.zeros(len(a)), where=scale > 1e-12)

@@ -1,0 +1,94 @@
+"""Reciprocal rank fusion: several rankings of the same documents merged by rank alone.
+
+RRF(d) = Σ 1 / (k + rank(d)) over the rankings that hold d, ranks from 1 (Cormack, Clarke and Büttcher, 2009,
+"Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning Methods"; their k is 60). A document that a
+ranking leaves out gains nothing there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from math import fsum
+
+import numpy as np
+import pandas as pd
+
+from lib.retrieval.stores import hash_of_id, tie_breakers
+
+
+def reciprocal_rank_fusion(rankings: Sequence[Sequence[Hashable]], k: float = 60) -> list[tuple[Hashable, float]]:
+    """Fuse rankings of ids, best first, into [(id, score)], best first; ties are broken by a hash of the id.
+
+    The order of `rankings` does not matter.
+
+    Raises:
+        ValueError: k below 0, or an id twice in a ranking.
+
+    >>> [item for item, _ in reciprocal_rank_fusion([["a", "b"], ["b"]])]
+    ['b', 'a']
+    """
+    _check_k(k)
+    terms: dict[Hashable, list[float]] = {}
+    for number, ranking in enumerate(rankings):
+        if len(set(ranking)) != len(ranking):
+            raise ValueError(f"ranking {number} names a document twice")
+        for rank, document in enumerate(ranking, start=1):
+            terms.setdefault(document, []).append(1 / (k + rank))
+    scores = {document: fsum(parts) for document, parts in terms.items()}
+    return sorted(scores.items(), key=lambda pair: (-pair[1], hash_of_id(str(pair[0]))))
+
+
+def fuse_runs(runs: Sequence[pd.DataFrame], k: float = 60) -> pd.DataFrame:
+    """`reciprocal_rank_fusion` for all queries at once.
+
+    Args:
+        runs: at least one frame with columns query, item, rank (from 1), such as `lib.retrieval.stores.rank_pairs`
+            returns. A run whose ranks start anew in every store (`rank_per_store`) stands for one ranking a store.
+        k: see the module's text.
+
+    Returns:
+        columns query, item, rank, score; queries in the order in which the runs name them first, then by rank.
+
+    Raises:
+        ValueError: k below 0, or an item twice for a query of one run.
+    """
+    _check_k(k)
+    for number, run in enumerate(runs):
+        if run.duplicated(["query", "item"]).any():
+            raise ValueError(f"run {number} names an item twice for a query")
+    entries = pd.concat([run[["query", "item", "rank"]] for run in runs], ignore_index=True)
+    query, queries = pd.factorize(entries["query"])
+    item, items = pd.factorize(entries["item"])
+    # Terms of a pair are added from the best rank to the worst: no order of the runs can change a sum's last bit, and
+    # with it a tie.
+    rank = entries["rank"].to_numpy()
+    pair, position = np.unique(query.astype(np.int64) * len(items) + item, return_inverse=True)
+    order = np.lexsort((rank, position))
+    starts = np.searchsorted(position[order], np.arange(len(pair)))
+    score = np.add.reduceat(1 / (k + rank[order]), starts) if len(pair) else np.empty(0)
+    query, item = pair // max(len(items), 1), pair % max(len(items), 1)
+    best_first = np.lexsort((tie_breakers(pd.Series(items[item])), -score, query))
+    query = query[best_first]
+    return pd.DataFrame(
+        {
+            "query": queries[query],
+            "item": items[item[best_first]],
+            "rank": np.arange(len(query)) - np.searchsorted(query, query) + 1,
+            "score": score[best_first],
+        }
+    )
+
+
+def rank_per_store(run: pd.DataFrame, stores: pd.Series) -> pd.DataFrame:
+    """The same run with ranks that start anew in each store of a query: one ranking a store.
+
+    Args:
+        run: columns query, item, rank, and any others.
+        stores: the store of each row of `run`, with the same index.
+    """
+    return run.assign(rank=run.groupby(["query", stores], sort=False)["rank"].rank(method="first").astype(int))
+
+
+def _check_k(k: float) -> None:
+    if not k >= 0:
+        raise ValueError(f"k must be at least 0, not {k}")

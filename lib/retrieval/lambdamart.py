@@ -1,0 +1,220 @@
+"""LambdaMART: gradient-boosted trees on the gradient of NDCG (Burges, 2010, "From RankNet to LambdaRank to LambdaMART:
+An Overview").
+
+One model ranks the candidates of every query over all stores at once: one group a query. LightGBM's gradient depends on
+the order of a group's rows where scores tie, as they all do before the first tree, so rows are put in an order that
+follows from their ids alone; neither the given order nor the labels can show in a prediction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import lightgbm as lgb
+import numpy as np
+import pandas as pd
+
+from lib.retrieval.stores import hash_of_id, tie_breakers
+from lib.workbook.artifacts import atomic_path
+
+HELD_OUT_EVERY = 7  # one training collection in seven is for early stopping
+MAX_TREES = 600
+PATIENCE = 40  # trees without a better held-out NDCG before training stops
+# Small trees with a random part of the features each: a few thousand queries with two relevant items are little data.
+TREES = {
+    "learning_rate": 0.05,
+    "num_leaves": 15,
+    "min_data_in_leaf": 100,
+    "feature_fraction": 0.5,
+    "lambda_l2": 5.0,
+    "cat_smooth": 50.0,
+}
+SEAL = "sha256:"
+
+
+@dataclass(frozen=True)
+class LambdaMART:
+    """A trained ranker; `threads` are used in prediction."""
+
+    booster: lgb.Booster
+    threads: int = 1
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The features it was trained on."""
+        return self.booster.feature_name()
+
+    def predict(self, features: pd.DataFrame) -> np.ndarray:
+        """One score a row; only differences within a query mean anything.
+
+        Raises:
+            ValueError: a feature the model was trained on is missing.
+        """
+        return self.booster.predict(self._values(features), num_threads=self.threads)
+
+    def contributions(self, features: pd.DataFrame) -> pd.DataFrame:
+        """SHAP values of every row and feature, by LightGBM's TreeSHAP (Lundberg et al., 2020): scores are their sums
+        up to one constant.
+
+        Raises:
+            ValueError: a feature the model was trained on is missing.
+        """
+        values = self.booster.predict(self._values(features), pred_contrib=True, num_threads=self.threads)
+        return pd.DataFrame(values[:, :-1], columns=self.columns, index=features.index)
+
+    def _values(self, features: pd.DataFrame) -> np.ndarray:
+        if missing := [name for name in self.columns if name not in features]:
+            raise ValueError(f"the ranker needs features that are not there: {', '.join(missing)}")
+        return features[self.columns].to_numpy(dtype=float)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as LightGBM text; a last line, which LightGBM ignores, holds the hash of the lines above."""
+        text = self.booster.model_to_string()
+        with atomic_path(path) as temporary:
+            temporary.write_text(f"{text.rstrip()}\n{SEAL}{_digest(text)}\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path, threads: int = 1) -> LambdaMART:
+        """A model that `save` wrote.
+
+        Raises:
+            ValueError: the file is not what was written: cut short, edited, or no such model.
+        """
+        text, _, seal = Path(path).read_text(encoding="utf-8", errors="replace").rstrip().rpartition(f"\n{SEAL}")
+        if not text or seal != _digest(text):
+            raise ValueError(f"{path}: no ranker, or not the one that was saved: train it again")
+        return cls(lgb.Booster(model_str=f"{text}\n"), threads)
+
+
+def train(
+    pairs: pd.DataFrame,
+    features: pd.DataFrame,
+    relevant: np.ndarray,
+    collections: Sequence[str],
+    categorical: Sequence[str],
+    cutoff: int,
+    seed: int,
+    threads: int,
+) -> LambdaMART:
+    """Train on some collections and stop early on others, so that no query of a held-out collection has a sibling in
+    training.
+
+    Args:
+        pairs: columns query, item: the candidates (see `lib.retrieval.stores.candidate_pairs`), in any order.
+        features: one row a pair, in the same order; NaN is missing.
+        relevant: one bool a pair, in the same order.
+        collections: whose items are searched, one a pair (the persona).
+        categorical: columns of `features` that hold category codes, integers from 0.
+        cutoff: the largest K of interest.
+        seed, threads: the same of both, the same model.
+
+    Raises:
+        ValueError: lengths differ, or there are fewer than two collections.
+    """
+    relevant, collections = np.asarray(relevant, dtype=bool), np.asarray(collections, dtype=object)
+    if not len(pairs) == len(features) == len(relevant) == len(collections):
+        raise ValueError("pairs, features, relevant and collections need the same length")
+    held_out = np.isin(collections, _hashed_order(collections, seed)[::HELD_OUT_EVERY])
+    if held_out.all():
+        raise ValueError("training needs at least two collections: one of them to stop early on")
+    parameters = TREES | {
+        "objective": "lambdarank",
+        "metric": "ndcg",
+        "eval_at": [cutoff],
+        # Pairs below this rank teach nothing; LightGBM's advice is a little more than the largest K.
+        "lambdarank_truncation_level": cutoff + 5,
+        "deterministic": True,
+        "force_row_wise": True,
+        "num_threads": threads,
+        "seed": seed,
+        "verbosity": -1,
+    }
+    order = np.lexsort((tie_breakers(pairs["item"]), tie_breakers(pairs["query"])))
+    values, queries = features.to_numpy(dtype=float), pairs["query"].to_numpy()
+
+    def dataset(rows: np.ndarray, reference: lgb.Dataset | None = None) -> lgb.Dataset:
+        query = queries[rows]
+        starts = np.flatnonzero(np.r_[True, query[1:] != query[:-1]])
+        return lgb.Dataset(
+            values[rows],
+            label=relevant[rows].astype(np.int32),
+            group=np.diff(np.r_[starts, len(rows)]),
+            feature_name=list(features.columns),
+            categorical_feature=[name for name in categorical if name in features],
+            params=parameters,
+            reference=reference,
+        )
+
+    training = dataset(order[~held_out[order]])
+    booster = lgb.train(
+        parameters,
+        training,
+        num_boost_round=MAX_TREES,
+        valid_sets=[dataset(order[held_out[order]], training)],
+        callbacks=[lgb.early_stopping(PATIENCE, verbose=False)],
+    )
+    best = booster.model_to_string(num_iteration=booster.best_iteration)
+    return LambdaMART(lgb.Booster(model_str=best), threads)
+
+
+def out_of_fold(
+    pairs: pd.DataFrame,
+    features: pd.DataFrame,
+    relevant: np.ndarray,
+    collections: Sequence[str],
+    categorical: Sequence[str],
+    cutoff: int,
+    seed: int,
+    threads: int,
+    folds: int = 5,
+) -> np.ndarray:
+    """Scores of all pairs, each by a model that saw no query of its collection, not even to stop early.
+
+    Arguments are those of `train`; scores compare within a query only. What is trained or chosen on top of this ranker
+    should see these scores.
+
+    Raises:
+        ValueError: as `train`, or fewer collections than folds.
+    """
+    relevant, collections = np.asarray(relevant, dtype=bool), np.asarray(collections, dtype=object)
+    names = _hashed_order(collections, seed + 1)
+    if not 2 <= folds <= len(names):
+        raise ValueError(f"{folds} folds of {len(names)} collections")
+    scores = np.empty(len(pairs))
+    for fold in range(folds):
+        inside = np.isin(collections, names[fold::folds])
+        model = train(
+            pairs[~inside],
+            features[~inside],
+            relevant[~inside],
+            collections[~inside],
+            categorical,
+            cutoff,
+            seed,
+            threads,
+        )
+        scores[inside] = model.predict(features[inside])
+    return scores
+
+
+def importance(model: LambdaMART, pairs: pd.DataFrame, features: pd.DataFrame) -> pd.Series:
+    """Mean absolute SHAP value of each feature, largest first, in units of the score.
+
+    Each value is taken relative to the feature's mean over the query's candidates: what lifts all of them moves none.
+    """
+    values = model.contributions(features)
+    centred = values - values.groupby(pairs["query"].to_numpy()).transform("mean")
+    return centred.abs().mean().sort_values(ascending=False)
+
+
+def _hashed_order(names: Sequence[str], seed: int) -> list[str]:
+    """The distinct names in an order that depends on nothing but them and the seed."""
+    return sorted(set(names), key=lambda name: hash_of_id(f"{seed}:{name}"))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.rstrip().encode()).hexdigest()

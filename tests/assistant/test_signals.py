@@ -1,0 +1,372 @@
+"""Usage signals against a slow loop, their invariances, and the controls that a ranker on them must pass."""
+
+import math
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.controls import permute_labels, permute_logs, shuffle_moments
+from lib.assistant.schemas import APPS, PLACES
+from lib.assistant.signals import (
+    CATEGORICAL,
+    HABITUAL,
+    HALF_LIFE,
+    HOUR_BANDWIDTH,
+    NUMERICAL,
+    USAGE,
+    feature_groups,
+    hour_kernel,
+    rank_within,
+    signals,
+)
+from lib.assistant.world import frames
+from lib.evaluation.forensics import random_recall
+from lib.evaluation.ranking import hit_matrix, recall_from_hits
+from lib.retrieval.lambdamart import train
+from lib.retrieval.stores import bm25t_scores, candidate_pairs, rank_pairs
+
+
+def random_task(seed: int = 0, n_personas: int = 3, n_items: int = 18, n_queries: int = 8, n_opens: int = 150):
+    """(queries, items, opens): some items never opened, some opens after the queries, some of unknown items."""
+    rng = np.random.default_rng(seed)
+
+    def times(n, first, last):
+        minutes = rng.integers(0, int((pd.Timestamp(last) - pd.Timestamp(first)).total_seconds() // 60), size=n)
+        return pd.Series(pd.Timestamp(first) + pd.to_timedelta(minutes, unit="min"))
+
+    items = pd.DataFrame(
+        {
+            "item": [f"i{i}" for i in rng.permutation(n_items)],
+            "persona": [f"p{i % n_personas}" for i in range(n_items)],
+            "app": rng.choice(APPS, size=n_items),
+        }
+    )
+    queries = pd.DataFrame(
+        {
+            "query": [f"q{i}" for i in range(n_queries)],
+            "persona": [f"p{i % n_personas}" for i in range(n_queries)],
+            "time": times(n_queries, "2024-01-10", "2024-01-17"),
+            "place": rng.choice(PLACES[:3], size=n_queries),
+        }
+    )
+    queries["weekday"] = queries["time"].dt.day_of_week
+    opened = rng.choice([*items["item"].iloc[: n_items - 4], "unknown"], size=n_opens)
+    opens = pd.DataFrame(
+        {"item": opened, "time": times(n_opens, "2023-11-20", "2024-01-14"), "place": rng.choice(PLACES[:3], n_opens)}
+    )
+    return queries, items, opens
+
+
+def signals_of(queries, items, opens, **text_scores) -> pd.DataFrame:
+    pairs = candidate_pairs(queries, items, "persona")
+    return signals(pairs, queries, items, opens, text_scores).set_index([pairs["query"], pairs["item"]])
+
+
+def slow_pearson(a: list[float], b: list[float]) -> float:
+    if len(set(a)) == 1 or len(set(b)) == 1:
+        return 0.0
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+def slow_signals(queries, items, opens) -> dict[tuple[str, str], dict[str, float]]:
+    """The same definitions, one pair and one open at a time."""
+    rows = {}
+    for query in queries.itertuples():
+        mine = [item for item in items.itertuples() if item.persona == query.persona]
+        logs = {
+            item.item: [o for o in opens.itertuples() if o.item == item.item and o.time < query.time] for item in mine
+        }
+        latest = max((o.time for log in logs.values() for o in log), default=None)
+        hour = query.time.hour + query.time.minute / 60
+        for item in mine:
+            log = logs[item.item]
+            row = dict.fromkeys(NUMERICAL + HABITUAL, 0.0)
+            row["app"], row["place"] = APPS.index(item.app), PLACES.index(query.place)
+            row["day_part"], row["weekend"] = query.time.hour // 6, int(query.time.day_of_week >= 5)
+            row["opens"] = len(log)
+            for days in (1, 7, 28):
+                row[f"opens_{days}d"] = sum((latest - o.time).total_seconds() <= days * 86400 for o in log)
+            row["share_of_opens"] = len(log) / sum(len(other) for other in logs.values()) if latest else math.nan
+            for o in log:
+                apart = abs(o.time.hour + o.time.minute / 60 - hour)
+                near = math.exp(-0.5 * (min(apart, 24 - apart) / HOUR_BANDWIDTH) ** 2)
+                weekday = float(o.time.day_of_week == query.time.day_of_week)
+                kind = float((o.time.day_of_week >= 5) == (query.time.day_of_week >= 5))
+                place = float(o.place == query.place)
+                age = (query.time - o.time).total_seconds() / 86400
+                row["hour_count"] += near
+                row["weekday_count"] += weekday
+                row["day_kind_count"] += kind
+                row["place_count"] += place
+                row["hour_place_count"] += near * place
+                row["hour_weekday_count"] += near * weekday
+                row["moment_count"] += near * place * kind
+                row["moment_recent_count"] += near * place * kind * 0.5 ** (age / HALF_LIFE)
+            for name in [name for name in row if name.endswith("_count")]:
+                row[name.replace("_count", "_share")] = row[name] / len(log) if log else math.nan
+            if log:
+                first, last = min(o.time for o in log), max(o.time for o in log)
+                row["days_behind_latest_open"] = (latest - last).total_seconds() / 86400
+                row["days_of_use"] = (last - first).total_seconds() / 86400
+                profile = []
+                for bin_ in range(24):
+                    apart = abs(bin_ + 0.5 - hour)
+                    profile.append(math.exp(-0.5 * (min(apart, 24 - apart) / HOUR_BANDWIDTH) ** 2))
+                used = [sum(o.time.hour == bin_ for o in log) for bin_ in range(24)]
+                row["hour_correlation"] = slow_pearson(used, profile)
+                used = [sum(o.time.day_of_week == day for o in log) for day in range(7)]
+                row["weekday_correlation"] = slow_pearson(used, [query.time.day_of_week == day for day in range(7)])
+                used = [sum(o.place == place for o in log) for place in PLACES]
+                row["place_correlation"] = slow_pearson(used, [query.place == place for place in PLACES])
+            else:
+                for name in ("days_behind_latest_open", "days_of_use"):
+                    row[name] = math.nan
+                for name in ("hour", "weekday", "place"):
+                    row[f"{name}_correlation"] = math.nan
+            rows[query.query, item.item] = row
+    return rows
+
+
+# ---------------------------------------------------------------- values
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_signals_equal_a_slow_loop(seed):
+    task = random_task(seed)
+    fast = signals_of(*task)
+    slow = pd.DataFrame.from_dict(slow_signals(*task), orient="index").loc[fast.index, fast.columns]
+    np.testing.assert_allclose(fast.to_numpy(dtype=float), slow.to_numpy(dtype=float), rtol=1e-9, atol=1e-12)
+    assert fast["days_of_use"].isna().any()
+    assert (task[2]["time"] >= task[0]["time"].min()).any()
+
+
+def test_by_hand():
+    queries = pd.DataFrame(
+        {"query": ["q"], "persona": ["p"], "time": [pd.Timestamp("2024-01-15 08:00")], "weekday": [0], "place": ["gym"]}
+    )
+    items = pd.DataFrame({"item": ["a", "b"], "persona": "p", "app": ["music", "mail"]})
+    opens = pd.DataFrame(
+        [
+            ("a", "2024-01-08 08:00", "gym"),  # the same weekday, hour and place, a week ago
+            ("a", "2024-01-13 20:00", "home"),  # a Saturday evening
+            ("b", "2024-01-15 08:00", "gym"),  # the moment of the query itself: not yet known
+        ],
+        columns=["item", "time", "place"],
+    )
+    opens["time"] = pd.to_datetime(opens["time"])
+    a, b = (signals_of(queries, items, opens).loc[("q", name)] for name in "ab")
+    assert (a["opens"], a["opens_1d"], a["opens_7d"], a["share_of_opens"]) == (2, 1, 2, 1)
+    assert (a["days_behind_latest_open"], a["days_of_use"]) == (0, 5.5)
+    assert (a["app"], a["day_part"], a["weekend"], a["place"]) == (APPS.index("music"), 1, 0, PLACES.index("gym"))
+    assert (a["weekday_count"], a["place_share"], a["day_kind_share"]) == (1, 0.5, 0.5)
+    assert a["moment_count"] == pytest.approx(1.0)
+    assert a["moment_recent_count"] == pytest.approx(2 ** (-7 / HALF_LIFE))
+    assert b["opens"] == 0
+    assert b[["days_of_use", "moment_share", "hour_correlation"]].isna().all()
+
+
+def test_the_clock_is_round():
+    assert hour_kernel(np.array([0.0, 24.0])).tolist() == [1.0, 1.0]
+    assert hour_kernel(np.array([22.0]))[0] == pytest.approx(hour_kernel(np.array([-2.0]))[0])
+    assert hour_kernel(np.array([12.0]))[0] < 1e-10
+
+
+def test_ranks_within_a_query():
+    group = np.array([5, 1, 5, 5, 1, 5])
+    scores = np.array([0.2, 7.0, 0.9, 0.2, 8.0, 0.1])
+    assert rank_within(group, scores).tolist() == [2, 2, 1, 2, 1, 4]
+    assert rank_within(group[:0], scores[:0]).tolist() == []
+
+
+def test_no_candidates():
+    queries, items, opens = random_task()
+    assert len(signals_of(queries.assign(persona="nobody"), items, opens, bm25t=np.empty(0))) == 0
+
+
+# ---------------------------------------------------------------- invariances
+
+
+def test_groups_name_every_column_once():
+    queries, items, opens = random_task()
+    pairs = candidate_pairs(queries, items, "persona")
+    scores = np.random.default_rng(0).random(len(pairs))
+    features = signals(pairs, queries, items, opens, {"bm25t": scores})
+    groups = feature_groups(features)
+    assert groups["text"] == ["bm25t", "bm25t_rank"]
+    assert [name for names in groups.values() for name in names] == list(features.columns)
+    assert set(USAGE) | set(CATEGORICAL) | {"bm25t", "bm25t_rank"} == set(features.columns)
+    assert features.index.equals(pairs.index)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_rows_does_not_matter(seed):
+    queries, items, opens = random_task()
+    expected = signals_of(queries, items, opens)
+    mixed = [frame.sample(frac=1, random_state=seed, ignore_index=True) for frame in (queries, items, opens)]
+    np.testing.assert_allclose(signals_of(*mixed).loc[expected.index], expected, rtol=1e-12)
+
+
+def test_a_query_does_not_see_other_queries():
+    queries, items, opens = random_task()
+    together = signals_of(queries, items, opens)
+    alone = pd.concat([signals_of(queries.iloc[[i]].reset_index(drop=True), items, opens) for i in range(len(queries))])
+    np.testing.assert_allclose(alone.loc[together.index], together, rtol=1e-12)
+
+
+def test_what_comes_after_the_query_is_not_seen():
+    queries, items, opens = random_task()
+    queries["time"] = queries["time"].min()
+    queries["weekday"] = queries["time"].dt.day_of_week
+    past = opens[opens["time"] < queries["time"].iloc[0]]
+    assert len(past) < len(opens)
+    pd.testing.assert_frame_equal(signals_of(queries, items, past), signals_of(queries, items, opens))
+
+
+def test_numerical_signals_are_blind_to_the_query():
+    """Counted from the query, recency would tell the hour and weekday of the last open."""
+    queries, items, opens = random_task()
+    opens = opens[opens["time"] < queries["time"].min()]
+    moved = shuffle_moments(queries, np.random.default_rng(1))
+    assert (moved["time"] != queries["time"]).any()
+    before, after = signals_of(queries, items, opens), signals_of(moved, items, opens)
+    np.testing.assert_allclose(after[list(NUMERICAL)], before[list(NUMERICAL)], rtol=1e-9, atol=1e-9)
+    assert not np.allclose(after["hour_count"], before["hour_count"])
+
+
+def test_a_log_without_opens():
+    queries, items, opens = random_task()
+    features = signals_of(queries, items, opens.iloc[:0])
+    assert (features[["opens", "opens_7d", "moment_count"]] == 0).all(axis=None)
+    assert features[["share_of_opens", "days_of_use", "moment_share", "place_correlation"]].isna().all(axis=None)
+
+
+def test_speed(tables):
+    """The full-size world, about 170,000 pairs and 200,000 opens, in seconds."""
+    pairs = candidate_pairs(tables["queries"], tables["items"], "persona")
+    start = time.perf_counter()
+    features = signals(pairs, tables["queries"], tables["items"], tables["opens"], {"none": np.zeros(len(pairs))})
+    assert time.perf_counter() - start < 10
+    assert len(features) > 150_000
+    assert np.isfinite(features.to_numpy(dtype=float)).all()
+
+
+# ---------------------------------------------------------------- controls change what they say and nothing else
+
+
+def test_permuted_logs_stay_whole_and_with_their_persona(small):
+    items, opens = small["items"], small["opens"]
+    permuted = permute_logs(items, opens, np.random.default_rng(0))
+    persona = items.set_index("item")["persona"]
+    assert (permuted["item"].map(persona) == opens["item"].map(persona)).all()
+    assert pd.Series(permuted["item"].to_numpy()).groupby(opens["item"].to_numpy()).nunique().max() == 1
+    assert (permuted["item"] != opens["item"]).mean() > 0.9
+    pd.testing.assert_frame_equal(permuted[["time", "place"]], opens[["time", "place"]])
+
+
+def test_permuted_labels_keep_their_number(small):
+    permuted = permute_labels(small["pairs"], small["relevant"], np.random.default_rng(0))
+    query = small["pairs"]["query"]
+    per_query = [pd.Series(labels).groupby(query).sum() for labels in (permuted, small["relevant"])]
+    pd.testing.assert_series_equal(*per_query)
+    assert (permuted & small["relevant"]).sum() < 0.15 * small["relevant"].sum()
+
+
+def test_shuffled_moments_are_the_same_moments_and_later(small):
+    queries = small["queries"]
+    shuffled = shuffle_moments(queries, np.random.default_rng(0))
+    shift = (shuffled["time"] - queries["time"]).dt.total_seconds() / 86400
+    assert shift.between(0, 7, inclusive="left").all()
+    assert (shuffled["weekday"] == shuffled["time"].dt.day_of_week).all()
+
+    def moments(frame):
+        return sorted(zip(frame["weekday"], frame["time"].dt.strftime("%H:%M"), frame["place"], strict=True))
+
+    assert moments(shuffled) == moments(queries)
+
+
+# ---------------------------------------------------------------- controls on a small world
+
+
+@pytest.fixture(scope="module")
+def small(make_world):
+    """A world of 120 personas with its pairs, labels and features; the only text score is BM25T's."""
+    world = frames(make_world(seed=3, n_personas=120, n_training_queries=520, n_evaluation_queries=300))
+    pairs = candidate_pairs(world["queries"], world["items"], "persona")
+    truth = world["gold"][["query", "relevant"]].explode("relevant").rename(columns={"relevant": "item"})
+    text = {"bm25t": bm25t_scores(pairs, world["queries"], world["items"], ["persona"])}
+    found = pairs[["query", "item"]].merge(truth, on=["query", "item"], how="left", indicator=True)["_merge"] == "both"
+    return world | {
+        "pairs": pairs,
+        "truth": truth,
+        "text": text,
+        "relevant": found.to_numpy(),
+        "training": (pairs["query_row"].map(world["queries"]["split"]) == "training").to_numpy(),
+        "features": signals(pairs, world["queries"], world["items"], world["opens"], text),
+    }
+
+
+def fit(small, features, relevant=None):
+    rows = small["training"]
+    relevant = small["relevant"] if relevant is None else relevant
+    persona = small["pairs"]["persona"].to_numpy()[rows]
+    return train(
+        small["pairs"][rows], features[rows], relevant[rows], persona, CATEGORICAL, cutoff=10, seed=0, threads=1
+    )
+
+
+def recall_at_3(small, model, features) -> pd.Series:
+    """Recall@3 in percent over the evaluation queries with their true labels: by kind, and of all."""
+    rows = ~small["training"]
+    run = rank_pairs(small["pairs"][rows], model.predict(features[rows]))
+    gold = small["gold"][small["gold"]["split"] == "evaluation"]
+    hits, n_relevant = hit_matrix(run, small["truth"], gold["query"].tolist(), 3)
+    recall = pd.Series(100 * recall_from_hits(hits, n_relevant, 3))
+    return pd.concat([recall.groupby(gold["kind"].to_numpy()).mean(), pd.Series({"all": recall.mean()})])
+
+
+@pytest.fixture(scope="module")
+def real(small):
+    model = fit(small, small["features"])
+    return model, recall_at_3(small, model, small["features"])
+
+
+@pytest.fixture(scope="module")
+def without_usage(small):
+    features = small["features"].drop(columns=list(USAGE))
+    return recall_at_3(small, fit(small, features), features)
+
+
+def test_usage_helps_where_habit_does(real, without_usage):
+    _, recall = real
+    assert recall["habit"] > without_usage["habit"] + 30
+    assert recall["either"] > without_usage["either"] + 30
+
+
+def test_permuted_logs_equal_no_usage_at_all(small, without_usage):
+    recalls = []
+    for seed in range(3):
+        opens = permute_logs(small["items"], small["opens"], np.random.default_rng(seed))
+        features = signals(small["pairs"], small["queries"], small["items"], opens, small["text"])
+        recalls.append(recall_at_3(small, fit(small, features), features)["all"])
+    assert np.mean(recalls) == pytest.approx(without_usage["all"], abs=4)
+
+
+def test_permuted_labels_fall_to_the_floor(small):
+    """A ranker of noise has some direction, which helps or hurts by chance: several of them must average to chance."""
+    recalls = []
+    for seed in range(6):
+        labels = permute_labels(small["pairs"], small["relevant"], np.random.default_rng(seed))
+        recalls.append(recall_at_3(small, fit(small, small["features"], labels), small["features"])["all"])
+    n_items = small["pairs"][~small["training"]].groupby("query").size()
+    assert np.mean(recalls) == pytest.approx(100 * random_recall(n_items.to_numpy(), 3), abs=4)
+
+
+def test_shuffled_moments_cost_the_habitual_kind_its_advantage(small, real, without_usage):
+    model, recall = real
+    queries = shuffle_moments(small["queries"], np.random.default_rng(0))
+    features = signals(small["pairs"], queries, small["items"], small["opens"], small["text"])
+    for shuffled in (recall_at_3(small, model, features), recall_at_3(small, fit(small, features), features)):
+        assert shuffled["habit"] < without_usage["habit"] + 6
+        assert shuffled["habit"] < recall["habit"] - 30

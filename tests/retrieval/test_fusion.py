@@ -1,0 +1,115 @@
+"""Reciprocal rank fusion: by hand, ties, and the two forms against each other."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib.retrieval.fusion import fuse_runs, rank_per_store, reciprocal_rank_fusion
+from lib.retrieval.stores import hash_of_id
+
+
+def run_of(rankings: dict[str, list[str]]) -> pd.DataFrame:
+    rows = [(query, item, rank) for query, items in rankings.items() for rank, item in enumerate(items, start=1)]
+    return pd.DataFrame(rows, columns=["query", "item", "rank"])
+
+
+RANKINGS = st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8), min_size=1, max_size=5)
+
+
+def test_by_hand():
+    fused = reciprocal_rank_fusion([["a", "b", "c"], ["b", "d"]], k=60)
+    assert [item for item, _ in fused] == ["b", "a", "d", "c"]
+    assert dict(fused) == pytest.approx({"b": 1 / 62 + 1 / 61, "a": 1 / 61, "d": 1 / 62, "c": 1 / 63}, abs=1e-15)
+
+
+def test_k_is_60_unless_given_and_may_be_0():
+    assert reciprocal_rank_fusion([["a"]]) == [("a", 1 / 61)]
+    assert reciprocal_rank_fusion([["a", "b"]], k=0) == [("a", 1.0), ("b", 0.5)]
+
+
+@pytest.mark.parametrize("rankings", [[], [[]], [[], []]])
+def test_nothing_to_fuse(rankings):
+    assert reciprocal_rank_fusion(rankings) == []
+
+
+def test_what_a_ranking_leaves_out_gains_nothing_there():
+    assert dict(reciprocal_rank_fusion([["a", "b"], [], ["c"]])) == dict(reciprocal_rank_fusion([["a", "b"], ["c"]]))
+
+
+def test_small_k_trusts_the_top_and_large_k_the_agreement():
+    rankings = [["a", "b", "c"], ["d", "b", "c"], ["e", "c", "b"]]
+    assert reciprocal_rank_fusion([*rankings, ["a"]], k=0)[0][0] == "a"
+    assert reciprocal_rank_fusion(rankings, k=1000)[0][0] == "b"
+
+
+@pytest.mark.parametrize("names", ["abcdefgh", "hgfedcba"])
+def test_ties_break_by_hash_not_by_position(names):
+    fused = reciprocal_rank_fusion([[name] for name in names])
+    assert [item for item, _ in fused] == sorted(names, key=hash_of_id)
+
+
+def test_ids_need_not_be_strings():
+    assert {item for item, _ in reciprocal_rank_fusion([[1, 2], [2, (3, "x")]])} == {1, 2, (3, "x")}
+
+
+@pytest.mark.parametrize("k", [-1, -0.5, float("nan")])
+def test_negative_k_is_an_error(k):
+    with pytest.raises(ValueError, match="k must be at least 0"):
+        reciprocal_rank_fusion([["a"]], k=k)
+    with pytest.raises(ValueError, match="k must be at least 0"):
+        fuse_runs([run_of({"q": ["a"]})], k=k)
+
+
+def test_an_id_twice_is_an_error():
+    with pytest.raises(ValueError, match="ranking 1 names a document twice"):
+        reciprocal_rank_fusion([["a"], ["b", "a", "b"]])
+    with pytest.raises(ValueError, match="run 0 names an item twice"):
+        fuse_runs([run_of({"q": ["a", "b", "a"]})])
+
+
+@given(rankings=RANKINGS, k=st.sampled_from([0, 1, 7, 60]), seed=st.integers(0, 9))
+def test_the_order_of_the_rankings_does_not_matter(rankings, k, seed):
+    shuffled = [rankings[i] for i in np.random.default_rng(seed).permutation(len(rankings))]
+    assert reciprocal_rank_fusion(shuffled, k) == reciprocal_rank_fusion(rankings, k)
+
+
+@settings(deadline=None, max_examples=50)
+@given(first=RANKINGS, second=RANKINGS, k=st.sampled_from([0, 1, 60]))
+def test_frames_agree_with_lists(first, second, k):
+    both = {"q2": first, "q1": second}
+    depth = max(len(first), len(second))
+    runs = [run_of({query: lists[i] for query, lists in both.items() if i < len(lists)}) for i in range(depth)]
+    fused = fuse_runs(runs, k)
+    for query, lists in both.items():
+        part = fused[fused["query"] == query]
+        expected = reciprocal_rank_fusion(lists, k)
+        assert part["item"].tolist() == [item for item, _ in expected]
+        assert part["score"].tolist() == pytest.approx([score for _, score in expected], abs=1e-15)
+        assert part["rank"].tolist() == list(range(1, len(expected) + 1))
+
+
+def test_frames_in_any_row_order():
+    runs = [run_of({"q1": list("abcdef"), "q2": list("fed")}), run_of({"q1": list("fcbead"), "q2": list("dxe")})]
+    expected = fuse_runs(runs)
+    shuffled = fuse_runs([run.sample(frac=1, random_state=i) for i, run in enumerate(runs)])
+    columns = ["query", "rank"]
+    pd.testing.assert_frame_equal(
+        shuffled.sort_values(columns, ignore_index=True), expected.sort_values(columns, ignore_index=True)
+    )
+    assert expected["query"].unique().tolist() == ["q1", "q2"]
+
+
+def test_ranks_per_store():
+    run = run_of({"q1": ["m1", "c1", "m2", "c2"], "q2": ["c1", "m1"]})
+    per_store = rank_per_store(run, run["item"].str[0])
+    assert per_store["rank"].tolist() == [1, 1, 2, 2, 1, 1]
+    rankings = [["m1", "m2"], ["c1", "c2"]]
+    assert fuse_runs([per_store])["item"].tolist()[:4] == [item for item, _ in reciprocal_rank_fusion(rankings)]
+
+
+def test_empty_runs():
+    fused = fuse_runs([run_of({})])
+    assert len(fused) == 0
+    assert list(fused.columns) == ["query", "item", "rank", "score"]

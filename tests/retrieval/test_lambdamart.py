@@ -1,0 +1,180 @@
+"""LambdaMART: what it learns, and what must not show in its predictions."""
+
+import lightgbm as lgb
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.retrieval.lambdamart import LambdaMART, importance, out_of_fold, train
+from lib.retrieval.stores import rank_pairs
+
+
+def make_task(seed: int = 0, n_collections: int = 30, n_queries: int = 4, n_candidates: int = 12):
+    """(pairs, features, relevant, collections): `signal` and store 2 are relevant, `lure` is noise."""
+    rng = np.random.default_rng(seed)
+    n = n_collections * n_queries
+    collection = np.repeat([f"c{i}" for i in range(n_collections)], n_queries * n_candidates)
+    pairs = pd.DataFrame(
+        {
+            "query": np.repeat([f"q{i}" for i in range(n)], n_candidates),
+            "item": [f"{c}-i{i}" for c, i in zip(collection, np.tile(range(n_candidates), n), strict=True)],
+            "query_row": np.repeat(np.arange(n), n_candidates),
+        }
+    )
+    features = pd.DataFrame(
+        {
+            "signal": rng.normal(size=len(pairs)),
+            "lure": rng.normal(size=len(pairs)),
+            "store": rng.integers(0, 4, size=len(pairs)),
+        }
+    )
+    merit = features["signal"] + 2.0 * (features["store"] == 2) + 0.3 * rng.normal(size=len(pairs))
+    relevant = merit.groupby(pairs["query"]).rank(ascending=False).to_numpy() <= 2
+    return pairs, features, relevant, collection
+
+
+def fit(pairs, features, relevant, collections, seed=0, threads=1) -> LambdaMART:
+    return train(pairs, features, relevant, collections, ["store"], cutoff=5, seed=seed, threads=threads)
+
+
+@pytest.fixture(scope="module")
+def task():
+    return make_task()
+
+
+@pytest.fixture(scope="module")
+def model(task):
+    return fit(*task)
+
+
+def recall_at_2(pairs, scores, relevant) -> float:
+    run = rank_pairs(pairs, scores)
+    top = run[run["rank"] <= 2].merge(pairs.assign(relevant=relevant), on=["query", "item"])
+    return float(top["relevant"].sum() / relevant.sum())
+
+
+def test_it_learns_what_there_is_to_learn(model):
+    pairs, features, relevant, _ = make_task(seed=1)
+    assert recall_at_2(pairs, model.predict(features), relevant) > 0.75
+    assert recall_at_2(pairs, features["signal"].to_numpy(), relevant) < 0.6
+
+
+@pytest.mark.parametrize("order", ["shuffled", "reversed", "positives first", "positives last"])
+def test_the_order_of_rows_does_not_matter(task, model, order):
+    pairs, features, relevant, collections = task
+    rows = np.arange(len(pairs))
+    rows = {
+        "shuffled": np.random.default_rng(0).permutation(rows),
+        "reversed": rows[::-1],
+        "positives first": np.lexsort((~relevant, pairs["query_row"])),
+        "positives last": np.lexsort((relevant, pairs["query_row"])),
+    }[order]
+    mixed = fit(pairs.iloc[rows], features.iloc[rows], relevant[rows], collections[rows])
+    assert mixed.booster.model_to_string() == model.booster.model_to_string()
+    np.testing.assert_array_equal(mixed.predict(features.iloc[rows]), model.predict(features)[rows])
+
+
+def test_the_same_seed_gives_the_same_model_whatever_the_threads(task, model):
+    assert fit(*task).booster.model_to_string() == model.booster.model_to_string()
+    assert fit(*task, seed=5).booster.model_to_string() != model.booster.model_to_string()
+    tiny = make_task(n_collections=4)
+    np.testing.assert_allclose(fit(*tiny, threads=2).predict(tiny[1]), fit(*tiny).predict(tiny[1]), rtol=1e-9)
+
+
+def test_parameters(model):
+    text = model.booster.model_to_string()
+    for setting in ("[objective: lambdarank]", "[lambdarank_truncation_level: 10]", "[deterministic: 1]"):
+        assert setting in text
+    assert "[force_row_wise: 1]" in text
+
+
+def test_columns_may_stand_in_any_order_but_must_be_there(task, model):
+    features = task[1]
+    np.testing.assert_array_equal(model.predict(features[features.columns[::-1]]), model.predict(features))
+    with pytest.raises(ValueError, match="not there: store"):
+        model.predict(features.drop(columns="store"))
+
+
+def test_lengths_must_agree(task):
+    pairs, features, relevant, collections = task
+    with pytest.raises(ValueError, match="same length"):
+        fit(pairs, features, relevant[:-1], collections)
+
+
+def test_one_collection_is_too_few(task):
+    pairs, features, relevant, _ = task
+    with pytest.raises(ValueError, match="at least two collections"):
+        fit(pairs, features, relevant, np.full(len(pairs), "only"))
+
+
+def test_two_collections_are_enough():
+    assert len(fit(*make_task(n_collections=2, n_queries=20)).columns) == 3
+
+
+# ---------------------------------------------------------------- out of fold
+
+
+def test_out_of_fold_scores_never_come_from_a_model_that_saw_the_labels(task):
+    pairs, features, relevant, collections = task
+    arguments = {"categorical": ["store"], "cutoff": 5, "seed": 0, "threads": 1, "folds": 3}
+    scores = out_of_fold(pairs, features, relevant, collections, **arguments)
+    one = collections == "c3"
+    changed = np.where(one, ~relevant, relevant)
+    np.testing.assert_array_equal(
+        out_of_fold(pairs, features, changed, collections, **arguments)[one],
+        scores[one],
+    )
+    assert recall_at_2(pairs, scores, relevant) > 0.7
+    with pytest.raises(ValueError, match="folds of"):
+        out_of_fold(pairs, features, relevant, np.full(len(pairs), "only"), **arguments)
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_saved_and_loaded(task, model, tmp_path):
+    path = tmp_path / "ranker.txt"
+    model.save(path)
+    loaded = LambdaMART.load(path)
+    assert loaded.columns == model.columns == list(task[1].columns)
+    np.testing.assert_array_equal(loaded.predict(task[1]), model.predict(task[1]))
+    plain = lgb.Booster(model_file=str(path))
+    np.testing.assert_array_equal(plain.predict(task[1].to_numpy()), model.predict(task[1]))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda text: text.replace("leaf_value=", "leaf_value=1", 1),
+        lambda text: text.rpartition("sha256:")[0],
+        lambda text: "",
+        lambda text: "no model at all\n",
+        lambda text: text + "more\n",
+    ],
+    ids=["cut", "edited", "no seal", "empty", "foreign", "longer"],
+)
+def test_a_damaged_file_is_not_believed(model, tmp_path, spoil):
+    path = tmp_path / "ranker.txt"
+    model.save(path)
+    path.write_text(spoil(path.read_text(encoding="utf-8")), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"ranker\.txt: no ranker"):
+        LambdaMART.load(path)
+
+
+# ---------------------------------------------------------------- importance
+
+
+def test_contributions_add_up_to_the_score(task, model):
+    rest = model.predict(task[1]) - model.contributions(task[1]).sum(axis=1)
+    np.testing.assert_allclose(rest, rest.iloc[0], atol=1e-9)
+
+
+def test_importance_ranks_what_matters_and_ignores_what_a_query_shares(task):
+    pairs, features, relevant, collections = task
+    features = features.assign(moment=pairs["query_row"] % 5)
+    model = fit(pairs, features, relevant, collections)
+    found = importance(model, pairs, features)
+    assert found.index[0] in ("signal", "store")
+    assert found["signal"] > 3 * found["lure"]
+    assert found["moment"] < 0.1 * found["signal"]
