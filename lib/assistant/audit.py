@@ -52,14 +52,19 @@ def lexical_overlap(queries: pd.DataFrame, items: pd.DataFrame, gold: pd.DataFra
         for query, item in zip(pairs["query"], pairs["item"], strict=True)
     ]
     pairs["which"] = np.where(pairs["found"] == "both", "gold item", "other item")
-    return 100 * pairs.pivot_table(index="kind", columns="which", values="shared", aggfunc="mean").reindex(list(KINDS))
+    return 100 * pairs.pivot_table(index="kind", columns="which", values="shared", aggfunc="mean").reindex(
+        index=list(KINDS), columns=["gold item", "other item"]
+    )
 
 
 def usage_shortcuts(
     queries: pd.DataFrame, items: pd.DataFrame, opens: pd.DataFrame, gold: pd.DataFrame
 ) -> pd.DataFrame:
     """How often a gold item is the persona's most opened or most recently opened item, beside chance, in percent."""
+    if opens.empty:
+        return pd.DataFrame(columns=["question", "here", "by chance"])
     usage = opens.groupby("item")["time"].agg(["size", "max"]).reindex(items["item"]).reset_index()
+    usage = usage.fillna({"size": 0, "max": pd.Timestamp(0)})  # items that were never opened
     usage["persona"] = items["persona"].to_numpy()
     per_persona = usage.groupby("persona")
     top = {
@@ -76,6 +81,17 @@ def usage_shortcuts(
         hit = np.mean([by_persona[persona_of[query]] in set(found) for query, found in relevant.items()])
         rows.append((f"queries whose gold holds the {name}, %", 100 * hit, 100 * chance))
     return pd.DataFrame(rows, columns=["question", "here", "by chance"])
+
+
+def due_soon(queries: pd.DataFrame, items: pd.DataFrame, gold: pd.DataFrame, hours: float = 2.0) -> tuple[float, float]:
+    """Events and reminders due within `hours` after a query of their persona: share that is gold, in percent, beside
+    the share of gold among all its events and reminders. NaN where there is none."""
+    timed = items.loc[items["app"].isin(["calendar", "reminders"]), ["item", "persona", "shown"]]
+    pairs = queries[["query", "persona", "time"]].merge(timed, on="persona")
+    pairs = pairs.merge(relevant_pairs(gold)[["query", "item"]], on=["query", "item"], how="left", indicator="found")
+    right = (pairs["found"] == "both").to_numpy()
+    soon = ((pairs["shown"] - pairs["time"]).dt.total_seconds() / 3600).between(0, hours).to_numpy()
+    return (100 * right[soon].mean() if soon.any() else np.nan, 100 * right.mean() if len(right) else np.nan)
 
 
 def hours_apart(queries: pd.DataFrame, opens: pd.DataFrame, gold: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
@@ -150,7 +166,8 @@ def sceptic_table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
             overlap.loc[kind, "other item"],
         )
         for kind in KINDS
-        if kind in overlap.dropna().index
+        if pd.notna(overlap.loc[kind, "gold item"])
     ]
+    rows.append(("events and reminders due within 2 h after a query that are gold, %", *due_soon(queries, items, gold)))
     table = pd.DataFrame(rows, columns=["question", "here", "by chance"])
     return pd.concat([table, usage_shortcuts(queries, items, frames["opens"], gold)], ignore_index=True)

@@ -594,10 +594,11 @@ def add_stale(life: Life, lived: LivedNeed, scene: Scene) -> None:
 def add_decoy(life: Life, lived: LivedNeed, scene: Scene) -> None:
     """A lookalike of a lived need: somebody else's matter or a neighbouring topic."""
     key = f"{lived.need.need}/decoys"
+    used = {entry.template for entry in life.provenance}
     options = [
         number
         for number in allowed_wordings(len(lived.need.decoys), key, scene.side, scene.knobs)
-        if life.room(lived.need.decoys[number]["app"]) > 0
+        if life.room(lived.need.decoys[number]["app"]) > 0 and f"{key}/{number}" not in used
     ]
     if options:
         number = options[life.rng.integers(len(options))]

@@ -229,7 +229,7 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
     gold["answers"] = [json.dumps(answers, ensure_ascii=False) for answers in gold["answers"]]
     return {
         "items": pd.DataFrame(items, columns=["persona", "item", "app", "title", "text", "shown"]),
-        "opens": pd.DataFrame(opens, columns=["item", "time", "place"]),
+        "opens": pd.DataFrame(opens, columns=["item", "time", "place"]).astype({"time": "datetime64[us]"}),
         "queries": queries,
         "gold": gold,
         "provenance": pd.DataFrame(
@@ -262,18 +262,22 @@ def read_lines(path: Path, model: type[BaseModel], extra: tuple[str, ...] = ()) 
 
 
 def check_plan(entry: Gold, toolbox: Toolbox, where: str) -> None:
-    """Raises InputError unless plan, apis and answers name the same APIs of the toolbox (or `default`)."""
+    """Raises InputError unless plan, apis and answers name the same APIs of the toolbox (or `default`), and only
+    arguments that these have."""
     try:
-        planned = [parse_call(line)[0] for line in entry.plan.split("\n")]
+        planned = [parse_call(line) for line in entry.plan.split("\n")]
     except ValueError as error:
         raise InputError(f"{where}, plan: {error}") from None
-    answered = [api for answer in entry.answers for api in answer]
-    for field_name, apis in (("apis", entry.apis), ("plan", planned), ("answers", answered)):
-        for api in apis:
+    answered = [call for answer in entry.answers for call in answer.items()]
+    for field_name, calls in (("apis", [(api, {}) for api in entry.apis]), ("plan", planned), ("answers", answered)):
+        for api, arguments in calls:
             if api not in toolbox and api != DEFAULT_API:
                 raise InputError(f"{where}, {field_name}: no API {api!r} in toolbox.yaml")
-        if apis != entry.apis:
-            raise InputError(f"{where}, {field_name}: names {apis}, but apis names {entry.apis}")
+            known = toolbox[api].arguments if api in toolbox else {}
+            if unknown := [name for name in arguments if name not in known]:
+                raise InputError(f"{where}, {field_name}: {api} has no argument {unknown[0]!r}")
+        if [api for api, _ in calls] != entry.apis:
+            raise InputError(f"{where}, {field_name}: names {[api for api, _ in calls]}, but apis names {entry.apis}")
 
 
 def read_world(folder: str | Path) -> World:

@@ -38,6 +38,41 @@ def per_query_scores(
     return table
 
 
+def random_order_scores(
+    n_candidates: Sequence[int], n_relevant: Sequence[int], cutoffs: Sequence[int], draws: int = 1000, seed: int = 0
+) -> pd.DataFrame:
+    """What a random order of each query's candidates scores on average, as columns like `per_query_scores` makes.
+
+    One shuffle is a lottery ticket; the floor is its expectation, here the mean over `draws` shuffles a query.
+    `ndcg_retrieved` is the mean over those with a hit.
+
+    Args:
+        n_candidates, n_relevant: numbers of candidates and of relevant ones, one a query.
+        cutoffs: values of k.
+
+    Returns:
+        percent, one row a query (in the order given), columns ("random", metric, k).
+    """
+    rng = np.random.default_rng(seed)
+    columns = {("random", metric, k): [] for k in cutoffs for metric in METRICS}
+    depth = max(cutoffs)
+    for candidates, relevant in zip(n_candidates, n_relevant, strict=True):
+        ranks = rng.permuted(np.tile(np.arange(candidates), (draws, 1)), axis=1)[:, :relevant]
+        hits = np.zeros((draws, max(depth, candidates)), dtype=bool)
+        np.put_along_axis(hits, ranks, True, axis=1)
+        size = np.full(draws, relevant)
+        for k in cutoffs:
+            columns["random", "recall", k].append(recall_from_hits(hits, size, k).mean())
+            columns["random", "ndcg", k].append(ndcg_from_hits(hits, size, k).mean())
+            order_only = ndcg_from_hits(hits, size, k, ideal="retrieved")
+            columns["random", "ndcg_retrieved", k].append(
+                np.nanmean(order_only) if np.isfinite(order_only).any() else np.nan
+            )
+    table = 100 * pd.DataFrame(columns)
+    table.columns = table.columns.set_names(["method", "metric", "k"])
+    return table
+
+
 def summarise(
     scores: pd.DataFrame,
     groups: Mapping[tuple[str, str], np.ndarray],

@@ -33,6 +33,27 @@ STYLES = {
 }
 
 
+LABELS = {
+    "random": "random order",
+    "recency": "most recent first",
+    "bm25t": "BM25T",
+    "bm25t_per_store": "BM25T per store",
+    "semantic": "semantic search",
+    "cot": "CoT",
+    "cot_distilled": "CoT, distilled",
+    "finetuned": "fine-tuned search",
+    "finetuned_cot": "fine-tuned search with CoT",
+    "lambdamart": "LambdaMART",
+    "rrf_text": "RRF of text rankings",
+    "lambdamart_rrf": "LambdaMART-RRF",
+}
+
+
+def label(method: str) -> str:
+    """A method's name for readers."""
+    return LABELS.get(method, method)
+
+
 def use_style() -> None:
     """The workbook's one matplotlib style."""
     sns.set_theme(
@@ -122,7 +143,15 @@ def legend_below(axis, columns: int) -> None:
 
 def interval(value: float, low: float, high: float, decimals: int = 1) -> str:
     """`23.7 [21.2, 26.3]`"""
-    return f"{value:.{decimals}f} [{low:.{decimals}f}, {high:.{decimals}f}]"
+    return f"{number(value, decimals)} [{number(low, decimals)}, {number(high, decimals)}]"
+
+
+def number(value: float, decimals: int) -> str:
+    """A number for readers: thousands apart, a true minus sign, no negative zero, a dash where it is missing."""
+    if value != value:
+        return "–"
+    text = f"{value:,.{decimals}f}"
+    return text.lstrip("-") if not text.strip("-0.,") else text.replace("-", "−")
 
 
 def show_table(
@@ -168,7 +197,7 @@ def show_table(
 
 def cell_text(value: object, decimals: int) -> str:
     if isinstance(value, float):
-        return "–" if value != value else f"{value:,.{decimals}f}"
+        return number(value, decimals)
     if isinstance(value, int):
         return f"{value:,}"
     if value is None or value is pd.NA:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.evaluation.comparison import METRICS, compare, per_query_scores, summarise
+from lib.evaluation.comparison import METRICS, compare, per_query_scores, random_order_scores, summarise
 from lib.evaluation.inference import bootstrap_interval, holm_adjust, randomisation_test
 
 QUERIES = ["q1", "q2", "q3", "q4"]
@@ -119,3 +119,16 @@ def test_comparison_of_scores_that_some_queries_lack(scores):
     row = compare(scores, [("two", "one")], "ndcg_retrieved", 2, [QUERIES], samples=300, seed=1).iloc[0]
     assert row["ci_low"] <= row["difference"] <= row["ci_high"]
     assert row["p_value"] > 0.05
+
+
+def test_the_random_floor_is_an_expectation():
+    """Recall of a random order is k/n whatever is relevant; NDCG of one relevant item among n averages its discounts."""
+    scores = random_order_scores([10, 4, 40], [1, 2, 5], [3, 5], draws=4000, seed=1)
+    assert list(scores.columns.names) == ["method", "metric", "k"]
+    assert scores["random", "recall", 3].tolist() == pytest.approx([30, 75, 7.5], abs=2.5)
+    assert scores["random", "recall", 5].tolist() == pytest.approx([50, 100, 12.5], abs=2.5)
+    expected = 100 * (1 / np.log2([2, 3, 4])).sum() / 10
+    assert scores["random", "ndcg", 3][0] == pytest.approx(expected, abs=2.5)
+    assert scores["random", "ndcg_retrieved", 3].between(50, 100).all()
+    again = random_order_scores([10, 4, 40], [1, 2, 5], [3, 5], draws=4000, seed=1)
+    pd.testing.assert_frame_equal(scores, again)

@@ -217,6 +217,40 @@ def test_a_failed_notebook_keeps_its_copy_and_a_marked_page(project):
     assert "status-failed" in (project / "reports" / "smoke" / "index.html").read_text()
 
 
+def own_world(project: Path, folder: Path) -> None:
+    """The example of data/README.md, each block written to the file that the text before it names."""
+    text = (ROOT / "data" / "README.md").read_text().split("## Your own personas")[1]
+    folder.mkdir()
+    blocks = re.findall(r"`(\w+\.(?:jsonl|yaml))`[^`]*(?:`[^`\n]+`[^`]*)*```\w+\n(.*?)```", text, flags=re.DOTALL)
+    for name, content in blocks:
+        (folder / name).write_text(content)
+    profile = project / "notebooks" / "profiles" / "smoke.yaml"
+    profile.write_text(profile.read_text() + f"world_folder: {folder}\n")
+
+
+def test_the_example_of_your_own_data_runs_as_written(project, tmp_path):
+    """One persona, one query, one kind, an item without opens: the smallest world goes through every notebook."""
+    folder = tmp_path / "mine"
+    own_world(project, folder)
+    assert {path.name for path in folder.iterdir()} == {"personas.jsonl", "queries.jsonl", "gold.jsonl", "toolbox.yaml"}
+    done = run(project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = (project / "reports" / "smoke" / "index.html").read_text()
+    assert "A world of your own" in page
+    assert "simulated world" not in page
+
+    before = executed_at(project)
+    queries = folder / "queries.jsonl"
+    queries.write_text(queries.read_text().replace("guitar lesson", "club fee"))
+    assert run(project).returncode == 0
+    assert all(executed_at(project)[name] != stamp for name, stamp in before.items()), "a changed file reruns"
+
+    queries.write_text(queries.read_text().replace('"ana"', '"eve"'))
+    done = run(project)
+    assert done.returncode != 0
+    assert "queries.jsonl, query ana-q0, persona: no persona 'eve'" in done.stdout
+
+
 def start_and_wait_for(project: Path, sign: Path) -> subprocess.Popen:
     """Start a run and return once `sign` exists."""
     process = subprocess.Popen(**command(project), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -74,3 +74,5 @@ def test_methods_differ_in_colour_and_in_marker():
 
 def test_an_interval_reads_as_text():
     assert display.interval(23.74, 21.2, 26.31) == "23.7 [21.2, 26.3]"
+    assert display.interval(-0.04, -1234.5, 0.04) == "0.0 [−1,234.5, 0.0]"
+    assert display.number(float("nan"), 1) == "–"
