@@ -138,7 +138,7 @@ def label_lines(axis, ends: dict[str, tuple[float, float, str]], gap: float) -> 
 
 def legend_below(axis, columns: int) -> None:
     """The axis's legend below it, where it covers no data."""
-    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncol=columns, fontsize=9)
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), ncol=columns, fontsize=9)
 
 
 def interval(value: float, low: float, high: float, decimals: int = 1) -> str:
