@@ -122,7 +122,7 @@ def test_comparison_of_scores_that_some_queries_lack(scores):
 
 
 def test_the_random_floor_is_an_expectation():
-    """Recall of a random order is k/n whatever is relevant; NDCG of one relevant item among n averages its discounts."""
+    """Recall of a random order is k/n whatever is relevant; NDCG of one relevant item averages its discounts."""
     scores = random_order_scores([10, 4, 40], [1, 2, 5], [3, 5], draws=4000, seed=1)
     assert list(scores.columns.names) == ["method", "metric", "k"]
     assert scores["random", "recall", 3].tolist() == pytest.approx([30, 75, 7.5], abs=2.5)
