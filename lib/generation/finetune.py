@@ -13,6 +13,7 @@ import logging
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -233,10 +234,11 @@ def add_adapter(model, name: str, training: Training):
         lora_dropout=0.0,
         target_modules="all-linear",
         task_type="CAUSAL_LM",
-        base_model_name_or_path=name,
     )
-    adapted = get_peft_model(model, config, autocast_adapter_dtype=False)
-    adapted.peft_config["default"].base_model_name_or_path = name
+    model.name_or_path = name  # the adapter names its model, not a folder of this machine
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a renamed attribute
+        adapted = get_peft_model(model, config, autocast_adapter_dtype=False)
     return adapted, {key: weight for key, weight in adapted.named_parameters() if weight.requires_grad}
 
 
@@ -252,6 +254,7 @@ def copy_weights(masters: dict, weights: dict) -> None:
 def save_adapter(adapted, masters: dict, output: Path, record: dict) -> None:
     """Write the adapter in float32, in peft's format, and the record of its training; whole or not at all."""
     from peft import get_peft_model_state_dict
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     state = get_peft_model_state_dict(adapted, state_dict=dict(masters), save_embedding_layers=False)
@@ -271,8 +274,8 @@ def save_adapter(adapted, masters: dict, output: Path, record: dict) -> None:
             if output.exists():
                 shutil.rmtree(output)
             os.replace(fresh, output)
-    except OSError as error:
-        raise ArtifactError(f"{output}: cannot be written: {error.strerror or error}") from error
+    except (OSError, SafetensorError) as error:
+        raise ArtifactError(f"{output}: cannot be written: {error}") from error
 
 
 def finished_curve(output: Path, run: str) -> pd.DataFrame | None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import platform
 import time
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from tqdm.auto import tqdm
@@ -178,9 +180,9 @@ class LocalModel:
                 else:
                     self.usage.cached += len(batch)
                 answers.update(zip(texts, entry["answers"], strict=True))
-                for field in fields(Usage):
-                    if field.name in entry:
-                        setattr(self.usage, field.name, getattr(self.usage, field.name) + entry[field.name])
+                self.usage.tokens_in += entry["tokens_in"]
+                self.usage.tokens_out += entry["tokens_out"]
+                self.usage.seconds += entry["seconds"]
                 bar.update(len(batch))
         return [answers[prompt] for prompt in prompts]
 
@@ -190,6 +192,7 @@ class LocalModel:
 
 def import_torch(threads: int):
     """PyTorch, with `threads` CPU threads."""
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it offers to fetch kernels from a hub
     import torch
 
     torch.set_num_threads(threads)
@@ -236,7 +239,9 @@ def load_model(path: str, dtype: str, adapter: str | Path | None = None):
         if adapter:
             from peft import PeftModel
 
-            model = PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a renamed attribute
+                model = PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
             for parameter in model.parameters():  # not `model.to`: the rotary frequencies must stay float32
                 parameter.data = parameter.data.to(wanted)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:

@@ -1,5 +1,7 @@
 """LoRA on a tiny random Llama."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -80,6 +82,8 @@ def test_an_adapter_gives_the_same_answers_again(tiny, trained):
     again = LocalModel(tiny, adapter=folder, **HERE)
     assert again.generate(PROMPTS[:6], max_new_tokens=8) == answers
     assert answers != plain
+    config = json.loads((folder / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == tiny
     assert first.fingerprint == again.fingerprint != LocalModel(tiny, **HERE).fingerprint
 
 
