@@ -167,12 +167,14 @@ def show_table(
         frame: columns in the order shown; missing values appear as a dash.
         caption: what is counted, in which units, over how many.
         decimals: of floating-point columns.
-        best: {column: "max" or "min"}; the best value of the column is set bold and marked with a star.
+        best: {column: "max" or "min"}; the best value of the column (of an interval, its first number) is set bold and
+            marked with a star.
         text_columns: columns of running text, aligned left.
     """
     winners = {}
     for column, which in (best or {}).items():
-        numbers = pd.to_numeric(frame[column], errors="coerce")
+        first = frame[column].astype(str).str.split(" ").str[0].str.replace("−", "-").str.replace(",", "")
+        numbers = pd.to_numeric(first, errors="coerce")
         if numbers.notna().any():
             winners[column] = numbers.idxmax() if which == "max" else numbers.idxmin()
     head = "".join(f"<th scope='col'>{html.escape(str(column))}</th>" for column in frame.columns)

@@ -39,6 +39,12 @@ def test_the_best_value_is_marked_in_more_than_colour(shown):
     assert len(table_of(shown).find_all("b")) == 2
 
 
+def test_the_best_interval_goes_by_its_first_number(shown):
+    frame = pd.DataFrame({"ours": ["9.6 [9.2, 10.0]", "38.4 [33.4, 43.8]", "−50.0 [−60.0, −40.0]"]})
+    display.show_table(frame, "c", best={"ours": "max"})
+    assert [cell.get_text() for cell in table_of(shown).find_all("b")] == ["38.4 [33.4, 43.8]\xa0★"]
+
+
 def test_numbers_have_fixed_decimals_and_line_breaks_stay(shown):
     display.show_table(pd.DataFrame({"n": [12345], "x": [1.23456], "t": ["one\ntwo"]}), "c", decimals=3)
     assert [cell.decode_contents() for cell in table_of(shown).find_all("td")] == ["12,345", "1.235", "one<br/>two"]
