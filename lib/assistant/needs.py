@@ -18,7 +18,7 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from lib.assistant.schemas import APPS, ITEM_TYPES, PLACES, App, InputError, Place, Strict, Text, describe_error
+from lib.assistant.schemas import APPS, ITEM_TYPES, App, InputError, Place, Strict, Text, describe_error
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.retrieval.bm25 import content_terms
 
@@ -348,6 +348,3 @@ def read_needs(folder: str | Path, toolbox: Toolbox) -> list[Need]:
     if not needs:
         raise InputError(f"{folder}: holds no need (*.yaml)")
     return needs
-
-
-__all__ = ["KINDS", "PLACES", "Need", "alternatives", "expand", "lexical_overlap", "read_needs"]
