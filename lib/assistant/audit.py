@@ -35,6 +35,20 @@ def relevant_pairs(gold: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def candidates_with_gold(queries: pd.DataFrame, items: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
+    """Every (query, item) of the same persona with the columns of both frames (but `text`), the query's kind, and
+    whether the item is gold (`is_gold`, bool)."""
+    pairs = queries.drop(columns="text").merge(items.drop(columns="text"), on="persona")
+    pairs = pairs.merge(relevant_pairs(gold)[["query", "item"]], on=["query", "item"], how="left", indicator="found")
+    pairs["is_gold"] = pairs.pop("found").eq("both").to_numpy()
+    pairs["kind"] = pairs["query"].map(gold.set_index("query")["kind"]).astype(str)
+    return pairs
+
+
+def which_items(is_gold: pd.Series) -> np.ndarray:
+    return np.where(is_gold, "gold item", "other item")
+
+
 def lexical_overlap(queries: pd.DataFrame, items: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
     """Share of (query, item) pairs, in percent, with a content word (stem) in common, by kind of query: with the gold
     items, and with the other items of the same persona."""
@@ -44,14 +58,12 @@ def lexical_overlap(queries: pd.DataFrame, items: pd.DataFrame, gold: pd.DataFra
     terms_of_query = {
         query: frozenset(content_terms(text)) for query, text in zip(queries["query"], queries["text"], strict=True)
     }
-    pairs = queries[["query", "persona"]].merge(items[["item", "persona"]], on="persona")
-    pairs = pairs.merge(relevant_pairs(gold), on=["query", "item"], how="left", indicator="found")
-    pairs["kind"] = pairs["query"].map(gold.set_index("query")["kind"])
+    pairs = candidates_with_gold(queries, items, gold)
     pairs["shared"] = [
         bool(terms_of_query[query] & terms_of_item[item])
         for query, item in zip(pairs["query"], pairs["item"], strict=True)
     ]
-    pairs["which"] = np.where(pairs["found"] == "both", "gold item", "other item")
+    pairs["which"] = which_items(pairs["is_gold"])
     return 100 * pairs.pivot_table(index="kind", columns="which", values="shared", aggfunc="mean").reindex(
         index=list(KINDS), columns=["gold item", "other item"]
     )
@@ -86,10 +98,9 @@ def usage_shortcuts(
 def due_soon(queries: pd.DataFrame, items: pd.DataFrame, gold: pd.DataFrame, hours: float = 2.0) -> tuple[float, float]:
     """Events and reminders due within `hours` after a query of their persona: share that is gold, in percent, beside
     the share of gold among all its events and reminders. NaN where there is none."""
-    timed = items.loc[items["app"].isin(["calendar", "reminders"]), ["item", "persona", "shown"]]
-    pairs = queries[["query", "persona", "time"]].merge(timed, on="persona")
-    pairs = pairs.merge(relevant_pairs(gold)[["query", "item"]], on=["query", "item"], how="left", indicator="found")
-    right = (pairs["found"] == "both").to_numpy()
+    timed = items[items["app"].isin(["calendar", "reminders"])]
+    pairs = candidates_with_gold(queries, timed, gold)
+    right = pairs["is_gold"].to_numpy()
     soon = ((pairs["shown"] - pairs["time"]).dt.total_seconds() / 3600).between(0, hours).to_numpy()
     return (100 * right[soon].mean() if soon.any() else np.nan, 100 * right.mean() if len(right) else np.nan)
 
@@ -100,10 +111,8 @@ def hours_apart(queries: pd.DataFrame, opens: pd.DataFrame, gold: pd.DataFrame, 
     Returns:
         columns kind, which (`gold item` or `other item`), hours.
     """
-    pairs = queries[["query", "persona", "time"]].merge(items[["item", "persona"]], on="persona")
-    pairs = pairs.merge(relevant_pairs(gold)[["query", "item"]], on=["query", "item"], how="left", indicator="found")
-    pairs["which"] = np.where(pairs["found"] == "both", "gold item", "other item")
-    pairs["kind"] = pairs["query"].map(gold.set_index("query")["kind"]).astype(str)
+    pairs = candidates_with_gold(queries, items, gold)
+    pairs["which"] = which_items(pairs["is_gold"])
     pairs["hour"] = pairs["time"].dt.hour + pairs["time"].dt.minute / 60
     used = opens.assign(open_hour=opens["time"].dt.hour + opens["time"].dt.minute / 60)[["item", "open_hour"]]
     joined = pairs[["kind", "which", "hour", "item"]].merge(used, on="item")

@@ -11,7 +11,6 @@ import fcntl
 import json
 import logging
 import os
-import platform
 import time
 import warnings
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ from lib.generation import models
 from lib.generation.cache import AnswerCache, batch_key
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import atomic_path
+from lib.workbook.machine import processor
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
@@ -286,15 +286,6 @@ def choose_dtype(path: str, threads: int = 2) -> str:
             choice = {"dtype": dtype, "milliseconds": {name: round(1000 * s, 3) for name, s in seconds.items()}}
             temporary.write_text(json.dumps({machine: choice}, indent=1) + "\n", encoding="utf-8")
     return dtype
-
-
-def processor() -> str:
-    """The processor's name."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 def _time_dtypes(config) -> dict[str, float]:

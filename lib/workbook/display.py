@@ -124,16 +124,17 @@ def label_lines(axis, ends: dict[str, tuple[float, float, str]], gap: float) -> 
     height = float("-inf")
     for name, (x, y, color) in sorted(ends.items(), key=lambda end: end[1][1]):
         height = max(y, height + gap)
+        points_up = (height - y) * axis.transData.get_matrix()[1, 1] * 72 / axis.figure.dpi
         axis.annotate(
             name,
             (x, y),
-            (10, 0),
+            (10, points_up),
             textcoords="offset points",
             color=color,
             va="center",
             fontsize=9,
             annotation_clip=False,
-        ).set_position((10, (height - y) * axis.transData.get_matrix()[1, 1] * 72 / axis.figure.dpi))
+        )
 
 
 def legend_below(axis, columns: int) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 import nbformat
 
 from lib.workbook.artifacts import ROOT, atomic_path
+from lib.workbook.machine import processor
 from lib.workbook.profiles import NOTEBOOKS
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -134,14 +135,6 @@ def git_commit(root: Path) -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return commit + ("+" if changed else "")
-
-
-def processor() -> str:
-    try:
-        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
-        return found.group(1) if found else platform.processor()
-    except OSError:
-        return platform.processor()
 
 
 def run_record(profile: str, root: Path = ROOT) -> dict:
