@@ -63,16 +63,53 @@ class DataGen(WorldKnobs):
     world_folder: str = Field(default="", description="your own world; empty: simulate one")
 
 
-class ContextBaselines(Parameters):
+class ContextRetrieval(Parameters):
+    """What all notebooks on context retrieval share."""
+
     encoder: str = Field(default="all-MiniLM-L6-v2", min_length=1)
     cutoffs: Cutoffs = [3, 5, 10]
-    bm25_b: float = Field(default=0.75, ge=0, le=1)
     bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
+
+
+class ContextBaselines(ContextRetrieval):
+    bm25_b: float = Field(default=0.75, ge=0, le=1)
+
+
+class CoTAugmentation(ContextRetrieval):
+    writer: str = Field(default="SmolLM2-135M-Instruct", min_length=1)
+    cot_context_types: Literal["apps", "paper"] = "apps"
+    cot_queries: int = Field(default=312, ge=1)
+    cot_training_queries: int = Field(default=600, ge=1)
+    distilled_pairs: int = Field(default=800, ge=1)
+    cot_max_tokens: int = Field(default=64, ge=1, le=1024)
+
+
+class FinetunedSearch(ContextRetrieval):
+    finetune_epochs: int = Field(default=1, ge=1, le=20)
+    finetune_batch_size: int = Field(default=32, ge=2, le=1024)
+    finetune_learning_rate: float = Field(default=5e-5, gt=0, le=0.1)
+    hard_negatives: int = Field(default=1, ge=1, le=16)
+    learning_curve: list[Annotated[int, Field(ge=1)]] = [250, 1000]
+
+
+class LambdaMARTRRF(ContextRetrieval):
+    writer: str = Field(default="SmolLM2-135M-Instruct", min_length=1)
+    cot_context_types: Literal["apps", "paper"] = "apps"
+    cot_max_tokens: int = Field(default=64, ge=1, le=1024)
+    bm25_b: float = Field(default=0.75, ge=0, le=1)
+    folds: int = Field(default=5, ge=2, le=20)
+    rrf_k: list[Annotated[int, Field(ge=0, le=1000)]] = [1, 5, 20, 60]
+    control_draws: int = Field(default=5, ge=1, le=100)
+    sweep_personas: int = Field(default=100, ge=8)
+    cost_queries: int = Field(default=10, ge=2)
 
 
 NOTEBOOKS: dict[str, type[Parameters]] = {
     "01_data_gen": DataGen,
     "02_context_baselines": ContextBaselines,
+    "03_cot_augmentation": CoTAugmentation,
+    "04_finetuned_search": FinetunedSearch,
+    "05_lambdamart_rrf": LambdaMARTRRF,
 }
 
 
