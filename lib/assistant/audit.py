@@ -95,6 +95,27 @@ def usage_shortcuts(
     return pd.DataFrame(rows, columns=["question", "here", "by chance"])
 
 
+def api_from_text_alone(vectors: np.ndarray, apis: pd.Series, training: np.ndarray, seed: int) -> tuple[float, float]:
+    """Can the query's text alone name the API, without any context? A logistic regression on its embedding.
+
+    Args:
+        vectors: embeddings of all queries, (queries, dimensions).
+        apis: the first API of each query's gold plan, in the same order.
+        training: which queries it learns from, bools; it is tested on the rest.
+        seed: of the solver.
+
+    Returns:
+        percent of the tested queries whose API it names, and percent that naming the commonest API of training gets.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    apis = apis.to_numpy()
+    commonest = pd.Series(apis[training]).mode().iloc[0]
+    model = LogisticRegression(C=10.0, max_iter=1000, random_state=seed).fit(vectors[training], apis[training])
+    right = model.predict(vectors[~training]) == apis[~training]
+    return 100 * right.mean(), 100 * (apis[~training] == commonest).mean()
+
+
 def due_soon(queries: pd.DataFrame, items: pd.DataFrame, gold: pd.DataFrame, hours: float = 2.0) -> tuple[float, float]:
     """Events and reminders due within `hours` after a query of their persona: share that is gold, in percent, beside
     the share of gold among all its events and reminders. NaN where there is none."""

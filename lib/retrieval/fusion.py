@@ -7,12 +7,14 @@ ranking leaves out gains nothing there.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import combinations
 from math import fsum
 
 import numpy as np
 import pandas as pd
 
+from lib.evaluation.ranking import hit_matrix, recall_from_hits
 from lib.retrieval.stores import hash_of_id, tie_breakers
 
 
@@ -76,6 +78,48 @@ def fuse_runs(runs: Sequence[pd.DataFrame], k: float = 60) -> pd.DataFrame:
             "rank": np.arange(len(query)) - np.searchsorted(query, query) + 1,
             "score": score[best_first],
         }
+    )
+
+
+def try_fusions(
+    runs: Mapping[str, pd.DataFrame],
+    always: Sequence[str],
+    ks: Sequence[float],
+    qrels: pd.DataFrame,
+    queries: Sequence,
+    cutoffs: Sequence[int],
+) -> pd.DataFrame:
+    """Recall of every fusion of the runs in `always` with some or none of the others, at every constant k.
+
+    Args:
+        runs: rankings by name (see `fuse_runs`).
+        always: names of those that every fusion holds.
+        ks: constants of RRF.
+        qrels: columns query, item.
+        queries: ids averaged over.
+        cutoffs: values of K.
+
+    Returns:
+        columns rankings (names joined by " + ", in the order of `runs`), k, recall@K in percent for each K, and mean,
+        the mean over them; best first, and of equals the one with fewer rankings, then the smaller k.
+    """
+    rows = []
+    others = [name for name in runs if name not in always]
+    for size in range(len(others) + 1):
+        for extra in combinations(others, size):
+            names = [name for name in runs if name in always or name in extra]
+            for k in ks:
+                hits, n_relevant = hit_matrix(
+                    fuse_runs([runs[name] for name in names], k), qrels, queries, max(cutoffs)
+                )
+                recalls = [100 * recall_from_hits(hits, n_relevant, at).mean() for at in cutoffs]
+                rows.append((" + ".join(names), k, *recalls, float(np.mean(recalls)), len(names)))
+    table = pd.DataFrame(rows, columns=["rankings", "k", *(f"recall@{at}" for at in cutoffs), "mean", "size"])
+    table["mean"] = table["mean"].round(9)
+    return (
+        table.sort_values(["mean", "size", "k"], ascending=[False, True, True])
+        .drop(columns="size")
+        .reset_index(drop=True)
     )
 
 

@@ -28,6 +28,16 @@ def candidate_pairs(queries: pd.DataFrame, documents: pd.DataFrame, on: str) -> 
     return left.merge(right, on=on, sort=False).sort_values("query_row", kind="stable").reset_index(drop=True)
 
 
+def relevant_pairs_mask(pairs: pd.DataFrame, qrels: pd.DataFrame) -> np.ndarray:
+    """Whether each pair is a relevant one, as bools in the order of `pairs`.
+
+    Args:
+        pairs: columns query, item.
+        qrels: columns query, item, one row a relevant pair.
+    """
+    return pd.MultiIndex.from_frame(pairs[["query", "item"]]).isin(pd.MultiIndex.from_frame(qrels[["query", "item"]]))
+
+
 def hash_of_id(name: str) -> int:
     """A hash of an id, below 2⁶⁴: ties are broken by it, never by position."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")

@@ -29,6 +29,8 @@ STYLES = {
     "lambdamart": ("#CC79A7", "D"),
     "rrf_text": ("#8C6BB1", "h"),
     "lambdamart_rrf": ("#D55E00", "*"),
+    "lambdamart_no_usage": ("#999933", "P"),
+    "time_match": ("#882255", "X"),
     "published": ("#000000", "_"),
 }
 
@@ -46,6 +48,8 @@ LABELS = {
     "lambdamart": "LambdaMART",
     "rrf_text": "RRF of text rankings",
     "lambdamart_rrf": "LambdaMART-RRF",
+    "lambdamart_no_usage": "LambdaMART without usage",
+    "time_match": "time match, not learned",
 }
 
 

@@ -100,7 +100,7 @@ class LambdaMARTRRF(ContextRetrieval):
     folds: int = Field(default=5, ge=2, le=20)
     rrf_k: list[Annotated[int, Field(ge=0, le=1000)]] = [1, 5, 20, 60]
     control_draws: int = Field(default=5, ge=1, le=100)
-    sweep_personas: int = Field(default=100, ge=8)
+    sweep_personas: int = Field(default=80, ge=8)
     cost_queries: int = Field(default=10, ge=2)
 
 

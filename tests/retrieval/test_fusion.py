@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.retrieval.fusion import fuse_runs, rank_per_store, reciprocal_rank_fusion
+from lib.retrieval.fusion import fuse_runs, rank_per_store, reciprocal_rank_fusion, try_fusions
 from lib.retrieval.stores import hash_of_id
 
 
@@ -113,3 +113,18 @@ def test_empty_runs():
     fused = fuse_runs([run_of({})])
     assert len(fused) == 0
     assert list(fused.columns) == ["query", "item", "rank", "score"]
+
+
+def test_every_fusion_is_tried_and_the_best_stands_first():
+    right, wrong = run_of({"q1": list("abcd"), "q2": list("bacd")}), run_of({"q1": list("dcba"), "q2": list("dcab")})
+    qrels = pd.DataFrame({"query": ["q1", "q2"], "item": ["a", "b"]})
+    runs = {"right": right, "again": right, "wrong": wrong}
+    trials = try_fusions(runs, ["right"], [1, 60], qrels, ["q1", "q2"], [1, 2])
+    assert list(trials) == ["rankings", "k", "recall@1", "recall@2", "mean"]
+    assert set(trials["rankings"]) == {"right", "right + again", "right + wrong", "right + again + wrong"}
+    assert len(trials) == 8
+    assert trials.loc[0, ["rankings", "k", "mean"]].tolist() == ["right", 1, 100.0]
+    alone = trials[(trials["rankings"] == "right + wrong") & (trials["k"] == 60)].iloc[0]
+    fused = fuse_runs([right, wrong], 60)
+    top = fused[fused["rank"] == 1].set_index("query")["item"]
+    assert alone["recall@1"] == 50 * ((top["q1"] == "a") + (top["q2"] == "b"))

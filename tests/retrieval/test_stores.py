@@ -7,7 +7,14 @@ import pandas as pd
 import pytest
 
 from lib.retrieval.bm25 import BM25T, tokenize
-from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs, tie_breakers
+from lib.retrieval.stores import (
+    bm25t_scores,
+    candidate_pairs,
+    cosine_of_pairs,
+    rank_pairs,
+    relevant_pairs_mask,
+    tie_breakers,
+)
 
 WORDS = "guitar lesson rent due milk bread piano concert ticket train flight hotel dentist birthday cake".split()
 
@@ -208,3 +215,10 @@ def test_cosine_of_pairs():
     item_at = {item: i for i, item in enumerate(documents["item"])}
     expected = [left[query_at[q]] @ right[item_at[d]] for q, d in zip(pairs["query"], pairs["item"], strict=True)]
     assert cosine_of_pairs(pairs, left, right) == pytest.approx(expected)
+
+
+def test_relevant_pairs_by_hand():
+    pairs = pd.DataFrame({"query": ["q1", "q1", "q2", "q2"], "item": ["a", "b", "a", "b"]})
+    qrels = pd.DataFrame({"query": ["q2", "q1", "q9"], "item": ["b", "a", "b"]})
+    assert relevant_pairs_mask(pairs, qrels).tolist() == [True, False, False, True]
+    assert relevant_pairs_mask(pairs, qrels[:0]).tolist() == [False] * 4

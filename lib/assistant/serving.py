@@ -1,0 +1,108 @@
+"""One query at a time, as an assistant would answer it: what can be computed before a query comes is kept for each
+persona, and every step after it can be timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from time import perf_counter
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.signals import signals
+from lib.retrieval.bm25 import BM25T, tokenize
+from lib.retrieval.fusion import reciprocal_rank_fusion
+from lib.retrieval.lambdamart import LambdaMART
+
+
+class PersonaIndex:
+    """The stores of one persona, ready to be searched.
+
+    Args:
+        items: columns item, app, text: the persona's items.
+        opens: columns item, time, place: their log.
+        vectors: unit-length embeddings of the items, (items, dimensions).
+        b: BM25T's length normalisation.
+    """
+
+    def __init__(self, items: pd.DataFrame, opens: pd.DataFrame, vectors: np.ndarray, b: float = 0.75):
+        order = np.argsort(items["item"].to_numpy(), kind="stable")
+        self.items = items.iloc[order].reset_index(drop=True)
+        self.opens = opens.reset_index(drop=True)
+        self.vectors = vectors[order]
+        self.names = self.items["item"].to_numpy()
+        self.stores = self.items["app"].to_numpy()
+        self._bm25t = BM25T([tokenize(text) for text in self.items["text"]], b=b)
+
+    @cached_property
+    def pairs(self) -> pd.DataFrame:
+        """The candidate pairs of any one query."""
+        n = len(self.items)
+        return pd.DataFrame(
+            {"item": self.names, "query_row": np.zeros(n, dtype=int), "item_row": np.arange(n)}, index=np.arange(n)
+        )
+
+    def bm25t(self, text: str) -> np.ndarray:
+        """BM25T scores of the items, (items,)."""
+        return self._bm25t.get_scores(tokenize(text))
+
+    def semantic(self, vector: np.ndarray) -> np.ndarray:
+        """Cosine similarities of the items with a query's unit-length embedding, (items,)."""
+        return self.vectors @ vector
+
+    def signals(self, query: pd.DataFrame, text_scores: Mapping[str, np.ndarray]) -> pd.DataFrame:
+        """Features of the items for a query, given as a frame of one row with time, weekday and place."""
+        return signals(self.pairs, query, self.items, self.opens, text_scores)
+
+    def best_first(self, scores: np.ndarray) -> list[str]:
+        """Item ids by score, highest first."""
+        return self.names[np.argsort(-scores, kind="stable")].tolist()
+
+    def fuse(self, scores: np.ndarray, others: Sequence[np.ndarray], k: float) -> list[str]:
+        """Item ids by RRF of the ranking by `scores`, whole and in each store, with rankings by other scores."""
+        order = np.argsort(-scores, kind="stable")
+        names, stores = self.names[order], self.stores[order]
+        per_store = [names[stores == store].tolist() for store in dict.fromkeys(stores)]
+        rankings = [names.tolist(), *per_store, *(self.best_first(other) for other in others)]
+        return [item for item, _ in reciprocal_rank_fusion(rankings, k)]
+
+
+def milliseconds(step: Callable, *arguments) -> tuple[float, object]:
+    """How long a call took, and what it returned."""
+    started = perf_counter()
+    result = step(*arguments)
+    return 1000 * (perf_counter() - started), result
+
+
+def time_stages(
+    index: PersonaIndex,
+    query: pd.DataFrame,
+    encode: Callable[[str], np.ndarray],
+    ranker: LambdaMART,
+    fused_text: Sequence[str],
+    k: float,
+) -> dict[str, float]:
+    """Milliseconds of each stage of ranking one query's context.
+
+    Args:
+        index: the persona's.
+        query: one row: text, time, weekday, place.
+        encode: a text's unit-length embedding.
+        ranker: on the features of `signals` with the text scores bm25t and semantic.
+        fused_text, k: which text rankings are fused with LambdaMART's (see `PersonaIndex.fuse`), and RRF's constant.
+
+    Returns:
+        {stage: ms}: encode, cosine, bm25t, signals, predict, sort (of one score, instead of fusion), fuse.
+    """
+    text = query["text"].iloc[0]
+    took, scores = {}, {}
+    took["encode"], vector = milliseconds(encode, text)
+    took["cosine"], scores["semantic"] = milliseconds(index.semantic, vector)
+    took["bm25t"], scores["bm25t"] = milliseconds(index.bm25t, text)
+    text_scores = {"bm25t": scores["bm25t"], "semantic": scores["semantic"]}
+    took["signals"], features = milliseconds(index.signals, query, text_scores)
+    took["predict"], predicted = milliseconds(ranker.predict, features)
+    took["sort"], _ = milliseconds(index.best_first, predicted)
+    took["fuse"], _ = milliseconds(index.fuse, predicted, [scores[name] for name in fused_text], k)
+    return took

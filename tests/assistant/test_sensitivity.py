@@ -1,0 +1,84 @@
+from string import ascii_lowercase
+
+import numpy as np
+import pytest
+
+from lib.assistant.sensitivity import cross_fitted_scores, embed_worlds, simulate_worlds, small_knobs
+from lib.workbook.profiles import WorldKnobs
+
+CUTOFFS = [3, 10]
+
+
+def bags_of_letters(texts):
+    """A stand-in for an encoder: unit-length counts of letters."""
+    counts = np.array(
+        [[text.lower().count(letter) + 0.01 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+    )
+    return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
+
+
+def scores_of(worlds):
+    vectors = embed_worlds(worlds, bags_of_letters)
+    return [
+        cross_fitted_scores(world, arrays, ["whole", "per_store"], 5, CUTOFFS, folds=2, seed=1)
+        for world, arrays in zip(worlds, vectors, strict=True)
+    ]
+
+
+@pytest.fixture(scope="module")
+def worlds(data):
+    base = WorldKnobs(seed=3)
+    return simulate_worlds(data, [small_knobs(base, 60, **change) for change in ({}, {"habit_strength": 0.0})])
+
+
+@pytest.fixture(scope="module")
+def scores(worlds):
+    return scores_of(worlds)
+
+
+def test_a_small_world_keeps_the_proportions():
+    knobs = small_knobs(WorldKnobs(), 100, hour_noise=3.0)
+    assert (knobs.n_personas, knobs.n_training_queries, knobs.n_evaluation_queries) == (100, 548, 118)
+    assert knobs.hour_noise == 3.0
+    assert knobs.habit_strength == WorldKnobs().habit_strength
+
+
+def test_a_knob_out_of_range_is_refused():
+    with pytest.raises(ValueError, match="habit_strength"):
+        small_knobs(WorldKnobs(), 100, habit_strength=1.5)
+
+
+def test_every_query_is_scored_by_every_method(worlds, scores):
+    for world, table in zip(worlds, scores, strict=True):
+        assert table.index.tolist() == world["queries"]["query"].tolist()
+        assert set(table.columns.get_level_values("method")) == {
+            "bm25t", "semantic", "time_match", "lambdamart", "lambdamart_rrf",
+        }  # fmt: skip
+        assert table.drop(columns="ndcg_retrieved", level="metric").notna().all(axis=None)
+
+
+def test_without_habit_the_log_is_worth_nothing(scores):
+    """Where nobody follows a habit, the match of moments falls to chance and takes LambdaMART's advantage along."""
+    with_habit, without = (table.mean() for table in scores)
+    assert with_habit["time_match", "recall", 3] > without["time_match", "recall", 3] + 20
+    assert without["time_match", "recall", 3] == pytest.approx(10, abs=4)
+    assert with_habit["lambdamart", "recall", 3] > without["lambdamart", "recall", 3] + 15
+
+
+def test_a_text_of_several_worlds_is_encoded_once(worlds):
+    seen = []
+
+    def encode(texts):
+        seen.append(list(texts))
+        return bags_of_letters(texts)
+
+    arrays = embed_worlds(worlds, encode)
+    assert len(seen) == 1
+    assert len(seen[0]) == len(set(seen[0]))
+    for world, vectors in zip(worlds, arrays, strict=True):
+        assert vectors["items"].shape == (len(world["items"]), 26)
+        np.testing.assert_array_equal(vectors["queries"], bags_of_letters(world["queries"]["text"].tolist()))
+
+
+def test_the_same_seed_gives_the_same_scores(worlds, scores):
+    assert scores_of(worlds[:1])[0].equals(scores[0])
