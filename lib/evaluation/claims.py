@@ -1,0 +1,431 @@
+"""What the papers claim, tested on our scores: one verdict a claim.
+
+`data/claims.yaml` lists the claims. A claim states what must hold for each of its methods at each of its cutoffs, and
+holds only if every such cell holds (intersection-union: the p-value is the largest of the cells', with no further
+correction). Its row shows the cell with the weakest evidence. Where that cell points against the claim, its p-value is
+multiplied by the number of cells it was picked from.
+
+Evidence in a cell: the effect, its 95% interval (bootstrap over personas and needs, crossed), and the p-value of the
+paired randomisation test that flips whole personas; p-values are adjusted by Holm's method over all claims of one
+`evaluate` call. A side is *settled* if the adjusted p is at most .05 **and** the interval lies wholly on that side.
+The *detectable* effect is the smallest that this n would show with 80% power: 2.8 standard errors of the crossed
+bootstrap. Fewer than six personas can settle nothing, since their sign flips give no p below .05.
+
+The first rule that applies gives the verdict:
+
+1. `underpowered`: a cell has no query in common, or fewer than six personas.
+2. `equivalent`: the interval of every cell lies within the margin around no effect (two one-sided tests at 2.5% each).
+   For a claim of sameness this is what the paper said, and Holm's p must agree; for a claim of a difference it means
+   that there is none worth the name. A claim of "not less" skips this rule.
+3. `reproduced`: settled on the claimed side; a claim with a size must also have an interval that reaches it, otherwise
+   it is `same direction`.
+4. `contradicted`: settled on the other side.
+5. `underpowered`: the detectable effect exceeds the published one (the margin, where none is published or sameness is
+   claimed), or the estimate is outside the margin of a claim of sameness.
+6. `same direction`: the estimate is on the claimed side, unsettled.
+7. `contradicted`: the estimate is on the other side, unsettled, where an effect of the published size would have shown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from lib.evaluation.inference import bootstrap_means, holm_adjust, randomisation_test
+from lib.workbook.profiles import UniqueKeyLoader
+
+VERDICTS = {
+    "reproduced": "it holds here too: the test is significant and the 95% interval agrees",
+    "same direction": "the estimate points the claimed way, but is not significant or falls short of the claimed size",
+    "equivalent": "no difference worth the name: the 95% interval lies within the margin (as claimed, where the paper "
+    "says that two methods do about the same)",
+    "contradicted": "the opposite is significant, or the estimate points the other way though this many queries "
+    "would have shown the published effect",
+    "underpowered": "undecided: this many queries cannot show an effect as small as the published one",
+}
+COLUMNS = ["claim", "paper", "statement", "effect", "ci_low", "ci_high", "p_value", "verdict"]
+LEVEL = 0.05
+STANDARD_ERRORS = 2.80  # two-sided test at 5%, power 80%: z(.975) + z(.8)
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class ClaimError(ValueError):
+    """A file of claims that cannot be used; names the file, the claim and the field."""
+
+
+def _rising(values: list) -> list:
+    if values != sorted(set(values)):
+        raise ValueError("must rise, without repetition")
+    return values
+
+
+Cutoffs = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1), AfterValidator(_rising)]
+Column = tuple[str, str, int]  # method, metric, k
+
+
+class Claim(BaseModel):
+    """What all claims have. `margin` is the smallest effect worth the name, in the unit of the effect.
+
+    `published_as` names the published row that stands for one of our methods where it has another name.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    claim: Name
+    paper: Literal["assistant", "workflow"]
+    source: Text
+    statement: Text
+    scores: Name
+    metric: Name
+    a: Annotated[list[Name], Field(min_length=1)]
+    cutoffs: Cutoffs
+    margin: Annotated[float, Field(gt=0)]
+    published_as: dict[Name, Name] = {}
+
+    unit: ClassVar[str] = "points"
+
+    def cells(self, known: set[int]) -> list[tuple[str, str, Column, Column | float]]:
+        """(method, K, left column, right column or constant) of everything that must hold, at cutoffs we scored."""
+        raise NotImplementedError
+
+    def effect(self, left, right):
+        """The effect from the means of both sides."""
+        return left - right
+
+    @property
+    def boundaries(self) -> list[float]:
+        """Effects that separate the claimed side from the other one."""
+        return [0.0]
+
+    @property
+    def shifts(self) -> list[float]:
+        """The boundaries as differences between the two sides, which is what the randomisation test sees."""
+        return [0.0]
+
+    def depth(self, effect: float) -> float:
+        """How far an effect lies on the claimed side; negative on the other one."""
+        return effect - self.boundaries[0]
+
+
+class Comparison(Claim):
+    """Each of `a` against `b`: `greater`; `not_less` by more than the margin; the `same` within the margin."""
+
+    test: Literal["greater", "not_less", "same"]
+    b: Name
+
+    def cells(self, known):
+        return [
+            (method, str(k), (method, self.metric, k), (self.b, self.metric, k))
+            for method in self.a
+            for k in self.cutoffs
+            if k in known
+        ]
+
+    @property
+    def boundaries(self):
+        return {"greater": [0.0], "not_less": [-self.margin], "same": [-self.margin, self.margin]}[self.test]
+
+    @property
+    def shifts(self):
+        return self.boundaries
+
+    def depth(self, effect):
+        return self.margin - abs(effect) if self.test == "same" else super().depth(effect)
+
+
+class Ratio(Comparison):
+    """Each of `a` at least `size` times `b`."""
+
+    test: Literal["ratio"]
+    size: Annotated[float, Field(gt=1)]
+
+    unit = "fold"
+
+    def effect(self, left, right):
+        return np.divide(left, right, out=np.full(np.shape(right), np.nan), where=np.asarray(right) != 0)
+
+    @property
+    def boundaries(self):
+        return [1.0]
+
+    @property
+    def shifts(self):
+        return [0.0]
+
+
+class Below(Claim):
+    """Each of `a` below a fixed `level`, in percent."""
+
+    test: Literal["below"]
+    level: float
+
+    unit = "percent"
+
+    def cells(self, known):
+        return [
+            (method, str(k), (method, self.metric, k), self.level)
+            for method in self.a
+            for k in self.cutoffs
+            if k in known
+        ]
+
+    def effect(self, left, right):
+        return left
+
+    @property
+    def boundaries(self):
+        return [self.level]
+
+    def depth(self, effect):
+        return self.level - effect
+
+
+class Trend(Claim):
+    """Each of `a` `rises` or `falls` from the first cutoff to the last."""
+
+    test: Literal["rises", "falls"]
+    cutoffs: Annotated[Cutoffs, Field(min_length=2)]
+
+    def cells(self, known):
+        first, last = self.cutoffs[0], self.cutoffs[-1]
+        if not {first, last} <= known:
+            return []
+        return [
+            (method, f"{first} to {last}", (method, self.metric, last), (method, self.metric, first))
+            for method in self.a
+        ]
+
+    def depth(self, effect):
+        return effect if self.test == "rises" else -effect
+
+
+RECORD = TypeAdapter(Annotated[Comparison | Ratio | Below | Trend, Field(discriminator="test")])
+
+
+def read_claims(path: str | Path) -> list[Claim]:
+    """The claims of a file, in its order.
+
+    Raises:
+        ClaimError: the file is no YAML list of claims, a field is missing, unknown or wrong, or a name stands twice.
+    """
+    path = Path(path)
+    try:
+        records = yaml.load(path.read_text(encoding="utf-8"), Loader=UniqueKeyLoader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ClaimError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
+    if not isinstance(records, list):
+        raise ClaimError(f"{path}: expected a list of claims")
+    claims = []
+    for number, record in enumerate(records, start=1):
+        name = record.get("claim") if isinstance(record, dict) else None
+        where = f"{path}: claim {name or f'number {number}'}"
+        try:
+            claim = RECORD.validate_python(record)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            # The first part of a location is the value of `test`, by which the model was chosen.
+            field = ".".join(str(part) for part in problem["loc"][1:]) or "test"
+            raise ClaimError(f"{where}: {field}: {problem['msg']} (given {problem['input']!r})") from error
+        if claim.claim in {other.claim for other in claims}:
+            raise ClaimError(f"{where}: claim: the name stands twice")
+        claims.append(claim)
+    return claims
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one cell shows. `se` is the bootstrap's standard error; `published` is NaN where nothing is."""
+
+    method: str = ""
+    k: str = ""
+    n: int = 0
+    personas: int = 0
+    effect: float = math.nan
+    ci_low: float = math.nan
+    ci_high: float = math.nan
+    se: float = math.nan
+    p_value: float = 1.0
+    published: float = math.nan
+
+    @property
+    def detectable(self) -> float:
+        """The smallest effect that this n would show with 80% power."""
+        can_settle = 2.0 ** (1 - self.personas) <= LEVEL and math.isfinite(self.effect) and math.isfinite(self.se)
+        return STANDARD_ERRORS * self.se if can_settle else math.inf
+
+
+def weakest(claim: Claim, cells: Sequence[Evidence]) -> Evidence:
+    """The cell with the weakest evidence for the claim: one that can settle nothing, or the fewest standard errors."""
+
+    def strength(cell: Evidence) -> float:
+        if math.isinf(cell.detectable):
+            return -math.inf
+        distance = cell.effect - claim.size if isinstance(claim, Ratio) else claim.depth(cell.effect)
+        return distance / max(cell.se, 1e-12)
+
+    return min(cells, key=strength)
+
+
+def combined_p(claim: Claim, cells: Sequence[Evidence]) -> float:
+    """The p-value of the whole claim: the largest, or where the weakest cell points against the claim, that cell's
+    times the number of cells."""
+    if all(claim.depth(cell.effect) > 0 for cell in cells):
+        return max(cell.p_value for cell in cells)
+    return min(1.0, len(cells) * weakest(claim, cells).p_value)
+
+
+def judge(claim: Claim, cells: Sequence[Evidence], p_holm: float) -> str:
+    """The verdict on a claim, by the rules in the module's text."""
+    cell = weakest(claim, cells)
+    if math.isinf(cell.detectable):
+        return "underpowered"
+    significant = p_holm <= LEVEL
+    if claim.test == "same":
+        if significant and all(-claim.margin < other.ci_low and other.ci_high < claim.margin for other in cells):
+            return "equivalent"
+        if significant and (cell.ci_low > claim.margin or cell.ci_high < -claim.margin):
+            return "contradicted"
+        decided = cell.detectable <= claim.margin and claim.depth(cell.effect) >= 0
+        return "same direction" if decided else "underpowered"
+    ends = np.array([[claim.depth(other.ci_low), claim.depth(other.ci_high)] for other in cells])
+    if claim.test != "not_less" and (np.abs(ends) < claim.margin).all():
+        return "equivalent"
+    if significant and (ends > 0).all():
+        reached = not isinstance(claim, Ratio) or all(other.ci_high >= claim.size for other in cells)
+        return "reproduced" if reached else "same direction"
+    if significant and max(claim.depth(cell.ci_low), claim.depth(cell.ci_high)) < 0:
+        return "contradicted"
+    looked_for = claim.margin if math.isnan(cell.published) else abs(claim.depth(cell.published))
+    if cell.detectable > looked_for:
+        return "underpowered"
+    return "same direction" if claim.depth(cell.effect) > 0 else "contradicted"
+
+
+def evaluate(
+    claims: Sequence[Claim], scores: pd.DataFrame, published: pd.DataFrame, samples: int, seed: int
+) -> pd.DataFrame:
+    """Verdicts on claims, one row each, in the order given.
+
+    Two methods are compared on the queries that both have; a trend averages each of its cutoffs over the queries that
+    have a value there, as a table of means does.
+
+    Args:
+        claims: one family: Holm's adjustment covers all of them.
+        scores: columns query, persona, need, method, metric, k, value; one row for each (query, method, metric, k).
+        published: columns method, metric, k, value; `ndcg` stands for every definition of NDCG.
+        samples, seed: of the bootstrap; the seed is the randomisation tests', too.
+
+    Returns:
+        `COLUMNS` with the adjusted p as `p_value`, then as_claimed (bool: reproduced, or equivalent where that is the
+        claim), source, unit (points, percent or fold), and of the weakest cell: published (the same effect in the
+        published table, NaN where it has none), method, k (text), n and detectable. A claim without a query to test it
+        on has n = 0 and no effect.
+    """
+    wide = scores.pivot(index="query", columns=["method", "metric", "k"], values="value")
+    labels = scores.drop_duplicates("query").set_index("query").loc[wide.index]
+    printed = published.set_index(["method", "metric", "k"])["value"]
+    cells = [(claim, *cell) for claim in claims for cell in claim.cells(set(scores["k"]))]
+    found = _weigh(cells, wide, labels["persona"].to_numpy(), labels["need"].to_numpy(), printed, samples, seed)
+    evidence = {claim.claim: [] for claim in claims}
+    for (claim, *_), cell in zip(cells, found, strict=True):
+        evidence[claim.claim].append(cell)
+    families = [evidence[claim.claim] or [Evidence()] for claim in claims]
+    adjusted = holm_adjust([combined_p(claim, family) for claim, family in zip(claims, families, strict=True)])
+    rows = []
+    for claim, family, p_holm in zip(claims, families, adjusted, strict=True):
+        cell, verdict = weakest(claim, family), judge(claim, family, p_holm)
+        rows.append(
+            {
+                "claim": claim.claim,
+                "paper": claim.paper,
+                "statement": claim.statement,
+                "effect": cell.effect,
+                "ci_low": cell.ci_low,
+                "ci_high": cell.ci_high,
+                "p_value": p_holm,
+                "verdict": verdict,
+                "as_claimed": verdict == ("equivalent" if claim.test == "same" else "reproduced"),
+                "source": claim.source,
+                "unit": claim.unit,
+                "published": cell.published,
+                "method": cell.method,
+                "k": cell.k,
+                "n": cell.n,
+                "detectable": cell.detectable,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _weigh(cells, wide, personas, needs, printed, samples, seed) -> list[Evidence]:
+    """The evidence in each cell; one bootstrap for all, so that they share their resamples."""
+    if not cells:
+        return []
+    pairs = np.stack([_pair(wide, left, right, isinstance(claim, Trend)) for claim, _, _, left, right in cells], axis=1)
+    draws = bootstrap_means(pairs.reshape(len(wide), -1), [personas, needs], samples, seed)
+    draws = draws.reshape(samples, len(cells), 2)
+    evidence = []
+    for number, (claim, method, k, left, right) in enumerate(cells):
+        pair = pairs[:, number]
+        present = ~np.isnan(pair).all(axis=1)
+        numbers = {"method": method, "k": k, "n": int(present.sum())}
+        numbers["published"] = float(
+            claim.effect(*(np.float64(_published(claim, side, printed)) for side in (left, right)))
+        )
+        if not np.isnan(pair).all(axis=0).any():
+            centred = _centred(pair[present])
+            resampled = claim.effect(draws[:, number, 0], draws[:, number, 1])
+            resampled = resampled[np.isfinite(resampled)]
+            numbers |= {
+                "personas": len(np.unique(personas[present])),
+                "effect": float(claim.effect(*np.nanmean(pair, axis=0))),
+                "p_value": max(
+                    randomisation_test(centred[:, 0] - shift, centred[:, 1], personas[present], seed=seed)
+                    for shift in claim.shifts
+                ),
+            }
+            if len(resampled):
+                numbers["ci_low"], numbers["ci_high"] = np.percentile(resampled, [2.5, 97.5]).tolist()
+                numbers["se"] = float(resampled.std())
+        evidence.append(Evidence(**numbers))
+    return evidence
+
+
+def _pair(wide: pd.DataFrame, left: Column, right: Column | float, trend: bool) -> np.ndarray:
+    """Both sides (queries, 2); but for a trend, a query that one side lacks counts for neither."""
+    sides = [
+        wide[side].to_numpy(dtype=float) if side in wide else np.full(len(wide), np.nan)
+        for side in (left, right)
+        if isinstance(side, tuple)
+    ]
+    pair = np.column_stack(sides if isinstance(right, tuple) else [*sides, np.full(len(wide), right)])
+    if not trend:
+        pair[np.isnan(pair).any(axis=1)] = np.nan
+    return pair
+
+
+def _centred(pair: np.ndarray) -> np.ndarray:
+    """Columns without NaN whose mean difference is the difference of the columns' own means.
+
+    For complete pairs nothing but a constant is taken away. Where a column has gaps, its values are weighted by rows
+    over values; centring on the pooled mean first makes a gap neutral.
+    """
+    weights = len(pair) / (~np.isnan(pair)).sum(axis=0)
+    return np.nan_to_num((pair - np.nanmean(pair)) * weights)
+
+
+def _published(claim: Claim, side: Column | float, printed: pd.Series) -> float:
+    if not isinstance(side, tuple):
+        return side
+    method, metric, k = side
+    return float(printed.get((claim.published_as.get(method, method), metric.removesuffix("_retrieved"), k), math.nan))

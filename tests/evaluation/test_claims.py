@@ -1,0 +1,449 @@
+"""Verdicts: every rule by hand, on made-up scores, at the edges, and by simulation."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from lib.evaluation.claims import (
+    COLUMNS,
+    VERDICTS,
+    ClaimError,
+    Evidence,
+    combined_p,
+    evaluate,
+    judge,
+    read_claims,
+    weakest,
+)
+from lib.evaluation.inference import holm_adjust, randomisation_test
+from lib.workbook.artifacts import ROOT
+
+RECORD = {
+    "claim": "a_beats_b",
+    "paper": "assistant",
+    "source": "section 1",
+    "statement": "A beats B.",
+    "scores": "context_scores",
+    "test": "greater",
+    "a": ["a"],
+    "b": "b",
+    "metric": "recall",
+    "cutoffs": [3],
+    "margin": 2.0,
+}
+KINDS = {
+    "greater": {},
+    "not_less": {"test": "not_less"},
+    "same": {"test": "same"},
+    "ratio": {"test": "ratio", "size": 3.5, "margin": 0.1},
+    "below": {"test": "below", "level": 50.0, "b": None},
+    "rises": {"test": "rises", "b": None, "cutoffs": [3, 10]},
+    "falls": {"test": "falls", "b": None, "cutoffs": [3, 10]},
+}
+PUBLISHED = pd.DataFrame(
+    [("a", "recall", 3, 60.0), ("b", "recall", 3, 40.0), ("a", "recall", 10, 90.0), ("a", "ndcg", 3, 70.0)],
+    columns=["method", "metric", "k", "value"],
+)
+
+
+@pytest.fixture
+def claims_of(tmp_path):
+    """Claims from records that change `RECORD`; a field set to None is left out."""
+
+    def make(*changes):
+        records = [
+            {key: value for key, value in (RECORD | change).items() if value is not None}
+            | {"claim": change.get("claim", f"claim_{number}")}
+            for number, change in enumerate(changes)
+        ]
+        path = tmp_path / "claims.yaml"
+        path.write_text(yaml.safe_dump(records, sort_keys=False))
+        return read_claims(path)
+
+    return make
+
+
+def scores_of(values, personas=None, needs=None) -> pd.DataFrame:
+    """Long scores from {(method, metric, k): one value a query}; NaN rows are kept, a shorter list lacks the rest."""
+    n = max(len(column) for column in values.values())
+    personas = np.arange(n) // 2 if personas is None else personas
+    needs = np.arange(n) % 7 if needs is None else needs
+    rows = [
+        (f"q{i:03}", f"p{personas[i]}", f"n{needs[i]}", *key, value)
+        for key, column in values.items()
+        for i, value in enumerate(column)
+    ]
+    return pd.DataFrame(rows, columns=["query", "persona", "need", "method", "metric", "k", "value"])
+
+
+def noise(spread, n=120, seed=0):
+    """Noise that sums to zero."""
+    values = np.random.default_rng(seed).normal(0, spread, n)
+    return values - values.mean()
+
+
+def verdict_of(claims, scores, published=PUBLISHED):
+    return evaluate(claims, scores, published, samples=400, seed=1).iloc[0]
+
+
+# ---------------------------------------------------------------- the file
+
+
+def test_the_projects_claims():
+    claims = read_claims(ROOT / "data" / "claims.yaml")
+    published = pd.read_csv(ROOT / "data" / "published" / "context_retrieval.csv")
+    known = set(published["method"]) | {
+        "cot_distilled", "finetuned_subset", "lambdamart", "lambdamart_no_usage", "rrf_text",
+    }  # fmt: skip
+    printed = published.set_index(["method", "metric", "k"])["value"]
+    for claim in claims:
+        cells = claim.cells({3, 5, 10})
+        assert len(cells) == len(claim.a) * (1 if claim.test in ("rises", "falls") else len(claim.cutoffs))
+        for _, _, left, right in cells:
+            sides = [side for side in (left, right) if isinstance(side, tuple)]
+            assert {side[0] for side in sides} <= known
+            renamed = [(claim.published_as.get(m, m), metric.removesuffix("_retrieved"), k) for m, metric, k in sides]
+            if all(side in printed for side in renamed):
+                means = [printed[side] for side in renamed] + [right] * (len(sides) == 1)
+                # What the paper prints must itself lie on the claimed side, and beyond the margin where it differs.
+                depth = claim.depth(claim.effect(*map(np.float64, means)))
+                assert depth > (0 if claim.test in ("same", "not_less") else claim.margin), claim.claim
+
+
+def test_the_head_of_the_file_names_every_verdict():
+    head = (ROOT / "data" / "claims.yaml").read_text().split("- claim:")[0]
+    assert all(f" {verdict} " in head for verdict in VERDICTS)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"margin": None}, "margin"),
+        ({"margin": 0.0}, "margin"),
+        ({"margin": "2"}, "margin"),
+        ({"margins": 2.0}, "margins"),
+        ({"b": None}, "b"),
+        ({"a": []}, "a"),
+        ({"a": ["Not A Name"]}, "a.0"),
+        ({"a": "a"}, "a"),
+        ({"test": "better"}, "test"),
+        ({"test": None}, "test"),
+        ({"test": "ratio"}, "size"),
+        ({"test": "ratio", "size": 1.0}, "size"),
+        ({"test": "below", "level": 50.0}, "b"),
+        ({"test": "rises", "b": None}, "cutoffs"),
+        ({"cutoffs": [5, 3]}, "cutoffs"),
+        ({"cutoffs": [0]}, "cutoffs.0"),
+        ({"cutoffs": [True]}, "cutoffs.0"),
+        ({"paper": "another"}, "paper"),
+        ({"statement": ""}, "statement"),
+    ],
+)
+def test_a_bad_claim_is_named_with_its_field(claims_of, change, field):
+    with pytest.raises(ClaimError, match=rf"claims\.yaml: claim its_name: {field}: "):
+        claims_of(change | {"claim": "its_name"})
+
+
+@pytest.mark.parametrize("text", ["", "claim: x", "- [", "- claim: a\n  claim: b", "- 3", "\x00"])
+def test_a_file_that_is_no_list_of_claims(tmp_path, text):
+    path = tmp_path / "claims.yaml"
+    path.write_text(text)
+    with pytest.raises(ClaimError, match=r"claims\.yaml: "):
+        read_claims(path)
+    with pytest.raises(ClaimError, match=r"missing\.yaml: cannot be read"):
+        read_claims(tmp_path / "missing.yaml")
+
+
+def test_a_name_stands_once(claims_of):
+    with pytest.raises(ClaimError, match="claim twice: claim: the name stands twice"):
+        claims_of({"claim": "twice"}, {"claim": "twice"})
+
+
+# ---------------------------------------------------------------- the rules, by hand
+
+
+def cell(effect, half, published=math.nan, personas=100, se=None, p=0.0):
+    return Evidence("a", "3", 200, personas, effect, effect - half, effect + half, se or half / 1.96, p, published)
+
+
+@pytest.mark.parametrize(
+    ("kind", "evidence", "p", "expected"),
+    [
+        # too few personas for any p below .05, or nothing at all
+        ("greater", cell(10, 1, personas=5), 0.001, "underpowered"),
+        ("greater", cell(10, 1, personas=6), 0.001, "reproduced"),
+        ("greater", Evidence(), 1.0, "underpowered"),
+        # the interval within the margin, settled or not
+        ("greater", cell(0.5, 1), 1.0, "equivalent"),
+        ("greater", cell(0.5, 0.1), 0.001, "equivalent"),
+        ("greater", cell(-0.5, 0.1), 0.001, "equivalent"),
+        ("greater", cell(0, 0), 1.0, "equivalent"),
+        # settled: both p and interval must agree
+        ("greater", cell(10, 5, published=30), 0.05, "reproduced"),
+        ("greater", cell(10, 5, published=30), 0.051, "same direction"),
+        ("greater", cell(10, 11, published=30), 0.001, "same direction"),
+        ("greater", cell(-10, 5, published=30), 0.001, "contradicted"),
+        # unsettled, with and without power
+        ("greater", cell(10, 11, published=12), 0.2, "underpowered"),
+        ("greater", cell(-10, 11, published=12), 0.2, "underpowered"),
+        ("greater", cell(-3, 4, published=30), 0.2, "contradicted"),
+        ("greater", cell(3, 4), 0.2, "underpowered"),  # nothing published: measured by the margin
+        ("greater", cell(1.5, 1.3), 0.2, "same direction"),
+        # no less than b, but for the margin
+        ("not_less", cell(0, 1.5, published=1), 0.001, "reproduced"),
+        ("not_less", cell(-1.5, 0.4, published=1), 0.001, "reproduced"),
+        ("not_less", cell(0, 1.5, published=1), 0.2, "same direction"),
+        ("not_less", cell(-5, 1, published=1), 0.001, "contradicted"),
+        ("not_less", cell(-2.5, 1, published=1), 0.2, "contradicted"),
+        ("not_less", cell(0, 5, published=1), 0.2, "underpowered"),
+        # the same
+        ("same", cell(0.5, 1), 0.001, "equivalent"),
+        ("same", cell(0.5, 1), 0.2, "same direction"),
+        ("same", cell(1.5, 1.2), 0.2, "same direction"),
+        ("same", cell(0, 1.5), 0.2, "underpowered"),
+        ("same", cell(2.5, 1), 0.2, "underpowered"),
+        ("same", cell(5, 1), 0.001, "contradicted"),
+        ("same", cell(-5, 1), 0.001, "contradicted"),
+        ("same", cell(5, 1), 0.2, "underpowered"),
+        # 3.5 times as much
+        ("ratio", cell(3.4, 0.2, published=3.4), 0.001, "reproduced"),
+        ("ratio", cell(5.0, 0.2, published=3.4), 0.001, "reproduced"),
+        ("ratio", cell(2.0, 0.2, published=3.4), 0.001, "same direction"),
+        ("ratio", cell(0.5, 0.2, published=3.4), 0.001, "contradicted"),
+        ("ratio", cell(1.0, 0.05, published=3.4), 1.0, "equivalent"),
+        ("ratio", cell(2.0, 3.0, published=3.4), 0.2, "underpowered"),
+        # below a level
+        ("below", cell(30, 5, published=20), 0.001, "reproduced"),
+        ("below", cell(70, 5, published=20), 0.001, "contradicted"),
+        ("below", cell(50.5, 1, published=20), 1.0, "equivalent"),
+        ("below", cell(49, 4, published=20), 0.2, "same direction"),
+        ("below", cell(51, 4, published=20), 0.2, "contradicted"),
+        ("below", cell(49, 40, published=20), 0.2, "underpowered"),
+        # rising and falling
+        ("rises", cell(5, 1, published=5), 0.001, "reproduced"),
+        ("rises", cell(-5, 1, published=5), 0.001, "contradicted"),
+        ("falls", cell(-5, 1, published=-5), 0.001, "reproduced"),
+        ("falls", cell(5, 1, published=-5), 0.001, "contradicted"),
+        ("falls", cell(-2, 3, published=-5), 0.2, "same direction"),
+    ],
+)
+def test_the_verdicts_rules(claims_of, kind, evidence, p, expected):
+    (claim,) = claims_of(KINDS[kind])
+    assert judge(claim, [evidence], p) == expected
+
+
+def test_every_evidence_has_a_verdict(claims_of):
+    grid = itertools.product((-40, -2, 0, 1, 2, 3.5, 50, 90, math.nan), (0, 0.1, 30), (math.nan, 0, 60), (1, 6, 100))
+    evidences = [cell(e, half, published, personas) for e, half, published, personas in grid]
+    for claim in claims_of(*KINDS.values()):
+        found = {judge(claim, [evidence], p) for evidence in evidences for p in (0.0, 0.05, 1.0)}
+        assert found <= set(VERDICTS)
+
+
+def test_a_difference_within_the_margin_at_one_cutoff_is_not_equivalence(claims_of):
+    """Recall closes up as K grows: the claim holds at every K, if barely at the last."""
+    (claim,) = claims_of({"cutoffs": [3, 10]})
+    assert judge(claim, [cell(20, 2), cell(1, 0.5)], 0.001) == "reproduced"
+    assert judge(claim, [cell(0, 0.5), cell(1, 0.5)], 0.001) == "equivalent"
+
+
+def test_a_claim_is_as_strong_as_its_weakest_cell(claims_of):
+    (claim,) = claims_of({"cutoffs": [3, 5, 10]})
+    strong, weak, against = cell(20, 2, p=0.001), cell(3, 2, p=0.03), cell(-4, 2, p=0.01)
+    assert weakest(claim, [strong, weak]) is weak
+    assert combined_p(claim, [strong, weak]) == 0.03
+    assert weakest(claim, [strong, against, weak]) is against
+    assert combined_p(claim, [strong, against, weak]) == pytest.approx(0.03)  # the worst of three
+    nothing = Evidence(p_value=1.0)
+    assert weakest(claim, [strong, nothing, against]) is nothing
+    assert combined_p(claim, [strong, nothing]) == 1
+
+
+def test_the_weakest_cell_of_a_ratio_is_farthest_below_its_size(claims_of):
+    (claim,) = claims_of(KINDS["ratio"])
+    precise, short = cell(3.4, 0.2), cell(2.0, 0.05)
+    assert weakest(claim, [precise, short]) is short
+
+
+# ---------------------------------------------------------------- on scores
+
+
+@pytest.mark.parametrize(
+    ("kind", "shift", "spread", "expected"),
+    [
+        ("greater", 20, 5, "reproduced"),
+        ("greater", 0, 2, "equivalent"),
+        ("greater", -20, 5, "contradicted"),
+        ("greater", 3, 20, "same direction"),
+        ("greater", 5, 150, "underpowered"),
+        ("not_less", 0, 3, "reproduced"),
+        ("not_less", -20, 3, "contradicted"),
+        ("same", 0, 3, "equivalent"),
+        ("same", -20, 3, "contradicted"),
+        ("same", 0, 40, "underpowered"),
+    ],
+)
+def test_two_methods(claims_of, kind, shift, spread, expected):
+    scores = scores_of({("a", "recall", 3): 40 + shift + noise(spread), ("b", "recall", 3): [40.0] * 120})
+    row = verdict_of(claims_of(KINDS[kind]), scores)
+    assert row["verdict"] == expected
+    assert row["effect"] == pytest.approx(shift)
+    assert row["ci_low"] < shift < row["ci_high"]
+    assert (row["published"], row["n"], row["k"], row["method"]) == (pytest.approx(20), 120, "3", "a")
+    assert row["as_claimed"] == (expected == ("equivalent" if kind == "same" else "reproduced"))
+
+
+@pytest.mark.parametrize(("mean", "expected"), [(140, "reproduced"), (80, "same direction"), (20, "contradicted")])
+def test_a_ratio(claims_of, mean, expected):
+    scores = scores_of({("a", "recall", 3): mean + noise(5), ("b", "recall", 3): 40 + noise(5, seed=1)})
+    row = verdict_of(claims_of(KINDS["ratio"]), scores)
+    assert row["verdict"] == expected
+    assert row["effect"] == pytest.approx(mean / 40)
+    assert row["published"] == pytest.approx(1.5)
+    assert row["unit"] == "fold"
+
+
+@pytest.mark.parametrize(("mean", "expected"), [(20, "reproduced"), (50, "equivalent"), (80, "contradicted")])
+def test_a_level(claims_of, mean, expected):
+    row = verdict_of(claims_of(KINDS["below"]), scores_of({("a", "recall", 3): mean + noise(5)}))
+    assert row["verdict"] == expected
+    assert row["effect"] == pytest.approx(mean)
+    assert (row["published"], row["unit"]) == (60, "percent")
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("rises", "reproduced"), ("falls", "contradicted")])
+def test_a_trend(claims_of, kind, expected):
+    scores = scores_of({("a", "recall", 3): 40 + noise(5), ("a", "recall", 10): 60 + noise(5, seed=1)})
+    row = verdict_of(claims_of(KINDS[kind]), scores)
+    assert row["verdict"] == expected
+    assert row["effect"] == pytest.approx(20)
+    assert (row["published"], row["k"]) == (30, "3 to 10")
+
+
+def test_a_trend_compares_means_as_a_table_does(claims_of):
+    """A query may have NDCG of the retrieved list at K = 10 and none at K = 3: each mean has its own queries."""
+    gaps = np.arange(120) % 3 == 0
+    at_3 = np.where(gaps, np.nan, 80 + noise(3))
+    at_10 = np.where(gaps, 20.0, 80 + noise(3, seed=1))
+    scores = scores_of({("a", "ndcg_retrieved", 3): at_3, ("a", "ndcg_retrieved", 10): at_10})
+    row = verdict_of(claims_of(KINDS["falls"] | {"metric": "ndcg_retrieved"}), scores)
+    assert row["effect"] == pytest.approx(np.nanmean(at_10) - np.nanmean(at_3))
+    assert row["verdict"] == "reproduced"
+    assert row["n"] == 120
+    assert math.isnan(row["published"])  # no NDCG at 10 in these published numbers
+
+
+def test_the_retrieved_ideal_is_compared_with_the_published_ndcg(claims_of):
+    (claim,) = claims_of(KINDS["below"] | {"metric": "ndcg_retrieved"})
+    assert verdict_of([claim], scores_of({("a", "ndcg_retrieved", 3): 40 + noise(5)}))["published"] == 70
+
+
+def test_p_values_are_the_randomisation_tests_under_holm(claims_of):
+    shifts = {"a": 0, "b": 6, "c": 9}
+    values = {(m, "recall", 3): 40 + shifts[m] + noise(20, 30, seed) for seed, m in enumerate(shifts)}
+    table = evaluate(claims_of({}, {"b": "c"}, {"test": "same"}), scores_of(values), PUBLISHED, samples=200, seed=3)
+    personas = [f"p{number}" for number in np.arange(30) // 2]
+    a, b, c = (values[m, "recall", 3] for m in shifts)
+    raw = [
+        randomisation_test(a, b, personas, seed=3),
+        randomisation_test(a, c, personas, seed=3),
+        max(randomisation_test(a - shift, b, personas, seed=3) for shift in (-2, 2)),
+    ]
+    assert 0.01 < min(raw) < max(raw) < 1
+    assert table["p_value"].tolist() == pytest.approx(holm_adjust(raw).tolist(), abs=1e-3)
+
+
+def test_only_common_queries_count(claims_of):
+    """b exists for half of the queries, where a is no better; elsewhere a is far better."""
+    a = np.where(np.arange(120) < 60, 40, 90) + noise(2)
+    scores = scores_of({("a", "recall", 3): a, ("b", "recall", 3): 40 + noise(2, 60, seed=1)})
+    row = verdict_of(claims_of({}), scores)
+    assert row["n"] == 60
+    assert row["effect"] == pytest.approx(a[:60].mean() - 40)
+
+
+def test_published_names(claims_of):
+    claims = claims_of({"a": ["mine"], "published_as": {"mine": "a"}})
+    scores = scores_of({("mine", "recall", 3): 60 + noise(5), ("b", "recall", 3): 40 + noise(5, seed=1)})
+    assert verdict_of(claims, scores)["published"] == 20
+
+
+def test_columns_and_order(claims_of):
+    claims = claims_of({"claim": "second"}, {"claim": "first"}, KINDS["below"] | {"claim": "third"})
+    scores = scores_of({("a", "recall", 3): 60 + noise(5), ("b", "recall", 3): 40 + noise(5, seed=1)})
+    table = evaluate(claims, scores, PUBLISHED, samples=200, seed=1)
+    assert table.columns[: len(COLUMNS)].tolist() == COLUMNS
+    assert table["claim"].tolist() == ["second", "first", "third"]
+    shuffled = scores.sample(frac=1, random_state=0)
+    pd.testing.assert_frame_equal(evaluate(claims, shuffled, PUBLISHED, samples=200, seed=1), table)
+
+
+# ---------------------------------------------------------------- edges
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_small_worlds_decide_nothing(claims_of, kind, recwarn):
+    claims = claims_of(KINDS[kind])
+    keys = [("a", "recall", 3), ("a", "recall", 10), ("b", "recall", 3)]
+    one_query = scores_of({key: [50.0 + i] for i, key in enumerate(keys)})
+    one_persona = scores_of({key: 50 + 20 * i + noise(5) for i, key in enumerate(keys)}, personas=np.zeros(120, int))
+    no_values = scores_of({key: [math.nan] * 20 for key in keys})
+    other_method = scores_of({("c", "recall", 3): noise(5)})
+    other_cutoff = scores_of({("a", "recall", 1): noise(5), ("b", "recall", 1): noise(5)})
+    all_zero = scores_of({key: [0.0] for key in keys})
+    for scores in (one_query, one_persona, no_values, other_method, other_cutoff, all_zero):
+        row = verdict_of(claims, scores)
+        assert row["verdict"] == "underpowered"
+        assert row["p_value"] == 1
+        assert row["detectable"] == math.inf
+    assert not recwarn.list
+
+
+def test_queries_without_a_common_one(claims_of):
+    values = {("a", "recall", 3): [50.0] * 20 + [math.nan] * 20, ("b", "recall", 3): [math.nan] * 20 + [50.0] * 20}
+    row = verdict_of(claims_of({}), scores_of(values))
+    assert (row["verdict"], row["n"], row["p_value"]) == ("underpowered", 0, 1)
+    assert math.isnan(row["effect"])
+
+
+def test_methods_that_agree_everywhere_are_equivalent(claims_of):
+    scores = scores_of({("a", "recall", 3): 40 + noise(5), ("b", "recall", 3): 40 + noise(5)})
+    table = evaluate(claims_of({}, KINDS["ratio"], KINDS["same"]), scores, PUBLISHED, samples=200, seed=1)
+    assert table["verdict"].tolist() == ["equivalent"] * 3
+    assert table["effect"].tolist() == pytest.approx([0, 1, 0])
+
+
+def test_one_need_is_enough(claims_of):
+    scores = scores_of(
+        {("a", "recall", 3): 60 + noise(5), ("b", "recall", 3): 40 + noise(5, seed=1)}, needs=np.zeros(120, int)
+    )
+    assert verdict_of(claims_of({}), scores)["verdict"] == "reproduced"
+
+
+def test_a_ratio_to_nothing(claims_of, recwarn):
+    scores = scores_of({("a", "recall", 3): 40 + noise(5), ("b", "recall", 3): [0.0] * 120})
+    row = verdict_of(claims_of(KINDS["ratio"]), scores)
+    assert row["verdict"] == "underpowered"
+    assert math.isnan(row["effect"])
+    assert not recwarn.list
+
+
+# ---------------------------------------------------------------- by simulation
+
+
+def test_no_effect_is_rarely_taken_for_one(claims_of):
+    """Persona and need effects on the difference, none on average: settled either way in at most 5% of 200 worlds."""
+    (claim,) = claims_of({})
+    settled = 0
+    for world in range(200):
+        rng = np.random.default_rng(world)
+        persona, need = rng.integers(0, 40, 150), rng.integers(0, 20, 150)
+        difference = rng.normal(0, 10, 40)[persona] + rng.normal(0, 10, 20)[need] + rng.normal(0, 20, 150)
+        scores = scores_of({("a", "recall", 3): 40 + difference, ("b", "recall", 3): np.full(150, 40.0)}, persona, need)
+        row = evaluate([claim], scores, PUBLISHED, samples=200, seed=world).iloc[0]
+        settled += row["p_value"] <= 0.05 and row["ci_low"] * row["ci_high"] > 0
+    assert settled <= 0.05 * 200 + 2 * math.sqrt(200 * 0.05 * 0.95)
