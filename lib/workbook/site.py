@@ -21,6 +21,7 @@ import nbformat
 from lib.workbook.artifacts import ROOT, atomic_path
 from lib.workbook.machine import processor
 from lib.workbook.profiles import NOTEBOOKS
+from lib.workbook.verdicts import gather_verdicts
 
 TEMPLATES = Path(__file__).parent / "templates"
 TITLE = "Context tuning and DSL generation: a reproduction workbook"
@@ -184,8 +185,8 @@ def read_highlights(notebook: str, profile: str, root: Path) -> list[dict]:
         return []
 
 
-def render_index(record: dict, root: Path = ROOT) -> Path:
-    """`index.html`: what each notebook found, its headline figures, and how long everything took."""
+def render_index(record: dict, verdicts: str, root: Path = ROOT) -> Path:
+    """`index.html`: the verdicts (HTML), what each notebook found, its headline figures, and how long all took."""
     profile = record["profile"]
     folder = root / "reports" / profile
     sections, rows = [], []
@@ -217,6 +218,7 @@ def render_index(record: dict, root: Path = ROOT) -> Path:
 (<i>A Comparative Study of DSL Code Generation</i>). Brackets hold 95% intervals. Our data are simulated and
 our default models small; published numbers stand beside ours to compare patterns, not to be matched.
 {len(NOTEBOOKS)} of nine notebooks are here so far.</p>
+{verdicts}
 {"".join(sections)}
 <h2>This run</h2>
 <div class="table"><table class="workbook"><caption>Profile {html.escape(profile)}: {total:.0f} s of notebook time on
@@ -255,5 +257,5 @@ def build(profile: str, root: Path = ROOT) -> dict:
     record = run_record(profile, root)
     with atomic_path(root / "reports" / profile / "run.json") as temporary:
         temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    render_index(record, root)
+    render_index(record, gather_verdicts(profile, record["status"], root), root)
     return record

@@ -1,0 +1,118 @@
+"""Verdicts on the papers' claims, gathered from the notebooks that tested them: a table, and a part of the index."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+
+import pandas as pd
+
+from lib.evaluation.claims import COLUMNS, VERDICTS
+from lib.workbook.artifacts import ArtifactError, Workbook, sidecar_of
+from lib.workbook.profiles import NOTEBOOKS, Parameters
+
+# Shapes that differ in greyscale, too.
+SYMBOLS = {"reproduced": "✔", "same direction": "↗", "equivalent": "≈", "contradicted": "✘", "underpowered": "?"}
+UNITS = {"points": " points", "percent": "%", "fold": "-fold"}
+
+
+def read_verdicts(book: Workbook, status: dict[str, str]) -> tuple[pd.DataFrame, list[str]]:
+    """All verdicts of a profile, in the notebooks' order, and what could not be read.
+
+    Args:
+        book: of the profile.
+        status: of each notebook; those that are not `ok` have no say.
+
+    Returns:
+        the columns of `lib.evaluation.claims.evaluate` and `notebook`; empty where nothing was tested.
+    """
+    frames, problems = {}, []
+    for path in sorted(book.data.glob("claims_*.parquet")):
+        try:
+            frame = book.read(path.stem)
+        except ArtifactError as error:
+            problems.append(str(error))
+            continue
+        notebook = json.loads(sidecar_of(path).read_text(encoding="utf-8"))["notebook"]
+        if status.get(notebook) == "ok":
+            frames[list(NOTEBOOKS).index(notebook), path.name] = frame.assign(notebook=notebook)
+    found = [frames[key] for key in sorted(frames)]
+    return (pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=COLUMNS)), problems
+
+
+def gather_verdicts(profile: str, status: dict[str, str], root: Path) -> str:
+    """Write `tables/claims.csv`, or remove an older one where no claim was tested; returns the index page's section."""
+    book = Workbook("index", Parameters(profile=profile), root)
+    verdicts, problems = read_verdicts(book, status)
+    if len(verdicts):
+        book.write_table("claims", verdicts[COLUMNS])
+    else:
+        (book.report / "tables" / "claims.csv").unlink(missing_ok=True)
+    return verdicts_html(verdicts, problems)
+
+
+def verdicts_html(verdicts: pd.DataFrame, problems: list[str]) -> str:
+    """How many claims reproduced, and each claim with our effect beside the published one."""
+    warnings = "".join(f"<p class='problem' role='alert'>{html.escape(problem)}</p>" for problem in problems)
+    if verdicts.empty:
+        return warnings
+    counts = verdicts["verdict"].value_counts()
+    tally = "".join(
+        f"<li class='{_css(verdict)}'><b>{counts.get(verdict, 0)}</b> {_mark(verdict)}</li>" for verdict in VERDICTS
+    )
+    meanings = "".join(f"<dt>{_mark(verdict)}</dt><dd>{meaning}</dd>" for verdict, meaning in VERDICTS.items())
+    rows = "".join(_row(row) for row in verdicts.to_dict("records"))
+    return f"""{warnings}
+<h2 id="verdicts">What reproduced, and what did not</h2>
+<p><b>{verdicts["as_claimed"].sum()} of the {len(verdicts)}</b> claims tested so far came out as the paper has them.</p>
+<ul class="tally">{tally}</ul>
+<details><summary>What the verdicts mean</summary><dl>{meanings}</dl></details>
+<div class="table"><table class="workbook verdicts"><caption>Effects with 95% intervals. A claim made for several
+methods or K shows the weakest one, named below its statement with the number of queries n. Significant: p ≤ .05 after
+Holm's adjustment.</caption>
+<thead><tr><th scope="col">Verdict</th><th scope="col">What the paper claims</th><th scope="col">Ours</th>
+<th scope="col">Published</th></tr></thead>
+<tbody>{rows}</tbody></table></div>
+"""
+
+
+def _css(verdict: str) -> str:
+    return f"verdict-{verdict.replace(' ', '-')}"
+
+
+def _mark(verdict: str) -> str:
+    return f"<span aria-hidden='true'>{SYMBOLS[verdict]}</span> {verdict}"
+
+
+def _row(row: dict) -> str:
+    from lib.workbook.display import label
+
+    where = f"{label(row['method'])}, K = {row['k']}, n = {row['n']:,}" if row["n"] else "no query to test it on"
+    notebook = f"<a href='{row['notebook']}.html'>notebook {row['notebook'].split('_')[0]}</a>"
+    ours = f"{_effect(row['effect'], row['unit'])}<br><small>{_interval(row)}</small>" if row["n"] else "–"
+    return (
+        f"<tr><td class='label {_css(row['verdict'])}'>{_mark(row['verdict'])}</td>"
+        f"<td class='text'>{html.escape(row['statement'])}<br>"
+        f"<small>{html.escape(row['source'])} · {html.escape(where)} · {notebook}</small></td>"
+        f"<td class='number'>{ours}</td><td class='number'>{_effect(row['published'], row['unit'])}</td></tr>"
+    )
+
+
+def _decimals(unit: str) -> int:
+    return 2 if unit == "fold" else 1
+
+
+def _effect(value: float, unit: str) -> str:
+    from lib.workbook.display import number
+
+    if value != value:
+        return "–"
+    sign = "+" if unit == "points" and value > 0 else ""
+    return f"{sign}{number(value, _decimals(unit))}{UNITS[unit]}"
+
+
+def _interval(row: dict) -> str:
+    from lib.workbook.display import number
+
+    return "[" + ", ".join(number(row[end], _decimals(row["unit"])) for end in ("ci_low", "ci_high")) + "]"

@@ -1,0 +1,147 @@
+"""Verdicts on the index page and in tables/claims.csv."""
+
+import nbformat
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+from nbformat.v4 import new_markdown_cell, new_notebook
+
+from lib.evaluation.claims import COLUMNS, VERDICTS
+from lib.workbook import site
+from lib.workbook.artifacts import Workbook
+from lib.workbook.profiles import Parameters
+from lib.workbook.verdicts import SYMBOLS, read_verdicts
+
+ROW = {
+    "claim": "a_beats_b", "paper": "assistant", "statement": "A beats <b>B</b> & C.", "effect": 12.345, "ci_low": -1.26,
+    "ci_high": 25.9, "p_value": 0.04, "verdict": "reproduced", "as_claimed": True, "source": "section 4.1",
+    "unit": "points", "published": 48.03, "method": "lambdamart_rrf", "k": "3", "n": 1234, "detectable": 5.0,
+}  # fmt: skip
+OK = {"04_finetuned_search": "ok", "05_lambdamart_rrf": "ok"}
+
+
+@pytest.fixture
+def report(tmp_path):
+    """Write claims as {(notebook, name): rows}, build the report, return the index page."""
+
+    def build(tables, failed=()):
+        for (notebook, name), rows in tables.items():
+            cells = [new_markdown_cell(f"# {notebook}")]
+            executed = new_notebook(cells=cells)
+            executed.metadata["papermill"] = {
+                "end_time": "2024", "duration": 1.0, "exception": True if notebook in failed else None,
+            }  # fmt: skip
+            path = site.executed_path(notebook, "smoke", tmp_path)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            nbformat.write(executed, path)
+            book_of(tmp_path, notebook).write(name, pd.DataFrame([ROW | row for row in rows]))
+        return index_of(tmp_path)
+
+    return build
+
+
+def book_of(root, notebook="index"):
+    return Workbook(notebook, Parameters(profile="smoke"), root)
+
+
+def index_of(root):
+    site.build("smoke", root)
+    return BeautifulSoup((root / "reports" / "smoke" / "index.html").read_text(), "html.parser")
+
+
+def cells_of(page):
+    return [
+        [cell.get_text(" ", strip=True) for cell in row.find_all("td")] for row in page.select(".verdicts tbody tr")
+    ]
+
+
+def test_every_verdict_has_a_shape_of_its_own():
+    assert list(SYMBOLS) == list(VERDICTS)
+    assert len(set(SYMBOLS.values())) == len(SYMBOLS)
+
+
+def test_the_index_shows_each_claim(report):
+    page = report(
+        {("05_lambdamart_rrf", "claims_context"): [{}, {"published": float("nan"), "verdict": "contradicted"}]}
+    )
+    first, second = cells_of(page)
+    assert first == [
+        "✔ reproduced",
+        "A beats <b>B</b> & C. section 4.1 · LambdaMART-RRF, K = 3, n = 1,234 · notebook 05",
+        "+12.3 points [−1.3, 25.9]",
+        "+48.0 points",
+    ]
+    assert (second[0], second[3]) == ("✘ contradicted", "–")
+    assert page.select_one(".verdicts a")["href"] == "05_lambdamart_rrf.html"
+    assert not page.select(".verdicts td b")
+
+
+@pytest.mark.parametrize(
+    ("row", "ours", "published"),
+    [
+        ({"unit": "percent"}, "12.3% [−1.3, 25.9]", "48.0%"),
+        ({"unit": "fold"}, "12.35-fold [−1.26, 25.90]", "48.03-fold"),
+        ({"effect": -3.0, "published": -0.04}, "−3.0 points [−1.3, 25.9]", "0.0 points"),
+        ({"n": 0, "effect": float("nan"), "method": "", "k": ""}, "–", "+48.0 points"),
+    ],
+)
+def test_units(report, row, ours, published):
+    ((_, _, *numbers),) = cells_of(report({("05_lambdamart_rrf", "claims_context"): [row]}))
+    assert numbers == [ours, published]
+
+
+def test_the_index_counts_and_explains_the_verdicts(report):
+    rows = [{}, {}, {"verdict": "equivalent"}, {"verdict": "equivalent", "as_claimed": False}]
+    page = report({("05_lambdamart_rrf", "claims_context"): rows})
+    tally = [entry.get_text(" ", strip=True) for entry in page.select(".tally li")]
+    assert tally == ["2 ✔ reproduced", "0 ↗ same direction", "2 ≈ equivalent", "0 ✘ contradicted", "0 ? underpowered"]
+    assert "3 of the 4 claims" in " ".join(page.get_text(" ").split())
+    assert [term.get_text().split(" ", 1)[1] for term in page.select("details dt")] == list(VERDICTS)
+    headings = [heading.get_text() for heading in page.find_all("h2")]
+    assert headings[0] == "What reproduced, and what did not"
+
+
+def test_the_table_gathers_all_notebooks_in_their_order(report, tmp_path):
+    report(
+        {
+            ("05_lambdamart_rrf", "claims_a"): [{"claim": "third"}],
+            ("04_finetuned_search", "claims_z"): [{"claim": "first"}, {"claim": "second"}],
+        }
+    )
+    table = pd.read_csv(tmp_path / "reports" / "smoke" / "tables" / "claims.csv")
+    assert table.columns.tolist() == COLUMNS
+    assert table["claim"].tolist() == ["first", "second", "third"]
+    assert table["effect"].tolist() == [12.345] * 3
+
+
+def test_a_failed_notebook_has_no_say_and_leaves_no_old_table(report, tmp_path):
+    tables = {("05_lambdamart_rrf", "claims_context"): [{}]}
+    table = tmp_path / "reports" / "smoke" / "tables" / "claims.csv"
+    report(tables)
+    assert table.exists()
+    page = report(tables, failed=["05_lambdamart_rrf"])
+    assert not table.exists()
+    assert not page.select(".verdicts, .tally, #verdicts")
+
+
+@pytest.mark.parametrize("harm", ["truncated", "replaced", "without sidecar"])
+def test_a_damaged_file_is_named_and_not_believed(report, tmp_path, harm):
+    tables = {("04_finetuned_search", "claims_one"): [{}], ("05_lambdamart_rrf", "claims_two"): [{}]}
+    report(tables)
+    path = tmp_path / "data" / "generated" / "smoke" / "claims_two.parquet"
+    if harm == "truncated":
+        path.write_bytes(path.read_bytes()[:-100])
+    elif harm == "replaced":
+        pd.DataFrame([ROW]).to_parquet(path)
+    else:
+        path.with_name(path.name + ".meta.json").unlink()
+    page = index_of(tmp_path)
+    assert "claims_two.parquet: " in page.select_one(".problem").get_text()
+    assert len(cells_of(page)) == 1
+
+
+def test_a_profile_without_claims(tmp_path):
+    verdicts, problems = read_verdicts(book_of(tmp_path), OK)
+    assert verdicts.empty
+    assert problems == []
+    assert not index_of(tmp_path).select(".verdicts, .tally, #verdicts, .problem")
