@@ -1,4 +1,3 @@
-from string import ascii_lowercase
 
 import numpy as np
 import pytest
