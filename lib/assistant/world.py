@@ -242,6 +242,17 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
     }
 
 
+def check_trainable(queries: pd.DataFrame, folds: int) -> None:
+    """Raises InputError unless more personas than folds have training queries and one has evaluation queries: what is
+    trained is cross-validated by persona."""
+    personas = queries.groupby("split")["persona"].nunique().reindex(["training", "evaluation"], fill_value=0)
+    if personas["training"] <= folds or personas["evaluation"] == 0:
+        raise InputError(
+            f"queries: {personas['training']} personas with training queries and {personas['evaluation']} with "
+            f"evaluation queries; training in {folds} folds needs at least {folds + 1} and 1"
+        )
+
+
 # ---------------------------------------------------------------- your own files
 
 

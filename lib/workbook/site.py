@@ -37,7 +37,7 @@ def executed_path(notebook: str, profile: str, root: Path = ROOT) -> Path:
 
 
 def read_status(notebook: str, profile: str, root: Path = ROOT) -> dict:
-    """What became of a notebook: {status: ok, failed or missing; seconds; error}."""
+    """What became of a notebook: {status: ok, outdated, failed or missing; seconds; error}."""
     path = executed_path(notebook, profile, root)
     try:
         executed = nbformat.read(path, as_version=4)
@@ -52,11 +52,28 @@ def read_status(notebook: str, profile: str, root: Path = ROOT) -> dict:
     ]
     finished = record.get("end_time") is not None and not record.get("exception") and not errors
     seconds = record.get("duration")
+    changed = changed_input(notebook, path.parents[1]) if finished else ""
+    error = f"not run again since {changed} changed" if changed else "" if finished else "did not finish"
     return {
-        "status": "ok" if finished else "failed",
+        "status": "outdated" if changed else "ok" if finished else "failed",
         "seconds": round(seconds, 1) if seconds else None,
-        "error": errors[0] if errors else ("" if finished else "did not finish"),
+        "error": errors[0] if errors else error,
     }
+
+
+def changed_input(notebook: str, data: Path) -> str:
+    """An artifact that a notebook read and that is gone or another one now, since a notebook before it failed or
+    changed; empty if there is none. The sidecars tell."""
+    try:
+        metas = {
+            path.name.removesuffix(".meta.json"): json.loads(path.read_text(encoding="utf-8"))
+            for path in sorted(data.glob("*.meta.json"), key=lambda path: path.stat().st_mtime)
+        }
+        # The last one that a notebook wrote names all that it had read.
+        read = next((meta["inputs"] for meta in reversed(metas.values()) if meta["notebook"] == notebook), {})
+        return next((n for n, sha in read.items() if not (data / n).exists() or metas[n]["sha256"] != sha), "")
+    except (OSError, ValueError, KeyError, TypeError):
+        return "an artifact's sidecar"
 
 
 def navigation(current: str) -> str:
@@ -89,6 +106,8 @@ def render_page(notebook: str, profile: str, root: Path = ROOT) -> Path | None:
     banner = ""
     if status["status"] == "failed":
         banner = f"<div class='banner' role='alert'>This notebook failed: {html.escape(status['error'])}</div>"
+    if status["status"] == "outdated":
+        banner = f"<div class='banner' role='alert'>This page is outdated: {html.escape(status['error'])}</div>"
     exporter = HTMLExporter(template_name="report", extra_template_basedirs=[str(TEMPLATES)])
     took = f" · {status['seconds']:.0f} s" if status["seconds"] else ""
     resources = {

@@ -123,3 +123,24 @@ def test_the_readme_repeats_the_committed_report():
         for kind in ("all", "meaning", "habit", "either"):
             row = rows[(rows["method"] == method) & (rows["kind"] == kind)].iloc[0]
             assert f"{row['value']:.1f} [{row['ci_low']:.1f}, {row['ci_high']:.1f}]" in shown, (method, kind)
+
+
+def test_a_page_made_from_other_artifacts_is_outdated(page, tmp_path):
+    page([new_code_cell("x")])
+    data = tmp_path / "data" / "generated" / "smoke"
+    meta = {"notebook": NAME, "inputs": {"items.parquet": "aa"}}
+    (data / "items.parquet").write_text("items")
+    (data / "items.parquet.meta.json").write_text(json.dumps({"notebook": "00_earlier", "inputs": {}, "sha256": "aa"}))
+    (data / "scores.parquet.meta.json").write_text(json.dumps(meta | {"sha256": "bb"}))
+    assert site.read_status(NAME, "smoke", tmp_path)["status"] == "ok"
+
+    (data / "items.parquet.meta.json").write_text(json.dumps({"notebook": "00_earlier", "inputs": {}, "sha256": "cc"}))
+    status = site.read_status(NAME, "smoke", tmp_path)
+    assert (status["status"], status["error"]) == ("outdated", "not run again since items.parquet changed")
+    soup, _ = page([new_code_cell("x")])
+    assert soup.find(class_="banner").get_text() == "This page is outdated: not run again since items.parquet changed"
+
+    (data / "items.parquet").unlink()
+    assert site.read_status(NAME, "smoke", tmp_path)["status"] == "outdated"
+    (data / "items.parquet.meta.json").write_text("{")
+    assert site.read_status(NAME, "smoke", tmp_path)["error"] == "not run again since an artifact's sidecar changed"
