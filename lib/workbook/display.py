@@ -44,7 +44,7 @@ LABELS = {
     "cot": "CoT",
     "cot_distilled": "CoT, distilled",
     "finetuned": "fine-tuned search",
-    "finetuned_cot": "fine-tuned search with CoT",
+    "finetuned_cot": "fine-tuned with CoT",
     "lambdamart": "LambdaMART",
     "rrf_text": "RRF of text rankings",
     "lambdamart_rrf": "LambdaMART-RRF",
