@@ -13,6 +13,7 @@ import logging
 import os
 import shutil
 import tempfile
+import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -30,7 +31,7 @@ log = logging.getLogger(__name__)
 
 RECORD = "training.json"
 WINDOW = 32  # batches; sorting by length within so many keeps padding small and the order random enough
-CURVE = ["step", "epoch", "loss", "learning_rate", "tokens", "target_tokens"]
+CURVE = ["step", "epoch", "loss", "learning_rate", "tokens", "target_tokens", "seconds"]
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ def finetune(
 
     Returns:
         The loss curve, one row a step: step (from 1), epoch (from 1), loss (mean over the batch's target tokens, nats),
-        learning_rate, tokens (prompts and targets, padding excluded) and target_tokens of the batch.
+        learning_rate, tokens (prompts and targets, padding excluded) and target_tokens of the batch, seconds of
+        computation (as first measured, where the run was resumed or is not repeated).
 
     Raises:
         ValueError: numbers of prompts and targets differ or are zero, a prompt or target is empty, or a pair does not
@@ -125,6 +127,7 @@ def finetune(
     model.train()
     steps = range(len(curve), len(batches))
     for step in tqdm(steps, disable=not progress, unit="step", desc="training", initial=len(curve), total=len(batches)):
+        started = time.perf_counter()
         epoch, batch = batches[step]
         ids, labels = collate([pairs[i] for i in batch], model.device)
         loss = target_loss(model, ids, labels)
@@ -138,7 +141,8 @@ def finetune(
         copy_weights(masters, weights)
         tokens = sum(len(pairs[i][0]) + len(pairs[i][1]) for i in batch)
         target_tokens = sum(len(pairs[i][1]) for i in batch)
-        curve.append([step + 1, epoch + 1, loss.item(), rates[step], tokens, target_tokens])
+        seconds = time.perf_counter() - started
+        curve.append([step + 1, epoch + 1, loss.item(), rates[step], tokens, target_tokens, seconds])
         if (step + 1) % training.checkpoint_every == 0 and step + 1 < len(batches):
             checkpoints.save(masters, optimizer, curve)
     copy_weights(masters, weights)

@@ -81,6 +81,8 @@ class CoTAugmentation(ContextRetrieval):
     cot_queries: int = Field(default=312, ge=1)
     cot_training_queries: int = Field(default=600, ge=1)
     distilled_pairs: int = Field(default=800, ge=1)
+    distilled_learning_rate: float = Field(default=1e-3, gt=0, le=0.1)
+    distilled_epochs: int = Field(default=1, ge=1, le=20)
     cot_max_tokens: int = Field(default=64, ge=1, le=1024)
 
 

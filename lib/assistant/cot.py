@@ -1,0 +1,146 @@
+"""Chains of thought (CoT) for under-specified queries: who writes and learns which, and which apps a text names.
+
+Frames in, frames out. A writer sees a query's text alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.prompts import CONTEXT_TYPES
+from lib.assistant.schemas import APP_NAMES, APPS
+
+APP_OF_TYPE = {name: app for app, name in APP_NAMES.items()}
+TYPES = tuple(dict.fromkeys(name for names in CONTEXT_TYPES.values() for name in names))
+# Longest first: 'Google Maps' is not 'Google'. A quoted name counts in any case, a bare one only as it is written.
+_NAMES = "|".join(sorted((r"Phone ?Call" if name == "PhoneCall" else re.escape(name) for name in TYPES), key=len)[::-1])
+_NAMED = re.compile(rf"(?i:(?<!\w)['\"‘“`](?P<quoted>{_NAMES})s?['\"’”`])|\b(?P<bare>{_NAMES})\b")
+_PLAIN = {name.lower().replace(" ", ""): name for name in TYPES}
+
+
+def equal_shares(queries: pd.DataFrame, kind: Sequence[str], n: int, seed: int) -> pd.DataFrame:
+    """A seeded sample of `n` queries (all, where there are no more) with equal shares of the kinds, in their order.
+
+    A kind that has fewer than its share gives all it has; the others fill up. What an equal division leaves over goes
+    to the kinds in alphabetical order.
+
+    Args:
+        queries: one row a query.
+        kind: kind of each query.
+    """
+    rng = np.random.default_rng(seed)
+    kind = np.asarray(kind, dtype=str)
+    drawn = rng.permutation(len(queries))
+    place_in_kind = pd.Series(kind[drawn]).groupby(kind[drawn]).cumcount().to_numpy()
+    round_robin = np.lexsort((kind[drawn], place_in_kind))
+    return queries.iloc[np.sort(drawn[round_robin[:n]])]
+
+
+def split_personas(queries: pd.DataFrame, n_pairs: int, n_cots: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Training queries cut in two, no persona on both sides: those a writer may learn from, and those it writes for.
+
+    A writer knows the queries it learned from by heart; what it writes for others is as good as at evaluation. The
+    sides' sizes are as n_pairs to n_cots, as near as whole personas allow; each has a persona where there are two.
+
+    Args:
+        queries: training queries, column persona.
+    """
+    rng = np.random.default_rng(seed)
+    personas = rng.permutation(np.sort(queries["persona"].unique()))
+    owned = queries["persona"].value_counts().reindex(personas)
+    share = (owned.cumsum() - owned / 2) / owned.sum()
+    learned = (share <= n_pairs / (n_pairs + n_cots)).to_numpy(copy=True)
+    if len(personas):
+        learned[0] = True
+    if len(personas) > 1:
+        learned[-1] = False
+    side = queries["persona"].isin(personas[learned])
+    return queries[side], queries[~side]
+
+
+def other_rows(n: int, seed: int) -> np.ndarray:
+    """For each of n rows another one, each row taken once (a random cycle): for the CoT of another query.
+
+    Raises:
+        ValueError: there is no other row.
+    """
+    if n < 2:
+        raise ValueError("one row has no other")
+    cycle = np.random.default_rng(seed).permutation(n)
+    others = np.empty(n, dtype=int)
+    others[cycle] = np.roll(cycle, 1)
+    return others
+
+
+def augment(queries: Sequence[str], cots: Sequence[str]) -> list[str]:
+    """Each query's text with its CoT appended."""
+    return [f"{query} {cot}".strip() for query, cot in zip(queries, cots, strict=True)]
+
+
+def named_types(text: str) -> list[str]:
+    """Context types (of the apps and of the paper's list) that a CoT names, in order of first mention.
+
+    >>> named_types("Check 'Calendar', then the Google Maps; some notes may help.")
+    ['Calendar', 'Google Maps']
+    """
+    found = (match["quoted"] or match["bare"] for match in _NAMED.finditer(text))
+    return list(dict.fromkeys(_PLAIN[name.lower().replace(" ", "")] for name in found))
+
+
+def named_apps(text: str) -> list[str]:
+    """Apps of this world that a CoT names, in order of first mention; types without a store are left out."""
+    return [APP_OF_TYPE[name] for name in named_types(text) if name in APP_OF_TYPE]
+
+
+def repeats_itself(text: str, words: int = 4) -> bool:
+    """Whether some sequence of `words` words stands in a text more than once."""
+    tokens = re.findall(r"\w+", text.lower())
+    sequences = [tuple(tokens[i : i + words]) for i in range(len(tokens) - words + 1)]
+    return len(set(sequences)) < len(sequences)
+
+
+def apps_by_frequency(relevant_apps: pd.Series) -> list[str]:
+    """Apps by how many relevant items they hold, the commonest first; one that holds none comes last.
+
+    Args:
+        relevant_apps: a list a query, the app of each of its relevant items.
+    """
+    counts = Counter(app for apps in relevant_apps for app in apps)
+    return sorted(APPS, key=lambda app: (-counts[app], APPS.index(app)))
+
+
+def naming_scores(named: pd.Series, relevant_apps: pd.Series, commonest: Sequence[str]) -> pd.DataFrame:
+    """How often the named apps hold the answer, one row a query, in percent.
+
+    Precision is the share of the named apps that hold a relevant item (NaN where none is named), coverage the share of
+    relevant items that are in a named app. `random_*` is what as many apps drawn at random would have, in expectation;
+    `commonest_*` what the commonest as many would have.
+
+    Args:
+        named: a list of apps a query.
+        relevant_apps: a list a query, the app of each of its relevant items; same index.
+        commonest: all apps, the commonest first.
+
+    Returns:
+        columns named (number of apps), precision, coverage, random_precision, random_coverage, commonest_precision,
+        commonest_coverage.
+    """
+    frame = pd.DataFrame({"named": named.str.len()})
+    usual = pd.Series([list(commonest[:n]) for n in frame["named"]], index=named.index)
+    for prefix, apps in (("", named), ("commonest_", usual)):
+        frame[f"{prefix}precision"] = [_share(a, r) for a, r in zip(apps, relevant_apps, strict=True)]
+        frame[f"{prefix}coverage"] = [_share(r, a) for a, r in zip(apps, relevant_apps, strict=True)]
+    holding = relevant_apps.map(lambda apps: len(set(apps)))
+    frame["random_precision"] = (100 * holding / len(commonest)).where(frame["named"] > 0)
+    frame["random_coverage"] = 100 * frame["named"] / len(commonest)
+    return frame
+
+
+def _share(members: Sequence[str], group: Sequence[str]) -> float:
+    """Percent of `members` that are in `group`; NaN of none."""
+    return 100 * float(np.mean([member in group for member in members])) if len(members) else float("nan")

@@ -1,0 +1,36 @@
+"""Prompts of the assistant world, in our own wording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lib.assistant.schemas import APP_NAMES
+
+# What a chain of thought may name: the seven apps of this world, or the fourteen types of the paper's appendix A.6.
+CONTEXT_TYPES: dict[str, tuple[str, ...]] = {
+    "apps": tuple(APP_NAMES.values()),
+    "paper": (
+        "Mail", "Calendar", "Reminders", "Notes", "Photos", "PhoneCall", "Message", "Messenger", "Maps", "Google Maps",
+        "Music", "Spotify", "Find My", "Workout",
+    ),
+}  # fmt: skip
+
+
+def cot_prompt(query: str, context_types: Sequence[str]) -> str:
+    """Asks a model, without examples, where an under-specified query's context is (assistant paper, appendix A.6).
+
+    Role, task, context types, query and cue are the paper's, the words are ours.
+    """
+    types = ", ".join(f"'{name}'" for name in context_types)
+    return (
+        'You are an expert on requests that leave something out. Write one or two sentences that begin with "Check" '
+        "and say in which of these context types to look and what the item there may say, so that the sentences "
+        f"resemble the items that matter. Context types: {types}. Use no others.\n\n"
+        f"Request: {query}\n\n"
+        "Your expert chain of thought:"
+    )
+
+
+def distilled_cot_prompt(query: str) -> str:
+    """The short prompt of a writer that has learned from experts' chains of thought and needs no instructions."""
+    return f"{query}\nWhere to look:"

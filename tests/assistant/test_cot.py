@@ -1,0 +1,156 @@
+"""Sampling for the writers of chains of thought, and reading which apps a text names."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.cot import (
+    apps_by_frequency,
+    augment,
+    equal_shares,
+    named_apps,
+    named_types,
+    naming_scores,
+    other_rows,
+    repeats_itself,
+    split_personas,
+)
+from lib.assistant.schemas import APPS
+
+
+def many(n=300, personas=30):
+    rng = np.random.default_rng(1)
+    kind = rng.choice(["meaning", "habit", "either"], n, p=[0.6, 0.3, 0.1])
+    frame = pd.DataFrame(
+        {"query": [f"q{i}" for i in range(n)], "persona": [f"p{i}" for i in rng.integers(personas, size=n)]}
+    )
+    return frame, kind
+
+
+def test_equal_shares_of_the_kinds():
+    frame, kind = many()
+    sample = equal_shares(frame, kind, 60, seed=3)
+    assert pd.Series(kind)[sample.index].value_counts().to_dict() == {"meaning": 20, "habit": 20, "either": 20}
+    assert sample.index.is_monotonic_increasing
+    assert sample.index.is_unique
+
+
+def test_a_rare_kind_gives_all_it_has_and_the_others_fill_up():
+    frame, kind = many()
+    counts = pd.Series(kind)[equal_shares(frame, kind, 200, seed=3).index].value_counts()
+    assert counts["either"] == (kind == "either").sum()
+    assert counts.sum() == 200
+    assert abs(counts["meaning"] - counts["habit"]) <= 1 or counts["habit"] == (kind == "habit").sum()
+
+
+def test_a_sample_depends_on_the_seed_alone_and_is_all_there_is_at_most():
+    frame, kind = many()
+    assert equal_shares(frame, kind, 60, 3).equals(equal_shares(frame, kind, 60, 3))
+    assert not equal_shares(frame, kind, 60, 3).equals(equal_shares(frame, kind, 60, 4))
+    assert equal_shares(frame, kind, 10_000, 3).equals(frame)
+    assert equal_shares(frame.head(1), kind[:1], 312, 3)["query"].tolist() == ["q0"]
+    assert equal_shares(frame.head(0), kind[:0], 312, 3).empty
+
+
+@pytest.mark.parametrize(("n_pairs", "n_cots"), [(480, 600), (1, 1000), (1000, 1)])
+def test_no_persona_is_on_both_sides(n_pairs, n_cots):
+    frame, _ = many()
+    learned, written_for = split_personas(frame, n_pairs, n_cots, seed=2)
+    assert not set(learned["persona"]) & set(written_for["persona"])
+    assert sorted([*learned["query"], *written_for["query"]]) == sorted(frame["query"])
+    assert len(learned)
+    assert len(written_for)
+
+
+def test_the_sides_are_as_large_as_they_are_wished():
+    learned, _ = split_personas(many()[0], 100, 200, seed=2)
+    assert len(learned) == pytest.approx(100, abs=15)
+
+
+def test_splitting_one_persona_or_none():
+    frame, _ = many(n=5, personas=1)
+    learned, written_for = split_personas(frame, 10, 10, seed=2)
+    assert len(learned) == 5
+    assert written_for.empty
+    learned, written_for = split_personas(frame.head(0), 10, 10, seed=2)
+    assert learned.empty
+    assert written_for.empty
+
+
+@pytest.mark.parametrize("n", [2, 3, 50])
+def test_every_row_gets_another_and_each_is_taken_once(n):
+    others = other_rows(n, seed=5)
+    assert sorted(others) == list(range(n))
+    assert (others != np.arange(n)).all()
+    assert (others == other_rows(n, seed=5)).all()
+
+
+def test_one_row_has_no_other():
+    with pytest.raises(ValueError, match="no other"):
+        other_rows(1, seed=0)
+
+
+def test_an_empty_cot_leaves_the_query_alone():
+    assert augment(["When?", "Who?"], ["Check 'Mail'.", ""]) == ["When? Check 'Mail'.", "Who?"]
+
+
+@pytest.mark.parametrize(
+    ("text", "types"),
+    [
+        ("Check 'Calendar', then 'Reminders', then 'Calendar' again.", ["Calendar", "Reminders"]),
+        ("Look in Notes and in \"mail\", not in the mail.", ["Notes", "Mail"]),
+        ("The user takes notes, plays music and reads mail on google.", []),
+        ("a 'Phone Call', PhoneCall or a phone call", ["PhoneCall"]),
+        ("'Google Maps' is not Google", ["Google Maps", "Google"]),
+        ("Messenger, not Message", ["Messenger", "Message"]),
+        ("Gmail, Mailbox, Calendario, Googled", []),
+        ("the Calendars' entries and ‘Reminder’", []),
+        ("'Find My' and Workout; “Photos”", ["Find My", "Workout", "Photos"]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_context_types_that_a_text_names(text, types):
+    assert named_types(text) == types
+
+
+def test_types_without_a_store_are_no_apps():
+    assert named_apps("'Photos', 'Google Maps', 'Google' and 'PhoneCall'") == ["google", "phone_call"]
+
+
+@pytest.mark.parametrize(
+    ("text", "repeated"),
+    [
+        ("", False),
+        ("Check the mail.", False),
+        ("Check 'Mail' for a receipt, then check 'Notes' for a list.", False),
+        ("The user is asking for X. The user is asking for Y.", True),
+        ("no no no no no", True),
+    ],
+)
+def test_a_text_that_repeats_itself(text, repeated):
+    assert repeats_itself(text) is repeated
+
+
+def test_how_often_the_named_apps_hold_the_answer():
+    named = pd.Series([["mail", "notes"], [], ["music"]])
+    relevant = pd.Series([["mail", "mail", "calendar"], ["mail"], ["notes"]])
+    commonest = apps_by_frequency(relevant)
+    assert commonest[0] == "mail"
+    assert sorted(commonest) == sorted(APPS)
+    scores = naming_scores(named, relevant, commonest)
+    assert scores["named"].tolist() == [2, 0, 1]
+    np.testing.assert_allclose(scores["precision"], [50, np.nan, 0])
+    np.testing.assert_allclose(scores["coverage"], [200 / 3, 0, 0])
+    np.testing.assert_allclose(scores["random_precision"], [200 / 7, np.nan, 100 / 7])
+    np.testing.assert_allclose(scores["random_coverage"], [200 / 7, 0, 100 / 7])
+    np.testing.assert_allclose(scores["commonest_precision"], [100, np.nan, 0])
+    np.testing.assert_allclose(scores["commonest_coverage"], [100, 0, 0])
+
+
+def test_naming_at_random_is_the_expectation():
+    rng = np.random.default_rng(0)
+    relevant = pd.Series([["mail", "calendar", "calendar"]] * 4000)
+    named = pd.Series([list(rng.choice(APPS, 2, replace=False)) for _ in range(4000)])
+    scores = naming_scores(named, relevant, APPS).mean()
+    assert scores["precision"] == pytest.approx(scores["random_precision"], abs=2)
+    assert scores["coverage"] == pytest.approx(scores["random_coverage"], abs=2)
