@@ -231,6 +231,9 @@ def add_adapter(model, name: str, training: Training):
     import torch
     from peft import LoraConfig, get_peft_model
 
+    from lib.generation.attention import use_products
+    from lib.generation.lora import use_one_operation
+
     torch.manual_seed(training.seed)
     config = LoraConfig(
         r=training.rank,
@@ -243,6 +246,9 @@ def add_adapter(model, name: str, training: Training):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a renamed attribute
         adapted = get_peft_model(model, config, autocast_adapter_dtype=False)
+    use_one_operation(adapted)
+    if model.device.type == "cpu":
+        use_products(model)
     return adapted, {key: weight for key, weight in adapted.named_parameters() if weight.requires_grad}
 
 

@@ -1,0 +1,71 @@
+"""Attention and LoRA layers of a training step: values and gradients of the libraries' own."""
+
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM
+
+from lib.generation import attention
+from lib.generation.attention import causal_attention, use_products
+from lib.generation.finetune import Training, add_adapter
+from lib.generation.lora import use_one_operation
+
+
+def gradients(output, *inputs):
+    weights = torch.linspace(-1, 1, output.numel(), dtype=output.dtype).view_as(output)
+    return torch.autograd.grad((output * weights).sum(), inputs)
+
+
+@pytest.mark.parametrize(("heads", "groups", "tokens"), [(4, 2, 7), (3, 3, 1), (6, 1, 33)])
+def test_attention_equals_pytorchs(heads, groups, tokens):
+    torch.manual_seed(0)
+    query = torch.randn(2, heads, tokens, 8, dtype=torch.float64, requires_grad=True)
+    key, value = (torch.randn(2, groups, tokens, 8, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    ours = causal_attention(query, key, value, 0.3)
+    theirs = torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, is_causal=True, scale=0.3, enable_gqa=True
+    )
+    torch.testing.assert_close(ours, theirs)
+    for a, b in zip(gradients(ours, query, key, value), gradients(theirs, query, key, value), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("kept", [attention.KEPT_BYTES, 0], ids=["products", "PyTorch's kernel"])
+def test_a_model_computes_the_same_with_either_attention(tiny, monkeypatch, kept):
+    ids = torch.arange(40).view(2, 20)
+    model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32)
+    expected = model(ids, use_cache=False).logits
+    monkeypatch.setattr(attention, "KEPT_BYTES", kept)
+    calls = []
+    monkeypatch.setattr(attention, "causal_attention", lambda *args: calls.append(1) or causal_attention(*args))
+    use_products(model)
+    torch.testing.assert_close(model(ids, use_cache=False).logits, expected, rtol=1e-4, atol=1e-4)
+    assert len(calls) == (model.config.num_hidden_layers if kept else 0)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_lora_layer_equals_pefts(bias):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(6, 5, bias=bias), torch.nn.Linear(5, 4, bias=bias)).double()
+    config = LoraConfig(r=3, lora_alpha=5, target_modules="all-linear", init_lora_weights=False)
+    adapted = get_peft_model(model, config, autocast_adapter_dtype=False).double()
+    weights = [weight for weight in adapted.parameters() if weight.requires_grad]
+    assert len(weights) == 4
+    x = torch.randn(2, 7, 6, dtype=torch.float64, requires_grad=True)
+    theirs = adapted(x)
+    expected = gradients(theirs, x, *weights)
+    use_one_operation(adapted)
+    ours = adapted(x)
+    assert "LoRALinear" in type(ours.grad_fn).__name__
+    torch.testing.assert_close(ours, theirs)
+    for a, b in zip(gradients(ours, x, *weights), expected, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_training_uses_both(tiny):
+    model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32)
+    adapted, weights = add_adapter(model, "tiny", Training(rank=2))
+    assert model.config._attn_implementation == attention.NAME
+    assert len(weights) == 2 * 7 * model.config.num_hidden_layers
+    patched = [name for name, layer in adapted.named_modules() if "forward" in vars(layer)]
+    assert len(patched) == 7 * model.config.num_hidden_layers
