@@ -97,6 +97,15 @@ def named_apps(text: str) -> list[str]:
     return [APP_OF_TYPE[name] for name in named_types(text) if name in APP_OF_TYPE]
 
 
+def without_types(text: str) -> str:
+    """A CoT with the names of context types taken out, quotes included.
+
+    >>> without_types("Check 'Calendar' for a lesson.")
+    'Check for a lesson.'
+    """
+    return " ".join(_NAMED.sub(" ", text).split())
+
+
 def repeats_itself(text: str, words: int = 4) -> bool:
     """Whether some sequence of `words` words stands in a text more than once."""
     tokens = re.findall(r"\w+", text.lower())

@@ -14,6 +14,7 @@ from lib.assistant.cot import (
     other_rows,
     repeats_itself,
     split_personas,
+    without_types,
 )
 from lib.assistant.schemas import APPS
 
@@ -115,6 +116,12 @@ def test_context_types_that_a_text_names(text, types):
 
 def test_types_without_a_store_are_no_apps():
     assert named_apps("'Photos', 'Google Maps', 'Google' and 'PhoneCall'") == ["google", "phone_call"]
+
+
+def test_a_text_without_the_names_it_has():
+    assert without_types("Look in 'Mail', then in PhoneCall for mail.") == "Look in , then in for mail."
+    assert without_types("play music") == "play music"
+    assert named_types(without_types("'Google Maps' 'Google' Notes")) == []
 
 
 @pytest.mark.parametrize(
