@@ -1,6 +1,6 @@
 """Causal attention for training on a CPU, by plain matrix products.
 
-PyTorch's own kernel is slow there: of a LoRA step on 8 pairs of 77 tokens in bfloat16 it takes a third, these products a
+PyTorch's own kernel is slow there: of a LoRA step on 8 pairs of 77 tokens in bfloat16 it takes a third, the products a
 twentieth. They keep the probabilities for the backward pass, so long batches are left to PyTorch's kernel, which does
 not.
 """

@@ -130,22 +130,14 @@ def finetune(
         started = time.perf_counter()
         epoch, batch = batches[step]
         ids, labels = collate([pairs[i] for i in batch], model.device)
-        loss = target_loss(model, ids, labels)
-        loss.backward()
-        for key, weight in weights.items():
-            masters[key].grad = weight.grad.float()
-            weight.grad = None
-        torch.nn.utils.clip_grad_norm_(masters.values(), 1.0)
         optimizer.param_groups[0]["lr"] = rates[step]
-        optimizer.step()
-        copy_weights(masters, weights)
+        loss = train_step(model, weights, masters, optimizer, ids, labels)
         tokens = sum(len(pairs[i][0]) + len(pairs[i][1]) for i in batch)
         target_tokens = sum(len(pairs[i][1]) for i in batch)
         seconds = time.perf_counter() - started
-        curve.append([step + 1, epoch + 1, loss.item(), rates[step], tokens, target_tokens, seconds])
+        curve.append([step + 1, epoch + 1, loss, rates[step], tokens, target_tokens, seconds])
         if (step + 1) % training.checkpoint_every == 0 and step + 1 < len(batches):
             checkpoints.save(masters, optimizer, curve)
-    copy_weights(masters, weights)
     save_adapter(adapted, masters, output, {"run": run, **content, "curve": curve})
     checkpoints.remove()
     return pd.DataFrame(curve, columns=CURVE)
@@ -250,6 +242,22 @@ def add_adapter(model, name: str, training: Training):
     if model.device.type == "cpu":
         use_products(model)
     return adapted, {key: weight for key, weight in adapted.named_parameters() if weight.requires_grad}
+
+
+def train_step(model, weights: dict, masters: dict, optimizer, ids, labels) -> float:
+    """One step of `optimizer`, which holds the float32 `masters` of the adapter's `weights`; gradients are clipped to a
+    norm of 1. Returns the loss before the step."""
+    import torch
+
+    loss = target_loss(model, ids, labels)
+    loss.backward()
+    for key, weight in weights.items():
+        masters[key].grad = weight.grad.float()
+        weight.grad = None
+    torch.nn.utils.clip_grad_norm_(masters.values(), 1.0)
+    optimizer.step()
+    copy_weights(masters, weights)
+    return loss.item()
 
 
 def copy_weights(masters: dict, weights: dict) -> None:
