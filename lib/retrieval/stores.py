@@ -6,6 +6,7 @@ Frames in, frames out. A *collection* is whatever owns several stores (a persona
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -70,6 +71,18 @@ def rank_pairs(pairs: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
     ranked["rank"] = ranked.groupby("query", sort=False).cumcount() + 1
     ranked["score"] = scores[order]
     return ranked
+
+
+def best_first(items: Sequence[str], scores: np.ndarray) -> list[str]:
+    """One query's candidates in the order of `rank_pairs`, without a frame: a hundredth of a millisecond, not one.
+
+    Args:
+        items: ids of the candidates.
+        scores: one finite score each.
+    """
+    scores = np.round(np.asarray(scores, dtype=float), 9)
+    ties = np.fromiter(map(hash_of_id, items), dtype=np.uint64, count=len(items))
+    return [items[i] for i in np.lexsort((ties, -scores))]
 
 
 def bm25t_scores(

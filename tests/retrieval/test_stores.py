@@ -8,6 +8,7 @@ import pytest
 
 from lib.retrieval.bm25 import BM25T, tokenize
 from lib.retrieval.stores import (
+    best_first,
     bm25t_scores,
     candidate_pairs,
     cosine_of_pairs,
@@ -136,6 +137,16 @@ def test_ties_are_broken_by_the_hash_of_the_id():
     ranked = rank_pairs(pairs, np.zeros(40))["item"].tolist()
     assert ranked == sorted(items, key=lambda item: hashlib.blake2b(item.encode(), digest_size=8).digest())
     assert ranked != sorted(items)
+
+
+def test_one_query_is_ranked_as_all_are():
+    queries, documents = task()
+    pairs = candidate_pairs(queries, documents, "persona")
+    scores = np.random.default_rng(1).integers(0, 4, len(pairs)) / 3 + 1e-12 * np.arange(len(pairs))
+    ranked = rank_pairs(pairs, scores)
+    for query, group in pairs.groupby("query"):
+        expected = ranked.loc[ranked["query"] == query, "item"].tolist()
+        assert best_first(group["item"].tolist(), scores[group.index]) == expected
 
 
 def test_tie_breakers_belong_to_the_id_alone():
