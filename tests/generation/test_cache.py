@@ -95,6 +95,14 @@ def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path):
         AnswerCache(tmp_path / "file").store(KEY, CONTENT)
 
 
+def test_a_full_disk_is_one_clear_error_and_keeps_the_entry(cache, no_file_above):
+    cache.store(KEY, CONTENT)
+    with no_file_above(1000), pytest.raises(ArtifactError, match=rf"{KEY}\.json: cannot be written"):
+        cache.store(KEY, {"answers": ["x" * 10_000]})
+    assert cache.load(KEY) == CONTENT
+    assert len(list(cache.folder.rglob("*.*"))) == 1
+
+
 def write_often(folder, text):
     for _ in range(60):
         AnswerCache(folder).store(KEY, {"answers": [text * 2000]})

@@ -242,6 +242,28 @@ def test_a_folder_that_cannot_be_written_is_one_clear_error(tiny, tmp_path):
         finetune(tiny, PROMPTS[:8], TARGETS[:8], tmp_path / "file" / "a", Training(rank=2), **HERE)
 
 
+def test_a_full_disk_keeps_the_old_adapter_and_the_checkpoints(tiny, tmp_path, steps, no_file_above):
+    folder, training = tmp_path / "adapter", Training(rank=2, epochs=1, checkpoint_every=3)
+    old = finetune(tiny, PROMPTS, TARGETS, folder, training, **HERE)
+    save = module.save_adapter
+
+    def save_on_a_full_disk(*args):
+        with no_file_above(1000):
+            save(*args)
+
+    steps.clear()
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(ArtifactError, match="cannot be written"):
+        patch.setattr(module, "save_adapter", save_on_a_full_disk)
+        finetune(tiny, PROMPTS[::-1], TARGETS[::-1], folder, training, **HERE)
+    assert len(steps) == 8
+    assert [path.stem for path in checkpoints(folder)] == ["00000003", "00000006"]
+    pd.testing.assert_frame_equal(finetune(tiny, PROMPTS, TARGETS, folder, training, **HERE), old)
+    assert len(steps) == 8
+    finetune(tiny, PROMPTS[::-1], TARGETS[::-1], folder, training, **HERE)
+    assert len(steps) == 10
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["adapter"]
+
+
 def test_a_missing_adapter_is_refused(tiny, tmp_path):
     with pytest.raises(ModelError):
         LocalModel(tiny, adapter=tmp_path / "none", **HERE).generate(["a"])

@@ -246,6 +246,31 @@ def test_a_file_that_is_no_gguf_is_refused(cache, downloads, gguf):
         fetch(gguf, cache)
 
 
+# ---------------------------------------------------------------- disks
+
+
+def test_a_full_disk_is_one_clear_error_and_leaves_nothing_half(cache, downloads, no_file_above):
+    downloads.files = FILES | {"tiny_model/model/vocabulary.txt": b"x" * 10_000}
+    fill_up = models.unpack
+
+    def unpack(*args):
+        with no_file_above(1000):
+            fill_up(*args)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(ModelError, match=r"tiny.*cannot be kept in .*cache"):
+        patch.setattr(models, "unpack", unpack)
+        fetch(MODEL, cache)
+    assert kept(cache) == []
+    assert files_below(fetch(MODEL, cache)) >= {"model.safetensors", "vocabulary.txt"}
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path, downloads):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ModelError, match=r"tiny.*cannot be kept in .*file"):
+        fetch(MODEL, tmp_path / "file")
+    assert downloads.count == 0
+
+
 # ---------------------------------------------------------------- fingerprints
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from lib.retrieval.lambdamart import LambdaMART, importance, out_of_fold, train
 from lib.retrieval.stores import rank_pairs
+from lib.workbook.artifacts import ArtifactError
 
 
 def make_task(seed: int = 0, n_collections: int = 30, n_queries: int = 4, n_candidates: int = 12):
@@ -160,6 +161,21 @@ def test_a_damaged_file_is_not_believed(model, tmp_path, spoil):
     path.write_text(spoil(path.read_text(encoding="utf-8")), encoding="utf-8")
     with pytest.raises(ValueError, match=r"ranker\.txt: no ranker"):
         LambdaMART.load(path)
+
+
+def test_a_full_disk_is_one_clear_error_and_keeps_the_saved_model(task, model, tmp_path, no_file_above):
+    path = tmp_path / "ranker.txt"
+    model.save(path)
+    with no_file_above(1000), pytest.raises(ArtifactError, match=r"ranker\.txt: cannot be written"):
+        model.save(path)
+    assert list(tmp_path.iterdir()) == [path]
+    np.testing.assert_array_equal(LambdaMART.load(path).predict(task[1]), model.predict(task[1]))
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_error(model, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ArtifactError, match="cannot be written"):
+        model.save(tmp_path / "file" / "ranker.txt")
 
 
 # ---------------------------------------------------------------- importance

@@ -8,6 +8,7 @@ import textwrap
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from lib.workbook.artifacts import ArtifactError, Workbook, atomic_path, sidecar_of
 from lib.workbook.profiles import ContextBaselines, DataGen
@@ -110,6 +111,26 @@ def test_a_full_disk_is_one_clear_error(tmp_path, monkeypatch):
     with pytest.raises(ArtifactError, match=r"file\.txt.*No space left"), atomic_path(target) as temporary:
         temporary.write_text("x")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda book, n: book.write("x", pd.DataFrame({"value": np.random.default_rng(n).random(n)})),
+        lambda book, n: book.write_arrays("x", {"value": np.random.default_rng(n).random(n)}),
+        lambda book, n: book.write_lines("x", ["{}"] * n),
+        lambda book, n: book.write_table("x", pd.DataFrame({"value": np.random.default_rng(n).random(n)})),
+        lambda book, n: book.write_figure("x", Figure(figsize=(n / 100, n / 100)), FRAME),
+        lambda book, n: book.highlight("x" * n),
+    ],
+    ids=["table", "arrays", "lines", "CSV", "figure", "highlight"],
+)
+def test_a_disk_that_fills_up_in_a_write_loses_nothing(first, no_file_above, write):
+    write(first, 20)
+    before = {path: path.read_bytes() for path in first.root.rglob("*") if path.is_file()}
+    with no_file_above(2000), pytest.raises(ArtifactError, match=r"cannot be written"):
+        write(first, 5000)
+    assert {path: path.read_bytes() for path in first.root.rglob("*") if path.is_file()} == before
 
 
 def test_a_killed_writer_leaves_the_old_file_whole(tmp_path):
