@@ -1,0 +1,130 @@
+"""What a query costs by LambdaMART-RRF, stage by stage, beside one chain of thought; no time is asserted."""
+
+from functools import partial
+from itertools import cycle
+
+import numpy as np
+import pytest
+
+from lib.assistant.signals import CATEGORICAL, signals
+from lib.generation.local import LocalModel
+from lib.generation.models import ModelError, locate
+from lib.retrieval.bm25 import BM25T, tokenize
+from lib.retrieval.dense import cosine_scores, encode, load_encoder
+from lib.retrieval.fusion import reciprocal_rank_fusion
+from lib.retrieval.lambdamart import train
+from lib.retrieval.stores import best_first, bm25t_scores, candidate_pairs
+
+GROUP = "one query"
+NEW_TOKENS = 48
+
+
+@pytest.fixture(scope="module")
+def model(tables):
+    """LambdaMART on the signals of the training queries."""
+    queries = tables["queries"].query("split == 'training'")
+    pairs = candidate_pairs(queries, tables["items"], "persona")
+    text = bm25t_scores(pairs, queries, tables["items"], ["persona"])
+    features = signals(pairs, queries, tables["items"], tables["opens"], {"bm25t": text, "cosine": text})
+    gold = tables["gold"].explode("relevant")
+    relevant = pairs.set_index(["query", "item"]).index.isin(gold.set_index(["query", "relevant"]).index)
+    return train(pairs, features, relevant, pairs["persona"].to_numpy(), CATEGORICAL, cutoff=10, seed=7, threads=1)
+
+
+@pytest.fixture(scope="module")
+def tasks(tables):
+    """Of each evaluation query: its row, its persona's items, their opens, the candidate pairs and text scores."""
+    rng = np.random.default_rng(0)
+    tasks = []
+    for _, query in tables["queries"].query("split == 'evaluation'").groupby("query", sort=False):
+        items = tables["items"][tables["items"]["persona"] == query["persona"].iloc[0]].reset_index(drop=True)
+        opens = tables["opens"][tables["opens"]["item"].isin(items["item"])]
+        pairs = candidate_pairs(query, items, "persona")
+        tasks.append((query, items, opens, pairs, {name: rng.random(len(pairs)) for name in ("bm25t", "cosine")}))
+    return tasks
+
+
+def compute_signals(task):
+    query, items, opens, pairs, text_scores = task
+    return signals(pairs, query, items, opens, text_scores)
+
+
+def rank_and_fuse(task, scores):
+    """The ranking by LambdaMART fused with that of every store and with both of the texts."""
+    _, items, _, pairs, text_scores = task
+    candidates = pairs["item"].tolist()
+    store_of = dict(zip(items["item"], items["app"], strict=True))
+    rankings = [best_first(candidates, score) for score in (scores, *text_scores.values())]
+    stores = sorted(set(store_of.values()))
+    per_store = [[item for item in rankings[0] if store_of[item] == store] for store in stores]
+    return reciprocal_rank_fusion([*rankings, *per_store])
+
+
+def time_each(benchmark, function, inputs, rounds=200):
+    """Times `function` on one input after the other."""
+    following = cycle(inputs)
+    return benchmark.pedantic(
+        function, setup=lambda: ((next(following),), {}), rounds=rounds, iterations=1, warmup_rounds=5
+    )
+
+
+@pytest.mark.benchmark(group=GROUP)
+def test_signals(benchmark, rate, tasks):
+    features = time_each(benchmark, compute_signals, tasks)
+    rate("usage signals of all candidates", 1, "queries")
+    assert len(features) > 0
+
+
+@pytest.mark.benchmark(group=GROUP)
+def test_prediction(benchmark, rate, model, tasks):
+    scores = time_each(benchmark, model.predict, [compute_signals(task) for task in tasks])
+    rate("LambdaMART's prediction", 1, "queries")
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.benchmark(group=GROUP)
+def test_fusion(benchmark, rate, model, tasks):
+    scored = [(task, model.predict(compute_signals(task))) for task in tasks]
+    fused = time_each(benchmark, lambda pair: rank_and_fuse(*pair), scored)
+    rate("rankings and their fusion", 1, "queries")
+    assert len(fused) > 0
+
+
+@pytest.mark.benchmark(group=GROUP)
+def test_lambdamart_rrf(benchmark, rate, model, tasks):
+    """Features, prediction and fusion."""
+    fused = time_each(benchmark, lambda task: rank_and_fuse(task, model.predict(compute_signals(task))), tasks)
+    rate("LambdaMART-RRF: signals, prediction, fusion", 1, "queries")
+    assert len(fused) > 0
+
+
+@pytest.mark.benchmark(group=GROUP)
+def test_bm25t(benchmark, rate, tasks):
+    """With the persona's index at hand."""
+    inputs = [(BM25T([tokenize(text) for text in task[1]["text"]]), task[0]["text"].iloc[0]) for task in tasks]
+    scores = time_each(benchmark, lambda pair: pair[0].get_scores(tokenize(pair[1])), inputs)
+    rate("BM25T scores, index at hand", 1, "queries")
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.benchmark(group=GROUP)
+def test_semantic_search(benchmark, rate, tasks):
+    """The query's embedding and its cosines with the persona's items, whose embeddings are at hand."""
+    try:
+        encoder = load_encoder(locate("all-MiniLM-L6-v2"), threads=2)
+    except ModelError as error:
+        pytest.skip(str(error))
+    inputs = [(encode(encoder, task[1]["text"].tolist()), task[0]["text"].iloc[0]) for task in tasks[:20]]
+    scores = time_each(benchmark, lambda pair: cosine_scores(encode(encoder, [pair[1]]), pair[0]), inputs, 60)
+    rate("semantic search, items' embeddings at hand", 1, "queries")
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.benchmark(group=GROUP)
+def test_chain_of_thought(benchmark, rate, language_model, requests):
+    """One call at batch 1, nothing cached."""
+    model = LocalModel(language_model)
+    ask = partial(model.generate, max_new_tokens=NEW_TOKENS)
+    answers = time_each(benchmark, lambda request: ask([request]), requests, rounds=5)
+    rate(f"one chain of thought of at most {NEW_TOKENS} tokens, batch 1", 1, "queries")
+    assert len(answers) == 1
