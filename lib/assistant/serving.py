@@ -14,6 +14,7 @@ from lib.assistant.signals import signals
 from lib.retrieval.bm25 import BM25T, tokenize
 from lib.retrieval.fusion import reciprocal_rank_fusion
 from lib.retrieval.lambdamart import LambdaMART
+from lib.retrieval.stores import best_first
 
 
 class PersonaIndex:
@@ -31,8 +32,8 @@ class PersonaIndex:
         self.items = items.iloc[order].reset_index(drop=True)
         self.opens = opens.reset_index(drop=True)
         self.vectors = vectors[order]
-        self.names = self.items["item"].to_numpy()
-        self.stores = self.items["app"].to_numpy()
+        self.names = self.items["item"].tolist()
+        self.store = dict(zip(self.names, self.items["app"], strict=True))
         self._bm25t = BM25T([tokenize(text) for text in self.items["text"]], b=b)
 
     @cached_property
@@ -55,16 +56,13 @@ class PersonaIndex:
         """Features of the items for a query, given as a frame of one row with time, weekday and place."""
         return signals(self.pairs, query, self.items, self.opens, text_scores)
 
-    def best_first(self, scores: np.ndarray) -> list[str]:
-        """Item ids by score, highest first."""
-        return self.names[np.argsort(-scores, kind="stable")].tolist()
-
     def fuse(self, scores: np.ndarray, others: Sequence[np.ndarray], k: float) -> list[str]:
         """Item ids by RRF of the ranking by `scores`, whole and in each store, with rankings by other scores."""
-        order = np.argsort(-scores, kind="stable")
-        names, stores = self.names[order], self.stores[order]
-        per_store = [names[stores == store].tolist() for store in dict.fromkeys(stores)]
-        rankings = [names.tolist(), *per_store, *(self.best_first(other) for other in others)]
+        whole = best_first(self.names, scores)
+        per_store: dict[str, list[str]] = {}
+        for item in whole:
+            per_store.setdefault(self.store[item], []).append(item)
+        rankings = [whole, *per_store.values(), *(best_first(self.names, other) for other in others)]
         return [item for item, _ in reciprocal_rank_fusion(rankings, k)]
 
 
@@ -103,6 +101,6 @@ def time_stages(
     text_scores = {"bm25t": scores["bm25t"], "semantic": scores["semantic"]}
     took["signals"], features = milliseconds(index.signals, query, text_scores)
     took["predict"], predicted = milliseconds(ranker.predict, features)
-    took["sort"], _ = milliseconds(index.best_first, predicted)
+    took["sort"], _ = milliseconds(best_first, index.names, predicted)
     took["fuse"], _ = milliseconds(index.fuse, predicted, [scores[name] for name in fused_text], k)
     return took

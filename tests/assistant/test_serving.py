@@ -49,15 +49,10 @@ def test_one_query_alone_gets_what_it_gets_among_all(batch, row):
     rows = (batch["pairs"]["query_row"] == row).to_numpy()
     pd.testing.assert_frame_equal(alone, batch["features"][rows].reset_index(drop=True))
 
-    predicted = batch["model"].predict(alone)
     whole = rank_pairs(batch["pairs"][rows], batch["model"].predict(batch["features"][rows]))
     store = whole["item"].map(batch["items"].set_index("item")["app"])
     fused = fuse_runs([whole, rank_per_store(whole, store)], 5)
-    if len(set(np.round(predicted, 9))) == len(predicted):  # ties are broken otherwise here
-        assert index.best_first(predicted) == whole["item"].tolist()
-        ours = index.fuse(predicted, [], 5)
-        assert dict(zip(fused["item"], fused["score"], strict=True)).keys() == set(ours)
-        assert ours == fused["item"].tolist()
+    assert index.fuse(batch["model"].predict(alone), [], 5) == fused["item"].tolist()
 
 
 def test_every_stage_is_timed(batch):
