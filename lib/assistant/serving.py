@@ -66,10 +66,10 @@ class PersonaIndex:
         return [item for item, _ in reciprocal_rank_fusion(rankings, k)]
 
 
-def milliseconds(step: Callable, *arguments) -> tuple[float, object]:
+def milliseconds(step: Callable, *arguments, **named) -> tuple[float, object]:
     """How long a call took, and what it returned."""
     started = perf_counter()
-    result = step(*arguments)
+    result = step(*arguments, **named)
     return 1000 * (perf_counter() - started), result
 
 

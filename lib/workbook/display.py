@@ -147,8 +147,23 @@ def legend_below(axis, columns: int) -> None:
 
 
 def interval(value: float, low: float, high: float, decimals: int = 1) -> str:
-    """`23.7 [21.2, 26.3]`"""
-    return f"{number(value, decimals)} [{number(low, decimals)}, {number(high, decimals)}]"
+    """`23.7 [21.2, 26.3]`; a dash where there is no value."""
+    return "–" if value != value else f"{number(value, decimals)} [{number(low, decimals)}, {number(high, decimals)}]"
+
+
+def beside_published(rows: pd.DataFrame) -> pd.DataFrame:
+    """A table for readers, one row a method: at each K our value with its interval, and the paper's.
+
+    Args:
+        rows: columns method, k, value, ci_low, ci_high, published; one row for each method and K.
+    """
+    methods = rows["method"].unique()
+    table = {"method": [label(method) for method in methods]}
+    for k, part in rows.groupby("k"):
+        part = part.set_index("method").loc[methods]
+        table[f"@{k}, ours"] = [interval(*row) for row in part[["value", "ci_low", "ci_high"]].to_numpy()]
+        table[f"@{k}, paper"] = part["published"].tolist()
+    return pd.DataFrame(table)
 
 
 def number(value: float, decimals: int) -> str:
