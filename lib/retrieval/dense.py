@@ -7,6 +7,9 @@ import os
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
+
+from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs
 
 
 def load_encoder(path: str, threads: int | None = None):
@@ -29,23 +32,61 @@ def load_encoder(path: str, threads: int | None = None):
     return SentenceTransformer(path)
 
 
-def encode(encoder, texts: Sequence[str], batch_size: int = 64, progress: bool = False) -> np.ndarray:
+def has_bfloat16() -> bool:
+    """Whether the processor computes in bfloat16, not only stores it: then it is about twice as fast as float32."""
+    import torch
+
+    if torch.cuda.is_available():
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    able = torch.cpu.get_capabilities()
+    return bool(able.get("avx512_bf16") or able.get("amx_bf16"))
+
+
+def encode(
+    encoder, texts: Sequence[str], batch_size: int = 64, progress: bool = False, bfloat16: bool = False
+) -> np.ndarray:
     """Unit-length embeddings: float32 array (texts, dimensions), in the order of `texts`.
 
     Equal texts are encoded once, in sorted order, so that a text's embedding does not depend on where it stood.
+
+    Args:
+        bfloat16: compute matrix products in bfloat16 where the processor has it; about twice as fast, less exact.
     """
+    import torch
+
     unique = sorted(set(texts))
     row = {text: i for i, text in enumerate(unique)}
-    vectors = encoder.encode(
-        unique,
-        batch_size=batch_size,
-        normalize_embeddings=True,
-        convert_to_numpy=True,
-        show_progress_bar=progress,
-    ).astype(np.float32)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    with torch.autocast(device, dtype=torch.bfloat16, enabled=bfloat16 and has_bfloat16()):
+        vectors = encoder.encode(
+            unique,
+            batch_size=batch_size,
+            normalize_embeddings=True,
+            convert_to_numpy=True,
+            show_progress_bar=progress,
+        ).astype(np.float32)
+    if bfloat16:
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)  # eight bits leave lengths off by a thousandth
     return vectors[[row[text] for text in texts]] if len(texts) else np.empty((0, 0), dtype=np.float32)
 
 
 def cosine_scores(queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
     """Cosine similarities (queries, documents) of unit-length embeddings."""
     return queries @ documents.T
+
+
+def search(encoder, queries: pd.DataFrame, documents: pd.DataFrame, on: str, progress: bool = False) -> pd.DataFrame:
+    """Rank every query's own collection by cosine, encoding only what the queries' collections hold, in bfloat16.
+
+    Args:
+        queries: columns query, text and `on`, the collection.
+        documents: columns item, text and `on`.
+
+    Returns:
+        see `lib.retrieval.stores.rank_pairs`.
+    """
+    documents = documents[documents[on].isin(queries[on])]
+    texts = (queries["text"].tolist(), documents["text"].tolist())
+    vectors = [encode(encoder, part, progress=progress, bfloat16=True) for part in texts]
+    pairs = candidate_pairs(queries, documents, on)
+    return rank_pairs(pairs, cosine_of_pairs(pairs, *vectors))
