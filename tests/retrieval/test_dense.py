@@ -1,9 +1,10 @@
 """Embeddings, with a stand-in for the encoder."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from lib.retrieval.dense import cosine_scores, encode
+from lib.retrieval.dense import cosine_scores, encode, has_bfloat16, search
 
 
 class Letters:
@@ -64,3 +65,21 @@ def test_cosine_scores():
     assert scores[0, 0] == pytest.approx(1)
     assert scores[0, 3] == pytest.approx(1)
     assert scores[1, 5] > scores[1, 2]
+
+
+def test_search_stays_in_the_querys_own_collection():
+    queries = pd.DataFrame({"query": ["q", "r"], "owner": ["x", "y"], "text": ["aab", "fff"]})
+    documents = pd.DataFrame(
+        {"item": ["1", "2", "3", "4"], "owner": ["x", "x", "y", "z"], "text": ["aab", "fff", "aab", "bed"]}
+    )
+    encoder = Letters()
+    run = search(encoder, queries, documents, on="owner")
+    assert run[["query", "item", "rank"]].to_numpy().tolist() == [["q", "1", 1], ["q", "2", 2], ["r", "3", 1]]
+    assert run["score"][0] == pytest.approx(1)
+    assert "bed" not in encoder.seen, "nobody searches it"
+
+
+def test_bfloat16_keeps_unit_length():
+    assert has_bfloat16() in (True, False)
+    vectors = encode(Letters(), TEXTS, bfloat16=True)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-6)
