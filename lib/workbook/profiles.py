@@ -80,7 +80,7 @@ class CoTAugmentation(ContextRetrieval):
     cot_context_types: Literal["apps", "paper"] = "apps"
     cot_queries: int = Field(default=300, ge=1)
     cot_training_queries: int = Field(default=300, ge=1)
-    distilled_pairs: int = Field(default=560, ge=1)
+    distilled_pairs: int = Field(default=480, ge=1)
     distilled_learning_rate: float = Field(default=3e-3, gt=0, le=0.1)
     distilled_epochs: int = Field(default=1, ge=1, le=20)
     cot_max_tokens: int = Field(default=64, ge=1, le=1024)
