@@ -74,7 +74,7 @@ def test_training(benchmark, rate, language_model, prompt, target):
     batch = collate([(row[:prompt], row[prompt:]) for row in ids], model.device)
     benchmark.group = f"LoRA training, pairs of {prompt + target} tokens"
     model.train()
-    loss = benchmark.pedantic(train_step, args=(model, weights, masters, optimizer, *batch), rounds=5, warmup_rounds=1)
+    loss = benchmark.pedantic(train_step, args=(model, weights, masters, optimizer, *batch), rounds=3, warmup_rounds=1)
     rate("training steps", TRAINING.batch_size * (prompt + target), "tokens")
     assert loss > 0
 
@@ -89,7 +89,7 @@ def test_products_of_a_step(benchmark, rate, language_model, prompt, target):
         for (batch, m, k, n), times in counts.items()
     ]
     benchmark.group = f"LoRA training, pairs of {prompt + target} tokens"
-    benchmark.pedantic(multiply, args=(factors,), rounds=5, warmup_rounds=1)
+    benchmark.pedantic(multiply, args=(factors,), rounds=3, warmup_rounds=1)
     rate("the matrix products of a step alone, its own shapes", TRAINING.batch_size * (prompt + target), "tokens")
 
 
@@ -101,7 +101,7 @@ def test_square_products(benchmark, rate, language_model, prompt, target):
     steps = 10 * 2 * SQUARE**3 / operations(counts)
     square = torch.randn(SQUARE, SQUARE).bfloat16()
     benchmark.group = f"LoRA training, pairs of {prompt + target} tokens"
-    benchmark.pedantic(multiply, args=([(square, square, 10)],), rounds=5, warmup_rounds=1)
+    benchmark.pedantic(multiply, args=([(square, square, 10)],), rounds=3, warmup_rounds=1)
     rate(
         f"as many operations in products of {SQUARE} × {SQUARE}",
         steps * TRAINING.batch_size * (prompt + target),
