@@ -269,10 +269,10 @@ def test_the_example_of_your_own_data_runs_as_written(project, tmp_path):
         "01_data_gen": "ok",
         "02_context_baselines": "ok",
         "03_cot_augmentation": "ok",
-        "04_finetuned_search": "failed",
-        "05_lambdamart_rrf": "outdated",
+        "04_finetuned_search": "ok",
+        "05_lambdamart_rrf": "failed",
     }
-    assert "0 personas with training queries" in record["errors"]["04_finetuned_search"]
+    assert "0 personas with training queries" in record["errors"]["05_lambdamart_rrf"]
     page = (project / "reports" / "smoke" / "index.html").read_text()
     assert "A world of your own" in page
     assert "simulated world" not in page
@@ -283,7 +283,7 @@ def test_the_example_of_your_own_data_runs_as_written(project, tmp_path):
     queries.write_text(queries.read_text().replace("guitar lesson", "club fee"))
     run(project)
     after = executed_at(project)
-    assert {name for name in after if after[name] != before[name]} == set(NOTEBOOKS) - {"05_lambdamart_rrf"}
+    assert all(after[name] != stamp for name, stamp in before.items()), "a changed file reruns"
 
     queries.write_text(queries.read_text().replace('"ana"', '"eve"'))
     done = run(project)
