@@ -17,6 +17,8 @@ import pandas as pd
 from lib.evaluation.ranking import hit_matrix, recall_from_hits
 from lib.retrieval.stores import hash_of_id, tie_breakers
 
+DECIMALS = 12  # sums of the same terms in another order are ties
+
 
 def reciprocal_rank_fusion(rankings: Sequence[Sequence[Hashable]], k: float = 60) -> list[tuple[Hashable, float]]:
     """Fuse rankings of ids, best first, into [(id, score)], best first; ties are broken by a hash of the id.
@@ -37,7 +39,7 @@ def reciprocal_rank_fusion(rankings: Sequence[Sequence[Hashable]], k: float = 60
         for rank, document in enumerate(ranking, start=1):
             terms.setdefault(document, []).append(1 / (k + rank))
     scores = {document: fsum(parts) for document, parts in terms.items()}
-    return sorted(scores.items(), key=lambda pair: (-pair[1], hash_of_id(str(pair[0]))))
+    return sorted(scores.items(), key=lambda pair: (-round(pair[1], DECIMALS), hash_of_id(str(pair[0]))))
 
 
 def fuse_runs(runs: Sequence[pd.DataFrame], k: float = 60) -> pd.DataFrame:
@@ -69,7 +71,7 @@ def fuse_runs(runs: Sequence[pd.DataFrame], k: float = 60) -> pd.DataFrame:
     starts = np.searchsorted(position[order], np.arange(len(pair)))
     score = np.add.reduceat(1 / (k + rank[order]), starts) if len(pair) else np.empty(0)
     query, item = pair // max(len(items), 1), pair % max(len(items), 1)
-    best_first = np.lexsort((tie_breakers(pd.Series(items[item])), -score, query))
+    best_first = np.lexsort((tie_breakers(pd.Series(items[item])), -np.round(score, DECIMALS), query))
     query = query[best_first]
     return pd.DataFrame(
         {

@@ -91,6 +91,13 @@ def test_frames_agree_with_lists(first, second, k):
         assert part["rank"].tolist() == list(range(1, len(expected) + 1))
 
 
+def test_sums_that_differ_only_in_rounding_are_ties_in_both_forms():
+    rankings = [list("ge"), list("abghecf"), list("aegbf"), list("fabghce")]
+    frames = [run_of({"q": ranking}) for ranking in rankings]
+    expected = [item for item, _ in reciprocal_rank_fusion(rankings, 0)]
+    assert fuse_runs(frames, 0)["item"].tolist() == expected
+
+
 def test_frames_in_any_row_order():
     runs = [run_of({"q1": list("abcdef"), "q2": list("fed")}), run_of({"q1": list("fcbead"), "q2": list("dxe")})]
     expected = fuse_runs(runs)
