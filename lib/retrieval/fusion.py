@@ -65,7 +65,7 @@ def fuse_runs(runs: Sequence[pd.DataFrame], k: float = 60) -> pd.DataFrame:
     item, items = pd.factorize(entries["item"])
     # Terms of a pair are added from the best rank to the worst: no order of the runs can change a sum's last bit, and
     # with it a tie.
-    rank = entries["rank"].to_numpy()
+    rank = entries["rank"].to_numpy(dtype=float)
     pair, position = np.unique(query.astype(np.int64) * len(items) + item, return_inverse=True)
     order = np.lexsort((rank, position))
     starts = np.searchsorted(position[order], np.arange(len(pair)))
