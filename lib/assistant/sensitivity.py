@@ -65,6 +65,7 @@ def cross_fitted_scores(
     cutoffs: Sequence[int],
     folds: int,
     seed: int,
+    threads: int = 1,
     bm25_b: float = 0.75,
 ) -> pd.DataFrame:
     """Scores of several methods on every query of a world, one row a query.
@@ -77,6 +78,7 @@ def cross_fitted_scores(
         cutoffs: values of K; the largest is what the ranker is trained for.
         folds: of cross-fitting by persona, for LambdaMART.
         seed: of the folds and the ranker.
+        threads: of its training.
 
     Returns:
         as `lib.evaluation.comparison.per_query_scores`: bm25t, semantic, time_match (how often the item was opened at
@@ -98,7 +100,7 @@ def cross_fitted_scores(
         CATEGORICAL,
         max(cutoffs),
         seed,
-        threads=1,
+        threads=threads,
         folds=folds,
     )
     runs = {name: rank_pairs(pairs, values) for name, values in text.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -76,7 +77,9 @@ def bootstrap_interval(
     See `bootstrap_means` for the arguments.
     """
     tail = 100 * (1 - confidence) / 2
-    low, high = np.nanpercentile(bootstrap_means(values, clusters, samples, seed), [tail, 100 - tail], axis=0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice")  # a column without any value has no interval
+        low, high = np.nanpercentile(bootstrap_means(values, clusters, samples, seed), [tail, 100 - tail], axis=0)
     return low, high
 
 

@@ -79,7 +79,7 @@ class CoTAugmentation(ContextRetrieval):
     writer: str = Field(default="SmolLM2-135M-Instruct", min_length=1)
     cot_context_types: Literal["apps", "paper"] = "apps"
     cot_queries: int = Field(default=300, ge=1)
-    cot_training_queries: int = Field(default=300, ge=1)
+    cot_training_queries: int = Field(default=240, ge=1)
     distilled_pairs: int = Field(default=480, ge=1)
     distilled_learning_rate: float = Field(default=3e-3, gt=0, le=0.1)
     distilled_epochs: int = Field(default=1, ge=1, le=20)
@@ -102,7 +102,7 @@ class LambdaMARTRRF(ContextRetrieval):
     folds: int = Field(default=5, ge=2, le=20)
     rrf_k: list[Annotated[int, Field(ge=0, le=1000)]] = [1, 5, 20, 60]
     control_draws: int = Field(default=5, ge=1, le=100)
-    sweep_personas: int = Field(default=80, ge=8)
+    sweep_personas: int = Field(default=60, ge=8)
     cost_queries: int = Field(default=10, ge=2)
 
 
