@@ -91,7 +91,8 @@ def time_stages(
         fused_text, k: which text rankings are fused with LambdaMART's (see `PersonaIndex.fuse`), and RRF's constant.
 
     Returns:
-        {stage: ms}: encode, cosine, bm25t, signals, predict, sort (of one score, instead of fusion), fuse.
+        {stage: ms}: encode, cosine, bm25t, signals, predict, sort (of one score, instead of fusion), fuse,
+        fuse_text (of the two text rankings, instead).
     """
     text = query["text"].iloc[0]
     took, scores = {}, {}
@@ -103,4 +104,7 @@ def time_stages(
     took["predict"], predicted = milliseconds(ranker.predict, features)
     took["sort"], _ = milliseconds(best_first, index.names, predicted)
     took["fuse"], _ = milliseconds(index.fuse, predicted, [scores[name] for name in fused_text], k)
+    took["fuse_text"], _ = milliseconds(
+        lambda: reciprocal_rank_fusion([best_first(index.names, score) for score in text_scores.values()])
+    )
     return took

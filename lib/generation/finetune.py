@@ -105,6 +105,7 @@ def finetune(
         "dtype": dtype,
         "settings": {key: value for key, value in asdict(training).items() if key != "checkpoint_every"},
         "pairs": hashlib.sha256(json.dumps(pairs).encode()).hexdigest(),
+        "code": [sha256_of(Path(__file__).with_name(name)) for name in ("finetune.py", "attention.py", "lora.py")],
     }
     run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     finished = finished_curve(output, run)
@@ -286,6 +287,7 @@ def save_adapter(adapted, masters: dict, output: Path, record: dict) -> None:
                 save_file({key: value.contiguous().cpu() for key, value in state.items()}, temporary)
             config = adapted.peft_config["default"]
             config.inference_mode = True
+            config.target_modules = sorted(config.target_modules)  # a set, written in an order of its own
             config.save_pretrained(fresh)
             record = {**record, "sha256": sha256_of(weights)}
             (fresh / RECORD).write_text(json.dumps(record) + "\n", encoding="utf-8")

@@ -22,7 +22,7 @@ from tqdm.auto import tqdm
 from lib.generation import models
 from lib.generation.cache import AnswerCache, batch_key
 from lib.generation.models import ModelError
-from lib.workbook.artifacts import atomic_path
+from lib.workbook.artifacts import atomic_path, sha256_of
 from lib.workbook.machine import processor
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -250,9 +250,18 @@ def load_model(path: str, dtype: str, adapter: str | Path | None = None):
 
 
 def fingerprint(path: str, config, adapter: str | Path | None = None) -> str:
-    """What tells this model from every other: its files' content or, for a hub id, the commit; and the adapter's."""
+    """What tells this model from every other: its files' content or, for a hub id, the commit; and the adapter's weights
+    and scale, without the record of its training."""
     base = models.fingerprint(path) if os.path.isdir(path) else f"{path}@{getattr(config, '_commit_hash', None)}"
-    return f"{base}+{models.fingerprint(adapter)}" if adapter else base
+    if not adapter:
+        return base
+    try:
+        settings = json.loads((Path(adapter) / "adapter_config.json").read_text(encoding="utf-8"))
+        scale = [settings["r"], settings["lora_alpha"], sorted(settings["target_modules"])]
+        weights = sha256_of(Path(adapter) / "adapter_model.safetensors")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"adapter {adapter}: cannot be read: {error}") from error
+    return f"{base}+{weights}+{json.dumps(scale)}"
 
 
 def choose_dtype(path: str, threads: int = 2) -> str:

@@ -54,6 +54,8 @@ def encode(
     """
     import torch
 
+    if not len(texts):
+        return np.empty((0, 0), dtype=np.float32)
     unique = sorted(set(texts))
     row = {text: i for i, text in enumerate(unique)}
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -67,7 +69,7 @@ def encode(
         ).astype(np.float32)
     if bfloat16:
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)  # eight bits leave lengths off by a thousandth
-    return vectors[[row[text] for text in texts]] if len(texts) else np.empty((0, 0), dtype=np.float32)
+    return vectors[[row[text] for text in texts]]
 
 
 def cosine_scores(queries: np.ndarray, documents: np.ndarray) -> np.ndarray:

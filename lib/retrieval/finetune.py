@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from lib.retrieval.dense import has_bfloat16, load_encoder
-from lib.retrieval.stores import hash_of_id, rank_pairs
+from lib.retrieval.stores import hash_of_id, rank_pairs, relevant_pairs_mask
 from lib.workbook.artifacts import ArtifactError, sha256_of
 
 if TYPE_CHECKING:
@@ -82,8 +82,7 @@ def hardest_negatives(pairs: pd.DataFrame, scores: np.ndarray, qrels: pd.DataFra
     Returns:
         columns query, rank (from 1), item; a query without any irrelevant candidate has no row.
     """
-    relevant = pd.MultiIndex.from_frame(qrels[["query", "item"]])
-    irrelevant = ~pd.MultiIndex.from_frame(pairs[["query", "item"]]).isin(relevant)
+    irrelevant = ~relevant_pairs_mask(pairs, qrels)
     ranked = rank_pairs(pairs[irrelevant].reset_index(drop=True), np.asarray(scores)[irrelevant])
     return ranked.loc[ranked["rank"] <= number, ["query", "rank", "item"]].reset_index(drop=True)
 
@@ -189,6 +188,7 @@ def finetune(
         "rows": hashlib.sha256(rows.to_json(orient="split").encode()).hexdigest(),
         "settings": asdict(settings),
         "bfloat16": has_bfloat16(),
+        "code": sha256_of(Path(__file__)),
     }
     run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     finished = read_finished(output, run)
@@ -256,8 +256,8 @@ def token_counts(encoder, texts) -> np.ndarray:
 
 
 def fingerprint(encoder) -> str:
-    """SHA-256 over the names and values of an encoder's weights."""
-    digest = hashlib.sha256()
+    """SHA-256 over an encoder's modules and their settings, and the names and values of its weights."""
+    digest = hashlib.sha256(f"{encoder} {encoder.max_seq_length}".encode())
     for name, value in sorted(encoder.state_dict().items()):
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
         digest.update(value.detach().cpu().float().numpy().tobytes())

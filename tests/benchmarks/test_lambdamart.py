@@ -13,7 +13,7 @@ from lib.retrieval.bm25 import BM25T, tokenize
 from lib.retrieval.dense import cosine_scores, encode, load_encoder
 from lib.retrieval.fusion import reciprocal_rank_fusion
 from lib.retrieval.lambdamart import train
-from lib.retrieval.stores import best_first, bm25t_scores, candidate_pairs
+from lib.retrieval.stores import best_first, bm25t_scores, candidate_pairs, relevant_pairs_mask
 
 GROUP = "one query"
 NEW_TOKENS = 48
@@ -27,7 +27,7 @@ def model(tables):
     text = bm25t_scores(pairs, queries, tables["items"], ["persona"])
     features = signals(pairs, queries, tables["items"], tables["opens"], {"bm25t": text, "cosine": text})
     gold = tables["gold"].explode("relevant")
-    relevant = pairs.set_index(["query", "item"]).index.isin(gold.set_index(["query", "relevant"]).index)
+    relevant = relevant_pairs_mask(pairs, gold[["query", "relevant"]].rename(columns={"relevant": "item"}))
     return train(pairs, features, relevant, pairs["persona"].to_numpy(), CATEGORICAL, cutoff=10, seed=7, threads=1)
 
 

@@ -63,6 +63,7 @@ print(json.dumps({"full": full, "kept": kept, "computed": computed, "left": left
 """
 TRAINING = """
 steps, loss = [], training.target_loss
+timeless = lambda curve: curve.drop(columns="seconds")
 training.target_loss = lambda *args: steps.append(1) or loss(*args)
 prompts, targets = [f"the fox {i}" for i in range(16)], [f"dog {i}" for i in range(16)]
 settings = training.Training(rank=2, batch_size=2, checkpoint_every=2)
@@ -78,10 +79,11 @@ filler.unlink()
 steps.clear()
 curve = training.finetune(tiny, prompts, targets, disk / "adapter", settings, **here)
 ours, theirs = [Path(folder, "adapter_model.safetensors").read_bytes() for folder in (disk / "adapter", sys.argv[3])]
-same = curve.equals(expected) and ours == theirs
+same = timeless(curve).equals(timeless(expected)) and ours == theirs
 remount("ro")
 read_only = error_of(training.finetune, tiny, prompts[1:], targets[1:], disk / "adapter", settings, **here)
-finished = training.finetune(tiny, prompts, targets, disk / "adapter", settings, **here).equals(expected)
+again = training.finetune(tiny, prompts, targets, disk / "adapter", settings, **here)
+finished = timeless(again).equals(timeless(expected))
 print(json.dumps({"full": full, "kept": kept, "computed": computed, "left": left, "rest": len(steps), "same": same,
                   "read_only": read_only, "finished": finished}))
 """
