@@ -250,7 +250,7 @@ def load_model(path: str, dtype: str, adapter: str | Path | None = None):
 
 
 def fingerprint(path: str, config, adapter: str | Path | None = None) -> str:
-    """What tells this model from every other: its files' content or, for a hub id, the commit; and the adapter's weights
+    """What tells this model from every other: its files' content or, for a hub id, the commit; and an adapter's weights
     and scale, without the record of its training."""
     base = models.fingerprint(path) if os.path.isdir(path) else f"{path}@{getattr(config, '_commit_hash', None)}"
     if not adapter:

@@ -186,11 +186,11 @@ def test_touching_files_reruns_nothing(project):
 
 def test_a_changed_lib_file_reruns_exactly_its_consumers(project):
     before = executed_at(project)
-    path = project / "lib" / "evaluation" / "forensics.py"
+    path = project / "lib" / "assistant" / "sensitivity.py"
     path.write_text(path.read_text() + "\n# changed\n")
     assert run(project).returncode == 0
     after = executed_at(project)
-    assert {name for name in after if after[name] != before[name]} == {"02_context_baselines"}
+    assert {name for name in after if after[name] != before[name]} == {"05_lambdamart_rrf"}
 
 
 def test_a_changed_parameter_reruns_its_notebook_alone(project):
