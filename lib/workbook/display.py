@@ -31,8 +31,8 @@ STYLES = {
     "lambdamart": ("#CC79A7", "D"),
     "rrf_text": ("#8C6BB1", "h"),
     "lambdamart_rrf": ("#D55E00", "*"),
-    "lambdamart_no_usage": ("#999933", "P"),
-    "time_match": ("#882255", "X"),
+    "lambdamart_no_usage": ("#999933", "d"),
+    "time_match": ("#882255", "H"),
     "published": ("#000000", "_"),
 }
 

@@ -91,7 +91,7 @@ class FinetunedSearch(ContextRetrieval):
     finetune_batch_size: int = Field(default=32, ge=2, le=1024)
     finetune_learning_rate: float = Field(default=2e-4, gt=0, le=0.1)
     hard_negatives: int = Field(default=8, ge=1, le=100)
-    learning_curve: list[Annotated[int, Field(ge=1)]] = Field(default=[125, 500], min_length=1, max_length=10)
+    learning_curve: list[Annotated[int, Field(ge=1)]] = Field(default=[500], min_length=1, max_length=10)
 
 
 class LambdaMARTRRF(ContextRetrieval):

@@ -78,6 +78,22 @@ def test_methods_differ_in_colour_and_in_marker():
     assert len({mark for _, mark in display.STYLES.values()}) == len(display.STYLES)
 
 
+def test_ours_stand_beside_published():
+    rows = pd.DataFrame(
+        {
+            "method": ["semantic", "bm25t"] * 2,
+            "k": [3, 3, 5, 5],
+            "value": [2.0, 1.0, 4.0, 3.0],
+            "published": [9.0, None] * 2,
+        }
+    ).assign(ci_low=0.0, ci_high=5.0)
+    table = display.beside_published(rows)
+    assert list(table) == ["method", "@3, ours", "@3, paper", "@5, ours", "@5, paper"]
+    assert table["method"].tolist() == ["semantic search", "BM25T"]
+    assert table["@5, ours"].tolist() == ["4.0 [0.0, 5.0]", "3.0 [0.0, 5.0]"]
+    assert table["@3, paper"].tolist()[0] == 9.0
+
+
 def test_an_interval_reads_as_text():
     assert display.interval(23.74, 21.2, 26.31) == "23.7 [21.2, 26.3]"
     assert display.interval(-0.04, -1234.5, 0.04) == "0.0 [−1,234.5, 0.0]"

@@ -73,6 +73,7 @@ def test_every_import_is_a_listed_requirement():
         "IPython": "ipykernel",
         "pygments": "nbconvert",
         "bs4": "beautifulsoup4",
+        "sklearn": "scikit_learn",
     }
     third_party = modules - set(sys.stdlib_module_names) - {"lib"}
     assert {module for module in third_party if names.get(module, module).lower() not in listed} == set()
