@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -12,7 +13,7 @@ from lib.assistant.needs import read_needs
 from lib.assistant.personas import read_cast
 from lib.assistant.schemas import InputError, read_personas
 from lib.assistant.toolbox import Toolbox
-from lib.assistant.world import frames, read_world, simulate_from
+from lib.assistant.world import check_trainable, frames, read_world, simulate_from
 from lib.workbook.profiles import WorldKnobs
 
 NEED = "airport_pickup"
@@ -572,3 +573,10 @@ def test_line_separators_within_a_text(records, write_world, file, separator):
     records[file][0]["name" if file == "personas" else "text"] = text
     world = read_world(write_world(records))
     assert text in [world.personas[0].name, world.queries[0].text]
+
+
+def test_too_few_personas_to_train_on():
+    queries = pd.DataFrame({"persona": ["a", "b", "c", "c", "d"], "split": ["training"] * 4 + ["evaluation"]})
+    check_trainable(queries, folds=2)
+    assert "3 personas with training queries" in refused(check_trainable, queries, 3)
+    assert "0 with evaluation queries" in refused(check_trainable, queries[:4], 2)
