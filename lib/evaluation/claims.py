@@ -96,6 +96,15 @@ class Claim(BaseModel):
 
     def cells(self, known: set[int]) -> list[tuple[str, str, Column, Column | float]]:
         """(method, K, left column, right column or constant) of everything that must hold, at cutoffs we scored."""
+        return [
+            (method, str(k), (method, self.metric, k), self.against(k))
+            for method in self.a
+            for k in self.cutoffs
+            if k in known
+        ]
+
+    def against(self, k: int) -> Column | float:
+        """What a method is held against at a cutoff: a column, or a constant."""
         raise NotImplementedError
 
     def effect(self, left, right):
@@ -123,13 +132,8 @@ class Comparison(Claim):
     test: Literal["greater", "not_less", "same"]
     b: Name
 
-    def cells(self, known):
-        return [
-            (method, str(k), (method, self.metric, k), (self.b, self.metric, k))
-            for method in self.a
-            for k in self.cutoffs
-            if k in known
-        ]
+    def against(self, k):
+        return self.b, self.metric, k
 
     @property
     def boundaries(self):
@@ -171,13 +175,8 @@ class Below(Claim):
 
     unit = "percent"
 
-    def cells(self, known):
-        return [
-            (method, str(k), (method, self.metric, k), self.level)
-            for method in self.a
-            for k in self.cutoffs
-            if k in known
-        ]
+    def against(self, k):
+        return self.level
 
     def effect(self, left, right):
         return left

@@ -10,9 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import shutil
-import tempfile
 import time
 import warnings
 from collections.abc import Sequence
@@ -25,7 +23,7 @@ from tqdm.auto import tqdm
 
 from lib.generation import models
 from lib.generation.local import choose_dtype, fingerprint, import_torch, load_model, load_tokenizer, tokenize
-from lib.workbook.artifacts import ArtifactError, atomic_path, sha256_of
+from lib.workbook.artifacts import ArtifactError, atomic_folder, atomic_path, sha256_of
 
 log = logging.getLogger(__name__)
 
@@ -273,29 +271,19 @@ def copy_weights(masters: dict, weights: dict) -> None:
 def save_adapter(adapted, masters: dict, output: Path, record: dict) -> None:
     """Write the adapter in float32, in peft's format, and the record of its training; whole or not at all."""
     from peft import get_peft_model_state_dict
-    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     state = get_peft_model_state_dict(adapted, state_dict=dict(masters), save_embedding_layers=False)
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}-") as scratch:
-            fresh = Path(scratch) / "adapter"
-            fresh.mkdir()
-            weights = fresh / "adapter_model.safetensors"
-            with atomic_path(weights) as temporary:
-                save_file({key: value.contiguous().cpu() for key, value in state.items()}, temporary)
-            config = adapted.peft_config["default"]
-            config.inference_mode = True
-            config.target_modules = sorted(config.target_modules)  # a set, written in an order of its own
-            config.save_pretrained(fresh)
-            record = {**record, "sha256": sha256_of(weights)}
-            (fresh / RECORD).write_text(json.dumps(record) + "\n", encoding="utf-8")
-            if output.exists():
-                shutil.rmtree(output)
-            os.replace(fresh, output)
-    except (OSError, SafetensorError) as error:
-        raise ArtifactError(f"{output}: cannot be written: {error}") from error
+    with atomic_folder(output) as fresh:
+        weights = fresh / "adapter_model.safetensors"
+        with atomic_path(weights) as temporary:
+            save_file({key: value.contiguous().cpu() for key, value in state.items()}, temporary)
+        config = adapted.peft_config["default"]
+        config.inference_mode = True
+        config.target_modules = sorted(config.target_modules)  # a set, written in an order of its own
+        config.save_pretrained(fresh)
+        record = {**record, "sha256": sha256_of(weights)}
+        (fresh / RECORD).write_text(json.dumps(record) + "\n", encoding="utf-8")
 
 
 def finished_curve(output: Path, run: str) -> pd.DataFrame | None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from lib.workbook.artifacts import sha256_of
+from lib.workbook.artifacts import replace_folder, sha256_of
 
 CACHE = Path(__file__).resolve().parents[2] / "data" / "models"
 STAMP = ".verified.json"
@@ -147,12 +147,6 @@ def _fetch(model: Model, cache: Path) -> Path:
             write_stamp(fresh, "model.safetensors", sha256_of(fresh / "model.safetensors"))
             replace_folder(fresh, target / CONVERTED)
     return target / CONVERTED if converts else target
-
-
-def replace_folder(fresh: Path, target: Path) -> None:
-    if target.exists():
-        shutil.rmtree(target)
-    os.replace(fresh, target)
 
 
 def convert(gguf: Path, folder: Path) -> None:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 import tempfile
 import time
 from dataclasses import asdict, dataclass
@@ -22,8 +20,8 @@ import numpy as np
 import pandas as pd
 
 from lib.retrieval.dense import has_bfloat16, load_encoder
-from lib.retrieval.stores import hash_of_id, rank_pairs, relevant_pairs_mask
-from lib.workbook.artifacts import ArtifactError, sha256_of
+from lib.retrieval.stores import rank_pairs, relevant_pairs_mask, seeded_order
+from lib.workbook.artifacts import atomic_folder, sha256_of
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -125,14 +123,14 @@ def nested_sample(queries: pd.DataFrame, size: int, on: str, seed: int) -> pd.Da
     Args:
         queries: columns query and `on`, the collection.
     """
-    place = queries[on].map({name: hash_of_id(f"{seed}:{name}") for name in queries[on].unique()})
+    place = queries[on].map({name: i for i, name in enumerate(seeded_order(queries[on], seed))})
     return queries.assign(place=place).sort_values(["place", "query"]).head(size).drop(columns="place").sort_index()
 
 
 def folds_of(collections: pd.Series, folds: int, seed: int) -> np.ndarray:
     """Fold (from 0) of each row: whole collections dealt in turn, in an order that the seed and their names decide."""
-    names = sorted(collections.unique(), key=lambda name: hash_of_id(f"{seed}:{name}"))
-    return collections.map({name: i % folds for i, name in enumerate(names)}).to_numpy(dtype=int)
+    place = {name: i % folds for i, name in enumerate(seeded_order(collections, seed))}
+    return collections.map(place).to_numpy(dtype=int)
 
 
 def plan_rows(lengths: np.ndarray, batch_size: int, seed: int) -> np.ndarray:
@@ -272,20 +270,10 @@ def files_of(folder: Path) -> dict[str, str]:
 
 def save(encoder, output: Path, record: dict) -> None:
     """Write the encoder and the record of its training. Raises ArtifactError if that is not possible."""
-    from safetensors import SafetensorError
-
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}-") as scratch:
-            fresh = Path(scratch) / "encoder"
-            encoder.save_pretrained(str(fresh), create_model_card=False)
-            record = {**record, "files": files_of(fresh)}
-            (fresh / RECORD).write_text(json.dumps(record) + "\n", encoding="utf-8")
-            if output.exists():
-                shutil.rmtree(output)
-            os.replace(fresh, output)
-    except (OSError, SafetensorError) as error:
-        raise ArtifactError(f"{output}: cannot be written: {error}") from error
+    with atomic_folder(output) as fresh:
+        encoder.save_pretrained(str(fresh), create_model_card=False)
+        record = {**record, "files": files_of(fresh)}
+        (fresh / RECORD).write_text(json.dumps(record) + "\n", encoding="utf-8")
 
 
 def finished_of(record: dict) -> Finished:

@@ -18,7 +18,7 @@ import lightgbm as lgb
 import numpy as np
 import pandas as pd
 
-from lib.retrieval.stores import hash_of_id, tie_breakers
+from lib.retrieval.stores import seeded_order, tie_breakers
 from lib.workbook.artifacts import atomic_path
 
 HELD_OUT_EVERY = 7  # one training collection in seven is for early stopping
@@ -118,7 +118,7 @@ def train(
     relevant, collections = np.asarray(relevant, dtype=bool), np.asarray(collections, dtype=object)
     if not len(pairs) == len(features) == len(relevant) == len(collections):
         raise ValueError("pairs, features, relevant and collections need the same length")
-    held_out = np.isin(collections, _hashed_order(collections, seed)[::HELD_OUT_EVERY])
+    held_out = np.isin(collections, seeded_order(collections, seed)[::HELD_OUT_EVERY])
     if held_out.all():
         raise ValueError("training needs at least two collections: one of them to stop early on")
     parameters = TREES | {
@@ -181,7 +181,7 @@ def out_of_fold(
         ValueError: as `train`, or fewer collections than folds.
     """
     relevant, collections = np.asarray(relevant, dtype=bool), np.asarray(collections, dtype=object)
-    names = _hashed_order(collections, seed + 1)
+    names = seeded_order(collections, seed + 1)
     if not 2 <= folds <= len(names):
         raise ValueError(f"{folds} folds of {len(names)} collections")
     scores = np.empty(len(pairs))
@@ -209,11 +209,6 @@ def importance(model: LambdaMART, pairs: pd.DataFrame, features: pd.DataFrame) -
     values = model.contributions(features)
     centred = values - values.groupby(pairs["query"].to_numpy()).transform("mean")
     return centred.abs().mean().sort_values(ascending=False)
-
-
-def _hashed_order(names: Sequence[str], seed: int) -> list[str]:
-    """The distinct names in an order that depends on nothing but them and the seed."""
-    return sorted(set(names), key=lambda name: hash_of_id(f"{seed}:{name}"))
 
 
 def _digest(text: str) -> str:

@@ -6,7 +6,7 @@ Frames in, frames out. A *collection* is whatever owns several stores (a persona
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -42,6 +42,11 @@ def relevant_pairs_mask(pairs: pd.DataFrame, qrels: pd.DataFrame) -> np.ndarray:
 def hash_of_id(name: str) -> int:
     """A hash of an id, below 2⁶⁴: ties are broken by it, never by position."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")
+
+
+def seeded_order(names: Iterable[str], seed: int) -> list[str]:
+    """The distinct names in an order that depends on nothing but them and the seed."""
+    return sorted(set(names), key=lambda name: hash_of_id(f"{seed}:{name}"))
 
 
 def tie_breakers(items: pd.Series) -> np.ndarray:

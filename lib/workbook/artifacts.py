@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,6 +56,34 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         raise ArtifactError(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def atomic_folder(path: str | Path) -> Iterator[Path]:
+    """An empty folder beside `path` that takes its place when the block ends without error; nothing is left on failure.
+
+    Raises:
+        ArtifactError: it cannot be written or the disk is full.
+    """
+    from safetensors import SafetensorError
+
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as scratch:
+            fresh = Path(scratch) / path.name
+            fresh.mkdir()
+            yield fresh
+            replace_folder(fresh, path)
+    except (OSError, SafetensorError) as error:
+        raise ArtifactError(f"{path}: cannot be written: {error}") from error
+
+
+def replace_folder(fresh: Path, target: Path) -> None:
+    """Put a folder of the same disk in the place of another."""
+    if target.exists():
+        shutil.rmtree(target)
+    os.replace(fresh, target)
 
 
 def sha256_of(path: Path) -> str:

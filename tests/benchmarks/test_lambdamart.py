@@ -6,14 +6,13 @@ from itertools import cycle
 import numpy as np
 import pytest
 
+from lib.assistant.serving import PersonaIndex
 from lib.assistant.signals import CATEGORICAL, signals
 from lib.generation.local import LocalModel
 from lib.generation.models import ModelError, locate
-from lib.retrieval.bm25 import BM25T, tokenize
-from lib.retrieval.dense import cosine_scores, encode, load_encoder
-from lib.retrieval.fusion import reciprocal_rank_fusion
+from lib.retrieval.dense import encode, load_encoder
 from lib.retrieval.lambdamart import train
-from lib.retrieval.stores import best_first, bm25t_scores, candidate_pairs, relevant_pairs_mask
+from lib.retrieval.stores import bm25t_scores, candidate_pairs, relevant_pairs_mask
 
 GROUP = "one query"
 NEW_TOKENS = 48
@@ -33,31 +32,26 @@ def model(tables):
 
 @pytest.fixture(scope="module")
 def tasks(tables):
-    """Of each evaluation query: its row, its persona's items, their opens, the candidate pairs and text scores."""
+    """Of each evaluation query: its persona's index, its row and text scores."""
     rng = np.random.default_rng(0)
     tasks = []
     for _, query in tables["queries"].query("split == 'evaluation'").groupby("query", sort=False):
-        items = tables["items"][tables["items"]["persona"] == query["persona"].iloc[0]].reset_index(drop=True)
+        items = tables["items"][tables["items"]["persona"] == query["persona"].iloc[0]]
         opens = tables["opens"][tables["opens"]["item"].isin(items["item"])]
-        pairs = candidate_pairs(query, items, "persona")
-        tasks.append((query, items, opens, pairs, {name: rng.random(len(pairs)) for name in ("bm25t", "cosine")}))
+        index = PersonaIndex(items, opens, np.zeros((len(items), 1)))
+        tasks.append((index, query, {name: rng.random(len(items)) for name in ("bm25t", "cosine")}))
     return tasks
 
 
 def compute_signals(task):
-    query, items, opens, pairs, text_scores = task
-    return signals(pairs, query, items, opens, text_scores)
+    index, query, text_scores = task
+    return index.signals(query, text_scores)
 
 
 def rank_and_fuse(task, scores):
     """The ranking by LambdaMART fused with that of every store and with both of the texts."""
-    _, items, _, pairs, text_scores = task
-    candidates = pairs["item"].tolist()
-    store_of = dict(zip(items["item"], items["app"], strict=True))
-    rankings = [best_first(candidates, score) for score in (scores, *text_scores.values())]
-    stores = sorted(set(store_of.values()))
-    per_store = [[item for item in rankings[0] if store_of[item] == store] for store in stores]
-    return reciprocal_rank_fusion([*rankings, *per_store])
+    index, _, text_scores = task
+    return index.fuse(scores, list(text_scores.values()), 60)
 
 
 def time_each(benchmark, function, inputs, rounds=200):
@@ -101,8 +95,7 @@ def test_lambdamart_rrf(benchmark, rate, model, tasks):
 @pytest.mark.benchmark(group=GROUP)
 def test_bm25t(benchmark, rate, tasks):
     """With the persona's index at hand."""
-    inputs = [(BM25T([tokenize(text) for text in task[1]["text"]]), task[0]["text"].iloc[0]) for task in tasks]
-    scores = time_each(benchmark, lambda pair: pair[0].get_scores(tokenize(pair[1])), inputs)
+    scores = time_each(benchmark, lambda task: task[0].bm25t(task[1]["text"].iloc[0]), tasks)
     rate("BM25T scores, index at hand", 1, "queries")
     assert np.isfinite(scores).all()
 
@@ -114,8 +107,11 @@ def test_semantic_search(benchmark, rate, tasks):
         encoder = load_encoder(locate("all-MiniLM-L6-v2"), threads=2)
     except ModelError as error:
         pytest.skip(str(error))
-    inputs = [(encode(encoder, task[1]["text"].tolist()), task[0]["text"].iloc[0]) for task in tasks[:20]]
-    scores = time_each(benchmark, lambda pair: cosine_scores(encode(encoder, [pair[1]]), pair[0]), inputs, 60)
+    inputs = []
+    for index, query, _ in tasks[:20]:
+        vectors = encode(encoder, index.items["text"].tolist())
+        inputs.append((PersonaIndex(index.items, index.opens, vectors), query["text"].iloc[0]))
+    scores = time_each(benchmark, lambda pair: pair[0].semantic(encode(encoder, [pair[1]])[0]), inputs, 60)
     rate("semantic search, items' embeddings at hand", 1, "queries")
     assert np.isfinite(scores).all()
 
