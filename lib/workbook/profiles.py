@@ -106,12 +106,35 @@ class LambdaMARTRRF(ContextRetrieval):
     cost_queries: int = Field(default=10, ge=2)
 
 
+class ToolRetrieval(Parameters):
+    encoder: str = Field(default="all-MiniLM-L6-v2", min_length=1)
+    wording_queries: int = Field(default=600, ge=1)
+    toolbox_file: str = Field(default="", description="your own functions; empty: the toolbox of notebook 01")
+    queries_file: str = Field(default="", description="your own queries with answers; empty: those of notebook 01")
+    bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
+
+
+class PlannerTuning(Parameters):
+    planner: str = Field(default="SmolLM2-135M-Instruct", min_length=1)
+    planner_pairs: int = Field(default=1200, ge=1)
+    planner_learning_rate: float = Field(default=1e-3, gt=0, le=0.1)
+    planner_epochs: int = Field(default=1, ge=1, le=20)
+    planner_queries: int = Field(default=120, ge=1)
+    planner_sweep_queries: int = Field(default=60, ge=1)
+    shown_tools: int = Field(default=10, ge=1, le=50)
+    shown_items: int = Field(default=3, ge=1, le=20)
+    planner_max_tokens: int = Field(default=64, ge=1, le=1024)
+    bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
+
+
 NOTEBOOKS: dict[str, type[Parameters]] = {
     "01_data_gen": DataGen,
     "02_context_baselines": ContextBaselines,
     "03_cot_augmentation": CoTAugmentation,
     "04_finetuned_search": FinetunedSearch,
     "05_lambdamart_rrf": LambdaMARTRRF,
+    "06_tool_retrieval": ToolRetrieval,
+    "07_planner": PlannerTuning,
 }
 
 
