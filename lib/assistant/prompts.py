@@ -34,3 +34,35 @@ def cot_prompt(query: str, context_types: Sequence[str]) -> str:
 def distilled_cot_prompt(query: str) -> str:
     """The short prompt of a writer that has learned from experts' chains of thought and needs no instructions."""
     return f"{query}\nWhere to look:"
+
+
+def planner_prompt(
+    request: str,
+    moment: str,
+    tools: Sequence[str] | None = None,
+    context: Sequence[str] | None = None,
+    thought: str = "",
+    done: str = "",
+) -> str:
+    """What a planner completes with a call of an API (assistant paper, section 3.4 and appendix A.5, in our words).
+
+    Args:
+        request: the query's text.
+        moment: when and where it was voiced.
+        tools: signatures of the tools to choose from; None shows none.
+        context: lines of context; None shows none.
+        thought: a chain of thought.
+        done: the call that was made already, and what it returned.
+    """
+    parts = []
+    if tools is not None:
+        parts += ["Tools:", *tools]
+    if context is not None:
+        parts += ["Context:", *context]
+    parts.append(f"Request ({moment}): {request}")
+    if thought:
+        parts.append(f"Thought: {thought}")
+    parts.append("Plan:")
+    if done:
+        parts.append(done)
+    return "\n".join(parts) + "\n"

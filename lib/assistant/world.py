@@ -52,7 +52,7 @@ from lib.assistant.queries import (
     voice,
     voicing_moment,
 )
-from lib.assistant.schemas import APPS, TIME_FIELDS, InputError, Persona, describe_error, read_personas, read_records
+from lib.assistant.schemas import APPS, TIME_FIELDS, InputError, Person, Persona, describe_error, read_personas, read_records
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.workbook.profiles import WorldKnobs
 
@@ -211,7 +211,8 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
 
     items (persona, item, app, title, text, shown), opens (item, time, place), queries (query, persona, split, text,
     time, weekday, place), gold (query, split, kind, need, phrasing, relevant, apis, apps, plan, answers, cot),
-    provenance (item, source, need, template), toolbox (api, app, text).
+    provenance (item, source, need, template), people (persona, role, name, email, phone), toolbox (api, app, text,
+    function: its OpenAI-style definition as JSON text).
     """
     items, opens = [], []
     for persona in world.personas:
@@ -236,8 +237,13 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
             [(entry.item_id, entry.source, entry.need, entry.template) for entry in world.provenance],
             columns=["item", "source", "need", "template"],
         ),
+        "people": pd.DataFrame(
+            [(persona.id, *person.model_dump().values()) for persona in world.personas for person in persona.people],
+            columns=["persona", *Person.model_fields],
+        ),
         "toolbox": pd.DataFrame(
-            [(api.api, api.app, api.text) for api in world.toolbox], columns=["api", "app", "text"]
+            [(api.api, api.app, api.text, json.dumps(api.function, ensure_ascii=False)) for api in world.toolbox],
+            columns=["api", "app", "text", "function"],
         ),
     }
 

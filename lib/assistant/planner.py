@@ -1,0 +1,305 @@
+"""The planner's world: what it is shown in each of the paper's five settings (Table 3), what it learns from, what its
+plans are worth.
+
+Frames in, frames out. Gold labels enter a prompt in the two settings that are upper bounds, and targets of training
+queries; nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.plans import (
+    MAY_BE_LEFT_OUT,
+    PlanError,
+    api_names,
+    ast_match,
+    exact_match,
+    gold_calls,
+    hallucinated,
+    parse_plan,
+    standard_text,
+)
+from lib.assistant.prompts import planner_prompt
+from lib.assistant.queries import print_call
+from lib.assistant.schemas import APP_NAMES
+from lib.assistant.toolbox import DEFAULT_API, signature
+
+# Where a setting's tools and context items come from: a setting of tool retrieval, the labels, or nowhere.
+SETTINGS: dict[str, tuple[str, str]] = {
+    "lower_bound": ("none", "none"),
+    "rag": ("query_only", "none"),
+    "context_tuned_rag": ("query_plus_context", "retrieved"),
+    "upper_bound": ("gold", "none"),
+    "context_tuned_upper_bound": ("gold", "gold"),
+}
+METRICS = ("ast_accuracy", "exact_match", "hallucination")
+NOTHING_FOUND = "nothing found"
+
+
+class Desk:
+    """All that a planner's prompts are written from.
+
+    Args:
+        items: columns item, persona, app, title, text.
+        people: columns persona, name, email, phone: address books.
+        functions: OpenAI-style definitions of the toolbox.
+        app_of: the app of each API, by name.
+    """
+
+    def __init__(self, items: pd.DataFrame, people: pd.DataFrame, functions: Sequence[dict], app_of: Mapping[str, str]):
+        self.items = items.set_index("item")
+        self.people = {persona: part.to_dict("records") for persona, part in people.groupby("persona")}
+        self.items_of = dict(tuple(items.groupby("persona")))
+        self.functions = list(functions)
+        self.app_of = dict(app_of)
+        self.signatures = {function["name"]: signature(function) for function in functions}
+        self.signatures[DEFAULT_API] = f"{DEFAULT_API}()"
+
+    def context_lines(self, persona: str, request: str, items: Sequence[str], titles: bool = False) -> list[str]:
+        """One line an item, `App: text` (or title), then one for each contact that the request or an item names."""
+        rows = [self.items.loc[item] for item in items]
+        lines = [f"{APP_NAMES[row['app']]}: {row['title'] if titles else row['text']}" for row in rows]
+        return lines + self.contact_lines(persona, " ".join([request, *lines]))
+
+    def contact_lines(self, persona: str, text: str) -> list[str]:
+        """The persona's contacts whom a text names, by full, first or last name."""
+        return [
+            f"Contact: {person['name']}, {person['email']}, {person['phone']}"
+            for person in self.people.get(persona, [])
+            if names_person(text, person["name"])
+        ]
+
+    def prompt(
+        self,
+        query: Mapping,
+        tools: Sequence[str] | None,
+        items: Sequence[str] | None,
+        titles: bool = False,
+        thought: str = "",
+        done: str = "",
+    ) -> str:
+        """The prompt for one query (persona, text, time, place) with these tools and context items; None shows none."""
+        return planner_prompt(
+            query["text"],
+            f"{query['time']:%A %Y-%m-%d %H:%M}, {query['place']}",
+            None if tools is None else [self.signatures[name] for name in tools],
+            None if items is None else self.context_lines(query["persona"], query["text"], items, titles),
+            thought,
+            done,
+        )
+
+    def execute(self, persona: str, call: tuple[str, dict]) -> str:
+        """What a call returns in the simulated world: the item of the API's app that one of its arguments names by its
+        title, with the contacts it names; otherwise `NOTHING_FOUND`."""
+        api, arguments = call
+        named = {standard_text(value) for value in arguments.values() if isinstance(value, str)}
+        own = self.items_of.get(persona)
+        if own is not None:
+            found = own[(own["app"] == self.app_of.get(api)) & own["title"].map(standard_text).isin(named)]
+            if len(found):
+                return "; ".join(self.context_lines(persona, "", [found["item"].iloc[0]]))
+        return NOTHING_FOUND
+
+
+def names_person(text: str, name: str) -> bool:
+    """Whether a text names somebody, as a whole word: by first name in any case, or by last name as it is written.
+
+    >>> names_person("ask cedric to go instead", "Cedric Suzuki")
+    True
+    """
+    words = name.removeprefix("Dr. ").split()
+    return bool(
+        re.search(rf"(?<!\w){re.escape(words[0])}(?!\w)", text, re.IGNORECASE)
+        or re.search(rf"(?<!\w){re.escape(words[-1])}(?!\w)", text)
+    )
+
+
+# ---------------------------------------------------------------- what is shown
+
+
+def shown(
+    queries: pd.DataFrame,
+    setting: str,
+    tool_rankings: pd.DataFrame,
+    retrieved: pd.DataFrame,
+    gold: pd.DataFrame,
+    n_tools: int,
+    n_items: int,
+) -> pd.DataFrame:
+    """Which tools and items the prompts of a setting show.
+
+    Retrieved tools come best first, with `default` (no tool fits) offered last. Gold tools and gold items come in the
+    order of their names, which says nothing about the plan.
+
+    Args:
+        queries: column query.
+        setting: one of `SETTINGS`.
+        tool_rankings: columns setting, query, item (API), rank.
+        retrieved: columns query, item, rank: retrieved context.
+        gold: columns query, apis, relevant.
+        n_tools, n_items: how many retrieved tools and items.
+
+    Returns:
+        columns query, setting, tools, items; lists of names, or None where the setting shows none.
+    """
+    tools_from, items_from = SETTINGS[setting]
+    names = queries["query"]
+    labels = gold.set_index("query").loc[names]
+    tools = items = [None] * len(names)
+    if tools_from == "gold":
+        tools = [sorted(set(apis)) for apis in labels["apis"]]
+    elif tools_from != "none":
+        ranked = first_ranked(tool_rankings[tool_rankings["setting"] == tools_from], n_tools)
+        tools = [[*ranked.get(name, []), DEFAULT_API] for name in names]
+    if items_from == "gold":
+        items = [sorted(relevant) for relevant in labels["relevant"]]
+    elif items_from != "none":
+        ranked = first_ranked(retrieved, n_items)
+        items = [ranked.get(name, []) for name in names]
+    return pd.DataFrame({"query": names.to_numpy(), "setting": setting, "tools": tools, "items": items})
+
+
+def first_ranked(rankings: pd.DataFrame, n: int) -> dict[str, list[str]]:
+    """The first n items of each query's ranking, best first."""
+    first = rankings[rankings["rank"] <= n].sort_values(["query", "rank"])
+    return first.groupby("query")["item"].agg(list).to_dict()
+
+
+def write_prompts(
+    desk: Desk,
+    inputs: pd.DataFrame,
+    queries: pd.DataFrame,
+    titles: bool = False,
+    thoughts: Mapping[str, str] | None = None,
+) -> list[str]:
+    """The prompt of each row of `inputs` (see `shown`).
+
+    Args:
+        queries: columns query, persona, text, time, place.
+        titles: show items by their titles alone.
+        thoughts: a chain of thought by query; a query without one gets none.
+    """
+    by_name = queries.set_index("query")
+    return [
+        desk.prompt(by_name.loc[row.query], row.tools, row.items, titles, (thoughts or {}).get(row.query, ""))
+        for row in inputs.itertuples()
+    ]
+
+
+# ---------------------------------------------------------------- training
+
+
+def training_sample(
+    queries: pd.DataFrame, gold: pd.DataFrame, with_thought: Iterable[str], held_out: Iterable[str], n: int, seed: int
+) -> pd.DataFrame:
+    """Training queries of needs that are not held out, at most n, each with the form of prompt it is learned in.
+
+    The forms take turns and are then shuffled, so that all occur as often. Queries that have a chain of thought are all
+    taken, as far as they go: they are few.
+
+    Returns:
+        the queries in random order, with the column `setting`.
+    """
+    need = gold.set_index("query")["need"].reindex(queries["query"]).to_numpy()
+    usable = queries[(queries["split"] == "training").to_numpy() & ~np.isin(need, list(held_out))]
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(usable))
+    first = usable["query"].isin(set(with_thought)).to_numpy()[order]
+    chosen = rng.permutation(order[np.argsort(~first, kind="stable")][:n])
+    forms = rng.permutation(np.resize(list(SETTINGS), len(chosen)))
+    return usable.iloc[chosen].assign(setting=forms)
+
+
+def second_steps(desk: Desk, inputs: pd.DataFrame, queries: pd.DataFrame, plans: Mapping[str, str]) -> pd.DataFrame:
+    """Prompts for the second call of a plan of two, after the first was made: progressive planning (Figure 1).
+
+    Args:
+        inputs: see `shown`.
+        plans: a plan by query, of which the first call is made; where it has none, the call is `default()`.
+
+    Returns:
+        columns query, setting, first (the call made, as text), prompt.
+    """
+    by_name = queries.set_index("query")
+    rows = []
+    for row in inputs.itertuples():
+        call = first_call(plans[row.query])
+        query = by_name.loc[row.query]
+        first = print_call(*call)
+        done = f"{first}\nResult: {desk.execute(query['persona'], call)}\nThen:"
+        rows.append((row.query, row.setting, first, desk.prompt(query, row.tools, row.items, done=done)))
+    return pd.DataFrame(rows, columns=["query", "setting", "first", "prompt"])
+
+
+def first_call(plan: str) -> tuple[str, dict]:
+    """The first call of a plan; `default()` where its first line does not parse."""
+    try:
+        return parse_plan(plan.strip().split("\n")[0])[0]
+    except PlanError:
+        return DEFAULT_API, {}
+
+
+# ---------------------------------------------------------------- scores
+
+
+def score_plans(plans: pd.DataFrame, gold: pd.DataFrame, functions: Sequence[dict]) -> pd.DataFrame:
+    """Each plan judged.
+
+    Args:
+        plans: columns query, text, and tools (shown names, None where none were shown).
+        gold: columns query, apis, plan, answers.
+        functions: OpenAI-style definitions of the whole toolbox.
+
+    Returns:
+        `plans` with ast_accuracy, exact_match, hallucination, outside_shown (an API that was not among the tools shown;
+        NaN where none were), right_api (the APIs are right, whatever their arguments), each 0 or 100; failure (the
+        category of `lib.assistant.plans.ast_match`, empty where right) and why (its sentence).
+    """
+    names = {function["name"] for function in functions}
+    labels = gold.set_index("query").loc[plans["query"]]
+    rows = []
+    for text, tools, label in zip(plans["text"], plans["tools"], labels.itertuples(), strict=True):
+        match, called = ast_match(text, label.answers, functions), api_names(text)
+        outside = np.nan if tools is None else any(name not in set(tools) | {DEFAULT_API} for name in called)
+        rows.append(
+            {
+                "ast_accuracy": 100.0 * bool(match),
+                "exact_match": 100.0 * exact_match(text, label.plan),
+                "hallucination": 100.0 * hallucinated(text, names),
+                "outside_shown": 100.0 * outside,
+                "right_api": 100.0 * (sorted(called) == sorted(label.apis)),
+                "failure": match.category or "",
+                "why": match.sentence,
+            }
+        )
+    return plans.reset_index(drop=True).join(pd.DataFrame(rows))
+
+
+def answerable(prompts: Sequence[str], inputs: pd.DataFrame, gold: pd.DataFrame) -> np.ndarray:
+    """Whether a prompt spells out the answer, 0 or 100 each: the APIs are among its tools, and an acceptable value of
+    every required text argument stands in its context or request.
+
+    It bounds what a planner can get by reading; a value of another type or an API known from training can be guessed.
+    """
+    labels = gold.set_index("query").loc[inputs["query"]]
+    found = []
+    for prompt, tools, label in zip(prompts, inputs["tools"], labels.itertuples(), strict=True):
+        text = standard_text(prompt)
+        needed = [values for _, arguments in gold_calls(label.answers) for values in arguments.values()]
+        spelled = all(map(lambda values: _stands_in(values, text), needed))
+        found.append(100.0 * (spelled and tools is not None and set(label.apis) <= set(tools)))
+    return np.array(found)
+
+
+def _stands_in(values: list, text: str) -> bool:
+    """Whether one of the acceptable values of an argument stands in a standardised text, or none need to."""
+    texts = [part for value in values for part in (value if isinstance(value, list) else [value])]
+    if MAY_BE_LEFT_OUT in texts or not all(isinstance(part, str) for part in texts):
+        return True
+    return any(standard_text(part) in text for part in texts)
