@@ -216,6 +216,33 @@ def training_sample(
     return usable.iloc[chosen].assign(setting=forms)
 
 
+def training_pairs(
+    desk: Desk, inputs: pd.DataFrame, queries: pd.DataFrame, gold: pd.DataFrame, thoughts: Mapping[str, str]
+) -> pd.DataFrame:
+    """What a planner learns: each prompt with its gold plan; for plans of two calls also the second call after the
+    first (see `second_steps`).
+
+    Args:
+        inputs: see `shown`; each row is learned once.
+        thoughts: a chain of thought by query; a query that has one is learned with it.
+
+    Returns:
+        columns query, setting, step (1 or 2), thought (bool), prompt, target; seconds steps stand after all others.
+    """
+    labels = gold.set_index("query")
+    whole = inputs[["query", "setting"]].assign(
+        step=1,
+        thought=inputs["query"].isin(set(thoughts)),
+        prompt=write_prompts(desk, inputs, queries, thoughts=thoughts),
+        target=inputs["query"].map(labels["plan"]),
+    )
+    of_two = inputs[inputs["query"].map(labels["apis"].str.len()) == 2]
+    second = second_steps(desk, of_two, queries, labels["plan"])
+    targets = second["query"].map(labels["plan"]).str.split("\n").str[1]
+    second = second.assign(step=2, thought=False, target=targets)
+    return pd.concat([whole, second[whole.columns]], ignore_index=True)
+
+
 def second_steps(desk: Desk, inputs: pd.DataFrame, queries: pd.DataFrame, plans: Mapping[str, str]) -> pd.DataFrame:
     """Prompts for the second call of a plan of two, after the first was made: progressive planning (Figure 1).
 

@@ -284,7 +284,7 @@ def _compare(value: object, answer: object, schema: object) -> Category | None:
         return next(filter(None, (_compare(v, a, items) for v, a in zip(value, answer, strict=True))), None)
     if kind == "dict":
         return _compare_dicts(value, answer, schema.get("properties"))
-    same = _standard(value) == _standard(answer) if kind == "text" else value == answer
+    same = standard_text(value) == standard_text(answer) if kind == "text" else value == answer
     return None if same else "wrong_value"
 
 
@@ -299,7 +299,7 @@ def _compare_dicts(value: dict, answer: dict, properties: object) -> Category | 
     return next(filter(None, problems), None)
 
 
-def _standard(text: str) -> str:
+def standard_text(text: str) -> str:
     """A text as the leaderboard's `standardize_string` has it."""
     return re.sub(r"[ ,./\-_*^]", "", text).lower().replace("'", '"')
 

@@ -193,6 +193,18 @@ def unwrap(function: dict) -> dict:
     return function["function"] if isinstance(function.get("function"), dict) else function
 
 
+def signature(function: dict) -> str:
+    """A function's name and the names of its arguments; optional ones end in a question mark.
+
+    >>> signature({"name": "f", "parameters": {"properties": {"a": {}, "b": {}}, "required": ["a"]}})
+    'f(a, b?)'
+    """
+    parameters = function.get("parameters") or {}
+    required = parameters.get("required") or []
+    names = [name if name in required else f"{name}?" for name in parameters.get("properties") or {}]
+    return f"{function['name']}({', '.join(names)})"
+
+
 def definitions_in(record: object) -> list:
     """The definitions of one record: itself, wrapped, or what a Berkeley record has under `function`."""
     inside = record.get("function", record) if isinstance(record, dict) else record

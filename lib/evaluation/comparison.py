@@ -7,7 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.inference import bootstrap_interval, bootstrap_means, holm_adjust, randomisation_test
+from lib.evaluation.inference import (
+    bootstrap_interval,
+    bootstrap_means,
+    holm_adjust,
+    mcnemar_test,
+    randomisation_test,
+)
 from lib.evaluation.ranking import hit_matrix, ndcg_from_hits, recall_from_hits
 
 METRICS = ("recall", "ndcg", "ndcg_retrieved")
@@ -123,11 +129,30 @@ def compare(
     Returns:
         columns a, b, difference, ci_low, ci_high, p_value, p_holm.
     """
-    differences = np.column_stack([scores[a, metric, k] - scores[b, metric, k] for a, b in pairs])
-    low, high = np.nanpercentile(bootstrap_means(differences, clusters, samples, seed), [2.5, 97.5], axis=0)
     p_values = [
         randomisation_test(scores[a, metric, k], scores[b, metric, k], clusters[0], seed=seed) for a, b in pairs
     ]
+    return _compared(scores, pairs, metric, k, clusters, samples, seed, p_values)
+
+
+def compare_outcomes(
+    scores: pd.DataFrame,
+    pairs: Sequence[tuple[str, str]],
+    metric: str,
+    k: int,
+    clusters: Sequence[Sequence],
+    samples: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Like `compare` for scores that are either 0 or 100, right or wrong: McNemar's exact test on the queries on which
+    the two differ. It takes queries as independent; the intervals do not."""
+    p_values = [mcnemar_test(scores[a, metric, k] > 0, scores[b, metric, k] > 0) for a, b in pairs]
+    return _compared(scores, pairs, metric, k, clusters, samples, seed, p_values)
+
+
+def _compared(scores, pairs, metric, k, clusters, samples, seed, p_values) -> pd.DataFrame:
+    differences = np.column_stack([scores[a, metric, k] - scores[b, metric, k] for a, b in pairs])
+    low, high = np.nanpercentile(bootstrap_means(differences, clusters, samples, seed), [2.5, 97.5], axis=0)
     return pd.DataFrame(
         {
             "a": [a for a, _ in pairs],
