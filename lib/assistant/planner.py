@@ -7,7 +7,7 @@ queries; nowhere else.
 
 from __future__ import annotations
 
-import json
+import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -241,6 +241,25 @@ def training_pairs(
     targets = second["query"].map(labels["plan"]).str.split("\n").str[1]
     second = second.assign(step=2, thought=False, target=targets)
     return pd.concat([whole, second[whole.columns]], ignore_index=True)
+
+
+def unreadable_spans(target: str, prompt: str) -> list[tuple[int, int]]:
+    """Spans of characters of a plan's text values that stand nowhere in its prompt.
+
+    Learning them would teach a planner to make up what it was not shown; and in the settings without context they are
+    most of what there is to learn.
+
+    >>> unreadable_spans('find_event(title="Studio 4")', "Request: when is my lesson?")
+    [(17, 27)]
+    """
+    spans, start, shown_text = [], 0, standard_text(prompt)
+    for line in target.split("\n"):
+        for node in ast.walk(ast.parse(line)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and standard_text(node.value) not in shown_text:
+                ends = (len(line.encode()[:column].decode()) for column in (node.col_offset, node.end_col_offset))
+                spans.append(tuple(start + end for end in ends))
+        start += len(line) + 1
+    return spans
 
 
 def second_steps(desk: Desk, inputs: pd.DataFrame, queries: pd.DataFrame, plans: Mapping[str, str]) -> pd.DataFrame:
