@@ -7,7 +7,6 @@ where to look (`cot`), and items that look right but are not (`decoys`). One YAM
 
 from __future__ import annotations
 
-import ast
 import re
 import string
 from collections.abc import Collection
@@ -18,6 +17,7 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from lib.assistant.plans import parse_plan
 from lib.assistant.schemas import APPS, ITEM_TYPES, App, InputError, Place, Strict, Text, describe_error
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.retrieval.bm25 import content_terms
@@ -180,19 +180,12 @@ def parse_call(text: str) -> tuple[str, dict[str, object]]:
     Values are texts, numbers, booleans or lists of them.
     """
     try:
-        call = ast.parse(text, mode="eval").body
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)) or call.args:
+        [(api, arguments)] = parse_plan(text)
+        parts = [part for value in arguments.values() for part in (value if isinstance(value, list) else [value])]
+        if not api.isidentifier() or not all(isinstance(part, str | bool | int | float) for part in parts):
             raise ValueError
-        if any(keyword.arg is None for keyword in call.keywords):
-            raise ValueError
-        arguments = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
-        for value in arguments.values():
-            if not isinstance(value, str | bool | int | float) and not (
-                isinstance(value, list) and all(isinstance(part, str | bool | int | float) for part in value)
-            ):
-                raise ValueError
-        return call.func.id, arguments
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
+        return api, arguments
+    except ValueError as error:
         raise ValueError(f"plan {text!r} is no call with literal keyword arguments") from error
 
 

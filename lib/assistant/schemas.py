@@ -238,7 +238,7 @@ def read_records(path: str | Path) -> Iterator[tuple[int, dict]]:
         InputError: the file cannot be read, or a line is no JSON object; names file and line.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     for number, line in enumerate(text.split("\n"), start=1):  # texts may hold other line separators
@@ -251,6 +251,26 @@ def read_records(path: str | Path) -> Iterator[tuple[int, dict]]:
         if not isinstance(record, dict):
             raise InputError(f"{path}, line {number}: expected a JSON object")
         yield number, record
+
+
+def read_json_records(path: str | Path) -> list[tuple[str, object]]:
+    """Records of a file that holds a JSON list, one JSON object or JSON lines, each with its place (`record 3`).
+
+    Raises:
+        InputError: the file cannot be read or is neither of these; names file and line.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if text.lstrip().startswith("["):
+            raise InputError(f"{path}: not JSON: {error}") from error
+        return [(f"line {number}", record) for number, record in read_records(path)]
+    records = content if isinstance(content, list) else [content]
+    return [(f"record {number}", record) for number, record in enumerate(records, start=1)]
 
 
 def read_personas(path: str | Path) -> list[Persona]:

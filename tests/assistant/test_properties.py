@@ -83,7 +83,21 @@ def test_printed_call_is_canonical():
 
 
 @pytest.mark.parametrize(
-    "text", ["f", "f(1)", "f(x=y)", "f(x=1) + 1", "a.f(x=1)", "f(x=1); g()", "f(", "", "lambda: 1"]
+    "text",
+    [
+        "f",
+        "f(1)",
+        "f(x=y)",
+        "f(x=1) + 1",
+        "a.f(x=1)",
+        "a.f()",
+        "f(x=1); g()",
+        "f(x={})",
+        "f(x=None)",
+        "f(",
+        "",
+        "lambda: 1",
+    ],
 )
 def test_what_is_no_plan(text):
     with pytest.raises(ValueError, match="is no call with literal keyword arguments"):

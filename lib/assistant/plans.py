@@ -1,0 +1,342 @@
+"""Plans: API calls as text, parsed without evaluating anything, and judged against gold answers.
+
+A plan is one or several calls with keyword arguments, `api(name="value", count=3)`, one a line, separated by `;`, or
+in a list as the prompts of the Berkeley function-calling leaderboard ask for them: `[a(x=1), b(y=2)]`.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+import warnings
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+from scipy.optimize import linear_sum_assignment
+
+from lib.assistant.schemas import InputError, describe_error
+from lib.assistant.toolbox import DEFAULT_API, json_types, unwrap
+
+MAX_CHARACTERS = 20_000  # ast.parse takes at most 50 ms for a text of this length, whatever it says
+MAX_DEPTH = 32  # of lists and dicts in a value
+MAX_INTEGER_BITS = 1024  # as far as floats reach
+MAY_BE_LEFT_OUT = ""
+
+Call = tuple[str, dict[str, object]]
+Answers = list[dict[str, dict[str, list]]]
+ANSWERS = TypeAdapter(Answers)
+Category = Literal[
+    "unparsed", "wrong_number_of_calls", "wrong_api", "missing_argument", "extra_argument", "wrong_type", "wrong_value"
+]  # fmt: skip
+
+
+class PlanError(ValueError):
+    """A text that is no plan."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """Whether a plan is right: true in a condition if it is; otherwise `category` and `sentence` say why not."""
+
+    category: Category | None = None
+    sentence: str = ""
+
+    def __bool__(self) -> bool:
+        return self.category is None
+
+    @property
+    def reason(self) -> str:
+        """`wrong_value: play_song(song) is …`, or an empty text where the plan is right."""
+        return f"{self.category}: {self.sentence}" if self.category else ""
+
+
+# ---------------------------------------------------------------- parsing
+
+
+def parse_plan(text: str) -> list[Call]:
+    """The calls of a plan as (API, {argument: value}), in order.
+
+    Values are texts, finite numbers, True, False, None, and lists and dicts (with texts as keys) of them; a tuple is
+    read as a list. Names of APIs may have dots and hyphens. JSON's `true`, `false` and `null` are names, not literals,
+    hence no plan (the Berkeley leaderboard reads them as the texts "true", "false" and "null", which are no booleans
+    either), and so are unquoted texts. Nothing is ever evaluated.
+
+    Raises:
+        PlanError: the text is anything else, longer than `MAX_CHARACTERS` or nested deeper than `MAX_DEPTH`.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise PlanError(f"{len(text):,} characters, more than {MAX_CHARACTERS:,}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # odd escapes in a model's texts are no matter of ours
+            statements = ast.parse("\n".join(line.strip() for line in text.split("\n"))).body
+        calls = [_call(node) for statement in statements for node in _nodes(statement)]
+    except PlanError:
+        raise
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise PlanError(f"{_short(text)} does not parse") from error
+    if not calls:
+        raise PlanError("no call")
+    return calls
+
+
+def _nodes(statement: ast.stmt) -> list[ast.expr]:
+    if not isinstance(statement, ast.Expr):
+        raise PlanError(f"{type(statement).__name__} is no call")
+    return statement.value.elts if isinstance(statement.value, ast.List) else [statement.value]
+
+
+def _call(node: ast.expr) -> Call:
+    prefix = ""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):  # Python reads `get-time()` as a difference
+        prefix, node = f"{_name(node.left)}-", node.right
+    if not isinstance(node, ast.Call):
+        raise PlanError(f"{type(node).__name__} is no call")
+    name = prefix + _name(node.func)
+    if node.args:
+        raise PlanError(f"{name}: arguments must be named")
+    arguments: dict[str, object] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None or keyword.arg in arguments:
+            raise PlanError(f"{name}: {'star argument' if keyword.arg is None else f'{keyword.arg} is given twice'}")
+        arguments[keyword.arg] = _literal(keyword.value)
+    return name, arguments
+
+
+def _name(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return f"{_name(node.value)}.{node.attr}"
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        return f"{_name(node.left)}-{_name(node.right)}"
+    raise PlanError(f"{type(node).__name__} is no name of an API")
+
+
+def _literal(node: ast.expr, depth: int = 0) -> object:
+    if depth > MAX_DEPTH:
+        raise PlanError(f"nested deeper than {MAX_DEPTH}")
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_literal(part, depth + 1) for part in node.elts]
+    if isinstance(node, ast.Dict):
+        keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+        if not all(isinstance(key, str) for key in keys) or len(set(keys)) < len(keys):
+            raise PlanError("keys of a dict must be different texts")
+        return {key: _literal(value, depth + 1) for key, value in zip(keys, node.values, strict=True)}
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        value = _constant(node.operand)
+        if isinstance(value, bool | str | None):
+            raise PlanError("only numbers have a sign")
+        return -value if isinstance(node.op, ast.USub) else value
+    return _constant(node)
+
+
+def _constant(node: ast.expr) -> str | bool | int | float | None:
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str | bool | int | float | None):
+        raise PlanError(f"{type(node).__name__} is no literal")
+    if isinstance(node.value, float) and not math.isfinite(node.value):
+        raise PlanError("number out of range")
+    if isinstance(node.value, int) and node.value.bit_length() > MAX_INTEGER_BITS:
+        raise PlanError("number out of range")
+    return node.value
+
+
+_STRING = r'"(?:\\.|[^"\\\n])*(?:"|\\?$)|\'(?:\\.|[^\'\\\n])*(?:\'|\\?$)'
+# Quoted texts and words are consumed whole, also those that call nothing, so that the scan takes linear time.
+_CALLED = re.compile(rf"{_STRING}|[\d.-]*+(?P<name>[^\W\d][\w.-]*+)(?=\()|[\w.-]++'?", re.MULTILINE)
+
+
+def api_names(text: str) -> list[str]:
+    """Names of the APIs that a text calls, in order, also where it is truncated or does not parse.
+
+    In a text that does not parse, a call is a name directly before an opening parenthesis, outside quoted texts, among
+    the first `MAX_CHARACTERS` characters.
+    """
+    try:
+        return [name for name, _ in parse_plan(text)]
+    except PlanError:
+        return [match["name"] for match in _CALLED.finditer(text[:MAX_CHARACTERS]) if match["name"]]
+
+
+# ---------------------------------------------------------------- comparing
+
+
+def exact_match(predicted: str, gold: str) -> bool:
+    """Whether the two are the same text, whatever the spaces, tabs and blank lines."""
+
+    def normal(text: str) -> list[str]:
+        return [" ".join(line.split()) for line in text.split("\n") if line.strip()]
+
+    return normal(predicted) == normal(gold)
+
+
+def hallucinated(predicted: str, names: Collection[str]) -> bool:
+    """Whether some call's API is not among `names`; `default`, which says that no tool fits, never is a hallucination.
+
+    Needs the text only up to the opening parenthesis. A text without a name before a parenthesis calls nothing and is
+    no hallucination: it counts as unparsed instead.
+    """
+    return any(name != DEFAULT_API and name not in names for name in api_names(predicted))
+
+
+def ast_match(predicted: str, answers: str | Answers, functions: list[dict]) -> Match:
+    """Whether a plan is right, by the rules of the Berkeley function-calling leaderboard.
+
+    The same API; every required argument; no argument that the function or the answer lacks; others may be left out
+    where the answer says so. Types are strict (a bool is no integer), except that an integer will do for a float; a
+    type that the answer itself has is always right. Texts are compared without case, spaces and `, . / - _ * ^`, and
+    single quotes as double ones; lists in order; dicts by key. Calls may come in any order: they are matched so that as
+    many as possible are right.
+
+    Deviations from the leaderboard's code: the best matching instead of a greedy one; nested values are compared like
+    outer ones, at any depth, and integers will do for floats inside lists too; True is never equal to 1.
+
+    Args:
+        predicted: the plan's text.
+        answers: `[{api: {argument: [acceptable values]}}]`, one record a call, as list or as JSON text; "" among the
+            values says that the argument may be left out. The values of a dict are lists of acceptable values as well.
+        functions: OpenAI-style definitions, bare or as `{"type": "function", "function": …}`. An API without
+            definition, such as `default`, is judged by its answer alone.
+
+    Returns:
+        A match; where it is false, the reason of the first call that is wrong under the best matching.
+
+    Raises:
+        InputError: `answers` has another format.
+    """
+    gold = gold_calls(answers)
+    try:
+        calls = parse_plan(predicted)
+    except PlanError as error:
+        return Match("unparsed", str(error))
+    if len(calls) != len(gold):
+        return Match("wrong_number_of_calls", f"{len(calls)} instead of {len(gold)}")
+    parameters = {}
+    for function in map(unwrap, functions):
+        parameters.setdefault(function["name"], function.get("parameters") or {})
+    results = [[_match_call(call, answer, parameters.get(answer[0])) for answer in gold] for call in calls]
+    # One wrong call more costs more than any number of calls with another API.
+    wrong = 1 + len(calls)
+    costs = [[0 if result else wrong + (result.category == "wrong_api") for result in row] for row in results]
+    pairs = zip(*linear_sum_assignment(np.array(costs)), strict=True)
+    return next((results[i][j] for i, j in pairs if not results[i][j]), Match())
+
+
+def gold_calls(answers: str | Answers) -> list[tuple[str, dict[str, list]]]:
+    """Answers in the Berkeley format, as a list or JSON text, as (API, {argument: acceptable values}).
+
+    Raises:
+        InputError: they have another format.
+    """
+    try:
+        records = ANSWERS.validate_python(json.loads(answers) if isinstance(answers, str) else answers)
+    except ValidationError as error:
+        raise InputError(f"answers: {describe_error(error)}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"answers: not JSON: {error}") from error
+    return [call for record in records for call in record.items()]
+
+
+def _match_call(call: Call, answer: tuple[str, dict[str, list]], parameters: dict | None) -> Match:
+    (name, arguments), (gold_name, gold) = call, answer
+    if name != gold_name:
+        return Match("wrong_api", f"{name} instead of {gold_name}")
+    properties = gold if parameters is None else parameters.get("properties") or {}
+    for argument in (parameters or {}).get("required") or []:
+        if argument not in arguments:
+            return Match("missing_argument", f"{name} needs {argument}")
+    for argument, value in arguments.items():
+        if argument not in properties or argument not in gold:
+            return Match("extra_argument", f"{name} has no {argument}" + " here" * (argument in properties))
+        schema = {} if parameters is None else properties[argument]
+        if problem := _compare_any(value, gold[argument], schema):
+            return Match(problem, f"{name}({argument}) is {_short(value)}, expected one of {_short(gold[argument])}")
+    for argument, acceptable in gold.items():
+        if argument not in arguments and MAY_BE_LEFT_OUT not in acceptable:
+            return Match("missing_argument", f"{name} needs {argument} here")
+    return Match()
+
+
+def _compare_any(value: object, acceptable: list, schema: object) -> Category | None:
+    problems = [_compare(value, answer, schema) for answer in acceptable]
+    if None in problems:
+        return None
+    return "wrong_type" if problems and set(problems) == {"wrong_type"} else "wrong_value"
+
+
+def _compare(value: object, answer: object, schema: object) -> Category | None:
+    """What is wrong with a value, compared to one acceptable value; None if nothing is."""
+    schema = schema if isinstance(schema, dict) else {}
+    kind = _kind(answer)
+    if not _is_of_type(value, schema) and (answer == MAY_BE_LEFT_OUT or not _has_type_of(value, answer)):
+        return "wrong_type"
+    if _kind(value) != kind:
+        return "wrong_value"
+    if kind == "list":
+        if len(value) != len(answer):
+            return "wrong_value"
+        items = schema.get("items")
+        return next(filter(None, (_compare(v, a, items) for v, a in zip(value, answer, strict=True))), None)
+    if kind == "dict":
+        return _compare_dicts(value, answer, schema.get("properties"))
+    same = _standard(value) == _standard(answer) if kind == "text" else value == answer
+    return None if same else "wrong_value"
+
+
+def _compare_dicts(value: dict, answer: dict, properties: object) -> Category | None:
+    properties = properties if isinstance(properties, dict) else {}
+    acceptable = {key: given if isinstance(given, list | tuple) else [given] for key, given in answer.items()}
+    if set(value) - set(answer) or any(
+        key not in value and MAY_BE_LEFT_OUT not in options for key, options in acceptable.items()
+    ):
+        return "wrong_value"
+    problems = (_compare_any(part, acceptable[key], properties.get(key)) for key, part in value.items())
+    return next(filter(None, problems), None)
+
+
+def _standard(text: str) -> str:
+    """A text as the leaderboard's `standardize_string` has it."""
+    return re.sub(r"[ ,./\-_*^]", "", text).lower().replace("'", '"')
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool | None):
+        return str(type(value))
+    for kind, types in {"number": (int, float), "text": str, "list": (list, tuple), "dict": dict}.items():
+        if isinstance(value, types):
+            return kind
+    return str(type(value))
+
+
+def _has_type_of(value: object, answer: object) -> bool:
+    """Strictly the same type, except that an integer will do for a float."""
+    if _kind(value) == "number":
+        return type(value) is type(answer) or (type(value) is int and type(answer) is float)
+    return _kind(value) == _kind(answer)
+
+
+_TYPE_CHECKS = {
+    "string": lambda value: isinstance(value, str),
+    "integer": lambda value: type(value) is int,
+    "number": lambda value: type(value) in (int, float),
+    "boolean": lambda value: isinstance(value, bool),
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, dict),
+    "null": lambda value: value is None,
+}
+
+
+def _is_of_type(value: object, schema: object) -> bool:
+    """Whether the schema names a type and the value is of it; where it names none, the answers' types are due."""
+    types = json_types(schema.get("type")) if isinstance(schema, dict) else ()
+    return any(_TYPE_CHECKS[name](value) for name in types if name in _TYPE_CHECKS)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."

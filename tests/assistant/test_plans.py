@@ -1,0 +1,598 @@
+"""Plans: parsing that evaluates nothing, the Berkeley matching rules one by one, and what holds for any plan."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+import warnings
+from copy import deepcopy
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from lib.assistant.plans import (
+    MAX_CHARACTERS,
+    Match,
+    PlanError,
+    api_names,
+    ast_match,
+    exact_match,
+    hallucinated,
+    parse_plan,
+)
+from lib.assistant.queries import print_call
+from lib.assistant.schemas import InputError
+from lib.assistant.toolbox import DEFAULT_API
+
+relaxed = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], database=None
+)
+
+
+def function(name="f", required=(), **properties):
+    properties = {key: value if isinstance(value, dict) else {"type": value} for key, value in properties.items()}
+    return {
+        "name": name,
+        "description": "does it",
+        "parameters": {"type": "dict", "properties": properties, "required": list(required)},
+    }
+
+
+# ---------------------------------------------------------------- parsing
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ('play_song(song="Hey")', [("play_song", {"song": "Hey"})]),
+        ("default()", [("default", {})]),
+        ("math.triangle_area(base=10, height=-.5)", [("math.triangle_area", {"base": 10, "height": -0.5})]),
+        ("get-the-time(zone='UTC')", [("get-the-time", {"zone": "UTC"})]),
+        ("time.get-now()", [("time.get-now", {})]),
+        ("a(x=1)\nb(y=2)", [("a", {"x": 1}), ("b", {"y": 2})]),
+        ("  a(x=1)\r\n\n   b(y=2)\n", [("a", {"x": 1}), ("b", {"y": 2})]),
+        ("a(x=1); b(y=2)", [("a", {"x": 1}), ("b", {"y": 2})]),
+        ("[a(x=1), b.c(y=2)]", [("a", {"x": 1}), ("b.c", {"y": 2})]),
+        (
+            'f(a=[1, [True, None]], b={"k": [{"l": -1.5}]}, c=(1, 2))',
+            [("f", {"a": [1, [True, None]], "b": {"k": [{"l": -1.5}]}, "c": [1, 2]})],
+        ),
+        ('f(a="call(x=1); \\"b\\"", b="\\d")', [("f", {"a": 'call(x=1); "b"', "b": "\\d"})]),
+        ("f(a=1)  # because", [("f", {"a": 1})]),
+        ("f(a=+1, b=0x1F, c=1e3)", [("f", {"a": 1, "b": 31, "c": 1000.0})]),
+        ("f(a=" + "[" * 30 + "]" * 30 + ")", None),
+    ],
+)
+def test_what_is_a_plan(text, calls):
+    parsed = parse_plan(text)
+    if calls is not None:
+        assert parsed == calls
+        assert repr(parsed) == repr(calls), "True is not 1, nor 1.0"
+
+
+HOSTILE = {
+    "empty": "",
+    "blank": " \n\t ",
+    "comment": "# f(x=1)",
+    "prose": "I would play the song.",
+    "name": "f",
+    "text": '"f(x=1)"',
+    "empty list": "[]",
+    "list of others": "[f(x=1), 2]",
+    "truncated": 'f(x="a',
+    "truncated list": "f(x=[1, 2",
+    "positional": "f(1)",
+    "star": "f(*[1])",
+    "double star": "f(**{'x': 1})",
+    "twice": "f(x=1, x=1)",
+    "key twice": "f(x={'a': 1, 'a': 2})",
+    "key no text": "f(x={1: 2})",
+    "dict unpacked": "f(x={**{}})",
+    "name as value": "f(x=y)",
+    "json true": "f(x=true)",
+    "json null": 'f(x={"a": null})',
+    "nested call": "f(x=g())",
+    "sum": "f(x=1+1)",
+    "power": "f(x=10**10**10)",
+    "repeat": "f(x='a' * 10**10)",
+    "f-string": "f(x=f'{1}')",
+    "bytes": "f(x=b'a')",
+    "complex": "f(x=1j)",
+    "ellipsis": "f(x=...)",
+    "set": "f(x={1})",
+    "lambda": "f(x=lambda: 1)",
+    "comprehension": "f(x=[y for y in range(10)])",
+    "conditional": "f(x=1 if 1 else 2)",
+    "signed text": "f(x=-'a')",
+    "signed bool": "f(x=-True)",
+    "negated": "f(x=not True)",
+    "inverted": "f(x=~1)",
+    "subscript": "f[0](x=1)",
+    "call of call": "f()(x=1)",
+    "number's method": "(1).f(x=1)",
+    "difference": "f() - g(x=1)",
+    "import": "import os",
+    "code": "__import__('os').system('false')",
+    "exec": "exec('1')",
+    "assignment": "x = f(y=1)",
+    "await": "await f(x=1)",
+    "definition": "def f(): pass",
+    "class": "class A: pass",
+    "many digits": f"f(x={'9' * 5000})",
+    "large hexadecimal": f"f(x=0x{'f' * 5000})",
+    "infinite": "f(x=1e999)",
+    "nested lists": f"f(x={'[' * 99}{']' * 99})",
+    "nested dicts": "f(x=" + "{'a':" * 99 + "1" + "}" * 99 + ")",
+    "null byte": "f(x='\x00')",
+    "surrogate": "f(x='\ud800')",
+    "megabytes": "f(x='" + "a" * 5_000_000 + "')",
+    "megabytes of brackets": "(" * 5_000_000,
+    "one long word": "a" * MAX_CHARACTERS,
+    "one long name": "a." * (MAX_CHARACTERS // 2),
+    "quotes": "'" * MAX_CHARACTERS,
+}
+for opening, closing in [("(", ")"), ("[", "]"), ("{'a':", "}"), ("f(x=", ")"), ("-", ""), ("not ", "")]:
+    for number in (201, 2000, 15_000):
+        HOSTILE[f"deep {opening} {number}"] = f"f(x={opening * number}1{closing * number})"
+        HOSTILE[f"deep and open {opening} {number}"] = f"f(x={opening * number}"
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_text_is_an_unparsed_plan(text):
+    start = time.perf_counter()
+    with pytest.raises(PlanError) as caught:
+        parse_plan(text)
+    assert len(str(caught.value)) < 300
+    str(caught.value).encode()
+    result = ast_match(text, [{"f": {"x": [1]}}], [function(x="integer")])
+    assert (bool(result), result.category) == (False, "unparsed")
+    assert all(isinstance(name, str) for name in api_names(text))
+    assert time.perf_counter() - start < 1
+
+
+@given(st.text(max_size=200) | st.text(st.sampled_from("f(x=[{'\"1,-:;}]).\\\n *#"), max_size=60))
+@relaxed
+def test_no_text_raises_anything_else(text):
+    try:
+        parse_plan(text)
+    except PlanError:
+        assert ast_match(text, [{"f": {}}], []).category == "unparsed"
+    assert isinstance(hallucinated(text, {"f"}), bool)
+
+
+def test_nothing_is_evaluated(tmp_path):
+    path = tmp_path / "evaluated"
+    for text in (f"open({str(path)!r}, 'w')", f"f(x=open({str(path)!r}, 'w'))", f"f(x=f'{{open({str(path)!r}, 1)}}')"):
+        assert not ast_match(text, [{"f": {"x": [1]}}], [function(x="integer")])
+    assert not path.exists()
+
+
+def test_odd_escapes_do_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert parse_plan("f(x='\\d')") == [("f", {"x": "\\d"})]
+
+
+# ---------------------------------------------------------------- the rules, one by one
+
+AREA = function("math.area", ["base", "height"], base="integer", height="float", unit="string")
+AREA_ANSWER = [{"math.area": {"base": [10], "height": [5, 6.5], "unit": ["cm", "centimetre", ""]}}]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "category"),
+    [
+        ("math.area(base=10, height=5)", None),
+        ("math.area(height=5.0, base=10)", None),
+        ("math.area(base=10, height=6.5, unit='CM')", None),
+        ("math.area(base=10, height=5, unit='')", None),
+        ("area(base=10, height=5)", "wrong_api"),
+        ("math.Area(base=10, height=5)", "wrong_api"),
+        ("math_area(base=10, height=5)", "wrong_api"),
+        ("math.area(base=10)", "missing_argument"),
+        ("math.area(base=10, unit='cm')", "missing_argument"),
+        ("math.area(base=10, height=5, colour='red')", "extra_argument"),
+        ("math.area(base=10.0, height=5)", "wrong_type"),
+        ("math.area(base='10', height=5)", "wrong_type"),
+        ("math.area(base=True, height=5)", "wrong_type"),
+        ("math.area(base=None, height=5)", "wrong_type"),
+        ("math.area(base=[10], height=5)", "wrong_type"),
+        ("math.area(base=10, height=True)", "wrong_type"),
+        ("math.area(base=10, height=5, unit=5)", "wrong_type"),
+        ("math.area(base=11, height=5)", "wrong_value"),
+        ("math.area(base=-10, height=5)", "wrong_value"),
+        ("math.area(base=10, height=6.4)", "wrong_value"),
+        ("math.area(base=10, height=5, unit='m')", "wrong_value"),
+        ("math.area(base=10, height=5)\nmath.area(base=10, height=5)", "wrong_number_of_calls"),
+        ("math.area(10, 5)", "unparsed"),
+    ],
+)
+def test_rules_for_one_call(predicted, category):
+    for answers, functions in [
+        (AREA_ANSWER, [AREA]),
+        (json.dumps(AREA_ANSWER), [function("other"), {"type": "function", "function": AREA}]),
+    ]:
+        result = ast_match(predicted, answers, functions)
+        assert result.category == category
+        assert bool(result) == (category is None)
+        assert result.reason.startswith(f"{category}: " if category else "")
+        assert bool(result.reason) == (category is not None)
+
+
+def test_optional_argument_is_due_where_the_answer_says_so():
+    functions = [function(required=["x"], x="integer", unit="string")]
+    assert ast_match("f(x=1)", [{"f": {"x": [1], "unit": ["cm", ""]}}], functions)
+    assert ast_match("f(x=1)", [{"f": {"x": [1], "unit": ["cm"]}}], functions).category == "missing_argument"
+    assert ast_match("f(x=1, unit='cm')", [{"f": {"x": [1]}}], functions).category == "extra_argument"
+
+
+def test_required_argument_is_due_whatever_the_answer_says():
+    assert ast_match("f()", [{"f": {"x": [1, ""]}}], [function(required=["x"], x="integer")]).category == (
+        "missing_argument"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("April 1, 2024", True),
+        ("april 1 2024", True),
+        ("April 1,2024", True),
+        ("APRIL-1/2024", True),
+        ("A.p_r*i^l 1 2024", True),
+        ("April 1; 2024", False),
+        ("April 1, 2024!", False),
+        ("April 1", False),
+        ("Abril 1, 2024", False),
+        ("", False),
+    ],
+)
+def test_texts_are_compared_without_case_spaces_and_some_punctuation(text, same):
+    functions, answers = [function(x="string")], [{"f": {"x": ["April 1, 2024"]}}]
+    assert bool(ast_match(print_call("f", {"x": text}), answers, functions)) == same
+
+
+def test_quotes_within_texts_are_alike():
+    assert ast_match("""f(x="the 'best' one")""", [{"f": {"x": ['the "best" one']}}], [function(x="string")])
+
+
+NUMBERS = {"type": "array", "items": {"type": "integer"}}
+FLOATS = {"type": "array", "items": {"type": "float"}}
+TEXTS = {"type": "array", "items": {"type": "string"}}
+PAIR = {"type": "tuple", "items": {"type": "integer"}}
+PERSON = {"type": "dict", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}}
+PEOPLE = {"type": "array", "items": PERSON}
+ANA = {"name": ["Ana Ruiz", "Ana"], "age": [30, ""]}
+BO = {"name": ["Bo"], "age": [4]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "acceptable", "value", "category"),
+    [
+        (NUMBERS, [[1, 2]], "[1, 2]", None),
+        (NUMBERS, [[1, 2]], "(1, 2)", None),
+        (NUMBERS, [[1, 2]], "[2, 1]", "wrong_value"),
+        (NUMBERS, [[1, 2]], "[1]", "wrong_value"),
+        (NUMBERS, [[1, 2]], "[1, 2, 2]", "wrong_value"),
+        (NUMBERS, [[1, 2]], "[1, 2.0]", "wrong_type"),
+        (NUMBERS, [[1, 2]], "[True, 2]", "wrong_type"),
+        (NUMBERS, [[1, 2]], "1", "wrong_type"),
+        (NUMBERS, [[]], "[]", None),
+        (FLOATS, [[1.0, 2.5]], "[1, 2.5]", None),
+        (FLOATS, [[1.0, 2.5]], "['1', 2.5]", "wrong_type"),
+        (TEXTS, [["New York", "Rome"], ["NYC", "Rome"]], "['new york', 'ROME']", None),
+        (TEXTS, [["New York", "Rome"], ["NYC", "Rome"]], "['nyc', 'Rome']", None),
+        (TEXTS, [["New York", "Rome"], ["NYC", "Rome"]], "['Rome', 'nyc']", "wrong_value"),
+        (PAIR, [[1, 2]], "(1, 2)", None),
+        (PAIR, [[1, 2]], "[1, 2]", None),
+        (PERSON, [ANA], "{'name': 'ana ruiz', 'age': 30}", None),
+        (PERSON, [ANA], "{'age': 30, 'name': 'Ana'}", None),
+        (PERSON, [ANA], "{'name': 'Ana'}", None),
+        (PERSON, [ANA], "{'age': 30}", "wrong_value"),
+        (PERSON, [ANA], "{'name': 'Ana', 'age': 31}", "wrong_value"),
+        (PERSON, [ANA], "{'name': 'Ana', 'age': True}", "wrong_type"),
+        (PERSON, [ANA], "{'name': 'Ana', 'city': 'Rome'}", "wrong_value"),
+        (PERSON, [ANA, BO], "{'name': 'Bo', 'age': 4}", None),
+        (PERSON, [ANA, BO], "{'name': 'Bo'}", "wrong_value"),
+        (PERSON, [ANA, ""], "''", "wrong_type"),
+        (PERSON, [{"name": "Ana", "age": 30}], "{'name': 'Ana', 'age': 30}", None),
+        (PEOPLE, [[ANA, BO]], "[{'name': 'Ana'}, {'name': 'Bo', 'age': 4}]", None),
+        (PEOPLE, [[ANA, BO]], "[{'name': 'Bo', 'age': 4}, {'name': 'Ana'}]", "wrong_value"),
+        (PEOPLE, [[ANA, BO]], "[{'name': 'Ana'}]", "wrong_value"),
+        ({"type": "dict"}, [{"who": [ANA]}], "{'who': {'name': 'Ana'}}", None),
+        ({"type": "dict"}, [{"who": [ANA]}], "{'who': {'name': 'Bo'}}", "wrong_value"),
+        ({"type": "boolean"}, [True], "True", None),
+        ({"type": "boolean"}, [True], "False", "wrong_value"),
+        ({"type": "boolean"}, [True], "1", "wrong_type"),
+        ({"type": "boolean"}, [True], "'True'", "wrong_type"),
+        ({"type": "number"}, [5], "5.0", None),
+        ({"type": ["string", "null"]}, [None], "None", None),
+        ({"type": ["integer", "string"]}, ["5"], "5", "wrong_value"),
+        ({"type": "any"}, ["Rome"], "'rome'", None),
+        ({"type": "any"}, [5], "5", None),
+        ({"type": "any"}, [5], "5.0", "wrong_type"),
+        ({"type": "any"}, [5.0], "5", None),
+        ({"$ref": "#/definitions/x"}, [[1, "a"]], "[1, 'A']", None),
+        ({"$ref": "#/definitions/x"}, [[1, "a"]], "[True, 'A']", "wrong_type"),
+        ({"type": "string"}, [5], "5", None),
+        ({"type": "integer"}, [""], "5", "wrong_value"),
+        ({"type": "integer"}, [], "5", "wrong_value"),
+    ],
+)
+def test_rules_for_values(schema, acceptable, value, category):
+    assert ast_match(f"f(x={value})", [{"f": {"x": acceptable}}], [function(x=schema)]).category == category
+
+
+def test_default_has_no_definition():
+    assert ast_match("default()", [{"default": {}}], [AREA])
+    assert ast_match("default(x=1)", [{"default": {}}], [AREA]).category == "extra_argument"
+    assert ast_match("math.area(base=10, height=5)", [{"default": {}}], [AREA]).category == "wrong_api"
+    assert ast_match("default()", AREA_ANSWER, [AREA]).category == "wrong_api"
+
+
+FG = [function("f", x="integer", y="integer"), function("g", x="integer")]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "category"),
+    [
+        ("f(x=1)\nf(x=2)\ng(x=3)", None),
+        ("g(x=3)\nf(x=2)\nf(x=1)", None),
+        ("[g(x=3), f(x=2), f(x=1)]", None),
+        ("f(x=1); f(x=2)", "wrong_number_of_calls"),
+        ("f(x=1); f(x=1); g(x=3)", "wrong_value"),
+        ("f(x=1); f(x=2); g(x='3')", "wrong_type"),
+        ("f(x=1); f(x=2); h(x=3)", "wrong_api"),
+        ("g(x=3); f(y=2, x=9); f(x=1)", "extra_argument"),
+    ],
+)
+def test_rules_for_several_calls(predicted, category):
+    answers = [{"f": {"x": [1]}}, {"f": {"x": [2]}}, {"g": {"x": [3]}}]
+    assert ast_match(predicted, answers, FG).category == category
+    assert ast_match(predicted, [{"f": {"x": [1]}}, {"g": {"x": [3]}}, {"f": {"x": [2]}}], FG).category == category
+
+
+def test_matching_is_not_greedy():
+    """The first call fits both answers, the second only the first one."""
+    answers = [{"f": {"x": [1, 2]}}, {"f": {"x": [1]}}]
+    for order in itertools.permutations(["f(x=1)", "f(x=2)"]):
+        assert ast_match("\n".join(order), answers, FG)
+        assert ast_match("\n".join(order), answers[::-1], FG)
+
+
+def test_wrong_call_is_compared_to_the_answer_with_its_api():
+    result = ast_match("g(x=9)\nf(x=1)", [{"f": {"x": [1]}}, {"g": {"x": [3]}}], FG)
+    assert result.category == "wrong_value"
+    assert "g(x) is 9" in result.reason
+
+
+def test_match_cannot_be_changed():
+    with pytest.raises(AttributeError):
+        Match().category = "unparsed"
+
+
+@pytest.mark.parametrize(
+    "answers", ["[", "5", [5], {"f": {}}, [{"f": []}], [{"f": {"x": 1}}], None, "[" * 100_000], ids=lambda a: str(a)[:9]
+)
+def test_answers_in_another_format(answers):
+    with pytest.raises(InputError, match="answers"):
+        ast_match("f(x=1)", answers, [])
+
+
+# ---------------------------------------------------------------- exact match and hallucination
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "same"),
+    [
+        ('f(x="a b")', 'f(x="a b")', True),
+        ('  f(x="a  b") \n', 'f(x="a b")', True),
+        ("f(x=1)\r\n\n g(y=2)", "f(x=1)\ng(y=2)", True),
+        ("f(x=1) g(y=2)", "f(x=1)\ng(y=2)", False),
+        ("f(x='a b')", 'f(x="a b")', False),
+        ('f(x="A b")', 'f(x="a b")', False),
+        ("f(y=2, x=1)", "f(x=1, y=2)", False),
+        ("", "f()", False),
+    ],
+)
+def test_exact_match(predicted, gold, same):
+    assert exact_match(predicted, gold) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("f(x=1)", ["f"]),
+        ("f(x=1)\nmath.area(y=2)", ["f", "math.area"]),
+        ("get-time(", ["get-time"]),
+        ("math.area(", ["math.area"]),
+        ('f(x="g(y=1)', ["f"]),
+        ('f(x="g(y=1)\nh(z=2)', ["f", "h"]),
+        ("f(x='it\\'s g(y)', y=", ["f"]),
+        ('f(x="call Bo (at work)", y=z)', ["f"]),
+        ("f(g(x=1))", ["f", "g"]),
+        ("Sure! f(x=1)", ["f"]),
+        ("I'd say f(x=1)", ["f"]),
+        ("-f(x=1)", ["f"]),
+        ("2. f(x=1)", ["f"]),
+        ("2(x=1)", []),
+        ("f", []),
+        ("(x=1)", []),
+        ("no tool (sorry)", []),
+        ("", []),
+    ],
+)
+def test_api_names(text, names):
+    assert api_names(text) == names
+
+
+def test_hallucination_is_an_api_outside_the_toolbox():
+    names = ["f", "math.area"]
+    for text in ("f(x=1)", "f(1)", "f(", "default()", "math.area(base=", "nothing at all", "", 'f(x="g(y)'):
+        assert not hallucinated(text, names)
+    for text in ("g(x=1)", "g(1)", "g(", "f(x=1)\ng(", "area(x=1)", "Default()"):
+        assert hallucinated(text, names)
+
+
+# ---------------------------------------------------------------- any plan
+
+# Not the empty text: among acceptable values it says that the argument may be left out.
+strings = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+scalars = st.one_of(strings, st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.none())
+nested = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(strings, inner, max_size=3),
+    max_leaves=6,
+)
+plans = st.lists(
+    st.tuples(
+        st.sampled_from(["play", "music.play", "get-song"]),
+        st.dictionaries(st.sampled_from(["song", "count", "on", "names"]), nested, max_size=4),
+    ),
+    min_size=1,
+    max_size=4,
+)
+TYPES = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "float",
+    list: "array",
+    dict: "dict",
+    type(None): "null",
+}
+
+
+def print_plan(calls):
+    return "\n".join(f"{name}({', '.join(f'{key}={value!r}' for key, value in args.items())})" for name, args in calls)
+
+
+def acceptable(value):
+    """A value as an answer has it: the values of a dict are lists of acceptable values."""
+    if isinstance(value, dict):
+        return {key: [acceptable(part)] for key, part in value.items()}
+    return [acceptable(part) for part in value] if isinstance(value, list) else value
+
+
+def answers_of(calls):
+    return [{name: {key: [acceptable(value)] for key, value in arguments.items()}} for name, arguments in calls]
+
+
+def functions_of(calls):
+    """Definitions that fit the first call of each API; the arguments' types are those of the values."""
+    return [
+        function(name, list(arguments), **{key: TYPES[type(value)] for key, value in arguments.items()})
+        for name, arguments in calls
+    ]
+
+
+@given(plans)
+@relaxed
+def test_printed_plan_parses_back(calls):
+    assert repr(parse_plan(print_plan(calls))) == repr(calls)
+
+
+@given(plans, st.randoms(use_true_random=False))
+@relaxed
+def test_a_plan_matches_itself_in_any_order_of_calls_and_arguments(calls, random):
+    shuffled = [(name, dict(random.sample(list(args.items()), len(args)))) for name, args in calls]
+    random.shuffle(shuffled)
+    assert ast_match(print_plan(shuffled), answers_of(calls), [])
+    first = calls[:1]
+    shuffled = [(name, dict(random.sample(list(args.items()), len(args)))) for name, args in first]
+    assert ast_match(print_plan(shuffled), json.dumps(answers_of(first)), functions_of(first))
+
+
+def broken(value):
+    """A value that no reader takes for `value`."""
+    if isinstance(value, bool | None):
+        return {True: False, False: True, None: "none"}[value]
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, float):
+        return -value - 1
+    if isinstance(value, str):
+        return value + "x"
+    return [*value, 0] if isinstance(value, list) else {**value, "a key more": 0}
+
+
+def breakages(value):
+    """Every copy of a value in which one part, or the whole, is broken, or of another type."""
+    yield broken(value)
+    yield [value]
+    if isinstance(value, list | dict):
+        for key in range(len(value)) if isinstance(value, list) else list(value):
+            for part in breakages(value[key]):
+                copy = deepcopy(value)
+                copy[key] = part
+                yield copy
+
+
+@given(plans, st.data())
+@relaxed
+def test_any_single_broken_value_is_rejected(calls, data):
+    number = data.draw(st.integers(0, len(calls) - 1))
+    name, arguments = calls[number]
+    assume(arguments)
+    key = data.draw(st.sampled_from(sorted(arguments)))
+    value = data.draw(st.sampled_from(list(breakages(arguments[key]))))
+    assume(value != arguments[key])  # -x - 1 is x for -0.5
+    spoilt = [*calls[:number], (name, arguments | {key: value}), *calls[number + 1 :]]
+    result = ast_match(print_plan(spoilt), answers_of(calls), [])
+    assert result.category in ("wrong_value", "wrong_type")
+    without = {other: part for other, part in arguments.items() if other != key}
+    for changed in (without, arguments | {"another": 1}):
+        spoilt = [*calls[:number], (name, changed), *calls[number + 1 :]]
+        assert not ast_match(print_plan(spoilt), answers_of(calls), [])
+    spoilt = [*calls[:number], ("other", arguments), *calls[number + 1 :]]
+    assert ast_match(print_plan(spoilt), answers_of(calls), []).category == "wrong_api"
+
+
+# ---------------------------------------------------------------- gold plans
+
+
+@pytest.fixture(scope="module")
+def small_world(make_world):
+    return make_world(seed=3, n_personas=60, n_training_queries=240, n_evaluation_queries=60)
+
+
+def test_gold_plans_match_their_own_answers(small_world):
+    names, functions = set(small_world.toolbox.apis), small_world.toolbox.functions
+    for gold in small_world.gold:
+        assert ast_match(gold.plan, gold.answers, functions)
+        assert ast_match(gold.plan, json.dumps(gold.answers), functions)
+        assert exact_match(gold.plan, gold.plan)
+        assert api_names(gold.plan) == gold.apis
+        assert not hallucinated(gold.plan, names)
+        assert [api_names(line[: line.index("(") + 1]) for line in gold.plan.split("\n")] == [[a] for a in gold.apis]
+
+
+def test_altered_gold_plans_match_no_more(small_world):
+    functions = small_world.toolbox.functions
+    altered = 0
+    for gold in small_world.gold:
+        calls = parse_plan(gold.plan)
+        for number, (name, arguments) in enumerate(calls):
+            for key, value in arguments.items():
+                spoilt = [*calls[:number], (name, arguments | {key: broken(value)}), *calls[number + 1 :]]
+                assert ast_match(print_plan(spoilt), gold.answers, functions).category == "wrong_value"
+                altered += 1
+        if gold.apis != [DEFAULT_API]:
+            assert ast_match("default()", gold.answers, functions).category in ("wrong_api", "wrong_number_of_calls")
+    assert altered > len(small_world.gold)
+
+
+def test_gold_plans_do_without_their_optional_arguments(small_world):
+    toolbox, left_out = small_world.toolbox, 0
+    for gold in small_world.gold:
+        for number, (name, arguments) in enumerate(calls := parse_plan(gold.plan)):
+            for key in arguments:
+                required = toolbox[name].arguments[key].required
+                rest = {other: value for other, value in arguments.items() if other != key}
+                shorter = [*calls[:number], (name, rest), *calls[number + 1 :]]
+                result = ast_match(print_plan(shorter), gold.answers, toolbox.functions)
+                assert result.category == ("missing_argument" if required else None)
+                left_out += not required
+    assert left_out > 0
