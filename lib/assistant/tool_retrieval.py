@@ -177,6 +177,36 @@ def random_apps(queries: Sequence[str], apps: Collection[str], seed: int) -> pd.
     return pd.DataFrame({"query": list(queries), "rank": 1, "app": drawn})
 
 
+def setting_texts(task: ToolTask, wording: str, n_items: int, seed: int) -> dict[str, list[str]]:
+    """What is searched with in each setting: a text for each evaluated query; `query_only` alone without contexts.
+
+    Besides the task's own contexts: `right_app` names the apps of the gold APIs and `random_app` one app drawn at
+    random, always by name; `context_only` is the retrieved context without the query.
+
+    Args:
+        wording, n_items: of retrieved and of random context; of the oracle's, all items are worded.
+        seed: of the random app.
+    """
+    queries = task.evaluated
+    texts = {"query_only": queries["text"].tolist()}
+    if not task.contexts:
+        return texts
+    words = {
+        setting: context_words(context, wording, ALL_ITEMS if setting == "oracle_context" else n_items)
+        for setting, context in task.contexts.items()
+    }
+    words["right_app"] = context_words(apps_of_tools(task.gold, task.tools), "app")
+    words["random_app"] = context_words(random_apps(queries["query"], set(task.tools["app"]), seed), "app")
+    texts |= {setting: with_words(queries, part) for setting, part in words.items()}
+    texts["context_only"] = words["query_plus_context"].reindex(queries["query"]).fillna("").tolist()
+    return texts
+
+
+def first_apps(context: pd.DataFrame) -> pd.Series:
+    """The app of each query's first context item, indexed by query."""
+    return context[context["rank"] == 1].set_index("query")["app"]
+
+
 # ---------------------------------------------------------------- runs and scores
 
 
@@ -239,3 +269,14 @@ def share_found_whole(scores: pd.DataFrame, gold: pd.DataFrame, methods: Sequenc
     """Of the queries that some tool fits: whether all gold APIs are among the first k, 0 or 100, one column a method."""
     answerable = scores.index.isin(gold["query"])
     return scores.loc[answerable, [(method, "recall", k) for method in methods]].droplevel(["metric", "k"], axis=1).ge(100 - 1e-9) * 100.0
+
+
+def share_in_app(run: pd.DataFrame, apps: pd.Series, tools: pd.DataFrame, k: int) -> float:
+    """Percent of the first k tools that belong to the app that `apps` has for their query."""
+    first = run[run["rank"] <= k]
+    return 100 * float((first["item"].map(tools.set_index("item")["app"]) == first["query"].map(apps)).mean())
+
+
+def best_rank(run: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:
+    """The rank of the first gold API of each query that has one, indexed by query."""
+    return run.merge(gold, on=["query", "item"]).groupby("query")["rank"].min()
