@@ -95,8 +95,21 @@ def usage_shortcuts(
     return pd.DataFrame(rows, columns=["question", "here", "by chance"])
 
 
+def api_classifier(vectors: np.ndarray, apis: pd.Series, seed: int):
+    """A logistic regression from a query's embedding to the first API of its plan, fitted.
+
+    Args:
+        vectors: embeddings of the queries to learn from, (queries, dimensions).
+        apis: the first API of each query's gold plan, in the same order.
+        seed: of the solver.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=10.0, max_iter=1000, random_state=seed).fit(vectors, np.asarray(apis))
+
+
 def api_from_text_alone(vectors: np.ndarray, apis: pd.Series, training: np.ndarray, seed: int) -> tuple[float, float]:
-    """Can the query's text alone name the API, without any context? A logistic regression on its embedding.
+    """Can the query's text alone name the API, without any context? `api_classifier` asked.
 
     Args:
         vectors: embeddings of all queries, (queries, dimensions).
@@ -107,12 +120,9 @@ def api_from_text_alone(vectors: np.ndarray, apis: pd.Series, training: np.ndarr
     Returns:
         percent of the tested queries whose API it names, and percent that naming the commonest API of training gets.
     """
-    from sklearn.linear_model import LogisticRegression
-
     apis = apis.to_numpy()
     commonest = pd.Series(apis[training]).mode().iloc[0]
-    model = LogisticRegression(C=10.0, max_iter=1000, random_state=seed).fit(vectors[training], apis[training])
-    right = model.predict(vectors[~training]) == apis[~training]
+    right = api_classifier(vectors[training], apis[training], seed).predict(vectors[~training]) == apis[~training]
     return 100 * right.mean(), 100 * (apis[~training] == commonest).mean()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -164,3 +165,62 @@ def _compared(scores, pairs, metric, k, clusters, samples, seed, p_values) -> pd
             "p_holm": holm_adjust(p_values),
         }
     )
+
+
+def ratios(
+    scores: pd.DataFrame,
+    a: str,
+    b: str,
+    metric: str,
+    cutoffs: Sequence[int],
+    clusters: Sequence[Sequence],
+    samples: int,
+    seed: int,
+) -> pd.DataFrame:
+    """How many times b's mean is a's at each cutoff: ratio of means, resampled together.
+
+    Args:
+        scores: from `per_query_scores`.
+        clusters, samples, seed: as in `compare`.
+
+    Returns:
+        columns k, ratio, ci_low, ci_high; NaN where b's mean is 0. A resample in which it is 0 is left out.
+    """
+    sides = scores[[(method, metric, k) for method in (a, b) for k in cutoffs]].to_numpy()
+    draws = np.vstack([sides.mean(axis=0), bootstrap_means(sides, clusters, samples, seed)])
+    over, under = np.split(draws, 2, axis=1)
+    folds = np.divide(over, under, out=np.full(over.shape, np.nan), where=under > 0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice")  # b never finds anything: there is no ratio
+        low, high = np.nanpercentile(folds[1:], [2.5, 97.5], axis=0)
+    return pd.DataFrame({"k": list(cutoffs), "ratio": folds[0], "ci_low": low, "ci_high": high})
+
+
+def compare_in_groups(
+    scores: pd.DataFrame,
+    a: str,
+    b: str,
+    groups: Mapping[str, np.ndarray],
+    metric: str,
+    k: int,
+    clusters: Sequence[Sequence],
+    samples: int,
+    seed: int,
+) -> pd.DataFrame:
+    """`compare` of one pair in each group of queries, Holm over the groups; groups without a query are left out.
+
+    Args:
+        groups: {name: bool array over the queries}.
+
+    Returns:
+        columns group, n, a and b (the two means), difference, ci_low, ci_high, p_value, p_holm.
+    """
+    rows = []
+    for name, chosen in groups.items():
+        if chosen.any():
+            part, labels = scores[chosen], [np.asarray(c)[chosen] for c in clusters]
+            tested = compare(part, [(a, b)], metric, k, labels, samples, seed).drop(columns=["a", "b", "p_holm"])
+            means = {"a": part[a, metric, k].mean(), "b": part[b, metric, k].mean()}
+            rows.append({"group": name, "n": int(chosen.sum()), **means, **tested.iloc[0]})
+    table = pd.DataFrame(rows)
+    return table.assign(p_holm=holm_adjust(table["p_value"]))

@@ -34,6 +34,17 @@ STYLES = {
     "lambdamart_no_usage": ("#999933", "d"),
     "time_match": ("#882255", "H"),
     "published": ("#000000", "_"),
+    "query_only": ("#4C5A67", "8"),
+    "query_plus_semantic_context": ("#3E8FD0", (4, 1, 0)),
+    "query_plus_context": ("#C23B00", (5, 1, 0)),
+    "oracle_context": ("#00785A", (3, 0, 180)),
+    "query_plus_random_context": ("#A8A8A8", "1"),
+    "query_plus_other_context": ("#8F8F8F", "2"),
+    "right_app": ("#5B3A8C", (6, 1, 0)),
+    "random_app": ("#BDBDBD", "3"),
+    "context_only": ("#A0622D", "4"),
+    "frequency": ("#7D7D7D", "|"),
+    "classifier": ("#B8860B", (5, 0, 0)),
 }
 
 
@@ -54,6 +65,18 @@ LABELS = {
     "lambdamart_rrf": "LambdaMART-RRF",
     "lambdamart_no_usage": "LambdaMART without usage",
     "time_match": "time match, not learned",
+    "query_only": "query alone",
+    "query_plus_semantic_context": "query + context by semantic search",
+    "query_plus_context": "query + retrieved context",
+    "oracle_context": "query + all relevant context",
+    "query_plus_random_context": "query + random context",
+    "query_plus_other_context": "query + another query's context",
+    "right_app": "query + the right app's name",
+    "random_app": "query + a random app's name",
+    "context_only": "retrieved context without the query",
+    "rrf": "RRF of both",
+    "frequency": "commonest tools, whatever the query",
+    "classifier": "classifier of queries",
 }
 
 

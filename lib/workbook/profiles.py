@@ -113,6 +113,12 @@ class ToolRetrieval(Parameters):
     queries_file: str = Field(default="", description="your own queries with answers; empty: those of notebook 01")
     bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
 
+    @model_validator(mode="after")
+    def _queries_for_the_toolbox(self) -> ToolRetrieval:
+        if self.toolbox_file and not self.queries_file:
+            raise ValueError("toolbox_file needs a queries_file: no query of notebook 01 calls your own functions")
+        return self
+
 
 class PlannerTuning(Parameters):
     planner: str = Field(default="SmolLM2-135M-Instruct", min_length=1)

@@ -6,7 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.evaluation.comparison import METRICS, compare, per_query_scores, random_order_scores, summarise
+from lib.evaluation.comparison import (
+    METRICS,
+    compare,
+    compare_in_groups,
+    per_query_scores,
+    random_order_scores,
+    ratios,
+    summarise,
+)
 from lib.evaluation.inference import bootstrap_interval, holm_adjust, randomisation_test
 
 QUERIES = ["q1", "q2", "q3", "q4"]
@@ -132,3 +140,38 @@ def test_the_random_floor_is_an_expectation():
     assert scores["random", "ndcg_retrieved", 3].between(50, 100).all()
     again = random_order_scores([10, 4, 40], [1, 2, 5], [3, 5], draws=4000, seed=1)
     pd.testing.assert_frame_equal(scores, again)
+
+
+def by_method(**columns):
+    table = pd.DataFrame({(name, "recall", 1): values for name, values in columns.items()})
+    return table.rename_axis(columns=["method", "metric", "k"])
+
+
+def test_a_ratio_of_means_with_its_interval():
+    rng = np.random.default_rng(0)
+    under = rng.uniform(20, 60, 200)
+    scores = by_method(a=1.5 * under, b=under, c=rng.uniform(20, 60, 200))
+    clusters = [np.arange(200) % 40, np.arange(200) % 25]
+    exact = ratios(scores, "a", "b", "recall", [1], clusters, 200, 0).iloc[0]
+    np.testing.assert_allclose(exact[["ratio", "ci_low", "ci_high"]].astype(float), 1.5)
+    loose = ratios(scores, "c", "b", "recall", [1], clusters, 200, 0).iloc[0]
+    assert loose["ci_low"] < loose["ratio"] < loose["ci_high"]
+
+
+def test_no_ratio_where_nothing_is_found():
+    table = ratios(by_method(a=[1.0, 2.0], b=[0.0, 0.0]), "a", "b", "recall", [1], [[0, 1]], 100, 0)
+    assert table[["ratio", "ci_low", "ci_high"]].isna().all(axis=None)
+
+
+def test_groups_are_one_family():
+    rng = np.random.default_rng(1)
+    scores = by_method(a=np.r_[rng.normal(10, 1, 60), rng.normal(0, 1, 60)], b=np.zeros(120))
+    first = np.arange(120) < 60
+    groups = {"gains": first, "nothing": ~first, "nobody": np.zeros(120, dtype=bool)}
+    table = compare_in_groups(scores, "a", "b", groups, "recall", 1, [np.arange(120) % 30], 200, 0)
+    assert table["group"].tolist() == ["gains", "nothing"]
+    assert table["n"].tolist() == [60, 60]
+    np.testing.assert_allclose(table["difference"], table["a"] - table["b"])
+    assert table["ci_low"][0] > 9
+    assert table["p_holm"][0] == pytest.approx(2 * table["p_value"][0])
+    assert table["p_holm"][1] > 0.05

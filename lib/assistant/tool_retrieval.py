@@ -1,0 +1,282 @@
+"""Tool retrieval: which of a toolbox's APIs does a query need, with or without context in words?
+
+Frames in, frames out. In a run of this module `item` is an API's name, and a query's candidates are all tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.cot import augment, other_rows
+from lib.assistant.schemas import APP_NAMES, InputError
+from lib.assistant.toolbox import DEFAULT_API, Toolbox
+from lib.evaluation.comparison import per_query_scores
+from lib.retrieval.stores import candidate_pairs, rank_pairs
+
+# What is said of a context item (columns app, title, text).
+WORDINGS: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
+    "app": lambda items: items["app"].map(APP_NAMES),
+    "title": lambda items: items["title"],
+    "text": lambda items: items["text"],
+    "app: title": lambda items: items["app"].map(APP_NAMES) + ": " + items["title"],
+    "app: text": lambda items: items["app"].map(APP_NAMES) + ": " + items["text"],
+}
+ALL_ITEMS = 10**6
+
+
+@dataclass(frozen=True)
+class ToolTask:
+    """What tool retrieval is asked, wherever it comes from.
+
+    Attributes:
+        queries: columns query, text, split, persona, need, kind. Queries of a file have themselves as persona, and
+            neither need nor kind.
+        tools: columns item (name of the API), app, text; queries of a file have tools without apps.
+        gold: columns query, item, one row for each API of a plan. A query that no tool fits has none.
+        gold_apps: columns query, item, one row for each of a query's apps; empty without apps.
+        contexts: for each setting columns query, rank, app, title, text, one row for each context item; empty for
+            queries of a file.
+    """
+
+    queries: pd.DataFrame
+    tools: pd.DataFrame
+    gold: pd.DataFrame
+    gold_apps: pd.DataFrame
+    contexts: dict[str, pd.DataFrame] = field(default_factory=dict)
+
+    @property
+    def evaluated(self) -> pd.DataFrame:
+        """The queries on the evaluation side, numbered anew."""
+        return self.queries[self.queries["split"] == "evaluation"].reset_index(drop=True)
+
+    @property
+    def clusters(self) -> list[np.ndarray]:
+        """Labels over `evaluated` by which the bootstrap resamples: personas and needs, or the queries of a file."""
+        names = ["persona", "need"] if self.contexts else ["query"]
+        return [self.evaluated[name].to_numpy() for name in names]
+
+
+def task_of_world(
+    queries: pd.DataFrame,
+    gold: pd.DataFrame,
+    items: pd.DataFrame,
+    toolbox: pd.DataFrame,
+    retrieved: Mapping[str, pd.DataFrame],
+    seed: int,
+) -> ToolTask:
+    """The task of the simulated world, or of one's own in the same files.
+
+    Args:
+        queries, gold, items, toolbox: as notebook 01 writes them.
+        retrieved: rankings of context (columns query, item, rank) by setting.
+        seed: of the contexts that are drawn at random.
+
+    Returns:
+        The task with the contexts given and, for evaluation queries, `oracle_context`, `query_plus_random_context` and
+        `query_plus_other_context` (what the first of `retrieved` found for another query).
+    """
+    labels = gold[["query", "need", "kind"]].astype({"kind": str})
+    asked = queries[["query", "text", "split", "persona"]].merge(labels, on="query")
+    evaluated = asked[asked["split"] == "evaluation"]
+    first = next(iter(retrieved.values()))
+    runs = dict(retrieved) | {
+        "query_plus_random_context": random_context(evaluated, items, seed),
+        "query_plus_other_context": others_context(first, evaluated["query"].tolist(), seed),
+        "oracle_context": oracle_context(gold[gold["split"] == "evaluation"]),
+    }
+    shown = items[["item", "app", "title", "text"]]
+    return ToolTask(
+        queries=asked,
+        tools=toolbox.rename(columns={"api": "item"})[["item", "app", "text"]],
+        gold=gold_tools(gold["query"], gold["apis"]),
+        gold_apps=gold[["query", "apps"]].explode("apps").rename(columns={"apps": "item"}).reset_index(drop=True),
+        contexts={setting: run[["query", "item", "rank"]].merge(shown, on="item") for setting, run in runs.items()},
+    )
+
+
+def task_of_functions(queries: pd.DataFrame, toolbox: Toolbox) -> ToolTask:
+    """The task of a file of queries over function definitions: all are evaluated, and there is no context.
+
+    Args:
+        queries: columns query, text, apis (see `lib.assistant.function_queries.read_function_queries`).
+
+    Raises:
+        InputError: a query's gold API is not in the toolbox; names both.
+    """
+    for query, apis in zip(queries["query"], queries["apis"], strict=True):
+        if unknown := [api for api in apis if api not in toolbox and api != DEFAULT_API]:
+            raise InputError(f"query {query}: its answer calls {unknown[0]}, which is not in the toolbox")
+    return ToolTask(
+        queries=queries[["query", "text"]].assign(split="evaluation", persona=queries["query"], need="", kind=""),
+        tools=pd.DataFrame([(api.api, api.app, api.text) for api in toolbox], columns=["item", "app", "text"]),
+        gold=gold_tools(queries["query"], queries["apis"]),
+        gold_apps=pd.DataFrame(columns=["query", "item"], dtype=str),
+    )
+
+
+def gold_tools(queries: pd.Series, apis: pd.Series) -> pd.DataFrame:
+    """Columns query, item: the distinct APIs of each plan. `default` says that no tool fits, so it is none."""
+    pairs = pd.DataFrame({"query": queries, "item": apis}).explode("item").drop_duplicates()
+    return pairs[pairs["item"] != DEFAULT_API].dropna().reset_index(drop=True)
+
+
+# ---------------------------------------------------------------- contexts: columns query, item, rank
+
+
+def random_context(queries: pd.DataFrame, items: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """All items of each query's persona in random order."""
+    pairs = candidate_pairs(queries, items, on="persona")
+    return rank_pairs(pairs, np.random.default_rng(seed).random(len(pairs)))
+
+
+def others_context(run: pd.DataFrame, queries: Sequence[str], seed: int) -> pd.DataFrame:
+    """For each query what `run` retrieved for another one of them, each query's context taken once."""
+    owner = pd.Series(queries, index=np.asarray(queries)[other_rows(len(queries), seed)])
+    run = run[run["query"].isin(owner.index)]
+    return run.assign(query=run["query"].map(owner))
+
+
+def oracle_context(gold: pd.DataFrame) -> pd.DataFrame:
+    """All relevant items of each query, ordered by their ids: the order of the labels starts with the plan's item."""
+    pairs = gold[["query", "relevant"]].explode("relevant").rename(columns={"relevant": "item"})
+    pairs = pairs.sort_values(["query", "item"], ignore_index=True)
+    return pairs.assign(rank=pairs.groupby("query").cumcount() + 1)
+
+
+def context_words(context: pd.DataFrame, wording: str, n_items: int = ALL_ITEMS) -> pd.Series:
+    """The first `n_items` context items of each query in words, best first, each wording once; indexed by query.
+
+    Args:
+        context: columns query, rank, and those that the wording needs of app, title and text.
+        wording: one of `WORDINGS`.
+    """
+    first = context[context["rank"] <= n_items].sort_values(["query", "rank"])
+    first = first.assign(words=WORDINGS[wording](first)).drop_duplicates(["query", "words"])
+    return first.groupby("query")["words"].agg(", ".join)
+
+
+def with_words(queries: pd.DataFrame, words: pd.Series) -> list[str]:
+    """Each query's text followed by its words, if it has any."""
+    return augment(queries["text"], words.reindex(queries["query"]).fillna(""))
+
+
+def apps_of_tools(gold: pd.DataFrame, tools: pd.DataFrame) -> pd.DataFrame:
+    """Columns query, rank, app: the apps of the gold APIs, in alphabetical order."""
+    pairs = gold.merge(tools[["item", "app"]], on="item")[["query", "app"]].drop_duplicates()
+    pairs = pairs.sort_values(["query", "app"], ignore_index=True)
+    return pairs.assign(rank=pairs.groupby("query").cumcount() + 1)
+
+
+def random_apps(queries: Sequence[str], apps: Collection[str], seed: int) -> pd.DataFrame:
+    """Columns query, rank, app: one app a query, drawn at random."""
+    drawn = np.random.default_rng(seed).choice(sorted(apps), size=len(queries))
+    return pd.DataFrame({"query": list(queries), "rank": 1, "app": drawn})
+
+
+def setting_texts(task: ToolTask, wording: str, n_items: int, seed: int) -> dict[str, list[str]]:
+    """What is searched with in each setting: a text for each evaluated query; `query_only` alone without contexts.
+
+    Besides the task's own contexts: `right_app` names the apps of the gold APIs and `random_app` one app drawn at
+    random, always by name; `context_only` is the retrieved context without the query.
+
+    Args:
+        wording, n_items: of retrieved and of random context; of the oracle's, all items are worded.
+        seed: of the random app.
+    """
+    queries = task.evaluated
+    texts = {"query_only": queries["text"].tolist()}
+    if not task.contexts:
+        return texts
+    words = {
+        setting: context_words(context, wording, ALL_ITEMS if setting == "oracle_context" else n_items)
+        for setting, context in task.contexts.items()
+    }
+    words["right_app"] = context_words(apps_of_tools(task.gold, task.tools), "app")
+    words["random_app"] = context_words(random_apps(queries["query"], set(task.tools["app"]), seed), "app")
+    texts |= {setting: with_words(queries, part) for setting, part in words.items()}
+    texts["context_only"] = words["query_plus_context"].reindex(queries["query"]).fillna("").tolist()
+    return texts
+
+
+def first_apps(context: pd.DataFrame) -> pd.Series:
+    """The app of each query's first context item, indexed by query."""
+    return context[context["rank"] == 1].set_index("query")["app"]
+
+
+# ---------------------------------------------------------------- runs and scores
+
+
+def tool_pairs(queries: pd.DataFrame, tools: pd.DataFrame) -> pd.DataFrame:
+    """Every query with every tool (see `lib.retrieval.stores.candidate_pairs`)."""
+    return candidate_pairs(queries[["query"]].assign(toolbox=0), tools[["item"]].assign(toolbox=0), on="toolbox")
+
+
+def frequency_scores(pairs: pd.DataFrame, gold: pd.DataFrame) -> np.ndarray:
+    """How many plans of `gold` call each pair's tool, whatever the query."""
+    return pairs["item"].map(gold["item"].value_counts()).fillna(0).to_numpy(dtype=float)
+
+
+def classifier_scores(pairs: pd.DataFrame, vectors: np.ndarray, model) -> np.ndarray:
+    """The probability that a classifier of queries gives each pair's tool; 0 for a tool it has not learned.
+
+    Args:
+        vectors: embeddings of the queries that `pairs` was made from.
+        model: from `lib.assistant.audit.api_classifier`.
+    """
+    chances = pd.DataFrame(model.predict_proba(vectors), columns=model.classes_)
+    column = pairs["item"].map({name: place for place, name in enumerate(chances.columns)})
+    found = chances.to_numpy()[pairs["query_row"], column.fillna(0).astype(int)]
+    return np.where(column.isna(), 0.0, found)
+
+
+def app_run(run: pd.DataFrame, tools: pd.DataFrame) -> pd.DataFrame:
+    """The apps of a run's tools, each at the rank of its first tool, so that a cutoff still counts tools."""
+    apps = run.assign(item=run["item"].map(tools.set_index("item")["app"]))
+    return apps.sort_values(["query", "rank"]).drop_duplicates(["query", "item"])
+
+
+def tool_scores(
+    runs: Mapping[str, pd.DataFrame], task: ToolTask, queries: Sequence[str], cutoffs: Sequence[int]
+) -> pd.DataFrame:
+    """Recall in percent, one row a query, columns (method, metric, k): `recall` of the gold APIs and, where tools have
+    apps, `app_recall`, the share of a query's apps among the apps of its first k tools.
+
+    A query that no tool fits has nothing to find and counts with a recall of 0.
+    """
+    targets = {"recall": (runs, task.gold)}
+    if len(task.gold_apps):
+        targets["app_recall"] = ({name: app_run(run, task.tools) for name, run in runs.items()}, task.gold_apps)
+    tables = [
+        per_query_scores(ranked, relevant, queries, cutoffs)
+        .xs("recall", axis=1, level="metric", drop_level=False)
+        .rename(columns={"recall": metric}, level="metric")
+        for metric, (ranked, relevant) in targets.items()
+    ]
+    return pd.concat(tables, axis=1)
+
+
+def ceiling(gold: pd.DataFrame, queries: Sequence[str], cutoffs: Sequence[int]) -> list[float]:
+    """The best possible mean recall at each cutoff, in percent: bounded by the cutoff and by queries without gold."""
+    size = gold.drop_duplicates()["query"].value_counts().reindex(queries, fill_value=0).to_numpy()
+    return [100 * float(np.mean(np.minimum(size, k) / np.maximum(size, 1))) for k in cutoffs]
+
+
+def share_found_whole(scores: pd.DataFrame, gold: pd.DataFrame, methods: Sequence[str], k: int) -> pd.DataFrame:
+    """Of the queries that some tool fits: whether all gold APIs are among the first k, 0 or 100, one column a method."""
+    answerable = scores.index.isin(gold["query"])
+    return scores.loc[answerable, [(method, "recall", k) for method in methods]].droplevel(["metric", "k"], axis=1).ge(100 - 1e-9) * 100.0
+
+
+def share_in_app(run: pd.DataFrame, apps: pd.Series, tools: pd.DataFrame, k: int) -> float:
+    """Percent of the first k tools that belong to the app that `apps` has for their query."""
+    first = run[run["rank"] <= k]
+    return 100 * float((first["item"].map(tools.set_index("item")["app"]) == first["query"].map(apps)).mean())
+
+
+def best_rank(run: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:
+    """The rank of the first gold API of each query that has one, indexed by query."""
+    return run.merge(gold, on=["query", "item"]).groupby("query")["rank"].min()

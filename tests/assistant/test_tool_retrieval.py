@@ -1,0 +1,284 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.audit import api_classifier
+from lib.assistant.schemas import InputError
+from lib.assistant.tool_retrieval import (
+    WORDINGS,
+    ToolTask,
+    app_run,
+    apps_of_tools,
+    best_rank,
+    ceiling,
+    classifier_scores,
+    context_words,
+    first_apps,
+    frequency_scores,
+    gold_tools,
+    oracle_context,
+    others_context,
+    random_apps,
+    random_context,
+    setting_texts,
+    share_found_whole,
+    share_in_app,
+    task_of_functions,
+    task_of_world,
+    tool_pairs,
+    tool_scores,
+    with_words,
+)
+from lib.assistant.toolbox import FunctionAPI, Toolbox
+
+TOOLS = pd.DataFrame(
+    {
+        "item": ["open_note", "send_mail", "read_mail", "call"],
+        "app": ["notes", "mail", "mail", "phone_call"],
+        "text": ["open note", "send mail", "read mail", "call somebody"],
+    }
+)
+
+
+def run_of(**ranked):
+    rows = [(query, item, rank) for query, names in ranked.items() for rank, item in enumerate(names, start=1)]
+    return pd.DataFrame(rows, columns=["query", "item", "rank"])
+
+
+@pytest.fixture
+def world():
+    """Four queries of two personas; q0 and q1 train. The labels of q2 start with the plan's item, which sorts last."""
+    queries = pd.DataFrame(
+        {
+            "query": ["q0", "q1", "q2", "q3"],
+            "persona": ["p", "p", "r", "r"],
+            "split": ["training", "training", "evaluation", "evaluation"],
+            "text": ["where", "who", "what", "anything"],
+        }
+    )
+    gold = queries[["query", "split"]].assign(
+        need=["n", "n", "m", "o"],
+        kind=pd.Categorical(["habit", "meaning", "habit", "either"]),
+        relevant=[["a"], ["b"], ["e", "d", "c"], ["c"]],
+        apis=[["call"], ["read_mail"], ["send_mail", "open_note"], ["default"]],
+        apps=[["mail", "notes", "music"]] * 4,
+    )
+    items = pd.DataFrame(
+        {
+            "item": list("abcde"),
+            "persona": list("pprrr"),
+            "app": ["mail", "notes", "notes", "notes", "calendar"],
+            "title": ["A", "B", "C", "D", "E"],
+            "text": ["A a", "B b", "C c", "D d", "E e"],
+        }
+    )
+    retrieved = run_of(q0=["a", "b"], q1=["b", "a"], q2=["d", "e"], q3=["c", "d"])
+    toolbox = TOOLS.rename(columns={"item": "api"})
+    return task_of_world(queries, gold, items, toolbox, {"query_plus_context": retrieved}, seed=3)
+
+
+def test_a_query_that_no_tool_fits_has_no_gold(world):
+    assert world.gold.to_records(index=False).tolist() == [
+        ("q0", "call"),
+        ("q1", "read_mail"),
+        ("q2", "send_mail"),
+        ("q2", "open_note"),
+    ]
+
+
+def test_a_call_made_twice_is_one_tool():
+    assert gold_tools(pd.Series(["q"]), pd.Series([["call", "call"]]))["item"].tolist() == ["call"]
+
+
+def test_only_evaluation_queries_are_evaluated(world):
+    assert world.evaluated["query"].tolist() == ["q2", "q3"]
+    assert [labels.tolist() for labels in world.clusters] == [["r", "r"], ["m", "o"]]
+
+
+def test_the_oracle_does_not_tell_the_plans_item(world):
+    oracle = world.contexts["oracle_context"]
+    assert oracle[oracle["query"] == "q2"].sort_values("rank")["item"].tolist() == ["c", "d", "e"]
+
+
+def test_random_context_is_the_personas_own_and_seeded(world):
+    random = world.contexts["query_plus_random_context"]
+    assert set(random["query"]) == {"q2", "q3"}
+    assert set(random[random["query"] == "q2"]["item"]) == {"c", "d", "e"}
+    queries = pd.DataFrame({"query": [f"q{i}" for i in range(50)], "persona": "p"})
+    items = pd.DataFrame({"item": list("abcdef"), "persona": "p"})
+    first, again, other = (random_context(queries, items, seed) for seed in (1, 1, 2))
+    pd.testing.assert_frame_equal(first, again)
+    assert not first["item"].equals(other["item"])
+    assert first[first["rank"] == 1]["item"].nunique() == 6
+
+
+def test_another_querys_context_is_never_its_own():
+    queries = [f"q{i}" for i in range(9)]
+    run = run_of(**{query: [f"of {query}", "second"] for query in queries}, elsewhere=["x"])
+    given = others_context(run, queries, seed=5)
+    firsts = given[given["rank"] == 1].set_index("query")["item"]
+    assert sorted(firsts.index) == queries
+    assert sorted(firsts) == sorted(f"of {query}" for query in queries)
+    assert all(item != f"of {query}" for query, item in firsts.items())
+
+
+@pytest.mark.parametrize(
+    ("wording", "words"),
+    [
+        ("app", "Notes, Mail"),
+        ("title", "T1, T2, T3"),
+        ("text", "one, two, three"),
+        ("app: title", "Notes: T1, Notes: T2, Mail: T3"),
+        ("app: text", "Notes: one, Notes: two, Mail: three"),
+    ],
+)
+def test_context_in_words_best_first_and_each_wording_once(wording, words):
+    context = pd.DataFrame(
+        {
+            "query": "q",
+            "rank": [3, 1, 2, 4],
+            "app": ["mail", "notes", "notes", "music"],
+            "title": ["T3", "T1", "T2", "T4"],
+            "text": ["three", "one", "two", "four"],
+        }
+    )
+    assert context_words(context, wording, 3).to_dict() == {"q": words}
+    assert set(WORDINGS) == {"app", "title", "text", "app: title", "app: text"}
+
+
+def test_words_follow_their_query_and_a_query_without_context_stays():
+    queries = pd.DataFrame({"query": ["q1", "q2"], "text": ["first", "second"]})
+    assert with_words(queries, pd.Series({"q2": "Mail"})) == ["first", "second Mail"]
+
+
+def test_what_is_searched_with(world):
+    texts = setting_texts(world, "app", 1, seed=0)
+    assert texts["query_only"] == ["what", "anything"]
+    assert texts["query_plus_context"] == ["what Notes", "anything Notes"]
+    assert texts["context_only"] == ["Notes", "Notes"]
+    assert texts["oracle_context"] == ["what Notes, Calendar", "anything Notes"]
+    assert texts["right_app"] == ["what Mail, Notes", "anything"], "no tool fits the second"
+    assert all(text.split()[1] in ("Notes", "Mail", "PhoneCall") for text in texts["random_app"])
+
+
+def test_names_of_apps_stay_names_under_another_wording(world):
+    texts = setting_texts(world, "title", 2, seed=0)
+    assert texts["query_plus_context"][0] == "what D, E"
+    assert texts["oracle_context"][0] == "what C, D, E"
+    assert texts["right_app"][0] == "what Mail, Notes"
+
+
+def test_random_apps_are_seeded_and_reach_all():
+    queries = [f"q{i}" for i in range(60)]
+    drawn = random_apps(queries, {"mail", "notes"}, seed=1)
+    assert drawn["query"].tolist() == queries
+    assert set(drawn["app"]) == {"mail", "notes"}
+    assert drawn["app"].tolist() == random_apps(queries, {"notes", "mail"}, seed=1)["app"].tolist()
+
+
+def test_apps_of_tools_are_named_once_and_in_alphabetical_order():
+    gold = pd.DataFrame({"query": "q", "item": ["open_note", "send_mail", "read_mail"]})
+    assert apps_of_tools(gold, TOOLS)["app"].tolist() == ["mail", "notes"]
+
+
+def test_the_first_items_app(world):
+    assert first_apps(world.contexts["query_plus_context"])["q2"] == "notes"
+
+
+def test_every_tool_is_a_candidate_of_every_query(world):
+    pairs = tool_pairs(world.evaluated, world.tools)
+    assert len(pairs) == 8
+    assert pairs.groupby("query")["item"].nunique().tolist() == [4, 4]
+    assert (world.tools["item"].to_numpy()[pairs["item_row"]] == pairs["item"]).all()
+
+
+def test_frequency_counts_plans_of_training(world):
+    pairs = tool_pairs(world.evaluated, world.tools)
+    gold = pd.DataFrame({"query": ["x", "y", "z"], "item": ["call", "call", "read_mail"]})
+    scores = pd.Series(frequency_scores(pairs, gold), index=pairs["item"])
+    assert scores["call"].eq(2).all()
+    assert scores["read_mail"].eq(1).all()
+    assert scores["open_note"].eq(0).all()
+
+
+def test_a_classifier_scores_the_tools_it_learned(world):
+    rng = np.random.default_rng(0)
+    vectors = np.vstack([rng.normal([0, 3], 0.1, (20, 2)), rng.normal([3, 0], 0.1, (20, 2))])
+    model = api_classifier(vectors, pd.Series(["call"] * 20 + ["send_mail"] * 20), seed=0)
+    pairs = tool_pairs(world.evaluated, world.tools)
+    scores = classifier_scores(pairs, np.array([[0.0, 3.0], [3.0, 0.0]]), model)
+    table = pairs.assign(score=scores).pivot(index="query", columns="item", values="score")
+    assert table.loc["q2", "call"] > 0.9 > 0.1 > table.loc["q2", "send_mail"]
+    assert table.loc["q3", "send_mail"] > 0.9
+    assert (table[["open_note", "read_mail"]] == 0).all(axis=None)
+
+
+def test_an_app_stands_where_its_first_tool_does():
+    apps = app_run(run_of(q=["send_mail", "read_mail", "call", "open_note"]), TOOLS)
+    assert apps[["item", "rank"]].to_records(index=False).tolist() == [("mail", 1), ("phone_call", 3), ("notes", 4)]
+
+
+def test_recall_of_tools_and_of_apps(world):
+    runs = {"m": run_of(q2=["send_mail", "read_mail", "open_note", "call"], q3=["open_note", "call"])}
+    scores = tool_scores(runs, world, ["q2", "q3"], [1, 2, 3])
+    assert scores.loc["q2", "m"]["recall"].tolist() == [50, 50, 100]
+    assert scores.loc["q3", "m"]["recall"].tolist() == [0, 0, 0], "no tool fits: nothing to find, and counted"
+    np.testing.assert_allclose(scores.loc["q2", "m"]["app_recall"], [100 / 3, 100 / 3, 200 / 3])
+    assert scores.index.tolist() == ["q2", "q3"]
+
+
+def test_the_best_possible_recall_is_bounded_by_cutoff_and_missing_tools(world):
+    assert ceiling(world.gold, ["q2", "q3"], [1, 2, 3]) == [25, 50, 50]
+    assert ceiling(world.gold, ["q0", "q2"], [1]) == [75]
+
+
+def test_all_tools_of_a_plan_or_none(world):
+    runs = {"m": run_of(q0=["call"], q2=["send_mail", "call", "open_note"], q3=["call"])}
+    scores = tool_scores(runs, world, ["q0", "q2", "q3"], [2, 3])
+    assert share_found_whole(scores, world.gold, ["m"], 2)["m"].to_dict() == {"q0": 100, "q2": 0}
+    assert share_found_whole(scores, world.gold, ["m"], 3)["m"].to_dict() == {"q0": 100, "q2": 100}
+
+
+def test_share_of_the_first_tools_in_an_app():
+    run = run_of(q=["send_mail", "call", "read_mail"], r=["call", "open_note"])
+    assert share_in_app(run, pd.Series({"q": "mail", "r": "mail"}), TOOLS, 2) == 25
+
+
+def test_the_rank_of_the_first_right_tool(world):
+    run = run_of(q2=["call", "open_note", "send_mail"], q3=["call"])
+    assert best_rank(run, world.gold).to_dict() == {"q2": 2}
+
+
+def toolbox_of(*names):
+    return Toolbox([FunctionAPI.from_definition({"name": name, "description": name}) for name in names])
+
+
+def test_a_file_of_queries_has_neither_context_nor_apps():
+    queries = pd.DataFrame(
+        {"query": ["a", "b"], "text": ["add", "none"], "apis": [["math.add", "math.add"], ["default"]]}
+    )
+    task = task_of_functions(queries, toolbox_of("math.add", "math.halve"))
+    assert task.contexts == {}
+    assert task.evaluated["query"].tolist() == ["a", "b"]
+    assert [labels.tolist() for labels in task.clusters] == [["a", "b"]]
+    assert setting_texts(task, "app", 1, seed=0) == {"query_only": ["add", "none"]}
+    scores = tool_scores({"query_only": run_of(a=["math.add"], b=["math.add"])}, task, ["a", "b"], [1])
+    assert scores.columns.tolist() == [("query_only", "recall", 1)]
+    assert scores.iloc[:, 0].tolist() == [100, 0]
+
+
+def test_an_answer_outside_the_toolbox_is_one_clear_error():
+    queries = pd.DataFrame({"query": ["a"], "text": ["add"], "apis": [["math.divide"]]})
+    with pytest.raises(InputError, match=r"query a: .*math\.divide"):
+        task_of_functions(queries, toolbox_of("math.add"))
+
+
+def test_the_oracle_numbers_items_from_one():
+    gold = pd.DataFrame({"query": ["b", "a"], "relevant": [["y", "x"], ["z"]]})
+    assert oracle_context(gold).to_records(index=False).tolist() == [("a", "z", 1), ("b", "x", 1), ("b", "y", 2)]
+
+
+def test_a_task_is_not_changed_by_accident(world):
+    with pytest.raises(AttributeError):
+        world.gold = pd.DataFrame()
+    assert isinstance(world, ToolTask)

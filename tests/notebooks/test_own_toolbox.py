@@ -1,0 +1,129 @@
+"""Notebook 06 on a toolbox and queries of somebody's own, in the Berkeley format: nothing else is needed."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import nbformat
+import pandas as pd
+import pytest
+
+from lib.workbook.artifacts import ROOT
+
+FUNCTIONS = [
+    ("kiln.fire", "Heat a kiln to a firing temperature and hold it there.", {"celsius": "peak temperature"}),
+    ("kiln.schedule", "List the firings that are planned for a kiln.", {"week": "number of the week"}),
+    ("glaze_recipe", "Look up the ingredients of a ceramic glaze.", {"name": "name of the glaze"}),
+    ("bee.inspect_hive", "Record an inspection of a beehive.", {"hive": "name of the hive"}),
+    ("bee.count_mites", "Estimate the number of mites in a beehive.", {"hive": "name of the hive"}),
+    ("tide_table", "Show times of high and low water at a harbour.", {"harbour": "name of the harbour"}),
+]
+QUERIES = [
+    ("own-0", "Bring the big kiln up to 1,220 degrees", [{"kiln.fire": {"celsius": [1220]}}]),
+    ("own-1", "When is low water in Whitby?", [{"tide_table": {"harbour": ["Whitby"]}}]),
+    (
+        "own-2",
+        "Note that I looked into hive Rosa, and how many mites has it got?",
+        [{"bee.inspect_hive": {"hive": ["Rosa"]}}, {"bee.count_mites": {"hive": ["Rosa"]}}],
+    ),
+    ("own-3", "What is celadon glaze made of?", [{"glaze_recipe": {"name": ["celadon"]}}]),
+    ("own-4", "Tell me a joke", []),
+]
+
+
+def definition(name, description, arguments):
+    properties = {key: {"type": "string", "description": text} for key, text in arguments.items()}
+    return {
+        "name": name,
+        "description": description,
+        "parameters": {"type": "dict", "properties": properties, "required": list(arguments)},
+    }
+
+
+@pytest.fixture
+def project(tmp_path):
+    """The notebook, the code and the claims; no artifact of another notebook. The queries' functions are in their
+    records, a few in each."""
+    for name in ("lib", "notebooks"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "data").mkdir()
+    shutil.copy(ROOT / "data" / "claims.yaml", tmp_path / "data")
+    (ROOT / "data" / "models").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "data" / "models").symlink_to(ROOT / "data" / "models")
+    definitions = [definition(*function) for function in FUNCTIONS]
+    records = [
+        {
+            "id": name,
+            "question": [[{"role": "user", "content": text}]],
+            "function": [d for d in definitions if any(d["name"] in answer for answer in answers)] or definitions[:2],
+        }
+        for name, text, answers in QUERIES
+    ]
+    (tmp_path / "possible_answer").mkdir()
+    lines = {
+        "queries.json": records,
+        "possible_answer/queries.json": [{"id": name, "ground_truth": answers} for name, _, answers in QUERIES],
+        "tools.jsonl": definitions,
+    }
+    for name, content in lines.items():
+        (tmp_path / name).write_text("".join(json.dumps(record) + "\n" for record in content))
+    return tmp_path
+
+
+def run(project, **files):
+    values = {"profile": "mine", "bootstrap_samples": 100} | files
+    named = [part for name, value in values.items() for part in ("-p", name, str(value))]
+    command = [sys.executable, "-m", "papermill", "notebooks/06_tool_retrieval.ipynb", "done.ipynb", *named]
+    environment = os.environ | {"PYTHONPATH": str(project), "WORKBOOK_BATCH": "1"}
+    return subprocess.run(
+        [*command, "--no-progress-bar"], cwd=project, env=environment, capture_output=True, text=True, timeout=300
+    )
+
+
+def test_it_runs_as_it_is(project):
+    done = run(project, queries_file="queries.json", toolbox_file="tools.jsonl")
+    assert done.returncode == 0, done.stderr[-3000:]
+    table = pd.read_csv(project / "reports" / "mine" / "tables" / "tool_retrieval.csv")
+    assert list(table) == ["setting", "retriever", "target", "k", "recall", "ci_low", "ci_high", "n"]
+    assert set(table["setting"]) == {"query_only"}
+    assert set(table["retriever"]) == {"semantic", "bm25t", "rrf", "random"}
+    assert set(table["target"]) == {"api"}
+    assert set(table["k"]) == set(range(1, 7)), "six tools: no cutoff beyond them"
+    assert (table["n"] == 5).all()
+    recall = table.set_index(["retriever", "k"])["recall"]
+    assert recall["semantic", 6] == pytest.approx(80), "one query in five fits no tool"
+    assert recall["semantic", 1] > recall["random", 1]
+    assert recall["random", 3] == pytest.approx(80 * 3 / 6, abs=3)
+    data = project / "data" / "generated" / "mine"
+    rankings = pd.read_parquet(data / "tool_rankings.parquet")
+    assert len(rankings) == 5 * 6
+    assert len(pd.read_parquet(data / "retrieved_context.parquet")) == 0
+    text = str(nbformat.read(project / "done.ipynb", as_version=4))
+    assert "These queries are your own" in text
+
+
+def test_without_a_toolbox_file_the_queries_functions_are_the_toolbox(project):
+    (project / "tools.jsonl").unlink()
+    done = run(project, queries_file=project / "queries.json")
+    assert done.returncode == 0, done.stderr[-3000:]
+    rankings = pd.read_parquet(project / "data" / "generated" / "mine" / "tool_rankings.parquet")
+    offered = {"kiln.fire", "kiln.schedule", "glaze_recipe", "bee.inspect_hive", "bee.count_mites", "tide_table"}
+    assert set(rankings["item"]) == offered
+
+
+@pytest.mark.parametrize(
+    ("files", "complaint"),
+    [
+        ({"toolbox_file": "tools.jsonl"}, "toolbox_file needs a queries_file"),
+        ({"queries_file": "nowhere.json"}, "nowhere.json"),
+        ({"queries_file": "queries.json", "toolbox_file": "few.jsonl"}, "own-1: its answer calls tide_table"),
+    ],
+)
+def test_what_cannot_be_used_is_one_clear_error(project, files, complaint):
+    (project / "few.jsonl").write_text(json.dumps(definition(*FUNCTIONS[0])) + "\n")
+    done = run(project, **files)
+    assert done.returncode != 0
+    assert complaint in done.stderr.strip().splitlines()[-1]
+    assert not (project / "data" / "generated" / "mine").exists()
