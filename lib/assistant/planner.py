@@ -227,7 +227,8 @@ def training_pairs(
         thoughts: a chain of thought by query; a query that has one is learned with it.
 
     Returns:
-        columns query, setting, step (1 or 2), thought (bool), prompt, target; seconds steps stand after all others.
+        columns query, setting, step (1 or 2), thought (bool), prompt, target, skipped (see `unreadable_spans`); second
+        steps stand after all others.
     """
     labels = gold.set_index("query")
     whole = inputs[["query", "setting"]].assign(
@@ -240,7 +241,9 @@ def training_pairs(
     second = second_steps(desk, of_two, queries, labels["plan"])
     targets = second["query"].map(labels["plan"]).str.split("\n").str[1]
     second = second.assign(step=2, thought=False, target=targets)
-    return pd.concat([whole, second[whole.columns]], ignore_index=True)
+    pairs = pd.concat([whole, second[whole.columns]], ignore_index=True)
+    spans = [unreadable_spans(target, prompt) for target, prompt in zip(pairs["target"], pairs["prompt"], strict=True)]
+    return pairs.assign(skipped=spans)
 
 
 def unreadable_spans(target: str, prompt: str) -> list[tuple[int, int]]:

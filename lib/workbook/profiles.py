@@ -121,12 +121,13 @@ class ToolRetrieval(Parameters):
 
 
 class PlannerTuning(Parameters):
+    encoder: str = Field(default="all-MiniLM-L6-v2", min_length=1)
     planner: str = Field(default="SmolLM2-135M-Instruct", min_length=1)
-    planner_pairs: int = Field(default=1200, ge=1)
+    planner_pairs: int = Field(default=800, ge=1)
     planner_learning_rate: float = Field(default=1e-3, gt=0, le=0.1)
     planner_epochs: int = Field(default=1, ge=1, le=20)
     planner_queries: int = Field(default=120, ge=1)
-    planner_sweep_queries: int = Field(default=60, ge=1)
+    planner_sweep_queries: int = Field(default=48, ge=1)
     shown_tools: int = Field(default=10, ge=1, le=50)
     shown_items: int = Field(default=3, ge=1, le=20)
     planner_max_tokens: int = Field(default=64, ge=1, le=1024)
