@@ -349,7 +349,7 @@ def _size(claim: Claim, distance: float) -> str:
     """An effect at this distance from the claim's boundary."""
     if claim.test == "ratio":
         return f"{1 + distance:.2f}-fold"
-    origin = {"below": " from {0.level:g}%", "not_less": " from −{0.margin:g}"}.get(claim.test, "")
+    origin = {"below": " below {0.level:g}%", "not_less": " above −{0.margin:g}"}.get(claim.test, "")
     return f"{distance:.1f} points{origin.format(claim)}"
 
 
