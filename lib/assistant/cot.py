@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from lib.assistant.prompts import CONTEXT_TYPES
+from lib.assistant.prompts import CONTEXT_TYPES, CUE
 from lib.assistant.schemas import APP_NAMES, APPS
 
 APP_OF_TYPE = {name: app for app, name in APP_NAMES.items()}
@@ -111,6 +111,11 @@ def repeats_itself(text: str, words: int = 4) -> bool:
     tokens = re.findall(r"\w+", text.lower())
     sequences = [tuple(tokens[i : i + words]) for i in range(len(tokens) - words + 1)]
     return len(set(sequences)) < len(sequences)
+
+
+def only_the_cue(text: str) -> bool:
+    """Whether a CoT says nothing but the word it was asked to begin with, once or again and again."""
+    return {word.lower() for word in re.findall(r"\w+", text)} == {CUE.lower()}
 
 
 def apps_by_frequency(relevant_apps: pd.Series) -> list[str]:

@@ -16,6 +16,9 @@ CONTEXT_TYPES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+CUE = "Check"  # the word that a chain of thought is asked to begin with
+
+
 def cot_prompt(query: str, context_types: Sequence[str]) -> str:
     """Asks a model, without examples, where an under-specified query's context is (assistant paper, appendix A.6).
 
@@ -23,7 +26,8 @@ def cot_prompt(query: str, context_types: Sequence[str]) -> str:
     """
     types = ", ".join(f"'{name}'" for name in context_types)
     return (
-        'You are an expert on requests that leave something out. Write one or two sentences that begin with "Check" '
+        "You are an expert on requests that leave something out. Write one or two sentences that begin with "
+        f'"{CUE}" '
         "and say in which of these context types to look and what the item there may say, so that the sentences "
         f"resemble the items that matter. Context types: {types}. Use no others.\n\n"
         f"Request: {query}\n\n"

@@ -24,6 +24,9 @@ The first rule that applies gives the verdict:
    claimed), or the estimate is outside the margin of a claim of sameness.
 6. `same direction`: the estimate is on the claimed side, unsettled.
 7. `contradicted`: the estimate is on the other side, unsettled, where an effect of the published size would have shown.
+
+Each verdict comes with its reason, in a few words. Not every claim is about a method: `about` says which are decided by
+something else, and `tally` counts those apart.
 """
 
 from __future__ import annotations
@@ -51,6 +54,14 @@ VERDICTS = {
     "would have shown the published effect",
     "underpowered": "undecided: this many queries cannot show an effect as small as the published one",
 }
+# What a claim is about, and why the groups after the first one are counted apart.
+ABOUT = {
+    "method": "about methods",
+    "writer": "on text that our small language model wrote: the paper's own writer, far larger, is not tested here",
+    "definition": "about trends under one of several definitions of a metric: they test the definition, which the "
+    "paper leaves open, more than a method",
+    "training_size": "between methods that learned from training sets of very different size: the sizes may decide",
+}
 COLUMNS = ["claim", "paper", "statement", "effect", "ci_low", "ci_high", "p_value", "verdict"]
 LEVEL = 0.05
 STANDARD_ERRORS = 2.80  # two-sided test at 5%, power 80%: z(.975) + z(.8)
@@ -76,7 +87,8 @@ Column = tuple[str, str, int]  # method, metric, k
 class Claim(BaseModel):
     """What all claims have. `margin` is the smallest effect worth the name, in the unit of the effect.
 
-    `published_as` names the published row that stands for one of our methods where it has another name.
+    `about` says what decides the claim (see `ABOUT`). `published_as` names the published row that stands for one of our
+    methods where it has another name.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -90,6 +102,7 @@ class Claim(BaseModel):
     a: Annotated[list[Name], Field(min_length=1)]
     cutoffs: Cutoffs
     margin: Annotated[float, Field(gt=0)]
+    about: Literal["method", "writer", "definition", "training_size"] = "method"
     published_as: dict[Name, Name] = {}
 
     unit: ClassVar[str] = "points"
@@ -283,31 +296,73 @@ def combined_p(claim: Claim, cells: Sequence[Evidence]) -> float:
     return min(1.0, len(cells) * weakest(claim, cells).p_value)
 
 
-def judge(claim: Claim, cells: Sequence[Evidence], p_holm: float) -> str:
-    """The verdict on a claim, by the rules in the module's text."""
+def judge(claim: Claim, cells: Sequence[Evidence], p_holm: float) -> tuple[str, str]:
+    """The verdict on a claim, by the rules in the module's text, and its reason in a few words."""
     cell = weakest(claim, cells)
     if math.isinf(cell.detectable):
-        return "underpowered"
+        return "underpowered", _nothing_to_settle(cell)
     significant = p_holm <= LEVEL
     if claim.test == "same":
         if significant and all(-claim.margin < other.ci_low and other.ci_high < claim.margin for other in cells):
-            return "equivalent"
+            return "equivalent", f"the interval lies within ±{claim.margin:g} points"
         if significant and (cell.ci_low > claim.margin or cell.ci_high < -claim.margin):
-            return "contradicted"
-        decided = cell.detectable <= claim.margin and claim.depth(cell.effect) >= 0
-        return "same direction" if decided else "underpowered"
+            return "contradicted", f"{_opposite(claim)} is significant"
+        if cell.detectable > claim.margin:
+            return "underpowered", f"{_detectable(claim, cell)}; the margin {_size(claim, claim.margin)}"
+        if claim.depth(cell.effect) < 0:
+            return "underpowered", f"{_opposite(claim)}, not significant"
+        return "same direction", "within the margin, not significant"
     ends = np.array([[claim.depth(other.ci_low), claim.depth(other.ci_high)] for other in cells])
     if claim.test != "not_less" and (np.abs(ends) < claim.margin).all():
-        return "equivalent"
+        return "equivalent", f"the interval lies within {claim.margin:g} of no effect"
     if significant and (ends > 0).all():
-        reached = not isinstance(claim, Ratio) or all(other.ci_high >= claim.size for other in cells)
-        return "reproduced" if reached else "same direction"
+        if isinstance(claim, Ratio) and any(other.ci_high < claim.size for other in cells):
+            return "same direction", f"a gain, but the interval excludes the claimed {claim.size:g}"
+        return "reproduced", "significant"
     if significant and max(claim.depth(cell.ci_low), claim.depth(cell.ci_high)) < 0:
-        return "contradicted"
-    looked_for = claim.margin if math.isnan(cell.published) else abs(claim.depth(cell.published))
+        return "contradicted", f"{_opposite(claim)} is significant"
+    published = not math.isnan(cell.published)
+    looked_for = abs(claim.depth(cell.published)) if published else claim.margin
     if cell.detectable > looked_for:
-        return "underpowered"
-    return "same direction" if claim.depth(cell.effect) > 0 else "contradicted"
+        source = "published" if published else "the margin"
+        return "underpowered", f"{_detectable(claim, cell)}; {source} {_size(claim, looked_for)}"
+    if claim.depth(cell.effect) > 0:
+        return (
+            "same direction",
+            "significant, but an interval reaches the other side" if significant else "not significant",
+        )
+    size = "of the published size" if published else "as large as the margin"
+    if claim.test in ("not_less", "below"):
+        return "contradicted", f"{_opposite(claim)}, where an effect {size} would have shown"
+    return "contradicted", f"no effect, where one {size} would have shown"
+
+
+def _opposite(claim: Claim) -> str:
+    """What contradicts the claim."""
+    words = {"not_less": "a shortfall of more than", "same": "a difference of more than"}
+    if claim.test in words:
+        return f"{words[claim.test]} {claim.margin:g} points"
+    return f"{claim.level:g}% or more" if claim.test == "below" else "the opposite"
+
+
+def _size(claim: Claim, distance: float) -> str:
+    """An effect at this distance from the claim's boundary."""
+    if claim.test == "ratio":
+        return f"{1 + distance:.2f}-fold"
+    origin = {"below": " below {0.level:g}%", "not_less": " above −{0.margin:g}"}.get(claim.test, "")
+    return f"{distance:.1f} points{origin.format(claim)}"
+
+
+def _nothing_to_settle(cell: Evidence) -> str:
+    if not cell.n:
+        return "no query to test it on"
+    if math.isnan(cell.effect) or math.isnan(cell.se):
+        return "no value on one side"
+    return f"{cell.personas} personas: too few to settle anything"
+
+
+def _detectable(claim: Claim, cell: Evidence) -> str:
+    return f"n = {cell.n:,} could show {_size(claim, cell.detectable)} or more"
 
 
 def evaluate(
@@ -325,10 +380,10 @@ def evaluate(
         samples, seed: of the bootstrap; the seed is the randomisation tests', too.
 
     Returns:
-        `COLUMNS` with the adjusted p as `p_value`, then as_claimed (bool: reproduced, or equivalent where that is the
-        claim), source, unit (points, percent or fold), and of the weakest cell: published (the same effect in the
-        published table, NaN where it has none), method, k (text), n and detectable. A claim without a query to test it
-        on has n = 0 and no effect.
+        `COLUMNS` with the adjusted p as `p_value`, then reason (of the verdict), about (see `ABOUT`), as_claimed (bool:
+        reproduced, or equivalent where that is the claim), source, unit (points, percent or fold), and of the weakest
+        cell: published (the same effect in the published table, NaN where it has none), method, k (text), n and
+        detectable. A claim without a query to test it on has n = 0 and no effect.
     """
     wide = scores.pivot(index="query", columns=["method", "metric", "k"], values="value")
     labels = scores.drop_duplicates("query").set_index("query").loc[wide.index]
@@ -342,7 +397,7 @@ def evaluate(
     adjusted = holm_adjust([combined_p(claim, family) for claim, family in zip(claims, families, strict=True)])
     rows = []
     for claim, family, p_holm in zip(claims, families, adjusted, strict=True):
-        cell, verdict = weakest(claim, family), judge(claim, family, p_holm)
+        cell, (verdict, reason) = weakest(claim, family), judge(claim, family, p_holm)
         rows.append(
             {
                 "claim": claim.claim,
@@ -353,6 +408,8 @@ def evaluate(
                 "ci_high": cell.ci_high,
                 "p_value": p_holm,
                 "verdict": verdict,
+                "reason": reason,
+                "about": claim.about,
                 "as_claimed": verdict == ("equivalent" if claim.test == "same" else "reproduced"),
                 "source": claim.source,
                 "unit": claim.unit,
@@ -364,6 +421,27 @@ def evaluate(
             }
         )
     return pd.DataFrame(rows)
+
+
+def tally(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """How many claims came out as the papers have them, by what they are about.
+
+    Args:
+        verdicts: from `evaluate`, of one or more families.
+
+    Returns:
+        one row for each of `ABOUT` that has a claim, in its order; columns about, why (from `ABOUT`), and counts:
+        claims, as_claimed, and one for each of `VERDICTS`.
+    """
+    rows = []
+    for about, why in ABOUT.items():
+        group = verdicts[verdicts["about"] == about]
+        counts = {verdict: int((group["verdict"] == verdict).sum()) for verdict in VERDICTS}
+        rows.append(
+            {"about": about, "why": why, "claims": len(group), "as_claimed": int(group["as_claimed"].sum()), **counts}
+        )
+    table = pd.DataFrame(rows)
+    return table[table["claims"] > 0].reset_index(drop=True)
 
 
 def _weigh(cells, wide, personas, needs, printed, samples, seed) -> list[Evidence]:

@@ -114,6 +114,35 @@ def summarise(
     return pd.concat(frames, ignore_index=True)
 
 
+def leads(
+    scores: pd.DataFrame,
+    methods: Sequence[str],
+    metric: str,
+    cutoffs: Sequence[int],
+    clusters: Sequence[Sequence],
+    samples: int,
+    seed: int,
+) -> pd.DataFrame:
+    """The best method against the second best at each cutoff, paired; not corrected for having been picked as these.
+
+    Args:
+        scores: from `per_query_scores`.
+        methods: at least two.
+        metric, cutoffs: of the columns to compare.
+        clusters, samples, seed: as in `compare`.
+
+    Returns:
+        columns k, best, second, difference, ci_low, ci_high.
+    """
+    rows = []
+    for k in cutoffs:
+        means = scores[[(method, metric, k) for method in methods]].mean().sort_values(ascending=False, kind="stable")
+        pair = (means.index[0][0], means.index[1][0])
+        test = compare(scores, [pair], metric, k, clusters, samples, seed).iloc[0]
+        rows.append((k, *pair, test["difference"], test["ci_low"], test["ci_high"]))
+    return pd.DataFrame(rows, columns=["k", "best", "second", "difference", "ci_low", "ci_high"])
+
+
 def compare(
     scores: pd.DataFrame,
     pairs: Sequence[tuple[str, str]],

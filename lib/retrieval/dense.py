@@ -72,11 +72,6 @@ def encode(
     return vectors[[row[text] for text in texts]]
 
 
-def cosine_scores(queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """Cosine similarities (queries, documents) of unit-length embeddings."""
-    return queries @ documents.T
-
-
 def search(encoder, queries: pd.DataFrame, documents: pd.DataFrame, on: str, progress: bool = False) -> pd.DataFrame:
     """Rank every query's own collection by cosine, encoding only what the queries' collections hold, in bfloat16.
 

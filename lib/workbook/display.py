@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import os
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -178,14 +178,15 @@ def interval(value: float, low: float, high: float, decimals: int = 1) -> str:
     return "–" if value != value else f"{number(value, decimals)} [{number(low, decimals)}, {number(high, decimals)}]"
 
 
-def beside_published(rows: pd.DataFrame) -> pd.DataFrame:
+def beside_published(rows: pd.DataFrame, names: Mapping[str, str] | None = None) -> pd.DataFrame:
     """A table for readers, one row a method: at each K our value with its interval, and the paper's.
 
     Args:
         rows: columns method, k, value, ci_low, ci_high, published; one row for each method and K.
+        names: of methods that have another name here than `label` gives.
     """
     methods = rows["method"].unique()
-    table = {"method": [label(method) for method in methods]}
+    table = {"method": [(names or {}).get(method, label(method)) for method in methods]}
     for k, part in rows.groupby("k"):
         part = part.set_index("method").loc[methods]
         table[f"@{k}, ours"] = [interval(*row) for row in part[["value", "ci_low", "ci_high"]].to_numpy()]
@@ -207,6 +208,7 @@ def show_table(
     decimals: int = 2,
     best: dict[str, str] | None = None,
     text_columns: Sequence[str] = (),
+    among: str | None = None,
 ) -> None:
     """Show a frame as an HTML table with a caption; everything in it is escaped.
 
@@ -215,22 +217,27 @@ def show_table(
         caption: what is counted, in which units, over how many.
         decimals: of floating-point columns.
         best: {column: "max" or "min"}; the best value of the column (of an interval, its first number) is set bold and
-            marked with a star.
+            marked with a star, which the caption explains.
         text_columns: columns of running text, aligned left.
+        among: a column that tells samples apart; the best of each is marked, unless it has no rival there.
     """
     winners = {}
     for column, which in (best or {}).items():
-        first = frame[column].astype(str).str.split(" ").str[0].str.replace("−", "-").str.replace(",", "")
-        numbers = pd.to_numeric(first, errors="coerce")
-        if numbers.notna().any():
-            winners[column] = numbers.idxmax() if which == "max" else numbers.idxmin()
+        first = frame[column].map(str).str.split(" ").str[0].str.replace("−", "-").str.replace(",", "")
+        numbers = pd.to_numeric(first, errors="coerce").dropna()
+        rivals = numbers.groupby(frame[among] if among else lambda _: 0)
+        winners[column] = [
+            part.idxmax() if which == "max" else part.idxmin() for _, part in rivals if len(part) > 1 or not among
+        ]
+    if any(winners.values()):
+        caption += f" ★: best of its column{f' among rows of the same “{among}”' if among else ''}."
     head = "".join(f"<th scope='col'>{html.escape(str(column))}</th>" for column in frame.columns)
     body = []
     for index, row in frame.iterrows():
         cells = []
         for column in frame.columns:
             text = cell_text(row[column], decimals)
-            if winners.get(column) == index and column in winners:
+            if index in winners.get(column, ()):
                 text = f"<b>{text}&nbsp;★</b>"
             numeric = pd.api.types.is_numeric_dtype(frame[column])
             kind = "text" if column in text_columns else ("number" if numeric else "label")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.evaluation.claims import COLUMNS, VERDICTS
+from lib.evaluation.claims import COLUMNS, VERDICTS, tally
 from lib.workbook.artifacts import ArtifactError, Workbook, sidecar_of
 from lib.workbook.profiles import NOTEBOOKS, Parameters
 
@@ -53,20 +53,30 @@ def gather_verdicts(profile: str, status: dict[str, str], root: Path) -> str:
 
 
 def verdicts_html(verdicts: pd.DataFrame, problems: list[str]) -> str:
-    """How many claims reproduced, and each claim with our effect beside the published one."""
+    """How many claims reproduced, and each claim with our effect beside the published one.
+
+    The tally at the top counts claims about methods; the other groups stand apart, each with the reason.
+    """
     warnings = "".join(f"<p class='problem' role='alert'>{html.escape(problem)}</p>" for problem in problems)
     if verdicts.empty:
         return warnings
-    counts = verdicts["verdict"].value_counts()
-    tally = "".join(
-        f"<li class='{_css(verdict)}'><b>{counts.get(verdict, 0)}</b> {_mark(verdict)}</li>" for verdict in VERDICTS
+    groups = tally(verdicts).to_dict("records")
+    first, *apart = groups
+    counts = "".join(
+        f"<li class='{_css(verdict)}'><b>{first[verdict]}</b> {_mark(verdict)}</li>" for verdict in VERDICTS
     )
+    others = "".join(
+        f"<li><b>{group['as_claimed']} of {group['claims']}</b> {html.escape(group['why'])}</li>" for group in apart
+    )
+    others = f"<p>Counted apart:</p><ul class='apart'>{others}</ul>" if others else ""
     meanings = "".join(f"<dt>{_mark(verdict)}</dt><dd>{meaning}</dd>" for verdict, meaning in VERDICTS.items())
     rows = "".join(_row(row) for row in verdicts.to_dict("records"))
     return f"""{warnings}
 <h2 id="verdicts">What reproduced, and what did not</h2>
-<p><b>{verdicts["as_claimed"].sum()} of the {len(verdicts)}</b> claims tested so far came out as the paper has them.</p>
-<ul class="tally">{tally}</ul>
+<p><b>{first["as_claimed"]} of the {first["claims"]}</b> claims {html.escape(first["why"])} tested so far
+came out as the papers have them.</p>
+<ul class="tally">{counts}</ul>
+{others}
 <details><summary>What the verdicts mean</summary><dl>{meanings}</dl></details>
 <div class="table"><table class="workbook verdicts"><caption>Effects with 95% intervals. A claim made for several
 methods or K shows the weakest one, named below its statement with the number of queries n. Significant: p ≤ .05 after
@@ -92,7 +102,8 @@ def _row(row: dict) -> str:
     notebook = f"<a href='{row['notebook']}.html'>notebook {row['notebook'].split('_')[0]}</a>"
     ours = f"{_effect(row['effect'], row['unit'])}<br><small>{_interval(row)}</small>" if row["n"] else "–"
     return (
-        f"<tr><td class='label {_css(row['verdict'])}'>{_mark(row['verdict'])}</td>"
+        f"<tr><td class='label {_css(row['verdict'])}'>{_mark(row['verdict'])}<br>"
+        f"<small>{html.escape(row['reason'])}</small></td>"
         f"<td class='text'>{html.escape(row['statement'])}<br>"
         f"<small>{html.escape(row['source'])} · {html.escape(where)} · {notebook}</small></td>"
         f"<td class='number'>{ours}</td><td class='number'>{_effect(row['published'], row['unit'])}</td></tr>"

@@ -11,11 +11,13 @@ from lib.assistant.cot import (
     named_apps,
     named_types,
     naming_scores,
+    only_the_cue,
     other_rows,
     repeats_itself,
     split_personas,
     without_types,
 )
+from lib.assistant.prompts import CUE, cot_prompt
 from lib.assistant.schemas import APPS
 
 
@@ -136,6 +138,22 @@ def test_a_text_without_the_names_it_has():
 )
 def test_a_text_that_repeats_itself(text, repeated):
     assert repeats_itself(text) is repeated
+
+
+@pytest.mark.parametrize(
+    ("text", "only"),
+    [
+        ("Check.", True),
+        ("check, Check, check,", True),
+        ("Check the calendar.", False),
+        ("Checking", False),
+        ("", False),
+        ("…", False),
+    ],
+)
+def test_a_text_that_is_only_the_cue(text, only):
+    assert only_the_cue(text) is only
+    assert CUE in cot_prompt("Play my usual.", [])
 
 
 def test_how_often_the_named_apps_hold_the_answer():

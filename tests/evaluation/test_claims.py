@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from lib.evaluation.claims import (
+    ABOUT,
     COLUMNS,
     VERDICTS,
     ClaimError,
@@ -17,6 +18,7 @@ from lib.evaluation.claims import (
     evaluate,
     judge,
     read_claims,
+    tally,
     weakest,
 )
 from lib.evaluation.inference import holm_adjust, randomisation_test
@@ -114,9 +116,24 @@ def test_the_projects_claims():
                 assert depth > (0 if claim.test in ("same", "not_less") else claim.margin), claim.claim
 
 
-def test_the_head_of_the_file_names_every_verdict():
+def test_the_head_of_the_file_names_every_verdict_and_group():
     head = (ROOT / "data" / "claims.yaml").read_text().split("- claim:")[0]
-    assert all(f" {verdict} " in head for verdict in VERDICTS)
+    assert all(f" {name} " in head for name in (*VERDICTS, *ABOUT))
+
+
+def test_what_the_projects_claims_are_about():
+    """A claim on chains of thought names whose they are, and a trend of NDCG is there under both definitions."""
+    claims = read_claims(ROOT / "data" / "claims.yaml")
+    for claim in claims:
+        written = {"cot", "cot_distilled", "finetuned_cot"} & {*claim.a, getattr(claim, "b", "")}
+        assert not (written and claim.about == "method"), claim.claim
+        if claim.about == "writer":
+            assert "our small" in claim.statement
+            assert "not tested here" in claim.statement
+    trends = {(tuple(claim.a), claim.test, claim.metric) for claim in claims if claim.about == "definition"}
+    assert {metric for *_, metric in trends} == {"ndcg", "ndcg_retrieved"}
+    for metric in ("ndcg", "ndcg_retrieved"):
+        assert {(a, test) for a, test, of in trends if of == metric} == {(a, test) for a, test, _ in trends}
 
 
 @pytest.mark.parametrize(
@@ -140,6 +157,7 @@ def test_the_head_of_the_file_names_every_verdict():
         ({"cutoffs": [0]}, "cutoffs.0"),
         ({"cutoffs": [True]}, "cutoffs.0"),
         ({"paper": "another"}, "paper"),
+        ({"about": "luck"}, "about"),
         ({"statement": ""}, "statement"),
     ],
 )
@@ -233,22 +251,66 @@ def cell(effect, half, published=math.nan, personas=100, se=None, p=0.0):
 )
 def test_the_verdicts_rules(claims_of, kind, evidence, p, expected):
     (claim,) = claims_of(KINDS[kind])
-    assert judge(claim, [evidence], p) == expected
+    verdict, reason = judge(claim, [evidence], p)
+    assert verdict == expected
+    assert reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "evidence", "p", "reason"),
+    [
+        ("greater", Evidence(), 1.0, "no query to test it on"),
+        ("greater", cell(math.nan, 1), 1.0, "no value on one side"),
+        ("greater", cell(10, 1, personas=5), 0.001, "5 personas: too few to settle anything"),
+        ("same", cell(0.5, 1), 0.001, "the interval lies within ±2 points"),
+        ("same", cell(5, 1), 0.001, "a difference of more than 2 points is significant"),
+        ("same", cell(0, 4.2), 0.2, "n = 200 could show 6.0 points or more; the margin 2.0 points"),
+        ("same", cell(5, 4.2), 0.2, "n = 200 could show 6.0 points or more; the margin 2.0 points"),
+        ("same", cell(2.5, 1), 0.2, "a difference of more than 2 points, not significant"),
+        ("same", cell(1.5, 1.2), 0.2, "within the margin, not significant"),
+        ("greater", cell(0.5, 1), 1.0, "the interval lies within 2 of no effect"),
+        ("greater", cell(10, 5, published=30), 0.05, "significant"),
+        ("ratio", cell(5.0, 0.2, published=3.4), 0.001, "significant"),
+        ("ratio", cell(2.0, 0.2, published=3.4), 0.001, "a gain, but the interval excludes the claimed 3.5"),
+        ("greater", cell(-10, 5, published=30), 0.001, "the opposite is significant"),
+        ("not_less", cell(-5, 1, published=1), 0.001, "a shortfall of more than 2 points is significant"),
+        ("below", cell(70, 5, published=20), 0.001, "50% or more is significant"),
+        ("greater", cell(1, 4.2, published=2.7), 0.2, "n = 200 could show 6.0 points or more; published 2.7 points"),
+        ("greater", cell(1, 4.2), 0.2, "n = 200 could show 6.0 points or more; the margin 2.0 points"),
+        ("not_less", cell(0, 4.2, published=1), 0.2,
+         "n = 200 could show 6.0 points above −2 or more; published 3.0 points above −2"),
+        ("below", cell(49, 42, published=20), 0.2,
+         "n = 200 could show 60.0 points below 50% or more; published 30.0 points below 50%"),
+        ("ratio", cell(2.0, 2.1, published=3.4), 0.2, "n = 200 could show 4.00-fold or more; published 3.40-fold"),
+        ("greater", cell(10, 5, published=30), 0.051, "not significant"),
+        ("greater", cell(10, 11, published=30), 0.001, "significant, but an interval reaches the other side"),
+        ("greater", cell(-3, 4, published=30), 0.2, "no effect, where one of the published size would have shown"),
+        ("greater", cell(-1.2, 1.3), 0.2, "no effect, where one as large as the margin would have shown"),
+        ("below", cell(51, 4, published=20), 0.2,
+         "50% or more, where an effect of the published size would have shown"),
+        ("not_less", cell(-2.5, 1), 0.2,
+         "a shortfall of more than 2 points, where an effect as large as the margin would have shown"),
+    ],
+)  # fmt: skip
+def test_the_reasons(claims_of, kind, evidence, p, reason):
+    (claim,) = claims_of(KINDS[kind])
+    assert judge(claim, [evidence], p)[1] == reason
 
 
 def test_every_evidence_has_a_verdict(claims_of):
     grid = itertools.product((-40, -2, 0, 1, 2, 3.5, 50, 90, math.nan), (0, 0.1, 30), (math.nan, 0, 60), (1, 6, 100))
     evidences = [cell(e, half, published, personas) for e, half, published, personas in grid]
     for claim in claims_of(*KINDS.values()):
-        found = {judge(claim, [evidence], p) for evidence in evidences for p in (0.0, 0.05, 1.0)}
-        assert found <= set(VERDICTS)
+        found = [judge(claim, [evidence], p) for evidence in evidences for p in (0.0, 0.05, 1.0)]
+        assert {verdict for verdict, _ in found} <= set(VERDICTS)
+        assert not any("nan" in reason or "inf" in reason for _, reason in found)
 
 
 def test_a_difference_within_the_margin_at_one_cutoff_is_not_equivalence(claims_of):
     """Recall closes up as K grows: the claim holds at every K, if barely at the last."""
     (claim,) = claims_of({"cutoffs": [3, 10]})
-    assert judge(claim, [cell(20, 2), cell(1, 0.5)], 0.001) == "reproduced"
-    assert judge(claim, [cell(0, 0.5), cell(1, 0.5)], 0.001) == "equivalent"
+    assert judge(claim, [cell(20, 2), cell(1, 0.5)], 0.001)[0] == "reproduced"
+    assert judge(claim, [cell(0, 0.5), cell(1, 0.5)], 0.001)[0] == "equivalent"
 
 
 def test_a_claim_is_as_strong_as_its_weakest_cell(claims_of):
@@ -377,9 +439,26 @@ def test_columns_and_order(claims_of):
     scores = scores_of({("a", "recall", 3): 60 + noise(5), ("b", "recall", 3): 40 + noise(5, seed=1)})
     table = evaluate(claims, scores, PUBLISHED, samples=200, seed=1)
     assert table.columns[: len(COLUMNS)].tolist() == COLUMNS
+    assert table["about"].tolist() == ["method"] * 3
+    assert table["reason"].tolist() == ["significant", "significant", "50% or more is significant"]
     assert table["claim"].tolist() == ["second", "first", "third"]
     shuffled = scores.sample(frac=1, random_state=0)
     pd.testing.assert_frame_equal(evaluate(claims, shuffled, PUBLISHED, samples=200, seed=1), table)
+
+
+def test_the_tally_counts_what_no_method_decides_apart():
+    rows = [
+        ("method", "reproduced", True), ("definition", "contradicted", False), ("method", "equivalent", False),
+        ("definition", "reproduced", True), ("method", "equivalent", True),
+    ]  # fmt: skip
+    table = tally(pd.DataFrame(rows, columns=["about", "verdict", "as_claimed"]))
+    assert list(table) == ["about", "why", "claims", "as_claimed", *VERDICTS]
+    assert table["about"].tolist() == ["method", "definition"]
+    assert table["why"].tolist() == [ABOUT["method"], ABOUT["definition"]]
+    assert table[["claims", "as_claimed", "reproduced", "equivalent", "contradicted"]].to_numpy().tolist() == [
+        [3, 2, 1, 2, 0],
+        [2, 1, 1, 0, 1],
+    ]
 
 
 # ---------------------------------------------------------------- edges

@@ -10,6 +10,7 @@ from lib.evaluation.comparison import (
     METRICS,
     compare,
     compare_in_groups,
+    leads,
     per_query_scores,
     random_order_scores,
     ratios,
@@ -114,6 +115,17 @@ def test_comparison(scores):
     assert table["p_value"][0] == table["p_value"][1]
     assert table["p_value"][0] == pytest.approx(0.5, abs=0.02)  # −50, 0, 100, 100: half of the sums reach 150
     assert table["p_holm"].tolist() == pytest.approx(holm_adjust(table["p_value"]).tolist())
+
+
+def test_the_lead_of_the_best_over_the_second(scores):
+    scores = scores.join(pd.concat({"none": 0 * scores["one"]}, axis=1, names=["method", "metric", "k"]))
+    table = leads(scores, ["none", "one", "two"], "recall", [1, 2], [QUERIES, PERSONAS], samples=300, seed=1)
+    assert table["k"].tolist() == [1, 2]
+    for row in table.itertuples():
+        means = {method: scores[method, "recall", row.k].mean() for method in ("none", "one", "two")}
+        assert [row.best, row.second] == sorted(means, key=means.get, reverse=True)[:2]
+        test = compare(scores, [(row.best, row.second)], "recall", row.k, [QUERIES, PERSONAS], samples=300, seed=1)
+        assert [row.difference, row.ci_low, row.ci_high] == test.loc[0, ["difference", "ci_low", "ci_high"]].tolist()
 
 
 def test_the_comparison_flips_the_first_clustering(scores):

@@ -193,6 +193,20 @@ def test_a_changed_lib_file_reruns_exactly_its_consumers(project):
     assert {name for name in after if after[name] != before[name]} == {"05_lambdamart_rrf"}
 
 
+def test_a_deleted_adapter_is_trained_again_where_it_is_needed(project):
+    """Nothing needs it as long as notebook 05 is up to date; when it runs, the writer is there again, and the same."""
+    before = executed_at(project)
+    adapter = project / "data" / "generated" / "smoke" / "adapters" / "cot_writer"
+    weights = (adapter / "adapter_model.safetensors").read_bytes()
+    shutil.rmtree(adapter)
+    path = project / "lib" / "assistant" / "sensitivity.py"
+    path.write_text(path.read_text() + "\n# changed\n")
+    assert run(project).returncode == 0
+    after = executed_at(project)
+    assert {"03_cot_augmentation", "05_lambdamart_rrf"} <= {name for name in after if after[name] != before[name]}
+    assert (adapter / "adapter_model.safetensors").read_bytes() == weights
+
+
 def test_a_changed_parameter_reruns_its_notebook_alone(project):
     before = executed_at(project)
     path = project / "notebooks" / "profiles" / "smoke.yaml"

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.retrieval.dense import cosine_scores, encode, has_bfloat16, search
+from lib.retrieval.dense import encode, has_bfloat16, search
 
 
 class Letters:
@@ -58,15 +58,6 @@ def test_no_texts():
     assert len(encode(Letters(), [])) == 0
 
 
-def test_cosine_scores():
-    vectors = encode(Letters(), TEXTS)
-    scores = cosine_scores(vectors[:2], vectors)
-    assert scores.shape == (2, len(TEXTS))
-    assert scores[0, 0] == pytest.approx(1)
-    assert scores[0, 3] == pytest.approx(1)
-    assert scores[1, 5] > scores[1, 2]
-
-
 def test_search_stays_in_the_querys_own_collection():
     queries = pd.DataFrame({"query": ["q", "r"], "owner": ["x", "y"], "text": ["aab", "fff"]})
     documents = pd.DataFrame(
@@ -79,7 +70,21 @@ def test_search_stays_in_the_querys_own_collection():
     assert "bed" not in encoder.seen, "nobody searches it"
 
 
+@pytest.mark.parametrize(
+    ("able", "expected"),
+    [
+        ({"avx512_bf16": True}, True),
+        ({"amx_bf16": True, "avx512_bf16": False}, True),
+        ({"avx512_bf16": False, "avx512_f": True}, False),
+        ({}, False),
+    ],
+)
+def test_bfloat16_is_used_where_the_processor_computes_in_it(monkeypatch, able, expected):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: able)
+    assert has_bfloat16() is expected
+
+
 def test_bfloat16_keeps_unit_length():
-    assert has_bfloat16() in (True, False)
     vectors = encode(Letters(), TEXTS, bfloat16=True)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-6)

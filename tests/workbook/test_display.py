@@ -39,6 +39,19 @@ def test_the_best_value_is_marked_in_more_than_colour(shown):
     assert len(table_of(shown).find_all("b")) == 2
 
 
+def test_the_best_is_marked_within_a_sample(shown):
+    frame = pd.DataFrame({"recall": [1.0, 2.0, 9.0, 8.0, 50.0], "n": [5, 5, 3, 3, 1]}, index=[7, 3, 4, 1, 0])
+    display.show_table(frame, "c.", decimals=0, best={"recall": "max"}, among="n")
+    assert [cell.get_text() for cell in table_of(shown).find_all("b")] == ["2\xa0★", "9\xa0★"]
+    assert table_of(shown).caption.get_text() == "c. ★: best of its column among rows of the same “n”."
+
+
+def test_the_caption_explains_the_star_where_there_is_one(shown):
+    for values, caption in (([1.0, 2.0], "c. ★: best of its column."), ([np.nan, np.nan], "c.")):
+        display.show_table(pd.DataFrame({"x": values}), "c.", best={"x": "max"})
+        assert table_of(shown).caption.get_text() == caption
+
+
 def test_the_best_interval_goes_by_its_first_number(shown):
     frame = pd.DataFrame({"ours": ["9.6 [9.2, 10.0]", "38.4 [33.4, 43.8]", "−50.0 [−60.0, −40.0]"]})
     display.show_table(frame, "c", best={"ours": "max"})
@@ -92,6 +105,8 @@ def test_ours_stand_beside_published():
     assert table["method"].tolist() == ["semantic search", "BM25T"]
     assert table["@5, ours"].tolist() == ["4.0 [0.0, 5.0]", "3.0 [0.0, 5.0]"]
     assert table["@3, paper"].tolist()[0] == 9.0
+    named = display.beside_published(rows, {"bm25t": "BM25T, ours"})
+    assert named["method"].tolist() == ["semantic search", "BM25T, ours"]
 
 
 def test_an_interval_reads_as_text():

@@ -6,7 +6,7 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_markdown_cell, new_notebook
 
-from lib.evaluation.claims import COLUMNS, VERDICTS
+from lib.evaluation.claims import ABOUT, COLUMNS, VERDICTS
 from lib.workbook import site
 from lib.workbook.artifacts import Workbook
 from lib.workbook.profiles import Parameters
@@ -14,8 +14,9 @@ from lib.workbook.verdicts import SYMBOLS, read_verdicts
 
 ROW = {
     "claim": "a_beats_b", "paper": "assistant", "statement": "A beats <b>B</b> & C.", "effect": 12.345, "ci_low": -1.26,
-    "ci_high": 25.9, "p_value": 0.04, "verdict": "reproduced", "as_claimed": True, "source": "section 4.1",
-    "unit": "points", "published": 48.03, "method": "lambdamart_rrf", "k": "3", "n": 1234, "detectable": 5.0,
+    "ci_high": 25.9, "p_value": 0.04, "verdict": "reproduced", "reason": "p < .05", "about": "method",
+    "as_claimed": True, "source": "section 4.1", "unit": "points", "published": 48.03, "method": "lambdamart_rrf",
+    "k": "3", "n": 1234, "detectable": 5.0,
 }  # fmt: skip
 OK = {"04_finetuned_search": "ok", "05_lambdamart_rrf": "ok"}
 
@@ -66,12 +67,12 @@ def test_the_index_shows_each_claim(report):
     )
     first, second = cells_of(page)
     assert first == [
-        "✔ reproduced",
+        "✔ reproduced p < .05",
         "A beats <b>B</b> & C. section 4.1 · LambdaMART-RRF, K = 3, n = 1,234 · notebook 05",
         "+12.3 points [−1.3, 25.9]",
         "+48.0 points",
     ]
-    assert (second[0], second[3]) == ("✘ contradicted", "–")
+    assert (second[0], second[3]) == ("✘ contradicted p < .05", "–")
     assert page.select_one(".verdicts a")["href"] == "05_lambdamart_rrf.html"
     assert not page.select(".verdicts td b")
 
@@ -95,10 +96,24 @@ def test_the_index_counts_and_explains_the_verdicts(report):
     page = report({("05_lambdamart_rrf", "claims_context"): rows})
     tally = [entry.get_text(" ", strip=True) for entry in page.select(".tally li")]
     assert tally == ["2 ✔ reproduced", "0 ↗ same direction", "2 ≈ equivalent", "0 ✘ contradicted", "0 ? underpowered"]
-    assert "3 of the 4 claims" in " ".join(page.get_text(" ").split())
+    assert "3 of the 4 claims about methods" in " ".join(page.get_text(" ").split())
+    assert not page.select(".apart")
     assert [term.get_text().split(" ", 1)[1] for term in page.select("details dt")] == list(VERDICTS)
     headings = [heading.get_text() for heading in page.find_all("h2")]
     assert headings[0] == "What reproduced, and what did not"
+
+
+def test_claims_that_no_method_decides_are_counted_apart(report):
+    tables = {
+        ("04_finetuned_search", "claims_tools"): [{"about": "writer", "as_claimed": False}, {}],
+        ("05_lambdamart_rrf", "claims_context"): [{"about": "definition"}, {"verdict": "contradicted"}],
+    }
+    page = report(tables)
+    tally = [entry.get_text(" ", strip=True) for entry in page.select(".tally li")]
+    assert tally == ["1 ✔ reproduced", "0 ↗ same direction", "0 ≈ equivalent", "1 ✘ contradicted", "0 ? underpowered"]
+    apart = [entry.get_text(" ", strip=True) for entry in page.select(".apart li")]
+    assert apart == [f"0 of 1 {ABOUT['writer']}", f"1 of 1 {ABOUT['definition']}"]
+    assert len(cells_of(page)) == 4
 
 
 def test_the_table_gathers_all_notebooks_in_their_order(report, tmp_path):
