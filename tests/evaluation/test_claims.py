@@ -97,13 +97,16 @@ def verdict_of(claims, scores, published=PUBLISHED):
 
 def test_the_projects_claims():
     claims = read_claims(ROOT / "data" / "claims.yaml")
-    published = pd.read_csv(ROOT / "data" / "published" / "context_retrieval.csv")
+    folder = ROOT / "data" / "published"
+    plans = pd.read_csv(folder / "planner.csv").rename(columns={"setting": "method"}).assign(k=1)
+    published = pd.concat([pd.read_csv(folder / "context_retrieval.csv"), plans])
     known = set(published["method"]) | {
-        "cot_distilled", "finetuned_subset", "lambdamart", "lambdamart_no_usage", "rrf_text",
+        "cot_distilled", "finetuned_subset", "lambdamart", "lambdamart_no_usage", "rrf_text", "query_only",
+        "query_plus_context", "context_tuned_rag_cot",
     }  # fmt: skip
     printed = published.set_index(["method", "metric", "k"])["value"]
     for claim in claims:
-        cells = claim.cells({3, 5, 10})
+        cells = claim.cells({1, 3, 5, 10})
         assert len(cells) == len(claim.a) * (1 if claim.test in ("rises", "falls") else len(claim.cutoffs))
         for _, _, left, right in cells:
             sides = [side for side in (left, right) if isinstance(side, tuple)]
@@ -125,7 +128,7 @@ def test_what_the_projects_claims_are_about():
     """A claim on chains of thought names whose they are, and a trend of NDCG is there under both definitions."""
     claims = read_claims(ROOT / "data" / "claims.yaml")
     for claim in claims:
-        written = {"cot", "cot_distilled", "finetuned_cot"} & {*claim.a, getattr(claim, "b", "")}
+        written = {"cot", "cot_distilled", "finetuned_cot", "context_tuned_rag_cot"} & {*claim.a, getattr(claim, "b", "")}
         assert not (written and claim.about == "method"), claim.claim
         if claim.about == "writer":
             assert "our small" in claim.statement
@@ -494,6 +497,17 @@ def test_methods_that_agree_everywhere_are_equivalent(claims_of):
     table = evaluate(claims_of({}, KINDS["ratio"], KINDS["same"]), scores, PUBLISHED, samples=200, seed=1)
     assert table["verdict"].tolist() == ["equivalent"] * 3
     assert table["effect"].tolist() == pytest.approx([0, 1, 0])
+
+
+def test_a_rare_event_that_never_occurred_settles_nothing_finer_than_n_can_show(claims_of):
+    claims = claims_of({"margin": 2.0}, {"margin": 0.25})
+    never = {n: scores_of({("a", "recall", 3): [0.0] * n, ("b", "recall", 3): [0.0] * n}) for n in (100, 400)}
+    rows = evaluate(claims, never[100], PUBLISHED[:0], samples=200, seed=1)
+    assert rows["ci_high"].tolist() == pytest.approx([3.62, 3.62], abs=0.01)
+    assert rows["ci_low"].tolist() == pytest.approx([-3.62, -3.62], abs=0.01)
+    assert set(rows["verdict"]) == {"underpowered"}
+    many = evaluate(claims, never[400], PUBLISHED[:0], samples=200, seed=1)
+    assert many["verdict"].tolist() == ["equivalent", "underpowered"]
 
 
 def test_one_need_is_enough(claims_of):
