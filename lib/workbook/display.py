@@ -45,6 +45,11 @@ STYLES = {
     "context_only": ("#A0622D", "4"),
     "frequency": ("#7D7D7D", "|"),
     "classifier": ("#B8860B", (5, 0, 0)),
+    "lower_bound": ("#8A8D91", (4, 0, 0)),
+    "rag": ("#2A78B5", (3, 0, 0)),
+    "context_tuned_rag": ("#D1570A", (5, 0, 36)),
+    "upper_bound": ("#6FB7A3", (6, 0, 0)),
+    "context_tuned_upper_bound": ("#0B7A5E", (8, 1, 0)),
 }
 
 
@@ -77,6 +82,13 @@ LABELS = {
     "rrf": "RRF of both",
     "frequency": "commonest tools, whatever the query",
     "classifier": "classifier of queries",
+    "lower_bound": "no retrieval (lower bound)",
+    "rag": "retrieved tools (RAG)",
+    "context_tuned_rag": "retrieved tools and context (context-tuned RAG)",
+    "upper_bound": "the right tool (upper bound)",
+    "context_tuned_upper_bound": "the right tool and context (context-tuned upper bound)",
+    "context_tuned_rag_cot": "context-tuned RAG with CoT",
+    "rag_cot": "RAG with CoT",
 }
 
 
