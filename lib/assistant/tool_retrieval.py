@@ -127,6 +127,19 @@ def gold_tools(queries: pd.Series, apis: pd.Series) -> pd.DataFrame:
 # ---------------------------------------------------------------- contexts: columns query, item, rank
 
 
+def recall_of_context(rankings: pd.DataFrame, gold: pd.DataFrame, cutoffs: Sequence[int]) -> pd.DataFrame:
+    """Mean recall of relevant context in percent, one row a method, one column a cutoff.
+
+    Args:
+        rankings: columns method, query, item, rank.
+        gold: columns query, relevant: the queries averaged over.
+    """
+    relevant = gold[["query", "relevant"]].explode("relevant").rename(columns={"relevant": "item"})
+    runs = dict(list(rankings.groupby("method")))
+    scores = per_query_scores(runs, relevant, gold["query"].tolist(), cutoffs)
+    return scores.mean().unstack("metric")["recall"].unstack("k")
+
+
 def random_context(queries: pd.DataFrame, items: pd.DataFrame, seed: int) -> pd.DataFrame:
     """All items of each query's persona in random order."""
     pairs = candidate_pairs(queries, items, on="persona")
@@ -266,9 +279,9 @@ def ceiling(gold: pd.DataFrame, queries: Sequence[str], cutoffs: Sequence[int]) 
 
 
 def share_found_whole(scores: pd.DataFrame, gold: pd.DataFrame, methods: Sequence[str], k: int) -> pd.DataFrame:
-    """Of the queries that some tool fits: whether all gold APIs are among the first k, 0 or 100, one column a method."""
-    answerable = scores.index.isin(gold["query"])
-    return scores.loc[answerable, [(method, "recall", k) for method in methods]].droplevel(["metric", "k"], axis=1).ge(100 - 1e-9) * 100.0
+    """Whether all gold APIs are among the first k, 0 or 100: one column a method, one row a query that has any."""
+    found = scores.loc[scores.index.isin(gold["query"]), [(method, "recall", k) for method in methods]]
+    return found.droplevel(["metric", "k"], axis=1).ge(100 - 1e-9) * 100.0
 
 
 def share_in_app(run: pd.DataFrame, apps: pd.Series, tools: pd.DataFrame, k: int) -> float:

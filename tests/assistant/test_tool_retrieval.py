@@ -20,6 +20,7 @@ from lib.assistant.tool_retrieval import (
     others_context,
     random_apps,
     random_context,
+    recall_of_context,
     setting_texts,
     share_found_whole,
     share_in_app,
@@ -282,3 +283,16 @@ def test_a_task_is_not_changed_by_accident(world):
     with pytest.raises(AttributeError):
         world.gold = pd.DataFrame()
     assert isinstance(world, ToolTask)
+
+
+def test_methods_of_context_are_compared_on_the_queries_given():
+    rankings = pd.concat(
+        [
+            run_of(q=["a", "b", "c"], other=["z"]).assign(method="good"),
+            run_of(q=["c", "a"], other=["x"]).assign(method="poor"),
+        ]
+    )
+    gold = pd.DataFrame({"query": ["q"], "relevant": [["a", "b"]]})
+    table = recall_of_context(rankings, gold, [1, 2])
+    assert table.loc["good"].tolist() == [50, 100]
+    assert table.loc["poor"].tolist() == [0, 50]

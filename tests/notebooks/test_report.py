@@ -138,6 +138,32 @@ def test_tables_follow_the_contract(finished):
     assert everything.set_index(["method", "metric", "k"])["published"][("bm25t", "recall", 3)] == 11.35
 
 
+def test_the_table_of_tool_retrieval_follows_the_contract(finished):
+    tools = pd.read_csv(finished / "reports" / "smoke" / "tables" / "tool_retrieval.csv")
+    assert list(tools) == ["setting", "retriever", "target", "k", "recall", "ci_low", "ci_high", "n"]
+    assert not tools.duplicated(["setting", "retriever", "target", "k"]).any()
+    assert (tools["n"] == 60).all()
+    assert tools["recall"].between(0, 100).all()
+    assert (tools["ci_low"] <= tools["recall"] + 1e-4).all()
+    assert (tools["recall"] <= tools["ci_high"] + 1e-4).all()
+    by_semantic = tools[tools["retriever"] == "semantic"].groupby(["setting", "target"])["k"].agg(list)
+    settings = {
+        "query_only", "query_plus_context", "query_plus_semantic_context", "query_plus_random_context",
+        "query_plus_other_context", "oracle_context", "right_app", "random_app", "context_only",
+    }  # fmt: skip
+    assert set(by_semantic.index) == {(setting, target) for setting in settings for target in ("api", "app")}
+    assert all(cutoffs == list(range(1, 11)) for cutoffs in by_semantic)
+    for setting in ("query_only", "query_plus_context", "oracle_context"):
+        assert {"semantic", "bm25t", "rrf"} <= set(tools[tools["setting"] == setting]["retriever"])
+    assert {"random", "frequency", "classifier"} <= set(tools[tools["setting"] == "query_only"]["retriever"])
+    for _, part in tools.groupby(["setting", "retriever", "target"]):
+        assert part.sort_values("k")["recall"].is_monotonic_increasing
+    rankings = pd.read_parquet(finished / "data" / "generated" / "smoke" / "tool_rankings.parquet")
+    ranks = rankings.groupby(["setting", "query"])["rank"].agg(["min", "max", "nunique", "size"])
+    assert (ranks == [1, 20, 20, 20]).all(axis=None)
+    assert rankings.groupby("setting")["query"].nunique().to_dict() == {"query_only": 260, "query_plus_context": 260}
+
+
 def test_pages_are_self_contained_and_accessible(finished):
     for page in (finished / "reports" / "smoke").glob("*.html"):
         text = page.read_text()
@@ -285,6 +311,7 @@ def test_the_example_of_your_own_data_runs_as_written(project, tmp_path):
         "03_cot_augmentation": "ok",
         "04_finetuned_search": "ok",
         "05_lambdamart_rrf": "failed",
+        "06_tool_retrieval": "outdated",
     }
     assert "0 personas with training queries" in record["errors"]["05_lambdamart_rrf"]
     page = (project / "reports" / "smoke" / "index.html").read_text()
