@@ -99,13 +99,14 @@ def _row(row: dict) -> str:
     from lib.workbook.display import label
 
     where = f"{label(row['method'])}, K = {row['k']}, n = {row['n']:,}" if row["n"] else "no query to test it on"
+    apart = "" if row["about"] == "method" else f" · counted apart: {row['about'].replace('_', ' ')}"
     notebook = f"<a href='{row['notebook']}.html'>notebook {row['notebook'].split('_')[0]}</a>"
     ours = f"{_effect(row['effect'], row['unit'])}<br><small>{_interval(row)}</small>" if row["n"] else "–"
     return (
         f"<tr><td class='label {_css(row['verdict'])}'>{_mark(row['verdict'])}<br>"
         f"<small>{html.escape(row['reason'])}</small></td>"
         f"<td class='text'>{html.escape(row['statement'])}<br>"
-        f"<small>{html.escape(row['source'])} · {html.escape(where)} · {notebook}</small></td>"
+        f"<small>{html.escape(row['source'])} · {html.escape(where)} · {notebook}{apart}</small></td>"
         f"<td class='number'>{ours}</td><td class='number'>{_effect(row['published'], row['unit'])}</td></tr>"
     )
 

@@ -113,7 +113,11 @@ def test_claims_that_no_method_decides_are_counted_apart(report):
     assert tally == ["1 ✔ reproduced", "0 ↗ same direction", "0 ≈ equivalent", "1 ✘ contradicted", "0 ? underpowered"]
     apart = [entry.get_text(" ", strip=True) for entry in page.select(".apart li")]
     assert apart == [f"0 of 1 {ABOUT['writer']}", f"1 of 1 {ABOUT['definition']}"]
-    assert len(cells_of(page)) == 4
+    marked = [
+        row[1].endswith(end) for row, end in zip(cells_of(page), ("writer", "04", "definition", "05"), strict=True)
+    ]
+    assert all(marked)
+    assert [" · counted apart: " in row[1] for row in cells_of(page)] == [True, False, True, False]
 
 
 def test_the_table_gathers_all_notebooks_in_their_order(report, tmp_path):
