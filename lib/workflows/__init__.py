@@ -1,0 +1,1 @@
+"""The workflow-automation world: APIs, the language that calls them, and how a generated flow is scored."""

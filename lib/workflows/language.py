@@ -1,0 +1,561 @@
+"""The workflow DSL: text to AST and back, and what a flow says that a catalogue does not know.
+
+    triggerOutputs = await shared_office365.OnNewEmailV3();
+    if (triggerOutputs?['body']?['subject'] == "invoice") {
+      teams_msg = shared_teams.PostMessageToConversation({"message": "Start the approval"});
+    }
+
+`parse(print_flow(flow)) == flow` for every flow within the bounds below, and `print_flow(parse(text))` is the canonical
+text: `f({})` becomes `f()`, `x['a']` becomes `x?['a']`, strings take double quotes and keys of outputs single ones,
+superfluous brackets go. The grammar is in grammar.lark.
+Source: the workflow paper, Figure 1, section 4.2 and appendix A.1.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken, v_args
+
+# Far above any flow of five calls, and low enough that the worst text of that size parses in less than a second.
+MAX_CHARACTERS = 40_000
+# Brackets open at once. The tree is walked by recursion, so its depth must be bounded.
+MAX_NESTING = 32
+MAX_DIGITS = 40
+
+RESERVED = frozenset({"await", "if", "else", "true", "false", "null", "contains", "startsWith", "endsWith"})
+TEXT_TESTS = ("contains", "startsWith", "endsWith")
+
+
+class FlowError(ValueError):
+    """A text that is no flow: where (line and column, counted from 1) and what is wrong, in plain words."""
+
+    def __init__(self, line: int, column: int, problem: str):
+        super().__init__(line, column, problem)
+        self.line, self.column, self.problem = line, column, problem
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}: {self.problem}"
+
+
+# ---------------------------------------------------------------- the tree
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Outputs of an earlier call or a part of them: `triggerOutputs?['body']?['subject']`."""
+
+    variable: str
+    path: tuple[str | int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """Keys and values in order of text; a key may stand twice, as JSON allows it."""
+
+    pairs: tuple[tuple[str, Value], ...] = ()
+
+
+Operand = Reference | str | int | float | bool | None
+Value = Operand | Object | tuple["Value", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One API call; `api` is `connector.Operation`, `variable` the name that its outputs get."""
+
+    api: str
+    parameters: Object = Object()
+    variable: str | None = None
+    awaited: bool = False
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The parameter keys, each once. What stands inside an object that is a value is a value, not a key."""
+        return tuple(dict.fromkeys(key for key, _ in self.parameters.pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`left operator right`, or `operator(left, right)` for the tests of `TEXT_TESTS`."""
+
+    operator: str
+    left: Operand
+    right: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Two or more conditions joined by `&&`."""
+
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Two or more conditions joined by `||`."""
+
+    conditions: tuple[Condition, ...]
+
+
+Condition = Comparison | Not | And | Or | Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    condition: Condition
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """`if` and its `else if`s as branches, then the body of `else` (empty: there is none)."""
+
+    branches: tuple[Branch, ...]
+    otherwise: tuple[Statement, ...] = ()
+
+
+Statement = Call | If
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One or more statements."""
+
+    statements: tuple[Statement, ...]
+
+
+# ---------------------------------------------------------------- text to tree
+
+ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_ESCAPE = re.compile(r"((?:\\u[0-9A-Fa-f]{4})+)|\\(.)")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# A string that is not closed runs to the end of its line, so that this takes linear time on any text.
+_STRING_OR_BRACKET = re.compile(r""""[^"\\\n]*(?:\\.[^"\\\n]*)*"?|'[^'\\\n]*(?:\\.[^'\\\n]*)*'?|[\[({]|[\])}]""")
+
+
+def _unescape(found: re.Match) -> str:
+    units, character = found.groups()
+    if units:  # UTF-16, so that two escapes may make one character
+        return bytes.fromhex(units.replace("\\u", "")).decode("utf-16-be")
+    return ESCAPES.get(character, character)
+
+
+def _fail(token: Token, problem: str) -> FlowError:
+    return FlowError(token.line, token.column, problem)
+
+
+def _text(token: Token) -> str:
+    inner = token[1:-1]
+    if "\\" not in inner:
+        return inner
+    try:
+        return _ESCAPE.sub(_unescape, inner)
+    except UnicodeDecodeError:
+        raise _fail(token, "a string with half a surrogate pair") from None
+
+
+def _name(token: Token) -> str:
+    if token in RESERVED:
+        raise _fail(token, f"'{token}' is a reserved word, not a name")
+    return str(token)
+
+
+def _number(token: Token) -> int | float:
+    whole = token.lstrip("-").isdigit()
+    if len(token) > MAX_DIGITS or not (whole or math.isfinite(float(token))):
+        raise _fail(token, f"a number that is too large or longer than {MAX_DIGITS} characters")
+    return int(token) if whole else float(token)
+
+
+@v_args(inline=True)
+class _Builder(Transformer):
+    """Makes the nodes while Lark parses; there is no other tree."""
+
+    def start(self, *statements):
+        return Flow(statements)
+
+    def branches(self, *parts):
+        *pairs, otherwise = parts
+        return If(tuple(map(Branch, pairs[::2], pairs[1::2])), otherwise or ())
+
+    def block(self, *statements):
+        return statements
+
+    def call(self, variable, awaited, api, parameters):
+        variable = None if variable is None else _name(variable)
+        return Call(api, parameters or Object(), variable, awaited is not None)
+
+    def api(self, connector, operation):
+        return f"{_name(connector)}.{operation if operation.type == 'NAME' else _text(operation)}"
+
+    def or_(self, *conditions):
+        return Or(conditions)
+
+    def and_(self, *conditions):
+        return And(conditions)
+
+    def negation(self, condition):
+        return Not(condition)
+
+    def comparison(self, left, operator, right):
+        return Comparison(str(operator), left, right)
+
+    def text_comparison(self, test, left, right):
+        return Comparison(test, left, right)
+
+    def text_test(self, token):
+        return str(token)
+
+    def object(self, *pairs):
+        return Object(pairs)
+
+    def pair(self, key, value):
+        return _text(key), value
+
+    def array(self, *values):
+        return values
+
+    def reference(self, variable, *path):
+        return Reference(_name(variable), tuple(int(key) if key.type == "INDEX" else _text(key) for key in path))
+
+    def string(self, token):
+        return _text(token)
+
+    def number(self, token):
+        return _number(token)
+
+    def true(self):
+        return True
+
+    def false(self):
+        return False
+
+    def null(self):
+        return None
+
+
+@cache
+def _parser() -> Lark:
+    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", transformer=_Builder())
+
+
+def _place(text: str, position: int) -> tuple[int, int]:
+    return text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
+
+
+def _check_bounds(text: str) -> None:
+    if not isinstance(text, str):
+        raise FlowError(1, 1, f"a flow is text, not {type(text).__name__}")
+    if len(text) > MAX_CHARACTERS:
+        where = _place(text, MAX_CHARACTERS)
+        raise FlowError(*where, f"a text of {len(text):,} characters; a flow has at most {MAX_CHARACTERS:,}")
+    if surrogate := _SURROGATE.search(text):
+        raise FlowError(*_place(text, surrogate.start()), "half a surrogate pair, which is no character")
+    depth = 0
+    for piece in _STRING_OR_BRACKET.finditer(text):
+        if piece[0] in "[({":
+            depth += 1
+            if depth > MAX_NESTING:
+                raise FlowError(*_place(text, piece.start()), f"more than {MAX_NESTING} brackets are open")
+        elif piece[0] in "])}":
+            depth -= 1
+
+
+def parse(text: str) -> Flow:
+    """The flow that a text says.
+
+    Raises:
+        FlowError: for every text that is no flow, whatever is wrong with it.
+
+    >>> parse("x = await shared_forms.OnNewResponse();").statements[0].api
+    'shared_forms.OnNewResponse'
+    """
+    _check_bounds(text)
+    try:
+        return _parser().parse(text)
+    except UnexpectedToken as error:
+        where = _place(text, len(text)) if error.token.type == "$END" else (error.line, error.column)
+        problem = f"expected {_in_words(error.accepts)}, found {_shown(error.token)}"
+        raise FlowError(*where, problem) from None
+    except UnexpectedCharacters as error:
+        accepts = error.interactive_parser.accepts()
+        raise FlowError(error.line, error.column, _bad_character(error.char, accepts)) from None
+
+
+WORDS = {
+    "NAME": "a name",
+    "STRING": "a string",
+    "NUMBER": "a number",
+    "INDEX": "a whole number",
+    "COMPARISON": "a comparison such as ==",
+    "$END": "the end of the text",
+}
+# Sets that would be long to list; one that contains another stands before it.
+GROUPS = (
+    ({"NAME", "STRING", "NUMBER", "TRUE", "FALSE", "NULL", "LBRACE", "LSQB"}, "a value"),
+    ({"NAME", "STRING", "NUMBER", "TRUE", "FALSE", "NULL", "BANG", "LPAR", "CONTAINS", "STARTSWITH", "ENDSWITH"},
+     "a condition"),
+    ({"NAME", "STRING", "NUMBER", "TRUE", "FALSE", "NULL"}, "a simple value"),
+    ({"NAME", "AWAIT", "IF"}, "a statement"),
+    ({"NAME", "AWAIT"}, "a call"),
+)  # fmt: skip
+
+
+def _in_words(terminals: set[str]) -> str:
+    rest, words = set(terminals), []
+    for group, name in GROUPS:
+        if group <= rest:
+            rest -= group
+            words.append(name)
+    words += sorted(WORDS.get(name) or f"'{_parser().get_terminal(name).pattern.value}'" for name in rest)
+    return " or ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
+
+
+def _shown(token: Token) -> str:
+    if token.type == "$END":
+        return "the end of the text"
+    return f"'{token}'" if len(token) <= 30 else f"'{token[:30]}…'"
+
+
+def _bad_character(character: str, accepts: set[str]) -> str:
+    if character in "\"'" and "STRING" in accepts:
+        return "a string that is not closed on its line, or that has a control character or an unknown escape in it"
+    return f"expected {_in_words(accepts)}, found {character!a}"
+
+
+# ---------------------------------------------------------------- tree to text
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?")
+
+
+def print_flow(flow: Flow) -> str:
+    """The canonical text of a flow: a statement a line, blocks indented by two spaces.
+
+    Raises:
+        ValueError: a name, a string or a number that no text can say, such as half a surrogate pair or infinity.
+    """
+    return "\n".join(_lines(flow.statements))
+
+
+def _lines(statements: tuple[Statement, ...]) -> Iterator[str]:
+    for statement in statements:
+        if isinstance(statement, Call):
+            yield _print_call(statement)
+            continue
+        opening = "if"
+        for branch in statement.branches:
+            yield f"{opening} ({_print_condition(branch.condition)}) {{"
+            yield from (f"  {line}" for line in _lines(branch.body))
+            opening = "} else if"
+        if statement.otherwise:
+            yield "} else {"
+            yield from (f"  {line}" for line in _lines(statement.otherwise))
+        yield "}"
+
+
+def _print_call(call: Call) -> str:
+    connector, dot, operation = call.api.partition(".")
+    if not dot:
+        raise ValueError(f"an API is named connector.Operation, not {call.api!r}")
+    access = f".{operation}" if _NAME.fullmatch(operation) else f"[{_print_string(operation)}]"
+    assignment = f"{_print_name(call.variable)} = " if call.variable is not None else ""
+    awaited = "await " if call.awaited else ""
+    parameters = _print_value(call.parameters) if call.parameters.pairs else ""
+    return f"{assignment}{awaited}{_print_name(connector)}{access}({parameters});"
+
+
+def _print_condition(condition: Condition) -> str:
+    match condition:
+        case Comparison(operator, left, right) if operator in TEXT_TESTS:
+            return f"{operator}({_print_value(left)}, {_print_value(right)})"
+        case Comparison(operator, left, right):
+            return f"{_print_value(left)} {operator} {_print_value(right)}"
+        case Not(inner):
+            bare = not isinstance(inner, Not | And | Or | Comparison) or (
+                isinstance(inner, Comparison) and inner.operator in TEXT_TESTS
+            )
+            return f"!{_print_condition(inner)}" if bare else f"!({_print_condition(inner)})"
+        case And(conditions):
+            return " && ".join(_print_term(term, (And, Or)) for term in conditions)
+        case Or(conditions):
+            return " || ".join(_print_term(term, (Or,)) for term in conditions)
+        case _:
+            return _print_value(condition)
+
+
+def _print_term(condition: Condition, bracketed: tuple[type, ...]) -> str:
+    printed = _print_condition(condition)
+    return f"({printed})" if isinstance(condition, bracketed) else printed
+
+
+def _print_value(value: Value) -> str:
+    match value:
+        case None | bool():
+            return json.dumps(value)
+        case Reference(variable, path):
+            return _print_name(variable) + "".join(f"?[{_print_key(key)}]" for key in path)
+        case Object(pairs):
+            return "{" + ", ".join(f"{_print_string(key)}: {_print_value(held)}" for key, held in pairs) + "}"
+        case tuple():
+            return "[" + ", ".join(map(_print_value, value)) + "]"
+        case str():
+            return _print_string(value)
+        case int() | float():
+            return _print_number(value)
+    raise ValueError(f"a flow holds no {type(value).__name__}: {value!r}")
+
+
+def _print_name(name: str) -> str:
+    if name in RESERVED or not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name: a letter or _, then letters, digits, _ and -, and no reserved word")
+    return name
+
+
+def _print_string(text: str) -> str:
+    if _SURROGATE.search(text):
+        raise ValueError(f"half a surrogate pair in {text!r}")
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _print_key(key: str | int) -> str:
+    if isinstance(key, int):
+        if not 0 <= key < 10**9:
+            raise ValueError(f"an index has one to nine digits, unlike {key}")
+        return str(key)
+    return "'" + _print_string(key)[1:-1].replace('\\"', '"').replace("'", "\\'") + "'"
+
+
+def _print_number(number: int | float) -> str:
+    printed = repr(number)
+    if len(printed) > MAX_DIGITS or not _PLAIN_NUMBER.fullmatch(printed):
+        raise ValueError(f"{printed[:MAX_DIGITS]} is not finite or has more than {MAX_DIGITS} digits")
+    return printed
+
+
+# ---------------------------------------------------------------- what a flow says
+
+
+def calls(flow: Flow) -> Iterator[Call]:
+    """All calls in order of text, the trigger's included, those of every branch too."""
+    yield from _calls(flow.statements)
+
+
+def _calls(statements: tuple[Statement, ...]) -> Iterator[Call]:
+    for statement in statements:
+        if isinstance(statement, Call):
+            yield statement
+        else:
+            for branch in statement.branches:
+                yield from _calls(branch.body)
+            yield from _calls(statement.otherwise)
+
+
+def called_apis(flow: Flow) -> list[str]:
+    """Names of the APIs called, in order of text: the sequence that similarity compares (appendix A.1)."""
+    return [call.api for call in calls(flow)]
+
+
+def variables_assigned(flow: Flow) -> list[str]:
+    """Variables that calls assign, each once, in order of text."""
+    return list(dict.fromkeys(call.variable for call in calls(flow) if call.variable is not None))
+
+
+def variables_used(flow: Flow) -> list[str]:
+    """Variables that parameters and conditions refer to, each once, in order of text."""
+    return list(dict.fromkeys(name for name, _ in _uses(flow.statements, set())))
+
+
+def _uses(statements: tuple[Statement, ...], assigned: set[str]) -> Iterator[tuple[str, bool]]:
+    """(variable, whether a path to this use assigns it) for every use; adds to `assigned` what these statements do.
+
+    A branch does not see what its siblings assign; after an `if`, what any of its branches assigned counts.
+    """
+    for statement in statements:
+        if isinstance(statement, Call):
+            yield from ((name, name in assigned) for name in _references(statement.parameters))
+            if statement.variable is not None:
+                assigned.add(statement.variable)
+            continue
+        after = set(assigned)
+        for branch in statement.branches:
+            yield from ((name, name in assigned) for name in _references(branch.condition))
+            inside = set(assigned)
+            yield from _uses(branch.body, inside)
+            after |= inside
+        inside = set(assigned)
+        yield from _uses(statement.otherwise, inside)
+        assigned |= after | inside
+
+
+def _references(node: Value | Condition) -> Iterator[str]:
+    match node:
+        case Reference(variable):
+            yield variable
+        case Object(pairs):
+            for _, value in pairs:
+                yield from _references(value)
+        case tuple() | And(_) | Or(_):
+            for part in node if isinstance(node, tuple) else node.conditions:
+                yield from _references(part)
+        case Comparison(_, left, right):
+            yield from _references(left)
+            yield from _references(right)
+        case Not(condition):
+            yield from _references(condition)
+
+
+# ---------------------------------------------------------------- validation
+
+# Where an API's schema is only known at run time, keys below these are legal without being declared.
+DYNAMIC_PREFIXES = ("body/", "item/")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a flow says that a catalogue does not know, in order of text.
+
+    `made_up_parameters` are (API, key), once for each call; the keys of a made-up API cannot be judged and are
+    left out.
+    `unassigned` are variables with a use that no path through the flow leads to after an assignment.
+    """
+
+    made_up_names: tuple[str, ...]
+    made_up_parameters: tuple[tuple[str, str], ...]
+    unassigned: tuple[str, ...]
+
+
+def validate(flow: Flow, catalogue) -> Report:
+    """Check a flow's API names and parameter keys against a catalogue, and its variables against their assignments.
+
+    Args:
+        flow: what `parse` returned.
+        catalogue: `name in catalogue`, and `catalogue[name]` with `keys` (declared parameter keys) and `dynamic`
+            (undeclared keys below `body/` and `item/` are legal).
+    """
+    names, parameters = [], []
+    for call in calls(flow):
+        if call.api not in catalogue:
+            names.append(call.api)
+            continue
+        api = catalogue[call.api]
+        parameters += [
+            (call.api, key)
+            for key in call.keys
+            if key not in api.keys and not (api.dynamic and key.startswith(DYNAMIC_PREFIXES))
+        ]
+    unassigned = dict.fromkeys(name for name, known in _uses(flow.statements, set()) if not known)
+    return Report(tuple(names), tuple(parameters), tuple(unassigned))

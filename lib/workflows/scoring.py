@@ -1,0 +1,128 @@
+"""How good a generated flow is: the metrics of the workflow paper's section 4.2.
+
+    similarity = LCS(predicted APIs, gold APIs) / the longer of the two,
+                 0 for a flow that does not parse or names an API that the catalogue does not have
+    % unparsed            over all flows (equation 3)
+    % made-up APIs        flows with at least one, over the flows that parse (equation 4)
+    % made-up parameters  flows with at least one, over the flows that parse (equation 5)
+
+A made-up parameter leaves the similarity as it is; the keys of a made-up API are not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+import pandas as pd
+
+from lib.workflows.language import FlowError, called_apis, parse, validate
+
+
+def similarity(predicted: Sequence[str], gold: Sequence[str]) -> float:
+    """Length of the longest common subsequence over the length of the longer list (equation 2); 1 where both are empty.
+
+    >>> round(similarity(["forms.New", "users.Profile", "teams.Post"], ["forms.New", "teams.Post"]), 3)
+    0.667
+    """
+    longer = max(len(predicted), len(gold))
+    return _lcs_length(predicted, gold) / longer if longer else 1.0
+
+
+def _lcs_length(left: Sequence[str], right: Sequence[str]) -> int:
+    """By rows of the usual table: `row[j]` is the answer for what was read of `left` and the first j of `right`."""
+    row = [0] * (len(right) + 1)
+    for item in left:
+        diagonal = 0
+        for j, other in enumerate(right, start=1):
+            diagonal, row[j] = row[j], diagonal + 1 if item == other else max(row[j], row[j - 1])
+    return row[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowScore:
+    """One generated flow's score. `error` is what the parser said, empty where the flow parses."""
+
+    parsed: bool
+    similarity: float
+    made_up_names: tuple[str, ...] = ()
+    made_up_parameters: tuple[tuple[str, str], ...] = ()
+    error: str = ""
+
+    @property
+    def valid(self) -> bool:
+        """Whether it counts in the paper's similarity: it parses and names no made-up API."""
+        return self.parsed and not self.made_up_names
+
+
+def score_flow(text: str, gold: str | Sequence[str], catalogue) -> FlowScore:
+    """Score a generated flow against the right one.
+
+    Args:
+        text: what the model wrote.
+        gold: the right flow, as text or as its list of API names.
+        catalogue: as `lib.workflows.language.validate` takes it.
+
+    Raises:
+        FlowError: the gold text does not parse; a bad `text` is a score, not an error.
+    """
+    right = called_apis(parse(gold)) if isinstance(gold, str) else gold
+    try:
+        flow = parse(text)
+    except FlowError as error:
+        return FlowScore(parsed=False, similarity=0.0, error=str(error))
+    report = validate(flow, catalogue)
+    value = 0.0 if report.made_up_names else similarity(called_apis(flow), right)
+    return FlowScore(True, value, report.made_up_names, report.made_up_parameters)
+
+
+COLUMNS = ["parsed", "valid", "similarity", "made_up_names", "made_up_parameters", "error"]
+
+
+def score_flows(texts: Iterable[str], golds: Iterable[str | Sequence[str]], catalogue) -> pd.DataFrame:
+    """`score_flow` for each pair of a text and its gold flow.
+
+    Returns:
+        One row a flow in the order given: parsed, valid (bool), similarity (0–1), made_up_names (tuple of API names),
+        made_up_parameters (tuple of (API, key)), error.
+
+    Raises:
+        ValueError: the two are not equally long.
+        FlowError: a gold text does not parse.
+    """
+    scores = [score_flow(text, gold, catalogue) for text, gold in zip(texts, golds, strict=True)]
+    return pd.DataFrame([asdict(score) | {"valid": score.valid} for score in scores], columns=COLUMNS)
+
+
+def rates(scores: pd.DataFrame) -> pd.Series:
+    """The four published metrics of a set of flows, and what they hide.
+
+    Args:
+        scores: what `score_flows` returned.
+
+    Returns:
+        n;
+        similarity (mean over all flows, 0–1);
+        unparsed (% of all flows);
+        made_up_names, made_up_parameters (% of the flows that parse);
+        made_up_names_of_all, made_up_parameters_of_all (% of all flows);
+        p_valid (share of the flows that parse and name no made-up API, 0–1) and
+        similarity_if_valid (their mean similarity): similarity is the product of these two.
+        NaN where there is no flow to divide by.
+    """
+    names = scores["made_up_names"].map(len) > 0
+    parameters = scores["made_up_parameters"].map(len) > 0
+    parsed, valid = scores["parsed"].astype(bool), scores["valid"].astype(bool)
+    return pd.Series(
+        {
+            "n": len(scores),
+            "similarity": scores["similarity"].mean(),
+            "unparsed": 100 * (~parsed).mean(),
+            "made_up_names": 100 * names[parsed].mean(),
+            "made_up_parameters": 100 * parameters[parsed].mean(),
+            "made_up_names_of_all": 100 * names.mean(),
+            "made_up_parameters_of_all": 100 * parameters.mean(),
+            "p_valid": valid.mean(),
+            "similarity_if_valid": scores.loc[valid, "similarity"].mean(),
+        }
+    )

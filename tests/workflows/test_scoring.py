@@ -1,0 +1,127 @@
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lib.workflows.language import FlowError, called_apis, parse
+from lib.workflows.scoring import rates, score_flow, score_flows, similarity
+
+# Appendix A.1, with its line breaks and without the escapes of the typesetting.
+GOLD = """triggerOutputs =
+await shared_microsoftforms.CreateFormWebhook({});
+outputs_shared_teams_PostMessageToConversation =
+shared_teams.PostMessageToConversation(
+{ "poster": "User" });"""
+PREDICTION = """triggerOutputs =
+await shared_microsoftforms.CreateFormWebhook({});
+outputs_Get_my_profile_V2 = shared_office365users.
+MyProfile_V2({}); outputs_shared_teams_PostMessage
+= shared_teams.PostMessageToConversation(
+{"poster": "User","location": "Channel"});"""
+MADE_UP = "triggerOutputs = await shared_microsoftforms.CreateFormWebhook(); shared_teams.PostMessage({});"
+WRONG_KEY = GOLD.replace('"poster"', '"sender"')
+UNPARSED = GOLD.removesuffix(";")
+
+
+def test_appendix_a1(catalogue):
+    assert called_apis(parse(GOLD)) == [
+        "shared_microsoftforms.CreateFormWebhook", "shared_teams.PostMessageToConversation",
+    ]  # fmt: skip
+    score = score_flow(PREDICTION, GOLD, catalogue)
+    assert score.similarity == 2 / 3
+    assert score.valid
+    assert (score.made_up_names, score.made_up_parameters, score.error) == ((), (), "")
+    assert score_flow(PREDICTION, called_apis(parse(GOLD)), catalogue) == score
+    assert score_flow(PREDICTION, np.array(called_apis(parse(GOLD))), catalogue) == score
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "value"),
+    [
+        ("", "", 1),
+        ("", "a", 0),
+        ("ab", "", 0),
+        ("abc", "abc", 1),
+        ("ba", "ab", 1 / 2),
+        ("aab", "ab", 2 / 3),
+        ("aaaa", "a", 1 / 4),
+        ("abcbdab", "bdcaba", 4 / 7),
+    ],
+)
+def test_similarity(predicted, gold, value):
+    assert similarity(list(predicted), list(gold)) == value
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=6), st.lists(st.sampled_from("abc"), max_size=6))
+def test_similarity_is_that_of_all_subsequences(left, right):
+    def subsequences(items):
+        return {part for n in range(len(items) + 1) for part in itertools.combinations(items, n)}
+
+    common = max(len(part) for part in subsequences(left) & subsequences(right))
+    assert similarity(left, right) == (common / max(len(left), len(right)) if left or right else 1)
+    assert similarity(left, right) == similarity(right, left)
+
+
+def test_a_made_up_name_costs_the_similarity_and_a_made_up_parameter_does_not(catalogue):
+    name = score_flow(MADE_UP, GOLD, catalogue)
+    assert (name.parsed, name.valid, name.similarity) == (True, False, 0)
+    assert name.made_up_names == ("shared_teams.PostMessage",)
+    key = score_flow(WRONG_KEY, GOLD, catalogue)
+    assert (key.parsed, key.valid, key.similarity) == (True, True, 1)
+    assert key.made_up_parameters == (("shared_teams.PostMessageToConversation", "sender"),)
+
+
+@pytest.mark.parametrize("text", [UNPARSED, "", None, float("nan"), "Sorry, I cannot do that.", "(" * 100_000])
+def test_what_does_not_parse_scores_nothing(catalogue, text):
+    score = score_flow(text, GOLD, catalogue)
+    assert (score.parsed, score.valid, score.similarity, score.made_up_names) == (False, False, 0, ())
+    assert score.error.startswith("line ")
+
+
+def test_a_gold_flow_that_does_not_parse_is_an_error(catalogue):
+    with pytest.raises(FlowError):
+        score_flow(GOLD, UNPARSED, catalogue)
+    with pytest.raises(ValueError, match="shorter"):
+        score_flows([GOLD, GOLD], [GOLD], catalogue)
+
+
+def test_rates_over_all_and_over_parsed_flows(catalogue):
+    """Ten flows: 2 unparsed, 1 with a made-up name, 3 with a made-up key, 2 of the appendix, 2 right."""
+    texts = [UNPARSED] * 2 + [MADE_UP] + [WRONG_KEY] * 3 + [PREDICTION] * 2 + [GOLD] * 2
+    scores = score_flows(texts, [GOLD] * 10, catalogue)
+    assert scores["parsed"].tolist() == [False] * 2 + [True] * 8
+    assert scores["valid"].sum() == 7
+    got = rates(scores)
+    mean = (3 + 2 * 2 / 3 + 2) / 10
+    assert got.to_dict() == pytest.approx(
+        {
+            "n": 10,
+            "similarity": mean,
+            "unparsed": 20,
+            "made_up_names": 100 / 8,
+            "made_up_parameters": 300 / 8,
+            "made_up_names_of_all": 10,
+            "made_up_parameters_of_all": 30,
+            "p_valid": 0.7,
+            "similarity_if_valid": mean / 0.7,
+        }
+    )
+    assert got["p_valid"] * got["similarity_if_valid"] == pytest.approx(got["similarity"])
+
+
+def test_rates_where_there_is_nothing_to_divide_by(catalogue):
+    got = rates(score_flows([UNPARSED], [GOLD], catalogue))
+    assert (got["similarity"], got["unparsed"], got["p_valid"]) == (0, 100, 0)
+    assert np.isnan(got[["made_up_names", "made_up_parameters", "similarity_if_valid"]]).all()
+    empty = rates(score_flows([], [], catalogue))
+    assert empty["n"] == 0
+    assert np.isnan(empty.drop("n").astype(float)).all()
+
+
+def test_scores_survive_parquet(catalogue, tmp_path):
+    scores = score_flows([GOLD, MADE_UP, WRONG_KEY, UNPARSED], [GOLD] * 4, catalogue)
+    scores.to_parquet(tmp_path / "scores.parquet")
+    pd.testing.assert_series_equal(rates(pd.read_parquet(tmp_path / "scores.parquet")), rates(scores))
