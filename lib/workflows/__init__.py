@@ -1,0 +1,1 @@
+"""The workflow-automation world: API catalogue, DSL and flows."""
