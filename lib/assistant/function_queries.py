@@ -9,7 +9,7 @@ import pandas as pd
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from lib.assistant.plans import Answers
-from lib.assistant.schemas import InputError, Text, describe_error, read_json_records
+from lib.workbook.inputs import InputError, Text, describe_error, read_json_records
 from lib.assistant.toolbox import DEFAULT_API, definitions_in
 
 ANSWERS_FOLDER = "possible_answer"

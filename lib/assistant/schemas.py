@@ -6,13 +6,13 @@ JSON in, validated, JSON out. An unknown field, a wrong type or an item id used 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NaiveDatetime, StringConstraints, ValidationError, model_validator
+from pydantic import Field, NaiveDatetime, ValidationError, model_validator
+
+from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_records
 
 App = Literal["mail", "calendar", "google", "music", "reminders", "notes", "phone_call"]
 APPS: tuple[str, ...] = ("mail", "calendar", "google", "music", "reminders", "notes", "phone_call")
@@ -27,15 +27,6 @@ APP_NAMES = {
 }
 Place = Literal["home", "work", "commute", "gym", "cafe", "store", "outdoors", "school"]
 PLACES: tuple[str, ...] = ("home", "work", "commute", "gym", "cafe", "store", "outdoors", "school")
-Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
-
-
-class InputError(ValueError):
-    """Data from outside that cannot be used; the message names the file, the record and the field."""
-
-
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
 
 
 class Person(Strict):
@@ -219,58 +210,6 @@ class Persona(Strict):
                 if any(opened.time > self.today for opened in item.opens):
                     raise ValueError(f"{app} item {item.id!r} was opened after today ({self.today:%Y-%m-%d %H:%M})")
         return self
-
-
-def describe_error(error: ValidationError) -> str:
-    """The first problem of a pydantic error as `field: what is wrong`, with the number of further ones."""
-    first, *rest = error.errors()
-    where = [
-        f"record {part + 1}" if isinstance(part, int) and not i else str(part) for i, part in enumerate(first["loc"])
-    ]
-    field = ".".join(where) or "record"
-    return f"{field}: {first['msg']}" + (f" (and {len(rest)} more)" if rest else "")
-
-
-def read_records(path: str | Path) -> Iterator[tuple[int, dict]]:
-    """(line number, object) for each line of a JSON-lines file that is not blank.
-
-    Raises:
-        InputError: the file cannot be read, or a line is no JSON object; names file and line.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
-    for number, line in enumerate(text.split("\n"), start=1):  # texts may hold other line separators
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}, line {number}: not JSON: {error}") from error
-        if not isinstance(record, dict):
-            raise InputError(f"{path}, line {number}: expected a JSON object")
-        yield number, record
-
-
-def read_json_records(path: str | Path) -> list[tuple[str, object]]:
-    """Records of a file that holds a JSON list, one JSON object or JSON lines, each with its place (`record 3`).
-
-    Raises:
-        InputError: the file cannot be read or is neither of these; names file and line.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        if text.lstrip().startswith("["):
-            raise InputError(f"{path}: not JSON: {error}") from error
-        return [(f"line {number}", record) for number, record in read_records(path)]
-    records = content if isinstance(content, list) else [content]
-    return [(f"record {number}", record) for number, record in enumerate(records, start=1)]
 
 
 def read_personas(path: str | Path) -> list[Persona]:

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
-from lib.assistant.schemas import App, InputError, Strict, Text, describe_error, read_json_records
+from lib.assistant.schemas import App
+from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_json_records
 
 log = logging.getLogger(__name__)
 

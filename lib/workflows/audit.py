@@ -1,0 +1,154 @@
+"""What a catalogue has to have before flows are made from it, and the shape it should have."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from lib.workbook.inputs import InputError, describe_error
+from lib.workflows.apis import API, APP, KINDS, SLOT, said
+from lib.workflows.catalogue import Catalogue
+
+LEAST_PHRASES, LEAST_TERSE = 6, 2
+CONJUNCTIONS = re.compile(r"(when|whenever|if|once|after|every time|each time|as soon as|please|then)\b", re.IGNORECASE)
+JSON_TYPES = {"string": str, "number": (int, float), "integer": int, "boolean": bool}
+# DESIGN's figures, taken from 16,381 operations of real connectors, as (quantity, least, most).
+TARGETS: tuple[tuple[str, float, float], ...] = (
+    ("APIs", 680, 720),
+    ("connectors", 85, 100),
+    ("connectors with 12 to 25 APIs", 10, 14),
+    ("connectors with 6 to 10 APIs", 35, 45),
+    ("connectors with 2 to 5 APIs", 35, 45),
+    ("triggers", 90, 110),
+    ("parameters per API, median", 3, 3),
+    ("parameters per API, 90th percentile", 9, 11),
+    ("parameters per API, most", 11, 20),
+    ("parameters without description, %", 11, 15),
+    ("parameters below a body, %", 20, 60),
+    ("APIs with an older or newer sibling", 30, 90),
+    ("operation ids in several connectors", 10, 60),
+    ("names or keys with - $ or a space", 10, 60),
+    ("APIs with a dynamic schema, %", 1.5, 2.5),
+    ("APIs held out", 40, 80),
+    ("connectors held out", 4, 10),
+)
+
+
+def read_values(path: str | Path) -> dict[str, list]:
+    """The values that people name, by kind, from a YAML mapping.
+
+    Raises:
+        InputError: the file cannot be read, names an unknown kind, or a kind has a value twice, fewer than eight values
+            (two where there are no more) or one of the wrong type.
+    """
+    try:
+        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        values = TypeAdapter(dict[str, list[bool | int | float | str]]).validate_python(values, strict=True)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        raise InputError(f"{path}: {describe_error(error)}") from error
+    for kind, examples in values.items():
+        if kind not in KINDS:
+            raise InputError(f"{path}, {kind}: unknown kind")
+        if len(set(examples)) < len(examples) or len(examples) < (2 if kind == "boolean" else 8):
+            raise InputError(f"{path}, {kind}: needs at least eight values, each once")
+        wrong = [example for example in examples if not _has_type(example, KINDS[kind][0])]
+        if wrong:
+            raise InputError(f"{path}, {kind}: {wrong[0]!r} is no {KINDS[kind][0]}")
+    return values
+
+
+def authoring_problems(catalogue: Catalogue, values: dict[str, list]) -> list[str]:
+    """Why flows cannot be made from these APIs yet, one line a problem; empty where they can."""
+    problems = [f"{api.name}: {problem}" for api in catalogue for problem in _problems_of(api, values)]
+    askers: dict[str, set[str]] = defaultdict(set)
+    for api in catalogue:
+        for phrase in api.phrases:
+            if f"{{{APP}}}" not in phrase:
+                askers[SLOT.sub("{}", phrase.lower())].add(api.name)
+    for phrase, names in askers.items():
+        if len({catalogue[name].family for name in names}) > 1:
+            problems.append(f"{', '.join(sorted(names))}: all have the phrase {phrase!r}, which names no app")
+    return problems
+
+
+def _problems_of(api: API, values: dict[str, list]) -> list[str]:
+    problems = []
+    for name, least in (("phrases", LEAST_PHRASES), ("terse", LEAST_TERSE)):
+        texts = getattr(api, name)
+        if len({text.lower() for text in texts}) < max(least, len(texts)):
+            problems.append(f"{name}: needs at least {least}, each once")
+        problems += [f"{name}: {text!r} ends with punctuation" for text in texts if re.search(r"[.,;:?!]$", text)]
+    problems += [f"phrases: {text!r} begins with a conjunction" for text in api.phrases if CONJUNCTIONS.match(text)]
+    problems += [f"clauses: {text!r} has no slot" for text in api.clauses if not SLOT.findall(text)]
+    if sum(f"{{{APP}}}" in text for text in api.phrases) < 2:
+        problems.append("phrases: at least two must name the app with {app}")
+    if not 3 <= len(api.description.split()) <= 20:
+        problems.append("description: needs 3 to 20 words")
+    if api.trigger and not any(output.summary for output in api.returns):
+        problems.append("returns: a trigger needs outputs to test or to pass on")
+    if len(api.parameters) > 20:
+        problems.append("parameters: at most 20")
+    asked = {api.parameter(s).key for t in (*api.phrases, *api.clauses) for s in SLOT.findall(t) if s != APP}
+    for field in (*api.parameters, *api.returns):
+        pool = field.examples or values.get(field.kind, ())
+        if field.kind == "choice" and len(field.examples) < 2:
+            problems.append(f"{field.key}: a choice needs at least two examples")
+        elif field.key in asked and not (said(field.kind) or field.examples):
+            problems.append(f"{field.key}: nobody says a {field.kind}: take it out of the phrases or give examples")
+        elif field.required and said(field.kind) and field.kind != "choice" and not pool:
+            problems.append(f"{field.key}: kind {field.kind} has no values: give examples")
+        problems += [f"{field.key}: {e!r} is no {field.type}" for e in field.examples if not _has_type(e, field.type)]
+    for parameter in api.parameters:
+        spoken = said(parameter.kind) and parameter.kind not in ("choice", "boolean")
+        if parameter.required and spoken and parameter.key not in asked:
+            problems.append(f"{parameter.key}: required, but no phrase or clause has it")
+    return problems
+
+
+def _has_type(value: object, type_name: str) -> bool:
+    if type_name in ("array", "object"):
+        return True
+    return isinstance(value, JSON_TYPES[type_name]) and (type_name == "boolean") == isinstance(value, bool)
+
+
+def shape(catalogue: Catalogue) -> pd.DataFrame:
+    """The catalogue's shape beside the intended one; columns quantity, least, most, ours, within."""
+    apis = list(catalogue)
+    parameters = [parameter for api in apis for parameter in api.parameters]
+    counts = np.array([len(api.parameters) for api in apis])
+    sizes = Counter(api.connector for api in apis)
+    trained = {api.connector for api in apis if api.in_training}
+    families = Counter(api.family for api in apis)
+    repeated = Counter(api.operation for api in apis)
+    names = {api.operation for api in apis} | {parameter.key for parameter in parameters}
+    ours = {
+        "APIs": len(apis),
+        "connectors": len(sizes),
+        "connectors with 12 to 25 APIs": sum(12 <= size <= 25 for size in sizes.values()),
+        "connectors with 6 to 10 APIs": sum(6 <= size <= 10 for size in sizes.values()),
+        "connectors with 2 to 5 APIs": sum(2 <= size <= 5 for size in sizes.values()),
+        "triggers": sum(api.trigger for api in apis),
+        "parameters per API, median": np.median(counts),
+        "parameters per API, 90th percentile": np.percentile(counts, 90),
+        "parameters per API, most": counts.max(),
+        "parameters without description, %": 100 * np.mean([not parameter.description for parameter in parameters]),
+        "parameters below a body, %": 100 * np.mean(["/" in parameter.key for parameter in parameters]),
+        "APIs with an older or newer sibling": sum(families[api.family] > 1 for api in apis),
+        "operation ids in several connectors": sum(count > 1 for count in repeated.values()),
+        "names or keys with - $ or a space": sum(bool(re.search(r"[-$ ]", name)) for name in names),
+        "APIs with a dynamic schema, %": 100 * np.mean([api.dynamic for api in apis]),
+        "APIs held out": sum(not api.in_training for api in apis),
+        "connectors held out": len(set(sizes) - trained),
+    }
+    frame = pd.DataFrame(TARGETS, columns=["quantity", "least", "most"])
+    frame["ours"] = frame["quantity"].map(ours).astype(float)
+    frame["within"] = frame["ours"].between(frame["least"], frame["most"])
+    return frame

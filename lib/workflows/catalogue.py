@@ -1,0 +1,286 @@
+"""The API catalogue: what the operations of each connector are called, take and return, and how people ask for them.
+
+One YAML file a connector in `data/catalogue/`; `data/README.md` explains the form. `Catalogue.from_openapi` reads the
+same metadata from Swagger 2 and OpenAPI 3 documents, which say nothing about how people ask.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import AfterValidator, StringConstraints, ValidationError, field_validator, model_validator
+
+from lib.workbook.inputs import InputError, Strict, Text, describe_error
+from lib.workflows.apis import API, APP, KINDS, SLOT, Connector, Field, Use, meant
+from lib.workflows.openapi import read_documents
+
+CATEGORIES = (
+    "mail", "chat", "calendar", "tasks", "files", "documents", "forms", "data", "crm", "support", "development",
+    "social", "marketing", "shop", "finance", "people", "approvals", "signing", "analytics", "security", "ai",
+    "media", "devices", "places", "events", "web",
+)  # fmt: skip
+Category = Literal[CATEGORIES]
+Type = Literal["string", "integer", "number", "boolean", "array", "object"]
+
+RESERVED = re.compile(r"[\"'\\{}*|\x00-\x1f\x7f]")
+
+
+def _known_kind(kind: str) -> str:
+    if kind not in KINDS and not re.fullmatch(r"id:[a-z][a-z_]*", kind):
+        raise ValueError(f"unknown kind {kind!r}: neither id:<what> nor one of {', '.join(KINDS)}")
+    return kind
+
+
+def _unreserved(key: str) -> str:
+    if not key.strip("* ") or RESERVED.search(key.removesuffix("*")):
+        raise ValueError(f"{key!r} is empty or holds a reserved character: \" ' \\ {{ }} * | or a control character")
+    return key
+
+
+def _plain_slots(phrase: str) -> str:
+    if re.search(r"[{}\[\]|\n]", SLOT.sub("", phrase)) or "" in SLOT.findall(phrase):
+        raise ValueError(f"{phrase!r}: slots are written {{name}}; no other braces, brackets or bars")
+    return phrase
+
+
+ConnectorId = Annotated[str, StringConstraints(pattern=r"^shared_[a-z0-9][a-z0-9_\-]*$")]
+OperationId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_\-]*$")]
+Kind = Annotated[str, AfterValidator(_known_kind)]
+Key = Annotated[str, AfterValidator(_unreserved)]
+Phrase = Annotated[Text, AfterValidator(_plain_slots)]
+
+
+class WrittenField(Strict):
+    """A parameter or response field as people write it: `kind | summary | description | example; example`."""
+
+    kind: Kind
+    summary: str = ""
+    description: str = ""
+    examples: list[str | int | float | bool] = []
+    type: Type | None = None
+    format: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_line(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        kind, summary, description, examples, *more = [part.strip() for part in value.split("|")] + [""] * 3
+        if any(more):
+            raise ValueError(f"{value!r}: at most kind | summary | description | examples")
+        return {
+            "kind": kind,
+            "summary": summary,
+            "description": description,
+            "examples": [yaml.safe_load(part) if kind in {"count", "number", "amount", "boolean"} else part.strip()
+                         for part in examples.split(";") if part.strip()],
+        }  # fmt: skip
+
+
+class WrittenOperation(Strict):
+    """An operation as people write it. A star after a parameter's key: required."""
+
+    id: OperationId
+    name: Text
+    description: str
+    trigger: bool = False
+    dynamic: bool = False
+    use: Use = "common"
+    held_out: bool = False
+    parameters: dict[Key, WrittenField] = {}
+    returns: dict[Key, WrittenField] = {}
+    phrases: list[Phrase] = []
+    terse: list[Phrase] = []
+    clauses: list[Phrase] = []
+
+    @field_validator("parameters", "returns", mode="before")
+    @classmethod
+    def _none_is_empty(cls, value: Any) -> Any:
+        return {} if value is None else value
+
+    @model_validator(mode="after")
+    def _check(self) -> WrittenOperation:
+        keys = [key.removesuffix("*") for key in self.parameters]
+        twice = [key for key, count in Counter(keys).items() if count > 1]
+        if twice:
+            raise ValueError(f"parameters: {twice[0]} is there twice, with a star and without")
+        starred = [key for key in self.returns if key.endswith("*")]
+        if starred:
+            raise ValueError(f"returns: {starred[0]!r}: only parameters can be required")
+        for name in ("phrases", "terse", "clauses"):
+            for phrase in getattr(self, name):
+                for slot in SLOT.findall(phrase):
+                    if slot != APP and len(meant(slot, keys)) != 1:
+                        raise ValueError(f"{name}: {phrase!r}: {{{slot}}} is not one parameter's key or the end of it")
+        return self
+
+
+class WrittenConnector(Strict):
+    """What a connector's file says besides its operations."""
+
+    connector: ConnectorId
+    name: Text
+    called: Annotated[list[Text], AfterValidator(lambda names: names or _none_called())]
+    category: Category
+    use: Use = "common"
+    held_out: bool = False
+
+
+def _none_called() -> None:
+    raise ValueError("needs at least one name")
+
+
+@dataclass
+class Catalogue:
+    """APIs by full name, in the order read. `skipped`: files that could not be read, with the reason."""
+
+    apis: dict[str, API]
+    connectors: dict[str, Connector]
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.apis)
+
+    def __iter__(self) -> Iterator[API]:
+        return iter(self.apis.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.apis
+
+    def __getitem__(self, name: str) -> API:
+        return self.apis[name]
+
+    @classmethod
+    def load(cls, path: str | Path) -> Catalogue:
+        """The catalogue in a folder of YAML files, one a connector, or in one such file.
+
+        Raises:
+            InputError: a file cannot be read, a field is wrong, or a connector or operation is there twice; names
+                file, operation and field.
+        """
+        path = Path(path)
+        files = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
+        if not files:
+            raise InputError(f"{path}: holds no .yaml file")
+        catalogue = cls({}, {})
+        source: dict[str, Path] = {}
+        for file in files:
+            connector, apis = _read_connector(file)
+            if connector.id in source:
+                raise InputError(f"{file}: connector {connector.id} is also in {source[connector.id]}")
+            source[connector.id] = file
+            catalogue.connectors[connector.id] = connector
+            catalogue.apis |= {api.name: api for api in apis}
+        return catalogue
+
+    @classmethod
+    def from_openapi(cls, path: str | Path) -> Catalogue:
+        """The catalogue in a Swagger 2 or OpenAPI 3 document (JSON or YAML), or in a folder of them.
+
+        A file that cannot be read is skipped with a warning and counted in `skipped`. `in_training` is false: whoever
+        has training pairs knows which APIs they use.
+
+        Raises:
+            InputError: there is no such file, or the folder holds none.
+        """
+        catalogue = cls({}, {})
+        for file, connector, apis, reason in read_documents(Path(path)):
+            if reason:
+                catalogue.skipped.append((str(file), reason))
+                continue
+            catalogue.connectors[connector.id] = connector
+            catalogue.apis |= {api.name: api for api in apis}
+        return catalogue
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """PyYAML keeps the last of two equal keys; here they are an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        seen: set = set()
+        for key, _ in node.value:
+            name = self.construct_object(key, deep=True)
+            if isinstance(name, str) and name in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"{name!r} is there twice", key.start_mark)
+            seen.add(str(name))
+        return super().construct_mapping(node, deep)
+
+
+def _read_connector(path: Path) -> tuple[Connector, list[API]]:
+    """A connector and its APIs from one file; raises InputError naming file, operation and field."""
+    try:
+        record = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
+    if not isinstance(record, dict) or not isinstance(record.get("operations"), list) or not record["operations"]:
+        raise InputError(f"{path}: expected a mapping with a list of operations")
+    try:
+        written = WrittenConnector.model_validate({key: value for key, value in record.items() if key != "operations"})
+    except ValidationError as error:
+        raise InputError(f"{path}: {describe_error(error)}") from error
+    raw: dict[str, dict] = {}
+    apis = []
+    for number, operation in enumerate(record["operations"], start=1):
+        where = f"{path}, operation {number}"
+        if not isinstance(operation, dict):
+            raise InputError(f"{where}: expected a mapping")
+        where += f" ({operation.get('id', 'without id')})"
+        operation = _with_sibling(operation, raw, where)
+        try:
+            read = WrittenOperation.model_validate(operation)
+        except ValidationError as error:
+            raise InputError(f"{where}: {describe_error(error)}") from error
+        if read.id in raw:
+            raise InputError(f"{where}: this id is used twice")
+        raw[read.id] = operation
+        apis.append(_api(written, read))
+    connector = Connector(written.connector, written.name, tuple(written.called), written.category, written.use)
+    return connector, apis
+
+
+def _with_sibling(operation: dict, earlier: dict[str, dict], where: str) -> dict:
+    """The operation, with what it leaves unsaid taken from the one that `like` names."""
+    if "like" not in operation:
+        return operation
+    if operation["like"] not in earlier:
+        raise InputError(f"{where}: like: there is no operation {operation['like']!r} above")
+    return earlier[operation["like"]] | {key: value for key, value in operation.items() if key != "like"}
+
+
+def _api(connector: WrittenConnector, operation: WrittenOperation) -> API:
+    return API(
+        connector=connector.connector,
+        operation=operation.id,
+        display_name=operation.name,
+        app_name=connector.name,
+        description=operation.description,
+        trigger=operation.trigger,
+        dynamic=operation.dynamic,
+        in_training=not (connector.held_out or operation.held_out),
+        use=operation.use,
+        parameters=tuple(_field(key, value) for key, value in operation.parameters.items()),
+        returns=tuple(_field(key, value) for key, value in operation.returns.items()),
+        phrases=tuple(operation.phrases),
+        terse=tuple(operation.terse),
+        clauses=tuple(operation.clauses),
+    )
+
+
+def _field(key: str, written: WrittenField) -> Field:
+    kind_type, kind_format = KINDS.get(written.kind, ("string", ""))
+    return Field(
+        key=key.removesuffix("*"),
+        kind=written.kind,
+        type=written.type or kind_type,
+        format=kind_format if written.format is None else written.format,
+        summary=written.summary,
+        description=written.description,
+        required=key.endswith("*"),
+        examples=tuple(written.examples),
+    )

@@ -1,0 +1,271 @@
+from pathlib import Path
+
+import pytest
+
+from lib.workbook.inputs import InputError
+from lib.workflows.apis import API, Field, fits, said
+from lib.workflows.audit import authoring_problems, read_values, shape
+from lib.workflows.catalogue import Catalogue
+
+DATA = Path(__file__).parents[2] / "data"
+CONNECTOR = """
+connector: shared_boxes
+name: Boxes
+called: ["Boxes", "My Boxes"]
+category: files
+operations:
+- id: OnNewBox
+  name: When a box arrives
+  description: Starts when a box arrives.
+  trigger: true
+  returns:
+    id: id:box | box id
+    from/address: person_email | sender | Who sent it
+  phrases: ["a box arrives in {app}"]
+- id: Ship-Box_V2
+  name: Ship a box (V2)
+  description: Sends a box on.
+  dynamic: true
+  parameters:
+    box*: id:box | Box | Box to send
+    body/to*: person_email | To | Who gets it
+    body/priority: choice | Priority | | Low; High
+    body/Due Date: date
+    $top: {kind: count, summary: Top, type: integer, examples: [1, 2], format: int64}
+  phrases: ["ship the box to {to}", "send it with {app}"]
+- id: Ship-Box
+  like: Ship-Box_V2
+  name: Ship a box (V1)
+  held_out: true
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "boxes.yaml").write_text(CONNECTOR, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def boxes(folder):
+    return Catalogue.load(folder)
+
+
+def test_names_length_and_iteration(boxes):
+    assert len(boxes) == 3
+    assert [api.name for api in boxes] == ["shared_boxes.OnNewBox", "shared_boxes.Ship-Box_V2", "shared_boxes.Ship-Box"]
+    assert "shared_boxes.OnNewBox" in boxes
+    assert "shared_boxes.onnewbox" not in boxes
+
+
+def test_an_api_knows_what_validation_of_flows_needs(boxes):
+    ship = boxes["shared_boxes.Ship-Box_V2"]
+    assert ship.keys == {"box", "body/to", "body/priority", "body/Due Date", "$top"}
+    assert (ship.dynamic, ship.trigger, ship.in_training) == (True, False, True)
+    assert boxes["shared_boxes.OnNewBox"].trigger
+    assert boxes["shared_boxes.OnNewBox"].keys == set()
+
+
+def test_metadata_is_that_of_the_appendix(boxes):
+    assert boxes["shared_boxes.OnNewBox"].metadata == {
+        "FunctionName": "shared_boxes.OnNewBox",
+        "Description": "Starts when a box arrives.",
+        "IsInTrainingSet": True,
+        "DisplayName": "When a box arrives",
+        "ParametersInfo": [],
+        "ResponseSchema": [
+            {"Key": "id", "Type": "String", "Summary": "box id", "Format": "", "Description": ""},
+            {"Key": "from/address", "Type": "String", "Summary": "sender", "Format": "email",
+             "Description": "Who sent it"},
+        ],
+        "IsTrigger": True,
+    }  # fmt: skip
+    to, priority, due, top = boxes["shared_boxes.Ship-Box_V2"].metadata["ParametersInfo"][1:]
+    assert (to["Key"], to["Format"]) == ("body/to", "email")
+    assert (priority["Summary"], priority["Description"]) == ("Priority", "")
+    assert (due["Key"], due["Format"], due["Summary"]) == ("body/Due Date", "date", "")
+    assert (top["Type"], top["Format"]) == ("Integer", "int64")
+
+
+def test_a_field_in_one_line(boxes):
+    parameters = {parameter.key: parameter for parameter in boxes["shared_boxes.Ship-Box_V2"].parameters}
+    assert parameters["body/to"].required
+    assert not parameters["body/priority"].required
+    assert parameters["body/priority"].examples == ("Low", "High")
+    assert parameters["$top"].examples == (1, 2)
+
+
+def test_a_sibling_takes_over_what_it_does_not_say(boxes):
+    new, old = boxes["shared_boxes.Ship-Box_V2"], boxes["shared_boxes.Ship-Box"]
+    assert (old.parameters, old.phrases, old.family) == (new.parameters, new.phrases, new.family)
+    assert (old.display_name, old.in_training) == ("Ship a box (V1)", False)
+
+
+def test_all_apis_of_a_connector_that_is_held_out_are(folder):
+    file = folder / "boxes.yaml"
+    file.write_text(CONNECTOR.replace("category", "held_out: true\ncategory"), encoding="utf-8")
+    assert not any(api.in_training for api in Catalogue.load(file))
+
+
+def test_a_definition_is_one_line_with_grouped_keys(boxes):
+    assert boxes["shared_boxes.Ship-Box_V2"].definition == (
+        "shared_boxes.Ship-Box_V2(box, $top, body/{to, priority, Due Date}): Sends a box on."
+    )
+
+
+def test_a_definition_has_at_most_20_keys_required_ones_first():
+    parameters = tuple(Field(f"k{i}", required=i == 29, internal=i == 0) for i in range(30))
+    api = API("shared_a", "B", "Do it", "A", parameters=parameters)
+    assert api.definition.startswith("shared_a.B(k29, k1, ")
+    assert api.definition.endswith(", k19, 9 more): Do it")
+
+
+def test_retrieval_sees_the_words_and_not_the_keys(boxes):
+    assert boxes["shared_boxes.Ship-Box_V2"].text == "Boxes: Ship a box (V2). Sends a box on. Box, To, Priority, Top."
+
+
+def test_a_slot_is_the_end_of_a_key(boxes):
+    assert boxes["shared_boxes.Ship-Box_V2"].parameter("to").key == "body/to"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "same", "expected"),
+    [
+        ("subject", "title", False, True),
+        ("title", "person_email", False, False),
+        ("id:box", "id:box", True, True),
+        ("id:box", "id:box", False, False),
+        ("id:user", "id:user", False, True),
+        ("id:box", "id:lid", True, False),
+        ("id:box", "text", True, False),
+        ("choice", "choice", True, False),
+        ("file_content", "file_content", False, True),
+    ],
+)
+def test_what_fits_where(source, target, same, expected):
+    assert fits(source, target, same) is expected
+
+
+def test_nobody_says_an_id():
+    assert said("subject")
+    assert not said("id:box")
+    assert not said("code")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("connector: shared_boxes", "connector: boxes", ["connector", "shared_"]),
+        ("name: Boxes\n", "", ["boxes.yaml", "name"]),
+        ("called: [", "called: [] #", ["called", "at least one"]),
+        ("category: files", "category: parcels", ["category"]),
+        ("category: files", "category: files\ncolour: red", ["colour"]),
+        ("id: Ship-Box_V2", "id: Ship Box", ["operation 2 (Ship Box)", "id"]),
+        ("id: Ship-Box\n", "id: OnNewBox\n", ["operation 3 (OnNewBox)", "twice"]),
+        ("like: Ship-Box_V2", "like: Ship", ["operation 3", "like", "'Ship'"]),
+        ("box*: id:box", "box*: parcel", ["operation 2 (Ship-Box_V2)", "parameters.box*", "unknown kind 'parcel'"]),
+        ("$top: {kind: count", "$top: {kind: count, kin: 1", ["parameters.$top", "kin"]),
+        ("body/to*", "'body/\"to'", ["operation 2", "reserved"]),
+        ("body/to*", "' '", ["operation 2", "empty"]),
+        ("body/to*", "box", ["operation 2", "box", "twice"]),
+        ("body/priority: choice", "body/to*: choice", ["'body/to*' is there twice"]),
+        ("    id: id:box | box id", "    id*: id:box", ["operation 1", "returns"]),
+        ("| | Low; High", "| | Low | High", ["parameters.body/priority", "at most"]),
+        ("to {to}", "to {whom}", ["operation 2", "phrases", "{whom}"]),
+        ("to {to}", "to {to", ["operation 2", "phrases.0", "braces"]),
+        ("to {to}", "[to|for] {to}", ["operation 2", "phrases.0", "brackets"]),
+        ("dynamic: true", "dynamic: perhaps", ["operation 2", "dynamic"]),
+        ("- id: OnNewBox", "- 7\n- id: OnNewBox", ["operation 1", "mapping"]),
+        ("- id: OnNewBox", "- idea: OnNewBox", ["operation 1 (without id)", "id"]),
+        (CONNECTOR, "[1, 2", ["cannot be read"]),
+        (CONNECTOR, "- 1", ["expected a mapping"]),
+        (CONNECTOR, "connector: shared_boxes", ["list of operations"]),
+        (CONNECTOR, "a: \ud800".encode("utf-8", "surrogatepass"), ["cannot be read"]),
+    ],
+)
+def test_errors_name_file_operation_and_field(folder, old, new, words):
+    text = new if isinstance(new, bytes) else CONNECTOR.replace(old, new, 1).encode()
+    assert text != CONNECTOR.encode()
+    (folder / "boxes.yaml").write_bytes(text)
+    with pytest.raises(InputError) as error:
+        Catalogue.load(folder)
+    for word in ["boxes.yaml", *words]:
+        assert word in str(error.value)
+
+
+def test_a_connector_in_two_files_is_an_error(folder):
+    (folder / "more.yaml").write_text(CONNECTOR, encoding="utf-8")
+    with pytest.raises(InputError, match=r"more\.yaml: connector shared_boxes is also in .*boxes\.yaml"):
+        Catalogue.load(folder)
+
+
+@pytest.mark.parametrize("name", ["", "missing.yaml"])
+def test_an_empty_folder_and_a_missing_file_are_errors(tmp_path, name):
+    with pytest.raises(InputError, match=r"holds no|cannot be read"):
+        Catalogue.load(tmp_path / name)
+
+
+def test_flows_can_be_made_from_our_catalogue():
+    assert authoring_problems(Catalogue.load(DATA / "catalogue"), read_values(DATA / "values.yaml")) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('"email {To}"', '"send me an email"', "shared_office365.SendEmailV2: phrases: needs at least 6"),
+        ('"email {To}"', '"please email {To}"', "begins with a conjunction"),
+        ('"email {To}"', '"email {To}."', "ends with punctuation"),
+        ('"email {To}"', '"email {Attachments}"', "nobody says a file_content"),
+        ('"I flag an email in {app}"', '"if I flag an email in {app}"', "begins with a conjunction"),
+        ('"I flag an email in {app}"', '"I get an email"', "all have the phrase 'i get an email'"),
+        ("Normal; High; Low", "Normal", "a choice needs at least two examples"),
+        ("5; 10; 15; 30; 60", "5; 10; 15.5", "15.5 is no integer"),
+        ("description: Starts when a message reaches a mail folder.", "description: Mail.", "3 to 20 words"),
+    ],
+)
+def test_what_authors_get_told(tmp_path, old, new, problem):
+    text = (DATA / "catalogue/office365.yaml").read_text(encoding="utf-8")
+    assert old in text
+    (tmp_path / "one.yaml").write_text(text.replace(old, new, 1), encoding="utf-8")
+    problems = authoring_problems(Catalogue.load(tmp_path), read_values(DATA / "values.yaml"))
+    assert problems
+    assert problem in "\n".join(problems)
+
+
+def test_the_shape_of_a_small_catalogue(boxes):
+    ours = shape(boxes).set_index("quantity")["ours"]
+    assert ours["APIs"] == 3
+    assert ours["connectors"] == ours["connectors with 2 to 5 APIs"] == 1
+    assert ours["triggers"] == 1
+    assert ours["parameters per API, median"] == 5
+    assert ours["parameters per API, most"] == 5
+    assert ours["parameters without description, %"] == 60  # priority, due date and top of five
+    assert ours["parameters below a body, %"] == 60
+    assert ours["APIs with an older or newer sibling"] == 2
+    assert ours["operation ids in several connectors"] == 0
+    assert ours["names or keys with - $ or a space"] == 4
+    assert ours["APIs with a dynamic schema, %"] == pytest.approx(200 / 3)
+    assert ours["APIs held out"] == 1
+    assert ours["connectors held out"] == 0
+    assert not shape(boxes).set_index("quantity").loc["APIs", "within"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("subject: [a, b]", ["subject", "eight"]),
+        ("subject: [a, b, c, d, e, f, g, a]", ["subject", "once"]),
+        ("headline: [a]", ["headline", "unknown kind"]),
+        ("count: [1, 2, 3, 4, 5, 6, 7, a]", ["count", "'a' is no integer"]),
+        ("count: [2, 3, 4, 5, 6, 7, 8, 9, true]", ["count", "True is no integer"]),
+        ("subject: {a: b}", ["subject"]),
+        ("[", ["cannot be read"]),
+    ],
+)
+def test_bad_values_name_file_and_kind(tmp_path, text, words):
+    file = tmp_path / "values.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        read_values(file)
+    for word in ["values.yaml", *words]:
+        assert word in str(error.value)

@@ -1,0 +1,427 @@
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lib.workbook.inputs import InputError
+from lib.workflows.catalogue import Catalogue
+
+SHARED = Path(__file__).parents[3] / "shared/connectors"
+REAL = sorted(SHARED.glob("*.json"))
+# Operations where a file's faults do not matter (the folder's own count), and where mending them gives some back.
+REAL_COUNTS = {"AvePoint_Cloud_Governance": (42, 15), "Calendly": (8, 2), "DocuSign": (69, 4), "JIRA": (27, 4),
+               "monday": (53, 8), "Bronnoysundregistrene": (7, 0), "DocuMotor": (1, 0), "Hashify": (22, 0),
+               "GIPHY": (1, 0), "Icon_Horse": (1, 0), "StabilityAI": (9, 0), "ZohoSign": (18, 1),
+               "CognitiveServicesTextAnalytics": (9, 0), "ReversingLabs_A1000": (39, 0), "Yelp": (6, 0)}  # fmt: skip
+
+
+def swagger(**more):
+    operation = {"operationId": "GetBox", "summary": "Get a box", "description": "Fetches a box.", "responses": {}}
+    return {"swagger": "2.0", "info": {"title": "Boxes"}, "paths": {"/box": {"get": operation | more}}}
+
+
+def openapi(**more):
+    return swagger(**more) | {"openapi": "3.0.1"}
+
+
+def read(tmp_path, document, name="boxes.json"):
+    """The catalogue from one document (data, text or bytes), and the warnings' texts."""
+    text = document if isinstance(document, str | bytes) else json.dumps(document)
+    (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
+    return load(tmp_path / name)
+
+
+def load(path):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        catalogue = Catalogue.from_openapi(path)
+    return catalogue, [str(warning.message) for warning in caught]
+
+
+def quiet(tmp_path, document):
+    """The only API of a document that is read without a warning."""
+    catalogue, warned = read(tmp_path, document)
+    assert warned == []
+    (api,) = catalogue
+    return api
+
+
+def parameter(name, place="query", **more):
+    return {"name": name, "in": place, "type": "string"} | more
+
+
+# ---- what is read
+
+
+def test_the_metadata_of_a_plain_document(tmp_path):
+    document = swagger(
+        parameters=[
+            parameter("id", "path", required=True, **{"x-ms-summary": "Id"}),
+            parameter("$top", type="integer", format="int32", description="How many\n at most"),
+            {"name": "item", "in": "body", "required": True, "schema": {
+                "type": "object", "required": ["to"],
+                "properties": {"to": {"type": "string", "format": "email", "title": "To"},
+                               "tags": {"type": "array", "items": {"type": "object", "properties": {"x": {}}}},
+                               "size": {"properties": {"high": {"type": "number"}}}}}},
+        ],
+        responses={"200": {"schema": {"properties": {"name": {"type": "string", "description": "Its name"}}}}},
+    )  # fmt: skip
+    api = quiet(tmp_path, document)
+    assert api.name == "shared_boxes.GetBox"
+    assert api.keys == {"id", "$top", "item/to", "item/tags", "item/size/high"}
+    assert api.metadata["ParametersInfo"] == [
+        {"Key": "id", "Type": "String", "Summary": "Id", "Format": "", "Description": ""},
+        {"Key": "$top", "Type": "Integer", "Summary": "", "Format": "int32", "Description": "How many at most"},
+        {"Key": "item/to", "Type": "String", "Summary": "To", "Format": "email", "Description": ""},
+        {"Key": "item/tags", "Type": "Array", "Summary": "", "Format": "", "Description": ""},
+        {"Key": "item/size/high", "Type": "Number", "Summary": "", "Format": "", "Description": ""},
+    ]
+    assert [field.required for field in api.parameters] == [True, False, True, False, False]
+    assert [field["Key"] for field in api.metadata["ResponseSchema"]] == ["name"]
+    assert (api.display_name, api.description, api.app_name) == ("Get a box", "Fetches a box.", "Boxes")
+    assert (api.trigger, api.dynamic, api.internal, api.in_training) == (False, False, False, False)
+
+
+def test_openapi_3_bodies_parameters_and_responses(tmp_path):
+    schema = {"required": ["to"], "properties": {"to": {"type": ["null", "string"]}}}
+    document = openapi(
+        parameters=[{"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}}],
+        requestBody={"required": True, "content": {"text/csv": {}, "application/json": {"schema": schema}}},
+        responses={201: {"content": {"application/json": {"schema": {"properties": {"id": {"type": "integer"}}}}}}},
+    )
+    api = quiet(tmp_path, document)
+    assert [(field.key, field.type, field.required) for field in api.parameters] == [
+        ("id", "integer", True),
+        ("body/to", "string", True),
+    ]
+    assert [field.key for field in api.returns] == ["id"]
+
+
+def test_fields_of_a_form_have_no_prefix_and_a_plain_body_is_one_key(tmp_path):
+    form = {"content": {"multipart/form-data": {"schema": {"properties": {"file": {"format": "binary"}}}}}}
+    assert quiet(tmp_path, openapi(requestBody=form)).keys == {"file"}
+    plain = {"content": {"text/plain": {"schema": {"type": "string"}}}}
+    assert quiet(tmp_path, openapi(requestBody=plain)).keys == {"body"}
+    assert quiet(tmp_path, swagger(parameters=[{"name": "image", "in": "body", "schema": {}}])).keys == {"image"}
+
+
+def test_yaml(tmp_path):
+    text = """
+openapi: 3.0.0
+info: {title: Boxes, version: 2024-01-01}
+paths:
+  /box:
+    get:
+      operationId: GetBox
+      parameters: [{name: on, in: query, schema: {type: boolean}}]
+      responses: {200: {description: 2024-01-01}}
+"""
+    catalogue, warned = read(tmp_path, text, "boxes.yml")
+    assert warned == []
+    assert catalogue["shared_boxes.GetBox"].keys == {"on"}
+
+
+def test_parameters_by_reference_and_of_the_path(tmp_path):
+    document = swagger(parameters=[{"$ref": "#/parameters/page~1no"}, parameter("id", "path", description="New")])
+    document["parameters"] = {"page/no": parameter("page")}
+    document["paths"]["/box"]["parameters"] = [parameter("id", "path", description="Old"), parameter("area", "path")]
+    api = quiet(tmp_path, document)
+    assert [(field.key, field.description) for field in api.parameters] == [("id", "New"), ("area", ""), ("page", "")]
+
+
+def test_all_of_joins_and_alternatives_are_all_legal(tmp_path):
+    document = swagger(parameters=[{"name": "body", "in": "body", "required": True, "schema": {
+        "allOf": [{"$ref": "#/definitions/Named"}, {"properties": {"size": {}}, "required": ["size"]}],
+        "oneOf": [{"properties": {"a": {}}, "required": ["a"]}, {"properties": {"b": {}}}],
+        "properties": {"own": {}}}}])  # fmt: skip
+    document["definitions"] = {"Named": {"properties": {"name": {}}, "required": ["name"]}}
+    api = quiet(tmp_path, document)
+    assert {field.key: field.required for field in api.parameters} == {
+        "body/name": True, "body/size": True, "body/own": False, "body/a": False, "body/b": False,
+    }  # fmt: skip
+
+
+def test_definitions_that_hold_themselves_end(tmp_path):
+    document = swagger(parameters=[{"name": "body", "in": "body", "schema": {"$ref": "#/definitions/Node"}}])
+    node = {"$ref": "#/definitions/Node"}
+    document["definitions"] = {
+        "Node": {"properties": {"name": {}, "next": node, "all": {"type": "array", "items": node}}}
+    }
+    assert quiet(tmp_path, document).keys == {"body/name", "body/next", "body/all"}
+
+
+def test_all_of_that_holds_itself_and_references_in_a_circle_end(tmp_path):
+    document = swagger(parameters=[{"name": "body", "in": "body", "schema": {"$ref": "#/definitions/A"}},
+                                   {"$ref": "#/parameters/x"}, parameter("q")])  # fmt: skip
+    document["definitions"] = {"A": {"allOf": [{"$ref": "#/definitions/A"}, {"properties": {"a": {}}}]}}
+    document["parameters"] = {"x": {"$ref": "#/parameters/y"}, "y": {"$ref": "#/parameters/x"}}
+    catalogue, warned = read(tmp_path, document)
+    assert catalogue["shared_boxes.GetBox"].keys == {"body/a", "q"}
+    assert "circle" in warned[0]
+
+
+def test_definitions_that_double_at_each_level_are_cut_with_a_warning(tmp_path):
+    document = swagger(parameters=[{"name": "body", "in": "body", "schema": {"$ref": "#/definitions/D0"}}])
+    document["definitions"] = {
+        f"D{i}": {"properties": {f"p{j}": {"$ref": f"#/definitions/D{i + 1}"} for j in range(9)}, "required": ["p0"],
+                  "allOf": [{"$ref": f"#/definitions/D{i + 1}"}] * 9} for i in range(30)}  # fmt: skip
+    catalogue, warned = read(tmp_path, document)
+    assert len(catalogue["shared_boxes.GetBox"].keys) > 100
+    assert "more than 2000 fields" in warned[0]
+
+
+def test_triggers_internal_operations_and_dynamic_schemas(tmp_path):
+    document = swagger(**{"x-ms-trigger": "single", "x-ms-visibility": "internal"})
+    document["paths"]["/box"]["x-ms-notification-content"] = {"schema": {"properties": {"boxId": {}}}}
+    document["paths"]["/box"]["post"] = {
+        "operationId": "PostBox",
+        "parameters": [
+            {"name": "item", "in": "body", "schema": {"type": "object", "x-ms-dynamic-schema": {"operationId": "S"}}},
+            parameter("key", **{"x-ms-visibility": "internal"}),
+        ],
+        "responses": {"200": {"schema": {"x-ms-dynamic-schema": {}}}},
+    }
+    catalogue, warned = read(tmp_path, document)
+    trigger, action = catalogue
+    assert (trigger.trigger, trigger.internal, trigger.dynamic) == (True, True, False)
+    assert [field.key for field in trigger.returns] == ["boxId"]
+    assert (action.trigger, action.internal, action.dynamic) == (False, False, True)
+    assert action.keys == {"item", "key"}
+    assert [field["Key"] for field in action.metadata["ParametersInfo"]] == ["item"]
+    assert warned == []
+
+
+def test_a_dynamic_response_makes_no_parameter_legal(tmp_path):
+    document = swagger(responses={"200": {"schema": {"type": "object", "x-ms-dynamic-schema": {}}}})
+    assert not quiet(tmp_path, document).dynamic
+
+
+def test_a_batch_trigger_returns_one_item(tmp_path):
+    items = {"type": "array", "items": {"properties": {"subject": {}}}}
+    for schema in (items, {"properties": {"value": items, "count": {}}}):
+        document = swagger(responses={"200": {"schema": schema}}, **{"x-ms-trigger": "batch"})
+        assert [field.key for field in quiet(tmp_path, document).returns] == ["subject"]
+
+
+def test_what_is_only_read_is_no_parameter(tmp_path):
+    properties = {"id": {"readOnly": True}, "name": {}}
+    document = swagger(parameters=[{"name": "body", "in": "body", "schema": {"properties": properties}}],
+                       responses={"default": {"schema": {"properties": properties}}})  # fmt: skip
+    api = quiet(tmp_path, document)
+    assert api.keys == {"body/name"}
+    assert [field.key for field in api.returns] == ["id", "name"]
+
+
+def test_missing_texts_come_from_the_id(tmp_path):
+    document = swagger(operationId="ListMyTasks_V2")
+    del document["paths"]["/box"]["get"]["summary"], document["paths"]["/box"]["get"]["description"]
+    api = quiet(tmp_path, document)
+    assert (api.display_name, api.description) == ("List My Tasks V2", "")
+    assert api.text == "Boxes: List My Tasks V2."
+    assert api.definition == "shared_boxes.ListMyTasks_V2(): List My Tasks V2"
+
+
+# ---- what is mended, with a warning
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("/api/status/get", "api_status_get"), ("Get Box", "Get_Box"), ("2Get", "_2Get"), (None, "get_box"),
+     ("  ", "get_box"), (7, "get_box"), ("øæ", "get_box"), ("Get.Box;x()", "Get_Box_x")],
+)  # fmt: skip
+def test_ids_that_are_no_identifiers(tmp_path, given, expected):
+    catalogue, warned = read(tmp_path, swagger(operationId=given))
+    assert [api.operation for api in catalogue] == [expected]
+    assert f"operation id {given!r} of get /box: now {expected}" in warned[0]
+
+
+@pytest.mark.parametrize("name", ["get-box", "Get_Box-V2", "_x"])
+def test_ids_that_are_identifiers_stay(tmp_path, name):
+    assert quiet(tmp_path, swagger(operationId=name)).operation == name
+
+
+def test_an_id_used_twice_gets_a_number(tmp_path):
+    document = swagger()
+    document["paths"] |= {"/b": document["paths"]["/box"], "/c": document["paths"]["/box"]}
+    catalogue, warned = read(tmp_path, document)
+    assert [api.operation for api in catalogue] == ["GetBox", "GetBox_2", "GetBox_3"]
+    assert "GetBox is there twice, now GetBox_2" in warned[0]
+
+
+GOOD = json.dumps(swagger(parameters=[parameter("a"), parameter("b")]), indent=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"\xef\xbb\xbf" + GOOD.encode(), "byte order mark"),
+        (b"\xff\xfe" + GOOD.encode("utf-16-le"), "byte order mark"),
+        (GOOD.replace("Boxes", "Bøxes").encode("cp1252"), "cp1252"),
+        (GOOD.replace('"in": "query",', '"in": "query",,'), "a comma too many in line 16"),
+        (GOOD.replace("]", ",]"), "a comma too many"),
+        (GOOD.replace('"in": "query",', '"in": "query"'), "a comma is missing in line"),
+        (GOOD.replace("Fetches", "Fet\tch\x01es"), "control"),
+        (GOOD.replace("Fetches", "Fetches\\q"), "unknown escape in line"),
+        (GOOD.replace(" ", "\u2003"), "odd white space"),
+        (GOOD[: GOOD.rindex("}")], "'}' is missing"),
+        (GOOD.rstrip().rstrip("} \n"), "'}' is missing"),
+        (GOOD.replace("]", ""), "']' is missing"),
+        (GOOD.replace("}\n    ]", "\n    ]"), "'}' is missing"),
+        (GOOD.replace("},\n     {", "\n     {"), "'}' is missing"),
+        (GOOD.replace("]", "} ]"), "a closing bracket too many"),
+        (GOOD + "}", "a closing bracket too many"),
+        (GOOD.replace('"info"', '"swagger": "2.0", "info"'), "key 'swagger' is there twice"),
+    ],
+)
+def test_faults_of_the_text_are_mended_with_a_warning(tmp_path, text, words):
+    catalogue, warned = read(tmp_path, text)
+    (api,) = catalogue
+    assert (api.operation, api.keys) == ("GetBox", {"a", "b"})
+    assert "boxes.json" in warned[0]
+    assert words in warned[0]
+    assert catalogue.skipped == []
+
+
+def test_a_path_that_is_there_twice_keeps_the_operations_of_both(tmp_path):
+    text = GOOD.replace('"/box": {', '"/box": {"put": {"operationId": "PutBox"}}, "/box": {')
+    catalogue, warned = read(tmp_path, text)
+    assert {api.operation for api in catalogue} == {"GetBox", "PutBox"}
+    assert "'/box' is there twice" in warned[0]
+    catalogue, warned = read(
+        tmp_path, "swagger: 2\npaths:\n  /a: {get: {operationId: A}}\n  /a: {put: {operationId: B}}\n", "b.yaml"
+    )
+    assert {api.operation for api in catalogue} == {"A", "B"}
+    assert "'/a' is there twice" in warned[0]
+
+
+def test_paths_after_a_brace_too_many_are_found(tmp_path):
+    path = '"/%s": {"get": {"operationId": "%s"}}'
+    text = '{"swagger": "2.0", "paths": {' + path % ("a", "A") + "}}, " + path % ("b", "B") + "}"
+    catalogue, warned = read(tmp_path, text)
+    assert {api.operation for api in catalogue} == {"A", "B"}
+    assert "1 paths beside 'paths'" in warned[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda d: d["paths"].update({"/x": 7}), "path /x is no mapping"),
+        (lambda d: d["paths"]["/box"].update({"post": []}), "post /box is no mapping"),
+        (lambda d: d["paths"]["/box"]["get"].update({"parameters": [{"in": "query"}]}), "parameter without name"),
+        (lambda d: d["paths"]["/box"]["get"].update({"parameters": [{"$ref": "#/no"}]}), "#/no leads nowhere"),
+        (lambda d: d["paths"]["/box"].update(parameters=[parameter("a"), parameter("a", "path")]), "a is there twice"),
+        (lambda d: d["paths"]["/box"]["get"].update({"responses": {"200": {"schema": {"$ref": "x.json"}}}}), "x.json"),
+    ],
+)  # fmt: skip
+def test_what_is_left_out_is_said(tmp_path, change, words):
+    document = swagger()
+    change(document)
+    catalogue, warned = read(tmp_path, document)
+    assert "shared_boxes.GetBox" in catalogue
+    assert words in warned[0]
+
+
+# ---- what is skipped
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no mapping"),
+        ("[1]", "no mapping"),
+        ("hello", "line 1: expected a value"),
+        ('{"a": 1}', "neither a Swagger 2 nor an OpenAPI 3"),
+        ('{"swagger": "2.0"}', "no mapping 'paths'"),
+        ('{"swagger": "2.0", "paths": {}}', "no operation"),
+        ('{"swagger": "2.0", paths: {}}', "line 1: expected a key in quotes"),
+        ('{"swagger": "2.0",\n "paths', "line 2: expected a string with a closing quote"),
+        ('{"swagger" "2.0"}', "line 1: expected a colon"),
+        ("{" + ",," * 200, "more than 100 faults"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a":' * 5_000, "nested too deeply"),
+        ('{"a": ' + "9" * 5000 + ', "swagger": 2}', "no mapping 'paths'"),
+    ],
+)
+def test_a_file_that_is_of_no_use_is_skipped_and_counted(tmp_path, text, reason):
+    catalogue, warned = read(tmp_path, text)
+    if not text:
+        reason = "expected a value"
+    ((file, why),) = catalogue.skipped
+    assert len(catalogue) == 0
+    assert file.endswith("boxes.json")
+    assert reason in why
+    assert warned == [f"{file}: skipped: {why}"]
+
+
+@pytest.mark.parametrize("text", ["a: [", "a: &x [*x]\nswagger: 2\npaths: *y", "- " * 3000, "? [a]\n: b", "\0" * 9])
+def test_bad_yaml_is_skipped(tmp_path, text):
+    catalogue, warned = read(tmp_path, text, "boxes.yaml")
+    assert len(catalogue.skipped) == len(warned) == 1
+
+
+def test_a_folder_with_good_and_bad_files(tmp_path):
+    for place in ("one", "two"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "apiDefinition.swagger.json").write_text(GOOD)
+    (tmp_path / "One.YAML").write_text(GOOD)
+    (tmp_path / "bad.json").write_text("{,}")
+    (tmp_path / "notes.txt").write_text("not read")
+    catalogue, warned = load(tmp_path)
+    assert any("shared_one is there twice, now shared_one_2" in text for text in warned)
+    assert set(catalogue.connectors) == {"shared_one", "shared_one_2", "shared_two"}
+    assert len(catalogue) == 3
+    assert [Path(file).name for file, _ in catalogue.skipped] == ["bad.json"]
+
+
+@pytest.mark.parametrize("name", ["", "missing.json"])
+def test_nothing_to_read_is_an_error(tmp_path, name):
+    with pytest.raises(InputError, match=r"holds no|no such"):
+        Catalogue.from_openapi(tmp_path / name)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "a", "object", "#/definitions/A", "#/paths"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["$ref", "properties", "items", "allOf", "required", "type", "schema", "name", "in", "content",
+                         "parameters", "responses", "200", "get", "requestBody", "x-ms-trigger", "operationId"]),
+        inner, max_size=4),
+    max_leaves=25,
+)  # fmt: skip
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(operation=values, item=values, definition=values)
+def test_no_document_however_odd_raises(tmp_path, operation, item, definition):
+    paths = {"/a": {"get": operation, "parameters": item}, "/b": item, "/c": {"$ref": "#/definitions/A"}}
+    paths["/ok"] = {"get": {"operationId": "Ok", "parameters": [{"$ref": "#/definitions/A"}]}}
+    catalogue, _ = read(tmp_path, {"swagger": "2.0", "paths": paths, "definitions": {"A": definition}})
+    assert "shared_boxes.Ok" in catalogue
+    json.dumps([api.metadata for api in catalogue])
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text('{}[]",:\\ ab1\n', max_size=60), st.integers(0, len(GOOD)), st.integers(0, 40))
+def test_no_text_however_broken_raises(tmp_path, noise, at, cut):
+    catalogue, warned = read(tmp_path, GOOD[:at] + noise + GOOD[at + cut :])
+    assert len(catalogue) + len(catalogue.skipped) >= 1
+    assert len(catalogue.skipped) <= len(warned)
+
+
+# ---- real files
+
+
+@pytest.mark.skipif(not REAL, reason="the real connector files are not here")
+def test_real_files_load_with_plausible_counts():
+    catalogue, _ = load(SHARED)
+    assert catalogue.skipped == []
+    assert len(catalogue.connectors) == len(REAL)
+    for file in REAL:
+        mine = [api for api in catalogue if api.connector == "shared_" + file.stem.replace("_", "").lower()]
+        assert mine
+        if file.stem in REAL_COUNTS:
+            assert (len(mine), sum(api.trigger for api in mine)) == REAL_COUNTS[file.stem]
+    json.dumps([api.metadata for api in catalogue], ensure_ascii=False).encode("utf-8")
+    assert {"body/title", "body/appliedCategories/category1"} <= catalogue["shared_planner.CreateTask_V4"].keys
