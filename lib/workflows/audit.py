@@ -12,7 +12,8 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from lib.workbook.inputs import InputError, describe_error
-from lib.workflows.catalogue import API, APP, KINDS, SLOT, Catalogue, said
+from lib.workflows.apis import API, APP, KINDS, SLOT, said
+from lib.workflows.catalogue import Catalogue
 
 LEAST_PHRASES, LEAST_TERSE = 6, 2
 CONJUNCTIONS = re.compile(r"(when|whenever|if|once|after|every time|each time|as soon as|please|then)\b", re.IGNORECASE)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,59 +17,8 @@ import yaml
 from pydantic import AfterValidator, StringConstraints, ValidationError, field_validator, model_validator
 
 from lib.workbook.inputs import InputError, Strict, Text, describe_error
-
-# Kinds of value, with JSON type and format. A value can go where its kind is asked for; see `fits`.
-KINDS: dict[str, tuple[str, str]] = {
-    "person_name": ("string", ""),
-    "person_email": ("string", "email"),
-    "phone": ("string", "phone"),
-    "company": ("string", ""),
-    "place": ("string", ""),
-    "subject": ("string", ""),  # headline of a message
-    "title": ("string", ""),  # name of a task, event, page, ticket
-    "text": ("string", ""),  # body, comment, note
-    "query": ("string", ""),  # search words
-    "tag": ("string", ""),  # tag, label, category
-    "file_name": ("string", ""),
-    "file_path": ("string", ""),
-    "file_content": ("string", "binary"),
-    "folder": ("string", ""),
-    "team": ("string", ""),
-    "channel": ("string", ""),
-    "container": ("string", ""),  # list, board, project, table, form: where the records of an app live
-    "datetime": ("string", "date-time"),
-    "date": ("string", "date"),
-    "language": ("string", ""),
-    "number": ("number", "double"),
-    "amount": ("number", "double"),  # of money
-    "count": ("integer", "int32"),
-    "boolean": ("boolean", ""),
-    "choice": ("string", ""),  # one of its examples
-    "url": ("string", "uri"),
-    "code": ("string", ""),  # filter, formula, markup
-    "record": ("object", ""),
-    "records": ("array", ""),
-    "any": ("string", ""),
-}
-ID = "id:"  # `id:message` identifies a message; nobody says such a value, an earlier call gives it
-SHARED_IDS = {"id:user", "id:group"}  # the same in all connectors; other ids have a meaning in their connector only
-UNSAID = {"file_content", "code", "record", "records", "any"}
-# What may fill a parameter of a kind, besides a value of the same kind.
-ALSO_FITS: dict[str, set[str]] = {
-    "subject": {"title", "file_name"},
-    "title": {"subject", "person_name", "company", "file_name"},
-    "text": {
-        "subject", "title", "person_name", "person_email", "phone", "company", "place", "tag", "file_name", "url",
-        "datetime", "date", "number", "amount", "count", "choice",
-    },
-    "query": {"subject", "title", "person_name", "person_email", "company", "place", "tag", "file_name"},
-    "tag": {"title"},
-    "file_name": {"title", "subject"},
-    "date": {"datetime"},
-    "datetime": {"date"},
-    "number": {"amount", "count"},
-    "amount": {"number"},
-}  # fmt: skip
+from lib.workflows.apis import API, APP, KINDS, SLOT, Connector, Field, Use, meant
+from lib.workflows.openapi import read_documents
 
 CATEGORIES = (
     "mail", "chat", "calendar", "tasks", "files", "documents", "forms", "data", "crm", "support", "development",
@@ -78,26 +26,9 @@ CATEGORIES = (
     "media", "devices", "places", "events", "web",
 )  # fmt: skip
 Category = Literal[CATEGORIES]
-Use = Literal["core", "common", "rare"]
 Type = Literal["string", "integer", "number", "boolean", "array", "object"]
 
-SLOT = re.compile(r"\{([^{}]*)\}")
-APP = "app"  # the slot that stands for a name of the connector
 RESERVED = re.compile(r"[\"'\\{}*|\x00-\x1f\x7f]")
-
-
-def fits(source: str, target: str, same_connector: bool) -> bool:
-    """Whether a value of kind `source` can fill a parameter of kind `target`."""
-    if target.startswith(ID):
-        return source == target and (same_connector or target in SHARED_IDS)
-    if target in {"choice", "any", "container"}:
-        return False
-    return source == target or source in ALSO_FITS.get(target, ())
-
-
-def said(kind: str) -> bool:
-    """Whether people name values of this kind in a request."""
-    return not kind.startswith(ID) and kind not in UNSAID
 
 
 def _known_kind(kind: str) -> str:
@@ -185,7 +116,7 @@ class WrittenOperation(Strict):
         for name in ("phrases", "terse", "clauses"):
             for phrase in getattr(self, name):
                 for slot in SLOT.findall(phrase):
-                    if slot != APP and len(_meant(slot, keys)) != 1:
+                    if slot != APP and len(meant(slot, keys)) != 1:
                         raise ValueError(f"{name}: {phrase!r}: {{{slot}}} is not one parameter's key or the end of it")
         return self
 
@@ -203,130 +134,6 @@ class WrittenConnector(Strict):
 
 def _none_called() -> None:
     raise ValueError("needs at least one name")
-
-
-def _meant(slot: str, keys: Iterable[str]) -> list[str]:
-    """The keys that a slot can mean: the very key, else those whose last part it is."""
-    exact = [key for key in keys if key == slot]
-    return exact or [key for key in keys if key.rsplit("/", 1)[-1] == slot]
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A parameter of an API, or a field of its response, whose key is the path below `body`."""
-
-    key: str
-    kind: str = "any"
-    type: str = "string"
-    format: str = ""
-    summary: str = ""
-    description: str = ""
-    required: bool = False
-    internal: bool = False
-    examples: tuple = ()
-
-    @property
-    def metadata(self) -> dict[str, str]:
-        """As in appendix A.2's ParametersInfo."""
-        return {
-            "Key": self.key,
-            "Type": self.type.capitalize(),
-            "Summary": self.summary,
-            "Format": self.format,
-            "Description": self.description,
-        }
-
-
-@dataclass(frozen=True)
-class API:
-    """One operation of a connector; `name` is how flows call it.
-
-    `dynamic`: its schema depends on parameters, undeclared keys below a body are legal. `in_training`: flows of the
-    training and test sets may use it. `internal`: exists, but designers do not offer it. `phrases`: ways to ask for
-    it, for a trigger clauses in the present tense without conjunction, for an action imperatives; `terse`: the same in
-    telegraph style; `clauses`: endings that add a parameter. Slots are `{app}` and ends of parameter keys.
-    """
-
-    connector: str
-    operation: str
-    display_name: str
-    app_name: str
-    description: str = ""
-    trigger: bool = False
-    dynamic: bool = False
-    in_training: bool = False
-    internal: bool = False
-    use: Use = "common"
-    parameters: tuple[Field, ...] = ()
-    returns: tuple[Field, ...] = ()
-    phrases: tuple[str, ...] = ()
-    terse: tuple[str, ...] = ()
-    clauses: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return f"{self.connector}.{self.operation}"
-
-    @cached_property
-    def keys(self) -> frozenset[str]:
-        return frozenset(parameter.key for parameter in self.parameters)
-
-    @property
-    def family(self) -> str:
-        """The name without its version: SendEmail for SendEmailV2 and Send_Email_V3's Send_Email."""
-        return f"{self.connector}.{re.sub(r'[_-]?[vV][0-9]+$', '', self.operation)}"
-
-    @property
-    def text(self) -> str:
-        """What retrieval of definitions sees."""
-        summaries = ", ".join(p.summary for p in self.parameters if p.summary and not p.internal)
-        parts = (f"{self.app_name}: {self.display_name}", self.description.rstrip("."), summaries)
-        return ". ".join(part for part in parts if part) + "."
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """Appendix A.2's record."""
-        return {
-            "FunctionName": self.name,
-            "Description": self.description,
-            "IsInTrainingSet": self.in_training,
-            "DisplayName": self.display_name,
-            "ParametersInfo": [parameter.metadata for parameter in self.parameters if not parameter.internal],
-            "ResponseSchema": [output.metadata for output in self.returns],
-            "IsTrigger": self.trigger,
-        }
-
-    @property
-    def definition(self) -> str:
-        """One line for prompts: `name(keys): what it does`. Keys under one parent are grouped: `body/{title, due}`."""
-        groups: dict[str, list[str]] = {}
-        for parameter in self.parameters:
-            if not parameter.internal:
-                parent, _, last = parameter.key.rpartition("/")
-                groups.setdefault(parent, []).append(last)
-        keys = [
-            key
-            for parent, lasts in groups.items()
-            for key in (lasts if not parent else [f"{parent}/{lasts[0]}"] if len(lasts) == 1 else
-                        [f"{parent}/{{{', '.join(lasts)}}}"])
-        ]  # fmt: skip
-        return f"{self.name}({', '.join(keys)}): {self.description or self.display_name}"
-
-    def parameter(self, slot: str) -> Field:
-        """The parameter that a phrase's slot stands for."""
-        (key,) = _meant(slot, [parameter.key for parameter in self.parameters])
-        return next(parameter for parameter in self.parameters if parameter.key == key)
-
-
-@dataclass(frozen=True)
-class Connector:
-    """A service; `called` are the names that people give it."""
-
-    id: str
-    name: str
-    called: tuple[str, ...]
-    category: str = ""
-    use: Use = "common"
 
 
 @dataclass
@@ -382,9 +189,14 @@ class Catalogue:
         Raises:
             InputError: there is no such file, or the folder holds none.
         """
-        from lib.workflows.openapi import read_documents  # here, as the importer makes APIs
-
-        return read_documents(Path(path))
+        catalogue = cls({}, {})
+        for file, connector, apis, reason in read_documents(Path(path)):
+            if reason:
+                catalogue.skipped.append((str(file), reason))
+                continue
+            catalogue.connectors[connector.id] = connector
+            catalogue.apis |= {api.name: api for api in apis}
+        return catalogue
 
 
 class _UniqueKeys(yaml.SafeLoader):
