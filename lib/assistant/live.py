@@ -82,7 +82,14 @@ class Assistant:
             a frame with columns setting, context (lines), tools (names), plan.
         """
         request = pd.DataFrame(
-            {"query": [TYPED], "persona": persona, "text": text, "time": time, "weekday": time.weekday(), "place": place}
+            {
+                "query": [TYPED],
+                "persona": persona,
+                "text": text,
+                "time": time,
+                "weekday": time.weekday(),
+                "place": place,
+            }
         )
         order = self.context(persona, request)
         retrieved = pd.DataFrame({"query": TYPED, "item": order, "rank": np.arange(1, len(order) + 1)})
@@ -100,9 +107,7 @@ class Assistant:
             ignore_index=True,
         )
         plans = self.generate(write_prompts(self.desk, inputs, request))
-        lines = [
-            [] if items is None else self.desk.context_lines(persona, text, items) for items in inputs["items"]
-        ]
+        lines = [[] if items is None else self.desk.context_lines(persona, text, items) for items in inputs["items"]]
         return pd.DataFrame(
             {
                 "setting": inputs["setting"],

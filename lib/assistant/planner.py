@@ -27,7 +27,7 @@ from lib.assistant.plans import (
 )
 from lib.assistant.prompts import planner_prompt
 from lib.assistant.queries import print_call
-from lib.assistant.schemas import APP_NAMES
+from lib.assistant.schemas import APP_NAMES, InputError
 from lib.assistant.toolbox import DEFAULT_API, signature
 
 # Where a setting's tools and context items come from: a setting of tool retrieval, the labels, or nowhere.
@@ -147,6 +147,9 @@ def shown(
 
     Returns:
         columns query, setting, tools, items; lists of names, or None where the setting shows none.
+
+    Raises:
+        InputError: a query has no tool ranking.
     """
     tools_from, items_from = SETTINGS[setting]
     names = queries["query"]
@@ -156,6 +159,11 @@ def shown(
         tools = [sorted(set(apis)) for apis in labels["apis"]]
     elif tools_from != "none":
         ranked = first_ranked(tool_rankings[tool_rankings["setting"] == tools_from], n_tools)
+        if missing := [name for name in names if name not in ranked]:
+            raise InputError(
+                f"tool_rankings: no tools of setting {tools_from} for query {missing[0]}: run notebook 06 on the same "
+                "world, without `queries_file`"
+            )
         tools = [[*ranked.get(name, []), DEFAULT_API] for name in names]
     if items_from == "gold":
         items = [sorted(relevant) for relevant in labels["relevant"]]
@@ -258,7 +266,8 @@ def unreadable_spans(target: str, prompt: str) -> list[tuple[int, int]]:
     spans, start, shown_text = [], 0, standard_text(prompt)
     for line in target.split("\n"):
         for node in ast.walk(ast.parse(line)):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and standard_text(node.value) not in shown_text:
+            is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+            if is_text and standard_text(node.value) not in shown_text:
                 ends = (len(line.encode()[:column].decode()) for column in (node.col_offset, node.end_col_offset))
                 spans.append(tuple(start + end for end in ends))
         start += len(line) + 1
@@ -341,7 +350,7 @@ def answerable(prompts: Sequence[str], inputs: pd.DataFrame, gold: pd.DataFrame)
     for prompt, tools, label in zip(prompts, inputs["tools"], labels.itertuples(), strict=True):
         text = standard_text(prompt)
         needed = [values for _, arguments in gold_calls(label.answers) for values in arguments.values()]
-        spelled = all(map(lambda values: _stands_in(values, text), needed))
+        spelled = all(_stands_in(values, text) for values in needed)
         found.append(100.0 * (spelled and tools is not None and set(label.apis) <= set(tools)))
     return np.array(found)
 

@@ -208,10 +208,8 @@ def learning_rates(steps: int, highest: float) -> list[float]:
     return [highest * min((step + 1) / rise, (steps - step) / max(1, steps - rise + 1)) for step in range(steps)]
 
 
-def collate(
-    pairs: Sequence[tuple[list[int], list[int]]], device, learned: Sequence[Sequence[int]] | None = None
-):
-    """Token ids and labels, both (pairs, longest); labels are `IGNORED` but for targets, or for what `learned` has for them.
+def collate(pairs: Sequence[tuple[list[int], list[int]]], device, learned: Sequence[Sequence[int]] | None = None):
+    """Token ids and labels, both (pairs, longest); labels are `IGNORED` but for targets, or what `learned` has there.
 
     Padding stands at the end, where causal attention keeps it from every real token: no mask is needed.
     """

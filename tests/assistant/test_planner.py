@@ -18,6 +18,7 @@ from lib.assistant.planner import (
     unreadable_spans,
     write_prompts,
 )
+from lib.assistant.schemas import InputError
 from lib.assistant.toolbox import signature
 
 FUNCTIONS = [
@@ -120,8 +121,15 @@ def test_each_setting_shows_what_table_3_says():
     assert inputs("context_tuned_upper_bound").set_index("query").loc["q1", "items"] == ["ana-1", "ana-2"]
 
 
+def test_queries_without_tools_are_named():
+    with pytest.raises(InputError, match="query_only for query q1: run notebook 06"):
+        shown(QUERIES, "rag", TOOLS[:0], RETRIEVED, GOLD, 2, 1)
+
+
 def test_the_order_of_labels_never_shows():
-    turned = GOLD.assign(apis=GOLD["apis"].map(lambda names: names[::-1]), relevant=GOLD["relevant"].map(lambda x: x[::-1]))
+    turned = GOLD.assign(
+        apis=GOLD["apis"].map(lambda names: names[::-1]), relevant=GOLD["relevant"].map(lambda x: x[::-1])
+    )
     for setting in SETTINGS:
         assert inputs(setting).equals(shown(QUERIES, setting, TOOLS, RETRIEVED, turned, 2, 1))
 
@@ -135,7 +143,9 @@ def test_labels_reach_no_prompt_but_the_upper_bounds(desk):
 
 
 def test_a_prompt_reads_as_documented(desk):
-    prompt = write_prompts(desk, inputs("context_tuned_rag", n_items=2), QUERIES, thoughts={"q1": "Check 'Calendar'."})[0]
+    prompt = write_prompts(desk, inputs("context_tuned_rag", n_items=2), QUERIES, thoughts={"q1": "Check 'Calendar'."})[
+        0
+    ]
     assert prompt == (
         "Tools:\nfind_event(title)\nopen_note(title)\ndefault()\nContext:\nNotes: For Dana. cost per head\n"
         "Calendar: Steering round. Room 4. Dana Ruiz\nContact: Dana Ruiz, dana@x.example, +1 5\n"
@@ -156,10 +166,17 @@ def test_contacts_are_the_personas_own_and_named(desk):
 
 
 def test_a_call_returns_the_item_that_it_names(desk):
-    assert desk.execute("ana", ("find_event", {"title": "steering round"})).startswith("Calendar: Steering round. Room 4")
+    assert desk.execute("ana", ("find_event", {"title": "steering round"})).startswith(
+        "Calendar: Steering round. Room 4"
+    )
     assert "dana@x.example" in desk.execute("ana", ("find_event", {"title": "Steering round"}))
     assert "Room 9" in desk.execute("bo", ("find_event", {"title": "Steering round"}))
-    for call in (("open_note", {"title": "Steering round"}), ("find_event", {"title": 3}), ("made_up", {}), ("find_event", {})):
+    for call in (
+        ("open_note", {"title": "Steering round"}),
+        ("find_event", {"title": 3}),
+        ("made_up", {}),
+        ("find_event", {}),
+    ):
         assert desk.execute("ana", call) == NOTHING_FOUND
     assert desk.execute("nobody", ("find_event", {"title": "Steering round"})) == NOTHING_FOUND
 
@@ -182,7 +199,11 @@ def test_forms_occur_equally_often_and_thoughts_come_first():
 def test_plans_of_two_calls_are_also_learned_step_by_step(desk):
     rows = QUERIES[QUERIES["split"] == "training"]
     pairs = training_pairs(desk, inputs("context_tuned_rag", rows=rows), QUERIES, GOLD, {"q2": "Check."})
-    assert pairs[["query", "step", "thought"]].to_numpy().tolist() == [["q1", 1, False], ["q2", 1, True], ["q1", 2, False]]
+    assert pairs[["query", "step", "thought"]].to_numpy().tolist() == [
+        ["q1", 1, False],
+        ["q2", 1, True],
+        ["q1", 2, False],
+    ]
     assert pairs["target"].tolist() == [TWO_CALLS, "default()", TWO_CALLS.split("\n")[1]]
     second = pairs["prompt"].iloc[2]
     assert second.endswith(
@@ -192,7 +213,9 @@ def test_plans_of_two_calls_are_also_learned_step_by_step(desk):
 
 
 def test_the_second_step_follows_what_was_planned_not_the_label(desk):
-    steps = second_steps(desk, inputs("rag", rows=QUERIES[:1]), QUERIES, {"q1": "open_note(title='For Dana')\nnonsense("})
+    steps = second_steps(
+        desk, inputs("rag", rows=QUERIES[:1]), QUERIES, {"q1": "open_note(title='For Dana')\nnonsense("}
+    )
     assert steps["first"].iloc[0] == 'open_note(title="For Dana")'
     assert "Result: Notes: For Dana" in steps["prompt"].iloc[0]
     hopeless = second_steps(desk, inputs("rag", rows=QUERIES[:1]), QUERIES, {"q1": "no plan at all"})

@@ -133,7 +133,10 @@ def test_what_the_projects_claims_are_about():
     """A claim on chains of thought names whose they are, and a trend of NDCG is there under both definitions."""
     claims = read_claims(ROOT / "data" / "claims.yaml")
     for claim in claims:
-        written = {"cot", "cot_distilled", "finetuned_cot", "context_tuned_rag_cot"} & {*claim.a, getattr(claim, "b", "")}
+        written = {"cot", "cot_distilled", "finetuned_cot", "context_tuned_rag_cot"} & {
+            *claim.a,
+            getattr(claim, "b", ""),
+        }
         assert not (written and claim.about == "method"), claim.claim
         if claim.about == "writer":
             assert "our small" in claim.statement
