@@ -9,8 +9,8 @@ import pandas as pd
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from lib.assistant.plans import Answers
-from lib.workbook.inputs import InputError, Text, describe_error, read_json_records
 from lib.assistant.toolbox import DEFAULT_API, definitions_in
+from lib.workbook.inputs import InputError, Text, describe_error, read_json_records
 
 ANSWERS_FOLDER = "possible_answer"
 
