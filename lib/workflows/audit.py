@@ -98,17 +98,19 @@ def _problems_of(api: API, values: dict[str, list]) -> list[str]:
         problems.append("parameters: at most 20")
     asked = {api.parameter(s).key for t in (*api.phrases, *api.clauses) for s in SLOT.findall(t) if s != APP}
     for field in (*api.parameters, *api.returns):
-        pool = field.examples or values.get(field.kind, ())
         if field.kind == "choice" and len(field.examples) < 2:
             problems.append(f"{field.key}: a choice needs at least two examples")
-        elif field.key in asked and not (said(field.kind) or field.examples):
-            problems.append(f"{field.key}: nobody says a {field.kind}: take it out of the phrases or give examples")
-        elif field.required and said(field.kind) and field.kind != "choice" and not pool:
-            problems.append(f"{field.key}: kind {field.kind} has no values: give examples")
         problems += [f"{field.key}: {e!r} is no {field.type}" for e in field.examples if not _has_type(e, field.type)]
+    # A returned field may have the key of a parameter that people say: a slot means the parameter.
     for parameter in api.parameters:
-        spoken = said(parameter.kind) and parameter.kind not in ("choice", "boolean")
-        if parameter.required and spoken and parameter.key not in asked:
+        spoken = said(parameter.kind) and parameter.kind != "choice"
+        if parameter.key in asked and not (said(parameter.kind) or parameter.examples):
+            problems.append(
+                f"{parameter.key}: nobody says a {parameter.kind}: take it out of the phrases or give examples"
+            )
+        elif parameter.required and spoken and not (parameter.examples or values.get(parameter.kind)):
+            problems.append(f"{parameter.key}: kind {parameter.kind} has no values: give examples")
+        if parameter.required and spoken and parameter.kind != "boolean" and parameter.key not in asked:
             problems.append(f"{parameter.key}: required, but no phrase or clause has it")
     return problems
 

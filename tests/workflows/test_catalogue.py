@@ -209,6 +209,14 @@ def test_flows_can_be_made_from_our_catalogue():
     assert authoring_problems(Catalogue.load(DATA / "catalogue"), read_values(DATA / "values.yaml")) == []
 
 
+def test_the_connector_in_the_readme_is_one(tmp_path):
+    section = (DATA / "README.md").read_text(encoding="utf-8").split("## A connector")[1]
+    (tmp_path / "parcels.yaml").write_text(section.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
+    catalogue = Catalogue.load(tmp_path)
+    assert [api.operation for api in catalogue] == ["OnNewParcel", "LabelParcel", "LabelParcel_V1"]
+    assert authoring_problems(catalogue, read_values(DATA / "values.yaml")) == []
+
+
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
@@ -230,6 +238,21 @@ def test_what_authors_get_told(tmp_path, old, new, problem):
     problems = authoring_problems(Catalogue.load(tmp_path), read_values(DATA / "values.yaml"))
     assert problems
     assert problem in "\n".join(problems)
+
+
+def test_a_returned_id_may_have_the_key_of_a_parameter_that_people_say(tmp_path):
+    text = (DATA / "catalogue/office365users.yaml").read_text(encoding="utf-8")
+    profile = text[text.index("- id: UserProfile_V2") : text.index("- id: UserProfile\n")]
+    assert "{id}" in profile
+    assert "    id*: person_email" in profile
+    assert "    id: id:user" in profile
+    (tmp_path / "users.yaml").write_text(text, encoding="utf-8")
+    values = read_values(DATA / "values.yaml")
+    assert authoring_problems(Catalogue.load(tmp_path), values) == []
+    (tmp_path / "users.yaml").write_text(text.replace("    id*: person_email", "    id*: id:user"), encoding="utf-8")
+    assert "UserProfile_V2: id: nobody says a id:user" in "\n".join(
+        authoring_problems(Catalogue.load(tmp_path), values)
+    )
 
 
 def test_the_shape_of_a_small_catalogue(boxes):
