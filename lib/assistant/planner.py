@@ -59,6 +59,7 @@ class Desk:
         self.app_of = dict(app_of)
         self.signatures = {function["name"]: signature(function) for function in functions}
         self.signatures[DEFAULT_API] = f"{DEFAULT_API}()"
+        self.arguments = {f["name"]: list((f.get("parameters") or {}).get("properties") or {}) for f in functions}
 
     def context_lines(self, persona: str, request: str, items: Sequence[str], titles: bool = False) -> list[str]:
         """One line an item, `App: text` (or title), then one for each contact that the request or an item names."""
@@ -104,6 +105,17 @@ class Desk:
             if len(found):
                 return "; ".join(self.context_lines(persona, "", [found["item"].iloc[0]]))
         return NOTHING_FOUND
+
+
+def template_plan(desk: Desk, tools: Sequence[str], items: Sequence[str]) -> str:
+    """A plan without any model: the first tool of the app of the first item that has one, its first argument being that
+    item's title. `default()` where no tool belongs to an item's app."""
+    for item in items:
+        row = desk.items.loc[item]
+        for name in tools:
+            if desk.app_of.get(name) == row["app"]:
+                return print_call(name, {argument: row["title"] for argument in desk.arguments[name][:1]})
+    return print_call(DEFAULT_API, {})
 
 
 def names_person(text: str, name: str) -> bool:

@@ -13,6 +13,7 @@ from lib.assistant.planner import (
     score_plans,
     second_steps,
     shown,
+    template_plan,
     training_pairs,
     training_sample,
     write_prompts,
@@ -178,6 +179,13 @@ def test_a_call_returns_the_item_that_it_names(desk):
     ):
         assert desk.execute("ana", call) == NOTHING_FOUND
     assert desk.execute("nobody", ("find_event", {"title": "Steering round"})) == NOTHING_FOUND
+
+
+def test_the_template_reads_nothing_but_apps_and_titles(desk):
+    assert template_plan(desk, ["send_mail", "open_note", "find_event"], ["ana-2"]) == TWO_CALLS.split("\n")[0]
+    assert template_plan(desk, ["send_mail", "open_note"], ["ana-2", "ana-1"]) == 'open_note(title="For Dana")'
+    assert template_plan(desk, ["send_mail", "default"], ["ana-2"]) == "default()"
+    assert template_plan(desk, ["find_event"], []) == "default()"
 
 
 def test_training_leaves_held_out_needs_and_evaluation_alone():
