@@ -139,8 +139,11 @@ def explorer(assistant: Assistant, queries: pd.DataFrame, gold: pd.DataFrame, sh
     def list_queries(_=None):
         own = queries[queries["persona"] == persona.value]
         query.options = list(zip(own["text"], own["query"], strict=True))
+        query.value = own["query"].iloc[0]
 
-    def take_moment(_=None):
+    def take_moment(_):
+        if query.value is None:  # while the list changes
+            return
         place.value, moment.value = rows.loc[query.value, "place"], rows.loc[query.value, "time"].to_pydatetime()
 
     def plan(_=None):
@@ -151,6 +154,7 @@ def explorer(assistant: Assistant, queries: pd.DataFrame, gold: pd.DataFrame, sh
             show(assistant.answer(persona.value, text, moment.value, place.value, own))
 
     persona.observe(list_queries, "value")
+    query.observe(take_moment, "value")
     query.observe(take_moment, "value")
     button.on_click(plan)
     list_queries()

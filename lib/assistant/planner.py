@@ -7,7 +7,6 @@ queries; nowhere else.
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -60,6 +59,7 @@ class Desk:
         self.app_of = dict(app_of)
         self.signatures = {function["name"]: signature(function) for function in functions}
         self.signatures[DEFAULT_API] = f"{DEFAULT_API}()"
+        self.arguments = {f["name"]: list((f.get("parameters") or {}).get("properties") or {}) for f in functions}
 
     def context_lines(self, persona: str, request: str, items: Sequence[str], titles: bool = False) -> list[str]:
         """One line an item, `App: text` (or title), then one for each contact that the request or an item names."""
@@ -105,6 +105,17 @@ class Desk:
             if len(found):
                 return "; ".join(self.context_lines(persona, "", [found["item"].iloc[0]]))
         return NOTHING_FOUND
+
+
+def template_plan(desk: Desk, tools: Sequence[str], items: Sequence[str]) -> str:
+    """A plan without any model: the first tool of the app of the first item that has one, its first argument being that
+    item's title. `default()` where no tool belongs to an item's app."""
+    for item in items:
+        row = desk.items.loc[item]
+        for name in tools:
+            if desk.app_of.get(name) == row["app"]:
+                return print_call(name, {argument: row["title"] for argument in desk.arguments[name][:1]})
+    return print_call(DEFAULT_API, {})
 
 
 def names_person(text: str, name: str) -> bool:
@@ -235,8 +246,7 @@ def training_pairs(
         thoughts: a chain of thought by query; a query that has one is learned with it.
 
     Returns:
-        columns query, setting, step (1 or 2), thought (bool), prompt, target, skipped (see `unreadable_spans`); second
-        steps stand after all others.
+        columns query, setting, step (1 or 2), thought (bool), prompt, target; second steps stand after all others.
     """
     labels = gold.set_index("query")
     whole = inputs[["query", "setting"]].assign(
@@ -249,29 +259,7 @@ def training_pairs(
     second = second_steps(desk, of_two, queries, labels["plan"])
     targets = second["query"].map(labels["plan"]).str.split("\n").str[1]
     second = second.assign(step=2, thought=False, target=targets)
-    pairs = pd.concat([whole, second[whole.columns]], ignore_index=True)
-    spans = [unreadable_spans(target, prompt) for target, prompt in zip(pairs["target"], pairs["prompt"], strict=True)]
-    return pairs.assign(skipped=spans)
-
-
-def unreadable_spans(target: str, prompt: str) -> list[tuple[int, int]]:
-    """Spans of characters of a plan's text values that stand nowhere in its prompt.
-
-    Learning them would teach a planner to make up what it was not shown; and in the settings without context they are
-    most of what there is to learn.
-
-    >>> unreadable_spans('find_event(title="Studio 4")', "Request: when is my lesson?")
-    [(17, 27)]
-    """
-    spans, start, shown_text = [], 0, standard_text(prompt)
-    for line in target.split("\n"):
-        for node in ast.walk(ast.parse(line)):
-            is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-            if is_text and standard_text(node.value) not in shown_text:
-                ends = (len(line.encode()[:column].decode()) for column in (node.col_offset, node.end_col_offset))
-                spans.append(tuple(start + end for end in ends))
-        start += len(line) + 1
-    return spans
+    return pd.concat([whole, second[whole.columns]], ignore_index=True)
 
 
 def second_steps(desk: Desk, inputs: pd.DataFrame, queries: pd.DataFrame, plans: Mapping[str, str]) -> pd.DataFrame:

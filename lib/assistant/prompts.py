@@ -50,6 +50,9 @@ def planner_prompt(
 ) -> str:
     """What a planner completes with a call of an API (assistant paper, section 3.4 and appendix A.5, in our words).
 
+    The request comes first: a model that reads from left to right then reads context and tools with it in mind (Liu et
+    al., 2023, "Lost in the Middle", section 4.2).
+
     Args:
         request: the query's text.
         moment: when and where it was voiced.
@@ -58,14 +61,13 @@ def planner_prompt(
         thought: a chain of thought.
         done: the call that was made already, and what it returned.
     """
-    parts = []
-    if tools is not None:
-        parts += ["Tools:", *tools]
-    if context is not None:
-        parts += ["Context:", *context]
-    parts.append(f"Request ({moment}): {request}")
+    parts = [f"Request ({moment}): {request}"]
     if thought:
         parts.append(f"Thought: {thought}")
+    if context is not None:
+        parts += ["Context:", *context]
+    if tools is not None:
+        parts += ["Tools:", *tools]
     parts.append("Plan:")
     if done:
         parts.append(done)

@@ -28,7 +28,6 @@ from lib.workbook.artifacts import ArtifactError, atomic_folder, atomic_path, sh
 log = logging.getLogger(__name__)
 
 RECORD = "training.json"
-IGNORED = -100  # as a label: a token that does not count in the loss
 WINDOW = 32  # batches; sorting by length within so many keeps padding small and the order random enough
 CURVE = ["step", "epoch", "loss", "learning_rate", "tokens", "target_tokens", "seconds"]
 
@@ -66,7 +65,6 @@ def finetune(
     dtype: str | None = None,
     threads: int = 2,
     progress: bool = False,
-    skipped: Sequence[Sequence[tuple[int, int]]] | None = None,
 ) -> pd.DataFrame:
     """Train an adapter and write it to the folder `output`, which `LocalModel(name, adapter=output)` reads.
 
@@ -83,12 +81,11 @@ def finetune(
         dtype: "float32" or "bfloat16"; None takes the faster one here.
         threads: CPU threads.
         progress: show a progress bar over steps.
-        skipped: for each target its spans of characters (start, end) that are read but not learned; None learns all.
 
     Returns:
-        The loss curve, one row a step: step (from 1), epoch (from 1), loss (mean over the batch's learned tokens,
-        nats), learning_rate, tokens (prompts and targets, padding excluded) and target_tokens (learned) of the batch,
-        seconds of computation (as first measured, where the run was resumed or is not repeated).
+        The loss curve, one row a step: step (from 1), epoch (from 1), loss (mean over the batch's target tokens, nats),
+        learning_rate, tokens (prompts and targets, padding excluded) and target_tokens of the batch, seconds of
+        computation (as first measured, where the run was resumed or is not repeated).
 
     Raises:
         ValueError: numbers of prompts and targets differ or are zero, a prompt or target is empty, or a pair does not
@@ -101,12 +98,11 @@ def finetune(
     tokenizer, config = load_tokenizer(path)
     dtype = dtype or choose_dtype(path, threads)
     pairs = tokenize_pairs(tokenizer, prompts, targets, chat, getattr(config, "max_position_embeddings", None))
-    labels = learned_labels(tokenizer, targets, pairs, skipped)
     content = {
         "model": fingerprint(path, config),
         "dtype": dtype,
         "settings": {key: value for key, value in asdict(training).items() if key != "checkpoint_every"},
-        "pairs": hashlib.sha256(json.dumps([pairs, labels]).encode()).hexdigest(),
+        "pairs": hashlib.sha256(json.dumps(pairs).encode()).hexdigest(),
         "code": [sha256_of(Path(__file__).with_name(name)) for name in ("finetune.py", "attention.py", "lora.py")],
     }
     run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -132,11 +128,11 @@ def finetune(
     for step in tqdm(steps, disable=not progress, unit="step", desc="training", initial=len(curve), total=len(batches)):
         started = time.perf_counter()
         epoch, batch = batches[step]
-        ids, expected = collate([pairs[i] for i in batch], model.device, [labels[i] for i in batch])
+        ids, labels = collate([pairs[i] for i in batch], model.device)
         optimizer.param_groups[0]["lr"] = rates[step]
-        loss = train_step(model, weights, masters, optimizer, ids, expected)
+        loss = train_step(model, weights, masters, optimizer, ids, labels)
         tokens = sum(len(pairs[i][0]) + len(pairs[i][1]) for i in batch)
-        target_tokens = sum(label != IGNORED for i in batch for label in labels[i])
+        target_tokens = sum(len(pairs[i][1]) for i in batch)
         seconds = time.perf_counter() - started
         curve.append([step + 1, epoch + 1, loss, rates[step], tokens, target_tokens, seconds])
         if (step + 1) % training.checkpoint_every == 0 and step + 1 < len(batches):
@@ -166,30 +162,6 @@ def tokenize_pairs(
     return pairs
 
 
-def learned_labels(
-    tokenizer,
-    targets: Sequence[str],
-    pairs: Sequence[tuple[list[int], list[int]]],
-    skipped: Sequence[Sequence[tuple[int, int]]] | None,
-) -> list[list[int]]:
-    """The token ids of each target as labels, `IGNORED` where a token lies in a skipped span of characters.
-
-    Raises:
-        ValueError: there is not one list of spans a target, or nothing of a target is left to learn.
-    """
-    labels = [list(target) for _, target in pairs]
-    if skipped is None:
-        return labels
-    offsets = tokenizer(list(targets), add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-    for number, (label, places, spans) in enumerate(zip(labels, offsets, skipped, strict=True)):
-        for i, (first, last) in enumerate(places):
-            if any(first < end and start < last for start, end in spans):
-                label[i] = IGNORED
-        if all(token == IGNORED for token in label):
-            raise ValueError(f"pair {number}: nothing of its target is learned")
-    return labels
-
-
 def plan_epoch(lengths: Sequence[int], batch_size: int, seed: int, epoch: int) -> list[list[int]]:
     """Batches of row numbers: shuffled, sorted by length within windows of 32 batches, the batches shuffled again."""
     generator = np.random.default_rng([seed, epoch])
@@ -208,8 +180,8 @@ def learning_rates(steps: int, highest: float) -> list[float]:
     return [highest * min((step + 1) / rise, (steps - step) / max(1, steps - rise + 1)) for step in range(steps)]
 
 
-def collate(pairs: Sequence[tuple[list[int], list[int]]], device, learned: Sequence[Sequence[int]] | None = None):
-    """Token ids and labels, both (pairs, longest); labels are `IGNORED` but for targets, or what `learned` has there.
+def collate(pairs: Sequence[tuple[list[int], list[int]]], device):
+    """Token ids and labels, both (pairs, longest); labels are -100 but for targets.
 
     Padding stands at the end, where causal attention keeps it from every real token: no mask is needed.
     """
@@ -217,11 +189,11 @@ def collate(pairs: Sequence[tuple[list[int], list[int]]], device, learned: Seque
 
     longest = max(len(prompt) + len(target) for prompt, target in pairs)
     ids = torch.zeros((len(pairs), longest), dtype=torch.long)
-    labels = torch.full((len(pairs), longest), IGNORED)
+    labels = torch.full((len(pairs), longest), -100)
     for row, (prompt, target) in enumerate(pairs):
         end = len(prompt) + len(target)
         ids[row, :end] = torch.tensor(prompt + target)
-        labels[row, len(prompt) : end] = torch.tensor(target if learned is None else learned[row])
+        labels[row, len(prompt) : end] = torch.tensor(target)
     return ids.to(device), labels.to(device)
 
 
@@ -235,12 +207,12 @@ def target_loss(model, ids, labels):
         model: a `transformers` causal language model whose logits are its output embeddings applied to the decoder's
             last states.
         ids: token ids, (rows, tokens), padded at the end.
-        labels: (rows, tokens); `IGNORED` where a token does not count.
+        labels: (rows, tokens); -100 where a token does not count.
     """
     import torch
 
     states = model.get_decoder()(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
-    counted = labels[:, 1:] != IGNORED
+    counted = labels[:, 1:] != -100
     logits = model.get_output_embeddings()(states[counted])
     return torch.nn.functional.cross_entropy(logits.float(), labels[:, 1:][counted])
 

@@ -13,9 +13,9 @@ from lib.assistant.planner import (
     score_plans,
     second_steps,
     shown,
+    template_plan,
     training_pairs,
     training_sample,
-    unreadable_spans,
     write_prompts,
 )
 from lib.assistant.schemas import InputError
@@ -147,9 +147,9 @@ def test_a_prompt_reads_as_documented(desk):
         0
     ]
     assert prompt == (
-        "Tools:\nfind_event(title)\nopen_note(title)\ndefault()\nContext:\nNotes: For Dana. cost per head\n"
-        "Calendar: Steering round. Room 4. Dana Ruiz\nContact: Dana Ruiz, dana@x.example, +1 5\n"
-        "Request (Monday 2024-03-04 08:50, commute): I'm running late.\nThought: Check 'Calendar'.\nPlan:\n"
+        "Request (Monday 2024-03-04 08:50, commute): I'm running late.\nThought: Check 'Calendar'.\n"
+        "Context:\nNotes: For Dana. cost per head\nCalendar: Steering round. Room 4. Dana Ruiz\n"
+        "Contact: Dana Ruiz, dana@x.example, +1 5\nTools:\nfind_event(title)\nopen_note(title)\ndefault()\nPlan:\n"
     )
     titles = write_prompts(desk, inputs("context_tuned_rag", n_items=2), QUERIES, titles=True)[0]
     assert "Calendar: Steering round\n" in titles
@@ -179,6 +179,13 @@ def test_a_call_returns_the_item_that_it_names(desk):
     ):
         assert desk.execute("ana", call) == NOTHING_FOUND
     assert desk.execute("nobody", ("find_event", {"title": "Steering round"})) == NOTHING_FOUND
+
+
+def test_the_template_reads_nothing_but_apps_and_titles(desk):
+    assert template_plan(desk, ["send_mail", "open_note", "find_event"], ["ana-2"]) == TWO_CALLS.split("\n")[0]
+    assert template_plan(desk, ["send_mail", "open_note"], ["ana-2", "ana-1"]) == 'open_note(title="For Dana")'
+    assert template_plan(desk, ["send_mail", "default"], ["ana-2"]) == "default()"
+    assert template_plan(desk, ["find_event"], []) == "default()"
 
 
 def test_training_leaves_held_out_needs_and_evaluation_alone():
@@ -257,13 +264,6 @@ def test_answerable_means_that_the_prompt_spells_it_out(desk):
     assert share("context_tuned_upper_bound") == [100, 100, 100]
     assert share("context_tuned_rag") == [0, 100, 100]  # q1: send_mail is not among the first two tools
     assert share("context_tuned_rag", n_tools=3, n_items=2) == [100, 100, 100]
-
-
-def test_spans_of_values_that_stand_nowhere():
-    prompt = "Calendar: Steering round"
-    assert unreadable_spans('find_event(title="Steering round")', prompt) == []
-    plan = 'a(x="Ünïcode", y="steering-round")\nb(z=["new", 3])'
-    assert [plan[start:end] for start, end in unreadable_spans(plan, prompt)] == ['"Ünïcode"', '"new"']
 
 
 def test_signatures_mark_optional_arguments():

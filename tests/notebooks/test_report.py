@@ -15,6 +15,7 @@ import psutil
 import pytest
 from bs4 import BeautifulSoup
 
+from lib.assistant.planner import SETTINGS
 from lib.evaluation.claims import VERDICTS, read_claims
 from lib.workbook.artifacts import ROOT
 from lib.workbook.profiles import NOTEBOOKS
@@ -164,6 +165,25 @@ def test_the_table_of_tool_retrieval_follows_the_contract(finished):
     assert rankings.groupby("setting")["query"].nunique().to_dict() == {"query_only": 260, "query_plus_context": 260}
 
 
+def test_the_planners_table_follows_the_contract(finished):
+    planner = pd.read_csv(finished / "reports" / "smoke" / "tables" / "planner.csv")
+    assert list(planner) == ["setting", "metric", "value", "ci_low", "ci_high", "n", "published"]
+    metrics = {"ast_accuracy", "exact_match", "hallucination"}
+    assert set(zip(planner["setting"], planner["metric"], strict=True)) == {(s, m) for s in SETTINGS for m in metrics}
+    assert (planner["n"] == 6).all()
+    assert planner["value"].between(0, 100).all()
+    assert (planner["ci_low"] <= planner["value"]).all()
+    assert (planner["value"] <= planner["ci_high"]).all()
+    assert (planner["ci_low"] < planner["ci_high"]).all()
+    assert planner["published"].notna().all()
+    data = finished / "data" / "generated" / "smoke"
+    plans = pd.read_parquet(data / "plans.parquet")
+    assert plans.groupby("query")["setting"].agg(set).map(lambda settings: settings == set(SETTINGS)).all()
+    assert (data / "adapters" / "planner" / "adapter_model.safetensors").exists()
+    failures = pd.read_csv(finished / "reports" / "smoke" / "tables" / "planner_failures.csv")
+    assert failures.groupby("setting")["percent"].sum().to_numpy() == pytest.approx(100, abs=1e-3)
+
+
 def test_pages_are_self_contained_and_accessible(finished):
     for page in (finished / "reports" / "smoke").glob("*.html"):
         text = page.read_text()
@@ -212,11 +232,11 @@ def test_touching_files_reruns_nothing(project):
 
 def test_a_changed_lib_file_reruns_exactly_its_consumers(project):
     before = executed_at(project)
-    path = project / "lib" / "assistant" / "sensitivity.py"
+    path = project / "lib" / "assistant" / "live.py"
     path.write_text(path.read_text() + "\n# changed\n")
     assert run(project).returncode == 0
     after = executed_at(project)
-    assert {name for name in after if after[name] != before[name]} == {"05_lambdamart_rrf"}
+    assert {name for name in after if after[name] != before[name]} == {"07_planner"}
 
 
 def test_a_deleted_adapter_is_trained_again_where_it_is_needed(project):
@@ -236,10 +256,10 @@ def test_a_deleted_adapter_is_trained_again_where_it_is_needed(project):
 def test_a_changed_parameter_reruns_its_notebook_alone(project):
     before = executed_at(project)
     path = project / "notebooks" / "profiles" / "smoke.yaml"
-    path.write_text(path.read_text().replace("control_draws: 1", "control_draws: 2"))
+    path.write_text(path.read_text().replace("planner_sweep_queries: 4", "planner_sweep_queries: 3"))
     assert run(project).returncode == 0
     after = executed_at(project)
-    assert {name for name in after if after[name] != before[name]} == {"05_lambdamart_rrf"}
+    assert {name for name in after if after[name] != before[name]} == {"07_planner"}
 
 
 def test_a_profile_with_a_typo_stops_before_any_work(project):
@@ -287,7 +307,7 @@ def test_a_failed_notebook_keeps_its_copy_and_a_marked_page(project):
 
 def own_world(project: Path, folder: Path) -> None:
     """The example of data/README.md, each block written to the file that the text before it names."""
-    text = (ROOT / "data" / "README.md").read_text().split("## Your own personas")[1]
+    text = (ROOT / "data" / "README.md").read_text().split("## Your own personas")[1].split("\n## ")[0]
     folder.mkdir()
     blocks = re.findall(r"`(\w+\.(?:jsonl|yaml))`[^`]*(?:`[^`\n]+`[^`]*)*```\w+\n(.*?)```", text, flags=re.DOTALL)
     for name, content in blocks:
@@ -312,6 +332,7 @@ def test_the_example_of_your_own_data_runs_as_written(project, tmp_path):
         "04_finetuned_search": "ok",
         "05_lambdamart_rrf": "failed",
         "06_tool_retrieval": "outdated",
+        "07_planner": "outdated",
     }
     assert "0 personas with training queries" in record["errors"]["05_lambdamart_rrf"]
     page = (project / "reports" / "smoke" / "index.html").read_text()
@@ -324,7 +345,8 @@ def test_the_example_of_your_own_data_runs_as_written(project, tmp_path):
     queries.write_text(queries.read_text().replace("guitar lesson", "club fee"))
     run(project)
     after = executed_at(project)
-    assert all(after[name] != stamp for name, stamp in before.items()), "a changed file reruns"
+    ran = [name for name, status in record["status"].items() if status != "outdated"]
+    assert all(after[name] != before[name] for name in ran), "a changed file reruns"
 
     queries.write_text(queries.read_text().replace('"ana"', '"eve"'))
     done = run(project)
