@@ -114,7 +114,7 @@ def template_plan(desk: Desk, tools: Sequence[str], items: Sequence[str]) -> str
         row = desk.items.loc[item]
         for name in tools:
             if desk.app_of.get(name) == row["app"]:
-                return print_call(name, {argument: row["title"] for argument in desk.arguments[name][:1]})
+                return print_call(name, dict.fromkeys(desk.arguments[name][:1], row["title"]))
     return print_call(DEFAULT_API, {})
 
 
