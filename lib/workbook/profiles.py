@@ -123,7 +123,7 @@ class ToolRetrieval(Parameters):
 class PlannerTuning(Parameters):
     encoder: str = Field(default="all-MiniLM-L6-v2", min_length=1)
     planner: str = Field(default="SmolLM2-135M-Instruct", min_length=1)
-    planner_pairs: int = Field(default=840, ge=1)
+    planner_pairs: int = Field(default=780, ge=1)
     planner_learning_rate: float = Field(default=3e-3, gt=0, le=0.1)
     planner_epochs: int = Field(default=1, ge=1, le=20)
     planner_queries: int = Field(default=102, ge=1)
