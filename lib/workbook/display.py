@@ -44,7 +44,7 @@ STYLES = {
     "right_app": ("#5B3A8C", (6, 1, 0)),
     "random_app": ("#BDBDBD", "3"),
     "context_only": ("#A0622D", "4"),
-    "frequency": ("#6F4E37", (7, 0, 0)),
+    "frequency": ("#6F4E37", 5),
     "classifier": ("#B8860B", (5, 0, 0)),
     "lower_bound": ("#8A8D91", (4, 0, 0)),
     "rag": ("#2A78B5", (3, 0, 0)),
