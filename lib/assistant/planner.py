@@ -283,26 +283,26 @@ def training_pairs(
         target=inputs["query"].map(labels["plan"]),
     )
     of_two = inputs[inputs["query"].map(labels["apis"].str.len()) == 2]
-    second = second_steps(desk, of_two, queries, labels["plan"])
+    second = second_steps(desk, of_two, queries, of_two["query"].map(labels["plan"]))
     targets = second["query"].map(labels["plan"]).str.split("\n").str[1]
     second = second.assign(step=2, thought=False, target=targets)
     return pd.concat([whole, second[whole.columns]], ignore_index=True)
 
 
-def second_steps(desk: Desk, inputs: pd.DataFrame, queries: pd.DataFrame, plans: Mapping[str, str]) -> pd.DataFrame:
+def second_steps(desk: Desk, inputs: pd.DataFrame, queries: pd.DataFrame, plans: Iterable[str]) -> pd.DataFrame:
     """Prompts for the second call of a plan of two, after the first was made: progressive planning (Figure 1).
 
     Args:
         inputs: see `shown`.
-        plans: a plan by query, of which the first call is made; where it has none, the call is `default()`.
+        plans: one a row, of which the first call is made; where it has none, the call is `default()`.
 
     Returns:
         columns query, setting, first (the call made, as text), prompt.
     """
     by_name = queries.set_index("query")
     rows = []
-    for row in inputs.itertuples():
-        call = first_call(plans[row.query])
+    for row, plan in zip(inputs.itertuples(), plans, strict=True):
+        call = first_call(plan)
         query = by_name.loc[row.query]
         first = print_call(*call)
         done = f"{first}\nResult: {desk.execute(query['persona'], call)}\nThen:"

@@ -221,12 +221,10 @@ def test_plans_of_two_calls_are_also_learned_step_by_step(desk):
 
 
 def test_the_second_step_follows_what_was_planned_not_the_label(desk):
-    steps = second_steps(
-        desk, inputs("rag", rows=QUERIES[:1]), QUERIES, {"q1": "open_note(title='For Dana')\nnonsense("}
-    )
+    steps = second_steps(desk, inputs("rag", rows=QUERIES[:1]), QUERIES, ["open_note(title='For Dana')\nnonsense("])
     assert steps["first"].iloc[0] == 'open_note(title="For Dana")'
     assert "Result: Notes: For Dana" in steps["prompt"].iloc[0]
-    hopeless = second_steps(desk, inputs("rag", rows=QUERIES[:1]), QUERIES, {"q1": "no plan at all"})
+    hopeless = second_steps(desk, inputs("rag", rows=QUERIES[:1]), QUERIES, ["no plan at all"])
     assert hopeless["first"].iloc[0] == "default()"
     assert f"Result: {NOTHING_FOUND}" in hopeless["prompt"].iloc[0]
 
