@@ -1,8 +1,8 @@
 """The planner's world: what it is shown in each of the paper's five settings (Table 3), what it learns from, what its
 plans are worth.
 
-Frames in, frames out. Gold labels enter a prompt in the two settings that are upper bounds, and targets of training
-queries; nowhere else.
+Frames in, frames out. Gold labels enter prompts in the two settings that are upper bounds, and prompts and targets of
+training queries; nowhere else.
 """
 
 from __future__ import annotations
@@ -235,6 +235,33 @@ def training_sample(
     return usable.iloc[chosen].assign(setting=forms)
 
 
+def with_gold_tools(inputs: pd.DataFrame, gold: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Retrieved tools of training prompts with the gold ones always among them, as in RAFT (Zhang et al., 2024): a
+    planner whose targets are mostly not among the tools shown learns to ignore them.
+
+    A missing gold tool takes the place of the last retrieved ones, at a random position. Prompts that show the labels'
+    tools, or none, stay as they are, and so does one whose tools are all gold.
+
+    Args:
+        inputs: see `shown`.
+    """
+    rng = np.random.default_rng(seed)
+    apis = gold.set_index("query")["apis"]
+    completed = []
+    for row in inputs.itertuples():
+        tools = row.tools
+        if SETTINGS[row.setting][0] not in ("none", "gold"):
+            right, tools = set(apis[row.query]), list(tools)
+            for name in sorted(right - set(tools)):
+                others = [tool for tool in tools if tool not in right | {DEFAULT_API}]
+                if not others:
+                    break
+                tools.remove(others[-1])
+                tools.insert(rng.integers(len(tools)), name)  # `default` stays last
+        completed.append(tools)
+    return inputs.assign(tools=completed)
+
+
 def training_pairs(
     desk: Desk, inputs: pd.DataFrame, queries: pd.DataFrame, gold: pd.DataFrame, thoughts: Mapping[str, str]
 ) -> pd.DataFrame:
@@ -256,26 +283,26 @@ def training_pairs(
         target=inputs["query"].map(labels["plan"]),
     )
     of_two = inputs[inputs["query"].map(labels["apis"].str.len()) == 2]
-    second = second_steps(desk, of_two, queries, labels["plan"])
+    second = second_steps(desk, of_two, queries, of_two["query"].map(labels["plan"]))
     targets = second["query"].map(labels["plan"]).str.split("\n").str[1]
     second = second.assign(step=2, thought=False, target=targets)
     return pd.concat([whole, second[whole.columns]], ignore_index=True)
 
 
-def second_steps(desk: Desk, inputs: pd.DataFrame, queries: pd.DataFrame, plans: Mapping[str, str]) -> pd.DataFrame:
+def second_steps(desk: Desk, inputs: pd.DataFrame, queries: pd.DataFrame, plans: Iterable[str]) -> pd.DataFrame:
     """Prompts for the second call of a plan of two, after the first was made: progressive planning (Figure 1).
 
     Args:
         inputs: see `shown`.
-        plans: a plan by query, of which the first call is made; where it has none, the call is `default()`.
+        plans: one a row, of which the first call is made; where it has none, the call is `default()`.
 
     Returns:
         columns query, setting, first (the call made, as text), prompt.
     """
     by_name = queries.set_index("query")
     rows = []
-    for row in inputs.itertuples():
-        call = first_call(plans[row.query])
+    for row, plan in zip(inputs.itertuples(), plans, strict=True):
+        call = first_call(plan)
         query = by_name.loc[row.query]
         first = print_call(*call)
         done = f"{first}\nResult: {desk.execute(query['persona'], call)}\nThen:"
@@ -324,14 +351,15 @@ def score_plans(plans: pd.DataFrame, gold: pd.DataFrame, functions: Sequence[dic
                 "why": match.sentence,
             }
         )
-    return plans.reset_index(drop=True).join(pd.DataFrame(rows))
+    columns = ["ast_accuracy", "exact_match", "hallucination", "outside_shown", "right_api", "failure", "why"]
+    return plans.reset_index(drop=True).join(pd.DataFrame(rows, columns=columns))
 
 
 def answerable(prompts: Sequence[str], inputs: pd.DataFrame, gold: pd.DataFrame) -> np.ndarray:
-    """Whether a prompt spells out the answer, 0 or 100 each: the APIs are among its tools, and an acceptable value of
-    every required text argument stands in its context or request.
+    """Whether a prompt spells out the answer, 0 or 100 each, NaN where it shows no tools: the APIs are among its tools,
+    and an acceptable value of every required text argument stands in its context or request.
 
-    It bounds what a planner can get by reading; a value of another type or an API known from training can be guessed.
+    It bounds what a planner gets that calls only tools it is shown and copies its text arguments.
     """
     labels = gold.set_index("query").loc[inputs["query"]]
     found = []
@@ -339,7 +367,7 @@ def answerable(prompts: Sequence[str], inputs: pd.DataFrame, gold: pd.DataFrame)
         text = standard_text(prompt)
         needed = [values for _, arguments in gold_calls(label.answers) for values in arguments.values()]
         spelled = all(_stands_in(values, text) for values in needed)
-        found.append(100.0 * (spelled and tools is not None and set(label.apis) <= set(tools)))
+        found.append(np.nan if tools is None else 100.0 * (spelled and set(label.apis) <= set(tools)))
     return np.array(found)
 
 

@@ -5,16 +5,20 @@ Frames in, frames out. In a run of this module `item` is an API's name, and a qu
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
+from lib.assistant.audit import api_classifier
 from lib.assistant.cot import augment, other_rows
 from lib.assistant.schemas import APP_NAMES, InputError
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.evaluation.comparison import per_query_scores
+from lib.retrieval.bm25 import tokenize
 from lib.retrieval.stores import candidate_pairs, rank_pairs
 
 # What is said of a context item (columns app, title, text).
@@ -220,6 +224,28 @@ def first_apps(context: pd.DataFrame) -> pd.Series:
     return context[context["rank"] == 1].set_index("query")["app"]
 
 
+def first_item_in_app(rankings: pd.DataFrame, items: pd.DataFrame, apps: pd.DataFrame) -> pd.Series:
+    """Percent of queries whose first context item lies in one of their apps, by method.
+
+    Args:
+        rankings: columns method, query, item, rank.
+        items: columns item, app.
+        apps: columns query, app; only its queries count.
+    """
+    first = rankings[(rankings["rank"] == 1) & rankings["query"].isin(apps["query"])].merge(items[["item", "app"]])
+    pairs = pd.MultiIndex.from_frame(first[["query", "app"]])
+    named = pd.Series(pairs.isin(pd.MultiIndex.from_frame(apps[["query", "app"]])), index=first.index)
+    return 100 * named.groupby(first["method"]).mean()
+
+
+def names_its_app(tools: pd.DataFrame) -> np.ndarray:
+    """Whether each tool's text has a word (a stem) of its app's name; "PhoneCall" is two words."""
+    words = {app: set(tokenize(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name))) for app, name in APP_NAMES.items()}
+    return np.array(
+        [bool(words[app] & set(tokenize(text))) for app, text in zip(tools["app"], tools["text"], strict=True)]
+    )
+
+
 # ---------------------------------------------------------------- runs and scores
 
 
@@ -244,6 +270,83 @@ def classifier_scores(pairs: pd.DataFrame, vectors: np.ndarray, model) -> np.nda
     column = pairs["item"].map({name: place for place, name in enumerate(chances.columns)})
     found = chances.to_numpy()[pairs["query_row"], column.fillna(0).astype(int)]
     return np.where(column.isna(), 0.0, found)
+
+
+def trained_scores(
+    pairs: pd.DataFrame, vectors: np.ndarray, gold: pd.DataFrame, known: pd.Index, known_vectors: np.ndarray, seed: int
+) -> dict[str, np.ndarray]:
+    """Scores of `pairs` by what knows training plans instead of the tools' texts.
+
+    Args:
+        vectors: embeddings of the queries that `pairs` was made from.
+        gold: columns query, item; plans of queries that are not `known` are ignored.
+        known: ids of the training queries, in the order of `known_vectors`.
+        seed: of the classifier.
+
+    Returns:
+        `frequency` (see `frequency_scores`) and `classifier`; with fewer than two APIs to learn there is nothing to
+        tell apart, and the classifier's are the frequencies.
+    """
+    gold = gold[gold["query"].isin(known)]
+    scores = {"frequency": frequency_scores(pairs, gold)}
+    answers = pd.Series(known).map(gold.drop_duplicates("query").set_index("query")["item"])
+    if answers.nunique() < 2:
+        return scores | {"classifier": scores["frequency"]}
+    model = api_classifier(known_vectors[answers.notna().to_numpy()], answers.dropna(), seed)
+    return scores | {"classifier": classifier_scores(pairs, vectors, model)}
+
+
+def scores_on_unseen_needs(
+    pairs: pd.DataFrame,
+    vectors: np.ndarray,
+    gold: pd.DataFrame,
+    known: pd.Index,
+    known_vectors: np.ndarray,
+    needs: pd.Series,
+    seed: int,
+    folds: int = 5,
+) -> dict[str, np.ndarray]:
+    """`trained_scores` where no query's need was among those learned from: cross-fitted over folds of needs.
+
+    Args:
+        needs: the need of each query, known or asked, indexed by query.
+        seed: of the folds and the classifier.
+    """
+    fold_of_need = {
+        need: place % folds for place, need in enumerate(np.random.default_rng(seed).permutation(sorted(set(needs))))
+    }
+    asked_fold = pairs["query"].map(needs).map(fold_of_need).to_numpy()
+    known_fold = pd.Series(known).map(needs).map(fold_of_need).to_numpy()
+    scores = {name: np.zeros(len(pairs)) for name in ("frequency", "classifier")}
+    for fold in np.unique(asked_fold):
+        inside, outside = asked_fold == fold, known_fold != fold
+        part = trained_scores(pairs[inside], vectors, gold, known[outside], known_vectors[outside], seed)
+        for name, values in part.items():
+            scores[name][inside] = values
+    return scores
+
+
+def random_app_recall(task: ToolTask, queries: Sequence[str], cutoffs: Sequence[int]) -> pd.DataFrame:
+    """What a random order of the tools finds of each query's apps, in expectation: an app with m of N tools is missed
+    by the first k with probability C(N − m, k) / C(N, k).
+
+    Returns:
+        percent, one row a query, columns ("random", "app_recall", k).
+    """
+    total, sizes = len(task.tools), task.tools["app"].value_counts()
+    size = task.gold_apps["item"].map(sizes).fillna(0).astype(int)
+    columns = {
+        ("random", "app_recall", k): size.map(lambda m, k=k: 100 * (1 - math.comb(total - m, k) / math.comb(total, k)))
+        for k in cutoffs
+    }
+    table = pd.DataFrame(columns).groupby(task.gold_apps["query"]).mean().reindex(queries, fill_value=0.0)
+    table.columns = table.columns.set_names(["method", "metric", "k"])
+    return table.rename_axis("query")
+
+
+def settled(tests: pd.DataFrame) -> pd.Series:
+    """Whether each difference is significant (p_holm at most .05) and its 95% interval lies on one side of 0."""
+    return (tests["p_holm"] <= 0.05) & ((tests["ci_low"] > 0) | (tests["ci_high"] < 0))
 
 
 def app_run(run: pd.DataFrame, tools: pd.DataFrame) -> pd.DataFrame:

@@ -22,8 +22,9 @@ The first rule that applies gives the verdict:
 3. `reproduced`: settled on the claimed side; a claim with a size must also have an interval that reaches it, otherwise
    it is `same direction`.
 4. `contradicted`: settled on the other side.
-5. `underpowered`: the detectable effect exceeds the published one (the margin, where none is published or sameness is
-   claimed), or the estimate is outside the margin of a claim of sameness.
+5. `underpowered`: the detectable effect exceeds the published one (where none is published, the size of a claim that
+   has one, otherwise the margin; for sameness always the margin), or the estimate is outside the margin of a claim of
+   sameness.
 6. `same direction`: the estimate is on the claimed side, unsettled.
 7. `contradicted`: the estimate is on the other side, unsettled, where an effect of the published size would have shown.
 
@@ -323,17 +324,19 @@ def judge(claim: Claim, cells: Sequence[Evidence], p_holm: float) -> tuple[str, 
         return "reproduced", "significant"
     if significant and max(claim.depth(cell.ci_low), claim.depth(cell.ci_high)) < 0:
         return "contradicted", f"{_opposite(claim)} is significant"
-    published = not math.isnan(cell.published)
-    looked_for = abs(claim.depth(cell.published)) if published else claim.margin
+    if not math.isnan(cell.published):
+        looked_for, source, size = abs(claim.depth(cell.published)), "published", "of the published size"
+    elif isinstance(claim, Ratio):
+        looked_for, source, size = claim.depth(claim.size), "claimed", "of the claimed size"
+    else:
+        looked_for, source, size = claim.margin, "the margin", "as large as the margin"
     if cell.detectable > looked_for:
-        source = "published" if published else "the margin"
         return "underpowered", f"{_detectable(claim, cell)}; {source} {_size(claim, looked_for)}"
     if claim.depth(cell.effect) > 0:
         return (
             "same direction",
             "significant, but an interval reaches the other side" if significant else "not significant",
         )
-    size = "of the published size" if published else "as large as the margin"
     if claim.test in ("not_less", "below"):
         return "contradicted", f"{_opposite(claim)}, where an effect {size} would have shown"
     return "contradicted", f"no effect, where one {size} would have shown"

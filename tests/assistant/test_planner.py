@@ -16,6 +16,7 @@ from lib.assistant.planner import (
     template_plan,
     training_pairs,
     training_sample,
+    with_gold_tools,
     write_prompts,
 )
 from lib.assistant.schemas import InputError
@@ -220,12 +221,10 @@ def test_plans_of_two_calls_are_also_learned_step_by_step(desk):
 
 
 def test_the_second_step_follows_what_was_planned_not_the_label(desk):
-    steps = second_steps(
-        desk, inputs("rag", rows=QUERIES[:1]), QUERIES, {"q1": "open_note(title='For Dana')\nnonsense("}
-    )
+    steps = second_steps(desk, inputs("rag", rows=QUERIES[:1]), QUERIES, ["open_note(title='For Dana')\nnonsense("])
     assert steps["first"].iloc[0] == 'open_note(title="For Dana")'
     assert "Result: Notes: For Dana" in steps["prompt"].iloc[0]
-    hopeless = second_steps(desk, inputs("rag", rows=QUERIES[:1]), QUERIES, {"q1": "no plan at all"})
+    hopeless = second_steps(desk, inputs("rag", rows=QUERIES[:1]), QUERIES, ["no plan at all"])
     assert hopeless["first"].iloc[0] == "default()"
     assert f"Result: {NOTHING_FOUND}" in hopeless["prompt"].iloc[0]
 
@@ -247,6 +246,26 @@ def test_plans_are_scored_by_every_measure():
     assert np.isnan(score_plans(plans[:1].assign(tools=[None]), GOLD, FUNCTIONS)["outside_shown"].iloc[0])
 
 
+def test_no_plan_is_no_score():
+    scored = score_plans(pd.DataFrame({"query": [], "text": [], "tools": []}), GOLD, FUNCTIONS)
+    assert scored.empty
+    assert {"ast_accuracy", "failure"} <= set(scored)
+
+
+def test_training_prompts_show_the_gold_tools():
+    rows = pd.concat([inputs(setting) for setting in SETTINGS], ignore_index=True)
+    completed = with_gold_tools(rows, GOLD, seed=0)
+    for before, after in zip(rows.itertuples(), completed.itertuples(), strict=True):
+        if SETTINGS[before.setting][0] in ("none", "gold"):
+            assert after.tools == before.tools
+        else:
+            assert set(GOLD.set_index("query").loc[after.query, "apis"]) <= set(after.tools)
+            assert after.tools[-1] == "default"
+            assert len(after.tools) == len(set(after.tools)) == len(before.tools)
+    places = [with_gold_tools(inputs("rag")[2:], GOLD, seed)["tools"].iloc[0].index("find_event") for seed in range(9)]
+    assert set(places) == {0, 1}
+
+
 def test_no_tool_fits_is_never_made_up():
     plans = pd.DataFrame({"query": ["q2", "q3"], "text": "default()", "tools": [["open_note"], ["open_note"]]})
     scored = score_plans(plans, GOLD, FUNCTIONS)
@@ -259,7 +278,7 @@ def test_answerable_means_that_the_prompt_spells_it_out(desk):
         rows = inputs(setting, **numbers)
         return answerable(write_prompts(desk, rows, QUERIES), rows, GOLD).tolist()
 
-    assert share("lower_bound") == [0, 0, 0]
+    assert np.isnan(share("lower_bound")).all()
     assert share("upper_bound") == [0, 100, 0]
     assert share("context_tuned_upper_bound") == [100, 100, 100]
     assert share("context_tuned_rag") == [0, 100, 100]  # q1: send_mail is not among the first two tools

@@ -14,23 +14,30 @@ from lib.assistant.tool_retrieval import (
     classifier_scores,
     context_words,
     first_apps,
+    first_item_in_app,
     frequency_scores,
     gold_tools,
+    names_its_app,
     oracle_context,
     others_context,
+    random_app_recall,
     random_apps,
     random_context,
     recall_of_context,
+    scores_on_unseen_needs,
     setting_texts,
+    settled,
     share_found_whole,
     share_in_app,
     task_of_functions,
     task_of_world,
     tool_pairs,
     tool_scores,
+    trained_scores,
     with_words,
 )
 from lib.assistant.toolbox import FunctionAPI, Toolbox
+from lib.retrieval.stores import rank_pairs
 
 TOOLS = pd.DataFrame(
     {
@@ -296,3 +303,76 @@ def test_methods_of_context_are_compared_on_the_queries_given():
     table = recall_of_context(rankings, gold, [1, 2])
     assert table.loc["good"].tolist() == [50, 100]
     assert table.loc["poor"].tolist() == [0, 50]
+
+
+def test_how_often_the_first_item_names_the_right_app():
+    items = pd.DataFrame({"item": ["a", "b"], "app": ["mail", "notes"]})
+    rankings = pd.concat(
+        [
+            run_of(q=["a", "b"], r=["b", "a"], no_tool=["a"]).assign(method="one"),
+            run_of(q=["b", "a"], r=["b", "a"]).assign(method="two"),
+        ]
+    )
+    apps = pd.DataFrame({"query": ["q", "q", "r"], "app": ["mail", "music", "mail"]})
+    assert first_item_in_app(rankings, items, apps).to_dict() == {"one": 50, "two": 0}
+
+
+def test_a_name_in_camel_case_is_two_words():
+    tools = pd.DataFrame({"app": ["phone_call", "phone_call", "notes"], "text": ["call mum", "dial mum", "open note"]})
+    assert names_its_app(tools).tolist() == [True, False, True]
+
+
+@pytest.fixture
+def taught():
+    """Two needs, told apart by the vector; the plan of each calls its own tool."""
+    known = pd.Index([f"k{i}" for i in range(20)] + ["unknown plan"])
+    asked = pd.DataFrame({"query": ["x", "y"]})
+    gold = pd.DataFrame({"query": known[:20], "item": ["call"] * 12 + ["send_mail"] * 8})
+    gold = pd.concat([gold, pd.DataFrame({"query": ["x", "y"], "item": ["read_mail", "read_mail"]})])
+    needs = pd.Series(["n"] * 12 + ["m"] * 9 + ["n", "m"], index=[*known, "x", "y"])
+    vectors = np.array([[3.0, 0.0], [0.0, 3.0]])
+    known_vectors = np.repeat(vectors, [12, 9], axis=0)
+    return tool_pairs(asked, TOOLS), vectors, gold, known, known_vectors, needs
+
+
+def firsts(pairs, scores):
+    ranked = rank_pairs(pairs, scores)
+    return ranked[ranked["rank"] == 1].set_index("query")["item"].to_dict()
+
+
+def test_trained_floors_know_training_plans_alone(taught):
+    pairs, vectors, gold, known, known_vectors, _ = taught
+    scores = trained_scores(pairs, vectors, gold, known, known_vectors, seed=0)
+    assert scores["frequency"].max() == 12
+    assert scores["frequency"][(pairs["item"] == "read_mail").to_numpy()].tolist() == [0, 0]
+    assert firsts(pairs, scores["frequency"]) == {"x": "call", "y": "call"}
+    assert firsts(pairs, scores["classifier"]) == {"x": "call", "y": "send_mail"}
+
+
+def test_a_classifier_of_one_tool_or_none_is_a_count(taught):
+    pairs, vectors, gold, known, known_vectors, _ = taught
+    for n in (12, 0):
+        scores = trained_scores(pairs, vectors, gold, known[:n], known_vectors[:n], seed=0)
+        np.testing.assert_array_equal(scores["classifier"], scores["frequency"])
+        assert scores["frequency"].max() == n
+
+
+def test_on_unseen_needs_nothing_was_learned_from_the_same_need(taught):
+    pairs, vectors, gold, known, known_vectors, needs = taught
+    scores = scores_on_unseen_needs(pairs, vectors, gold, known, known_vectors, needs, seed=0, folds=2)
+    for name in ("frequency", "classifier"):
+        assert firsts(pairs, scores[name]) == {"x": "send_mail", "y": "call"}
+
+
+def test_a_random_order_finds_large_apps_more_often(world):
+    table = random_app_recall(world, ["q2", "none"], [1, 2, 4])
+    # mail has 2 of 4 tools, notes 1, music none
+    np.testing.assert_allclose(table.loc["q2"], [25, 100 * (5 / 6 + 1 / 2) / 3, 200 / 3])
+    assert (table.loc["none"] == 0).all()
+
+
+def test_settled_needs_p_and_interval():
+    tests = pd.DataFrame(
+        {"p_holm": [0.05, 0.05, 0.051, 0.01], "ci_low": [1, -1, 1, -3], "ci_high": [2, 1, 2, -1]}, dtype=float
+    )
+    assert settled(tests).tolist() == [True, False, False, True]

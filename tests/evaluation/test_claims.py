@@ -245,6 +245,9 @@ def cell(effect, half, published=math.nan, personas=100, se=None, p=0.0):
         ("ratio", cell(0.5, 0.2, published=3.4), 0.001, "contradicted"),
         ("ratio", cell(1.0, 0.05, published=3.4), 1.0, "equivalent"),
         ("ratio", cell(2.0, 3.0, published=3.4), 0.2, "underpowered"),
+        ("ratio", cell(2.0, 1.6), 0.2, "same direction"),  # nothing published: measured by the claimed size
+        ("ratio", cell(2.0, 1.8), 0.2, "underpowered"),
+        ("ratio", cell(0.9, 1.6), 0.2, "contradicted"),
         # below a level
         ("below", cell(30, 5, published=20), 0.001, "reproduced"),
         ("below", cell(70, 5, published=20), 0.001, "contradicted"),
@@ -293,6 +296,8 @@ def test_the_verdicts_rules(claims_of, kind, evidence, p, expected):
         ("below", cell(49, 42, published=20), 0.2,
          "n = 200 could show 60.0 points below 50% or more; published 30.0 points below 50%"),
         ("ratio", cell(2.0, 2.1, published=3.4), 0.2, "n = 200 could show 4.00-fold or more; published 3.40-fold"),
+        ("ratio", cell(2.0, 2.1), 0.2, "n = 200 could show 4.00-fold or more; claimed 3.50-fold"),
+        ("ratio", cell(0.9, 1.6), 0.2, "no effect, where one of the claimed size would have shown"),
         ("greater", cell(10, 5, published=30), 0.051, "not significant"),
         ("greater", cell(10, 11, published=30), 0.001, "significant, but an interval reaches the other side"),
         ("greater", cell(-3, 4, published=30), 0.2, "no effect, where one of the published size would have shown"),

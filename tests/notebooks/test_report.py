@@ -150,13 +150,16 @@ def test_the_table_of_tool_retrieval_follows_the_contract(finished):
     by_semantic = tools[tools["retriever"] == "semantic"].groupby(["setting", "target"])["k"].agg(list)
     settings = {
         "query_only", "query_plus_context", "query_plus_semantic_context", "query_plus_random_context",
-        "query_plus_other_context", "oracle_context", "right_app", "random_app", "context_only",
+        "query_plus_context_text", "query_plus_other_context", "oracle_context", "right_app", "random_app",
+        "context_only",
     }  # fmt: skip
     assert set(by_semantic.index) == {(setting, target) for setting in settings for target in ("api", "app")}
     assert all(cutoffs == list(range(1, 11)) for cutoffs in by_semantic)
     for setting in ("query_only", "query_plus_context", "oracle_context"):
         assert {"semantic", "bm25t", "rrf"} <= set(tools[tools["setting"] == setting]["retriever"])
-    assert {"random", "frequency", "classifier"} <= set(tools[tools["setting"] == "query_only"]["retriever"])
+    trained = {"frequency", "classifier", "frequency_unseen", "classifier_unseen"}
+    assert {"random"} | trained <= set(tools[tools["setting"] == "query_only"]["retriever"])
+    assert set(tools[tools["retriever"] == "random"]["target"]) == {"api", "app"}
     for _, part in tools.groupby(["setting", "retriever", "target"]):
         assert part.sort_values("k")["recall"].is_monotonic_increasing
     rankings = pd.read_parquet(finished / "data" / "generated" / "smoke" / "tool_rankings.parquet")
