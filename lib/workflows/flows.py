@@ -28,7 +28,7 @@ from lib.workbook.profiles import Parameters
 from lib.workflows.apis import API, ID, SHARED_IDS, said
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.language import Flow, FlowError, If, called_apis, calls, parse, print_flow, validate
-from lib.workflows.requests import NoCondition, Planned, Wordings, testable, write
+from lib.workflows.requests import Planned, Unsayable, Wordings, testable, write
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ SPLITS = ("training", "test", "unseen")
 
 # Weight of an API = that of its connector times that of its operation times a log-normal factor.
 CONNECTOR_WEIGHT = {"core": 8.0, "common": 2.0, "rare": 0.7}
-OPERATION_WEIGHT = {"core": 8.0, "common": 2.5, "rare": 0.6}
+OPERATION_WEIGHT = {"core": 8.0, "common": 2.5, "rare": 0.9}
 OLDER_SIBLING = 0.1  # nobody can ask for an older form by words, so flows that have one are rare
 PARTNERS: dict[str, tuple[str, ...]] = {
     "mail": ("tasks", "files", "chat", "approvals", "crm", "support", "calendar", "data", "devices", "documents"),
@@ -70,9 +70,12 @@ PARTNERS: dict[str, tuple[str, ...]] = {
 }
 PARTNER, SAME_CATEGORY, SAME_CONNECTOR, STRANGER = 4.0, 1.0, 2.0, 0.15
 TAKES_UP = 6.0  # an action on the very thing that an earlier call returned
+TAKES_GONE = 0.05  # unless that thing has just been deleted
+GONE = re.compile(r"delet|remov|cancel", re.IGNORECASE)
+LOOKED_UP = 0.5  # an action on a thing that another call has to give first
 AGAIN = 0.1  # an API that the flow has already
 # Looking something up is for a later step; a list of records is of less use to it than single fields.
-READER_LAST, READER_EARLIER, LISTER_EARLIER = 0.06, 0.6, 0.12
+READER_LAST, READER_EARLIER, LISTER_EARLIER = 0.1, 0.6, 0.15
 READERS = re.compile(
     r"(get|list|lists|search|find|retrieve|query|perform|optical|analyze|describe|sentiment|key|languages|named|entity|"
     r"predict|chat|completion|embeddings|translate|transliterate|download|extract|check|convert|pdf|show|encrypt|decrypt)\b",
@@ -90,9 +93,9 @@ class FlowKnobs(Parameters):
     n_test_pairs: int = Field(default=1_000, ge=1)
     n_unseen_pairs: int = Field(default=408, ge=0)
     # Of flows with one to five calls.
-    length_shares: Shares = [0.03, 0.42, 0.31, 0.16, 0.08]
+    length_shares: Shares = [0.04, 0.52, 0.27, 0.12, 0.05]
     condition_share: float = Field(default=1 / 3, ge=0, le=1)
-    api_spread: float = Field(default=0.5, ge=0, le=2)
+    api_spread: float = Field(default=0.4, ge=0, le=2)
 
     @model_validator(mode="after")
     def _shares(self) -> FlowKnobs:
@@ -249,11 +252,12 @@ class _Planner:
             weights = weights * np.sqrt(world.affinity[world.category[self.flow[-1].name]])
         for connector in {api.connector for api in self.flow}:
             weights = np.where(world.of_connector[connector], weights * SAME_CONNECTOR, weights)
-        weights = np.where(world.takes_id @ self.have > 0, weights * TAKES_UP, weights)
+        takes_up = TAKES_GONE if GONE.search(self.flow[0].display_name) else TAKES_UP
+        weights = np.where(world.takes_id @ self.have > 0, weights * takes_up, weights)
         weights = weights * (world.last if last else world.earlier)
         for api in self.flow[1:]:
             weights[world.number[api.name]] *= AGAIN
-        weights = np.where(missing == 0, weights, weights * 0.3 if room > 1 else 0.0)
+        weights = np.where(missing == 0, weights, weights * LOOKED_UP if room > 1 else 0.0)
         weights = np.where(missing > 1, 0.0, weights)
         action = self.world.actions[_draw(self.rng, weights)]
         return self.with_provider(action)
@@ -390,7 +394,7 @@ def make_pair(world: World, split: str, index: int, attempt: int = 0) -> Pair:
             continue
         try:
             written = write(plan, world.wordings, split, rng)
-        except NoCondition:
+        except Unsayable:
             continue
         dsl = print_flow(written.flow)
         _check(written.flow, dsl, world.catalogue)

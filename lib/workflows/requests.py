@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
 
@@ -17,7 +17,22 @@ from lib.workflows import frames
 from lib.workflows.apis import API, APP, ID, SHARED_IDS, SLOT, Field, fits, said
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.frames import split_wordings
-from lib.workflows.language import And, Branch, Call, Comparison, Condition, Flow, If, Not, Object, Or, Reference, Value
+from lib.workflows.language import (
+    And,
+    Branch,
+    Call,
+    Comparison,
+    Condition,
+    Flow,
+    If,
+    Not,
+    Object,
+    Or,
+    Reference,
+    Statement,
+    Value,
+    variables_used,
+)
 
 TRIGGER = "triggerOutputs"
 FIRST_PLACEHOLDER = 0xE000
@@ -34,7 +49,7 @@ REFERENCE_CHANCE = {
 # What a required parameter that the request leaves unsaid is filled with, best first; ids are always filled.
 IMPLIED = {
     "subject": ("subject", "title", "file_name"), "title": ("title", "subject", "file_name"),
-    "text": ("text", "subject", "title"), "file_name": ("file_name",), "file_path": ("file_path",),
+    "text": ("text",), "file_name": ("file_name",), "file_path": ("file_path",),
     "file_content": ("file_content",), "url": ("url",), "phone": ("phone",), "company": ("company",),
     "amount": ("amount",), "records": ("records",), "record": ("record",),
 }  # fmt: skip
@@ -272,8 +287,6 @@ class _Writer:
         kind, rng = parameter.kind, self.rng
         end = partner(api, parameter.key)
         other = call.get(end[0]) if end else None
-        if isinstance(other, Reference):
-            return None
         if kind in DATED:
             return self.moment(kind, other, bool(end and end[1]))
         pool = list(parameter.examples) or list(self.wordings.values.get(kind, ()))
@@ -344,7 +357,7 @@ class _Writer:
         """Words for an earlier output; None where another one would be meant as well."""
         summary, noun = output.field.summary, thing(output.api)
         rivals = [o for o in visible if o.field.summary == summary and o.variable != output.variable]
-        plain = re.search(r" of | in | to |'s", summary) or (noun and re.search(rf"\b{noun}\b", summary))
+        plain = re.search(r" (of|in|to|who|that) |'s", summary) or (noun and re.search(rf"\b{noun}\b", summary))
         if rivals:
             if plain or not noun or any(thing(o.api) == noun for o in rivals):
                 return None
@@ -361,6 +374,8 @@ class _Writer:
         kind = parameter.kind
         if kind not in REFERENCE_CHANCE or (parameter.examples and kind in ("tag", "text", "file_name")):
             return []  # such a parameter names something that is there already
+        if partner(api, parameter.key):
+            return []  # nobody knows whether it comes before the other end
         found = []
         for output in visible:
             source = output.field
@@ -404,6 +419,8 @@ class _Writer:
         if found and self.rng.random() < chance:
             output = self.rng.choices([o for o, _ in found], [w for _, w in found])[0]
             words = self.describe(output, visible)
+            if words and set(spoken.split()[-3:]) & set(output.field.summary.split()) - {"of", "in"}:
+                words = None  # "with a link to the link"
             if words and output.reference not in call.values():
                 call[parameter.key] = output.reference
                 self.referred.add(output.reference)
@@ -455,23 +472,18 @@ class _Writer:
             texts = self.wordings.apis[api.name, name, "training"] + texts
         texts = list(texts)
         self.rng.shuffle(texts)
-        best = None
-        for template in texts:
-            keys = [api.parameter(slot).key for slot in SLOT.findall(template) if slot != APP]
-            bad = any(key in skip or key in values for key in keys)
-            repeated = any((api.connector, key.rpartition("/")[2].lower()) in self.said_before for key in keys)
-            if not bad and (not repeated or self.rng.random() < 0.3):
-                best = template
-                break
-        template = best or texts[0]
-        filled = self.put(api, template, values, visible)
-        if filled is None:
-            values.clear()
-            plain = [text for text in texts if not [s for s in SLOT.findall(text) if s != APP]] or texts
-            template = plain[0]
-            filled = self.put(api, template, values, visible) or SLOT.sub("", template)
-        self.used.append((api.name, template))
-        return filled
+        for template in sorted(texts, key=lambda text: self.unwanted(api, text, skip)):
+            filled = self.put(api, template, values, visible)
+            if filled is not None:
+                self.used.append((api.name, template))
+                return filled
+        raise Unsayable(f"{api.name}: no phrase can be filled")
+
+    def unwanted(self, api: API, template: str, skip: Sequence[str]) -> bool:
+        """Whether a phrase says what is better left unsaid: what a condition tests, or what has been said before."""
+        keys = [api.parameter(slot).key for slot in SLOT.findall(template) if slot != APP]
+        repeated = any((api.connector, key.rpartition("/")[2].lower()) in self.said_before for key in keys)
+        return any(key in skip for key in keys) or (repeated and self.rng.random() < 0.7)
 
     def put(self, api: API, template: str, values: dict[str, Value], visible: Sequence[Output]) -> str | None:
         """The template with its slots filled; None, and `values` as before, where a slot cannot be."""
@@ -699,7 +711,7 @@ class _Writer:
                 statements.append(call)
         parts = conditional[0] if conditional else []
         request, frame = getattr(self, f"_{kind}")(text, before, parts, after)
-        return Written(self.typed(request), Flow(tuple(statements)), frame, self.used, self.quoted)
+        return Written(self.typed(request), _without_unused(Flow(tuple(statements))), frame, self.used, self.quoted)
 
     def branches(self, plan: Planned, visible: list[Output], skip: set[str]) -> tuple[list[tuple[str, list[str]]], If]:
         """Words as (condition, actions) for each branch, with an empty condition for `else`; and the statement."""
@@ -712,7 +724,7 @@ class _Writer:
             if made is None or made[0] in [condition for condition, *_ in tests]:
                 made = self.condition(visible, set())
             if made is None:
-                raise NoCondition(f"{plan.trigger.name}: nothing to test")
+                raise Unsayable(f"{plan.trigger.name}: nothing to test")
             tests.append(made)
             like, bound = made[2], made[3]
         names = set(self.variables)
@@ -881,8 +893,21 @@ def _lead(spoken: str) -> str | None:
     return None
 
 
-class NoCondition(ValueError):
-    """A plan whose condition has nothing to test without being ambiguous."""
+class Unsayable(ValueError):
+    """A plan that cannot be put into words: nothing to test unambiguously, or a phrase whose slots nothing fills."""
+
+
+def _without_unused(flow: Flow) -> Flow:
+    """The flow with names only for outputs that it uses, and the trigger's: a shorter shot."""
+    used = {TRIGGER, *variables_used(flow)}
+
+    def bare(statement: Statement) -> Statement:
+        if isinstance(statement, Call):
+            return statement if statement.variable in used else replace(statement, variable=None)
+        branches = tuple(Branch(branch.condition, tuple(map(bare, branch.body))) for branch in statement.branches)
+        return If(branches, tuple(map(bare, statement.otherwise)))
+
+    return Flow(tuple(map(bare, flow.statements)))
 
 
 def _same_moment(parameter: Field, source: Field) -> bool:

@@ -1,4 +1,5 @@
 import json
+import random
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -16,15 +17,14 @@ from lib.workflows.flows import (
     ambiguity,
     dsl_hash,
     generate,
-    make_pair,
     normal_form,
     read_pairs,
     read_reworded,
     statistics,
 )
 from lib.workflows.frames import split_wordings
-from lib.workflows.language import Call, If, Reference, calls, parse, print_flow, validate
-from lib.workflows.requests import partner
+from lib.workflows.language import Call, If, Reference, calls, parse, print_flow, validate, variables_used
+from lib.workflows.requests import Planned, Wordings, partner, write
 from lib.workflows.scoring import similarity
 
 DATA = Path(__file__).parents[2] / "data"
@@ -86,10 +86,11 @@ def test_the_trigger_comes_first_and_is_awaited_alone(pairs, catalogue):
         assert 1 <= len(made) <= 5
 
 
-def test_a_variable_is_assigned_once(pairs):
+def test_variables_are_assigned_once_and_those_of_actions_used(pairs):
     for dsl in pairs["dsl"]:
-        variables = [call.variable for call in calls(parse(dsl))]
+        variables = [call.variable for call in calls(parse(dsl)) if call.variable]
         assert len(set(variables)) == len(variables)
+        assert set(variables_used(parse(dsl))) >= set(variables) - {"triggerOutputs"}
 
 
 def test_only_apis_that_training_may_use_and_no_internal_ones(pairs, catalogue):
@@ -265,11 +266,13 @@ def test_the_papers_example_is_a_flow_of_our_catalogue(tmp_path, catalogue):
     assert similarity(PAPER_PREDICTION, pairs.loc[0, "apis"]) == pytest.approx(2 / 3)
 
 
-def test_the_simulator_makes_the_papers_combination(catalogue, values):
-    world = World(catalogue, values, FlowKnobs())
-    flows = (make_pair(world, "training", index) for index in range(1500))
-    wanted = {"shared_microsoftforms.CreateFormWebhook", "shared_teams.PostMessageToConversation"}
-    assert any(wanted <= set(pair.apis) for pair in flows)
+def test_the_papers_plan_can_be_put_into_words(catalogue, values):
+    apis = [PAPER_PREDICTION[0], PAPER_PREDICTION[2]]
+    plan = Planned(catalogue[apis[0]], [catalogue[apis[1]]])
+    wordings = Wordings(catalogue, values, seed=7)
+    written = [write(plan, wordings, "training", random.Random(seed)) for seed in range(50)]
+    assert all(called_apis(pair.flow) == apis for pair in written)
+    assert len({pair.request for pair in written}) == 50
 
 
 def test_unknown_apis_in_ones_own_pairs_are_counted(tmp_path, catalogue, caplog):
@@ -339,7 +342,7 @@ def test_ends_of_ranges(catalogue):
 def test_reworded_requests_notice_a_changed_world(tmp_path, pairs):
     first = of(pairs, "test").iloc[0]
     path = tmp_path / "reworded.yaml"
-    record = "- {{pair: {}, dsl: "{}", request: in my own words}}\n"
+    record = '- {{pair: {}, dsl: "{}", request: in my own words}}\n'
     path.write_text(record.format(first["pair"], dsl_hash(first["dsl"])), encoding="utf-8")
     read = read_reworded(path, pairs)
     assert read.loc[0, ["pair", "request", "original", "dsl"]].tolist() == [
