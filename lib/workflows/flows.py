@@ -87,7 +87,10 @@ Shares = Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=5, max_
 
 
 class FlowKnobs(Parameters):
-    """Sizes and shares of the simulated workflows; the defaults are the paper's sizes."""
+    """Sizes and shares of the simulated workflows; the defaults are the paper's sizes.
+
+    APIs are drawn by weight, but a `tail_share` of the flows has one drawn evenly, so that none goes unused.
+    """
 
     n_training_pairs: int = Field(default=67_000, ge=1)
     n_test_pairs: int = Field(default=1_000, ge=1)
@@ -95,6 +98,7 @@ class FlowKnobs(Parameters):
     # Of flows with one to five calls.
     length_shares: Shares = [0.04, 0.52, 0.27, 0.12, 0.05]
     condition_share: float = Field(default=1 / 3, ge=0, le=1)
+    tail_share: float = Field(default=0.06, ge=0, le=1)
     api_spread: float = Field(default=0.4, ge=0, le=2)
 
     @model_validator(mode="after")
@@ -162,6 +166,7 @@ class World:
         self.actions = [api for api in offered if not api.trigger]
         if not any(a.in_training for a in self.triggers) or not any(a.in_training for a in self.actions):
             raise InputError("the catalogue has no trigger or no action with phrases that training may use")
+        self.tail = [api for api in offered if api.in_training]
         self.weight = {api.name: self._weight(api, heads) for api in offered}
         connectors = catalogue.connectors
         categories = sorted({connectors[api.connector].category for api in offered})
@@ -286,18 +291,21 @@ def _draw(rng: random.Random, weights: np.ndarray) -> int:
 
 
 def _plan(world: World, rng: random.Random, split: str, focus: API | None) -> Planned | None:
-    """A plan for a flow; None where the draws led nowhere. `focus`: a held-out API that the flow must use."""
+    """A plan for a flow; None where the draws led nowhere. `focus`: an API that the flow must use."""
     knobs = world.knobs
     length = rng.choices(range(1, 6), knobs.length_shares)[0]
     long_share = sum(knobs.length_shares[1:]) / sum(knobs.length_shares)
     conditional = length > 1 and rng.random() < knobs.condition_share / long_share
     triggers = [api for api in world.triggers if api.in_training]
     allowed = world.trained
+    if split != "unseen" and rng.random() < knobs.tail_share:
+        focus = rng.choice(world.tail)
     if focus is not None:
-        held = [api for api in world.triggers if api.connector == focus.connector]
-        triggers = [focus] if focus.trigger else (held if held and rng.random() < 0.7 else triggers)
-        allowed = allowed | world.of_connector[focus.connector]
-        length = max(length, 1 if focus.trigger else 2)
+        if not focus.in_training:
+            allowed = allowed | world.of_connector[focus.connector]
+        same = [api for api in world.triggers
+                if api.connector == focus.connector and api.in_training >= focus.in_training]  # fmt: skip
+        triggers = [focus] if focus.trigger else (same if same and rng.random() < 0.7 else triggers)
     trigger = _draw_trigger(world, rng, triggers)
     planner = _Planner(world, rng, trigger, allowed)
     actions: list[API] = []
@@ -308,9 +316,7 @@ def _plan(world: World, rng: random.Random, split: str, focus: API | None) -> Pl
         for api in forced:
             planner.add(api)
             actions.append(api)
-        length = max(length, 1 + len(actions))
-        if length > 2 and len(actions) == 1 and rng.random() < 0.5:
-            length -= 1
+        length = max(length, 1 + len(actions) + conditional)
     room = length - 1 - len(actions)
     if not conditional:
         while room > 0:

@@ -182,6 +182,15 @@ IF_STYLES = (
     ("where {c}, {a}", "where {c}, {a}", "for anything else, {a}", "; "),
     ("if it turns out that {c}, {a}", "if it turns out that {c}, {a}", "if none of this holds, {a}", ". "),
     ("whenever {c}, {a}", "whenever {c}, {a}", "the rest of the time, {a}", ". "),
+    ("if {c}, please {a}", "if {c}, please {a}", "otherwise please {a}", ". "),
+    ("if {c}: {a}", "if {c}: {a}", "else: {a}", "; "),
+    ("check if {c}. In that case {a}", "If {c}, {a}", "In any other case, {a}", ". "),
+    ("if {c}, just {a}", "if {c}, just {a}", "if it is something else, {a}", "; "),
+    ("if and only if {c}, {a}", "if {c}, {a}", "else, {a}", ". "),
+    ("if {c}, always {a}", "or, if {c}, {a}", "or otherwise {a}", ", "),
+    ("see whether {c}, and if it is so, {a}", "If {c} instead, {a}", "If it is not so, {a}", ". "),
+    ("if {c} we have to {a}", "if {c} we have to {a}", "in other cases we have to {a}", ", "),
+    ("but only if {c}, {a}", "if {c} then {a}", "otherwise, please {a}", ". "),
 )
 # After an action that came first, with its trigger.
 ONLY_IFS = (

@@ -129,6 +129,7 @@ THINGS = {"message": "message", "file": "file", "item": "item", "task": "task", 
 FRAMES = ("TRIGGER_PLAIN", "TRIGGER_CHATTY", "WISH_FIRST", "ACTION_FIRST", "TELEGRAPH", "STEPS", "TRIGGER_ONLY",
           "JOINS", "IF_LINKS", "IF_STYLES", "ONLY_IFS", "MERGED", "POSTS", "TELEGRAPH_IFS", "ENDINGS")  # fmt: skip
 PLAIN_SHARE = 0.6  # of the frames that begin with the trigger
+OPENS_BODY = re.compile("if|check|see|only if|but only|in case")  # go well after "when …,"
 CALLED = re.compile(r"(called|named|titled|entitled) $")
 NAMED_AFTER = "named after "
 # Words that go well before "the subject of the email".
@@ -762,7 +763,7 @@ class _Writer:
         """The condition in words; where it `opens` the body it must follow well on "when …,"."""
         styles = self.frames["IF_STYLES"]
         if opens:
-            styles = [style for style in styles if re.match(r"if|check|see|only if|in case", style[0])] or styles
+            styles = [style for style in styles if OPENS_BODY.match(style[0])] or styles
         first, further, otherwise, between = self.rng.choice(styles)
         texts = []
         for number, (condition, actions) in enumerate(parts):

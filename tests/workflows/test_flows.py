@@ -23,7 +23,7 @@ from lib.workflows.flows import (
     statistics,
 )
 from lib.workflows.frames import split_wordings
-from lib.workflows.language import Call, If, Reference, calls, parse, print_flow, validate, variables_used
+from lib.workflows.language import Call, If, Reference, called_apis, calls, parse, print_flow, validate, variables_used
 from lib.workflows.requests import Planned, Wordings, partner, write
 from lib.workflows.scoring import similarity
 
