@@ -202,7 +202,7 @@ ONLY_IFS = (
     ", if {c}",
     ", on condition that {c}",
     ", though only where {c}",
-    ", but not unless {c}",
+    ", but just when {c}",
 )
 # The condition as part of the trigger.
 MERGED = ("{T} and {c}", "{T}, and {c}", "{T} and if {c}", "{T} but only if {c}", "{T} where {c}", "{T}, provided {c}")

@@ -120,6 +120,7 @@ UNTESTED = {
     "passcode", "group name", "latitude", "longitude", "first name", "last name", "name in the row", "path",
     "app that wrote the page", "chart markup", "conditions", "new value", "previous value",
 }  # fmt: skip
+GENERIC = {"name", "title", "status", "link", "description", "summary", "priority"}  # of what?
 THINGS = {"message": "message", "file": "file", "item": "item", "task": "task", "card": "card", "row": "row",
           "event": "event", "issue": "issue", "ticket": "ticket", "lead": "lead", "deal": "deal", "contact": "contact",
           "order": "order", "tweet": "tweet", "response": "response", "entry": "entry", "submission": "submission",
@@ -365,7 +366,9 @@ class _Writer:
             return self.rng.choice((f"the {summary} of the {noun}", f"the {noun}'s {summary}"))
         if plain or not noun:
             return f"the {summary}"
-        forms, weights = [f"the {summary}", f"the {summary} of the {noun}", f"the {noun}'s {summary}"], [4, 2, 1.5]
+        forms, weights = [f"the {summary}", f"the {summary} of the {noun}", f"the {noun}'s {summary}"], [4.0, 2.0, 1.5]
+        if summary in GENERIC:
+            weights[0] = 0.7
         if possessive and output.step == 0 and self.steps <= 1:
             forms.append(f"its {summary}")
             weights.append(1.5)
