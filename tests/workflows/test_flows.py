@@ -2,6 +2,7 @@ import json
 import random
 import re
 from collections import Counter, defaultdict
+from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
@@ -17,6 +18,7 @@ from lib.workflows.flows import (
     ambiguity,
     dsl_hash,
     generate,
+    make_pair,
     normal_form,
     read_pairs,
     read_reworded,
@@ -359,3 +361,23 @@ def test_reworded_requests_notice_a_changed_world(tmp_path, pairs):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=words):
             read_reworded(path, pairs)
+
+
+def test_our_reworded_requests_belong_to_the_flows_of_seed_7(catalogue, values):
+    world = World(catalogue, values, FlowKnobs(seed=7))
+    pairs = pd.DataFrame([asdict(make_pair(world, "test", index)) for index in range(100)])
+    reworded = read_reworded(DATA / "flows" / "reworded.yaml", pairs)
+    assert len(reworded) == 100
+    forms = reworded["request"].map(normal_form)
+    assert forms.is_unique
+    assert not set(forms) & set(pairs["request"].map(normal_form))
+
+
+def test_flows_around_rare_apis_use_what_weights_would_not(catalogue, values):
+    rare = {api.name for api in catalogue if api.in_training and api.use == "rare"}
+    share = {}
+    for tail in (0.0, 1.0):
+        world = World(catalogue, values, FlowKnobs(tail_share=tail))
+        flows = [make_pair(world, "training", index) for index in range(300)]
+        share[tail] = sum(bool(rare & set(flow.apis)) for flow in flows)
+    assert share[1.0] > 2 * share[0.0]
