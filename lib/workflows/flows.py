@@ -28,7 +28,7 @@ from lib.workbook.profiles import Parameters
 from lib.workflows.apis import API, ID, SHARED_IDS, said
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.language import Flow, FlowError, If, called_apis, calls, parse, print_flow, validate
-from lib.workflows.requests import Planned, Unsayable, Wordings, testable, write
+from lib.workflows.requests import MAKERS, Planned, Unsayable, Wordings, testable, write
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +72,7 @@ PARTNER, SAME_CATEGORY, SAME_CONNECTOR, STRANGER = 4.0, 1.0, 2.0, 0.15
 TAKES_UP = 6.0  # an action on the very thing that an earlier call returned
 TAKES_GONE = 0.05  # unless that thing has just been deleted
 GONE = re.compile(r"delet|remov|cancel", re.IGNORECASE)
+UNDOES = 0.02  # deleting what the flow has just made
 LOOKED_UP = 0.5  # an action on a thing that another call has to give first
 AGAIN = 0.1  # an API that the flow has already
 # Looking something up is for a later step; a list of records is of less use to it than single fields.
@@ -178,6 +179,7 @@ class World:
         self.trained = np.array([a.in_training for a in self.actions])
         self.of_connector = {c: np.array([a.connector == c for a in self.actions]) for c in connectors}
         self.reader = np.array([bool(READERS.match(a.display_name)) and bool(a.returns) for a in self.actions])
+        self.destroys = np.array([bool(GONE.match(a.display_name)) for a in self.actions])
         speakable = np.array([any(said(o.kind) for o in a.returns) for a in self.actions])
         self.last = np.where(self.reader, READER_LAST, 1.0)
         self.earlier = np.where(self.reader, np.where(speakable, READER_EARLIER, LISTER_EARLIER), 1.0)
@@ -260,10 +262,12 @@ class _Planner:
         takes_up = TAKES_GONE if GONE.search(self.flow[0].display_name) else TAKES_UP
         weights = np.where(world.takes_id @ self.have > 0, weights * takes_up, weights)
         weights = weights * (world.last if last else world.earlier)
+        for connector in {api.connector for api in self.flow[1:] if MAKERS.match(api.display_name)}:
+            weights = np.where(world.destroys & world.of_connector[connector], weights * UNDOES, weights)
         for api in self.flow[1:]:
             weights[world.number[api.name]] *= AGAIN
         weights = np.where(missing == 0, weights, weights * LOOKED_UP if room > 1 else 0.0)
-        weights = np.where(missing > 1, 0.0, weights)
+        weights = np.where(missing > 1, 0.0, np.where(world.destroys & (missing > 0), weights * UNDOES, weights))
         action = self.world.actions[_draw(self.rng, weights)]
         return self.with_provider(action)
 
@@ -278,6 +282,8 @@ class _Planner:
             return []
         ready = (world.needs @ (1 - self.have) == 0) & (world.provides[:, lacks[0]] > 0)
         weights = world.base * self.allowed * ready * np.where(world.of_connector[action.connector], 5.0, 1.0)
+        if world.destroys[row]:
+            weights = weights * np.where(world.reader, 1.0, UNDOES)
         weights[row] = 0.0
         if not weights.sum():
             return []

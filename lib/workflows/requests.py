@@ -120,6 +120,11 @@ UNTESTED = {
     "passcode", "group name", "latitude", "longitude", "first name", "last name", "name in the row", "path",
     "app that wrote the page", "chart markup", "conditions", "new value", "previous value",
 }  # fmt: skip
+# What such an action returns is what it was told: nothing to test.
+MAKERS = re.compile(r"(create|add|update|insert|upload|copy|send|post|set|move)\b", re.IGNORECASE)
+MEASURES = {"temperature": (0, 5, 15, 20, 25, 30), "humidity": (20, 30, 40, 60, 80), "wind speed": (10, 20, 30, 50),
+            "rating": (1, 2, 3, 4), "highest temperature": (0, 20, 25, 30), "lowest temperature": (0, 5, 10),
+            "chance of rain": (10, 25, 50, 80), "confidence": (0.5, 0.7, 0.8, 0.9)}  # fmt: skip
 GENERIC = {"name", "title", "status", "link", "description", "summary", "priority"}  # of what?
 THINGS = {"message": "message", "file": "file", "item": "item", "task": "task", "card": "card", "row": "row",
           "event": "event", "issue": "issue", "ticket": "ticket", "lead": "lead", "deal": "deal", "contact": "contact",
@@ -437,12 +442,12 @@ class _Writer:
 
     # ------------------------------------------------------------ one call
 
-    def call(self, api: API, visible: Sequence[Output], skip: Sequence[str] = ()) -> tuple[str, Call, list[Output]]:
-        """Words and call of one step, and what it returns. `skip`: keys that the words must not name."""
+    def call(self, api: API, visible: Sequence[Output]) -> tuple[str, Call, list[Output]]:
+        """Words and call of one step, and what it returns."""
         values: dict[str, Value] = {}
         self.literals = set()
-        text = self.phrase(api, values, visible, skip)
-        text = self.add_clauses(api, text, values, visible, skip)
+        text = self.phrase(api, values, visible)
+        text = self.add_clauses(api, text, values, visible)
         for parameter in api.parameters:
             if parameter.required and parameter.key not in values:
                 value = self.implied(api, parameter, values, visible)
@@ -468,7 +473,7 @@ class _Writer:
         self.variables.add(name)
         return name
 
-    def phrase(self, api: API, values: dict[str, Value], visible: Sequence[Output], skip: Sequence[str]) -> str:
+    def phrase(self, api: API, values: dict[str, Value], visible: Sequence[Output]) -> str:
         side = "training" if self.split == "training" else "test"
         name = "terse" if self.terse else "phrases"
         texts = self.wordings.apis[api.name, name, side]
@@ -476,18 +481,18 @@ class _Writer:
             texts = self.wordings.apis[api.name, name, "training"] + texts
         texts = list(texts)
         self.rng.shuffle(texts)
-        for template in sorted(texts, key=lambda text: self.unwanted(api, text, skip)):
+        for template in sorted(texts, key=lambda text: self.repeats(api, text)):
             filled = self.put(api, template, values, visible)
             if filled is not None:
                 self.used.append((api.name, template))
                 return filled
         raise Unsayable(f"{api.name}: no phrase can be filled")
 
-    def unwanted(self, api: API, template: str, skip: Sequence[str]) -> bool:
-        """Whether a phrase says what is better left unsaid: what a condition tests, or what has been said before."""
+    def repeats(self, api: API, template: str) -> bool:
+        """Whether a phrase has a slot for what has been said before; now and then that does no harm."""
         keys = [api.parameter(slot).key for slot in SLOT.findall(template) if slot != APP]
-        repeated = any((api.connector, key.rpartition("/")[2].lower()) in self.said_before for key in keys)
-        return any(key in skip for key in keys) or (repeated and self.rng.random() < 0.7)
+        said_before = any((api.connector, key.rpartition("/")[2].lower()) in self.said_before for key in keys)
+        return said_before and self.rng.random() < 0.7
 
     def put(self, api: API, template: str, values: dict[str, Value], visible: Sequence[Output]) -> str | None:
         """The template with its slots filled; None, and `values` as before, where a slot cannot be."""
@@ -520,9 +525,7 @@ class _Writer:
         old, new = self.rng.choice(found)
         return template.replace(old, self.rng.choice(new), 1)
 
-    def add_clauses(
-        self, api: API, text: str, values: dict[str, Value], visible: Sequence[Output], skip: Sequence[str]
-    ) -> str:
+    def add_clauses(self, api: API, text: str, values: dict[str, Value], visible: Sequence[Output]) -> str:
         side = "training" if self.split == "training" else "test"
         texts = list(self.wordings.apis[api.name, "clauses", side])
         if self.split == "unseen" and not api.in_training:
@@ -536,7 +539,7 @@ class _Writer:
                 break
             parameters = [api.parameter(slot) for slot in SLOT.findall(template) if slot != APP]
             keys = [parameter.key for parameter in parameters]
-            if any(key in values or key in skip for key in keys):
+            if any(key in values for key in keys):
                 continue
             chance = needed if required & set(keys) else 0.12
             known = [(api.connector, key.rpartition("/")[2].lower()) in self.said_before for key in keys]
@@ -582,7 +585,11 @@ class _Writer:
     def test(self, visible: Sequence[Output], skip: set[str], like: Output | None = None,
              bound: float | None = None) -> tuple[Condition, str, Output, float | None] | None:  # fmt: skip
         """A condition in DSL and words, the output it tests, and for a number the bound (the next one lies below)."""
-        found = [o for o in visible if testable(o.field) and o.field.summary not in skip]
+        found = [
+            o
+            for o in visible
+            if testable(o.field) and o.field.summary not in skip and not MAKERS.match(o.api.display_name)
+        ]
         if like is not None and (like.field.kind == "choice" or bound is not None) and self.rng.random() < 0.85:
             found = [like]
         found = [(o, TESTED[o.field.kind] * (3.0 if o.step else 1.0)) for o in found]
@@ -608,7 +615,7 @@ class _Writer:
             return Comparison("==", ref, None), self.say("empty", words, "", field_), None
         if kind in ("amount", "number", "count"):
             size = re.search(r"\bsize\b", field_.summary)
-            pool = BYTES if size else (field_.examples or values[kind])
+            pool = BYTES if size else (field_.examples or MEASURES.get(field_.summary) or values[kind])
             pool = sorted(v for v in pool if bound is None or v < bound)
             if not pool:
                 return None
@@ -696,6 +703,7 @@ class _Writer:
         for parameter in plan.trigger.parameters:
             if parameter.key in named:
                 skip |= {parameter.summary.lower(), parameter.key.rpartition("/")[2].lower()}
+                skip.add(str(named[parameter.key]))  # such as the measure that a trigger watches
         skip |= {o.field.summary for o in visible if o.field.key.rpartition("/")[2].lower() in skip
                  or any(o.field.kind == "subject" and "subject" in word for word in skip)}  # fmt: skip
         statements: list = [trigger]

@@ -15,6 +15,7 @@ from lib.workflows.catalogue import Catalogue
 from lib.workflows.flows import (
     FlowKnobs,
     World,
+    _Planner,
     ambiguity,
     dsl_hash,
     generate,
@@ -381,3 +382,30 @@ def test_flows_around_rare_apis_use_what_weights_would_not(catalogue, values):
         flows = [make_pair(world, "training", index) for index in range(300)]
         share[tail] = sum(bool(rare & set(flow.apis)) for flow in flows)
     assert share[1.0] > 2 * share[0.0]
+
+
+def test_what_the_flow_has_just_made_is_not_deleted(catalogue, values):
+    world = World(catalogue, values, FlowKnobs())
+    deleted = 0
+    for seed in range(400):
+        planner = _Planner(
+            world, random.Random(seed), catalogue["shared_microsoftforms.CreateFormWebhook"], world.trained
+        )
+        planner.add(catalogue["shared_commondataserviceforapps.CreateRecord"])
+        deleted += planner.draw(1, last=True)[-1].name == "shared_commondataserviceforapps.DeleteRecord"
+    assert deleted <= 1
+
+
+def test_a_condition_does_not_test_what_the_trigger_is_set_to(catalogue, values):
+    weather = catalogue["shared_msnweather.OnCurrentWeatherChange"]
+    plan = Planned(weather, [], [[catalogue["shared_teams.PostMessageToConversation"]]])
+    wordings = Wordings(catalogue, values, seed=7)
+    found = 0
+    for seed in range(40):
+        flow = write(plan, wordings, "training", random.Random(seed)).flow
+        measure = dict(next(calls(flow)).parameters.pairs).get("Measure")
+        tested = re.findall(r"\['current'\]\?\['(\w+)'\] [<>]", print_flow(flow))
+        field = {"temperature": "temp", "humidity": "rh", "wind speed": "windSpd"}[measure]
+        assert field not in tested
+        found += len(tested)
+    assert found > 10
