@@ -9,9 +9,9 @@ Evidence in a cell: the effect, its 95% interval (bootstrap over personas and ne
 paired randomisation test that flips whole personas; p-values are adjusted by Holm's method over all claims of one
 `evaluate` call. A side is *settled* if the adjusted p is at most .05 **and** the interval lies wholly on that side.
 The *detectable* effect is the smallest that this n would show with 80% power: 2.8 standard errors of the crossed
-bootstrap. Fewer than six personas can settle nothing, since their sign flips give no p below .05. Where all
-scores are the same, as those of an event that never occurred, there is nothing to resample: the interval is then as
-wide as the largest effect that n queries may all have missed (see `unseen_rate`; scores from 0 to 100).
+bootstrap. Fewer than six personas can settle nothing, since their sign flips give no p below .05. Where no
+outcome (0 or 100) differs between the sides, as of an event that never occurred, there is nothing to resample: the
+interval is then as wide as the largest effect that n queries may all have missed (see `unseen_rate`).
 
 The first rule that applies gives the verdict:
 
@@ -479,7 +479,8 @@ def _weigh(cells, wide, personas, needs, printed, samples, seed) -> list[Evidenc
             if len(resampled):
                 numbers["ci_low"], numbers["ci_high"] = np.percentile(resampled, [2.5, 97.5]).tolist()
                 numbers["se"] = float(resampled.std())
-            if claim.unit == "points" and np.ptp(pair[present]) == 0:
+            outcomes = np.isin(pair[present], (0, 100)).all()
+            if claim.unit == "points" and outcomes and (pair[present, 0] == pair[present, 1]).all():
                 missed = 100 * unseen_rate(int(present.sum()))
                 numbers |= {"ci_low": -missed, "ci_high": missed, "se": missed / 1.96}
         evidence.append(Evidence(**numbers))

@@ -519,6 +519,8 @@ def test_a_rare_event_that_never_occurred_settles_nothing_finer_than_n_can_show(
     assert rows["ci_high"].tolist() == pytest.approx([3.62, 3.62], abs=0.01)
     assert rows["ci_low"].tolist() == pytest.approx([-3.62, -3.62], abs=0.01)
     assert set(rows["verdict"]) == {"underpowered"}
+    mixed = scores_of({("a", "recall", 3): [0.0, 100.0] * 50, ("b", "recall", 3): [0.0, 100.0] * 50})
+    assert set(evaluate(claims, mixed, PUBLISHED[:0], samples=200, seed=1)["verdict"]) == {"underpowered"}
     many = evaluate(claims, never[400], PUBLISHED[:0], samples=200, seed=1)
     assert many["verdict"].tolist() == ["equivalent", "underpowered"]
 
