@@ -18,9 +18,10 @@ import yaml
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from lib.assistant.plans import parse_plan
-from lib.assistant.schemas import APPS, ITEM_TYPES, App, InputError, Place, Strict, Text, describe_error
+from lib.assistant.schemas import APPS, ITEM_TYPES, App, Place
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.retrieval.bm25 import content_terms
+from lib.workbook.inputs import InputError, Strict, Text, describe_error
 
 KINDS = ("meaning", "habit", "either")
 Kind = Literal["meaning", "habit", "either"]

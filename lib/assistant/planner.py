@@ -26,8 +26,9 @@ from lib.assistant.plans import (
 )
 from lib.assistant.prompts import planner_prompt
 from lib.assistant.queries import print_call
-from lib.assistant.schemas import APP_NAMES, InputError
+from lib.assistant.schemas import APP_NAMES
 from lib.assistant.toolbox import DEFAULT_API, signature
+from lib.workbook.inputs import InputError
 
 # Where a setting's tools and context items come from: a setting of tool retrieval, the labels, or nowhere.
 SETTINGS: dict[str, tuple[str, str]] = {

@@ -19,8 +19,8 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 from scipy.optimize import linear_sum_assignment
 
-from lib.assistant.schemas import InputError, describe_error
 from lib.assistant.toolbox import DEFAULT_API, json_types, unwrap
+from lib.workbook.inputs import InputError, describe_error
 
 MAX_CHARACTERS = 20_000  # ast.parse takes at most 50 ms for a text of this length, whatever it says
 MAX_DEPTH = 32  # of lists and dicts in a value

@@ -15,11 +15,12 @@ import pandas as pd
 
 from lib.assistant.audit import api_classifier
 from lib.assistant.cot import augment, other_rows
-from lib.assistant.schemas import APP_NAMES, InputError
+from lib.assistant.schemas import APP_NAMES
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.evaluation.comparison import per_query_scores
 from lib.retrieval.bm25 import tokenize
 from lib.retrieval.stores import candidate_pairs, rank_pairs
+from lib.workbook.inputs import InputError
 
 # What is said of a context item (columns app, title, text).
 WORDINGS: dict[str, Callable[[pd.DataFrame], pd.Series]] = {

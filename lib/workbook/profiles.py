@@ -59,8 +59,46 @@ class WorldKnobs(Parameters):
         return self
 
 
-class DataGen(WorldKnobs):
-    world_folder: str = Field(default="", description="your own world; empty: simulate one")
+Shares = Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=5, max_length=5)]
+
+
+class FlowKnobs(Parameters):
+    """Sizes and shares of the simulated workflows; the defaults are the paper's sizes.
+
+    APIs are drawn by weight, but a `tail_share` of the flows has one drawn evenly, so that none goes unused.
+    """
+
+    n_training_pairs: int = Field(default=67_000, ge=1)
+    n_test_pairs: int = Field(default=1_000, ge=1)
+    n_unseen_pairs: int = Field(default=408, ge=0)
+    # Of flows with one to five calls.
+    length_shares: Shares = [0.04, 0.52, 0.27, 0.12, 0.05]
+    condition_share: float = Field(default=1 / 3, ge=0, le=1)
+    tail_share: float = Field(default=0.06, ge=0, le=1)
+    api_spread: float = Field(default=0.4, ge=0, le=2)
+
+    @model_validator(mode="after")
+    def _flow_shares(self) -> FlowKnobs:
+        if sum(self.length_shares[1:]) <= 0:
+            raise ValueError("length_shares must allow flows of two calls or more")
+        if self.condition_share > sum(self.length_shares[1:]) / sum(self.length_shares):
+            raise ValueError("condition_share exceeds the share of flows with two calls or more")
+        return self
+
+
+class DataGen(WorldKnobs, FlowKnobs):
+    world_folder: str = Field(default="", description="your own personas; empty: simulate some")
+    openapi_folder: str = Field(default="", description="your own APIs; empty: the catalogue in data/")
+    pairs_file: str = Field(default="", description="your own requests and flows; empty: simulate some")
+    encoder: str = Field(default="all-MiniLM-L6-v2", min_length=1)
+    tst_pairs: int = Field(default=100_000, ge=2)
+    tst_threshold: float = Field(default=0.7, gt=-1, lt=1)
+
+    @model_validator(mode="after")
+    def _pairs_for_the_apis(self) -> DataGen:
+        if self.openapi_folder and not self.pairs_file:
+            raise ValueError("openapi_folder needs a pairs_file: nobody has written how your own APIs are asked for")
+        return self
 
 
 class ContextRetrieval(Parameters):
@@ -134,6 +172,25 @@ class PlannerTuning(Parameters):
     bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
 
 
+class DSLRetrieval(Parameters):
+    encoder: str = Field(default="all-MiniLM-L6-v2", min_length=1)
+    tst_training_pairs: int = Field(default=5_000, ge=2)
+    tst_learning_rate: float = Field(default=2e-4, gt=0, le=0.1)
+    tst_epochs: int = Field(default=1, ge=1, le=20)
+    tst_batch_size: int = Field(default=32, ge=2, le=1024)
+    tst_curve: list[Annotated[int, Field(ge=2)]] = Field(default=[1250], min_length=1, max_length=10)
+    tst_curve_pool: int = Field(default=5_000, ge=20)
+    shots: list[Annotated[int, Field(ge=1, le=100)]] = Field(default=[5, 20], min_length=1, max_length=10)
+    generator: str = Field(default="SmolLM2-135M-Instruct", min_length=1)
+    dsl_training_pairs: int = Field(default=512, ge=1)
+    dsl_learning_rate: float = Field(default=3e-3, gt=0, le=0.1)
+    dsl_epochs: int = Field(default=1, ge=1, le=20)
+    dsl_curve: list[Annotated[int, Field(ge=1)]] = Field(default=[128], min_length=1, max_length=10)
+    dsl_flows: int = Field(default=60, ge=1)
+    dsl_max_tokens: int = Field(default=320, ge=1, le=4096)
+    bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
+
+
 NOTEBOOKS: dict[str, type[Parameters]] = {
     "01_data_gen": DataGen,
     "02_context_baselines": ContextBaselines,
@@ -142,6 +199,7 @@ NOTEBOOKS: dict[str, type[Parameters]] = {
     "05_lambdamart_rrf": LambdaMARTRRF,
     "06_tool_retrieval": ToolRetrieval,
     "07_planner": PlannerTuning,
+    "08_dsl_retrieval": DSLRetrieval,
 }
 
 

@@ -16,15 +16,14 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import pandas as pd
 import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import ValidationError
 
 from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_records
-from lib.workbook.profiles import Parameters
+from lib.workbook.profiles import FlowKnobs
 from lib.workflows.apis import API, ID, SHARED_IDS, said
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.language import Flow, FlowError, If, called_apis, calls, parse, print_flow, validate
@@ -82,33 +81,6 @@ READERS = re.compile(
     r"predict|chat|completion|embeddings|translate|transliterate|download|extract|check|convert|pdf|show|encrypt|decrypt)\b",
     re.IGNORECASE,
 )
-
-
-Shares = Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=5, max_length=5)]
-
-
-class FlowKnobs(Parameters):
-    """Sizes and shares of the simulated workflows; the defaults are the paper's sizes.
-
-    APIs are drawn by weight, but a `tail_share` of the flows has one drawn evenly, so that none goes unused.
-    """
-
-    n_training_pairs: int = Field(default=67_000, ge=1)
-    n_test_pairs: int = Field(default=1_000, ge=1)
-    n_unseen_pairs: int = Field(default=408, ge=0)
-    # Of flows with one to five calls.
-    length_shares: Shares = [0.04, 0.52, 0.27, 0.12, 0.05]
-    condition_share: float = Field(default=1 / 3, ge=0, le=1)
-    tail_share: float = Field(default=0.06, ge=0, le=1)
-    api_spread: float = Field(default=0.4, ge=0, le=2)
-
-    @model_validator(mode="after")
-    def _shares(self) -> FlowKnobs:
-        if sum(self.length_shares[1:]) <= 0:
-            raise ValueError("length_shares must allow flows of two calls or more")
-        if self.condition_share > sum(self.length_shares[1:]) / sum(self.length_shares):
-            raise ValueError("condition_share exceeds the share of flows with two calls or more")
-        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from lib.workbook.inputs import InputError
+from lib.workbook.profiles import FlowKnobs
 from lib.workflows.audit import read_values
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.flows import (
-    FlowKnobs,
     World,
     _Planner,
     ambiguity,
