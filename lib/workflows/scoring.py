@@ -126,3 +126,31 @@ def rates(scores: pd.DataFrame) -> pd.Series:
             "similarity_if_valid": scores.loc[valid, "similarity"].mean(),
         }
     )
+
+
+METRICS = ("similarity", "unparsed", "made_up_names", "made_up_parameters")
+PERCENT = METRICS[1:]
+
+
+def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
+    """Scored flows as `lib.evaluation.rates` takes them: the four published metrics as numerators and denominators.
+
+    Args:
+        scores: what `score_flows` returned, with columns condition and unit (the test pair) besides.
+
+    Returns:
+        columns condition, unit, metric, numerator, denominator (0–1); rates of made-up names and parameters count the
+        flows that parse.
+    """
+    parsed = scores["parsed"].astype(float)
+    parts = {
+        "similarity": (scores["similarity"], 1.0),
+        "unparsed": (1.0 - parsed, 1.0),
+        "made_up_names": (scores["made_up_names"].map(len).gt(0) * parsed, parsed),
+        "made_up_parameters": (scores["made_up_parameters"].map(len).gt(0) * parsed, parsed),
+    }
+    keys = scores[["condition", "unit"]]
+    return pd.concat(
+        [keys.assign(metric=name, numerator=over, denominator=under) for name, (over, under) in parts.items()],
+        ignore_index=True,
+    )

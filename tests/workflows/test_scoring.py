@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lib.evaluation.rates import rates_with_intervals
 from lib.workflows.language import FlowError, called_apis, parse
-from lib.workflows.scoring import rates, score_flow, score_flows, similarity
+from lib.workflows.scoring import METRICS, PERCENT, outcomes, rates, score_flow, score_flows, similarity
 
 # Appendix A.1, with its line breaks and without the escapes of the typesetting.
 GOLD = """triggerOutputs =
@@ -125,3 +126,13 @@ def test_scores_survive_parquet(catalogue, tmp_path):
     scores = score_flows([GOLD, MADE_UP, WRONG_KEY, UNPARSED], [GOLD] * 4, catalogue)
     scores.to_parquet(tmp_path / "scores.parquet")
     pd.testing.assert_series_equal(rates(pd.read_parquet(tmp_path / "scores.parquet")), rates(scores))
+
+
+def test_outcomes_add_up_to_the_rates(catalogue):
+    scores = score_flows([PREDICTION, MADE_UP, WRONG_KEY, UNPARSED, GOLD], [GOLD] * 5, catalogue)
+    long = outcomes(scores.assign(condition="a", unit=range(5)))
+    table = rates_with_intervals(long, PERCENT, 200, 0).set_index("metric")["value"]
+    assert table.to_dict() == pytest.approx(rates(scores)[list(METRICS)].to_dict())
+    assert table["unparsed"] == 20.0
+    assert table["made_up_names"] == 25.0
+    assert table["made_up_parameters"] == 25.0

@@ -1,0 +1,133 @@
+"""Rates whose denominator is itself an outcome, such as "with a made-up name, of the flows that parse": values with
+intervals, and paired differences between conditions.
+
+Everything here takes *outcomes*: one row for each condition, unit (what is resampled: a test flow) and metric, with a
+numerator and a denominator, both 0–1. A condition's value is Σ numerator / Σ denominator; a mean has denominator 1.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import pandas as pd
+
+from lib.evaluation.inference import holm_adjust, wilson_interval
+
+TAIL = [2.5, 97.5]
+
+
+def rates_with_intervals(outcomes: pd.DataFrame, percent: Collection[str], samples: int, seed: int) -> pd.DataFrame:
+    """Each condition's value of each metric, with a 95% bootstrap interval over its units.
+
+    Where no counted unit differs from another (a rate of 0 or 100%), resampling would show no spread, and the interval
+    is Wilson's.
+
+    Args:
+        outcomes: columns condition, unit, metric, numerator, denominator.
+        percent: metrics that are shown times 100.
+        samples, seed: of the bootstrap.
+
+    Returns:
+        columns condition, metric, value, ci_low, ci_high, n (units), counted (their denominators' sum); NaN where
+        nothing is counted. Conditions and metrics in their order of appearance.
+    """
+    rows = []
+    for (condition, metric), part in outcomes.groupby(["condition", "metric"], sort=False):
+        over, under = part["numerator"].to_numpy(float), part["denominator"].to_numpy(float)
+        value = _ratio(over.sum(), under.sum())
+        counted = over[under > 0]
+        if len(counted) and counted.min() == counted.max() and counted[0] in (0.0, 1.0):
+            low, high = wilson_interval(counted.sum(), len(counted))
+        else:
+            low, high = _percentiles(_draws([over, under], samples, seed)[0])
+        scale = 100 if metric in percent else 1
+        rows.append((condition, metric, scale * value, scale * low, scale * high, len(part), under.sum()))
+    return pd.DataFrame(rows, columns=["condition", "metric", "value", "ci_low", "ci_high", "n", "counted"])
+
+
+def paired_deltas(
+    outcomes: pd.DataFrame, pairs: Sequence[tuple[str, str]], percent: Collection[str], samples: int, seed: int
+) -> pd.DataFrame:
+    """Differences a − b of conditions on the units that both have, resampled together.
+
+    The p-value is that of a randomisation test that exchanges the two conditions' outcomes unit by unit; it and Holm's
+    adjustment over all rows are two-sided. Where the conditions differ in no unit, the interval is what so many units
+    can exclude (Wilson's upper bound of 0 of n, either way).
+
+    Args:
+        outcomes, percent, samples, seed: as in `rates_with_intervals`.
+        pairs: (a, b), names of conditions.
+
+    Returns:
+        columns a, b, metric, delta, ci_low, ci_high, p_value, p_holm, n (shared units).
+    """
+    by_condition = {name: part.set_index(["metric", "unit"]) for name, part in outcomes.groupby("condition")}
+    rows = []
+    for a, b in pairs:
+        for metric in outcomes["metric"].unique():
+            both = (
+                by_condition[a].loc[metric].join(by_condition[b].loc[metric], how="inner", lsuffix="_a", rsuffix="_b")
+            )
+            both = both.sort_index()
+            parts = [both[f"{what}_{side}"].to_numpy(float) for side in "ab" for what in ("numerator", "denominator")]
+            scale = 100 if metric in percent else 1
+            rows.append((a, b, metric, *(scale * number for number in _delta(parts, samples, seed)),
+                         swap_test(*parts, seed=seed), len(both)))  # fmt: skip
+    table = pd.DataFrame(rows, columns=["a", "b", "metric", "delta", "ci_low", "ci_high", "p_value", "n"])
+    table.insert(7, "p_holm", holm_adjust(table["p_value"]))
+    return table
+
+
+def _delta(parts: list[np.ndarray], samples: int, seed: int) -> tuple[float, float, float]:
+    over_a, under_a, over_b, under_b = parts
+    delta = _ratio(over_a.sum(), under_a.sum()) - _ratio(over_b.sum(), under_b.sum())
+    if np.array_equal(over_a, over_b) and np.array_equal(under_a, under_b):
+        high = float(wilson_interval(0, len(over_a))[1])
+        return delta, -high, high
+    of_a, of_b = _draws(parts, samples, seed)
+    return delta, *_percentiles(of_a - of_b)
+
+
+def swap_test(over_a, under_a, over_b, under_b, samples: int = 9999, seed: int = 0) -> float:
+    """Two-sided p-value of the paired randomisation test on a difference of ratios Σ over / Σ under.
+
+    Each unit's outcomes are exchanged between a and b with probability ½. p = (c + 1)/(n + 1), see
+    `lib.evaluation.inference.randomisation_test`, with which it agrees where all denominators are 1. 1 where a ratio is
+    undefined.
+    """
+    over, under = np.array([over_a, over_b], dtype=float), np.array([under_a, under_b], dtype=float)
+    observed = abs(np.subtract(*_ratio(over.sum(axis=1), under.sum(axis=1))))
+    if not over.shape[1] or np.isnan(observed):
+        return 1.0
+    rng = np.random.default_rng(seed)
+    count = 0
+    for start in range(0, samples, 1000):
+        swapped = rng.integers(0, 2, size=(min(1000, samples - start), over.shape[1]))
+        of_a = _ratio(over[0].sum() + swapped @ (over[1] - over[0]), under[0].sum() + swapped @ (under[1] - under[0]))
+        of_b = _ratio(over[1].sum() - swapped @ (over[1] - over[0]), under[1].sum() - swapped @ (under[1] - under[0]))
+        # An undefined ratio is no evidence against the null: it belongs to the tail.
+        count += int((~(np.abs(of_a - of_b) < observed * (1 - 1e-12) - 1e-12)).sum())
+    return (count + 1) / (samples + 1)
+
+
+def _draws(parts: Sequence[np.ndarray], samples: int, seed: int) -> list[np.ndarray]:
+    """Bootstrap distributions (samples,) of ratios; `parts` alternates numerators and denominators of equal length."""
+    n = len(parts[0])
+    rng = np.random.default_rng(seed)
+    draws = [rng.multinomial(n, np.full(n, 1 / n), size=min(250, samples - start)) @ np.column_stack(parts)
+             for start in range(0, samples, 250)]  # fmt: skip
+    sums = np.vstack(draws)
+    return [_ratio(sums[:, i], sums[:, i + 1]) for i in range(0, len(parts), 2)]
+
+
+def _ratio(over, under):
+    return np.divide(over, under, out=np.full(np.shape(under), np.nan), where=np.asarray(under) > 0)[()]
+
+
+def _percentiles(draws: np.ndarray) -> tuple[float, float]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice")  # nothing was ever counted: there is no interval
+        low, high = np.nanpercentile(draws, TAIL)
+    return float(low), float(high)

@@ -1,0 +1,99 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.evaluation.inference import randomisation_test, wilson_interval
+from lib.evaluation.rates import paired_deltas, rates_with_intervals, swap_test
+
+
+def outcomes(condition: str, numerators, denominators=None, metric="m") -> pd.DataFrame:
+    numerators = np.asarray(numerators, dtype=float)
+    denominators = np.ones(len(numerators)) if denominators is None else np.asarray(denominators, dtype=float)
+    return pd.DataFrame(
+        {
+            "condition": condition,
+            "unit": [f"u{i}" for i in range(len(numerators))],
+            "metric": metric,
+            "numerator": numerators,
+            "denominator": denominators,
+        }
+    )
+
+
+def test_a_rate_counts_what_its_denominator_counts():
+    table = rates_with_intervals(outcomes("a", [1, 0, 0, 0], [1, 1, 0, 0]), {"m"}, 500, 0).iloc[0]
+    assert table["value"] == 50.0
+    assert table["n"] == 4
+    assert table["counted"] == 2
+    assert table["ci_low"] == 0.0
+    assert table["ci_high"] == 100.0
+
+
+def test_the_interval_of_a_mean_is_that_of_the_normal_where_n_is_large():
+    values = np.random.default_rng(0).random(2000)
+    row = rates_with_intervals(outcomes("a", values), set(), 4000, 1).iloc[0]
+    half = 1.96 * values.std() / np.sqrt(len(values))
+    assert row["value"] == pytest.approx(values.mean())
+    assert row["ci_low"] == pytest.approx(values.mean() - half, abs=half / 10)
+    assert row["ci_high"] == pytest.approx(values.mean() + half, abs=half / 10)
+
+
+def test_where_nothing_happens_the_interval_is_wilsons():
+    row = rates_with_intervals(outcomes("a", [0] * 30, [1] * 20 + [0] * 10), {"m"}, 500, 0).iloc[0]
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx([100 * float(x) for x in wilson_interval(0, 20)])
+    nothing = rates_with_intervals(outcomes("a", [0, 0], [0, 0]), {"m"}, 200, 0).iloc[0]
+    assert np.isnan(nothing[["value", "ci_low", "ci_high"]].astype(float)).all()
+
+
+def test_a_difference_is_taken_over_shared_units_only():
+    a, b = outcomes("a", [1, 1, 0, 0]), outcomes("b", [0, 1])
+    row = paired_deltas(pd.concat([a, b]), [("a", "b")], {"m"}, 500, 0).iloc[0]
+    assert row["n"] == 2
+    assert row["delta"] == 50.0
+
+
+def test_equal_outcomes_settle_only_what_so_many_units_can_show():
+    frame = pd.concat([outcomes("a", [0] * 12), outcomes("b", [0] * 12)])
+    row = paired_deltas(frame, [("a", "b")], {"m"}, 500, 0).iloc[0]
+    assert row["p_value"] == 1.0
+    assert row["ci_high"] == pytest.approx(100 * float(wilson_interval(0, 12)[1]))
+    assert row["ci_low"] == -row["ci_high"]
+
+
+def test_pairing_narrows_the_interval():
+    rng = np.random.default_rng(3)
+    hard = rng.random(200)
+    frame = pd.concat([outcomes("a", np.clip(hard + 0.05, 0, 1)), outcomes("b", hard)])
+    paired = paired_deltas(frame, [("a", "b")], set(), 1000, 0).iloc[0]
+    alone = rates_with_intervals(frame, set(), 1000, 0).iloc[0]
+    assert paired["ci_high"] - paired["ci_low"] < 0.2 * (alone["ci_high"] - alone["ci_low"])
+    assert paired["ci_low"] > 0
+    assert paired["p_value"] < 0.001
+
+
+def test_the_swap_test_is_the_sign_flip_test_where_all_units_count():
+    rng = np.random.default_rng(5)
+    a, b = rng.random(40), rng.random(40) - 0.1
+    ones = np.ones(40)
+    assert swap_test(a, ones, b, ones, seed=1) == pytest.approx(randomisation_test(a, b, seed=1), abs=0.02)
+
+
+def test_the_swap_test_keeps_its_level_for_rates_over_what_parses():
+    rng = np.random.default_rng(7)
+    small = 0
+    for seed in range(200):
+        under = rng.random((2, 30)) < 0.7
+        over = under & (rng.random((2, 30)) < 0.3)
+        small += swap_test(over[0], under[0], over[1], under[1], samples=199, seed=seed) <= 0.05
+    assert small <= 20  # 5% of 200 is 10; 20 would be beaten once in a thousand times
+
+
+def test_a_real_difference_between_rates_is_found():
+    under = np.ones(60)
+    assert swap_test(np.r_[np.ones(30), np.zeros(30)], under, np.zeros(60), under) < 0.001
+
+
+def test_conditions_and_metrics_keep_their_order():
+    frame = pd.concat([outcomes("z", [1, 0], metric="q"), outcomes("a", [1, 0], metric="q"), outcomes("z", [1, 1])])
+    table = rates_with_intervals(frame, set(), 100, 0)
+    assert list(zip(table["condition"], table["metric"], strict=True)) == [("z", "q"), ("a", "q"), ("z", "m")]
