@@ -53,13 +53,10 @@ STYLES = {
     "context_tuned_upper_bound": ("#0B7A5E", (8, 1, 0)),
     "pretrained": ("#2457A6", (7, 0, 0)),
     "tst": ("#C0392B", (7, 1, 0)),
-    "tst_fewer_pairs": ("#E08A80", (9, 1, 0)),
-    "tst_permuted": ("#9A9A9A", (4, 2, 45)),
     "oracle_shots": ("#1B7837", (8, 0, 0)),
     "fd": ("#7B5EA7", (4, 2, 0)),
     "sfd": ("#C98B00", (5, 2, 0)),
     "fd_sfd": ("#3F7F93", (6, 2, 0)),
-    "copy_nearest": ("#8D6E63", (3, 2, 0)),
     "finetuned_dsl": ("#00695C", (10, 1, 0)),
 }
 
@@ -104,14 +101,11 @@ LABELS = {
     "context_tuned_rag_cot": "context-tuned RAG with CoT",
     "rag_cot": "RAG with CoT",
     "pretrained": "pretrained encoder",
-    "tst": "target similarity tuning",
-    "tst_fewer_pairs": "tuned on fewer pairs",
-    "tst_permuted": "tuned on permuted targets",
-    "oracle_shots": "nearest to the gold flow (oracle)",
-    "fd": "FD: APIs of the few-shots",
-    "sfd": "SFD: APIs nearest to the request",
-    "fd_sfd": "FD and SFD",
-    "copy_nearest": "copy of the nearest pair",
+    "tst": "TST",
+    "oracle_shots": "oracle",
+    "fd": "FD",
+    "sfd": "SFD",
+    "fd_sfd": "FD + SFD",
     "finetuned_dsl": "fine-tuned model",
 }
 
