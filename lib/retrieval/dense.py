@@ -43,7 +43,7 @@ def has_bfloat16() -> bool:
 
 
 def encode(
-    encoder, texts: Sequence[str], batch_size: int = 64, progress: bool = False, bfloat16: bool = False
+    encoder, texts: Sequence[str], batch_size: int = 32, progress: bool = False, bfloat16: bool = False
 ) -> np.ndarray:
     """Unit-length embeddings: float32 array (texts, dimensions), in the order of `texts`.
 
