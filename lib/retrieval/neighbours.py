@@ -102,7 +102,10 @@ def _cosines(vectors: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _above(vectors: np.ndarray, rows: np.ndarray, columns: np.ndarray, threshold: float) -> np.ndarray:
     """Whether the cosine of each row and column is above the threshold, as a matrix of bools that does not depend on
     which other rows and columns are asked for."""
-    cosines = vectors[rows] @ vectors[columns].T
+    import torch
+
+    # PyTorch's product takes less than half the time of NumPy's on some processors.
+    cosines = (torch.from_numpy(vectors[rows]) @ torch.from_numpy(vectors[columns]).T).numpy()
     above = cosines > threshold + NEAR
     near = (cosines > threshold - NEAR) != above
     if near.any():
@@ -120,7 +123,7 @@ def _positives_per_cell(vectors: np.ndarray, threshold: float, block: int, progr
         for i, rows in enumerate(blocks):
             for j, columns in enumerate(blocks[i:], start=i):
                 above = _above(vectors, rows, columns, threshold)
-                counts[rows, j] = np.count_nonzero(np.triu(above, k=1) if i == j else above, axis=1)
+                counts[rows, j] = (np.triu(above, k=1) if i == j else above).sum(axis=1)
                 bar.update()
     return counts
 
