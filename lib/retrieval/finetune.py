@@ -1,9 +1,13 @@
-"""Fine-tuning a sentence encoder on queries and relevant documents, with hard negatives of the same collection.
+"""Fine-tuning a sentence encoder: on queries and relevant documents, or on pairs of sentences with a score.
 
-A *collection* is what a query is searched in (a persona with all its stores). The loss is a softmax over documents: a
-query's relevant one against an irrelevant one of its own collection and the documents of the batch's other queries
+Queries and documents (columns query, positive, negative): with hard negatives of the same collection, which is what a
+query is searched in (a persona with all its stores). The loss is a softmax over documents: a query's relevant one
+against an irrelevant one of its own collection and the documents of the batch's other queries
 (`MultipleNegativesRankingLoss`; Oord et al. 2018, arXiv:1807.03748). Some of these others may answer the same question
 for somebody else; no label that a real system has would tell.
+
+Scored pairs (columns sentence1, sentence2, score): the loss is the squared error between the cosine of the two
+embeddings and the score (`CosineSimilarityLoss`; Reimers and Gurevych 2019, arXiv:1908.10084).
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 RECORD = "finetuning.json"
 WINDOW = 32  # batches; sorting by length within so many keeps padding small and the order random enough
 CURVE = ["step", "loss"]
+RANKED, SCORED = ["query", "positive", "negative"], ["sentence1", "sentence2"]
 
 
 @dataclass(frozen=True)
@@ -37,8 +42,8 @@ class Finetuning:
 
     Attributes:
         learning_rate: of AdamW at its highest: it rises over the first 10% of the steps and falls linearly to zero.
-        batch_size: rows (a query with its documents) a step.
-        scale: cosines are multiplied by it before the softmax.
+        batch_size: rows (a query with its documents, or a scored pair) a step.
+        scale: cosines are multiplied by it before the softmax; scored pairs have none.
         seed: of dropout and the order of the rows.
     """
 
@@ -53,7 +58,7 @@ class Finished:
     """What a fine-tuning left on record.
 
     Attributes:
-        curve: columns step (from 1) and loss (mean over the batch, nats).
+        curve: columns step (from 1) and loss (mean over the batch; nats, or for scored pairs squared error).
         rows: rows trained on.
         tokens: of all texts trained on, padding excluded.
         seconds: of training, loading excluded.
@@ -164,7 +169,8 @@ def finetune(
 
     Args:
         path: folder or Hugging Face id of the encoder to start from.
-        rows: texts, columns query, positive, negative; see `training_rows`.
+        rows: with a column score (0-1) scored pairs, columns sentence1, sentence2, score; otherwise columns query,
+            positive, negative, see `training_rows`. Further columns are ignored.
         output: folder to write; whole or not at all.
         settings: see `Finetuning`.
         threads: CPU threads; None leaves PyTorch's choice.
@@ -175,10 +181,14 @@ def finetune(
 
     Raises:
         ValueError: there is no row.
+        KeyError: a column is missing.
         ArtifactError: the folder cannot be written.
     """
     if rows.empty:
-        raise ValueError("there is nothing to train on: no query has both a relevant and an irrelevant document")
+        raise ValueError(
+            "there is nothing to train on: no scored pair, or no query with both a relevant and an irrelevant document"
+        )
+    rows = rows[[*SCORED, "score"] if "score" in rows else RANKED]
     output = Path(output)
     encoder = load_encoder(path, threads)
     content = {
@@ -204,12 +214,14 @@ def train(encoder, rows: pd.DataFrame, settings: Finetuning, progress: bool = Fa
     from datasets import Dataset
     from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
     from sentence_transformers.base.sampler import DefaultBatchSampler
-    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+    from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss, MultipleNegativesRankingLoss
     from torch.utils.data import SequentialSampler
     from transformers import PrinterCallback
 
     encoder.model_card_data.widget = [{}]  # or the trainer draws examples for a card nobody writes, with a progress bar
-    lengths = np.column_stack([token_counts(encoder, rows[column]) for column in rows])
+    scored = "score" in rows
+    lengths = np.column_stack([token_counts(encoder, rows[column]) for column in (SCORED if scored else RANKED)])
+    loss = CosineSimilarityLoss(encoder) if scored else MultipleNegativesRankingLoss(encoder, scale=settings.scale)
     rows = rows.iloc[plan_rows(lengths.max(axis=1), settings.batch_size, settings.seed)]
     with tempfile.TemporaryDirectory() as scratch:  # the trainer wants a folder; it keeps no checkpoint there
         arguments = SentenceTransformerTrainingArguments(
@@ -234,7 +246,7 @@ def train(encoder, rows: pd.DataFrame, settings: Finetuning, progress: bool = Fa
             model=encoder,
             args=arguments,
             train_dataset=Dataset.from_pandas(rows, preserve_index=False),
-            loss=MultipleNegativesRankingLoss(encoder, scale=settings.scale),
+            loss=loss,
         )
         trainer.remove_callback(PrinterCallback)
         started = time.perf_counter()

@@ -250,3 +250,59 @@ def test_a_folder_that_cannot_be_written_is_one_clear_error(tiny, rows, tmp_path
     with pytest.raises(ArtifactError, match="cannot be written"):
         finetune(tiny, rows, tmp_path / "file" / "encoder", SETTINGS)
     assert (tmp_path / "file").read_text() == "in the way"
+
+
+# ---------------------------------------------------------------- scored pairs
+
+
+@pytest.fixture
+def scored():
+    """Pairs of three words each; the score is the share of words that the two have in common."""
+    rng = np.random.default_rng(4)
+    pairs = [(rng.choice(WORDS, 3, replace=False), rng.choice(WORDS[:8], 3, replace=False)) for _ in range(96)]
+    return pd.DataFrame(
+        {
+            "sentence1": [" ".join(one) for one, _ in pairs],
+            "sentence2": [" ".join(other) for _, other in pairs],
+            "score": [len(set(one) & set(other)) / 3 for one, other in pairs],
+        }
+    )
+
+
+def squared_errors(encoder, rows):
+    one, other = (encode(encoder, rows[side].tolist()) for side in ("sentence1", "sentence2"))
+    return ((one * other).sum(axis=1) - rows["score"].to_numpy()) ** 2
+
+
+def test_scored_pairs_bring_cosines_close_to_the_scores(tiny, scored, tmp_path):
+    settings = Finetuning(learning_rate=3e-3, batch_size=8, seed=1)
+    encoder, done = finetune(tiny, pd.concat([scored] * 3), tmp_path / "encoder", settings)
+    before, after = squared_errors(load_encoder(tiny), scored).mean(), squared_errors(encoder, scored).mean()
+    assert after < before / 2
+    assert done.curve["loss"].tail(3).mean() < done.curve["loss"].head(3).mean()
+    assert done.rows == 3 * len(scored)
+    assert done.tokens == 3 * 6 * len(scored)
+
+
+def test_the_loss_of_scored_pairs_is_the_squared_error(tiny, scored):
+    import torch
+
+    encoder = load_encoder(tiny)
+    for layer in encoder.modules():
+        if isinstance(layer, torch.nn.Dropout):
+            layer.p = 0.0
+    expected = squared_errors(encoder, scored.head(8)).mean()
+    record = module.train(encoder, scored.head(8), Finetuning(learning_rate=1e-6, batch_size=8))
+    assert record["curve"][0][1] == pytest.approx(expected, abs=0.01)
+
+
+def test_other_columns_are_ignored_and_other_scores_are_another_run(tiny, scored, tmp_path, monkeypatch):
+    calls = counted(monkeypatch)
+    output = tmp_path / "encoder"
+    finetune(tiny, scored, output, SETTINGS)
+    finetune(tiny, scored.assign(positive=True)[["positive", "score", "sentence2", "sentence1"]], output, SETTINGS)
+    assert len(calls) == 1
+    finetune(tiny, scored.assign(score=scored["score"][::-1].to_numpy()), output, SETTINGS)
+    assert len(calls) == 2
+    with pytest.raises(KeyError, match="sentence2"):
+        finetune(tiny, scored.drop(columns="sentence2"), output, SETTINGS)
