@@ -1,0 +1,190 @@
+"""Target similarity tuning, and how good few-shots are before any model reads them.
+
+An encoder is tuned so that the cosine of two requests comes close to the similarity of their flows: here the Jaccard
+similarity of the flows' API names. Source: the workflow paper, section 3.2.2, after Poesia et al. 2022
+(arXiv:2201.11227), who compare syntax trees.
+
+Few-shots are a frame with columns pair (a flow to generate), rank (from 1, the best) and shot (a training pair).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array
+
+from lib.retrieval.stores import hash_of_id, seeded_order
+from lib.workflows.scoring import similarity
+
+ROWS_AT_A_TIME = 100  # test flows whose similarity with all training flows is in memory
+
+
+def jaccard(left: Iterable[str], right: Iterable[str]) -> float:
+    """Share of common names among all of two lists of API names, taken as sets; 1 where both are empty.
+
+    >>> round(jaccard(["forms.New", "teams.Post", "teams.Post"], ["teams.Post", "mail.Send"]), 3)
+    0.333
+    """
+    left, right = set(left), set(right)
+    return len(left & right) / len(left | right) if left or right else 1.0
+
+
+# ---------------------------------------------------------------- pairs to tune on
+
+
+def balanced_sample(mined: pd.DataFrame, size: int, seed: int) -> pd.DataFrame:
+    """At most `size` mined pairs, half of them positive as far as there are any; a smaller sample is part of every
+    larger one with the same seed.
+
+    Args:
+        mined: columns a, b (ids) and positive.
+    """
+    chance = [hash_of_id(f"{seed}:{a}:{b}") for a, b in zip(mined["a"], mined["b"], strict=True)]
+    place = pd.Series(chance, index=mined.index, dtype=np.uint64).groupby(mined["positive"]).rank(method="first")
+    return mined[place <= np.where(mined["positive"], size // 2, size - size // 2)]
+
+
+def scored_pairs(mined: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
+    """What `lib.retrieval.finetune.finetune` learns from: pairs of requests with the similarity of their flows.
+
+    Args:
+        mined: columns a, b (ids of flows) and positive.
+        flows: columns pair, request, apis (list of API names).
+
+    Returns:
+        columns sentence1, sentence2, score (Jaccard similarity, 0-1), positive; one row a mined pair, in order.
+
+    Raises:
+        KeyError: a mined pair that `flows` does not have.
+    """
+    by_id = flows.set_index("pair")
+    left, right = (by_id.loc[mined[side].tolist(), ["request", "apis"]] for side in ("a", "b"))
+    return pd.DataFrame(
+        {
+            "sentence1": left["request"].to_numpy(),
+            "sentence2": right["request"].to_numpy(),
+            "score": [jaccard(one, other) for one, other in zip(left["apis"], right["apis"], strict=True)],
+            "positive": mined["positive"].to_numpy(),
+        }
+    )
+
+
+def permuted_targets(rows: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """The control: the same texts, the scores shuffled among the positive pairs and among the negative ones.
+
+    What an encoder still gains from them owes nothing to the flows of the single pairs.
+
+    Args:
+        rows: from `scored_pairs`.
+    """
+    rng = np.random.default_rng(seed)
+    return rows.assign(score=rows.groupby("positive")["score"].transform(rng.permutation))
+
+
+# ---------------------------------------------------------------- few-shots
+
+
+def ranked_shots(pairs: Sequence[str], pool: Sequence[str], indices: np.ndarray) -> pd.DataFrame:
+    """Few-shots out of row numbers, such as those of `lib.retrieval.neighbours.nearest`.
+
+    Args:
+        pairs: ids of the flows to generate.
+        pool: ids of the training pairs.
+        indices: (pairs, k), row numbers of `pool`, best first.
+    """
+    k = indices.shape[1]
+    return pd.DataFrame(
+        {
+            "pair": np.repeat(np.asarray(pairs, dtype=object), k),
+            "rank": np.tile(np.arange(1, k + 1), len(pairs)),
+            "shot": np.asarray(pool, dtype=object)[indices.ravel()],
+        }
+    )
+
+
+def random_shots(flows: pd.DataFrame, training: pd.DataFrame, k: int, seed: int) -> pd.DataFrame:
+    """`k` training pairs drawn at random for each flow: the floor. Both frames have a column pair."""
+    k, rows = min(k, len(training)), range(len(training))
+    drawn = [random.Random(f"{seed}:{pair}").sample(rows, k) for pair in flows["pair"]]
+    return ranked_shots(flows["pair"], training["pair"], np.array(drawn, dtype=np.int64).reshape(-1, k))
+
+
+def oracle_shots(flows: pd.DataFrame, training: pd.DataFrame, k: int, seed: int) -> pd.DataFrame:
+    """The `k` training pairs whose API names are most similar to those of the right flow, by Jaccard similarity.
+
+    It reads the answer: an upper bound for selecting few-shots by this similarity, no method. Ties are broken by a
+    hash of the training pair's id and the seed.
+
+    Args:
+        flows: columns pair, apis (of the right flow).
+        training: columns pair, apis.
+    """
+    k = min(k, len(training))
+    place = {pair: i for i, pair in enumerate(seeded_order(training["pair"], seed))}
+    training = training.iloc[np.argsort(training["pair"].map(place).to_numpy())]
+    column = {name: i for i, name in enumerate(sorted(set().union(*training["apis"], *flows["apis"])))}
+    wanted, offered = _incidence(flows["apis"], column), _incidence(training["apis"], column)
+    sizes = offered.sum(axis=1)
+    indices = np.empty((len(flows), k), dtype=np.int64)
+    for start in range(0, len(flows), ROWS_AT_A_TIME):
+        part = wanted[start : start + ROWS_AT_A_TIME]
+        common = (part @ offered.T).toarray()
+        either = part.sum(axis=1)[:, None] + sizes - common
+        ratio = np.divide(common, either, out=np.ones_like(common), where=either > 0)
+        least = np.partition(ratio, -k, axis=1)[:, -k]
+        for i, row in enumerate(ratio):
+            best = np.flatnonzero(row >= least[i])  # in the order of the hashes, which the stable sort keeps
+            indices[start + i] = best[np.argsort(-row[best], kind="stable")[:k]]
+    return ranked_shots(flows["pair"], training["pair"], indices)
+
+
+def _incidence(apis: pd.Series, column: dict[str, int]) -> csr_array:
+    """Which APIs each flow names: (flows, APIs), 0 or 1."""
+    sets = [set(names) for names in apis]
+    rows = np.repeat(np.arange(len(sets)), [len(names) for names in sets])
+    columns = np.array([column[name] for names in sets for name in sorted(names)], dtype=np.int64)
+    return csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(sets), len(column)))
+
+
+def few_shot_scores(
+    shots: pd.DataFrame, flows: pd.DataFrame, training: pd.DataFrame, ks: Sequence[int]
+) -> pd.DataFrame:
+    """How close the first `k` few-shots of each flow come to the right flow, by their API names alone.
+
+    Args:
+        shots: columns pair, rank, shot.
+        flows: columns pair, apis (of the right flow).
+        training: columns pair, apis.
+        ks: numbers of few-shots; where a flow has fewer, all of its own count.
+
+    Returns:
+        columns pair, k, metric, value (0-1), one row a pair, k and metric:
+        jaccard, jaccard_best: `jaccard` with the right flow, mean and best of the k;
+        lcs, lcs_best: `lib.workflows.scoring.similarity` with the right flow, mean and best of the k;
+        coverage: share of the right flow's distinct APIs that any of the k names.
+
+    Raises:
+        KeyError: a few-shot or its flow is in neither frame.
+    """
+    gold, names = flows.set_index("pair")["apis"], training.set_index("pair")["apis"]
+    right, shown = gold.loc[shots["pair"].tolist()], names.loc[shots["shot"].tolist()]
+    both = list(zip(shown, right, strict=True))
+    rows = shots[["pair", "rank"]].assign(
+        jaccard=[jaccard(one, other) for one, other in both], lcs=[similarity(one, other) for one, other in both]
+    )
+    # The rank at which each API of the right flow is first shown.
+    needed = shots[["pair", "rank"]].assign(api=[sorted(set(other)) for _, other in both])
+    needed["seen"] = [[name in one for name in sorted(set(other))] for one, other in both]
+    needed = needed.explode(["api", "seen"])
+    needed["first"] = needed["rank"].where(needed["seen"].astype(bool))
+    first = needed.groupby(["pair", "api"], sort=False)["first"].min()
+    parts = []
+    for k in ks:
+        chosen = rows[rows["rank"] <= k].groupby("pair", sort=False)[["jaccard", "lcs"]]
+        wide = chosen.mean().join(chosen.max().add_suffix("_best"))
+        wide["coverage"] = (first <= k).groupby("pair", sort=False).mean()
+        parts.append(wide.reset_index().melt("pair", var_name="metric").assign(k=k))
+    return pd.concat(parts, ignore_index=True)[["pair", "k", "metric", "value"]]

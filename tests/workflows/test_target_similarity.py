@@ -1,0 +1,183 @@
+"""Target similarity: scores by hand and by brute force, samples, controls, and few-shots of the bounds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.workflows.scoring import similarity
+from lib.workflows.target_similarity import (
+    balanced_sample,
+    few_shot_scores,
+    jaccard,
+    oracle_shots,
+    permuted_targets,
+    random_shots,
+    ranked_shots,
+    scored_pairs,
+)
+
+APIS = list("abcdefgh")
+
+
+def flows_of(number, prefix, seed=0):
+    rng = np.random.default_rng(seed)
+    apis = [rng.choice(APIS, size=rng.integers(1, 6)).tolist() for _ in range(number)]
+    ids = [f"{prefix}-{i}" for i in range(number)]
+    return pd.DataFrame({"pair": ids, "request": [f"please {' '.join(names)}" for names in apis], "apis": apis})
+
+
+@pytest.fixture
+def flows():
+    return flows_of(15, "test", seed=1)
+
+
+@pytest.fixture
+def training():
+    return flows_of(80, "training")
+
+
+@pytest.fixture
+def mined(training):
+    rng = np.random.default_rng(2)
+    a, b = np.triu_indices(40, k=1)
+    names = training["pair"].to_numpy()
+    return pd.DataFrame({"a": names[a], "b": names[b], "positive": rng.random(len(a)) < 0.2})
+
+
+def test_jaccard_is_of_sets():
+    assert jaccard(["a", "b", "b"], ["b", "c"]) == pytest.approx(1 / 3)
+    assert jaccard(["a", "b"], ["b", "a", "a"]) == 1.0
+    assert jaccard(["a"], []) == jaccard(["a"], ["b"]) == 0.0
+    assert jaccard([], []) == 1.0
+
+
+# ---------------------------------------------------------------- pairs to tune on
+
+
+def test_samples_are_balanced_and_nested_and_do_not_depend_on_the_order(mined):
+    small, large = (balanced_sample(mined, size, seed=3) for size in (31, 100))
+    assert (len(small), small["positive"].sum()) == (31, 15)
+    assert (len(large), large["positive"].sum()) == (100, 50)
+    assert set(small.index) < set(large.index)
+    shuffled = balanced_sample(mined.sample(frac=1, random_state=0), 31, seed=3)
+    assert set(shuffled.index) == set(small.index)
+    assert set(balanced_sample(mined, 31, seed=4).index) != set(small.index)
+    every = balanced_sample(mined, 10_000, seed=3)
+    assert set(every.index) == set(mined.index), "where one kind runs short, all of it"
+
+
+def test_scored_pairs_hold_both_requests_and_the_similarity_of_their_flows(mined, training):
+    rows = scored_pairs(mined, training.sample(frac=1, random_state=1))
+    assert list(rows) == ["sentence1", "sentence2", "score", "positive"]
+    by_id = training.set_index("pair")
+    for i in (0, 7, len(rows) - 1):
+        one, other = by_id.loc[mined["a"].iloc[i]], by_id.loc[mined["b"].iloc[i]]
+        assert rows.loc[i, ["sentence1", "sentence2"]].tolist() == [one["request"], other["request"]]
+        assert rows["score"][i] == jaccard(one["apis"], other["apis"])
+    assert rows["score"].between(0, 1).all()
+    assert rows["score"].nunique() > 3
+    assert (rows["positive"].to_numpy() == mined["positive"].to_numpy()).all()
+    with pytest.raises(KeyError):
+        scored_pairs(mined, training.iloc[5:])
+    assert scored_pairs(mined.iloc[:0], training).empty
+
+
+def test_permuted_targets_stay_with_their_kind(mined, training):
+    rows = scored_pairs(mined, training)
+    control = permuted_targets(rows, seed=1)
+    for kind in (True, False):
+        before, after = (frame.loc[frame["positive"] == kind, "score"] for frame in (rows, control))
+        assert sorted(before) == sorted(after)
+        assert (before != after).any()
+    texts = ["sentence1", "sentence2", "positive"]
+    pd.testing.assert_frame_equal(rows[texts], control[texts])
+    pd.testing.assert_frame_equal(control, permuted_targets(rows, seed=1))
+    assert (control["score"] != permuted_targets(rows, seed=2)["score"]).any()
+
+
+# ---------------------------------------------------------------- few-shots
+
+
+def test_ranked_shots_name_rows():
+    shots = ranked_shots(["x", "y"], ["p", "q", "r"], np.array([[2, 0], [1, 2]]))
+    expected = [("x", 1, "r"), ("x", 2, "p"), ("y", 1, "q"), ("y", 2, "r")]
+    assert list(shots.itertuples(index=False, name=None)) == expected
+
+
+def test_the_oracle_shows_the_most_similar_flows(flows, training):
+    shots = oracle_shots(flows, training, 6, seed=0)
+    right, names = flows.set_index("pair")["apis"], training.set_index("pair")["apis"]
+    shots["jaccard"] = [jaccard(right[p], names[s]) for p, s in zip(shots["pair"], shots["shot"], strict=True)]
+    for pair, group in shots.groupby("pair"):
+        best = sorted((jaccard(right[pair], other) for other in names), reverse=True)[:6]
+        assert group["jaccard"].tolist() == best
+        assert group["rank"].tolist() == [1, 2, 3, 4, 5, 6]
+        assert group["shot"].is_unique
+
+
+def test_ties_of_the_oracle_depend_on_the_seed_and_not_on_the_order(flows, training):
+    first = oracle_shots(flows, training, 4, seed=0)
+    again = oracle_shots(flows, training.sample(frac=1, random_state=0), 4, seed=0)
+    pd.testing.assert_frame_equal(first, again)
+    assert (first["shot"] != oracle_shots(flows, training, 4, seed=1)["shot"]).any()
+
+
+def test_a_flow_without_calls_is_most_similar_to_another_one():
+    flows = pd.DataFrame({"pair": ["x"], "apis": [[]]})
+    training = pd.DataFrame({"pair": ["p", "q", "r"], "apis": [["a"], [], ["b"]]})
+    assert oracle_shots(flows, training, 1, seed=0)["shot"].tolist() == ["q"]
+
+
+def test_random_shots_are_distinct_and_seeded_by_the_flow(flows, training):
+    shots = random_shots(flows, training, 10, seed=0)
+    assert shots.groupby("pair")["shot"].nunique().eq(10).all()
+    assert set(shots["shot"]) <= set(training["pair"])
+    part = random_shots(flows.iloc[3:5], training, 10, seed=0)
+    assert part["shot"].tolist() == shots[shots["pair"].isin(part["pair"])]["shot"].tolist()
+    assert (shots["shot"] != random_shots(flows, training, 10, seed=1)["shot"]).any()
+    assert len(random_shots(flows, training.iloc[:4], 10, seed=0)) == 4 * len(flows)
+
+
+def test_scores_of_few_shots_by_hand():
+    flows = pd.DataFrame({"pair": ["x", "y"], "apis": [["a", "b", "c"], ["d"]]})
+    training = pd.DataFrame({"pair": ["p", "q", "r"], "apis": [["a", "b"], ["c", "a", "b", "z"], ["d", "d"]]})
+    shots = ranked_shots(flows["pair"], training["pair"], np.array([[0, 1, 2], [0, 2, 1]]))
+    scores = few_shot_scores(shots, flows, training, [1, 2, 3]).set_index(["pair", "k", "metric"])["value"]
+    expected = {
+        ("x", 1): {"jaccard": 2 / 3, "jaccard_best": 2 / 3, "lcs": 2 / 3, "lcs_best": 2 / 3, "coverage": 2 / 3},
+        ("x", 2): {"jaccard": (2 / 3 + 3 / 4) / 2, "jaccard_best": 3 / 4, "lcs": (2 / 3 + 2 / 4) / 2, "lcs_best": 2 / 3,
+                   "coverage": 1.0},
+        ("x", 3): {"jaccard": (2 / 3 + 3 / 4) / 3, "lcs": (2 / 3 + 2 / 4) / 3, "coverage": 1.0},
+        ("y", 1): {"jaccard": 0.0, "jaccard_best": 0.0, "lcs": 0.0, "lcs_best": 0.0, "coverage": 0.0},
+        ("y", 2): {"jaccard": 1 / 2, "jaccard_best": 1.0, "lcs": 1 / 4, "lcs_best": 1 / 2, "coverage": 1.0},
+        ("y", 3): {"jaccard": 1 / 3, "jaccard_best": 1.0, "lcs": 1 / 6, "lcs_best": 1 / 2, "coverage": 1.0},
+    }  # fmt: skip
+    for (pair, k), values in expected.items():
+        for metric, value in values.items():
+            assert scores[pair, k, metric] == pytest.approx(value), (pair, k, metric)
+    assert len(scores) == 2 * 3 * 5
+
+
+def test_scores_of_few_shots_by_brute_force(flows, training):
+    shots = random_shots(flows, training, 8, seed=5).sample(frac=1, random_state=0)
+    scores = few_shot_scores(shots, flows, training, [3, 8, 20])
+    right, names = flows.set_index("pair")["apis"], training.set_index("pair")["apis"]
+    assert len(scores) == len(flows) * 3 * 5
+    for pair, k, metric, value in scores.itertuples(index=False):
+        chosen = shots[(shots["pair"] == pair) & (shots["rank"] <= k)]["shot"].map(names)
+        one = jaccard if metric.startswith("jaccard") else similarity
+        each = [one(apis, right[pair]) for apis in chosen]
+        shown = set().union(*chosen) & set(right[pair])
+        expected = (
+            len(shown) / len(set(right[pair])) if metric == "coverage"
+            else max(each) if metric.endswith("best") else np.mean(each)
+        )  # fmt: skip
+        assert value == pytest.approx(expected), (pair, k, metric)
+
+
+def test_a_shot_that_nobody_knows_is_an_error(flows, training):
+    shots = random_shots(flows, training, 2, seed=0)
+    with pytest.raises(KeyError):
+        few_shot_scores(shots, flows, training[training["pair"] != shots["shot"][0]], [2])
+    with pytest.raises(KeyError):
+        few_shot_scores(shots, flows.iloc[1:], training, [2])
