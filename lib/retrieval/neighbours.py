@@ -33,9 +33,9 @@ def nearest(documents: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndar
     queries = np.ascontiguousarray(queries, dtype=np.float32)
     k = min(k, len(documents))
     indices, cosines = np.empty((len(queries), k), dtype=np.int64), np.empty((len(queries), k), dtype=np.float32)
-    rows, depth = np.arange(len(queries)), k
+    rows, depth = np.arange(len(queries)), 2 * k
     while len(rows) and k:
-        depth = min(depth + k, len(documents))
+        depth = min(depth, len(documents))
         found, numbers = index.search(queries[rows], depth)
         rounded = np.round(found, DECIMALS)
         order = np.lexsort((numbers, -rounded))[:, :k]
