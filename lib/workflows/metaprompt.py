@@ -1,0 +1,189 @@
+"""The prompts of retrieval-augmented generation, and the flow in an answer (workflow paper, section 3 and Figure 1).
+
+Instruction and few-shots come first, definitions and request last: conditions of one flow that differ in definitions
+share the longest prefix, which is read once. Wording is our own.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from lib.workflows.definitions import few_shot_definitions
+from lib.workflows.nl2dsl import END, START
+
+INSTRUCTION = (
+    "Turn a request into a workflow. A flow has one API call a line, written connector.Operation({\"key\": value}). "
+    "The first line awaits the trigger; triggerOutputs?['body']?['key'] is a field of what it returned. Conditions are "
+    "written if (...) { ... } else { ... }. Write the flow alone, without comments or blank lines."
+)  # fmt: skip
+USE_OF_DEFINITIONS = (
+    "API definitions are written connector.Operation(keys): what the API does. body/{a, b} stands for the keys "
+    '"body/a" and "body/b". Choose the APIs that the request needs, spell their names and keys as their definitions '
+    "do, and leave out keys that the request says nothing about."
+)
+STOP = ("\n\n", "\nRequest:")  # no flow has a blank line
+
+
+def prompt_parts(
+    request: str, shots: Iterable[tuple[str, str]] = (), definitions: Iterable[str] = (), explain: bool | None = None
+) -> list[str]:
+    """A prompt in parts, to be joined without anything between them; see `metaprompt`.
+
+    A part begins with a line break and ends without one, but for the cue, so that most tokenizers, SmolLM2's among
+    them, cut the prompt into the same tokens as its parts.
+    """
+    lines = [f"\n{definition}" for definition in definitions]
+    explain = bool(lines) if explain is None else explain
+    heading = [f"\n\n{USE_OF_DEFINITIONS if explain else 'API definitions:'}"] if explain or lines else []
+    return [
+        INSTRUCTION,
+        *reversed([_example(*shot) for shot in shots]),
+        *heading,
+        *lines,
+        _example(request, ""),
+    ]
+
+
+def _example(request: str, dsl: str) -> str:
+    return f"\n\nRequest: {' '.join(request.split())}\nFlow:\n{dsl}"
+
+
+def metaprompt(
+    request: str, shots: Iterable[tuple[str, str]] = (), definitions: Iterable[str] = (), explain: bool | None = None
+) -> str:
+    """What a model continues with the flow for a request.
+
+    Args:
+        request: its line breaks become spaces.
+        shots: requests and flows, nearest first; the prompt shows the nearest last, next to the request.
+        definitions: one line each, in the order of the prompt.
+        explain: whether the prompt says how to use definitions; None says so where there are any.
+    """
+    return "".join(prompt_parts(request, shots, definitions, explain))
+
+
+# ---------------------------------------------------------------- length
+
+
+def token_counter(tokenizer) -> Callable[[str], int]:
+    """Tokens of a text, start and end tokens not counted; a text is counted once."""
+
+    @functools.cache
+    def count(text: str) -> int:
+        return len(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    return count
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A prompt that fits: its text, its tokens, how many of the nearest few-shots it kept."""
+
+    prompt: str
+    tokens: int
+    shots: int
+
+
+def fit(
+    request: str,
+    shots: Sequence[tuple[str, str]],
+    definitions: Callable[[int], Iterable[str]],
+    limit: int,
+    count: Callable[[str], int],
+    explain: bool | None = None,
+) -> Fitted:
+    """The prompt with as many few-shots as fit; the farthest are dropped first, with the definitions only they brought.
+
+    Args:
+        request, shots, explain: as for `metaprompt`.
+        definitions: the definitions of a prompt with the nearest k few-shots, by k.
+        limit: tokens of the prompt at most: the model's window without the room for the answer (and without what a chat
+            template adds).
+        count: tokens of a text, quick for one that it has seen (see `token_counter`). Parts of the prompt are counted
+            apart and added up.
+
+    Raises:
+        ValueError: even without few-shots the prompt is too long.
+    """
+    for kept in range(len(shots), -1, -1):
+        parts = prompt_parts(request, shots[:kept], definitions(kept), explain)
+        tokens = sum(map(count, parts))
+        if tokens <= limit:
+            return Fitted("".join(parts), tokens, kept)
+    raise ValueError(
+        f"a prompt without few-shots has {tokens} tokens, at most {limit} fit; its request begins {request[:60]!r}"
+    )
+
+
+def write_prompts(
+    requests: Sequence[str],
+    shots: Sequence[Sequence[int]],
+    training: pd.DataFrame,
+    catalogue,
+    limit: int,
+    count: Callable[[str], int],
+    few_shot: bool = False,
+    semantic: Sequence[Sequence[str]] | None = None,
+    explain: bool | None = None,
+) -> pd.DataFrame:
+    """The prompts of one condition.
+
+    Args:
+        requests: (n,).
+        shots: for each request positions of training pairs, nearest first.
+        training: columns request, dsl, apis.
+        catalogue: the `Catalogue`; APIs that it lacks get no definition.
+        limit, count, explain: as for `fit`.
+        few_shot: whether the definitions of the few-shots' APIs are shown (FD).
+        semantic: names of other APIs whose definitions each request's prompt shows after those of FD (SFD).
+
+    Returns:
+        One row a request: prompt, tokens, shots (kept), dropped (few-shots that did not fit), definitions (API names in
+        the order of the prompt).
+
+    Raises:
+        ValueError: numbers of rows differ, or a prompt does not fit even without few-shots.
+    """
+    examples = list(zip(training["request"], training["dsl"], strict=True))
+    apis = training["apis"].tolist()
+    if semantic is None:
+        semantic = [()] * len(requests)
+
+    def names(near: Sequence[int], others: Sequence[str]) -> list[str]:
+        found = few_shot_definitions(near, apis) if few_shot else []
+        return [name for name in dict.fromkeys([*found, *others]) if name in catalogue]
+
+    def texts(near: Sequence[int], others: Sequence[str], kept: int) -> list[str]:
+        return [catalogue[name].definition for name in names(near[:kept], others)]
+
+    rows = []
+    for request, near, others in zip(requests, shots, semantic, strict=True):
+        definitions = functools.partial(texts, near, others)
+        fitted = fit(request, [examples[shot] for shot in near], definitions, limit, count, explain)
+        dropped = len(near) - fitted.shots
+        rows.append([fitted.prompt, fitted.tokens, fitted.shots, dropped, names(near[: fitted.shots], others)])
+    return pd.DataFrame(rows, columns=["prompt", "tokens", "shots", "dropped", "definitions"])
+
+
+# ---------------------------------------------------------------- answers
+
+_FENCE = re.compile(r"^[ \t]*```.*$", re.MULTILINE)
+_AFTER_FLOW = re.compile(r"\n[ \t]*\n|\nRequest:")
+
+
+def flow_of(answer: str) -> str:
+    """The DSL text in a model's answer, whatever stands around it; no promise that it parses.
+
+    Of an answer with a code fence, what the first one holds; otherwise the text up to a blank line or the next request.
+    `<START>` and what precedes it go, and `<END>` with what follows.
+    """
+    text = answer.split(START, 1)[-1].split(END)[0].strip()
+    before, *fenced = _FENCE.split(text)
+    if len(fenced) > 1 or (fenced and not before.strip()):
+        return fenced[0].strip()
+    return _AFTER_FLOW.split(before)[0].strip()

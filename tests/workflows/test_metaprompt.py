@@ -1,0 +1,189 @@
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lib.generation.local import load_tokenizer
+from lib.generation.models import ModelError, locate
+from lib.workflows.apis import API, Field
+from lib.workflows.metaprompt import (
+    INSTRUCTION,
+    STOP,
+    USE_OF_DEFINITIONS,
+    fit,
+    flow_of,
+    metaprompt,
+    prompt_parts,
+    token_counter,
+    write_prompts,
+)
+
+NEAR, FAR = ("near", "a.Near();"), ("far", "a.Far();")
+FLOW = 'triggerOutputs = await a.New();\nif (triggerOutputs?[\'body\'] == "x") {\n  b.Post({"text": "hi"});\n}'
+
+
+def words(text):
+    return len(text.split())
+
+
+def test_the_prompt_word_for_word():
+    assert metaprompt("do  this\nnow", [NEAR, FAR], ["a.Near(key): nears"]) == (
+        f"{INSTRUCTION}\n\n"
+        "Request: far\nFlow:\na.Far();\n\n"
+        "Request: near\nFlow:\na.Near();\n\n"
+        f"{USE_OF_DEFINITIONS}\na.Near(key): nears\n\n"
+        "Request: do this now\nFlow:\n"
+    )
+    assert metaprompt("x") == f"{INSTRUCTION}\n\nRequest: x\nFlow:\n"
+
+
+def test_the_instruction_on_definitions_comes_with_them_unless_told_otherwise():
+    assert USE_OF_DEFINITIONS not in metaprompt("x", [NEAR])
+    assert USE_OF_DEFINITIONS in metaprompt("x", [NEAR], explain=True)
+    without = metaprompt("x", [NEAR], ["a.Near(key): nears"], explain=False)
+    assert USE_OF_DEFINITIONS not in without
+    assert "\n\nAPI definitions:\na.Near(key): nears\n\n" in without
+
+
+def test_conditions_of_a_flow_share_all_before_the_definitions():
+    shots = [NEAR, FAR]
+    fd, more = ["a.Near(): nears"], ["a.Near(): nears", "b.Post(text): posts"]
+    shared = metaprompt("x", shots).removesuffix("Request: x\nFlow:\n")
+    assert shared.endswith("a.Near();\n\n")
+    for definitions, explain in [([], True), (fd, None), (more, None)]:
+        assert metaprompt("x", shots, definitions, explain).startswith(shared)
+    assert metaprompt("x", shots, more).startswith(f"{shared}{USE_OF_DEFINITIONS}\na.Near(): nears\n")
+    assert metaprompt("x", shots, fd).startswith(f"{shared}{USE_OF_DEFINITIONS}\na.Near(): nears\n")
+
+
+def test_an_answer_in_the_form_of_the_few_shots_ends_at_a_stop_text():
+    prompt = metaprompt("x", [NEAR, ("y", FLOW)])
+    assert not any(stop in flow for stop in STOP for flow in (NEAR[1], FLOW))
+    assert all(stop in prompt.partition(FLOW)[2] for stop in STOP)
+
+
+def test_the_farthest_few_shots_are_dropped_until_it_fits():
+    shots = [("near", "one two"), ("middle", "one two three"), ("far", "one two three four")]
+    of = lambda kept: ["d " * 5] * kept  # noqa: E731
+    whole = fit("x", shots, of, 10_000, words)
+    assert (whole.shots, whole.tokens) == (3, words(whole.prompt))
+    exact = fit("x", shots, of, whole.tokens, words)
+    assert exact == whole
+    shorter = fit("x", shots, of, whole.tokens - 1, words)
+    assert (shorter.shots, shorter.tokens) == (2, words(shorter.prompt))
+    assert shorter.prompt == metaprompt("x", shots[:2], of(2))
+    none = fit("x", shots, lambda kept: [], words(metaprompt("x")), words)
+    assert (none.shots, none.prompt) == (0, metaprompt("x"))
+    with pytest.raises(ValueError, match="begins 'x'"):
+        fit("x", shots, of, words(metaprompt("x")) - 1, words)
+
+
+def test_a_text_is_counted_once():
+    seen = []
+
+    def tokenizer(text, add_special_tokens):
+        assert not add_special_tokens
+        seen.append(text)
+        return {"input_ids": text.split()}
+
+    count = token_counter(tokenizer)
+    for request in ("x", "y"):
+        assert fit(request, [NEAR, FAR], lambda kept: [], 10_000, count).shots == 2
+    assert len(seen) == len(set(seen)) == 5  # the instruction, two shots, two requests
+
+
+# ---------------------------------------------------------------- a condition
+
+
+def api(name, *keys):
+    connector, operation = name.split(".")
+    return API(connector, operation, operation, connector, f"Does {operation}.", parameters=tuple(map(Field, keys)))
+
+
+@pytest.fixture
+def world():
+    """Training pairs and a catalogue that lacks `b.Unknown`."""
+    training = pd.DataFrame(
+        {
+            "request": ["first", "second", "third"],
+            "dsl": ["a.New();\na.Add();", "b.Unknown();", "a.New();\nb.Post();"],
+            "apis": [["a.New", "a.Add"], ["b.Unknown"], ["a.New", "b.Post"]],
+        },
+        index=[7, 8, 9],  # shots are positions, not labels
+    )
+    return training, {name: api(name, "key") for name in ("a.New", "a.Add", "b.Post", "c.Get")}
+
+
+def test_write_prompts(world):
+    training, catalogue = world
+    prompts = write_prompts(["x", "y"], [[2, 1], [0]], training, catalogue, 10_000, words)
+    assert prompts["definitions"].tolist() == [[], []]
+    assert prompts["prompt"][0] == metaprompt("x", [("third", "a.New();\nb.Post();"), ("second", "b.Unknown();")])
+    assert prompts["tokens"].tolist() == prompts["prompt"].map(words).tolist()
+    grounded = write_prompts(
+        ["x", "y"], [[2, 1, 0], []], training, catalogue, 10_000, words, True, [["c.Get", "a.New"], ["c.Get", "no.Api"]]
+    )
+    assert grounded["definitions"].tolist() == [["a.New", "b.Post", "a.Add", "c.Get"], ["c.Get"]]
+    assert "\na.New(key): Does New.\nb.Post(key): Does Post.\n" in grounded["prompt"][0]
+    assert grounded[["shots", "dropped"]].to_numpy().tolist() == [[3, 0], [0, 0]]
+    with pytest.raises(ValueError, match="shorter"):
+        write_prompts(["x", "y"], [[0]], training, catalogue, 10_000, words)
+
+
+def test_a_dropped_few_shot_takes_along_the_definitions_that_only_it_brought(world):
+    training, catalogue = world
+    whole = write_prompts(["x"], [[2, 0]], training, catalogue, 10_000, words, True, [["c.Get"]]).iloc[0]
+    shorter = write_prompts(["x"], [[2, 0]], training, catalogue, whole["tokens"] - 1, words, True, [["c.Get"]]).iloc[0]
+    assert whole["definitions"] == ["a.New", "b.Post", "a.Add", "c.Get"]
+    assert shorter["definitions"] == ["a.New", "b.Post", "c.Get"]
+    assert (shorter["shots"], shorter["dropped"]) == (1, 1)
+    assert "Add" not in shorter["prompt"]
+
+
+def test_parts_have_the_tokens_of_the_whole(tmp_path):
+    """With SmolLM2's tokenizer; skipped where the model cannot be fetched."""
+    try:
+        tokenizer, _ = load_tokenizer(locate("SmolLM2-135M-Instruct"))
+    except ModelError as error:
+        pytest.skip(str(error))
+    count = token_counter(tokenizer)
+    for definitions, explain in [([], None), ([], True), (["a.Do(x): does 12."], None), (["a.Do(x)", "b.C()"], False)]:
+        parts = prompt_parts("When it's 10:30, post “hi”", [("one", FLOW), ("two ", "x.Y();")], definitions, explain)
+        assert sum(map(count, parts)) == count("".join(parts))
+
+
+# ---------------------------------------------------------------- answers
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        FLOW,
+        f"\n{FLOW}\n\nRequest: another\nFlow:\nc.Do();",
+        f"{FLOW}\nRequest: another",
+        f"{FLOW}\n  \nThis flow waits for a trigger.",
+        f"{FLOW}\n<END>",
+        f"{FLOW}<END>\nc.Do();",
+        f"Of course.\n<START>\n{FLOW}\n<END> <START>",
+        f"```\n{FLOW}\n```",
+        f"```javascript\n{FLOW}\n```\nIt does what you asked for.",
+        f"Here it is:\n\n```js\n{FLOW}\n```",
+        f"```js\n{FLOW}",
+        f"{FLOW}\n```",
+    ],
+)
+def test_flow_of(answer):
+    assert flow_of(answer) == FLOW
+
+
+def test_flow_of_keeps_blank_lines_inside_a_fence_and_fences_inside_a_string():
+    assert flow_of("```\na.Do();\n\nb.Do();\n```") == "a.Do();\n\nb.Do();"
+    text = 'a.Do({"text": "```"});'
+    assert flow_of(text) == text
+
+
+@given(st.text(alphabet="`ab\n <>STAREND;Request:") | st.text())
+def test_flow_of_never_raises(answer):
+    flow = flow_of(answer)
+    assert flow == flow.strip()
+    assert flow in answer
