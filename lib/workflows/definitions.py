@@ -26,7 +26,7 @@ def semantic_definitions(requests: np.ndarray, texts: np.ndarray, names: Sequenc
     """The n APIs nearest to each request by cosine, nearest first (SFD).
 
     Args:
-        requests: vectors of unit length, (requests, dimensions).
+        requests: vectors of unit length, (requests, dimensions), from the encoder that `texts` come from.
         texts: vectors of unit length of the APIs' `API.text`, (APIs, dimensions).
         names: of these APIs. Equally near ones keep their order.
         n: definitions a request; the workbook takes as many as FD has on average for the same number of shots.
