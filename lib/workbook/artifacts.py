@@ -132,6 +132,12 @@ class Workbook:
         self._verify(path)
         return load_file(path)
 
+    def read_lines(self, name: str) -> list[str]:
+        """The JSON lines `name` of an earlier notebook. Raises as `read` does."""
+        path = self.data / f"{name}.jsonl"
+        self._verify(path)
+        return path.read_text(encoding="utf-8").split("\n")[:-1]  # texts may hold other line separators
+
     def _verify(self, path: Path) -> None:
         shown = path.relative_to(self.root) if path.is_relative_to(self.root) else path
         again = f"run `make report PROFILE={self.parameters.profile}` again"

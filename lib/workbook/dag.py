@@ -30,8 +30,17 @@ def module_files(module: str, root: Path) -> list[Path]:
     return files
 
 
+def files_named(module: Path) -> list[Path]:
+    """Files beside a module, other than Python's, whose name stands as a string in its source: a grammar, say."""
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    names = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    beside = (path for path in module.parent.iterdir() if path.is_file() and path.suffix != ".py")
+    return sorted(path for path in beside if path.name in names)
+
+
 def lib_files(notebook: Path, root: Path) -> list[str]:
-    """Paths, relative to `root`, of all `lib/` files that a notebook imports, directly or through others."""
+    """Paths, relative to `root`, of all `lib/` files that a notebook imports, directly or through others, and of the
+    files beside them that they read."""
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     source = "\n".join(
         "".join(line for line in cell["source"] if not line.lstrip().startswith(("%", "!")))
@@ -43,6 +52,6 @@ def lib_files(notebook: Path, root: Path) -> list[str]:
     while waiting:
         for path in module_files(waiting.pop(), root):
             if path not in found:
-                found.add(path)
+                found |= {path, *files_named(path)}
                 waiting += imported_modules(path.read_text(encoding="utf-8"))
     return sorted(str(path.relative_to(root)) for path in found)

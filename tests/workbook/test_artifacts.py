@@ -39,6 +39,15 @@ def test_arrays_survive_the_round_trip(first, second):
     assert np.array_equal(second.read_arrays("vectors")["a"], [[0, 1, 2], [3, 4, 5]])
 
 
+def test_lines_survive_the_round_trip(first, second):
+    records = ['{"text": "one\u2028line"}', "{}"]
+    first.write_lines("records", records)
+    assert second.read_lines("records") == records
+    (first.data / "records.jsonl").write_text("{}\n")
+    with pytest.raises(ArtifactError, match="damaged"):
+        second.read_lines("records")
+
+
 def test_the_sidecar_names_parameters_and_input_hashes(first, second):
     first.write("items", FRAME)
     second.read("items")
