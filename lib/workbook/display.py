@@ -239,6 +239,7 @@ def show_table(
     best: dict[str, str] | None = None,
     text_columns: Sequence[str] = (),
     among: str | None = None,
+    code_columns: Sequence[str] = (),
 ) -> None:
     """Show a frame as an HTML table with a caption; everything in it is escaped.
 
@@ -250,6 +251,7 @@ def show_table(
             marked with a star, which the caption explains.
         text_columns: columns of running text, aligned left.
         among: a column that tells samples apart; the best of each is marked, unless it has no rival there.
+        code_columns: columns of code, set as it is.
     """
     winners = {}
     for column, which in (best or {}).items():
@@ -271,6 +273,8 @@ def show_table(
                 text = f"<b>{text}&nbsp;★</b>"
             numeric = pd.api.types.is_numeric_dtype(frame[column])
             kind = "text" if column in text_columns else ("number" if numeric else "label")
+            if column in code_columns:
+                kind, text = "code", f"<pre>{html.escape(row[column])}</pre>"
             cells.append(f"<td class='{kind}'>{text}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
     display(

@@ -31,6 +31,12 @@ def test_everything_in_a_table_is_escaped(shown):
     assert [cell.get_text() for cell in soup.find_all("td")] == ["<script>alert(1)</script>", "a & b"]
 
 
+def test_code_is_set_as_it_is(shown):
+    display.show_table(pd.DataFrame({"flow": ["if (a) {\n  b<c>();\n}"]}), "c", code_columns=["flow"])
+    assert table_of(shown).td.pre.get_text() == "if (a) {\n  b<c>();\n}"
+    assert not table_of(shown).find_all(["br", "c"])
+
+
 def test_the_best_value_is_marked_in_more_than_colour(shown):
     frame = pd.DataFrame({"method": ["a", "b", "c"], "recall": [0.1, 0.9, np.nan], "loss": [2.0, 3.0, 1.0]})
     display.show_table(frame, "c", decimals=1, best={"recall": "max", "loss": "min"})
