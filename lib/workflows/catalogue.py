@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -136,6 +136,13 @@ def _none_called() -> None:
     raise ValueError("needs at least one name")
 
 
+class Entry(Strict):
+    """One API of a catalogue on disk, with its connector."""
+
+    connector: Connector
+    api: API
+
+
 @dataclass
 class Catalogue:
     """APIs by full name, in the order read. `skipped`: files that could not be read, with the reason."""
@@ -197,6 +204,25 @@ class Catalogue:
             catalogue.connectors[connector.id] = connector
             catalogue.apis |= {api.name: api for api in apis}
         return catalogue
+
+    @classmethod
+    def from_lines(cls, lines: Iterable[str]) -> Catalogue:
+        """The catalogue that `to_lines` wrote; pydantic raises where a line is none of its."""
+        catalogue = cls({}, {})
+        for line in lines:
+            entry = Entry.model_validate_json(line)
+            catalogue.connectors[entry.connector.id] = entry.connector
+            catalogue.apis[entry.api.name] = entry.api
+        return catalogue
+
+    def to_lines(self) -> list[str]:
+        """JSON, one API a line in the order read; `skipped` is left out."""
+        return [Entry(connector=self.connectors[api.connector], api=api).model_dump_json() for api in self]
+
+    def trained_on(self, names: Collection[str]) -> Catalogue:
+        """The same APIs, `in_training` being whether their name is among `names`."""
+        apis = {name: replace(api, in_training=name in names) for name, api in self.apis.items()}
+        return replace(self, apis=apis)
 
 
 class _UniqueKeys(yaml.SafeLoader):

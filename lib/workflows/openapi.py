@@ -26,6 +26,13 @@ DEEPEST_SCHEMA = 12
 MOST_FIELDS = 2000  # of one schema: definitions that refer to each other twice double with each level
 
 
+def document_files(path: Path) -> list[Path]:
+    """The file itself, or the documents in a folder and its subfolders."""
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES)
+
+
 def read_documents(path: Path) -> Iterator[tuple[Path, Connector | None, list[API], str]]:
     """(file, connector, its APIs, reason) for each document in a file or folder; with a reason, it was skipped.
 
@@ -34,7 +41,7 @@ def read_documents(path: Path) -> Iterator[tuple[Path, Connector | None, list[AP
     """
     if not path.exists():
         raise InputError(f"{path}: there is no such file or folder")
-    files = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES) if path.is_dir() else [path]
+    files = document_files(path)
     if not files:
         raise InputError(f"{path}: holds no .json, .yaml or .yml file")
     taken: set[str] = set()

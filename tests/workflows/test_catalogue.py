@@ -292,3 +292,20 @@ def test_bad_values_name_file_and_kind(tmp_path, text, words):
         read_values(file)
     for word in ["values.yaml", *words]:
         assert word in str(error.value)
+
+
+def test_a_catalogue_on_disk_is_the_same_catalogue():
+    catalogue = Catalogue.load(DATA / "catalogue")
+    lines = catalogue.to_lines()
+    again = Catalogue.from_lines(lines)
+    assert len(lines) == len(again) == 698
+    assert again == catalogue
+    assert list(again.apis) == list(catalogue.apis)
+    examples = [[type(e) for field in (*api.parameters, *api.returns) for e in field.examples] for api in catalogue]
+    assert [[type(e) for f in (*api.parameters, *api.returns) for e in f.examples] for api in again] == examples
+
+
+def test_training_pairs_tell_which_apis_are_in_training(boxes):
+    trained = boxes.trained_on({"shared_boxes.Ship-Box"})
+    assert [api.in_training for api in trained] == [False, False, True]
+    assert [api.in_training for api in boxes] == [True, True, False], "the catalogue itself stays as it was"
