@@ -12,10 +12,11 @@ import multiprocessing
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -445,7 +446,9 @@ def _chunks(knobs: FlowKnobs) -> list[tuple[str, int, int]]:
             for start in range(0, size, CHUNK)]  # fmt: skip
 
 
-def generate(catalogue: Catalogue, values: dict[str, list], knobs: FlowKnobs, processes: int = 1) -> pd.DataFrame:
+def generate(
+    catalogue: Catalogue, values: dict[str, list], knobs: FlowKnobs, processes: int = 1, progress: Callable = iter
+) -> pd.DataFrame:
     """All pairs of a world, each flow checked: it round-trips, validates and begins with its only trigger.
 
     No two requests are equal, not even in their normal form.
@@ -455,6 +458,7 @@ def generate(catalogue: Catalogue, values: dict[str, list], knobs: FlowKnobs, pr
         values: by kind, as `lib.workflows.audit.read_values` reads them.
         knobs: sizes, shares and seed.
         processes: how many make pairs at a time; the result does not depend on it.
+        progress: wraps the list of chunks, `tqdm` for a bar.
 
     Returns:
         One row a pair, training first, then test and unseen: pair (id), split, request, dsl, apis (list, in order of
@@ -464,11 +468,12 @@ def generate(catalogue: Catalogue, values: dict[str, list], knobs: FlowKnobs, pr
     chunks = _chunks(knobs)
     if processes == 1:
         _start(catalogue, values, knobs)
-        made = [_chunk(*chunk) for chunk in chunks]
+        made = [_chunk(*chunk) for chunk in progress(chunks)]
     else:
         context = multiprocessing.get_context("spawn")  # forking a process that has threads may hang
         with ProcessPoolExecutor(processes, context, _start, (catalogue, values, knobs)) as pool:
-            made = list(pool.map(_chunk, *zip(*chunks, strict=True)))
+            waiting = [pool.submit(_chunk, *chunk) for chunk in chunks]
+            made = [chunk.result() for chunk in progress(waiting)]
         _start(catalogue, values, knobs)
     pairs = _distinct([pair for chunk in made for pair in chunk])
     return _frame(pairs)
@@ -535,7 +540,7 @@ class WrittenPair(Strict):
     request: Text
     dsl: Text
     id: Text | None = None
-    split: Text = "training"
+    split: Literal[SPLITS] = "training"
 
 
 def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
@@ -546,8 +551,8 @@ def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
         `frame`, `wordings` and `quoted` are empty.
 
     Raises:
-        InputError: the file holds no pair, a record has a wrong field, an id is there twice, or a flow does not parse
-            or calls nothing; names file, line and field.
+        InputError: the file holds no training or no test pair, a record has a wrong field, an id is there twice, or a
+            flow does not parse or calls nothing; names file, line and field.
     """
     rows, seen = [], {}
     for number, record in read_records(path):
@@ -569,9 +574,10 @@ def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
         unknown = [api for api in dict.fromkeys(apis) if api not in catalogue]
         rows.append([name, written.split, written.request, print_flow(flow), apis, apis[0], len(apis),
                      count_conditions(flow), "", [], [], unknown])  # fmt: skip
-    if not rows:
-        raise InputError(f"{path}: holds no pair")
     pairs = pd.DataFrame(rows, columns=[*COLUMNS, "unknown"])
+    for split in ("training", "test"):
+        if split not in set(pairs["split"]):
+            raise InputError(f'{path}: split: no pair is a {split} pair ("split": "{split}")')
     strange = sorted({api for unknown in pairs["unknown"] for api in unknown})
     if strange:
         flows = int(pairs["unknown"].map(bool).sum())
@@ -591,15 +597,11 @@ class Reworded(Strict):
     request: Text
 
 
-def read_reworded(path: str | Path, pairs: pd.DataFrame) -> pd.DataFrame:
-    """Pairs whose requests people have reworded, from a YAML list of `pair`, `dsl` (`dsl_hash` of it) and `request`.
-
-    Returns:
-        Their rows of `pairs` in the order of the file, with the new request and the old one as `original`.
+def read_reworded(path: str | Path) -> pd.DataFrame:
+    """Requests that people have reworded, from a YAML list of `pair`, `dsl` (`dsl_hash` of its flow) and `request`.
 
     Raises:
-        InputError: a record has a wrong field, a pair is there twice or not among `pairs`, or its flow is not the one
-            that was reworded, because the world has changed; names file, record and field.
+        InputError: a record has a wrong field, or a pair is there twice; names file, record and field.
     """
     try:
         records = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
@@ -607,18 +609,33 @@ def read_reworded(path: str | Path, pairs: pd.DataFrame) -> pd.DataFrame:
         raise InputError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(records, list) or not records:
         raise InputError(f"{path}: expected a list of records")
-    index = pairs.set_index("pair")
-    requests: dict[str, str] = {}
+    read: dict[str, Reworded] = {}
     for number, record in enumerate(records, start=1):
         where = f"{path}, record {number}"
         try:
-            read = Reworded.model_validate(record)
+            reworded = Reworded.model_validate(record)
         except ValidationError as error:
             raise InputError(f"{where}: {describe_error(error)}") from error
-        if read.pair in requests or read.pair not in index.index:
-            raise InputError(f"{where}: pair: {read.pair!r} is {'there twice' if read.pair in requests else 'unknown'}")
-        if dsl_hash(index.loc[read.pair, "dsl"]) != read.dsl:
-            raise InputError(f"{where}: dsl: {read.pair} has another flow now; reword the request of that one")
-        requests[read.pair] = read.request
-    chosen = index.loc[list(requests)].reset_index()
-    return chosen.assign(original=chosen["request"], request=list(requests.values()))
+        if reworded.pair in read:
+            raise InputError(f"{where}: pair: {reworded.pair!r} is there twice")
+        read[reworded.pair] = reworded
+    return pd.DataFrame([record.model_dump() for record in read.values()])
+
+
+def match_reworded(reworded: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
+    """The pairs whose flow is the one that was reworded, with the new request, and the old one as `original`.
+
+    Another seed or size of the world has other pairs; what is reworded of pairs that are not here, or have another
+    flow here, is left out.
+
+    Args:
+        reworded: as `read_reworded` returns it.
+        pairs: as `generate` returns it.
+
+    Returns:
+        Their rows of `pairs` in the order of `reworded`, with the column `original`.
+    """
+    hashes = reworded.rename(columns={"dsl": "hash", "request": "reworded"})
+    found = hashes.merge(pairs[pairs["pair"].isin(reworded["pair"])], on="pair")
+    found = found[found["dsl"].map(dsl_hash) == found["hash"]].reset_index(drop=True)
+    return found.assign(original=found["request"], request=found["reworded"])[[*pairs.columns, "original"]]

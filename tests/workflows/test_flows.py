@@ -20,6 +20,7 @@ from lib.workflows.flows import (
     dsl_hash,
     generate,
     make_pair,
+    match_reworded,
     normal_form,
     read_pairs,
     read_reworded,
@@ -261,7 +262,8 @@ def test_statistics_are_frames(pairs, catalogue):
 
 def test_the_papers_example_is_a_flow_of_our_catalogue(tmp_path, catalogue):
     path = tmp_path / "pairs.jsonl"
-    path.write_text(json.dumps({"request": PAPER_REQUEST, "dsl": PAPER_FLOW}), encoding="utf-8")
+    pair = {"request": PAPER_REQUEST, "dsl": PAPER_FLOW}
+    path.write_text("\n".join(json.dumps(pair | {"split": split}) for split in ("training", "test")), encoding="utf-8")
     pairs = read_pairs(path, catalogue)
     assert pairs.loc[0, "apis"] == ["shared_microsoftforms.CreateFormWebhook", "shared_teams.PostMessageToConversation"]
     assert pairs.loc[0, "unknown"] == []
@@ -301,6 +303,7 @@ def test_unknown_apis_in_ones_own_pairs_are_counted(tmp_path, catalogue, caplog)
         ({"request": "A", "dsl": PAPER_FLOW, "note": "x"}, "line 2: note: "),
         ({"request": "A", "dsl": PAPER_FLOW, "id": "first"}, "line 2: id: 'first' is also in line 1"),
         ({"request": "A", "dsl": "if (true) { }"}, "line 2: dsl: "),
+        ({"request": "A", "dsl": PAPER_FLOW, "split": "dev"}, "line 2: split: Input should be 'training', "),
     ],
 )
 def test_bad_pairs_name_file_line_and_field(tmp_path, catalogue, line, words):
@@ -311,10 +314,14 @@ def test_bad_pairs_name_file_line_and_field(tmp_path, catalogue, line, words):
         read_pairs(path, catalogue)
 
 
-def test_a_file_without_pairs_is_an_error(tmp_path, catalogue):
+@pytest.mark.parametrize(
+    ("splits", "missing"), [([], "training"), (["training", "unseen"], "test"), (["test"], "training")]
+)
+def test_pairs_to_learn_from_and_to_test_on_are_needed(tmp_path, catalogue, splits, missing):
     path = tmp_path / "pairs.jsonl"
-    path.write_text("\n", encoding="utf-8")
-    with pytest.raises(InputError, match="holds no pair"):
+    lines = [json.dumps({"request": "A", "dsl": PAPER_FLOW, "split": split}) for split in splits]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(InputError, match=re.escape(f"{path}: split: no pair is a {missing} pair")):
         read_pairs(path, catalogue)
 
 
@@ -342,32 +349,41 @@ def test_ends_of_ranges(catalogue):
     assert partner(meeting, "item/start/dateTime") == ("item/end/dateTime", True)
 
 
-def test_reworded_requests_notice_a_changed_world(tmp_path, pairs):
-    first = of(pairs, "test").iloc[0]
+RECORD = '- {{pair: {}, dsl: "{}", request: in my own words}}\n'
+
+
+def test_reworded_requests_of_this_worlds_flows_are_kept(tmp_path, pairs):
+    first, second = of(pairs, "test").iloc[0], of(pairs, "test").iloc[1]
     path = tmp_path / "reworded.yaml"
-    record = '- {{pair: {}, dsl: "{}", request: in my own words}}\n'
-    path.write_text(record.format(first["pair"], dsl_hash(first["dsl"])), encoding="utf-8")
-    read = read_reworded(path, pairs)
-    assert read.loc[0, ["pair", "request", "original", "dsl"]].tolist() == [
-        first["pair"], "in my own words", first["request"], first["dsl"],
-    ]  # fmt: skip
+    records = [(second["pair"], dsl_hash(first["dsl"])), ("nobody", "0" * 12), (first["pair"], dsl_hash(first["dsl"]))]
+    path.write_text("".join(RECORD.format(*record) for record in records), encoding="utf-8")
+    found = match_reworded(read_reworded(path), pairs)
+    assert list(found) == [*pairs.columns, "original"]
+    assert found[["pair", "request", "original", "dsl"]].to_numpy().tolist() == [
+        [first["pair"], "in my own words", first["request"], first["dsl"]]
+    ]
+    none = match_reworded(read_reworded(path), of(pairs, "unseen"))
+    assert (len(none), list(none)) == (0, list(found))
+
+
+def test_bad_reworded_requests_name_record_and_field(tmp_path):
+    path = tmp_path / "reworded.yaml"
     for text, words in [
-        (record.format(first["pair"], "0" * 12), "record 1: dsl: .* has another flow now"),
-        (record.format("nobody", "0" * 12), "record 1: pair: 'nobody' is unknown"),
-        (record.format(first["pair"], dsl_hash(first["dsl"])) * 2, "record 2: pair: .* is there twice"),
+        (RECORD.format("test-00000", "0" * 12) * 2, "record 2: pair: .* is there twice"),
+        ("- {pair: test-00000, dsl: x}", "record 1: request: Field required"),
         ("- 3\n", "record 1: "),
         ("a: [", "cannot be read"),
         ("{}", "expected a list"),
     ]:
         path.write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=words):
-            read_reworded(path, pairs)
+            read_reworded(path)
 
 
 def test_our_reworded_requests_belong_to_the_flows_of_seed_7(catalogue, values):
     world = World(catalogue, values, FlowKnobs(seed=7))
     pairs = pd.DataFrame([asdict(make_pair(world, "test", index)) for index in range(100)])
-    reworded = read_reworded(DATA / "flows" / "reworded.yaml", pairs)
+    reworded = match_reworded(read_reworded(DATA / "flows" / "reworded.yaml"), pairs)
     assert len(reworded) == 100
     forms = reworded["request"].map(normal_form)
     assert forms.is_unique
