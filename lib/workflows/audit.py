@@ -1,4 +1,4 @@
-"""What a catalogue has to have before flows are made from it, and the shape it should have."""
+"""What a catalogue has to have before flows are made from it, its shape, and what training and test pairs share."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ import pandas as pd
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
+from lib.retrieval.neighbours import nearest
 from lib.workbook.inputs import InputError, describe_error
 from lib.workflows.apis import API, APP, KINDS, SLOT, said
 from lib.workflows.catalogue import Catalogue
+from lib.workflows.flows import normal_form
+from lib.workflows.scoring import similarity
 
 LEAST_PHRASES, LEAST_TERSE = 6, 2
 CONJUNCTIONS = re.compile(r"(when|whenever|if|once|after|every time|each time|as soon as|please|then)\b", re.IGNORECASE)
@@ -154,3 +157,59 @@ def shape(catalogue: Catalogue) -> pd.DataFrame:
     frame["ours"] = frame["quantity"].map(ours).astype(float)
     frame["within"] = frame["ours"].between(frame["least"], frame["most"])
     return frame
+
+
+def leaks(pairs: pd.DataFrame) -> pd.DataFrame:
+    """What training and test pairs have in common.
+
+    Args:
+        pairs: as `lib.workflows.flows.generate` returns it; of your own pairs, frames and wordings are empty and left
+            out here.
+
+    Returns:
+        what; training, test (distinct values on each side); shared (distinct values in both); affected (percent of the
+        test pairs that have a shared one).
+    """
+    things = {
+        "requests, without case and punctuation": pairs["request"].map(normal_form).map(lambda form: [form]),
+        "frames of requests": pairs["frame"].map(lambda frame: [frame] if frame else []),
+        "wordings of an API": pairs["wordings"].map(lambda used: [tuple(wording) for wording in used]),
+        "flows, word for word": pairs["dsl"].map(lambda dsl: [dsl]),
+        "sequences of APIs": pairs["apis"].map(lambda apis: [tuple(apis)]),
+        "APIs": pairs["apis"].map(list),
+    }
+    rows = []
+    for what, values in things.items():
+        sides = {side: values[pairs["split"] == side] for side in ("training", "test")}
+        training, test = ({value for held in sides[side] for value in held} for side in sides)
+        if training or test:
+            affected = 100 * sides["test"].map(lambda held, known=training: not known.isdisjoint(held)).mean()
+            rows.append((what, len(training), len(test), len(training & test), affected))
+    return pd.DataFrame(rows, columns=["what", "training", "test", "shared", "affected"])
+
+
+def nearest_training_pairs(pairs: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
+    """For each pair that is not for training, the training pair whose request is nearest.
+
+    Args:
+        pairs: columns pair, split, apis, dsl.
+        vectors: unit vectors of the requests, one row a pair, in the same order.
+
+    Returns:
+        pair, split, nearest (the training pair), cosine, similarity (LCS of the two flows' APIs over the longer, 0-1),
+        same_flow (the two flows are equal word for word).
+    """
+    trained = (pairs["split"] == "training").to_numpy()
+    training, others = pairs[trained], pairs[~trained]
+    indices, cosines = nearest(vectors[trained], vectors[~trained], 1)
+    found = training.iloc[indices[:, 0]]
+    return pd.DataFrame(
+        {
+            "pair": others["pair"].to_numpy(),
+            "split": others["split"].to_numpy(),
+            "nearest": found["pair"].to_numpy(),
+            "cosine": cosines[:, 0],
+            "similarity": [similarity(*apis) for apis in zip(found["apis"], others["apis"], strict=True)],
+            "same_flow": found["dsl"].to_numpy() == others["dsl"].to_numpy(),
+        }
+    )

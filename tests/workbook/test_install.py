@@ -74,6 +74,7 @@ def test_every_import_is_a_listed_requirement():
         "pygments": "nbconvert",
         "bs4": "beautifulsoup4",
         "sklearn": "scikit_learn",
+        "faiss": "faiss_cpu",
     }
     third_party = modules - set(sys.stdlib_module_names) - {"lib"}
     assert {module for module in third_party if names.get(module, module).lower() not in listed} == set()

@@ -1,0 +1,43 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.workflows.audit import leaks, nearest_training_pairs
+
+PAIRS = pd.DataFrame(
+    [
+        ("a", "training", "Post it!", "x;", ["s.On", "s.Post"], "When {T}, {B}", [("s.On", "it is new")]),
+        ("b", "training", "Mail it", "y;", ["s.On", "s.Mail"], "If {T}, {B}", [("s.On", "comes"), ("s.Mail", "mail")]),
+        ("c", "test", "post it", "x;", ["s.On", "s.Post"], "Once {T}, {B}", [("s.On", "is there"), ("s.Mail", "mail")]),
+        ("d", "test", "file it", "z;", ["s.On", "s.Mail", "s.File"], "After {T}, {B}", [("s.On", "is there")]),
+        ("e", "unseen", "Mail it", "u;", ["s.New"], "If {T}, {B}", []),
+    ],
+    columns=["pair", "split", "request", "dsl", "apis", "frame", "wordings"],
+)  # fmt: skip
+
+
+def test_what_training_and_test_share():
+    shared = leaks(PAIRS).set_index("what")
+    assert shared.loc["requests, without case and punctuation"].tolist() == [2, 2, 1, 50]
+    assert shared.loc["frames of requests"].tolist() == [2, 2, 0, 0]
+    assert shared.loc["wordings of an API"].tolist() == [3, 2, 1, 50]
+    assert shared.loc["flows, word for word"].tolist() == [2, 2, 1, 50]
+    assert shared.loc["sequences of APIs"].tolist() == [2, 2, 1, 50]
+    assert shared.loc["APIs"].tolist() == [3, 4, 3, 100]
+
+
+def test_your_own_pairs_have_no_frames_or_wordings():
+    own = PAIRS.assign(frame="", wordings=[[]] * len(PAIRS))
+    assert len(leaks(own)) == len(leaks(PAIRS)) - 2
+
+
+def test_the_nearest_training_pair_of_each_other_pair():
+    angles = np.array([0.0, 1.0, 0.1, 0.8, 3.0])
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    found = nearest_training_pairs(PAIRS, vectors)
+    assert found["pair"].tolist() == ["c", "d", "e"]
+    assert found["split"].tolist() == ["test", "test", "unseen"]
+    assert found["nearest"].tolist() == ["a", "b", "b"]
+    assert found["cosine"].to_numpy() == pytest.approx(np.cos([0.1, 0.2, 2.0]), abs=1e-6)
+    assert found["similarity"].to_numpy() == pytest.approx([1, 2 / 3, 0])
+    assert found["same_flow"].tolist() == [True, False, False]
