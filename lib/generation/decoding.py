@@ -6,8 +6,10 @@ import hashlib
 from collections.abc import Sequence
 
 import torch
-from transformers import DynamicCache
 from transformers.cache_utils import Cache, CacheLayerMixin
+
+from lib.generation.batches import Prompt
+from lib.generation.constrained import Constraint
 
 
 class Columns(CacheLayerMixin):
@@ -57,11 +59,52 @@ def heads_of(config) -> tuple[int, int]:
     return heads, getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
 
 
-def read_prefix(model, ids: Sequence[int]) -> list[tuple]:
-    """Keys and values (1, heads, tokens, dimensions) of each layer for the tokens that all prompts begin with."""
-    cache = DynamicCache()
-    model(torch.tensor([ids], device=model.device), past_key_values=cache, use_cache=True, logits_to_keep=1)
-    return [(layer.keys, layer.values) for layer in cache.layers]
+class Prefixes:
+    """Keys and values of the beginnings that prompts share, each part read once.
+
+    One buffer (1, heads, columns, dimensions) a layer; it holds what the last prompt shared with others, and what the
+    next one has in common with that stays.
+    """
+
+    def __init__(self, columns: int):
+        """`columns`: tokens of the longest beginning."""
+        self.columns = columns
+        self.layers: list[Columns] = []
+        self.ids: list[int] = []
+        self.cuts: tuple[int, ...] = ()
+
+    def read(self, model, ids: list[int], cuts: tuple[int, ...]) -> list[tuple]:
+        """Keys and values of each layer for `ids[:cuts[-1]]`; what lies between two cuts is read in one pass, so that
+        they do not depend on what was read before."""
+        self.layers = self.layers or empty_columns(model, 1, self.columns)
+        known = 0
+        for cut, held in zip(cuts, self.cuts, strict=False):
+            if cut != held or ids[known:cut] != self.ids[known:cut]:
+                break
+            known = cut
+        for cut in cuts:
+            if cut > known:
+                views = [Columns(layer.keys[:, :, :cut], layer.values[:, :, :cut], known) for layer in self.layers]
+                read_tokens(model, ids[known:cut], views)
+                known = cut
+        self.ids, self.cuts = ids, cuts
+        return [(layer.keys[:, :, :known], layer.values[:, :, :known]) for layer in self.layers]
+
+
+def empty_columns(model, rows: int, columns: int, filled: int = 0) -> list[Columns]:
+    """Buffers (rows, heads, columns, dimensions) of all layers."""
+    heads, dimensions = heads_of(model.config)
+    shape = (2, rows, heads, columns, dimensions)
+    return [
+        Columns(*torch.zeros(shape, dtype=model.dtype, device=model.device), filled)
+        for _ in range(model.config.num_hidden_layers)
+    ]
+
+
+def read_tokens(model, ids: Sequence[int], layers: list[Columns]):
+    """Read one row's tokens into its columns; returns the logits (1, vocabulary) after the last."""
+    tokens = torch.tensor([ids], device=model.device)
+    return model(tokens, past_key_values=Cache(layers=layers), use_cache=True, logits_to_keep=1).logits[:, -1]
 
 
 class Sampler:
@@ -86,31 +129,36 @@ class Batch:
     same column, so that a step writes one column for all rows; a mask hides the empty columns before short prompts.
     """
 
-    def __init__(self, model, tokenizer, tokens: list[list[int]], prefix_cache: list[tuple] | None, prefix: int):
-        self.model, self.tokenizer, self.tokens = model, tokenizer, tokens
-        self.prefix_cache, self.prefix = prefix_cache, prefix
+    def __init__(self, model, tokenizer, prompts: Sequence[Prompt], prefixes: Prefixes):
+        self.model, self.tokenizer, self.prefixes = model, tokenizer, prefixes
+        self.prompts = prompts
 
-    def run(self, max_new_tokens: int, stop: Sequence[str], sampler: Sampler) -> list[list[int]]:
-        """Token ids of each answer, the ending token included."""
+    def run(
+        self, max_new_tokens: int, stop: Sequence[str], sampler: Sampler, constraint: Constraint | None = None
+    ) -> tuple[list[list[int]], list[bool]]:
+        """Token ids of each answer, the ending token included, and whether it ended before it was cut."""
         model, device = self.model, self.model.device
         ends, texts = stop_tokens(model, self.tokenizer, stop)
         tail = max((4 * len(text.encode()) + 8 for text in texts), default=0)
-        outputs: list[list[int]] = [[] for _ in self.tokens]
-        width = max(map(len, self.tokens))
+        outputs: list[list[int]] = [[] for _ in self.prompts]
+        width = max(len(prompt.tokens) for prompt in self.prompts)
         cache, logits = self._read_prompts(width, width + max_new_tokens)
-        lengths = torch.tensor([len(ids) for ids in self.tokens], device=device)
+        lengths = torch.tensor([len(prompt.tokens) for prompt in self.prompts], device=device)
         empty = torch.arange(width + max_new_tokens, device=device)[None] < (width - lengths)[:, None]
         mask = torch.zeros(empty.shape, dtype=model.dtype, device=device).masked_fill_(empty, float("-inf"))
         mask = mask[:, None, None]
-        rows = list(range(len(self.tokens)))  # which prompt a row of the buffers belongs to
+        rows = list(range(len(self.prompts)))  # which prompt a row of the buffers belongs to
         open_rows = set(rows)
         for step in range(max_new_tokens):
+            if constraint:
+                logits = constraint(logits, [row if row in open_rows else None for row in rows])
             chosen = sampler(logits)
             for row, token in zip(rows, chosen.tolist(), strict=True):
                 if row not in open_rows:
                     continue
                 outputs[row].append(token)
-                if token in ends or (tail and self._has_stop(outputs[row], texts, tail)):
+                ended = token in ends or (tail and self._has_stop(outputs[row], texts, tail))
+                if ended or (constraint and constraint.advance(row, token)):
                     open_rows.discard(row)
             if not open_rows or step + 1 == max_new_tokens:
                 break
@@ -128,30 +176,23 @@ class Batch:
                 use_cache=True,
                 logits_to_keep=1,
             ).logits[:, -1]
-        return outputs
+        return outputs, [row not in open_rows for row in range(len(outputs))]
 
     def _read_prompts(self, width: int, columns: int):
         """The filled cache, and the logits (rows, vocabulary) after each prompt."""
-        model = self.model
-        heads, dimensions = heads_of(model.config)
-        shape = (len(self.tokens), heads, columns, dimensions)
-        layers = [
-            Columns(*torch.zeros((2, *shape), dtype=model.dtype, device=model.device), width)
-            for _ in range(model.config.num_hidden_layers)
-        ]
+        layers = empty_columns(self.model, len(self.prompts), columns, width)
         logits = []
-        for row, ids in enumerate(self.tokens):
-            start = width - len(ids)
+        for row, prompt in enumerate(self.prompts):
+            start, prefix = width - len(prompt.tokens), prompt.cuts[-1] if prompt.cuts else 0
             views = [
-                Columns(layer.keys[row : row + 1, :, start:], layer.values[row : row + 1, :, start:], self.prefix)
+                Columns(layer.keys[row : row + 1, :, start:], layer.values[row : row + 1, :, start:], prefix)
                 for layer in layers
             ]
-            for view, (keys, values) in zip(views, self.prefix_cache or [], strict=False):
-                view.keys[:, :, : self.prefix] = keys
-                view.values[:, :, : self.prefix] = values
-            tokens = torch.tensor([ids[self.prefix :]], device=model.device)
-            output = model(tokens, past_key_values=Cache(layers=views), use_cache=True, logits_to_keep=1)
-            logits.append(output.logits[:, -1])
+            shared = self.prefixes.read(self.model, prompt.tokens, prompt.cuts)
+            for view, (keys, values) in zip(views, shared, strict=True):
+                view.keys[:, :, :prefix] = keys
+                view.values[:, :, :prefix] = values
+            logits.append(read_tokens(self.model, prompt.tokens[prefix:], views))
         return Cache(layers=layers), torch.cat(logits)
 
     def _has_stop(self, output: list[int], texts: Sequence[str], tail: int) -> bool:

@@ -2,12 +2,13 @@
 
 Prompts are sorted by length and cut into batches before any look-up in the cache, so that a batch never depends on what
 is cached. A prompt is read without padding (padding costs a third of the rate); all prompts of a batch are continued
-together. The tokens that all prompts begin with are read once.
+together. What prompts begin with in common is read once.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import logging
 import os
@@ -20,6 +21,7 @@ from pathlib import Path
 from tqdm.auto import tqdm
 
 from lib.generation import models
+from lib.generation.batches import Prompt, plan_batches, shared_prefixes
 from lib.generation.cache import AnswerCache, batch_key
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import atomic_path, sha256_of
@@ -28,7 +30,6 @@ from lib.workbook.machine import processor
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 BATCH_BYTES = 2 * 2**30  # of keys and values in one batch
-SHORTEST_PREFIX = 16  # below it, reading the prefix apart costs more than it saves
 DTYPES = ("float32", "bfloat16")
 
 
@@ -60,6 +61,8 @@ class LocalModel:
 
     Attributes:
         usage: what the last call of `generate` cost.
+        finished: for each of its prompts, whether the answer ended by itself rather than at `max_new_tokens`; under a
+            grammar, whether it is complete.
     """
 
     def __init__(
@@ -94,6 +97,8 @@ class LocalModel:
         self.dtype = dtype or choose_dtype(self.path, threads)
         self.fingerprint = fingerprint(self.path, self.config, adapter)
         self.usage = Usage()
+        self.finished: list[bool] = []
+        self._vocabularies: dict = {}
         self._model = None
 
     @property
@@ -112,8 +117,9 @@ class LocalModel:
         temperature: float = 0.0,
         seed: int = 0,
         progress: bool = False,
+        grammars: str | Sequence[str | None] | None = None,
     ) -> list[str]:
-        """Answers in the order of `prompts`; equal prompts get equal answers.
+        """Answers in the order of `prompts`; equal prompts under equal grammars get equal answers.
 
         Args:
             prompts: texts that the model continues.
@@ -124,67 +130,94 @@ class LocalModel:
             temperature: 0 takes the likeliest token (greedy); else tokens are drawn from softmax(logits / temperature).
             seed: of the draws.
             progress: show a progress bar over distinct prompts.
+            grammars: what answers may be (see `lib.generation.constrained`), for all prompts or for each; None leaves
+                them free. A token that ends an answer is only taken where the grammar is complete; a stop text must be
+                allowed by the grammar itself.
 
         Raises:
             TypeError: `prompts` is one text or holds something else than texts.
             ValueError: a prompt is empty or does not fit into the model's window, or a setting makes no sense.
+            GrammarError: a grammar cannot be compiled.
             ModelError: the model has no chat template, or cannot be loaded.
             ArtifactError: an answer cannot be written to the cache.
         """
-        torch = import_torch(self.threads)
-        from lib.generation.decoding import Batch, Sampler, answer_text, bytes_per_token, read_prefix
+        from lib.generation.decoding import Prefixes, Sampler, bytes_per_token
 
         if isinstance(prompts, str) or not all(isinstance(prompt, str) for prompt in prompts):
             raise TypeError("prompts must be a list of texts")
         if max_new_tokens < 1 or temperature < 0 or isinstance(stop, str) or not all(stop):
             raise ValueError("max_new_tokens must be 1 or more, temperature 0 or more, stop a list of non-empty texts")
-        distinct = list(dict.fromkeys(prompts))
-        tokens = tokenize(self.tokenizer, distinct, chat)
-        check_lengths(distinct, tokens, max_new_tokens, self.config)
-        prefix = shared_prefix(tokens)
+        if grammars is None or isinstance(grammars, str):
+            grammars = [grammars] * len(prompts)
+        if len(grammars) != len(prompts):
+            raise ValueError(f"{len(prompts)} prompts need as many grammars, not {len(grammars)}")
+        asked = [(prompt, grammar or "") for prompt, grammar in zip(prompts, grammars, strict=True)]
+        distinct = list(dict.fromkeys(asked))
+        texts = [prompt for prompt, _ in distinct]
+        tokens = tokenize(self.tokenizer, texts, chat)
+        check_lengths(texts, tokens, max_new_tokens, self.config)
+        cuts = shared_prefixes(tokens)
+        room = BATCH_BYTES // bytes_per_token(self.config, self.dtype)
+        batches = plan_batches(distinct, tokens, cuts, self.batch_size, max_new_tokens, room)
         settings = {
             "max_new_tokens": max_new_tokens,
             "stop": list(stop),
             "chat": chat,
-            "prefix": prefix,  # where a prompt is cut changes how bfloat16 rounds
             "draws": [temperature, seed] if temperature else None,
         }
-        batches = plan_batches(
-            distinct, tokens, self.batch_size, max_new_tokens, BATCH_BYTES // bytes_per_token(self.config, self.dtype)
-        )
-        answers: dict[str, str] = {}
+        prefixes = Prefixes(columns=max((cut for ends in cuts for cut in ends), default=0))
+        answers: dict[tuple[str, str], tuple[str, bool]] = {}
         self.usage = Usage(prompts=len(distinct))
-        prefix_cache = None
         with tqdm(total=len(distinct), disable=not progress, unit="prompt", desc="generating") as bar:
             for batch in batches:
-                texts = [distinct[i] for i in batch]
-                key = batch_key(texts, self.fingerprint, self.dtype, settings)
+                rows = [Prompt(tokens[i], cuts[i], distinct[i][1]) for i in batch]
+                settings["cuts"] = [row.cuts for row in rows]  # they change how bfloat16 rounds
+                settings["grammars"] = [hashlib.sha256(row.grammar.encode()).hexdigest() for row in rows]
+                key = batch_key([texts[i] for i in batch], self.fingerprint, self.dtype, settings)
                 entry = self.cache.load(key) if self.cache else None
                 if entry is None:
-                    model = self.model
-                    started = time.perf_counter()
-                    with torch.inference_mode():
-                        if prefix and prefix_cache is None:
-                            prefix_cache = read_prefix(model, tokens[batch[0]][:prefix])
-                        sampler = Sampler(temperature, f"{seed} {key}")
-                        rows = Batch(model, self.tokenizer, [tokens[i] for i in batch], prefix_cache, prefix)
-                        outputs = rows.run(max_new_tokens, stop, sampler)
-                    entry = {
-                        "answers": [answer_text(self.tokenizer, output, stop) for output in outputs],
-                        "tokens_in": sum(len(tokens[i]) for i in batch),
-                        "tokens_out": sum(len(output) for output in outputs),
-                        "seconds": time.perf_counter() - started,
-                    }
+                    entry = self._answer(rows, prefixes, max_new_tokens, stop, Sampler(temperature, f"{seed} {key}"))
                     if self.cache:
                         self.cache.store(key, entry)
                 else:
                     self.usage.cached += len(batch)
-                answers.update(zip(texts, entry["answers"], strict=True))
+                for i, answer, finished in zip(batch, entry["answers"], entry["finished"], strict=True):
+                    answers[distinct[i]] = answer, finished
                 self.usage.tokens_in += entry["tokens_in"]
                 self.usage.tokens_out += entry["tokens_out"]
                 self.usage.seconds += entry["seconds"]
                 bar.update(len(batch))
-        return [answers[prompt] for prompt in prompts]
+        self.finished = [answers[one][1] for one in asked]
+        return [answers[one][0] for one in asked]
+
+    def _answer(self, rows: list[Prompt], prefixes, max_new_tokens: int, stop: Sequence[str], sampler) -> dict:
+        """The cache entry of a batch."""
+        torch = import_torch(self.threads)
+        from lib.generation.constrained import Constraint, Grammar, vocabulary
+        from lib.generation.decoding import Batch, answer_text, stop_tokens
+
+        model = self.model
+        started = time.perf_counter()
+        compiled: dict[str, Grammar | None] = {"": None}
+        ends, _ = stop_tokens(model, self.tokenizer, stop)
+        for text in dict.fromkeys(row.grammar for row in rows if row.grammar):
+            if ends not in self._vocabularies:
+                self._vocabularies[ends] = vocabulary(self.tokenizer, self.config.vocab_size, ends)
+            compiled[text] = Grammar(text, self._vocabularies[ends])
+        grammars = [compiled[row.grammar] for row in rows]
+        constraint = Constraint(grammars, self.threads) if any(grammars) else None
+        with torch.inference_mode():
+            batch = Batch(model, self.tokenizer, rows, prefixes)
+            outputs, ended = batch.run(max_new_tokens, stop, sampler, constraint)
+        answers = [answer_text(self.tokenizer, output, stop) for output in outputs]
+        complete = [not grammar or grammar.accepts(answer) for grammar, answer in zip(grammars, answers, strict=True)]
+        return {
+            "answers": answers,
+            "finished": [row and whole for row, whole in zip(ended, complete, strict=True)],
+            "tokens_in": sum(len(row.tokens) for row in rows),
+            "tokens_out": sum(len(output) for output in outputs),
+            "seconds": time.perf_counter() - started,
+        }
 
 
 # ---------------------------------------------------------------- loading
@@ -358,39 +391,3 @@ def check_lengths(prompts: Sequence[str], tokens: Sequence[Sequence[int]], new_t
                 f"a prompt of {len(ids)} tokens and an answer of {new_tokens} do not fit into the model's window of "
                 f"{window} tokens; the prompt begins {prompt[:60]!r}"
             )
-
-
-def shared_prefix(tokens: Sequence[Sequence[int]]) -> int:
-    """How many tokens all prompts begin with; each keeps one of its own, and prefixes not worth the work count 0."""
-    if len(tokens) < 2:
-        return 0
-    first, last = min(tokens), max(tokens)  # the two that differ earliest, in lexicographic order
-    limit = min(len(ids) for ids in tokens) - 1
-    length = next((i for i in range(limit) if first[i] != last[i]), limit)
-    return length if length >= SHORTEST_PREFIX else 0
-
-
-def plan_batches(
-    prompts: Sequence[str],
-    tokens: Sequence[Sequence[int]],
-    batch_size: int,
-    new_tokens: int,
-    tokens_per_batch: int,
-) -> list[list[int]]:
-    """Batches of row numbers, longest prompts first; a function of the prompts alone, not of their order.
-
-    Args:
-        prompts: distinct texts, (n,).
-        tokens: token ids of each.
-        batch_size: rows of a batch at most.
-        new_tokens: answer tokens that each row needs room for.
-        tokens_per_batch: rows times tokens of the longest row at most; a batch has at least one row.
-    """
-    batches: list[list[int]] = []
-    for i in sorted(range(len(prompts)), key=lambda i: (-len(tokens[i]), prompts[i])):
-        longest = len(tokens[batches[-1][0]]) + new_tokens if batches else 0
-        full = not batches or len(batches[-1]) == batch_size or (len(batches[-1]) + 1) * longest > tokens_per_batch
-        if full:
-            batches.append([])
-        batches[-1].append(i)
-    return batches

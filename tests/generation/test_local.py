@@ -7,9 +7,10 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from lib.generation import local
+from lib.generation import batches, local
+from lib.generation.batches import shared_prefixes
 from lib.generation.decoding import Batch
-from lib.generation.local import LocalModel, choose_dtype, plan_batches, shared_prefix
+from lib.generation.local import LocalModel, choose_dtype
 from lib.generation.models import ModelError, locate
 
 PROMPTS = [
@@ -46,7 +47,7 @@ def runs(monkeypatch):
     run = Batch.run
 
     def counted(self, *args):
-        computed.append(self.tokens)
+        computed.append([prompt.tokens for prompt in self.prompts])
         return run(self, *args)
 
     monkeypatch.setattr(Batch, "run", counted)
@@ -84,7 +85,8 @@ def test_answers_that_end_early_equal_transformers_own(tiny, reference, monkeypa
 def test_a_shared_prefix_changes_nothing(tiny, reference):
     prompts = [PREFIX + prompt for prompt in PROMPTS]
     model = load(tiny)
-    assert shared_prefix(local.tokenize(model.tokenizer, prompts, chat=False)) > 16
+    (cuts,) = set(shared_prefixes(local.tokenize(model.tokenizer, prompts, chat=False)))
+    assert cuts[0] > 16
     assert model.generate(prompts, max_new_tokens=16) == [reference(prompt, 16)[1] for prompt in prompts]
 
 
@@ -98,22 +100,55 @@ def test_the_shared_prefix_is_read_once(tiny, monkeypatch):
     prompts = [PREFIX + prompt for prompt in PROMPTS]
     model.generate(prompts, max_new_tokens=1)
     tokens = local.tokenize(model.tokenizer, prompts, chat=False)
-    prefix = shared_prefix(tokens)
+    prefix = shared_prefixes(tokens)[0][0]
     assert sum(read) == prefix + sum(len(ids) - prefix for ids in tokens)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "expected"),
-    [
-        ([list(range(40))], 0),
-        ([list(range(40)), list(range(30))], 29),
-        ([list(range(40)), [*range(20), 99], [*range(25), 98]], 20),
-        ([list(range(10)), list(range(12))], 0),
-        ([], 0),
-    ],
-)
-def test_shared_prefix(tokens, expected):
-    assert shared_prefix(tokens) == expected
+@pytest.fixture
+def grouped(monkeypatch):
+    """Prompts that all share a beginning, and in groups a longer one, in mixed order; short groups count."""
+    monkeypatch.setattr(batches, "SHORTEST_GROUP_PREFIX", 8)
+    starts = [PREFIX + extra for extra in ("", "in the lazy quick fox room ", "music guitar dog evening brown ")]
+    starts.append(starts[2] + "every fox plays jumps room ")
+    return random.Random(1).sample([start + prompt for start in starts for prompt in PROMPTS[:4]], 16)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 32])
+def test_groups_with_longer_prefixes_change_nothing(tiny, reference, grouped, batch_size):
+    model = load(tiny, batch_size=batch_size)
+    cuts = shared_prefixes(local.tokenize(model.tokenizer, grouped, chat=False))
+    assert {len(ends) for ends in cuts} == {1, 2, 3}
+    assert model.generate(grouped, max_new_tokens=8) == [reference(prompt, 8)[1] for prompt in grouped]
+
+
+def test_the_prefixes_of_groups_are_read_once(tiny, monkeypatch, grouped):
+    model = load(tiny, batch_size=3)
+    read = []
+    forward = model.model.forward
+    monkeypatch.setattr(
+        model.model, "forward", lambda *ids, **more: read.append(ids[0].numel()) or forward(*ids, **more)
+    )
+    model.generate(grouped, max_new_tokens=1)
+    tokens = local.tokenize(model.tokenizer, grouped, chat=False)
+    cuts = shared_prefixes(tokens)
+    parts = {
+        tuple(ids[:end]): end - start
+        for ids, ends in zip(tokens, cuts, strict=True)
+        for start, end in zip((0, *ends), ends, strict=False)
+    }
+    assert sum(read) == sum(parts.values()) + sum(len(ids) - ends[-1] for ids, ends in zip(tokens, cuts, strict=True))
+
+
+def test_in_bfloat16_answers_of_groups_do_not_depend_on_what_is_cached(tiny, tmp_path, grouped):
+    model = load(tiny, cache=tmp_path, batch_size=3, dtype="bfloat16")
+    model.generate(grouped, max_new_tokens=12)
+    entries = {path: path.read_text() for path in sorted(tmp_path.rglob("*.json"))}
+    answers = {path: json.loads(text)["content"]["answers"] for path, text in entries.items()}
+    for missing in entries:
+        missing.unlink()
+        model.generate(grouped, max_new_tokens=12)
+        assert json.loads(missing.read_text())["content"]["answers"] == answers[missing]
+    assert len(entries) == 6
 
 
 def test_a_stop_text_ends_an_answer_and_is_cut(tiny, reference):
@@ -122,6 +157,18 @@ def test_a_stop_text_ends_an_answer_and_is_cut(tiny, reference):
     model = load(tiny)
     assert model.generate([PROMPTS[1]], max_new_tokens=24, stop=["no such text", stop]) == [text[: text.find(stop)]]
     assert model.usage.tokens_out < len(output)
+
+
+def test_answers_that_end_by_themselves_are_finished(tiny, reference):
+    model = load(tiny)
+    texts = model.generate(PROMPTS, max_new_tokens=24)
+    ended = [reference(prompt)[0][-1] == 1 for prompt in PROMPTS]
+    assert model.finished == ended
+    assert set(ended) == {True, False}
+    stop = texts[ended.index(False)][8:11]
+    model.generate(PROMPTS, max_new_tokens=24, stop=[stop])
+    assert model.finished == [end or stop in text for end, text in zip(ended, texts, strict=True)]
+    assert model.finished != ended
 
 
 def test_a_special_token_stops_as_a_token(tiny, reference, monkeypatch):
@@ -179,12 +226,6 @@ def test_batches_are_sorted_by_length_and_do_not_depend_on_the_order(tiny, runs)
     lengths = [len(ids) for batch in first for ids in batch]
     assert lengths == sorted(lengths, reverse=True)
     assert [len(batch) for batch in first] == [4, 2]
-
-
-def test_batches_keep_to_the_room_there_is():
-    tokens = [[0] * n for n in (50, 40, 10, 10, 10, 10, 200)]
-    batches = plan_batches([str(i) for i in range(7)], tokens, 3, 10, 130)
-    assert batches == [[6], [0, 1], [2, 3, 4], [5]]
 
 
 # ---------------------------------------------------------------- cache

@@ -1,0 +1,89 @@
+"""How prompts are put into batches, and where their shared beginnings are cut off to be read once.
+
+Both are functions of all prompts of a call, computed before any look-up in the cache: in bfloat16 an answer depends on
+the batch it was computed in and on where its prompt was cut.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SHORTEST_PREFIX = 16  # tokens; below it, reading what all prompts share apart costs more than it saves
+SHORTEST_GROUP_PREFIX = 256  # below it, batches of prompts of like length save more than groups do
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt of a batch: its tokens, where they are cut (see `shared_prefixes`), the grammar of the answer or ""."""
+
+    tokens: list[int]
+    cuts: tuple[int, ...] = ()
+    grammar: str = ""
+
+
+def shared_prefixes(tokens: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Where each prompt is cut: the lengths of its beginnings that are read once for several prompts, shortest first.
+
+    What all prompts begin with is one such beginning; within, groups of prompts may share a longer one, and so on. Each
+    prompt keeps at least one token of its own.
+    """
+    order = sorted(range(len(tokens)), key=lambda i: tokens[i])
+    common = [_common(tokens[left], tokens[right]) for left, right in itertools.pairwise(order)]
+    cuts: list[tuple[int, ...]] = [()] * len(tokens)
+    groups = [(0, len(order), SHORTEST_PREFIX)]  # neighbours in lexicographic order, from and to
+    while groups:
+        start, stop, shortest = groups.pop()
+        if stop - start < 2:
+            continue
+        shared = min(common[start : stop - 1])
+        known = cuts[order[start]][-1:]
+        if shared - sum(known) >= shortest:
+            for i in order[start:stop]:
+                cuts[i] += (shared,)
+        edges = [start, *(i + 1 for i in range(start, stop - 1) if common[i] == shared), stop]
+        groups += [(left, right, SHORTEST_GROUP_PREFIX) for left, right in itertools.pairwise(edges)]
+    return cuts
+
+
+def _common(left: Sequence[int], right: Sequence[int]) -> int:
+    limit = min(len(left), len(right)) - 1
+    return next((i for i in range(limit) if left[i] != right[i]), limit)
+
+
+def plan_batches(
+    names: Sequence[tuple[str, ...]],
+    tokens: Sequence[Sequence[int]],
+    cuts: Sequence[tuple[int, ...]],
+    batch_size: int,
+    new_tokens: int,
+    tokens_per_batch: int,
+) -> list[list[int]]:
+    """Batches of row numbers, longest prompts first, prompts with a shared beginning side by side.
+
+    They do not depend on the order of the prompts.
+
+    Args:
+        names: what tells each prompt from every other, (n,).
+        tokens: token ids of each.
+        cuts: as `shared_prefixes` returns them.
+        batch_size: rows of a batch at most.
+        new_tokens: answer tokens that each row needs room for.
+        tokens_per_batch: rows times tokens of the longest row at most; a batch has at least one row.
+    """
+    rank = [(-len(ids), name) for ids, name in zip(tokens, names, strict=True)]
+    first: dict[tuple[int, ...], tuple] = {}  # of the prompts with a beginning, the one that comes first
+    beginnings = [[tuple(ids[:cut]) for cut in ends] for ids, ends in zip(tokens, cuts, strict=True)]
+    for i, shared in enumerate(beginnings):
+        for beginning in shared:
+            first[beginning] = min(first.get(beginning, rank[i]), rank[i])
+    batches: list[list[int]] = []
+    longest = 0
+    for i in sorted(range(len(names)), key=lambda i: [*(first[beginning] for beginning in beginnings[i]), rank[i]]):
+        longest = max(longest, len(tokens[i]) + new_tokens)
+        if not batches or len(batches[-1]) == batch_size or (len(batches[-1]) + 1) * longest > tokens_per_batch:
+            batches.append([])
+            longest = len(tokens[i]) + new_tokens
+        batches[-1].append(i)
+    return batches
