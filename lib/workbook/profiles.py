@@ -175,7 +175,7 @@ class PlannerTuning(Parameters):
 class DSLRetrieval(Parameters):
     encoder: str = Field(default="all-MiniLM-L6-v2", min_length=1)
     tst_training_pairs: int = Field(default=5_000, ge=2)
-    tst_learning_rate: float = Field(default=2e-4, gt=0, le=0.1)
+    tst_learning_rate: float = Field(default=1e-4, gt=0, le=0.1)
     tst_epochs: int = Field(default=1, ge=1, le=20)
     tst_batch_size: int = Field(default=32, ge=2, le=1024)
     tst_curve: list[Annotated[int, Field(ge=2)]] = Field(default=[1250], min_length=1, max_length=10)
