@@ -20,7 +20,7 @@ GROUP = f"mining of pairs from {TEXTS:,} texts"
 
 @pytest.fixture(scope="module")
 def vectors():
-    """Unit vectors in clusters: about one pair in 4,000 has a cosine above the threshold."""
+    """Unit vectors in clusters: about one pair in 2,000 has a cosine above the threshold."""
     torch.set_num_threads(min(THREADS, os.cpu_count() or 1))
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(TOPICS, DIMENSIONS)).astype(np.float32)
