@@ -280,6 +280,15 @@ def test_the_papers_plan_can_be_put_into_words(catalogue, values):
     assert len({pair.request for pair in written}) == 50
 
 
+def test_the_example_of_the_readme_can_be_read(tmp_path, catalogue):
+    section = (DATA / "README.md").read_text().split("\n## Your own requests and flows")[1].split("\n## ")[0]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(re.search(r"```json\n(.*?)```", section, flags=re.DOTALL)[1], encoding="utf-8")
+    pairs = read_pairs(path, catalogue)
+    assert pairs["split"].tolist() == ["training", "test"]
+    assert not any(pairs["unknown"])
+
+
 def test_unknown_apis_in_ones_own_pairs_are_counted(tmp_path, catalogue, caplog):
     path = tmp_path / "pairs.jsonl"
     lines = [
