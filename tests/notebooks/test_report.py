@@ -10,25 +10,31 @@ import time
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pandas as pd
 import psutil
 import pytest
 from bs4 import BeautifulSoup
+from safetensors.numpy import load_file
 
 from lib.assistant.planner import SETTINGS
 from lib.evaluation.claims import VERDICTS, read_claims
 from lib.workbook.artifacts import ROOT
 from lib.workbook.profiles import NOTEBOOKS
+from lib.workflows.catalogue import Catalogue
 
 COPIED = (
     "lib",
     "notebooks",
     "data/needs",
     "data/background",
+    "data/catalogue",
+    "data/flows",
     "data/published",
     "data/claims.yaml",
     "data/people.yaml",
     "data/toolbox.yaml",
+    "data/values.yaml",
 )
 MODELS = ROOT / "data" / "models"
 
@@ -104,7 +110,15 @@ def test_the_record_says_what_ran(finished):
 
 def test_tables_follow_the_contract(finished):
     folder = finished / "reports" / "smoke" / "tables"
-    assert list(pd.read_csv(folder / "dataset.csv")) == ["quantity", "published", "ours"]
+    dataset = pd.read_csv(folder / "dataset.csv")
+    assert list(dataset) == ["quantity", "published", "ours"]
+    assert dataset["ours"].notna().all()
+    sizes = dataset.set_index("quantity")
+    assert sizes.loc["personas"].tolist() == [791, 40]
+    assert sizes.loc["workflow training pairs"].tolist() == [67_000, 600]
+    assert sizes.loc["workflow test pairs"].tolist() == [1_000, 40]
+    assert sizes.loc["workflow APIs"].tolist() == [700, 698]
+    assert sizes.loc["TST pairs", "published"] == 100_000
     cost = pd.read_csv(folder / "context_cost.csv")
     assert list(cost) == ["method", "p50_ms", "p95_ms", "tokens_in", "tokens_out"]
     assert set(cost["method"]) == METHODS | {"lambdamart_rrf_without_text_scores"}
@@ -185,6 +199,33 @@ def test_the_planners_table_follows_the_contract(finished):
     assert (data / "adapters" / "planner" / "adapter_model.safetensors").exists()
     failures = pd.read_csv(finished / "reports" / "smoke" / "tables" / "planner_failures.csv")
     assert failures.groupby("setting")["percent"].sum().to_numpy() == pytest.approx(100, abs=1e-3)
+
+
+def test_the_workflows_follow_the_contract(finished):
+    data = finished / "data" / "generated" / "smoke"
+    tables = {name: pd.read_parquet(data / f"{name}.parquet") for name in ("flows", "reworded", "tst_pairs")}
+    flows, reworded, mined = tables.values()
+    assert list(flows) == ["pair", "split", "request", "dsl", "apis", "n_calls", "conditions"]
+    assert flows["split"].value_counts().to_dict() == {"training": 600, "test": 40, "unseen": 20}
+    provenance = pd.read_parquet(data / "flow_provenance.parquet")
+    assert list(provenance) == ["pair", "trigger", "frame", "wordings", "quoted"]
+    assert provenance["pair"].tolist() == flows["pair"].tolist()
+    assert list(reworded) == ["pair", "request", "original", "dsl", "apis", "n_calls", "conditions"]
+    assert set(reworded["pair"]) <= set(flows.loc[flows["split"] == "test", "pair"])
+    assert len(reworded) == 40, "the first test flows do not depend on how many there are"
+    assert (reworded["request"] != reworded["original"]).all()
+    catalogue = Catalogue.from_lines((data / "catalogue.jsonl").read_text().split("\n")[:-1])
+    assert catalogue == Catalogue.load(ROOT / "data" / "catalogue")
+    vectors = load_file(data / "embeddings_requests.safetensors")["requests"]
+    assert vectors.dtype == np.float32
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(660), abs=1e-5)
+    assert list(mined) == ["a", "b", "cosine", "positive"]
+    row = {pair: number for number, pair in enumerate(flows["pair"])}
+    assert set(mined["a"]) | set(mined["b"]) <= set(flows.loc[flows["split"] == "training", "pair"])
+    cosines = [vectors[row[a]] @ vectors[row[b]] for a, b in zip(mined["a"], mined["b"], strict=True)]
+    assert mined["cosine"].to_numpy() == pytest.approx(cosines, abs=1e-5)
+    assert (mined["positive"] == (mined["cosine"] > 0.7)).all()
+    assert mined["positive"].sum() == len(mined) / 2 > 0
 
 
 def test_pages_are_self_contained_and_accessible(finished):

@@ -43,6 +43,7 @@ def test_the_four_profiles_exist():
 def test_quick_has_the_published_sizes():
     values = read_profile(ROOT / "notebooks" / "profiles" / "quick.yaml")
     assert (values["n_personas"], values["n_training_queries"], values["n_evaluation_queries"]) == (791, 4338, 936)
+    assert (values["n_training_pairs"], values["n_test_pairs"], values["tst_pairs"]) == (67_000, 1_000, 100_000)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +64,9 @@ def test_quick_has_the_published_sizes():
         ("", "habit_strength: 1.01\n", "habit_strength"),
         ("", "habit_strength: .nan\n", "habit_strength"),
         ("", "seed: 8\n", "seed"),
+        ("", "length_shares: [0.5, 0.5]\n", "length_shares"),
+        ("", "tst_threshold: 1.0\n", "tst_threshold"),
+        ("", "openapi_folder: mine\n", "openapi_folder needs a pairs_file"),
         ("", "n_personas: {a: [\n", "cannot be read"),
         ("profile: smoke", "profile: quick", "profile"),
     ],
@@ -94,8 +98,8 @@ def test_notebook_check_rejects_unknown_injected_names():
 
 
 def test_notebook_check_lets_names_of_other_notebooks_through():
-    cells = ["import os", "seed = 3\nsplit = 'need'", "encoder = 'x'", "total = seed + 1"]
-    parameters = check_parameters("01_data_gen", {"In": cells, "seed": 3, "split": "need", "encoder": "x", "total": 4})
+    cells = ["import os", "seed = 3\nsplit = 'need'", "writer = 'x'", "total = seed + 1"]
+    parameters = check_parameters("01_data_gen", {"In": cells, "seed": 3, "split": "need", "writer": "x", "total": 4})
     assert (parameters.seed, parameters.split) == (3, "need")
 
 

@@ -1,0 +1,176 @@
+"""Notebook 01 on OpenAPI documents, requests and flows of somebody's own."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import nbformat
+import pandas as pd
+import pytest
+from safetensors.numpy import load_file
+
+from lib.workbook.artifacts import ROOT
+from lib.workflows.catalogue import Catalogue
+
+PARCELS = {
+    "swagger": "2.0",
+    "info": {"title": "Parcels", "version": "1"},
+    "paths": {
+        "/new": {"get": {"operationId": "OnNewParcel", "summary": "When a parcel arrives", "x-ms-trigger": "single"}},
+        "/label": {
+            "post": {
+                "operationId": "LabelParcel",
+                "summary": "Label a parcel",
+                "parameters": [{"name": "label", "in": "query", "type": "string", "x-ms-summary": "Label"}],
+            }
+        },
+    },
+}
+TIDES = """
+openapi: 3.0.0
+info: {title: Tides, version: '1'}
+paths:
+  /tide:
+    get:
+      operationId: TideTable
+      summary: Show times of high and low water
+      parameters: [{name: harbour, in: query, schema: {type: string}}]
+"""
+FORM = "shared_microsoftforms.CreateFormWebhook"
+ARRIVES = "triggerOutputs = await shared_parcels.OnNewParcel();"
+LABELS = f'{ARRIVES}\nshared_parcels.LabelParcel({{"label": "LABEL"}});'
+HEAVY = f'{ARRIVES}\nshared_parcels.LabelParcel({{"kg": 1}});'
+TIDE = f'{ARRIVES}\nshared_tides.TideTable({{"harbour": "Whitby"}});'
+PAIRS = [
+    {"id": "one", "request": "Label new parcels as urgent", "dsl": LABELS.replace("LABEL", "urgent")},
+    {"id": "two", "request": "Put the label fragile on parcels", "dsl": LABELS.replace("LABEL", "fragile")},
+    {"id": "three", "request": "Start when a parcel arrives", "dsl": ARRIVES},
+    {"id": "four", "request": "New parcel? Whistle", "dsl": f"{ARRIVES}\nshared_whistle.Blow();"},
+    {"id": "five", "split": "test", "request": "Label parcels as heavy", "dsl": LABELS.replace("LABEL", "heavy")},
+    {"id": "six", "split": "test", "request": "Tell me the weight of parcels", "dsl": HEAVY},
+    {"id": "seven", "split": "unseen", "request": "Show the tides of Whitby for each parcel", "dsl": TIDE},
+]
+
+
+def make_project(folder):
+    """The notebooks, the code and what people wrote, and beside them APIs and pairs of one's own."""
+    ignore = shutil.ignore_patterns("__pycache__", "generated", "models")
+    for name in ("lib", "notebooks", "data"):
+        shutil.copytree(ROOT / name, folder / name, ignore=ignore)
+    (ROOT / "data" / "models").mkdir(parents=True, exist_ok=True)
+    (folder / "data" / "models").symlink_to(ROOT / "data" / "models")
+    (folder / "apis" / "more").mkdir(parents=True)
+    (folder / "apis" / "parcels.json").write_text(json.dumps(PARCELS))
+    (folder / "apis" / "more" / "tides.yaml").write_text(TIDES)
+    (folder / "apis" / "broken.json").write_text('{"swagger": "2.0", "paths": {"/a": ')
+    write_pairs(folder, PAIRS)
+    return folder
+
+
+def write_pairs(project, pairs):
+    (project / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+
+
+def run(project, notebook="01_data_gen", **parameters):
+    small = {
+        "n_personas": 8,
+        "n_training_queries": 30,
+        "n_evaluation_queries": 10,
+        "tst_pairs": 4,
+        "tst_threshold": 0.4,
+    }
+    values = {"profile": "mine", "pairs_file": "pairs.jsonl"} | small | parameters
+    named = [part for name, value in values.items() for part in ("-p", name, str(value))]
+    command = [sys.executable, "-m", "papermill", f"notebooks/{notebook}.ipynb", f"{notebook}.ipynb", *named]
+    environment = os.environ | {"PYTHONPATH": str(project), "WORKBOOK_BATCH": "1"}
+    return subprocess.run(
+        [*command, "--no-progress-bar"], cwd=project, env=environment, capture_output=True, text=True, timeout=300
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A project in which notebook 01 ran on own APIs and pairs. Tests leave it as it is."""
+    project = make_project(tmp_path_factory.mktemp("own"))
+    done = run(project, openapi_folder="apis")
+    assert done.returncode == 0, done.stderr[-3000:]
+    return project
+
+
+@pytest.fixture
+def project(tmp_path):
+    return make_project(tmp_path / "project")
+
+
+def test_later_notebooks_find_your_own_apis_and_flows(finished):
+    data = finished / "data" / "generated" / "mine"
+    catalogue = Catalogue.from_lines((data / "catalogue.jsonl").read_text().split("\n")[:-1])
+    trained = {api.name: api.in_training for api in catalogue}
+    assert trained == {
+        "shared_parcels.OnNewParcel": True,
+        "shared_parcels.LabelParcel": True,
+        "shared_tides.TideTable": False,
+    }
+    flows = pd.read_parquet(data / "flows.parquet")
+    assert flows["pair"].tolist() == [pair["id"] for pair in PAIRS]
+    assert flows["request"].tolist() == [pair["request"] for pair in PAIRS]
+    assert flows["n_calls"].tolist() == [2, 2, 1, 2, 2, 2, 2]
+    assert len(load_file(data / "embeddings_requests.safetensors")["requests"]) == 7
+    assert len(pd.read_parquet(data / "flow_provenance.parquet")) == 7
+    assert len(pd.read_parquet(data / "reworded.parquet")) == 0
+    mined = pd.read_parquet(data / "tst_pairs.parquet")
+    assert 0 < len(mined) <= 4
+    assert set(mined["a"]) | set(mined["b"]) <= {"one", "two", "three", "four"}
+    sizes = pd.read_csv(finished / "reports" / "mine" / "tables" / "dataset.csv").set_index("quantity")["ours"]
+    assert sizes[["workflow training pairs", "workflow test pairs", "workflow APIs"]].tolist() == [4, 2, 3]
+
+
+def test_the_page_counts_what_could_not_be_used(finished):
+    cells = nbformat.read(finished / "01_data_gen.ipynb", as_version=4).cells
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    shown = " ".join(str(output.get("data", {})) for output in outputs)
+    warned = " ".join(output.text for output in outputs if output.output_type == "stream")
+    assert "broken.json: skipped" in warned
+    assert "1 flows use APIs that the catalogue lacks: shared_whistle.Blow" in warned
+    assert "2 documents were read, **1 could not be**" in shown
+    assert "broken.json" in shown
+    assert "1 flow calls APIs and 1 flow has parameters that the catalogue lacks" in shown
+    assert "simulated one" not in shown
+
+
+def test_own_pairs_for_our_catalogue_and_too_few_to_mine(project):
+    pair = {
+        "request": "Post a message when there is a new form",
+        "dsl": "x = await shared_microsoftforms.CreateFormWebhook();",
+    }
+    write_pairs(project, [pair, pair | {"split": "test", "request": "New form? Post it"}])
+    done = run(project)
+    assert done.returncode == 0, done.stderr[-3000:]
+    data = project / "data" / "generated" / "mine"
+    catalogue = Catalogue.from_lines((data / "catalogue.jsonl").read_text().split("\n")[:-1])
+    assert len(catalogue) == 698
+    assert [api.name for api in catalogue if api.in_training] == [FORM]
+    mined = pd.read_parquet(data / "tst_pairs.parquet")
+    assert (len(mined), list(mined)) == (0, ["a", "b", "cosine", "positive"])
+
+
+BROKEN = {"request": "A", "dsl": "x = await shared_x.OnIt("}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "folder", "complaint"),
+    [
+        ([PAIRS[0], BROKEN], "apis", "pairs.jsonl, line 2: dsl: "),
+        (PAIRS[:4], "apis", "pairs.jsonl: split: no pair is a test pair"),
+        (PAIRS, "apis/broken.json", "apis/broken.json: no API could be read"),
+    ],
+)
+def test_what_cannot_be_used_is_one_clear_error(project, pairs, folder, complaint):
+    write_pairs(project, pairs)
+    done = run(project, openapi_folder=folder)
+    assert done.returncode != 0
+    assert complaint in done.stderr.strip().splitlines()[-1]
+    assert not (project / "data" / "generated" / "mine").exists()
+    assert not (project / "reports" / "mine").exists()
