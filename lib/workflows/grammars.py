@@ -1,0 +1,98 @@
+"""Grammars of flows for constrained decoding: what a language model may write, in llguidance's dialect of Lark.
+
+A text that such a grammar accepts parses. One bound of the parser no grammar can express: a text may have
+`language.MAX_CHARACTERS` at most, which several hundred tokens cannot exceed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from lib.workflows.catalogue import Catalogue
+from lib.workflows.language import DYNAMIC_PREFIXES, Call, Flow, print_flow
+
+MOST_PAIRS = 20  # parameters of a call, where their keys may repeat
+ONCE = 56  # keys of an API that may not
+
+_ANY_API = [
+    'api: NAME ("." NAME | "[" STRING "]") "(" parameters? ")"',
+    f'parameters: "{{" pair (", " pair){{0,{MOST_PAIRS - 1}}} "}}"',
+    'pair: KEY ": " value',
+]
+
+
+def flow_grammar(
+    catalogue: Catalogue | None = None, apis: Iterable[str] | None = None, stop: Sequence[str] = ()
+) -> str:
+    """The grammar of one flow.
+
+    Args:
+        catalogue: what a flow may call: these APIs, each with its declared keys only (a dynamic one also with keys
+            below `language.DYNAMIC_PREFIXES`), so that `validate` finds no made-up name or key. Without it a flow may
+            call anything.
+        apis: names of the catalogue's APIs that a flow may call, such as those that its prompt shows; None means all.
+        stop: texts that may follow the flow, on its last line or the next: those that end an answer.
+
+    Raises:
+        ValueError: `apis` is empty or names an API that the catalogue does not have.
+    """
+    start = ["start: lines"]
+    if stop:
+        start = ["start: lines ending?", f'ending: "\\n"? ({" | ".join(map(_quoted, stop))})']
+    api = _ANY_API if catalogue is None else _known_apis(catalogue, apis)
+    rest = Path(__file__).with_name("bounded.lark").read_text(encoding="utf-8")
+    return "\n".join([*start, *api, rest])
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _known_apis(catalogue: Catalogue, apis: Iterable[str] | None) -> list[str]:
+    """A rule for each connector, and for each set of keys, which APIs that declare the same ones share."""
+    names = sorted(catalogue.apis if apis is None else set(apis))
+    unknown = [name for name in names if name not in catalogue]
+    if unknown or not names:
+        raise ValueError(f"the catalogue has no API {unknown[0]}" if unknown else "a flow needs an API to call")
+    connectors: dict[str, list[str]] = {}
+    declared: dict[tuple[frozenset[str], bool], str] = {}
+    for name in names:
+        api = catalogue[name]
+        parameters = declared.setdefault((api.keys, api.dynamic), f"parameters_{len(declared)}")
+        printed = print_flow(Flow((Call(name),))).removesuffix("();")
+        head = len(name.partition(".")[0]) + 1  # the connector and what follows it, a full stop or a bracket
+        connectors.setdefault(printed[:head], []).append(f"{_quoted(printed[head:])} {parameters}")
+    rules = ["api: " + " | ".join(f"connector_{i}" for i in range(len(connectors)))]
+    for i, (connector, operations) in enumerate(connectors.items()):
+        rules.append(f"connector_{i}: {_quoted(connector)} ({' | '.join(operations)})")
+    for (keys, dynamic), parameters in declared.items():
+        rules += _parameters(parameters, sorted(keys), dynamic)
+    prefixes = "|".join(DYNAMIC_PREFIXES).replace("/", r"\/")
+    return [*rules, rf'UNDECLARED: /"({prefixes})[^"\\\x00-\x1F]{{1,80}}"/']
+
+
+def _parameters(rule: str, keys: list[str], dynamic: bool) -> list[str]:
+    """The parameters of a call: each of the first keys once, since a key that may repeat is repeated by small models.
+
+    A rule may carry 64 bits. Each of these keys has one, set when it was said; the rest count all other keys: those
+    beyond the first, and those that a dynamic API does not declare.
+    """
+    if not keys and not dynamic:
+        return [f'{rule}: "()"']
+    others = f"[{ONCE}:64]"
+    count = f"incr({others}) %if lt({others}, {MOST_PAIRS})"
+    pairs = []
+    for i, key in enumerate(keys):
+        then = f"set_bit({i}) %if bit_clear({i})" if i < ONCE else count
+        pairs.append(f"{_quoted(_quoted(key) + ': ')} value more_{rule}::{then}")  # in the flow it is a string too
+    if dynamic:
+        pairs.append(f'UNDECLARED ": " value more_{rule}::{count}')
+    unsaid = f"not(is_ones([0:{min(len(keys), ONCE)}]))" if keys else "not(true)"
+    room = f"lt({others}, {MOST_PAIRS})" if dynamic or len(keys) > ONCE else "not(true)"
+    return [
+        f'{rule}: "()" | "({{" pair_of_{rule}::0 "}})"',
+        f"pair_of_{rule}::_: {' | '.join(pairs)}",
+        f'more_{rule}::_: "" | ", " pair_of_{rule}::_ %if or({unsaid}, {room})',
+    ]

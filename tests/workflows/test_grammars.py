@@ -1,0 +1,257 @@
+"""Grammars for constrained decoding: whatever walks through them to the end parses, and every flow can be written."""
+
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+from lib.generation.constrained import Constraint, Grammar, vocabulary
+from lib.generation.local import LocalModel
+from lib.generation.models import ModelError, locate
+from lib.workbook.profiles import FlowKnobs
+from lib.workflows.apis import API, Field
+from lib.workflows.audit import read_values
+from lib.workflows.catalogue import Catalogue
+from lib.workflows.flows import generate
+from lib.workflows.grammars import flow_grammar
+from lib.workflows.language import Call, Flow, Object, called_apis, calls, parse, print_flow, validate
+from lib.workflows.scoring import score_flow
+
+DATA = Path(__file__).parents[2] / "data"
+END = 0
+STOP = ["\n\n", "<END>"]
+
+
+@pytest.fixture(scope="module")
+def catalogue():
+    return Catalogue.load(DATA / "catalogue")
+
+
+@pytest.fixture(scope="module")
+def flows(catalogue):
+    knobs = FlowKnobs(n_training_pairs=60, n_test_pairs=20, n_unseen_pairs=20)
+    return generate(catalogue, read_values(DATA / "values.yaml"), knobs)["dsl"].tolist()
+
+
+@pytest.fixture(scope="module")
+def tokenizer(flows):
+    """Byte-level pairs learned from flows, so that tokens span what the grammar keeps apart, as `?['` and `": "` do."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=900,
+        special_tokens=["</s>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(flows, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>")
+
+
+@pytest.fixture(scope="module")
+def compiled(tokenizer):
+    tokens = vocabulary(tokenizer, len(tokenizer), [END])
+    return lambda *args, **more: Grammar(flow_grammar(*args, **more), tokens)
+
+
+@pytest.fixture(scope="module")
+def walk(tokenizer):
+    """The text that a model writes which draws among the allowed tokens; it must come to its end.
+
+    Some walks hurry to close what is open and to end; some prefer tokens without letters, which open something new.
+    """
+    texts = [tokenizer.decode([i]) for i in range(len(tokenizer))]
+    closing = torch.tensor([i == END or bool(set(text) & set("\"')};]")) for i, text in enumerate(texts)])
+    opening = torch.tensor([text == "if" or (text and not any(map(str.isalnum, text))) for text in texts])
+    opening[END] = False
+    everything = torch.zeros(1, len(texts))
+
+    def walk(grammar, seed):
+        generator = random.Random(seed)
+        shares = ((closing, generator.choice([0.02, 0.2, 0.6])), (opening, generator.choice([0.0, 0.3, 0.8])))
+        constraint = Constraint([grammar], threads=1)
+        output = []
+        while len(output) < 3000:
+            allowed = constraint(everything, [0])[0] == 0
+            for wanted, share in shares:
+                if generator.random() < share and (allowed & wanted).any():
+                    allowed &= wanted
+            token = generator.choice(torch.nonzero(allowed)[:, 0].tolist())
+            if token == END:
+                return tokenizer.decode(output)
+            output.append(token)
+            if constraint.advance(0, token):
+                return tokenizer.decode(output)
+        pytest.fail(f"no end: {tokenizer.decode(output)!r}")
+
+    return walk
+
+
+def without_stop(text):
+    return min((text.split(stop)[0] for stop in STOP), key=len)
+
+
+def kinds(node):
+    """Names of all the classes in a tree."""
+    if isinstance(node, tuple):
+        return {"tuple"}.union(*map(kinds, node))
+    inner = [getattr(node, name) for name in getattr(node, "__slots__", ())]
+    return {type(node).__name__}.union(*map(kinds, inner))
+
+
+# ---------------------------------------------------------------- whatever is allowed is right
+
+
+def test_whatever_ends_parses(compiled, walk):
+    grammar = compiled(stop=STOP)
+    texts = [walk(grammar, seed) for seed in range(300)]
+    seen = set().union(*(kinds(parse(without_stop(text))) for text in texts))
+    assert seen >= {"Call", "If", "Comparison", "Reference", "Object", "tuple", "str", "int", "Not", "And", "NoneType"}
+    assert {text[-2:] for text in texts} >= {"\n\n", "D>", ");"}
+
+
+def test_whatever_ends_under_a_catalogue_makes_nothing_up(compiled, walk, catalogue):
+    grammar = compiled(catalogue, stop=STOP)
+    flows = [parse(without_stop(walk(grammar, seed))) for seed in range(300)]
+    for flow in flows:
+        report = validate(flow, catalogue)
+        assert (report.made_up_names, report.made_up_parameters) == ((), ())
+    called = [call for flow in flows for call in calls(flow)]
+    assert len({call.api for call in called}) > 200
+    assert sum(len(call.keys) for call in called) > 200
+
+
+def test_whatever_ends_under_a_list_of_apis_calls_these_alone(compiled, walk, catalogue):
+    names = random.Random(3).sample(list(catalogue.apis), 12)
+    grammar = compiled(catalogue, names)
+    called = {name for seed in range(40) for name in called_apis(parse(walk(grammar, seed)))}
+    assert called == set(names)
+
+
+# ---------------------------------------------------------------- whatever is right is allowed
+
+
+def test_every_flow_can_be_written(compiled, catalogue, flows):
+    anything, known = compiled(stop=STOP), compiled(catalogue, stop=STOP)
+    for dsl in flows:
+        assert anything.accepts(dsl)
+        assert known.accepts(dsl)
+        assert known.accepts(f"{dsl}\n<END>")
+
+
+def test_a_flow_can_be_written_if_all_its_apis_may_be_called(compiled, catalogue, flows):
+    for dsl in flows[:10]:
+        names = set(called_apis(parse(dsl)))
+        assert compiled(catalogue, [*names, "shared_teams.PostMessageToConversation"]).accepts(dsl)
+        assert not compiled(catalogue, [*sorted(names)[1:], "shared_teams.PostMessageToConversation"]).accepts(dsl)
+
+
+CALL = "shared_a.Do();"
+LONG = "x" * 120
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"if (a && !(b || c?[0]?['it\\'s'] >= -1.5)) {{\n  {CALL}\n}} else if (!contains(a, \"x\")) {{\n  {CALL}\n}}",
+        f"if (a || !b && true) {{\n  if (null == a) {{\n    {CALL}\n  }} else {{\n    {CALL}\n  }}\n}}\n{CALL}",
+        'x = await shared_a.Do({"a": [1, {"k": null}, []], "b": {}, "c": "\\n\\"\\\\ é€😀\\u001f"});',
+        f'shared_a["/api/x y"]({{"key": "{LONG}"}});',
+        "\n".join([CALL] * 8),
+    ],
+)
+def test_constructs(compiled, text):
+    assert print_flow(parse(text)) == text
+    assert compiled().accepts(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n".join([CALL] * 9),
+        f'shared_a.Do({{"key": "{LONG}x"}});',
+        'shared_a.Do({"a": [[["deep"]]]});',
+        f"if (a) {{\n  if (b) {{\n    if (c) {{\n      {CALL}\n    }}\n  }}\n}}",
+        f"if (a) {{\n{'  ' + CALL + chr(10)}" + f"  {CALL}\n" * 4 + "}",
+        f"{CALL}\n\n{CALL}",
+        f"  {CALL}",
+        f"{CALL}\n",
+        "shared_a.Do({'a': 1});",
+        'shared_a.Do({"a": "\\ud83d"});',
+        'shared_a.Do({"a": 1' + "0" * 40 + "});",
+        'shared_a.Do({"a": 1e999});',
+        "if = shared_a.Do();",
+        "await.Do();",
+        "shared_a.Do({});",
+    ],
+)
+def test_what_does_not_parse_or_goes_on_and_on_is_refused(compiled, text):
+    assert not compiled().accepts(text)
+
+
+def test_names_and_keys_as_importers_find_them(compiled):
+    """Operation ids that are no names, hyphens, keys with quotes, blanks and line breaks, dynamic, many keys."""
+    wide = [f"column{i:02}" for i in range(70)]
+    apis = [
+        API("shared_hashify", "/api/{id}", "", "", parameters=(Field("$filter"), Field('line "item"'))),
+        API("shared_service-now", "Create-record", "", "", parameters=(Field("a\nb"), Field("body/id")), dynamic=True),
+        API("shared_service-now", "Create-record2", "", "", dynamic=True),
+        API("shared_service", "Ping", "", ""),
+        API("shared_service", "Bulk", "", "", parameters=tuple(map(Field, wide))),
+    ]
+    catalogue = Catalogue({api.name: api for api in apis}, {})
+    grammar = compiled(catalogue)
+
+    def accepts(api, *keys):
+        return grammar.accepts(print_flow(Flow((Call(api, Object(tuple((key, 1) for key in keys))),))))
+
+    for api in apis:
+        assert accepts(api.name)
+        assert all(accepts(api.name, key) for key in api.keys)
+        assert accepts(api.name, "body/new") == accepts(api.name, "item/new") == api.dynamic
+        assert not accepts(api.name, "new")
+        assert not accepts(api.name, "body")
+    assert accepts("shared_hashify./api/{id}", "$filter", 'line "item"')
+    assert accepts("shared_hashify./api/{id}", 'line "item"', "$filter")
+    assert not accepts("shared_hashify./api/{id}", "$filter", "$filter")
+    assert accepts("shared_service-now.Create-record2", "body/a", "item/b", "body/c")
+    assert accepts("shared_service-now.Create-record", "item/b", "body/id", "a\nb")
+    assert not accepts("shared_service-now.Create-record2", *(f"body/{i}" for i in range(21)))
+    assert not accepts("shared_service.Create-record")
+    assert accepts("shared_service.Bulk", *wide)
+    assert not accepts("shared_service.Bulk", *wide[:10], wide[0])
+    assert not accepts("shared_service.Bulk", *wide[:70], *[wide[-1]] * 20)
+
+
+@pytest.mark.parametrize("names", [[], ["shared_teams.MadeUp"]])
+def test_lists_that_allow_nothing_are_refused(catalogue, names):
+    with pytest.raises(ValueError, match="API"):
+        flow_grammar(catalogue, names)
+
+
+# ---------------------------------------------------------------- the real model
+
+
+def test_the_real_model_makes_nothing_up(catalogue):
+    """Skipped where the model cannot be fetched."""
+    try:
+        path = locate("SmolLM2-135M-Instruct")
+    except ModelError as error:
+        pytest.skip(str(error))
+    model = LocalModel(path, dtype="float32", threads=1)
+    names = ["shared_office365.OnNewEmailV3", "shared_teams.PostMessageToConversation"]
+    grammars = [flow_grammar(catalogue, names, stop=["\n\n"]), flow_grammar(catalogue)]
+    prompt = 'When it rains, mail me\nx = await shared_msn.OnRain();\nshared_mail.Send({"to": "me"});\n\n'
+    prompt += "When an email arrives, post its subject to Teams\n"
+    texts = model.generate([prompt] * 2, max_new_tokens=56, stop=["\n\n"], grammars=grammars)
+    scores = [score_flow(text, names, catalogue) for text in texts]
+    for score, finished in zip(scores, model.finished, strict=True):
+        assert score.parsed or not finished
+        assert (score.made_up_names, score.made_up_parameters) == ((), ())
+    assert any(model.finished)
