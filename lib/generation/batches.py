@@ -37,11 +37,12 @@ def shared_prefixes(tokens: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
         start, stop, shortest = groups.pop()
         if stop - start < 2:
             continue
-        shared = min(common[start : stop - 1])
-        known = cuts[order[start]][-1:]
-        if shared - sum(known) >= shortest:
+        shared, known = min(common[start : stop - 1]), cuts[order[start]]
+        if shared - sum(known[-1:]) >= shortest:
+            # What follows on a cut is read at two thirds of the rate, so groups read a short beginning again.
+            known = tuple(cut for cut in known if cut >= SHORTEST_GROUP_PREFIX)
             for i in order[start:stop]:
-                cuts[i] += (shared,)
+                cuts[i] = (*known, shared)
         edges = [start, *(i + 1 for i in range(start, stop - 1) if common[i] == shared), stop]
         groups += [(left, right, SHORTEST_GROUP_PREFIX) for left, right in itertools.pairwise(edges)]
     return cuts

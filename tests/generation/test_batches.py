@@ -19,12 +19,17 @@ FAR = list(range(1000, 1400))
         # two of three share 300 tokens more than all three
         (
             [[*range(20), *FAR[:300], 1], [*range(20), 7, *FAR], [*range(20), *FAR[:300], 2]],
-            [(20, 320), (20,), (20, 320)],
+            [(320,), (20,), (320,)],
         ),
         # 200 more are too few for a group, 300 for one within it are counted from the last cut
         (
             [[*range(20), *FAR[:200], 1], [*range(20), *FAR[:300], 1], [*range(20), *FAR[:300], 2], [*range(20), 5]],
-            [(20,), (20, 320), (20, 320), (20,)],
+            [(20,), (320,), (320,), (20,)],
+        ),
+        # a long beginning is not read again
+        (
+            [[*FAR, *FAR, 1], [*FAR, 5], [*FAR, *FAR, 2]],
+            [(400, 800), (400,), (400, 800)],
         ),
         ([[*FAR, 1], [*FAR, 1], [7] * 300, [7] * 300], [(400,), (400,), (299,), (299,)]),
     ],
