@@ -22,6 +22,7 @@ from lib.evaluation.claims import VERDICTS, read_claims
 from lib.workbook.artifacts import ROOT
 from lib.workbook.profiles import NOTEBOOKS
 from lib.workflows.catalogue import Catalogue
+from lib.workflows.scoring import METRICS
 
 COPIED = (
     "lib",
@@ -151,6 +152,45 @@ def test_tables_follow_the_contract(finished):
     assert (known["ci_low"] <= known["value"] + 1e-4).all()
     assert (known["value"] <= known["ci_high"] + 1e-4).all()
     assert everything.set_index(["method", "metric", "k"])["published"][("bm25t", "recall", 3)] == 11.35
+
+
+def test_the_tables_of_few_shots_and_definitions_follow_the_contract(finished):
+    folder = finished / "reports" / "smoke" / "tables"
+    few_shots = pd.read_csv(folder / "few_shot_retrieval.csv")
+    assert list(few_shots) == ["selector", "metric", "shots", "value", "ci_low", "ci_high", "n"]
+    assert set(few_shots["selector"]) == {"random", "bm25t", "pretrained", "tst", "oracle_shots"}
+    assert set(few_shots["metric"]) == {"jaccard", "jaccard_best", "lcs", "lcs_best", "coverage"}
+    assert (few_shots["n"] == 40).all()
+    assert few_shots["value"].between(0, 1).all()
+    assert (few_shots["ci_low"] <= few_shots["value"] + 1e-6).all()
+    assert (few_shots["value"] <= few_shots["ci_high"] + 1e-6).all()
+    at = few_shots.set_index(["selector", "metric", "shots"])["value"]
+    assert at["oracle_shots", "jaccard", 5] >= at["pretrained", "jaccard", 5] > at["random", "jaccard", 5]
+    growing = few_shots[few_shots["metric"].isin(["coverage", "jaccard_best", "lcs_best"])].sort_values("shots")
+    assert growing.groupby(["selector", "metric"])["value"].apply(lambda values: values.is_monotonic_increasing).all()
+    definitions = pd.read_csv(folder / "definition_coverage.csv", keep_default_na=False)
+    assert set(definitions["kind"]) == {"fd", "sfd", "fd_sfd"}
+    assert set(definitions["sample"]) == {"test", "reworded", "unseen"}
+    both = definitions.pivot_table(index=["sample", "shots"], columns="kind", values="share", aggfunc="max")
+    assert (both["fd_sfd"] >= both["sfd"] - 1e-6).all()
+
+
+def test_the_table_of_the_fine_tuned_model_follows_the_contract(finished):
+    table = pd.read_csv(finished / "reports" / "smoke" / "tables" / "finetuned_dsl.csv")
+    assert list(table) == ["condition", "metric", "value", "ci_low", "ci_high", "n", "counted"]
+    assert set(table["metric"]) == set(METRICS)
+    assert {"fine-tuned, 8 pairs", "fine-tuned, 16 pairs", "copy, TST", "copy, pretrained"} <= set(table["condition"])
+    assert (table["n"] == 6).all()
+    known = table.dropna(subset=["value"])
+    assert known.loc[known["metric"] == "similarity", "value"].between(0, 1).all()
+    assert known["value"].between(0, 100).all()
+    data = finished / "data" / "generated" / "smoke"
+    learned = pd.read_parquet(data / "dsl_training_pairs.parquet")["pair"]
+    flows = pd.read_parquet(data / "flows.parquet").set_index("pair")
+    assert len(learned) == 16
+    assert set(flows.loc[learned, "split"]) == {"training"}
+    shots = pd.read_parquet(data / "few_shots.parquet")
+    assert set(flows.loc[shots["shot"].unique(), "split"]) == {"training"}
 
 
 def test_the_table_of_tool_retrieval_follows_the_contract(finished):
