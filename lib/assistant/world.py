@@ -52,17 +52,9 @@ from lib.assistant.queries import (
     voice,
     voicing_moment,
 )
-from lib.assistant.schemas import (
-    APPS,
-    TIME_FIELDS,
-    InputError,
-    Person,
-    Persona,
-    describe_error,
-    read_personas,
-    read_records,
-)
+from lib.assistant.schemas import APPS, TIME_FIELDS, Person, Persona, read_personas
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
+from lib.workbook.inputs import InputError, describe_error, read_records
 from lib.workbook.profiles import WorldKnobs
 
 SIDES = ("training", "evaluation")

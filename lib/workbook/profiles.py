@@ -185,6 +185,7 @@ class DSLRetrieval(Parameters):
     dsl_training_pairs: int = Field(default=512, ge=1)
     dsl_learning_rate: float = Field(default=3e-3, gt=0, le=0.1)
     dsl_epochs: int = Field(default=1, ge=1, le=20)
+    dsl_batch_size: int = Field(default=4, ge=1, le=1024)
     dsl_curve: list[Annotated[int, Field(ge=1)]] = Field(default=[128], min_length=1, max_length=10)
     dsl_flows: int = Field(default=60, ge=1)
     dsl_max_tokens: int = Field(default=320, ge=1, le=4096)
