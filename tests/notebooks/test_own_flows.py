@@ -1,4 +1,4 @@
-"""Notebook 01 on OpenAPI documents, requests and flows of somebody's own."""
+"""Notebooks 01 and 08 on OpenAPI documents, requests and flows of somebody's own."""
 
 import json
 import os
@@ -81,7 +81,8 @@ def run(project, notebook="01_data_gen", **parameters):
         "tst_pairs": 4,
         "tst_threshold": 0.4,
     }
-    values = {"profile": "mine", "pairs_file": "pairs.jsonl"} | small | parameters
+    sizes = small | {"pairs_file": "pairs.jsonl"} if notebook == "01_data_gen" else {}
+    values = {"profile": "mine"} | sizes | parameters
     named = [part for name, value in values.items() for part in ("-p", name, str(value))]
     command = [sys.executable, "-m", "papermill", f"notebooks/{notebook}.ipynb", f"{notebook}.ipynb", *named]
     environment = os.environ | {"PYTHONPATH": str(project), "WORKBOOK_BATCH": "1"}
@@ -140,6 +141,30 @@ def test_the_page_counts_what_could_not_be_used(finished):
     assert "simulated one" not in shown
 
 
+TINY = {"tst_training_pairs": 4, "dsl_training_pairs": 2, "dsl_flows": 2, "dsl_max_tokens": 8, "bootstrap_samples": 100}
+
+
+def copy_of(finished, folder):
+    target = folder / "copy"
+    shutil.copytree(finished, target, symlinks=True)
+    return target
+
+
+def test_few_shots_definitions_and_tuning_on_your_own(finished, tmp_path):
+    project = copy_of(finished, tmp_path)
+    done = run(project, "08_dsl_retrieval", **TINY)
+    assert done.returncode == 0, done.stderr[-3000:]
+    data, tables = project / "data" / "generated" / "mine", project / "reports" / "mine" / "tables"
+    shots = pd.read_parquet(data / "few_shots.parquet")
+    assert set(shots["shot"]) == {"one", "two", "three", "four"}
+    assert set(shots["pair"]) == {"five", "six", "seven"}
+    coverage = pd.read_csv(tables / "definition_coverage.csv").set_index(["sample", "kind"])
+    # All four pairs are few-shots, so FD has every API of theirs but the one that no document defines.
+    assert coverage.loc[("test", "fd"), "share"].tolist() == [100.0] * len(coverage.loc[("test", "fd")])
+    assert coverage.loc[("unseen", "fd"), "share"].tolist() == [50.0] * len(coverage.loc[("unseen", "fd")])
+    assert len(pd.read_parquet(data / "finetuned_flows.parquet")["unit"].unique()) == 2
+
+
 def test_own_pairs_for_our_catalogue_and_too_few_to_mine(project):
     pair = {
         "request": "Post a message when there is a new form",
@@ -154,6 +179,9 @@ def test_own_pairs_for_our_catalogue_and_too_few_to_mine(project):
     assert [api.name for api in catalogue if api.in_training] == [FORM]
     mined = pd.read_parquet(data / "tst_pairs.parquet")
     assert (len(mined), list(mined)) == (0, ["a", "b", "cosine", "positive"])
+    done = run(project, "08_dsl_retrieval", **TINY)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "nothing can be tuned" in (project / "08_dsl_retrieval.ipynb").read_text()
 
 
 BROKEN = {"request": "A", "dsl": "x = await shared_x.OnIt("}
