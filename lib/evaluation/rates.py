@@ -21,8 +21,8 @@ TAIL = [2.5, 97.5]
 def rates_with_intervals(outcomes: pd.DataFrame, percent: Collection[str], samples: int, seed: int) -> pd.DataFrame:
     """Each condition's value of each metric, with a 95% bootstrap interval over its units.
 
-    Where no counted unit differs from another (a rate of 0 or 100%), resampling would show no spread, and the interval
-    is Wilson's.
+    A plain rate (all units count, each as 0 or 1) has Wilson's interval, and so has a rate of 0 or 100%, where
+    resampling would show no spread.
 
     Args:
         outcomes: columns condition, unit, metric, numerator, denominator.
@@ -38,7 +38,8 @@ def rates_with_intervals(outcomes: pd.DataFrame, percent: Collection[str], sampl
         over, under = part["numerator"].to_numpy(float), part["denominator"].to_numpy(float)
         value = _ratio(over.sum(), under.sum())
         counted = over[under > 0]
-        if len(counted) and counted.min() == counted.max() and counted[0] in (0.0, 1.0):
+        plain = (under == 1).all() and np.isin(over, (0.0, 1.0)).all()
+        if len(counted) and (plain or (counted.min() == counted.max() and counted[0] in (0.0, 1.0))):
             low, high = wilson_interval(counted.sum(), len(counted))
         else:
             low, high = _percentiles(_draws([over, under], samples, seed)[0])

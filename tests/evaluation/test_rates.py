@@ -97,3 +97,8 @@ def test_conditions_and_metrics_keep_their_order():
     frame = pd.concat([outcomes("z", [1, 0], metric="q"), outcomes("a", [1, 0], metric="q"), outcomes("z", [1, 1])])
     table = rates_with_intervals(frame, set(), 100, 0)
     assert list(zip(table["condition"], table["metric"], strict=True)) == [("z", "q"), ("a", "q"), ("z", "m")]
+
+
+def test_a_plain_rate_has_wilsons_interval():
+    row = rates_with_intervals(outcomes("a", [1, 1] + [0] * 58), {"m"}, 500, 0).iloc[0]
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx([100 * float(x) for x in wilson_interval(2, 60)])
