@@ -64,7 +64,7 @@ def command(project: Path) -> dict:
 
 
 def run(project: Path) -> subprocess.CompletedProcess:
-    return subprocess.run(**command(project), capture_output=True, text=True, timeout=600)
+    return subprocess.run(**command(project), capture_output=True, text=True, timeout=1200)
 
 
 TIMED = ("context_cost", "cost_against_recall")  # the only files that hold times
