@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.inference import holm_adjust, wilson_interval
+from lib.evaluation.inference import bootstrap_means, holm_adjust, wilson_interval
 
 TAIL = [2.5, 97.5]
 
@@ -115,12 +115,8 @@ def swap_test(over_a, under_a, over_b, under_b, samples: int = 9999, seed: int =
 
 def _draws(parts: Sequence[np.ndarray], samples: int, seed: int) -> list[np.ndarray]:
     """Bootstrap distributions (samples,) of ratios; `parts` alternates numerators and denominators of equal length."""
-    n = len(parts[0])
-    rng = np.random.default_rng(seed)
-    draws = [rng.multinomial(n, np.full(n, 1 / n), size=min(250, samples - start)) @ np.column_stack(parts)
-             for start in range(0, samples, 250)]  # fmt: skip
-    sums = np.vstack(draws)
-    return [_ratio(sums[:, i], sums[:, i + 1]) for i in range(0, len(parts), 2)]
+    means = bootstrap_means(np.column_stack(parts), [np.arange(len(parts[0]))], samples, seed)
+    return [_ratio(means[:, i], means[:, i + 1]) for i in range(0, len(parts), 2)]
 
 
 def _ratio(over, under):
