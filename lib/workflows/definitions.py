@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from lib.retrieval.neighbours import nearest
+
 
 def few_shot_definitions(shots: Sequence[int], apis: Sequence[Sequence[str]]) -> list[str]:
     """The API names of few-shots, each once, those of the nearest first (FD).
@@ -36,8 +38,7 @@ def semantic_definitions(requests: np.ndarray, texts: np.ndarray, names: Sequenc
     """
     if len(texts) != len(names):
         raise ValueError(f"{len(texts)} vectors and {len(names)} names of APIs: there must be as many")
-    nearest = np.argsort(-(requests @ texts.T), axis=1, kind="stable")[:, :n]
-    return np.asarray(names, dtype=object)[nearest].tolist()
+    return np.asarray(names, dtype=object)[nearest(texts, requests, n)[0]].tolist()
 
 
 COVERAGE = ["pair", "way", "apis", "share", "all_covered", "sibling_share", "definitions", "tokens"]
