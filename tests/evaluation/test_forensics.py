@@ -1,4 +1,4 @@
-"""Bounds that follow from published means."""
+"""What follows from published tables: bounds of means, and an ablation on one scale."""
 
 import itertools
 import math
@@ -10,7 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.evaluation.forensics import cut_to_recall, is_share_of, ndcg_upper_bound, random_recall
+from lib.evaluation.forensics import (
+    chained,
+    conflicts,
+    cut_to_recall,
+    definition_effects,
+    is_share_of,
+    level_bounds,
+    ndcg_upper_bound,
+    not_counts,
+    printed_twice,
+    random_recall,
+    readings,
+)
 from lib.evaluation.ranking import hit_matrix, ndcg_at_k, recall_from_hits
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "data" / "published"
@@ -232,3 +244,307 @@ def test_cut_to_recall_agrees_with_trying_every_threshold():
             reaching.append(threshold)
     assert 0 < len(reaching) < run["score"].nunique()
     assert cut_to_recall(run, qrels, queries, 5, 0.4)[1] == max(reaching)
+
+
+# ---------------------------------------------------------------- the workflow paper's ablation
+
+
+@pytest.fixture(scope="module")
+def ablation():
+    return pd.read_csv(PUBLISHED / "workflow_ablation.csv")
+
+
+def edited(ablation, edits):
+    """The table with other deltas: {(table, selector, shots, definitions, metric): delta}."""
+    cells = ablation.set_index(["table", "selector", "shots", "definitions", "metric"])["delta"].copy()
+    for cell, delta in edits.items():
+        assert cell in cells.index
+        cells[cell] = delta
+    return cells.reset_index()
+
+
+def on_scale(ablation):
+    return chained(ablation).set_index(["selector", "shots", "definitions", "metric"])["value"].sort_index()
+
+
+def worlds(ablation, count):
+    """Levels of eleven conditions that obey the metrics' definitions, and the four tables that they make."""
+    rng = np.random.default_rng(0)
+    conditions = list(chained(ablation)[["selector", "shots", "definitions"]].drop_duplicates().itertuples(index=False))
+    origins = {1: ("pretrained", 5, "none"), 2: ("pretrained", 5, "none"), 3: ("pretrained", 20, "none")}
+    origins[4] = ("finetuned", 0, "none")
+    for _ in range(count):
+        levels = {}
+        for condition in map(tuple, conditions):
+            unparsed, names, parameters = rng.uniform(0, 30, size=3).round(2)
+            similarity = np.floor(100 * rng.uniform(0.7, 1) * (1 - unparsed / 100) * (1 - names / 100)) / 100
+            values = (similarity, unparsed, names, parameters)
+            for metric, value in zip(ablation["metric"].unique(), values, strict=True):
+                levels[*condition, metric] = value
+        cells = ablation[["table", "selector", "shots", "definitions", "metric"]].itertuples(index=False, name=None)
+        deltas = [round(levels[cell[1:]] - levels[*origins[cell[0]], cell[4]], 2) for cell in cells]
+        yield levels, ablation.assign(delta=deltas)
+
+
+def test_the_ablation_is_twelve_printed_rows_of_four_metrics(ablation):
+    assert ablation.groupby("table").size().to_dict() == {1: 12, 2: 12, 3: 12, 4: 12}
+    assert not ablation.duplicated(["table", "selector", "shots", "definitions", "metric"]).any()
+    assert ablation.groupby("metric")["delta"].sum().round(2).to_dict() == {
+        "similarity": 0.12,
+        "unparsed": -9.84,
+        "made_up_names": -35.65,
+        "made_up_parameters": -75.55,
+    }
+
+
+def test_one_scale_has_eleven_conditions_and_starts_at_zero(ablation):
+    scale = on_scale(ablation)
+    assert len(scale) == 44
+    assert scale.index.is_unique
+    assert (scale["pretrained", 5, "none"] == 0).all()
+    assert scale["finetuned", 0, "none"].to_dict() == {
+        "similarity": 0.05,
+        "unparsed": 2.76,
+        "made_up_names": -11.74,
+        "made_up_parameters": -23.34,
+    }
+    assert scale["tst", 20, "sfd"].to_dict() == {
+        "similarity": 0.04,
+        "unparsed": 1.33,
+        "made_up_names": -10.53,
+        "made_up_parameters": -16.58,
+    }
+
+
+def test_one_scale_is_the_levels_minus_the_baseline(ablation):
+    for levels, tables in worlds(ablation, 20):
+        for (*condition, metric), value in on_scale(tables).items():
+            delta = levels[*condition, metric] - levels["pretrained", 5, "none", metric]
+            assert value == pytest.approx(delta, abs=1e-9)
+        assert printed_twice(tables)["difference"].abs().max() < 1e-9
+
+
+def test_the_sources_name_the_tables_on_the_way(ablation):
+    source = chained(ablation).groupby(["selector", "shots", "definitions"])["source"].unique().map(list)
+    assert source["pretrained", 5, "none"] == source["tst", 20, "none"] == source["tst", 5, "none"] == ["Table 1"]
+    assert source["pretrained", 5, "fd"] == ["Table 2"]
+    assert source["tst", 20, "fd"] == ["Tables 1, 3"]
+    assert source["tst", 20, "sfd"] == source["finetuned", 0, "none"] == ["Tables 1, 3, 4"]
+
+
+def test_a_condition_printed_twice_has_the_value_of_the_lower_table(ablation):
+    cell = (3, "tst", 20, "none", "made_up_parameters")
+    for tables in (ablation, ablation.iloc[::-1], edited(ablation, {cell: 9.0})):
+        assert on_scale(tables)["tst", 20, "none", "made_up_parameters"] == -14.58
+
+
+def test_a_changed_link_moves_what_hangs_on_it(ablation):
+    moved = on_scale(edited(ablation, {(1, "pretrained", 20, "none", "unparsed"): -1.37})) - on_scale(ablation)
+    moved = moved.xs("unparsed", level="metric").round(2)
+    assert set(moved[moved == 2.0].index) == {
+        ("pretrained", 20, "none"),
+        ("pretrained", 20, "fd"),
+        ("tst", 20, "fd"),
+        ("tst", 20, "sfd"),
+        ("tst", 20, "fd_sfd"),
+        ("finetuned", 0, "none"),
+    }
+    assert (moved == 0).sum() == 5
+
+
+def test_a_cell_twice_and_a_missing_link_are_refused(ablation):
+    with pytest.raises(ValueError, match="duplicate"):
+        chained(pd.concat([ablation, ablation.head(1)]))
+    linking = (ablation["table"] == 3) & (ablation["selector"] == "tst") & (ablation["definitions"] == "fd")
+    with pytest.raises(KeyError):
+        chained(ablation[~linking])
+
+
+def test_one_of_eight_cells_printed_twice_disagrees(ablation):
+    twice = printed_twice(ablation)
+    assert twice[["table", "shots"]].value_counts().to_dict() == {(2, 5): 4, (3, 20): 4}
+    (conflict,) = conflicts(ablation).to_dict("records")
+    assert conflict == {
+        "table": 3,
+        "selector": "tst",
+        "shots": 20,
+        "definitions": "none",
+        "metric": "made_up_parameters",
+        "printed": 0.52,
+        "follows": 0.59,
+        "difference": -0.07,
+        "source": "Table 1",
+    }
+
+
+def test_conflicts_come_and_go_with_the_numbers(ablation):
+    cell = (3, "tst", 20, "none", "made_up_parameters")
+    assert conflicts(edited(ablation, {cell: 0.59})).empty
+    assert conflicts(edited(ablation, {cell: 0.60})).empty  # the last digit
+    assert len(conflicts(edited(ablation, {cell: 0.60}), tolerance=0)) == 1
+    assert len(conflicts(edited(ablation, {cell: 0.61}))) == 1
+    assert conflicts(ablation, tolerance=0.07).empty
+    other = conflicts(edited(ablation, {(2, "tst", 5, "none", "similarity"): 0.05}))
+    assert other[["table", "metric", "difference"]].values.tolist() == [
+        [2, "similarity", 0.03],
+        [3, "made_up_parameters", -0.07],
+    ]
+    # Nothing else says what the fine-tuned model does.
+    assert len(printed_twice(edited(ablation, {(4, "tst", 20, "fd", "unparsed"): 50.0}))) == 8
+    assert len(conflicts(edited(ablation, {(4, "tst", 20, "fd", "unparsed"): 50.0}))) == 1
+
+
+def test_effects_of_definitions(ablation):
+    effects = (
+        definition_effects(ablation).set_index(["definitions", "metric", "selector", "shots"]).sort_index()["effect"]
+    )
+    assert effects["fd", "unparsed"].to_dict() == {
+        ("pretrained", 5): 2.75,
+        ("tst", 5): 1.29,
+        ("pretrained", 20): 2.29,
+        ("tst", 20): 0.31,
+    }
+    assert effects["sfd"].droplevel([1, 2]).to_dict() == {
+        "similarity": 0.01,
+        "unparsed": 4.18,
+        "made_up_names": -2.04,
+        "made_up_parameters": -2.0,
+    }
+    assert len(effects) == 24
+
+
+def test_effects_of_definitions_are_differences_of_levels(ablation):
+    for levels, tables in worlds(ablation, 5):
+        for row in definition_effects(tables).itertuples():
+            with_them = levels[row.selector, row.shots, row.definitions, row.metric]
+            without = levels[row.selector, row.shots, "none", row.metric]
+            assert row.effect == pytest.approx(with_them - without, abs=1e-9)
+
+
+def test_deltas_of_unparsed_flows_that_are_no_counts(ablation):
+    assert len(not_counts(ablation, 1000)) == 11
+    assert -5.3 not in set(not_counts(ablation, 1000)["delta"])
+    assert not_counts(ablation, 10_000).empty
+    assert len(not_counts(edited(ablation, {(4, "tst", 20, "sfd", "unparsed"): -1.4}), 1000)) == 10
+    assert len(not_counts(edited(ablation, {(4, "tst", 20, "fd", "unparsed"): -5.31}), 1000)) == 12
+    assert len(not_counts(edited(ablation, {(4, "tst", 20, "fd", "made_up_names"): 1.71}), 1000)) == 11
+
+
+def test_bounds_of_the_unpublished_levels(ablation):
+    bounds = level_bounds(ablation).set_index(["selector", "shots", "definitions", "metric"]).sort_index()
+    assert set(bounds.loc[bounds["bound"] == "at most"].index.get_level_values("metric")) == {"similarity"}
+    assert bounds["value"]["pretrained", 5, "none"].to_dict() == {
+        "made_up_names": 11.74,
+        "made_up_parameters": 23.34,
+        "unparsed": 3.37,
+        "similarity": pytest.approx((1 - 0.0337) * (1 - 0.1174), abs=5e-4),
+    }
+    assert bounds["value"]["finetuned", 0, "none", "unparsed"] == pytest.approx(6.13)
+
+
+def test_no_world_breaks_its_bounds(ablation):
+    gaps = []
+    for levels, tables in worlds(ablation, 50):
+        for row in level_bounds(tables).itertuples():
+            level = levels[row.selector, row.shots, row.definitions, row.metric]
+            gap = level - row.value if row.bound == "at least" else row.value - level
+            assert gap > -1e-3
+            gaps.append(gap)
+    assert len(gaps) == 50 * 44
+
+
+# ---------------------------------------------------------------- what the paper says of it
+
+
+def verdict(ablation, beginning):
+    table = readings(ablation).set_index("statement")["verdict"]
+    (found,) = table[table.index.str.startswith(beginning)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("beginning", "expected"),
+    [
+        ("20 few-shots are better", "holds in 8 of 8"),
+        ("at 20 few-shots TST", "holds in 4 of 4"),
+        ("definitions lower", "holds in 8 of 8"),
+        ("definitions thereby", "holds in 1 of 8"),
+        ("SFD instead of FD", "holds in 3 of 3"),
+        ("FD instead of SFD", "holds in 2 of 3"),
+        ("SFD on top", "holds in 1 of 1"),
+        ("adding SFD", "holds in 1 of 4"),
+        ("few-shots (20 for 5)", "holds in 6 of 8"),
+        ("optimised retrieval", "holds in 2 of 4"),
+        ("the fine-tuned model makes up", "holds in 6 of 6"),
+        ("retrieval parses", "holds in 3 of 3"),
+        ("no model is more", "holds in 3 of 3"),
+        ("retrieval is level", "holds in 3 of 3"),
+        ("with 5 few-shots", "best in 2 of 4; in unparsed number 3 of 4"),
+        ("with 20 few-shots", "best in 3 of 4; in unparsed number 3 of 4"),
+        (
+            "retrieval is 2 points",
+            "nearest is TST + FD + SFD (20), off by up to 0.74; TST + FD (20) is off by up to 3.30",
+        ),
+        ("few-shots are what makes", "not varied in that table"),
+        ("gains level off", "not in the tables"),
+    ],
+)
+def test_what_the_tables_say_of_the_papers_sentences(ablation, beginning, expected):
+    assert verdict(ablation, beginning) == expected
+
+
+@pytest.mark.parametrize(
+    ("beginning", "edits", "expected"),
+    [
+        ("20 few-shots are better", {(1, "tst", 20, "none", "unparsed"): -0.61}, "holds in 7 of 8"),
+        ("20 few-shots are better", {(1, "pretrained", 20, "none", "similarity"): -0.01}, "holds in 7 of 8"),
+        ("at 20 few-shots TST", {(1, "tst", 20, "none", "similarity"): 0.04}, "holds in 4 of 4"),
+        ("at 20 few-shots TST", {(1, "tst", 20, "none", "similarity"): 0.05}, "holds in 3 of 4"),
+        ("at 20 few-shots TST", {(1, "tst", 20, "none", "unparsed"): -4.0}, "holds in 3 of 4"),
+        ("definitions lower", {(2, "pretrained", 5, "fd", "made_up_names"): 1.0}, "holds in 7 of 8"),
+        ("definitions thereby", {(2, "pretrained", 5, "fd", "unparsed"): -1.0}, "holds in 2 of 8"),
+        ("SFD instead of FD", {(4, "tst", 20, "sfd", "similarity"): 0.0}, "holds in 2 of 3"),
+        ("FD instead of SFD", {(4, "tst", 20, "sfd", "made_up_names"): 1.8}, "holds in 3 of 3"),
+        ("SFD on top", {(4, "tst", 20, "fd_sfd", "made_up_names"): 1.7}, "holds in 0 of 1"),
+        ("adding SFD", {(4, "tst", 20, "sfd", "made_up_parameters"): 6.75}, "holds in 0 of 4"),
+        ("few-shots (20 for 5)", {(2, "tst", 5, "fd", "made_up_parameters"): -10.0}, "holds in 7 of 8"),
+        ("optimised retrieval", {(2, "tst", 5, "fd", "made_up_parameters"): -19.4}, "holds in 1 of 4"),
+        ("optimised retrieval", {(3, "tst", 20, "fd", "made_up_parameters"): -20.4}, "holds in 3 of 4"),
+        ("the fine-tuned model makes up", {(4, "tst", 20, "sfd", "made_up_names"): -0.1}, "holds in 5 of 6"),
+        ("retrieval parses", {(4, "tst", 20, "sfd", "unparsed"): 0.1}, "holds in 2 of 3"),
+        ("no model is more", {(4, "tst", 20, "fd_sfd", "similarity"): 0.01}, "holds in 2 of 3"),
+        ("retrieval is level", {(4, "tst", 20, "sfd", "similarity"): -0.02}, "holds in 2 of 3"),
+        ("with 5 few-shots", {(2, "tst", 5, "fd", "unparsed"): 3.0}, "best in 2 of 4; in unparsed number 4 of 4"),
+        (
+            "with 5 few-shots",
+            {(2, "tst", 5, "fd", "unparsed"): -0.61, (2, "tst", 5, "fd", "made_up_parameters"): -20.2},
+            "best in 4 of 4",
+        ),
+        (
+            "retrieval is 2 points",
+            {(4, "tst", 20, "fd", "unparsed"): -2.2, (4, "tst", 20, "fd", "made_up_parameters"): 1.6},
+            "nearest is TST + FD (20), off by up to 0.70",
+        ),
+    ],
+)
+def test_a_verdict_follows_the_numbers(ablation, beginning, edits, expected):
+    assert verdict(edited(ablation, edits), beginning) == expected
+
+
+def test_rows_with_other_numbers_of_few_shots_are_noticed(ablation):
+    more = pd.concat([ablation, ablation[ablation["table"] == 4].assign(shots=40)])
+    assert verdict(more, "few-shots are what makes") == "varied in that table"
+    assert verdict(more, "gains level off") == "printed for 40"
+
+
+def test_readings_quote_the_numbers(ablation):
+    tables = readings(ablation).set_index("statement")["tables"]
+    assert tables["adding SFD raises made-up parameters by 6.76 points"] == (
+        "TST + SFD (20) against Fine-tuned: made-up parameters +6.76; "
+        "TST + SFD (20) against TST (20): made-up parameters −2.00; "
+        "TST + SFD (20) against TST + FD (20): made-up parameters +5.65; "
+        "TST + FD + SFD (20) against TST + FD (20): made-up parameters +0.92"
+    )
+    assert "made-up names −10" not in tables.iloc[0]
+    changed = readings(edited(ablation, {(1, "pretrained", 20, "none", "made_up_names"): -10.0}))
+    assert "made-up names −10.00" in changed["tables"].iloc[0]
