@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Sequence
 
 import torch
@@ -72,21 +73,24 @@ class Prefixes:
         self.layers: list[Columns] = []
         self.ids: list[int] = []
         self.cuts: tuple[int, ...] = ()
+        self.seconds: list[float] = []  # that each part took to read
 
     def read(self, model, ids: list[int], cuts: tuple[int, ...]) -> list[tuple]:
         """Keys and values of each layer for `ids[:cuts[-1]]`; what lies between two cuts is read in one pass, so that
         they do not depend on what was read before."""
         self.layers = self.layers or empty_columns(model, 1, self.columns)
-        known = 0
+        known = parts = 0
         for cut, held in zip(cuts, self.cuts, strict=False):
             if cut != held or ids[known:cut] != self.ids[known:cut]:
                 break
+            known, parts = cut, parts + 1
+        self.seconds = self.seconds[:parts]
+        for cut in cuts[parts:]:
+            started = time.perf_counter()
+            views = [Columns(layer.keys[:, :, :cut], layer.values[:, :, :cut], known) for layer in self.layers]
+            read_tokens(model, ids[known:cut], views)
+            self.seconds.append(time.perf_counter() - started)
             known = cut
-        for cut in cuts:
-            if cut > known:
-                views = [Columns(layer.keys[:, :, :cut], layer.values[:, :, :cut], known) for layer in self.layers]
-                read_tokens(model, ids[known:cut], views)
-                known = cut
         self.ids, self.cuts = ids, cuts
         return [(layer.keys[:, :, :known], layer.values[:, :, :known]) for layer in self.layers]
 
@@ -135,14 +139,15 @@ class Batch:
 
     def run(
         self, max_new_tokens: int, stop: Sequence[str], sampler: Sampler, constraint: Constraint | None = None
-    ) -> tuple[list[list[int]], list[bool]]:
-        """Token ids of each answer, the ending token included, and whether it ended before it was cut."""
+    ) -> tuple[list[list[int]], list[bool], list[float]]:
+        """Token ids of each answer, the ending token included; whether it ended before it was cut; its seconds, that
+        is of reading the whole prompt and its share of the steps it took part in."""
         model, device = self.model, self.model.device
         ends, texts = stop_tokens(model, self.tokenizer, stop)
         tail = max((4 * len(text.encode()) + 8 for text in texts), default=0)
         outputs: list[list[int]] = [[] for _ in self.prompts]
         width = max(len(prompt.tokens) for prompt in self.prompts)
-        cache, logits = self._read_prompts(width, width + max_new_tokens)
+        cache, logits, seconds = self._read_prompts(width, width + max_new_tokens)
         lengths = torch.tensor([len(prompt.tokens) for prompt in self.prompts], device=device)
         empty = torch.arange(width + max_new_tokens, device=device)[None] < (width - lengths)[:, None]
         mask = torch.zeros(empty.shape, dtype=model.dtype, device=device).masked_fill_(empty, float("-inf"))
@@ -150,6 +155,7 @@ class Batch:
         rows = list(range(len(self.prompts)))  # which prompt a row of the buffers belongs to
         open_rows = set(rows)
         for step in range(max_new_tokens):
+            started = time.perf_counter()
             if constraint:
                 logits = constraint(logits, [row if row in open_rows else None for row in rows])
             chosen = sampler(logits)
@@ -176,12 +182,14 @@ class Batch:
                 use_cache=True,
                 logits_to_keep=1,
             ).logits[:, -1]
-        return outputs, [row not in open_rows for row in range(len(outputs))]
+            for row in open_rows:
+                seconds[row] += (time.perf_counter() - started) / len(open_rows)
+        return outputs, [row not in open_rows for row in range(len(outputs))], seconds
 
     def _read_prompts(self, width: int, columns: int):
-        """The filled cache, and the logits (rows, vocabulary) after each prompt."""
+        """The filled cache, the logits (rows, vocabulary) after each prompt, and the seconds that each took to read."""
         layers = empty_columns(self.model, len(self.prompts), columns, width)
-        logits = []
+        logits, seconds = [], []
         for row, prompt in enumerate(self.prompts):
             start, prefix = width - len(prompt.tokens), prompt.cuts[-1] if prompt.cuts else 0
             views = [
@@ -189,11 +197,13 @@ class Batch:
                 for layer in layers
             ]
             shared = self.prefixes.read(self.model, prompt.tokens, prompt.cuts)
+            started = time.perf_counter()
             for view, (keys, values) in zip(views, shared, strict=True):
                 view.keys[:, :, :prefix] = keys
                 view.values[:, :, :prefix] = values
             logits.append(read_tokens(self.model, prompt.tokens[prefix:], views))
-        return Cache(layers=layers), torch.cat(logits)
+            seconds.append(sum(self.prefixes.seconds) + time.perf_counter() - started)
+        return Cache(layers=layers), torch.cat(logits), seconds
 
     def _has_stop(self, output: list[int], texts: Sequence[str], tail: int) -> bool:
         end = self.tokenizer.decode(output[-tail:], skip_special_tokens=True)

@@ -31,6 +31,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 BATCH_BYTES = 2 * 2**30  # of keys and values in one batch
 DTYPES = ("float32", "bfloat16")
+ENTRY = 2  # form of a cache entry; one of another form is not looked up
 
 
 @dataclass
@@ -52,6 +53,22 @@ class Usage:
     cached: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one answer cost when it was computed, whether now or before (cached).
+
+    Attributes:
+        tokens_in: tokens of the prompt.
+        tokens_out: tokens generated, the token that ended the answer included.
+        seconds: of reading the whole prompt, as if no other shared its beginning, and the answer's share of the steps
+            of its batch.
+    """
+
+    tokens_in: int
+    tokens_out: int
+    seconds: float
+
+
 class LocalModel:
     """A causal language model with full attention and rotary positions, such as Llama, SmolLM2 or Qwen2.
 
@@ -63,6 +80,7 @@ class LocalModel:
         usage: what the last call of `generate` cost.
         finished: for each of its prompts, whether the answer ended by itself rather than at `max_new_tokens`; under a
             grammar, whether it is complete.
+        costs: for each of its prompts, what the answer cost.
     """
 
     def __init__(
@@ -98,6 +116,7 @@ class LocalModel:
         self.fingerprint = fingerprint(self.path, self.config, adapter)
         self.usage = Usage()
         self.finished: list[bool] = []
+        self.costs: list[Cost] = []
         self._vocabularies: dict = {}
         self._model = None
 
@@ -164,9 +183,10 @@ class LocalModel:
             "stop": list(stop),
             "chat": chat,
             "draws": [temperature, seed] if temperature else None,
+            "entry": ENTRY,
         }
         prefixes = Prefixes(columns=max((cut for ends in cuts for cut in ends), default=0))
-        answers: dict[tuple[str, str], tuple[str, bool]] = {}
+        answers: dict[tuple[str, str], tuple[str, bool, Cost]] = {}
         self.usage = Usage(prompts=len(distinct))
         with tqdm(total=len(distinct), disable=not progress, unit="prompt", desc="generating") as bar:
             for batch in batches:
@@ -181,13 +201,16 @@ class LocalModel:
                         self.cache.store(key, entry)
                 else:
                     self.usage.cached += len(batch)
-                for i, answer, finished in zip(batch, entry["answers"], entry["finished"], strict=True):
-                    answers[distinct[i]] = answer, finished
-                self.usage.tokens_in += entry["tokens_in"]
-                self.usage.tokens_out += entry["tokens_out"]
+                for i, answer, finished, cost in zip(
+                    batch, entry["answers"], entry["finished"], entry["costs"], strict=True
+                ):
+                    answers[distinct[i]] = answer, finished, Cost(*cost)
+                    self.usage.tokens_in += cost[0]
+                    self.usage.tokens_out += cost[1]
                 self.usage.seconds += entry["seconds"]
                 bar.update(len(batch))
         self.finished = [answers[one][1] for one in asked]
+        self.costs = [answers[one][2] for one in asked]
         return [answers[one][0] for one in asked]
 
     def _answer(self, rows: list[Prompt], prefixes, max_new_tokens: int, stop: Sequence[str], sampler) -> dict:
@@ -208,14 +231,15 @@ class LocalModel:
         constraint = Constraint(grammars, self.threads) if any(grammars) else None
         with torch.inference_mode():
             batch = Batch(model, self.tokenizer, rows, prefixes)
-            outputs, ended = batch.run(max_new_tokens, stop, sampler, constraint)
+            outputs, ended, seconds = batch.run(max_new_tokens, stop, sampler, constraint)
         answers = [answer_text(self.tokenizer, output, stop) for output in outputs]
         complete = [not grammar or grammar.accepts(answer) for grammar, answer in zip(grammars, answers, strict=True)]
         return {
             "answers": answers,
             "finished": [row and whole for row, whole in zip(ended, complete, strict=True)],
-            "tokens_in": sum(len(row.tokens) for row in rows),
-            "tokens_out": sum(len(output) for output in outputs),
+            "costs": [
+                [len(row.tokens), len(output), spent] for row, output, spent in zip(rows, outputs, seconds, strict=True)
+            ],
             "seconds": time.perf_counter() - started,
         }
 
