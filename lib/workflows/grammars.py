@@ -33,14 +33,15 @@ def flow_grammar(
             below `language.DYNAMIC_PREFIXES`), so that `validate` finds no made-up name or key. Without it a flow may
             call anything.
         apis: names of the catalogue's APIs that a flow may call, such as those that its prompt shows; None means all.
-        stop: texts that may follow the flow, on its last line or the next: those that end an answer.
+        stop: texts that may follow the flow, on its last line or the next: those that end an answer. A line break that
+            precedes one may also stand alone: it is left when the stop text is cut off.
 
     Raises:
         ValueError: `apis` is empty or names an API that the catalogue does not have.
     """
     start = ["start: lines"]
     if stop:
-        start = ["start: lines ending?", f'ending: "\\n"? ({" | ".join(map(_quoted, stop))})']
+        start = ["start: lines ending?", f'ending: "\\n" | "\\n"? ({" | ".join(map(_quoted, stop))})']
     api = _ANY_API if catalogue is None else _known_apis(catalogue, apis)
     rest = Path(__file__).with_name("bounded.lark").read_text(encoding="utf-8")
     return "\n".join([*start, *api, rest])
