@@ -107,6 +107,15 @@ LABELS = {
     "sfd": "SFD",
     "fd_sfd": "FD + SFD",
     "finetuned_dsl": "fine-tuned model",
+    "pretrained_fd": "pretrained encoder + FD",
+    "tst_fd": "TST + FD",
+    "tst_sfd": "TST + SFD",
+    "tst_fd_sfd": "TST + FD + SFD",
+    "unseen_pretrained": "unseen APIs: pretrained encoder",
+    "unseen_sfd": "unseen APIs: pretrained encoder + SFD",
+    "unseen_new_shot": "unseen APIs: an example of each added",
+    "unseen_fd_sfd_new_shot": "unseen APIs: an example of each added, FD + SFD",
+    "unseen_finetuned_dsl": "unseen APIs: fine-tuned model",
 }
 
 

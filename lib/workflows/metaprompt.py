@@ -96,6 +96,7 @@ def fit(
     limit: int,
     count: Callable[[str], int],
     explain: bool | None = None,
+    parts: Callable[..., list[str]] = prompt_parts,
 ) -> Fitted:
     """The prompt with as many few-shots as fit; the farthest are dropped first, with the definitions only they brought.
 
@@ -106,15 +107,16 @@ def fit(
             template adds).
         count: tokens of a text, quick for one that it has seen (see `token_counter`). Parts of the prompt are counted
             apart and added up.
+        parts: what makes the parts of a prompt; the fine-tuned model has a form of its own.
 
     Raises:
         ValueError: even without few-shots the prompt is too long.
     """
     for kept in range(len(shots), -1, -1):
-        parts = prompt_parts(request, shots[:kept], definitions(kept), explain)
-        tokens = sum(map(count, parts))
+        texts = parts(request, shots[:kept], definitions(kept), explain)
+        tokens = sum(map(count, texts))
         if tokens <= limit:
-            return Fitted("".join(parts), tokens, kept)
+            return Fitted("".join(texts), tokens, kept)
     raise ValueError(
         f"a prompt without few-shots has {tokens} tokens, at most {limit} fit; its request begins {request[:60]!r}"
     )
@@ -130,6 +132,7 @@ def write_prompts(
     few_shot: bool = False,
     semantic: Sequence[Sequence[str]] | None = None,
     explain: bool | None = None,
+    parts: Callable[..., list[str]] = prompt_parts,
 ) -> pd.DataFrame:
     """The prompts of one condition.
 
@@ -138,7 +141,7 @@ def write_prompts(
         shots: for each request positions of training pairs, nearest first.
         training: columns request, dsl, apis.
         catalogue: the `Catalogue`; APIs that it lacks get no definition.
-        limit, count, explain: as for `fit`.
+        limit, count, explain, parts: as for `fit`.
         few_shot: whether the definitions of the few-shots' APIs are shown (FD).
         semantic: names of other APIs whose definitions each request's prompt shows after those of FD (SFD).
 
@@ -164,7 +167,7 @@ def write_prompts(
     rows = []
     for request, near, others in zip(requests, shots, semantic, strict=True):
         definitions = functools.partial(texts, near, others)
-        fitted = fit(request, [examples[shot] for shot in near], definitions, limit, count, explain)
+        fitted = fit(request, [examples[shot] for shot in near], definitions, limit, count, explain, parts)
         dropped = len(near) - fitted.shots
         rows.append([fitted.prompt, fitted.tokens, fitted.shots, dropped, names(near[: fitted.shots], others)])
     return pd.DataFrame(rows, columns=["prompt", "tokens", "shots", "dropped", "definitions"])

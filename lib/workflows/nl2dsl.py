@@ -7,6 +7,8 @@ text, not tokens of the vocabulary, so that any model can be tuned. `<START>` cl
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pandas as pd
 
@@ -20,6 +22,19 @@ def prompt(request: str) -> str:
     'When it rains, mail me\\n<START>\\n'
     """
     return f"{' '.join(request.split())}\n{START}\n"
+
+
+def prompt_parts(
+    request: str, shots: Iterable[tuple[str, str]] = (), definitions: Iterable[str] = (), explain: bool | None = None
+) -> list[str]:
+    """The prompt with few-shots before it, each as the model saw it in training; for `lib.workflows.metaprompt.fit`.
+
+    Raises:
+        ValueError: there are definitions; the model learned from none.
+    """
+    if list(definitions) or explain:
+        raise ValueError("the fine-tuned model reads no definitions")
+    return [*(f"{prompt(other)}{target(dsl)}\n\n" for other, dsl in reversed(list(shots))), prompt(request)]
 
 
 def target(dsl: str) -> str:

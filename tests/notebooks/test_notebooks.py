@@ -45,9 +45,10 @@ def test_one_h1_and_the_opening(path):
 def test_one_parameters_cell_of_commented_literals(path):
     cells = [cell for cell in read(path).cells if "parameters" in cell.metadata.get("tags", [])]
     assert len(cells) == 1
-    for line in cells[0].source.splitlines():
-        assert "  # " in line, f"no comment: {line}"
-        ast.literal_eval(line.partition("=")[2].split("  # ")[0].strip())
+    lines = cells[0].source.splitlines()
+    for statement in ast.parse(cells[0].source).body:
+        assert "  # " in lines[statement.end_lineno - 1], f"no comment: {lines[statement.end_lineno - 1]}"
+        ast.literal_eval(statement.value)
 
 
 @each_notebook
