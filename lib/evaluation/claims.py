@@ -1,24 +1,29 @@
 """What the papers claim, tested on our scores: one verdict a claim.
 
-`data/claims.yaml` lists the claims. A claim states what must hold for each of its methods at each of its cutoffs, and
-holds only if every such cell holds (intersection-union: the p-value is the largest of the cells', with no further
-correction). Its row shows the cell with the weakest evidence. Where that cell points against the claim, its p-value is
-multiplied by the number of cells it was picked from.
+`data/claims.yaml` lists the claims. A claim states what must hold for each of its methods at each of its cutoffs (K, or
+for workflows the number of few-shots), and holds only if every such cell holds (intersection-union: the p-value is the
+largest of the cells', with no further correction). Its row shows the cell with the weakest evidence. Where that cell
+points against the claim, its p-value is multiplied by the number of cells it was picked from.
 
-Evidence in a cell: the effect, its 95% interval (bootstrap over personas and needs, crossed), and the p-value of the
-paired randomisation test that flips whole personas; p-values are adjusted by Holm's method over all claims of one
-`evaluate` call. A side is *settled* if the adjusted p is at most .05 **and** the interval lies wholly on that side.
-The *detectable* effect is the smallest that this n would show with 80% power: 2.8 standard errors of the crossed
-bootstrap. Fewer than six personas can settle nothing, since their sign flips give no p below .05. Where no
-outcome (0 or 100) differs between the sides, as of an event that never occurred, there is nothing to resample: the
-interval is then as wide as the largest effect that n queries may all have missed (see `unseen_rate`).
+A cell compares two sides on the queries for which both have a row. Where a row has no value (NaN), as a flow that does
+not parse has no made-up names, a trend and a `conditional` comparison average each side over its own values; any other
+comparison drops the query.
+
+Evidence in a cell: the effect, its 95% interval (bootstrap over the resampled units: personas and needs, crossed, for
+the assistant, test flows for workflows), and the p-value of a paired randomisation test that exchanges the sides in
+whole first units (personas; flows); p-values are adjusted by Holm's method over all claims of one `evaluate` call. A
+side is *settled* if the adjusted p is at most .05 **and** the interval lies wholly on that side. The *detectable*
+effect is the smallest that this n would show with 80% power: 2.8 standard errors of the bootstrap. Fewer than six first
+units with a value on either side can settle nothing, since their exchanges give no p below .05. Where no outcome (0 or
+100) differs between the sides, as of an event that never occurred, there is nothing to resample: the interval is then
+as wide as the largest effect that n queries may all have missed (see `unseen_rate`).
 
 The first rule that applies gives the verdict:
 
-1. `underpowered`: a cell has no query in common, or fewer than six personas.
+1. `underpowered`: a cell has no query in common, or fewer than six first units.
 2. `equivalent`: the interval of every cell lies within the margin around no effect (two one-sided tests at 2.5% each).
    For a claim of sameness this is what the paper said, and Holm's p must agree; for a claim of a difference it means
-   that there is none worth the name. A claim of "not less" skips this rule.
+   that there is none worth the name. A claim of "not less" or "not more" skips this rule.
 3. `reproduced`: settled on the claimed side; a claim with a size must also have an interval that reaches it, otherwise
    it is `same direction`.
 4. `contradicted`: settled on the other side.
@@ -46,6 +51,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from lib.evaluation.inference import bootstrap_means, holm_adjust, randomisation_test
+from lib.evaluation.rates import swap_test
 from lib.workbook.profiles import UniqueKeyLoader
 
 VERDICTS = {
@@ -63,7 +69,8 @@ ABOUT = {
     "writer": "on text that our small language model wrote: the paper's own writer, far larger, is not tested here",
     "definition": "about trends under one of several definitions of a metric: they test the definition, which the "
     "paper leaves open, more than a method",
-    "training_size": "between methods that learned from training sets of very different size: the sizes may decide",
+    "training_size": "where training sets may decide: the methods learned from sets of very different size, or ours "
+    "from far fewer examples than the paper's",
 }
 COLUMNS = ["claim", "paper", "statement", "effect", "ci_low", "ci_high", "p_value", "verdict"]
 LEVEL = 0.05
@@ -83,7 +90,7 @@ def _rising(values: list) -> list:
     return values
 
 
-Cutoffs = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1), AfterValidator(_rising)]
+Cutoffs = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1), AfterValidator(_rising)]
 Column = tuple[str, str, int]  # method, metric, k
 
 
@@ -109,6 +116,11 @@ class Claim(BaseModel):
     published_as: dict[Name, Name] = {}
 
     unit: ClassVar[str] = "points"
+
+    @property
+    def own_values(self) -> bool:
+        """Whether each side averages the queries that have a value there, whatever the other side has."""
+        return False
 
     def cells(self, known: set[int]) -> list[tuple[str, str, Column, Column | float]]:
         """(method, K, left column, right column or constant) of everything that must hold, at cutoffs we scored."""
@@ -143,24 +155,37 @@ class Claim(BaseModel):
 
 
 class Comparison(Claim):
-    """Each of `a` against `b`: `greater`; `not_less` by more than the margin; the `same` within the margin."""
+    """Each of `a` against `b`: `greater` or `less`; `not_less` or `not_more` by more than the margin; the `same` within
+    the margin.
 
-    test: Literal["greater", "not_less", "same"]
+    Where it is `conditional`, each side averages the queries that have a value there, as a table of rates does;
+    otherwise a query that one side lacks counts for neither.
+    """
+
+    test: Literal["greater", "less", "not_less", "not_more", "same"]
     b: Name
+    conditional: bool = False
+
+    @property
+    def own_values(self):
+        return self.conditional
 
     def against(self, k):
         return self.b, self.metric, k
 
     @property
     def boundaries(self):
-        return {"greater": [0.0], "not_less": [-self.margin], "same": [-self.margin, self.margin]}[self.test]
+        away = {"not_less": [-self.margin], "not_more": [self.margin], "same": [-self.margin, self.margin]}
+        return away.get(self.test, [0.0])
 
     @property
     def shifts(self):
         return self.boundaries
 
     def depth(self, effect):
-        return self.margin - abs(effect) if self.test == "same" else super().depth(effect)
+        if self.test == "same":
+            return self.margin - abs(effect)
+        return -super().depth(effect) if self.test in ("less", "not_more") else super().depth(effect)
 
 
 class Ratio(Comparison):
@@ -206,18 +231,22 @@ class Below(Claim):
 
 
 class Trend(Claim):
-    """Each of `a` `rises` or `falls` from the first cutoff to the last."""
+    """Each of `a` `rises` or `falls` from the first cutoff to each later one."""
 
     test: Literal["rises", "falls"]
     cutoffs: Annotated[Cutoffs, Field(min_length=2)]
 
+    @property
+    def own_values(self):
+        return True
+
     def cells(self, known):
-        first, last = self.cutoffs[0], self.cutoffs[-1]
-        if not {first, last} <= known:
-            return []
+        first, *later = self.cutoffs
         return [
-            (method, f"{first} to {last}", (method, self.metric, last), (method, self.metric, first))
+            (method, f"{first} to {k}", (method, self.metric, k), (method, self.metric, first))
             for method in self.a
+            for k in later
+            if {first, k} <= known
         ]
 
     def depth(self, effect):
@@ -259,23 +288,25 @@ def read_claims(path: str | Path) -> list[Claim]:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one cell shows. `se` is the bootstrap's standard error; `published` is NaN where nothing is."""
+    """What one cell shows. `clusters` counts the first units (each a `cluster`, such as a persona) with a value on the
+    side that has fewer; `se` is the bootstrap's standard error; `published` is NaN where nothing is."""
 
     method: str = ""
     k: str = ""
     n: int = 0
-    personas: int = 0
+    clusters: int = 0
     effect: float = math.nan
     ci_low: float = math.nan
     ci_high: float = math.nan
     se: float = math.nan
     p_value: float = 1.0
     published: float = math.nan
+    cluster: str = "query"
 
     @property
     def detectable(self) -> float:
         """The smallest effect that this n would show with 80% power."""
-        can_settle = 2.0 ** (1 - self.personas) <= LEVEL and math.isfinite(self.effect) and math.isfinite(self.se)
+        can_settle = 2.0 ** (1 - self.clusters) <= LEVEL and math.isfinite(self.effect) and math.isfinite(self.se)
         return STANDARD_ERRORS * self.se if can_settle else math.inf
 
 
@@ -316,7 +347,7 @@ def judge(claim: Claim, cells: Sequence[Evidence], p_holm: float) -> tuple[str, 
             return "underpowered", f"{_opposite(claim)}, not significant"
         return "same direction", "within the margin, not significant"
     ends = np.array([[claim.depth(other.ci_low), claim.depth(other.ci_high)] for other in cells])
-    if claim.test != "not_less" and (np.abs(ends) < claim.margin).all():
+    if claim.test not in ("not_less", "not_more") and (np.abs(ends) < claim.margin).all():
         return "equivalent", f"the interval lies within {claim.margin:g} of no effect"
     if significant and (ends > 0).all():
         if isinstance(claim, Ratio) and any(other.ci_high < claim.size for other in cells):
@@ -337,14 +368,18 @@ def judge(claim: Claim, cells: Sequence[Evidence], p_holm: float) -> tuple[str, 
             "same direction",
             "significant, but an interval reaches the other side" if significant else "not significant",
         )
-    if claim.test in ("not_less", "below"):
+    if claim.test in ("not_less", "not_more", "below"):
         return "contradicted", f"{_opposite(claim)}, where an effect {size} would have shown"
     return "contradicted", f"no effect, where one {size} would have shown"
 
 
 def _opposite(claim: Claim) -> str:
     """What contradicts the claim."""
-    words = {"not_less": "a shortfall of more than", "same": "a difference of more than"}
+    words = {
+        "not_less": "a shortfall of more than",
+        "not_more": "an excess of more than",
+        "same": "a difference of more than",
+    }
     if claim.test in words:
         return f"{words[claim.test]} {claim.margin:g} points"
     return f"{claim.level:g}% or more" if claim.test == "below" else "the opposite"
@@ -354,7 +389,8 @@ def _size(claim: Claim, distance: float) -> str:
     """An effect at this distance from the claim's boundary."""
     if claim.test == "ratio":
         return f"{1 + distance:.2f}-fold"
-    origin = {"below": " below {0.level:g}%", "not_less": " above −{0.margin:g}"}.get(claim.test, "")
+    origins = {"below": " below {0.level:g}%", "not_less": " above −{0.margin:g}", "not_more": " below {0.margin:g}"}
+    origin = origins.get(claim.test, "")
     return f"{distance:.1f} points{origin.format(claim)}"
 
 
@@ -363,7 +399,8 @@ def _nothing_to_settle(cell: Evidence) -> str:
         return "no query to test it on"
     if math.isnan(cell.effect) or math.isnan(cell.se):
         return "no value on one side"
-    return f"{cell.personas} personas: too few to settle anything"
+    plural = f"{cell.cluster[:-1]}ies" if cell.cluster.endswith("y") else f"{cell.cluster}s"
+    return f"{cell.clusters} {cell.cluster if cell.clusters == 1 else plural}: too few to settle anything"
 
 
 def _detectable(claim: Claim, cell: Evidence) -> str:
@@ -371,18 +408,26 @@ def _detectable(claim: Claim, cell: Evidence) -> str:
 
 
 def evaluate(
-    claims: Sequence[Claim], scores: pd.DataFrame, published: pd.DataFrame, samples: int, seed: int
+    claims: Sequence[Claim],
+    scores: pd.DataFrame,
+    published: pd.DataFrame,
+    samples: int,
+    seed: int,
+    units: Sequence[str] = ("persona", "need"),
 ) -> pd.DataFrame:
     """Verdicts on claims, one row each, in the order given.
 
-    Two methods are compared on the queries that both have; a trend averages each of its cutoffs over the queries that
-    have a value there, as a table of means does.
+    Two sides are compared on the queries for which both have a row; the module's text says what becomes of a row whose
+    value is NaN.
 
     Args:
         claims: one family: Holm's adjustment covers all of them.
-        scores: columns query, persona, need, method, metric, k, value; one row for each (query, method, metric, k).
+        scores: columns query, method, metric, k, value and `units`; one row for each (query, method, metric, k). Rates
+            and similarity are 0–100.
         published: columns method, metric, k, value; `ndcg` stands for every definition of NDCG.
         samples, seed: of the bootstrap; the seed is the randomisation tests', too.
+        units: columns of `scores` whose units are resampled (crossed, where there are two); the randomisation tests
+            exchange the two sides in whole units of the first. Workflows: ("query",), a query being a test flow.
 
     Returns:
         `COLUMNS` with the adjusted p as `p_value`, then reason (of the verdict), about (see `ABOUT`), as_claimed (bool:
@@ -391,10 +436,11 @@ def evaluate(
         detectable. A claim without a query to test it on has n = 0 and no effect.
     """
     wide = scores.pivot(index="query", columns=["method", "metric", "k"], values="value")
-    labels = scores.drop_duplicates("query").set_index("query").loc[wide.index]
+    listed = scores.assign(value=1.0).pivot(index="query", columns=["method", "metric", "k"], values="value").notna()
+    labels = scores.drop_duplicates("query").set_index("query", drop=False).loc[wide.index, list(units)]
     printed = published.set_index(["method", "metric", "k"])["value"]
     cells = [(claim, *cell) for claim in claims for cell in claim.cells(set(scores["k"]))]
-    found = _weigh(cells, wide, labels["persona"].to_numpy(), labels["need"].to_numpy(), printed, samples, seed)
+    found = _weigh(cells, wide, listed, labels, printed, samples, seed)
     evidence = {claim.claim: [] for claim in claims}
     for (claim, *_), cell in zip(cells, found, strict=True):
         evidence[claim.claim].append(cell)
@@ -449,39 +495,36 @@ def tally(verdicts: pd.DataFrame) -> pd.DataFrame:
     return table[table["claims"] > 0].reset_index(drop=True)
 
 
-def _weigh(cells, wide, personas, needs, printed, samples, seed) -> list[Evidence]:
-    """The evidence in each cell; one bootstrap for all, so that they share their resamples."""
+def _weigh(cells, wide, listed, labels, printed, samples, seed) -> list[Evidence]:
+    """The evidence in each cell; `listed` says which rows of `wide` the scores have, `labels` holds the units."""
     if not cells:
         return []
-    pairs = np.stack([_pair(wide, left, right, isinstance(claim, Trend)) for claim, _, _, left, right in cells], axis=1)
-    draws = bootstrap_means(pairs.reshape(len(wide), -1), [personas, needs], samples, seed)
-    draws = draws.reshape(samples, len(cells), 2)
+    sides = [_sides(wide, listed, left, right, claim.own_values) for claim, _, _, left, right in cells]
+    pairs, shared = (np.stack(arrays) for arrays in zip(*sides, strict=True))
+    clusterings = [labels[name].to_numpy() for name in labels]
+    draws = _resample(pairs, shared, clusterings, samples, seed)
     evidence = []
     for number, (claim, method, k, left, right) in enumerate(cells):
-        pair = pairs[:, number]
-        present = ~np.isnan(pair).all(axis=1)
-        numbers = {"method": method, "k": k, "n": int(present.sum())}
+        pair = pairs[number]
+        known = ~np.isnan(pair)
+        numbers = {"method": method, "k": k, "n": int(known.any(axis=1).sum()), "cluster": labels.columns[0]}
         numbers["published"] = float(
             claim.effect(*(np.float64(_published(claim, side, printed)) for side in (left, right)))
         )
-        if not np.isnan(pair).all(axis=0).any():
-            centred = _centred(pair[present])
+        if known.any(axis=0).all():
             resampled = claim.effect(draws[:, number, 0], draws[:, number, 1])
             resampled = resampled[np.isfinite(resampled)]
             numbers |= {
-                "personas": len(np.unique(personas[present])),
+                "clusters": min(len(np.unique(clusterings[0][side])) for side in known.T),
                 "effect": float(claim.effect(*np.nanmean(pair, axis=0))),
-                "p_value": max(
-                    randomisation_test(centred[:, 0] - shift, centred[:, 1], personas[present], seed=seed)
-                    for shift in claim.shifts
-                ),
+                "p_value": _p_value(claim, pair[shared[number]], clusterings[0][shared[number]], seed),
             }
             if len(resampled):
                 numbers["ci_low"], numbers["ci_high"] = np.percentile(resampled, [2.5, 97.5]).tolist()
                 numbers["se"] = float(resampled.std())
-            outcomes = np.isin(pair[present], (0, 100)).all()
-            if claim.unit == "points" and outcomes and (pair[present, 0] == pair[present, 1]).all():
-                missed = 100 * unseen_rate(int(present.sum()))
+            outcomes = claim.unit == "points" and np.isin(pair[known], (0, 100)).all()
+            if outcomes and numbers["effect"] == 0 and numbers.get("se") == 0:
+                missed = 100 * unseen_rate(int(known.sum(axis=0).min()))
                 numbers |= {"ci_low": -missed, "ci_high": missed, "se": missed / 1.96}
         evidence.append(Evidence(**numbers))
     return evidence
@@ -496,27 +539,58 @@ def unseen_rate(n: int) -> float:
     return 1 - 0.025 ** (1 / n)
 
 
-def _pair(wide: pd.DataFrame, left: Column, right: Column | float, trend: bool) -> np.ndarray:
-    """Both sides (queries, 2); but for a trend, a query that one side lacks counts for neither."""
-    sides = [
-        wide[side].to_numpy(dtype=float) if side in wide else np.full(len(wide), np.nan)
-        for side in (left, right)
-        if isinstance(side, tuple)
-    ]
-    pair = np.column_stack(sides if isinstance(right, tuple) else [*sides, np.full(len(wide), right)])
-    if not trend:
-        pair[np.isnan(pair).any(axis=1)] = np.nan
-    return pair
+def _sides(
+    wide: pd.DataFrame, listed: pd.DataFrame, left: Column, right: Column | float, own_values: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Both sides' values (queries, 2), and for which queries both have a row (queries,); values elsewhere are NaN."""
+    pair, shared = np.full((len(wide), 2), np.nan), np.ones(len(wide), dtype=bool)
+    for number, side in enumerate((left, right)):
+        if not isinstance(side, tuple):
+            pair[:, number] = side
+        elif side in wide:
+            pair[:, number] = wide[side]
+            shared &= listed[side].to_numpy()
+        else:
+            shared[:] = False
+    dropped = ~shared if own_values else np.isnan(pair).any(axis=1)
+    pair[dropped] = np.nan
+    return pair, shared
 
 
-def _centred(pair: np.ndarray) -> np.ndarray:
-    """Columns without NaN whose mean difference is the difference of the columns' own means.
+def _resample(
+    pairs: np.ndarray, shared: np.ndarray, clusterings: Sequence[np.ndarray], samples: int, seed: int
+) -> np.ndarray:
+    """Bootstrap means (samples, cells, 2) of `pairs` (cells, queries, 2), each cell's over its shared queries.
 
-    For complete pairs nothing but a constant is taken away. Where a column has gaps, its values are weighted by rows
-    over values; centring on the pooled mean first makes a gap neutral.
+    Cells on the same queries share their resamples.
     """
-    weights = len(pair) / (~np.isnan(pair)).sum(axis=0)
-    return np.nan_to_num((pair - np.nanmean(pair)) * weights)
+    draws = np.full((samples, len(pairs), 2), np.nan)
+    patterns, group = np.unique(shared, axis=0, return_inverse=True)
+    for number, rows in enumerate(patterns):
+        members = group.ravel() == number
+        if rows.any():
+            values = pairs[members][:, rows].transpose(1, 0, 2).reshape(rows.sum(), -1)
+            means = bootstrap_means(values, [labels[rows] for labels in clusterings], samples, seed)
+            draws[:, members] = means.reshape(samples, -1, 2)
+    return draws
+
+
+def _p_value(claim: Claim, pair: np.ndarray, clusters: np.ndarray, seed: int) -> float:
+    """The largest p-value over the claim's boundaries; `pair` (queries, 2) holds shared queries alone.
+
+    A side that averages its own values is a ratio, sum over count: its test exchanges both.
+    """
+    if not claim.own_values:
+        complete = ~np.isnan(pair).any(axis=1)
+        left, right = pair[complete].T
+        return max(randomisation_test(left - shift, right, clusters[complete], seed=seed) for shift in claim.shifts)
+    _, codes = np.unique(clusters, return_inverse=True)
+    p_values = []
+    for shift in claim.shifts:
+        shifted = pair - [shift, 0.0]
+        columns = [part for side in shifted.T for part in (np.nan_to_num(side), ~np.isnan(side))]
+        p_values.append(swap_test(*(np.bincount(codes, weights=column) for column in columns), seed=seed))
+    return max(p_values)
 
 
 def _published(claim: Claim, side: Column | float, printed: pd.Series) -> float:

@@ -19,9 +19,11 @@ from lib.evaluation.claims import (
     judge,
     read_claims,
     tally,
+    unseen_rate,
     weakest,
 )
 from lib.evaluation.inference import holm_adjust, randomisation_test
+from lib.evaluation.rates import paired_deltas, swap_test
 from lib.workbook.artifacts import ROOT
 
 RECORD = {
@@ -39,7 +41,9 @@ RECORD = {
 }
 KINDS = {
     "greater": {},
+    "less": {"test": "less"},
     "not_less": {"test": "not_less"},
+    "not_more": {"test": "not_more"},
     "same": {"test": "same"},
     "ratio": {"test": "ratio", "size": 3.5, "margin": 0.1},
     "below": {"test": "below", "level": 50.0, "b": None},
@@ -50,6 +54,28 @@ PUBLISHED = pd.DataFrame(
     [("a", "recall", 3, 60.0), ("b", "recall", 3, 40.0), ("a", "recall", 10, 90.0), ("a", "ndcg", 3, 70.0)],
     columns=["method", "metric", "k", "value"],
 )
+
+WORKFLOW_METHODS = {
+    "pretrained", "tst", "pretrained_fd", "tst_fd", "tst_sfd", "tst_fd_sfd", "finetuned",
+    "unseen_pretrained", "unseen_new_shot", "unseen_sfd", "unseen_fd_sfd_new_shot", "unseen_finetuned",
+}  # fmt: skip
+# The workflow paper's Tables 1-4 on one scale, by hand: similarity times 100, unparsed, made-up names and parameters.
+CHAINED = pd.DataFrame(
+    [
+        ("pretrained", 5, 0, 0, 0, 0),
+        ("pretrained", 20, 3, -3.37, -7.34, -15.17),
+        ("tst", 5, 2, -0.61, -3.53, -1.04),
+        ("tst", 20, 3, -2.85, -8.49, -14.58),
+        ("pretrained_fd", 5, 0, 2.75, -4.30, -20.16),
+        ("tst_fd", 5, 2, 0.68, -6.29, -19.99),
+        ("pretrained_fd", 20, 2, -1.08, -9.51, -22.10),
+        ("tst_fd", 20, 5, -2.54, -10.04, -22.23),
+        ("finetuned", 20, 5, 2.76, -11.74, -23.34),
+        ("tst_sfd", 20, 4, 1.33, -10.53, -16.58),
+        ("tst_fd_sfd", 20, 5, 0.02, -10.80, -21.31),
+    ],
+    columns=["method", "k", "similarity", "unparsed", "made_up_names", "made_up_parameters"],
+).melt(["method", "k"], var_name="metric")
 
 
 @pytest.fixture
@@ -99,20 +125,22 @@ def test_the_projects_claims():
     claims = read_claims(ROOT / "data" / "claims.yaml")
     folder = ROOT / "data" / "published"
     plans = pd.read_csv(folder / "planner.csv").rename(columns={"setting": "method"}).assign(k=1)
-    published = pd.concat([pd.read_csv(folder / "context_retrieval.csv"), plans])
-    known = set(published["method"]) | {
+    published = pd.concat([pd.read_csv(folder / "context_retrieval.csv"), plans, CHAINED])
+    known = set(pd.read_csv(folder / "context_retrieval.csv")["method"]) | {
         "cot_distilled", "finetuned_subset", "lambdamart", "lambdamart_no_usage", "rrf_text",
     }  # fmt: skip
     scored = {
         "context_scores": (known, {3, 5, 10}),
         "tool_scores": ({"query_only", "query_plus_context"}, {1, 3, 5, 10}),
         "planner_scores": ({*plans["method"], "context_tuned_rag_cot"}, {1}),
+        "dsl_scores": (WORKFLOW_METHODS, {0, 5, 20}),
     }
     printed = published.set_index(["method", "metric", "k"])["value"]
     for claim in claims:
         methods, cutoffs = scored[claim.scores]
         cells = claim.cells(cutoffs)
-        assert len(cells) == len(claim.a) * (1 if claim.test in ("rises", "falls") else len(claim.cutoffs))
+        assert len(cells) == len(claim.a) * (len(claim.cutoffs) - (claim.test in ("rises", "falls")))
+        assert (claim.paper == "workflow") == (claim.scores == "dsl_scores")
         for _, _, left, right in cells:
             sides = [side for side in (left, right) if isinstance(side, tuple)]
             assert {side[0] for side in sides} <= methods
@@ -121,7 +149,10 @@ def test_the_projects_claims():
                 means = [printed[side] for side in renamed] + [right] * (len(sides) == 1)
                 # What the paper prints must itself lie on the claimed side, and beyond the margin where it differs.
                 depth = claim.depth(claim.effect(*map(np.float64, means)))
-                assert depth > (0 if claim.test in ("same", "not_less") else claim.margin), claim.claim
+                needed = 0 if claim.test in ("same", "not_less", "not_more") else claim.margin
+                assert depth > needed, claim.claim
+            elif claim.paper == "workflow":
+                assert "not tested there" in claim.source
 
 
 def test_the_head_of_the_file_names_every_verdict_and_group():
@@ -147,6 +178,19 @@ def test_what_the_projects_claims_are_about():
         assert {(a, test) for a, test, of in trends if of == metric} == {(a, test) for a, test, _ in trends}
 
 
+def test_the_projects_claims_on_workflows():
+    """A rate over flows that parse is conditional, a claim on the fine-tuned model is about its training set."""
+    claims = [claim for claim in read_claims(ROOT / "data" / "claims.yaml") if claim.paper == "workflow"]
+    assert {claim.metric for claim in claims} == {"similarity", "unparsed", "made_up_names", "made_up_parameters"}
+    for claim in claims:
+        b = getattr(claim, "b", "")
+        assert claim.own_values == (claim.metric.startswith("made_up") or claim.test in ("rises", "falls"))
+        assert claim.about == ("training_size" if b.endswith("finetuned") else "method")
+        # Where a fine-tuned model were the method of a row, the row would call it prompted with few-shots.
+        assert not any(method.endswith("finetuned") for method in claim.a)
+        assert [method.startswith("unseen") for method in claim.a] == [b.startswith("unseen")] * len(claim.a)
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [
@@ -165,8 +209,10 @@ def test_what_the_projects_claims_are_about():
         ({"test": "below", "level": 50.0}, "b"),
         ({"test": "rises", "b": None}, "cutoffs"),
         ({"cutoffs": [5, 3]}, "cutoffs"),
-        ({"cutoffs": [0]}, "cutoffs.0"),
+        ({"cutoffs": [-1]}, "cutoffs.0"),
         ({"cutoffs": [True]}, "cutoffs.0"),
+        ({"conditional": 1}, "conditional"),
+        ({"test": "rises", "b": None, "cutoffs": [3, 5], "conditional": True}, "conditional"),
         ({"paper": "another"}, "paper"),
         ({"about": "luck"}, "about"),
         ({"statement": ""}, "statement"),
@@ -195,8 +241,9 @@ def test_a_name_stands_once(claims_of):
 # ---------------------------------------------------------------- the rules, by hand
 
 
-def cell(effect, half, published=math.nan, personas=100, se=None, p=0.0):
-    return Evidence("a", "3", 200, personas, effect, effect - half, effect + half, se or half / 1.96, p, published)
+def cell(effect, half, published=math.nan, personas=100, se=None, p=0.0, cluster="persona"):
+    ends = effect - half, effect + half
+    return Evidence("a", "3", 200, personas, effect, *ends, se or half / 1.96, p, published, cluster)
 
 
 @pytest.mark.parametrize(
@@ -229,6 +276,17 @@ def cell(effect, half, published=math.nan, personas=100, se=None, p=0.0):
         ("not_less", cell(-5, 1, published=1), 0.001, "contradicted"),
         ("not_less", cell(-2.5, 1, published=1), 0.2, "contradicted"),
         ("not_less", cell(0, 5, published=1), 0.2, "underpowered"),
+        # lower, and no more than b, but for the margin: the mirror images
+        ("less", cell(-10, 5, published=-30), 0.05, "reproduced"),
+        ("less", cell(10, 5, published=-30), 0.001, "contradicted"),
+        ("less", cell(-3, 4, published=-30), 0.2, "same direction"),
+        ("less", cell(-10, 11, published=-12), 0.2, "underpowered"),
+        ("less", cell(0.5, 0.1), 0.001, "equivalent"),
+        ("not_more", cell(0, 1.5, published=-1), 0.001, "reproduced"),
+        ("not_more", cell(1.5, 0.4, published=-1), 0.001, "reproduced"),
+        ("not_more", cell(5, 1, published=-1), 0.001, "contradicted"),
+        ("not_more", cell(2.5, 1, published=-1), 0.2, "contradicted"),
+        ("not_more", cell(0, 5, published=-1), 0.2, "underpowered"),
         # the same
         ("same", cell(0.5, 1), 0.001, "equivalent"),
         ("same", cell(0.5, 1), 0.2, "same direction"),
@@ -276,6 +334,8 @@ def test_the_verdicts_rules(claims_of, kind, evidence, p, expected):
         ("greater", Evidence(), 1.0, "no query to test it on"),
         ("greater", cell(math.nan, 1), 1.0, "no value on one side"),
         ("greater", cell(10, 1, personas=5), 0.001, "5 personas: too few to settle anything"),
+        ("greater", cell(10, 1, personas=1), 0.001, "1 persona: too few to settle anything"),
+        ("greater", cell(10, 1, personas=5, cluster="query"), 0.001, "5 queries: too few to settle anything"),
         ("same", cell(0.5, 1), 0.001, "the interval lies within ±2 points"),
         ("same", cell(5, 1), 0.001, "a difference of more than 2 points is significant"),
         ("same", cell(0, 4.2), 0.2, "n = 200 could show 6.0 points or more; the margin 2.0 points"),
@@ -293,6 +353,9 @@ def test_the_verdicts_rules(claims_of, kind, evidence, p, expected):
         ("greater", cell(1, 4.2), 0.2, "n = 200 could show 6.0 points or more; the margin 2.0 points"),
         ("not_less", cell(0, 4.2, published=1), 0.2,
          "n = 200 could show 6.0 points above −2 or more; published 3.0 points above −2"),
+        ("not_more", cell(0, 4.2, published=-1), 0.2,
+         "n = 200 could show 6.0 points below 2 or more; published 3.0 points below 2"),
+        ("not_more", cell(5, 1, published=1), 0.001, "an excess of more than 2 points is significant"),
         ("below", cell(49, 42, published=20), 0.2,
          "n = 200 could show 60.0 points below 50% or more; published 30.0 points below 50%"),
         ("ratio", cell(2.0, 2.1, published=3.4), 0.2, "n = 200 could show 4.00-fold or more; published 3.40-fold"),
@@ -360,6 +423,10 @@ def test_the_weakest_cell_of_a_ratio_is_farthest_below_its_size(claims_of):
         ("greater", 5, 150, "underpowered"),
         ("not_less", 0, 3, "reproduced"),
         ("not_less", -20, 3, "contradicted"),
+        ("not_more", 0, 3, "reproduced"),
+        ("not_more", 20, 3, "contradicted"),
+        ("less", -20, 5, "reproduced"),
+        ("less", 20, 5, "contradicted"),
         ("same", 0, 3, "equivalent"),
         ("same", -20, 3, "contradicted"),
         ("same", 0, 40, "underpowered"),
@@ -442,6 +509,127 @@ def test_only_common_queries_count(claims_of):
     row = verdict_of(claims_of({}), scores)
     assert row["n"] == 60
     assert row["effect"] == pytest.approx(a[:60].mean() - 40)
+
+
+def test_a_trend_is_tested_at_each_later_cutoff(claims_of):
+    scores = scores_of({("a", "recall", k): 40 + gain + noise(5, seed=k) for k, gain in ((0, 0), (5, 30), (20, 8))})
+    claims = claims_of(KINDS["rises"] | {"cutoffs": [0, 5, 20]})
+    row = verdict_of(claims, scores)
+    assert (row["k"], row["effect"], row["verdict"]) == ("0 to 20", pytest.approx(8), "reproduced")
+    row = verdict_of(claims, scores[scores["k"] != 20])
+    assert (row["k"], row["effect"]) == ("0 to 5", pytest.approx(30))
+
+
+def test_a_trend_counts_common_queries_only(claims_of):
+    """The later cutoff was tested on the first half, where the earlier one is far lower than elsewhere."""
+    early = np.where(np.arange(120) < 60, 40, 90) + noise(2)
+    scores = scores_of({("a", "recall", 3): early, ("a", "recall", 10): 60 + noise(2, 60, seed=1)})
+    row = verdict_of(claims_of(KINDS["rises"]), scores)
+    assert row["n"] == 60
+    assert row["effect"] == pytest.approx(60 - early[:60].mean())
+
+
+# A flow that does not parse has a row without a value: a has 9 values, b 8, both together 7. c was tested on ten flows.
+RATES = {
+    "a": [100, 0, 0, 100, 0, 0, math.nan, math.nan, math.nan, 0, 0, 100],
+    "b": [100, 100, 0, 100, math.nan, 100, 0, math.nan, math.nan, 100, math.nan, 100],
+    "c": [100, math.nan, 100, 100, 100, 0, 0, 100, math.nan, 100],
+}
+
+
+def flows_of(rates, repeat=1) -> pd.DataFrame:
+    """Scores of test flows, which no persona has."""
+    values = {(method, "made_up_names", 5): column * repeat for method, column in rates.items()}
+    return scores_of(values).drop(columns=["persona", "need"])
+
+
+def outcomes_of(scores) -> pd.DataFrame:
+    """The same scores as `lib.evaluation.rates` takes them."""
+    return pd.DataFrame(
+        {
+            "condition": scores["method"],
+            "unit": scores["query"],
+            "metric": scores["metric"],
+            "numerator": scores["value"].fillna(0) / 100,
+            "denominator": scores["value"].notna().astype(float),
+        }
+    )
+
+
+NAMES = {"test": "less", "metric": "made_up_names", "cutoffs": [5], "paper": "workflow"}
+
+
+def test_a_conditional_comparison_averages_each_sides_own_values(claims_of):
+    claims = claims_of(NAMES | {"conditional": True}, NAMES)
+    table = evaluate(claims, flows_of(RATES), PUBLISHED, samples=400, seed=1, units=("query",))
+    assert table["effect"].tolist() == pytest.approx([100 * (3 / 9 - 6 / 8), 100 * (3 / 7 - 6 / 7)])
+    assert table["n"].tolist() == [10, 7]
+
+
+@pytest.mark.parametrize("b", ["b", "c"])
+def test_claims_agree_with_the_tables_of_rates(claims_of, b):
+    """Effect, interval and p-value are those of `paired_deltas`, also where one side has fewer rows."""
+    scores = flows_of(RATES)
+    (claim,) = claims_of(NAMES | {"conditional": True, "b": b})
+    row = evaluate([claim], scores, PUBLISHED, samples=400, seed=3, units=("query",)).iloc[0]
+    (table,) = paired_deltas(outcomes_of(scores), [("a", b)], {"made_up_names"}, 400, 3).to_dict("records")
+    assert [row["effect"], row["ci_low"], row["ci_high"], row["p_value"]] == pytest.approx(
+        [table["delta"], table["ci_low"], table["ci_high"], table["p_value"]]
+    )
+    assert 0.01 < row["p_value"] < 0.9
+
+
+def test_a_trend_of_rates_has_the_same_test(claims_of):
+    scores = flows_of(RATES).replace({"method": {"b": "a"}}).assign(k=np.repeat([5, 20, 40], [12, 12, 10]))
+    (claim,) = claims_of(NAMES | {"test": "rises", "b": None, "cutoffs": [5, 20]})
+    row = evaluate([claim], scores, PUBLISHED, samples=400, seed=3, units=("query",)).iloc[0]
+    assert row["effect"] == pytest.approx(100 * (6 / 8 - 3 / 9))
+    later, earlier = np.array(RATES["b"]), np.array(RATES["a"])
+    parts = np.nan_to_num(later), ~np.isnan(later), np.nan_to_num(earlier), ~np.isnan(earlier)
+    assert row["p_value"] == pytest.approx(swap_test(*parts, seed=3))
+
+
+def test_a_conditional_claim_of_sameness_tests_both_margins(claims_of):
+    claims = claims_of(NAMES | {"test": "same", "conditional": True, "margin": 5.0})
+    rates = {"a": [0, 100, math.nan, 100], "b": [100, 0, 0, 0]}
+    row = evaluate(claims, flows_of(rates, 400), PUBLISHED, samples=200, seed=1, units=("query",)).iloc[0]
+    assert row["effect"] == pytest.approx(200 / 3 - 25)
+    assert row["verdict"] == "contradicted"
+    rates = {"a": [0, 100, math.nan, 0, 0], "b": [0, 0, 100, 0, math.nan]}
+    row = evaluate(claims, flows_of(rates, 400), PUBLISHED, samples=200, seed=1, units=("query",)).iloc[0]
+    assert (row["effect"], row["verdict"]) == (0, "equivalent")
+
+
+def test_whole_units_of_the_first_column_are_exchanged(claims_of):
+    """The same scores: settled where flows are the units, too few where they belong to five people."""
+    scores = scores_of({("a", "recall", 3): 60 + noise(5), ("b", "recall", 3): [40.0] * 120}, np.arange(120) % 5)
+    by = {
+        units: evaluate(claims_of({}), scores, PUBLISHED, samples=200, seed=1, units=units).iloc[0]
+        for units in (("query",), ("need",), ("persona",), ("persona", "need"))
+    }
+    assert by["query",]["p_value"] == 1e-4
+    assert by["need",]["p_value"] == pytest.approx(2 / 2**7, abs=0.005)  # seven needs
+    assert by["persona",]["p_value"] == pytest.approx(2 / 2**5, abs=0.01)
+    assert by["persona",]["reason"] == by["persona", "need"]["reason"] == "5 personas: too few to settle anything"
+    assert by["persona", "need"]["p_value"] == by["persona",]["p_value"]
+
+
+def test_too_few_values_on_one_side_settle_nothing(claims_of):
+    """Every flow has two rows, but only five of a's parse: no rate over five says anything."""
+    claims = claims_of(NAMES | {"conditional": True})
+    for parsed, verdict in ((5, "underpowered"), (40, "reproduced")):
+        scores = flows_of({"a": [0] * parsed + [math.nan] * (60 - parsed), "b": [100] * 60})
+        row = evaluate(claims, scores, PUBLISHED, samples=200, seed=1, units=("query",)).iloc[0]
+        assert row["verdict"] == verdict
+        assert (row["reason"] == "5 queries: too few to settle anything") == (parsed == 5)
+
+
+def test_a_rate_that_is_zero_on_both_sides_is_not_equivalence(claims_of):
+    """No name is made up in 20 and 30 flows: resampling shows no spread, yet 17% might have been missed."""
+    scores = flows_of({"a": [0] * 20 + [math.nan] * 10, "b": [0] * 30})
+    row = evaluate(claims_of(NAMES | {"conditional": True}), scores, PUBLISHED, 200, 1, ("query",)).iloc[0]
+    assert row["verdict"] == "underpowered"
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx((-100 * unseen_rate(20), 100 * unseen_rate(20)))
 
 
 def test_published_names(claims_of):
