@@ -15,6 +15,24 @@ from lib.workbook.profiles import NOTEBOOKS, Parameters
 # Shapes that differ in greyscale, too.
 SYMBOLS = {"reproduced": "✔", "same direction": "↗", "equivalent": "≈", "contradicted": "✘", "underpowered": "?"}
 UNITS = {"points": " points", "percent": "%", "fold": "-fold"}
+# Each paper's title, which models of ours stand for which of its own, and what the rows of its table show.
+PAPERS = {
+    "assistant": (
+        "Context Tuning for Retrieval Augmented Generation",
+        "Models of ours, by default far smaller, stand for GPT-4, which writes chains of thought, and for "
+        "OpenLLaMA-v2-7B, the planner; each notebook names its own.",
+        "Effects with 95% intervals. A claim made for several methods or K shows the weakest one, named below its "
+        "statement with the number of queries n.",
+    ),
+    "workflow": (
+        "A Comparative Study of DSL Code Generation",
+        "One model of ours, by default far smaller, stands for both GPT-4, which writes with few-shots, and Codex, "
+        "which is fine-tuned; the notebooks name it.",
+        "Effects with 95% intervals: percentage points, or points of similarity (0–100). A claim made for several "
+        "methods or numbers of few-shots shows the weakest one, named below its statement with the number of test "
+        "flows n.",
+    ),
+}
 
 
 def read_verdicts(book: Workbook, status: dict[str, str]) -> tuple[pd.DataFrame, list[str]]:
@@ -53,15 +71,27 @@ def gather_verdicts(profile: str, status: dict[str, str], root: Path) -> str:
 
 
 def verdicts_html(verdicts: pd.DataFrame, problems: list[str]) -> str:
-    """How many claims reproduced, and each claim with our effect beside the published one.
+    """How many claims of each paper reproduced, then each claim with our effect beside the published one.
 
-    The tally at the top counts claims about methods; the other groups stand apart, each with the reason.
+    A paper's tally counts claims about methods; the other groups stand apart, each with the reason.
     """
     warnings = "".join(f"<p class='problem' role='alert'>{html.escape(problem)}</p>" for problem in problems)
     if verdicts.empty:
         return warnings
-    groups = tally(verdicts).to_dict("records")
-    first, *apart = groups
+    parts = {paper: verdicts[verdicts["paper"] == paper] for paper in PAPERS if paper in set(verdicts["paper"])}
+    meanings = "".join(f"<dt>{_mark(verdict)}</dt><dd>{meaning}</dd>" for verdict, meaning in VERDICTS.items())
+    return f"""{warnings}
+<h2 id="verdicts">What reproduced, and what did not</h2>
+{"".join(_tally(paper, part) for paper, part in parts.items())}
+<details><summary>What the verdicts mean</summary><dl>{meanings}</dl></details>
+{"".join(_table(paper, part) for paper, part in parts.items())}
+"""
+
+
+def _tally(paper: str, verdicts: pd.DataFrame) -> str:
+    """One paper's result at a glance: how many claims came out as it has them, and the count of each verdict."""
+    title, stand_ins, _ = PAPERS[paper]
+    first, *apart = tally(verdicts).to_dict("records")
     counts = "".join(
         f"<li class='{_css(verdict)}'><b>{first[verdict]}</b> {_mark(verdict)}</li>" for verdict in VERDICTS
     )
@@ -69,18 +99,23 @@ def verdicts_html(verdicts: pd.DataFrame, problems: list[str]) -> str:
         f"<li><b>{group['as_claimed']} of {group['claims']}</b> {html.escape(group['why'])}</li>" for group in apart
     )
     others = f"<p>Counted apart:</p><ul class='apart'>{others}</ul>" if others else ""
-    meanings = "".join(f"<dt>{_mark(verdict)}</dt><dd>{meaning}</dd>" for verdict, meaning in VERDICTS.items())
-    rows = "".join(_row(row) for row in verdicts.to_dict("records"))
-    return f"""{warnings}
-<h2 id="verdicts">What reproduced, and what did not</h2>
-<p><b>{first["as_claimed"]} of the {first["claims"]}</b> claims {html.escape(first["why"])} tested so far
-came out as the papers have them.</p>
+    few = first["underpowered"]
+    undecided = f"; <b>{few}</b> stayed undecided, with too few queries to show such an effect" if few else ""
+    return f"""<h3>{title}</h3>
+<p><b>{first["as_claimed"]} of the {first["claims"]}</b> claims {html.escape(first["why"])} tested here
+came out as the paper has them{undecided} (<a href="#claims-{paper}">each claim</a>).</p>
 <ul class="tally">{counts}</ul>
 {others}
-<details><summary>What the verdicts mean</summary><dl>{meanings}</dl></details>
-<div class="table"><table class="workbook verdicts"><caption>Effects with 95% intervals. A claim made for several
-methods or K shows the weakest one, named below its statement with the number of queries n. Significant: p ≤ .05 after
-Holm's adjustment.</caption>
+<p>{stand_ins}</p>
+"""
+
+
+def _table(paper: str, verdicts: pd.DataFrame) -> str:
+    title, _, caption = PAPERS[paper]
+    rows = "".join(_row(row) for row in verdicts.to_dict("records"))
+    return f"""<h3 id="claims-{paper}">The claims of <i>{title}</i></h3>
+<div class="table"><table class="workbook verdicts"><caption>{caption} Significant: p ≤ .05 after Holm's
+adjustment.</caption>
 <thead><tr><th scope="col">Verdict</th><th scope="col">What the paper claims</th><th scope="col">Ours</th>
 <th scope="col">Published</th></tr></thead>
 <tbody>{rows}</tbody></table></div>
@@ -98,7 +133,8 @@ def _mark(verdict: str) -> str:
 def _row(row: dict) -> str:
     from lib.workbook.display import label
 
-    where = f"{label(row['method'])}, K = {row['k']}, n = {row['n']:,}" if row["n"] else "no query to test it on"
+    at, flows = (f"{row['k']} few-shots", " flows") if row["paper"] == "workflow" else (f"K = {row['k']}", "")
+    where = f"{label(row['method'])}, {at}, n = {row['n']:,}{flows}" if row["n"] else "no query to test it on"
     apart = "" if row["about"] == "method" else f" · counted apart: {row['about'].replace('_', ' ')}"
     notebook = f"<a href='{row['notebook']}.html'>notebook {row['notebook'].split('_')[0]}</a>"
     ours = f"{_effect(row['effect'], row['unit'])}<br><small>{_interval(row)}</small>" if row["n"] else "–"

@@ -91,6 +91,46 @@ def test_units(report, row, ours, published):
     assert numbers == [ours, published]
 
 
+def test_both_papers_are_on_the_index(report):
+    """A tally of each paper at the top, then a table of each; a tally counts its own paper's claims alone."""
+    flows = {
+        "paper": "workflow",
+        "method": "tst",
+        "k": "5 to 20",
+        "n": 12,
+        "verdict": "underpowered",
+        "as_claimed": False,
+    }
+    tables = {
+        ("04_finetuned_search", "claims_flows"): [flows, flows | {"about": "training_size", "n": 0}],
+        ("05_lambdamart_rrf", "claims_context"): [{}, {}, {"verdict": "contradicted", "as_claimed": False}],
+    }
+    page = report(tables)
+    titles = ["Context Tuning for Retrieval Augmented Generation", "A Comparative Study of DSL Code Generation"]
+    headings = [heading.get_text() for heading in page.find_all("h3")]
+    assert headings == [*titles, *(f"The claims of {title}" for title in titles)]
+    tallies = [[int(entry.b.get_text()) for entry in each.find_all("li")] for each in page.select("ul.tally")]
+    assert tallies == [[2, 0, 0, 1, 0], [0, 0, 0, 0, 1]]
+    text = " ".join(page.get_text(" ").split())
+    assert "2 of the 3 claims about methods tested here came out as the paper has them (" in text
+    assert "0 of the 1 claims about methods tested here came out as the paper has them; 1 stayed undecided" in text
+    (apart,) = page.select(".apart li")
+    assert apart.get_text(" ", strip=True) == f"0 of 1 {ABOUT['training_size']}"
+    assert len(page.select("details dl")) == 1
+    first, second = page.select("table.verdicts")
+    assert len(first.select("tbody tr")) == 3
+    assert "stand for GPT-4" in text
+    assert "stands for both GPT-4" in text
+    assert "number of queries" in first.caption.get_text()
+    assert "test flows" in second.caption.get_text()
+    place, nowhere = (row.small.find_next("small").get_text() for row in second.select("tbody tr"))
+    assert place == "section 4.1 · TST, 5 to 20 few-shots, n = 12 flows · notebook 04"
+    assert "no query to test it on" in nowhere
+    for link in page.select("a[href^='#claims-']"):
+        assert page.find(id=link["href"].removeprefix("#")).name == "h3"
+    assert len(page.select("a[href^='#claims-']")) == 2
+
+
 def test_the_index_counts_and_explains_the_verdicts(report):
     rows = [{}, {}, {"verdict": "equivalent"}, {"verdict": "equivalent", "as_claimed": False}]
     page = report({("05_lambdamart_rrf", "claims_context"): rows})
