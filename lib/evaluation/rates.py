@@ -54,8 +54,8 @@ def paired_deltas(
     """Differences a − b of conditions on the units that both have, resampled together.
 
     The p-value is that of a randomisation test that exchanges the two conditions' outcomes unit by unit; it and Holm's
-    adjustment over all rows are two-sided. Where the conditions differ in no unit, the interval is what so many units
-    can exclude (Wilson's upper bound of 0 of n, either way).
+    adjustment over all rows are two-sided. Where the conditions differ in no unit, or both rates are 0 or both 100%,
+    the interval is what so many units can exclude (Wilson's upper bound of 0 of n, either way; n is the smaller count).
 
     Args:
         outcomes, percent, samples, seed: as in `rates_with_intervals`.
@@ -68,10 +68,8 @@ def paired_deltas(
     rows = []
     for a, b in pairs:
         for metric in outcomes["metric"].unique():
-            both = (
-                by_condition[a].loc[metric].join(by_condition[b].loc[metric], how="inner", lsuffix="_a", rsuffix="_b")
-            )
-            both = both.sort_index()
+            sides = [by_condition[name].loc[metric].add_suffix(f"_{side}") for name, side in ((a, "a"), (b, "b"))]
+            both = sides[0].join(sides[1], how="inner").sort_index()
             parts = [both[f"{what}_{side}"].to_numpy(float) for side in "ab" for what in ("numerator", "denominator")]
             scale = 100 if metric in percent else 1
             rows.append((a, b, metric, *(scale * number for number in _delta(parts, samples, seed)),
@@ -84,8 +82,12 @@ def paired_deltas(
 def _delta(parts: list[np.ndarray], samples: int, seed: int) -> tuple[float, float, float]:
     over_a, under_a, over_b, under_b = parts
     delta = _ratio(over_a.sum(), under_a.sum()) - _ratio(over_b.sum(), under_b.sum())
-    if np.array_equal(over_a, over_b) and np.array_equal(under_a, under_b):
-        high = float(wilson_interval(0, len(over_a))[1])
+    same = np.array_equal(over_a, over_b) and np.array_equal(under_a, under_b)
+    never = not over_a.any() and not over_b.any()
+    always = np.array_equal(over_a, under_a) and np.array_equal(over_b, under_b)
+    if same or never or always:
+        counted = len(over_a) if same else int(min(under_a.sum(), under_b.sum()))
+        high = float(wilson_interval(0, counted)[1]) if counted else np.nan
         return delta, -high, high
     of_a, of_b = _draws(parts, samples, seed)
     return delta, *_percentiles(of_a - of_b)

@@ -257,13 +257,12 @@ ABLATION = [
     ["pretrained_learned", 5, "none", "untuned", "free", 32],
     *(["pretrained", 5, "none", "untuned", decoding, 32] for decoding in ("grammar", "catalogue", "grounded")),
     ["tst", 5, "none", "finetuned", "free", 32],
-    ["tst", 0, "none", "finetuned", "catalogue", 32],
+    ["pretrained", 0, "none", "finetuned", "catalogue", 32],
 ]
 
 
 class DSLAblation(Parameters):
     generator: str = Field(default="SmolLM2-135M-Instruct", min_length=1)
-    encoder: str = Field(default="all-MiniLM-L6-v2", min_length=1)
     dsl_max_tokens: int = Field(default=320, ge=1, le=4096)
     ablation: list[Condition] = Field(default=ABLATION, validate_default=True)
     new_shots: list[Annotated[int, Field(ge=0, le=100)]] = Field(default=[0, 1], min_length=1, max_length=5)
@@ -283,9 +282,7 @@ class DSLAblation(Parameters):
         }
         for row in PUBLISHED_ROWS:
             if row not in plain:
-                raise ValueError(
-                    f"ablation: no row {list(row)} with the untuned model and free decoding: a published one"
-                )
+                raise ValueError(f"ablation: the paper's row {[*row, 'untuned', 'free']} is missing")
         return self
 
 

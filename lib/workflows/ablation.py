@@ -44,7 +44,8 @@ def write_condition(
         semantic: for each request API names, nearest first: the definitions of SFD, as many as are to be shown.
 
     Returns:
-        One row a request: unit (the pair), what `write_prompts` returns, and grammar (None where decoding is free).
+        One row a request: unit (the pair), what `write_prompts` returns, and grammar (None where decoding is free;
+        grounded decoding allows the whole catalogue where the prompt has room for no API at all).
     """
     what = condition.definitions
     chosen = {"gold": asked["apis"], "sfd": semantic, "fd_sfd": semantic}.get(what)
@@ -67,7 +68,7 @@ def write_condition(
             {*defined, *(name for shot in near[:kept] for name in examples[shot] if name in catalogue)}
             for near, kept, defined in zip(shots, prompts["shots"], prompts["definitions"], strict=True)
         ]
-        prompts["grammar"] = [flow_grammar(catalogue, names, stop) for names in shown]
+        prompts["grammar"] = [flow_grammar(catalogue, names or None, stop) for names in shown]
     else:
         known = {"free": None, "grammar": flow_grammar(stop=stop), "catalogue": flow_grammar(catalogue, stop=stop)}
         prompts["grammar"] = known[condition.decoding]

@@ -56,8 +56,8 @@ PUBLISHED = pd.DataFrame(
 )
 
 WORKFLOW_METHODS = {
-    "pretrained", "tst", "pretrained_fd", "tst_fd", "tst_sfd", "tst_fd_sfd", "finetuned",
-    "unseen_pretrained", "unseen_new_shot", "unseen_sfd", "unseen_fd_sfd_new_shot", "unseen_finetuned",
+    "pretrained", "tst", "pretrained_fd", "tst_fd", "tst_sfd", "tst_fd_sfd", "finetuned_dsl",
+    "unseen_pretrained", "unseen_new_shot", "unseen_sfd", "unseen_fd_sfd_new_shot", "unseen_finetuned_dsl",
 }  # fmt: skip
 # The workflow paper's Tables 1-4 on one scale, by hand: similarity times 100, unparsed, made-up names and parameters.
 CHAINED = pd.DataFrame(
@@ -70,7 +70,7 @@ CHAINED = pd.DataFrame(
         ("tst_fd", 5, 2, 0.68, -6.29, -19.99),
         ("pretrained_fd", 20, 2, -1.08, -9.51, -22.10),
         ("tst_fd", 20, 5, -2.54, -10.04, -22.23),
-        ("finetuned", 20, 5, 2.76, -11.74, -23.34),
+        ("finetuned_dsl", 20, 5, 2.76, -11.74, -23.34),
         ("tst_sfd", 20, 4, 1.33, -10.53, -16.58),
         ("tst_fd_sfd", 20, 5, 0.02, -10.80, -21.31),
     ],
@@ -185,9 +185,9 @@ def test_the_projects_claims_on_workflows():
     for claim in claims:
         b = getattr(claim, "b", "")
         assert claim.own_values == (claim.metric.startswith("made_up") or claim.test in ("rises", "falls"))
-        assert claim.about == ("training_size" if b.endswith("finetuned") else "method")
+        assert claim.about == ("training_size" if b.endswith("finetuned_dsl") else "method")
         # Where a fine-tuned model were the method of a row, the row would call it prompted with few-shots.
-        assert not any(method.endswith("finetuned") for method in claim.a)
+        assert not any(method.endswith("finetuned_dsl") for method in claim.a)
         assert [method.startswith("unseen") for method in claim.a] == [b.startswith("unseen")] * len(claim.a)
 
 

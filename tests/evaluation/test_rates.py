@@ -102,3 +102,22 @@ def test_conditions_and_metrics_keep_their_order():
 def test_a_plain_rate_has_wilsons_interval():
     row = rates_with_intervals(outcomes("a", [1, 1] + [0] * 58), {"m"}, 500, 0).iloc[0]
     assert (row["ci_low"], row["ci_high"]) == pytest.approx([100 * float(x) for x in wilson_interval(2, 60)])
+
+
+def test_two_rates_of_zero_are_not_known_to_be_equal():
+    """Nothing was made up by 2 of 3 flows that parse and by 3 of 3: so few flows exclude little."""
+    both = pd.DataFrame(
+        {
+            "condition": ["a"] * 3 + ["b"] * 3,
+            "unit": [1, 2, 3] * 2,
+            "metric": "made_up",
+            "numerator": 0.0,
+            "denominator": [1.0, 1.0, 0.0, 1.0, 1.0, 1.0],
+        }
+    )
+    row = paired_deltas(both, [("a", "b")], ["made_up"], 200, 0).iloc[0]
+    assert row["delta"] == 0
+    assert row["ci_high"] == -row["ci_low"] == pytest.approx(100 * wilson_interval(0, 2)[1])
+    always = both.assign(numerator=both["denominator"])
+    row = paired_deltas(always, [("a", "b")], ["made_up"], 200, 0).iloc[0]
+    assert row["ci_high"] > 50

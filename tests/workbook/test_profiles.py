@@ -3,9 +3,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from lib.workbook.profiles import (
+    ABLATION,
     NOTEBOOKS,
+    Condition,
+    DSLAblation,
     ProfileError,
     check_parameters,
     literal_assignments,
@@ -137,9 +141,13 @@ def test_notebook_defaults_equal_the_quick_profile():
         values = {}
         exec(cell.source, values)
         for key in model.model_fields:
-            assert values[key] == pytest.approx(model.model_fields[key].get_default()), key
+            assert values[key] == close(model.model_fields[key].get_default()), key
             if key in quick:
-                assert values[key] == pytest.approx(quick[key]), key
+                assert values[key] == close(quick[key]), key
+
+
+def close(value):
+    return value if isinstance(value, list) and isinstance(value[0], list) else pytest.approx(value)
 
 
 def test_papermill_takes_a_whole_profile(tmp_path):
@@ -147,3 +155,42 @@ def test_papermill_takes_a_whole_profile(tmp_path):
     path = tmp_path / "quick.yaml"
     shutil.copy(ROOT / "notebooks" / "profiles" / "quick.yaml", path)
     assert yaml.safe_load(path.read_text()) == read_profile(path)
+
+
+# ---------------------------------------------------------------- the ablation's rows
+
+
+def ablation(rows):
+    return DSLAblation(ablation=[*ABLATION, *rows])
+
+
+def test_a_row_of_the_ablation_is_a_list():
+    row = Condition.model_validate(["tst", 20, "fd_sfd", "untuned", "free", 12])
+    assert (row.selector, row.shots, row.definitions, row.flows) == ("tst", 20, "fd_sfd", 12)
+    assert row.name == "tst_20_fd_sfd"
+    names = {row.name for row in DSLAblation().ablation}
+    assert {"pretrained_5", "no_shots", "tst_5_finetuned", "no_shots_finetuned_catalogue"} <= names
+    assert len(names) == len(ABLATION)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (["tst", 20, "fd"], "a row must have 6 entries: selector, shots, definitions, generator, decoding, flows"),
+        (["tst", 20, "all", "untuned", "free", 12], "definitions"),
+        (["tst", "20", "fd", "untuned", "free", 12], "shots"),
+        (["tst", 5, "fd", "untuned", "free", 0], "flows"),
+        (["tst", 0, "none", "untuned", "grounded", 9], "grounded needs few-shots or definitions"),
+        (["tst", 5, "fd", "finetuned", "free", 9], "reads no definitions"),
+        (["tst", 5, "fd", "untuned", "free", 9], "two rows are tst_5_fd"),
+    ],
+)
+def test_an_impossible_row_says_what_is_wrong(row, words):
+    with pytest.raises(ValidationError, match=words):
+        ablation([row])
+
+
+@pytest.mark.parametrize("missing", range(10))
+def test_the_papers_rows_must_be_there(missing):
+    with pytest.raises(ValidationError, match=r"the paper's row .* is missing"):
+        DSLAblation(ablation=[row for i, row in enumerate(ABLATION) if i != missing])

@@ -1,0 +1,245 @@
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.generation.local import Cost
+from lib.workbook.artifacts import ROOT
+from lib.workbook.profiles import Condition
+from lib.workflows.ablation import (
+    CONDITION,
+    DELTAS,
+    STOPS,
+    answer,
+    compare_conditions,
+    contract,
+    score,
+    title,
+    with_new_shots,
+    with_slot,
+    write_condition,
+)
+from lib.workflows.catalogue import Catalogue
+from lib.workflows.metaprompt import INSTRUCTION, USE_OF_DEFINITIONS
+from lib.workflows.nl2dsl import END, START
+
+TRAINING = pd.DataFrame(
+    {
+        "pair": ["t0", "t1", "t2"],
+        "request": ["mail me", "post it", "make a task"],
+        "dsl": ['shared_gmail.SendEmailV2({"emailMessage/To": "a@b.example"});', "x();", "y();"],
+        "apis": [
+            ["shared_gmail.SendEmailV2"],
+            ["shared_teams.PostMessageToConversation"],
+            ["shared_planner.CreateTask_V4"],
+        ],
+    }
+)  # fmt: skip
+KINDS = ("none", "instruction", "fd", "sfd", "fd_sfd", "gold")
+ASKED = pd.DataFrame({"pair": ["q"], "request": ["write a mail"], "apis": [["shared_outlook.SendEmailV2"]]})
+
+
+@pytest.fixture(scope="module")
+def catalogue():
+    return Catalogue.load(ROOT / "data" / "catalogue")
+
+
+def words(text):
+    return len(text.split())
+
+
+def condition(definitions="none", shots=2, decoding="free", generator="untuned"):
+    return Condition.model_validate(["tst", shots, definitions, generator, decoding, 1])
+
+
+def written(catalogue, made, semantic=((),), limit=4000):
+    return write_condition(made, ASKED, [[1, 0, 2]], TRAINING, catalogue, limit, words, semantic).iloc[0]
+
+
+def test_a_prompt_shows_the_nearest_few_shots_and_no_more(catalogue):
+    row = written(catalogue, condition())
+    assert row["unit"] == "q"
+    assert row["shots"] == 2
+    assert row["definitions"] == []
+    assert row["prompt"].startswith(INSTRUCTION)
+    assert row["prompt"].index("mail me") < row["prompt"].index("post it")
+    assert "make a task" not in row["prompt"]
+    assert row["grammar"] is None
+
+
+def test_which_definitions_each_kind_brings(catalogue):
+    of_shots = ["shared_teams.PostMessageToConversation", "shared_gmail.SendEmailV2"]
+    near = [["shared_outlook.SendEmailV2", "shared_gmail.SendEmailV2"]]
+    found = {kind: written(catalogue, condition(kind), near)["definitions"] for kind in KINDS}
+    assert found["none"] == found["instruction"] == []
+    assert found["fd"] == [name for name in of_shots if name in catalogue]
+    assert found["sfd"] == near[0]
+    assert found["fd_sfd"] == [*found["fd"], "shared_outlook.SendEmailV2"]
+    assert found["gold"] == ["shared_outlook.SendEmailV2"]
+    assert USE_OF_DEFINITIONS in written(catalogue, condition("instruction"))["prompt"]
+    assert USE_OF_DEFINITIONS not in written(catalogue, condition("none"))["prompt"]
+
+
+def test_the_right_apis_reach_the_prompt_only_as_gold_definitions(catalogue):
+    """The label is read by `gold` alone: with another right flow every other prompt stays as it is."""
+    other = ASKED.assign(apis=[["shared_planner.CreateTask_V4"]])
+    for kind in KINDS:
+        for decoding in ("free", "catalogue", "grounded"):
+            arguments = (
+                [[1, 0]],
+                TRAINING,
+                catalogue,
+                4000,
+                words,
+                [["shared_gmail.SendEmailV2"]],
+            )
+            rows = [
+                write_condition(condition(kind, decoding=decoding), asked, *arguments).iloc[0]
+                for asked in (ASKED, other)
+            ]
+            same = rows[0]["prompt"] == rows[1]["prompt"] and rows[0]["grammar"] == rows[1]["grammar"]
+            assert same == (kind != "gold")
+
+
+def test_the_fine_tuned_model_has_its_own_form(catalogue):
+    made = written(catalogue, condition(generator="finetuned"))
+    assert made["prompt"].endswith(f"write a mail\n{START}\n")
+    assert made["prompt"].count(END) == 2
+    assert INSTRUCTION not in made["prompt"]
+    assert STOPS["finetuned"] == (END,)
+
+
+def test_grounded_allows_what_the_prompt_shows(catalogue):
+    few = written(catalogue, condition(decoding="grounded"))["grammar"]
+    assert "SendEmailV2" in few
+    assert "CreateTask_V4" not in few
+    short = written(catalogue, condition(decoding="grounded"), limit=words(INSTRUCTION) + 14)
+    assert short["dropped"] == 1
+    assert "gmail" not in short["grammar"]
+    nothing = written(catalogue, condition(decoding="grounded"), limit=words(INSTRUCTION) + 8)
+    assert nothing["shots"] == 0
+    assert "CreateTask_V4" in nothing["grammar"]
+    every = written(catalogue, condition(decoding="catalogue"))["grammar"]
+    assert "CreateTask_V4" in every
+    assert "CreateTask_V4" not in written(catalogue, condition(decoding="grammar"))["grammar"]
+
+
+class Writer:
+    def generate(self, prompts, max_new_tokens, stop, grammars, progress):
+        assert grammars == [None, "g"]
+        self.finished = [True, False]
+        self.costs = [Cost(5, 2, 0.5), Cost(6, 3, 1.0)]
+        return ["a.B();\n\nRequest: more", "c.D("]
+
+
+def test_answers_keep_their_cost():
+    prompts = pd.DataFrame({"prompt": ["one", "two"], "grammar": [None, "g"], "unit": ["q", "r"]}, index=[7, 9])
+    found = answer(prompts, Writer(), (), 9)
+    assert found["text"].tolist() == ["a.B();", "c.D("]
+    assert found["finished"].tolist() == [True, False]
+    assert found[["tokens_in", "tokens_out", "seconds"]].to_numpy().tolist() == [[5, 2, 0.5], [6, 3, 1.0]]
+    assert found.index.tolist() == [7, 9]
+
+
+def test_scores_stand_beside_the_answers(catalogue):
+    flow = 'shared_gmail.SendEmailV2({"emailMessage/To": "a@b.example"});'
+    answers = pd.DataFrame({"unit": ["q", "r", "q"], "text": [flow, "(", "made.Up();"]}, index=[5, 3, 8])
+    found = score(answers, {"q": flow, "r": flow}, catalogue)
+    assert found["similarity"].tolist() == [1, 0, 0]
+    assert found["parsed"].tolist() == [True, False, True]
+    assert found["made_up_names"].map(len).tolist() == [0, 0, 1]
+
+
+def outcome(condition, unit, similarity, parsed=True):
+    flow = {"similarity": similarity, "parsed": parsed, "valid": parsed, "made_up_names": (), "made_up_parameters": ()}
+    return {"condition": condition, "unit": unit} | flow
+
+
+def test_deltas_are_on_the_flows_that_both_rows_share():
+    scores = pd.DataFrame(
+        [outcome("base", unit, value) for unit, value in enumerate([0.0, 0.5, 1.0, 1.0])]
+        + [outcome("few", unit, value) for unit, value in enumerate([0.5, 0.5])]
+    )
+    table = compare_conditions(scores, ["base", "few"], "base", 200, 0)
+    row = table[(table["condition"] == "few") & (table["metric"] == "similarity")].iloc[0]
+    assert (row["value"], row["n"], row["delta"], row["shared"]) == (0.5, 2, 0.25, 2)
+    base = table[table["condition"] == "base"]
+    assert base[DELTAS].isna().all(axis=None)
+    assert base["n"].eq(4).all()
+    assert table["condition"].tolist() == ["base"] * 4 + ["few"] * 4
+
+
+def test_the_contracts_columns():
+    scores = pd.DataFrame([outcome(name, unit, 0.5) for name in ("base", "tst_5") for unit in range(3)])
+    rows = pd.DataFrame(
+        [["pretrained", 5, "none", "m", "free", 0], ["tst", 5, "none", "m", "free", 0]],
+        columns=CONDITION,
+        index=["base", "tst_5"],
+    )
+    compared = compare_conditions(scores, ["base", "tst_5"], "base", 200, 0)
+    published = pd.DataFrame(
+        {
+            "selector": "tst",
+            "shots": 5,
+            "definitions": "none",
+            "metric": ["similarity", "unparsed"],
+            "delta": [0.02, -0.61],
+        }
+    )
+    table = contract(compared, rows, published)
+    assert table.columns.tolist() == [
+        "selector", "shots", "definitions", "generator", "decoding", "train_pairs", "metric", "value", "ci_low",
+        "ci_high", "delta", "delta_ci_low", "delta_ci_high", "n", "published_delta",
+    ]  # fmt: skip
+    assert table["published_delta"].dropna().tolist() == [0.02, -0.61]
+    assert contract(compared, rows).columns[-1] == "n"
+
+
+# ---------------------------------------------------------------- new few-shots
+
+
+def pairs(name, apis):
+    return pd.DataFrame({"pair": [f"{name}{i}" for i in range(len(apis))], "apis": apis})
+
+
+def test_new_few_shots_cover_each_new_api_without_what_is_asked():
+    training = pairs("t", [["a"], ["b"]])
+    unseen = pairs("u", [["new"], ["new"], ["new", "other"], ["other"], ["a", "new"]]).set_index(pd.Index(range(2, 7)))
+    pool = with_new_shots(training, unseen, ["u0", "u3"], {"new", "other"}, 1, seed=0)
+    added = pool.iloc[2:]
+    assert pool.index[:2].tolist() == [0, 1]
+    assert set(added.index) <= {3, 4, 6}
+    for name in ("new", "other"):
+        assert added["apis"].map(lambda apis, name=name: name in apis).any()
+    assert len(with_new_shots(training, unseen, ["u0"], {"new"}, 0, seed=0)) == 2
+    assert len(with_new_shots(training, unseen, list(unseen["pair"]), {"new"}, 5, seed=0)) == 2
+    everything = with_new_shots(training, unseen, [], {"new", "other"}, 9, seed=0)
+    assert sorted(everything.index) == list(range(7))
+
+
+def test_a_slot_is_kept_for_what_was_added():
+    shots = np.array([[1, 2, 3], [4, 5, 6]])
+    assert with_slot(shots, [9, 5]).tolist() == [[1, 2, 9], [4, 5, 6]]
+    assert shots.tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (condition("fd_sfd", 20), "TST, 20 few-shots, FD + SFD"),
+        (condition(shots=1), "TST, 1 few-shot"),
+        (condition(shots=0, decoding="catalogue"), "no few-shots, under the grammar and the catalogue"),
+        (condition(shots=0, generator="finetuned"), "fine-tuned model, no few-shots"),
+    ],
+)  # fmt: skip
+def test_titles(made, words):
+    assert title(made) == words
+
+
+def test_prompts_of_a_flow_share_their_beginning(catalogue):
+    """What makes the grid affordable: definitions come after the few-shots."""
+    near = [["shared_outlook.SendEmailV2"]]
+    prompts = [written(catalogue, condition(kind), near)["prompt"] for kind in ("none", "fd", "sfd", "fd_sfd", "gold")]
+    shared = re.split(r"\n\nRequest: write a mail", prompts[0])[0]
+    assert all(prompt.startswith(shared) for prompt in prompts)
