@@ -26,6 +26,7 @@ from lib.workbook.verdicts import gather_verdicts
 TEMPLATES = Path(__file__).parent / "templates"
 TITLE = "Context tuning and DSL generation: a reproduction workbook"
 HERE = " aria-current='page'"
+HEADLINES = {"assistant": "05_lambdamart_rrf", "workflow": "09_dsl_ablation"}  # whose first figure says it all
 PACKAGES = (
     "jupyterlab", "papermill", "pandas", "numpy", "scipy", "matplotlib", "seaborn", "torch", "transformers",
     "sentence-transformers", "rank-bm25", "lightgbm", "peft", "bitsandbytes", "snakemake",
@@ -222,7 +223,10 @@ def render_index(record: dict, verdicts: str, root: Path = ROOT) -> Path:
             title = html.escape(read_title(notebook, profile, root))
             sections.append(
                 f"<h2><a href='{notebook}.html'>{title}</a></h2>"
-                + "".join(highlight_html(entry, folder) for entry in found)
+                + "".join(
+                    highlight_html(entry, folder, picture=not (verdicts and notebook in HEADLINES.values()))
+                    for entry in found
+                )
             )
     total = sum(seconds for seconds in record["seconds"].values() if seconds)
     machine = record["machine"]
@@ -255,17 +259,29 @@ our default models small; published numbers stand beside ours to compare pattern
     return target
 
 
-def highlight_html(entry: dict, folder: Path) -> str:
+def highlight_html(entry: dict, folder: Path, picture: bool = True) -> str:
     """A sentence (Markdown) and, where named, a figure embedded with its alt text."""
     from nbconvert.filters import markdown2html
 
-    text = markdown2html(entry["text"])
+    return markdown2html(entry["text"]) + (figure_html(entry, folder) if picture else "")
+
+
+def figure_html(entry: dict, folder: Path) -> str:
+    """The figure that a highlight names, with its alt text; empty where there is none."""
     path = folder / "figures" / f"{entry['figure']}.png"
     if not entry["figure"] or not path.exists():
-        return text
+        return ""
     picture = base64.b64encode(path.read_bytes()).decode()
     alt = html.escape(entry["alt"], quote=True)
-    return f"{text}<figure><img src='data:image/png;base64,{picture}' alt='{alt}'></figure>"
+    return f"<figure><img src='data:image/png;base64,{picture}' alt='{alt}'></figure>"
+
+
+def headline_figures(status: dict[str, str], profile: str, root: Path) -> dict[str, str]:
+    """For each paper the figure that says it all, where its notebook is done."""
+    done = {paper: notebook for paper, notebook in HEADLINES.items() if status[notebook] == "ok"}
+    found = {paper: read_highlights(notebook, profile, root)[:1] for paper, notebook in done.items()}
+    folder = root / "reports" / profile
+    return {paper: figure_html(entries[0], folder) for paper, entries in found.items() if entries}
 
 
 def build(profile: str, root: Path = ROOT) -> dict:
@@ -275,5 +291,6 @@ def build(profile: str, root: Path = ROOT) -> dict:
     record = run_record(profile, root)
     with atomic_path(root / "reports" / profile / "run.json") as temporary:
         temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    render_index(record, gather_verdicts(profile, record["status"], root), root)
+    figures = headline_figures(record["status"], profile, root)
+    render_index(record, gather_verdicts(profile, record["status"], root, figures), root)
     return record

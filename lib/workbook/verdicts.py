@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -59,19 +60,23 @@ def read_verdicts(book: Workbook, status: dict[str, str]) -> tuple[pd.DataFrame,
     return (pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=COLUMNS)), problems
 
 
-def gather_verdicts(profile: str, status: dict[str, str], root: Path) -> str:
-    """Write `tables/claims.csv`, or remove an older one where no claim was tested; returns the index page's section."""
+def gather_verdicts(profile: str, status: dict[str, str], root: Path, figures: Mapping[str, str] | None = None) -> str:
+    """Write `tables/claims.csv`, or remove an older one where no claim was tested; returns the index page's section.
+
+    Args:
+        figures: HTML of the figure that says it all, by paper.
+    """
     book = Workbook("index", Parameters(profile=profile), root)
     verdicts, problems = read_verdicts(book, status)
     if len(verdicts):
         book.write_table("claims", verdicts[COLUMNS])
     else:
         (book.report / "tables" / "claims.csv").unlink(missing_ok=True)
-    return verdicts_html(verdicts, problems)
+    return verdicts_html(verdicts, problems, figures or {})
 
 
-def verdicts_html(verdicts: pd.DataFrame, problems: list[str]) -> str:
-    """How many claims of each paper reproduced, then each claim with our effect beside the published one.
+def verdicts_html(verdicts: pd.DataFrame, problems: list[str], figures: Mapping[str, str] | None = None) -> str:
+    """How many claims of each paper reproduced, its figure, and each claim with our effect beside the published one.
 
     A paper's tally counts claims about methods; the other groups stand apart, each with the reason.
     """
@@ -82,7 +87,7 @@ def verdicts_html(verdicts: pd.DataFrame, problems: list[str]) -> str:
     meanings = "".join(f"<dt>{_mark(verdict)}</dt><dd>{meaning}</dd>" for verdict, meaning in VERDICTS.items())
     return f"""{warnings}
 <h2 id="verdicts">What reproduced, and what did not</h2>
-{"".join(_tally(paper, part) for paper, part in parts.items())}
+{"".join(_tally(paper, part) + (figures or {}).get(paper, "") for paper, part in parts.items())}
 <details><summary>What the verdicts mean</summary><dl>{meanings}</dl></details>
 {"".join(_table(paper, part) for paper, part in parts.items())}
 """
