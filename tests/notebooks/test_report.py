@@ -67,7 +67,7 @@ def run(project: Path) -> subprocess.CompletedProcess:
     return subprocess.run(**command(project), capture_output=True, text=True, timeout=1200)
 
 
-TIMED = ("context_cost", "cost_against_recall")  # the only files that hold times
+TIMED = ("context_cost", "cost_against_recall", "dsl_cost", "dsl_sweep")  # the only files that hold times
 
 
 def tables(project: Path) -> dict[str, bytes]:
@@ -191,6 +191,52 @@ def test_the_table_of_the_fine_tuned_model_follows_the_contract(finished):
     assert set(flows.loc[learned, "split"]) == {"training"}
     shots = pd.read_parquet(data / "few_shots.parquet")
     assert set(flows.loc[shots["shot"].unique(), "split"]) == {"training"}
+
+
+ABLATION_COLUMNS = [
+    "selector", "shots", "definitions", "generator", "decoding", "train_pairs", "metric", "value", "ci_low", "ci_high",
+    "delta", "delta_ci_low", "delta_ci_high", "n",
+]  # fmt: skip
+
+
+def test_the_ablations_tables_follow_the_contract(finished):
+    folder = finished / "reports" / "smoke" / "tables"
+    published = pd.read_csv(ROOT / "data" / "published" / "workflow_ablation.csv")
+    names = {1: "dsl_shots", 2: "dsl_definitions_5", 3: "dsl_definitions_20", 4: "dsl_semantic_definitions"}
+    keys = ["selector", "shots", "definitions", "metric"]
+    for number, name in names.items():
+        table = pd.read_csv(folder / f"{name}.csv", keep_default_na=False, na_values=[""])
+        assert list(table) == [*ABLATION_COLUMNS, "published_delta"]
+        assert len(table) == 16, "a baseline and three rows of four metrics"
+        printed = published[published["table"] == number].set_index(keys)["delta"]
+        ours = table.dropna(subset=["published_delta"]).set_index(keys)["published_delta"]
+        assert ours.sort_index().to_dict() == printed.sort_index().to_dict()
+        rows = table.dropna(subset=["value"])
+        assert (rows["ci_low"] <= rows["value"] + 1e-6).all()
+        assert (rows["value"] <= rows["ci_high"] + 1e-6).all()
+        baseline = table[table["published_delta"].isna()]
+        assert baseline["metric"].tolist() == list(METRICS)
+        assert baseline["delta"].isna().all()
+        assert table.loc[table["metric"] == "similarity", "value"].between(0, 1).all()
+        writers = set(table.loc[table["shots"] > 0, "generator"])
+        assert writers == {"SmolLM2-135M-Instruct"}, "one model writes all rows of retrieval"
+    beyond = pd.read_csv(folder / "dsl_beyond.csv", keep_default_na=False, na_values=[""])
+    assert list(beyond) == ["experiment", *ABLATION_COLUMNS]
+    assert set(beyond["experiment"]) == {"floors", "sweep", "constrained decoding", "unseen APIs"}
+    assert set(beyond.loc[beyond["experiment"] == "sweep", "shots"]) == {0, 1, 3, 5, 10, 20}
+    assert set(beyond.loc[beyond["experiment"] == "constrained decoding", "decoding"]) == {
+        "grammar",
+        "catalogue",
+        "grounded",
+    }
+    assert {"copy", "SmolLM2-135M-Instruct, fine-tuned"} <= set(beyond["generator"])
+    assert "gold" in set(beyond.loc[beyond["experiment"] == "unseen APIs", "definitions"])
+    scores = pd.read_parquet(finished / "data" / "generated" / "smoke" / "ablation_scores.parquet")
+    learned = pd.read_parquet(finished / "data" / "generated" / "smoke" / "finetuned_flows.parquet")
+    order = learned.loc[learned["condition"] == "fine-tuned, 16 pairs", "unit"].tolist()
+    units = scores.groupby("condition", sort=False)["unit"].agg(list)
+    assert units["pretrained_5"] == order[:2]
+    assert units["tst_20_fd_sfd"] == order[:1]
 
 
 def test_the_table_of_tool_retrieval_follows_the_contract(finished):
