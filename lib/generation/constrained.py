@@ -86,7 +86,8 @@ class Constraint:
         """
         bits = allocate_token_bitmask(*logits.shape)  # all tokens allowed
         wanted = [(self.matchers[row], i) for i, row in enumerate(rows) if row is not None and self.matchers[row]]
-        fill_next_token_bitmask_par(self.executor, wanted, bits)
+        if wanted:
+            fill_next_token_bitmask_par(self.executor, wanted, bits)
         for matcher, _ in wanted:
             check(matcher)
         allowed = np.unpackbits(bits.view(np.uint8), axis=1, count=logits.shape[1], bitorder="little")

@@ -115,6 +115,13 @@ def test_each_prompt_may_have_a_grammar_of_its_own(tiny, reference):
     assert [model.finished[i::4] for i in (0, 2, 3)] == [[True] * 5, [True] * 5, [False] * 5]
 
 
+def test_free_rows_go_on_after_all_others_have_ended(tiny, reference):
+    model = load(tiny, batch_size=2)
+    free = model.generate(PROMPTS[:1], max_new_tokens=24)
+    answers = model.generate(PROMPTS[:1] * 2, max_new_tokens=24, grammars=['start: "fox"', None])
+    assert answers == ["fox", *free]
+
+
 def test_a_shared_prefix_changes_nothing(tiny, reference):
     prompts = ["the quick brown fox plays guitar in the music room every evening and then " + p for p in PROMPTS]
     assert load(tiny).generate(prompts, max_new_tokens=12, grammars=WORDS) == [reference(p, WORDS, 12) for p in prompts]

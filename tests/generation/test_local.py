@@ -206,6 +206,30 @@ def test_tokens_are_counted(tiny, reference):
     assert model.usage.seconds > 0
 
 
+def test_each_answer_has_its_cost(tiny, tmp_path, reference):
+    model = load(tiny, cache=tmp_path)
+    model.generate([*PROMPTS, PROMPTS[0]], max_new_tokens=10)
+    costs = model.costs
+    assert [cost.tokens_in for cost in costs[:-1]] == [len(model.tokenizer(prompt)["input_ids"]) for prompt in PROMPTS]
+    assert [cost.tokens_out for cost in costs[:-1]] == [len(reference(prompt, 10)[0]) for prompt in PROMPTS]
+    assert costs[-1] == costs[0]
+    assert all(cost.seconds > 0 for cost in costs)
+    assert sum(cost.seconds for cost in costs[:-1]) <= model.usage.seconds  # nothing is shared, nothing counts twice
+    again = load(tiny, cache=tmp_path)
+    again.generate([*PROMPTS, PROMPTS[0]], max_new_tokens=10)
+    assert again.costs == costs
+
+
+def test_what_prompts_share_counts_for_each_of_them(tiny, monkeypatch):
+    """As if each had been read alone: the second's cost holds the beginning that only the first one read."""
+    clock = iter(range(10_000))
+    monkeypatch.setattr("lib.generation.decoding.time.perf_counter", lambda: next(clock))
+    prompts = [f"{'the quick brown fox plays guitar and ' * 3}{prompt}" for prompt in PROMPTS]
+    model = load(tiny, batch_size=1)
+    model.generate(prompts, max_new_tokens=1)
+    assert [cost.seconds for cost in model.costs] == [2] * len(prompts)  # one for the beginning, one for the rest
+
+
 def test_bfloat16_runs_and_repeats(tiny):
     answers = load(tiny, dtype="bfloat16").generate(PROMPTS, max_new_tokens=8)
     assert answers == load(tiny, dtype="bfloat16").generate(PROMPTS, max_new_tokens=8)

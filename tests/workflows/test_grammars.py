@@ -255,3 +255,14 @@ def test_the_real_model_makes_nothing_up(catalogue):
         assert score.parsed or not finished
         assert (score.made_up_names, score.made_up_parameters) == ((), ())
     assert any(model.finished)
+
+
+def test_a_flow_is_complete_once_its_stop_text_is_cut_off(compiled):
+    """A fine-tuned model ends with <END> on a line of its own: what is left then ends with a line break."""
+    grammar = compiled(stop=["<END>"])
+    flow = "triggerOutputs = await a.New();"
+    for text in (flow, f"{flow}\n", f"{flow}\n<END>", f"{flow}<END>"):
+        assert grammar.accepts(text)
+        assert parse(text.split("<END>")[0])
+    assert not grammar.accepts(f"{flow}\n\n")
+    assert not grammar.accepts("triggerOutputs = await a.")
