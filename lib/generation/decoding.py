@@ -168,7 +168,7 @@ class Batch:
                     open_rows.discard(row)
             if not open_rows or step + 1 == max_new_tokens:
                 break
-            if 2 * len(open_rows) <= len(rows):  # finished rows cost as much as others
+            if 4 * len(open_rows) <= 3 * len(rows):  # finished rows cost as much as others; so does moving the rest
                 keep = torch.tensor([i for i, row in enumerate(rows) if row in open_rows], device=device)
                 rows = [row for row in rows if row in open_rows]
                 for layer in cache.layers:

@@ -29,7 +29,7 @@ from lib.workbook.machine import processor
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-BATCH_BYTES = 2 * 2**30  # of keys and values in one batch
+BATCH_BYTES = 4 * 2**30  # of keys and values in one batch
 DTYPES = ("float32", "bfloat16")
 ENTRY = 2  # form of a cache entry; one of another form is not looked up
 
@@ -99,7 +99,7 @@ class LocalModel:
             cache: folder that keeps answers; None keeps none.
             dtype: "float32" or "bfloat16"; None takes the faster one here (see `choose_dtype`).
             batch_size: prompts that are continued together at most; fewer where their keys and values would take
-                more than 2 GiB.
+                more than 4 GiB.
             threads: CPU threads.
 
         Raises:

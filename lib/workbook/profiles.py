@@ -188,7 +188,7 @@ class DSLRetrieval(Parameters):
     dsl_batch_size: int = Field(default=4, ge=1, le=1024)
     dsl_curve: list[Annotated[int, Field(ge=1)]] = Field(default=[64], min_length=1, max_length=10)
     dsl_flows: int = Field(default=48, ge=1)
-    dsl_max_tokens: int = Field(default=320, ge=1, le=4096)
+    dsl_max_tokens: int = Field(default=256, ge=1, le=4096)
     bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
 
 
@@ -251,19 +251,19 @@ PUBLISHED_ROWS = [
     ("tst", 20, "fd_sfd"),
 ]
 ABLATION = [
-    *([selector, shots, what, "untuned", "free", 32 if shots == 5 else 12] for selector, shots, what in PUBLISHED_ROWS),
-    *(["pretrained", shots, "none", "untuned", "free", 32 if shots < 5 else 12] for shots in (0, 1, 3, 10)),
-    ["pretrained", 5, "instruction", "untuned", "free", 32],
-    ["pretrained_learned", 5, "none", "untuned", "free", 32],
-    *(["pretrained", 5, "none", "untuned", decoding, 32] for decoding in ("grammar", "catalogue", "grounded")),
-    ["tst", 5, "none", "finetuned", "free", 32],
-    ["pretrained", 0, "none", "finetuned", "catalogue", 32],
+    *([selector, shots, what, "untuned", "free", 30 if shots == 5 else 12] for selector, shots, what in PUBLISHED_ROWS),
+    *(["pretrained", shots, "none", "untuned", "free", 30 if shots < 5 else 12] for shots in (0, 1, 3, 10)),
+    ["pretrained", 5, "instruction", "untuned", "free", 30],
+    ["pretrained_learned", 5, "none", "untuned", "free", 30],
+    *(["pretrained", 5, "none", "untuned", decoding, 30] for decoding in ("grammar", "catalogue", "grounded")),
+    ["tst", 5, "none", "finetuned", "free", 30],
+    ["pretrained", 0, "none", "finetuned", "catalogue", 30],
 ]
 
 
 class DSLAblation(Parameters):
     generator: str = Field(default="SmolLM2-135M-Instruct", min_length=1)
-    dsl_max_tokens: int = Field(default=320, ge=1, le=4096)
+    dsl_max_tokens: int = Field(default=256, ge=1, le=4096)
     ablation: list[Condition] = Field(default=ABLATION, validate_default=True)
     new_shots: list[Annotated[int, Field(ge=0, le=100)]] = Field(default=[0, 1], min_length=1, max_length=5)
     unseen_flows: int = Field(default=12, ge=1)
