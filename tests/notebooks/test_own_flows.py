@@ -1,4 +1,4 @@
-"""Notebooks 01 and 08 on OpenAPI documents, requests and flows of somebody's own."""
+"""Notebooks 01, 08 and 09 on OpenAPI documents, requests and flows of somebody's own."""
 
 import json
 import os
@@ -163,6 +163,12 @@ def test_few_shots_definitions_and_tuning_on_your_own(finished, tmp_path):
     assert coverage.loc[("test", "fd"), "share"].tolist() == [100.0] * len(coverage.loc[("test", "fd")])
     assert coverage.loc[("unseen", "fd"), "share"].tolist() == [50.0] * len(coverage.loc[("unseen", "fd")])
     assert len(pd.read_parquet(data / "finetuned_flows.parquet")["unit"].unique()) == 2
+    done = run(project, "09_dsl_ablation", dsl_max_tokens=8, bootstrap_samples=100)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (pd.read_csv(tables / "dsl_shots.csv")["n"] == 2).all()
+    scores = pd.read_parquet(data / "ablation_scores.parquet")
+    assert scores.loc[scores["condition"] == "pretrained_20", "shots"].tolist() == [4, 4], "there are no more"
+    assert "Too few flows use an API held out" in (project / "09_dsl_ablation.ipynb").read_text()
 
 
 def test_own_pairs_for_our_catalogue_and_too_few_to_mine(project):
