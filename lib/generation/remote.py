@@ -1,0 +1,539 @@
+"""Language models behind an OpenAI-compatible endpoint: prompts in, answers out.
+
+Address and key come from `OPENAI_BASE_URL` and `OPENAI_API_KEY`; the key is written nowhere. An answer is kept as soon
+as it arrives, under what was asked and of whom: a run that was stopped goes on without paying twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from json import JSONDecodeError
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
+
+import openai
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    sleep_using_event,
+    stop_after_attempt,
+    wait_random_exponential,
+)
+from tqdm.auto import tqdm
+
+from lib.generation.cache import AnswerCache, batch_key
+from lib.generation.local import Cost, Usage
+from lib.generation.models import ModelError
+
+ATTEMPTS = 8  # for one prompt; the waits between them add up to a minute on average, the window of most rate limits
+FIRST_BACKOFF = 1.0  # seconds at most before the second attempt; doubled before each further one
+LONGEST_BACKOFF = 60.0
+LONGEST_RETRY_AFTER = 600.0  # seconds; an endpoint that asks for more has refused
+ENTRY = 1  # form of a cache entry; one of another form is not looked up
+
+
+class SpendingLimit(ModelError):
+    """The next call might cost more than the spending limit leaves; says what was spent and what is left to do."""
+
+
+@dataclass
+class Counters:
+    """What a `RemoteModel` has spent; money in the currency of its prices.
+
+    Attributes:
+        calls: requests sent, repeated ones included.
+        retries: of these, the repeated ones.
+        tokens_in: tokens of the prompts that were answered.
+        tokens_out: tokens of their answers.
+        cost: of these tokens.
+        cost_lost: of requests that brought no readable answer but may be charged (time-out, cut connection, malformed
+            body), at most. An error status counts as not charged.
+        cost_cached: of the answers taken from the cache, when they were asked for.
+    """
+
+    calls: int = 0
+    retries: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    cost_lost: float = 0.0
+    cost_cached: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a call of `generate` would take at most, retries left out.
+
+    Attributes:
+        calls: distinct prompts that are not in the cache.
+        cached: distinct prompts that are.
+        tokens_in: tokens of the prompts to ask, as the model's `count_tokens` has them.
+        tokens_out: tokens of the answers, each as long as allowed.
+        cost: of these tokens.
+    """
+
+    calls: int
+    cached: int
+    tokens_in: int
+    tokens_out: int
+    cost: float
+
+
+def estimate_tokens(text: str) -> int:
+    """A quarter of the characters, the rule of thumb for English; other languages and code take more."""
+    return math.ceil(len(text) / 4)
+
+
+class RemoteModel:
+    """A language model behind an OpenAI-compatible endpoint, with the interface of `lib.generation.local.LocalModel`.
+
+    A time-out, a cut connection, a malformed body, 408, 429 and 5xx are tried again, up to eight times in all, after a
+    random wait below 1, 2, 4 … 60 seconds, and after what `Retry-After` asks for.
+
+    Example:
+        >>> model = RemoteModel("gpt-4", cache="data/generated/paper/answers", price_in=30, price_out=60, limit=20)
+        >>> model.plan(prompts, max_new_tokens=400, chat=True).cost
+        >>> model.generate(prompts, max_new_tokens=400, chat=True)
+
+    Attributes:
+        usage: what the answers of the last call of `generate` cost; of one that failed, those that it had.
+        finished: for each of its prompts, whether the answer ended by itself rather than at `max_new_tokens`.
+        costs: for each of its prompts, what the answer cost; its seconds are those of the request that brought it.
+        counters: what this object has spent since it was made.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        cache: str | Path | None = None,
+        concurrency: int = 8,
+        timeout: float = 120.0,
+        price_in: float = 0.0,
+        price_out: float = 0.0,
+        limit: float | None = None,
+        count_tokens: Callable[[str], int] = estimate_tokens,
+    ):
+        """
+        Args:
+            name: the model's name at the endpoint.
+            cache: folder that keeps answers; None keeps none.
+            concurrency: requests under way at most.
+            timeout: seconds to wait for an answer.
+            price_in: of a million tokens of prompts.
+            price_out: of a million tokens of answers.
+            limit: what the answers that this object gives may cost, those from the cache included; None is no limit.
+                It is as exact as `count_tokens`.
+            count_tokens: tokens of a text, for plans, for the limit, and where the endpoint reports no usage.
+
+        Raises:
+            ModelError: `OPENAI_BASE_URL` is missing or no address.
+            ValueError: a setting makes no sense.
+        """
+        if concurrency < 1 or timeout <= 0 or price_in < 0 or price_out < 0:
+            raise ValueError("concurrency must be 1 or more, timeout above 0, prices 0 or more")
+        if limit is not None and not (limit >= 0 and price_in + price_out > 0):
+            raise ValueError("a spending limit must be 0 or more and needs prices")
+        self.name = name
+        self.cache = AnswerCache(cache) if cache is not None else None
+        self.concurrency = concurrency
+        self.timeout = timeout
+        self.prices = (price_in, price_out)
+        self.count_tokens = count_tokens
+        self._url = _base_url()
+        self.endpoint = self._url.netloc.rpartition("@")[2].lower() + self._url.path.rstrip("/")
+        self.usage = Usage()
+        self.finished: list[bool] = []
+        self.costs: list[Cost] = []
+        self._budget = _Budget(limit)
+        self.counters = self._budget.counters
+        self._counted: set[str] = set()  # keys of the answers whose cost is in the counters
+
+    @cached_property
+    def client(self):
+        """The `openai` client, made when it is first needed: plans and answers from the cache need no key.
+
+        Raises:
+            ModelError: `OPENAI_API_KEY` is missing or cannot be sent.
+        """
+        for library in ("httpx", "httpx2"):  # they log each request with its whole address, a password included
+            logging.getLogger(library).setLevel(logging.WARNING)
+        key = os.environ.get("OPENAI_API_KEY", "").strip()
+        if not key:
+            raise ModelError(
+                f"{self.endpoint} needs a key: set the environment variable OPENAI_API_KEY "
+                "(to any text for a server that asks for none)"
+            )
+        if not (key.isascii() and key.isprintable()):
+            raise ModelError("the environment variable OPENAI_API_KEY holds characters that no key has")
+        return openai.OpenAI(
+            api_key=key,
+            base_url=urlunsplit(self._url._replace(query="", fragment="")),
+            default_query=dict(parse_qsl(self._url.query)),
+            timeout=self.timeout,
+            max_retries=0,  # retried here, where it is counted, cut off and held against the limit
+        )
+
+    def plan(
+        self,
+        prompts: Sequence[str],
+        max_new_tokens: int = 128,
+        stop: Sequence[str] = (),
+        chat: bool = False,
+        temperature: float = 0.0,
+        seed: int = 0,
+    ) -> Plan:
+        """What `generate` would take with the same arguments; asks nobody. Raises as `generate` does for arguments."""
+        settings = _settings(prompts, max_new_tokens, stop, chat, temperature, seed)
+        keys = self._keys(prompts, settings)
+        missing = [prompt for prompt, key in keys.items() if self._load(key) is None]
+        tokens_in, tokens_out = sum(map(self.count_tokens, missing)), max_new_tokens * len(missing)
+        return Plan(len(missing), len(keys) - len(missing), tokens_in, tokens_out, self._price(tokens_in, tokens_out))
+
+    def generate(
+        self,
+        prompts: Sequence[str],
+        max_new_tokens: int = 128,
+        stop: Sequence[str] = (),
+        chat: bool = False,
+        temperature: float = 0.0,
+        seed: int = 0,
+        progress: bool = False,
+        grammars: None = None,
+    ) -> list[str]:
+        """Answers in the order of `prompts`; equal prompts are asked once.
+
+        The first prompt that cannot be answered, the spending limit or an interruption ends the call: requests under
+        way are waited for and their answers kept.
+
+        Args:
+            prompts: texts that the model continues.
+            max_new_tokens: length of an answer at most.
+            stop: texts that end an answer, and are not part of it; many services take four at most.
+            chat: whether a prompt is a user's message (`/chat/completions`) rather than bare text (`/completions`).
+            temperature: 0 takes the likeliest token as far as the service does; else tokens are drawn.
+            seed: of the draws; few services promise the same answer to the same seed.
+            progress: show a progress bar over distinct prompts.
+            grammars: must be None: there is no common way to give an endpoint a grammar.
+
+        Raises:
+            TypeError: `prompts` is one text or holds something else than texts.
+            ValueError: a prompt is empty, a setting makes no sense, or grammars are given.
+            ModelError: the key is missing or refused, or a prompt was not answered: names the prompt, the last fault,
+                and how often it was tried.
+            SpendingLimit: the next call might exceed the limit.
+            ArtifactError: an answer cannot be written to the cache.
+        """
+        if grammars is not None:
+            raise ValueError("grammars are not supported by a remote endpoint: use lib.generation.local")
+        settings = _settings(prompts, max_new_tokens, stop, chat, temperature, seed)
+        keys = self._keys(prompts, settings)
+        self.usage, self.finished, self.costs = Usage(prompts=len(keys)), [], []
+        entries: dict[str, dict] = {}
+        for prompt, key in keys.items():
+            entry = self._load(key)
+            if entry is not None:
+                entries[prompt] = entry
+                self.usage.cached += 1
+                if key not in self._counted:
+                    self._counted.add(key)
+                    self.counters.cost_cached += self._price(*entry["cost"][:2])
+        try:
+            self._ask(keys, settings, entries, progress)
+        finally:
+            for entry in entries.values():
+                self.usage.tokens_in += entry["cost"][0]
+                self.usage.tokens_out += entry["cost"][1]
+                self.usage.seconds += entry["cost"][2]
+        self.finished = [entries[prompt]["finished"] for prompt in prompts]
+        self.costs = [Cost(*entries[prompt]["cost"]) for prompt in prompts]
+        return [entries[prompt]["answer"] for prompt in prompts]
+
+    def _keys(self, prompts: Sequence[str], settings: dict) -> dict[str, str]:
+        """The key in the cache of each distinct prompt."""
+        model = f"{self.endpoint} {self.name}"
+        return {prompt: batch_key([prompt], model, "remote", settings) for prompt in prompts}
+
+    def _load(self, key: str) -> dict | None:
+        return self.cache.load(key) if self.cache else None
+
+    def _price(self, tokens_in: int, tokens_out: int) -> float:
+        return (tokens_in * self.prices[0] + tokens_out * self.prices[1]) / 1e6
+
+    def _ask(self, keys: dict[str, str], settings: dict, entries: dict[str, dict], progress: bool) -> None:
+        """Put the answers that are missing into `entries` and the cache."""
+        missing = [prompt for prompt in keys if prompt not in entries]
+        if not missing:
+            return
+        _ = self.client  # a missing key is said before anything starts
+        worst = [self._price(self.count_tokens(prompt), settings["max_new_tokens"]) for prompt in missing]
+        stopped = threading.Event()
+
+        def answer(prompt: str, cost: float) -> bool:
+            try:
+                entry = self._answer(prompt, settings, cost, stopped)
+                if entry is not None:
+                    entries[prompt] = entry
+                    self._counted.add(keys[prompt])
+                    if self.cache:
+                        self.cache.store(keys[prompt], entry)
+                return entry is not None
+            except BaseException:
+                stopped.set()
+                raise
+
+        failure: ModelError | None = None
+        with ThreadPoolExecutor(self.concurrency) as pool:
+            try:
+                futures = [pool.submit(answer, *one) for one in zip(missing, worst, strict=True)]
+                total, known = len(keys), len(entries)
+                with tqdm(total=total, initial=known, disable=not progress, unit="prompt", desc="asking") as bar:
+                    for future in as_completed(futures):
+                        try:
+                            bar.update(future.result())
+                        except ModelError as error:
+                            failure = failure or error
+            finally:
+                stopped.set()  # on an interruption too: leaving the pool waits for the requests under way
+        if failure:
+            kept = f" and kept in {self.cache.folder}" if self.cache else ""
+            raise type(failure)(f"{failure}; {len(entries)} of {len(keys)} prompts are answered{kept}")
+
+    def _answer(self, prompt: str, settings: dict, worst: float, stopped: threading.Event) -> dict | None:
+        """The cache entry of a prompt whose call costs `worst` at most; None where `stopped` came before the answer."""
+        retrying = Retrying(
+            retry=retry_if_exception(lambda error: isinstance(error, _Fault) and error.passing),
+            stop=stop_after_attempt(ATTEMPTS),
+            wait=_wait,
+            sleep=sleep_using_event(stopped),
+            reraise=True,
+        )
+        tried = 0
+        try:
+            for attempt in retrying:
+                with attempt:
+                    if not self._budget.reserve(worst, stopped):
+                        return None
+                    tried += 1
+                    return self._request(prompt, settings, worst, again=tried > 1)
+        except _Fault as fault:
+            reason = str(fault)
+        times = "once" if tried == 1 else f"{tried} times"
+        # Raised out here, the error brings no other one along: those hold the request, and so the key.
+        raise ModelError(f"{self.name} at {self.endpoint}: {reason}, asked {times}: prompt {prompt[:60]!r}")
+
+    def _request(self, prompt: str, settings: dict, worst: float, again: bool) -> dict:
+        """The cache entry of a prompt for which `worst` is reserved, from one request.
+
+        Raises:
+            _Fault: there is no answer.
+        """
+        tokens, lost = (0, 0), worst
+        try:
+            entry = self._send(prompt, settings)
+            tokens, lost = tuple(entry["cost"][:2]), 0.0
+            return entry
+        except _Fault as fault:
+            lost = worst if fault.charged else 0.0
+            raise
+        finally:
+            self._budget.settle(worst, tokens, self._price(*tokens), lost, again)
+
+    def _send(self, prompt: str, settings: dict) -> dict:
+        arguments: dict[str, Any] = {"model": self.name, "max_tokens": settings["max_new_tokens"], "temperature": 0.0}
+        if settings["stop"]:
+            arguments["stop"] = settings["stop"]
+        if settings["draws"]:
+            arguments["temperature"], arguments["seed"] = settings["draws"]
+        started = time.perf_counter()
+        try:
+            if settings["chat"]:
+                messages = [{"role": "user", "content": prompt}]
+                completion = self.client.chat.completions.create(messages=messages, **arguments)
+            else:
+                completion = self.client.completions.create(prompt=prompt, **arguments)
+        except (openai.APIError, JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise _fault(error, self.client.api_key) from error
+        seconds = time.perf_counter() - started
+        answer, finished = _read(completion, settings["chat"])
+        tokens = self._tokens(completion, prompt, answer)
+        return {"answer": answer, "finished": finished, "cost": [*tokens, seconds]}
+
+    def _tokens(self, completion: Any, prompt: str, answer: str) -> tuple[int, int]:
+        """Tokens of prompt and answer as the endpoint reports them, counted here where it does not."""
+        usage = getattr(completion, "usage", None)
+        tokens = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
+        if all(isinstance(number, int) and number >= 0 for number in tokens):
+            return tokens
+        return self.count_tokens(prompt), self.count_tokens(answer)
+
+
+class _Budget:
+    """The counters, and what calls may still cost; shared by threads."""
+
+    def __init__(self, limit: float | None):
+        self.limit = math.inf if limit is None else limit
+        self.counters = Counters()
+        self._under_way: list[float] = []  # what is reserved for each call
+        self._changed = threading.Condition()
+
+    def reserve(self, worst: float, stopped: threading.Event) -> bool:
+        """Hold `worst` back for a call. Where it only fits if calls under way cost less than reserved, wait for them.
+
+        Returns:
+            whether the call may be made: not when `stopped` came first.
+
+        Raises:
+            SpendingLimit: it does not fit.
+        """
+        with self._changed:
+            while not stopped.is_set():
+                spent = self.counters.cost + self.counters.cost_lost + self.counters.cost_cached
+                left = self.limit - spent + 1e-9 * self.limit  # sums of floats are not exact
+                if worst > left:
+                    raise SpendingLimit(
+                        f"the spending limit of {self.limit:g} leaves {max(self.limit - spent, 0):.4g} after "
+                        f"{spent:.4g} and the next call may cost {worst:.4g}: run again with a higher limit"
+                    )
+                if sum(self._under_way) + worst <= left:
+                    self._under_way.append(worst)
+                    return True
+                self._changed.wait()
+        return False
+
+    def settle(self, worst: float, tokens: tuple[int, int], cost: float, lost: float, again: bool) -> None:
+        """Replace what was reserved for a call by what it cost."""
+        with self._changed:
+            self._under_way.remove(worst)
+            self.counters.calls += 1
+            self.counters.retries += again
+            self.counters.tokens_in += tokens[0]
+            self.counters.tokens_out += tokens[1]
+            self.counters.cost += cost
+            self.counters.cost_lost += lost
+            self._changed.notify_all()
+
+
+# ---------------------------------------------------------------- faults
+
+
+class _Fault(Exception):
+    """A request without an answer.
+
+    Attributes:
+        passing: whether another attempt may help.
+        charged: whether the request may be charged all the same.
+        retry_after: seconds to wait at least.
+    """
+
+    def __init__(self, reason: str, passing: bool = True, charged: bool = True, retry_after: float = 0.0):
+        super().__init__(reason)
+        self.passing = passing
+        self.charged = charged
+        self.retry_after = retry_after
+
+
+def _fault(error: Exception, key: str) -> _Fault:
+    """What an error of the client means; its text without the key, which some services repeat."""
+    if isinstance(error, openai.APIConnectionError):
+        sent = type(error.__cause__).__name__ not in ("ConnectError", "ConnectTimeout")  # of httpx or httpx2
+        reason = "time-out" if isinstance(error, openai.APITimeoutError) else "connection cut"
+        return _Fault(reason if sent else "no connection", charged=sent)
+    if not isinstance(error, openai.APIStatusError):
+        return _Fault("malformed body")
+    status = error.status_code
+    said = " ".join(error.message.replace(key, "***").split()).removeprefix(f"Error code: {status}").lstrip(" -")
+    reason = f"status {status}" + (f" ({said[:200]})" if said else "")
+    wait = retry_after(error.response.headers.get("retry-after", ""))
+    if wait > LONGEST_RETRY_AFTER:
+        return _Fault(f"{reason} and a wait of {wait:.0f} s asked for", passing=False, charged=False)
+    return _Fault(reason, passing=status in (408, 429) or status >= 500, charged=False, retry_after=wait)
+
+
+def _read(completion: Any, chat: bool) -> tuple[str, bool]:
+    """Text of an answer and whether it ended by itself.
+
+    Raises:
+        _Fault: the body is JSON but no answer; the client does not validate.
+    """
+    try:
+        choice = completion.choices[0]
+        text, end = (choice.message.content if chat else choice.text), choice.finish_reason
+    except (AttributeError, LookupError, TypeError):
+        text = end = None
+    if isinstance(text, str):
+        return text, end == "stop"
+    if end in ("length", "content_filter"):  # it would be paid for again, and end the same
+        raise _Fault(f"an answer without text, ended by {end}", passing=False)
+    raise _Fault("malformed body without an answer")
+
+
+def _wait(state: RetryCallState) -> float:
+    """Seconds before the next attempt: what the endpoint asks for, then a random share of a doubling backoff."""
+    backoff = wait_random_exponential(multiplier=FIRST_BACKOFF, max=LONGEST_BACKOFF)
+    return state.outcome.exception().retry_after + backoff(state)
+
+
+def retry_after(header: str) -> float:
+    """Seconds that a `Retry-After` header (RFC 9110, 10.2.3: seconds or a date) asks for; 0 where it cannot be read."""
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(header).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return 0.0
+    return seconds if seconds > 0 else 0.0
+
+
+# ---------------------------------------------------------------- what is asked, and where
+
+
+def _settings(
+    prompts: Sequence[str], max_new_tokens: int, stop: Sequence[str], chat: bool, temperature: float, seed: int
+) -> dict:
+    """What an answer depends on besides prompt and model. Raises TypeError and ValueError as `generate` does."""
+    if isinstance(prompts, str) or not all(isinstance(prompt, str) for prompt in prompts):
+        raise TypeError("prompts must be a list of texts")
+    if max_new_tokens < 1 or temperature < 0 or isinstance(stop, str) or not all(stop):
+        raise ValueError("max_new_tokens must be 1 or more, temperature 0 or more, stop a list of non-empty texts")
+    for prompt in prompts:
+        if not prompt:
+            raise ValueError("a prompt is empty")
+        if any("\ud800" <= character <= "\udfff" for character in prompt):
+            raise ValueError(f"a prompt holds a lone surrogate, which cannot be sent; it begins {prompt[:60]!r}")
+    return {
+        "max_new_tokens": max_new_tokens,
+        "stop": list(stop),
+        "chat": chat,
+        "draws": [temperature, seed] if temperature else None,
+        "entry": ENTRY,
+    }
+
+
+def _base_url() -> SplitResult:
+    """The address in the environment; errors do not show it, as it may hold a password."""
+    text = os.environ.get("OPENAI_BASE_URL", "").strip()
+    if not text:
+        raise ModelError(
+            "a remote model needs an address: set the environment variable OPENAI_BASE_URL, "
+            "such as https://api.openai.com/v1 or http://localhost:8000/v1"
+        )
+    try:
+        url = urlsplit(text)
+        usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ModelError("the environment variable OPENAI_BASE_URL is no address such as https://api.openai.com/v1")
+    return url

@@ -1,0 +1,501 @@
+"""Models behind an endpoint: every fault is survived or said, nothing is paid for twice, the key is written nowhere."""
+
+import functools
+import json
+import logging
+import multiprocessing
+import os
+import signal
+import ssl
+import time
+import traceback
+from email.utils import formatdate
+
+import pytest
+
+from lib.generation import remote
+from lib.generation.local import Cost, Usage
+from lib.generation.models import ModelError
+from lib.generation.remote import Counters, Plan, RemoteModel, SpendingLimit, estimate_tokens, retry_after
+from lib.workbook.artifacts import ArtifactError
+from tests.generation.endpoint import ENDS, TRANSIENT, Endpoint
+
+KEY = "sk-a-secret-that-is-nowhere-1234567890"
+CREATE_CONTEXT = functools.cache(ssl.create_default_context)  # reading certificates takes 20 ms a client
+PROMPTS = ["one two", "three", "four five six", "seven", "eight", "nine ten"]
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    for name in list(os.environ):
+        if name.startswith("OPENAI_") or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setattr(remote, "FIRST_BACKOFF", 0.001)
+    monkeypatch.setattr(ssl, "create_default_context", CREATE_CONTEXT)
+
+
+@pytest.fixture
+def endpoint(monkeypatch):
+    with Endpoint() as running:
+        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
+        yield running
+
+
+@pytest.fixture
+def make(endpoint, tmp_path):
+    """A model of `endpoint` with a cache; another one made with it reads the same cache."""
+    return lambda **settings: RemoteModel("tiny", **{"cache": tmp_path / "answers", "timeout": 5} | settings)
+
+
+def backwards(prompts):
+    return [prompt[::-1] for prompt in prompts]
+
+
+def paid_once(endpoint, prompts=PROMPTS):
+    return endpoint.paid == dict.fromkeys(prompts, 1)
+
+
+# ---------------------------------------------------------------- answers
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_answers_in_order_and_equal_prompts_asked_once(endpoint, make, chat):
+    prompts = [*PROMPTS, PROMPTS[2], PROMPTS[0]]
+    model = make()
+    assert model.generate(prompts, max_new_tokens=2, chat=chat) == [
+        "owt eno", "eerht", "xis evif", "neves", "thgie", "net enin", "xis evif", "owt eno",
+    ]  # fmt: skip
+    assert paid_once(endpoint)
+    assert model.finished == [True, True, False, True, True, True, False, True]
+    assert [(cost.tokens_in, cost.tokens_out) for cost in model.costs[:3]] == [(2, 2), (1, 1), (3, 2)]
+    assert model.costs[2] == model.costs[6]
+    assert all(isinstance(cost, Cost) and cost.seconds > 0 for cost in model.costs)
+    assert model.usage == Usage(6, 10, 9, sum(cost.seconds for cost in model.costs[:6]), 0)
+    assert model.counters == Counters(calls=6, tokens_in=10, tokens_out=9)
+    assert {request["path"] for request in endpoint.requests} == {"/v1/chat/completions" if chat else "/v1/completions"}
+
+
+def test_what_is_sent(endpoint, make):
+    model = make()
+    model.generate(["a"], max_new_tokens=7, chat=True)
+    model.generate(["b"], stop=["\n", "END"], temperature=0.5, seed=3)
+    chat, bare = (request["body"] for request in endpoint.requests)
+    assert chat == {
+        "model": "tiny", "messages": [{"role": "user", "content": "a"}], "max_tokens": 7, "temperature": 0,
+    }  # fmt: skip
+    assert bare == {
+        "model": "tiny", "prompt": "b", "max_tokens": 128, "temperature": 0.5, "seed": 3, "stop": ["\n", "END"],
+    }  # fmt: skip
+    assert endpoint.requests[0]["headers"]["authorization"] == f"Bearer {KEY}"
+
+
+def test_a_query_in_the_address_is_sent(endpoint, make, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{endpoint.url}/?api-version=1")
+    assert make().generate(["a"]) == ["a"]
+    assert endpoint.requests[0]["path"] == "/v1/completions?api-version=1"
+
+
+def test_tokens_are_counted_here_where_the_endpoint_reports_none(endpoint, make):
+    endpoint.usage = False
+    model = make(count_tokens=len)
+    model.generate(["abc de"], max_new_tokens=1)
+    assert (model.costs[0].tokens_in, model.costs[0].tokens_out) == (6, 2)
+
+
+def test_nothing_to_ask(endpoint, make):
+    model = make()
+    assert model.generate([]) == []
+    assert (model.finished, model.costs, model.usage, endpoint.requests) == ([], [], Usage(), [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "said"),
+    [
+        ({"prompts": "text"}, TypeError, "list of texts"),
+        ({"prompts": [1]}, TypeError, "list of texts"),
+        ({"prompts": ["a", ""]}, ValueError, "empty"),
+        ({"prompts": ["half \ud83d"]}, ValueError, "surrogate"),
+        ({"prompts": ["a"], "max_new_tokens": 0}, ValueError, "max_new_tokens"),
+        ({"prompts": ["a"], "temperature": -1}, ValueError, "temperature"),
+        ({"prompts": ["a"], "stop": "END"}, ValueError, "stop"),
+        ({"prompts": ["a"], "grammars": "start: /a/"}, ValueError, "grammars are not supported"),
+    ],
+)
+def test_bad_arguments(endpoint, make, arguments, kind, said):
+    with pytest.raises(kind, match=said):
+        make().generate(**arguments)
+    assert not endpoint.requests
+
+
+# ---------------------------------------------------------------- faults
+
+
+@pytest.mark.parametrize("fault", TRANSIENT)
+def test_a_passing_fault_is_survived_and_every_prompt_paid_for_once(endpoint, make, fault):
+    model = make(timeout=0.25 if fault == "delay" else 5, concurrency=2)
+    started = time.monotonic()
+    for chat in (False, True):
+        endpoint.faults = {"three": [fault, fault], "eight": [fault]}
+        assert model.generate(PROMPTS, chat=chat) == backwards(PROMPTS)
+    assert time.monotonic() - started < 10
+    assert endpoint.paid == dict.fromkeys(PROMPTS, 2)
+    assert (model.counters.calls, model.counters.retries, len(endpoint.requests)) == (18, 6, 18)
+    assert make().plan(PROMPTS).calls == make().plan(PROMPTS, chat=True).calls == 0
+
+
+def test_many_faults_at_once(endpoint, make):
+    faults = [fault for fault in TRANSIENT if fault != "delay"]
+    prompts = [f"prompt {i}" for i in range(20)]
+    endpoint.faults = {prompt: faults[i % 7 :: 7][:3] for i, prompt in enumerate(prompts)}
+    expected = len(prompts) + sum(map(len, endpoint.faults.values()))
+    assert make().generate(prompts) == backwards(prompts)
+    assert paid_once(endpoint, prompts)
+    assert len(endpoint.requests) == expected
+
+
+@pytest.mark.parametrize("status", ["400", "401", "403", "404"])
+def test_a_refusal_is_not_tried_again_and_names_the_prompt(endpoint, make, status):
+    prompt = "x" * 100
+    endpoint.faults = {prompt: [status]}
+    with pytest.raises(ModelError) as caught:
+        make(concurrency=1).generate([*PROMPTS, prompt, "never asked"])
+    assert str(caught.value).startswith(
+        f"tiny at {endpoint.url.removeprefix('http://')}: status {status} (told to fail), asked once: "
+        f"prompt '{'x' * 60}'; 6 of 8 prompts are answered and kept in "
+    )
+    assert len(endpoint.asked(prompt)) == 1
+    assert make().generate([*PROMPTS, prompt]) == backwards([*PROMPTS, prompt])
+    assert paid_once(endpoint, [*PROMPTS, prompt])
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_answer_that_would_again_be_without_text_is_not_asked_for_again(endpoint, make, end):
+    endpoint.faults = {"a": [end]}
+    with pytest.raises(ModelError, match=f"without text, ended by {end}, asked once: prompt 'a'"):
+        make().generate(["a"], chat=True)
+    assert len(endpoint.requests) == 1
+
+
+@pytest.mark.parametrize(("fault", "said"), [("503", "status 503"), ("cut", "connection cut"), ("null", "malformed")])
+def test_a_lasting_fault_is_said_with_the_prompt_and_the_answers_paid_for_are_kept(endpoint, make, fault, said):
+    endpoint.faults = {"seven": [fault, "..."]}
+    model = make()
+    with pytest.raises(ModelError, match=rf"{said}.*, asked {remote.ATTEMPTS} times: prompt 'seven'"):
+        model.generate(PROMPTS)
+    assert len(endpoint.asked("seven")) == remote.ATTEMPTS
+    assert (model.usage.prompts, model.finished, model.costs) == (6, [], [])
+    assert model.usage.tokens_in == model.counters.tokens_in == sum(len(text.split()) for text in endpoint.paid)
+    endpoint.faults = {}
+    assert make().generate(PROMPTS) == backwards(PROMPTS)
+    assert paid_once(endpoint)
+
+
+def test_a_server_that_is_down(endpoint, make):
+    model = make(price_in=1, limit=1)
+    endpoint.server.shutdown()
+    endpoint.server.server_close()
+    with pytest.raises(ModelError, match="no connection, asked 8 times"):
+        model.generate(["a"])
+    assert model.counters == Counters(calls=8, retries=7)
+
+
+@pytest.mark.parametrize("form", ["seconds", "date"])
+def test_retry_after_is_honoured(endpoint, make, form):
+    asked = time.time() + 0.3 if form == "seconds" else int(time.time()) + 2
+    header = "0.3" if form == "seconds" else formatdate(asked, usegmt=True)
+    endpoint.faults = {"a": [("429", header)]}
+    assert make().generate(["a", "b"]) == ["a", "b"]
+    _, second = endpoint.asked("a")
+    assert asked <= second["time"] < asked + 2
+    assert paid_once(endpoint, ["a", "b"])
+
+
+def test_a_very_long_retry_after_is_a_refusal(endpoint, make):
+    endpoint.faults = {"a": [("429", "86400")]}
+    with pytest.raises(ModelError, match=r"status 429 .* a wait of 86400 s asked for, asked once"):
+        make().generate(["a"])
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("7", 7), ("0.5", 0.5), ("-3", 0), ("nan", 0), ("soon", 0), ("", 0), ("Wed, 21 Oct 2015 07:28:00 GMT", 0)],
+)
+def test_retry_after_in_all_its_forms(header, seconds):
+    assert retry_after(header) == seconds
+
+
+def test_retry_after_as_a_date():
+    assert 58 < retry_after(formatdate(time.time() + 60, usegmt=True)) <= 60
+
+
+def test_the_backoff_grows_is_random_and_bounded(monkeypatch):
+    monkeypatch.setattr(remote, "FIRST_BACKOFF", 1.0)
+    waits = []
+    monkeypatch.setattr(remote, "sleep_using_event", lambda event: waits.append)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    model = RemoteModel("tiny")
+    for _ in range(40):
+        with pytest.raises(ModelError):
+            model.generate(["a"])
+    rounds = [waits[i::7] for i in range(7)]
+    assert all(
+        0 <= min(some) < max(some) <= bound for some, bound in zip(rounds, [1, 2, 4, 8, 16, 32, 60], strict=True)
+    )
+    assert all(max(some) > bound / 2 for some, bound in zip(rounds, [1, 2, 4, 8, 16, 32, 60], strict=True))
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_concurrency_reaches_its_limit_and_never_exceeds_it(endpoint, make, concurrency):
+    endpoint.delay = 0.02
+    prompts = [f"prompt {i}" for i in range(12)]
+    endpoint.faults = {prompt: ["503"] for prompt in prompts[::3]}
+    make(concurrency=concurrency).generate(prompts)
+    assert endpoint.peak == concurrency
+
+
+# ---------------------------------------------------------------- interruptions
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_ctrl_c_at_any_call_keeps_what_is_under_way(endpoint, make, number):
+    endpoint.on_request = lambda seen: os.kill(os.getpid(), signal.SIGINT) if seen == number else None
+    endpoint.delay = 0.03
+    model = make(concurrency=2)
+    with pytest.raises(KeyboardInterrupt):
+        model.generate(PROMPTS)
+    asked = len(endpoint.requests)
+    assert number <= asked <= number + 2
+    assert sum(endpoint.paid.values()) == asked
+    assert make().generate(PROMPTS) == backwards(PROMPTS)
+    assert paid_once(endpoint)
+
+
+def test_ctrl_c_ends_a_long_wait_at_once(endpoint, make):
+    endpoint.faults = {"a": [("429", "20")]}
+    endpoint.on_request = lambda _: os.kill(os.getpid(), signal.SIGINT)
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        make().generate(["a"])
+    assert time.monotonic() - started < 5
+    assert len(endpoint.requests) == 1
+
+
+@pytest.mark.parametrize("answered", range(6))
+def test_a_kill_after_any_answer_resumes_from_the_cache(endpoint, make, tmp_path, answered):
+    endpoint.held = answered
+    child = multiprocessing.get_context("fork").Process(target=lambda: make(concurrency=2).generate(PROMPTS))
+    child.start()
+    deadline = time.monotonic() + 10
+    while len(list(tmp_path.rglob("*.json"))) < answered or len(endpoint.requests) <= answered:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    os.kill(child.pid, signal.SIGKILL)
+    child.join()
+    endpoint.held = None
+    model = make()
+    assert model.generate(PROMPTS) == backwards(PROMPTS)
+    assert (model.usage.cached, model.counters.calls) == (answered, 6 - answered)
+    assert paid_once(endpoint)
+
+
+def test_a_cache_that_cannot_be_written_stops_at_once(endpoint, make, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArtifactError, match="cannot be written"):
+        make(cache=tmp_path / "file", concurrency=1).generate(PROMPTS)
+    assert len(endpoint.requests) == 1
+
+
+# ---------------------------------------------------------------- cache
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"max_new_tokens": 9},
+        {"stop": ["END"]},
+        {"chat": True},
+        {"temperature": 0.5},
+        {"temperature": 0.5, "seed": 1},
+    ],
+)
+def test_another_setting_is_another_answer(endpoint, make, changes):
+    model = make()
+    model.generate(["a"])
+    model.generate(["a"], temperature=0.5, seed=2)
+    model.generate(["a"], **changes)
+    assert len(endpoint.requests) == 3
+
+
+def test_another_model_or_endpoint_is_another_answer(endpoint, make, tmp_path, monkeypatch):
+    make().generate(["a"])
+    RemoteModel("other", cache=tmp_path / "answers").generate(["a"])
+    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url.replace("127.0.0.1", "localhost"))
+    make().generate(["a"])
+    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url.replace("/v1", "/v2"))
+    make().generate(["a"])
+    assert len(endpoint.requests) == 4
+
+
+def test_a_greedy_answer_does_not_depend_on_what_it_cannot_depend_on(endpoint, make, monkeypatch):
+    make().generate(["a"])
+    for address in (endpoint.url + "/", endpoint.url + "?key=k", endpoint.url.replace("://", "://user:password@")):
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
+        monkeypatch.setenv("OPENAI_API_KEY", "another")
+        model = make(timeout=9, concurrency=3, price_in=5)
+        assert model.generate(["a"], seed=8) == ["a"]
+        assert model.usage.cached == 1
+    assert len(endpoint.requests) == 1
+
+
+def test_without_a_cache_nothing_is_kept(endpoint, make):
+    model = make(cache=None)
+    assert model.generate(["a"]) == model.generate(["a"]) == ["a"]
+    assert endpoint.paid == {"a": 2}
+
+
+# ---------------------------------------------------------------- plan and spending limit
+
+PRICES = {"price_in": 1e6, "price_out": 2e6, "count_tokens": lambda text: len(text.split())}  # 1 and 2 a token
+
+
+def test_a_plan_asks_nobody_and_needs_no_key(endpoint, make, monkeypatch):
+    make().generate(PROMPTS[:2], max_new_tokens=5)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    model = make(**PRICES)
+    assert model.plan([*PROMPTS, PROMPTS[3]], max_new_tokens=5) == Plan(4, 2, 3 + 1 + 1 + 2, 20, 7 + 40)
+    assert model.plan(PROMPTS, max_new_tokens=6).calls == 6
+    assert model.plan([]) == Plan(0, 0, 0, 0, 0.0)
+    assert len(endpoint.requests) == 2
+    assert model.generate(PROMPTS[:2], max_new_tokens=5) == backwards(PROMPTS[:2])
+
+
+def test_the_estimate_of_tokens():
+    assert [estimate_tokens(text) for text in ("a", "abcd", "abcde")] == [1, 1, 2]
+
+
+def test_costs_are_counted(endpoint, make):
+    model = make(**PRICES)
+    model.generate(PROMPTS[:3])
+    assert model.counters == Counters(calls=3, tokens_in=6, tokens_out=6, cost=18)
+    model.generate(PROMPTS)
+    assert model.counters == Counters(calls=6, tokens_in=10, tokens_out=10, cost=30)
+    other = make(**PRICES)
+    other.generate(PROMPTS)
+    other.generate(PROMPTS[1:])
+    assert other.counters == Counters(cost_cached=30)
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 8])
+def test_the_limit_stops_cleanly_and_a_higher_one_goes_on(endpoint, make, concurrency):
+    """A prompt of one word costs 3 and 1 + 2 · 4 = 9 at worst."""
+    endpoint.delay = 0.01
+    prompts = [f"prompt{i}" for i in range(10)]
+    with pytest.raises(SpendingLimit, match=r"limit of 20 leaves 8 after 12 .*cost 9.*; 4 of 10 prompts .* kept in"):
+        make(concurrency=concurrency, limit=20, **PRICES).generate(prompts, max_new_tokens=4)
+    assert sum(endpoint.paid.values()) == 4
+    with pytest.raises(SpendingLimit):
+        make(concurrency=concurrency, limit=20, **PRICES).generate(prompts, max_new_tokens=4)
+    assert sum(endpoint.paid.values()) == 4
+    model = make(concurrency=concurrency, limit=36, **PRICES)
+    assert model.generate(prompts, max_new_tokens=4) == backwards(prompts)
+    assert (model.counters.cost, model.counters.cost_cached) == (18, 12)
+    assert paid_once(endpoint, prompts)
+
+
+def test_a_limit_of_the_planned_cost_is_enough(endpoint, make):
+    prices = {"price_in": 0.1, "price_out": 0.3}
+    prompts = [f"prompt {i:03}" for i in range(30)]
+    endpoint.usage = False
+    endpoint.answer = lambda prompt: "x" * 16
+    cost = make(**prices).plan(prompts, max_new_tokens=4).cost
+    with pytest.raises(SpendingLimit, match="29 of 30"):
+        make(limit=cost * 0.999, **prices).generate(prompts, max_new_tokens=4)
+    model = make(limit=cost, **prices)
+    model.generate(prompts, max_new_tokens=4)
+    assert model.counters.cost + model.counters.cost_cached == pytest.approx(cost)
+
+
+def test_what_may_have_been_charged_counts_against_the_limit(endpoint, make):
+    endpoint.faults = {"a": ["cut", "503", "null", "..."]}
+    model = make(limit=30, **PRICES)
+    with pytest.raises(SpendingLimit, match="leaves 3 after 27"):
+        model.generate(["a"], max_new_tokens=4)
+    assert model.counters == Counters(calls=4, retries=3, cost_lost=27)
+
+
+def test_calls_under_way_are_finished_and_kept_when_the_limit_stops(endpoint, make):
+    endpoint.delay = 0.1
+    long = " ".join(["word"] * 40)
+    model = make(concurrency=3, limit=30, **PRICES)
+    with pytest.raises(SpendingLimit, match="2 of 3 prompts"):
+        model.generate(["a", "b", long], max_new_tokens=4)
+    assert paid_once(endpoint, ["a", "b"])
+    assert make().plan(["a", "b"], max_new_tokens=4).cached == 2
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"limit": 1}, {"limit": -1, "price_in": 1}, {"concurrency": 0}, {"timeout": 0}, {"price_out": -1}],
+)
+def test_bad_settings(make, settings):
+    with pytest.raises(ValueError):
+        make(**settings)
+
+
+# ---------------------------------------------------------------- address and key
+
+
+@pytest.mark.parametrize("address", [None, "", "  ", "host/v1", "ftp://host", "http://", "http://[host", "http://h:x/"])
+def test_a_missing_or_bad_address_names_the_variable(monkeypatch, address):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    if address is not None:
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
+    with pytest.raises(ModelError, match="environment variable OPENAI_BASE_URL"):
+        RemoteModel("tiny")
+
+
+@pytest.mark.parametrize("key", [None, "", " \n", "sk-\u2019", "sk-\n1"])
+def test_a_missing_or_bad_key_names_the_variable(endpoint, make, monkeypatch, key):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    if key is not None:
+        monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(ModelError, match="environment variable OPENAI_API_KEY"):
+        make().generate(["a"])
+    assert not endpoint.requests
+
+
+def everything_reachable(error):
+    """An exception, what it was raised from, and what was being handled, whether shown or not."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+@pytest.mark.parametrize("fault", ["401", "400", "503", "cut", "null", "web page"])
+def test_the_key_is_in_no_file_log_output_or_exception(endpoint, make, tmp_path, caplog, capfd, monkeypatch, fault):
+    password, queried = "a-password-1234567890", "a-queried-secret-1234567890"
+    address = endpoint.url.replace("://", f"://user:{password}@") + f"?code={queried}"
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY + "\n")
+    monkeypatch.setattr(remote, "ATTEMPTS", 2)
+    endpoint.said = f"Incorrect API key provided: {KEY}"
+    endpoint.faults = {"seven": [fault, "..."]}
+    model = make(**PRICES, limit=10_000)
+    with caplog.at_level(logging.DEBUG), pytest.raises(ModelError) as caught:
+        model.generate(PROMPTS, progress=True)
+    assert any(request["path"].endswith(queried) for request in endpoint.requests)  # it was sent, and is yet nowhere
+    output = capfd.readouterr()
+    places = {
+        "log": caplog.text,
+        "output": output.out + output.err,
+        "object": f"{model!r} {model} {model.plan(PROMPTS)} {model.counters} {model.usage}",
+        "traceback": "".join(traceback.format_exception(caught.value)),
+        "exceptions": " ".join(f"{error} {error.args} {vars(error)}" for error in everything_reachable(caught.value)),
+        "files": " ".join(f"{path} {path.read_text() if path.is_file() else ''}" for path in tmp_path.rglob("*")),
+    }
+    assert "seven" in places["traceback"]
+    assert json.loads(next(tmp_path.rglob("*.json")).read_text())["content"]["answer"]
+    for place, text in places.items():
+        for secret in (KEY, KEY[3:20], password, queried):
+            assert secret not in text, f"{place}: {secret}"
