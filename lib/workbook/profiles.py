@@ -199,8 +199,8 @@ class Condition(BaseModel):
         selector: whose few-shots: by the pretrained encoder or by TST; `_learned` searches only the pairs that the
             fine-tuned model learned from.
         shots: few-shots in the prompt.
-        definitions: none, FD, SFD, both; `instruction`: how to use definitions, without any; `gold`: those of the right
-            flow's APIs, which no method could know.
+        definitions: none; FD, SFD or both, after the few-shots; FD before them; `instruction`: how to use definitions,
+            without any; `gold`: those of the right flow's APIs, which no method could know.
         generator: the language model as it comes, or fine-tuned on requests and flows.
         decoding: free, under the grammar, under the grammar with the catalogue's names and keys, or with those of the
             APIs that the prompt shows.
@@ -211,7 +211,7 @@ class Condition(BaseModel):
 
     selector: Literal["pretrained", "tst", "pretrained_learned", "tst_learned"]
     shots: int = Field(ge=0, le=100)
-    definitions: Literal["none", "instruction", "fd", "sfd", "fd_sfd", "gold"]
+    definitions: Literal["none", "instruction", "fd", "fd_first", "sfd", "fd_sfd", "gold"]
     generator: Literal["untuned", "finetuned"]
     decoding: Literal["free", "grammar", "catalogue", "grounded"]
     flows: int = Field(ge=1)
@@ -254,6 +254,8 @@ ABLATION = [
     *([selector, shots, what, "untuned", "free", 30 if shots == 5 else 12] for selector, shots, what in PUBLISHED_ROWS),
     *(["pretrained", shots, "none", "untuned", "free", 30 if shots < 5 else 12] for shots in (0, 1, 3, 10)),
     ["pretrained", 5, "instruction", "untuned", "free", 30],
+    ["pretrained", 5, "fd_first", "untuned", "free", 30],
+    ["pretrained", 5, "fd_first", "untuned", "grounded", 30],
     ["pretrained_learned", 5, "none", "untuned", "free", 30],
     *(["pretrained", 5, "none", "untuned", decoding, 30] for decoding in ("grammar", "catalogue", "grounded")),
     ["tst", 5, "none", "finetuned", "free", 30],

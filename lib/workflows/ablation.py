@@ -7,6 +7,7 @@ that begin alike are read once; the values of each row are compared on the test 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -32,6 +33,7 @@ def write_condition(
     limit: int,
     count: Callable[[str], int],
     semantic: Sequence[Sequence[str]] = (),
+    first: bool = False,
 ) -> pd.DataFrame:
     """The prompts of one condition, and what the answers may be.
 
@@ -42,6 +44,7 @@ def write_condition(
         training: columns request, dsl, apis.
         limit, count: as for `lib.workflows.metaprompt.fit`.
         semantic: for each request API names, nearest first: the definitions of SFD, as many as are to be shown.
+        first: whether definitions come before the few-shots, as they do in a condition of `fd_first`.
 
     Returns:
         One row a request: unit (the pair), what `write_prompts` returns, and grammar (None where decoding is free;
@@ -49,6 +52,9 @@ def write_condition(
     """
     what = condition.definitions
     chosen = {"gold": asked["apis"], "sfd": semantic, "fd_sfd": semantic}.get(what)
+    parts = nl2dsl.prompt_parts
+    if condition.generator == "untuned":
+        parts = functools.partial(prompt_parts, first=first or what == "fd_first")
     prompts = write_prompts(
         asked["request"].tolist(),
         [list(near[: condition.shots]) for near in shots],
@@ -56,10 +62,10 @@ def write_condition(
         catalogue,
         limit,
         count,
-        few_shot=what in ("fd", "fd_sfd"),
+        few_shot=what in ("fd", "fd_first", "fd_sfd"),
         semantic=None if chosen is None else list(chosen),
         explain=True if what == "instruction" else None,
-        parts=nl2dsl.prompt_parts if condition.generator == "finetuned" else prompt_parts,
+        parts=parts,
     )
     stop = STOPS[condition.generator]
     if condition.decoding == "grounded":
@@ -198,6 +204,7 @@ DEFINED = {
     "none": "",
     "instruction": "with the instruction on definitions, without any",
     "fd": "FD",
+    "fd_first": "FD before the few-shots",
     "sfd": "SFD",
     "fd_sfd": "FD + SFD",
     "gold": "gold definitions",

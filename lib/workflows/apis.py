@@ -174,21 +174,17 @@ class API:
 
     @property
     def definition(self) -> str:
-        """One line for prompts: `name(keys): what it does`.
+        """One line for prompts: `name: what it does. Keys: a, body/b`.
 
-        Keys under one parent are grouped, `body/{title, due}`; of more than 20 keys the first 20, required ones first.
+        It does not look like a call: small models copy what does into the flow. Of more than 20 keys it has the first
+        20, required ones first.
         """
         offered = sorted((p for p in self.parameters if not p.internal), key=lambda parameter: not parameter.required)
-        groups: dict[str, list[str]] = {}
-        for parameter in offered[:MOST_KEYS]:
-            parent, _, last = parameter.key.rpartition("/")
-            groups.setdefault(parent, []).append(last)
-        keys = groups.pop("", [])
-        for parent, lasts in groups.items():
-            keys.append(f"{parent}/{lasts[0]}" if len(lasts) == 1 else f"{parent}/{{{', '.join(lasts)}}}")
+        keys = [parameter.key for parameter in offered[:MOST_KEYS]]
         if len(offered) > MOST_KEYS:
             keys.append(f"{len(offered) - MOST_KEYS} more")
-        return f"{self.name}({', '.join(keys)}): {self.description or self.display_name}"
+        does = f"{self.name}: {(self.description or self.display_name).rstrip('.')}."
+        return f"{does} Keys: {', '.join(keys)}" if keys else does
 
     def parameter(self, slot: str) -> Field:
         """The parameter that a phrase's slot stands for."""

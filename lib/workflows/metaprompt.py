@@ -1,7 +1,8 @@
 """The prompts of retrieval-augmented generation, and the flow in an answer (workflow paper, section 3 and Figure 1).
 
-Instruction and few-shots come first, definitions and request last: conditions of one flow that differ in definitions
-share the longest prefix, which is read once. Wording is our own.
+Instruction and few-shots come first, definitions and request last, as in the paper's Figure 1: conditions of one flow
+that differ in definitions then share the longest prefix, which is read once. Definitions may also come before the
+few-shots. Wording is our own.
 """
 
 from __future__ import annotations
@@ -22,15 +23,18 @@ INSTRUCTION = (
     "written if (...) { ... } else { ... }. Write the flow alone, without comments or blank lines."
 )  # fmt: skip
 USE_OF_DEFINITIONS = (
-    "API definitions are written connector.Operation(keys): what the API does. body/{a, b} stands for the keys "
-    '"body/a" and "body/b". Choose the APIs that the request needs, spell their names and keys as their definitions '
-    "do, and leave out keys that the request says nothing about."
+    "API definitions: name, what the API does, and its parameter keys. Choose the APIs that the request needs, spell "
+    "their names and keys as their definitions do, and leave out keys that the request says nothing about."
 )
 STOP = ("\n\n", "\nRequest:")  # no flow has a blank line
 
 
 def prompt_parts(
-    request: str, shots: Iterable[tuple[str, str]] = (), definitions: Iterable[str] = (), explain: bool | None = None
+    request: str,
+    shots: Iterable[tuple[str, str]] = (),
+    definitions: Iterable[str] = (),
+    explain: bool | None = None,
+    first: bool = False,
 ) -> list[str]:
     """A prompt in parts, to be joined without anything between them; see `metaprompt`.
 
@@ -40,13 +44,9 @@ def prompt_parts(
     lines = [f"\n{definition}" for definition in definitions]
     explain = bool(lines) if explain is None else explain
     heading = [f"\n\n{USE_OF_DEFINITIONS if explain else 'API definitions:'}"] if explain or lines else []
-    return [
-        INSTRUCTION,
-        *reversed([_example(*shot) for shot in shots]),
-        *heading,
-        *lines,
-        _example(request, ""),
-    ]
+    examples = list(reversed([_example(*shot) for shot in shots]))
+    grounding = [*heading, *lines, *examples] if first else [*examples, *heading, *lines]
+    return [INSTRUCTION, *grounding, _example(request, "")]
 
 
 def _example(request: str, dsl: str) -> str:
@@ -54,7 +54,11 @@ def _example(request: str, dsl: str) -> str:
 
 
 def metaprompt(
-    request: str, shots: Iterable[tuple[str, str]] = (), definitions: Iterable[str] = (), explain: bool | None = None
+    request: str,
+    shots: Iterable[tuple[str, str]] = (),
+    definitions: Iterable[str] = (),
+    explain: bool | None = None,
+    first: bool = False,
 ) -> str:
     """What a model continues with the flow for a request.
 
@@ -63,8 +67,9 @@ def metaprompt(
         shots: requests and flows, nearest first; the prompt shows the nearest last, next to the request.
         definitions: one line each, in the order of the prompt.
         explain: whether the prompt says how to use definitions; None says so where there are any.
+        first: whether definitions come before the few-shots.
     """
-    return "".join(prompt_parts(request, shots, definitions, explain))
+    return "".join(prompt_parts(request, shots, definitions, explain, first))
 
 
 # ---------------------------------------------------------------- length

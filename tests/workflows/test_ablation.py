@@ -36,7 +36,7 @@ TRAINING = pd.DataFrame(
         ],
     }
 )  # fmt: skip
-KINDS = ("none", "instruction", "fd", "sfd", "fd_sfd", "gold")
+KINDS = ("none", "instruction", "fd", "fd_first", "sfd", "fd_sfd", "gold")
 ASKED = pd.DataFrame({"pair": ["q"], "request": ["write a mail"], "apis": [["shared_outlook.SendEmailV2"]]})
 
 
@@ -74,6 +74,7 @@ def test_which_definitions_each_kind_brings(catalogue):
     found = {kind: written(catalogue, condition(kind), near)["definitions"] for kind in KINDS}
     assert found["none"] == found["instruction"] == []
     assert found["fd"] == [name for name in of_shots if name in catalogue]
+    assert found["fd_first"] == found["fd"]
     assert found["sfd"] == near[0]
     assert found["fd_sfd"] == [*found["fd"], "shared_outlook.SendEmailV2"]
     assert found["gold"] == ["shared_outlook.SendEmailV2"]
@@ -100,6 +101,17 @@ def test_the_right_apis_reach_the_prompt_only_as_gold_definitions(catalogue):
             ]
             same = rows[0]["prompt"] == rows[1]["prompt"] and rows[0]["grammar"] == rows[1]["grammar"]
             assert same == (kind != "gold")
+
+
+def test_where_definitions_stand(catalogue):
+    def before(kind, **more):
+        rows = write_condition(condition(kind), ASKED, [[1, 0]], TRAINING, catalogue, 4000, words, [()], **more)
+        prompt = rows.loc[0, "prompt"]
+        return prompt.index(USE_OF_DEFINITIONS) < prompt.index("mail me")
+
+    assert not before("fd")
+    assert before("fd_first")
+    assert before("gold", first=True)
 
 
 def test_the_fine_tuned_model_has_its_own_form(catalogue):

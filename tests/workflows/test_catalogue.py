@@ -107,17 +107,18 @@ def test_all_apis_of_a_connector_that_is_held_out_are(folder):
     assert not any(api.in_training for api in Catalogue.load(file))
 
 
-def test_a_definition_is_one_line_with_grouped_keys(boxes):
+def test_a_definition_is_one_line_that_is_no_call(boxes):
     assert boxes["shared_boxes.Ship-Box_V2"].definition == (
-        "shared_boxes.Ship-Box_V2(box, $top, body/{to, priority, Due Date}): Sends a box on."
+        "shared_boxes.Ship-Box_V2: Sends a box on. KEYS"
     )
+    assert API("shared_a", "B", "Do it", "A").definition == "shared_a.B: Do it."
 
 
 def test_a_definition_has_at_most_20_keys_required_ones_first():
     parameters = tuple(Field(f"k{i}", required=i == 29, internal=i == 0) for i in range(30))
     api = API("shared_a", "B", "Do it", "A", parameters=parameters)
-    assert api.definition.startswith("shared_a.B(k29, k1, ")
-    assert api.definition.endswith(", k19, 9 more): Do it")
+    assert api.definition.startswith("shared_a.B: Do it. Keys: k29, k1, ")
+    assert api.definition.endswith(", k19, 9 more")
 
 
 def test_retrieval_sees_the_words_and_not_the_keys(boxes):

@@ -56,6 +56,16 @@ def test_conditions_of_a_flow_share_all_before_the_definitions():
     assert metaprompt("x", shots, fd).startswith(f"{shared}{USE_OF_DEFINITIONS}\na.Near(): nears\n")
 
 
+def test_definitions_may_come_before_the_few_shots():
+    assert metaprompt("x", [NEAR, FAR], ["a.Near: nears."], first=True) == (
+        f"{INSTRUCTION}\n\n{USE_OF_DEFINITIONS}\na.Near: nears.\n\n"
+        "Request: far\nFlow:\na.Far();\n\n"
+        "Request: near\nFlow:\na.Near();\n\n"
+        "Request: x\nFlow:\n"
+    )
+    assert metaprompt("x", [NEAR], first=True) == metaprompt("x", [NEAR])
+
+
 def test_an_answer_in_the_form_of_the_few_shots_ends_at_a_stop_text():
     prompt = metaprompt("x", [NEAR, ("y", FLOW)])
     assert not any(stop in flow for stop in STOP for flow in (NEAR[1], FLOW))
@@ -124,7 +134,7 @@ def test_write_prompts(world):
         ["x", "y"], [[2, 1, 0], []], training, catalogue, 10_000, words, True, [["c.Get", "a.New"], ["c.Get", "no.Api"]]
     )
     assert grounded["definitions"].tolist() == [["a.New", "b.Post", "a.Add", "c.Get"], ["c.Get"]]
-    assert "\na.New(key): Does New.\nb.Post(key): Does Post.\n" in grounded["prompt"][0]
+    assert "\na.New: Does New. Keys: key\nb.Post: Does Post. Keys: key\n" in grounded["prompt"][0]
     assert grounded[["shots", "dropped"]].to_numpy().tolist() == [[3, 0], [0, 0]]
     with pytest.raises(ValueError, match="shorter"):
         write_prompts(["x", "y"], [[0]], training, catalogue, 10_000, words)
