@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 SHORTEST_PREFIX = 16  # tokens; below it, reading what all prompts share apart costs more than it saves
+LEAST_PADDING = 256  # tokens; less is not worth a batch
 SHORTEST_GROUP_PREFIX = 256  # below it, batches of prompts of like length save more than groups do
 
 
@@ -63,7 +64,8 @@ def plan_batches(
 ) -> list[list[int]]:
     """Batches of row numbers, longest prompts first, prompts with a shared beginning side by side.
 
-    They do not depend on the order of the prompts.
+    They do not depend on the order of the prompts. A row takes the room of the longest one of its batch, so one that is
+    less than half as long (and by more than a few tokens) begins the next batch.
 
     Args:
         names: what tells each prompt from every other, (n,).
@@ -82,9 +84,15 @@ def plan_batches(
     batches: list[list[int]] = []
     longest = 0
     for i in sorted(range(len(names)), key=lambda i: [*(first[beginning] for beginning in beginnings[i]), rank[i]]):
-        longest = max(longest, len(tokens[i]) + new_tokens)
-        if not batches or len(batches[-1]) == batch_size or (len(batches[-1]) + 1) * longest > tokens_per_batch:
+        own = len(tokens[i]) + new_tokens
+        longest = max(longest, own)
+        full = bool(batches) and (
+            len(batches[-1]) == batch_size
+            or (len(batches[-1]) + 1) * longest > tokens_per_batch
+            or longest - own > max(own, LEAST_PADDING)
+        )
+        if not batches or full:
             batches.append([])
-            longest = len(tokens[i]) + new_tokens
+            longest = own
         batches[-1].append(i)
     return batches

@@ -109,7 +109,7 @@ def test_all_apis_of_a_connector_that_is_held_out_are(folder):
 
 def test_a_definition_is_one_line_that_is_no_call(boxes):
     assert boxes["shared_boxes.Ship-Box_V2"].definition == (
-        "shared_boxes.Ship-Box_V2: Sends a box on. KEYS"
+        "shared_boxes.Ship-Box_V2: Sends a box on. Keys: box, body/to, body/priority, body/Due Date, $top"
     )
     assert API("shared_a", "B", "Do it", "A").definition == "shared_a.B: Do it."
 
