@@ -257,6 +257,7 @@ ABLATION = [
     ["pretrained", 5, "fd_first", "untuned", "free", 30],
     ["pretrained", 5, "fd_first", "untuned", "grounded", 30],
     ["pretrained_learned", 5, "none", "untuned", "free", 30],
+    ["pretrained_learned", 5, "none", "untuned", "catalogue", 30],
     *(["pretrained", 5, "none", "untuned", decoding, 30] for decoding in ("grammar", "catalogue", "grounded")),
     ["tst", 5, "none", "finetuned", "free", 30],
     ["pretrained", 0, "none", "finetuned", "catalogue", 30],
