@@ -6,17 +6,19 @@ largest of the cells', with no further correction). Its row shows the cell with 
 points against the claim, its p-value is multiplied by the number of cells it was picked from.
 
 A cell compares two sides on the queries for which both have a row. Where a row has no value (NaN), as a flow that does
-not parse has no made-up names, a trend and a `conditional` comparison average each side over its own values; any other
-comparison drops the query.
+not parse has no made-up names, a trend and a `conditional` comparison average each side over its own values, but are
+tested on the queries that have one on both: otherwise a side that parses more often would seem to make up less. Any
+other comparison drops the query.
 
 Evidence in a cell: the effect, its 95% interval (bootstrap over the resampled units: personas and needs, crossed, for
 the assistant, test flows for workflows), and the p-value of a paired randomisation test that exchanges the sides in
-whole first units (personas; flows); p-values are adjusted by Holm's method over all claims of one `evaluate` call. A
-side is *settled* if the adjusted p is at most .05 **and** the interval lies wholly on that side. The *detectable*
-effect is the smallest that this n would show with 80% power: 2.8 standard errors of the bootstrap. Fewer than six first
-units with a value on either side can settle nothing, since their exchanges give no p below .05. Where no outcome (0 or
-100) differs between the sides, as of an event that never occurred, there is nothing to resample: the interval is then
-as wide as the largest effect that n queries may all have missed (see `unseen_rate`).
+whole first units (personas; flows), among the queries that have a value on both sides; p-values are adjusted by Holm's
+method over all claims of one `evaluate` call. A side is *settled* if the adjusted p is at most .05 **and** the interval
+lies wholly on that side. The *detectable* effect is the smallest that this n would show with 80% power: 2.8 standard
+errors of the bootstrap. Fewer than six first units with a value on both sides can settle nothing, since their exchanges
+give no p below .05: theirs is 1. Where no outcome (0 or 100) differs between the sides, as of an event that never
+occurred, there is nothing to resample: the interval is then as wide as the largest effect that n queries may all have
+missed (see `unseen_rate`).
 
 The first rule that applies gives the verdict:
 
@@ -51,7 +53,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from lib.evaluation.inference import bootstrap_means, holm_adjust, randomisation_test
-from lib.evaluation.rates import swap_test
+from lib.evaluation.rates import FEWEST_UNITS
 from lib.workbook.profiles import UniqueKeyLoader
 
 VERDICTS = {
@@ -158,8 +160,8 @@ class Comparison(Claim):
     """Each of `a` against `b`: `greater` or `less`; `not_less` or `not_more` by more than the margin; the `same` within
     the margin.
 
-    Where it is `conditional`, each side averages the queries that have a value there, as a table of rates does;
-    otherwise a query that one side lacks counts for neither.
+    Where it is `conditional`, each side averages the queries that have a value there, as a table of rates does, and the
+    p-value is that of the queries that have one on both; otherwise a query that one side lacks counts for neither.
     """
 
     test: Literal["greater", "less", "not_less", "not_more", "same"]
@@ -231,7 +233,10 @@ class Below(Claim):
 
 
 class Trend(Claim):
-    """Each of `a` `rises` or `falls` from the first cutoff to each later one."""
+    """Each of `a` `rises` or `falls` from the first cutoff to each later one.
+
+    Each mean has its own queries; the p-value is that of the queries with a value at both cutoffs.
+    """
 
     test: Literal["rises", "falls"]
     cutoffs: Annotated[Cutoffs, Field(min_length=2)]
@@ -288,8 +293,8 @@ def read_claims(path: str | Path) -> list[Claim]:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one cell shows. `clusters` counts the first units (each a `cluster`, such as a persona) with a value on the
-    side that has fewer; `se` is the bootstrap's standard error; `published` is NaN where nothing is."""
+    """What one cell shows. `clusters` counts the first units (each a `cluster`, such as a persona) with a query that
+    has a value on both sides; `se` is the bootstrap's standard error; `published` is NaN where nothing is."""
 
     method: str = ""
     k: str = ""
@@ -306,7 +311,7 @@ class Evidence:
     @property
     def detectable(self) -> float:
         """The smallest effect that this n would show with 80% power."""
-        can_settle = 2.0 ** (1 - self.clusters) <= LEVEL and math.isfinite(self.effect) and math.isfinite(self.se)
+        can_settle = self.clusters >= FEWEST_UNITS and math.isfinite(self.effect) and math.isfinite(self.se)
         return STANDARD_ERRORS * self.se if can_settle else math.inf
 
 
@@ -515,9 +520,9 @@ def _weigh(cells, wide, listed, labels, printed, samples, seed) -> list[Evidence
             resampled = claim.effect(draws[:, number, 0], draws[:, number, 1])
             resampled = resampled[np.isfinite(resampled)]
             numbers |= {
-                "clusters": min(len(np.unique(clusterings[0][side])) for side in known.T),
+                "clusters": len(np.unique(clusterings[0][known.all(axis=1)])),
                 "effect": float(claim.effect(*np.nanmean(pair, axis=0))),
-                "p_value": _p_value(claim, pair[shared[number]], clusterings[0][shared[number]], seed),
+                "p_value": _p_value(claim, pair, clusterings[0], seed),
             }
             if len(resampled):
                 numbers["ci_low"], numbers["ci_high"] = np.percentile(resampled, [2.5, 97.5]).tolist()
@@ -576,21 +581,12 @@ def _resample(
 
 
 def _p_value(claim: Claim, pair: np.ndarray, clusters: np.ndarray, seed: int) -> float:
-    """The largest p-value over the claim's boundaries; `pair` (queries, 2) holds shared queries alone.
-
-    A side that averages its own values is a ratio, sum over count: its test exchanges both.
-    """
-    if not claim.own_values:
-        complete = ~np.isnan(pair).any(axis=1)
-        left, right = pair[complete].T
-        return max(randomisation_test(left - shift, right, clusters[complete], seed=seed) for shift in claim.shifts)
-    _, codes = np.unique(clusters, return_inverse=True)
-    p_values = []
-    for shift in claim.shifts:
-        shifted = pair - [shift, 0.0]
-        columns = [part for side in shifted.T for part in (np.nan_to_num(side), ~np.isnan(side))]
-        p_values.append(swap_test(*(np.bincount(codes, weights=column) for column in columns), seed=seed))
-    return max(p_values)
+    """The largest p-value over the claim's boundaries, of the queries with both values of `pair` (queries, 2)."""
+    complete = ~np.isnan(pair).any(axis=1)
+    if len(np.unique(clusters[complete])) < FEWEST_UNITS:
+        return 1.0
+    left, right = pair[complete].T
+    return max(randomisation_test(left - shift, right, clusters[complete], seed=seed) for shift in claim.shifts)
 
 
 def _published(claim: Claim, side: Column | float, printed: pd.Series) -> float:

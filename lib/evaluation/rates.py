@@ -2,7 +2,12 @@
 intervals, and paired differences between conditions.
 
 Everything here takes *outcomes*: one row for each condition, unit (what is resampled: a test flow) and metric, with a
-numerator and a denominator, both 0–1. A condition's value is Σ numerator / Σ denominator; a mean has denominator 1.
+numerator (0–1) and a denominator: 1 where the unit counts, otherwise 0. A condition's value is Σ numerator /
+Σ denominator; in a mean every unit counts.
+
+The effect and interval of a difference are those of the two rates. Its p-value looks only at the units that count on
+both sides: exchanged as a whole, the others would move the denominators, and a condition that parses more often would
+seem to make up less.
 """
 
 from __future__ import annotations
@@ -13,9 +18,10 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.inference import bootstrap_means, holm_adjust, wilson_interval
+from lib.evaluation.inference import bootstrap_means, holm_adjust, randomisation_test, wilson_interval
 
 TAIL = [2.5, 97.5]
+FEWEST_UNITS = 6  # the exchanges of five give no p-value below 2/2**5 = .06
 
 
 def rates_with_intervals(outcomes: pd.DataFrame, percent: Collection[str], samples: int, seed: int) -> pd.DataFrame:
@@ -53,9 +59,10 @@ def paired_deltas(
 ) -> pd.DataFrame:
     """Differences a − b of conditions on the units that both have, resampled together.
 
-    The p-value is that of a randomisation test that exchanges the two conditions' outcomes unit by unit; it and Holm's
-    adjustment over all rows are two-sided. Where the conditions differ in no unit, or both rates are 0 or both 100%,
-    the interval is what so many units can exclude (Wilson's upper bound of 0 of n, either way; n is the smaller count).
+    The p-value is that of a randomisation test that exchanges the two conditions' outcomes unit by unit, among the
+    units that count on both sides; fewer than `FEWEST_UNITS` of these have p = 1. It and Holm's adjustment over all
+    rows are two-sided. Where the conditions differ in no unit, or both rates are 0 or both 100%, the interval is what
+    so many units can exclude (Wilson's upper bound of 0 of n, either way; n is the smaller count).
 
     Args:
         outcomes, percent, samples, seed: as in `rates_with_intervals`.
@@ -73,7 +80,7 @@ def paired_deltas(
             parts = [both[f"{what}_{side}"].to_numpy(float) for side in "ab" for what in ("numerator", "denominator")]
             scale = 100 if metric in percent else 1
             rows.append((a, b, metric, *(scale * number for number in _delta(parts, samples, seed)),
-                         swap_test(*parts, seed=seed), len(both)))  # fmt: skip
+                         _p_value(parts, seed), len(both)))  # fmt: skip
     table = pd.DataFrame(rows, columns=["a", "b", "metric", "delta", "ci_low", "ci_high", "p_value", "n"])
     table.insert(7, "p_holm", holm_adjust(table["p_value"]))
     return table
@@ -93,26 +100,10 @@ def _delta(parts: list[np.ndarray], samples: int, seed: int) -> tuple[float, flo
     return delta, *_percentiles(of_a - of_b)
 
 
-def swap_test(over_a, under_a, over_b, under_b, samples: int = 9999, seed: int = 0) -> float:
-    """Two-sided p-value of the paired randomisation test on a difference of ratios Σ over / Σ under.
-
-    Each unit's outcomes are exchanged between a and b with probability ½. p = (c + 1)/(n + 1), see
-    `lib.evaluation.inference.randomisation_test`, with which it agrees where all denominators are 1. 1 where a ratio is
-    undefined.
-    """
-    over, under = np.array([over_a, over_b], dtype=float), np.array([under_a, under_b], dtype=float)
-    observed = abs(np.subtract(*_ratio(over.sum(axis=1), under.sum(axis=1))))
-    if not over.shape[1] or np.isnan(observed):
-        return 1.0
-    rng = np.random.default_rng(seed)
-    count = 0
-    for start in range(0, samples, 1000):
-        swapped = rng.integers(0, 2, size=(min(1000, samples - start), over.shape[1]))
-        of_a = _ratio(over[0].sum() + swapped @ (over[1] - over[0]), under[0].sum() + swapped @ (under[1] - under[0]))
-        of_b = _ratio(over[1].sum() - swapped @ (over[1] - over[0]), under[1].sum() - swapped @ (under[1] - under[0]))
-        # An undefined ratio is no evidence against the null: it belongs to the tail.
-        count += int((~(np.abs(of_a - of_b) < observed * (1 - 1e-12) - 1e-12)).sum())
-    return (count + 1) / (samples + 1)
+def _p_value(parts: list[np.ndarray], seed: int) -> float:
+    over_a, under_a, over_b, under_b = parts
+    both = (under_a > 0) & (under_b > 0)
+    return randomisation_test(over_a[both], over_b[both], seed=seed) if both.sum() >= FEWEST_UNITS else 1.0
 
 
 def _draws(parts: Sequence[np.ndarray], samples: int, seed: int) -> list[np.ndarray]:

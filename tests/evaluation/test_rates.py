@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from lib.evaluation.inference import randomisation_test, wilson_interval
-from lib.evaluation.rates import paired_deltas, rates_with_intervals, swap_test
+from lib.evaluation.rates import paired_deltas, rates_with_intervals
 
 
 def outcomes(condition: str, numerators, denominators=None, metric="m") -> pd.DataFrame:
@@ -12,7 +12,7 @@ def outcomes(condition: str, numerators, denominators=None, metric="m") -> pd.Da
     return pd.DataFrame(
         {
             "condition": condition,
-            "unit": [f"u{i}" for i in range(len(numerators))],
+            "unit": [f"u{i:02}" for i in range(len(numerators))],
             "metric": metric,
             "numerator": numerators,
             "denominator": denominators,
@@ -71,26 +71,54 @@ def test_pairing_narrows_the_interval():
     assert paired["p_value"] < 0.001
 
 
-def test_the_swap_test_is_the_sign_flip_test_where_all_units_count():
+def p_of(a, b) -> float:
+    """The p-value of a difference; a and b are numerators and denominators."""
+    frame = pd.concat([outcomes("a", *a), outcomes("b", *b)])
+    return paired_deltas(frame, [("a", "b")], {"m"}, 100, 1)["p_value"].item()
+
+
+def test_the_p_value_is_that_of_the_units_that_count_on_both_sides():
     rng = np.random.default_rng(5)
     a, b = rng.random(40), rng.random(40) - 0.1
-    ones = np.ones(40)
-    assert swap_test(a, ones, b, ones, seed=1) == pytest.approx(randomisation_test(a, b, seed=1), abs=0.02)
+    assert p_of((a,), (b,)) == randomisation_test(a, b, seed=1)
+    under = (np.arange(40) % 5 > 0).astype(float), (np.arange(40) % 7 > 0).astype(float)
+    both = (under[0] > 0) & (under[1] > 0)
+    p = p_of((a * under[0], under[0]), (b * under[1], under[1]))
+    assert p == randomisation_test(a[both], b[both], seed=1)
+    assert 1e-3 < p < 1
 
 
-def test_the_swap_test_keeps_its_level_for_rates_over_what_parses():
+def test_parsing_more_often_is_no_evidence_on_what_is_made_up():
+    """The same two flows have made-up names: 2 of 28 against 2 of 21 differ by what parses alone."""
+    over = [1, 1] + [0] * 26
+    row = paired_deltas(
+        pd.concat([outcomes("a", over), outcomes("b", over, [1] * 21 + [0] * 7)]), [("a", "b")], {"m"}, 200, 0
+    ).iloc[0]
+    assert row["delta"] == pytest.approx(100 * (2 / 28 - 2 / 21))
+    assert row["p_value"] == 1
+
+
+@pytest.mark.parametrize(("counted", "p"), [(5, 1.0), (6, 2 / 2**6)])
+def test_fewer_than_six_units_on_both_sides_settle_nothing(counted, p):
+    """Ten units count on either side, all of a's and none of b's as 1."""
+    of_a, of_b = [1] * 10 + [0] * (10 - counted), [0] * (10 - counted) + [1] * 10
+    assert p_of((of_a, of_a), ([0] * len(of_b), of_b)) == pytest.approx(p, abs=0.006)
+
+
+def test_the_p_value_keeps_its_level_for_rates_over_what_parses():
+    """Also where one side parses far more often."""
     rng = np.random.default_rng(7)
     small = 0
-    for seed in range(200):
-        under = rng.random((2, 30)) < 0.7
+    for _ in range(200):
+        under = rng.random((2, 30)) < [[0.9], [0.5]]
         over = under & (rng.random((2, 30)) < 0.3)
-        small += swap_test(over[0], under[0], over[1], under[1], samples=199, seed=seed) <= 0.05
+        small += p_of((over[0], under[0]), (over[1], under[1])) <= 0.05
     assert small <= 20  # 5% of 200 is 10; 20 would be beaten once in a thousand times
 
 
 def test_a_real_difference_between_rates_is_found():
-    under = np.ones(60)
-    assert swap_test(np.r_[np.ones(30), np.zeros(30)], under, np.zeros(60), under) < 0.001
+    under = np.r_[np.ones(50), np.zeros(10)]
+    assert p_of((np.r_[np.ones(30), np.zeros(30)],), (np.zeros(60), under)) < 0.001
 
 
 def test_conditions_and_metrics_keep_their_order():
