@@ -18,7 +18,8 @@ lies wholly on that side. The *detectable* effect is the smallest that this n wo
 errors of the bootstrap. Fewer than six first units with a value on both sides can settle nothing, since their exchanges
 give no p below .05: theirs is 1. Where no outcome (0 or 100) differs between the sides, as of an event that never
 occurred, there is nothing to resample: the interval is then as wide as the largest effect that n queries may all have
-missed (see `unseen_rate`).
+missed (see `unseen_rate`). Where a rate is 0 or 100% on one side alone, the interval allows for what that side may have
+missed (see `lib.evaluation.rates.beside_a_constant`), and the standard error is that of its width.
 
 The first rule that applies gives the verdict:
 
@@ -53,7 +54,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from lib.evaluation.inference import bootstrap_means, holm_adjust, randomisation_test
-from lib.evaluation.rates import FEWEST_UNITS
+from lib.evaluation.rates import FEWEST_UNITS, beside_a_constant
 from lib.workbook.profiles import UniqueKeyLoader
 
 VERDICTS = {
@@ -531,6 +532,11 @@ def _weigh(cells, wide, listed, labels, printed, samples, seed) -> list[Evidence
             if outcomes and numbers["effect"] == 0 and numbers.get("se") == 0:
                 missed = 100 * unseen_rate(int(known.sum(axis=0).min()))
                 numbers |= {"ci_low": -missed, "ci_high": missed, "se": missed / 1.96}
+            elif outcomes and len(resampled):
+                drawn, ends = draws[:, number].T / 100, (numbers["ci_low"] / 100, numbers["ci_high"] / 100)
+                low, high = beside_a_constant(ends, np.nanmean(pair, axis=0) / 100, known.sum(axis=0), drawn)
+                if (low, high) != ends:
+                    numbers |= {"ci_low": 100 * low, "ci_high": 100 * high, "se": 100 * (high - low) / (2 * 1.96)}
         evidence.append(Evidence(**numbers))
     return evidence
 

@@ -62,7 +62,8 @@ def paired_deltas(
     The p-value is that of a randomisation test that exchanges the two conditions' outcomes unit by unit, among the
     units that count on both sides; fewer than `FEWEST_UNITS` of these have p = 1. It and Holm's adjustment over all
     rows are two-sided. Where the conditions differ in no unit, or both rates are 0 or both 100%, the interval is what
-    so many units can exclude (Wilson's upper bound of 0 of n, either way; n is the smaller count).
+    so many units can exclude (Wilson's upper bound of 0 of n, either way; n is the smaller count). Where one rate alone
+    is 0 or 100%, see `beside_a_constant`.
 
     Args:
         outcomes, percent, samples, seed: as in `rates_with_intervals`.
@@ -97,7 +98,38 @@ def _delta(parts: list[np.ndarray], samples: int, seed: int) -> tuple[float, flo
         high = float(wilson_interval(0, counted)[1]) if counted else np.nan
         return delta, -high, high
     of_a, of_b = _draws(parts, samples, seed)
-    return delta, *_percentiles(of_a - of_b)
+    ends = _percentiles(of_a - of_b)
+    if np.isin([over_a, over_b], (0.0, 1.0)).all() and under_a.any() and under_b.any():
+        counts = np.array([under_a.sum(), under_b.sum()])
+        ends = beside_a_constant(ends, np.array([over_a.sum(), over_b.sum()]) / counts, counts, [of_a, of_b])
+    return delta, *ends
+
+
+def beside_a_constant(
+    ends: tuple[float, float], rates: Sequence[float], counts: Sequence[float], draws: Sequence[np.ndarray]
+) -> tuple[float, float]:
+    """The 95% interval of a difference a − b of two rates of 0/1 outcomes of which one or each is 0 or 1.
+
+    Resampling gives such a side no spread, so that the bootstrap's interval is too narrow. The square-and-add method
+    (Newcombe, 1998; Zou and Donner, 2008) joins that side's Wilson interval to the other side's of the bootstrap: a
+    constant is not correlated with anything. The wider of this and the bootstrap's, at either end.
+
+    Args:
+        ends: the bootstrap's interval of the difference; returned as it is where neither rate is 0 or 1.
+        rates: of a and b, 0–1.
+        counts: outcomes on either side.
+        draws: either rate's bootstrap distribution.
+    """
+    if not np.isin(rates, (0.0, 1.0)).any():
+        return ends
+    (low_a, high_a), (low_b, high_b) = (
+        wilson_interval(rate * count, count) if rate in (0.0, 1.0) else _percentiles(drawn)
+        for rate, count, drawn in zip(rates, counts, draws, strict=True)
+    )
+    a, b = rates
+    low = a - b - np.hypot(a - low_a, high_b - b)
+    high = a - b + np.hypot(high_a - a, b - low_b)
+    return float(min(ends[0], low)), float(max(ends[1], high))
 
 
 def _p_value(parts: list[np.ndarray], seed: int) -> float:

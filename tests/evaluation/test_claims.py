@@ -22,7 +22,7 @@ from lib.evaluation.claims import (
     unseen_rate,
     weakest,
 )
-from lib.evaluation.inference import holm_adjust, randomisation_test
+from lib.evaluation.inference import holm_adjust, randomisation_test, wilson_interval
 from lib.evaluation.rates import paired_deltas
 from lib.workbook.artifacts import ROOT
 
@@ -538,6 +538,8 @@ RATES = {
     "a": [100, 0, 0, 100, 0, 0, math.nan, math.nan, math.nan, 0, 0, 100],
     "b": [100, 100, 0, 100, math.nan, 100, 0, math.nan, math.nan, 100, math.nan, 100],
     "c": [100, math.nan, 100, 100, 100, 0, 0, 100, math.nan, 100],
+    "never": [0, 0, math.nan] * 4,
+    "always": [100, 100, 100, math.nan] * 3,
 }
 
 
@@ -570,21 +572,40 @@ def test_a_conditional_comparison_averages_each_sides_own_values(claims_of):
     assert table["n"].tolist() == [10, 7]
 
 
-@pytest.mark.parametrize("b", ["b", "c"])
-def test_claims_agree_with_the_tables_of_rates(claims_of, b):
-    """Effect, interval and p-value are those of `paired_deltas`, also where one side has fewer rows."""
+@pytest.mark.parametrize(("a", "b"), itertools.permutations(RATES, 2))
+def test_claims_agree_with_the_tables_of_rates(claims_of, a, b):
+    """Effect, interval and p-value are those of `paired_deltas`, also where one side has fewer rows, or one value."""
     scores = flows_of(RATES)
-    (claim,) = claims_of(NAMES | {"conditional": True, "b": b})
+    (claim,) = claims_of(NAMES | {"conditional": True, "a": [a], "b": b})
     row = evaluate([claim], scores, PUBLISHED, samples=400, seed=3, units=("query",)).iloc[0]
-    (table,) = paired_deltas(outcomes_of(scores), [("a", b)], {"made_up_names"}, 400, 3).to_dict("records")
+    (table,) = paired_deltas(outcomes_of(scores), [(a, b)], {"made_up_names"}, 400, 3).to_dict("records")
     assert [row["effect"], row["ci_low"], row["ci_high"], row["p_value"]] == pytest.approx(
         [table["delta"], table["ci_low"], table["ci_high"], table["p_value"]]
     )
-    assert 0.01 < row["p_value"] < 0.9
+    if a == "a" and b in ("b", "c"):
+        assert 0.01 < row["p_value"] < 0.9
+
+
+def test_a_rate_of_zero_on_one_side_widens_interval_and_detectable_effect(claims_of):
+    """None of 12 flows against 9 of 12: the interval and the standard error allow for what 12 flows may have missed."""
+    scores = flows_of({"a": [0] * 12, "b": [100] * 9 + [0] * 3, "c": [100] + [0] * 11})
+    found = [
+        evaluate(claims_of(NAMES | {"a": [a]}), scores, PUBLISHED, 2000, 1, ("query",)).iloc[0] for a in ("a", "c")
+    ]
+    row, other = found
+    assert row["ci_high"] == pytest.approx(100 * (np.hypot(wilson_interval(0, 12)[1], 0.25) - 0.75), abs=0.1)
+    assert row["detectable"] == pytest.approx(2.8 * (row["ci_high"] - row["ci_low"]) / 3.92)
+    assert row["detectable"] > 2.8 * 100 * math.sqrt(0.75 * 0.25 / 12)  # the spread of b alone
+    # Where neither is constant, the bootstrap stands.
+    assert other["ci_high"] - other["ci_low"] != pytest.approx(other["detectable"] / 2.8 * 3.92, rel=1e-6)
 
 
 def test_a_trend_of_rates_has_the_same_test(claims_of):
-    scores = flows_of(RATES).replace({"method": {"b": "a"}}).assign(k=np.repeat([5, 20, 40], [12, 12, 10]))
+    scores = (
+        flows_of({method: RATES[method] for method in "abc"})
+        .replace({"method": {"b": "a"}})
+        .assign(k=np.repeat([5, 20, 40], [12, 12, 10]))
+    )
     (claim,) = claims_of(NAMES | {"test": "rises", "b": None, "cutoffs": [5, 20]})
     row = evaluate([claim], scores, PUBLISHED, samples=400, seed=3, units=("query",)).iloc[0]
     assert row["effect"] == pytest.approx(100 * (6 / 8 - 3 / 9))

@@ -149,3 +149,57 @@ def test_two_rates_of_zero_are_not_known_to_be_equal():
     always = both.assign(numerator=both["denominator"])
     row = paired_deltas(always, [("a", "b")], ["made_up"], 200, 0).iloc[0]
     assert row["ci_high"] > 50
+
+
+def made_up(over_a, under_a, over_b, under_b) -> pd.Series:
+    """The difference where so many of so many flows have a made-up name: two groups of units, each on one side."""
+    ns = under_a + under_b
+    a = [1] * over_a + [0] * (ns - over_a), [1] * under_a + [0] * under_b
+    b = [0] * under_a + [1] * over_b + [0] * (under_b - over_b), [0] * under_a + [1] * under_b
+    frame = pd.concat([outcomes("a", *a), outcomes("b", *b)])
+    return paired_deltas(frame, [("a", "b")], {"m"}, 4000, 0).iloc[0]
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_rate_of_zero_beside_another_is_not_known_to_be_zero(mirrored):
+    """0 of 2 against 9 of 12: resampling shows no spread on the side of two; Wilson's interval reaches 66%."""
+    row = made_up(9, 12, 0, 2) if mirrored else made_up(0, 2, 9, 12)
+    ends = sorted(np.abs([row["ci_low"], row["ci_high"]]))
+    assert row["delta"] == (75 if mirrored else -75)
+    # By hand: Wilson's upper end of 0 of 2 is .6576; 9 of 12 reaches down to .5 when resampled.
+    assert ends[0] == pytest.approx(100 * (0.75 - np.hypot(0.6576, 0.25)), abs=0.1)
+    assert ends[1] == pytest.approx(100, abs=0.1)
+
+
+def test_a_rate_of_all_beside_another_is_not_known_to_be_all():
+    row = made_up(2, 2, 3, 12)
+    assert row["ci_low"] == pytest.approx(100 * (0.75 - np.hypot(0.6576, 0.25)), abs=0.1)
+
+
+def test_none_against_all_is_not_certain():
+    row = made_up(0, 8, 8, 8)
+    ends = wilson_interval(0, 8)[1]
+    assert row["ci_low"] == -100
+    assert row["ci_high"] == pytest.approx(100 * (np.hypot(ends, ends) - 1))
+
+
+def test_a_mean_that_is_constant_on_one_side_keeps_the_bootstraps_interval():
+    b = np.random.default_rng(0).random(30)
+    frame = pd.concat([outcomes("a", [0.0] * 30), outcomes("b", b)])
+    row = paired_deltas(frame, [("a", "b")], set(), 500, 0).iloc[0]
+    alone = rates_with_intervals(outcomes("b", b), set(), 500, 0).iloc[0]
+    assert row["ci_low"] == pytest.approx(-alone["ci_high"])
+    assert row["ci_high"] == pytest.approx(-alone["ci_low"])
+
+
+def test_the_interval_beside_a_constant_covers_the_truth():
+    """1 in 20 against 1 in 2, of 20 flows: a third of the worlds show none, and the bootstrap then misses too often."""
+    rng = np.random.default_rng(1)
+    held = []
+    while len(held) < 200:
+        a, b = rng.random((2, 20)) < [[0.05], [0.5]]
+        if not a.any():
+            frame = pd.concat([outcomes("a", a), outcomes("b", b)])
+            row = paired_deltas(frame, [("a", "b")], {"m"}, 300, 0).iloc[0]
+            held.append(row["ci_low"] <= -45 <= row["ci_high"])
+    assert np.mean(held) >= 0.95
