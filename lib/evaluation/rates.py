@@ -70,7 +70,8 @@ def paired_deltas(
         pairs: (a, b), names of conditions.
 
     Returns:
-        columns a, b, metric, delta, ci_low, ci_high, p_value, p_holm, n (shared units).
+        columns a, b, metric, delta, ci_low, ci_high, p_value, p_holm, n (shared units), counted_both (those of them
+        that count on both sides).
     """
     by_condition = {name: part.set_index(["metric", "unit"]) for name, part in outcomes.groupby("condition")}
     rows = []
@@ -81,8 +82,10 @@ def paired_deltas(
             parts = [both[f"{what}_{side}"].to_numpy(float) for side in "ab" for what in ("numerator", "denominator")]
             scale = 100 if metric in percent else 1
             rows.append((a, b, metric, *(scale * number for number in _delta(parts, samples, seed)),
-                         _p_value(parts, seed), len(both)))  # fmt: skip
-    table = pd.DataFrame(rows, columns=["a", "b", "metric", "delta", "ci_low", "ci_high", "p_value", "n"])
+                         _p_value(parts, seed), len(both), _on_both(parts).sum()))  # fmt: skip
+    table = pd.DataFrame(
+        rows, columns=["a", "b", "metric", "delta", "ci_low", "ci_high", "p_value", "n", "counted_both"]
+    )
     table.insert(7, "p_holm", holm_adjust(table["p_value"]))
     return table
 
@@ -133,9 +136,13 @@ def beside_a_constant(
 
 
 def _p_value(parts: list[np.ndarray], seed: int) -> float:
-    over_a, under_a, over_b, under_b = parts
-    both = (under_a > 0) & (under_b > 0)
-    return randomisation_test(over_a[both], over_b[both], seed=seed) if both.sum() >= FEWEST_UNITS else 1.0
+    both = _on_both(parts)
+    return randomisation_test(parts[0][both], parts[2][both], seed=seed) if both.sum() >= FEWEST_UNITS else 1.0
+
+
+def _on_both(parts: list[np.ndarray]) -> np.ndarray:
+    """Which units count on both sides."""
+    return (parts[1] > 0) & (parts[3] > 0)
 
 
 def _draws(parts: Sequence[np.ndarray], samples: int, seed: int) -> list[np.ndarray]:

@@ -161,12 +161,13 @@ def compare_conditions(
         samples, seed: of the bootstrap.
 
     Returns:
-        columns condition, metric, `VALUES`, n, `DELTAS`, p_value, p_holm (over all rows), shared (test flows that both
-        have); the deltas are on these, NaN in the baseline's own rows. Intervals are 95%.
+        columns condition, metric, `VALUES`, n, counted (of these, the flows that the metric counts), `DELTAS`, p_value,
+        p_holm (over all rows), shared (test flows that both have), counted_both (of these, the flows that it counts in
+        both: those tested). The deltas are on shared flows, NaN in the baseline's own rows. Intervals are 95%.
     """
     chosen = list(dict.fromkeys([*conditions, baseline]))
     counted = outcomes(scores[scores["condition"].isin(chosen)])
-    values = rates_with_intervals(counted, PERCENT, samples, seed).drop(columns="counted")
+    values = rates_with_intervals(counted, PERCENT, samples, seed)
     rivals = [(name, baseline) for name in conditions if name != baseline]
     deltas = paired_deltas(counted, rivals, PERCENT, samples, seed).drop(columns="b")
     deltas = deltas.rename(columns={"a": "condition", "ci_low": DELTAS[1], "ci_high": DELTAS[2], "n": "shared"})

@@ -182,6 +182,18 @@ def test_deltas_are_on_the_flows_that_both_rows_share():
     assert table["condition"].tolist() == ["base"] * 4 + ["few"] * 4
 
 
+def test_rates_of_made_up_names_say_how_many_flows_they_count():
+    parsed = {"base": [1, 1, 1, 0, 1, 1, 1, 1], "few": [0, 1, 1, 1, 1, 0]}
+    scores = pd.DataFrame(
+        [outcome(name, unit, 0.5, bool(it)) for name, flows in parsed.items() for unit, it in enumerate(flows)]
+    )
+    table = compare_conditions(scores, ["base", "few"], "base", 200, 0).set_index(["condition", "metric"])
+    sizes = table[["n", "counted", "shared", "counted_both"]]
+    assert sizes.loc[("few", "made_up_names")].tolist() == [6, 4, 6, 3]
+    assert sizes.loc[("few", "unparsed")].tolist() == [6, 6, 6, 6]
+    assert sizes.loc[("base", "made_up_names"), ["n", "counted"]].tolist() == [8, 7]
+
+
 def test_the_contracts_columns():
     scores = pd.DataFrame([outcome(name, unit, 0.5) for name in ("base", "tst_5") for unit in range(3)])
     rows = pd.DataFrame(
