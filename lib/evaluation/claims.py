@@ -77,6 +77,7 @@ ABOUT = {
 }
 COLUMNS = ["claim", "paper", "statement", "effect", "ci_low", "ci_high", "p_value", "verdict"]
 LEVEL = 0.05
+SPLIT = "significant, but an interval reaches the other side"
 STANDARD_ERRORS = 2.80  # two-sided test at 5%, power 80%: z(.975) + z(.8)
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -336,8 +337,14 @@ def combined_p(claim: Claim, cells: Sequence[Evidence]) -> float:
     return min(1.0, len(cells) * weakest(claim, cells).p_value)
 
 
-def judge(claim: Claim, cells: Sequence[Evidence], p_holm: float) -> tuple[str, str]:
-    """The verdict on a claim, by the rules in the module's text, and its reason in a few words."""
+def judge(claim: Claim, cells: Sequence[Evidence], p_holm: float, family: int) -> tuple[str, str]:
+    """The verdict on a claim, by the rules in the module's text, and its reason in a few words.
+
+    Args:
+        claim, cells: the claim and what its cells show.
+        p_holm: the claim's p-value, adjusted over the claims that are tested together.
+        family: how many these are.
+    """
     cell = weakest(claim, cells)
     if math.isinf(cell.detectable):
         return "underpowered", _nothing_to_settle(cell)
@@ -348,7 +355,9 @@ def judge(claim: Claim, cells: Sequence[Evidence], p_holm: float) -> tuple[str, 
         if significant and (cell.ci_low > claim.margin or cell.ci_high < -claim.margin):
             return "contradicted", f"{_opposite(claim)} is significant"
         if cell.detectable > claim.margin:
-            return "underpowered", f"{_detectable(claim, cell)}; the margin {_size(claim, claim.margin)}"
+            return "underpowered", _why_undecided(
+                claim, cells, p_holm, family, f"the margin {_size(claim, claim.margin)}"
+            )
         if claim.depth(cell.effect) < 0:
             return "underpowered", f"{_opposite(claim)}, not significant"
         return "same direction", "within the margin, not significant"
@@ -368,12 +377,9 @@ def judge(claim: Claim, cells: Sequence[Evidence], p_holm: float) -> tuple[str, 
     else:
         looked_for, source, size = claim.margin, "the margin", "as large as the margin"
     if cell.detectable > looked_for:
-        return "underpowered", f"{_detectable(claim, cell)}; {source} {_size(claim, looked_for)}"
+        return "underpowered", _why_undecided(claim, cells, p_holm, family, f"{source} {_size(claim, looked_for)}")
     if claim.depth(cell.effect) > 0:
-        return (
-            "same direction",
-            "significant, but an interval reaches the other side" if significant else "not significant",
-        )
+        return "same direction", SPLIT if significant else "not significant"
     if claim.test in ("not_less", "not_more", "below"):
         return "contradicted", f"{_opposite(claim)}, where an effect {size} would have shown"
     return "contradicted", f"no effect, where one {size} would have shown"
@@ -409,8 +415,18 @@ def _nothing_to_settle(cell: Evidence) -> str:
     return f"{cell.clusters} {cell.cluster if cell.clusters == 1 else plural}: too few to settle anything"
 
 
-def _detectable(claim: Claim, cell: Evidence) -> str:
-    return f"n = {cell.n:,} could show {_size(claim, cell.detectable)} or more"
+def _why_undecided(claim: Claim, cells: Sequence[Evidence], p_holm: float, family: int, looked_for: str) -> str:
+    """Why a claim that is not settled stays undecided; `looked_for` names the effect that n could not show."""
+    cell = weakest(claim, cells)
+    if abs(claim.depth(cell.effect)) <= cell.detectable:
+        return f"n = {cell.n:,} could show {_size(claim, cell.detectable)} or more; {looked_for}"
+    # Here n did suffice: to say what it could show would contradict the effect beside it.
+    if p_holm <= LEVEL:
+        return SPLIT
+    p_value = combined_p(claim, cells)
+    if p_value <= LEVEL:
+        return f"clear by itself, but not after Holm's adjustment over {family} claims"
+    return f"a large effect, but not significant by itself (p = {p_value:.2f})"
 
 
 def evaluate(
@@ -454,7 +470,7 @@ def evaluate(
     adjusted = holm_adjust([combined_p(claim, family) for claim, family in zip(claims, families, strict=True)])
     rows = []
     for claim, family, p_holm in zip(claims, families, adjusted, strict=True):
-        cell, (verdict, reason) = weakest(claim, family), judge(claim, family, p_holm)
+        cell, (verdict, reason) = weakest(claim, family), judge(claim, family, p_holm, len(claims))
         rows.append(
             {
                 "claim": claim.claim,

@@ -323,7 +323,7 @@ def cell(effect, half, published=math.nan, personas=100, se=None, p=0.0, cluster
 )
 def test_the_verdicts_rules(claims_of, kind, evidence, p, expected):
     (claim,) = claims_of(KINDS[kind])
-    verdict, reason = judge(claim, [evidence], p)
+    verdict, reason = judge(claim, [evidence], p, 12)
     assert verdict == expected
     assert reason
 
@@ -340,6 +340,7 @@ def test_the_verdicts_rules(claims_of, kind, evidence, p, expected):
         ("same", cell(5, 1), 0.001, "a difference of more than 2 points is significant"),
         ("same", cell(0, 4.2), 0.2, "n = 200 could show 6.0 points or more; the margin 2.0 points"),
         ("same", cell(5, 4.2), 0.2, "n = 200 could show 6.0 points or more; the margin 2.0 points"),
+        ("same", cell(-75, 25), 0.2, "clear by itself, but not after Holm's adjustment over 12 claims"),
         ("same", cell(2.5, 1), 0.2, "a difference of more than 2 points, not significant"),
         ("same", cell(1.5, 1.2), 0.2, "within the margin, not significant"),
         ("greater", cell(0.5, 1), 1.0, "the interval lies within 2 of no effect"),
@@ -350,6 +351,12 @@ def test_the_verdicts_rules(claims_of, kind, evidence, p, expected):
         ("not_less", cell(-5, 1, published=1), 0.001, "a shortfall of more than 2 points is significant"),
         ("below", cell(70, 5, published=20), 0.001, "50% or more is significant"),
         ("greater", cell(1, 4.2, published=2.7), 0.2, "n = 200 could show 6.0 points or more; published 2.7 points"),
+        ("less", cell(-75, 25, published=-1), 0.2,
+         "clear by itself, but not after Holm's adjustment over 12 claims"),
+        ("greater", cell(-75, 25, published=1), 0.2,
+         "clear by itself, but not after Holm's adjustment over 12 claims"),
+        ("less", cell(-75, 25, published=-1, p=0.08), 0.2, "a large effect, but not significant by itself (p = 0.08)"),
+        ("less", cell(-10, 11, published=-1, se=3), 0.001, "significant, but an interval reaches the other side"),
         ("greater", cell(1, 4.2), 0.2, "n = 200 could show 6.0 points or more; the margin 2.0 points"),
         ("not_less", cell(0, 4.2, published=1), 0.2,
          "n = 200 could show 6.0 points above −2 or more; published 3.0 points above −2"),
@@ -373,14 +380,14 @@ def test_the_verdicts_rules(claims_of, kind, evidence, p, expected):
 )  # fmt: skip
 def test_the_reasons(claims_of, kind, evidence, p, reason):
     (claim,) = claims_of(KINDS[kind])
-    assert judge(claim, [evidence], p)[1] == reason
+    assert judge(claim, [evidence], p, 12)[1] == reason
 
 
 def test_every_evidence_has_a_verdict(claims_of):
     grid = itertools.product((-40, -2, 0, 1, 2, 3.5, 50, 90, math.nan), (0, 0.1, 30), (math.nan, 0, 60), (1, 6, 100))
     evidences = [cell(e, half, published, personas) for e, half, published, personas in grid]
     for claim in claims_of(*KINDS.values()):
-        found = [judge(claim, [evidence], p) for evidence in evidences for p in (0.0, 0.05, 1.0)]
+        found = [judge(claim, [evidence], p, 12) for evidence in evidences for p in (0.0, 0.05, 1.0)]
         assert {verdict for verdict, _ in found} <= set(VERDICTS)
         assert not any("nan" in reason or "inf" in reason for _, reason in found)
 
@@ -388,8 +395,8 @@ def test_every_evidence_has_a_verdict(claims_of):
 def test_a_difference_within_the_margin_at_one_cutoff_is_not_equivalence(claims_of):
     """Recall closes up as K grows: the claim holds at every K, if barely at the last."""
     (claim,) = claims_of({"cutoffs": [3, 10]})
-    assert judge(claim, [cell(20, 2), cell(1, 0.5)], 0.001)[0] == "reproduced"
-    assert judge(claim, [cell(0, 0.5), cell(1, 0.5)], 0.001)[0] == "equivalent"
+    assert judge(claim, [cell(20, 2), cell(1, 0.5)], 0.001, 12)[0] == "reproduced"
+    assert judge(claim, [cell(0, 0.5), cell(1, 0.5)], 0.001, 12)[0] == "equivalent"
 
 
 def test_a_claim_is_as_strong_as_its_weakest_cell(claims_of):
@@ -656,6 +663,14 @@ def test_too_few_values_on_one_side_settle_nothing(claims_of):
         row = evaluate(claims, scores, PUBLISHED, samples=200, seed=1, units=("query",)).iloc[0]
         assert row["verdict"] == verdict
         assert (row["reason"] == "5 queries: too few to settle anything") == (parsed == 5)
+
+
+def test_a_clear_effect_that_holm_leaves_undecided_says_so(claims_of):
+    """Of twelve flows nine improve: p = .004 by itself, but not among twenty claims."""
+    scores = flows_of({"a": [0] * 12, "b": [100] * 9 + [0] * 3})
+    table = evaluate(claims_of(*[NAMES | {"margin": 0.5}] * 20), scores, PUBLISHED, 200, 1, ("query",))
+    assert abs(table["effect"][0]) > table["detectable"][0]
+    assert set(table["reason"]) == {"clear by itself, but not after Holm's adjustment over 20 claims"}
 
 
 def test_a_rate_that_is_zero_on_both_sides_is_not_equivalence(claims_of):
