@@ -408,7 +408,7 @@ def _size(claim: Claim, distance: float) -> str:
 
 def _nothing_to_settle(cell: Evidence) -> str:
     if not cell.n:
-        return "no query to test it on"
+        return "nothing to test it on"
     if math.isnan(cell.effect) or math.isnan(cell.se):
         return "no value on one side"
     plural = f"{cell.cluster[:-1]}ies" if cell.cluster.endswith("y") else f"{cell.cluster}s"
@@ -445,11 +445,11 @@ def evaluate(
     Args:
         claims: one family: Holm's adjustment covers all of them.
         scores: columns query, method, metric, k, value and `units`; one row for each (query, method, metric, k). Rates
-            and similarity are 0–100.
+            and similarity are 0–100. Without a column query, a query is the first of `units`.
         published: columns method, metric, k, value; `ndcg` stands for every definition of NDCG.
         samples, seed: of the bootstrap; the seed is the randomisation tests', too.
         units: columns of `scores` whose units are resampled (crossed, where there are two); the randomisation tests
-            exchange the two sides in whole units of the first. Workflows: ("query",), a query being a test flow.
+            exchange the two sides in whole units of the first, and reasons name it. Workflows: ("flow",).
 
     Returns:
         `COLUMNS` with the adjusted p as `p_value`, then reason (of the verdict), about (see `ABOUT`), as_claimed (bool:
@@ -457,9 +457,10 @@ def evaluate(
         cell: published (the same effect in the published table, NaN where it has none), method, k (text), n and
         detectable. A claim without a query to test it on has n = 0 and no effect.
     """
-    wide = scores.pivot(index="query", columns=["method", "metric", "k"], values="value")
-    listed = scores.assign(value=1.0).pivot(index="query", columns=["method", "metric", "k"], values="value").notna()
-    labels = scores.drop_duplicates("query").set_index("query", drop=False).loc[wide.index, list(units)]
+    query = "query" if "query" in scores else units[0]
+    wide = scores.pivot(index=query, columns=["method", "metric", "k"], values="value")
+    listed = scores.assign(value=1.0).pivot(index=query, columns=["method", "metric", "k"], values="value").notna()
+    labels = scores.drop_duplicates(query).set_index(query, drop=False).loc[wide.index, list(units)]
     printed = published.set_index(["method", "metric", "k"])["value"]
     cells = [(claim, *cell) for claim in claims for cell in claim.cells(set(scores["k"]))]
     found = _weigh(cells, wide, listed, labels, printed, samples, seed)

@@ -331,7 +331,7 @@ def test_the_verdicts_rules(claims_of, kind, evidence, p, expected):
 @pytest.mark.parametrize(
     ("kind", "evidence", "p", "reason"),
     [
-        ("greater", Evidence(), 1.0, "no query to test it on"),
+        ("greater", Evidence(), 1.0, "nothing to test it on"),
         ("greater", cell(math.nan, 1), 1.0, "no value on one side"),
         ("greater", cell(10, 1, personas=5), 0.001, "5 personas: too few to settle anything"),
         ("greater", cell(10, 1, personas=1), 0.001, "1 persona: too few to settle anything"),
@@ -663,6 +663,16 @@ def test_too_few_values_on_one_side_settle_nothing(claims_of):
         row = evaluate(claims, scores, PUBLISHED, samples=200, seed=1, units=("query",)).iloc[0]
         assert row["verdict"] == verdict
         assert (row["reason"] == "5 queries: too few to settle anything") == (parsed == 5)
+
+
+def test_reasons_name_the_unit_that_scores_have(claims_of):
+    """A table of flows need not call them queries: the verdict stays, and its reason speaks of flows."""
+    claims = claims_of(NAMES | {"conditional": True}, {"metric": "none"})
+    scores = flows_of({"a": [0] * 5 + [math.nan] * 55, "b": [100] * 60})
+    of_queries = evaluate(claims, scores, PUBLISHED, 200, 1, ("query",))
+    of_flows = evaluate(claims, scores.rename(columns={"query": "flow"}), PUBLISHED, 200, 1, ("flow",))
+    assert of_flows["reason"].tolist() == ["5 flows: too few to settle anything", "nothing to test it on"]
+    pd.testing.assert_frame_equal(of_flows.drop(columns="reason"), of_queries.drop(columns="reason"))
 
 
 def test_a_clear_effect_that_holm_leaves_undecided_says_so(claims_of):
