@@ -73,7 +73,7 @@ ABOUT = {
     "definition": "about trends under one of several definitions of a metric: they test the definition, which the "
     "paper leaves open, more than a method",
     "training_size": "where training sets may decide: the methods learned from sets of very different size, or ours "
-    "from far fewer examples than the paper's",
+    "(such as our fine-tuned model or our TST encoder) from far fewer examples than the paper's",
 }
 COLUMNS = ["claim", "paper", "statement", "effect", "ci_low", "ci_high", "p_value", "verdict"]
 LEVEL = 0.05
