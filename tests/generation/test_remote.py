@@ -257,9 +257,17 @@ def test_concurrency_reaches_its_limit_and_never_exceeds_it(endpoint, make, conc
 # ---------------------------------------------------------------- interruptions
 
 
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C reaches Python even where the tests run in the background, which starts them with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda: os.kill(os.getpid(), signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("number", range(1, 7))
-def test_ctrl_c_at_any_call_keeps_what_is_under_way(endpoint, make, number):
-    endpoint.on_request = lambda seen: os.kill(os.getpid(), signal.SIGINT) if seen == number else None
+def test_ctrl_c_at_any_call_keeps_what_is_under_way(endpoint, make, ctrl_c, number):
+    endpoint.on_request = lambda seen: ctrl_c() if seen == number else None
     endpoint.delay = 0.03
     model = make(concurrency=2)
     with pytest.raises(KeyboardInterrupt):
@@ -271,9 +279,9 @@ def test_ctrl_c_at_any_call_keeps_what_is_under_way(endpoint, make, number):
     assert paid_once(endpoint)
 
 
-def test_ctrl_c_ends_a_long_wait_at_once(endpoint, make):
+def test_ctrl_c_ends_a_long_wait_at_once(endpoint, make, ctrl_c):
     endpoint.faults = {"a": [("429", "20")]}
-    endpoint.on_request = lambda _: os.kill(os.getpid(), signal.SIGINT)
+    endpoint.on_request = lambda _: ctrl_c()
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         make().generate(["a"])

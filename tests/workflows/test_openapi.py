@@ -221,7 +221,7 @@ def test_missing_texts_come_from_the_id(tmp_path):
     api = quiet(tmp_path, document)
     assert (api.display_name, api.description) == ("List My Tasks V2", "")
     assert api.text == "Boxes: List My Tasks V2."
-    assert api.definition == "shared_boxes.ListMyTasks_V2(): List My Tasks V2"
+    assert api.definition == "shared_boxes.ListMyTasks_V2: List My Tasks V2."
 
 
 # ---- what is mended, with a warning
