@@ -209,7 +209,7 @@ class Condition(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    selector: Literal["pretrained", "tst", "pretrained_learned", "tst_learned"]
+    selector: Literal["pretrained", "tst", "pretrained_learned"]
     shots: int = Field(ge=0, le=100)
     definitions: Literal["none", "instruction", "fd", "fd_first", "sfd", "fd_sfd", "gold"]
     generator: Literal["untuned", "finetuned"]
