@@ -44,8 +44,9 @@ def equal_shares(queries: pd.DataFrame, kind: Sequence[str], n: int, seed: int) 
 def split_personas(queries: pd.DataFrame, n_pairs: int, n_cots: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Training queries cut in two, no persona on both sides: those a writer may learn from, and those it writes for.
 
-    A writer knows the queries it learned from by heart; what it writes for others is as good as at evaluation. The
-    sides' sizes are as n_pairs to n_cots, as near as whole personas allow; each has a persona where there are two.
+    A writer knows the queries it learned from by heart, so it must not write for them; other personas may still ask in
+    the same words, which evaluation personas do not (`split: phrasing`). The sides' sizes are as n_pairs to n_cots, as
+    near as whole personas allow; each has a persona where there are two.
 
     Args:
         queries: training queries, column persona.

@@ -244,8 +244,9 @@ our default models small; published numbers stand beside ours to compare pattern
 {"".join(sections)}
 <h2>This run</h2>
 <div class="table"><table class="workbook"><caption>Profile {html.escape(profile)}: {total:.0f} s of notebook time on
-{html.escape(str(machine["processor"]))}, {machine["cores"]} cores, {machine["memory_gib"]} GiB. Details in
-<a href="run.json">run.json</a>.</caption>
+{html.escape(str(machine["processor"]))}, {machine["cores"]} cores, {machine["memory_gib"]} GiB.
+A notebook that finds models or answers of an earlier run of its own takes less than it did from nothing.
+Details in <a href="run.json">run.json</a>.</caption>
 <thead><tr><th scope="col">Notebook</th><th scope="col">Status</th><th scope="col">Seconds</th>
 <th scope="col">Error</th></tr></thead>
 <tbody>{"".join(rows)}</tbody></table></div>
