@@ -105,7 +105,7 @@ def _tally(paper: str, verdicts: pd.DataFrame) -> str:
     )
     others = f"<p>Counted apart:</p><ul class='apart'>{others}</ul>" if others else ""
     few = first["underpowered"]
-    undecided = f"; <b>{few}</b> stayed undecided, with too few queries to show such an effect" if few else ""
+    undecided = f"; <b>{few}</b> stayed undecided, with too few queries or flows to show such an effect" if few else ""
     return f"""<h3>{title}</h3>
 <p><b>{first["as_claimed"]} of the {first["claims"]}</b> claims {html.escape(first["why"])} tested here
 came out as the paper has them{undecided} (<a href="#claims-{paper}">each claim</a>).</p>
