@@ -454,7 +454,8 @@ def evaluate(
     Returns:
         `COLUMNS` with the adjusted p as `p_value`, then reason (of the verdict), about (see `ABOUT`), as_claimed (bool:
         reproduced, or equivalent where that is the claim), source, unit (points, percent or fold), and of the weakest
-        cell: published (the same effect in the published table, NaN where it has none), method, k (text), n and
+        cell: published (the same effect in the published table, NaN where it has none), method, k (text), n (queries
+        with a value on either side), clusters (units of the first kind with one on both, which the p-value uses) and
         detectable. A claim without a query to test it on has n = 0 and no effect.
     """
     query = "query" if "query" in scores else units[0]
@@ -491,6 +492,7 @@ def evaluate(
                 "method": cell.method,
                 "k": cell.k,
                 "n": cell.n,
+                "clusters": cell.clusters,
                 "detectable": cell.detectable,
             }
         )

@@ -139,7 +139,8 @@ def _row(row: dict) -> str:
     from lib.workbook.display import label
 
     at, flows = (f"{row['k']} few-shots", " flows") if row["paper"] == "workflow" else (f"K = {row['k']}", "")
-    where = f"{label(row['method'])}, {at}, n = {row['n']:,}{flows}" if row["n"] else "no query to test it on"
+    paired = f" ({row['clusters']} on both sides)" if flows and row["clusters"] < row["n"] else ""
+    where = f"{label(row['method'])}, {at}, n = {row['n']:,}{flows}{paired}" if row["n"] else "no query to test it on"
     apart = "" if row["about"] == "method" else f" · counted apart: {row['about'].replace('_', ' ')}"
     notebook = f"<a href='{row['notebook']}.html'>notebook {row['notebook'].split('_')[0]}</a>"
     ours = f"{_effect(row['effect'], row['unit'])}<br><small>{_interval(row)}</small>" if row["n"] else "–"

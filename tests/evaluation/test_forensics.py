@@ -472,9 +472,9 @@ def verdict(ablation, beginning):
         ("SFD instead of FD", "holds in 3 of 3"),
         ("FD instead of SFD", "holds in 2 of 3"),
         ("SFD on top", "holds in 1 of 1"),
-        ("adding SFD", "holds in 1 of 4"),
+        ("adding SFD", "holds in 0 of 3"),
         ("few-shots (20 for 5)", "holds in 6 of 8"),
-        ("optimised retrieval", "holds in 2 of 4"),
+        ("optimised retrieval", "holds in 2 of 2"),
         ("the fine-tuned model makes up", "holds in 6 of 6"),
         ("retrieval parses", "holds in 3 of 3"),
         ("no model is more", "holds in 3 of 3"),
@@ -506,10 +506,9 @@ def test_what_the_tables_say_of_the_papers_sentences(ablation, beginning, expect
         ("SFD instead of FD", {(4, "tst", 20, "sfd", "similarity"): 0.0}, "holds in 2 of 3"),
         ("FD instead of SFD", {(4, "tst", 20, "sfd", "made_up_names"): 1.8}, "holds in 3 of 3"),
         ("SFD on top", {(4, "tst", 20, "fd_sfd", "made_up_names"): 1.7}, "holds in 0 of 1"),
-        ("adding SFD", {(4, "tst", 20, "sfd", "made_up_parameters"): 6.75}, "holds in 0 of 4"),
+        ("adding SFD", {(4, "tst", 20, "fd_sfd", "made_up_parameters"): 7.87}, "holds in 1 of 3"),
         ("few-shots (20 for 5)", {(2, "tst", 5, "fd", "made_up_parameters"): -10.0}, "holds in 7 of 8"),
-        ("optimised retrieval", {(2, "tst", 5, "fd", "made_up_parameters"): -19.4}, "holds in 1 of 4"),
-        ("optimised retrieval", {(3, "tst", 20, "fd", "made_up_parameters"): -20.4}, "holds in 3 of 4"),
+        ("optimised retrieval", {(2, "tst", 5, "fd", "made_up_parameters"): -19.4}, "holds in 1 of 2"),
         ("the fine-tuned model makes up", {(4, "tst", 20, "sfd", "made_up_names"): -0.1}, "holds in 5 of 6"),
         ("retrieval parses", {(4, "tst", 20, "sfd", "unparsed"): 0.1}, "holds in 2 of 3"),
         ("no model is more", {(4, "tst", 20, "fd_sfd", "similarity"): 0.01}, "holds in 2 of 3"),
@@ -540,7 +539,6 @@ def test_rows_with_other_numbers_of_few_shots_are_noticed(ablation):
 def test_readings_quote_the_numbers(ablation):
     tables = readings(ablation).set_index("statement")["tables"]
     assert tables["adding SFD raises made-up parameters by 6.76 points"] == (
-        "TST + SFD (20) against Fine-tuned: made-up parameters +6.76; "
         "TST + SFD (20) against TST (20): made-up parameters −2.00; "
         "TST + SFD (20) against TST + FD (20): made-up parameters +5.65; "
         "TST + FD + SFD (20) against TST + FD (20): made-up parameters +0.92"

@@ -16,7 +16,7 @@ ROW = {
     "claim": "a_beats_b", "paper": "assistant", "statement": "A beats <b>B</b> & C.", "effect": 12.345, "ci_low": -1.26,
     "ci_high": 25.9, "p_value": 0.04, "verdict": "reproduced", "reason": "p < .05", "about": "method",
     "as_claimed": True, "source": "section 4.1", "unit": "points", "published": 48.03, "method": "lambdamart_rrf",
-    "k": "3", "n": 1234, "detectable": 5.0,
+    "k": "3", "n": 1234, "clusters": 1234, "detectable": 5.0,
 }  # fmt: skip
 OK = {"04_finetuned_search": "ok", "05_lambdamart_rrf": "ok"}
 
@@ -98,6 +98,7 @@ def test_both_papers_are_on_the_index(report):
         "method": "tst",
         "k": "5 to 20",
         "n": 12,
+        "clusters": 5,
         "verdict": "underpowered",
         "as_claimed": False,
     }
@@ -123,8 +124,10 @@ def test_both_papers_are_on_the_index(report):
     assert "stands for both GPT-4" in text
     assert "number of queries" in first.caption.get_text()
     assert "test flows" in second.caption.get_text()
+    assert "n = 12 flows (5 on both sides)" in second.get_text()
+    assert "on both sides" not in first.get_text()
     place, nowhere = (row.small.find_next("small").get_text() for row in second.select("tbody tr"))
-    assert place == "section 4.1 · TST, 5 to 20 few-shots, n = 12 flows · notebook 04"
+    assert place == "section 4.1 · TST, 5 to 20 few-shots, n = 12 flows (5 on both sides) · notebook 04"
     assert "no query to test it on" in nowhere
     for link in page.select("a[href^='#claims-']"):
         assert page.find(id=link["href"].removeprefix("#")).name == "h3"
