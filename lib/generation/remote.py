@@ -6,14 +6,17 @@ as it arrives, under what was asked and of whom: a run that was stopped goes on 
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
 import math
 import os
+import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from json import JSONDecodeError
@@ -35,11 +38,13 @@ from tqdm.auto import tqdm
 from lib.generation.cache import AnswerCache, batch_key
 from lib.generation.local import Cost, Usage
 from lib.generation.models import ModelError
+from lib.workbook.artifacts import atomic_path
 
 ATTEMPTS = 8  # for one prompt; the waits between them add up to a minute on average, the window of most rate limits
 FIRST_BACKOFF = 1.0  # seconds at most before the second attempt; doubled before each further one
 LONGEST_BACKOFF = 60.0
 LONGEST_RETRY_AFTER = 600.0  # seconds; an endpoint that asks for more has refused
+REFUSALS = 8  # prompts refused before any answer that end a call: then it is not the prompts
 ENTRY = 1  # form of a cache entry; one of another form is not looked up
 
 
@@ -60,10 +65,12 @@ class Counters:
         cost_lost: of requests that brought no readable answer but may be charged (time-out, cut connection, malformed
             body), at most. An error status counts as not charged.
         cost_cached: of the answers taken from the cache, when they were asked for.
+        refused: prompts without an answer that asking again would not bring.
     """
 
     calls: int = 0
     retries: int = 0
+    refused: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float = 0.0
@@ -91,8 +98,9 @@ class Plan:
 
 
 def estimate_tokens(text: str) -> int:
-    """A quarter of the characters, the rule of thumb for English; other languages and code take more."""
-    return math.ceil(len(text) / 4)
+    """A third of the characters: English has some four characters a token, flows and API definitions 3.0 to 3.6
+    (SmolLM2's tokenizer), so that limits err on the safe side; text in other scripts may take more."""
+    return math.ceil(len(text) / 3)
 
 
 class RemoteModel:
@@ -110,6 +118,7 @@ class RemoteModel:
         usage: what the answers of the last call of `generate` cost; of one that failed, those that it had.
         finished: for each of its prompts, whether the answer ended by itself rather than at `max_new_tokens`.
         costs: for each of its prompts, what the answer cost; its seconds are those of the request that brought it.
+        refused: why each prompt that was refused has no answer, since the object was made.
         counters: what this object has spent since it was made.
     """
 
@@ -123,6 +132,7 @@ class RemoteModel:
         price_out: float = 0.0,
         limit: float | None = None,
         count_tokens: Callable[[str], int] = estimate_tokens,
+        record: str | Path | None = None,
     ):
         """
         Args:
@@ -135,6 +145,9 @@ class RemoteModel:
             limit: what the answers that this object gives may cost, those from the cache included; None is no limit.
                 It is as exact as `count_tokens`.
             count_tokens: tokens of a text, for plans, for the limit, and where the endpoint reports no usage.
+            record: JSON file that is given `name`, the counters, and for each prompt its key in the cache with its
+                tokens and those of an answer at most, when `generate` begins and when it ends, by an error too; None
+                writes none.
 
         Raises:
             ModelError: `OPENAI_BASE_URL` is missing or no address.
@@ -150,14 +163,18 @@ class RemoteModel:
         self.timeout = timeout
         self.prices = (price_in, price_out)
         self.count_tokens = count_tokens
+        self.record = Path(record) if record is not None else None
         self._url = _base_url()
         self.endpoint = self._url.netloc.rpartition("@")[2].lower() + self._url.path.rstrip("/")
         self.usage = Usage()
         self.finished: list[bool] = []
         self.costs: list[Cost] = []
+        self.refused: dict[str, str] = {}
         self._budget = _Budget(limit)
         self.counters = self._budget.counters
+        self._asked: dict[str, tuple[int, int]] = {}  # tokens of prompt and answer at most, by key
         self._counted: set[str] = set()  # keys of the answers whose cost is in the counters
+        self._answers = False  # whether the endpoint has ever given one
 
     @cached_property
     def client(self):
@@ -213,8 +230,9 @@ class RemoteModel:
     ) -> list[str]:
         """Answers in the order of `prompts`; equal prompts are asked once.
 
-        The first prompt that cannot be answered, the spending limit or an interruption ends the call: requests under
-        way are waited for and their answers kept.
+        A prompt that is refused for good (status 400, 413 or 422; an answer without text, as a content filter gives
+        it) stands as an empty answer and is listed in `refused`. A fault that lasts, the spending limit or an
+        interruption ends the call: requests under way are waited for and their answers kept.
 
         Args:
             prompts: texts that the model continues.
@@ -229,8 +247,8 @@ class RemoteModel:
         Raises:
             TypeError: `prompts` is one text or holds something else than texts.
             ValueError: a prompt is empty, a setting makes no sense, or grammars are given.
-            ModelError: the key is missing or refused, or a prompt was not answered: names the prompt, the last fault,
-                and how often it was tried.
+            ModelError: the key is missing or refused, a prompt was not answered, or the first ones were all refused:
+                names the prompt, the last fault, and how often it was tried.
             SpendingLimit: the next call might exceed the limit.
             ArtifactError: an answer cannot be written to the cache.
         """
@@ -239,11 +257,14 @@ class RemoteModel:
         settings = _settings(prompts, max_new_tokens, stop, chat, temperature, seed)
         keys = self._keys(prompts, settings)
         self.usage, self.finished, self.costs = Usage(prompts=len(keys)), [], []
+        self._asked |= {key: (self.count_tokens(prompt), max_new_tokens) for prompt, key in keys.items()}
+        self._write_record()
         entries: dict[str, dict] = {}
         for prompt, key in keys.items():
             entry = self._load(key)
             if entry is not None:
                 entries[prompt] = entry
+                self._note(prompt, entry)
                 self.usage.cached += 1
                 if key not in self._counted:
                     self._counted.add(key)
@@ -255,6 +276,7 @@ class RemoteModel:
                 self.usage.tokens_in += entry["cost"][0]
                 self.usage.tokens_out += entry["cost"][1]
                 self.usage.seconds += entry["cost"][2]
+            self._write_record()
         self.finished = [entries[prompt]["finished"] for prompt in prompts]
         self.costs = [Cost(*entries[prompt]["cost"]) for prompt in prompts]
         return [entries[prompt]["answer"] for prompt in prompts]
@@ -267,6 +289,21 @@ class RemoteModel:
     def _load(self, key: str) -> dict | None:
         return self.cache.load(key) if self.cache else None
 
+    def _write_record(self) -> None:
+        if self.record:
+            with atomic_path(self.record) as temporary:
+                refused = {_named(prompt): reason for prompt, reason in self.refused.items()}
+                record = {"model": self.name} | asdict(self.counters) | {"reasons": refused, "asked": self._asked}
+                temporary.write_text(json.dumps(record) + "\n", encoding="utf-8")
+
+    def _note(self, prompt: str, entry: dict) -> None:
+        """Take down that a prompt has an answer, or why it has none."""
+        if "refused" in entry:
+            self.refused[prompt] = entry["refused"]
+            self.counters.refused = len(self.refused)
+        else:
+            self._answers = True
+
     def _price(self, tokens_in: int, tokens_out: int) -> float:
         return (tokens_in * self.prices[0] + tokens_out * self.prices[1]) / 1e6
 
@@ -277,34 +314,49 @@ class RemoteModel:
             return
         _ = self.client  # a missing key is said before anything starts
         worst = [self._price(self.count_tokens(prompt), settings["max_new_tokens"]) for prompt in missing]
-        stopped = threading.Event()
+        stopped, changed, under_way = threading.Event(), threading.Condition(), set()
 
         def answer(prompt: str, cost: float) -> bool:
+            with changed:
+                if stopped.is_set():
+                    return False
+                under_way.add(prompt)
             try:
                 entry = self._answer(prompt, settings, cost, stopped)
                 if entry is not None:
                     entries[prompt] = entry
                     self._counted.add(keys[prompt])
-                    if self.cache:
+                    if self.cache and any(entry["cost"]):  # a refusal that costs nothing may be asked for again
                         self.cache.store(keys[prompt], entry)
+                    self._note(prompt, entry)
+                    if not self._answers and len(self.refused) >= min(REFUSALS, len(missing)):
+                        raise self._no_answer(prompt, entry["refused"], 1)
                 return entry is not None
             except BaseException:
                 stopped.set()
                 raise
+            finally:
+                with changed:
+                    under_way.remove(prompt)
+                    changed.notify_all()
 
         failure: ModelError | None = None
+        ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
         with ThreadPoolExecutor(self.concurrency) as pool:
             try:
-                futures = [pool.submit(answer, *one) for one in zip(missing, worst, strict=True)]
+                for one in zip(missing, worst, strict=True):
+                    pool.submit(answer, *one).add_done_callback(ended.put)
                 total, known = len(keys), len(entries)
                 with tqdm(total=total, initial=known, disable=not progress, unit="prompt", desc="asking") as bar:
-                    for future in as_completed(futures):
+                    for _ in missing:
                         try:
-                            bar.update(future.result())
+                            bar.update(_first(ended).result())
                         except ModelError as error:
                             failure = failure or error
-            finally:
-                stopped.set()  # on an interruption too: leaving the pool waits for the requests under way
+            finally:  # on an interruption too: requests under way are waited for, also one whose thread the pool lost
+                with changed:
+                    stopped.set()
+                    changed.wait_for(lambda: not under_way)
         if failure:
             kept = f" and kept in {self.cache.folder}" if self.cache else ""
             raise type(failure)(f"{failure}; {len(entries)} of {len(keys)} prompts are answered{kept}")
@@ -328,9 +380,14 @@ class RemoteModel:
                     return self._request(prompt, settings, worst, again=tried > 1)
         except _Fault as fault:
             reason = str(fault)
-        times = "once" if tried == 1 else f"{tried} times"
+            if fault.refused:
+                return _refusal(reason, (0, 0), 0.0)
         # Raised out here, the error brings no other one along: those hold the request, and so the key.
-        raise ModelError(f"{self.name} at {self.endpoint}: {reason}, asked {times}: prompt {prompt[:60]!r}")
+        raise self._no_answer(prompt, reason, tried)
+
+    def _no_answer(self, prompt: str, reason: str, tried: int) -> ModelError:
+        times = "once" if tried == 1 else f"{tried} times"
+        return ModelError(f"{self.name} at {self.endpoint}: {reason}, asked {times}: prompt {_named(prompt)!r}")
 
     def _request(self, prompt: str, settings: dict, worst: float, again: bool) -> dict:
         """The cache entry of a prompt for which `worst` is reserved, from one request.
@@ -365,9 +422,11 @@ class RemoteModel:
         except (openai.APIError, JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _fault(error, self.client.api_key) from error
         seconds = time.perf_counter() - started
-        answer, finished = _read(completion, settings["chat"])
-        tokens = self._tokens(completion, prompt, answer)
-        return {"answer": answer, "finished": finished, "cost": [*tokens, seconds]}
+        answer, end = _read(completion, settings["chat"])
+        tokens = self._tokens(completion, prompt, answer or "")
+        if answer is None:  # it would be paid for again, and end the same
+            return _refusal(f"an answer without text, ended by {end}", tokens, seconds)
+        return {"answer": answer, "finished": end == "stop", "cost": [*tokens, seconds]}
 
     def _tokens(self, completion: Any, prompt: str, answer: str) -> tuple[int, int]:
         """Tokens of prompt and answer as the endpoint reports them, counted here where it does not."""
@@ -376,6 +435,13 @@ class RemoteModel:
         if all(isinstance(number, int) and number >= 0 for number in tokens):
             return tokens
         return self.count_tokens(prompt), self.count_tokens(answer)
+
+
+def _first(ended: queue.SimpleQueue) -> Future:
+    """The next future that ends. A wait without end would miss a Ctrl-C that comes just before it begins."""
+    while True:
+        with contextlib.suppress(queue.Empty):
+            return ended.get(timeout=1)
 
 
 class _Budget:
@@ -432,13 +498,17 @@ class _Fault(Exception):
 
     Attributes:
         passing: whether another attempt may help.
+        refused: whether it is this prompt that the endpoint does not take.
         charged: whether the request may be charged all the same.
         retry_after: seconds to wait at least.
     """
 
-    def __init__(self, reason: str, passing: bool = True, charged: bool = True, retry_after: float = 0.0):
+    def __init__(
+        self, reason: str, passing: bool = True, charged: bool = True, retry_after: float = 0.0, refused: bool = False
+    ):
         super().__init__(reason)
         self.passing = passing
+        self.refused = refused
         self.charged = charged
         self.retry_after = retry_after
 
@@ -457,11 +527,12 @@ def _fault(error: Exception, key: str) -> _Fault:
     wait = retry_after(error.response.headers.get("retry-after", ""))
     if wait > LONGEST_RETRY_AFTER:
         return _Fault(f"{reason} and a wait of {wait:.0f} s asked for", passing=False, charged=False)
-    return _Fault(reason, passing=status in (408, 429) or status >= 500, charged=False, retry_after=wait)
+    passing, refused = status in (408, 429) or status >= 500, status in (400, 413, 422)
+    return _Fault(reason, passing, charged=False, retry_after=wait, refused=refused)
 
 
-def _read(completion: Any, chat: bool) -> tuple[str, bool]:
-    """Text of an answer and whether it ended by itself.
+def _read(completion: Any, chat: bool) -> tuple[str | None, str]:
+    """Text of an answer and what ended it; no text where a limit or a filter ended it before the first word.
 
     Raises:
         _Fault: the body is JSON but no answer; the client does not validate.
@@ -471,11 +542,19 @@ def _read(completion: Any, chat: bool) -> tuple[str, bool]:
         text, end = (choice.message.content if chat else choice.text), choice.finish_reason
     except (AttributeError, LookupError, TypeError):
         text = end = None
-    if isinstance(text, str):
-        return text, end == "stop"
-    if end in ("length", "content_filter"):  # it would be paid for again, and end the same
-        raise _Fault(f"an answer without text, ended by {end}", passing=False)
+    if isinstance(text, str) or end in ("length", "content_filter"):
+        return (text if isinstance(text, str) else None), end
     raise _Fault("malformed body without an answer")
+
+
+def _refusal(reason: str, tokens: tuple[int, int], seconds: float) -> dict:
+    """The cache entry of a prompt that has no answer."""
+    return {"answer": "", "finished": False, "cost": [*tokens, seconds], "refused": reason}
+
+
+def _named(prompt: str) -> str:
+    """A prompt in an error: what it ends with tells it from others that begin alike."""
+    return prompt if len(prompt) <= 120 else f"{prompt[:40]} … {prompt[-70:]}"
 
 
 def _wait(state: RetryCallState) -> float:

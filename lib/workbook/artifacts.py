@@ -101,6 +101,7 @@ class Workbook:
     Attributes:
         data: folder of the files that notebooks exchange, `data/generated/<profile>/`.
         report: folder of the report, `reports/<profile>/`.
+        spending: where a model behind an endpoint keeps what this notebook spent on it.
     """
 
     def __init__(self, notebook: str, parameters: Parameters, root: str | Path = ROOT):
@@ -109,6 +110,7 @@ class Workbook:
         self.root = Path(root)
         self.data = self.root / "data" / "generated" / parameters.profile
         self.report = self.root / "reports" / parameters.profile
+        self.spending = self.data / f"{notebook}.spending.json"
         self.inputs: dict[str, str] = {}
         self.highlights: list[dict[str, str]] = []
 

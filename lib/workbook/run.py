@@ -12,7 +12,8 @@ from pathlib import Path
 
 from lib.workbook import site
 from lib.workbook.artifacts import ROOT, ArtifactError
-from lib.workbook.profiles import ProfileError, read_profile, write_notebook_parameters
+from lib.workbook.profiles import ProfileError, is_remote, read_profile, write_notebook_parameters
+from lib.workbook.spending import money
 
 # After a kill -9 Snakemake finds a stale lock and half-made files: go on and make them again. The checksum limit is far
 # above any artifact's size, so that touching a file never reruns anything.
@@ -41,8 +42,13 @@ def main(arguments: list[str]) -> int:
         write_notebook_parameters(values, ROOT / "data" / "generated" / profile / "parameters")
         for draft in (ROOT / "data" / "generated" / profile / "executed").glob("*.ipynb.*.ipynb"):
             draft.unlink(missing_ok=True)  # left by a run that was killed
+        dry = not {"-n", "--dry-run", "--dryrun"}.isdisjoint(extra)
+        if dry and any(isinstance(value, str) and is_remote(value) for value in values.values()):
+            planned = subprocess.run([sys.executable, "-m", "lib.planned_calls", profile], cwd=ROOT).returncode
+            if planned:
+                return planned
         code = run_notebooks(profile, extra)
-        if "-n" in extra or "--dry-run" in extra:
+        if dry:
             return code
         record = site.build(profile)
     except (ProfileError, ArtifactError) as error:
@@ -59,8 +65,11 @@ def report(record: dict) -> None:
         seconds = record["seconds"][notebook]
         error = record["errors"].get(notebook, "")
         print(f"{notebook:24} {status:8} {'' if seconds is None else f'{seconds:.0f} s':>7}  {error}".rstrip())
-        if status == "failed":
+        if status in ("failed", "stopped"):
             print(f"{'':24} see {folder}/{notebook}.html")
+    for notebook, spent in record["spending"].items():
+        cost = money(spent["cost"] + spent["cost_lost"])
+        print(f"{notebook:24} asked {spent['model']}: {spent['calls']:,} requests, cost {cost}")
     print(f"report: {folder}/index.html")
 
 

@@ -21,6 +21,7 @@ import nbformat
 from lib.workbook.artifacts import ROOT, atomic_path
 from lib.workbook.machine import processor
 from lib.workbook.profiles import NOTEBOOKS
+from lib.workbook.spending import money, read_spending
 from lib.workbook.verdicts import gather_verdicts
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -38,7 +39,10 @@ def executed_path(notebook: str, profile: str, root: Path = ROOT) -> Path:
 
 
 def read_status(notebook: str, profile: str, root: Path = ROOT) -> dict:
-    """What became of a notebook: {status: ok, outdated, failed or missing; seconds; error}."""
+    """What became of a notebook: {status: ok, outdated, failed, stopped or missing; seconds; error}.
+
+    Stopped is one that reached its spending limit: its answers are kept, and a higher limit goes on from there.
+    """
     path = executed_path(notebook, profile, root)
     try:
         executed = nbformat.read(path, as_version=4)
@@ -55,8 +59,9 @@ def read_status(notebook: str, profile: str, root: Path = ROOT) -> dict:
     seconds = record.get("duration")
     changed = changed_input(notebook, path.parents[1]) if finished else ""
     error = f"not run again since {changed} changed" if changed else "" if finished else "did not finish"
+    unfinished = "stopped" if errors and errors[0].startswith("SpendingLimit:") else "failed"
     return {
-        "status": "outdated" if changed else "ok" if finished else "failed",
+        "status": "outdated" if changed else "ok" if finished else unfinished,
         "seconds": round(seconds, 1) if seconds else None,
         "error": errors[0] if errors else error,
     }
@@ -107,6 +112,9 @@ def render_page(notebook: str, profile: str, root: Path = ROOT) -> Path | None:
     banner = ""
     if status["status"] == "failed":
         banner = f"<div class='banner' role='alert'>This notebook failed: {html.escape(status['error'])}</div>"
+    if status["status"] == "stopped":
+        said = html.escape(status["error"].removeprefix("SpendingLimit: "))
+        banner = f"<div class='banner' role='alert'>This notebook stopped at its spending limit: {said}</div>"
     if status["status"] == "outdated":
         banner = f"<div class='banner' role='alert'>This page is outdated: {html.escape(status['error'])}</div>"
     exporter = HTMLExporter(template_name="report", extra_template_basedirs=[str(TEMPLATES)])
@@ -163,6 +171,7 @@ def run_record(profile: str, root: Path = ROOT) -> dict:
     import psutil
 
     statuses = {notebook: read_status(notebook, profile, root) for notebook in NOTEBOOKS}
+    spending = {notebook: read_last_spending(notebook, profile, root) for notebook in NOTEBOOKS}
     versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -183,7 +192,55 @@ def run_record(profile: str, root: Path = ROOT) -> dict:
         "status": {notebook: status["status"] for notebook, status in statuses.items()},
         "errors": {notebook: status["error"] for notebook, status in statuses.items() if status["error"]},
         "seconds": {notebook: status["seconds"] for notebook, status in statuses.items()},
+        "spending": {notebook: spent for notebook, spent in spending.items() if spent},
     }
+
+
+def read_last_spending(notebook: str, profile: str, root: Path = ROOT) -> dict | None:
+    """What the last run of a notebook spent at an endpoint; None where it asked none.
+
+    A record older than the run is of an earlier one, whose profile named a remote model.
+    """
+    record = root / "data" / "generated" / profile / f"{notebook}.spending.json"
+    try:
+        executed = nbformat.read(executed_path(notebook, profile, root), as_version=4)
+        started = datetime.fromisoformat(executed.metadata["papermill"]["start_time"])
+        written = datetime.fromtimestamp(record.stat().st_mtime, UTC)
+        return read_spending(record) if written >= started.astimezone(UTC) else None
+    except (OSError, ValueError, AttributeError, KeyError, TypeError, nbformat.ValidationError):
+        return None
+
+
+def spending_html(spending: dict[str, dict]) -> str:
+    """A table of what endpoints were paid, a row a notebook; empty where none was asked."""
+    if not spending:
+        return ""
+    columns = ("calls", "retries", "refused", "tokens_in", "tokens_out")
+    heads = (
+        "Notebook",
+        "Model",
+        "Requests",
+        "of them repeated",
+        "Refused",
+        "Tokens read",
+        "Tokens written",
+        "Cost",
+        "Saved",
+    )
+    head = "".join(f"<th scope='col'>{name}</th>" for name in heads)
+    rows = "".join(
+        f"<tr><td>{notebook.replace('_', ' ')}</td><td>{html.escape(spent['model'])}</td>"
+        + "".join(f"<td class='number'>{spent[name]:,}</td>" for name in columns)
+        + f"<td class='number'>{money(spent['cost'] + spent['cost_lost'])}</td>"
+        f"<td class='number'>{money(spent['cost_cached'])}</td></tr>"
+        for notebook, spent in spending.items()
+    )
+    return (
+        "<div class='table'><table class='workbook'><caption>Models behind an endpoint: what each notebook's last run "
+        "asked, at the profile's prices. Cost: with what requests without a readable answer may be charged. Saved: by "
+        "answers kept from before.</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
 
 
 def read_title(notebook: str, profile: str, root: Path) -> str:
@@ -250,6 +307,7 @@ Details in <a href="run.json">run.json</a>.</caption>
 <thead><tr><th scope="col">Notebook</th><th scope="col">Status</th><th scope="col">Seconds</th>
 <th scope="col">Error</th></tr></thead>
 <tbody>{"".join(rows)}</tbody></table></div>
+{spending_html(record["spending"])}
 </main>
 <footer>commit {html.escape(record["commit"] or "unknown")} · {html.escape(record["finished"])}</footer>
 </body></html>

@@ -14,7 +14,8 @@ from email.utils import formatdate
 import pytest
 
 from lib.generation import remote
-from lib.generation.local import Cost, Usage
+from lib.generation.load import load_language_model
+from lib.generation.local import Cost, LocalModel, Usage
 from lib.generation.models import ModelError
 from lib.generation.remote import Counters, Plan, RemoteModel, SpendingLimit, estimate_tokens, retry_after
 from lib.workbook.artifacts import ArtifactError
@@ -154,27 +155,54 @@ def test_many_faults_at_once(endpoint, make):
     assert len(endpoint.requests) == expected
 
 
-@pytest.mark.parametrize("status", ["400", "401", "403", "404"])
-def test_a_refusal_is_not_tried_again_and_names_the_prompt(endpoint, make, status):
-    prompt = "x" * 100
+@pytest.mark.parametrize("status", ["401", "403", "404"])
+def test_a_refused_key_or_model_ends_the_call_and_names_the_prompt(endpoint, make, status):
+    prompt = "x" * 200
     endpoint.faults = {prompt: [status]}
     with pytest.raises(ModelError) as caught:
         make(concurrency=1).generate([*PROMPTS, prompt, "never asked"])
     assert str(caught.value).startswith(
         f"tiny at {endpoint.url.removeprefix('http://')}: status {status} (told to fail), asked once: "
-        f"prompt '{'x' * 60}'; 6 of 8 prompts are answered and kept in "
+        f"prompt '{'x' * 40} … {'x' * 70}'; 6 of 8 prompts are answered and kept in "
     )
     assert len(endpoint.asked(prompt)) == 1
     assert make().generate([*PROMPTS, prompt]) == backwards([*PROMPTS, prompt])
     assert paid_once(endpoint, [*PROMPTS, prompt])
 
 
+def test_a_prompt_that_is_refused_stands_empty_and_the_others_are_answered(endpoint, make, tmp_path):
+    endpoint.faults = {"three": ["400"], "eight": ["400", "..."]}
+    model = make(record=tmp_path / "record.json", concurrency=1)
+    assert model.generate(PROMPTS) == ["owt eno", "", "xis evif ruof", "neves", "", "net enin"]
+    assert model.finished == [True, False, True, True, False, True]
+    assert model.refused == dict.fromkeys(["three", "eight"], "status 400 (told to fail)")
+    assert (model.counters.calls, model.counters.retries, model.counters.refused) == (6, 0, 2)
+    assert json.loads((tmp_path / "record.json").read_text())["reasons"] == model.refused
+    assert model.generate(["eight"]) == [""]  # alone, and still no reason to give up
+    again = make()
+    assert again.generate(PROMPTS)[1::3] == ["eerht", ""]  # asked again: a refusal cost nothing
+    assert again.counters.refused == 1
+    assert all(count == 1 for count in endpoint.paid.values())
+
+
+@pytest.mark.parametrize("prompts", [["a"], [f"prompt {i}" for i in range(50)]])
+def test_an_endpoint_that_refuses_whatever_it_is_asked_is_given_up(endpoint, make, prompts):
+    endpoint.faults = {prompt: ["400", "..."] for prompt in prompts}
+    with pytest.raises(ModelError, match=r"status 400 \(told to fail\), asked once: prompt"):
+        make(concurrency=2).generate(prompts)
+    assert len(endpoint.requests) <= remote.REFUSALS + 2
+
+
 @pytest.mark.parametrize("end", ENDS)
-def test_an_answer_that_would_again_be_without_text_is_not_asked_for_again(endpoint, make, end):
-    endpoint.faults = {"a": [end]}
-    with pytest.raises(ModelError, match=f"without text, ended by {end}, asked once: prompt 'a'"):
-        make().generate(["a"], chat=True)
-    assert len(endpoint.requests) == 1
+def test_an_answer_without_text_is_paid_for_once(endpoint, make, end):
+    endpoint.faults = {"eight": [end, "..."]}
+    reason = f"an answer without text, ended by {end}"
+    for _ in range(2):
+        model = make()
+        assert model.generate(PROMPTS, chat=True)[4] == ""
+        assert (model.refused, model.counters.refused) == ({"eight": reason}, 1)
+    assert len(endpoint.asked("eight")) == 1
+    assert model.counters.calls == 0
 
 
 @pytest.mark.parametrize(("fault", "said"), [("503", "status 503"), ("cut", "connection cut"), ("null", "malformed")])
@@ -379,7 +407,7 @@ def test_a_plan_asks_nobody_and_needs_no_key(endpoint, make, monkeypatch):
 
 
 def test_the_estimate_of_tokens():
-    assert [estimate_tokens(text) for text in ("a", "abcd", "abcde")] == [1, 1, 2]
+    assert [estimate_tokens(text) for text in ("a", "abc", "abcd")] == [1, 1, 2]
 
 
 def test_costs_are_counted(endpoint, make):
@@ -415,7 +443,7 @@ def test_a_limit_of_the_planned_cost_is_enough(endpoint, make):
     prices = {"price_in": 0.1, "price_out": 0.3}
     prompts = [f"prompt {i:03}" for i in range(30)]
     endpoint.usage = False
-    endpoint.answer = lambda prompt: "x" * 16
+    endpoint.answer = lambda prompt: "x" * 12
     cost = make(**prices).plan(prompts, max_new_tokens=4).cost
     with pytest.raises(SpendingLimit, match="29 of 30"):
         make(limit=cost * 0.999, **prices).generate(prompts, max_new_tokens=4)
@@ -480,7 +508,7 @@ def everything_reachable(error):
         error = error.__cause__ or error.__context__
 
 
-@pytest.mark.parametrize("fault", ["401", "400", "503", "cut", "null", "web page"])
+@pytest.mark.parametrize("fault", ["401", "503", "cut", "null", "web page"])
 def test_the_key_is_in_no_file_log_output_or_exception(endpoint, make, tmp_path, caplog, capfd, monkeypatch, fault):
     password, queried = "a-password-1234567890", "a-queried-secret-1234567890"
     address = endpoint.url.replace("://", f"://user:{password}@") + f"?code={queried}"
@@ -507,3 +535,54 @@ def test_the_key_is_in_no_file_log_output_or_exception(endpoint, make, tmp_path,
     for place, text in places.items():
         for secret in (KEY, KEY[3:20], password, queried):
             assert secret not in text, f"{place}: {secret}"
+
+
+def test_the_key_is_not_among_the_reasons_of_refusals(endpoint, make, tmp_path, caplog, capfd):
+    endpoint.said = f"the key {KEY} may not ask this"
+    endpoint.faults = {"seven": ["400"]}
+    model = make(record=tmp_path / "record.json")
+    with caplog.at_level(logging.DEBUG):
+        model.generate(PROMPTS)
+    assert model.refused == {"seven": "status 400 (the key *** may not ask this)"}
+    written = "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+    assert "the key ***" in written
+    assert KEY not in written + caplog.text + "".join(capfd.readouterr())
+
+
+# ---------------------------------------------------------------- record and names
+
+
+def test_counters_and_prompts_are_recorded_when_a_call_begins_and_ends(endpoint, make, tmp_path):
+    record = tmp_path / "spending.json"
+    model = make(record=record, limit=30, **PRICES)
+    assert not record.exists()
+    endpoint.on_request = lambda number: began.append(json.loads(record.read_text()))
+    began = []
+    model.generate(["a"], max_new_tokens=4)
+    first = json.loads(record.read_text())
+    ((key, tokens),) = first.pop("asked").items()
+    assert first == {"model": "tiny", "reasons": {}} | vars(model.counters)
+    assert (first["calls"], first["cost"], tokens) == (1, 3, [1, 4])
+    assert (began[0]["calls"], list(began[0]["asked"])) == (0, [key])
+    assert model.cache.load(key)["answer"] == "a"
+    with pytest.raises(SpendingLimit):
+        model.generate(["b", "c " * 40], max_new_tokens=4)
+    second = json.loads(record.read_text())
+    assert list(second.pop("asked").values()) == [[1, 4], [1, 4], [40, 4]]
+    assert second == {"model": "tiny", "reasons": {}} | vars(model.counters)
+    make(record=record, **PRICES).generate(["a"], max_new_tokens=4)
+    third = json.loads(record.read_text())
+    assert third == {"model": "tiny", "reasons": {}, "asked": {key: [1, 4]}} | vars(Counters(cost_cached=3))
+
+
+def test_a_name_tells_where_the_model_is(endpoint, tiny, tmp_path):
+    settings = {"concurrency": 3, "price_in": 1.0, "price_out": 2.0, "limit": 5.0, "record": tmp_path / "spent.json"}
+    model = load_language_model("remote:owner/tiny", tmp_path / "answers", batch_size=4, **settings)
+    assert isinstance(model, RemoteModel)
+    assert (model.name, model.concurrency, model.prices) == ("owner/tiny", 3, (1.0, 2.0))
+    assert (model.cache.folder, model.record) == (tmp_path / "answers", tmp_path / "spent.json")
+    with pytest.raises(SpendingLimit, match="limit of 5"):
+        model.generate(["a"], max_new_tokens=3_000_000)
+    local = load_language_model(str(tiny), tmp_path / "answers", batch_size=4, **settings)
+    assert isinstance(local, LocalModel)
+    assert (local.batch_size, local.cache.folder) == (4, tmp_path / "answers")

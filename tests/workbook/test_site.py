@@ -7,6 +7,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from lib.workbook import site
 from lib.workbook.artifacts import ROOT
+from lib.workbook.spending import spending_in_words
 
 NAME = "01_data_gen"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
@@ -144,3 +145,73 @@ def test_a_page_made_from_other_artifacts_is_outdated(page, tmp_path):
     assert site.read_status(NAME, "smoke", tmp_path)["status"] == "outdated"
     (data / "items.parquet.meta.json").write_text("{")
     assert site.read_status(NAME, "smoke", tmp_path)["error"] == "not run again since an artifact's sidecar changed"
+
+
+# ---------------------------------------------------------------- models behind an endpoint
+
+SPENT = {"model": "gpt<4>", "calls": 1234, "retries": 2, "tokens_in": 56789, "tokens_out": 10, "cost": 1.5}
+SPENT |= {"cost_lost": 0.25, "cost_cached": 0.0625, "refused": 1, "reasons": {"why": "status 400"}}
+
+
+def record_spending(tmp_path, text):
+    path = tmp_path / "data" / "generated" / "smoke" / f"{NAME}.spending.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def papermill(started="2024-01-01T00:00:00.000000+00:00", **more):
+    return {"start_time": started, "end_time": "2024", "duration": 12.3, "exception": None} | more
+
+
+def test_what_an_endpoint_was_paid_is_in_the_record_and_on_the_index(page, tmp_path):
+    page([], papermill())
+    record_spending(tmp_path, json.dumps(SPENT | {"asked": {"a": [1, 2]}}))
+    assert site.build("smoke", tmp_path)["spending"] == {NAME: SPENT}
+    soup = BeautifulSoup((tmp_path / "reports" / "smoke" / "index.html").read_text(), "html.parser")
+    (table,) = [table for table in soup.find_all("table") if "endpoint" in table.caption.get_text()]
+    assert [cell.get_text() for cell in table.tbody.find_all("td")] == [
+        "01 data gen", "gpt<4>", "1,234", "2", "1", "56,789", "10", "1.75", "0.0625",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", "{}"])
+def test_without_a_record_the_index_has_no_table_of_spending(page, tmp_path, text):
+    page([], papermill())
+    if text is not None:
+        record_spending(tmp_path, text)
+    assert site.build("smoke", tmp_path)["spending"] == {}
+    assert "endpoint" not in (tmp_path / "reports" / "smoke" / "index.html").read_text()
+
+
+def test_the_record_of_an_earlier_run_does_not_count(page, tmp_path):
+    record_spending(tmp_path, json.dumps(SPENT))
+    page([], papermill("2999-01-01T00:00:00.000000+00:00"))
+    assert site.run_record("smoke", tmp_path)["spending"] == {}
+
+
+def test_a_notebook_at_its_spending_limit_is_stopped_rather_than_failed(page, tmp_path):
+    said = "the spending limit of 2 leaves 0.1 …: run again with a higher limit; 4 of 10 prompts are answered"
+    error = new_output("error", ename="SpendingLimit", evalue=said, traceback=["SpendingLimit"])
+    soup, _ = page([new_code_cell("x", outputs=[error])], papermill(exception=True))
+    assert soup.find(class_="banner").get_text() == f"This notebook stopped at its spending limit: {said}"
+    status = site.read_status(NAME, "smoke", tmp_path)
+    assert (status["status"], status["error"]) == ("stopped", f"SpendingLimit: {said}")
+    site.build("smoke", tmp_path)
+    soup = BeautifulSoup((tmp_path / "reports" / "smoke" / "index.html").read_text(), "html.parser")
+    assert soup.find(class_="status-stopped").get_text() == "stopped"
+    assert said in soup.get_text()
+
+
+def test_spending_in_words(tmp_path):
+    path = tmp_path / "spent.json"
+    assert spending_in_words(path) == ""
+    path.write_text(json.dumps(SPENT))
+    assert spending_in_words(path) == (
+        "This run sent 1,234 requests to gpt<4>, 2 of them repeated: 56,789 tokens read and 10 written in the answers "
+        "that came, for 1.50. At most 0.25 more may be charged for requests that brought no readable answer. Answers "
+        "that were kept from before saved 0.0625. 1 prompt was refused for good and counted as answered with nothing; "
+        "`run.json` names them with the reasons."
+    )
+    free = dict.fromkeys(("cost", "cost_lost", "cost_cached", "refused"), 0.0) | {"reasons": {}}
+    path.write_text(json.dumps(SPENT | free))
+    assert spending_in_words(path).endswith("10 written in the answers that came.")

@@ -1,0 +1,48 @@
+"""A language model by the name that a profile gives it: on this machine, or behind an OpenAI-compatible endpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lib.generation.local import LocalModel
+from lib.workbook.profiles import REMOTE, is_remote
+
+if TYPE_CHECKING:
+    from lib.generation.remote import RemoteModel
+
+
+def load_language_model(
+    name: str,
+    cache: str | Path | None = None,
+    *,
+    batch_size: int = 32,
+    threads: int = 2,
+    quantization: str = "none",
+    record: str | Path | None = None,
+    concurrency: int = 8,
+    price_in: float = 0.0,
+    price_out: float = 0.0,
+    limit: float | None = None,
+) -> LocalModel | RemoteModel:
+    """The model that a profile names; settings of the other kind of model do not matter.
+
+    Example:
+        >>> model = load_language_model(writer, book.data / "answers", record=book.spending, **parameters.remote)
+
+    Args:
+        name: `remote:NAME` for NAME behind the endpoint of `OPENAI_BASE_URL`; else a registered name, a folder or a
+            Hugging Face id.
+        cache: folder that keeps answers; None keeps none.
+        batch_size, threads, quantization: of a local model (see `LocalModel`).
+        record, concurrency, price_in, price_out, limit: of a remote one (see `RemoteModel`).
+
+    Raises:
+        ModelError: the model cannot be found, or the endpoint's address is missing.
+    """
+    if not is_remote(name):
+        return LocalModel(name, cache=cache, batch_size=batch_size, threads=threads, quantization=quantization)
+    from lib.generation.remote import RemoteModel  # its client takes a while to import
+
+    settings = {"concurrency": concurrency, "price_in": price_in, "price_out": price_out, "limit": limit}
+    return RemoteModel(name.removeprefix(REMOTE), cache=cache, record=record, **settings)
