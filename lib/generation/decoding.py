@@ -86,10 +86,10 @@ class Prefixes:
             known, parts = cut, parts + 1
         self.seconds = self.seconds[:parts]
         for cut in cuts[parts:]:
-            started = time.perf_counter()
+            started = clock(model)
             views = [Columns(layer.keys[:, :, :cut], layer.values[:, :, :cut], known) for layer in self.layers]
             read_tokens(model, ids[known:cut], views)
-            self.seconds.append(time.perf_counter() - started)
+            self.seconds.append(clock(model) - started)
             known = cut
         self.ids, self.cuts = ids, cuts
         return [(layer.keys[:, :, :known], layer.values[:, :, :known]) for layer in self.layers]
@@ -109,6 +109,13 @@ def read_tokens(model, ids: Sequence[int], layers: list[Columns]):
     """Read one row's tokens into its columns; returns the logits (1, vocabulary) after the last."""
     tokens = torch.tensor([ids], device=model.device)
     return model(tokens, past_key_values=Cache(layers=layers), use_cache=True, logits_to_keep=1).logits[:, -1]
+
+
+def clock(model) -> float:
+    """Seconds, read once the GPU has done what it was given; it works on while Python goes ahead."""
+    if model.device.type == "cuda":
+        torch.cuda.synchronize(model.device)
+    return time.perf_counter()
 
 
 class Sampler:
@@ -155,7 +162,7 @@ class Batch:
         rows = list(range(len(self.prompts)))  # which prompt a row of the buffers belongs to
         open_rows = set(rows)
         for step in range(max_new_tokens):
-            started = time.perf_counter()
+            started = clock(model)
             if constraint:
                 logits = constraint(logits, [row if row in open_rows else None for row in rows])
             chosen = sampler(logits)
@@ -182,8 +189,9 @@ class Batch:
                 use_cache=True,
                 logits_to_keep=1,
             ).logits[:, -1]
+            spent = (clock(model) - started) / len(open_rows)
             for row in open_rows:
-                seconds[row] += (time.perf_counter() - started) / len(open_rows)
+                seconds[row] += spent
         return outputs, [row not in open_rows for row in range(len(outputs))], seconds
 
     def _read_prompts(self, width: int, columns: int):
@@ -197,12 +205,12 @@ class Batch:
                 for layer in layers
             ]
             shared = self.prefixes.read(self.model, prompt.tokens, prompt.cuts)
-            started = time.perf_counter()
+            started = clock(self.model)
             for view, (keys, values) in zip(views, shared, strict=True):
                 view.keys[:, :, :prefix] = keys
                 view.values[:, :, :prefix] = values
             logits.append(read_tokens(self.model, prompt.tokens[prefix:], views))
-            seconds.append(sum(self.prefixes.seconds) + time.perf_counter() - started)
+            seconds.append(sum(self.prefixes.seconds) + clock(self.model) - started)
         return Cache(layers=layers), torch.cat(logits), seconds
 
     def _has_stop(self, output: list[int], texts: Sequence[str], tail: int) -> bool:

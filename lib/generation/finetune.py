@@ -2,7 +2,12 @@
 
 The loss counts target tokens only, and the output layer (a third of a small model's work) is computed for them only.
 Weights stay in the data type that the machine computes fastest in, without autocast; the adapter's own weights are
-updated in float32, because bfloat16 would round small updates away.
+updated in float32, because bfloat16 would round small updates away. Over weights in 4 bits (QLoRA; Dettmers et al.
+2023, arXiv:2305.14314) the frozen rest is float32, all computes in bfloat16 under autocast, and each layer is computed
+again in the backward pass instead of being kept.
+
+Several GPUs: `finetune(…, processes=4)` leaves pairs and settings in a file and has `accelerate launch` run this module
+with it in four processes, which train one adapter together (see `lib.generation.processes`).
 """
 
 from __future__ import annotations
@@ -11,11 +16,13 @@ import hashlib
 import json
 import logging
 import shutil
+import sys
 import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -23,7 +30,11 @@ from tqdm.auto import tqdm
 
 from lib.generation import models
 from lib.generation.local import choose_dtype, fingerprint, import_torch, load_model, load_tokenizer, tokenize
+from lib.generation.processes import add_up, join, launch
 from lib.workbook.artifacts import ArtifactError, atomic_folder, atomic_path, sha256_of
+
+if TYPE_CHECKING:
+    from accelerate import PartialState
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +76,8 @@ def finetune(
     dtype: str | None = None,
     threads: int = 2,
     progress: bool = False,
+    quantization: str = "none",
+    processes: int = 1,
 ) -> pd.DataFrame:
     """Train an adapter and write it to the folder `output`, which `LocalModel(name, adapter=output)` reads.
 
@@ -81,6 +94,9 @@ def finetune(
         dtype: "float32" or "bfloat16"; None takes the faster one here.
         threads: CPU threads.
         progress: show a progress bar over steps.
+        quantization: "none", or "nf4" for a model in 4 bits (see `lib.generation.local.load_model`).
+        processes: how many train together, one a GPU. The adapter differs from that of one process by rounding alone,
+            and a run that one number of processes began or finished is the same run for another.
 
     Returns:
         The loss curve, one row a step: step (from 1), epoch (from 1), loss (mean over the batch's target tokens, nats),
@@ -91,15 +107,16 @@ def finetune(
         ValueError: numbers of prompts and targets differ or are zero, a prompt or target is empty, or a pair does not
             fit into the model's window.
         ModelError: the model cannot be found or read.
+        RuntimeError: one of several processes failed.
         ArtifactError: a checkpoint or the adapter cannot be written.
     """
     torch = import_torch(threads)
     path, output = models.locate(name), Path(output)
     tokenizer, config = load_tokenizer(path)
-    dtype = dtype or choose_dtype(path, threads)
+    dtype = dtype or choose_dtype(path, threads, quantization)
     pairs = tokenize_pairs(tokenizer, prompts, targets, chat, getattr(config, "max_position_embeddings", None))
     content = {
-        "model": fingerprint(path, config),
+        "model": fingerprint(path, quantization=quantization),
         "dtype": dtype,
         "settings": {key: value for key, value in asdict(training).items() if key != "checkpoint_every"},
         "pairs": hashlib.sha256(json.dumps(pairs).encode()).hexdigest(),
@@ -109,8 +126,22 @@ def finetune(
     finished = finished_curve(output, run)
     if finished is not None:
         return finished
+    if processes > 1:
+        job = output.absolute().with_name(f"{output.name}.job.json")
+        settings = {"name": name, "prompts": list(prompts), "targets": list(targets), "output": str(output.absolute())}
+        settings |= {"training": asdict(training), "chat": chat, "dtype": dtype, "quantization": quantization}
+        launch("lib.generation.finetune", job, {**settings, "threads": max(1, threads // processes)}, processes)
+        curve = finished_curve(output, run)
+        if curve is None:
+            raise RuntimeError(
+                f"{output}: no finished adapter, although its training ended without an error (see {job})"
+            )
+        return curve
 
-    model = load_model(path, dtype)
+    group = join()
+    model = load_model(path, dtype, quantization=quantization)
+    if quantization == "nf4":
+        prepare_quantised(model)
     adapted, weights = add_adapter(model, name, training)
     masters = {key: weight.detach().float().clone() for key, weight in weights.items()}
     optimizer = torch.optim.AdamW(masters.values(), lr=training.learning_rate, weight_decay=0.0)
@@ -128,17 +159,20 @@ def finetune(
     for step in tqdm(steps, disable=not progress, unit="step", desc="training", initial=len(curve), total=len(batches)):
         started = time.perf_counter()
         epoch, batch = batches[step]
-        ids, labels = collate([pairs[i] for i in batch], model.device)
-        optimizer.param_groups[0]["lr"] = rates[step]
-        loss = train_step(model, weights, masters, optimizer, ids, labels)
         tokens = sum(len(pairs[i][0]) + len(pairs[i][1]) for i in batch)
         target_tokens = sum(len(pairs[i][1]) for i in batch)
+        mine = batch[group.process_index :: group.num_processes]
+        ids, labels = collate([pairs[i] for i in mine], model.device)
+        share = sum(len(pairs[i][1]) for i in mine) / target_tokens
+        optimizer.param_groups[0]["lr"] = rates[step]
+        loss = train_step(model, weights, masters, optimizer, ids, labels, share, group)
         seconds = time.perf_counter() - started
         curve.append([step + 1, epoch + 1, loss, rates[step], tokens, target_tokens, seconds])
-        if (step + 1) % training.checkpoint_every == 0 and step + 1 < len(batches):
+        if (step + 1) % training.checkpoint_every == 0 and step + 1 < len(batches) and group.is_main_process:
             checkpoints.save(masters, optimizer, curve)
-    save_adapter(adapted, masters, output, {"run": run, **content, "curve": curve})
-    checkpoints.remove()
+    if group.is_main_process:
+        save_adapter(adapted, masters, output, {"run": run, **content, "curve": curve})
+        checkpoints.remove()
     return pd.DataFrame(curve, columns=CURVE)
 
 
@@ -187,7 +221,7 @@ def collate(pairs: Sequence[tuple[list[int], list[int]]], device):
     """
     import torch
 
-    longest = max(len(prompt) + len(target) for prompt, target in pairs)
+    longest = max((len(prompt) + len(target) for prompt, target in pairs), default=0)
     ids = torch.zeros((len(pairs), longest), dtype=torch.long)
     labels = torch.full((len(pairs), longest), -100)
     for row, (prompt, target) in enumerate(pairs):
@@ -217,6 +251,16 @@ def target_loss(model, ids, labels):
     return torch.nn.functional.cross_entropy(logits.float(), labels[:, 1:][counted])
 
 
+def prepare_quantised(model) -> None:
+    """Freeze a model in 4 bits, its other weights in float32, and let it compute its layers again in the backward
+    pass."""
+    from peft import prepare_model_for_kbit_training
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a renamed method
+        prepare_model_for_kbit_training(model, gradient_checkpointing_kwargs={"use_reentrant": False})
+
+
 def add_adapter(model, name: str, training: Training):
     """The model with a seeded adapter in place, and the adapter's trainable weights by name."""
     import torch
@@ -243,16 +287,31 @@ def add_adapter(model, name: str, training: Training):
     return adapted, {key: weight for key, weight in adapted.named_parameters() if weight.requires_grad}
 
 
-def train_step(model, weights: dict, masters: dict, optimizer, ids, labels) -> float:
+def train_step(
+    model, weights: dict, masters: dict, optimizer, ids, labels, share: float = 1.0, group: PartialState | None = None
+) -> float:
     """One step of `optimizer`, which holds the float32 `masters` of the adapter's `weights`; gradients are clipped to a
-    norm of 1. Returns the loss before the step."""
+    norm of 1. Returns the loss before the step.
+
+    Args:
+        ids, labels: of this process's pairs, see `collate`; there may be none.
+        share: of the batch's target tokens that these pairs have.
+        group: the processes that share the batch; their gradients and losses are added up.
+    """
     import torch
 
-    loss = target_loss(model, ids, labels)
-    loss.backward()
+    loss = torch.zeros((), device=ids.device)
+    if len(ids):
+        quantised = getattr(model, "is_loaded_in_4bit", False)
+        with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=quantised):
+            loss = target_loss(model, ids, labels) * share
+        loss.backward()
+        loss = loss.detach()
     for key, weight in weights.items():
-        masters[key].grad = weight.grad.float()
+        masters[key].grad = torch.zeros_like(masters[key]) if weight.grad is None else weight.grad.float()
         weight.grad = None
+    if group:
+        add_up([loss, *(master.grad for master in masters.values())], group)
     torch.nn.utils.clip_grad_norm_(masters.values(), 1.0)
     optimizer.step()
     copy_weights(masters, weights)
@@ -389,3 +448,24 @@ def checksum(tensors: dict, note: str) -> str:
         digest.update(f"{key} {value.dtype} {tuple(value.shape)}".encode())
         digest.update(value.numpy().tobytes())
     return digest.hexdigest()
+
+
+# ---------------------------------------------------------------- several processes
+
+
+def main(job: Path) -> None:
+    """One of the processes that train what `finetune` left in the file `job`."""
+    settings = json.loads(job.read_text(encoding="utf-8"))
+    settings["training"] = Training(**settings["training"])
+    group = join()
+    try:
+        finetune(**settings, progress=group.is_main_process)
+        group.wait_for_everyone()
+    finally:
+        group.destroy_process_group()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: accelerate launch --multi_gpu --num_processes N -m lib.generation.finetune FILE.job.json")
+    main(Path(sys.argv[1]))

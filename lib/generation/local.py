@@ -8,6 +8,7 @@ together. What prompts begin with in common is read once.
 from __future__ import annotations
 
 import fcntl
+import gc
 import hashlib
 import json
 import logging
@@ -25,7 +26,7 @@ from lib.generation.batches import Prompt, plan_batches, shared_prefixes
 from lib.generation.cache import AnswerCache, batch_key
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import atomic_path, sha256_of
-from lib.workbook.machine import processor
+from lib.workbook.machine import cores, processor
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
@@ -91,19 +92,23 @@ class LocalModel:
         dtype: str | None = None,
         batch_size: int = 32,
         threads: int = 2,
+        quantization: str = "none",
     ):
         """
         Args:
             name: registered name, folder or Hugging Face id (see `lib.generation.models.locate`).
-            adapter: folder of a LoRA adapter (see `lib.generation.finetune`), merged into the weights.
+            adapter: folder of a LoRA adapter (see `lib.generation.finetune`), merged into the weights unless they are
+                quantised.
             cache: folder that keeps answers; None keeps none.
-            dtype: "float32" or "bfloat16"; None takes the faster one here (see `choose_dtype`).
+            dtype: "float32" or "bfloat16"; None takes the faster one here (see `choose_dtype`), bfloat16 under nf4.
             batch_size: prompts that are continued together at most; fewer where their keys and values would take
                 more than 4 GiB.
             threads: CPU threads.
+            quantization: "none", or "nf4" for linear layers in 4 bits (see `load_model`).
 
         Raises:
             ModelError: the model or adapter cannot be found, or is of a kind that this class cannot run.
+            ValueError: there is no such quantization.
         """
         import_torch(threads)
         self.path = models.locate(name)
@@ -112,8 +117,9 @@ class LocalModel:
         self.batch_size = batch_size
         self.cache = AnswerCache(cache) if cache is not None else None
         self.tokenizer, self.config = load_tokenizer(self.path)
-        self.dtype = dtype or choose_dtype(self.path, threads)
-        self.fingerprint = fingerprint(self.path, self.config, adapter)
+        self.dtype = dtype or choose_dtype(self.path, threads, quantization)
+        self.quantization = quantization
+        self.fingerprint = fingerprint(self.path, adapter, quantization)
         self.usage = Usage()
         self.finished: list[bool] = []
         self.costs: list[Cost] = []
@@ -124,7 +130,7 @@ class LocalModel:
     def model(self):
         """The `transformers` model, loaded when it is first needed: answers from the cache do without."""
         if self._model is None:
-            self._model = load_model(self.path, self.dtype, self.adapter)
+            self._model = load_model(self.path, self.dtype, self.adapter, self.quantization)
         return self._model
 
     def generate(
@@ -248,11 +254,11 @@ class LocalModel:
 
 
 def import_torch(threads: int):
-    """PyTorch, with `threads` CPU threads."""
+    """PyTorch, with `threads` CPU threads, or as many as the process has cores."""
     logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it offers to fetch kernels from a hub
     import torch
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(min(threads, cores()))
     return torch
 
 
@@ -265,8 +271,8 @@ def load_tokenizer(path: str):
     from transformers import AutoConfig, AutoTokenizer
 
     try:
-        config = AutoConfig.from_pretrained(path, local_files_only=os.path.isdir(path))
-        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=os.path.isdir(path))
+        config = AutoConfig.from_pretrained(**models.source(path))
+        tokenizer = AutoTokenizer.from_pretrained(**models.source(path))
     except (OSError, ValueError, KeyError) as error:
         raise ModelError(f"model {path}: tokenizer or configuration cannot be read: {error}") from error
     layer_types = getattr(config, "layer_types", None) or []
@@ -276,40 +282,65 @@ def load_tokenizer(path: str):
     return tokenizer, config
 
 
-def load_model(path: str, dtype: str, adapter: str | Path | None = None):
+def load_model(path: str, dtype: str, adapter: str | Path | None = None, quantization: str = "none"):
     """The model in evaluation mode, on the GPU where there is one; an adapter is merged in float32, then rounded.
+
+    Under nf4 the linear layers but the output layer are held in 4-bit NormalFloat, their scales quantised once more,
+    and compute in bfloat16 (Dettmers et al. 2023, QLoRA, arXiv:2305.14314); all else is of type `dtype`. An adapter is
+    then not merged, since that would round it to 4 bits: its layers add their part to those of the model.
 
     Raises:
         ModelError: weights or adapter cannot be read.
     """
     import torch
     from safetensors import SafetensorError
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, BitsAndBytesConfig
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
+    if torch.cuda.is_available():
+        gc.collect()  # a model that nobody uses any more may still fill the GPU
     wanted = getattr(torch, dtype)
-    try:
-        model = AutoModelForCausalLM.from_pretrained(
-            path, dtype=torch.float32 if adapter else wanted, local_files_only=os.path.isdir(path)
+    device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+    settings = {"dtype": torch.float32 if adapter and quantization == "none" else wanted}
+    if quantization == "nf4":
+        settings["device_map"] = {"": device}  # quantised as they are read: the whole model never lies there in 16 bits
+        settings["quantization_config"] = BitsAndBytesConfig(
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_use_double_quant=True,
+            bnb_4bit_compute_dtype=torch.bfloat16,
         )
+    try:
+        model = AutoModelForCausalLM.from_pretrained(**models.source(path), **settings)
         if adapter:
             from peft import PeftModel
 
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a renamed attribute
-                model = PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
+                adapted = PeftModel.from_pretrained(model, str(adapter), autocast_adapter_dtype=False)  # as in training
+                model = adapted.merge_and_unload() if quantization == "none" else adapted.get_base_model()
+        if adapter and quantization == "none":
             for parameter in model.parameters():  # not `model.to`: the rotary frequencies must stay float32
                 parameter.data = parameter.data.to(wanted)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise ModelError(f"model {path}{f' with adapter {adapter}' if adapter else ''}: {error}") from error
-    return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    return (model if quantization == "nf4" else model.to(device)).eval()
 
 
-def fingerprint(path: str, config, adapter: str | Path | None = None) -> str:
-    """What tells this model from every other: its files' content or, for a hub id, the commit; and an adapter's weights
-    and scale, without the record of its training."""
-    base = models.fingerprint(path) if os.path.isdir(path) else f"{path}@{getattr(config, '_commit_hash', None)}"
+def fingerprint(path: str, adapter: str | Path | None = None, quantization: str = "none") -> str:
+    """What tells this model from every other: its files' content or, for a hub id, the commit; how it is quantised; and
+    an adapter's weights and scale, without the record of its training."""
+    if quantization not in ("none", "nf4"):
+        raise ValueError(f"quantization must be none or nf4, not {quantization!r}")
+    if os.path.isdir(path):
+        base = models.fingerprint(path)
+    else:
+        from transformers.utils import cached_file
+
+        hub, _, revision = path.partition("@")
+        base = f"{hub}@{Path(cached_file(hub, 'config.json', revision=revision or 'main')).parent.name}"
+    base += "" if quantization == "none" else f"+{quantization}"
     if not adapter:
         return base
     try:
@@ -321,7 +352,7 @@ def fingerprint(path: str, config, adapter: str | Path | None = None) -> str:
     return f"{base}+{weights}+{json.dumps(scale)}"
 
 
-def choose_dtype(path: str, threads: int = 2) -> str:
+def choose_dtype(path: str, threads: int = 2, quantization: str = "none") -> str:
     """The data type that this machine computes a model fastest in, measured once and kept.
 
     One layer of the model's shape reads 256 tokens in float32 and in bfloat16, alternately, the best of five each;
@@ -331,7 +362,10 @@ def choose_dtype(path: str, threads: int = 2) -> str:
     Args:
         path: folder or hub id.
         threads: CPU threads of the measurement.
+        quantization: under nf4 it is bfloat16, which quantised layers compute in, without any measurement.
     """
+    if quantization == "nf4":
+        return "bfloat16"
     torch = import_torch(threads)
     _, config = load_tokenizer(path)
     beside = Path(path) if os.path.isdir(path) and os.access(path, os.W_OK) else models.CACHE / Path(path).name

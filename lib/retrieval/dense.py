@@ -10,17 +10,16 @@ import numpy as np
 import pandas as pd
 
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs
+from lib.workbook.machine import cores
 
 
 def load_encoder(path: str, threads: int | None = None):
-    """A `SentenceTransformer` on the CPU or, where there is one, the GPU.
+    """A `SentenceTransformer` in float32, on the CPU or, where there is one, the GPU.
 
     Args:
         path: folder or Hugging Face id (see `lib.generation.models.locate`).
         threads: CPU threads; None leaves PyTorch's choice.
     """
-    if os.path.isdir(path):
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
     logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it offers to fetch kernels from a hub
     import torch
     from sentence_transformers import SentenceTransformer
@@ -28,8 +27,12 @@ def load_encoder(path: str, threads: int | None = None):
 
     disable_progress_bar()
     if threads:
-        torch.set_num_threads(threads)
-    return SentenceTransformer(path)
+        torch.set_num_threads(min(threads, cores()))
+    own = os.path.isdir(path)
+    hub, _, revision = (path, "", "") if own else path.partition("@")
+    # float32 whatever the files hold: T5 encoders come in float16, in which a CPU is slow and training is lost
+    settings = {"dtype": torch.float32}
+    return SentenceTransformer(hub, revision=revision or None, local_files_only=own, model_kwargs=settings)
 
 
 def has_bfloat16() -> bool:

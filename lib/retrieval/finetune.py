@@ -242,6 +242,7 @@ def train(encoder, rows: pd.DataFrame, settings: Finetuning, progress: bool = Fa
             disable_tqdm=not progress,
             dataloader_pin_memory=False,
         )
+        arguments._n_gpu = min(1, arguments.n_gpu)  # several would each get a batch: fewer, larger steps than asked for
         trainer = SentenceTransformerTrainer(
             model=encoder,
             args=arguments,

@@ -312,13 +312,13 @@ def test_other_settings_have_other_entries(tiny, tmp_path, runs, settings):
 
 def test_the_data_type_is_measured_once_and_kept(tiny, monkeypatch):
     monkeypatch.setattr(local, "_time_dtypes", lambda config: {"float32": 2.0, "bfloat16": 1.0})
-    before = local.fingerprint(tiny, None)
+    before = local.fingerprint(tiny)
     assert choose_dtype(tiny, 1) == "bfloat16"
     monkeypatch.setattr(local, "_time_dtypes", lambda config: pytest.fail("measured again"))
     assert choose_dtype(tiny, 1) == "bfloat16"
     assert LocalModel(tiny, threads=1).dtype == "bfloat16"
     assert LocalModel(tiny, threads=1, dtype="float32").dtype == "float32"
-    assert local.fingerprint(tiny, None) == before
+    assert local.fingerprint(tiny) == before
 
 
 def test_a_damaged_choice_or_another_processor_is_measured_again(tiny, monkeypatch):

@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 from lib.generation import models
-from lib.generation.models import REGISTRY, Model, ModelError, fetch, fingerprint, locate, sha256_of, unpack
+from lib.generation.models import (
+    HUB,
+    REGISTRY,
+    Model,
+    ModelError,
+    fetch,
+    fingerprint,
+    locate,
+    sha256_of,
+    source,
+    unpack,
+)
 
 WEIGHTS = b"weights" * 100
 MODEL = Model(
@@ -316,10 +327,36 @@ def test_a_folder_passes_through(cache, tmp_path, downloads):
     assert downloads.count == 0
 
 
-@pytest.mark.parametrize("name", ["owner/model", "sentence-transformers/all-MiniLM-L6-v2", "BAAI/bge-small-en-v1.5"])
-def test_a_hub_id_passes_through(cache, downloads, name):
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize("name", [f"owner/model@{COMMIT}", f"BAAI/bge-small-en-v1.5@{COMMIT}"])
+def test_a_pinned_hub_id_passes_through(cache, downloads, name, recwarn):
     assert locate(name, cache) == name
+    assert not recwarn.list
     assert downloads.count == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["owner/model", "owner/model@main", "owner/model@refs/pr/1", f"owner/model@{COMMIT[1:]}"]
+)
+def test_a_hub_id_without_a_commit_is_warned_of(cache, name):
+    with pytest.warns(UserWarning, match=f"{name}.*owner/model@<40"):
+        assert locate(name, cache) == name
+
+
+def test_registered_hub_models_are_pinned_but_may_be_named_with_another_revision(cache, recwarn):
+    for hub, model in HUB.items():
+        assert (model.hub, locate(hub, cache)) == (hub, f"{hub}@{model.revision}")
+        assert locate(f"{hub}@{COMMIT}", cache) == f"{hub}@{COMMIT}"
+    assert not recwarn.list
+
+
+def test_a_folder_whose_name_has_an_at_sign_is_a_folder(tmp_path):
+    (tmp_path / "mine@home").mkdir()
+    path = locate(str(tmp_path / "mine@home"))
+    assert source(path) == {"pretrained_model_name_or_path": path, "local_files_only": True}
+    assert source("owner/model@v1") == {"pretrained_model_name_or_path": "owner/model", "revision": "v1"}
 
 
 @pytest.mark.parametrize("name", ["unknown", "/no/such/folder", "owner/model/extra", "two words/model"])
@@ -339,7 +376,7 @@ def test_registered_models_are_complete():
         assert len(bytes.fromhex(model.sha256)) == 32
         assert "==" in model.wheel
         assert model.license
-        assert locate(model.hub) == model.hub
+        assert "/" in model.hub
 
 
 def test_sha256_of_a_file(tmp_path):

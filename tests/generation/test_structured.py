@@ -1,0 +1,185 @@
+"""JSON in a language model's answers: found, validated, asked for again, and never more than was said."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import Field, NaiveDatetime
+
+from lib.generation.constrained import Grammar, vocabulary
+from lib.generation.local import load_tokenizer
+from lib.generation.structured import (
+    CONTROL,
+    MAX_CHARACTERS,
+    MAX_LIST,
+    MAX_TEXT,
+    ROUNDS,
+    AnswerError,
+    Question,
+    ask,
+    grammar_of,
+    read_answer,
+    schema_of,
+)
+from lib.workbook.inputs import Strict, Text
+
+
+class Pet(Strict):
+    title: Text
+    age: int = Field(default=0, ge=0)
+    names: list[str] = []
+    born: NaiveDatetime | None = None
+
+
+def not_rex(pet):
+    if pet.title == "Rex":
+        raise ValueError("title: Rex is taken")
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tiny):
+    return load_tokenizer(str(tiny))[0]
+
+
+QUESTION = Question("Name a pet.", Pet, not_rex)
+GOOD = '{"title": "Ada", "age": 3}'
+
+
+class Scripted:
+    """Answers each prompt with what `script` has for its question and round."""
+
+    def __init__(self, script):
+        self.script, self.calls = script, []
+
+    def generate(self, prompts, **settings):
+        self.calls.append((list(prompts), settings))
+        return [self.script[int(prompt.split("#")[1].split("#")[0])][len(self.calls) - 1] for prompt in prompts]
+
+
+def questions(n):
+    return [Question(f"Name pet #{number}#.", Pet, not_rex) for number in range(n)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD,
+        f"```json\n{GOOD}\n```",
+        f"Sure! Here it is:\n\n{GOOD}\n\nI hope {{this}} helps.",
+        f"Braces {{like these}} come first: {GOOD}",
+        f'{{"x": 1}} is not it, but {GOOD} is',
+        '{"title": " Ada\\n", "age": "3"}',
+        '{"title": "A\\u0000da"}'.replace("A\\u0000da", "\\u0000Ada"),
+    ],
+)
+def test_json_is_found(text):
+    assert read_answer(text, QUESTION).title == "Ada"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no JSON object"),
+        ("I cannot do that.", "no JSON object"),
+        ('["Ada"]', "no JSON object"),
+        ('{"title": "Ada", "age": 3', "cut off"),
+        ('{"title": "Ad', "cut off"),
+        ('{"names": [{"title": "Ada"}, {"title": "Bo', "cut off"),
+        ("{'title': 'Ada'}", "not JSON"),
+        ('{"title": "Ada",}', "not JSON"),
+        ('{"age": 3}', "title: Field required"),
+        ('{"title": ""}', "title: "),
+        ('{"title": "Ada", "colour": "red"}', "colour: Extra inputs"),
+        ('{"title": "Ada", "age": -1}', "age: "),
+        ('{"title": "Ada", "age": NaN}', "nested too deeply, or a number"),
+        ('{"title": "Ada", "age": ' + "9" * 5000 + "}", "nested too deeply, or a number"),
+        ('{"title": "Ada", "born": "2023-12-07T18:30:00Z"}', "born: "),
+        ('{"title": "Rex"}', "Rex is taken"),
+        ('{"title": "\\ud83d"}', "surrogate"),
+        ('{"title": "' + "a" * (MAX_TEXT + 1) + '"}', "characters"),
+        (json.dumps({"title": "Ada", "names": ["a"] * (MAX_LIST + 1)}), "entries"),
+        ('{"names": ' * 3000, "nested too deeply"),
+        ('{"names": ' + "[" * 3000 + "]" * 3000 + "}", "nested too deeply|entries"),
+        ("{" * MAX_CHARACTERS, "not JSON"),
+        (GOOD + " " * MAX_CHARACTERS, "characters"),
+    ],
+)
+def test_what_is_wrong_is_said(text, said):
+    with pytest.raises(AnswerError, match=said) as caught:
+        read_answer(text, QUESTION)
+    assert len(str(caught.value)) < 500
+    assert "\n" not in str(caught.value)
+
+
+LEAVES = st.none() | st.floats() | st.text() | st.sampled_from(["title", "Ada"])
+JSON = st.recursive(LEAVES, lambda inside: st.lists(inside) | st.dictionaries(st.text() | st.just("title"), inside))
+
+
+@given(st.text() | JSON.map(json.dumps))
+@settings(max_examples=200, deadline=None)
+def test_any_text_is_read_or_refused(text):
+    try:
+        pet = read_answer(text, QUESTION)
+    except AnswerError:
+        return
+    assert not CONTROL.search(pet.title)
+    assert pet.title == " ".join(pet.title.split())
+    pet.model_dump_json().encode()
+
+
+def test_a_wrong_answer_is_held_up_with_its_fault_and_the_others_are_not_asked_again():
+    model = Scripted([[GOOD], ['{"age": 1}', GOOD], ["no", "no", GOOD], ["no"] * (ROUNDS + 1)])
+    replies = ask(model, questions(4), max_new_tokens=9, temperature=0.5, seed=3)
+    assert [reply.value and reply.value.title for reply in replies] == ["Ada", "Ada", "Ada", None]
+    assert [len(reply.errors) for reply in replies] == [0, 1, 2, 3]
+    assert [len(reply.answers) for reply in replies] == [1, 2, 3, 3]
+    assert [len(prompts) for prompts, _ in model.calls] == [4, 3, 2]
+    first, again = model.calls[0][0][1], model.calls[1][0][0]
+    assert again.startswith(first)
+    assert '{"age": 1}' in again.removeprefix(first)
+    assert "title: Field required" in again
+    assert model.calls[0][1] == {
+        "max_new_tokens": 9, "chat": True, "temperature": 0.5, "seed": 3, "progress": False, "grammars": None,
+    }  # fmt: skip
+
+
+def test_a_huge_or_broken_answer_does_not_make_the_next_prompt_so():
+    model = Scripted([["x" * 100_000, "\ud83d", GOOD]])
+    replies = ask(model, questions(1), max_new_tokens=9)
+    assert replies[0].value.title == "Ada"
+    assert all(len(prompts[0].encode()) < 4000 for prompts, _ in model.calls)
+
+
+def test_the_schema_bounds_everything_and_keeps_names_that_look_like_keywords():
+    schema = schema_of(Pet)
+    assert schema["properties"]["title"] == {"type": "string", "minLength": 1, "maxLength": MAX_TEXT}
+    assert schema["properties"]["names"]["maxItems"] == MAX_LIST
+    assert "pattern" in schema["properties"]["born"]["anyOf"][0]
+    assert schema["additionalProperties"] is False
+    shown = json.loads(QUESTION.text.rpartition("\n")[2])
+    assert shown["properties"].pop("born") == {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]}
+    schema["properties"].pop("born")
+    assert shown == schema
+
+
+def test_the_grammar_takes_what_the_schema_does(tokenizer):
+    grammar = Grammar(grammar_of(Pet), vocabulary(tokenizer, len(tokenizer), [tokenizer.eos_token_id]))
+    for text, right in {
+        '{"title": "Ada"}': True,
+        '{"title": "Ada", "age": 3, "names": ["A", "B"]}': True,
+        '{"title": "Ada", "born": "2023-12-07T18:30:00"}': True,
+        '{"title": "Ada", "born": "2023-13-07T18:30:00"}': False,
+        '{"title": ""}': False,
+        '{"age": 3}': False,
+        '{"title": "Ada", "colour": "red"}': False,
+        '{"title": "' + "a" * (MAX_TEXT + 1) + '"}': False,
+        '{"title":\n"Ada"}': False,
+    }.items():
+        assert grammar.accepts(text) is right, text
+
+
+def test_grammars_go_with_their_questions():
+    model = Scripted([[GOOD], ["no", GOOD]])
+    ask(model, questions(2), max_new_tokens=9, constrained=True)
+    assert [settings["grammars"] for _, settings in model.calls] == [[grammar_of(Pet)] * 2, [grammar_of(Pet)]]

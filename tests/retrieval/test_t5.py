@@ -1,0 +1,157 @@
+"""A T5 encoder made as GTR-T5-XL is (mean pooling, dense layer, normalisation, float16 weights), tiny and random."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Dense, Normalize, Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast, T5Config, T5EncoderModel
+
+from lib.retrieval.dense import encode, load_encoder, search
+from lib.retrieval.finetune import Finetuning, finetune
+from lib.workflows.target_similarity import scored_pairs
+
+WORDS = "lemon tree river stone music piano garden winter letter doctor ticket train window bottle coffee".split()
+TEXTS = ["piano", "lemon tree river stone music piano garden winter", "doctor letter", "train ticket window bottle"]
+HASH = "0123456789abcdef0123456789abcdef01234567"
+
+
+def build(folder, seed=3):
+    torch.manual_seed(seed)
+    vocabulary = {word: i for i, word in enumerate(["<pad>", "</s>", "<unk>", *WORDS])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, "<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing("$A </s>", special_tokens=[("</s>", 1)])
+    own = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", "model_max_length": 32}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **own).save_pretrained(folder / "t5")
+    shape = {"vocab_size": len(vocabulary), "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4}
+    T5EncoderModel(T5Config(**shape, pad_token_id=0, eos_token_id=1)).save_pretrained(folder / "t5")
+    dense = Dense(32, 16, bias=False, activation_function=torch.nn.Identity())
+    parts = [Transformer(str(folder / "t5")), Pooling(32, "mean"), dense, Normalize()]
+    SentenceTransformer(modules=parts, device="cpu").half().save_pretrained(
+        str(folder / "gtr"), create_model_card=False
+    )
+    return str(folder / "gtr")
+
+
+@pytest.fixture(scope="module")
+def gtr(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("gtr"))
+
+
+@pytest.fixture(scope="module")
+def encoder(gtr):
+    return load_encoder(gtr, threads=1)
+
+
+def by_hand(encoder, text):
+    """The mean over a text's tokens, alone and without padding, through the dense layer, at unit length."""
+    ids = torch.tensor([encoder.tokenizer(text)["input_ids"]])
+    with torch.no_grad():
+        mean = encoder[0].auto_model(input_ids=ids).last_hidden_state[0].mean(0)
+        return torch.nn.functional.normalize(encoder[2].linear(mean), dim=0).numpy()
+
+
+def test_weights_in_float16_are_computed_in_float32(gtr, encoder):
+    from safetensors.torch import load_file
+
+    stored = load_file(f"{gtr}/model.safetensors")
+    assert {value.dtype for value in stored.values()} == {torch.float16}
+    assert {value.dtype for value in encoder.state_dict().values()} == {torch.float32}
+    assert type(encoder[0].auto_model) is T5EncoderModel
+
+
+def test_pooling_ignores_padding_and_vectors_do_not_depend_on_the_batch(encoder):
+    vectors = encode(encoder, TEXTS)
+    assert vectors.shape == (4, 16)
+    for text, vector in zip(TEXTS, vectors, strict=True):
+        assert vector == pytest.approx(by_hand(encoder, text), abs=1e-5)
+    for size in (1, 2):
+        assert encode(encoder, TEXTS, batch_size=size) == pytest.approx(vectors, abs=1e-5)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
+    assert (vectors @ vectors.T)[~np.eye(4, dtype=bool)].max() < 0.999  # or every text would look alike
+
+
+def test_in_bfloat16_vectors_stay_close_and_of_unit_length(encoder):
+    exact, rounded = encode(encoder, TEXTS), encode(encoder, TEXTS, bfloat16=True)
+    assert np.linalg.norm(rounded, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
+    assert (exact * rounded).sum(1).min() > 0.99
+
+
+def test_an_encoder_that_was_saved_gives_the_same_vectors(encoder, tmp_path):
+    encoder.save_pretrained(str(tmp_path / "again"), create_model_card=False)
+    again = load_encoder(str(tmp_path / "again"), threads=1)
+    assert (encode(again, TEXTS) == encode(encoder, TEXTS)).all()
+
+
+def test_search_ranks_an_equal_text_first(encoder):
+    documents = pd.DataFrame({"item": list("abcd"), "text": TEXTS, "persona": "p"})
+    queries = pd.DataFrame({"query": list("wxyz"), "text": TEXTS, "persona": "p"})
+    ranked = search(encoder, queries, documents, "persona")
+    assert ranked[ranked["rank"] == 1].sort_values("query")["item"].tolist() == list("abcd")
+
+
+def trained_on(gtr, rows, folder):
+    model, finished = finetune(gtr, rows, folder, Finetuning(learning_rate=1e-2, batch_size=4), threads=1)
+    return model, finished.curve["loss"]
+
+
+def test_it_learns_from_queries_and_documents(gtr, encoder, tmp_path):
+    rows = [(word, f"{word} {WORDS[i - 1]}", WORDS[i - 3]) for i, word in enumerate(WORDS)] * 4
+    rows = pd.DataFrame(rows, columns=["query", "positive", "negative"])
+    model, losses = trained_on(gtr, rows, tmp_path / "a")
+    assert losses.tail(5).mean() < 0.8 * losses.head(5).mean()
+    assert not np.allclose(encode(model, TEXTS), encode(encoder, TEXTS), atol=1e-3)
+    assert {value.dtype for value in model.state_dict().values()} == {torch.float32}
+    again, _ = trained_on(gtr, rows, tmp_path / "a")  # the finished run, read back
+    assert (encode(again, TEXTS) == encode(model, TEXTS)).all()
+
+
+def test_target_similarity_tuning_pulls_requests_with_like_flows_together(gtr, encoder, tmp_path):
+    flows = pd.DataFrame({"pair": [f"f{i}" for i in range(len(WORDS))], "request": WORDS})
+    flows["apis"] = [["mail.Send"] if i % 2 else ["teams.Post"] for i in range(len(WORDS))]
+    mined = pd.DataFrame(
+        [(a, b, True) for a in flows["pair"] for b in flows["pair"] if a < b], columns=["a", "b", "positive"]
+    )
+    mined = pd.concat([mined] * 6)
+    model, losses = trained_on(gtr, scored_pairs(mined, flows), tmp_path / "tst")
+    assert losses.tail(5).mean() < 0.5 * losses.head(5).mean()
+
+    def gap(vectors):
+        cosines, like = vectors @ vectors.T, flows["apis"].str[0].to_numpy()
+        same = like[:, None] == like[None]
+        return cosines[same].mean() - cosines[~same].mean()
+
+    assert gap(encode(model, WORDS)) > gap(encode(encoder, WORDS)) + 0.3
+
+
+def test_a_pinned_revision_is_the_one_that_is_loaded(tmp_path):
+    """A hub's cache on disk holds two revisions; no network is asked."""
+    folder = tmp_path / "models--owner--gtr"
+    for commit, seed in ((HASH, 3), (HASH[::-1], 4)):
+        shutil.copytree(build(tmp_path / commit, seed), folder / "snapshots" / commit)
+    (folder / "refs").mkdir()
+    (folder / "refs" / "main").write_text(HASH[::-1])
+    code = (
+        "import json, sys\n"
+        "from lib.generation.models import locate\n"
+        "from lib.retrieval.dense import encode, load_encoder\n"
+        "print(json.dumps([encode(load_encoder(locate(n), 1), ['piano tree'])[0].tolist() for n in sys.argv[1:]]))"
+    )
+    environment = {**os.environ, "HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    names = [f"owner/gtr@{HASH}", "owner/gtr", str(tmp_path / HASH / "gtr")]
+    done = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    pinned, main, own = (np.array(vector) for vector in json.loads(done.stdout.splitlines()[-1]))
+    assert (pinned == own).all()
+    assert not np.allclose(pinned, main, atol=1e-3)
+    assert "moving target" in done.stderr
