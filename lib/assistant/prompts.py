@@ -72,3 +72,104 @@ def planner_prompt(
     if done:
         parts.append(done)
     return "\n".join(parts) + "\n"
+
+
+# ---------------------------------------------------------------- a world in a language model's words
+
+APP_CONTENTS = {
+    "mail": "messages the person received",
+    "calendar": "events in the person's calendar",
+    "google": "searches the person made, each with the page it led to",
+    "music": "songs the person listened to",
+    "reminders": "reminders the person set",
+    "notes": "notes the person took",
+    "phone_call": "entries of the person's call log",
+}
+MANNERS = {
+    "meaning": "The words hint at the matter, but leave out what only the entry tells, such as names, times or titles",
+    "habit": "The words do not say what it is about (such as: play my usual); only the time, the place and what the "
+    "person always does then give it away",
+    "either": "The words hint at the matter a little, and the time and the place do too",
+}
+
+
+def persona_prompt(age: int, sector: str, initials: str) -> str:
+    """Asks for somebody to write data about (assistant paper, appendix A.1)."""
+    return (
+        "Invent a person who uses a phone, as different from a typical example as real people are. "
+        f"Age: {age}. Works, studies or used to work in: {sector}. Initials: {initials}. "
+        "Give the person's circumstances and tastes, and three to five people of their life with made-up addresses at "
+        "example.org. "
+        "`traits` are ways of life, such as pet, car, children, partner, student, renter."
+    )
+
+
+def items_prompt(person: str, app: str, n: int, now: str, first: str, last: str) -> str:
+    """Asks for what one app holds (assistant paper, appendix A.2: traits, app, number, dates, schema)."""
+    return (
+        f"The phone of a person is to be filled with made-up data. The person: {person}\n"
+        f"Write {APP_CONTENTS[app]}, {n} in all, as their {APP_NAMES[app]} app would have them: concrete, all "
+        "different, such as this person would have.\n"
+        f"It is now {now}. The entries are of the days from {first} to {last}. Times look like 2023-12-07T18:30:00. "
+        "`opens` is when and where the person looked at the entry in the last two weeks: none to four times, always "
+        "before now."
+    )
+
+
+def query_prompt(person: str, entries: Sequence[str], about: str, manner: str, moment: str) -> str:
+    """Asks for a request that leaves out what an entry tells (assistant paper, sections 1 and 3.1)."""
+    return "\n".join(
+        [
+            f"A person says something short to the assistant on their phone. The person: {person}",
+            "What the phone holds:",
+            *entries,
+            f"Write what the person says on {moment}, so that the assistant needs the entry {about} to help. "
+            f"{MANNERS[manner]}. Not a copy of the entry, at most 20 words, in the first person.",
+            f"`also` names further entries that the assistant needs, usually none and never {about}; `apps` the one to "
+            "three apps to look in, the likeliest first; `topic` the matter in one to three words.",
+        ]
+    )
+
+
+def tool_prompt(tools: Sequence[str], request: str, moment: str, entries: Sequence[str]) -> str:
+    """Asks which tool serves a request, or none (assistant paper, appendix A.4). Unlike there, the entries that the
+    request is about are shown: where somebody keeps a matter decides which tool is right."""
+    return "\n".join(
+        [
+            "An assistant can call these tools:",
+            *tools,
+            "",
+            f"Somebody says ({moment}): {request}",
+            "It is about:",
+            *entries,
+            "Which single tool should be called? Where none of them helps, the answer is default.",
+        ]
+    )
+
+
+def plan_prompt(tool: str, request: str, moment: str, entries: Sequence[str]) -> str:
+    """Asks for the arguments of the chosen tool (assistant paper, appendix A.5)."""
+    return "\n".join(
+        [
+            f"Somebody says ({moment}): {request}",
+            "It is about:",
+            *entries,
+            f"An assistant answers with one call of this tool: {tool}",
+            "Give the call's arguments. Take their values from the entries, word for word; leave optional arguments "
+            "out where nothing is said about them. Write times as 2023-12-07 18:30.",
+        ]
+    )
+
+
+def thought_prompt(query: str, context_types: Sequence[str]) -> str:
+    """`cot_prompt` for an answer as JSON: the expert's chain of thought of a training query."""
+    return cot_prompt(query, context_types).rpartition("\n\n")[0]
+
+
+def toolbox_prompt(app: str, n: int) -> str:
+    """Asks for the APIs of one app (assistant paper, appendix A.3)."""
+    return (
+        f"An assistant on a phone is to control the app {APP_NAMES[app]} ({APP_CONTENTS[app]}) through functions. "
+        f"Write {n} of them that together do what people do with such an app.\n"
+        "Names are in snake_case and begin with a verb; a description is one sentence; so is that of an argument."
+    )

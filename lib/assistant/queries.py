@@ -224,16 +224,20 @@ def print_call(api: str, arguments: dict[str, object]) -> str:
     return f"{api}({', '.join(parts)})"
 
 
+def acceptable(api: str, arguments: dict[str, object], toolbox: Toolbox) -> dict[str, dict[str, list]]:
+    """One call as an answer of the Berkeley format: "" says that an argument may be left out."""
+    optional = set() if api == DEFAULT_API else {n for n, a in toolbox[api].arguments.items() if not a.required}
+    return {api: {name: [value, ""] if name in optional else [value] for name, value in arguments.items()}}
+
+
 def resolve_plan(lived: LivedNeed, life: Life, toolbox: Toolbox) -> tuple[str, list[str], list[dict]]:
     """Plan text (one call a line), its APIs, and the answers with their acceptable values."""
     lines, apis, answers = [], [], []
     for api, templates in lived.keep.calls:
         arguments = {name: plan_value(value, lived, life) for name, value in templates.items()}
-        optional = set() if api == DEFAULT_API else {n for n, a in toolbox[api].arguments.items() if not a.required}
         lines.append(print_call(api, arguments))
         apis.append(api)
-        acceptable = {name: [value, ""] if name in optional else [value] for name, value in arguments.items()}
-        answers.append({api: acceptable})
+        answers.append(acceptable(api, arguments, toolbox))
     return "\n".join(lines), apis, answers
 
 

@@ -92,10 +92,7 @@ def simulate_from(
 ) -> World:
     """Like `simulate`, from needs and names already read."""
     rng = np.random.default_rng([knobs.seed, 1])
-    total = knobs.n_training_queries + knobs.n_evaluation_queries
-    n_evaluation = min(max(1, round(knobs.n_personas * knobs.n_evaluation_queries / total)), knobs.n_personas - 1)
-    sides = np.array(["evaluation"] * n_evaluation + ["training"] * (knobs.n_personas - n_evaluation))
-    sides = sides[rng.permutation(knobs.n_personas)]
+    sides = deal_sides(knobs.n_personas, knobs.n_training_queries, knobs.n_evaluation_queries, rng)
     counts = np.empty(knobs.n_personas, dtype=int)
     kinds: dict[str, list[str]] = {}
     for side, queries in zip(SIDES, (knobs.n_training_queries, knobs.n_evaluation_queries), strict=True):
@@ -120,6 +117,12 @@ def simulate_from(
         world.personas.append(write_down(life))
         world.provenance += life.provenance
     return world
+
+
+def deal_sides(n_personas: int, n_training: int, n_evaluation: int, rng: np.random.Generator) -> np.ndarray:
+    """The side of each persona, in the ratio of the queries; at least one persona is on each."""
+    n = min(max(1, round(n_personas * n_evaluation / (n_training + n_evaluation))), n_personas - 1)
+    return np.array(["evaluation"] * n + ["training"] * (n_personas - n))[rng.permutation(n_personas)]
 
 
 class Voices:

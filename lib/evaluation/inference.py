@@ -153,6 +153,14 @@ def wilson_interval(successes, n, confidence: float = 0.95) -> tuple[np.ndarray,
     return np.where(empty, 0.0, np.clip(centre - half, 0, 1)), np.where(empty, 1.0, np.clip(centre + half, 0, 1))
 
 
+def percent(successes, n) -> tuple:
+    """The rates `successes / n` with Wilson's interval, all in percent; NaN between 0 and 100 where n is 0."""
+    with np.errstate(invalid="ignore"):
+        rate = 100 * np.asarray(successes, dtype=float) / np.asarray(n, dtype=float)
+    low, high = wilson_interval(successes, n)
+    return rate, 100 * low, 100 * high
+
+
 def holm_adjust(p_values: Sequence[float]) -> np.ndarray:
     """Holm's (1979) adjusted p-values, in the order given: reject where the adjusted value is at most the level.
 

@@ -15,6 +15,7 @@ from lib.evaluation.inference import (
     bootstrap_weights,
     holm_adjust,
     mcnemar_test,
+    percent,
     randomisation_test,
     wilson_interval,
 )
@@ -336,3 +337,11 @@ def test_holm_rejects_what_the_step_down_procedure_rejects(p):
 def test_holm_refuses(bad):
     with pytest.raises(ValueError):
         holm_adjust([0.5, bad])
+
+
+def test_percent_is_a_rate_with_wilsons_ends():
+    rate, *ends = percent([5, 0], [10, 0])
+    assert rate[0] == 50
+    assert np.isnan(rate[1])
+    np.testing.assert_allclose(ends, 100 * np.array(wilson_interval([5, 0], [10, 0])))
+    assert percent(1, 4)[0] == 25

@@ -1,0 +1,218 @@
+"""A language model as generator of the assistant's world, tried step by step on what the simulator made.
+
+Each step gets the simulator's persons, items, queries or labels to work on, so that a step's n does not depend on what
+the steps before it lost, and the simulator's own text or label stands beside the model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.plans import ast_match
+from lib.assistant.queries import print_call
+from lib.assistant.schemas import APPS
+from lib.assistant.toolbox import DEFAULT_API
+from lib.assistant.world import World
+from lib.assistant.written_world import (
+    TEMPERATURE,
+    TOKENS,
+    TOKENS_PER_ITEM,
+    arguments_of,
+    draw_circumstances,
+    items_of,
+    items_question,
+    named_items,
+    persona_question,
+    plan_question,
+    query_question,
+    thought_question,
+    tool_question,
+)
+from lib.evaluation.diversity import words_of
+from lib.evaluation.ranking import rank_of
+from lib.generation.structured import Question, Reply, ask
+from lib.retrieval.bm25 import content_terms
+
+FIRST = 3  # results among which a request should find its item
+DECIDING = ("tools", "plans", "thoughts")  # steps whose answers are not drawn
+# Kinds of faults by how the message of `lib.generation.structured` begins; any other breaks the schema.
+FAULTS = {"there is no JSON": "no JSON", "the JSON object is cut off": "cut off", "not JSON": "broken JSON"}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The questions of a step; `about` has a row for each."""
+
+    questions: list[Question]
+    about: pd.DataFrame
+    tokens: int
+
+
+def trials(world: World, n_personas: int, n_items: int, n_queries: int, max_tokens: int, seed: int) -> dict[str, Trial]:
+    """What to ask in each step.
+
+    Args:
+        world: a simulated one.
+        n_personas: personas whose apps are to be filled, one question an app.
+        n_items: items of an app asked for at most; never more than the persona has there.
+        n_queries: questions of each other step. Queries are those that one call of one tool serves; fewer where the
+            world has no more.
+        max_tokens: of an answer; some steps take fewer.
+        seed: of what is drawn.
+    """
+    rng = np.random.default_rng([seed, 14])
+    order = rng.permutation(len(world.personas))
+    personas = {world.personas[i].id: world.personas[i] for i in order}
+    place = {name: number for number, name in enumerate(personas)}
+    pairs = [
+        (query, gold)
+        for query, gold in zip(world.queries, world.gold, strict=True)
+        if len(gold.apis) == 1 and gold.apis[0] != DEFAULT_API
+    ]
+    # Queries of one persona stand together: what their prompts begin with in common is read once.
+    pairs = sorted(pairs, key=lambda pair: place[pair[0].persona])[:n_queries]
+    queries = pd.DataFrame(
+        [(q.id, q.persona, q.text, g.kind, g.relevant[0], g.apis[0]) for q, g in pairs],
+        columns=["query", "persona", "text", "kind", "item", "api"],
+    )
+    circumstances = draw_circumstances(n_queries, rng)
+    apps = [
+        (name, app, min(n_items, len(getattr(personas[name].apps, app))))
+        for name in list(personas)[:n_personas]
+        for app in APPS
+        if getattr(personas[name].apps, app)
+    ]
+    filled = pd.DataFrame(apps, columns=["persona", "app", "n"])
+    questions = {
+        "personas": [persona_question(*one) for one in circumstances],
+        "items": [items_question(personas[name], app, n) for name, app, n in apps],
+        "queries": [query_question(personas[q.persona], g.relevant[0], g.kind, q.time, q.place) for q, g in pairs],
+        "tools": [tool_question(q, personas[q.persona], g.relevant, world.toolbox) for q, g in pairs],
+        "plans": [plan_question(q, personas[q.persona], g.relevant, world.toolbox[g.apis[0]]) for q, g in pairs],
+        "thoughts": [thought_question(q) for q, _ in pairs],
+    }
+    about = {"personas": pd.DataFrame(circumstances, columns=["age", "sector", "initials"]), "items": filled}
+    tokens = TOKENS | {"items": TOKENS["items"] + TOKENS_PER_ITEM * n_items}
+    return {
+        step: Trial(asked, about.get(step, queries), min(tokens[step], max_tokens)) for step, asked in questions.items()
+    }
+
+
+def try_out(
+    model, asked: dict[str, Trial], seed: int, constrained: bool, rounds: int, progress: bool = False
+) -> dict[str, list[Reply]]:
+    """A model's replies by step; `rounds` of asking again at most. See `lib.generation.structured.ask`."""
+    return {
+        step: ask(
+            model,
+            trial.questions,
+            max_new_tokens=trial.tokens,
+            temperature=0.0 if step in DECIDING else TEMPERATURE,
+            seed=seed,
+            constrained=constrained,
+            progress=progress,
+            rounds=rounds,
+        )
+        for step, trial in asked.items()
+    }
+
+
+def outcomes(asked: dict[str, Trial], replies: dict[str, list[Reply]], world: World) -> pd.DataFrame:
+    """One row a question: step, at_once and valid (0 or 1), right (whether a tool or plan is the simulator's; NaN for
+    other steps; 0 where there is no valid answer), fault (of the first answer: of `FAULTS`, schema, or nothing)."""
+    gold = {entry.query: entry for entry in world.gold}
+    rows = []
+    for step, trial in asked.items():
+        for reply, about in zip(replies[step], trial.about.itertuples(), strict=True):
+            right = float("nan")
+            if step in ("tools", "plans"):
+                right = 0.0
+                if reply.value is not None and step == "tools":
+                    right = float(reply.value.api == about.api)
+                elif reply.value is not None:
+                    call = print_call(about.api, arguments_of(reply.value))
+                    right = float(bool(ast_match(call, gold[about.query].answers, world.toolbox.functions)))
+            fault = fault_of(reply.errors[0]) if reply.errors else ""
+            rows.append((step, not reply.errors, reply.value is not None, right, fault))
+    frame = pd.DataFrame(rows, columns=["step", "at_once", "valid", "right", "fault"])
+    return frame.astype({"at_once": int, "valid": int})
+
+
+def fault_of(error: str) -> str:
+    return next((name for start, name in FAULTS.items() if error.startswith(start)), "schema")
+
+
+def written_items(trial: Trial, replies: Sequence[Reply]) -> pd.DataFrame:
+    """The valid items, copies included: persona, app, title, text."""
+    rows = [
+        (about.persona, about.app, item.headline, item.text)
+        for reply, about in zip(replies, trial.about.itertuples(), strict=True)
+        if reply.value is not None
+        for item in named_items(reply.value, about.persona, about.app)
+    ]
+    return pd.DataFrame(rows, columns=["persona", "app", "title", "text"])
+
+
+def simulated_items(world: World) -> pd.DataFrame:
+    """All items of a world: persona, item, app, title, text."""
+    rows = [
+        (persona.id, item.id, app, item.headline, item.text)
+        for persona in world.personas
+        for item, app in items_of(persona).values()
+    ]
+    return pd.DataFrame(rows, columns=["persona", "item", "app", "title", "text"])
+
+
+def written_queries(trial: Trial, replies: Sequence[Reply]) -> pd.DataFrame:
+    """The valid requests beside the simulated queries: columns of `trial.about`, and written."""
+    texts = [None if reply.value is None else reply.value.text for reply in replies]
+    return trial.about.assign(written=texts).dropna(subset="written").reset_index(drop=True)
+
+
+def rank_in_persona(
+    vectors: np.ndarray, queries: pd.DataFrame, item_vectors: np.ndarray, items: pd.DataFrame
+) -> np.ndarray:
+    """Rank of each query's item among its persona's items by cosine (queries,).
+
+    Args:
+        vectors: unit length (queries, dimensions).
+        queries: columns persona, item.
+        item_vectors: unit length (items, dimensions).
+        items: columns persona, item.
+    """
+    scores = vectors @ item_vectors.T
+    own = queries["persona"].to_numpy()[:, None] == items["persona"].to_numpy()[None, :]
+    column = pd.Series(range(len(items)), index=items["item"])
+    return rank_of(np.where(own, scores, -np.inf), column[queries["item"]].to_numpy())
+
+
+def requests_in_numbers(
+    requests: Sequence[str], queries: pd.DataFrame, items: pd.DataFrame, ranks: np.ndarray
+) -> dict[str, float]:
+    """What requests are like: requests (how many), words (mean), shared (content words that stand in the item, percent;
+    mean over requests that have any), found (how many rank their item among the first `FIRST`), chance (percent that a
+    random order would).
+
+    Args:
+        requests: texts.
+        queries: columns persona, item; a row a request.
+        items: columns persona, item, text.
+        ranks: of each request's item among its persona's (`rank_in_persona`).
+    """
+    text_of = items.set_index("item")["text"]
+    shares = []
+    for request, item in zip(requests, queries["item"], strict=True):
+        inside, words = set(content_terms(text_of[item])), content_terms(request)
+        shares += [100 * sum(word in inside for word in words) / len(words)] if words else []
+    sizes = queries["persona"].map(items.groupby("persona").size())
+    return {
+        "requests": len(queries),
+        "words": float(np.mean([len(words_of(request)) for request in requests])),
+        "shared": float(np.mean(shares)) if shares else float("nan"),
+        "found": int((ranks <= FIRST).sum()),
+        "chance": float(100 * (FIRST / sizes).clip(upper=1).mean()),
+    }

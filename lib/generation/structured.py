@@ -1,0 +1,280 @@
+"""Answers as JSON: taken out of what a language model says, validated, and asked for again with what is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ValidationError
+
+if TYPE_CHECKING:
+    from lib.generation.local import LocalModel
+    from lib.generation.remote import RemoteModel
+
+ROUNDS = 2  # of asking again
+MAX_CHARACTERS = 40_000  # of an answer
+MAX_TEXT = 240  # characters of one text in it
+MAX_LIST = 40  # entries of one list in it
+STARTS = 20  # braces of an answer at which JSON is looked for
+QUOTED = 1200  # characters of a wrong answer that are held up to the model
+TOO_DEEP = "not JSON that can be read: nested too deeply, or a number that is none"
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+# A local time without offset; a day that every month has.
+MOMENT = r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:00$"
+
+
+class AnswerError(ValueError):
+    """An answer that is not what was asked for; the message can be told to the model."""
+
+
+def accept(answer: BaseModel) -> None:
+    """No check beyond the form."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to ask, the form of the answer, and a check of what the form cannot say, which raises ValueError."""
+
+    prompt: str
+    form: type[BaseModel]
+    check: Callable[[BaseModel], None] = accept
+
+    @property
+    def text(self) -> str:
+        """The whole prompt: matter, instruction, schema."""
+        schema = json.dumps(_without_patterns_of_times(schema_of(self.form)), ensure_ascii=False)
+        return (
+            f"{self.prompt}\n\n"
+            "Answer with one JSON object and nothing else: no explanation, no comment. It must be an instance of a "
+            'JSON schema. For the schema {"type": "object", "properties": {"colours": {"type": "array", "items": '
+            '{"type": "string"}}}}, one right answer is {"colours": ["red", "green"]}. '
+            f"The schema of your answer:\n{schema}"
+        )
+
+
+@dataclass
+class Reply:
+    """What became of a question.
+
+    Attributes:
+        value: the valid answer; None where there was none.
+        answers: all answers, as the model gave them.
+        errors: what was wrong with each of them but the valid one.
+    """
+
+    value: BaseModel | None = None
+    answers: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+def ask(
+    model: LocalModel | RemoteModel,
+    questions: Sequence[Question],
+    max_new_tokens: int,
+    temperature: float = 0.0,
+    seed: int = 0,
+    constrained: bool = False,
+    progress: bool = False,
+    rounds: int = ROUNDS,
+) -> list[Reply]:
+    """Replies in the order of the questions. All questions of a round go to the model together.
+
+    A wrong answer is held up to the model together with what is wrong with it.
+
+    Args:
+        model: has the `generate` of `lib.generation.local.LocalModel`.
+        questions: equal ones get equal answers.
+        max_new_tokens: length of an answer at most.
+        temperature: of the draws; 0 takes the likeliest token.
+        seed: of the draws.
+        constrained: put each answer under its schema as a grammar; local models only.
+        progress: show a progress bar for each round.
+        rounds: of asking again, at most.
+
+    Raises:
+        ValueError: a remote model is to be constrained, or a prompt does not fit into the model's window.
+        ModelError: the model cannot be asked.
+    """
+    replies = [Reply() for _ in questions]
+    prompts = [question.text for question in questions]
+    grammars = [grammar_of(question.form) for question in questions] if constrained else []
+    for _ in range(rounds + 1):
+        waiting = [i for i, reply in enumerate(replies) if reply.value is None]
+        if not waiting:
+            break
+        answers = model.generate(
+            [prompts[i] for i in waiting],
+            max_new_tokens=max_new_tokens,
+            chat=True,
+            temperature=temperature,
+            seed=seed,
+            progress=progress,
+            grammars=[grammars[i] for i in waiting] if constrained else None,
+        )
+        for i, answer in zip(waiting, answers, strict=True):
+            replies[i].answers.append(answer)
+            try:
+                replies[i].value = read_answer(answer, questions[i])
+            except AnswerError as error:
+                replies[i].errors.append(str(error))
+                prompts[i] = ask_again(questions[i].text, answer, str(error))
+    return replies
+
+
+def ask_again(prompt: str, answer: str, error: str) -> str:
+    quoted = answer if len(answer) <= QUOTED else f"{answer[:QUOTED]} …"
+    quoted = quoted.encode(errors="replace").decode()  # half a character cannot be sent
+    return (
+        f"{prompt}\n\nYou answered:\n{quoted or '(nothing)'}\n\nThat cannot be used: {error}\n"
+        "Give the whole answer again with this put right, as one JSON object and nothing else."
+    )
+
+
+# ---------------------------------------------------------------- reading
+
+
+def read_answer(text: str, question: Question) -> BaseModel:
+    """The valid answer in a text. Texts in it are one line each, without control characters.
+
+    Raises:
+        AnswerError: there is none; says why.
+    """
+    objects, fault = json_in(text)
+    for found in objects:
+        try:
+            answer = question.form.model_validate(tidy(found))
+            question.check(answer)
+            return answer
+        except ValidationError as error:
+            problems = [f"{'.'.join(map(str, part['loc'])) or 'object'}: {part['msg']}" for part in error.errors()[:4]]
+            fault = fault or "; ".join(problems)
+        except RecursionError:
+            fault = fault or TOO_DEEP
+        except ValueError as error:
+            fault = fault or str(error)
+    raise AnswerError(_short(fault))
+
+
+def _short(text: str) -> str:
+    """One line of at most 400 characters: a message may hold what the model said."""
+    text = " ".join(CONTROL.sub(" ", text).split()).encode(errors="replace").decode()
+    return text if len(text) <= 400 else f"{text[:400]} …"
+
+
+def json_in(text: str) -> tuple[list[dict], str]:
+    """JSON objects in a text, the largest first, and what is wrong with one that cannot be read (empty: nothing).
+
+    What stands around them, such as prose and fences, is passed over. Braces of prose are no fault where an object
+    stands before them.
+
+    Raises:
+        AnswerError: the text is too long.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise AnswerError(f"the answer has {len(text)} characters, more than {MAX_CHARACTERS}")
+    decoder = json.JSONDecoder(parse_constant=_no_number)
+    objects: list[tuple[int, dict]] = []
+    fault, start = "", text.find("{")
+    for _ in range(STARTS):
+        if start < 0:
+            break
+        end = start + 1
+        try:
+            found, end = decoder.raw_decode(text, start)
+            objects.append((end - start, found))
+        except json.JSONDecodeError as error:
+            if error.msg.startswith("Unterminated") or error.pos >= len(text.rstrip()):
+                fault = fault or ("" if objects else "the JSON object is cut off: it has no end, be shorter")
+                break  # whatever follows lies inside
+            problem = f"not JSON: {error.msg} before {text[error.pos : error.pos + 20]!r}"
+            fault = fault or ("" if objects else problem)
+        except (ValueError, RecursionError):
+            fault = fault or ("" if objects else TOO_DEEP)
+        start = text.find("{", end)
+    if not objects and not fault:
+        fault = "there is no JSON object in the answer"
+    return [found for _, found in sorted(objects, key=lambda pair: -pair[0])], fault
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def tidy(value: object) -> object:
+    """JSON with each text on one line and without control characters.
+
+    Raises:
+        AnswerError: a text or list is too long, or a text holds half a character.
+    """
+    if isinstance(value, str):
+        text = " ".join(CONTROL.sub(" ", value).split())
+        if len(text) > MAX_TEXT:
+            raise AnswerError(f"the text {text[:30]!r} … has {len(text)} characters, more than {MAX_TEXT}")
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise AnswerError("a text holds half of a surrogate pair")
+        return text
+    if isinstance(value, list):
+        if len(value) > MAX_LIST:
+            raise AnswerError(f"a list has {len(value)} entries, more than {MAX_LIST}")
+        return [tidy(part) for part in value]
+    if isinstance(value, dict):
+        return {tidy(key): tidy(part) for key, part in value.items()}
+    return value
+
+
+# ---------------------------------------------------------------- schema
+
+
+def schema_of(form: type[BaseModel]) -> dict:
+    """The JSON schema of an answer, without titles and defaults; texts and lists have a largest length, and times a
+    pattern: they are local, while JSON schema's `date-time` has an offset."""
+    return _bounded(form.model_json_schema())
+
+
+def grammar_of(form: type[BaseModel]) -> str:
+    """The schema of an answer as a grammar for `lib.generation.constrained`; keys in its order, single spaces."""
+    layout = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+    return f"start: %json {json.dumps(_without_formats(schema_of(form)) | {'x-guidance': layout})}"
+
+
+def _without_patterns_of_times(schema: object) -> object:
+    """A schema to be read: a pattern of dates takes many tokens, and the prompt says what they may be."""
+    return _rewritten(schema, lambda part: {key: part[key] for key in part if key != "pattern"})
+
+
+def _without_formats(schema: object) -> object:
+    """A schema to be followed: `date-time` would ask for the offset that local times do not have."""
+    return _rewritten(schema, lambda part: {key: part[key] for key in part if key != "format"})
+
+
+def _rewritten(schema: object, rewrite: Callable[[dict], dict]) -> object:
+    """A schema with its times rewritten."""
+    if isinstance(schema, list):
+        return [_rewritten(part, rewrite) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inside = {key: _rewritten(value, rewrite) for key, value in schema.items()}
+    return rewrite(inside) if inside.get("format") == "date-time" else inside
+
+
+def _bounded(schema: object) -> object:
+    if isinstance(schema, list):
+        return [_bounded(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs"):  # names, which may be called title or default
+            kept[key] = {name: _bounded(part) for name, part in value.items()}
+        elif key not in ("title", "default"):
+            kept[key] = _bounded(value)
+    if kept.get("format") == "date-time":
+        kept.setdefault("pattern", MOMENT)
+    if kept.get("type") == "string" and not {"enum", "const", "pattern"} & set(kept):
+        kept.setdefault("maxLength", MAX_TEXT)
+    if kept.get("type") == "array":
+        kept.setdefault("maxItems", MAX_LIST)
+    return kept

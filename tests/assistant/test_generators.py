@@ -1,0 +1,125 @@
+"""A language model tried step by step: the same n for each, and right means right as the simulator has it."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.generators import (
+    fault_of,
+    outcomes,
+    rank_in_persona,
+    requests_in_numbers,
+    simulated_items,
+    trials,
+    try_out,
+    written_items,
+    written_queries,
+)
+from lib.assistant.needs import parse_call
+from lib.generation.structured import AnswerError, json_in, read_answer
+from tests.assistant.test_written_world import Scripted, right, step_of
+
+STEPS = ["personas", "items", "queries", "tools", "plans", "thoughts"]
+
+
+@pytest.fixture(scope="module")
+def simulated(make_world):
+    return make_world(seed=1, n_personas=6, n_training_queries=30, n_evaluation_queries=10)
+
+
+@pytest.fixture(scope="module")
+def asked(simulated):
+    return trials(simulated, n_personas=2, n_items=2, n_queries=8, max_tokens=200, seed=3)
+
+
+def test_the_same_number_of_questions_whatever_was_lost_before(asked):
+    assert list(asked) == STEPS
+    assert {step: len(trial.questions) for step, trial in asked.items() if step != "items"} == dict.fromkeys(
+        [step for step in STEPS if step != "items"], 8
+    )
+    assert asked["items"].about["persona"].nunique() == 2
+    assert asked["items"].about["n"].between(1, 2).all()
+    assert all(len(trial.questions) == len(trial.about) for trial in asked.values())
+
+
+def test_a_smaller_trial_is_part_of_a_larger_one(simulated, asked):
+    larger = trials(simulated, n_personas=3, n_items=2, n_queries=12, max_tokens=200, seed=3)
+    for step in ("items", "queries", "plans"):
+        assert [question.text for question in asked[step].questions] == [
+            question.text for question in larger[step].questions[: len(asked[step].questions)]
+        ]
+
+
+def test_faults_are_counted_by_kind_and_repairs_apart(simulated, asked):
+    bad = {"personas": "no", "items": '{"items": [{"ti', "queries": "{'a': 1}", "tools": '{"api": "x"}'}
+    model = Scripted(lambda prompt, before: right(prompt) if before else bad.get(step_of(prompt), right(prompt)))
+    table = outcomes(asked, try_out(model, asked, 1, constrained=False, rounds=1), simulated)
+    shares = table.groupby("step", sort=False)[["at_once", "valid"]].mean()
+    assert shares["valid"].tolist() == [1] * 6
+    assert shares["at_once"].tolist() == [0, 0, 0, 0, 1, 1]
+    faults = table.groupby("step", sort=False)["fault"].agg(set)
+    assert faults.tolist() == [{"no JSON"}, {"cut off"}, {"broken JSON"}, {"schema"}, {""}, {""}]
+    once = outcomes(asked, try_out(model, asked, 1, constrained=False, rounds=0), simulated)
+    assert once["valid"].all()  # each was asked before
+
+
+def test_no_repairs_where_none_are_wanted(asked):
+    model = Scripted(lambda prompt, before: "no")
+    replies = try_out(model, asked, 1, constrained=True, rounds=0)
+    assert len(model.calls) == 6
+    assert all(len(reply.answers) == 1 for step in STEPS for reply in replies[step])
+    assert written_items(asked["items"], replies["items"]).empty
+    assert written_queries(asked["queries"], replies["queries"]).empty
+
+
+def test_the_simulators_own_labels_are_right_and_others_are_not(simulated, asked):
+    gold = {entry.query: entry for entry in simulated.gold}
+    truth = {}
+    for step in ("tools", "plans"):
+        for question, query in zip(asked[step].questions, asked[step].about["query"], strict=True):
+            api, arguments = parse_call(gold[query].plan)
+            truth[question.text] = json.dumps({"api": api} if step == "tools" else arguments)
+    knowing = Scripted(lambda prompt, before: truth.get(prompt, right(prompt)))
+    table = outcomes(asked, try_out(knowing, asked, 1, constrained=False, rounds=0), simulated)
+    judged = table[table["step"].isin(["tools", "plans"])]
+    assert judged["right"].tolist() == [1.0] * 16
+    assert table.loc[~table["step"].isin(["tools", "plans"]), "right"].isna().all()
+    guessing = outcomes(asked, try_out(Scripted(), asked, 1, constrained=False, rounds=0), simulated)
+    assert guessing.loc[guessing["step"] == "plans", "right"].sum() == 0
+
+
+def test_items_and_requests_stand_beside_the_simulators(simulated, asked):
+    replies = try_out(Scripted(), asked, 1, constrained=False, rounds=0)
+    items = written_items(asked["items"], replies["items"])
+    assert items.groupby(["persona", "app"]).size().le(2).all()
+    assert set(items["persona"]) <= set(simulated_items(simulated)["persona"])
+    queries = written_queries(asked["queries"], replies["queries"])
+    assert len(queries) == 8
+    assert (queries["written"] != queries["text"]).all()
+
+
+def test_an_item_is_ranked_among_its_own_personas():
+    items = pd.DataFrame({"persona": ["a", "a", "b", "b"], "item": ["1", "2", "3", "4"]})
+    queries = pd.DataFrame({"persona": ["a", "b"], "item": ["2", "3"]})
+    vectors = np.eye(4)[:2] * 1.0
+    item_vectors = np.array([[1, 0], [0, 1], [0, 0.5], [1, 1]]) @ np.eye(4)[:2]
+    assert rank_in_persona(vectors, queries, item_vectors, items).tolist() == [2, 2]
+
+
+def test_requests_in_numbers():
+    items = pd.DataFrame({"persona": ["a"] * 4, "item": list("1234"), "text": ["Guitar lesson", "Rent", "Bus", "Tea"]})
+    queries = pd.DataFrame({"persona": ["a", "a", "a"], "item": ["1", "1", "2"]})
+    said = ["When is my guitar concert?", "The lesson", "?!"]
+    numbers = requests_in_numbers(said, queries, items, np.array([1, 4, 3]))
+    assert numbers == {"requests": 3, "words": 7 / 3, "shared": pytest.approx(75), "found": 2, "chance": 75.0}
+
+
+def test_the_kinds_of_faults_are_those_of_the_messages(asked):
+    question = asked["tools"].questions[0]
+    for text, kind in (("hm", "no JSON"), ('{"api": "a', "cut off"), ("{a}", "broken JSON"), ('{"api": 1}', "schema")):
+        with pytest.raises(AnswerError) as caught:
+            read_answer(text, question)
+        assert fault_of(str(caught.value)) == kind
+    assert json_in("hm")[0] == []

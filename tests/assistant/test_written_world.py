@@ -1,0 +1,587 @@
+"""A world that a language model writes: whatever it answers, what is written is a valid world or one clear error."""
+
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+import time
+from collections import Counter
+from datetime import datetime
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lib.assistant import written_world
+from lib.assistant.plans import ast_match
+from lib.assistant.schemas import APPS, ITEM_TYPES, Apps, Persona
+from lib.assistant.toolbox import Toolbox
+from lib.assistant.world import frames, read_world
+from lib.assistant.written_world import (
+    COLUMNS,
+    FILES,
+    arguments_form,
+    arguments_of,
+    deal_queries,
+    draw_circumstances,
+    items_question,
+    moments,
+    query_question,
+    thought_question,
+    toolbox_question,
+    voicing,
+    write_world,
+)
+from lib.generation import remote
+from lib.generation.constrained import Grammar, vocabulary
+from lib.generation.local import load_tokenizer
+from lib.generation.remote import RemoteModel
+from lib.generation.structured import AnswerError, grammar_of, read_answer, schema_of
+from lib.workbook.inputs import InputError
+from tests.assistant.conftest import ROOT
+from tests.generation.conftest import build_model
+from tests.generation.endpoint import Endpoint
+
+TOOLBOX = Toolbox.from_yaml(ROOT / "data" / "toolbox.yaml")
+TODAY = datetime(2023, 12, 7, 6)
+CUE = "The schema of your answer:\n"
+HOSTILE = [
+    "", "no", "{}", "[]", "null", "<script>alert(1)</script>", "{" * 500, '{"items": ' * 500, "x" * 50_000, "\x00",
+    '{"items": []}', '{"items": [{}]}', '{"text": "\\ud83d"}', '{"api": "no_such_tool"}', '{"thought": "Photos"}',
+]  # fmt: skip
+
+
+def digest(*parts):
+    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:6], "big")
+
+
+def instance(schema, salt, defs):
+    """Something that the schema allows, whole and different for each salt."""
+    if "$ref" in schema:
+        schema = defs[schema["$ref"].rpartition("/")[2]]
+    if "enum" in schema:
+        return schema["enum"][digest(salt) % len(schema["enum"])]
+    if "const" in schema:
+        return schema["const"]
+    kind = schema["type"]
+    if kind == "object":
+        return {name: instance(part, f"{salt}.{name}", defs) for name, part in schema["properties"].items()}
+    if kind == "array":
+        n = min(schema.get("maxItems", 2), max(schema.get("minItems", 0), 2))
+        return [instance(schema["items"], f"{salt}.{i}", defs) for i in range(n)]
+    if schema.get("format") == "date-time":
+        return f"{schema.get('pattern', '^(2023-12-06')[2:12]}T10:00:00"
+    word = f"z{digest(salt):x}"
+    if salt.endswith(".thought"):
+        return f"Check 'Calendar' for <b>{word}</b>."
+    return {"string": word, "integer": digest(salt) % 9, "number": 0.5, "boolean": True}[kind]
+
+
+def shown_schema(prompt):
+    return json.loads(prompt.split(CUE)[1].split("\n")[0])
+
+
+def right(prompt, schema=None):
+    """A right answer to any prompt of the steps, the same for the same prompt."""
+    schema = schema or shown_schema(prompt)
+    return json.dumps(instance(schema, prompt.split("\n\nYou answered")[0], schema.get("$defs", {})))
+
+
+class Scripted:
+    """A model that answers with `answer(prompt, number of times it was asked this question before)`."""
+
+    def __init__(self, answer=lambda prompt, before: right(prompt)):
+        self.answer, self.asked, self.calls = answer, Counter(), []
+
+    def generate(self, prompts, **settings):
+        self.calls.append((list(prompts), settings))
+        answers = []
+        for prompt in prompts:
+            question = prompt.split("\n\nYou answered")[0]
+            answers.append(self.answer(prompt, self.asked[question]))
+            self.asked[question] += 1
+        return answers
+
+
+def step_of(prompt):
+    """Which step a prompt belongs to."""
+    keys = shown_schema(prompt)["properties"]
+    one = {"name": "personas", "items": "items", "apis": "toolbox", "text": "queries", "api": "tools"}
+    return next((step for key, step in one.items() if key in keys and "description" not in keys[key]), None) or (
+        "thoughts" if set(keys) == {"thought"} else "plans"
+    )
+
+
+def failing(step, how="no", every=2, rounds=9):
+    """Right answers, but every so many questions of a step get `how` for their first rounds."""
+
+    def answer(prompt, before):
+        question = prompt.split("\n\nYou answered")[0]
+        bad = step_of(prompt) == step and digest(question) % every == 0 and before < rounds
+        return how if bad else right(prompt)
+
+    return answer
+
+
+def write(folder, model=None, toolbox=TOOLBOX, n=6, training=12, evaluation=6, seed=3, **more):
+    return write_world(model or Scripted(), folder, toolbox, n, training, evaluation, seed, **more).set_index("step")
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.fixture(scope="module")
+def simulated(make_world):
+    return make_world(seed=1, n_personas=4, n_training_queries=6, n_evaluation_queries=4)
+
+
+@pytest.fixture(scope="module")
+def tiny_tokens(tmp_path_factory):
+    tokenizer, _ = load_tokenizer(str(build_model(tmp_path_factory.mktemp("tiny"))))
+    return vocabulary(tokenizer, len(tokenizer), [tokenizer.eos_token_id])
+
+
+# ---------------------------------------------------------------- what is written
+
+
+def test_the_world_is_whole_and_read_as_one_of_your_own(tmp_path):
+    counts = write(tmp_path / "world")
+    world = read_world(tmp_path / "world")
+    assert sorted(content(tmp_path / "world")) == sorted(FILES)
+    assert list(counts.reset_index().columns) == COLUMNS
+    assert (len(world.personas), len(world.queries)) == (6, 18)
+    assert Counter(world.sides.values()) == {"training": 12, "evaluation": 6}
+    assert counts.loc["whole personas", ["asked", "kept"]].tolist() == [6, 6]
+    assert counts.loc["whole queries", ["asked", "kept"]].tolist() == [18, 18]
+    assert (counts["repaired"] == 0).all()
+    assert (counts["given_up"] == 0).all()
+    steps = ["personas", "items", "queries", "tools", "plans", "thoughts"]
+    assert counts.index.tolist()[:-2] == steps
+    assert (counts.loc[steps, "valid_at_once"] == counts.loc[steps, "asked"]).all()
+    by_side = {side: {q.persona for q in world.queries if world.sides[q.id] == side} for side in world.sides.values()}
+    assert not by_side["training"] & by_side["evaluation"]
+    assert all(gold.cot and gold.need for gold in world.gold)
+    tables = frames(world)
+    assert len(tables["items"]) == counts.loc["items", "kept"]
+    for gold in world.gold:
+        assert ast_match(gold.plan, gold.answers, TOOLBOX.functions)
+
+
+def test_one_call_of_the_model_a_step_and_round(tmp_path):
+    model = Scripted()
+    write(tmp_path / "world", model)
+    assert [{step_of(prompt) for prompt in prompts} for prompts, _ in model.calls] == [
+        {"personas"}, {"items"}, {"queries"}, {"tools"}, {"plans"}, {"thoughts"},
+    ]  # fmt: skip
+    assert all(settings["grammars"] is None and settings["chat"] for _, settings in model.calls)
+    drawn = [settings["temperature"] > 0 for _, settings in model.calls]
+    assert drawn == [True, True, True, False, False, False]
+
+
+def test_constrained_gives_each_prompt_its_grammar(tmp_path):
+    model = Scripted()
+    write(tmp_path / "world", model, constrained=True)
+    for prompts, arguments in model.calls:
+        assert len(arguments["grammars"]) == len(prompts)
+        for prompt, grammar in zip(prompts, arguments["grammars"], strict=True):
+            schema = json.loads(grammar.removeprefix("start: %json "))
+            for part in ("properties", "$defs", "required"):
+                assert list(schema.get(part, [])) == list(shown_schema(prompt).get(part, []))
+
+
+def test_a_toolbox_of_its_own(tmp_path):
+    model = Scripted()
+    counts = write(tmp_path / "world", model, toolbox=None)
+    toolbox = Toolbox.from_yaml(tmp_path / "world" / "toolbox.yaml")
+    assert {api.app for api in toolbox} == set(APPS)
+    assert counts.loc["toolbox", ["asked", "kept"]].tolist() == [7, len(toolbox)]
+    read_world(tmp_path / "world")
+
+
+def test_same_answers_same_bytes(tmp_path):
+    for name, model in (("a", Scripted()), ("b", Scripted()), ("c", Scripted(failing("items", rounds=1)))):
+        write(tmp_path / name, model)
+    assert content(tmp_path / "a") == content(tmp_path / "b") == content(tmp_path / "c")
+    write(tmp_path / "d", seed=4)
+    assert content(tmp_path / "a") != content(tmp_path / "d")
+
+
+def test_an_earlier_world_is_replaced_and_anything_else_is_left_alone(tmp_path):
+    write(tmp_path / "world")
+    before = content(tmp_path / "world")
+    write(tmp_path / "world", seed=4)
+    assert content(tmp_path / "world") != before
+    (tmp_path / "world" / "mine.txt").write_text("mine")
+    model = Scripted()
+    with pytest.raises(InputError, match=r"mine\.txt"):
+        write(tmp_path / "world", model)
+    assert not model.calls
+
+
+# ---------------------------------------------------------------- wrong answers
+
+
+@pytest.mark.parametrize("step", ["personas", "items", "queries", "tools", "plans", "thoughts"])
+def test_a_fault_is_repaired_and_counted(tmp_path, step):
+    plain = write(tmp_path / "a")
+    counts = write(tmp_path / "b", Scripted(failing(step, every=1, rounds=1)))
+    assert content(tmp_path / "a") == content(tmp_path / "b")
+    row = counts.loc[step]
+    assert row["repaired"] == row["asked"] > 0
+    assert row["valid_at_once"] == row["given_up"] == 0
+    assert row["kept"] == plain.loc[step, "kept"]
+
+
+@pytest.mark.parametrize("step", ["personas", "items", "queries", "tools", "plans", "thoughts"])
+def test_what_is_never_right_is_left_out_and_counted(tmp_path, step):
+    model = Scripted(failing(step, how='{"a": 1}', every=3))
+    counts = write(tmp_path / "world", model, n=9, training=30, evaluation=12)
+    world = read_world(tmp_path / "world")
+    row = counts.loc[step]
+    assert row["given_up"] > 0
+    assert row["valid_at_once"] + row["given_up"] == row["asked"]
+    assert counts.loc["whole personas", "kept"] == len(world.personas)
+    assert counts.loc["whole queries", "kept"] == len(world.queries)
+    lost = {
+        "personas": counts.loc["items", "asked"] < 63,
+        "items": len(frames(world)["items"]) < write(tmp_path / "b", n=9).loc["items", "kept"],
+        "thoughts": sum(not gold.cot for gold in world.gold) == row["given_up"],
+    }
+    assert lost.get(step, counts.loc["whole queries", "kept"] < 42)
+    if step == "thoughts":
+        assert len(world.queries) == 42
+
+
+def test_a_persona_that_lost_most_apps_is_dropped(tmp_path):
+    def answer(prompt, before):
+        lost = step_of(prompt) == "items" and not any(f"{app} app" in prompt for app in ("Mail", "Notes", "Music"))
+        return "no" if lost and digest(prompt.split(";")[0].split("person: ")[1]) % 2 else right(prompt)
+
+    counts = write(tmp_path / "world", Scripted(answer), n=12, training=24, evaluation=12)
+    world = read_world(tmp_path / "world")
+    assert 2 <= len(world.personas) < 12
+    assert counts.loc["personas", "kept"] == 12
+    assert counts.loc["whole personas", "kept"] == len(world.personas)
+    assert counts.loc["queries", "asked"] == 36
+
+
+@pytest.mark.parametrize("step", ["personas", "items", "queries", "tools", "plans", "toolbox"])
+def test_nothing_left_is_one_error_and_no_file(tmp_path, step):
+    model = Scripted(failing(step, every=1))
+    with pytest.raises(InputError, match=rf"{step}: 0 of|no usable API") as caught:
+        write(tmp_path / "world", model, toolbox=None if step == "toolbox" else TOOLBOX)
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_duplicates_are_left_out_and_counted(tmp_path):
+    def answer(prompt, before):
+        made = json.loads(right(prompt))
+        if step_of(prompt) == "items":
+            made["items"][1:2] = [dict(made["items"][0], opens=[])]
+        if step_of(prompt) == "queries":
+            made["text"] = made["text"] if digest(prompt) % 2 else "Play my USUAL!"
+        return json.dumps(made)
+
+    counts = write(tmp_path / "world", Scripted(answer), training=30)
+    world = read_world(tmp_path / "world")
+    assert counts.loc["items", "duplicates"] > 0
+    assert counts.loc["queries", "duplicates"] > 0
+    assert sum(query.text == "Play my USUAL!" for query in world.queries) == 1
+    assert max(len(persona.apps.mail) for persona in world.personas) == 1
+    assert counts.loc["queries", "kept"] + counts.loc["queries", "duplicates"] == counts.loc["queries", "asked"] == 36
+
+
+def test_two_personas_of_one_name_are_one(tmp_path):
+    def answer(prompt, before):
+        made = json.loads(right(prompt))
+        renamed = step_of(prompt) == "personas" and digest(prompt) % 2
+        return json.dumps(made | {"name": "Ana  RUIZ."} if renamed else made)
+
+    counts = write(tmp_path / "world", Scripted(answer), n=12)
+    assert counts.loc["personas", "duplicates"] > 0
+    names = [persona.name for persona in read_world(tmp_path / "world").personas]
+    assert len(set(names)) == len(names) == 12 - counts.loc["personas", "duplicates"]
+
+
+def damaged(made, path, value):
+    """A copy of an answer with something else at a place in it."""
+    copy = json.loads(json.dumps(made))
+    *way, last = path
+    place = copy
+    for key in way:
+        place = place[key]
+    place[last] = value
+    return json.dumps(copy)
+
+
+CALENDAR = {"title": "Lesson", "start": "2023-12-09T10:00:00", "end": "2023-12-09T11:00:00", "opens": []}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("opens",), [{"time": "2023-12-07T06:01:00", "place": "home"}], "not after 2023-12-07T06:00:00"),
+        (("opens",), [{"time": "2020-12-01T06:00:00", "place": "home"}], "at most a year before"),
+        (("opens",), [{"time": "2023-12-01T06:00:00", "place": "moon"}], "place"),
+        (("opens",), [{"time": "2023-12-01T06:00:00", "place": "home"}] * 5, "at most 4"),
+        (("start",), "2023-12-09T10:00:00+01:00", "timezone"),
+        (("start",), "9999-12-09T10:00:00", "not after"),
+        (("start",), "soon", "start"),
+        (("title",), "", "title"),
+        (("title",), 3, "title"),
+        (("title",), "a" * 500, "characters"),
+        (("id",), "mail-1", "Extra inputs"),
+        (("attendees",), ["a"] * 9, "at most 8"),
+    ],
+)
+def test_items_that_are_not_as_asked_for(path, value, said):
+    persona = Persona(id="p", name="A B", age=30, profession="x", today=TODAY, apps=Apps())
+    question = items_question(persona, "calendar", 2)
+    read_answer(json.dumps({"items": [CALENDAR]}), question)
+    with pytest.raises(AnswerError, match=said):
+        read_answer(damaged({"items": [CALENDAR]}, ("items", 0, *path), value), question)
+    with pytest.raises(AnswerError, match="at most 2"):
+        read_answer(json.dumps({"items": [CALENDAR] * 3}), question)
+
+
+def test_html_stays_text(tmp_path):
+    def answer(prompt, before):
+        return right(prompt).replace('"z', '"<script>alert(1)</script>\\n| z')
+
+    write(tmp_path / "world", Scripted(answer))
+    world = read_world(tmp_path / "world")
+    assert all(query.text.startswith("<script>alert(1)</script> | z") for query in world.queries)
+
+
+@given(st.data())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_the_model_answers_the_world_is_valid_or_there_is_one_error(tmp_path_factory, data):
+    seed = data.draw(st.integers(0, 2**16))
+    rng = np.random.default_rng(seed)
+    wrong = data.draw(st.sampled_from([0.0, 0.1, 0.5, 0.9]))
+
+    def answer(prompt, before):
+        good = right(prompt)
+        if rng.random() >= wrong:
+            return [good, f"```json\n{good}\n```", f"Here: {good} OK?"][rng.integers(3)]
+        made = json.loads(good)
+        key = list(made)[rng.integers(len(made))] if made else "x"
+        values = [None, "", [], {}, 7, -1.5, "\u2028", "a" * 300, [[]], "2023-12-01T10:00:00", "<b>", [made]]
+        damage = json.dumps(made | {key: values[rng.integers(len(values))]})
+        return [damage, good[: len(good) // 2], HOSTILE[rng.integers(len(HOSTILE))]][rng.integers(3)]
+
+    folder = tmp_path_factory.mktemp("any") / "world"
+    try:
+        counts = write(folder, Scripted(answer), n=4, training=6, evaluation=3)
+    except InputError as error:
+        message = str(error)
+    else:
+        message = ""
+        world = read_world(folder)
+        frames(world)
+        assert counts.loc["whole queries", "kept"] == len(world.queries)
+    assert ("is left of what the model wrote" in message) == bool(message)
+    assert [path.name for path in folder.parent.iterdir()] == ([] if message else ["world"])
+
+
+@pytest.mark.parametrize("bad", HOSTILE)
+def test_hostile_text_alone_is_one_error(tmp_path, bad):
+    with pytest.raises(InputError, match="personas: 0 of 6"):
+        write(tmp_path / "world", Scripted(lambda prompt, before: bad))
+
+
+# ---------------------------------------------------------------- parts
+
+
+def test_numbers_that_make_no_sense(tmp_path):
+    for more in ({"n": 1}, {"training": 0}, {"evaluation": 0}):
+        with pytest.raises(ValueError, match="two personas or more"):
+            write(tmp_path / "world", **more)
+
+
+def test_circumstances_differ_and_do_not_depend_on_how_many_there_are():
+    drawn = draw_circumstances(500, np.random.default_rng(1))
+    assert len(set(drawn)) == len({one[1:] for one in drawn}) == 500
+    assert draw_circumstances(5, np.random.default_rng(1)) == drawn[:5]
+    assert all(18 <= age < 76 for age, _, _ in drawn)
+
+
+@pytest.mark.parametrize(("n", "people"), [(3, 5), (5, 5), (40, 6), (1, 1)])
+def test_queries_are_dealt_whole(n, people):
+    dealt = deal_queries(n, people, np.random.default_rng(0))
+    assert (sum(dealt), len(dealt), min(dealt) >= 0) == (n, people, True)
+
+
+@pytest.mark.parametrize("kind", ["meaning", "habit", "either"])
+def test_requests_are_voiced_in_the_week_after_and_habits_at_their_hour(kind):
+    opens = [{"time": "2023-11-13T17:20:00", "place": "gym"}, {"time": "2023-12-07T06:00:00", "place": "gym"}]
+    item = ITEM_TYPES["notes"](id="n", title="Plan", modified="2023-11-01T10:00:00", opens=opens)
+    for seed in range(50):
+        moment, place = voicing(item, kind, TODAY, np.random.default_rng(seed))
+        assert TODAY <= moment <= datetime(2023, 12, 15)
+        if kind != "meaning":
+            assert place == "gym"
+            assert (moment.weekday(), moment.hour) in {(0, 17), (3, 6)}
+
+
+def test_a_request_names_entries_of_the_persona_only(simulated):
+    persona = simulated.personas[0]
+    ids = list(written_world.items_of(persona))
+    question = query_question(persona, ids[0], "meaning", TODAY, "home")
+    answer = {"text": "What about it?", "also": ["e2"], "apps": ["mail"], "topic": "it"}
+    assert read_answer(json.dumps(answer), question).also == ["e2"]
+    assert written_world.numbered(persona)["e2"] == ids[1]
+    copied = written_world.items_of(persona)[ids[0]][0].headline.upper()
+    for change, said in (
+        ({"also": [f"e{len(ids) + 1}"]}, "also"),
+        ({"also": ["e1"]}, "also"),
+        ({"also": ["e2", "e3", "e4", "e5", "e6"]}, "at most 4"),
+        ({"apps": ["photos"]}, "apps"),
+        ({"apps": []}, "apps"),
+        ({"text": "?!"}, "must have words"),
+        ({"topic": " . "}, "must have words"),
+        ({"text": copied}, "not a copy"),
+        ({"text": "word " * 45}, "text"),
+    ):
+        with pytest.raises(AnswerError, match=said):
+            read_answer(json.dumps(answer | change), question)
+
+
+def test_a_persona_with_one_item_needs_no_other():
+    note = {"id": "n", "title": "Plan", "modified": "2023-11-01T10:00:00"}
+    persona = Persona(id="p", name="A B", age=30, profession="x", today=TODAY, apps={"notes": [note]})
+    question = query_question(persona, "n", "habit", TODAY, "home")
+    answer = {"text": "My usual", "also": [], "apps": ["notes"], "topic": "it"}
+    read_answer(json.dumps(answer), question)
+    with pytest.raises(AnswerError, match="also"):
+        read_answer(json.dumps(answer | {"also": ["e1"]}), question)
+
+
+def test_arguments_are_those_of_the_tool_and_of_its_types():
+    api = TOOLBOX["play_song"]
+    form = arguments_form(api)
+    assert arguments_of(form.model_validate({"song": "One"})) == {"song": "One"}
+    assert arguments_of(form.model_validate({"song": "One", "artist": "U"})) == {"song": "One", "artist": "U"}
+    for wrong in ({}, {"song": ""}, {"song": 3}, {"song": "One", "year": 1}, {"song": "One", "artist": None}):
+        with pytest.raises(ValueError, match="validation error"):
+            form.model_validate(wrong)
+
+
+@pytest.mark.parametrize("thought", ["Look around.", "Check 'Photos' for it.", "Check 'Mail' and 'Spotify'."])
+def test_a_thought_names_apps_and_nothing_else(thought, simulated):
+    question = thought_question(simulated.queries[0])
+    read_answer('{"thought": "Check \'Mail\' for a ticket."}', question)
+    with pytest.raises(AnswerError, match="must name one or more of Mail"):
+        read_answer(json.dumps({"thought": thought}), question)
+
+
+def test_tools_have_names_that_a_plan_can_call():
+    question = toolbox_question("mail")
+    tool = {"api": "send", "description": "Send.", "arguments": [{"name": "to", "description": "who"}]}
+    read_answer(json.dumps({"apis": [tool]}), question)
+    for change, said in (
+        ({"api": "default"}, "reserved"),
+        ({"api": "import"}, "reserved"),
+        ({"api": "Send mail"}, "pattern"),
+        ({"arguments": [{"name": "from", "description": "who"}]}, "reserved"),
+        ({"arguments": tool["arguments"] * 2}, "two arguments"),
+    ):
+        with pytest.raises(AnswerError, match=said):
+            read_answer(json.dumps({"apis": [tool | change]}), question)
+
+
+def test_moments_asked_for_are_valid():
+    from pydantic import TypeAdapter
+
+    for first, last in ((-15, -1), (1, 15)):
+        kind = moments(TODAY, first, last)
+        pattern = TypeAdapter(kind).json_schema()["pattern"]
+        for day in (pattern[2:12], pattern.split(")T")[0][-10:]):
+            TypeAdapter(kind).validate_python(f"{day}T23:59:00")
+
+
+def test_every_form_is_a_grammar_that_takes_right_answers(simulated, tiny_tokens):
+    persona, query = simulated.personas[0], simulated.queries[0]
+    ids = list(written_world.items_of(persona))
+    questions = [
+        written_world.persona_question(30, "trade", "A. B."),
+        *(items_question(persona, app, 3) for app in APPS),
+        query_question(persona, ids[0], "habit", TODAY, "home"),
+        written_world.tool_question(query, persona, ids[:2], TOOLBOX),
+        *(written_world.plan_question(query, persona, ids[:2], api) for api in TOOLBOX),
+        thought_question(query),
+        *(toolbox_question(app) for app in APPS),
+    ]
+    for question in questions:
+        grammar = Grammar(grammar_of(question.form), tiny_tokens)
+        answer = right(question.text, schema_of(question.form))
+        assert grammar.accepts(answer), answer
+        read_answer(answer, question)
+        assert not grammar.accepts('{"x": 1}')
+        assert not grammar.accepts(f"{answer}.")
+
+
+# ---------------------------------------------------------------- behind an endpoint
+
+
+@pytest.fixture
+def endpoint(monkeypatch):
+    for name in list(os.environ):
+        if name.startswith("OPENAI_") or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setattr(remote, "FIRST_BACKOFF", 0.001)
+    seen = Counter()
+
+    def answer(prompt):  # the first answer to every third question is wrong
+        question = prompt.split("\n\nYou answered")[0]
+        seen[question] += prompt == question
+        return "no" if prompt == question and digest(prompt) % 3 == 0 else right(prompt)
+
+    with Endpoint(answer) as running:
+        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
+        yield running
+
+
+def test_killed_after_any_answer_it_goes_on_without_paying_twice(endpoint, tmp_path):
+    def model():
+        return RemoteModel("tiny", cache=tmp_path / "answers", timeout=20, concurrency=4)
+
+    def job():
+        write(tmp_path / "world", model(), n=2, training=3, evaluation=2)
+
+    for answered in (1, 9, 20, 27, 40):
+        endpoint.held = answered
+        child = multiprocessing.get_context("fork").Process(target=job)
+        child.start()
+        deadline = time.monotonic() + 20
+        while len(list(tmp_path.rglob("*.json"))) < answered or len(endpoint.requests) <= answered:
+            assert time.monotonic() < deadline
+            assert child.is_alive()
+            time.sleep(0.005)
+        os.kill(child.pid, signal.SIGKILL)
+        child.join()
+        assert not (tmp_path / "world").exists()
+    endpoint.held = None
+    last = model()
+    counts = write(tmp_path / "world", last, n=2, training=3, evaluation=2)
+    assert set(endpoint.paid.values()) == {1}
+    assert last.counters.calls == len(endpoint.paid) - 40
+    assert counts["repaired"].sum() > 0
+    assert counts["given_up"].sum() == 0
+    before = content(tmp_path / "world")
+    again = model()
+    write(tmp_path / "world", again, n=2, training=3, evaluation=2)
+    assert again.counters.calls == 0
+    assert content(tmp_path / "world") == before
+
+
+def test_a_remote_model_takes_no_grammar(endpoint, tmp_path):
+    with pytest.raises(ValueError, match="grammars are not supported"):
+        write(tmp_path / "world", RemoteModel("tiny"), constrained=True)
+    assert not endpoint.requests
+    assert not (tmp_path / "world").exists()
