@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import multiprocessing
+import os
 import random
 import re
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -436,6 +438,13 @@ def _start(catalogue: Catalogue, values: dict[str, list], knobs: FlowKnobs) -> N
     _world = World(catalogue, values, knobs)
 
 
+def _start_worker(*world) -> None:
+    """Like `_start`, in a process that ends with the one that made it: a worker that waits for work never notices."""
+    maker = multiprocessing.parent_process()
+    threading.Thread(target=lambda: (maker.join(), os._exit(1)), daemon=True).start()
+    _start(*world)
+
+
 def _chunk(split: str, start: int, stop: int) -> list[Pair]:
     return [make_pair(_world, split, index) for index in range(start, stop)]
 
@@ -471,7 +480,7 @@ def generate(
         made = [_chunk(*chunk) for chunk in progress(chunks)]
     else:
         context = multiprocessing.get_context("spawn")  # forking a process that has threads may hang
-        with ProcessPoolExecutor(processes, context, _start, (catalogue, values, knobs)) as pool:
+        with ProcessPoolExecutor(processes, context, _start_worker, (catalogue, values, knobs)) as pool:
             waiting = [pool.submit(_chunk, *chunk) for chunk in chunks]
             made = [chunk.result() for chunk in progress(waiting)]
         _start(catalogue, values, knobs)

@@ -1,11 +1,15 @@
 import json
+import os
 import random
 import re
+import sys
+import time
 from collections import Counter, defaultdict
 from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
+import psutil
 import pytest
 from pydantic import ValidationError
 
@@ -72,6 +76,38 @@ def test_the_same_knobs_give_the_same_pairs_in_any_number_of_processes(catalogue
     first = of(pairs, "training").head(1010).reset_index(drop=True)
     assert again.head(1010).equals(first)
     assert not generate(catalogue, values, knobs.model_copy(update={"seed": 8}))["request"].equals(again["request"])
+
+
+MAKE_MANY = """
+from pathlib import Path
+from lib.workbook.profiles import FlowKnobs
+from lib.workflows.audit import read_values
+from lib.workflows.catalogue import Catalogue
+from lib.workflows.flows import generate
+if __name__ == "__main__":
+    data = Path(__import__("sys").argv[1])
+    generate(Catalogue.load(data / "catalogue"), read_values(data / "values.yaml"), FlowKnobs(), processes=2)
+"""
+
+
+def test_workers_end_with_a_process_that_is_killed(tmp_path):
+    script = tmp_path / "make_many.py"
+    script.write_text(MAKE_MANY)
+    maker = psutil.Popen(
+        [sys.executable, str(script), str(DATA)], cwd=DATA.parent, env=os.environ | {"PYTHONPATH": "."}
+    )
+    deadline = time.monotonic() + 120
+    while len(workers := [child for child in maker.children() if "spawn_main" in " ".join(child.cmdline())]) < 2:
+        assert maker.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    time.sleep(2)
+    maker.kill()
+    maker.wait()
+    _, left = psutil.wait_procs(workers, timeout=120)
+    for worker in left:
+        worker.kill()
+    assert not left
 
 
 def test_every_flow_round_trips_and_validates(pairs, catalogue):
