@@ -58,6 +58,8 @@ STYLES = {
     "sfd": ("#C98B00", (5, 2, 0)),
     "fd_sfd": ("#3F7F93", (6, 2, 0)),
     "finetuned_dsl": ("#00695C", (10, 1, 0)),
+    "written_free": ("#8E44AD", (9, 1, 0)),
+    "written_schema": ("#16809A", (9, 0, 0)),
 }
 
 
@@ -233,12 +235,16 @@ def beside_published(rows: pd.DataFrame, names: Mapping[str, str] | None = None)
     return pd.DataFrame(table)
 
 
-def number(value: float, decimals: int) -> str:
-    """A number for readers: thousands apart, a true minus sign, no negative zero, a dash where it is missing."""
+def number(value: float, decimals: int, sign: bool = False) -> str:
+    """A number for readers: thousands apart, a true minus sign, no negative zero, a dash where it is missing.
+
+    Args:
+        sign: whether a number above zero has a plus sign.
+    """
     if value != value:
         return "–"
-    text = f"{value:,.{decimals}f}"
-    return text.lstrip("-") if not text.strip("-0.,") else text.replace("-", "−")
+    text = f"{value:{'+' if sign else ''},.{decimals}f}"
+    return text.lstrip("+-") if not text.strip("+-0.,") else text.replace("-", "−")
 
 
 def show_table(

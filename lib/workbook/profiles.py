@@ -13,10 +13,32 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 PROFILE_NAME = r"^[a-z0-9][a-z0-9_-]*$"
+REMOTE = "remote:"  # begins the name of a language model behind an OpenAI-compatible endpoint
 Cutoffs = Annotated[list[Annotated[int, Field(ge=1, le=100)]], Field(min_length=1, max_length=10)]
+
+
+def is_remote(model: str) -> bool:
+    """Whether a language model's name means one behind an endpoint rather than one on this machine."""
+    return model.startswith(REMOTE)
+
+
+def _on_this_machine(model: str) -> str:
+    if is_remote(model):
+        raise ValueError("a model behind an endpoint cannot be fine-tuned or embed texts here: name a local one")
+    return model
+
+
+def _named(model: str) -> str:
+    if is_remote(model) and not model.removeprefix(REMOTE).strip():
+        raise ValueError(f"{REMOTE} must be followed by the model's name at the endpoint")
+    return model
+
+
+LocalModelName = Annotated[str, AfterValidator(_on_this_machine)]
+LanguageModelName = Annotated[str, AfterValidator(_named)]
 
 
 class ProfileError(ValueError):
@@ -30,6 +52,31 @@ class Parameters(BaseModel):
 
     profile: str = Field(default="quick", pattern=PROFILE_NAME, description="names the folders of data and report")
     seed: int = Field(default=7, ge=0, lt=2**32, description="seed of everything drawn at random")
+
+
+class RemoteKnobs(Parameters):
+    """How an endpoint is asked, for notebooks that may ask one. Prices are those of the model that they ask."""
+
+    remote_concurrency: int = Field(default=8, ge=1, le=256, description="requests under way at most")
+    remote_price_in: float = Field(default=0.0, ge=0, le=1e6, description="of a million tokens of prompts")
+    remote_price_out: float = Field(default=0.0, ge=0, le=1e6, description="of a million tokens of answers")
+    spending_limit: float | None = Field(default=None, ge=0, description="of each notebook; None is no limit")
+
+    @model_validator(mode="after")
+    def _prices_for_the_limit(self) -> RemoteKnobs:
+        if self.spending_limit is not None and self.remote_price_in + self.remote_price_out <= 0:
+            raise ValueError("spending_limit needs remote_price_in or remote_price_out: without prices nothing costs")
+        return self
+
+    @property
+    def remote(self) -> dict[str, Any]:
+        """These settings as `lib.generation.load.load_language_model` takes them."""
+        return {
+            "concurrency": self.remote_concurrency,
+            "price_in": self.remote_price_in,
+            "price_out": self.remote_price_out,
+            "limit": self.spending_limit,
+        }
 
 
 class WorldKnobs(Parameters):
@@ -86,11 +133,14 @@ class FlowKnobs(Parameters):
         return self
 
 
-class DataGen(WorldKnobs, FlowKnobs):
+class DataGen(WorldKnobs, FlowKnobs, RemoteKnobs):
     world_folder: str = Field(default="", description="your own personas; empty: simulate some")
+    data_writer: LanguageModelName = Field(default="", description="model that writes personas; empty: simulate some")
     openapi_folder: str = Field(default="", description="your own APIs; empty: the catalogue in data/")
     pairs_file: str = Field(default="", description="your own requests and flows; empty: simulate some")
-    encoder: str = Field(default="all-MiniLM-L6-v2", min_length=1)
+    request_writer: LanguageModelName = Field(default="", description="model that writes requests; empty: keep them")
+    review_file: str = Field(default="", description="what people decided about test pairs; empty: nothing yet")
+    workflow_encoder: LocalModelName = Field(default="all-MiniLM-L6-v2", min_length=1)
     tst_pairs: int = Field(default=100_000, ge=2)
     tst_threshold: float = Field(default=0.7, gt=-1, lt=1)
 
@@ -100,11 +150,24 @@ class DataGen(WorldKnobs, FlowKnobs):
             raise ValueError("openapi_folder needs a pairs_file: nobody has written how your own APIs are asked for")
         return self
 
+    @model_validator(mode="after")
+    def _one_world(self) -> DataGen:
+        if self.world_folder and self.data_writer:
+            raise ValueError("world_folder and data_writer exclude each other: one of them gives the personas")
+        return self
+
+    @model_validator(mode="after")
+    def _one_endpoint_model(self) -> DataGen:
+        remote = {name for name in (self.data_writer, self.request_writer) if is_remote(name)}
+        if len(remote) > 1:
+            raise ValueError("data_writer and request_writer must be one model: prices and limit are those of one")
+        return self
+
 
 class ContextRetrieval(Parameters):
     """What all notebooks on context retrieval share."""
 
-    encoder: str = Field(default="all-MiniLM-L6-v2", min_length=1)
+    encoder: LocalModelName = Field(default="all-MiniLM-L6-v2", min_length=1)
     cutoffs: Cutoffs = [3, 5, 10]
     bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
 
@@ -113,8 +176,20 @@ class ContextBaselines(ContextRetrieval):
     bm25_b: float = Field(default=0.75, ge=0, le=1)
 
 
-class CoTAugmentation(ContextRetrieval):
-    writer: str = Field(default="SmolLM2-135M-Instruct", min_length=1)
+class CoTWriters(ContextRetrieval, RemoteKnobs):
+    """The language models that write chains of thought."""
+
+    writer: LanguageModelName = Field(default="SmolLM2-135M-Instruct", min_length=1)
+    distilled_writer: LocalModelName = Field(default="", description="learns from experts; empty: the writer itself")
+
+    @model_validator(mode="after")
+    def _one_that_can_be_distilled(self) -> CoTWriters:
+        if is_remote(self.writer) and not self.distilled_writer:
+            raise ValueError("distilled_writer: a model behind an endpoint cannot be fine-tuned: name a local one")
+        return self
+
+
+class CoTAugmentation(CoTWriters):
     cot_context_types: Literal["apps", "paper"] = "apps"
     cot_queries: int = Field(default=300, ge=1)
     cot_training_queries: int = Field(default=240, ge=1)
@@ -132,8 +207,7 @@ class FinetunedSearch(ContextRetrieval):
     learning_curve: list[Annotated[int, Field(ge=1)]] = Field(default=[500], min_length=1, max_length=10)
 
 
-class LambdaMARTRRF(ContextRetrieval):
-    writer: str = Field(default="SmolLM2-135M-Instruct", min_length=1)
+class LambdaMARTRRF(CoTWriters):
     cot_context_types: Literal["apps", "paper"] = "apps"
     cot_max_tokens: int = Field(default=64, ge=1, le=1024)
     bm25_b: float = Field(default=0.75, ge=0, le=1)
@@ -145,7 +219,7 @@ class LambdaMARTRRF(ContextRetrieval):
 
 
 class ToolRetrieval(Parameters):
-    encoder: str = Field(default="all-MiniLM-L6-v2", min_length=1)
+    encoder: LocalModelName = Field(default="all-MiniLM-L6-v2", min_length=1)
     wording_queries: int = Field(default=600, ge=1)
     toolbox_file: str = Field(default="", description="your own functions; empty: the toolbox of notebook 01")
     queries_file: str = Field(default="", description="your own queries with answers; empty: those of notebook 01")
@@ -158,12 +232,25 @@ class ToolRetrieval(Parameters):
         return self
 
 
-class PlannerTuning(Parameters):
-    encoder: str = Field(default="all-MiniLM-L6-v2", min_length=1)
-    planner: str = Field(default="SmolLM2-135M-Instruct", min_length=1)
+class HeldModel(Parameters):
+    """How the weights of a language model on this machine are held."""
+
+    quantization: Literal["none", "nf4"] = Field(default="none", description="nf4: in 4 bits (QLoRA)")
+
+
+class TunedModel(HeldModel):
+    """How a language model is fine-tuned."""
+
+    training_processes: int = Field(default=1, ge=1, le=64, description="of accelerate launch, one a GPU")
+
+
+class PlannerTuning(TunedModel):
+    encoder: LocalModelName = Field(default="all-MiniLM-L6-v2", min_length=1)
+    planner: LocalModelName = Field(default="SmolLM2-135M-Instruct", min_length=1)
     planner_pairs: int = Field(default=780, ge=1)
     planner_learning_rate: float = Field(default=3e-3, gt=0, le=0.1)
     planner_epochs: int = Field(default=1, ge=1, le=20)
+    planner_batch_size: int = Field(default=8, ge=1, le=1024)
     planner_queries: int = Field(default=102, ge=1)
     planner_sweep_queries: int = Field(default=30, ge=1)
     shown_tools: int = Field(default=10, ge=1, le=50)
@@ -172,8 +259,8 @@ class PlannerTuning(Parameters):
     bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
 
 
-class DSLRetrieval(Parameters):
-    encoder: str = Field(default="all-MiniLM-L6-v2", min_length=1)
+class DSLRetrieval(TunedModel):
+    workflow_encoder: LocalModelName = Field(default="all-MiniLM-L6-v2", min_length=1)
     tst_training_pairs: int = Field(default=3_000, ge=2)
     tst_learning_rate: float = Field(default=1e-4, gt=0, le=0.1)
     tst_epochs: int = Field(default=1, ge=1, le=20)
@@ -181,7 +268,7 @@ class DSLRetrieval(Parameters):
     tst_curve: list[Annotated[int, Field(ge=2)]] = Field(default=[750], min_length=1, max_length=10)
     tst_curve_pool: int = Field(default=2_500, ge=20)
     shots: list[Annotated[int, Field(ge=1, le=100)]] = Field(default=[5, 20], min_length=1, max_length=10)
-    generator: str = Field(default="SmolLM2-135M-Instruct", min_length=1)
+    generator: LocalModelName = Field(default="SmolLM2-135M-Instruct", min_length=1)
     dsl_training_pairs: int = Field(default=512, ge=1)
     dsl_learning_rate: float = Field(default=3e-3, gt=0, le=0.1)
     dsl_epochs: int = Field(default=1, ge=1, le=20)
@@ -196,8 +283,8 @@ class Condition(BaseModel):
     """A row of the ablation's table, given as a list in the order of these fields.
 
     Attributes:
-        selector: whose few-shots: by the pretrained encoder or by TST; `_learned` searches only the pairs that the
-            fine-tuned model learned from.
+        selector: whose few-shots: by the pretrained encoder or by TST, or drawn at random; `_learned` searches only the
+            pairs that the fine-tuned model learned from.
         shots: few-shots in the prompt.
         definitions: none; FD, SFD or both, after the few-shots; FD before them; `instruction`: how to use definitions,
             without any; `gold`: those of the right flow's APIs, which no method could know.
@@ -209,7 +296,7 @@ class Condition(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    selector: Literal["pretrained", "tst", "pretrained_learned"]
+    selector: Literal["pretrained", "tst", "pretrained_learned", "random"]
     shots: int = Field(ge=0, le=100)
     definitions: Literal["none", "instruction", "fd", "fd_first", "sfd", "fd_sfd", "gold"]
     generator: Literal["untuned", "finetuned"]
@@ -253,6 +340,7 @@ PUBLISHED_ROWS = [
 ABLATION = [
     *([selector, shots, what, "untuned", "free", 30 if shots == 5 else 12] for selector, shots, what in PUBLISHED_ROWS),
     *(["pretrained", shots, "none", "untuned", "free", 30 if shots < 5 else 12] for shots in (0, 1, 3, 10)),
+    ["random", 5, "none", "untuned", "free", 30],
     ["pretrained", 5, "instruction", "untuned", "free", 30],
     ["pretrained", 5, "fd_first", "untuned", "free", 30],
     ["pretrained", 5, "fd_first", "untuned", "grounded", 30],
@@ -264,8 +352,10 @@ ABLATION = [
 ]
 
 
-class DSLAblation(Parameters):
-    generator: str = Field(default="SmolLM2-135M-Instruct", min_length=1)
+class DSLAblation(HeldModel, RemoteKnobs):
+    generator: LocalModelName = Field(default="SmolLM2-135M-Instruct", min_length=1)
+    untuned_generator: LanguageModelName = Field(default="", description="reads few-shots; empty: the generator")
+    remote_window: int = Field(default=8192, ge=256, description="tokens that prompt and answer may have")
     dsl_max_tokens: int = Field(default=256, ge=1, le=4096)
     ablation: list[Condition] = Field(default=ABLATION, validate_default=True)
     new_shots: list[Annotated[int, Field(ge=0, le=100)]] = Field(default=[0, 1], min_length=1, max_length=5)
@@ -288,6 +378,29 @@ class DSLAblation(Parameters):
                 raise ValueError(f"ablation: the paper's row {[*row, 'untuned', 'free']} is missing")
         return self
 
+    @model_validator(mode="after")
+    def _no_grammar_for_an_endpoint(self) -> DSLAblation:
+        bound = [row.name for row in self.ablation if row.generator == "untuned" and row.decoding != "free"]
+        if is_remote(self.untuned_generator) and bound:
+            raise ValueError(
+                f"ablation: {self.untuned_generator} cannot be held to a grammar, as {', '.join(bound)} must be: "
+                "give these rows the decoding free or leave them out"
+            )
+        if is_remote(self.untuned_generator) and self.dsl_max_tokens >= self.remote_window:
+            raise ValueError("remote_window: must be larger than dsl_max_tokens")
+        return self
+
+
+class Generators(RemoteKnobs):
+    encoder: LocalModelName = Field(default="all-MiniLM-L6-v2", min_length=1)
+    compared_writer: LanguageModelName = Field(default="SmolLM2-135M-Instruct", min_length=1)
+    compared_personas: int = Field(default=1, ge=1, le=100)
+    compared_items: int = Field(default=1, ge=1, le=20)
+    compared_queries: int = Field(default=5, ge=1, le=1000)
+    compared_repairs: int = Field(default=1, ge=0, le=5)
+    compared_max_tokens: int = Field(default=192, ge=8, le=4096)
+    compared_flows: int = Field(default=5, ge=1, le=1000)
+
 
 NOTEBOOKS: dict[str, type[Parameters]] = {
     "01_data_gen": DataGen,
@@ -299,6 +412,7 @@ NOTEBOOKS: dict[str, type[Parameters]] = {
     "07_planner": PlannerTuning,
     "08_dsl_retrieval": DSLRetrieval,
     "09_dsl_ablation": DSLAblation,
+    "10_generators": Generators,
 }
 
 

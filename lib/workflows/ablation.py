@@ -81,19 +81,34 @@ def write_condition(
     return prompts.assign(unit=asked["pair"].tolist())
 
 
-def answer(prompts: pd.DataFrame, model, stop: Sequence[str], max_new_tokens: int, progress: bool = False):
+def answer(
+    prompts: pd.DataFrame,
+    model,
+    stop: Sequence[str],
+    max_new_tokens: int,
+    progress: bool = False,
+    chat: bool = False,
+) -> pd.DataFrame:
     """The flows that a model writes, greedily, all prompts in one call.
 
     Args:
         prompts: columns prompt, grammar (text or None).
-        model: a `lib.generation.local.LocalModel`.
+        model: a `lib.generation.local.LocalModel`, or where no prompt has a grammar a model behind an endpoint.
+        stop: texts that end an answer.
+        chat: whether a prompt is a user's message. A blank line does not end the answer then: what chat models like to
+            say first ends with one.
 
     Returns:
         `prompts` with columns text (the flow), finished (bool), tokens_in, tokens_out, seconds.
     """
     grammars = [grammar if isinstance(grammar, str) else None for grammar in prompts["grammar"]]
     answers = model.generate(
-        prompts["prompt"].tolist(), max_new_tokens=max_new_tokens, stop=stop, grammars=grammars, progress=progress
+        prompts["prompt"].tolist(),
+        max_new_tokens=max_new_tokens,
+        stop=[text for text in stop if text.strip() or not chat],
+        chat=chat,
+        grammars=grammars if any(grammars) else None,
+        progress=progress,
     )
     costs = pd.DataFrame(
         [(cost.tokens_in, cost.tokens_out, cost.seconds) for cost in model.costs],
@@ -115,6 +130,29 @@ def score(answers: pd.DataFrame, golds: Mapping[str, str], catalogue: Catalogue)
     """
     found = score_flows(answers["text"], answers["unit"].map(golds), catalogue)
     return pd.concat([answers.reset_index(drop=True), found], axis=1)
+
+
+UNSEEN_SHOTS = 5  # in the prompts that ask for APIs held out of training
+
+
+def unseen_grid(ways: Sequence[tuple[int, bool]], grammars: bool = True) -> list[tuple[tuple[int, bool], str, str]]:
+    """The conditions under which APIs held out of training are asked for.
+
+    Args:
+        ways: of adding examples of such APIs to the few-shots: how many of each, and whether a slot is kept for one.
+        grammars: whether the model can be held to one.
+
+    Returns:
+        (way, definitions, decoding) each.
+    """
+    free = [
+        (way, what, "free")
+        for way in ways
+        for what in ("none", "fd", "sfd", "fd_sfd", "gold")
+        if not way[0] or what in ("none", "fd_sfd") or (what == "gold" and not way[1])
+    ]
+    grounded = {(0, False): ("sfd", "gold")} | {way: ("fd_sfd",) for way in ways if way[1]}
+    return free + [(way, what, "grounded") for way in ways if grammars for what in grounded.get(way, ())]
 
 
 def with_new_shots(
@@ -199,6 +237,7 @@ def contract(compared: pd.DataFrame, rows: pd.DataFrame, published: pd.DataFrame
 SELECTED = {
     "pretrained": "pretrained encoder",
     "tst": "TST",
+    "random": "drawn at random",
     "pretrained_learned": "pretrained encoder among the learned pairs",
 }
 DEFINED = {

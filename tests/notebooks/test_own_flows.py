@@ -13,6 +13,8 @@ from safetensors.numpy import load_file
 
 from lib.workbook.artifacts import ROOT
 from lib.workflows.catalogue import Catalogue
+from tests.assistant.test_written_world import CUE, right
+from tests.generation.endpoint import Endpoint
 
 PARCELS = {
     "swagger": "2.0",
@@ -188,6 +190,70 @@ def test_own_pairs_for_our_catalogue_and_too_few_to_mine(project):
     done = run(project, "08_dsl_retrieval", **TINY)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "nothing can be tuned" in (project / "08_dsl_retrieval.ipynb").read_text()
+
+
+def answer(prompt):
+    """Right answers about personas; of flows nothing usable for one, code before plain words for another."""
+    if CUE in prompt:
+        return right(prompt)
+    if "whistle" in prompt.split("\nFlow:\n")[-1]:
+        return "shared_whistle.Blow();"
+    if "Whitby" in prompt and "An earlier answer was refused" not in prompt:
+        return "```\nTideTable\n```"
+    return f"Please see to matter {len(prompt)} of the parcels"
+
+
+def test_personas_and_requests_written_by_a_model_and_test_pairs_judged_by_people(project, monkeypatch):
+    data, tables = project / "data" / "generated" / "mine", project / "reports" / "mine" / "tables"
+    review = data / "review.jsonl"
+    monkeypatch.setenv("OPENAI_API_KEY", "some key")
+    with Endpoint(answer) as endpoint:
+        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+        write = {"openapi_folder": "apis", "request_writer": "remote:gpt-4", "data_writer": "remote:gpt-4"}
+        done = run(project, **write)
+        assert done.returncode == 0, done.stderr[-3000:]
+        steps = pd.read_csv(tables / "written_world.csv").set_index("step")
+        personas = (data / "personas.jsonl").read_text().splitlines()
+        assert 0 < len(personas) == steps.loc["personas", "kept"] <= 8
+        assert len(personas) == len((data / "written_world" / "personas.jsonl").read_text().splitlines())
+        assert len(pd.read_parquet(data / "queries.parquet")) == steps.loc["queries", "kept"]
+        assert "A world written by remote:gpt-4: **" in (data / "01_data_gen.highlights.json").read_text()
+        flows = pd.read_parquet(data / "flows.parquet")
+        changed = flows["request"] != [pair["request"] for pair in PAIRS]
+        assert flows.loc[~changed, "pair"].tolist() == ["four"]
+        assert pd.read_parquet(data / "flow_provenance.parquet")["written"].tolist() == changed.tolist()
+        counts = pd.read_csv(tables / "written_requests.csv").set_index("split")
+        assert counts["pairs"].to_dict() == {"training": 4, "test": 2, "unseen": 1}
+        assert counts["kept"].to_dict() == {"training": 1, "test": 0, "unseen": 0}
+        assert counts.loc["unseen", ["repaired", "answers"]].tolist() == [1, 2]
+        page = (project / "01_data_gen.ipynb").read_text()
+        assert "remote:gpt-4 wrote **6 of 7 requests**" in page
+        asked = len(endpoint.requests)
+        assert f"This run sent {asked:,} requests to gpt-4, 0 of them repeated" in page
+
+        records = [json.loads(line) for line in review.read_text().splitlines()]
+        assert {record["id"]: record["request"] for record in records} == dict(
+            flows.loc[flows["split"] == "test", ["pair", "request"]].to_numpy()
+        )
+        decisions = {
+            "five": {"decision": "fix", "dsl_fixed": LABELS.replace("LABEL", "very heavy")},
+            "six": {"decision": "drop"},
+        }
+        judged = "".join(json.dumps(record | decisions[record["id"]]) + "\n" for record in records)
+        review.write_text(judged)
+        done = run(project, **write)
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert review.read_text() == judged, "what people decided is not written over"
+        assert "Somebody has begun to judge" in (project / "01_data_gen.ipynb").read_text()
+
+        done = run(project, **write, review_file="data/generated/mine/review.jsonl")
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert len(endpoint.requests) == asked, "all answers were kept"
+    left = pd.read_parquet(data / "flows.parquet").set_index("pair")
+    assert left.index.tolist() == ["one", "two", "three", "four", "five", "seven"]
+    assert left.loc["five", "dsl"] == decisions["five"]["dsl_fixed"]
+    assert pd.read_csv(tables / "review.csv")["pairs"].tolist() == [0, 1, 1, 0, 0]
+    assert "1 of 2 test pairs are dropped and 1 fixed" in (project / "01_data_gen.ipynb").read_text()
 
 
 BROKEN = {"request": "A", "dsl": "x = await shared_x.OnIt("}

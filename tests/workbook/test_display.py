@@ -119,3 +119,6 @@ def test_an_interval_reads_as_text():
     assert display.interval(23.74, 21.2, 26.31) == "23.7 [21.2, 26.3]"
     assert display.interval(-0.04, -1234.5, 0.04) == "0.0 [−1,234.5, 0.0]"
     assert display.number(float("nan"), 1) == "–"
+    assert [display.number(value, 1, sign=True) for value in (2.04, -2.04, -0.04, 1234.5)] == [
+        "+2.0", "−2.0", "0.0", "+1,234.5",
+    ]  # fmt: skip

@@ -71,6 +71,8 @@ def test_quick_has_the_published_sizes():
         ("", "length_shares: [0.5, 0.5]\n", "length_shares"),
         ("", "tst_threshold: 1.0\n", "tst_threshold"),
         ("", "openapi_folder: mine\n", "openapi_folder needs a pairs_file"),
+        ("", "world_folder: mine\ndata_writer: theirs\n", "world_folder and data_writer exclude each other"),
+        ("", "data_writer: remote:a\nrequest_writer: remote:b\n", "data_writer and request_writer must be one model"),
         ("", "n_personas: {a: [\n", "cannot be read"),
         ("profile: smoke", "profile: quick", "profile"),
     ],
@@ -194,3 +196,49 @@ def test_an_impossible_row_says_what_is_wrong(row, words):
 def test_the_papers_rows_must_be_there(missing):
     with pytest.raises(ValidationError, match=r"the paper's row .* is missing"):
         DSLAblation(ablation=[row for i, row in enumerate(ABLATION) if i != missing])
+
+
+# ---------------------------------------------------------------- models behind an endpoint
+
+FREE = [row for row in ABLATION if row[3] == "finetuned" or row[4] == "free"]
+
+
+@pytest.mark.parametrize(
+    ("notebook", "values", "words"),
+    [
+        ("03_cot_augmentation", {"writer": "remote:gpt-4"}, "distilled_writer: .*cannot be fine-tuned: name a"),
+        ("03_cot_augmentation", {"writer": "remote: "}, "writer: remote: must be followed by the model's name"),
+        ("03_cot_augmentation", {"distilled_writer": "remote:a"}, "distilled_writer: a model behind an endpoint"),
+        ("05_lambdamart_rrf", {"writer": "remote:gpt-4"}, "distilled_writer"),
+        ("05_lambdamart_rrf", {"encoder": "remote:a"}, "encoder: a model behind an endpoint cannot"),
+        ("07_planner", {"planner": "remote:a"}, "planner: a model behind an endpoint cannot be fine-tuned"),
+        ("08_dsl_retrieval", {"generator": "remote:a"}, "generator: a model behind an endpoint cannot be fine-tuned"),
+        ("09_dsl_ablation", {"generator": "remote:a"}, "generator: a model behind an endpoint cannot be fine-tuned"),
+        (
+            "09_dsl_ablation",
+            {"untuned_generator": "remote:a"},
+            "ablation: remote:a cannot be held to a grammar, as pretrained_5_fd_first_grounded"
+            ", .* must be: give these rows the decoding free or leave them out$",
+        ),
+        ("09_dsl_ablation", {"untuned_generator": "remote:a", "ablation": FREE, "remote_window": 256}, "remote_window"),
+        ("03_cot_augmentation", {"spending_limit": 5.0}, "spending_limit needs remote_price_in or remote_price_out"),
+        ("03_cot_augmentation", {"spending_limit": -1.0, "remote_price_in": 1.0}, "spending_limit"),
+        ("03_cot_augmentation", {"remote_price_in": -1.0}, "remote_price_in"),
+        ("09_dsl_ablation", {"remote_price_out": float("nan")}, "remote_price_out"),
+        ("05_lambdamart_rrf", {"remote_concurrency": 0}, "remote_concurrency"),
+    ],
+)  # fmt: skip
+def test_what_an_endpoint_cannot_do_is_said(notebook, values, words):
+    with pytest.raises(ProfileError, match=words) as caught:
+        check_parameters(notebook, values)
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_of_an_endpoint():
+    values = {"writer": "remote:owner/m", "distilled_writer": "SmolLM2-135M-Instruct", "spending_limit": 5}
+    values |= {"remote_price_in": 1, "remote_price_out": 2.5, "remote_concurrency": 3}
+    parameters = check_parameters("03_cot_augmentation", values)
+    assert parameters.remote == {"concurrency": 3, "price_in": 1, "price_out": 2.5, "limit": 5}
+    assert (
+        check_parameters("09_dsl_ablation", {"untuned_generator": "remote:m", "ablation": FREE}).remote["limit"] is None
+    )

@@ -16,6 +16,7 @@ from lib.workflows.ablation import (
     contract,
     score,
     title,
+    unseen_grid,
     with_new_shots,
     with_slot,
     write_condition,
@@ -138,8 +139,8 @@ def test_grounded_allows_what_the_prompt_shows(catalogue):
 
 
 class Writer:
-    def generate(self, prompts, max_new_tokens, stop, grammars, progress):
-        assert grammars == [None, "g"]
+    def generate(self, prompts, max_new_tokens, stop, chat, grammars, progress):
+        self.asked = stop, chat, grammars
         self.finished = [True, False]
         self.costs = [Cost(5, 2, 0.5), Cost(6, 3, 1.0)]
         return ["a.B();\n\nRequest: more", "c.D("]
@@ -147,11 +148,29 @@ class Writer:
 
 def test_answers_keep_their_cost():
     prompts = pd.DataFrame({"prompt": ["one", "two"], "grammar": [None, "g"], "unit": ["q", "r"]}, index=[7, 9])
-    found = answer(prompts, Writer(), (), 9)
+    writer = Writer()
+    found = answer(prompts, writer, STOPS["untuned"], 9)
+    assert writer.asked == (["\n\n", "\nRequest:"], False, [None, "g"])
     assert found["text"].tolist() == ["a.B();", "c.D("]
     assert found["finished"].tolist() == [True, False]
     assert found[["tokens_in", "tokens_out", "seconds"]].to_numpy().tolist() == [[5, 2, 0.5], [6, 3, 1.0]]
     assert found.index.tolist() == [7, 9]
+
+
+def test_a_chat_model_may_say_something_first_and_needs_no_grammar():
+    writer = Writer()
+    answer(pd.DataFrame({"prompt": ["one", "two"], "grammar": [None, None]}), writer, STOPS["untuned"], 9, chat=True)
+    assert writer.asked == (["\nRequest:"], True, None)
+
+
+def test_without_grammars_the_grid_of_unseen_apis_is_free():
+    ways = [(0, False), (1, False), (1, True)]
+    every = unseen_grid(ways)
+    assert unseen_grid(ways, grammars=False) == [one for one in every if one[2] == "free"]
+    assert [one for one in every if one[2] == "grounded"] == [
+        ((0, False), "sfd", "grounded"), ((0, False), "gold", "grounded"), ((1, True), "fd_sfd", "grounded"),
+    ]  # fmt: skip
+    assert len(every) == len(set(every)) == 5 + 3 + 2 + 3
 
 
 def test_scores_stand_beside_the_answers(catalogue):

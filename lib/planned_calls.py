@@ -1,0 +1,387 @@
+"""What a profile's models behind endpoints would be asked: calls, tokens and cost at most, before anything is asked.
+
+python -m lib.planned_calls paper
+
+Numbers of calls are the profile's. Prompts are written by the functions that the notebooks use, but for a small
+simulated world, and their mean length stands for that of the prompts to come: an estimate. It asks nobody, and needs
+neither a key nor a network.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import numpy as np
+import pandas as pd
+
+from lib.assistant.generators import trials
+from lib.assistant.personas import draw_capacities
+from lib.assistant.prompts import CONTEXT_TYPES, cot_prompt
+from lib.assistant.world import World, read_world, simulate
+from lib.assistant.written_world import TOKENS, TOKENS_PER_ITEM
+from lib.generation.cache import AnswerCache
+from lib.generation.remote import estimate_tokens
+from lib.retrieval.bm25 import BM25T, tokenize
+from lib.workbook.artifacts import ROOT
+from lib.workbook.inputs import InputError
+from lib.workbook.profiles import (
+    NOTEBOOKS,
+    REMOTE,
+    Condition,
+    CoTWriters,
+    DataGen,
+    DSLAblation,
+    Generators,
+    ProfileError,
+    RemoteKnobs,
+    WorldKnobs,
+    is_remote,
+    read_profile,
+    select,
+)
+from lib.workbook.site import executed_path
+from lib.workbook.spending import money
+from lib.workflows import written_requests
+from lib.workflows.ablation import UNSEEN_SHOTS, unseen_grid, write_condition
+from lib.workflows.audit import read_values
+from lib.workflows.catalogue import Catalogue
+from lib.workflows.definitions import few_shot_definitions
+from lib.workflows.flows import generate, read_pairs
+
+SAMPLE_PERSONAS = 12
+SAMPLE_PAIRS = {"n_training_pairs": 2000, "n_test_pairs": 40, "n_unseen_pairs": 0}
+SAMPLE_PROMPTS = 12  # of each condition
+
+
+@dataclass(frozen=True)
+class Calls:
+    """What a notebook would ask a model for one purpose.
+
+    Attributes:
+        notebook, model, purpose: whose, of whom and for what.
+        calls: prompts, repeated requests and questions that are asked again left out; negative where answers are there.
+        tokens_in: of the prompts, estimated.
+        tokens_out: of the answers, each as long as it may be.
+    """
+
+    notebook: str
+    model: str
+    purpose: str
+    calls: int
+    tokens_in: int
+    tokens_out: int
+
+    def cost(self, parameters: RemoteKnobs) -> float:
+        prices = parameters.remote_price_in, parameters.remote_price_out
+        return (self.tokens_in * prices[0] + self.tokens_out * prices[1]) / 1e6
+
+
+class Sample:
+    """A small world like the profile's own, made when it is first needed, or the data that the profile names."""
+
+    def __init__(self, values: dict[str, Any], root: Path = ROOT):
+        self.root = root
+        self.values = values
+        self.knobs = DataGen.model_validate(select(values, DataGen))
+
+    @functools.cached_property
+    def world(self) -> World:
+        if self.knobs.world_folder:
+            return read_world(self.root / self.knobs.world_folder)
+        sizes = {"n_personas": SAMPLE_PERSONAS, "n_training_queries": 96, "n_evaluation_queries": 48}
+        return simulate(self.root / "data", self.knobs.model_copy(update=sizes))
+
+    @property
+    def queries(self) -> tuple[int, int]:
+        """How many training and evaluation queries the profile has."""
+        if self.knobs.world_folder:
+            sides = list(self.world.sides.values())
+            return sides.count("training"), sides.count("evaluation")
+        return self.knobs.n_training_queries, self.knobs.n_evaluation_queries
+
+    @functools.cached_property
+    def catalogue(self) -> Catalogue:
+        folder = self.knobs.openapi_folder
+        return (
+            Catalogue.from_openapi(self.root / folder) if folder else Catalogue.load(self.root / "data" / "catalogue")
+        )
+
+    @functools.cached_property
+    def every_pair(self) -> pd.DataFrame:
+        if self.knobs.pairs_file:
+            return read_pairs(self.root / self.knobs.pairs_file, self.catalogue)
+        values = read_values(self.root / "data" / "values.yaml")
+        return generate(self.catalogue, values, self.knobs.model_copy(update=SAMPLE_PAIRS))
+
+    def n_pairs(self, split: str) -> int:
+        if self.knobs.pairs_file:
+            return int((self.every_pair["split"] == split).sum())
+        return getattr(self.knobs, f"n_{split}_pairs")
+
+    def pairs(self, split: str) -> pd.DataFrame:
+        part = self.every_pair[self.every_pair["split"] == split]
+        return part.head(SAMPLE_PAIRS["n_training_pairs"]).reset_index(drop=True)
+
+    @functools.cached_property
+    def asked(self) -> pd.DataFrame:
+        """Requests to write flows for."""
+        return self.pairs("test").head(SAMPLE_PROMPTS)
+
+    @functools.cached_property
+    def near(self) -> list[list[int]]:
+        """For each of them the training pairs whose requests are nearest, by BM25T instead of an encoder."""
+        index = BM25T([tokenize(request) for request in self.pairs("training")["request"]])
+        scores = [index.get_scores(tokenize(request)) for request in self.asked["request"]]
+        return [np.argsort(-row, kind="stable")[:100].tolist() for row in scores]
+
+
+def expected(prompts: Sequence[str], calls: int, max_new_tokens: int) -> tuple[int, int, int]:
+    """Calls, tokens in and tokens out of `calls` prompts that are as long as these on average."""
+    mean = np.mean([estimate_tokens(prompt) for prompt in prompts]) if len(prompts) else 0
+    return calls, round(mean * calls), max_new_tokens * calls
+
+
+# ---------------------------------------------------------------- one function a notebook: (model, purpose, expected)
+
+Planned = Iterable[tuple[str, str, tuple[int, int, int]]]
+
+
+def data_gen(parameters: DataGen, sample: Sample) -> Planned:
+    """Notebook 01: a world step by step, each step asked for all that the profile wants, and requests from flows."""
+    if is_remote(parameters.data_writer):
+        n_queries = parameters.n_training_queries + parameters.n_evaluation_queries
+        capacities = pd.DataFrame(draw_capacities(parameters.n_personas, np.random.default_rng(parameters.seed)))
+        most = int(capacities.max(axis=None))
+        calls = {"personas": parameters.n_personas, "items": int((capacities > 0).sum(axis=None))}
+        longest = TOKENS | {"items": TOKENS["items"] + TOKENS_PER_ITEM * most}
+        steps = trials(sample.world, SAMPLE_PERSONAS, most, 24, max(longest.values()), parameters.seed)
+        for step, trial in steps.items():
+            prompts = [question.text for question in trial.questions]
+            yield parameters.data_writer, step, expected(prompts, calls.get(step, n_queries), longest[step])
+    if is_remote(parameters.request_writer):
+        calls = sum(sample.n_pairs(split) for split in ("training", "test", "unseen"))
+        prompts = request_prompts(sample, parameters.seed)
+        yield parameters.request_writer, "requests", expected(prompts, calls, written_requests.MAX_NEW_TOKENS)
+
+
+def request_prompts(sample: Sample, seed: int) -> list[str]:
+    pairs = sample.pairs("test")
+    manners = [written_requests.manner_of(pair, seed) for pair in pairs["pair"]]
+    return [
+        written_requests.prompt(dsl, sample.catalogue, manner)
+        for dsl, manner in zip(pairs["dsl"], manners, strict=True)
+    ]
+
+
+def cot_prompts(parameters: CoTWriters, sample: Sample, types: Sequence[str]) -> list[str]:
+    return [cot_prompt(query.text, CONTEXT_TYPES[name]) for query in sample.world.queries for name in types]
+
+
+def cot_augmentation(parameters, sample: Sample) -> Planned:
+    """Notebook 03: CoTs with both lists of types; for training queries too where no expert's can be learned from."""
+    if not is_remote(parameters.writer):
+        return
+    training, evaluation = sample.queries
+    calls = len(CONTEXT_TYPES) * min(parameters.cot_queries, evaluation)
+    prompts = cot_prompts(parameters, sample, tuple(CONTEXT_TYPES))
+    yield parameters.writer, "chains of thought", expected(prompts, calls, parameters.cot_max_tokens)
+    learned = {gold.query for gold in sample.world.gold if gold.cot}
+    if not any(sample.world.sides[query] == "training" for query in learned):
+        calls = min(parameters.cot_training_queries, training)
+        yield parameters.writer, "the same for training", expected(prompts, calls, parameters.cot_max_tokens)
+
+
+def lambdamart_rrf(parameters, sample: Sample) -> Planned:
+    """Notebook 05: what one CoT takes; nothing new where notebook 03 has asked for all evaluation queries."""
+    if not is_remote(parameters.writer):
+        return
+    evaluation = sample.queries[1]
+    asked_before = sample.values.get("cot_queries", 300) >= evaluation
+    calls = 0 if asked_before else min(parameters.cost_queries, evaluation)
+    prompts = cot_prompts(parameters, sample, [parameters.cot_context_types])
+    yield parameters.writer, "the time of one", expected(prompts, calls, parameters.cot_max_tokens)
+
+
+def dsl_ablation(parameters: DSLAblation, sample: Sample) -> Planned:
+    """Notebook 09: the rows of the untuned generator, and what it is asked about APIs held out of training."""
+    if not is_remote(parameters.untuned_generator):
+        return
+    flows = min(sample.n_pairs("test"), sample.values.get("dsl_flows", 48))
+    rows = [(row, min(row.flows, flows), False) for row in parameters.ablation if row.generator == "untuned"]
+    ways = [(0, False), *itertools.product(sorted({*parameters.new_shots} - {0}), (False, True))]
+    unseen = min(sample.n_pairs("unseen") // 3, parameters.unseen_flows)
+    for _, what, _ in unseen_grid(ways, grammars=False) if unseen else ():
+        row = Condition.model_validate(["pretrained", UNSEEN_SHOTS, what, "untuned", "free", unseen])
+        rows.append((row, unseen, True))
+    sums = np.zeros(3, dtype=int)
+    for row, calls, first in rows:
+        sums += expected(flow_prompts(row, parameters, sample, first), calls, parameters.dsl_max_tokens)
+    yield parameters.untuned_generator, "flows", tuple(int(total) for total in sums)
+
+
+def flow_prompts(row: Condition, parameters: DSLAblation, sample: Sample, first: bool) -> list[str]:
+    """Prompts of a condition for the sample's requests; SFD's definitions are drawn."""
+    training, apis = sample.pairs("training"), sample.pairs("training")["apis"].tolist()
+    number = round(np.mean([len(few_shot_definitions(near[: row.shots], apis)) for near in sample.near])) or 1
+    rng, names = np.random.default_rng(parameters.seed), [api.name for api in sample.catalogue]
+    defined = [rng.choice(names, min(number, len(names)), replace=False).tolist() for _ in sample.near]
+    room = parameters.remote_window - parameters.dsl_max_tokens
+    made = write_condition(
+        row, sample.asked, sample.near, training, sample.catalogue, room, estimate_tokens, defined, first
+    )
+    return made["prompt"].tolist()
+
+
+def generators(parameters: Generators, sample: Sample) -> Planned:
+    """Notebook 10: each step of a world on a simulated one, and requests from flows."""
+    if not is_remote(parameters.compared_writer):
+        return
+    sizes = [getattr(parameters, f"compared_{what}") for what in ("personas", "items", "queries", "max_tokens")]
+    size = max(4, sizes[0] + sizes[2] // 4)
+    knobs = {"n_personas": size, "n_training_queries": 6 * size, "n_evaluation_queries": 2 * size}
+    world = simulate(sample.root / "data", WorldKnobs(profile=parameters.profile, seed=parameters.seed, **knobs))
+    for step, trial in trials(world, *sizes, parameters.seed).items():
+        prompts = [question.text for question in trial.questions]
+        yield parameters.compared_writer, step, expected(prompts, len(prompts), trial.tokens)
+    prompts = request_prompts(sample, parameters.seed)
+    calls = parameters.compared_flows
+    yield parameters.compared_writer, "requests", expected(prompts, calls, written_requests.MAX_NEW_TOKENS)
+
+
+PLANNERS: dict[str, Callable[..., Planned]] = {
+    "01_data_gen": data_gen,
+    "03_cot_augmentation": cot_augmentation,
+    "05_lambdamart_rrf": lambdamart_rrf,
+    "09_dsl_ablation": dsl_ablation,
+    "10_generators": generators,
+}
+
+
+# ---------------------------------------------------------------- the whole profile
+
+
+def planned_calls(values: dict[str, Any], root: Path = ROOT) -> dict[str, list[Calls]]:
+    """What each notebook that asks an endpoint would ask it; a last entry takes off what is in the cache.
+
+    Args:
+        values: a profile's (`lib.workbook.profiles.read_profile`).
+        root: of the project.
+    """
+    sample, found = Sample(values, root), {}
+    for notebook, planner in PLANNERS.items():
+        parameters = NOTEBOOKS[notebook].model_validate(select(values, NOTEBOOKS[notebook]))
+        rows = [
+            Calls(notebook, model.removeprefix(REMOTE), purpose, *numbers)
+            for model, purpose, numbers in planner(parameters, sample)
+        ]
+        if rows:
+            there = answered(notebook, values, root)
+            most = [sum(getattr(row, name) for row in rows) for name in ("calls", "tokens_in", "tokens_out")]
+            there = [-min(one, limit) for one, limit in zip(there, most, strict=True)]
+            found[notebook] = rows + [Calls(notebook, rows[0].model, "answered already", *there)] * any(there)
+    return found
+
+
+def answered(notebook: str, values: dict[str, Any], root: Path) -> tuple[int, int, int]:
+    """Calls, tokens in and tokens out that the cache saves, as far as the notebook's last run tells.
+
+    Nothing where it or a notebook before it would now run with other parameters than when it was last executed: what
+    it will ask is not known then.
+    """
+    data = root / "data" / "generated" / values["profile"]
+    names = list(NOTEBOOKS)
+    if not all(same_parameters(name, values, root) for name in names[: names.index(notebook) + 1] if name in PLANNERS):
+        return 0, 0, 0
+    try:
+        asked = json.loads((data / f"{notebook}.spending.json").read_text(encoding="utf-8"))["asked"]
+        cache = AnswerCache(data / "answers")
+        there = [tokens for key, tokens in asked.items() if cache.load(key) is not None]
+        return len(there), sum(read for read, _ in there), sum(written for _, written in there)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return 0, 0, 0
+
+
+def same_parameters(notebook: str, values: dict[str, Any], root: Path) -> bool:
+    """Whether a notebook was last executed with these values, those of `RemoteKnobs` alone left out of account."""
+    free = {name for name in RemoteKnobs.model_fields if name not in ("profile", "seed")}
+    try:
+        executed = nbformat.read(executed_path(notebook, values["profile"], root), as_version=4)
+        before = executed.metadata["papermill"]["parameters"]
+    except (OSError, ValueError, AttributeError, KeyError, TypeError, nbformat.ValidationError):
+        return False
+    now = select(values, NOTEBOOKS[notebook])
+    return {k: v for k, v in before.items() if k not in free} == {k: v for k, v in now.items() if k not in free}
+
+
+def report(found: dict[str, list[Calls]], values: dict[str, Any]) -> str:
+    """The plan as plain text; empty where no endpoint is asked."""
+    if not found:
+        return ""
+    parameters = RemoteKnobs.model_validate(select(values, RemoteKnobs))
+    priced = parameters.remote_price_in + parameters.remote_price_out > 0
+    rows = [("notebook", "model", "for", "calls", "tokens in", "tokens out", "cost")]
+    costs = {notebook: sum(row.cost(parameters) for row in part) for notebook, part in found.items()}
+    for row in itertools.chain(*found.values()):
+        numbers = [f"{number:,}" for number in (row.calls, row.tokens_in, row.tokens_out)]
+        rows.append((row.notebook, row.model, row.purpose, *numbers, amount(row.cost(parameters)) if priced else "–"))
+    every = list(itertools.chain(*found.values()))
+    sums = [f"{sum(getattr(row, name) for row in every):,}" for name in ("calls", "tokens_in", "tokens_out")]
+    rows.append(("together", "", "", *sums, amount(sum(costs.values())) if priced else "–"))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    notes = [
+        f"Models behind an endpoint that profile {values['profile']} would ask. Nothing is asked now. Tokens in are",
+        "estimates from prompts for a small simulated world, a token for every three characters; tokens out and",
+        "cost are what they may be at most, each answer as long as allowed. Requests repeated after a fault, and",
+        "questions asked again because an answer was no good, come on top.",
+        "",
+        *("  ".join(map(justify, row, widths, range(len(row)))).rstrip() for row in rows),
+        "",
+    ]
+    limit = parameters.spending_limit
+    if not priced:
+        notes.append("The profile has no prices: set remote_price_in and remote_price_out for a cost.")
+    elif limit is None:
+        notes.append("The profile has no spending_limit.")
+    else:
+        over = [notebook for notebook, cost in costs.items() if cost > limit]
+        stopping = f"; these may stop there: {', '.join(over)}" if over else "; none may reach it"
+        notes.append(f"spending_limit is {limit:g} for each notebook{stopping}.")
+    return "\n".join(notes)
+
+
+def justify(cell: str, width: int, column: int) -> str:
+    """Names left, numbers right."""
+    return cell.ljust(width) if column < 3 else cell.rjust(width)
+
+
+def amount(cost: float) -> str:
+    return f"-{money(-cost)}" if cost < 0 else money(cost)
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1:
+        print("usage: python -m lib.planned_calls PROFILE", file=sys.stderr)
+        return 2
+    path = ROOT / "notebooks" / "profiles" / f"{arguments[0]}.yaml"
+    try:
+        values = read_profile(Path(os.path.relpath(path)))
+        text = report(planned_calls(values), values)
+    except (ProfileError, InputError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    if text:
+        print(text, end="\n\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

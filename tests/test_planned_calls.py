@@ -1,0 +1,233 @@
+"""What a profile would ask endpoints, before it asks: held against the prompts that the notebooks really write."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import nbformat
+import numpy as np
+import pytest
+from nbformat.v4 import new_notebook
+
+from lib.assistant.cot import equal_shares
+from lib.assistant.prompts import CONTEXT_TYPES, cot_prompt
+from lib.assistant.toolbox import Toolbox
+from lib.assistant.world import frames, simulate
+from lib.assistant.written_world import write_world
+from lib.generation.models import locate
+from lib.generation.remote import RemoteModel, estimate_tokens
+from lib.planned_calls import Calls, Sample, expected, planned_calls, report
+from lib.retrieval.dense import encode, load_encoder
+from lib.retrieval.neighbours import nearest
+from lib.workbook.artifacts import ROOT
+from lib.workbook.profiles import NOTEBOOKS, Condition, FlowKnobs, ProfileError, WorldKnobs, read_profile, select
+from lib.workbook.site import executed_path
+from lib.workflows.ablation import write_condition
+from lib.workflows.audit import read_values
+from lib.workflows.catalogue import Catalogue
+from lib.workflows.flows import generate
+from tests.assistant.test_written_world import Scripted, right, step_of
+from tests.generation.endpoint import Endpoint
+
+PRICES = {"remote_price_in": 10.0, "remote_price_out": 20.0}
+REMOTE = {
+    "01_data_gen": {"data_writer": "remote:m"},
+    "03_cot_augmentation": {"writer": "remote:m", "distilled_writer": "SmolLM2-135M-Instruct"},
+    "09_dsl_ablation": {"untuned_generator": "remote:m"},
+    "10_generators": {"compared_writer": "remote:m"},
+}
+
+
+@pytest.fixture(scope="module")
+def smoke():
+    values = read_profile(ROOT / "notebooks" / "profiles" / "smoke.yaml")
+    values["ablation"] = [row for row in values["ablation"] if row[3] == "finetuned" or row[4] == "free"]
+    return values | PRICES
+
+
+def numbers(found):
+    return {row.purpose: (row.calls, row.tokens_in, row.tokens_out) for row in found}
+
+
+def test_a_profile_without_remote_models_asks_nobody(smoke):
+    assert planned_calls(smoke) == {}
+    assert report({}, smoke) == ""
+
+
+def test_expected_is_the_mean_length_times_the_calls():
+    assert expected(["x" * 3, "x" * 9], 10, 7) == (10, 20, 70)
+    assert expected([], 0, 7) == (0, 0, 0)
+
+
+def test_chains_of_thought_of_a_smoke_world(smoke):
+    """The estimate is within a twentieth of the prompts of the profile's own world, its calls are exact."""
+    values = smoke | REMOTE["03_cot_augmentation"]
+    found = planned_calls(values)
+    world = frames(simulate(ROOT / "data", WorldKnobs.model_validate(select(values, WorldKnobs))))
+    every = world["queries"].merge(world["gold"].drop(columns="split"), on="query")
+    evaluation = every[every["split"] == "evaluation"]
+    sample = equal_shares(evaluation, evaluation["kind"], values["cot_queries"], values["seed"])
+    prompts = [cot_prompt(text, types) for types in CONTEXT_TYPES.values() for text in sample["text"]]
+    calls, tokens_in, tokens_out = numbers(found["03_cot_augmentation"])["chains of thought"]
+    assert calls == len(prompts) == 24
+    assert tokens_in == pytest.approx(sum(map(estimate_tokens, prompts)), rel=0.05)
+    assert tokens_out == calls * values["cot_max_tokens"]
+    assert numbers(found["05_lambdamart_rrf"])["the time of one"][0] == values["cost_queries"]
+    everything = planned_calls(values | {"cot_queries": 60})
+    assert numbers(everything["05_lambdamart_rrf"])["the time of one"] == (0, 0, 0)
+
+
+def test_a_world_of_ones_own_without_experts_has_the_endpoint_write_for_training_too(smoke, tmp_path):
+    toolbox = Toolbox.from_yaml(ROOT / "data" / "toolbox.yaml")
+    model = Scripted(lambda prompt, before: "no" if step_of(prompt) == "thoughts" else right(prompt))
+    write_world(model, tmp_path / "mine", toolbox, 6, 12, 6, seed=1)
+    values = smoke | REMOTE["03_cot_augmentation"] | {"world_folder": str(tmp_path / "mine"), "cot_queries": 4}
+    found = numbers(planned_calls(values)["03_cot_augmentation"])
+    assert (found["chains of thought"][0], found["the same for training"][0]) == (8, 12)
+
+
+def test_the_world_that_a_model_writes(smoke, tmp_path):
+    """Calls as they are made, tokens within a fifth: the personas of a scripted model are not the simulator's."""
+    values = smoke | REMOTE["01_data_gen"]
+    found = numbers(planned_calls(values)["01_data_gen"])
+    model = Scripted()
+    toolbox = Toolbox.from_yaml(ROOT / "data" / "toolbox.yaml")
+    sizes = [values[name] for name in ("n_personas", "n_training_queries", "n_evaluation_queries")]
+    write_world(model, tmp_path / "world", toolbox, *sizes, seed=values["seed"])
+    for prompts, settings in model.calls:
+        calls, tokens_in, tokens_out = found[step_of(prompts[0])]
+        assert len(prompts) <= calls <= 1.1 * len(prompts)
+        assert calls * settings["max_new_tokens"] <= 1.3 * tokens_out
+        if step_of(prompts[0]) in ("personas", "items", "tools", "thoughts"):
+            assert tokens_in / calls == pytest.approx(np.mean([*map(estimate_tokens, prompts)]), rel=0.2)
+
+
+def test_flows_of_a_smoke_profile(smoke):
+    """A call for each flow of each untuned row; tokens are no fewer and not many more than those of the profile's own
+    prompts, whose few-shots are the encoder's out of the profile's own pairs."""
+    rows = [["pretrained", 20, what, "untuned", "free", 12] for what in ("none", "fd")]
+    rows += [row for row in smoke["ablation"] if row[:4] not in [one[:4] for one in rows]]
+    values = smoke | REMOTE["09_dsl_ablation"] | {"ablation": rows, "n_training_pairs": 2000, "dsl_flows": 40}
+    values["new_shots"] = [0]
+    found = numbers(planned_calls(values)["09_dsl_ablation"])["flows"]
+    untuned = [row for row in rows if row[3] == "untuned"]
+    grid = 5 * values["unseen_flows"]  # notebook 09's conditions on APIs held out of training, none under a grammar
+    assert found[0] == sum(row[5] for row in untuned) + grid
+    assert found[2] == found[0] * values["dsl_max_tokens"]
+
+    catalogue = Catalogue.load(ROOT / "data" / "catalogue")
+    knobs = FlowKnobs.model_validate(select(values, FlowKnobs))
+    pairs = generate(catalogue, read_values(ROOT / "data" / "values.yaml"), knobs)
+    training, asked = (pairs[pairs["split"] == split].reset_index(drop=True) for split in ("training", "test"))
+    encoder = load_encoder(locate(values["encoder"]))
+    vectors = [encode(encoder, part["request"].tolist()) for part in (training, asked)]
+    near = nearest(*vectors, 20)[0].tolist()
+    real = 0
+    for row in untuned:
+        defined = [training["apis"].iloc[shots[: row[1]]].explode().dropna().unique().tolist() for shots in near]
+        arguments = near[: row[5]], training, catalogue, 8192, estimate_tokens, defined[: row[5]]
+        real += write_condition(Condition.model_validate(row), asked.head(row[5]), *arguments)["tokens"].sum()
+    assert real < found[1] < 1.3 * real
+
+
+def test_the_steps_that_are_compared(smoke):
+    values = smoke | REMOTE["10_generators"]
+    parameters = NOTEBOOKS["10_generators"].model_validate(select(values, NOTEBOOKS["10_generators"]))
+    found = numbers(planned_calls(values)["10_generators"])
+    assert found["personas"][0] == found["thoughts"][0] == parameters.compared_queries
+    assert found["requests"][0] == parameters.compared_flows
+    assert 0 < found["items"][0] <= 7 * parameters.compared_personas
+
+
+def test_answers_of_an_earlier_run_are_taken_off(smoke, tmp_path, monkeypatch):
+    values = smoke | REMOTE["10_generators"] | {"profile": "smoke"}
+    for folder in ("data", "notebooks"):
+        (tmp_path / folder).mkdir()
+    for name in ("needs", "background", "catalogue", "values.yaml", "people.yaml", "toolbox.yaml"):
+        (tmp_path / "data" / name).symlink_to(ROOT / "data" / name)
+    data = tmp_path / "data" / "generated" / "smoke"
+
+    def executed(**changes):
+        for notebook in ("01_data_gen", "03_cot_augmentation", "05_lambdamart_rrf", "09_dsl_ablation", "10_generators"):
+            parameters = select(values | changes, NOTEBOOKS[notebook])
+            path = executed_path(notebook, "smoke", tmp_path)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            nbformat.write(new_notebook(metadata={"papermill": {"parameters": parameters}}), path)
+
+    def taken_off(**changes):
+        row = planned_calls(values | changes, tmp_path)["10_generators"][-1]
+        return (row.calls, row.tokens_in, row.tokens_out) if row.purpose == "answered already" else None
+
+    executed()
+    assert taken_off() is None
+    with Endpoint() as endpoint, monkeypatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", endpoint.url)
+        patch.setenv("OPENAI_API_KEY", "k")
+        model = RemoteModel("m", cache=data / "answers", record=data / "10_generators.spending.json")
+        model.generate(["x" * 30, "y" * 60], max_new_tokens=9)
+    assert taken_off() == (-2, -30, -18)
+    assert taken_off(spending_limit=5.0, remote_price_in=1.0) == (-2, -30, -18)
+    assert taken_off(compared_repairs=0) is None
+    assert taken_off(n_personas=41) is None
+    record = json.loads((data / "10_generators.spending.json").read_text())
+    for path in list((data / "answers").rglob("*.json"))[:1]:
+        path.unlink()
+    assert len(record["asked"]) == 2
+    assert taken_off()[0] == -1
+    (data / "10_generators.spending.json").write_text("{")
+    assert taken_off() is None
+
+
+def test_the_report_adds_up_and_says_who_may_stop():
+    values = {"profile": "p", **PRICES, "spending_limit": 0.5}
+    found = {
+        "03_cot_augmentation": [
+            Calls("03_cot_augmentation", "m", "chains", 1000, 20_000, 30_000),
+            Calls("03_cot_augmentation", "m", "answered already", -400, -8_000, -12_000),
+        ],
+        "09_dsl_ablation": [Calls("09_dsl_ablation", "m", "flows", 10, 1_000, 1_000)],
+    }
+    lines = [re.split(r"  +", line) for line in report(found, values).splitlines()]
+    assert ["03_cot_augmentation", "m", "chains", "1,000", "20,000", "30,000", "0.8"] in lines
+    assert ["03_cot_augmentation", "m", "answered already", "-400", "-8,000", "-12,000", "-0.32"] in lines
+    assert ["together", "610", "13,000", "19,000", "0.51"] in lines
+    assert report(found, values).endswith("spending_limit is 0.5 for each notebook; none may reach it.")
+    assert report(found, values | {"spending_limit": 0.4}).endswith("may stop there: 03_cot_augmentation.")
+    assert report(found, {"profile": "p"}).endswith("set remote_price_in and remote_price_out for a cost.")
+    assert report(found, {"profile": "p", **PRICES}).endswith("The profile has no spending_limit.")
+
+
+def test_a_dry_run_of_paper_needs_no_key_and_agrees_with_the_readme():
+    """As on a fresh clone: no address, no key, and connecting fails."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    environment |= {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "lib.planned_calls", "paper"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert {line.split()[0] for line in done.stdout.splitlines() if line[:1].isdigit()} == {
+        "01_data_gen", "03_cot_augmentation", "05_lambdamart_rrf", "09_dsl_ablation", "10_generators",
+    }  # fmt: skip
+    requests = re.search(r"01_data_gen +gpt-4 +requests +([\d,]+)", done.stdout)[1]
+    flows = re.search(r"09_dsl_ablation +gpt-4 +flows +([\d,]+)", done.stdout)[1]
+    readme = (ROOT / "README.md").read_text()
+    assert f"{requests} requests in notebook 01 and {flows} flows in notebook 09" in readme
+
+
+def test_a_broken_profile_is_one_clear_line(tmp_path):
+    with pytest.raises(ProfileError):
+        read_profile(tmp_path / "nothing.yaml")
+    command = [sys.executable, "-m", "lib.planned_calls", "nothing"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: notebooks/profiles/nothing.yaml: no such profile")
+    assert "\n" not in done.stderr.strip()
+
+
+def test_the_sample_is_of_the_profiles_own_kind(smoke):
+    sample = Sample(smoke)
+    assert sample.queries == (200, 60)
+    assert [sample.n_pairs(split) for split in ("training", "test", "unseen")] == [600, 40, 20]
+    assert len(sample.pairs("training")) == 2000
+    assert all(len(set(near)) == 100 for near in sample.near)

@@ -1,0 +1,115 @@
+"""The rules as jobs for Slurm: a dry run, and what is handed to a stand-in for `sbatch`."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from lib.workbook.artifacts import ROOT
+from lib.workbook.profiles import read_profile, write_notebook_parameters
+
+pytest.importorskip("snakemake_executor_plugin_slurm")
+RULES = {
+    "data_gen", "context_baselines", "cot_augmentation", "finetuned_search", "lambdamart_rrf", "tool_retrieval",
+    "planner", "dsl_retrieval", "dsl_ablation", "generators",
+}  # fmt: skip
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A copy of the project without anything generated."""
+    ignore = shutil.ignore_patterns("__pycache__", "generated", "models")
+    for name in ("lib", "notebooks", "data"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignore)
+    return tmp_path
+
+
+def change(project, profile, **values):
+    path = project / "notebooks" / "profiles" / f"{profile}.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | values))
+
+
+def snakemake(project, profile, *flags, **environment):
+    """Snakemake as `make report` calls it, but for `--quiet`."""
+    values = read_profile(project / "notebooks" / "profiles" / f"{profile}.yaml")
+    write_notebook_parameters(values, project / "data" / "generated" / profile / "parameters")
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--snakefile",
+        "notebooks/Snakefile",
+        "--config",
+        f"profile={profile}",
+    ]
+    environment = os.environ | {"PYTHONPATH": f"{project}:{os.environ.get('PYTHONPATH', '')}"} | environment
+    done = subprocess.run([*command, *flags], cwd=project, env=environment, capture_output=True, text=True, timeout=600)
+    return done.stdout + done.stderr
+
+
+SLURM = ("--executor", "slurm", "--jobs", "4", "--max-threads", "8", "--latency-wait", "60")
+
+
+def resources_of(said):
+    """Of each job of a dry run: its threads and the resources it declares."""
+    jobs = {}
+    for part in re.split(r"^(?:local)?rule ", said, flags=re.M)[1:]:
+        declared = re.search(r"^    resources: (.*)$", part, flags=re.M)
+        threads = re.search(r"^    threads: (\d+)$", part, flags=re.M)
+        pairs = (pair.split("=", 1) for pair in declared.group(1).split(", ")) if declared else ()
+        jobs[part.split(":", 1)[0]] = {"threads": threads.group(1) if threads else "1", **dict(pairs)}
+    return jobs
+
+
+def test_each_job_declares_what_it_needs(project):
+    jobs = {name: resources_of(snakemake(project, name, *SLURM, "--dry-run")) for name in ("paper", "quick")}
+    for profile, found in jobs.items():
+        assert set(found) - {"all"} == RULES, profile
+        for rule in RULES:
+            assert int(found[rule]["mem_mb"]) >= 6 * 1024
+            assert 60 <= int(found[rule]["runtime"]) <= 24 * 60
+            assert int(found[rule]["threads"]) <= 8
+            assert found[rule]["nodes"] == "1"
+    assert {rule for rule in RULES if int(jobs["quick"][rule]["gpu"])} == set()
+    # GTR-T5-XL, OpenLLaMA or the code model; notebook 01 only embeds requests, with Distil-RoBERTa
+    assert {rule for rule in RULES if int(jobs["paper"][rule]["gpu"])} == RULES - {"data_gen"}
+    for rule in ("planner", "dsl_retrieval", "dsl_ablation"):  # room for 7 billion weights in float32
+        assert int(jobs["paper"][rule]["mem_mb"]) > int(jobs["quick"][rule]["mem_mb"]) + 26 * 1024
+
+
+def test_notebooks_that_train_together_get_a_gpu_each(project):
+    change(project, "paper", training_processes=4)
+    jobs = resources_of(snakemake(project, "paper", *SLURM, "--dry-run"))
+    assert {rule: jobs[rule]["gpu"] for rule in ("planner", "dsl_retrieval", "dsl_ablation", "finetuned_search")} == {
+        "planner": "4", "dsl_retrieval": "4", "dsl_ablation": "1", "finetuned_search": "1",
+    }  # fmt: skip
+
+
+def test_slurm_is_asked_for_it(project, tmp_path):
+    """Stand-ins for Slurm's commands: one writes down what it is given and refuses the job."""
+    commands = {"sbatch": f'printf "%s\\n" "$*" >> {tmp_path}/asked; echo refused >&2; exit 1', "sacctmgr": "echo me"}
+    for name, does in commands.items():
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{does}\n")
+        path.chmod(0o755)
+    chosen = ("--default-resources", "slurm_account=me", "slurm_partition=long", "--set-resources", "data_gen:gpu=2")
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    said = snakemake(project, "paper", *SLURM, *chosen, PATH=path)
+    assert "refused" in said
+    asked = (tmp_path / "asked").read_text()
+    for option in ("-A me", "-p long", "-t 480", "--nodes=1", "--gpus=2", f"-D {project}"):
+        assert f" {option} " in asked, option
+    assert int(re.search(r" --mem (\d+) ", asked).group(1)) > 8 * 1024
+    assert 1 <= int(re.search(r" --cpus-per-task=(\d+) ", asked).group(1)) <= 8
+    assert re.search(r"-m snakemake --snakefile '?\S+/notebooks/Snakefile'? --target-jobs '?data_gen:", asked)
+    assert "profile=paper" in asked
+
+
+def test_the_readme_says_it_so():
+    text = (ROOT / "README.md").read_text()
+    assert f'FLAGS="{" ".join(SLURM)} --dry-run"' in text
