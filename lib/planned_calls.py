@@ -26,8 +26,9 @@ import pandas as pd
 from lib.assistant.generators import trials
 from lib.assistant.personas import draw_capacities
 from lib.assistant.prompts import CONTEXT_TYPES, cot_prompt
+from lib.assistant.schemas import APPS
 from lib.assistant.world import World, read_world, simulate
-from lib.assistant.written_world import TOKENS, TOKENS_PER_ITEM
+from lib.assistant.written_world import TOKENS, TOKENS_PER_ITEM, toolbox_question
 from lib.generation.cache import AnswerCache
 from lib.generation.remote import estimate_tokens
 from lib.retrieval.bm25 import BM25T, tokenize
@@ -167,6 +168,9 @@ def data_gen(parameters: DataGen, sample: Sample) -> Planned:
         for step, trial in steps.items():
             prompts = [question.text for question in trial.questions]
             yield parameters.data_writer, step, expected(prompts, calls.get(step, n_queries), longest[step])
+        if parameters.written_toolbox:
+            prompts = [toolbox_question(app).text for app in APPS]
+            yield parameters.data_writer, "toolbox", expected(prompts, len(prompts), longest["toolbox"])
     if is_remote(parameters.request_writer):
         calls = sum(sample.n_pairs(split) for split in ("training", "test", "unseen"))
         prompts = request_prompts(sample, parameters.seed)
@@ -352,8 +356,10 @@ def report(found: dict[str, list[Calls]], values: dict[str, Any]) -> str:
     elif limit is None:
         notes.append("The profile has no spending_limit.")
     else:
-        over = [notebook for notebook, cost in costs.items() if cost > limit]
-        stopping = f"; these may stop there: {', '.join(over)}" if over else "; none may reach it"
+        # answers that are kept count, too
+        gross = {name: sum(row.cost(parameters) for row in part if row.calls > 0) for name, part in found.items()}
+        over = [notebook for notebook, cost in gross.items() if cost > limit]
+        stopping = f"; these may stop there: {', '.join(over)}" if over else "; without such requests none may reach it"
         notes.append(f"spending_limit is {limit:g} for each notebook{stopping}.")
     return "\n".join(notes)
 

@@ -193,8 +193,10 @@ def test_the_report_adds_up_and_says_who_may_stop():
     assert ["03_cot_augmentation", "m", "chains", "1,000", "20,000", "30,000", "0.8"] in lines
     assert ["03_cot_augmentation", "m", "answered already", "-400", "-8,000", "-12,000", "-0.32"] in lines
     assert ["together", "610", "13,000", "19,000", "0.51"] in lines
-    assert report(found, values).endswith("spending_limit is 0.5 for each notebook; none may reach it.")
-    assert report(found, values | {"spending_limit": 0.4}).endswith("may stop there: 03_cot_augmentation.")
+    assert report(found, values).endswith("may stop there: 03_cot_augmentation.")  # kept answers count, too
+    assert report(found, values | {"spending_limit": 0.8}).endswith(
+        "spending_limit is 0.8 for each notebook; without such requests none may reach it."
+    )
     assert report(found, {"profile": "p"}).endswith("set remote_price_in and remote_price_out for a cost.")
     assert report(found, {"profile": "p", **PRICES}).endswith("The profile has no spending_limit.")
 

@@ -43,6 +43,7 @@ from lib.assistant.world import deal_sides, read_world
 from lib.generation.structured import Question, Reply, ask
 from lib.workbook.artifacts import atomic_folder
 from lib.workbook.inputs import InputError, Strict, Text
+from lib.workbook.profiles import WorldKnobs
 
 if TYPE_CHECKING:
     from lib.generation.local import LocalModel
@@ -70,6 +71,7 @@ LEAST_APPS = 0.5  # share of the apps asked for without which a persona is dropp
 APIS_PER_APP = {  # assistant paper, Table 5
     "music": 11, "google": 10, "notes": 9, "mail": 8, "phone_call": 8, "calendar": 7, "reminders": 6,
 }  # fmt: skip
+HABIT_STRENGTH, HOUR_NOISE = (WorldKnobs.model_fields[name].default for name in ("habit_strength", "hour_noise"))
 LINE = 240  # characters of an entry or a person that a prompt shows
 # Answers that write are drawn, so that equal circumstances do not give equal data; those that decide are not.
 TEMPERATURE = 0.7
@@ -562,7 +564,7 @@ def write_queries(writer: Writer, personas: dict[int, Persona], wanted: dict[int
         order = rng.permutation(len(items))
         for number in range(wanted[index]):
             item = items[order[number % len(items)]][0]
-            kind = KINDS[rng.integers(len(KINDS))]
+            kind = KINDS[rng.integers(len(KINDS))] if item.opens else "meaning"  # no habit without opens
             drawn.append((index, number, item, kind, *voicing(item, kind, persona.today, rng)))
     questions = [
         query_question(personas[index], item.id, kind, moment, place) for index, _, item, kind, moment, place in drawn
@@ -582,12 +584,14 @@ def write_queries(writer: Writer, personas: dict[int, Persona], wanted: dict[int
 
 
 def voicing(item: Item, kind: str, today: datetime, rng: np.random.Generator) -> tuple[datetime, str]:
-    """When and where a request about an item is voiced, in the week after `today`: at the weekday, hour and place of
-    one of its opens where these are to give it away, else at a waking hour anywhere."""
-    if kind != "meaning" and item.opens:
+    """When and where a request about an item is voiced, in the week after `today`: where these are to give it away, at
+    the place of one of its opens, the same weekday, and its hour with the simulator's default noise; else, and where
+    the habit is broken as often as the simulator breaks it, at a waking hour anywhere."""
+    if kind != "meaning" and item.opens and rng.random() < HABIT_STRENGTH:
         opened = item.opens[rng.integers(len(item.opens))]
         weeks = math.ceil((today - opened.time) / timedelta(days=7))
-        return opened.time + timedelta(days=7 * weeks), opened.place
+        moment = opened.time + timedelta(days=7 * weeks, hours=float(rng.normal(0, HOUR_NOISE)))
+        return max(moment, today + timedelta(minutes=1)).replace(second=0, microsecond=0), opened.place
     midnight = today.replace(hour=0, minute=0) + timedelta(days=1 + int(rng.integers(DAYS_OF_QUERIES)))
     moment = midnight + timedelta(minutes=int(60 * rng.uniform(*WAKING_HOURS)))
     return moment, somewhere(moment, set(PLACES), rng)

@@ -25,6 +25,9 @@ from unittest import mock
 
 from lib.workbook.artifacts import replace_folder, sha256_of
 
+# Else transformers asks a service on the network to convert weights that are no safetensors, pinned or not.
+os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
+
 CACHE = Path(__file__).resolve().parents[2] / "data" / "models"
 STAMP = ".verified.json"
 CONVERTED = "safetensors"

@@ -1,12 +1,14 @@
 """Language models behind an OpenAI-compatible endpoint: prompts in, answers out.
 
 Address and key come from `OPENAI_BASE_URL` and `OPENAI_API_KEY`; the key is written nowhere. An answer is kept as soon
-as it arrives, under what was asked and of whom: a run that was stopped goes on without paying twice.
+as it arrives, under what was asked and of whom: no answer that has arrived is paid for twice. A request that was under
+way when the process was killed, or cut off after the service had done its work, may be.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import logging
 import math
@@ -44,7 +46,7 @@ ATTEMPTS = 8  # for one prompt; the waits between them add up to a minute on ave
 FIRST_BACKOFF = 1.0  # seconds at most before the second attempt; doubled before each further one
 LONGEST_BACKOFF = 60.0
 LONGEST_RETRY_AFTER = 600.0  # seconds; an endpoint that asks for more has refused
-REFUSALS = 8  # prompts refused before any answer that end a call: then it is not the prompts
+REFUSALS = 32  # prompts refused before any answer that end a call: then it is not the prompts
 ENTRY = 1  # form of a cache entry; one of another form is not looked up
 
 
@@ -142,7 +144,8 @@ class RemoteModel:
             timeout: seconds to wait for an answer.
             price_in: of a million tokens of prompts.
             price_out: of a million tokens of answers.
-            limit: what the answers that this object gives may cost, those from the cache included; None is no limit.
+            limit: what the answers that this object gives may cost, those from the cache included, and what it lost;
+                None is no limit.
                 It is as exact as `count_tokens`.
             count_tokens: tokens of a text, for plans, for the limit, and where the endpoint reports no usage.
             record: JSON file that is given `name`, the counters, and for each prompt its key in the cache with its
@@ -292,7 +295,7 @@ class RemoteModel:
     def _write_record(self) -> None:
         if self.record:
             with atomic_path(self.record) as temporary:
-                refused = {_named(prompt): reason for prompt, reason in self.refused.items()}
+                refused = [{"prompt": _named(prompt), "reason": reason} for prompt, reason in self.refused.items()]
                 record = {"model": self.name} | asdict(self.counters) | {"reasons": refused, "asked": self._asked}
                 temporary.write_text(json.dumps(record) + "\n", encoding="utf-8")
 
@@ -329,7 +332,7 @@ class RemoteModel:
                     if self.cache and any(entry["cost"]):  # a refusal that costs nothing may be asked for again
                         self.cache.store(keys[prompt], entry)
                     self._note(prompt, entry)
-                    if not self._answers and len(self.refused) >= min(REFUSALS, len(missing)):
+                    if not self._answers and len(self.refused) >= REFUSALS:
                         raise self._no_answer(prompt, entry["refused"], 1)
                 return entry is not None
             except BaseException:
@@ -357,9 +360,12 @@ class RemoteModel:
                 with changed:
                     stopped.set()
                     changed.wait_for(lambda: not under_way)
+        if not (failure or self._answers) and len(missing) > 1:  # so each of them was refused
+            failure = self._no_answer(missing[0], self.refused[missing[0]], 1)
         if failure:
             kept = f" and kept in {self.cache.folder}" if self.cache else ""
-            raise type(failure)(f"{failure}; {len(entries)} of {len(keys)} prompts are answered{kept}")
+            answered = sum("refused" not in entry for entry in entries.values())
+            raise type(failure)(f"{failure}; {answered} of {len(keys)} prompts are answered{kept}")
 
     def _answer(self, prompt: str, settings: dict, worst: float, stopped: threading.Event) -> dict | None:
         """The cache entry of a prompt whose call costs `worst` at most; None where `stopped` came before the answer."""
@@ -522,7 +528,12 @@ def _fault(error: Exception, key: str) -> _Fault:
     if not isinstance(error, openai.APIStatusError):
         return _Fault("malformed body")
     status = error.status_code
-    said = " ".join(error.message.replace(key, "***").split()).removeprefix(f"Error code: {status}").lstrip(" -")
+    # Some services repeat the key, whole or in part, where they refuse it.
+    said = (
+        ""
+        if status in (401, 403)
+        else " ".join(error.message.replace(key, "***").split()).removeprefix(f"Error code: {status}").lstrip(" -")
+    )
     reason = f"status {status}" + (f" ({said[:200]})" if said else "")
     wait = retry_after(error.response.headers.get("retry-after", ""))
     if wait > LONGEST_RETRY_AFTER:
@@ -553,8 +564,8 @@ def _refusal(reason: str, tokens: tuple[int, int], seconds: float) -> dict:
 
 
 def _named(prompt: str) -> str:
-    """A prompt in an error: what it ends with tells it from others that begin alike."""
-    return prompt if len(prompt) <= 120 else f"{prompt[:40]} … {prompt[-70:]}"
+    """A prompt in an error: those of one step begin and end alike, so where it is long a part of it and its hash."""
+    return prompt if len(prompt) <= 160 else f"{prompt[:150]} … ({hashlib.sha256(prompt.encode()).hexdigest()[:12]})"
 
 
 def _wait(state: RetryCallState) -> float:

@@ -136,6 +136,7 @@ class FlowKnobs(Parameters):
 class DataGen(WorldKnobs, FlowKnobs, RemoteKnobs):
     world_folder: str = Field(default="", description="your own personas; empty: simulate some")
     data_writer: LanguageModelName = Field(default="", description="model that writes personas; empty: simulate some")
+    written_toolbox: bool = Field(default=False, description="data_writer writes the toolbox, too")
     openapi_folder: str = Field(default="", description="your own APIs; empty: the catalogue in data/")
     pairs_file: str = Field(default="", description="your own requests and flows; empty: simulate some")
     request_writer: LanguageModelName = Field(default="", description="model that writes requests; empty: keep them")
@@ -152,6 +153,8 @@ class DataGen(WorldKnobs, FlowKnobs, RemoteKnobs):
 
     @model_validator(mode="after")
     def _one_world(self) -> DataGen:
+        if self.written_toolbox and not self.data_writer:
+            raise ValueError("written_toolbox needs a data_writer: it writes the toolbox")
         if self.world_folder and self.data_writer:
             raise ValueError("world_folder and data_writer exclude each other: one of them gives the personas")
         return self
@@ -317,6 +320,8 @@ class Condition(BaseModel):
     def _possible(self) -> Condition:
         if self.decoding == "grounded" and not self.shots and self.definitions in ("none", "instruction"):
             raise ValueError("decoding grounded needs few-shots or definitions: their APIs are what may be called")
+        if self.selector in ("pretrained_learned", "random") and self.definitions in ("sfd", "fd_sfd"):
+            raise ValueError("SFD shows as many definitions as FD: it needs the few-shots of pretrained or tst")
         if self.generator == "finetuned" and self.definitions != "none":
             raise ValueError("the fine-tuned model reads no definitions")
         return self

@@ -295,7 +295,7 @@ def render_index(record: dict, verdicts: str, root: Path = ROOT) -> Path:
 <h1>{TITLE}</h1>
 <p>Two papers, rebuilt from their texts: retrieving a user's own context for under-specified queries
 (<i>Context Tuning for Retrieval Augmented Generation</i>) and generating workflow code over hundreds of APIs
-(<i>A Comparative Study of DSL Code Generation</i>). Brackets hold 95% intervals. Our data are simulated and
+(<i>A Comparative Study of DSL Code Generation</i>). Brackets hold 95% intervals. By default our data are simulated and
 our default models small; published numbers stand beside ours to compare patterns, not to be matched.</p>
 {verdicts}
 {"".join(sections)}

@@ -9,7 +9,7 @@ COUNTERS = ("calls", "retries", "refused", "tokens_in", "tokens_out", "cost", "c
 
 
 def read_spending(path: Path) -> dict | None:
-    """`COUNTERS`, the name of the model that was asked, and in `reasons` why a prompt has no answer, by prompt; None
+    """`COUNTERS`, the name of the model that was asked, and in `reasons` which prompts have no answer and why; None
     where nothing was recorded."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -38,7 +38,7 @@ def spending_in_words(path: Path) -> str:
     )
 
 
-def refused_in_words(reasons: dict[str, str]) -> str:
+def refused_in_words(reasons: list[dict[str, str]]) -> str:
     """How many prompts the endpoint refused for good; empty where it refused none."""
     if not reasons:
         return ""

@@ -72,13 +72,14 @@ class ModelServer(_Server):
             `costs` and `finished` are read, or None to count words.
 
     Attributes:
-        paid: answers sent, by (path, body), as texts.
+        paid: how often an answer was sent, by (path, body), as texts.
+        answers: the answer to each prompt.
         keys: what was sent as key.
     """
 
     def __init__(self, generate, model=None):
         self.generate, self.model = generate, model
-        self.paid, self.keys, self.lock = Counter(), set(), threading.Lock()
+        self.paid, self.answers, self.keys, self.lock = Counter(), {}, set(), threading.Lock()
 
     def respond(self, path, content, headers):
         body = json.loads(content)
@@ -93,6 +94,7 @@ class ModelServer(_Server):
                 finished, cost = self.model.finished[0], self.model.costs[0]
                 tokens = [cost.tokens_in, cost.tokens_out]
             self.paid[path, content.decode()] += 1
+            self.answers[prompt] = text
             self.keys.add(headers.get("Authorization", "").removeprefix("Bearer "))
         answer = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
         choice = {"index": 0, "finish_reason": "stop" if finished else "length"} | answer

@@ -2,15 +2,17 @@
 
 import os
 
+import numpy as np
 import pytest
 
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import frames, read_world
-from lib.assistant.written_world import FILES, write_world
+from lib.assistant.written_world import FILES, draw_circumstances, persona_question, write_world
 from lib.generation import remote
 from lib.generation.local import LocalModel
 from lib.generation.models import ModelError, locate
 from lib.generation.remote import RemoteModel
+from lib.generation.structured import ask
 from lib.workbook.artifacts import ROOT
 from tests.assistant.test_written_world import right
 from tests.generation.server import FAULTS, FaultyProxy, ModelServer
@@ -41,9 +43,6 @@ def behind(monkeypatch, tmp_path):
     yield start
     for one in reversed(running):
         one.__exit__()
-
-
-WHO = ("cook", "pilot", "nurse", "judge", "baker", "teacher", "farmer", "singer")
 
 
 def paid_once(server):
@@ -98,21 +97,25 @@ def test_a_generation_of_20_personas_survives_every_fault(behind, tmp_path):
     assert model.counters.calls == 0
 
 
-def test_smollm2_behind_a_server_writes_through_every_fault(behind):
-    """A small real one: as many answers as questions, each paid for once."""
+def test_smollm2_is_asked_for_20_personas_through_every_fault(behind):
+    """The real model seldom gets one right, which is none of this test's business: every answer arrives, at its own
+    question, and is paid for once."""
     try:
-        model = LocalModel(locate("SmolLM2-135M-Instruct"), dtype="float32", batch_size=1)
+        model = LocalModel(locate("SmolLM2-135M-Instruct"), batch_size=1)
     except ModelError as error:
         pytest.skip(str(error))
-    make, server, proxy = behind(model.generate, model, every=2, delay=0.1)
-    prompts = [f"Name one thing that a {who} keeps in a diary." for who in WHO]
-    remote_model = make()
-    answers = remote_model.generate(prompts, max_new_tokens=8, chat=True)
-    assert len(set(answers)) > 1
-    assert all(answers)
-    assert len(server.paid) == len(WHO)
+    make, server, proxy = behind(model.generate, model, every=3, delay=0.1)
+    questions = [persona_question(*one) for one in draw_circumstances(20, np.random.default_rng(7))]
+    asking = make()
+    replies = ask(asking, questions, max_new_tokens=12, temperature=0.7, rounds=0)
+    assert [reply.answers for reply in replies] == [[server.answers[question.text]] for question in questions]
+    assert len(set(server.answers.values())) > 10
+    assert len(server.paid) == 20
     assert paid_once(server)
     assert {fault for fault in proxy.injected if fault} == set(FAULTS)
-    here = [model.generate([prompt], max_new_tokens=8, chat=True)[0] for prompt in prompts]
-    assert answers == here
-    assert remote_model.counters.tokens_out == sum(cost.tokens_out for cost in remote_model.costs)
+    assert asking.counters.tokens_out == sum(cost.tokens_out for cost in asking.costs) <= 20 * 12
+    again = make()
+    assert [reply.answers for reply in ask(again, questions, 12, temperature=0.7, rounds=0)] == [
+        reply.answers for reply in replies
+    ]
+    assert again.counters.calls == 0

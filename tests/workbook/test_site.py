@@ -150,7 +150,12 @@ def test_a_page_made_from_other_artifacts_is_outdated(page, tmp_path):
 # ---------------------------------------------------------------- models behind an endpoint
 
 SPENT = {"model": "gpt<4>", "calls": 1234, "retries": 2, "tokens_in": 56789, "tokens_out": 10, "cost": 1.5}
-SPENT |= {"cost_lost": 0.25, "cost_cached": 0.0625, "refused": 1, "reasons": {"why": "status 400"}}
+SPENT |= {
+    "cost_lost": 0.25,
+    "cost_cached": 0.0625,
+    "refused": 1,
+    "reasons": [{"prompt": "why", "reason": "status 400"}],
+}
 
 
 def record_spending(tmp_path, text):
@@ -212,6 +217,6 @@ def test_spending_in_words(tmp_path):
         "that were kept from before saved 0.0625. 1 prompt was refused for good and counted as answered with nothing; "
         "`run.json` names them with the reasons."
     )
-    free = dict.fromkeys(("cost", "cost_lost", "cost_cached", "refused"), 0.0) | {"reasons": {}}
+    free = dict.fromkeys(("cost", "cost_lost", "cost_cached", "refused"), 0.0) | {"reasons": []}
     path.write_text(json.dumps(SPENT | free))
     assert spending_in_words(path).endswith("10 written in the answers that came.")
