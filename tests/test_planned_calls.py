@@ -13,6 +13,7 @@ from nbformat.v4 import new_notebook
 
 from lib.assistant.cot import equal_shares
 from lib.assistant.prompts import CONTEXT_TYPES, cot_prompt
+from lib.assistant.schemas import APPS
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import frames, simulate
 from lib.assistant.written_world import write_world
@@ -92,6 +93,8 @@ def test_the_world_that_a_model_writes(smoke, tmp_path):
     """Calls as they are made, tokens within a fifth: the personas of a scripted model are not the simulator's."""
     values = smoke | REMOTE["01_data_gen"]
     found = numbers(planned_calls(values)["01_data_gen"])
+    assert "toolbox" not in found
+    assert numbers(planned_calls(values | {"written_toolbox": True})["01_data_gen"])["toolbox"][0] == len(APPS)
     model = Scripted()
     toolbox = Toolbox.from_yaml(ROOT / "data" / "toolbox.yaml")
     sizes = [values[name] for name in ("n_personas", "n_training_queries", "n_evaluation_queries")]
