@@ -25,7 +25,35 @@ ENDS = ("length", "content_filter")  # of an answer without text
 TRANSIENT = ("delay", "429", "429 now", "408", "500", "503", "cut", "cut body", "reset", "web page", *BODIES)
 
 
-class Endpoint:
+class Loopback:
+    """An HTTP server in threads of this process; errors but those of a lost connection are raised when it ends.
+
+    A subclass names its `handler`, whose `owner` is the server.
+    """
+
+    def __enter__(self):
+        handler = type("Handler", (self.handler,), {"owner": self})
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.errors = []
+        self.server.handle_error = lambda *_: self.errors.append(sys.exception())
+        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+        for error in self.errors:
+            if not isinstance(error, OSError):  # a client that went away is none of this server's errors
+                raise error
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server.server_port}/v1"
+
+
+class Endpoint(Loopback):
     """Answers every prompt with `answer(prompt)`; tokens are words.
 
     Attributes:
@@ -44,28 +72,15 @@ class Endpoint:
         self.answer, self.faults, self.delay, self.usage = answer, dict(faults or {}), delay, usage
         self.held, self.on_request, self.said = None, lambda number: None, "told to fail"
         self.requests, self.paid, self.peak, self.under_way = [], Counter(), 0, 0
-        self.lock, self.closed, self.errors = threading.Lock(), threading.Event(), []
+        self.lock, self.closed = threading.Lock(), threading.Event()
 
-    def __enter__(self):
-        handler = type("Handler", (_Handler,), {"endpoint": self})
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.server.handle_error = lambda *_: self.errors.append(sys.exception())
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        self.thread.start()
-        return self
+    @property
+    def handler(self):
+        return _Handler
 
     def __exit__(self, *_):
         self.closed.set()
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
-        for error in self.errors:
-            if not isinstance(error, OSError):  # a client that went away is none of this endpoint's errors
-                raise error
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server.server_port}/v1"
+        super().__exit__()
 
     def asked(self, prompt):
         """The requests for a prompt."""
@@ -85,7 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_POST(self):
-        endpoint = self.endpoint
+        endpoint = self.owner
         length = int(self.headers["Content-Length"])
         content = self.rfile.read(length)
         if len(content) < length:  # killed while it asked
@@ -106,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
                 endpoint.under_way -= 1
 
     def succeed(self, body, prompt):
-        endpoint = self.endpoint
+        endpoint = self.owner
         endpoint.closed.wait(endpoint.delay)
         with endpoint.lock:
             held = endpoint.held is not None and sum(endpoint.paid.values()) >= endpoint.held
@@ -137,10 +152,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif name == "429 now":
             self.reply(429, b"slow down", {"Retry-After": formatdate(usegmt=True)}, kind="text/plain")
         elif name in STATUSES:
-            message = json.dumps({"error": {"message": self.endpoint.said, "code": name}}).encode()
+            message = json.dumps({"error": {"message": self.owner.said, "code": name}}).encode()
             self.reply(STATUSES[name], message, {"Retry-After": header} if header else {})
         elif name == "delay":
-            self.endpoint.closed.wait(20)
+            self.owner.closed.wait(20)
             self.cut()
         elif name == "cut":
             self.cut()

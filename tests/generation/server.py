@@ -3,41 +3,17 @@
 import http.client
 import itertools
 import json
-import sys
 import threading
 import time
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import urlsplit
+
+from tests.generation.endpoint import Loopback
 
 # Each keeps the request from the model, which therefore is never paid for an answer that does not arrive; a delay alone
 # lets it through afterwards.
 FAULTS = ("delay", "429", "500", "cut", "invalid JSON")
-
-
-class _Server:
-    """An HTTP server in threads of this process; errors but those of a lost connection are raised when it ends."""
-
-    def __enter__(self):
-        handler = type("Handler", (_Handler,), {"owner": self})
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.errors = []
-        self.server.handle_error = lambda *_: self.errors.append(sys.exception())
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
-        for error in self.errors:
-            if not isinstance(error, OSError):
-                raise error
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server.server_port}/v1"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -62,6 +38,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
         self.wfile.flush()
+
+
+class _Server(Loopback):
+    handler = _Handler
 
 
 class ModelServer(_Server):
