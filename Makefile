@@ -8,7 +8,7 @@ export PYTHONNOUSERSITE = 1
 
 .PHONY: report test lab bench clean
 report:
-	@$(SETUP) && .venv/bin/python -m lib.workbook.run $(PROFILE) $(FLAGS)
+	@$(SETUP) && .venv/bin/python -m lib.report.run $(PROFILE) $(FLAGS)
 
 test:
 	@$(SETUP) && .venv/bin/python -m pytest --benchmark-skip $(FLAGS)

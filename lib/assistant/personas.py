@@ -45,7 +45,7 @@ from lib.assistant.schemas import (
     Text,
     describe_error,
 )
-from lib.workbook.profiles import WorldKnobs
+from lib.workbook.parameters.worlds import WorldKnobs
 
 # Context items per persona and app (assistant paper, Table 4). The paper's row order is mail, calendar, google, notes,
 # music, reminders, phone call.

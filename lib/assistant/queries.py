@@ -21,7 +21,7 @@ from lib.assistant.needs import KINDS, Kind, Need, alternatives, expand
 from lib.assistant.personas import Life, LivedNeed, draw_moments, fill, next_occurrence
 from lib.assistant.schemas import App, Place, Strict, Text
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
-from lib.workbook.profiles import WorldKnobs
+from lib.workbook.parameters.worlds import WorldKnobs
 
 Side = Literal["training", "evaluation"]
 EVALUATION_PHRASINGS = 1 / 3  # of each need and kind, under `split: phrasing`

@@ -21,7 +21,7 @@ from lib.evaluation.comparison import per_query_scores
 from lib.retrieval.fusion import fuse_runs, rank_per_store
 from lib.retrieval.lambdamart import out_of_fold
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs, relevant_pairs_mask
-from lib.workbook.profiles import WorldKnobs
+from lib.workbook.parameters.worlds import WorldKnobs
 
 
 def small_knobs(knobs: WorldKnobs, n_personas: int, **changes: float) -> WorldKnobs:

@@ -345,11 +345,6 @@ def random_app_recall(task: ToolTask, queries: Sequence[str], cutoffs: Sequence[
     return table.rename_axis("query")
 
 
-def settled(tests: pd.DataFrame) -> pd.Series:
-    """Whether each difference is significant (p_holm at most .05) and its 95% interval lies on one side of 0."""
-    return (tests["p_holm"] <= 0.05) & ((tests["ci_low"] > 0) | (tests["ci_high"] < 0))
-
-
 def app_run(run: pd.DataFrame, tools: pd.DataFrame) -> pd.DataFrame:
     """The apps of a run's tools, each at the rank of its first tool, so that a cutoff still counts tools."""
     apps = run.assign(item=run["item"].map(tools.set_index("item")["app"]))

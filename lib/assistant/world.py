@@ -55,7 +55,7 @@ from lib.assistant.queries import (
 from lib.assistant.schemas import APPS, TIME_FIELDS, Person, Persona, read_personas
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.workbook.inputs import InputError, describe_error, read_records
-from lib.workbook.profiles import WorldKnobs
+from lib.workbook.parameters.worlds import WorldKnobs
 
 SIDES = ("training", "evaluation")
 UNASKED_NEEDS = (1, 4)  # needs that a persona lives but never asks about: at least 1, fewer than 4

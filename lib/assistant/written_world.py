@@ -43,7 +43,7 @@ from lib.assistant.world import deal_sides, read_world
 from lib.generation.structured import Question, Reply, ask
 from lib.workbook.artifacts import atomic_folder
 from lib.workbook.inputs import InputError, Strict, Text
-from lib.workbook.profiles import WorldKnobs
+from lib.workbook.parameters.worlds import WorldKnobs
 
 if TYPE_CHECKING:
     from lib.generation.local import LocalModel

@@ -50,12 +50,11 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from lib.evaluation.inference import bootstrap_means, holm_adjust, randomisation_test
+from lib.evaluation.inference import LEVEL, bootstrap_means, holm_adjust, randomisation_test
 from lib.evaluation.rates import FEWEST_UNITS, beside_a_constant
-from lib.workbook.profiles import UniqueKeyLoader
+from lib.workbook.inputs import InputError, read_yaml
 
 VERDICTS = {
     "reproduced": "it holds here too: the test is significant and the 95% interval agrees",
@@ -76,7 +75,6 @@ ABOUT = {
     "(such as our fine-tuned model or our TST encoder) from far fewer examples than the paper's",
 }
 COLUMNS = ["claim", "paper", "statement", "effect", "ci_low", "ci_high", "p_value", "verdict"]
-LEVEL = 0.05
 SPLIT = "significant, but an interval reaches the other side"
 STANDARD_ERRORS = 2.80  # two-sided test at 5%, power 80%: z(.975) + z(.8)
 
@@ -84,7 +82,7 @@ Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 Text = Annotated[str, Field(min_length=1)]
 
 
-class ClaimError(ValueError):
+class ClaimError(InputError):
     """A file of claims that cannot be used; names the file, the claim and the field."""
 
 
@@ -271,9 +269,9 @@ def read_claims(path: str | Path) -> list[Claim]:
     """
     path = Path(path)
     try:
-        records = yaml.load(path.read_text(encoding="utf-8"), Loader=UniqueKeyLoader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ClaimError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
+        records = read_yaml(path)
+    except InputError as error:
+        raise ClaimError(str(error)) from error
     if not isinstance(records, list):
         raise ClaimError(f"{path}: expected a list of claims")
     claims = []

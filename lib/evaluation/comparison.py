@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lib.evaluation.inference import (
+    Resampling,
     bootstrap_interval,
     bootstrap_means,
     holm_adjust,
@@ -83,17 +84,14 @@ def random_order_scores(
 def summarise(
     scores: pd.DataFrame,
     groups: Mapping[tuple[str, str], np.ndarray],
-    clusters: Sequence[Sequence],
-    samples: int,
-    seed: int,
+    resampling: Resampling,
 ) -> pd.DataFrame:
     """Mean and 95% interval of every column of `scores` in every group of queries.
 
     Args:
         scores: from `per_query_scores`.
         groups: {(kind, sample): bool array over the queries}.
-        clusters: labels by which the bootstrap resamples (crossed if several), each over the queries.
-        samples, seed: of the bootstrap.
+        resampling: of the queries.
 
     Returns:
         columns method, kind, sample, metric, k, value, ci_low, ci_high, n; n counts the queries averaged over.
@@ -102,8 +100,8 @@ def summarise(
     for (kind, sample), chosen in groups.items():
         if not chosen.any():
             continue
-        part = scores[chosen]
-        low, high = bootstrap_interval(part.to_numpy(), [np.asarray(c)[chosen] for c in clusters], samples, seed)
+        part, here = scores[chosen], resampling.among(chosen)
+        low, high = bootstrap_interval(part.to_numpy(), here.clusters, here.samples, here.seed)
         frame = part.columns.to_frame(index=False)
         frame["value"] = part.mean().to_numpy()
         frame["ci_low"], frame["ci_high"] = low, high
@@ -119,9 +117,7 @@ def leads(
     methods: Sequence[str],
     metric: str,
     cutoffs: Sequence[int],
-    clusters: Sequence[Sequence],
-    samples: int,
-    seed: int,
+    resampling: Resampling,
 ) -> pd.DataFrame:
     """The best method against the second best at each cutoff, paired; not corrected for having been picked as these.
 
@@ -129,7 +125,7 @@ def leads(
         scores: from `per_query_scores`.
         methods: at least two.
         metric, cutoffs: of the columns to compare.
-        clusters, samples, seed: as in `compare`.
+        resampling: of the queries.
 
     Returns:
         columns k, best, second, difference, ci_low, ci_high.
@@ -138,7 +134,7 @@ def leads(
     for k in cutoffs:
         means = scores[[(method, metric, k) for method in methods]].mean().sort_values(ascending=False, kind="stable")
         pair = (means.index[0][0], means.index[1][0])
-        test = compare(scores, [pair], metric, k, clusters, samples, seed).iloc[0]
+        test = compare(scores, [pair], metric, k, resampling).iloc[0]
         rows.append((k, *pair, test["difference"], test["ci_low"], test["ci_high"]))
     return pd.DataFrame(rows, columns=["k", "best", "second", "difference", "ci_low", "ci_high"])
 
@@ -148,9 +144,7 @@ def compare(
     pairs: Sequence[tuple[str, str]],
     metric: str,
     k: int,
-    clusters: Sequence[Sequence],
-    samples: int,
-    seed: int,
+    resampling: Resampling,
 ) -> pd.DataFrame:
     """Paired comparisons a − b: difference of means with its interval, randomisation p-value, Holm over the family.
 
@@ -160,9 +154,10 @@ def compare(
         columns a, b, difference, ci_low, ci_high, p_value, p_holm.
     """
     p_values = [
-        randomisation_test(scores[a, metric, k], scores[b, metric, k], clusters[0], seed=seed) for a, b in pairs
+        randomisation_test(scores[a, metric, k], scores[b, metric, k], resampling.clusters[0], seed=resampling.seed)
+        for a, b in pairs
     ]
-    return _compared(scores, pairs, metric, k, clusters, samples, seed, p_values)
+    return _compared(scores, pairs, metric, k, resampling, p_values)
 
 
 def compare_outcomes(
@@ -170,19 +165,18 @@ def compare_outcomes(
     pairs: Sequence[tuple[str, str]],
     metric: str,
     k: int,
-    clusters: Sequence[Sequence],
-    samples: int,
-    seed: int,
+    resampling: Resampling,
 ) -> pd.DataFrame:
     """Like `compare` for scores that are either 0 or 100, right or wrong: McNemar's exact test on the queries on which
     the two differ. It takes queries as independent; the intervals do not."""
     p_values = [mcnemar_test(scores[a, metric, k] > 0, scores[b, metric, k] > 0) for a, b in pairs]
-    return _compared(scores, pairs, metric, k, clusters, samples, seed, p_values)
+    return _compared(scores, pairs, metric, k, resampling, p_values)
 
 
-def _compared(scores, pairs, metric, k, clusters, samples, seed, p_values) -> pd.DataFrame:
+def _compared(scores, pairs, metric, k, resampling, p_values) -> pd.DataFrame:
     differences = np.column_stack([scores[a, metric, k] - scores[b, metric, k] for a, b in pairs])
-    low, high = np.nanpercentile(bootstrap_means(differences, clusters, samples, seed), [2.5, 97.5], axis=0)
+    means = bootstrap_means(differences, resampling.clusters, resampling.samples, resampling.seed)
+    low, high = np.nanpercentile(means, [2.5, 97.5], axis=0)
     return pd.DataFrame(
         {
             "a": [a for a, _ in pairs],
@@ -202,21 +196,20 @@ def ratios(
     b: str,
     metric: str,
     cutoffs: Sequence[int],
-    clusters: Sequence[Sequence],
-    samples: int,
-    seed: int,
+    resampling: Resampling,
 ) -> pd.DataFrame:
     """How many times b's mean is a's at each cutoff: ratio of means, resampled together.
 
     Args:
         scores: from `per_query_scores`.
-        clusters, samples, seed: as in `compare`.
+        resampling: of the queries.
 
     Returns:
         columns k, ratio, ci_low, ci_high; NaN where b's mean is 0. A resample in which it is 0 is left out.
     """
     sides = scores[[(method, metric, k) for method in (a, b) for k in cutoffs]].to_numpy()
-    draws = np.vstack([sides.mean(axis=0), bootstrap_means(sides, clusters, samples, seed)])
+    resampled = bootstrap_means(sides, resampling.clusters, resampling.samples, resampling.seed)
+    draws = np.vstack([sides.mean(axis=0), resampled])
     over, under = np.split(draws, 2, axis=1)
     folds = np.divide(over, under, out=np.full(over.shape, np.nan), where=under > 0)
     with warnings.catch_warnings():
@@ -232,9 +225,7 @@ def compare_in_groups(
     groups: Mapping[str, np.ndarray],
     metric: str,
     k: int,
-    clusters: Sequence[Sequence],
-    samples: int,
-    seed: int,
+    resampling: Resampling,
 ) -> pd.DataFrame:
     """`compare` of one pair in each group of queries, Holm over the groups; groups without a query are left out.
 
@@ -247,8 +238,8 @@ def compare_in_groups(
     rows = []
     for name, chosen in groups.items():
         if chosen.any():
-            part, labels = scores[chosen], [np.asarray(c)[chosen] for c in clusters]
-            tested = compare(part, [(a, b)], metric, k, labels, samples, seed).drop(columns=["a", "b", "p_holm"])
+            part = scores[chosen]
+            tested = compare(part, [(a, b)], metric, k, resampling.among(chosen)).drop(columns=["a", "b", "p_holm"])
             means = {"a": part[a, metric, k].mean(), "b": part[b, metric, k].mean()}
             rows.append({"group": name, "n": int(chosen.sum()), **means, **tested.iloc[0]})
     table = pd.DataFrame(rows)

@@ -4,9 +4,41 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy import stats
+
+LEVEL = 0.05  # of every test
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How a bootstrap resamples observations.
+
+    Attributes:
+        clusters: one label sequence per clustering (crossed if several), each as long as the observations.
+        samples: number of resamples.
+        seed: of the generator.
+    """
+
+    clusters: Sequence[Sequence]
+    samples: int = 2000
+    seed: int = 0
+
+    def among(self, chosen: np.ndarray) -> Resampling:
+        """The same for the observations that a bool array chooses."""
+        return Resampling([np.asarray(labels)[chosen] for labels in self.clusters], self.samples, self.seed)
+
+
+def settled(tests: pd.DataFrame, low: str = "ci_low", high: str = "ci_high") -> pd.Series:
+    """Whether each difference is settled: p after Holm's adjustment at most .05 and a 95% interval on one side of 0.
+
+    Args:
+        tests: columns `p_holm`, and the ends of the interval in the columns that `low` and `high` name.
+    """
+    return (tests["p_holm"] <= LEVEL) & ((tests[low] > 0) | (tests[high] < 0))
 
 
 def bootstrap_weights(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lib.generation.local import LocalModel
-from lib.workbook.profiles import REMOTE, is_remote
+from lib.workbook.parameters.base import REMOTE, is_remote
 
 if TYPE_CHECKING:
     from lib.generation.remote import RemoteModel

@@ -1,1 +1,1 @@
-"""What makes the notebooks a workbook: profiles, artifacts, figures and tables, the report."""
+"""What makes the notebooks a workbook: parameters, profiles, artifacts, figures and tables."""

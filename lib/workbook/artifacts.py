@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.workbook.profiles import Parameters
+from lib.workbook.parameters.base import Parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,117 +13,7 @@ import seaborn as sns
 from IPython.display import HTML, Image, Markdown, display
 
 from lib.workbook.artifacts import Workbook
-
-# One colour and one marker a method in all notebooks: Okabe and Ito's palette, readable by colour-blind readers; the
-# markers tell the methods apart in greyscale.
-STYLES = {
-    "random": ("#999999", "x"),
-    "recency": ("#6b6b6b", "+"),
-    "bm25t": ("#E69F00", "s"),
-    "bm25t_per_store": ("#B57A00", "p"),
-    "semantic": ("#0072B2", "o"),
-    "cot": ("#56B4E9", "v"),
-    "cot_distilled": ("#2F8FC4", "<"),
-    "finetuned": ("#009E73", "^"),
-    "finetuned_cot": ("#4DBA97", ">"),
-    "finetuned_subset": ("#7A9E00", "P"),
-    "finetuned_unseen_needs": ("#00614A", "X"),
-    "lambdamart": ("#CC79A7", "D"),
-    "rrf_text": ("#8C6BB1", "h"),
-    "lambdamart_rrf": ("#D55E00", "*"),
-    "lambdamart_no_usage": ("#999933", "d"),
-    "time_match": ("#882255", "H"),
-    "published": ("#000000", "_"),
-    "query_only": ("#4C5A67", "8"),
-    "query_plus_semantic_context": ("#3E8FD0", (4, 1, 0)),
-    "query_plus_context": ("#C23B00", (5, 1, 0)),
-    "oracle_context": ("#00785A", (3, 0, 180)),
-    "query_plus_context_text": ("#E0925F", (3, 1, 0)),
-    "query_plus_random_context": ("#B79A6A", (3, 0, 90)),
-    "query_plus_other_context": ("#7F8C4A", (3, 0, 270)),
-    "right_app": ("#5B3A8C", (6, 1, 0)),
-    "random_app": ("#BDBDBD", "3"),
-    "context_only": ("#A0622D", "4"),
-    "frequency": ("#6F4E37", (4, 1, 45)),
-    "classifier": ("#B8860B", (5, 0, 0)),
-    "lower_bound": ("#8A8D91", (4, 0, 0)),
-    "rag": ("#2A78B5", (3, 0, 0)),
-    "context_tuned_rag": ("#D1570A", (5, 0, 36)),
-    "upper_bound": ("#6FB7A3", (6, 0, 0)),
-    "context_tuned_upper_bound": ("#0B7A5E", (8, 1, 0)),
-    "pretrained": ("#2457A6", (7, 0, 0)),
-    "tst": ("#C0392B", (7, 1, 0)),
-    "oracle_shots": ("#1B7837", (8, 0, 0)),
-    "fd": ("#7B5EA7", (4, 2, 0)),
-    "sfd": ("#C98B00", (5, 2, 0)),
-    "fd_sfd": ("#3F7F93", (6, 2, 0)),
-    "finetuned_dsl": ("#00695C", (10, 1, 0)),
-    "written_free": ("#8E44AD", (9, 1, 0)),
-    "written_schema": ("#16809A", (9, 0, 0)),
-}
-
-
-LABELS = {
-    "random": "random order",
-    "recency": "most recent first",
-    "bm25t": "BM25T",
-    "bm25t_per_store": "BM25T per store",
-    "semantic": "semantic search",
-    "cot": "CoT",
-    "cot_distilled": "CoT, distilled",
-    "finetuned": "fine-tuned search",
-    "finetuned_cot": "fine-tuned with CoT",
-    "finetuned_subset": "fine-tuned, CoT's pairs alone",
-    "finetuned_unseen_needs": "fine-tuned, needs held out",
-    "lambdamart": "LambdaMART",
-    "rrf_text": "RRF of text rankings",
-    "lambdamart_rrf": "LambdaMART-RRF",
-    "lambdamart_no_usage": "LambdaMART without usage",
-    "time_match": "time match, not learned",
-    "query_only": "query alone",
-    "query_plus_semantic_context": "query + context by semantic search",
-    "query_plus_context": "query + retrieved context",
-    "query_plus_context_text": "query + retrieved context, its content alone",
-    "oracle_context": "query + all relevant context",
-    "query_plus_random_context": "query + random context",
-    "query_plus_other_context": "query + another query's context",
-    "right_app": "query + the right app's name",
-    "random_app": "query + a random app's name",
-    "context_only": "retrieved context without the query",
-    "rrf": "RRF of both",
-    "frequency": "commonest tools, whatever the query",
-    "classifier": "classifier of queries",
-    "frequency_unseen": "commonest tools, needs unseen",
-    "classifier_unseen": "classifier of queries, needs unseen",
-    "lower_bound": "no retrieval (lower bound)",
-    "rag": "retrieved tools (RAG)",
-    "context_tuned_rag": "retrieved tools and context (context-tuned RAG)",
-    "upper_bound": "the right tool (upper bound)",
-    "context_tuned_upper_bound": "the right tool and context (context-tuned upper bound)",
-    "context_tuned_rag_cot": "context-tuned RAG with CoT",
-    "rag_cot": "RAG with CoT",
-    "pretrained": "pretrained encoder",
-    "tst": "TST",
-    "oracle_shots": "oracle",
-    "fd": "FD",
-    "sfd": "SFD",
-    "fd_sfd": "FD + SFD",
-    "finetuned_dsl": "fine-tuned model",
-    "pretrained_fd": "pretrained encoder + FD",
-    "tst_fd": "TST + FD",
-    "tst_sfd": "TST + SFD",
-    "tst_fd_sfd": "TST + FD + SFD",
-    "unseen_pretrained": "unseen APIs: pretrained encoder",
-    "unseen_sfd": "unseen APIs: pretrained encoder + SFD",
-    "unseen_new_shot": "unseen APIs: an example of each added",
-    "unseen_fd_sfd_new_shot": "unseen APIs: an example of each added, FD + SFD",
-    "unseen_finetuned_dsl": "unseen APIs: fine-tuned model",
-}
-
-
-def label(method: str) -> str:
-    """A method's name for readers."""
-    return LABELS.get(method, method)
+from lib.workbook.methods import label
 
 
 def use_style() -> None:
@@ -147,14 +37,6 @@ def use_style() -> None:
             "legend.frameon": False,
         },
     )
-
-
-def colour(method: str) -> str:
-    return STYLES.get(method, ("#333333", "."))[0]
-
-
-def marker(method: str) -> str:
-    return STYLES.get(method, ("#333333", "."))[1]
 
 
 def show_progress() -> bool:

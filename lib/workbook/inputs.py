@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import yaml
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
@@ -70,3 +71,27 @@ def read_json_records(path: str | Path) -> list[tuple[str, object]]:
         return [(f"line {number}", record) for number, record in read_records(path)]
     records = content if isinstance(content, list) else [content]
     return [(f"record {number}", record) for number, record in enumerate(records, start=1)]
+
+
+class UniqueKeyLoader(yaml.SafeLoader):
+    """YAML in which a key that stands twice is an error instead of the last one winning."""
+
+    def construct_mapping(self, node, deep=False):
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.YAMLError(f"key {key.value!r} stands twice (line {key.start_mark.line + 1})")
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: str | Path) -> Any:
+    """The content of a YAML file that people wrote.
+
+    Raises:
+        InputError: the file cannot be read, is no YAML, or has a key twice; names the file.
+    """
+    try:
+        return yaml.load(Path(path).read_text(encoding="utf-8"), Loader=UniqueKeyLoader)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error

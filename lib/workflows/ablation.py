@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from lib.evaluation.rates import paired_deltas, rates_with_intervals
-from lib.workbook.profiles import Condition
+from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workflows import nl2dsl
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.grammars import flow_grammar

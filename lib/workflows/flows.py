@@ -26,7 +26,7 @@ import yaml
 from pydantic import ValidationError
 
 from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_records
-from lib.workbook.profiles import FlowKnobs
+from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.apis import API, ID, SHARED_IDS, said
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.language import Flow, FlowError, If, called_apis, calls, parse, print_flow, validate

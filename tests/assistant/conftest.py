@@ -13,7 +13,7 @@ from lib.assistant.needs import read_needs
 from lib.assistant.personas import read_cast
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import frames, simulate_from
-from lib.workbook.profiles import WorldKnobs
+from lib.workbook.parameters.worlds import WorldKnobs
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,7 +14,7 @@ from lib.assistant.personas import read_cast
 from lib.assistant.schemas import InputError, read_personas
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import check_trainable, frames, read_world, simulate_from
-from lib.workbook.profiles import WorldKnobs
+from lib.workbook.parameters.worlds import WorldKnobs
 
 NEED = "airport_pickup"
 TINY = WorldKnobs(seed=1, n_personas=20, n_training_queries=80, n_evaluation_queries=20)

@@ -23,7 +23,7 @@ from lib.assistant.personas import (
 from lib.assistant.queries import families_of, normal_form, resolve_plan, voice
 from lib.assistant.schemas import APPS
 from lib.assistant.toolbox import DEFAULT_API
-from lib.workbook.profiles import WorldKnobs
+from lib.workbook.parameters.worlds import WorldKnobs
 
 NOON = datetime(2023, 12, 10, 12)
 MOMENTS = [(datetime(2023, 12, 1, 9), "home"), (datetime(2023, 12, 2, 9), "work")]

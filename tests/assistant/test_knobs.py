@@ -14,7 +14,7 @@ from lib.assistant.personas import LOG_DAYS, Slot, draw_moments
 from lib.assistant.schemas import PLACES
 from lib.assistant.toolbox import DEFAULT_API
 from lib.assistant.world import frames
-from lib.workbook.profiles import WorldKnobs
+from lib.workbook.parameters.worlds import WorldKnobs
 
 MIDDLE = {"seed": 5, "n_personas": 150, "n_training_queries": 700, "n_evaluation_queries": 160}
 SMALL = {"seed": 5, "n_personas": 80, "n_training_queries": 380, "n_evaluation_queries": 90}

@@ -12,13 +12,13 @@ import pytest
 from scipy import stats
 
 from lib.assistant.world import frames, simulate
-from lib.workbook.profiles import WorldKnobs
+from lib.workbook.parameters.worlds import WorldKnobs
 
 SMALL = {"seed": 11, "n_personas": 30, "n_training_queries": 150, "n_evaluation_queries": 40}
 DIGEST = """
 import hashlib, sys
 from lib.assistant.world import simulate
-from lib.workbook.profiles import WorldKnobs
+from lib.workbook.parameters.worlds import WorldKnobs
 world = simulate("data", WorldKnobs(seed=11, n_personas=30, n_training_queries=150, n_evaluation_queries=40))
 text = "".join(entry.model_dump_json() for entry in [*world.personas, *world.queries, *world.gold])
 sys.stdout.write(hashlib.sha256(text.encode()).hexdigest())

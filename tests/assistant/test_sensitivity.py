@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lib.assistant.sensitivity import cross_fitted_scores, embed_worlds, simulate_worlds, small_knobs
-from lib.workbook.profiles import WorldKnobs
+from lib.workbook.parameters.worlds import WorldKnobs
 
 CUTOFFS = [3, 10]
 

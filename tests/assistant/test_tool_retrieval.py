@@ -26,7 +26,6 @@ from lib.assistant.tool_retrieval import (
     recall_of_context,
     scores_on_unseen_needs,
     setting_texts,
-    settled,
     share_found_whole,
     share_in_app,
     task_of_functions,
@@ -369,10 +368,3 @@ def test_a_random_order_finds_large_apps_more_often(world):
     # mail has 2 of 4 tools, notes 1, music none
     np.testing.assert_allclose(table.loc["q2"], [25, 100 * (5 / 6 + 1 / 2) / 3, 200 / 3])
     assert (table.loc["none"] == 0).all()
-
-
-def test_settled_needs_p_and_interval():
-    tests = pd.DataFrame(
-        {"p_holm": [0.05, 0.05, 0.051, 0.01], "ci_low": [1, -1, 1, -3], "ci_high": [2, 1, 2, -1]}, dtype=float
-    )
-    assert settled(tests).tolist() == [True, False, False, True]

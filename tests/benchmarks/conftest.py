@@ -7,7 +7,7 @@ import pytest
 
 from lib.assistant.world import frames, simulate
 from lib.generation.models import ModelError, locate
-from lib.workbook.profiles import WorldKnobs
+from lib.workbook.parameters.worlds import WorldKnobs
 
 ROWS = pytest.StashKey[list]()
 INSTRUCTION = (

@@ -16,7 +16,7 @@ from lib.evaluation.comparison import (
     ratios,
     summarise,
 )
-from lib.evaluation.inference import bootstrap_interval, holm_adjust, randomisation_test
+from lib.evaluation.inference import Resampling, bootstrap_interval, holm_adjust, randomisation_test
 
 QUERIES = ["q1", "q2", "q3", "q4"]
 SECOND = 100 / math.log2(3)  # NDCG of one relevant item on rank 2
@@ -70,7 +70,7 @@ def test_scores_by_hand(scores):
 
 
 def test_summary(scores):
-    table = summarise(scores, GROUPS, [PERSONAS, QUERIES], samples=200, seed=0)
+    table = summarise(scores, GROUPS, Resampling([PERSONAS, QUERIES], samples=200, seed=0))
     assert table.columns.tolist() == ["method", "kind", "sample", "metric", "k", "value", "ci_low", "ci_high", "n"]
     assert len(table) == 2 * scores.shape[1]  # the empty group is left out
     keyed = table.set_index(["method", "kind", "sample", "metric", "k"])
@@ -81,7 +81,7 @@ def test_summary(scores):
 
 
 def test_n_counts_the_queries_averaged_over(scores):
-    table = summarise(scores, GROUPS, [PERSONAS], samples=50, seed=0)
+    table = summarise(scores, GROUPS, Resampling([PERSONAS], samples=50, seed=0))
     n = table.set_index(["method", "sample", "metric", "k"])["n"]
     assert n["one", "all", "ndcg_retrieved", 1] == 1
     assert n["one", "all", "ndcg_retrieved", 2] == 2
@@ -92,7 +92,7 @@ def test_n_counts_the_queries_averaged_over(scores):
 
 
 def test_intervals_are_those_of_the_group(scores):
-    table = summarise(scores, GROUPS, [PERSONAS, QUERIES], samples=300, seed=5).set_index(
+    table = summarise(scores, GROUPS, Resampling([PERSONAS, QUERIES], samples=300, seed=5)).set_index(
         ["method", "sample", "metric", "k"]
     )
     for sample, chosen in (("all", GROUPS["all", "all"]), ("first", GROUPS["kind", "first"])):
@@ -105,7 +105,7 @@ def test_intervals_are_those_of_the_group(scores):
 
 def test_comparison(scores):
     pairs = [("two", "one"), ("one", "two"), ("one", "one")]
-    table = compare(scores, pairs, "recall", 2, [QUERIES, PERSONAS], samples=300, seed=1)
+    table = compare(scores, pairs, "recall", 2, Resampling([QUERIES, PERSONAS], samples=300, seed=1))
     assert table.columns.tolist() == ["a", "b", "difference", "ci_low", "ci_high", "p_value", "p_holm"]
     assert list(zip(table["a"], table["b"], strict=True)) == pairs
     assert table["difference"].tolist() == pytest.approx([37.5, -37.5, 0])
@@ -119,24 +119,28 @@ def test_comparison(scores):
 
 def test_the_lead_of_the_best_over_the_second(scores):
     scores = scores.join(pd.concat({"none": 0 * scores["one"]}, axis=1, names=["method", "metric", "k"]))
-    table = leads(scores, ["none", "one", "two"], "recall", [1, 2], [QUERIES, PERSONAS], samples=300, seed=1)
+    table = leads(
+        scores, ["none", "one", "two"], "recall", [1, 2], Resampling([QUERIES, PERSONAS], samples=300, seed=1)
+    )
     assert table["k"].tolist() == [1, 2]
     for row in table.itertuples():
         means = {method: scores[method, "recall", row.k].mean() for method in ("none", "one", "two")}
         assert [row.best, row.second] == sorted(means, key=means.get, reverse=True)[:2]
-        test = compare(scores, [(row.best, row.second)], "recall", row.k, [QUERIES, PERSONAS], samples=300, seed=1)
+        test = compare(
+            scores, [(row.best, row.second)], "recall", row.k, Resampling([QUERIES, PERSONAS], samples=300, seed=1)
+        )
         assert [row.difference, row.ci_low, row.ci_high] == test.loc[0, ["difference", "ci_low", "ci_high"]].tolist()
 
 
 def test_the_comparison_flips_the_first_clustering(scores):
     for clusters in ([PERSONAS, QUERIES], [QUERIES, PERSONAS]):
-        table = compare(scores, [("two", "one")], "recall", 2, clusters, samples=50, seed=1)
+        table = compare(scores, [("two", "one")], "recall", 2, Resampling(clusters, samples=50, seed=1))
         expected = randomisation_test(scores["two", "recall", 2], scores["one", "recall", 2], clusters[0], seed=1)
         assert table["p_value"].tolist() == [expected]
 
 
 def test_comparison_of_scores_that_some_queries_lack(scores):
-    row = compare(scores, [("two", "one")], "ndcg_retrieved", 2, [QUERIES], samples=300, seed=1).iloc[0]
+    row = compare(scores, [("two", "one")], "ndcg_retrieved", 2, Resampling([QUERIES], samples=300, seed=1)).iloc[0]
     assert row["ci_low"] <= row["difference"] <= row["ci_high"]
     assert row["p_value"] > 0.05
 
@@ -164,14 +168,14 @@ def test_a_ratio_of_means_with_its_interval():
     under = rng.uniform(20, 60, 200)
     scores = by_method(a=1.5 * under, b=under, c=rng.uniform(20, 60, 200))
     clusters = [np.arange(200) % 40, np.arange(200) % 25]
-    exact = ratios(scores, "a", "b", "recall", [1], clusters, 200, 0).iloc[0]
+    exact = ratios(scores, "a", "b", "recall", [1], Resampling(clusters, 200, 0)).iloc[0]
     np.testing.assert_allclose(exact[["ratio", "ci_low", "ci_high"]].astype(float), 1.5)
-    loose = ratios(scores, "c", "b", "recall", [1], clusters, 200, 0).iloc[0]
+    loose = ratios(scores, "c", "b", "recall", [1], Resampling(clusters, 200, 0)).iloc[0]
     assert loose["ci_low"] < loose["ratio"] < loose["ci_high"]
 
 
 def test_no_ratio_where_nothing_is_found():
-    table = ratios(by_method(a=[1.0, 2.0], b=[0.0, 0.0]), "a", "b", "recall", [1], [[0, 1]], 100, 0)
+    table = ratios(by_method(a=[1.0, 2.0], b=[0.0, 0.0]), "a", "b", "recall", [1], Resampling([[0, 1]], 100, 0))
     assert table[["ratio", "ci_low", "ci_high"]].isna().all(axis=None)
 
 
@@ -180,7 +184,7 @@ def test_groups_are_one_family():
     scores = by_method(a=np.r_[rng.normal(10, 1, 60), rng.normal(0, 1, 60)], b=np.zeros(120))
     first = np.arange(120) < 60
     groups = {"gains": first, "nothing": ~first, "nobody": np.zeros(120, dtype=bool)}
-    table = compare_in_groups(scores, "a", "b", groups, "recall", 1, [np.arange(120) % 30], 200, 0)
+    table = compare_in_groups(scores, "a", "b", groups, "recall", 1, Resampling([np.arange(120) % 30], 200, 0))
     assert table["group"].tolist() == ["gains", "nothing"]
     assert table["n"].tolist() == [60, 60]
     np.testing.assert_allclose(table["difference"], table["a"] - table["b"])

@@ -4,12 +4,14 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from lib.evaluation.inference import (
+    Resampling,
     bootstrap_interval,
     bootstrap_means,
     bootstrap_weights,
@@ -17,6 +19,7 @@ from lib.evaluation.inference import (
     mcnemar_test,
     percent,
     randomisation_test,
+    settled,
     wilson_interval,
 )
 
@@ -345,3 +348,19 @@ def test_percent_is_a_rate_with_wilsons_ends():
     assert np.isnan(rate[1])
     np.testing.assert_allclose(ends, 100 * np.array(wilson_interval([5, 0], [10, 0])))
     assert percent(1, 4)[0] == 25
+
+
+def test_settled_needs_p_and_interval():
+    tests = pd.DataFrame(
+        {"p_holm": [0.05, 0.05, 0.051, 0.01], "ci_low": [1, -1, 1, -3], "ci_high": [2, 1, 2, -1]}, dtype=float
+    )
+    assert settled(tests).tolist() == [True, False, False, True]
+    named = tests.rename(columns={"ci_low": "delta_ci_low", "ci_high": "delta_ci_high"})
+    assert settled(named, "delta_ci_low", "delta_ci_high").tolist() == [True, False, False, True]
+
+
+def test_resampling_among_some_observations():
+    whole = Resampling([["a", "a", "b"], [1, 2, 3]], samples=20, seed=4)
+    part = whole.among(np.array([True, False, True]))
+    assert [list(labels) for labels in part.clusters] == [["a", "b"], [1, 3]]
+    assert (part.samples, part.seed) == (20, 4)

@@ -18,9 +18,10 @@ from bs4 import BeautifulSoup
 from lib.assistant.world import frames, simulate
 from lib.generation.local import LocalModel
 from lib.generation.models import ModelError, locate
-from lib.workbook import site
+from lib.report import site
 from lib.workbook.artifacts import ROOT, Workbook
-from lib.workbook.profiles import DataGen, WorldKnobs
+from lib.workbook.parameters.data_gen import DataGen
+from lib.workbook.parameters.worlds import WorldKnobs
 from tests.generation.endpoint import Endpoint
 from tests.generation.server import FAULTS, FaultyProxy, ModelServer
 from tests.notebooks.test_report import copy_project

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 
 from lib.workbook.artifacts import ROOT
+from lib.workbook.parameters.base import literal_assignments, parameters_cells
 from lib.workbook.profiles import NOTEBOOKS
 
 PATHS = [ROOT / "notebooks" / f"{name}.ipynb" for name in NOTEBOOKS]
@@ -49,6 +50,26 @@ def test_one_parameters_cell_of_commented_literals(path):
     for statement in ast.parse(cells[0].source).body:
         assert "  # " in lines[statement.end_lineno - 1], f"no comment: {lines[statement.end_lineno - 1]}"
         ast.literal_eval(statement.value)
+
+
+@each_notebook
+def as_written(value):
+    """A value as a cell writes it: the rows of a table as lists, fractions to nine decimals."""
+    if isinstance(value, list):
+        return [as_written(list(row.values()) if isinstance(row, dict) else row) for row in value]
+    return round(value, 9) if isinstance(value, float) else value
+
+
+@each_notebook
+def test_the_parameters_cell_states_the_models_names_types_and_defaults(path):
+    model = NOTEBOOKS[path.stem]
+    (source,) = parameters_cells(path)
+    defaults = {name: as_written(value) for name, value in model().model_dump().items()}
+    assert {name: as_written(value) for name, value in literal_assignments(source).items()} == defaults
+    for statement in ast.parse(source).body:
+        assert isinstance(statement, ast.AnnAssign), f"no type: {ast.unparse(statement)}"
+        wanted = type(defaults[statement.target.id])
+        assert ast.unparse(statement.annotation).split("[")[0] == ("float" if wanted is type(None) else wanted.__name__)
 
 
 @each_notebook

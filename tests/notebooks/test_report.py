@@ -60,7 +60,7 @@ METHODS = {
 def command(project: Path) -> dict:
     """Arguments for subprocess that run the copy's own code."""
     environment = os.environ | {"PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1"}
-    return {"args": [sys.executable, "-m", "lib.workbook.run", "smoke"], "cwd": project, "env": environment}
+    return {"args": [sys.executable, "-m", "lib.report.run", "smoke"], "cwd": project, "env": environment}
 
 
 def run(project: Path, *flags: str) -> subprocess.CompletedProcess:

@@ -11,7 +11,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from lib.workbook.artifacts import ArtifactError, Workbook, atomic_path, sidecar_of
-from lib.workbook.profiles import ContextBaselines, DataGen
+from lib.workbook.parameters.context_baselines import ContextBaselines
+from lib.workbook.parameters.data_gen import DataGen
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from bs4 import BeautifulSoup
 
 from lib.workbook import display
 from lib.workbook.artifacts import Workbook
-from lib.workbook.profiles import DataGen
+from lib.workbook.parameters.data_gen import DataGen
 
 
 @pytest.fixture
@@ -90,11 +90,6 @@ def test_the_same_figure_gives_the_same_bytes(shown, tmp_path):
         display.show_figure(book, figure, "line", "t", "a", pd.DataFrame({"y": [1]}))
         pictures.append((tmp_path / "reports/smoke/figures/line.png").read_bytes())
     assert pictures[0] == pictures[1]
-
-
-def test_methods_differ_in_colour_and_in_marker():
-    assert len({color for color, _ in display.STYLES.values()}) == len(display.STYLES)
-    assert len({mark for _, mark in display.STYLES.values()}) == len(display.STYLES)
 
 
 def test_ours_stand_beside_published():

@@ -5,17 +5,9 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from lib.workbook.profiles import (
-    ABLATION,
-    NOTEBOOKS,
-    Condition,
-    DSLAblation,
-    ProfileError,
-    check_parameters,
-    literal_assignments,
-    read_profile,
-    write_notebook_parameters,
-)
+from lib.workbook.parameters.base import ProfileError, check_parameters, literal_assignments
+from lib.workbook.parameters.dsl_ablation import ABLATION, Condition, DSLAblation
+from lib.workbook.profiles import NOTEBOOKS, read_profile, write_notebook_parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 PROFILES = sorted((ROOT / "notebooks" / "profiles").glob("*.yaml"))
@@ -101,25 +93,27 @@ def test_a_missing_profile_lists_the_others(profile):
 
 def test_notebook_check_rejects_unknown_injected_names():
     with pytest.raises(ProfileError, match="n_persnas"):
-        check_parameters("01_data_gen", {"In": ["", "# Parameters\nn_persnas = 5\n"], "n_persnas": 5})
+        check_parameters(NOTEBOOKS["01_data_gen"], {"In": ["", "# Parameters\nn_persnas = 5\n"], "n_persnas": 5})
 
 
 def test_notebook_check_lets_names_of_other_notebooks_through():
     cells = ["import os", "seed = 3\nsplit = 'need'", "writer = 'x'", "total = seed + 1"]
-    parameters = check_parameters("01_data_gen", {"In": cells, "seed": 3, "split": "need", "writer": "x", "total": 4})
+    parameters = check_parameters(
+        NOTEBOOKS["01_data_gen"], {"In": cells, "seed": 3, "split": "need", "writer": "x", "total": 4}
+    )
     assert (parameters.seed, parameters.split) == (3, "need")
 
 
 def test_notebook_check_rejects_the_integer_that_papermill_makes_of_a_name():
     with pytest.raises(ProfileError, match="profile"):
-        check_parameters("01_data_gen", {"In": ["profile = 7"], "profile": 7})
+        check_parameters(NOTEBOOKS["01_data_gen"], {"In": ["profile = 7"], "profile": 7})
 
 
 def test_literal_assignments_are_told_from_work():
-    assert literal_assignments("a = 1  # one\nb = [2, 'c']") == ["a", "b"]
-    assert literal_assignments("a = 1\nprint(a)") == []
-    assert literal_assignments("a = f(1)") == []
-    assert literal_assignments("%matplotlib inline") == []
+    assert literal_assignments("a = 1  # one\nb = [2, 'c']") == {"a": 1, "b": [2, "c"]}
+    assert literal_assignments("a: int = 1  # one") == {"a": 1}
+    for work in ("a = 1\nprint(a)", "a = f(1)", "a = b = 1", "a: int", "%matplotlib inline"):
+        assert literal_assignments(work) == {}
 
 
 def test_parameter_files_change_only_with_their_content(tmp_path):
@@ -231,15 +225,18 @@ FREE = [row for row in ABLATION if row[3] == "finetuned" or row[4] == "free"]
 )  # fmt: skip
 def test_what_an_endpoint_cannot_do_is_said(notebook, values, words):
     with pytest.raises(ProfileError, match=words) as caught:
-        check_parameters(notebook, values)
+        check_parameters(NOTEBOOKS[notebook], values)
     assert "\n" not in str(caught.value)
 
 
 def test_settings_of_an_endpoint():
     values = {"writer": "remote:owner/m", "distilled_writer": "SmolLM2-135M-Instruct", "spending_limit": 5}
     values |= {"remote_price_in": 1, "remote_price_out": 2.5, "remote_concurrency": 3}
-    parameters = check_parameters("03_cot_augmentation", values)
+    parameters = check_parameters(NOTEBOOKS["03_cot_augmentation"], values)
     assert parameters.remote == {"concurrency": 3, "price_in": 1, "price_out": 2.5, "limit": 5}
     assert (
-        check_parameters("09_dsl_ablation", {"untuned_generator": "remote:m", "ablation": FREE}).remote["limit"] is None
+        check_parameters(NOTEBOOKS["09_dsl_ablation"], {"untuned_generator": "remote:m", "ablation": FREE}).remote[
+            "limit"
+        ]
+        is None
     )

@@ -6,7 +6,7 @@ import pytest
 
 from lib.generation.local import Cost
 from lib.workbook.artifacts import ROOT
-from lib.workbook.profiles import Condition
+from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workflows.ablation import (
     CONDITION,
     DELTAS,

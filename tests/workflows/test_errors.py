@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.workbook.profiles import FlowKnobs
+from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.audit import read_values
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.errors import COLUMNS, GROUP_OF, GROUPS, KINDS, error_table, flow_errors

@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from lib.workbook.inputs import InputError
-from lib.workbook.profiles import FlowKnobs
+from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.audit import read_values
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.flows import (
@@ -80,7 +80,7 @@ def test_the_same_knobs_give_the_same_pairs_in_any_number_of_processes(catalogue
 
 MAKE_MANY = """
 from pathlib import Path
-from lib.workbook.profiles import FlowKnobs
+from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.audit import read_values
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.flows import generate

@@ -9,7 +9,7 @@ import torch
 from lib.generation.constrained import Constraint, Grammar, vocabulary
 from lib.generation.local import LocalModel
 from lib.generation.models import ModelError, locate
-from lib.workbook.profiles import FlowKnobs
+from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.apis import API, Field
 from lib.workflows.audit import read_values
 from lib.workflows.catalogue import Catalogue

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib.workbook.inputs import InputError
-from lib.workbook.profiles import FlowKnobs
+from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.audit import read_values
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.flows import COLUMNS, generate, normal_form

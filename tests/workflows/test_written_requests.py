@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.workbook.profiles import FlowKnobs
+from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.audit import leaks, read_values
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.flows import generate, normal_form, read_pairs

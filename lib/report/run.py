@@ -1,6 +1,6 @@
 """`make report`: check the profile, let Snakemake run what is out of date, render the report.
 
-python -m lib.workbook.run quick [-- options for Snakemake]
+python -m lib.report.run quick [-- options for Snakemake]
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lib.workbook import site
+from lib.report import site
 from lib.workbook.artifacts import ROOT, ArtifactError
-from lib.workbook.profiles import ProfileError, is_remote, read_profile, write_notebook_parameters
+from lib.workbook.parameters.base import ProfileError, is_remote
+from lib.workbook.profiles import read_profile, write_notebook_parameters
 from lib.workbook.spending import money
 
 # After a kill -9 Snakemake finds a stale lock and half-made files: go on and make them again. The checksum limit is far
@@ -33,7 +34,7 @@ def run_notebooks(profile: str, extra: list[str], root: Path = ROOT) -> int:
 
 def main(arguments: list[str]) -> int:
     if not arguments:
-        print("usage: python -m lib.workbook.run PROFILE [options for Snakemake]", file=sys.stderr)
+        print("usage: python -m lib.report.run PROFILE [options for Snakemake]", file=sys.stderr)
         return 2
     profile, extra = arguments[0], [flag for flag in arguments[1:] if flag != "--"]
     try:
@@ -44,7 +45,7 @@ def main(arguments: list[str]) -> int:
             draft.unlink(missing_ok=True)  # left by a run that was killed
         dry = not {"-n", "--dry-run", "--dryrun"}.isdisjoint(extra)
         if dry and any(isinstance(value, str) and is_remote(value) for value in values.values()):
-            planned = subprocess.run([sys.executable, "-m", "lib.planned_calls", profile], cwd=ROOT).returncode
+            planned = subprocess.run([sys.executable, "-m", "lib.report.planned_calls", profile], cwd=ROOT).returncode
             if planned:
                 return planned
         code = run_notebooks(profile, extra)

@@ -1,6 +1,6 @@
 """What a profile's models behind endpoints would be asked: calls, tokens and cost at most, before anything is asked.
 
-python -m lib.planned_calls paper
+python -m lib.report.planned_calls paper
 
 Numbers of calls are the profile's. Prompts are written by the functions that the notebooks use, but for a small
 simulated world, and their mean length stands for that of the prompts to come: an estimate. It asks nobody, and needs
@@ -31,25 +31,17 @@ from lib.assistant.world import World, read_world, simulate
 from lib.assistant.written_world import TOKENS, TOKENS_PER_ITEM, toolbox_question
 from lib.generation.cache import AnswerCache
 from lib.generation.remote import estimate_tokens
+from lib.report.site import executed_path
 from lib.retrieval.bm25 import BM25T, tokenize
 from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import InputError
-from lib.workbook.profiles import (
-    NOTEBOOKS,
-    REMOTE,
-    Condition,
-    CoTWriters,
-    DataGen,
-    DSLAblation,
-    Generators,
-    ProfileError,
-    RemoteKnobs,
-    WorldKnobs,
-    is_remote,
-    read_profile,
-    select,
-)
-from lib.workbook.site import executed_path
+from lib.workbook.parameters.base import REMOTE, ProfileError, is_remote, select
+from lib.workbook.parameters.data_gen import DataGen
+from lib.workbook.parameters.dsl_ablation import Condition, DSLAblation
+from lib.workbook.parameters.generators import Generators
+from lib.workbook.parameters.shared import CoTWriters, RemoteKnobs
+from lib.workbook.parameters.worlds import WorldKnobs
+from lib.workbook.profiles import NOTEBOOKS, read_profile
 from lib.workbook.spending import money
 from lib.workflows import written_requests
 from lib.workflows.ablation import UNSEEN_SHOTS, unseen_grid, write_condition
@@ -375,7 +367,7 @@ def amount(cost: float) -> str:
 
 def main(arguments: list[str]) -> int:
     if len(arguments) != 1:
-        print("usage: python -m lib.planned_calls PROFILE", file=sys.stderr)
+        print("usage: python -m lib.report.planned_calls PROFILE", file=sys.stderr)
         return 2
     path = ROOT / "notebooks" / "profiles" / f"{arguments[0]}.yaml"
     try:

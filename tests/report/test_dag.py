@@ -1,7 +1,7 @@
 import json
 
+from lib.report.dag import imported_modules, lib_files
 from lib.workbook.artifacts import ROOT
-from lib.workbook.dag import imported_modules, lib_files
 from lib.workbook.profiles import NOTEBOOKS
 
 
@@ -58,4 +58,4 @@ def test_the_notebooks_depend_on_what_they_use():
     assert "lib/retrieval/lambdamart.py" not in first
     assert "lib/workflows/grammar.lark" not in second
     assert {"lib/retrieval/dense.py", "lib/evaluation/forensics.py", "lib/generation/models.py"} <= set(second)
-    assert "lib/workbook/site.py" not in first + second
+    assert "lib/report/site.py" not in first + second

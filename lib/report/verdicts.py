@@ -11,7 +11,8 @@ import pandas as pd
 
 from lib.evaluation.claims import COLUMNS, VERDICTS, tally
 from lib.workbook.artifacts import ArtifactError, Workbook, sidecar_of
-from lib.workbook.profiles import NOTEBOOKS, Parameters
+from lib.workbook.parameters.base import Parameters
+from lib.workbook.profiles import NOTEBOOKS
 
 # Shapes that differ in greyscale, too.
 SYMBOLS = {"reproduced": "✔", "same direction": "↗", "equivalent": "≈", "contradicted": "✘", "underpowered": "?"}
@@ -136,7 +137,7 @@ def _mark(verdict: str) -> str:
 
 
 def _row(row: dict) -> str:
-    from lib.workbook.display import label
+    from lib.workbook.methods import label
 
     at, flows = (f"{row['k']} few-shots", " flows") if row["paper"] == "workflow" else (f"K = {row['k']}", "")
     paired = f" ({row['clusters']} on both sides)" if flows and row["clusters"] < row["n"] else ""

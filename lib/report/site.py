@@ -18,11 +18,11 @@ from pathlib import Path
 
 import nbformat
 
+from lib.report.verdicts import gather_verdicts
 from lib.workbook.artifacts import ROOT, atomic_path
 from lib.workbook.machine import processor
 from lib.workbook.profiles import NOTEBOOKS
 from lib.workbook.spending import money, read_spending
-from lib.workbook.verdicts import gather_verdicts
 
 TEMPLATES = Path(__file__).parent / "templates"
 TITLE = "Context tuning and DSL generation: a reproduction workbook"

@@ -5,7 +5,7 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from lib.workbook import site
+from lib.report import site
 from lib.workbook.artifacts import ROOT
 from lib.workbook.spending import spending_in_words
 

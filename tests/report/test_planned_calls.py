@@ -19,12 +19,15 @@ from lib.assistant.world import frames, simulate
 from lib.assistant.written_world import write_world
 from lib.generation.models import locate
 from lib.generation.remote import RemoteModel, estimate_tokens
-from lib.planned_calls import Calls, Sample, expected, planned_calls, report
+from lib.report.planned_calls import Calls, Sample, expected, planned_calls, report
+from lib.report.site import executed_path
 from lib.retrieval.dense import encode, load_encoder
 from lib.retrieval.neighbours import nearest
 from lib.workbook.artifacts import ROOT
-from lib.workbook.profiles import NOTEBOOKS, Condition, FlowKnobs, ProfileError, WorldKnobs, read_profile, select
-from lib.workbook.site import executed_path
+from lib.workbook.parameters.base import ProfileError, select
+from lib.workbook.parameters.dsl_ablation import Condition
+from lib.workbook.parameters.worlds import FlowKnobs, WorldKnobs
+from lib.workbook.profiles import NOTEBOOKS, read_profile
 from lib.workflows.ablation import write_condition
 from lib.workflows.audit import read_values
 from lib.workflows.catalogue import Catalogue
@@ -208,7 +211,7 @@ def test_a_dry_run_of_paper_needs_no_key_and_agrees_with_the_readme():
     """As on a fresh clone: no address, no key, and connecting fails."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     environment |= {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "lib.planned_calls", "paper"]
+    command = [sys.executable, "-m", "lib.report.planned_calls", "paper"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert {line.split()[0] for line in done.stdout.splitlines() if line[:1].isdigit()} == {
@@ -223,7 +226,7 @@ def test_a_dry_run_of_paper_needs_no_key_and_agrees_with_the_readme():
 def test_a_broken_profile_is_one_clear_line(tmp_path):
     with pytest.raises(ProfileError):
         read_profile(tmp_path / "nothing.yaml")
-    command = [sys.executable, "-m", "lib.planned_calls", "nothing"]
+    command = [sys.executable, "-m", "lib.report.planned_calls", "nothing"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith("error: notebooks/profiles/nothing.yaml: no such profile")

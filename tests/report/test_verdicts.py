@@ -7,10 +7,10 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 from lib.evaluation.claims import ABOUT, COLUMNS, VERDICTS
-from lib.workbook import site
+from lib.report import site
+from lib.report.verdicts import SYMBOLS, read_verdicts
 from lib.workbook.artifacts import Workbook
-from lib.workbook.profiles import Parameters
-from lib.workbook.verdicts import SYMBOLS, read_verdicts
+from lib.workbook.parameters.base import Parameters
 
 ROW = {
     "claim": "a_beats_b", "paper": "assistant", "statement": "A beats <b>B</b> & C.", "effect": 12.345, "ci_low": -1.26,

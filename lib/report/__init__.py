@@ -1,0 +1,1 @@
+"""What runs the notebooks and renders their report; nothing below imports it."""

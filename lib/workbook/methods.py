@@ -1,0 +1,115 @@
+"""The methods of both papers and ours as a reader meets them: one name, one colour and one marker in all notebooks."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import NamedTuple
+
+
+class UnknownMethod(LookupError):
+    """A method without an entry in `METHODS`, or one without a style that a figure asks for."""
+
+
+class Method(NamedTuple):
+    """What stands for a method on a page. One that no figure draws has no colour and no marker."""
+
+    label: str
+    colour: str = ""
+    marker: str | tuple = ""
+
+
+# Colours begin with Okabe and Ito's palette, readable by colour-blind readers; the markers tell the methods apart in
+# greyscale.
+METHODS = {
+    "random": Method("random order", "#999999", "x"),
+    "recency": Method("most recent first", "#6b6b6b", "+"),
+    "bm25t": Method("BM25T", "#E69F00", "s"),
+    "bm25t_per_store": Method("BM25T per store", "#B57A00", "p"),
+    "semantic": Method("semantic search", "#0072B2", "o"),
+    "cot": Method("CoT", "#56B4E9", "v"),
+    "cot_distilled": Method("CoT, distilled", "#2F8FC4", "<"),
+    "finetuned": Method("fine-tuned search", "#009E73", "^"),
+    "finetuned_cot": Method("fine-tuned with CoT", "#4DBA97", ">"),
+    "finetuned_subset": Method("fine-tuned, CoT's pairs alone", "#7A9E00", "P"),
+    "finetuned_unseen_needs": Method("fine-tuned, needs held out", "#00614A", "X"),
+    "lambdamart": Method("LambdaMART", "#CC79A7", "D"),
+    "rrf_text": Method("RRF of text rankings", "#8C6BB1", "h"),
+    "lambdamart_rrf": Method("LambdaMART-RRF", "#D55E00", "*"),
+    "lambdamart_no_usage": Method("LambdaMART without usage", "#999933", "d"),
+    "time_match": Method("time match, not learned", "#882255", "H"),
+    "published": Method("published", "#000000", "_"),
+    "query_only": Method("query alone", "#4C5A67", "8"),
+    "query_plus_semantic_context": Method("query + context by semantic search", "#3E8FD0", (4, 1, 0)),
+    "query_plus_context": Method("query + retrieved context", "#C23B00", (5, 1, 0)),
+    "oracle_context": Method("query + all relevant context", "#00785A", (3, 0, 180)),
+    "query_plus_context_text": Method("query + retrieved context, its content alone", "#E0925F", (3, 1, 0)),
+    "query_plus_random_context": Method("query + random context", "#B79A6A", (3, 0, 90)),
+    "query_plus_other_context": Method("query + another query's context", "#7F8C4A", (3, 0, 270)),
+    "right_app": Method("query + the right app's name", "#5B3A8C", (6, 1, 0)),
+    "random_app": Method("query + a random app's name", "#BDBDBD", "3"),
+    "context_only": Method("retrieved context without the query", "#A0622D", "4"),
+    "frequency": Method("commonest tools, whatever the query", "#6F4E37", (4, 1, 45)),
+    "classifier": Method("classifier of queries", "#B8860B", (5, 0, 0)),
+    "lower_bound": Method("no retrieval (lower bound)", "#8A8D91", (4, 0, 0)),
+    "rag": Method("retrieved tools (RAG)", "#2A78B5", (3, 0, 0)),
+    "context_tuned_rag": Method("retrieved tools and context (context-tuned RAG)", "#D1570A", (5, 0, 36)),
+    "upper_bound": Method("the right tool (upper bound)", "#6FB7A3", (6, 0, 0)),
+    "context_tuned_upper_bound": Method("the right tool and context (context-tuned upper bound)", "#0B7A5E", (8, 1, 0)),
+    "pretrained": Method("pretrained encoder", "#2457A6", (7, 0, 0)),
+    "tst": Method("TST", "#C0392B", (7, 1, 0)),
+    "oracle_shots": Method("oracle", "#1B7837", (8, 0, 0)),
+    "fd": Method("FD", "#7B5EA7", (4, 2, 0)),
+    "sfd": Method("SFD", "#C98B00", (5, 2, 0)),
+    "fd_sfd": Method("FD + SFD", "#3F7F93", (6, 2, 0)),
+    "finetuned_dsl": Method("fine-tuned model", "#00695C", (10, 1, 0)),
+    "written_free": Method("written freely", "#8E44AD", (9, 1, 0)),
+    "written_schema": Method("written under the schema", "#16809A", (9, 0, 0)),
+    "rrf": Method("RRF of both"),
+    "frequency_unseen": Method("commonest tools, needs unseen"),
+    "classifier_unseen": Method("classifier of queries, needs unseen"),
+    "context_tuned_rag_cot": Method("context-tuned RAG with CoT"),
+    "rag_cot": Method("RAG with CoT"),
+    "pretrained_fd": Method("pretrained encoder + FD"),
+    "tst_fd": Method("TST + FD"),
+    "tst_sfd": Method("TST + SFD"),
+    "tst_fd_sfd": Method("TST + FD + SFD"),
+    "unseen_pretrained": Method("unseen APIs: pretrained encoder"),
+    "unseen_sfd": Method("unseen APIs: pretrained encoder + SFD"),
+    "unseen_new_shot": Method("unseen APIs: an example of each added"),
+    "unseen_fd_sfd_new_shot": Method("unseen APIs: an example of each added, FD + SFD"),
+    "unseen_finetuned_dsl": Method("unseen APIs: fine-tuned model"),
+}
+
+
+def method_of(name: str) -> Method:
+    """The entry of a method.
+
+    Raises:
+        UnknownMethod: there is none; names the nearest.
+    """
+    if name not in METHODS:
+        close = get_close_matches(str(name), METHODS, n=1)
+        raise UnknownMethod(f"{name!r} is no method of METHODS" + (f"; did you mean {close[0]!r}?" if close else ""))
+    return METHODS[name]
+
+
+def label(name: str) -> str:
+    """A method's name for readers. Raises as `method_of` does."""
+    return method_of(name).label
+
+
+def colour(name: str) -> str:
+    """A method's colour. Raises as `method_of` does, and where the method has none."""
+    return _styled(name).colour
+
+
+def marker(name: str) -> str | tuple:
+    """A method's marker, as matplotlib takes it. Raises as `method_of` does, and where the method has none."""
+    return _styled(name).marker
+
+
+def _styled(name: str) -> Method:
+    method = method_of(name)
+    if not method.colour:
+        raise UnknownMethod(f"{name!r} has no colour and no marker in METHODS")
+    return method

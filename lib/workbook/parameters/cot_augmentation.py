@@ -1,0 +1,21 @@
+"""Parameters of notebook 03_cot_augmentation."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from lib.workbook.parameters.shared import CoTWriters
+
+
+class CoTAugmentation(CoTWriters):
+    notebook: ClassVar[str] = "03_cot_augmentation"
+
+    cot_context_types: Literal["apps", "paper"] = "apps"
+    cot_queries: int = Field(default=300, ge=1)
+    cot_training_queries: int = Field(default=240, ge=1)
+    distilled_pairs: int = Field(default=480, ge=1)
+    distilled_learning_rate: float = Field(default=3e-3, gt=0, le=0.1)
+    distilled_epochs: int = Field(default=1, ge=1, le=20)
+    cot_max_tokens: int = Field(default=64, ge=1, le=1024)

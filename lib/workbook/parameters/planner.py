@@ -1,0 +1,27 @@
+"""Parameters of notebook 07_planner."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from lib.workbook.parameters.base import LocalModelName
+from lib.workbook.parameters.shared import TunedModel
+
+
+class PlannerTuning(TunedModel):
+    notebook: ClassVar[str] = "07_planner"
+
+    encoder: LocalModelName = Field(default="all-MiniLM-L6-v2", min_length=1)
+    planner: LocalModelName = Field(default="SmolLM2-135M-Instruct", min_length=1)
+    planner_pairs: int = Field(default=780, ge=1)
+    planner_learning_rate: float = Field(default=3e-3, gt=0, le=0.1)
+    planner_epochs: int = Field(default=1, ge=1, le=20)
+    planner_batch_size: int = Field(default=8, ge=1, le=1024)
+    planner_queries: int = Field(default=102, ge=1)
+    planner_sweep_queries: int = Field(default=30, ge=1)
+    shown_tools: int = Field(default=10, ge=1, le=50)
+    shown_items: int = Field(default=3, ge=1, le=20)
+    planner_max_tokens: int = Field(default=64, ge=1, le=1024)
+    bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
