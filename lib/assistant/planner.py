@@ -191,7 +191,7 @@ def first_ranked(rankings: pd.DataFrame, n: int) -> dict[str, list[str]]:
     return first.groupby("query")["item"].agg(list).to_dict()
 
 
-def write_prompts(
+def planner_prompts(
     desk: Desk,
     inputs: pd.DataFrame,
     queries: pd.DataFrame,
@@ -280,7 +280,7 @@ def training_pairs(
     whole = inputs[["query", "setting"]].assign(
         step=1,
         thought=inputs["query"].isin(set(thoughts)),
-        prompt=write_prompts(desk, inputs, queries, thoughts=thoughts),
+        prompt=planner_prompts(desk, inputs, queries, thoughts=thoughts),
         target=inputs["query"].map(labels["plan"]),
     )
     of_two = inputs[inputs["query"].map(labels["apis"].str.len()) == 2]

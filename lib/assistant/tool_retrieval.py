@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from lib.assistant.audit import api_classifier
 from lib.assistant.cot import augment, other_rows
+from lib.assistant.leaks import api_classifier
 from lib.assistant.schemas import APP_NAMES
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.evaluation.comparison import per_query_scores
@@ -265,7 +265,7 @@ def classifier_scores(pairs: pd.DataFrame, vectors: np.ndarray, model) -> np.nda
 
     Args:
         vectors: embeddings of the queries that `pairs` was made from.
-        model: from `lib.assistant.audit.api_classifier`.
+        model: from `lib.assistant.leaks.api_classifier`.
     """
     chances = pd.DataFrame(model.predict_proba(vectors), columns=model.classes_)
     column = pairs["item"].map({name: place for place, name in enumerate(chances.columns)})

@@ -6,8 +6,8 @@ updated in float32, because bfloat16 would round small updates away. Over weight
 2023, arXiv:2305.14314) the frozen rest is float32, all computes in bfloat16 under autocast, and each layer is computed
 again in the backward pass instead of being kept.
 
-Several GPUs: `finetune(…, processes=4)` leaves pairs and settings in a file and has `accelerate launch` run this module
-with it in four processes, which train one adapter together (see `lib.generation.processes`).
+Several GPUs: `finetune_language_model(…, processes=4)` leaves pairs and settings in a file and has `accelerate launch`
+run this module with it in four processes, which train one adapter together (see `lib.generation.processes`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Training:
     checkpoint_every: int = 50
 
 
-def finetune(
+def finetune_language_model(
     name: str,
     prompts: Sequence[str],
     targets: Sequence[str],
@@ -182,7 +182,10 @@ def finetune(
 def tokenize_pairs(
     tokenizer, prompts: Sequence[str], targets: Sequence[str], chat: bool, window: int | None
 ) -> list[tuple[list[int], list[int]]]:
-    """Token ids of each prompt, as in generation, and of its target with the end token. Raises as `finetune` does."""
+    """Token ids of each prompt, as in generation, and of its target with the end token.
+
+    Raises as `finetune_language_model` does.
+    """
     if len(prompts) != len(targets) or not len(prompts):
         raise ValueError(f"{len(prompts)} prompts and {len(targets)} targets: there must be as many, and at least one")
     end = [tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else []
@@ -454,12 +457,12 @@ def checksum(tensors: dict, note: str) -> str:
 
 
 def main(job: Path) -> None:
-    """One of the processes that train what `finetune` left in the file `job`."""
+    """One of the processes that train what `finetune_language_model` left in the file `job`."""
     settings = json.loads(job.read_text(encoding="utf-8"))
     settings["training"] = Training(**settings["training"])
     group = join()
     try:
-        finetune(**settings, progress=group.is_main_process)
+        finetune_language_model(**settings, progress=group.is_main_process)
         group.wait_for_everyone()
     finally:
         group.destroy_process_group()

@@ -45,10 +45,10 @@ from lib.workbook.profiles import NOTEBOOKS, read_profile
 from lib.workbook.spending import money
 from lib.workflows import written_requests
 from lib.workflows.ablation import UNSEEN_SHOTS, unseen_grid, write_condition
-from lib.workflows.audit import read_values
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.definitions import few_shot_definitions
 from lib.workflows.flows import generate, read_pairs
+from lib.workflows.pair_checks import read_values
 
 SAMPLE_PERSONAS = 12
 SAMPLE_PAIRS = {"n_training_pairs": 2000, "n_test_pairs": 40, "n_unseen_pairs": 0}

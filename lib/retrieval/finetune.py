@@ -154,7 +154,7 @@ def plan_rows(lengths: np.ndarray, batch_size: int, seed: int) -> np.ndarray:
 # ---------------------------------------------------------------- training
 
 
-def finetune(
+def finetune_encoder(
     path: str,
     rows: pd.DataFrame,
     output: str | Path,

@@ -18,7 +18,7 @@ from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workflows import nl2dsl
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.grammars import flow_grammar
-from lib.workflows.metaprompt import STOP, flow_of, prompt_parts, write_prompts
+from lib.workflows.metaprompt import STOP, flow_of, flow_prompts, prompt_parts
 from lib.workflows.scoring import PERCENT, outcomes, score_flows
 
 STOPS = {"untuned": STOP, "finetuned": (nl2dsl.END,)}
@@ -47,7 +47,7 @@ def write_condition(
         first: whether definitions come before the few-shots, as they do in a condition of `fd_first`.
 
     Returns:
-        One row a request: unit (the pair), what `write_prompts` returns, and grammar (None where decoding is free;
+        One row a request: unit (the pair), what `flow_prompts` returns, and grammar (None where decoding is free;
         grounded decoding allows the whole catalogue where the prompt has room for no API at all).
     """
     what = condition.definitions
@@ -55,7 +55,7 @@ def write_condition(
     parts = nl2dsl.prompt_parts
     if condition.generator == "untuned":
         parts = functools.partial(prompt_parts, first=first or what == "fd_first")
-    prompts = write_prompts(
+    prompts = flow_prompts(
         asked["request"].tolist(),
         [list(near[: condition.shots]) for near in shots],
         training,

@@ -464,7 +464,7 @@ def generate(
 
     Args:
         catalogue: with phrases, as `Catalogue.load` reads it.
-        values: by kind, as `lib.workflows.audit.read_values` reads them.
+        values: by kind, as `lib.workflows.pair_checks.read_values` reads them.
         knobs: sizes, shares and seed.
         processes: how many make pairs at a time; the result does not depend on it.
         progress: wraps the list of chunks, `tqdm` for a bar.

@@ -127,7 +127,7 @@ def fit(
     )
 
 
-def write_prompts(
+def flow_prompts(
     requests: Sequence[str],
     shots: Sequence[Sequence[int]],
     training: pd.DataFrame,

@@ -48,7 +48,7 @@ def balanced_sample(mined: pd.DataFrame, size: int, seed: int) -> pd.DataFrame:
 
 
 def scored_pairs(mined: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
-    """What `lib.retrieval.finetune.finetune` learns from: pairs of requests with the similarity of their flows.
+    """What `lib.retrieval.finetune.finetune_encoder` learns from: pairs of requests with the similarity of their flows.
 
     Args:
         mined: columns a, b (ids of flows) and positive.

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from lib.assistant.audit import hours_apart
+from lib.assistant.leaks import hours_apart
 from lib.assistant.personas import LOG_DAYS, Slot, draw_moments
 from lib.assistant.schemas import PLACES
 from lib.assistant.toolbox import DEFAULT_API

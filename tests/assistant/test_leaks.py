@@ -1,10 +1,12 @@
-"""What each split promises to keep apart, checked by `leaks` and by other means."""
+"""What each split promises to keep apart, checked by `leaks` and by other means; and what a text gives away."""
 
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from lib.assistant.audit import leaks
+from lib.assistant.leaks import api_from_text_alone, conditional_entropy_bits, entropy_bits, leaks
 from lib.assistant.needs import alternatives
 from lib.assistant.queries import EVALUATION_NEEDS, OPENERS, families_of, held_out_needs, normal_form, split_phrasings
 from lib.assistant.world import SIDES, frames
@@ -142,3 +144,23 @@ def test_held_out_needs_do_not_depend_on_the_others(needs):
         half = names[::2]
         assert whole & set(half) <= held_out_needs(half, seed)
     assert held_out_needs(["only"], 7) == {"only"}
+
+
+def test_a_classifier_finds_what_the_text_gives_away_and_nothing_else():
+    rng = np.random.default_rng(0)
+    apis = pd.Series(rng.choice(["a", "b", "c"], size=600, p=[0.5, 0.3, 0.2]))
+    training = np.arange(600) < 400
+    telling = np.eye(3)[pd.factorize(apis, sort=True)[0]] + 0.1 * rng.normal(size=(600, 3))
+    silent = rng.normal(size=(600, 3))
+    right, commonest = api_from_text_alone(telling, apis, training, seed=0)
+    assert right == 100
+    assert commonest == pytest.approx(100 * (apis[~training] == "a").mean())
+    right, commonest = api_from_text_alone(silent, apis, training, seed=0)
+    assert right == pytest.approx(commonest, abs=5)
+
+
+def test_entropies_by_hand():
+    labels = pd.Series(["x", "x", "y", "y"])
+    assert entropy_bits(labels) == 1
+    assert conditional_entropy_bits(labels, pd.Series([1, 1, 2, 2])) == 0
+    assert conditional_entropy_bits(labels, pd.Series([1, 2, 1, 2])) == 1

@@ -10,6 +10,7 @@ from lib.assistant.planner import (
     Desk,
     answerable,
     names_person,
+    planner_prompts,
     score_plans,
     second_steps,
     shown,
@@ -17,7 +18,6 @@ from lib.assistant.planner import (
     training_pairs,
     training_sample,
     with_gold_tools,
-    write_prompts,
 )
 from lib.assistant.schemas import InputError
 from lib.assistant.toolbox import signature
@@ -139,20 +139,20 @@ def test_labels_reach_no_prompt_but_the_upper_bounds(desk):
     other = GOLD.assign(apis=[["open_note"]] * 3, relevant=[["ana-1"], ["bo-1"], ["bo-1"]], plan="", answers="[]")
     for setting, sources in SETTINGS.items():
         frames = [shown(QUERIES, setting, TOOLS, RETRIEVED, labels, 2, 1) for labels in (GOLD, other)]
-        prompts = [write_prompts(desk, frame, QUERIES) for frame in frames]
+        prompts = [planner_prompts(desk, frame, QUERIES) for frame in frames]
         assert (prompts[0] == prompts[1]) == ("gold" not in sources)
 
 
 def test_a_prompt_reads_as_documented(desk):
-    prompt = write_prompts(desk, inputs("context_tuned_rag", n_items=2), QUERIES, thoughts={"q1": "Check 'Calendar'."})[
-        0
-    ]
+    prompt = planner_prompts(
+        desk, inputs("context_tuned_rag", n_items=2), QUERIES, thoughts={"q1": "Check 'Calendar'."}
+    )[0]
     assert prompt == (
         "Request (Monday 2024-03-04 08:50, commute): I'm running late.\nThought: Check 'Calendar'.\n"
         "Context:\nNotes: For Dana. cost per head\nCalendar: Steering round. Room 4. Dana Ruiz\n"
         "Contact: Dana Ruiz, dana@x.example, +1 5\nTools:\nfind_event(title)\nopen_note(title)\ndefault()\nPlan:\n"
     )
-    titles = write_prompts(desk, inputs("context_tuned_rag", n_items=2), QUERIES, titles=True)[0]
+    titles = planner_prompts(desk, inputs("context_tuned_rag", n_items=2), QUERIES, titles=True)[0]
     assert "Calendar: Steering round\n" in titles
     assert "Room 4" not in titles
 
@@ -276,7 +276,7 @@ def test_no_tool_fits_is_never_made_up():
 def test_answerable_means_that_the_prompt_spells_it_out(desk):
     def share(setting, **numbers):
         rows = inputs(setting, **numbers)
-        return answerable(write_prompts(desk, rows, QUERIES), rows, GOLD).tolist()
+        return answerable(planner_prompts(desk, rows, QUERIES), rows, GOLD).tolist()
 
     assert np.isnan(share("lower_bound")).all()
     assert share("upper_bound") == [0, 100, 0]

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.audit import api_classifier
+from lib.assistant.leaks import api_classifier
 from lib.assistant.schemas import InputError
 from lib.assistant.tool_retrieval import (
     WORDINGS,

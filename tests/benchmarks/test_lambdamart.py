@@ -6,7 +6,7 @@ from itertools import cycle
 import numpy as np
 import pytest
 
-from lib.assistant.serving import PersonaIndex
+from lib.assistant.persona_index import PersonaIndex
 from lib.assistant.signals import CATEGORICAL, signals
 from lib.generation.local import LocalModel
 from lib.generation.models import ModelError, locate

@@ -9,7 +9,15 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from lib.generation import finetune as module
-from lib.generation.finetune import Checkpoints, Training, collate, finetune, learning_rates, plan_epoch, target_loss
+from lib.generation.finetune import (
+    Checkpoints,
+    Training,
+    collate,
+    finetune_language_model,
+    learning_rates,
+    plan_epoch,
+    target_loss,
+)
 from lib.generation.local import LocalModel
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError
@@ -29,7 +37,7 @@ class Killed(BaseException):
 def trained(tiny, tmp_path_factory):
     """Folder and loss curve of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("runs") / "adapter"
-    return folder, finetune(tiny, PROMPTS, TARGETS, folder, TRAINING, **HERE)
+    return folder, finetune_language_model(tiny, PROMPTS, TARGETS, folder, TRAINING, **HERE)
 
 
 @pytest.fixture
@@ -46,7 +54,7 @@ def killed(tiny, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoints, "save", then_die)
         with pytest.raises(Killed):
-            finetune(tiny, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **HERE)
+            finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **HERE)
     return tmp_path / "adapter"
 
 
@@ -91,7 +99,7 @@ def test_a_saved_adapter_is_the_model_that_was_trained(tiny, tmp_path, monkeypat
     kept = {}
     save = module.save_adapter
     monkeypatch.setattr(module, "save_adapter", lambda model, *args: kept.update(model=model) or save(model, *args))
-    finetune(tiny, PROMPTS, TARGETS, tmp_path / "a", TRAINING, **HERE)
+    finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", TRAINING, **HERE)
     loaded = LocalModel(tiny, adapter=tmp_path / "a", **HERE)
     ids = torch.tensor([loaded.tokenizer(PROMPTS[3])["input_ids"]])
     with torch.no_grad():
@@ -106,30 +114,32 @@ def assert_same_curve(curve, expected):
 
 def test_training_is_seeded(tiny, trained, tmp_path):
     folder, curve = trained
-    again = finetune(tiny, PROMPTS, TARGETS, tmp_path / "a", TRAINING, **HERE)
+    again = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", TRAINING, **HERE)
     assert_same_curve(again, curve)
     name = "adapter_model.safetensors"
     assert (folder / name).read_bytes() == (tmp_path / "a" / name).read_bytes()
-    other = finetune(tiny, PROMPTS, TARGETS, tmp_path / "b", Training(8, 32, 1e-2, 1, seed=1), **HERE)
+    other = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "b", Training(8, 32, 1e-2, 1, seed=1), **HERE)
     assert other["loss"].tolist() != curve["loss"].tolist()[:8]
 
 
 def test_bfloat16_learns_too(tiny, tmp_path):
-    curve = finetune(tiny, PROMPTS, TARGETS, tmp_path / "a", TRAINING, dtype="bfloat16", threads=1)
+    curve = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", TRAINING, dtype="bfloat16", threads=1)
     assert curve["loss"].tail(3).mean() < 0.6 * curve["loss"].head(3).mean()
 
 
 def test_a_finished_run_is_not_repeated(tiny, tmp_path, steps):
     training = Training(rank=2, epochs=1)
-    curve = finetune(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
+    curve = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
     steps.clear()
-    pd.testing.assert_frame_equal(finetune(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE), curve)
+    pd.testing.assert_frame_equal(
+        finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE), curve
+    )
     assert not steps
     weights = tmp_path / "a" / "adapter_model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
-    finetune(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
+    finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
     assert len(steps) == 8
-    finetune(tiny, PROMPTS[::-1], TARGETS[::-1], tmp_path / "a", training, **HERE)
+    finetune_language_model(tiny, PROMPTS[::-1], TARGETS[::-1], tmp_path / "a", training, **HERE)
     assert len(steps) == 16
 
 
@@ -140,7 +150,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tiny, trained, killed, steps)
     folder, curve = trained
     assert [path.stem for path in checkpoints(killed)] == ["00000006", "00000009"]
     assert not killed.exists()
-    assert_same_curve(finetune(tiny, PROMPTS, TARGETS, killed, TRAINING, **HERE), curve)
+    assert_same_curve(finetune_language_model(tiny, PROMPTS, TARGETS, killed, TRAINING, **HERE), curve)
     assert len(steps) == 7
     name = "adapter_model.safetensors"
     assert (folder / name).read_bytes() == (killed / name).read_bytes()
@@ -160,19 +170,19 @@ def damage_one_byte(path):
 )
 def test_a_corrupt_checkpoint_falls_back_to_the_previous_one(tiny, trained, killed, steps, damage):
     damage(checkpoints(killed)[-1])
-    assert_same_curve(finetune(tiny, PROMPTS, TARGETS, killed, TRAINING, **HERE), trained[1])
+    assert_same_curve(finetune_language_model(tiny, PROMPTS, TARGETS, killed, TRAINING, **HERE), trained[1])
     assert len(steps) == 10
 
 
 def test_without_a_whole_checkpoint_training_starts_anew(tiny, trained, killed, steps):
     for path in checkpoints(killed):
         damage_one_byte(path)
-    assert_same_curve(finetune(tiny, PROMPTS, TARGETS, killed, TRAINING, **HERE), trained[1])
+    assert_same_curve(finetune_language_model(tiny, PROMPTS, TARGETS, killed, TRAINING, **HERE), trained[1])
     assert len(steps) == 16
 
 
 def test_a_checkpoint_of_another_run_is_not_used(tiny, killed, steps):
-    finetune(tiny, PROMPTS, TARGETS, killed, Training(rank=8, learning_rate=2e-2, epochs=1), **HERE)
+    finetune_language_model(tiny, PROMPTS, TARGETS, killed, Training(rank=8, learning_rate=2e-2, epochs=1), **HERE)
     assert len(steps) == 8
 
 
@@ -232,19 +242,19 @@ def test_learning_rates_rise_and_fall(steps):
 )
 def test_bad_pairs_are_refused(tiny, tmp_path, prompts, targets, message):
     with pytest.raises(ValueError, match=message):
-        finetune(tiny, prompts, targets, tmp_path / "a", **HERE)
+        finetune_language_model(tiny, prompts, targets, tmp_path / "a", **HERE)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_is_one_clear_error(tiny, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ArtifactError, match="cannot be written"):
-        finetune(tiny, PROMPTS[:8], TARGETS[:8], tmp_path / "file" / "a", Training(rank=2), **HERE)
+        finetune_language_model(tiny, PROMPTS[:8], TARGETS[:8], tmp_path / "file" / "a", Training(rank=2), **HERE)
 
 
 def test_a_full_disk_keeps_the_old_adapter_and_the_checkpoints(tiny, tmp_path, steps, no_file_above):
     folder, training = tmp_path / "adapter", Training(rank=2, epochs=1, checkpoint_every=3)
-    old = finetune(tiny, PROMPTS, TARGETS, folder, training, **HERE)
+    old = finetune_language_model(tiny, PROMPTS, TARGETS, folder, training, **HERE)
     save = module.save_adapter
 
     def save_on_a_full_disk(*args):
@@ -254,12 +264,12 @@ def test_a_full_disk_keeps_the_old_adapter_and_the_checkpoints(tiny, tmp_path, s
     steps.clear()
     with pytest.MonkeyPatch.context() as patch, pytest.raises(ArtifactError, match="cannot be written"):
         patch.setattr(module, "save_adapter", save_on_a_full_disk)
-        finetune(tiny, PROMPTS[::-1], TARGETS[::-1], folder, training, **HERE)
+        finetune_language_model(tiny, PROMPTS[::-1], TARGETS[::-1], folder, training, **HERE)
     assert len(steps) == 8
     assert [path.stem for path in checkpoints(folder)] == ["00000003", "00000006"]
-    pd.testing.assert_frame_equal(finetune(tiny, PROMPTS, TARGETS, folder, training, **HERE), old)
+    pd.testing.assert_frame_equal(finetune_language_model(tiny, PROMPTS, TARGETS, folder, training, **HERE), old)
     assert len(steps) == 8
-    finetune(tiny, PROMPTS[::-1], TARGETS[::-1], folder, training, **HERE)
+    finetune_language_model(tiny, PROMPTS[::-1], TARGETS[::-1], folder, training, **HERE)
     assert len(steps) == 10
     assert sorted(path.name for path in tmp_path.iterdir()) == ["adapter"]
 

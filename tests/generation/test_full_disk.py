@@ -68,21 +68,22 @@ training.target_loss = lambda *args: steps.append(1) or loss(*args)
 prompts, targets = [f"the fox {i}" for i in range(16)], [f"dog {i}" for i in range(16)]
 settings = training.Training(rank=2, batch_size=2, checkpoint_every=2)
 here = {"dtype": "float32", "threads": 1}
-expected = training.finetune(tiny, prompts, targets, sys.argv[3], settings, **here)
+expected = training.finetune_language_model(tiny, prompts, targets, sys.argv[3], settings, **here)
 steps.clear()
 fill(pages_left=30)
-full = error_of(training.finetune, tiny, prompts, targets, disk / "adapter", settings, **here)
+full = error_of(training.finetune_language_model, tiny, prompts, targets, disk / "adapter", settings, **here)
 kept = sorted(path.name for path in disk.rglob("*.safetensors"))
 computed = len(steps)
 left = [path.name for path in disk.rglob("*.tmp")]
 filler.unlink()
 steps.clear()
-curve = training.finetune(tiny, prompts, targets, disk / "adapter", settings, **here)
+curve = training.finetune_language_model(tiny, prompts, targets, disk / "adapter", settings, **here)
 ours, theirs = [Path(folder, "adapter_model.safetensors").read_bytes() for folder in (disk / "adapter", sys.argv[3])]
 same = timeless(curve).equals(timeless(expected)) and ours == theirs
 remount("ro")
-read_only = error_of(training.finetune, tiny, prompts[1:], targets[1:], disk / "adapter", settings, **here)
-again = training.finetune(tiny, prompts, targets, disk / "adapter", settings, **here)
+finetune = training.finetune_language_model
+read_only = error_of(finetune, tiny, prompts[1:], targets[1:], disk / "adapter", settings, **here)
+again = finetune(tiny, prompts, targets, disk / "adapter", settings, **here)
 finished = timeless(again).equals(timeless(expected))
 print(json.dumps({"full": full, "kept": kept, "computed": computed, "left": left, "rest": len(steps), "same": same,
                   "read_only": read_only, "finished": finished}))

@@ -11,13 +11,13 @@ from lib.generation.local import LocalModel
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CODE = """
 import json, sys
-from lib.generation.finetune import Training, finetune
+from lib.generation.finetune import Training, finetune_language_model
 from lib.generation.local import LocalModel
 name, folder = sys.argv[1:]
 settings = {"dtype": "float32", "threads": 1}
 model = LocalModel(name, **settings)
 answer = model.generate(["the quick"], max_new_tokens=6)
-finetune(name, ["the fox"] * 8, ["dog"] * 8, folder, Training(rank=2), **settings)
+finetune_language_model(name, ["the fox"] * 8, ["dog"] * 8, folder, Training(rank=2), **settings)
 adapted = LocalModel(name, folder, **settings)
 adapted.generate(["the quick"], max_new_tokens=6)
 moving = LocalModel(name.partition("@")[0], **settings)

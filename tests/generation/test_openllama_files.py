@@ -7,7 +7,7 @@ import sentencepiece
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from lib.generation.finetune import Training, finetune
+from lib.generation.finetune import Training, finetune_language_model
 from lib.generation.local import LocalModel, load_tokenizer
 
 TEXT = "the quick brown fox jumps over the lazy dog and plays  guitar 42 times in the music room every evening"
@@ -54,6 +54,8 @@ def test_tokens_are_those_of_sentencepiece(folder, text):
 @pytest.mark.parametrize("quantization", ["none", "nf4"])
 def test_it_is_read_trained_and_asked(folder, tmp_path, quantization):
     settings = {"dtype": "bfloat16", "threads": 1, "quantization": quantization}
-    curve = finetune(folder, ["the quick", "the lazy"] * 8, ["fox", "dog"] * 8, tmp_path / "a", Training(), **settings)
+    curve = finetune_language_model(
+        folder, ["the quick", "the lazy"] * 8, ["fox", "dog"] * 8, tmp_path / "a", Training(), **settings
+    )
     assert len(curve) == 2
     assert len(LocalModel(folder, tmp_path / "a", **settings).generate(["the quick", "the"], max_new_tokens=4)) == 2

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from lib.generation import finetune as module
-from lib.generation.finetune import Checkpoints, Training, finetune
+from lib.generation.finetune import Checkpoints, Training, finetune_language_model
 from lib.generation.processes import add_up
 
 WORDS = ["fox", "dog", "guitar", "music room", "evening", "quick", "lazy", "brown"]
@@ -29,7 +29,7 @@ class Killed(BaseException):
 def alone(tiny, tmp_path_factory):
     """Folder and loss curve of a run in one process."""
     folder = tmp_path_factory.mktemp("alone") / "adapter"
-    return folder, finetune(tiny, PROMPTS, TARGETS, folder, TRAINING, **HERE)
+    return folder, finetune_language_model(tiny, PROMPTS, TARGETS, folder, TRAINING, **HERE)
 
 
 def assert_same(folder, curve, other, other_curve):
@@ -46,7 +46,7 @@ def assert_same(folder, curve, other, other_curve):
 
 
 def test_two_processes_train_the_adapter_of_one(tiny, alone, tmp_path, monkeypatch):
-    curve = finetune(tiny, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **HERE, processes=2)
+    curve = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **HERE, processes=2)
     assert_same(tmp_path / "adapter", curve, *alone)
     assert "training: 100%" in (tmp_path / "adapter.job.log").read_text()
     assert not (tmp_path / ".adapter.checkpoints").exists()
@@ -54,7 +54,9 @@ def test_two_processes_train_the_adapter_of_one(tiny, alone, tmp_path, monkeypat
     monkeypatch.setattr(module, "load_model", lambda *_, **__: pytest.fail("it is trained again"))
     monkeypatch.setattr(module, "launch", lambda *_: pytest.fail("it is trained again"))
     for processes in (1, 2, 3):
-        again = finetune(tiny, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **HERE, processes=processes)
+        again = finetune_language_model(
+            tiny, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **HERE, processes=processes
+        )
         assert again.equals(curve)
 
 
@@ -68,8 +70,8 @@ def test_two_processes_go_on_from_the_checkpoint_of_one(tiny, alone, tmp_path, m
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoints, "save", then_die)
         with pytest.raises(Killed):
-            finetune(tiny, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **HERE)
-    curve = finetune(tiny, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **HERE, processes=2)
+            finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **HERE)
+    curve = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **HERE, processes=2)
     assert_same(tmp_path / "adapter", curve, *alone)
     assert curve["loss"][:3].tolist() == alone[1]["loss"][:3].tolist()  # those of the first process
 
@@ -78,7 +80,7 @@ def test_weights_in_four_bits(wide, tmp_path):
     settings = {"quantization": "nf4", "threads": 2}
     training = Training(rank=4, batch_size=4)
     curves = [
-        finetune(wide, PROMPTS[:12], TARGETS[:12], tmp_path / f"a{n}", training, **settings, processes=n)
+        finetune_language_model(wide, PROMPTS[:12], TARGETS[:12], tmp_path / f"a{n}", training, **settings, processes=n)
         for n in (1, 2)
     ]
     ours, theirs = (load_file(tmp_path / f"a{n}" / "adapter_model.safetensors") for n in (1, 2))
@@ -91,7 +93,7 @@ def test_weights_in_four_bits(wide, tmp_path):
 def test_what_fails_in_a_process_is_said(tiny, tmp_path):
     (tmp_path / ".adapter.checkpoints").write_text("in the way")
     with pytest.raises(RuntimeError, match=r"2 processes failed: .*Error: .*adapter.job.log.*accelerate"):
-        finetune(tiny, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **HERE, processes=2)
+        finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **HERE, processes=2)
     job = json.loads((tmp_path / "adapter.job.json").read_text())
     assert job["prompts"] == PROMPTS
     assert not (tmp_path / "adapter").exists()
@@ -110,9 +112,9 @@ KILLED = """
 import json, sys
 from pathlib import Path
 from lib.generation import processes
-from lib.generation.finetune import Training, finetune
+from lib.generation.finetune import Training, finetune_language_model
 settings = json.loads(Path(sys.argv[1]).read_text())
-finetune(**settings | {"training": Training(**settings["training"])}, processes=2)
+finetune_language_model(**settings | {"training": Training(**settings["training"])}, processes=2)
 """
 
 
@@ -127,6 +129,6 @@ def test_processes_that_outlive_a_kill_are_waited_for(tiny, alone, tmp_path):
         time.sleep(0.1)
     process.kill()
     process.wait()
-    curve = finetune(tiny, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **HERE, processes=2)
+    curve = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **HERE, processes=2)
     assert_same(tmp_path / "adapter", curve, *alone)
     assert "training" not in log.read_text()  # the second launch found it finished

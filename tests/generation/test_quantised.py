@@ -14,7 +14,7 @@ from lib.generation.finetune import (
     Training,
     add_adapter,
     collate,
-    finetune,
+    finetune_language_model,
     prepare_quantised,
     target_loss,
     tokenize_pairs,
@@ -37,7 +37,7 @@ class Killed(BaseException):
 def trained(wide, tmp_path_factory):
     """Folder and loss curve of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("runs") / "adapter"
-    return folder, finetune(wide, PROMPTS, TARGETS, folder, TRAINING, **NF4)
+    return folder, finetune_language_model(wide, PROMPTS, TARGETS, folder, TRAINING, **NF4)
 
 
 def linear_layers(model):
@@ -212,8 +212,8 @@ def test_a_resumed_run_gives_the_same_bytes(wide, trained, tmp_path, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoints, "save", then_die)
         with pytest.raises(Killed):
-            finetune(wide, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **NF4)
-    resumed = finetune(wide, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **NF4)
+            finetune_language_model(wide, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **NF4)
+    resumed = finetune_language_model(wide, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **NF4)
     assert resumed["loss"].tolist() == curve["loss"].tolist()
     name = "adapter_model.safetensors"
     assert (tmp_path / "adapter" / name).read_bytes() == (folder / name).read_bytes()
@@ -223,10 +223,10 @@ def test_a_run_on_other_weights_is_another_run(wide, trained, tmp_path, monkeypa
     folder, curve = trained
     steps = []
     monkeypatch.setattr("lib.generation.finetune.train_step", lambda *args: steps.append(1) or train_step(*args))
-    again = finetune(wide, PROMPTS, TARGETS, folder, TRAINING, **NF4)
+    again = finetune_language_model(wide, PROMPTS, TARGETS, folder, TRAINING, **NF4)
     assert not steps
     assert again["loss"].tolist() == curve["loss"].tolist()
-    plain = finetune(wide, PROMPTS, TARGETS, tmp_path / "a", TRAINING, dtype="bfloat16", threads=1)
+    plain = finetune_language_model(wide, PROMPTS, TARGETS, tmp_path / "a", TRAINING, dtype="bfloat16", threads=1)
     assert len(steps) == len(plain)
     assert plain["loss"].tolist() != curve["loss"].tolist()
 

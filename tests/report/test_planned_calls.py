@@ -29,9 +29,9 @@ from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workbook.parameters.worlds import FlowKnobs, WorldKnobs
 from lib.workbook.profiles import NOTEBOOKS, read_profile
 from lib.workflows.ablation import write_condition
-from lib.workflows.audit import read_values
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.flows import generate
+from lib.workflows.pair_checks import read_values
 from tests.assistant.test_written_world import Scripted, right, step_of
 from tests.generation.endpoint import Endpoint
 

@@ -12,7 +12,7 @@ from lib.retrieval.dense import encode, load_encoder, search
 from lib.retrieval.finetune import (
     RECORD,
     Finetuning,
-    finetune,
+    finetune_encoder,
     folds_of,
     hardest_negatives,
     nested_sample,
@@ -78,7 +78,7 @@ def test_a_query_without_an_irrelevant_item_has_no_negative():
     rows = training_rows(queries, items, qrels, negatives, epochs=1, seed=0)
     assert rows.empty
     with pytest.raises(ValueError, match="nothing to train on"):
-        finetune("unused", rows, "unused")
+        finetune_encoder("unused", rows, "unused")
 
 
 def test_rows_take_other_items_each_epoch(world):
@@ -175,7 +175,7 @@ SETTINGS = Finetuning(learning_rate=3e-3, batch_size=8, seed=1)
 
 
 def test_training_lowers_the_loss_and_is_read_back(tiny, rows, world, tmp_path, capsys):
-    encoder, done = finetune(tiny, rows, tmp_path / "encoder", SETTINGS)
+    encoder, done = finetune_encoder(tiny, rows, tmp_path / "encoder", SETTINGS)
     assert done.curve["step"].tolist() == list(range(1, len(done.curve) + 1))
     assert done.curve["loss"].tail(3).mean() < done.curve["loss"].head(3).mean()
     assert done.rows == len(rows)
@@ -192,7 +192,7 @@ def test_training_lowers_the_loss_and_is_read_back(tiny, rows, world, tmp_path, 
 def test_two_trainings_are_equal_and_another_seed_is_not(tiny, rows, tmp_path):
     vectors, losses = [], []
     for name, settings in (("a", SETTINGS), ("b", SETTINGS), ("c", Finetuning(3e-3, 8, seed=2))):
-        encoder, done = finetune(tiny, rows, tmp_path / name, settings)
+        encoder, done = finetune_encoder(tiny, rows, tmp_path / name, settings)
         losses.append(done.curve["loss"].tolist())
         vectors.append(encode(encoder, WORDS))
     assert losses[0] == losses[1] != losses[2]
@@ -210,8 +210,8 @@ def counted(monkeypatch):
 def test_a_finished_run_is_not_repeated_but_a_damaged_one_is(tiny, rows, tmp_path, monkeypatch):
     calls = counted(monkeypatch)
     output = tmp_path / "encoder"
-    encoder, first = finetune(tiny, rows, output, SETTINGS)
-    same, again = finetune(tiny, rows, output, SETTINGS)
+    encoder, first = finetune_encoder(tiny, rows, output, SETTINGS)
+    same, again = finetune_encoder(tiny, rows, output, SETTINGS)
     assert len(calls) == 1
     pd.testing.assert_frame_equal(first.curve, again.curve)
     assert (encode(encoder, WORDS) == encode(same, WORDS)).all()
@@ -228,7 +228,7 @@ def test_a_finished_run_is_not_repeated_but_a_damaged_one_is(tiny, rows, tmp_pat
     ):
         before = len(calls)
         damage()
-        _, redone = finetune(tiny, rows, output, SETTINGS)
+        _, redone = finetune_encoder(tiny, rows, output, SETTINGS)
         assert len(calls) == before + 1
         assert next(output.rglob("*.safetensors")).read_bytes() == good
         pd.testing.assert_frame_equal(redone.curve, first.curve)
@@ -237,10 +237,10 @@ def test_a_finished_run_is_not_repeated_but_a_damaged_one_is(tiny, rows, tmp_pat
 def test_other_rows_settings_or_weights_train_anew(tiny, rows, tmp_path, monkeypatch):
     calls = counted(monkeypatch)
     output = tmp_path / "encoder"
-    finetune(tiny, rows, output, SETTINGS)
-    finetune(tiny, rows.iloc[1:], output, SETTINGS)
-    finetune(tiny, rows.iloc[1:], output, Finetuning(3e-3, 4, seed=1))
-    finetune(str(output), rows.iloc[1:], tmp_path / "second", SETTINGS)
+    finetune_encoder(tiny, rows, output, SETTINGS)
+    finetune_encoder(tiny, rows.iloc[1:], output, SETTINGS)
+    finetune_encoder(tiny, rows.iloc[1:], output, Finetuning(3e-3, 4, seed=1))
+    finetune_encoder(str(output), rows.iloc[1:], tmp_path / "second", SETTINGS)
     assert len(calls) == 4
     assert json.loads((output / RECORD).read_text())["settings"]["batch_size"] == 4
 
@@ -248,7 +248,7 @@ def test_other_rows_settings_or_weights_train_anew(tiny, rows, tmp_path, monkeyp
 def test_a_folder_that_cannot_be_written_is_one_clear_error(tiny, rows, tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ArtifactError, match="cannot be written"):
-        finetune(tiny, rows, tmp_path / "file" / "encoder", SETTINGS)
+        finetune_encoder(tiny, rows, tmp_path / "file" / "encoder", SETTINGS)
     assert (tmp_path / "file").read_text() == "in the way"
 
 
@@ -276,7 +276,7 @@ def squared_errors(encoder, rows):
 
 def test_scored_pairs_bring_cosines_close_to_the_scores(tiny, scored, tmp_path):
     settings = Finetuning(learning_rate=3e-3, batch_size=8, seed=1)
-    encoder, done = finetune(tiny, pd.concat([scored] * 3), tmp_path / "encoder", settings)
+    encoder, done = finetune_encoder(tiny, pd.concat([scored] * 3), tmp_path / "encoder", settings)
     before, after = squared_errors(load_encoder(tiny), scored).mean(), squared_errors(encoder, scored).mean()
     assert after < before / 2
     assert done.curve["loss"].tail(3).mean() < done.curve["loss"].head(3).mean()
@@ -299,10 +299,12 @@ def test_the_loss_of_scored_pairs_is_the_squared_error(tiny, scored):
 def test_other_columns_are_ignored_and_other_scores_are_another_run(tiny, scored, tmp_path, monkeypatch):
     calls = counted(monkeypatch)
     output = tmp_path / "encoder"
-    finetune(tiny, scored, output, SETTINGS)
-    finetune(tiny, scored.assign(positive=True)[["positive", "score", "sentence2", "sentence1"]], output, SETTINGS)
+    finetune_encoder(tiny, scored, output, SETTINGS)
+    finetune_encoder(
+        tiny, scored.assign(positive=True)[["positive", "score", "sentence2", "sentence1"]], output, SETTINGS
+    )
     assert len(calls) == 1
-    finetune(tiny, scored.assign(score=scored["score"][::-1].to_numpy()), output, SETTINGS)
+    finetune_encoder(tiny, scored.assign(score=scored["score"][::-1].to_numpy()), output, SETTINGS)
     assert len(calls) == 2
     with pytest.raises(KeyError, match="sentence2"):
-        finetune(tiny, scored.drop(columns="sentence2"), output, SETTINGS)
+        finetune_encoder(tiny, scored.drop(columns="sentence2"), output, SETTINGS)

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast, T5Config, T5EncoderModel
 
 from lib.retrieval.dense import encode, load_encoder, search
-from lib.retrieval.finetune import Finetuning, finetune
+from lib.retrieval.finetune import Finetuning, finetune_encoder
 from lib.workflows.target_similarity import scored_pairs
 
 WORDS = "lemon tree river stone music piano garden winter letter doctor ticket train window bottle coffee".split()
@@ -101,7 +101,7 @@ def test_search_ranks_an_equal_text_first(encoder):
 
 
 def trained_on(gtr, rows, folder):
-    model, finished = finetune(gtr, rows, folder, Finetuning(learning_rate=1e-2, batch_size=4), threads=1)
+    model, finished = finetune_encoder(gtr, rows, folder, Finetuning(learning_rate=1e-2, batch_size=4), threads=1)
     return model, finished.curve["loss"]
 
 

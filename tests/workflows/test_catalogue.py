@@ -4,8 +4,8 @@ import pytest
 
 from lib.workbook.inputs import InputError
 from lib.workflows.apis import API, Field, fits, said
-from lib.workflows.audit import authoring_problems, read_values, shape
 from lib.workflows.catalogue import Catalogue
+from lib.workflows.pair_checks import authoring_problems, read_values, shape
 
 DATA = Path(__file__).parents[2] / "data"
 CONNECTOR = """

@@ -15,7 +15,6 @@ from pydantic import ValidationError
 
 from lib.workbook.inputs import InputError
 from lib.workbook.parameters.worlds import FlowKnobs
-from lib.workflows.audit import read_values
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.flows import (
     World,
@@ -32,6 +31,7 @@ from lib.workflows.flows import (
 )
 from lib.workflows.frames import split_wordings
 from lib.workflows.language import Call, If, Reference, called_apis, calls, parse, print_flow, validate, variables_used
+from lib.workflows.pair_checks import read_values
 from lib.workflows.requests import Planned, Wordings, partner, write
 from lib.workflows.scoring import similarity
 
@@ -81,7 +81,7 @@ def test_the_same_knobs_give_the_same_pairs_in_any_number_of_processes(catalogue
 MAKE_MANY = """
 from pathlib import Path
 from lib.workbook.parameters.worlds import FlowKnobs
-from lib.workflows.audit import read_values
+from lib.workflows.pair_checks import read_values
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.flows import generate
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ from lib.workflows.metaprompt import (
     USE_OF_DEFINITIONS,
     fit,
     flow_of,
+    flow_prompts,
     metaprompt,
     prompt_parts,
     token_counter,
-    write_prompts,
 )
 
 NEAR, FAR = ("near", "a.Near();"), ("far", "a.Far();")
@@ -124,26 +124,26 @@ def world():
     return training, {name: api(name, "key") for name in ("a.New", "a.Add", "b.Post", "c.Get")}
 
 
-def test_write_prompts(world):
+def test_flow_prompts(world):
     training, catalogue = world
-    prompts = write_prompts(["x", "y"], [[2, 1], [0]], training, catalogue, 10_000, words)
+    prompts = flow_prompts(["x", "y"], [[2, 1], [0]], training, catalogue, 10_000, words)
     assert prompts["definitions"].tolist() == [[], []]
     assert prompts["prompt"][0] == metaprompt("x", [("third", "a.New();\nb.Post();"), ("second", "b.Unknown();")])
     assert prompts["tokens"].tolist() == prompts["prompt"].map(words).tolist()
-    grounded = write_prompts(
+    grounded = flow_prompts(
         ["x", "y"], [[2, 1, 0], []], training, catalogue, 10_000, words, True, [["c.Get", "a.New"], ["c.Get", "no.Api"]]
     )
     assert grounded["definitions"].tolist() == [["a.New", "b.Post", "a.Add", "c.Get"], ["c.Get"]]
     assert "\na.New: Does New. Keys: key\nb.Post: Does Post. Keys: key\n" in grounded["prompt"][0]
     assert grounded[["shots", "dropped"]].to_numpy().tolist() == [[3, 0], [0, 0]]
     with pytest.raises(ValueError, match="shorter"):
-        write_prompts(["x", "y"], [[0]], training, catalogue, 10_000, words)
+        flow_prompts(["x", "y"], [[0]], training, catalogue, 10_000, words)
 
 
 def test_a_dropped_few_shot_takes_along_the_definitions_that_only_it_brought(world):
     training, catalogue = world
-    whole = write_prompts(["x"], [[2, 0]], training, catalogue, 10_000, words, True, [["c.Get"]]).iloc[0]
-    shorter = write_prompts(["x"], [[2, 0]], training, catalogue, whole["tokens"] - 1, words, True, [["c.Get"]]).iloc[0]
+    whole = flow_prompts(["x"], [[2, 0]], training, catalogue, 10_000, words, True, [["c.Get"]]).iloc[0]
+    shorter = flow_prompts(["x"], [[2, 0]], training, catalogue, whole["tokens"] - 1, words, True, [["c.Get"]]).iloc[0]
     assert whole["definitions"] == ["a.New", "b.Post", "a.Add", "c.Get"]
     assert shorter["definitions"] == ["a.New", "b.Post", "c.Get"]
     assert (shorter["shots"], shorter["dropped"]) == (1, 1)

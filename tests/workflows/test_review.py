@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from lib.workbook.inputs import InputError
 from lib.workbook.parameters.worlds import FlowKnobs
-from lib.workflows.audit import read_values
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.flows import COLUMNS, generate, normal_form
+from lib.workflows.pair_checks import read_values
 from lib.workflows.review import OUTCOMES, apply_review, is_judged, read_review, review_lines
 
 DATA = Path(__file__).parents[2] / "data"

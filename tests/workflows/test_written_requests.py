@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.workbook.parameters.worlds import FlowKnobs
-from lib.workflows.audit import leaks, read_values
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.flows import generate, normal_form, read_pairs
 from lib.workflows.language import parse, print_flow
+from lib.workflows.pair_checks import leaks, read_values
 from lib.workflows.written_requests import (
     EXAMPLE,
     MAX_NEW_TOKENS,

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.live import Assistant, explorer
+from lib.assistant.explorer import Assistant, explorer
 from lib.assistant.planner import SETTINGS, Desk
 
 

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from lib.assistant.planner import SETTINGS, Desk, shown, write_prompts
+from lib.assistant.persona_index import PersonaIndex
+from lib.assistant.planner import SETTINGS, Desk, planner_prompts, shown
 from lib.assistant.schemas import PLACES
-from lib.assistant.serving import PersonaIndex
 from lib.assistant.tool_retrieval import context_words, tool_pairs, with_words
 from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.stores import best_first, cosine_of_pairs, rank_pairs
@@ -106,7 +106,7 @@ class Assistant:
             [shown(request, name, pd.concat(runs), retrieved, gold, self.n_tools, self.n_items) for name in settings],
             ignore_index=True,
         )
-        plans = self.generate(write_prompts(self.desk, inputs, request))
+        plans = self.generate(planner_prompts(self.desk, inputs, request))
         lines = [[] if items is None else self.desk.context_lines(persona, text, items) for items in inputs["items"]]
         return pd.DataFrame(
             {

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.serving import PersonaIndex, time_stages
+from lib.assistant.persona_index import PersonaIndex, time_stages
 from lib.assistant.signals import CATEGORICAL, signals
 from lib.retrieval.fusion import fuse_runs, rank_per_store
 from lib.retrieval.lambdamart import train

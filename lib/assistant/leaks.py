@@ -182,7 +182,7 @@ def leaks(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def sceptic_table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The audit as one table: question, here, by chance."""
+    """The questions as one table: question, here, by chance."""
     queries, items, gold = frames["queries"], frames["items"], frames["gold"]
     first = gold["apis"].str[0]
     shares = gold["kind"].value_counts(normalize=True)

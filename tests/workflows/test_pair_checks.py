@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.workflows.audit import leaks, nearest_training_pairs
+from lib.workflows.pair_checks import leaks, nearest_training_pairs
 
 PAIRS = pd.DataFrame(
     [
