@@ -21,6 +21,7 @@ import nbformat
 from lib.report.verdicts import gather_verdicts
 from lib.workbook.artifacts import ROOT, atomic_path
 from lib.workbook.machine import processor
+from lib.workbook.markup import safe_markdown
 from lib.workbook.profiles import NOTEBOOKS
 from lib.workbook.spending import money, read_spending
 
@@ -322,7 +323,7 @@ def highlight_html(entry: dict, folder: Path, picture: bool = True) -> str:
     """A sentence (Markdown) and, where named, a figure embedded with its alt text."""
     from nbconvert.filters import markdown2html
 
-    return markdown2html(entry["text"]) + (figure_html(entry, folder) if picture else "")
+    return markdown2html(safe_markdown(entry["text"])) + (figure_html(entry, folder) if picture else "")
 
 
 def figure_html(entry: dict, folder: Path) -> str:

@@ -6,13 +6,16 @@ import html
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns
 from IPython.display import HTML, Image, Markdown, display
+from matplotlib.figure import Figure
 
 from lib.workbook.artifacts import Workbook
+from lib.workbook.markup import readable, safe_markdown
 from lib.workbook.methods import label
 
 
@@ -46,8 +49,44 @@ def show_progress() -> bool:
 
 
 def say(text: str) -> None:
-    """Show a paragraph (Markdown) whose numbers were computed."""
-    display(Markdown(text))
+    """Show a paragraph (Markdown) whose numbers were computed; an empty text shows nothing.
+
+    No HTML, link or picture in it is live. Text from data, a model or a file goes in by way of `plain`.
+    """
+    if text:
+        display(Markdown(safe_markdown(text)))
+
+
+class Drawing(NamedTuple):
+    """A figure with what stands around it; see `show_figure`."""
+
+    figure: Figure
+    name: str
+    finding: str
+    alt: str
+    data: pd.DataFrame
+
+
+def show_drawing(book: Workbook, drawing: Drawing) -> None:
+    """Save and show a drawing as `show_figure` does."""
+    show_figure(book, *drawing)
+
+
+class Table(NamedTuple):
+    """A table with its caption and how it is set; see `show_table`."""
+
+    frame: pd.DataFrame
+    caption: str
+    decimals: int = 2
+    best: Mapping[str, str] | None = None
+    text_columns: Sequence[str] = ()
+    among: str | None = None
+    code_columns: Sequence[str] = ()
+
+
+def show(table: Table) -> None:
+    """Show a table as `show_table` does."""
+    show_table(*table)
 
 
 def show_figure(book: Workbook, figure, name: str, finding: str, alt: str, data: pd.DataFrame) -> None:
@@ -133,7 +172,7 @@ def show_table(
     frame: pd.DataFrame,
     caption: str,
     decimals: int = 2,
-    best: dict[str, str] | None = None,
+    best: Mapping[str, str] | None = None,
     text_columns: Sequence[str] = (),
     among: str | None = None,
     code_columns: Sequence[str] = (),
@@ -160,7 +199,7 @@ def show_table(
         ]
     if any(winners.values()):
         caption += f" ★: best of its column{f' among rows of the same “{among}”' if among else ''}."
-    head = "".join(f"<th scope='col'>{html.escape(str(column))}</th>" for column in frame.columns)
+    head = "".join(f"<th scope='col'>{html.escape(readable(column))}</th>" for column in frame.columns)
     body = []
     for index, row in frame.iterrows():
         cells = []
@@ -171,12 +210,12 @@ def show_table(
             numeric = pd.api.types.is_numeric_dtype(frame[column])
             kind = "text" if column in text_columns else ("number" if numeric else "label")
             if column in code_columns:
-                kind, text = "code", f"<pre>{html.escape(row[column])}</pre>"
+                kind, text = "code", f"<pre>{html.escape(readable(row[column]))}</pre>"
             cells.append(f"<td class='{kind}'>{text}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
     display(
         HTML(
-            f"<div class='table'><table class='workbook'><caption>{html.escape(caption)}</caption>"
+            f"<div class='table'><table class='workbook'><caption>{html.escape(readable(caption))}</caption>"
             f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
         )
     )
@@ -189,4 +228,4 @@ def cell_text(value: object, decimals: int) -> str:
         return f"{value:,}"
     if value is None or value is pd.NA:
         return "–"
-    return html.escape(str(value)).replace("\n", "<br>")
+    return html.escape(readable(value)).replace("\n", "<br>")

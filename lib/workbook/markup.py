@@ -1,0 +1,40 @@
+"""The border between text and pages: nothing that comes from data, a model or a file can become live markup."""
+
+from __future__ import annotations
+
+import html
+import re
+
+CODE_SPAN = re.compile(r"(?<![\\`])`([^`\n]+)`(?!`)")
+SPECIAL = re.compile(r"([\\`*_{}\[\]#|~!])")
+
+
+def safe_markdown(text: str) -> str:
+    """Markdown in which no HTML, no link and no picture is live: emphasis, lists and code remain.
+
+    Lone surrogates, which no page can hold, become U+FFFD.
+    """
+    text = readable(text)
+    # A code span with HTML in it is written as HTML: Markdown would escape its entities once more.
+    spans = iter(CODE_SPAN.findall(text))
+    parts = [_escape(part) for part in CODE_SPAN.sub("\0", text.replace("\0", "")).split("\0")]
+    joined = parts[0]
+    for part in parts[1:]:
+        code = next(spans)
+        joined += (f"<code>{html.escape(code)}</code>" if re.search("[<>&]", code) else f"`{code}`") + part
+    return joined
+
+
+def _escape(text: str) -> str:
+    escaped = html.escape(text, quote=False)
+    return escaped.replace("](", "]&#40;").replace("]:", "]&#58;").replace("://", "&#58;//")
+
+
+def plain(text: str) -> str:
+    """Text from data, a model or a file, to stand in a Markdown sentence as it is, on one line."""
+    return SPECIAL.sub(r"\\\1", " ".join(readable(text).split()))
+
+
+def readable(text: str) -> str:
+    """The text with lone surrogates, which cannot be encoded, as U+FFFD."""
+    return str(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

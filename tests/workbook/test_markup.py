@@ -1,0 +1,66 @@
+"""Text from outside never becomes live markup."""
+
+import pytest
+from bs4 import BeautifulSoup
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nbconvert.filters import markdown2html
+
+from lib.workbook.markup import plain, readable, safe_markdown
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "[click](javascript:alert(1))",
+    "![](http://elsewhere.example/pixel.png)",
+    "[click]: javascript:alert(1)\n\n[click]",
+    "`<b>` and ``<script>`` and `` ` <i> ``",
+    "` \n\n<script>alert(1)</script>`",
+    "<javascript:alert(1)>",
+    "<a href='https://elsewhere.example'>x</a>",
+    "&lt;script&gt; &#60;script&#62;",
+    "\\`<script>\\`",
+    "\0<script>\0",
+]
+LIVE = ("script", "img", "a", "iframe", "svg", "b", "i", "style", "link", "object", "form")
+
+
+def live(markdown: str) -> list[str]:
+    """The tags of a rendered text that could do something."""
+    tags = BeautifulSoup(markdown2html(markdown), "html.parser").find_all(LIVE)
+    return [tag.name for tag in tags if tag.get("class") != ["anchor-link"]]  # a heading's link to itself
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_hostile_is_live(text):
+    assert live(safe_markdown(text)) == []
+    assert live(safe_markdown(f"A sentence about {plain(text)} and *more*.")) == []
+
+
+def test_without_the_border_it_would_be():
+    assert [text for text in HOSTILE if live(text)], "the test sees live markup where there is some"
+
+
+@settings(deadline=None, derandomize=True, database=None, max_examples=300)
+@given(st.text(alphabet="<>[]()`!&;:\\#\n ajvscript*_\ud83d\0\"'=/x", max_size=60))
+def test_no_text_is_live(text):
+    assert live(safe_markdown(text)) == []
+    assert live(safe_markdown(f"before {plain(text)} after")) == []
+
+
+def test_emphasis_and_code_stay():
+    page = BeautifulSoup(markdown2html(safe_markdown("**bold** `name` `<START>` a < b & c")), "html.parser")
+    assert page.find("strong").text == "bold"
+    assert [code.text for code in page.find_all("code")] == ["name", "<START>"]
+    assert page.text.strip() == "bold name <START> a < b & c"
+
+
+def test_plain_text_is_shown_as_it_is():
+    text = "*not bold* _nor this_ `code` # no heading | 50%\nnext"
+    page = BeautifulSoup(markdown2html(safe_markdown(plain(text))), "html.parser")
+    assert page.text.strip() == "*not bold* _nor this_ `code` # no heading | 50% next"
+
+
+def test_lone_surrogates_are_replaced():
+    assert readable("a\ud83db") == "a\ufffdb"
+    assert readable("\ud83d\ude00") == "\U0001f600"
