@@ -14,14 +14,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
-import yaml
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, TypeAdapter, model_validator
 
 from lib.assistant.plans import parse_plan
 from lib.assistant.schemas import APPS, ITEM_TYPES, App, Place
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.retrieval.bm25 import content_terms
-from lib.workbook.inputs import InputError, Strict, Text, describe_error
+from lib.workbook.inputs import InputError, Strict, Text, read_yaml
 
 KINDS = ("meaning", "habit", "either")
 Kind = Literal["meaning", "habit", "either"]
@@ -323,12 +322,11 @@ def read_needs(folder: str | Path, toolbox: Toolbox) -> list[Need]:
     seen: dict[str, str] = {}
     for path in sorted(folder.glob("*.yaml")):
         try:
-            record = yaml.safe_load(path.read_text(encoding="utf-8"))
-            need = Need.model_validate(record)
+            need = read_yaml(path, TypeAdapter(Need))
             need.check_plans(toolbox)
-        except ValidationError as error:
-            raise InputError(f"{path}: {describe_error(error)}") from error
-        except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError) as error:
+        except InputError:
+            raise
+        except ValueError as error:
             raise InputError(f"{path}: {' '.join(str(error).split())}") from error
         if need.need != path.stem:
             raise InputError(f"{path}: need: is {need.need!r}, expected the file's name")

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import yaml
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 from scipy import stats
 
 from lib.assistant.needs import (
@@ -36,15 +35,12 @@ from lib.assistant.schemas import (
     TIME_FIELDS,
     App,
     Apps,
-    InputError,
     Item,
     Open,
     Person,
     Persona,
-    Strict,
-    Text,
-    describe_error,
 )
+from lib.workbook.inputs import InputError, Strict, Text, read_yaml
 from lib.workbook.parameters.worlds import WorldKnobs
 
 # Context items per persona and app (assistant paper, Table 4). The paper's row order is mail, calendar, google, notes,
@@ -134,16 +130,6 @@ def read_cast(folder: str | Path) -> Cast:
             except ValueError as error:
                 raise InputError(f"{path}, record {number}: {error}") from None
     return Cast(names=names, background=background)
-
-
-def read_yaml(path: Path, adapter: TypeAdapter):
-    """A YAML file's content, validated; raises InputError that names the file and the field."""
-    try:
-        return adapter.validate_python(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
-    except ValidationError as error:
-        raise InputError(f"{path}: {describe_error(error)}") from error
 
 
 # ---------------------------------------------------------------- time and place

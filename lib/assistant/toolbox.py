@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
 from lib.assistant.schemas import App
-from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_json_records
+from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_json_records, read_yaml
 
 log = logging.getLogger(__name__)
 
@@ -252,10 +251,7 @@ class Toolbox:
                 names the file, the record and the field.
         """
         path = Path(path)
-        try:
-            records = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise InputError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
+        records = read_yaml(path)
         if not isinstance(records, list) or not records:
             raise InputError(f"{path}: expected a list of APIs")
         apis = []

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import AfterValidator, StringConstraints, ValidationError, field_validator, model_validator
 
-from lib.workbook.inputs import InputError, Strict, Text, describe_error
+from lib.workbook.inputs import InputError, Strict, Text, describe_error, parse_yaml, read_yaml
 from lib.workflows.apis import API, APP, KINDS, SLOT, Connector, Field, Use, meant
 from lib.workflows.openapi import read_documents
 
@@ -78,7 +77,7 @@ class WrittenField(Strict):
             "kind": kind,
             "summary": summary,
             "description": description,
-            "examples": [yaml.safe_load(part) if kind in {"count", "number", "amount", "boolean"} else part.strip()
+            "examples": [parse_yaml(part) if kind in {"count", "number", "amount", "boolean"} else part.strip()
                          for part in examples.split(";") if part.strip()],
         }  # fmt: skip
 
@@ -225,25 +224,9 @@ class Catalogue:
         return replace(self, apis=apis)
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """PyYAML keeps the last of two equal keys; here they are an error."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
-        seen: set = set()
-        for key, _ in node.value:
-            name = self.construct_object(key, deep=True)
-            if isinstance(name, str) and name in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"{name!r} is there twice", key.start_mark)
-            seen.add(str(name))
-        return super().construct_mapping(node, deep)
-
-
 def _read_connector(path: Path) -> tuple[Connector, list[API]]:
     """A connector and its APIs from one file; raises InputError naming file, operation and field."""
-    try:
-        record = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
+    record = read_yaml(path)
     if not isinstance(record, dict) or not isinstance(record.get("operations"), list) or not record["operations"]:
         raise InputError(f"{path}: expected a mapping with a list of operations")
     try:

@@ -13,6 +13,8 @@ from typing import Any
 
 import yaml
 
+from lib.workbook.inputs import compose_and_construct
+
 DEEPEST_JSON = 200
 MOST_FAULTS = 100
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -207,8 +209,8 @@ def _yaml(text: str, notes: list[str]) -> Any:
     }
     Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), ["t", "f"])
     try:
-        document = yaml.load(text, Loader=Loader)
-    except (yaml.YAMLError, ValueError) as error:
-        raise Unreadable(f"is not YAML: {' '.join(str(error).split())}") from error
+        document = compose_and_construct(text, Loader, check=lambda node: None)
+    except ValueError as error:
+        raise Unreadable(f"is not YAML: {error}") from error
     notes.extend(dict.fromkeys(found))
     return document

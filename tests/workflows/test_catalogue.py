@@ -169,7 +169,7 @@ def test_nobody_says_an_id():
         ("body/to*", "'body/\"to'", ["operation 2", "reserved"]),
         ("body/to*", "' '", ["operation 2", "empty"]),
         ("body/to*", "box", ["operation 2", "box", "twice"]),
-        ("body/priority: choice", "body/to*: choice", ["'body/to*' is there twice"]),
+        ("body/priority: choice", "body/to*: choice", ["'body/to*' stands twice"]),
         ("    id: id:box | box id", "    id*: id:box", ["operation 1", "returns"]),
         ("| | Low; High", "| | Low | High", ["parameters.body/priority", "at most"]),
         ("to {to}", "to {whom}", ["operation 2", "phrases", "{whom}"]),

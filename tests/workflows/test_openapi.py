@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lib.workbook.inputs import InputError
 from lib.workflows.catalogue import Catalogue
+from lib.workflows.documents import Unreadable, read_document
 
 SHARED = Path(__file__).parents[3] / "shared/connectors"
 REAL = sorted(SHARED.glob("*.json"))
@@ -360,6 +361,13 @@ def test_a_file_that_is_of_no_use_is_skipped_and_counted(tmp_path, text, reason)
 def test_bad_yaml_is_skipped(tmp_path, text):
     catalogue, warned = read(tmp_path, text, "boxes.yaml")
     assert len(catalogue.skipped) == len(warned) == 1
+
+
+def test_aliases_that_expand_without_bound_are_refused(tmp_path):
+    levels = (f"a{i}: &a{i}\n  <<: [{', '.join([f'*a{i - 1}'] * 12)}]\n" for i in range(1, 9))
+    (tmp_path / "bomb.yaml").write_text("a0: &a0 {k: 1}\n" + "".join(levels))
+    with pytest.raises(Unreadable, match=r"its aliases expand to \d+ values"):
+        read_document(tmp_path / "bomb.yaml", [])
 
 
 def test_a_folder_with_good_and_bad_files(tmp_path):

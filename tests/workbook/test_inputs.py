@@ -1,0 +1,161 @@
+"""The readers of what people write: one clear sentence for whatever a file holds."""
+
+import random
+
+import pytest
+import yaml
+from pydantic import TypeAdapter
+
+from lib.workbook.artifacts import ROOT
+from lib.workbook.inputs import (
+    DEEPEST,
+    MOST_YAML_BYTES,
+    InputError,
+    find_surrogate,
+    one_line,
+    parse_json,
+    parse_yaml,
+    read_json_records,
+    read_records,
+    read_text,
+    read_yaml,
+)
+
+MERGE_BOMB = "a0: &a0 {k: 1}\n" + "".join(
+    f"a{i}: &a{i}\n  <<: [{', '.join([f'*a{i - 1}'] * 12)}]\n" for i in range(1, 9)
+)
+ALIAS_BOMB = "a0: &a0 [1]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 12)}]\n" for i in range(1, 9))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("a: 1\nb:\n  c: 2\n  c: 3", r"key 'c' stands twice \(line 4\)"),
+        ("a: 1\nb: !!bool x", r"'x' is no bool \(line 2\)"),
+        ("d: 2024-13-45", r"'2024-13-45' is no timestamp \(line 1\)"),
+        ("n: " + "9" * 5000, r"'9{39}…' is no int \(line 1\)"),
+        ("[a]: 1", r"a key must be a plain value \(line 1\)"),
+        ("a: &x [*x]", r"an alias stands inside what it names \(line 1\)"),
+        ("a: !!python/object:os.system x", r"tag tag:yaml.org,2002:python/object:os.system is not known"),
+        ("a: !mine x", r"tag !mine is not known here \(line 1\)"),
+        ("a: !!binary zz", "binary is not known"),
+        ('a: "\\ud83d"', "surrogate|invalid Unicode"),
+        (MERGE_BOMB, r"its aliases expand to \d+ values"),
+        (ALIAS_BOMB, r"its aliases expand to \d+ values"),
+        ("[" * 5000 + "]" * 5000, "nested too deeply|nest|depth"),
+        ("[" * (DEEPEST + 2) + "]" * (DEEPEST + 2), r"nested too deeply \(line 1\)"),
+        ("{a: [1, 2", "expected|did not find"),
+        ("a: 1\n---\nb: 2", "single document"),
+        ("a: \0", "control characters|unacceptable"),
+    ],
+)
+def test_yaml_that_nobody_meant_is_one_sentence(tmp_path, text, complaint):
+    path = tmp_path / "some.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=complaint) as caught:
+        read_yaml(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 700
+
+
+def test_an_alias_and_a_merge_that_people_write_are_fine():
+    assert parse_yaml("x: &a {k: 1}\ny: *a\nz:\n  <<: *a\n  m: 2") == {
+        "x": {"k": 1},
+        "y": {"k": 1},
+        "z": {"k": 1, "m": 2},
+    }
+    assert parse_yaml("") is None
+    assert parse_yaml("- 1\n- 1.5\n- yes\n- null\n- 'yes'") == [1, 1.5, True, None, "yes"]
+
+
+def test_the_projects_own_files_read_as_they_did():
+    paths = sorted((ROOT / "data").rglob("*.yaml"))[::6] + sorted((ROOT / "notebooks" / "profiles").glob("*.yaml"))
+    assert len(paths) > 20
+    for path in paths:
+        if not path.is_relative_to(ROOT / "data" / "generated"):
+            assert read_yaml(path) == yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def test_what_an_adapter_expects_is_named_by_field(tmp_path):
+    path = tmp_path / "some.yaml"
+    path.write_text("a: [1, two]")
+    with pytest.raises(InputError, match=r"some\.yaml: a\.1: Input should be a valid integer"):
+        read_yaml(path, TypeAdapter(dict[str, list[int]]))
+
+
+def test_files_that_are_missing_too_large_or_no_text(tmp_path):
+    with pytest.raises(InputError, match=r"none\.yaml: cannot be read: No such file"):
+        read_yaml(tmp_path / "none.yaml")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_text(tmp_path)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_text("a\0b")
+    large = tmp_path / "large.yaml"
+    with open(large, "wb") as file:
+        file.truncate(MOST_YAML_BYTES + 1)
+    with pytest.raises(InputError, match=r"more than 8,388,608"):
+        read_yaml(large)
+    (tmp_path / "latin.yaml").write_bytes(b"a: \xe9")
+    with pytest.raises(InputError, match="cannot be read: 'utf-8' codec"):
+        read_yaml(tmp_path / "latin.yaml")
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('{"a": 1, "a": 2}', "key 'a' stands twice"),
+        ('{"a": {"b": ["x", "\\ud83d"]}}', r"a\.b\.1: holds half a surrogate pair"),
+        ('{"\\udc00": 1}', "the text: holds half a surrogate pair"),
+        ('{"a": ' + "9" * 5000 + "}", "integer string conversion"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a": NaN}', "NaN is no JSON"),
+        ("[1]", "expected a JSON object"),
+        ("{", "Expecting property name"),
+    ],
+)
+def test_json_lines_that_nobody_meant_are_one_sentence(tmp_path, line, complaint):
+    path = tmp_path / "some.jsonl"
+    path.write_text('{"fine": "\\ud83d\\ude00"}\n\n' + line, encoding="utf-8")
+    with pytest.raises(InputError, match=complaint) as caught:
+        list(read_records(path))
+    assert str(caught.value).startswith(f"{path}, line 3: ")
+    assert "\n" not in str(caught.value)
+    str(caught.value).encode()
+
+
+def test_records_of_a_list_have_the_same_border(tmp_path):
+    path = tmp_path / "some.json"
+    path.write_text('[{"a": "\\ud83d"}]')
+    with pytest.raises(InputError, match=r"0\.a: holds half a surrogate pair"):
+        read_json_records(path)
+    path.write_text('{"a": 1}\n{"a": "\\ud83d"}')
+    with pytest.raises(InputError, match="line 2"):
+        read_json_records(path)
+    path.write_text('[{"a": 1}, 2]')
+    assert read_json_records(path) == [("record 1", {"a": 1}), ("record 2", 2)]
+
+
+def test_messages_stay_on_one_short_line():
+    assert one_line("a\n b\ud83d") == "a b\ufffd"
+    assert len(one_line("x" * 9999)) == 500
+    assert find_surrogate({"a": ["b", {"c": "d"}]}) is None
+
+
+PIECES = """{ } [ ] : , " ' a 1 - &a *a <<: !!bool ? | > \\ud83d é --- %TAG 2024-13-01 1e999 # null ~""".split(" ")
+PIECES += ["\n", "  ", "- ", ": ", "\0", "\ufeff", "\t", "9" * 30]
+
+
+@pytest.mark.parametrize("parse", [parse_yaml, parse_json])
+def test_whatever_the_text_no_other_error_comes_out(parse):
+    rng = random.Random(5)
+    outcomes = {"read": 0, "refused": 0}
+    for _ in range(10_000):
+        text = "".join(rng.choices(PIECES, k=rng.randrange(1, 14)))
+        try:
+            parse(text)
+            outcomes["read"] += 1
+        except ValueError as error:
+            str(error).encode()
+            outcomes["refused"] += 1
+    assert min(outcomes.values()) > 50
