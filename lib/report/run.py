@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from lib.report import site
-from lib.workbook.artifacts import ROOT, ArtifactError
-from lib.workbook.parameters.base import ProfileError, is_remote
+from lib.workbook.artifacts import ROOT, ArtifactError, remove_leftovers
+from lib.workbook.parameters.base import ProfileError, check_profile_name, is_remote
 from lib.workbook.profiles import read_profile, write_notebook_parameters
 from lib.workbook.spending import money
 
@@ -38,11 +38,14 @@ def main(arguments: list[str]) -> int:
         return 2
     profile, extra = arguments[0], [flag for flag in arguments[1:] if flag != "--"]
     try:
+        check_profile_name(profile)
         path = ROOT / "notebooks" / "profiles" / f"{profile}.yaml"
         values = read_profile(Path(os.path.relpath(path)))
         write_notebook_parameters(values, ROOT / "data" / "generated" / profile / "parameters")
         for draft in (ROOT / "data" / "generated" / profile / "executed").glob("*.ipynb.*.ipynb"):
             draft.unlink(missing_ok=True)  # left by a run that was killed
+        for folder in (ROOT / "data" / "generated" / profile, ROOT / "data" / "models", ROOT / "reports" / profile):
+            remove_leftovers(folder)
         dry = not {"-n", "--dry-run", "--dryrun"}.isdisjoint(extra)
         if dry and any(isinstance(value, str) and is_remote(value) for value in values.values()):
             planned = subprocess.run([sys.executable, "-m", "lib.report.planned_calls", profile], cwd=ROOT).returncode

@@ -10,8 +10,11 @@ import contextlib
 import hashlib
 import json
 import os
+import platform
+import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,10 +24,44 @@ import pandas as pd
 from lib.workbook.parameters.base import Parameters
 
 ROOT = Path(__file__).resolve().parents[2]
+LEFTOVER = re.compile(r"\.(?P<pid>\d+)@(?P<node>[A-Za-z0-9-]+)\.[^.]*\.tmp$")
+LEFTOVER_DAYS = 2
 
 
 class ArtifactError(RuntimeError):
     """An artifact that is missing, damaged, or cannot be written; names the file and what to do."""
+
+
+def temporary_prefix(path: Path) -> str:
+    """How the temporary name of what is to become `path` begins; it names the process that writes it."""
+    return f".{path.name}.{os.getpid()}@{_node()}."
+
+
+def _node() -> str:
+    return re.sub("[^A-Za-z0-9-]", "-", platform.node()) or "here"
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete the temporary files and folders below `folder` that a killed process left: those of processes of this
+    machine that are gone, and any that nothing has touched for `LEFTOVER_DAYS`."""
+    for path in sorted(folder.rglob(".*.tmp"), reverse=True):
+        named = LEFTOVER.search(path.name)
+        try:
+            old = time.time() - path.stat().st_mtime > LEFTOVER_DAYS * 86400
+            if old or (named and named["node"] == _node() and not _alive(int(named["pid"]))):
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        except OSError:
+            continue  # somebody else's, or gone already
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 @contextlib.contextmanager
@@ -39,7 +76,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=temporary_prefix(path), suffix=".tmp")
         os.close(handle)
     except OSError as error:
         raise ArtifactError(f"{path}: cannot be written: {error.strerror}") from error
@@ -70,7 +107,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as scratch:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=temporary_prefix(path), suffix=".tmp") as scratch:
             fresh = Path(scratch) / path.name
             fresh.mkdir()
             yield fresh

@@ -6,13 +6,13 @@ or a value out of range is an error that names the file and the key, before any 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
+from lib.workbook.artifacts import atomic_path
 from lib.workbook.inputs import InputError, read_yaml
 from lib.workbook.parameters.base import Parameters, ProfileError, describe, did_you_mean, known_names, select
 from lib.workbook.parameters.context_baselines import ContextBaselines
@@ -81,7 +81,6 @@ def write_notebook_parameters(values: dict[str, Any], folder: Path) -> dict[str,
         paths[notebook] = folder / f"{notebook}.yaml"
         text = yaml.safe_dump(select(values, model), sort_keys=True, allow_unicode=True)
         if not paths[notebook].exists() or paths[notebook].read_text(encoding="utf-8") != text:
-            temporary = paths[notebook].with_name(f".{notebook}.{os.getpid()}.tmp")
-            temporary.write_text(text, encoding="utf-8")
-            os.replace(temporary, paths[notebook])
+            with atomic_path(paths[notebook]) as temporary:
+                temporary.write_text(text, encoding="utf-8")
     return paths

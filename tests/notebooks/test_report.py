@@ -87,7 +87,8 @@ def executed_at(project: Path) -> dict[str, float]:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
     """A copy of the project in which the smoke report was made once, undisturbed. Tests leave it as it is."""
-    project = copy_project(tmp_path_factory.mktemp("finished"))
+    # The folder's name would break any command that does not quote it.
+    project = copy_project(tmp_path_factory.mktemp("finished") / 'it\'s a "test"; $(touch pwned) &')
     done = run(project)
     assert done.returncode == 0, done.stdout + done.stderr
     return project

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from lib.workbook.artifacts import ArtifactError, Workbook, atomic_path, sidecar_of
+from lib.workbook.artifacts import ArtifactError, Workbook, atomic_path, remove_leftovers, sidecar_of
 from lib.workbook.parameters.context_baselines import ContextBaselines
 from lib.workbook.parameters.data_gen import DataGen
 
@@ -178,3 +179,25 @@ def test_highlights_accumulate(first):
 def test_tables_have_six_significant_digits(first):
     first.write_table("t", pd.DataFrame({"value": [1 / 3], "n": [936]}))
     assert (first.report / "tables" / "t.csv").read_text() == "value,n\n0.333333,936\n"
+
+
+def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    kept = [tmp_path / "table.parquet", tmp_path / ".hidden", tmp_path / ".other.tmp"]
+    with atomic_path(tmp_path / "being_written") as live:
+        left = tmp_path / live.name.replace(str(os.getpid()), str(gone.pid), 1)
+        elsewhere = tmp_path / re.sub("@.*?[.]", "@elsewhere.", left.name)
+        for path in (left, elsewhere, *kept):
+            path.write_text("x")
+        folder = tmp_path / "deeper" / left.name.replace("being_written", "adapter")
+        folder.mkdir(parents=True)
+        (folder / "weights").write_text("x")
+        remove_leftovers(tmp_path)
+        assert not left.exists()
+        assert not folder.exists()
+        assert all(path.exists() for path in (live, elsewhere, *kept))
+        os.utime(elsewhere, (0, 0))
+        remove_leftovers(tmp_path)
+        assert not elsewhere.exists()
+    assert (tmp_path / "being_written").exists()

@@ -22,10 +22,15 @@ from lib.workbook.inputs import InputError
 NOTEBOOKS = Path(__file__).resolve().parents[3] / "notebooks"
 
 
-PROFILE_NAME = r"^[a-z0-9][a-z0-9_-]*$"
+# Words that YAML or Snakemake would read as a number, a truth value or nothing.
+NO_NAMES = {"inf", "infinity", "nan", "true", "false", "yes", "no", "on", "off", "y", "n", "null"}
 
 
 REMOTE = "remote:"  # begins the name of a language model behind an OpenAI-compatible endpoint
+
+
+class ProfileError(InputError):
+    """A profile or a notebook's parameters that cannot be used."""
 
 
 def is_remote(model: str) -> bool:
@@ -45,14 +50,25 @@ def _named(model: str) -> str:
     return model
 
 
+def check_profile_name(name: str) -> str:
+    """The name, if a profile may have it: it names folders, and Snakemake must not take it for something else.
+
+    Raises:
+        ProfileError: it may not.
+    """
+    if not re.fullmatch("[a-z][a-z0-9_-]*", name) or name in NO_NAMES:
+        raise ProfileError(
+            f"{name!r} cannot name a profile: a name begins with a small letter, has small letters, digits, _ and - "
+            "only, and is no number or truth value"
+        )
+    return name
+
+
+ProfileName = Annotated[str, AfterValidator(check_profile_name)]
 LocalModelName = Annotated[str, AfterValidator(_on_this_machine)]
 
 
 LanguageModelName = Annotated[str, AfterValidator(_named)]
-
-
-class ProfileError(InputError):
-    """A profile or a notebook's parameters that cannot be used."""
 
 
 class Parameters(BaseModel):
@@ -66,7 +82,7 @@ class Parameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    profile: str = Field(default="quick", pattern=PROFILE_NAME, description="names the folders of data and report")
+    profile: ProfileName = Field(default="quick", description="names the folders of data and report")
     seed: int = Field(default=7, ge=0, lt=2**32, description="seed of everything drawn at random")
 
 
