@@ -7,7 +7,6 @@ in a list as the prompts of the Berkeley function-calling leaderboard ask for th
 from __future__ import annotations
 
 import ast
-import json
 import math
 import re
 import warnings
@@ -20,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from scipy.optimize import linear_sum_assignment
 
 from lib.assistant.toolbox import DEFAULT_API, json_types, unwrap
-from lib.workbook.inputs import InputError, describe_error
+from lib.workbook.inputs import SURROGATE, InputError, describe_error, parse_json
 
 MAX_CHARACTERS = 20_000  # ast.parse takes at most 50 ms for a text of this length, whatever it says
 MAX_DEPTH = 32  # of lists and dicts in a value
@@ -124,7 +123,7 @@ def _literal(node: ast.expr, depth: int = 0) -> object:
     if isinstance(node, ast.List | ast.Tuple):
         return [_literal(part, depth + 1) for part in node.elts]
     if isinstance(node, ast.Dict):
-        keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+        keys = [_constant(key) if isinstance(key, ast.Constant) else None for key in node.keys]
         if not all(isinstance(key, str) for key in keys) or len(set(keys)) < len(keys):
             raise PlanError("keys of a dict must be different texts")
         return {key: _literal(value, depth + 1) for key, value in zip(keys, node.values, strict=True)}
@@ -139,6 +138,8 @@ def _literal(node: ast.expr, depth: int = 0) -> object:
 def _constant(node: ast.expr) -> str | bool | int | float | None:
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str | bool | int | float | None):
         raise PlanError(f"{type(node).__name__} is no literal")
+    if isinstance(node.value, str) and SURROGATE.search(node.value):
+        raise PlanError("half a surrogate pair is no character")
     if isinstance(node.value, float) and not math.isfinite(node.value):
         raise PlanError("number out of range")
     if isinstance(node.value, int) and node.value.bit_length() > MAX_INTEGER_BITS:
@@ -234,10 +235,10 @@ def gold_calls(answers: str | Answers) -> list[tuple[str, dict[str, list]]]:
         InputError: they have another format.
     """
     try:
-        records = ANSWERS.validate_python(json.loads(answers) if isinstance(answers, str) else answers)
+        records = ANSWERS.validate_python(parse_json(answers) if isinstance(answers, str) else answers)
     except ValidationError as error:
         raise InputError(f"answers: {describe_error(error)}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InputError(f"answers: not JSON: {error}") from error
     return [call for record in records for call in record.items()]
 

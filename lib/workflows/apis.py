@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -62,7 +64,7 @@ ALSO_FITS: dict[str, set[str]] = {
 }  # fmt: skip
 
 Use = Literal["core", "common", "rare"]
-MOST_KEYS = 20  # in a definition
+MOST_KEYS, MOST_KEY_CHARACTERS, MOST_DESCRIPTION = 20, 900, 300  # in a definition
 SLOT = re.compile(r"\{([^{}]*)\}")
 APP = "app"  # the slot that stands for a name of the connector
 
@@ -176,14 +178,21 @@ class API:
     def definition(self) -> str:
         """One line for prompts: `name: what it does. Keys: a, body/b`.
 
-        It does not look like a call: small models copy what does into the flow. Of more than 20 keys it has the first
-        20, required ones first.
+        It does not look like a call: small models copy what does into the flow. It is bounded, whatever a connector's
+        document holds: a description has at most `MOST_DESCRIPTION` characters, and of its keys, required ones first,
+        it has the first `MOST_KEYS` that `MOST_KEY_CHARACTERS` hold.
         """
+        says = textwrap.shorten(self.description or self.display_name, MOST_DESCRIPTION, placeholder="…")
+        does = f"{self.name}: {says.rstrip('.')}."
         offered = sorted((p for p in self.parameters if not p.internal), key=lambda parameter: not parameter.required)
-        keys = [parameter.key for parameter in offered[:MOST_KEYS]]
-        if len(offered) > MOST_KEYS:
-            keys.append(f"{len(offered) - MOST_KEYS} more")
-        does = f"{self.name}: {(self.description or self.display_name).rstrip('.')}."
+        room = itertools.accumulate(len(parameter.key) + 2 for parameter in offered)
+        keys = [
+            parameter.key
+            for parameter, used in zip(offered[:MOST_KEYS], room, strict=False)
+            if used <= MOST_KEY_CHARACTERS
+        ]
+        if len(offered) > len(keys):
+            keys.append(f"{len(offered) - len(keys)} more")
         return f"{does} Keys: {', '.join(keys)}" if keys else does
 
     def parameter(self, slot: str) -> Field:

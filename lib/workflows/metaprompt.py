@@ -8,6 +8,7 @@ few-shots. Wording is our own.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -87,23 +88,25 @@ def token_counter(tokenizer) -> Callable[[str], int]:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A prompt that fits: its text, its tokens, how many of the nearest few-shots it kept."""
+    """A prompt that fits: its text, its tokens, how many of the nearest few-shots and of the definitions it kept."""
 
     prompt: str
     tokens: int
     shots: int
+    definitions: int
 
 
 def fit(
     request: str,
     shots: Sequence[tuple[str, str]],
-    definitions: Callable[[int], Iterable[str]],
+    definitions: Callable[[int], Sequence[str]],
     limit: int,
     count: Callable[[str], int],
     explain: bool | None = None,
     parts: Callable[..., list[str]] = prompt_parts,
 ) -> Fitted:
-    """The prompt with as many few-shots as fit; the farthest are dropped first, with the definitions only they brought.
+    """The prompt with as much as fits. Few-shots are dropped first, the farthest before the others, with the
+    definitions that only they brought; where none is left, definitions are, the last ones before the others.
 
     Args:
         request, shots, explain: as for `metaprompt`.
@@ -115,15 +118,19 @@ def fit(
         parts: what makes the parts of a prompt; the fine-tuned model has a form of its own.
 
     Raises:
-        ValueError: even without few-shots the prompt is too long.
+        ValueError: the request alone is too long.
     """
-    for kept in range(len(shots), -1, -1):
-        texts = parts(request, shots[:kept], definitions(kept), explain)
+    attempts = itertools.chain(
+        ((kept, definitions(kept)) for kept in range(len(shots), -1, -1)),
+        ((0, grounding[:n]) for grounding in [definitions(0)] for n in range(len(grounding) - 1, -1, -1)),
+    )
+    for kept, shown in attempts:
+        texts = parts(request, shots[:kept], shown, explain)
         tokens = sum(map(count, texts))
         if tokens <= limit:
-            return Fitted("".join(texts), tokens, kept)
+            return Fitted("".join(texts), tokens, kept, len(shown))
     raise ValueError(
-        f"a prompt without few-shots has {tokens} tokens, at most {limit} fit; its request begins {request[:60]!r}"
+        f"a prompt of the request alone has {tokens} tokens, at most {limit} fit; it begins {request[:60]!r}"
     )
 
 
@@ -174,7 +181,8 @@ def flow_prompts(
         definitions = functools.partial(texts, near, others)
         fitted = fit(request, [examples[shot] for shot in near], definitions, limit, count, explain, parts)
         dropped = len(near) - fitted.shots
-        rows.append([fitted.prompt, fitted.tokens, fitted.shots, dropped, names(near[: fitted.shots], others)])
+        shown = names(near[: fitted.shots], others)[: fitted.definitions]
+        rows.append([fitted.prompt, fitted.tokens, fitted.shots, dropped, shown])
     return pd.DataFrame(rows, columns=["prompt", "tokens", "shots", "dropped", "definitions"])
 
 

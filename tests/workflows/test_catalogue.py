@@ -114,6 +114,22 @@ def test_a_definition_is_one_line_that_is_no_call(boxes):
     assert API("shared_a", "B", "Do it", "A").definition == "shared_a.B: Do it."
 
 
+def test_a_definition_is_bounded_whatever_a_document_holds():
+    wordy = API(
+        "shared_a", "B", "Do it", "A", description="word\n" * 5000, parameters=(Field("k" * 400), Field("l" * 600))
+    )
+    assert len(wordy.definition) < 1300
+    assert "\n" not in wordy.definition
+    assert wordy.definition.startswith("shared_a.B: word word ")
+    assert wordy.definition.endswith(f"word…. Keys: {'k' * 400}, 1 more")
+
+
+def test_no_definition_of_ours_is_cut():
+    for api in Catalogue.load(DATA / "catalogue"):
+        assert api.definition.startswith(f"{api.name}: {(api.description or api.display_name).rstrip('.')}.")
+        assert " more" not in api.definition.rpartition("Keys:")[2]
+
+
 def test_a_definition_has_at_most_20_keys_required_ones_first():
     parameters = tuple(Field(f"k{i}", required=i == 29, internal=i == 0) for i in range(30))
     api = API("shared_a", "B", "Do it", "A", parameters=parameters)

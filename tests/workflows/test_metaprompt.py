@@ -88,6 +88,18 @@ def test_the_farthest_few_shots_are_dropped_until_it_fits():
         fit("x", shots, of, words(metaprompt("x")) - 1, words)
 
 
+def test_after_the_few_shots_the_last_definitions_are_dropped():
+    shots, definitions = [("near", "one two")], ["first " * 5, "second " * 50, "third " * 500]
+    two = words(metaprompt("x", [], definitions[:2]))
+    fitted = fit("x", shots, lambda kept: definitions, two, words)
+    assert (fitted.shots, fitted.definitions, fitted.tokens) == (0, 2, two)
+    assert fitted.prompt == metaprompt("x", [], definitions[:2])
+    assert fit("x", shots, lambda kept: definitions, two - 1, words).definitions == 1
+    assert fit("x", shots, lambda kept: definitions, words(metaprompt("x")), words).definitions == 0
+    told = words(metaprompt("x", explain=True))
+    assert fit("x", [], lambda kept: definitions, told, words, explain=True).prompt == metaprompt("x", explain=True)
+
+
 def test_a_text_is_counted_once():
     seen = []
 
@@ -138,6 +150,16 @@ def test_flow_prompts(world):
     assert grounded[["shots", "dropped"]].to_numpy().tolist() == [[3, 0], [0, 0]]
     with pytest.raises(ValueError, match="shorter"):
         flow_prompts(["x", "y"], [[0]], training, catalogue, 10_000, words)
+
+
+def test_a_prompt_names_the_definitions_that_it_kept(world):
+    training, catalogue = world
+    alone = flow_prompts(["x"], [[]], training, catalogue, 10_000, words, semantic=[["c.Get", "a.Add", "a.New"]]).iloc[
+        0
+    ]
+    limit = alone["tokens"] - 1
+    cut = flow_prompts(["x"], [[0]], training, catalogue, limit, words, semantic=[["c.Get", "a.Add", "a.New"]]).iloc[0]
+    assert (cut["shots"], cut["definitions"]) == (0, ["c.Get", "a.Add"])
 
 
 def test_a_dropped_few_shot_takes_along_the_definitions_that_only_it_brought(world):
