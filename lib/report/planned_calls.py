@@ -47,8 +47,9 @@ from lib.workflows import written_requests
 from lib.workflows.ablation import UNSEEN_SHOTS, unseen_grid, write_condition
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.definitions import few_shot_definitions
-from lib.workflows.flows import generate, read_pairs
+from lib.workflows.generating import generate
 from lib.workflows.pair_checks import read_values
+from lib.workflows.pairs import read_pairs
 
 SAMPLE_PERSONAS = 12
 SAMPLE_PAIRS = {"n_training_pairs": 2000, "n_test_pairs": 40, "n_unseen_pairs": 0}

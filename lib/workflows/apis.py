@@ -63,7 +63,8 @@ ALSO_FITS: dict[str, set[str]] = {
     "amount": {"number"},
 }  # fmt: skip
 
-Use = Literal["core", "common", "rare"]
+USES = ("core", "common", "rare")  # most used first
+Use = Literal[USES]
 MOST_KEYS, MOST_KEY_CHARACTERS, MOST_DESCRIPTION = 20, 900, 300  # in a definition
 SLOT = re.compile(r"\{([^{}]*)\}")
 APP = "app"  # the slot that stands for a name of the connector
@@ -199,6 +200,17 @@ class API:
         """The parameter that a phrase's slot stands for."""
         (key,) = meant(slot, [parameter.key for parameter in self.parameters])
         return next(parameter for parameter in self.parameters if parameter.key == key)
+
+
+def family_heads(apis: Iterable[API]) -> dict[str, str]:
+    """For every API the sibling that a request is taken to mean: the most used one, of equals the one written first."""
+    apis = list(apis)
+    heads: dict[str, API] = {}
+    for api in apis:
+        head = heads.get(api.family)
+        if head is None or USES.index(api.use) < USES.index(head.use):
+            heads[api.family] = api
+    return {api.name: heads[api.family].name for api in apis}
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import yaml
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from lib.retrieval.neighbours import nearest
-from lib.workbook.inputs import InputError, describe_error
+from lib.workbook.inputs import InputError, read_yaml
 from lib.workflows.apis import API, APP, KINDS, SLOT, said
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.flows import normal_form
+from lib.workflows.pairs import normal_form
 from lib.workflows.scoring import similarity
 
 LEAST_PHRASES, LEAST_TERSE = 6, 2
@@ -50,13 +49,7 @@ def read_values(path: str | Path) -> dict[str, list]:
         InputError: the file cannot be read, names an unknown kind, or a kind has a value twice, fewer than eight values
             (two where there are no more) or one of the wrong type.
     """
-    try:
-        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        values = TypeAdapter(dict[str, list[bool | int | float | str]]).validate_python(values, strict=True)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
-    except ValidationError as error:
-        raise InputError(f"{path}: {describe_error(error)}") from error
+    values = read_yaml(path, TypeAdapter(dict[str, list[bool | int | float | str]]), strict=True)
     for kind, examples in values.items():
         if kind not in KINDS:
             raise InputError(f"{path}, {kind}: unknown kind")
@@ -84,8 +77,7 @@ def authoring_problems(catalogue: Catalogue, values: dict[str, list]) -> list[st
 
 def _problems_of(api: API, values: dict[str, list]) -> list[str]:
     problems = []
-    for name, least in (("phrases", LEAST_PHRASES), ("terse", LEAST_TERSE)):
-        texts = getattr(api, name)
+    for name, texts, least in (("phrases", api.phrases, LEAST_PHRASES), ("terse", api.terse, LEAST_TERSE)):
         if len({text.lower() for text in texts}) < max(least, len(texts)):
             problems.append(f"{name}: needs at least {least}, each once")
         problems += [f"{name}: {text!r} ends with punctuation" for text in texts if re.search(r"[.,;:?!]$", text)]
@@ -163,8 +155,8 @@ def leaks(pairs: pd.DataFrame) -> pd.DataFrame:
     """What training and test pairs have in common.
 
     Args:
-        pairs: as `lib.workflows.flows.generate` returns it; of your own pairs, frames and wordings are empty and left
-            out here.
+        pairs: as `lib.workflows.generating.generate` returns it; of your own pairs, frames and wordings are empty and
+            left out here.
 
     Returns:
         what; training, test (distinct values on each side); shared (distinct values in both); affected (percent of the

@@ -16,9 +16,9 @@ from pydantic import BeforeValidator, ValidationError, model_validator
 
 from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_records
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.flows import count_conditions, normal_form
 from lib.workflows.language import FlowError, called_apis, parse, print_flow, validate
 from lib.workflows.nl2dsl import sample
+from lib.workflows.pairs import count_conditions, normal_form
 
 OUTCOMES = ("keep", "fix", "drop", "undecided", "not in the file")
 
@@ -119,7 +119,8 @@ def apply_review(pairs: pd.DataFrame, review: pd.DataFrame, catalogue: Catalogue
     """The pairs as people want them: test pairs dropped and fixed.
 
     Args:
-        pairs: as `lib.workflows.flows.generate` or `read_pairs` returns them; the same that the file was written from.
+        pairs: as `lib.workflows.generating.generate` or `lib.workflows.pairs.read_pairs` returns them; the same that
+            the file was written from.
         review: as `read_review` returns it.
         catalogue: what a fixed flow may call.
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pandas as pd
 
-from lib.workflows.flows import normal_form
 from lib.workflows.language import And, Branch, Call, Comparison, If, Not, Object, Or, Reference, called_apis, parse
+from lib.workflows.pairs import normal_form
 
 INSTRUCTION = (
     "Read a workflow and what its APIs do, and write the request with which somebody who knows nothing of APIs would "
@@ -236,7 +236,7 @@ def write_requests(
     Args:
         model: `.generate(prompts, max_new_tokens, stop, chat, progress)` and `.finished`, as a `LocalModel` or a
             `RemoteModel` has them.
-        pairs: as `lib.workflows.flows.generate` or `read_pairs` returns them.
+        pairs: as `lib.workflows.generating.generate` or `lib.workflows.pairs.read_pairs` returns them.
         catalogue: the `Catalogue` with the definitions.
         seed: of the manner in which each request is to be worded.
         progress: show progress bars.

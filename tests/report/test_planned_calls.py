@@ -30,7 +30,7 @@ from lib.workbook.parameters.worlds import FlowKnobs, WorldKnobs
 from lib.workbook.profiles import NOTEBOOKS, read_profile
 from lib.workflows.ablation import write_condition
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.flows import generate
+from lib.workflows.generating import generate
 from lib.workflows.pair_checks import read_values
 from tests.assistant.test_written_world import Scripted, right, step_of
 from tests.generation.endpoint import Endpoint

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib.workbook.parameters.worlds import FlowKnobs
-from lib.workflows.catalogue import Catalogue
 from lib.workflows.errors import COLUMNS, GROUP_OF, GROUPS, KINDS, error_table, flow_errors
-from lib.workflows.flows import generate
+from lib.workflows.generating import generate
 from lib.workflows.language import Call, Flow, FlowError, Object, parse, print_flow
 from lib.workflows.pair_checks import read_values
 from lib.workflows.scoring import score_flow, similarity
@@ -27,11 +26,6 @@ GOLD = [NEW_MAIL, SEND, CHAT]
 LINES = 'x = await shared_office365.OnNewEmailV3({"folderPath": "Inbox"});\n'
 CONDITION = "if (x?['body']?['subject'] == \"a\") {"
 CALL = 'shared_teams.PostUserNotification({"body/messageBody": "b"});'
-
-
-@pytest.fixture(scope="module")
-def catalogue():
-    return Catalogue.load(DATA / "catalogue")
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from lib.generation.models import ModelError, locate
 from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.apis import API, Field
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.flows import generate
+from lib.workflows.generating import generate
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.language import Call, Flow, Object, called_apis, calls, parse, print_flow, validate
 from lib.workflows.pair_checks import read_values
@@ -21,11 +21,6 @@ from lib.workflows.scoring import score_flow
 DATA = Path(__file__).parents[2] / "data"
 END = 0
 STOP = ["\n\n", "<END>"]
-
-
-@pytest.fixture(scope="module")
-def catalogue():
-    return Catalogue.load(DATA / "catalogue")
 
 
 @pytest.fixture(scope="module")

@@ -380,17 +380,17 @@ def test_what_is_assigned_first_is_never_reported(flow):
 # ---------------------------------------------------------------- validation
 
 
-def test_a_sound_flow_has_an_empty_report(catalogue):
+def test_a_sound_flow_has_an_empty_report(six_apis):
     text = """
     triggerOutputs = await shared_office365.OnNewEmailV3({"folderPath": "Inbox"});
     shared_teams.PostMessageToConversation({"poster": "User", "body/anything": triggerOutputs, "item/x": {"free": 1}});
     shared_office365.SendEmailV2({"$select": "id", "line item": 1, "line item": 2});
     """
-    report = validate(parse(text), catalogue)
+    report = validate(parse(text), six_apis)
     assert (report.made_up_names, report.made_up_parameters, report.unassigned) == ((), (), ())
 
 
-def test_made_up_names_and_parameters(catalogue):
+def test_made_up_names_and_parameters(six_apis):
     text = """
     shared_teams.Post({"whatever": 1});
     if (1 == 1) { shared_office365.SendEmailV2({"To": "a", "To": "b", "emailMessage": {"To": "a"}, "body/x": 1}); }
@@ -398,7 +398,7 @@ def test_made_up_names_and_parameters(catalogue):
     Shared_Teams.PostMessageToConversation();
     shared_office365.SendEmailV2({"To": "a"});
     """
-    report = validate(parse(text), catalogue)
+    report = validate(parse(text), six_apis)
     assert report.made_up_names == (
         "shared_teams.Post", "shared_teams.Post", "Shared_Teams.PostMessageToConversation",
     )  # fmt: skip

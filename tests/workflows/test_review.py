@@ -10,19 +10,14 @@ from hypothesis import strategies as st
 
 from lib.workbook.inputs import InputError
 from lib.workbook.parameters.worlds import FlowKnobs
-from lib.workflows.catalogue import Catalogue
-from lib.workflows.flows import COLUMNS, generate, normal_form
+from lib.workflows.generating import generate
 from lib.workflows.pair_checks import read_values
+from lib.workflows.pairs import COLUMNS, normal_form
 from lib.workflows.review import OUTCOMES, apply_review, is_judged, read_review, review_lines
 
 DATA = Path(__file__).parents[2] / "data"
 FORM = "triggerOutputs = await shared_microsoftforms.CreateFormWebhook();"
 MAIL = f'{FORM}\nshared_outlook.SendEmailV2({{"emailMessage/To": "ana@contoso.com"}});'
-
-
-@pytest.fixture(scope="module")
-def catalogue():
-    return Catalogue.load(DATA / "catalogue")
 
 
 @pytest.fixture(scope="module")

@@ -27,16 +27,16 @@ WRONG_KEY = GOLD.replace('"poster"', '"sender"')
 UNPARSED = GOLD.removesuffix(";")
 
 
-def test_appendix_a1(catalogue):
+def test_appendix_a1(six_apis):
     assert called_apis(parse(GOLD)) == [
         "shared_microsoftforms.CreateFormWebhook", "shared_teams.PostMessageToConversation",
     ]  # fmt: skip
-    score = score_flow(PREDICTION, GOLD, catalogue)
+    score = score_flow(PREDICTION, GOLD, six_apis)
     assert score.similarity == 2 / 3
     assert score.valid
     assert (score.made_up_names, score.made_up_parameters, score.error) == ((), (), "")
-    assert score_flow(PREDICTION, called_apis(parse(GOLD)), catalogue) == score
-    assert score_flow(PREDICTION, np.array(called_apis(parse(GOLD))), catalogue) == score
+    assert score_flow(PREDICTION, called_apis(parse(GOLD)), six_apis) == score
+    assert score_flow(PREDICTION, np.array(called_apis(parse(GOLD))), six_apis) == score
 
 
 @pytest.mark.parametrize(
@@ -66,33 +66,33 @@ def test_similarity_is_that_of_all_subsequences(left, right):
     assert similarity(left, right) == similarity(right, left)
 
 
-def test_a_made_up_name_costs_the_similarity_and_a_made_up_parameter_does_not(catalogue):
-    name = score_flow(MADE_UP, GOLD, catalogue)
+def test_a_made_up_name_costs_the_similarity_and_a_made_up_parameter_does_not(six_apis):
+    name = score_flow(MADE_UP, GOLD, six_apis)
     assert (name.parsed, name.valid, name.similarity) == (True, False, 0)
     assert name.made_up_names == ("shared_teams.PostMessage",)
-    key = score_flow(WRONG_KEY, GOLD, catalogue)
+    key = score_flow(WRONG_KEY, GOLD, six_apis)
     assert (key.parsed, key.valid, key.similarity) == (True, True, 1)
     assert key.made_up_parameters == (("shared_teams.PostMessageToConversation", "sender"),)
 
 
 @pytest.mark.parametrize("text", [UNPARSED, "", None, float("nan"), "Sorry, I cannot do that.", "(" * 100_000])
-def test_what_does_not_parse_scores_nothing(catalogue, text):
-    score = score_flow(text, GOLD, catalogue)
+def test_what_does_not_parse_scores_nothing(six_apis, text):
+    score = score_flow(text, GOLD, six_apis)
     assert (score.parsed, score.valid, score.similarity, score.made_up_names) == (False, False, 0, ())
     assert score.error.startswith("line ")
 
 
-def test_a_gold_flow_that_does_not_parse_is_an_error(catalogue):
+def test_a_gold_flow_that_does_not_parse_is_an_error(six_apis):
     with pytest.raises(FlowError):
-        score_flow(GOLD, UNPARSED, catalogue)
+        score_flow(GOLD, UNPARSED, six_apis)
     with pytest.raises(ValueError, match="shorter"):
-        score_flows([GOLD, GOLD], [GOLD], catalogue)
+        score_flows([GOLD, GOLD], [GOLD], six_apis)
 
 
-def test_rates_over_all_and_over_parsed_flows(catalogue):
+def test_rates_over_all_and_over_parsed_flows(six_apis):
     """Ten flows: 2 unparsed, 1 with a made-up name, 3 with a made-up key, 2 of the appendix, 2 right."""
     texts = [UNPARSED] * 2 + [MADE_UP] + [WRONG_KEY] * 3 + [PREDICTION] * 2 + [GOLD] * 2
-    scores = score_flows(texts, [GOLD] * 10, catalogue)
+    scores = score_flows(texts, [GOLD] * 10, six_apis)
     assert scores["parsed"].tolist() == [False] * 2 + [True] * 8
     assert scores["valid"].sum() == 7
     got = rates(scores)
@@ -113,23 +113,23 @@ def test_rates_over_all_and_over_parsed_flows(catalogue):
     assert got["p_valid"] * got["similarity_if_valid"] == pytest.approx(got["similarity"])
 
 
-def test_rates_where_there_is_nothing_to_divide_by(catalogue):
-    got = rates(score_flows([UNPARSED], [GOLD], catalogue))
+def test_rates_where_there_is_nothing_to_divide_by(six_apis):
+    got = rates(score_flows([UNPARSED], [GOLD], six_apis))
     assert (got["similarity"], got["unparsed"], got["p_valid"]) == (0, 100, 0)
     assert np.isnan(got[["made_up_names", "made_up_parameters", "similarity_if_valid"]]).all()
-    empty = rates(score_flows([], [], catalogue))
+    empty = rates(score_flows([], [], six_apis))
     assert empty["n"] == 0
     assert np.isnan(empty.drop("n").astype(float)).all()
 
 
-def test_scores_survive_parquet(catalogue, tmp_path):
-    scores = score_flows([GOLD, MADE_UP, WRONG_KEY, UNPARSED], [GOLD] * 4, catalogue)
+def test_scores_survive_parquet(six_apis, tmp_path):
+    scores = score_flows([GOLD, MADE_UP, WRONG_KEY, UNPARSED], [GOLD] * 4, six_apis)
     scores.to_parquet(tmp_path / "scores.parquet")
     pd.testing.assert_series_equal(rates(pd.read_parquet(tmp_path / "scores.parquet")), rates(scores))
 
 
-def test_outcomes_add_up_to_the_rates(catalogue):
-    scores = score_flows([PREDICTION, MADE_UP, WRONG_KEY, UNPARSED, GOLD], [GOLD] * 5, catalogue)
+def test_outcomes_add_up_to_the_rates(six_apis):
+    scores = score_flows([PREDICTION, MADE_UP, WRONG_KEY, UNPARSED, GOLD], [GOLD] * 5, six_apis)
     long = outcomes(scores.assign(condition="a", unit=range(5)))
     table = rates_with_intervals(long, PERCENT, 200, 0).set_index("metric")["value"]
     assert table.to_dict() == pytest.approx(rates(scores)[list(METRICS)].to_dict())

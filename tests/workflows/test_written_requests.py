@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.workbook.parameters.worlds import FlowKnobs
-from lib.workflows.catalogue import Catalogue
-from lib.workflows.flows import generate, normal_form, read_pairs
+from lib.workflows.generating import generate
 from lib.workflows.language import parse, print_flow
 from lib.workflows.pair_checks import leaks, read_values
+from lib.workflows.pairs import normal_form, read_pairs
 from lib.workflows.written_requests import (
     EXAMPLE,
     MAX_NEW_TOKENS,
@@ -33,11 +33,6 @@ if (contains(triggerOutputs?['body']?['responder'], "@contoso.com") && triggerOu
   outputs_mail = shared_outlook.SendEmailV2({"emailMessage/To": "ana@contoso.com", "emailMessage/Subject": "New {visitor}"});
 }"""  # noqa: E501
 PLAIN = "When somebody answers the Visitors form, send ana@contoso.com a mail from Outlook."
-
-
-@pytest.fixture(scope="module")
-def catalogue():
-    return Catalogue.load(DATA / "catalogue")
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,163 @@
+"""The simulated users' workflows: pairs of a request and a flow, made and checked by several processes.
+
+A pair has a random generator of its own, seeded with the knobs' seed, its split and its number, so the same knobs give
+the same pairs whatever the machine and the number of processes. Source: the workflow paper, section 4.1.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+import pandas as pd
+
+from lib.workbook.parameters.worlds import FlowKnobs
+from lib.workflows.apis import API
+from lib.workflows.catalogue import Catalogue
+from lib.workflows.distribution import FlowDistribution
+from lib.workflows.language import Flow, calls, parse, validate
+from lib.workflows.pairs import SPLITS, Pair, as_frame, normal_form, pair_of
+from lib.workflows.planning import draw_plan
+from lib.workflows.requests import write
+from lib.workflows.steps import Unsayable
+from lib.workflows.wordings import Wordings
+
+CHUNK = 1000  # pairs that a process makes at a time
+MOST_ATTEMPTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSource:
+    """What all pairs are made from."""
+
+    catalogue: Catalogue
+    wordings: Wordings
+    distribution: FlowDistribution
+    seed: int
+
+    @classmethod
+    def of(cls, catalogue: Catalogue, values: dict[str, list], knobs: FlowKnobs) -> FlowSource:
+        """Arguments and errors as those of `generate`."""
+        wordings = Wordings(catalogue, values, knobs.seed)
+        return cls(catalogue, wordings, FlowDistribution(catalogue, knobs), knobs.seed)
+
+
+def make_pair(source: FlowSource, split: str, index: int, attempt: int = 0) -> Pair:
+    """Pair number `index` of a split. A further `attempt` gives another one, for a request that is there already.
+
+    Raises:
+        RuntimeError: the pair does not parse, round-trip or validate, which would be an error of this package.
+    """
+    focus = _held_out(source.distribution, index) if split == "unseen" else None
+    for trial in range(MOST_ATTEMPTS):
+        rng = random.Random(f"{source.seed}:{split}:{index}:{attempt}:{trial}")
+        plan = draw_plan(source.distribution, rng, split, focus)
+        if plan is None:
+            continue
+        try:
+            written = write(plan, source.wordings, split, rng)
+        except Unsayable:
+            continue
+        how = {"frame": written.frame, "wordings": written.wordings, "quoted": written.quoted}
+        pair = pair_of(f"{split}-{index:05d}", split, written.request, written.flow, **how)
+        check(written.flow, pair.dsl, source.catalogue)
+        return pair
+    raise RuntimeError(f"no flow for {split} pair {index}" + (f" with {focus.name}" if focus else ""))
+
+
+def _held_out(distribution: FlowDistribution, index: int) -> API:
+    """The APIs that training never has, one after the other."""
+    held = [api for api in (*distribution.triggers, *distribution.actions) if not api.in_training]
+    return held[index % len(held)]
+
+
+def check(flow: Flow, dsl: str, catalogue: Catalogue) -> None:
+    """Raises RuntimeError unless the text is the flow's, its names are known and its only trigger comes first."""
+    if parse(dsl) != flow:
+        raise RuntimeError(f"does not round-trip: {dsl}")
+    report = validate(flow, catalogue)
+    if report.made_up_names or report.made_up_parameters or report.unassigned:
+        raise RuntimeError(f"does not validate: {report}: {dsl}")
+    triggers = [catalogue[call.api].trigger for call in calls(flow)]
+    if not triggers[0] or any(triggers[1:]):
+        raise RuntimeError(f"the trigger is not the first call: {dsl}")
+
+
+def generate(
+    catalogue: Catalogue, values: dict[str, list], knobs: FlowKnobs, processes: int = 1, progress: Callable = iter
+) -> pd.DataFrame:
+    """All pairs, each flow checked: it round-trips, validates and begins with its only trigger.
+
+    No two requests are equal, not even in their normal form.
+
+    Args:
+        catalogue: with phrases, as `Catalogue.load` reads it.
+        values: by kind, as `lib.workflows.pair_checks.read_values` reads them.
+        knobs: sizes, shares and seed.
+        processes: how many make pairs at a time; the result does not depend on it.
+        progress: wraps the list of chunks, `tqdm` for a bar.
+
+    Returns:
+        One row a pair, training first, then test and unseen: pair (id), split, request, dsl, apis (list, in order of
+        text), trigger, n_calls (the trigger's included), conditions, frame (the template that
+        the request begins with), wordings (list of (API, phrase)), quoted (values that the request has in quotes).
+
+    Raises:
+        InputError: no trigger or no action of the catalogue has phrases and is for training.
+    """
+    source = FlowSource.of(catalogue, values, knobs)
+    chunks = _chunks(knobs)
+    if processes == 1:
+        made = [_chunk(source, *chunk) for chunk in progress(chunks)]
+    else:
+        context = multiprocessing.get_context("spawn")  # forking a process that has threads may hang
+        with ProcessPoolExecutor(processes, context, _start_worker, (catalogue, values, knobs)) as pool:
+            waiting = [pool.submit(_workers_chunk, *chunk) for chunk in chunks]
+            made = [chunk.result() for chunk in progress(waiting)]
+    pairs = distinct(source, (pair for chunk in made for pair in chunk))
+    return as_frame(pairs)
+
+
+def _chunks(knobs: FlowKnobs) -> list[tuple[str, int, int]]:
+    """Split, first number and the number after the last."""
+    sizes = (knobs.n_training_pairs, knobs.n_test_pairs, knobs.n_unseen_pairs)
+    return [(split, start, min(start + CHUNK, size)) for split, size in zip(SPLITS, sizes, strict=True)
+            for start in range(0, size, CHUNK)]  # fmt: skip
+
+
+def _chunk(source: FlowSource, split: str, start: int, stop: int) -> list[Pair]:
+    return [make_pair(source, split, index) for index in range(start, stop)]
+
+
+_source: FlowSource | None = None  # of a worker process, made once
+
+
+def _start_worker(catalogue: Catalogue, values: dict[str, list], knobs: FlowKnobs) -> None:
+    """Set up a process that ends with the one that made it: a worker that waits for work never notices."""
+    global _source
+    maker = multiprocessing.parent_process()
+    threading.Thread(target=lambda: (maker.join(), os._exit(1)), daemon=True).start()
+    _source = FlowSource.of(catalogue, values, knobs)
+
+
+def _workers_chunk(split: str, start: int, stop: int) -> list[Pair]:
+    return _chunk(_source, split, start, stop)
+
+
+def distinct(source: FlowSource, pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """The pairs in order; one whose request is there already is made again until it is new."""
+    seen: set[str] = set()
+    for pair in pairs:
+        attempt = 0
+        while (form := normal_form(pair.request)) in seen:
+            attempt += 1
+            if attempt > MOST_ATTEMPTS:
+                raise RuntimeError(f"{pair.pair}: no new request in {MOST_ATTEMPTS} attempts; ask for fewer pairs")
+            pair = make_pair(source, pair.split, int(pair.pair.rpartition("-")[2]), attempt)
+        seen.add(form)
+        yield pair

@@ -1,0 +1,233 @@
+"""Pairs of a request in plain English and a flow: those that people wrote are read and checked, all are counted."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+from pydantic import ValidationError
+
+from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_records, read_yaml
+from lib.workflows.apis import family_heads
+from lib.workflows.catalogue import Catalogue
+from lib.workflows.language import Flow, FlowError, If, Statement, called_apis, parse, print_flow
+
+log = logging.getLogger(__name__)
+
+SPLITS = ("training", "test", "unseen")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A row of `lib.workflows.generating.generate`, which tells what the fields are."""
+
+    pair: str
+    split: str
+    request: str
+    dsl: str
+    apis: list[str]
+    trigger: str
+    n_calls: int
+    conditions: int
+    frame: str = ""
+    wordings: list[tuple[str, str]] = field(default_factory=list)
+    quoted: list[str] = field(default_factory=list)
+
+
+COLUMNS = [column.name for column in fields(Pair)]
+
+
+def pair_of(name: str, split: str, request: str, flow: Flow, **how: Any) -> Pair:
+    """A pair with what its flow tells; `how` the request was made (frame, wordings, quoted) is empty unless given."""
+    apis = called_apis(flow)
+    return Pair(name, split, request, print_flow(flow), apis, apis[0], len(apis), count_conditions(flow), **how)
+
+
+def as_frame(pairs: Iterable[Pair]) -> pd.DataFrame:
+    """One row a pair, with the columns `COLUMNS`."""
+    return pd.DataFrame(map(attrgetter(*COLUMNS), pairs), columns=COLUMNS)
+
+
+def normal_form(request: str) -> str:
+    """A request without case, punctuation and white space: two that share it are the same request."""
+    return " ".join(re.findall(r"\w+", request.casefold()))
+
+
+def count_conditions(flow: Flow) -> int:
+    """How many conditions a flow tests: the branches of its `if`s without `else`."""
+    return sum(_conditions_of(statement) for statement in flow.statements)
+
+
+def _conditions_of(statement: Statement) -> int:
+    if not isinstance(statement, If):
+        return 0
+    inside = [s for branch in statement.branches for s in branch.body] + list(statement.otherwise)
+    return len(statement.branches) + sum(map(_conditions_of, inside))
+
+
+class WrittenPair(Strict):
+    """A pair of one's own."""
+
+    request: Text
+    dsl: Text
+    id: Text | None = None
+    split: Literal[SPLITS] = "training"
+
+
+def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
+    """Your own pairs from JSON lines: `request` and `dsl`, and where wanted `id` and `split` (training unless given).
+
+    Returns:
+        As `lib.workflows.generating.generate`, with `unknown` (APIs of the flow that the catalogue lacks; a warning
+        tells how many); `frame`, `wordings` and `quoted` are empty.
+
+    Raises:
+        InputError: the file holds no training or no test pair, a record has a wrong field, an id is there twice, or a
+            flow does not parse or calls nothing; names file, line and field.
+    """
+    written: dict[str, Pair] = {}
+    lines: dict[str, int] = {}
+    for number, record in read_records(path):
+        where = f"{path}, line {number}"
+        pair = _pair_of(record, number, where)
+        if pair.pair in lines:
+            raise InputError(f"{where}: id: {pair.pair!r} is also in line {lines[pair.pair]}")
+        written[pair.pair], lines[pair.pair] = pair, number
+    pairs = as_frame(written.values())
+    for split in ("training", "test"):
+        if split not in set(pairs["split"]):
+            raise InputError(f'{path}: split: no pair is a {split} pair ("split": "{split}")')
+    pairs["unknown"] = [[api for api in dict.fromkeys(apis) if api not in catalogue] for apis in pairs["apis"]]
+    strange = sorted({api for unknown in pairs["unknown"] for api in unknown})
+    if strange:
+        flows = int(pairs["unknown"].map(bool).sum())
+        log.warning("%s: %d flows use APIs that the catalogue lacks: %s", path, flows, ", ".join(strange[:5]))
+    return pairs
+
+
+def _pair_of(record: dict, number: int, where: str) -> Pair:
+    try:
+        written = WrittenPair.model_validate(record)
+        flow = parse(written.dsl)
+    except ValidationError as error:
+        raise InputError(f"{where}: {describe_error(error)}") from error
+    except FlowError as error:
+        raise InputError(f"{where}: dsl: {error}") from error
+    apis = called_apis(flow)
+    if not apis:
+        raise InputError(f"{where}: dsl: calls no API")
+    name = written.id or f"{written.split}-{number:05d}"
+    return pair_of(name, written.split, written.request, flow)
+
+
+def dsl_hash(dsl: str) -> str:
+    return hashlib.sha256(dsl.encode()).hexdigest()[:12]
+
+
+class Reworded(Strict):
+    """A request in somebody's own words for the flow of a pair, whose hash is `dsl`."""
+
+    pair: Text
+    dsl: Text
+    request: Text
+
+
+def read_reworded(path: str | Path) -> pd.DataFrame:
+    """Requests that people have reworded, from a YAML list of `pair`, `dsl` (`dsl_hash` of its flow) and `request`.
+
+    Raises:
+        InputError: a record has a wrong field, or a pair is there twice; names file, record and field.
+    """
+    records = read_yaml(path)
+    if not isinstance(records, list) or not records:
+        raise InputError(f"{path}: expected a list of records")
+    read: dict[str, Reworded] = {}
+    for number, record in enumerate(records, start=1):
+        where = f"{path}, record {number}"
+        try:
+            reworded = Reworded.model_validate(record)
+        except ValidationError as error:
+            raise InputError(f"{where}: {describe_error(error)}") from error
+        if reworded.pair in read:
+            raise InputError(f"{where}: pair: {reworded.pair!r} is there twice")
+        read[reworded.pair] = reworded
+    return pd.DataFrame([record.model_dump() for record in read.values()])
+
+
+def match_reworded(reworded: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
+    """The pairs whose flow is the one that was reworded, with the new request, and the old one as `original`.
+
+    Another seed or size of the world has other pairs; what is reworded of pairs that are not here, or have another
+    flow here, is left out.
+
+    Args:
+        reworded: as `read_reworded` returns it.
+        pairs: as `lib.workflows.generating.generate` returns it.
+
+    Returns:
+        Their rows of `pairs` in the order of `reworded`, with the column `original`.
+    """
+    hashes = reworded.rename(columns={"dsl": "hash", "request": "reworded"})
+    found = hashes.merge(pairs[pairs["pair"].isin(reworded["pair"])], on="pair")
+    found = found[found["dsl"].map(dsl_hash) == found["hash"]].reset_index(drop=True)
+    return found.assign(original=found["request"], request=found["reworded"])[[*pairs.columns, "original"]]
+
+
+def ambiguity(pairs: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
+    """How many requests cannot tell which of several sibling APIs (V1, V2) they mean.
+
+    Returns:
+        One row a split: split, n, with_siblings (share of requests that use an API with siblings), older (share whose
+        flow has one that is not the most used of its siblings: the words lead to another API set), 0–1.
+    """
+    heads = family_heads(catalogue)
+    many = {name for name, count in Counter(heads.values()).items() if count > 1}
+    frame = pairs.assign(
+        with_siblings=[any(heads.get(a) in many for a in apis) for apis in pairs["apis"]],
+        older=[any(heads.get(a, a) != a for a in apis) for apis in pairs["apis"]],
+    )
+    return frame.groupby("split", sort=False).agg(
+        n=("pair", "size"), with_siblings=("with_siblings", "mean"), older=("older", "mean")
+    ).reset_index()  # fmt: skip
+
+
+def statistics(
+    pairs: pd.DataFrame, catalogue: Catalogue, n_examples: int = 10, seed: int = 7
+) -> dict[str, pd.DataFrame]:
+    """What the pairs look like, as frames.
+
+    Returns:
+        `lengths`: split, n_calls, pairs, share (0–1, of the split);
+        `conditions`: split, conditions, pairs, share;
+        `apis`: the training pairs' APIs, most used first: rank (from 1), api, use (core, common or rare), calls, flows;
+        `examples`: pair, request, dsl of training pairs, one of each length and number of conditions first.
+    """
+    training = pairs[pairs["split"] == "training"]
+    named = training[["pair", "apis"]].explode("apis").rename(columns={"apis": "api"})
+    apis = named.groupby("api").agg(calls=("pair", "size"), flows=("pair", "nunique"))
+    apis = apis.sort_values("calls", ascending=False, kind="stable").reset_index()
+    apis.insert(0, "rank", range(1, len(apis) + 1))
+    apis.insert(2, "use", [catalogue[name].use if name in catalogue else "" for name in apis["api"]])
+    shuffled = training.sample(frac=1, random_state=seed)
+    first = shuffled.drop_duplicates(["n_calls", "conditions"])
+    examples = pd.concat([first, shuffled.drop(first.index)]).head(n_examples)[["pair", "request", "dsl"]]
+    return {
+        "lengths": _shares(pairs, "n_calls"),
+        "conditions": _shares(pairs, "conditions"),
+        "apis": apis,
+        "examples": examples.reset_index(drop=True),
+    }
+
+
+def _shares(pairs: pd.DataFrame, column: str) -> pd.DataFrame:
+    counts = pairs.groupby(["split", column], sort=True).size().rename("pairs").reset_index()
+    counts["share"] = counts["pairs"] / counts.groupby("split")["pairs"].transform("sum")
+    return counts

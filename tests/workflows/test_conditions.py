@@ -1,0 +1,107 @@
+import re
+
+import pytest
+
+from lib.workflows.apis import API, Field
+from lib.workflows.conditions import COMPARE, TESTED, compare, condition, is_testable, plural, single
+from lib.workflows.language import And, Comparison, Not, Or
+from lib.workflows.outputs import Output
+
+
+def output(*fields, step=0, name="When something happens"):
+    api = API("c", "Op", name, "App", trigger=not step, returns=fields)
+    return [Output(step, api, "x", one) for one in fields]
+
+
+STATUS = Field("status", "choice", summary="status", examples=("Open", "Closed"))
+AMOUNT = Field("total", "amount", summary="total", examples=(10, 20, 30, 40, 50, 60))
+
+
+def test_every_kind_that_may_be_tested_has_a_way_to_test_it():
+    assert set(COMPARE) == set(TESTED)
+
+
+@pytest.mark.parametrize(
+    ("field", "can"),
+    [
+        (STATUS, True),
+        (Field("s", "choice", summary="status", examples=("Open",)), False),
+        (Field("s", "subject"), False),
+        (Field("s", "subject", summary="reference"), False),
+        (Field("d", "date", summary="due date"), True),
+        (Field("d", "date", summary="date"), False),
+        (Field("b", "boolean", summary="folder flag"), True),
+        (Field("b", "boolean", summary="other flag"), False),
+        (Field("u", "url", summary="link"), False),
+    ],
+)
+def test_what_can_be_tested(field, can):
+    assert is_testable(field) == can
+
+
+def test_the_value_in_words_is_the_value_in_the_flow(draft, spelled):
+    for seed in range(40):
+        one = draft(seed)
+        tested = compare(one, *output(STATUS), "the status")
+        assert tested.condition.operator in ("==", "!=")
+        assert tested.condition.right in STATUS.examples
+        assert tested.condition.right.lower() in spelled(one, tested.words).lower()
+
+
+def test_a_further_number_lies_below_the_bound(draft):
+    (total,) = output(AMOUNT)
+    for seed in range(40):
+        tested = compare(draft(seed), total, "the total", bound=30)
+        assert tested.condition.operator == ">"
+        assert tested.condition.right < 30
+        assert tested.bound == tested.condition.right
+    assert compare(draft(), total, "the total", bound=10) is None
+
+
+def test_sizes_are_in_bytes(draft, spelled):
+    one = draft()
+    tested = compare(one, *output(Field("s", "number", summary="size")), "the size")
+    assert re.search(r"[\d,]{7,} bytes", spelled(one, tested.words))
+
+
+def test_what_is_lacking_is_not_contained(draft):
+    tests = [compare(draft(seed), *output(Field("s", "subject", summary="subject")), "it") for seed in range(80)]
+    lacking = [test.condition for test in tests if isinstance(test.condition, Not)]
+    assert lacking
+    assert {negated.condition.operator for negated in lacking} == {"contains"}
+
+
+def test_what_is_skipped_and_what_an_action_made_is_not_tested(draft):
+    fields = output(STATUS, AMOUNT)
+    assert {single(draft(seed), fields, {"status"}).output.field for seed in range(20)} == {AMOUNT}
+    assert single(draft(), fields, {"status", "total"}) is None
+    assert single(draft(), output(STATUS, step=1, name="Create an item"), set()) is None
+
+
+def test_a_further_branch_mostly_tests_the_same_again(draft):
+    visible = output(STATUS, AMOUNT, Field("t", "title", summary="title"))
+    same = 0
+    for seed in range(60):
+        one = draft(seed)
+        first = compare(one, visible[0], "the status")
+        further = condition(one, visible, set(), first)
+        assert isinstance(further.condition, Comparison | Not)
+        same += further.output == first.output
+        if further.output == first.output:
+            assert further.condition.right != first.condition.right
+    assert 45 < same < 60
+
+
+def test_now_and_then_two_tests_are_joined(draft):
+    visible = output(STATUS, AMOUNT)
+    made = [condition(draft(seed), visible, set()) for seed in range(200)]
+    both = [test for test in made if isinstance(test.condition, And | Or)]
+    assert 5 < len(both) < 40
+    assert all(f" {'and' if isinstance(test.condition, And) else 'or'} " in test.words for test in both)
+    assert all(test.bound is None for test in both)
+
+
+def test_a_verb_agrees_with_its_outputs():
+    assert plural("the attendees contains Ann", "the attendees") == "the attendees contain Ann"
+    assert plural("the labels is not red", "the labels") == "the labels are not red"
+    assert plural("Ann is in the labels", "the labels") == "Ann is in the labels"

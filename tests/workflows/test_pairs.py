@@ -1,0 +1,151 @@
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from lib.workbook.inputs import InputError
+from lib.workbook.parameters.worlds import FlowKnobs
+from lib.workflows.generating import FlowSource, make_pair
+from lib.workflows.language import parse, validate
+from lib.workflows.pairs import ambiguity, dsl_hash, match_reworded, normal_form, read_pairs, read_reworded, statistics
+from lib.workflows.scoring import similarity
+
+DATA = Path(__file__).parents[2] / "data"
+
+# Appendix A.1 of the workflow paper.
+PAPER_REQUEST = "Post a message in the channel of teams, when a new form is created in the forms"
+PAPER_FLOW = """triggerOutputs = await shared_microsoftforms.CreateFormWebhook({});
+outputs_shared_teams_PostMessageToConversation = shared_teams.PostMessageToConversation({"poster": "User"});"""
+PAPER_PREDICTION = ["shared_microsoftforms.CreateFormWebhook", "shared_office365users.MyProfile_V2",
+                    "shared_teams.PostMessageToConversation"]  # fmt: skip
+
+
+def of(pairs, split):
+    return pairs[pairs["split"] == split]
+
+
+def test_older_siblings_are_rare_and_counted(pairs, catalogue):
+    share = ambiguity(pairs, catalogue).set_index("split")
+    assert 0 < share.loc["training", "older"] < 0.02 < share.loc["training", "with_siblings"]
+    newest = {"pair": ["a"], "split": ["s"], "apis": [["shared_office365.SendEmailV2"]]}
+    older = {"pair": ["b"], "split": ["s"], "apis": [["shared_office365.SendEmail"]]}
+    both = ambiguity(pd.concat([pd.DataFrame(newest), pd.DataFrame(older)]), catalogue)
+    assert both[["n", "with_siblings", "older"]].to_numpy().tolist() == [[2, 1.0, 0.5]]
+
+
+def test_statistics_are_frames(pairs, catalogue):
+    frames = statistics(pairs, catalogue, n_examples=7)
+    assert frames["lengths"].groupby("split")["share"].sum().to_numpy() == pytest.approx(1)
+    assert frames["conditions"]["pairs"].sum() == len(pairs)
+    assert frames["apis"]["calls"].is_monotonic_decreasing
+    assert frames["apis"]["calls"].sum() == of(pairs, "training")["n_calls"].sum()
+    assert len(frames["examples"]) == 7
+
+
+def test_the_papers_example_is_a_flow_of_our_catalogue(tmp_path, catalogue):
+    path = tmp_path / "pairs.jsonl"
+    pair = {"request": PAPER_REQUEST, "dsl": PAPER_FLOW}
+    path.write_text("\n".join(json.dumps(pair | {"split": split}) for split in ("training", "test")), encoding="utf-8")
+    pairs = read_pairs(path, catalogue)
+    assert pairs.loc[0, "apis"] == ["shared_microsoftforms.CreateFormWebhook", "shared_teams.PostMessageToConversation"]
+    assert pairs.loc[0, "unknown"] == []
+    assert validate(parse(PAPER_FLOW), catalogue).made_up_parameters == ()
+    assert similarity(PAPER_PREDICTION, pairs.loc[0, "apis"]) == pytest.approx(2 / 3)
+
+
+def test_the_example_of_the_readme_can_be_read(tmp_path, catalogue):
+    section = (DATA / "README.md").read_text().split("\n## Your own requests and flows")[1].split("\n## ")[0]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(re.search(r"```json\n(.*?)```", section, flags=re.DOTALL)[1], encoding="utf-8")
+    pairs = read_pairs(path, catalogue)
+    assert pairs["split"].tolist() == ["training", "test"]
+    assert not any(pairs["unknown"])
+
+
+def test_unknown_apis_in_ones_own_pairs_are_counted(tmp_path, catalogue, caplog):
+    path = tmp_path / "pairs.jsonl"
+    lines = [
+        {"request": "A", "dsl": "x = await shared_x.OnIt();", "id": "one", "split": "test"},
+        {"request": "B", "dsl": PAPER_FLOW},
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    pairs = read_pairs(path, catalogue)
+    assert pairs["pair"].tolist() == ["one", "training-00002"]
+    assert pairs["split"].tolist() == ["test", "training"]
+    assert pairs["unknown"].tolist() == [["shared_x.OnIt"], []]
+    assert "1 flows use APIs that the catalogue lacks: shared_x.OnIt" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ({"request": "A", "dsl": "x = await shared_x.OnIt("}, "line 2: dsl: line 1, column 25: expected"),
+        ({"request": "", "dsl": PAPER_FLOW}, "line 2: request: "),
+        ({"request": "A"}, "line 2: dsl: Field required"),
+        ({"request": "A", "dsl": PAPER_FLOW, "note": "x"}, "line 2: note: "),
+        ({"request": "A", "dsl": PAPER_FLOW, "id": "first"}, "line 2: id: 'first' is also in line 1"),
+        ({"request": "A", "dsl": "if (true) { }"}, "line 2: dsl: "),
+        ({"request": "A", "dsl": PAPER_FLOW, "split": "dev"}, "line 2: split: Input should be 'training', "),
+    ],
+)
+def test_bad_pairs_name_file_line_and_field(tmp_path, catalogue, line, words):
+    path = tmp_path / "pairs.jsonl"
+    first = {"request": "B", "dsl": PAPER_FLOW, "id": "first"}
+    path.write_text(json.dumps(first) + "\n" + json.dumps(line), encoding="utf-8")
+    with pytest.raises(InputError, match=re.escape(f"{path}, {words}")):
+        read_pairs(path, catalogue)
+
+
+@pytest.mark.parametrize(
+    ("splits", "missing"), [([], "training"), (["training", "unseen"], "test"), (["test"], "training")]
+)
+def test_pairs_to_learn_from_and_to_test_on_are_needed(tmp_path, catalogue, splits, missing):
+    path = tmp_path / "pairs.jsonl"
+    lines = [json.dumps({"request": "A", "dsl": PAPER_FLOW, "split": split}) for split in splits]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(InputError, match=re.escape(f"{path}: split: no pair is a {missing} pair")):
+        read_pairs(path, catalogue)
+
+
+RECORD = '- {{pair: {}, dsl: "{}", request: in my own words}}\n'
+
+
+def test_reworded_requests_of_this_worlds_flows_are_kept(tmp_path, pairs):
+    first, second = of(pairs, "test").iloc[0], of(pairs, "test").iloc[1]
+    path = tmp_path / "reworded.yaml"
+    records = [(second["pair"], dsl_hash(first["dsl"])), ("nobody", "0" * 12), (first["pair"], dsl_hash(first["dsl"]))]
+    path.write_text("".join(RECORD.format(*record) for record in records), encoding="utf-8")
+    found = match_reworded(read_reworded(path), pairs)
+    assert list(found) == [*pairs.columns, "original"]
+    assert found[["pair", "request", "original", "dsl"]].to_numpy().tolist() == [
+        [first["pair"], "in my own words", first["request"], first["dsl"]]
+    ]
+    none = match_reworded(read_reworded(path), of(pairs, "unseen"))
+    assert (len(none), list(none)) == (0, list(found))
+
+
+def test_bad_reworded_requests_name_record_and_field(tmp_path):
+    path = tmp_path / "reworded.yaml"
+    for text, words in [
+        (RECORD.format("test-00000", "0" * 12) * 2, "record 2: pair: .* is there twice"),
+        ("- {pair: test-00000, dsl: x}", "record 1: request: Field required"),
+        ("- 3\n", "record 1: "),
+        ("a: [", "cannot be read"),
+        ("{}", "expected a list"),
+    ]:
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=words):
+            read_reworded(path)
+
+
+def test_our_reworded_requests_belong_to_the_flows_of_seed_7(catalogue, values):
+    source = FlowSource.of(catalogue, values, FlowKnobs(seed=7))
+    pairs = pd.DataFrame([asdict(make_pair(source, "test", index)) for index in range(100)])
+    reworded = match_reworded(read_reworded(DATA / "flows" / "reworded.yaml"), pairs)
+    assert len(reworded) == 100
+    forms = reworded["request"].map(normal_form)
+    assert forms.is_unique
+    assert not set(forms) & set(pairs["request"].map(normal_form))

@@ -1,0 +1,82 @@
+import random
+
+import pytest
+
+from lib.workflows.sentences import BUILD, BUILD_WEIGHTS, Parts, capital, draw_build, sentences, typed
+
+BRANCHES = [("it is red", ["stop"]), ("it is green", ["go", "wave"]), ("", ["wait"])]
+
+
+def test_every_way_of_building_has_a_function():
+    assert set(BUILD) == {*BUILD_WEIGHTS, "only"}
+
+
+def test_a_way_of_building_suits_the_flow():
+    def ways(n_before, conditional):
+        return {draw_build(random.Random(seed), n_before, conditional) for seed in range(200)}
+
+    assert ways(0, False) == {"only"}
+    assert ways(1, False) == ways(0, True) == set(BUILD_WEIGHTS)
+    assert ways(3, False) == set(BUILD_WEIGHTS) - {"action"}
+
+
+@pytest.mark.parametrize("build", BUILD_WEIGHTS)
+@pytest.mark.parametrize(
+    "parts",
+    [
+        Parts("a light turns", ["look"]),
+        Parts("a light turns", ["look", "think", "breathe"]),
+        Parts("a light turns", ["look"], BRANCHES, ["sleep"]),
+        Parts("a light turns", [], BRANCHES, ["sleep"]),
+    ],
+)
+def test_a_request_says_each_part_once_and_in_order(draft, build, parts):
+    actions = [*parts.before, *(action for _, body in parts.branches for action in body), *parts.after]
+    for seed in range(20):
+        text, frame = BUILD[build](draft(seed, build == "telegraph", bool(parts.branches)), parts)
+        assert "{" not in text
+        assert frame
+        low = text.lower()
+        places = [low.rindex(action) for action in actions]
+        assert places == sorted(places)
+        assert low.count(parts.trigger) == 1
+        assert all(low.count(condition) == 1 for condition, _ in parts.branches if condition)
+
+
+def test_nothing_but_a_trigger(draft):
+    text, _ = BUILD["only"](draft(), Parts("a light turns"))
+    assert "a light turns" in text
+
+
+def test_a_request_with_a_condition_has_if_for_nothing_else(draft):
+    for seed in range(100):
+        text, _ = BUILD["trigger"](draft(seed, conditional=True), Parts("a light turns", ["look"]))
+        assert not text.lower().startswith("if ")
+    texts = [BUILD["trigger"](draft(seed), Parts("a light turns", ["look"]))[0] for seed in range(100)]
+    assert any(text.lower().startswith("if ") for text in texts)
+
+
+def test_typing_changes_the_words_around_a_value_and_never_the_value(draft):
+    changed = set()
+    for seed in range(60):
+        one = draft(seed)
+        text = "please send " + one.token('"Hello And Bye"') + " with " + one.token("Outlook", app=True)
+        made = typed(one, text)
+        changed.add(made)
+        assert '"Hello And Bye"' in made
+        assert "outlook" in made.lower()
+    assert any("w/ " in made for made in changed)
+    assert any("outlook" in made for made in changed)
+    assert any(made.endswith("Outlook.") for made in changed)
+
+
+def test_a_question_ends_with_its_mark(draft):
+    made = {typed(draft(seed), "can you send it") for seed in range(60)}
+    assert "Can you send it?" in made
+    assert "Can you send it." not in made
+
+
+def test_a_sentence_begins_with_a_capital():
+    assert capital("") == ""
+    assert sentences(["a b", "c"], ". ") == "a b. C"
+    assert sentences(["a b", "c"], "; ") == "a b; c"
