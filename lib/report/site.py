@@ -133,7 +133,9 @@ def render_page(notebook: str, profile: str, root: Path = ROOT) -> Path | None:
     target = root / "reports" / profile / f"{notebook}.html"
     with atomic_path(target) as temporary:
         # Warnings and tracebacks name files by their full path: the page shows them relative to the project.
-        temporary.write_text(add_contents(body).replace(f"{root}/", ""), encoding="utf-8")
+        found = read_highlights(notebook, profile, root) if status["status"] == "ok" else []
+        page = add_opening(body, finding_html(found, target.parent) + contents_html(body))
+        temporary.write_text(page.replace(f"{root}/", "").replace(html.escape(f"{root}/"), ""), encoding="utf-8")
     return target
 
 
@@ -142,14 +144,24 @@ def is_papermill_marker(cell) -> bool:
     return "papermill-error-cell-tag" in cell.metadata.get("tags", [])
 
 
-def add_contents(page: str) -> str:
-    """A table of contents of the second-level headings, after the first one of level one."""
+def finding_html(highlights: list[dict], folder: Path) -> str:
+    """What the notebook found: its highlights, with the first one's figure; empty where there is none."""
+    if not highlights:
+        return ""
+    said = "".join(highlight_html(entry, folder, picture=number == 0) for number, entry in enumerate(highlights))
+    return f"<section class='finding' aria-label='What was found'>{said}</section>"
+
+
+def contents_html(page: str) -> str:
+    """A table of contents of the second-level headings; empty where there is none."""
     entries = re.findall(r'<h2 id="([^"]+)">(.*?)<a class="anchor-link"', page)
-    if not entries:
-        return page
     items = "".join(f"<li><a href='#{anchor}'>{title}</a></li>" for anchor, title in entries)
-    contents = f"<nav class='toc' aria-label='Contents'>On this page<ol>{items}</ol></nav>"
-    return re.sub(r"(</h1>)", lambda match: match.group(1) + contents, page, count=1)
+    return f"<nav class='toc' aria-label='Contents'>On this page<ol>{items}</ol></nav>" if entries else ""
+
+
+def add_opening(page: str, opening: str) -> str:
+    """The page with what it found and its contents after the first heading of level one."""
+    return re.sub(r"(</h1>)", lambda match: match.group(1) + opening, page, count=1)
 
 
 def git_commit(root: Path) -> str | None:

@@ -42,10 +42,23 @@ def use_style() -> None:
     )
 
 
+# Programs that execute a notebook without anybody watching.
+BATCH_RUNNERS = ("papermill", "nbconvert", "nbclient")
+
+
 def show_progress() -> bool:
-    """Whether long work should show a progress bar: in a terminal and in JupyterLab, not in a batch run, whose pages
-    would keep it as a bar that is stuck."""
-    return "WORKBOOK_BATCH" not in os.environ
+    """Whether long work should show a progress bar: in a terminal and in JupyterLab, not in a batch run, whose executed
+    notebook would keep it as a bar that is stuck."""
+    if "WORKBOOK_BATCH" in os.environ:
+        return False
+    import psutil
+
+    try:
+        started_by = psutil.Process().parent()
+        command = started_by.cmdline() if started_by else []
+    except psutil.Error:
+        return True
+    return not any(runner in part for part in command for runner in BATCH_RUNNERS)
 
 
 def say(text: str) -> None:

@@ -38,6 +38,31 @@ def test_title_contents_and_navigation(page):
     assert soup.find("a", attrs={"aria-current": "page"})["href"] == f"{NAME}.html"
 
 
+def test_a_page_opens_with_what_was_found(page, tmp_path):
+    folder = tmp_path / "data" / "generated" / "smoke"
+    folder.mkdir(parents=True)
+    found = [{"text": "Half is **found** <img src=x onerror=alert(1)>.", "figure": "share", "alt": 'a "line"'}]
+    found.append({"text": "And more.", "figure": "share", "alt": "again"})
+    (folder / f"{NAME}.highlights.json").write_text(json.dumps(found))
+    (tmp_path / "reports" / "smoke" / "figures").mkdir(parents=True)
+    (tmp_path / "reports" / "smoke" / "figures" / "share.png").write_bytes(b"png")
+    soup, _ = page([new_markdown_cell("## First part\n\nx")])
+    finding = soup.h1.find_next_sibling()
+    assert finding["class"] == ["finding"]
+    assert finding.strong.text == "found"
+    assert [picture["alt"] for picture in finding.find_all("img")] == ['a "line"']
+    assert "onerror" in finding.text
+    assert finding.find_next_sibling()["class"] == ["toc"]
+
+
+def test_a_failed_page_opens_with_no_finding(page, tmp_path):
+    folder = tmp_path / "data" / "generated" / "smoke"
+    folder.mkdir(parents=True)
+    (folder / f"{NAME}.highlights.json").write_text(json.dumps([{"text": "old", "figure": "", "alt": ""}]))
+    soup, _ = page([], papermill={"end_time": "2024", "exception": True})
+    assert not soup.find(class_="finding")
+
+
 def test_code_is_folded_away_but_there(page):
     soup, _ = page([new_code_cell("answer = 40 + 2")])
     folded = soup.find("details", class_="source")

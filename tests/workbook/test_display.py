@@ -1,6 +1,9 @@
+from types import SimpleNamespace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
 from bs4 import BeautifulSoup
 
@@ -117,3 +120,21 @@ def test_an_interval_reads_as_text():
     assert [display.number(value, 1, sign=True) for value in (2.04, -2.04, -0.04, 1234.5)] == [
         "+2.0", "−2.0", "0.0", "+1,234.5",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("environment", "started_by", "shown"),
+    [
+        ({}, ["bash"], True),
+        ({}, ["python", "-m", "jupyterlab"], True),
+        ({"WORKBOOK_BATCH": "1"}, ["bash"], False),
+        ({}, ["python", "-m", "papermill", "a.ipynb", "b.ipynb"], False),
+        ({}, ["/usr/bin/jupyter-nbconvert", "--execute"], False),
+    ],
+)
+def test_progress_is_shown_to_people_alone(monkeypatch, environment, started_by, shown):
+    monkeypatch.delenv("WORKBOOK_BATCH", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(psutil.Process, "parent", lambda self: SimpleNamespace(cmdline=lambda: started_by))
+    assert display.show_progress() is shown

@@ -109,7 +109,7 @@ def check_parameters(model: type[NotebookParameters], namespace: dict[str, Any])
     try:
         return model.model_validate(select(namespace, model))
     except ValidationError as error:
-        raise ProfileError(f"notebook {model.notebook}: {describe(error)}") from error
+        raise ProfileError(f"notebook {model.notebook}: {describe(error)}") from None  # the sentence says it all
 
 
 @cache
