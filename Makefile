@@ -1,8 +1,11 @@
-# make report [PROFILE=quick] · make test · make lab · make bench · make clean
+# make report [PROFILE=quick] · make test [FAST=1] · make lab · make bench · make clean
 # Every target sets up .venv by itself, and again only when environment.yml changes.
 PYTHON ?= $(or $(shell command -v python3.11),$(shell command -v python3),python3)
 PROFILE ?= quick
 FLAGS ?=
+# FAST=1 leaves out what starts notebooks, kills runs or trains. Files of tests are spread over the cores, long ones first.
+FAST ?=
+SPREAD = -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 SETUP = $(PYTHON) lib/workbook/install.py
 export PYTHONNOUSERSITE = 1
 
@@ -11,7 +14,7 @@ report:
 	@$(SETUP) && .venv/bin/python -m lib.report.run $(PROFILE) $(FLAGS)
 
 test:
-	@$(SETUP) && .venv/bin/python -m pytest --benchmark-skip $(FLAGS)
+	@$(SETUP) && .venv/bin/python -m pytest --benchmark-skip $(SPREAD) $(if $(FAST),-m "not slow") $(FLAGS)
 
 lab:
 	@$(SETUP) && .venv/bin/python -m jupyterlab notebooks $(FLAGS)

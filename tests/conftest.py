@@ -1,9 +1,20 @@
 """What tests of several folders share."""
 
 import contextlib
+import os
 import resource
 
 import pytest
+
+# Two workers share two cores: a thread that waits must not keep one busy.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+FIRST = "tests/notebooks/test_report.py"  # the longest file
+
+
+def pytest_collection_modifyitems(items):
+    """Long files first, so that no worker is left with one at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (not item.nodeid.startswith(FIRST), item.path not in slow))
 
 
 @pytest.fixture
