@@ -219,7 +219,7 @@ def test_a_dry_run_of_paper_needs_no_key_and_agrees_with_the_readme():
     }  # fmt: skip
     requests = re.search(r"01_data_gen +gpt-4 +requests +([\d,]+)", done.stdout)[1]
     flows = re.search(r"09_dsl_ablation +gpt-4 +flows +([\d,]+)", done.stdout)[1]
-    readme = (ROOT / "README.md").read_text()
+    readme = (ROOT / "notebooks" / "README.md").read_text()
     assert f"{requests} requests in notebook 01 and {flows} flows in notebook 09" in readme
 
 

@@ -141,7 +141,7 @@ def test_the_committed_report_is_whole():
 def test_the_readme_repeats_the_committed_report():
     import pandas as pd
 
-    readme = (ROOT / "README.md").read_text()
+    readme = (ROOT / "reports" / "README.md").read_text()
     shown = readme.split("<!-- result:begin -->")[1].split("<!-- result:end -->")[0]
     table = pd.read_csv(ROOT / "reports" / "quick" / "tables" / "context_retrieval.csv")
     rows = table[(table["metric"] == "recall") & (table["k"] == 3) & (table["sample"] != "unseen_needs")]
@@ -149,6 +149,25 @@ def test_the_readme_repeats_the_committed_report():
     assert len(rows) == 11 * 4
     for row in rows.itertuples():
         assert f"{row.value:.1f} [{row.ci_low:.1f}, {row.ci_high:.1f}]" in shown, (row.method, row.kind)
+
+
+def test_the_front_page_quotes_the_committed_report():
+    import pandas as pd
+
+    front = " ".join((ROOT / "README.md").read_text().split())
+    table = pd.read_csv(ROOT / "reports" / "quick" / "tables" / "context_retrieval.csv")
+    rows = table[
+        (table["metric"] == "recall") & (table["k"] == 3) & (table["sample"] == "all") & (table["kind"] == "all")
+    ]
+    for row in rows[rows["method"].isin(["lambdamart_rrf", "semantic", "finetuned"])].itertuples():
+        assert f"{row.value:.1f} [{row.ci_low:.1f}, {row.ci_high:.1f}]%" in front, row.method
+    flows = pd.read_csv(ROOT / "reports" / "quick" / "tables" / "dsl_beyond.csv")
+    flows = flows[(flows["generator"] == "finetuned") & (flows["metric"] == "similarity") & (flows["shots"] == 0)]
+    flows = flows[(flows["experiment"] != "unseen") & flows["decoding"].isin(["free", "catalogue"])]
+    for row in flows.drop_duplicates(["experiment", "decoding"]).itertuples():
+        if row.train_pairs:
+            assert f"{row.value:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}]" in front, row.experiment
+    assert len(front.split()) < 1100, "one page"
 
 
 def test_a_page_made_from_other_artifacts_is_outdated(page, tmp_path):
