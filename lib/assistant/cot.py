@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pandas as pd
@@ -64,6 +64,26 @@ def split_personas(queries: pd.DataFrame, n_pairs: int, n_cots: int, seed: int) 
     return queries[side], queries[~side]
 
 
+def taught_and_asked(
+    training: pd.DataFrame, unseen_needs: Collection[str], n_pairs: int, n_cots: int, seed: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The training queries whose expert CoT a writer learns from, and those that it writes for: other personas'.
+
+    It learns from no query without an expert's CoT (your own world may have none), nor from one of the needs that are
+    kept for a test on unseen needs. Both are seeded samples with equal shares of the kinds.
+
+    Args:
+        training: columns persona, need, kind, cot; one row a training query.
+        n_pairs, n_cots: sizes at most.
+    """
+    learned, asked = split_personas(training, n_pairs, n_cots, seed)
+    learned = learned[(learned["cot"] != "") & ~learned["need"].isin(unseen_needs)]
+    return (
+        equal_shares(learned, learned["kind"], n_pairs, seed),
+        equal_shares(asked, asked["kind"], n_cots, seed),
+    )
+
+
 def other_rows(n: int, seed: int) -> np.ndarray:
     """For each of n rows another one, each row taken once (a random cycle): for the CoT of another query.
 
@@ -105,6 +125,11 @@ def without_types(text: str) -> str:
     'Check for a lesson.'
     """
     return " ".join(_NAMED.sub(" ", text).split())
+
+
+def split_by_names(cots: Sequence[str]) -> dict[str, list[str]]:
+    """Each CoT cut in two: `names`, the context types that it names, and `words`, what is left without them."""
+    return {"names": [" ".join(named_types(text)) for text in cots], "words": [without_types(text) for text in cots]}
 
 
 def repeats_itself(text: str, words: int = 4) -> bool:

@@ -6,7 +6,7 @@ Frames in, frames out. A *collection* is whatever owns several stores (a persona
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -76,6 +76,16 @@ def rank_pairs(pairs: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
     ranked["rank"] = ranked.groupby("query", sort=False).cumcount() + 1
     ranked["score"] = scores[order]
     return ranked
+
+
+def stack_runs(runs: Mapping[str, pd.DataFrame], depth: int = 100) -> pd.DataFrame:
+    """The first `depth` results of several methods in one frame: columns method, query, item, rank, score.
+
+    Args:
+        runs: {method: from `rank_pairs`}, at least one.
+    """
+    heads = [run[run["rank"] <= depth].assign(method=method) for method, run in runs.items()]
+    return pd.concat(heads, ignore_index=True)[["method", "query", "item", "rank", "score"]]
 
 
 def best_first(items: Sequence[str], scores: np.ndarray) -> list[str]:

@@ -161,7 +161,7 @@ def beside_published(rows: pd.DataFrame, names: Mapping[str, str] | None = None)
         names: of methods that have another name here than `label` gives.
     """
     methods = rows["method"].unique()
-    table = {"method": [(names or {}).get(method, label(method)) for method in methods]}
+    table = {"method": [names[method] if names and method in names else label(method) for method in methods]}
     for k, part in rows.groupby("k"):
         part = part.set_index("method").loc[methods]
         table[f"@{k}, ours"] = [interval(*row) for row in part[["value", "ci_low", "ci_high"]].to_numpy()]

@@ -6,11 +6,12 @@ import html
 import re
 
 CODE_SPAN = re.compile(r"(?<![\\`])`([^`\n]+)`(?!`)")
+QUOTED = re.compile(r"^&gt;(?= |$)", re.MULTILINE)  # begins a line of a quotation
 SPECIAL = re.compile(r"([\\`*_{}\[\]#|~!])")
 
 
 def safe_markdown(text: str) -> str:
-    """Markdown in which no HTML, no link and no picture is live: emphasis, lists and code remain.
+    """Markdown in which no HTML, no link and no picture is live: emphasis, lists, quotations and code remain.
 
     Lone surrogates, which no page can hold, become U+FFFD.
     """
@@ -22,7 +23,7 @@ def safe_markdown(text: str) -> str:
     for part in parts[1:]:
         code = next(spans)
         joined += (f"<code>{html.escape(code)}</code>" if re.search("[<>&]", code) else f"`{code}`") + part
-    return joined
+    return QUOTED.sub(">", joined)
 
 
 def _escape(text: str) -> str:

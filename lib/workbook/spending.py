@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from lib.workbook.markup import plain
+
 COUNTERS = ("calls", "retries", "refused", "tokens_in", "tokens_out", "cost", "cost_lost", "cost_cached")
 
 
@@ -19,12 +21,12 @@ def read_spending(path: Path) -> dict | None:
 
 
 def spending_in_words(path: Path) -> str:
-    """The record as a paragraph for readers; empty where there is none."""
+    """The record as a paragraph for readers (Markdown); empty where there is none."""
     spent = read_spending(path)
     if spent is None:
         return ""
     asked = (
-        f"This run sent {spent['calls']:,} requests to {spent['model']}, {spent['retries']:,} of them repeated: "
+        f"This run sent {spent['calls']:,} requests to {plain(spent['model'])}, {spent['retries']:,} of them repeated: "
         f"{spent['tokens_in']:,} tokens read and {spent['tokens_out']:,} written in the answers that came"
     )
     refused = refused_in_words(spent["reasons"])

@@ -14,7 +14,9 @@ from lib.assistant.cot import (
     only_the_cue,
     other_rows,
     repeats_itself,
+    split_by_names,
     split_personas,
+    taught_and_asked,
     without_types,
 )
 from lib.assistant.prompts import CUE, cot_prompt
@@ -53,6 +55,30 @@ def test_a_sample_depends_on_the_seed_alone_and_is_all_there_is_at_most():
     assert equal_shares(frame, kind, 10_000, 3).equals(frame)
     assert equal_shares(frame.head(1), kind[:1], 312, 3)["query"].tolist() == ["q0"]
     assert equal_shares(frame.head(0), kind[:0], 312, 3).empty
+
+
+def test_a_writer_learns_from_experts_on_other_personas_and_never_from_the_needs_kept_apart():
+    frame, kind = many()
+    training = frame.assign(kind=kind, cot="Check.", need=np.where(np.arange(len(frame)) % 5, "rent", "flight"))
+    training.loc[::7, "cot"] = ""
+    learned, asked = taught_and_asked(training, ["flight"], n_pairs=40, n_cots=20, seed=3)
+    assert (len(learned), len(asked)) == (40, 20)
+    assert set(learned["need"]) == {"rent"}
+    assert (learned["cot"] != "").all()
+    assert (asked["cot"] == "").any()  # whoever is only written for needs no expert
+    assert "flight" in set(asked["need"])
+    assert not set(learned["persona"]) & set(asked["persona"])
+    assert asked["kind"].value_counts().max() <= 8
+    nothing, asked = taught_and_asked(training.assign(cot=""), [], n_pairs=40, n_cots=20, seed=3)
+    assert nothing.empty
+    assert len(asked) == 20
+
+
+def test_a_cot_is_cut_into_names_and_words():
+    assert split_by_names(["Check 'Calendar' for a lesson.", ""]) == {
+        "names": ["Calendar", ""],
+        "words": ["Check for a lesson.", ""],
+    }
 
 
 @pytest.mark.parametrize(("n_pairs", "n_cots"), [(480, 600), (1, 1000), (1000, 1)])

@@ -14,6 +14,7 @@ from lib.retrieval.stores import (
     cosine_of_pairs,
     rank_pairs,
     relevant_pairs_mask,
+    stack_runs,
     tie_breakers,
 )
 
@@ -233,3 +234,12 @@ def test_relevant_pairs_by_hand():
     qrels = pd.DataFrame({"query": ["q2", "q1", "q9"], "item": ["b", "a", "b"]})
     assert relevant_pairs_mask(pairs, qrels).tolist() == [True, False, False, True]
     assert relevant_pairs_mask(pairs, qrels[:0]).tolist() == [False] * 4
+
+
+def test_stacked_runs_keep_their_heads_in_order():
+    run = pd.DataFrame({"query": ["q"] * 3, "item": list("abc"), "rank": [1, 2, 3], "score": [3.0, 2.0, 1.0]})
+    stacked = stack_runs({"later": run, "earlier": run.assign(extra=0)}, depth=2)
+    assert list(stacked.columns) == ["method", "query", "item", "rank", "score"]
+    assert stacked["method"].tolist() == ["later", "later", "earlier", "earlier"]
+    assert stacked["item"].tolist() == ["a", "b", "a", "b"]
+    assert stacked.index.tolist() == [0, 1, 2, 3]

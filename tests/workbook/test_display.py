@@ -113,6 +113,11 @@ def test_ours_stand_beside_published():
     assert named["method"].tolist() == ["semantic search", "BM25T, ours"]
 
 
+def test_a_name_of_the_page_needs_no_entry_among_the_methods():
+    row = {"method": "mine", "k": 3, "value": 1.0, "ci_low": 0.0, "ci_high": 2.0, "published": np.nan}
+    assert display.beside_published(pd.DataFrame([row]), {"mine": "my own"})["method"].tolist() == ["my own"]
+
+
 def test_an_interval_reads_as_text():
     assert display.interval(23.74, 21.2, 26.31) == "23.7 [21.2, 26.3]"
     assert display.interval(-0.04, -1234.5, 0.04) == "0.0 [−1,234.5, 0.0]"

@@ -55,6 +55,15 @@ def test_emphasis_and_code_stay():
     assert page.text.strip() == "bold name <START> a < b & c"
 
 
+def test_quotations_stay_and_nothing_in_them_is_live():
+    text = "The prompt:\n\n> first `a > b` line\n>\n> <script>second</script> > line\n\na > b"
+    page = BeautifulSoup(markdown2html(safe_markdown(text)), "html.parser")
+    quotation = page.find("blockquote")
+    assert [line.text for line in quotation.find_all("p")] == ["first a > b line", "<script>second</script> > line"]
+    assert page.find_all("p")[-1].text == "a > b"
+    assert live(safe_markdown(text)) == []
+
+
 def test_plain_text_is_shown_as_it_is():
     text = "*not bold* _nor this_ `code` # no heading | 50%\nnext"
     page = BeautifulSoup(markdown2html(safe_markdown(plain(text))), "html.parser")
