@@ -37,16 +37,22 @@ from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import InputError
 from lib.workbook.parameters.base import REMOTE, ProfileError, is_remote, select
 from lib.workbook.parameters.data_gen import DataGen
-from lib.workbook.parameters.dsl_ablation import Condition, DSLAblation
+from lib.workbook.parameters.dsl_ablation import DSLAblation
 from lib.workbook.parameters.generators import Generators
 from lib.workbook.parameters.shared import CoTWriters, RemoteKnobs
 from lib.workbook.parameters.worlds import WorldKnobs
 from lib.workbook.profiles import NOTEBOOKS, read_profile
 from lib.workbook.spending import money
 from lib.workflows import written_requests
-from lib.workflows.ablation import UNSEEN_SHOTS, unseen_grid, write_condition
+from lib.workflows.ablation_grid import (
+    Materials,
+    Unseen,
+    asked_conditions,
+    definitions_beside,
+    ways_of_adding,
+    write_prompts,
+)
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.definitions import few_shot_definitions
 from lib.workflows.generating import generate
 from lib.workflows.pair_checks import read_values
 from lib.workflows.pairs import read_pairs
@@ -213,29 +219,42 @@ def dsl_ablation(parameters: DSLAblation, sample: Sample) -> Planned:
     if not is_remote(parameters.untuned_generator):
         return
     flows = min(sample.n_pairs("test"), sample.values.get("dsl_flows", 48))
-    rows = [(row, min(row.flows, flows), False) for row in parameters.ablation if row.generator == "untuned"]
-    ways = [(0, False), *itertools.product(sorted({*parameters.new_shots} - {0}), (False, True))]
     unseen = min(sample.n_pairs("unseen") // 3, parameters.unseen_flows)
-    for _, what, _ in unseen_grid(ways, grammars=False) if unseen else ():
-        row = Condition.model_validate(["pretrained", UNSEEN_SHOTS, what, "untuned", "free", unseen])
-        rows.append((row, unseen, True))
-    sums = np.zeros(3, dtype=int)
-    for row, calls, first in rows:
-        sums += expected(flow_prompts(row, parameters, sample, first), calls, parameters.dsl_max_tokens)
+    ways = ways_of_adding(parameters.new_shots)
+    asked = asked_conditions(parameters.ablation, flows, ways, unseen, grammars=False)
+    materials, sums = flow_materials(parameters, sample), np.zeros(3, dtype=int)
+    for one in asked:
+        if one.condition.generator == "untuned":
+            every = one._replace(condition=one.condition.model_copy(update={"flows": SAMPLE_PROMPTS}))
+            prompts = write_prompts([every], materials)["prompt"].tolist()
+            sums += expected(prompts, one.condition.flows, parameters.dsl_max_tokens)
     yield parameters.untuned_generator, "flows", tuple(int(total) for total in sums)
 
 
-def flow_prompts(row: Condition, parameters: DSLAblation, sample: Sample, first: bool) -> list[str]:
-    """Prompts of a condition for the sample's requests; SFD's definitions are drawn."""
-    training, apis = sample.pairs("training"), sample.pairs("training")["apis"].tolist()
-    number = round(np.mean([len(few_shot_definitions(near[: row.shots], apis)) for near in sample.near])) or 1
+def flow_materials(parameters: DSLAblation, sample: Sample) -> Materials:
+    """What the notebook writes prompts from, of the sample: every selector's few-shots are the nearest by words, none
+    is added for APIs held out of training, and SFD's definitions are drawn."""
+    training, pairs = sample.pairs("training"), sample.asked["pair"].tolist()
+    near = dict.fromkeys(("pretrained", "tst", "pretrained_learned"), pd.Series(sample.near, index=pairs))
+    searched = {name: near[name] for name in ("pretrained", "tst")}
+    beside = definitions_beside(parameters.ablation, searched, pairs, training["apis"].tolist())
     rng, names = np.random.default_rng(parameters.seed), [api.name for api in sample.catalogue]
-    defined = [rng.choice(names, min(number, len(names)), replace=False).tolist() for _ in sample.near]
-    room = parameters.remote_window - parameters.dsl_max_tokens
-    made = write_condition(
-        row, sample.asked, sample.near, training, sample.catalogue, room, estimate_tokens, defined, first
+    most = min(max(beside.values()), len(names))
+    semantic = pd.Series([rng.choice(names, most, replace=False).tolist() for _ in pairs], index=pairs)
+    ways = ways_of_adding(parameters.new_shots)
+    unseen = Unseen(sample.asked, (), dict.fromkeys((n for n, _ in ways), training), dict.fromkeys(ways, sample.near))
+    room = parameters.remote_window - parameters.dsl_max_tokens, estimate_tokens
+    return Materials(
+        training,
+        sample.catalogue,
+        sample.asked,
+        near,
+        semantic,
+        beside,
+        {"untuned": room},
+        unseen,
+        parameters.seed,
     )
-    return made["prompt"].tolist()
 
 
 def generators(parameters: Generators, sample: Sample) -> Planned:

@@ -1,23 +1,24 @@
 """The ablation of the workflow paper's section 5: one runner over a grid of conditions.
 
-A condition (`lib.workbook.profiles.Condition`) says whose few-shots a prompt shows and how many, which definitions,
-which model continues it and what that may write. All conditions of a model are answered in one call, so that prompts
+A condition (`lib.workbook.parameters.dsl_ablation.Condition`) says whose few-shots a prompt shows and how many, which
+definitions, which model continues it and what that may write. All conditions of a model are answered in one call, so that prompts
 that begin alike are read once; the values of each row are compared on the test flows that both rows have.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
+from lib.evaluation.inference import holm_adjust
 from lib.evaluation.rates import paired_deltas, rates_with_intervals
 from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workflows import nl2dsl
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.grammars import flow_grammar
+from lib.workflows.language import FlowError, called_apis, parse
 from lib.workflows.metaprompt import STOP, flow_of, flow_prompts, prompt_parts
 from lib.workflows.scoring import PERCENT, outcomes, score_flows
 
@@ -132,55 +133,67 @@ def score(answers: pd.DataFrame, golds: Mapping[str, str], catalogue: Catalogue)
     return pd.concat([answers.reset_index(drop=True), found], axis=1)
 
 
-UNSEEN_SHOTS = 5  # in the prompts that ask for APIs held out of training
-
-
-def unseen_grid(ways: Sequence[tuple[int, bool]], grammars: bool = True) -> list[tuple[tuple[int, bool], str, str]]:
-    """The conditions under which APIs held out of training are asked for.
+def with_earlier(scores: pd.DataFrame, written: pd.DataFrame, finetuned: str) -> pd.DataFrame:
+    """The scores, and of notebook 08's those of copied flows and of its fine-tuned model, named `finetuned` here.
 
     Args:
-        ways: of adding examples of such APIs to the few-shots: how many of each, and whether a slot is kept for one.
-        grammars: whether the model can be held to one.
+        scores, written: what `score` returned, with a column condition.
+        finetuned: the fine-tuned model's name in `written`.
+    """
+    names = written["condition"]
+    earlier = written[(names == finetuned) | names.str.startswith("copy")]
+    return pd.concat([scores, earlier.replace({"condition": {finetuned: "finetuned"}})], ignore_index=True)
+
+
+def as_artifact(scores: pd.DataFrame) -> pd.DataFrame:
+    """The scores as later notebooks read them: without prompts, and with lists where a table cannot hold tuples."""
+    kept = scores.drop(columns=["prompt", "grammar", "definitions"])
+    return kept.assign(
+        made_up_parameters=kept["made_up_parameters"].map(lambda made: [list(one) for one in made]),
+        made_up_names=kept["made_up_names"].map(list),
+    )
+
+
+def cost_of(scores: pd.DataFrame) -> pd.DataFrame:
+    """What an answer costs, one row a condition (index) whose answers were timed.
 
     Returns:
-        (way, definitions, decoding) each.
+        columns n (answers), tokens_in, tokens_out, seconds (means), dropped (few-shots that did not fit, in all), cut
+        (answers that reached the token limit).
     """
-    free = [
-        (way, what, "free")
-        for way in ways
-        for what in ("none", "fd", "sfd", "fd_sfd", "gold")
-        if not way[0] or what in ("none", "fd_sfd") or (what == "gold" and not way[1])
+    return (
+        scores.dropna(subset=["seconds"])
+        .groupby("condition", sort=False)
+        .agg(
+            n=("unit", "size"),
+            tokens_in=("tokens_in", "mean"),
+            tokens_out=("tokens_out", "mean"),
+            seconds=("seconds", "mean"),
+            dropped=("dropped", "sum"),
+            cut=("finished", lambda done: int((~done.astype(bool)).sum())),
+        )
+    )
+
+
+def new_apis_called(scores: pd.DataFrame, wanted: Mapping[str, Collection[str]]) -> pd.DataFrame:
+    """100 where a flow calls at least one of the APIs that are wanted of its unit, else 0: units by conditions.
+
+    Args:
+        scores: columns condition, unit, text.
+        wanted: names for each unit.
+    """
+    hits = [
+        100 * (not called.isdisjoint(wanted[unit]))
+        for unit, called in zip(scores["unit"], scores["text"].map(_calls), strict=True)
     ]
-    grounded = {(0, False): ("sfd", "gold")} | {way: ("fd_sfd",) for way in ways if way[1]}
-    return free + [(way, what, "grounded") for way in ways if grammars for what in grounded.get(way, ())]
+    return scores.assign(value=hits).pivot(index="unit", columns="condition", values="value")
 
 
-def with_new_shots(
-    training: pd.DataFrame, unseen: pd.DataFrame, tested: Sequence[str], new: set[str], n: int, seed: int
-) -> pd.DataFrame:
-    """The training pairs and, for each API that they never use, n pairs that do: few-shots added without retraining.
-
-    Args:
-        training, unseen: columns pair, request, dsl, apis, one index for both (rows of the same array of vectors).
-        tested: pairs of `unseen` that are asked about, and so are never added.
-        new: names of the APIs held out of training.
-        n: pairs for each of them; fewer where there are not as many.
-        seed: of the draw.
-
-    Returns:
-        rows of `training` and then of `unseen`, their index kept.
-    """
-    rest = unseen[~unseen["pair"].isin(set(tested))]
-    rest = rest.iloc[np.random.default_rng(seed).permutation(len(rest))]
-    added = dict.fromkeys(new, 0)
-    chosen = []
-    for row, apis in zip(rest.index, rest["apis"], strict=True):
-        wanted = new.intersection(apis)
-        if any(added[name] < n for name in wanted):
-            chosen.append(row)
-            for name in wanted:
-                added[name] += 1
-    return pd.concat([training, unseen.loc[chosen]])
+def _calls(text: str) -> set[str]:
+    try:
+        return set(called_apis(parse(text)))
+    except FlowError:
+        return set()
 
 
 CONDITION = ["selector", "shots", "definitions", "generator", "decoding", "train_pairs"]
@@ -212,6 +225,30 @@ def compare_conditions(
     order = pd.MultiIndex.from_product([conditions, counted["metric"].unique()], names=["condition", "metric"])
     table = values.merge(deltas, on=["condition", "metric"], how="left").set_index(["condition", "metric"])
     return table.loc[order].reset_index()
+
+
+def compare_pairs(scores: pd.DataFrame, pairs: Sequence[tuple[str, str]], samples: int, seed: int) -> pd.DataFrame:
+    """`compare_conditions` of each (condition, against), its own baseline's rows left out.
+
+    Returns:
+        its columns and against; p_holm is over all rows.
+    """
+    parts = [compare_conditions(scores, [a], b, samples, seed).assign(against=b) for a, b in pairs]
+    table = pd.concat(parts, ignore_index=True)
+    return table.assign(p_holm=holm_adjust(table["p_value"]))
+
+
+def free_counterparts(rows: Sequence[Condition]) -> dict[str, str]:
+    """{condition under a grammar: the same decoded freely}."""
+    free = {row.name: row.model_copy(update={"decoding": "free"}).name for row in rows if row.decoding != "free"}
+    return {name: "finetuned" if other == "no_shots_finetuned" else other for name, other in free.items()}
+
+
+def sweep_rows(rows: Sequence[Condition]) -> list[Condition]:
+    """The conditions that differ in the number of few-shots alone, fewest first."""
+    plain = ("pretrained", "none", "untuned", "free")
+    found = (row for row in rows if (row.selector, row.definitions, row.generator, row.decoding) == plain)
+    return sorted(found, key=lambda row: row.shots)
 
 
 def contract(compared: pd.DataFrame, rows: pd.DataFrame, published: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -267,17 +304,3 @@ def title(condition: Condition) -> str:
         DECODED[condition.decoding],
     ]
     return ", ".join(part for part in parts if part)
-
-
-def with_slot(shots: np.ndarray, added: Sequence[int]) -> np.ndarray:
-    """Few-shots whose last one gives way to another, unless that is among them.
-
-    Args:
-        shots: (requests, few-shots), nearest first.
-        added: (requests,), what is to be among them; it comes last.
-    """
-    added = np.asarray(added)[:, None]
-    absent = ~(shots == added).any(axis=1)
-    kept = shots.copy()
-    kept[absent, -1:] = added[absent]
-    return kept

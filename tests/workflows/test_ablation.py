@@ -1,6 +1,5 @@
 import re
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -12,13 +11,17 @@ from lib.workflows.ablation import (
     DELTAS,
     STOPS,
     answer,
+    as_artifact,
     compare_conditions,
+    compare_pairs,
     contract,
+    cost_of,
+    free_counterparts,
+    new_apis_called,
     score,
+    sweep_rows,
     title,
-    unseen_grid,
-    with_new_shots,
-    with_slot,
+    with_earlier,
     write_condition,
 )
 from lib.workflows.catalogue import Catalogue
@@ -163,16 +166,6 @@ def test_a_chat_model_may_say_something_first_and_needs_no_grammar():
     assert writer.asked == (["\nRequest:"], True, None)
 
 
-def test_without_grammars_the_grid_of_unseen_apis_is_free():
-    ways = [(0, False), (1, False), (1, True)]
-    every = unseen_grid(ways)
-    assert unseen_grid(ways, grammars=False) == [one for one in every if one[2] == "free"]
-    assert [one for one in every if one[2] == "grounded"] == [
-        ((0, False), "sfd", "grounded"), ((0, False), "gold", "grounded"), ((1, True), "fd_sfd", "grounded"),
-    ]  # fmt: skip
-    assert len(every) == len(set(every)) == 5 + 3 + 2 + 3
-
-
 def test_scores_stand_beside_the_answers(catalogue):
     flow = 'shared_gmail.SendEmailV2({"emailMessage/To": "a@b.example"});'
     answers = pd.DataFrame({"unit": ["q", "r", "q"], "text": [flow, "(", "made.Up();"]}, index=[5, 3, 8])
@@ -213,6 +206,68 @@ def test_rates_of_made_up_names_say_how_many_flows_they_count():
     assert sizes.loc[("base", "made_up_names"), ["n", "counted"]].tolist() == [8, 7]
 
 
+def test_pairs_are_one_family():
+    flows = {"base": [0.0] * 8, "few": [1.0] * 8, "more": [1.0] * 8}
+    scores = pd.DataFrame([outcome(name, unit, it) for name, values in flows.items() for unit, it in enumerate(values)])
+    pairs = compare_pairs(scores, [("few", "base"), ("more", "few")], 200, 0)
+    assert pairs[["condition", "against"]].drop_duplicates().to_numpy().tolist() == [["few", "base"], ["more", "few"]]
+    alone = compare_conditions(scores, ["few"], "base", 200, 0)
+    assert pairs["p_value"].tolist()[:4] == alone["p_value"].tolist()
+    assert pairs["p_holm"][0] == pytest.approx(8 * pairs["p_value"][0])
+    assert alone["p_holm"][0] == pytest.approx(4 * alone["p_value"][0])
+
+
+def test_what_a_row_under_a_grammar_is_compared_with():
+    rows = [condition(decoding="grammar"), condition(), condition(shots=0, decoding="catalogue", generator="finetuned")]
+    assert free_counterparts(rows) == {"tst_2_grammar": "tst_2", "no_shots_finetuned_catalogue": "finetuned"}
+
+
+def test_the_sweep_changes_the_number_of_few_shots_alone():
+    rows = [Condition.model_validate(["pretrained", n, what, "untuned", "free", 1])
+            for n, what in ((20, "none"), (1, "none"), (5, "fd"))]  # fmt: skip
+    assert [row.name for row in sweep_rows([*rows, condition()])] == ["pretrained_1", "pretrained_20"]
+
+
+def test_earlier_flows_join_under_their_names_here():
+    written = pd.DataFrame({"condition": ["copy, TST", "fine-tuned, 2 pairs", "fine-tuned, 9 pairs"], "unit": "q"})
+    joined = with_earlier(pd.DataFrame({"condition": ["tst_5"], "unit": ["q"]}), written, "fine-tuned, 9 pairs")
+    assert joined["condition"].tolist() == ["tst_5", "copy, TST", "finetuned"]
+
+
+def test_the_cost_of_answers_that_were_timed():
+    scores = pd.DataFrame(
+        {
+            "condition": ["a", "a", "copy"],
+            "unit": ["q", "r", "q"],
+            "tokens_in": [10, 20, None],
+            "tokens_out": [1, 2, None],
+            "seconds": [0.5, 1.5, None],
+            "dropped": [0, 3, None],
+            "finished": [True, False, None],
+        }
+    )
+    assert cost_of(scores).to_dict("index") == {
+        "a": {"n": 2, "tokens_in": 15, "tokens_out": 1.5, "seconds": 1, "dropped": 3, "cut": 1}
+    }
+
+
+def test_flows_that_call_a_wanted_api():
+    scores = pd.DataFrame(
+        {"condition": ["a", "a", "b", "b"], "unit": ["q", "r"] * 2, "text": ["new.One();", "new.Two();", "(", "x.Y();"]}
+    )
+    called = new_apis_called(scores, {"q": ["new.One"], "r": ["new.One", "x.Y"]})
+    assert called.to_dict("index") == {"q": {"a": 100, "b": 0}, "r": {"a": 0, "b": 100}}
+
+
+def test_the_artifact_has_lists_and_no_prompts():
+    scores = pd.DataFrame([outcome("a", "q", 0.5) | {"prompt": "p", "grammar": None, "definitions": []}])
+    scores["made_up_parameters"] = [(("a.B", "key"),)]
+    kept = as_artifact(scores)
+    assert kept["made_up_parameters"].tolist() == [[["a.B", "key"]]]
+    assert kept["made_up_names"].tolist() == [[]]
+    assert set(scores) - set(kept) == {"prompt", "grammar", "definitions"}
+
+
 def test_the_contracts_columns():
     scores = pd.DataFrame([outcome(name, unit, 0.5) for name in ("base", "tst_5") for unit in range(3)])
     rows = pd.DataFrame(
@@ -237,34 +292,6 @@ def test_the_contracts_columns():
     ]  # fmt: skip
     assert table["published_delta"].dropna().tolist() == [0.02, -0.61]
     assert contract(compared, rows).columns[-1] == "n"
-
-
-# ---------------------------------------------------------------- new few-shots
-
-
-def pairs(name, apis):
-    return pd.DataFrame({"pair": [f"{name}{i}" for i in range(len(apis))], "apis": apis})
-
-
-def test_new_few_shots_cover_each_new_api_without_what_is_asked():
-    training = pairs("t", [["a"], ["b"]])
-    unseen = pairs("u", [["new"], ["new"], ["new", "other"], ["other"], ["a", "new"]]).set_index(pd.Index(range(2, 7)))
-    pool = with_new_shots(training, unseen, ["u0", "u3"], {"new", "other"}, 1, seed=0)
-    added = pool.iloc[2:]
-    assert pool.index[:2].tolist() == [0, 1]
-    assert set(added.index) <= {3, 4, 6}
-    for name in ("new", "other"):
-        assert added["apis"].map(lambda apis, name=name: name in apis).any()
-    assert len(with_new_shots(training, unseen, ["u0"], {"new"}, 0, seed=0)) == 2
-    assert len(with_new_shots(training, unseen, list(unseen["pair"]), {"new"}, 5, seed=0)) == 2
-    everything = with_new_shots(training, unseen, [], {"new", "other"}, 9, seed=0)
-    assert sorted(everything.index) == list(range(7))
-
-
-def test_a_slot_is_kept_for_what_was_added():
-    shots = np.array([[1, 2, 3], [4, 5, 6]])
-    assert with_slot(shots, [9, 5]).tolist() == [[1, 2, 9], [4, 5, 6]]
-    assert shots.tolist() == [[1, 2, 3], [4, 5, 6]]
 
 
 @pytest.mark.parametrize(

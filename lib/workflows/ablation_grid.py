@@ -1,0 +1,342 @@
+"""What the ablation asks: every condition, on test flows and on APIs held out of training, and the prompts of each.
+
+Notebook 09 and the dry run (`lib.report.planned_calls`) ask through the same two functions: `asked_conditions` says
+which conditions and on how many flows, `write_prompts` writes their prompts.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from lib.generation.local import load_tokenizer
+from lib.generation.models import locate
+from lib.generation.remote import estimate_tokens
+from lib.retrieval.neighbours import nearest
+from lib.workbook.parameters.base import is_remote
+from lib.workbook.parameters.dsl_ablation import Condition
+from lib.workflows.ablation import write_condition
+from lib.workflows.catalogue import Catalogue
+from lib.workflows.definitions import few_shot_definitions
+from lib.workflows.metaprompt import token_counter
+
+UNSEEN_SHOTS = 5  # in the prompts that ask for APIs held out of training
+UNSEEN_FINETUNED, UNSEEN_HELD = "unseen: fine-tuned", "unseen: fine-tuned, catalogue"
+
+Way = tuple[int, bool]  # of adding examples of such APIs: how many of each, and whether a slot is kept for one
+Counter = Callable[[str], int]
+
+
+class Asked(NamedTuple):
+    """A condition that is asked.
+
+    Attributes:
+        name: in the artifacts.
+        condition: its `flows` is the number of requests that are asked.
+        way: of adding examples, where APIs held out of training are asked for; None for test flows.
+    """
+
+    name: str
+    condition: Condition
+    way: Way | None = None
+
+
+def asked_conditions(
+    rows: Sequence[Condition], test_flows: int, ways: Sequence[Way], unseen_flows: int, grammars: bool = True
+) -> list[Asked]:
+    """Every condition that is asked, in the order of asking.
+
+    Args:
+        rows: of the ablation, each asked on its `flows` or as many as there are.
+        test_flows: how many there are.
+        ways: as for `unseen_grid`.
+        unseen_flows: requests for APIs held out of training; with 0 none of their conditions is asked.
+        grammars: whether the untuned model can be held to one.
+    """
+    asked = [Asked(row.name, row.model_copy(update={"flows": min(row.flows, test_flows)})) for row in rows]
+    if not unseen_flows:
+        return asked
+    for way, what, decoding in unseen_grid(ways, grammars):
+        row = Condition.model_validate(["pretrained", UNSEEN_SHOTS, what, "untuned", decoding, unseen_flows])
+        asked.append(Asked(unseen_name(way, what, decoding), row, way))
+    for name, decoding in ((UNSEEN_FINETUNED, "free"), (UNSEEN_HELD, "catalogue")):
+        row = Condition.model_validate(["pretrained", 0, "none", "finetuned", decoding, unseen_flows])
+        asked.append(Asked(name, row, (0, False)))
+    return asked
+
+
+def ways_of_adding(new_shots: Iterable[int]) -> list[Way]:
+    """Every way of adding so many examples, the first one without any."""
+    return [(0, False), *itertools.product(sorted({*new_shots} - {0}), (False, True))]
+
+
+def unseen_name(way: Way, definitions: str, decoding: str = "free") -> str:
+    """The name of a condition on APIs held out of training, such as `unseen: 1 new in a slot, fd_sfd, free`."""
+    return f"unseen: {way[0]} new{' in a slot' if way[1] else ''}, {definitions}, {decoding}"
+
+
+def unseen_grid(ways: Sequence[tuple[int, bool]], grammars: bool = True) -> list[tuple[tuple[int, bool], str, str]]:
+    """The conditions under which APIs held out of training are asked for.
+
+    Args:
+        ways: of adding examples of such APIs to the few-shots: how many of each, and whether a slot is kept for one.
+        grammars: whether the model can be held to one.
+
+    Returns:
+        (way, definitions, decoding) each.
+    """
+    free = [
+        (way, what, "free")
+        for way in ways
+        for what in ("none", "fd", "sfd", "fd_sfd", "gold")
+        if not way[0] or what in ("none", "fd_sfd") or (what == "gold" and not way[1])
+    ]
+    grounded = {(0, False): ("sfd", "gold")} | {way: ("fd_sfd",) for way in ways if way[1]}
+    return free + [(way, what, "grounded") for way in ways if grammars for what in grounded.get(way, ())]
+
+
+def with_new_shots(
+    training: pd.DataFrame, unseen: pd.DataFrame, tested: Sequence[str], new: set[str], n: int, seed: int
+) -> pd.DataFrame:
+    """The training pairs and, for each API that they never use, n pairs that do: few-shots added without retraining.
+
+    Args:
+        training, unseen: columns pair, request, dsl, apis, one index for both (rows of the same array of vectors).
+        tested: pairs of `unseen` that are asked about, and so are never added.
+        new: names of the APIs held out of training.
+        n: pairs for each of them; fewer where there are not as many.
+        seed: of the draw.
+
+    Returns:
+        rows of `training` and then of `unseen`, their index kept.
+    """
+    rest = unseen[~unseen["pair"].isin(set(tested))]
+    rest = rest.iloc[np.random.default_rng(seed).permutation(len(rest))]
+    added = dict.fromkeys(new, 0)
+    chosen = []
+    for row, apis in zip(rest.index, rest["apis"], strict=True):
+        wanted = new.intersection(apis)
+        if any(added[name] < n for name in wanted):
+            chosen.append(row)
+            for name in wanted:
+                added[name] += 1
+    return pd.concat([training, unseen.loc[chosen]])
+
+
+def with_slot(shots: np.ndarray, added: Sequence[int]) -> np.ndarray:
+    """Few-shots whose last one gives way to another, unless that is among them.
+
+    Args:
+        shots: (requests, few-shots), nearest first.
+        added: (requests,), what is to be among them; it comes last.
+    """
+    added = np.asarray(added)[:, None]
+    absent = ~(shots == added).any(axis=1)
+    kept = shots.copy()
+    kept[absent, -1:] = added[absent]
+    return kept
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """Requests for APIs held out of training, and the few-shots that each way of adding examples gives them.
+
+    Attributes:
+        requests: those that may be asked, the first of them are; columns pair, request, apis.
+        new: names of the APIs held out.
+        pools: {examples of each: pairs to choose few-shots from}, the training pairs first.
+        shots: {way: for each request positions in the pool, nearest first}; empty where nothing may be asked.
+    """
+
+    requests: pd.DataFrame
+    new: Collection[str]
+    pools: Mapping[int, pd.DataFrame]
+    shots: Mapping[Way, Sequence[Sequence[int]]]
+
+    def wanted(self) -> list[list[str]]:
+        """For each request the APIs held out that it needs."""
+        return [sorted(set(self.new).intersection(apis)) for apis in self.requests["apis"]]
+
+    def shown(self, way: Way) -> np.ndarray:
+        """For each request the share of these, in percent, that one of its few-shots calls."""
+        apis = self.pools[way[0]]["apis"]
+        called = [set(apis.iloc[list(shots)].explode()) for shots in self.shots[way]]
+        return self.covered(called)
+
+    def covered(self, names: Sequence[Collection[str]]) -> np.ndarray:
+        """For each request the share of the wanted APIs held out, in percent, that is among its `names`."""
+        return np.array(
+            [
+                100 * np.mean([name in among for name in wanted])
+                for among, wanted in zip(names, self.wanted(), strict=True)
+            ]
+        )
+
+
+def held_out(
+    flows: pd.DataFrame, catalogue: Catalogue, vectors: np.ndarray, new_shots: Collection[int], seed: int
+) -> Unseen:
+    """Which requests for APIs held out of training may be asked, a third of them, and their few-shots.
+
+    Args:
+        flows: columns pair, split, request, dsl, apis; a range index.
+        vectors: of their requests, (flows, dimensions), from the pretrained encoder.
+        new_shots: examples of each such API to add; a number that no pair is left for gives no way.
+        seed: of the draws.
+    """
+    new = {api.name for api in catalogue if not api.in_training}
+    training, unseen = flows[flows["split"] == "training"], flows[flows["split"] == "unseen"]
+    drawn = unseen.iloc[np.random.default_rng(seed).permutation(len(unseen))].head(len(unseen) // 3)
+    pools = {n: with_new_shots(training, unseen, drawn["pair"], new, n, seed) for n in sorted({0, *new_shots})}
+    ways = [way for way in ways_of_adding(new_shots) if not way[0] or len(pools[way[0]]) > len(training)]
+    shots = {way: _few_shots(pools[way[0]], len(training), drawn, vectors, way[1]) for way in ways if len(drawn)}
+    return Unseen(drawn, new, pools, shots)
+
+
+def _few_shots(
+    pool: pd.DataFrame, n_training: int, requests: pd.DataFrame, vectors: np.ndarray, slot: bool
+) -> list[list[int]]:
+    """The nearest pairs of a pool to each request; with a slot kept, the nearest of those added is among them."""
+    asked = vectors[requests.index]
+    chosen = nearest(vectors[pool.index], asked, UNSEEN_SHOTS)[0]
+    if slot:
+        best = nearest(vectors[pool.index[n_training:]], asked, 1)[0][:, 0]
+        chosen = with_slot(chosen, n_training + best)
+    return chosen.tolist()
+
+
+def shots_by_selector(few_shots: pd.DataFrame, training: pd.DataFrame, most: int) -> dict[str, pd.Series]:
+    """Each selector's few-shots, by pair, as positions in the training pairs, nearest first.
+
+    Args:
+        few_shots: columns selector, pair, shot (a training pair), rank (from 1).
+        most: few-shots that a condition needs.
+
+    Raises:
+        ValueError: fewer were kept, and there are more training pairs.
+    """
+    kept = few_shots["rank"].max()
+    if kept < min(most, len(training)):
+        raise ValueError(f"notebook 08 kept {kept} few-shots a request, a row needs {most}: set its `shots`")
+    position = {pair: i for i, pair in enumerate(training["pair"])}
+    return {
+        name: part["shot"].map(position).groupby(part["pair"], sort=False).agg(list)
+        for name, part in few_shots.groupby("selector")
+    }
+
+
+def shots_among(
+    learned: Sequence[str], flows: pd.DataFrame, vectors: np.ndarray, pairs: Sequence[str], k: int
+) -> pd.Series:
+    """For each pair the k nearest of some training pairs, as positions in all of them.
+
+    Args:
+        learned: the training pairs to search.
+        flows, vectors: as for `held_out`.
+        pairs: whose requests are asked.
+    """
+    training = flows[flows["split"] == "training"]
+    position = {pair: i for i, pair in enumerate(training["pair"])}
+    own = np.array([position[pair] for pair in learned])
+    rows = flows.index[flows["pair"].isin(pairs)]
+    found = nearest(vectors[training.index[own]], vectors[rows], k)[0]
+    return pd.Series(own[found].tolist(), index=flows.loc[rows, "pair"])
+
+
+def definitions_beside(
+    rows: Sequence[Condition], near: Mapping[str, pd.Series], pairs: Sequence[str], apis: Sequence[Sequence[str]]
+) -> dict[tuple[str, int], int]:
+    """How many definitions SFD shows beside the few-shots of each (selector, shots): as many as FD has on average, and
+    at least one.
+
+    Args:
+        near: few-shots by pair, of each selector that SFD may stand beside.
+        pairs: over which the mean is taken.
+        apis: of each training pair, by position.
+    """
+    beside = {(row.selector, row.shots) for row in rows if row.shots and row.selector in near}
+    numbers = {}
+    for selector, shots in sorted(beside | {("pretrained", UNSEEN_SHOTS)}):
+        sizes = [len(few_shot_definitions(shown[:shots], apis)) for shown in near[selector][list(pairs)]]
+        numbers[selector, shots] = max(1, round(np.mean(sizes)))
+    return numbers
+
+
+def reading_windows(models: Mapping[str, str], remote_window: int) -> dict[str, tuple[int, Counter]]:
+    """For each role its model's window, in tokens, and what counts the tokens of a text (of a model behind an endpoint
+    an estimate)."""
+    found = {}
+    for model in dict.fromkeys(models.values()):
+        if is_remote(model):
+            found[model] = remote_window, estimate_tokens
+        else:
+            tokenizer, config = load_tokenizer(locate(model))
+            found[model] = config.max_position_embeddings, token_counter(tokenizer)
+    return {role: found[model] for role, model in models.items()}
+
+
+@dataclass(frozen=True)
+class Materials:
+    """What prompts are written from.
+
+    Attributes:
+        training: the pairs that few-shots come from, columns request, dsl, apis.
+        catalogue: has the definitions.
+        asked: test flows in the order of asking, columns pair, request, apis.
+        near: {selector: few-shots by pair, as positions in `training`, nearest first}; those drawn at random are not
+            among them.
+        semantic: the API names nearest to each pair's request (SFD).
+        beside: of `definitions_beside`.
+        room: {generator: (tokens that a prompt may have, what counts them)}.
+        unseen: requests for APIs held out of training.
+        seed: of the few-shots drawn at random.
+    """
+
+    training: pd.DataFrame
+    catalogue: Catalogue
+    asked: pd.DataFrame
+    near: Mapping[str, pd.Series]
+    semantic: pd.Series
+    beside: Mapping[tuple[str, int], int]
+    room: Mapping[str, tuple[int, Counter]]
+    unseen: Unseen
+    seed: int
+
+    def shots(self, row: Condition, pairs: Sequence[str]) -> list[list[int]]:
+        """The few-shots of test requests; those drawn at random are other ones for each request."""
+        if row.selector != "random":
+            return self.near[row.selector][list(pairs)].tolist()
+        draw, size = np.random.default_rng([self.seed, row.shots]), min(row.shots, len(self.training))
+        return [draw.choice(len(self.training), size, replace=False).tolist() for _ in pairs]
+
+
+def write_prompts(asked: Sequence[Asked], materials: Materials) -> pd.DataFrame:
+    """The prompts of conditions: what `write_condition` returns, with columns condition (its name) and generator."""
+    parts = [_prompts(one, materials).assign(condition=one.name, generator=one.condition.generator) for one in asked]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _prompts(asked: Asked, materials: Materials) -> pd.DataFrame:
+    row, unseen = asked.condition, materials.unseen
+    requests = (materials.asked if asked.way is None else unseen.requests).head(row.flows)
+    if asked.way is None:
+        pool, shots = materials.training, materials.shots(row, requests["pair"])
+    else:
+        pool, shots = unseen.pools[asked.way[0]], unseen.shots[asked.way][: len(requests)]
+    number = materials.beside.get((row.selector, row.shots), 0)
+    defined = [list(materials.semantic[pair][:number]) for pair in requests["pair"]]
+    return write_condition(
+        row,
+        requests,
+        shots,
+        pool,
+        materials.catalogue,
+        *materials.room[row.generator],
+        defined,
+        first=asked.way is not None,
+    )

@@ -1,0 +1,80 @@
+"""What the pages of notebooks 08 and 09 share: the metrics' names, numbers with their intervals, groups of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from lib.evaluation.inference import settled
+from lib.workbook.display import interval, number
+from lib.workflows.ablation import DELTAS, VALUES
+from lib.workflows.scoring import METRICS, PERCENT
+
+METRIC = {
+    "similarity": "similarity",
+    "unparsed": "unparsed, %",
+    "made_up_names": "made-up names, %",
+    "made_up_parameters": "made-up parameters, %",
+}
+DIGITS = {metric: 0 if metric in PERCENT else 2 for metric in METRICS}
+SETTLED = "●"  # after a difference that is
+
+
+def without_unit(metric: str) -> str:
+    """A metric's name inside a sentence."""
+    return METRIC[metric].removesuffix(", %")
+
+
+def intervals(table: pd.DataFrame, columns: Sequence[str] = VALUES, decimals: int = 2) -> list[str]:
+    """`0.42 [0.31, 0.53]` for each row; `columns` names the value and the ends of its interval."""
+    return [interval(*row, decimals) for row in table[list(columns)].to_numpy()]
+
+
+def metric_intervals(table: pd.DataFrame, columns: Sequence[str] = VALUES) -> list[str]:
+    """As `intervals`, each row with its metric's decimals (column metric)."""
+    numbers = table[list(columns)].to_numpy()
+    return [interval(*row, DIGITS[metric]) for metric, row in zip(table["metric"], numbers, strict=True)]
+
+
+def p_values(values: Iterable[float], decimals: int = 3) -> list[str]:
+    return [number(p, decimals) for p in values]
+
+
+def change(row) -> str:
+    """The difference of a row (a named tuple with `metric` and `DELTAS`), with its interval."""
+    return interval(row.delta, row.delta_ci_low, row.delta_ci_high, DIGITS[row.metric])
+
+
+def settled_deltas(compared: pd.DataFrame) -> pd.Series:
+    """`lib.evaluation.inference.settled` of `DELTAS`."""
+    return settled(compared, *DELTAS[1:])
+
+
+def wide_by_metric(table: pd.DataFrame, rows: str, texts: Sequence[str]) -> pd.DataFrame:
+    """Texts as a table for readers: one row for each value of the column `rows`, in order of appearance, and one column
+    a metric."""
+    wide = table.assign(text=list(texts)).pivot(index=rows, columns="metric", values="text")
+    return wide.loc[list(dict.fromkeys(table[rows])), list(METRICS)].rename(columns=METRIC)
+
+
+def error_bars(table: pd.DataFrame, columns: Sequence[str] = VALUES) -> np.ndarray:
+    """How far the interval reaches below and above each value, (2, rows), as matplotlib's `errorbar` takes it."""
+    value, *ends = (table[column].to_numpy(float) for column in columns)
+    return np.abs(np.array(ends) - value)
+
+
+def api_uses(training: pd.DataFrame) -> pd.Series:
+    """How many training flows use each API, the commonest first."""
+    return training["apis"].map(set).explode().value_counts()
+
+
+def rarest_use(apis: pd.Series, uses: pd.Series) -> pd.Series:
+    """For each flow the number of training flows that use the rarest of its APIs.
+
+    Args:
+        apis: names of each flow's APIs.
+        uses: of `api_uses`.
+    """
+    return apis.map(lambda names: min(uses.get(name, 0) for name in names))

@@ -1,0 +1,325 @@
+"""Notebook 09 beyond the paper's tables: floors, fair comparisons, validity, the number of few-shots, grammars."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from lib.evaluation.inference import percent
+from lib.evaluation.rates import rates_with_intervals
+from lib.workbook.display import Drawing, Table, interval, number
+from lib.workbook.methods import colour
+from lib.workbook.parameters.dsl_ablation import Condition
+from lib.workflows.ablation import DELTAS, VALUES, contract, free_counterparts, sweep_rows
+from lib.workflows.pages.common import (
+    METRIC,
+    SETTLED,
+    change,
+    error_bars,
+    metric_intervals,
+    p_values,
+    settled_deltas,
+    wide_by_metric,
+    without_unit,
+)
+from lib.workflows.pages.dsl_ablation import COPY, Study, copied_selectors
+from lib.workflows.pages.dsl_ablation_tables import changes
+from lib.workflows.scoring import rates
+
+LEVEL_OFF = 0.05  # of similarity: a step whose interval lies within is shown to change little
+FLOORS = [
+    "random_5",
+    "pretrained_learned_5",
+    "finetuned",
+    "tst_5_finetuned",
+    "pretrained_5_instruction",
+    "pretrained_5_fd_first",
+]
+
+
+def floors(study: Study) -> pd.DataFrame:
+    """Copies, random few-shots and other controls against five few-shots by the pretrained encoder."""
+    copies = copied_selectors(study.scores["condition"].unique())
+    return study.compare([*copies, *study.present(FLOORS)], "pretrained_5")
+
+
+def fair_table(study: Study, fair: pd.DataFrame) -> Table:
+    """`lib.workflows.pages.dsl_ablation.fair_comparisons` in similarity."""
+    part = fair[fair["metric"] == "similarity"]
+    frame = pd.DataFrame(
+        {
+            "question": part["why"],
+            "condition": part["condition"].map(study.titles),
+            "against": part["against"].map(study.titles),
+            "similarity, difference": metric_intervals(part, DELTAS),
+            "p (Holm)": p_values(part["p_holm"]),
+            "n": part["shared"].astype(int),
+        }
+    )
+    caption = (
+        "Fair comparisons in similarity, paired; Holm over these rows and those of the other three metrics "
+        f"({len(fair)} in all)."
+    )
+    return Table(frame.reset_index(drop=True), caption, text_columns=["question", "condition", "against"])
+
+
+def fair_in_words(study: Study, fair: pd.DataFrame) -> str:
+    """Which of the fair comparisons in similarity are settled."""
+    part = fair[fair["metric"] == "similarity"]
+    clear = [
+        f"{study.titles[row.condition]} against {study.titles[row.against]} {change(row)}"
+        for row in part[settled_deltas(part)].itertuples()
+    ]
+    if clear:
+        return f"Settled: {'; '.join(clear)}."
+    return f"None of these differences in similarity is settled with {int(part['shared'].max())} flows."
+
+
+def valid_table(study: Study, rows: Sequence[Condition]) -> Table:
+    """Similarity as P(valid) times similarity if valid, and made-up names and parameters over all flows."""
+    names = study.present([*(row.name for row in rows), "finetuned", COPY])
+    columns = [
+        "condition",
+        "flows",
+        "valid, %",
+        "similarity if valid",
+        "similarity",
+        "made-up names, % of all",
+        "made-up parameters, % of all",
+    ]
+    caption = (
+        "Similarity as P(valid) times similarity if valid (its interval stands in the tables above), and rates over "
+        "all flows; 95% intervals (Wilson for rates, bootstrap for similarity)."
+    )
+    return Table(pd.DataFrame([_split(study, name) for name in names], columns=columns), caption,
+                 text_columns=["condition"])  # fmt: skip
+
+
+def _split(study: Study, name: str) -> list:
+    part = study.scores[study.scores["condition"] == name]
+    flags = [part["valid"].astype(bool), *(part[f"made_up_{what}"].map(len) > 0 for what in ("names", "parameters"))]
+    valid, *made_up = [interval(*percent(flag.sum(), len(part)), 0) for flag in flags]
+    return [study.titles[name], len(part), valid, _among_valid(study, part), rates(part)["similarity"], *made_up]
+
+
+def _among_valid(study: Study, part: pd.DataFrame) -> str:
+    valid = part[part["valid"].astype(bool)]
+    if valid.empty:
+        return "–"
+    as_rate = valid[["unit"]].assign(
+        condition="", metric="similarity", numerator=valid["similarity"].astype(float), denominator=1
+    )
+    row = rates_with_intervals(as_rate, [], study.samples, study.seed).iloc[0]
+    return f"{interval(*row[VALUES], 2)} of {len(valid)}"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Conditions that differ in the number of few-shots alone.
+
+    Attributes:
+        rows: fewest few-shots first; there are at least two.
+        cost: of `lib.workflows.ablation.cost_of`.
+    """
+
+    study: Study
+    rows: Sequence[Condition]
+    cost: pd.DataFrame
+
+    @cached_property
+    def compared(self) -> pd.DataFrame:
+        """Each against five few-shots."""
+        return self.study.compare([row.name for row in self.rows], "pretrained_5")
+
+    @cached_property
+    def curve(self) -> pd.DataFrame:
+        """The same with columns shots, tokens_in and seconds (means of an answer)."""
+        shots = self.compared["condition"].map({row.name: row.shots for row in self.rows})
+        return self.compared.assign(shots=shots).join(self.cost[["tokens_in", "seconds"]], on="condition")
+
+    @cached_property
+    def shared(self) -> pd.DataFrame:
+        """Similarity on the flows that all have: flows by conditions."""
+        names = [row.name for row in self.rows]
+        scores = self.study.scores[self.study.scores["condition"].isin(names)]
+        return scores.pivot(index="unit", columns="condition", values="similarity").dropna()[names]
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """Each number of few-shots against the one before it; p_holm is over all steps and metrics."""
+        pairs = {(b.name, a.name): f"{a.shots} to {b.shots}" for a, b in itertools.pairwise(self.rows)}
+        table = self.study.compare_pairs(list(pairs))
+        return table.assign(step=[pairs[pair] for pair in zip(table["condition"], table["against"], strict=True)])
+
+
+def sweep(study: Study, rows: Sequence[Condition], cost: pd.DataFrame) -> Sweep:
+    return Sweep(study, sweep_rows(rows), cost)
+
+
+def sweep_drawing(swept: Sweep) -> Drawing:
+    """Similarity, failure rates and cost against the number of few-shots."""
+    figure, axes = plt.subplots(1, 3, figsize=(11, 4))
+    for metric, axis, color, aside in (
+        ("similarity", axes[0], colour("pretrained"), 0.0),
+        ("unparsed", axes[1], "#8A8D91", -0.3),
+        ("made_up_names", axes[1], "#D1570A", 0.0),
+        ("made_up_parameters", axes[1], "#7B5EA7", 0.3),
+    ):
+        _sweep_line(axis, swept.curve[swept.curve["metric"] == metric], metric, color, aside)
+    means = swept.shared.mean()
+    axes[0].containers[0].set_label("all flows of a row (hollow: fewer)")
+    shots = [row.shots for row in swept.rows]
+    axes[0].plot(shots, means, "--", color="#8A8D91", label=f"the {len(swept.shared)} flows that all have")
+    _cost_panel(axes[2], swept.curve[swept.curve["metric"] == "similarity"])
+    axes[0].set(xlabel="few-shots", ylabel="similarity", ylim=(0, 1))
+    axes[1].set(xlabel="few-shots", ylabel="flows, %", ylim=(0, 100))
+    for axis in axes[:2]:
+        axis.legend(fontsize=8)
+    levels = [f"{number(means[row.name], 2)} with {row.shots}" for row in swept.rows]
+    finding = (
+        f"Few-shots: similarity on the {len(swept.shared)} flows that all numbers have (dashed) is {', '.join(levels)}"
+    )
+    alt = (
+        "Three panels: similarity against the number of few-shots (dashed: on the flows that all numbers have), the "
+        "three failure rates against it (bars: 95% intervals), and seconds an answer against tokens of the prompt."
+    )
+    return Drawing(figure, "dsl_sweep", finding, alt, swept.curve)
+
+
+def _sweep_line(axis: Axes, part: pd.DataFrame, metric: str, color: str, aside: float) -> None:
+    at = part["shots"] + aside
+    bars = error_bars(part)
+    axis.errorbar(at, part["value"], yerr=bars, color=color, marker="o", capsize=2, label=METRIC[metric])
+    fewer = part["n"] < part["n"].max()
+    axis.plot(at[fewer], part.loc[fewer, "value"], "o", color=color, markerfacecolor="white", zorder=5)
+
+
+def _cost_panel(axis: Axes, once: pd.DataFrame) -> None:
+    axis.plot(once["tokens_in"], once["seconds"], marker="o", color=colour("pretrained"))
+    for row in once.itertuples():
+        offset = (4, -11 if row.shots else 5)
+        axis.annotate(f"{row.shots}", (row.tokens_in, row.seconds), offset, textcoords="offset points", fontsize=8)
+    axis.set(
+        xlabel="tokens of the prompt (number: few-shots)", ylabel="seconds an answer", ylim=(0, None), xlim=(0, None)
+    )
+
+
+def steps_table(swept: Sweep) -> Table:
+    """What each step in the number of few-shots changes."""
+    steps = swept.steps
+    marks = np.where(settled_deltas(steps), f" {SETTLED}", "")
+    texts = [text + mark for text, mark in zip(metric_intervals(steps, DELTAS), marks, strict=True)]
+    frame = wide_by_metric(steps, "step", texts).reset_index()
+    frame = frame.assign(flows=steps.groupby("step", sort=False)["shared"].first().astype(int).to_numpy())
+    caption = (
+        "What each step in the number of few-shots changes, on the flows that both have; 95% intervals; "
+        f"{SETTLED} settled (Holm over all steps and metrics)."
+    )
+    return Table(frame, caption)
+
+
+def amounts_table(swept: Sweep) -> Table:
+    """Quality and cost by the number of few-shots."""
+    frame = wide_by_metric(swept.curve, "shots", metric_intervals(swept.curve))
+    once = swept.curve[swept.curve["metric"] == "similarity"].set_index("shots")
+    frame.insert(0, "flows", once["n"])
+    frame["prompt, tokens"] = once["tokens_in"].round().astype(int)
+    frame["seconds an answer"] = once["seconds"].round(1).astype(str)
+    caption = "Quality and cost by the number of few-shots (pretrained encoder, no definitions); 95% intervals."
+    return Table(frame.reset_index().rename(columns={"shots": "few-shots"}), caption)
+
+
+def steps_in_words(swept: Sweep) -> str:
+    """Which steps are settled, and whether the last one is shown to change little."""
+    steps = swept.steps
+    gains = [
+        f"{without_unit(row.metric)} from {row.step} few-shots by {change(row)}"
+        for row in steps[settled_deltas(steps)].itertuples()
+    ]
+    last = steps[steps["metric"] == "similarity"].iloc[-1]
+    flat = abs(last["delta_ci_low"]) < LEVEL_OFF and abs(last["delta_ci_high"]) < LEVEL_OFF
+    off = f"it is shown to level off (within {LEVEL_OFF})" if flat else "too uncertain to say that it levels off"
+    return (
+        f"Settled: {', '.join(gains) if gains else 'no single step'}. The last step, {last['step']} few-shots, changes "
+        f"similarity by {change(last)}: {off}."
+    )
+
+
+def constrained(study: Study, rows: Sequence[Condition]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows under a grammar, each against the same prompts decoded freely.
+
+    Returns:
+        the differences, p_holm over all; and the same after the free rows, which have none (NaN), as a table shows
+        them. Both are empty where the profile has no such row.
+    """
+    free_of = free_counterparts(rows)
+    pairs = [(name, free) for name, free in free_of.items() if len(study.present([name, free])) == 2]
+    if not pairs:
+        return pd.DataFrame(), pd.DataFrame()
+    tested = study.compare_pairs(pairs)
+    free = study.present(dict.fromkeys(free_of.values()))
+    levels = study.compare(free, free[0]).assign(**dict.fromkeys([*DELTAS, "p_holm", "shared"], np.nan))
+    return tested, pd.concat([levels, tested], ignore_index=True)
+
+
+def constrained_in_words(
+    study: Study, rows: Sequence[Condition], tested: pd.DataFrame, cost: pd.DataFrame, max_tokens: int
+) -> str:
+    """What grammars let through after all, how often an answer was cut, and which differences are settled.
+
+    Args:
+        tested: the differences of `constrained`, empty where there is none.
+        cost: of `lib.workflows.ablation.cost_of`.
+        max_tokens: of the longest answer.
+    """
+    if tested.empty:
+        return "The profile has no row under a grammar."
+    bound = {row.name: row.decoding for row in rows if row.decoding != "free"}
+    done = study.scores[study.scores["condition"].isin(bound)]
+    done = done[done["finished"].astype(bool)]
+    known = done[done["condition"].map(bound) != "grammar"]
+    names, parameters = ((known[f"made_up_{what}"].map(len) > 0).sum() for what in ("names", "parameters"))
+    held = cost.loc[study.present(bound)]
+    return (
+        f"Of {len(done)} finished answers under a grammar {(~done['parsed'].astype(bool)).sum()} do not parse; of "
+        f"{len(known)} under the catalogue {names} make up a name and {parameters} a parameter key. Cut at "
+        f"{max_tokens} tokens: {held['cut'].sum()} of {held['n'].sum()}. " + changes(study, tested)
+    )
+
+
+def beyond_contract(
+    study: Study, parts: Mapping[str, pd.DataFrame], unseen_experiments: Mapping[str, str]
+) -> pd.DataFrame:
+    """The columns of the report's `dsl_beyond.csv`.
+
+    Args:
+        parts: {experiment: differences}; those with a column against name the other row in their experiment.
+        unseen_experiments: {condition: its experiment} of conditions that have one of their own.
+    """
+    tables = [
+        contract(part, study.rows).assign(experiment=_experiments(study, name, part, unseen_experiments))
+        for name, part in parts.items()
+    ]
+    table = pd.concat(tables)
+    return table[["experiment", *table.columns.drop("experiment")]]
+
+
+def _experiments(study: Study, name: str, part: pd.DataFrame, own: Mapping[str, str]) -> Iterable[str]:
+    if "against" in part:
+        return [f"{name}, against {study.titles[rival]}" for rival in part["against"]]
+    return [own.get(condition, name) for condition in part["condition"]]
+
+
+FAIR = ["why", "condition", "against", "metric", *DELTAS, "p_value", "p_holm", "shared", "counted_both"]
+
+
+def fair_contract(fair: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
+    """The columns of the report's `dsl_fair.csv`: the fair comparisons and the steps in the number of few-shots."""
+    return pd.concat([fair, steps.assign(why="step in the number of few-shots")])[FAIR]

@@ -1,0 +1,142 @@
+"""Notebook 09: requests for APIs that nobody trained on, and whether examples of these APIs help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from lib.evaluation.inference import LEVEL, bootstrap_interval, holm_adjust, mcnemar_test, percent
+from lib.workbook.display import Table, interval, number
+from lib.workflows.ablation import new_apis_called
+from lib.workflows.ablation_grid import UNSEEN_FINETUNED, UNSEEN_SHOTS, Asked, Unseen
+from lib.workflows.pages.common import metric_intervals, wide_by_metric
+from lib.workflows.pages.dsl_ablation import Study, way_title
+from lib.workflows.pages.dsl_ablation_tables import changes
+
+
+def shown_table(study: Study, unseen: Unseen, semantic: pd.Series, definitions: int) -> Table:
+    """Whether the APIs held out get into the prompt, by few-shots of each way of adding examples or by SFD.
+
+    Args:
+        semantic: the API names nearest to each pair's request.
+        definitions: how many of them SFD shows.
+    """
+    pairs = unseen.requests["pair"]
+    of_shots = {way_title(way): unseen.shown(way) for way in unseen.shots}
+    of_sfd = unseen.covered([semantic[pair][:definitions] for pair in pairs])
+    texts = [_share(study, hits, pairs) if hits.any() else "0 by construction" for hits in of_shots.values()]
+    frame = pd.DataFrame(
+        {
+            "shown by": [*of_shots, f"SFD, {definitions} definitions"],
+            "new APIs shown, %": [*texts, _share(study, of_sfd, pairs)],
+        }
+    )
+    n_training = len(unseen.pools[0])
+    added = [f"{len(pool) - n_training} pairs are added" for n, pool in unseen.pools.items() if n]
+    caption = (
+        f"Held-out APIs that are wanted and stand in the prompt: in one of {UNSEEN_SHOTS} few-shots by the pretrained "
+        f"encoder, or among the definitions; {len(pairs)} requests, 95% intervals. {len(unseen.new)} APIs are held "
+        f"out; {', '.join(added)}."
+    )
+    return Table(frame, caption)
+
+
+def _share(study: Study, hits: np.ndarray, pairs: pd.Series) -> str:
+    return interval(hits.mean(), *bootstrap_interval(hits, [pairs], study.samples, study.seed))
+
+
+def standing_in_words(unseen: Unseen, tested: int) -> str:
+    """In how many of the prompts that are tested an added example stands."""
+    n_training = len(unseen.pools[0])
+    standing = {
+        way: sum(max(near) >= n_training for near in shots[:tested]) for way, shots in unseen.shots.items() if way[0]
+    }
+    ways = "; ".join(f"{n} with {way_title(way)}" for way, n in standing.items())
+    return (
+        f"Of the {tested} requests tested below an added example stands in the prompt of {ways}. Where it does not, "
+        "the prompt is the same as without."
+    )
+
+
+@dataclass(frozen=True)
+class Held:
+    """The conditions on APIs held out of training that were asked, and what their flows call.
+
+    Attributes:
+        names: of the conditions, the first one has no examples and no definitions.
+        wanted: for each unit the APIs held out that it needs.
+    """
+
+    study: Study
+    names: Sequence[str]
+    wanted: pd.Series
+
+    @cached_property
+    def compared(self) -> pd.DataFrame:
+        """Each against the first one."""
+        return self.study.compare(self.names, self.names[0])
+
+    @cached_property
+    def called(self) -> pd.DataFrame:
+        """100 where a flow calls at least one API held out that it needs: flows by conditions."""
+        scores = self.study.scores[self.study.scores["condition"].isin(self.names)]
+        return new_apis_called(scores, self.wanted)[list(self.names)]
+
+    @cached_property
+    def rates(self) -> pd.DataFrame:
+        """How many flows do, in percent with Wilson's interval, as `tables/dsl_unseen_called.csv` has it."""
+        mean, low, high = percent(self.called.sum() / 100, len(self.called))
+        return pd.DataFrame(
+            {"condition": self.names, "value": mean, "ci_low": low, "ci_high": high, "n": len(self.called)}
+        )
+
+
+def held(study: Study, asked: Sequence[Asked], unseen: Unseen) -> Held | None:
+    """None where too few flows use an API held out for anything to be asked."""
+    names = study.present(one.name for one in asked if one.way is not None)
+    wanted = pd.Series(unseen.wanted(), index=unseen.requests["pair"])
+    return Held(study, names, wanted) if names else None
+
+
+def held_table(results: Held) -> Table:
+    """The metrics and the new APIs called, one row a condition."""
+    frame = wide_by_metric(results.compared, "condition", metric_intervals(results.compared))
+    rates = results.rates[["value", "ci_low", "ci_high"]].to_numpy()
+    frame.insert(0, "new APIs called, %", [interval(*row, 0) for row in rates])
+    frame.insert(0, "few-shots and definitions", frame.index.map(results.study.titles))
+    caption = (
+        f"Flows for {len(results.called)} requests that need held-out APIs, {UNSEEN_SHOTS} few-shots; 95% intervals."
+    )
+    return Table(frame.reset_index(drop=True), caption, text_columns=["few-shots and definitions"])
+
+
+def held_in_words(results: Held) -> str:
+    """Which differences are settled, and which rows call the new APIs more often."""
+    titles, called = results.study.titles, results.called
+    possible = [name for name in results.names if "gold" not in name]  # no method knows which definitions are wanted
+    rivals = [(name, base) for base in (results.names[0], UNSEEN_FINETUNED) for name in possible if name != base]
+    adjusted = holm_adjust([mcnemar_test(called[a] > 0, called[b] > 0) for a, b in rivals])
+    found = [f"{titles[a]} against {titles[b]}" for (a, b), p in zip(rivals, adjusted, strict=True) if p <= LEVEL]
+    said = (
+        f"significant differences (McNemar, Holm): {'; '.join(found)}"
+        if found
+        else "no row is shown to differ from the first one or from the fine-tuned model (McNemar, Holm)"
+    )
+    best, tuned = (number(value, 0) for value in (called[possible].mean().max(), called[UNSEEN_FINETUNED].mean()))
+    return (
+        f"{changes(results.study, results.compared)}New APIs called: {said}; the highest without gold definitions is "
+        f"{best}%, the fine-tuned model's {tuned}%, {len(called)} flows."
+    )
+
+
+def experiments(asked: Sequence[Asked]) -> dict[str, str]:
+    """The experiment of each condition on APIs held out, in the report's tables: its way of adding examples."""
+    return {
+        name: f"unseen APIs, {way_title(way)}"
+        for name, row, way in asked
+        if way is not None and row.generator == "untuned"
+    }

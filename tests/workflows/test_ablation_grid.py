@@ -1,0 +1,230 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.generation.remote import estimate_tokens
+from lib.workbook.artifacts import ROOT
+from lib.workbook.parameters.dsl_ablation import ABLATION, Condition
+from lib.workflows import ablation_grid
+from lib.workflows.ablation_grid import (
+    UNSEEN_FINETUNED,
+    UNSEEN_HELD,
+    Asked,
+    Materials,
+    Unseen,
+    asked_conditions,
+    definitions_beside,
+    held_out,
+    reading_windows,
+    shots_among,
+    shots_by_selector,
+    unseen_grid,
+    unseen_name,
+    ways_of_adding,
+    with_new_shots,
+    with_slot,
+    write_prompts,
+)
+from lib.workflows.catalogue import Catalogue
+
+ROWS = [Condition.model_validate(row) for row in ABLATION]
+
+
+def row(selector="pretrained", shots=2, definitions="none", generator="untuned", decoding="free", flows=9):
+    return Condition.model_validate([selector, shots, definitions, generator, decoding, flows])
+
+
+def test_every_row_is_asked_on_the_flows_that_there_are():
+    asked = asked_conditions(ROWS, 20, ways_of_adding([0]), 0)
+    assert [one.name for one in asked] == [one.name for one in ROWS]
+    assert {one.condition.flows for one in asked} == {12, 20}
+    assert all(one.way is None for one in asked)
+
+
+def test_apis_held_out_are_asked_for_in_every_way():
+    ways = ways_of_adding([1, 0])
+    assert ways == [(0, False), (1, False), (1, True)]
+    asked = asked_conditions([], 20, ways, 6, grammars=False)
+    assert [one.name for one in asked] == [
+        *(unseen_name(*one) for one in unseen_grid(ways, grammars=False)), UNSEEN_FINETUNED, UNSEEN_HELD,
+    ]  # fmt: skip
+    assert {one.condition.flows for one in asked} == {6}
+    assert [(one.condition.shots, one.condition.decoding) for one in asked[-2:]] == [(0, "free"), (0, "catalogue")]
+    assert len(asked_conditions([], 20, ways, 6)) == len(asked) + 3
+    assert unseen_name((1, True), "fd_sfd") == "unseen: 1 new in a slot, fd_sfd, free"
+
+
+FLOWS = pd.DataFrame(
+    {
+        "pair": ["t0", "t1", "u0", "u1", "u2", "q0"],
+        "split": ["training", "training", "unseen", "unseen", "unseen", "test"],
+        "request": ["mail me", "post it", "form one", "form two", "form three", "mail and post"],
+        "dsl": ["a.Mail();", "b.Post();", "c.Form();", "c.Form();", "c.Form();", "a.Mail();"],
+        "apis": [["a.Mail"], ["b.Post"], ["c.Form"], ["c.Form"], ["c.Form", "a.Mail"], ["a.Mail"]],
+    }
+)
+VECTORS = np.array([[1, 0], [0, 1], [0.8, 0.6], [0.8, 0.6], [0.8, 0.6], [0.6, 0.8]], dtype=np.float32)
+
+
+class API:
+    def __init__(self, name, in_training):
+        self.name, self.in_training = name, in_training
+
+
+APIS = [API("a.Mail", True), API("b.Post", True), API("c.Form", False)]
+
+
+def test_what_is_held_out_and_its_few_shots(monkeypatch):
+    monkeypatch.setattr(ablation_grid, "UNSEEN_SHOTS", 2)
+    unseen = held_out(FLOWS, APIS, VECTORS, [0, 1], seed=0)
+    assert len(unseen.requests) == 1
+    assert unseen.new == {"c.Form"}
+    assert [len(pool) for pool in unseen.pools.values()] == [2, 3]
+    assert set(unseen.requests["pair"]).isdisjoint(unseen.pools[1]["pair"])
+    assert unseen.shots == {(0, False): [[0, 1]], (1, False): [[2, 0]], (1, True): [[2, 0]]}
+    assert [unseen.shown(way).tolist() for way in unseen.shots] == [[0], [100], [100]]
+    assert unseen.covered([{"a.Mail"}]).tolist() == [0]
+
+
+def test_a_slot_for_an_example_that_is_not_near(monkeypatch):
+    monkeypatch.setattr(ablation_grid, "UNSEEN_SHOTS", 1)
+    vectors = VECTORS.copy()
+    asked = held_out(FLOWS, APIS, VECTORS, [1], seed=0).requests.index
+    vectors[asked] = [1, 0]
+    assert held_out(FLOWS, APIS, vectors, [1], seed=0).shots == {
+        (0, False): [[0]], (1, False): [[0]], (1, True): [[2]],
+    }  # fmt: skip
+
+
+def test_nothing_is_asked_where_too_few_flows_need_such_apis():
+    few = FLOWS.drop(index=[3, 4]).reset_index(drop=True)
+    unseen = held_out(few, APIS, VECTORS[[0, 1, 2, 5]], [0, 1], seed=0)
+    assert unseen.shots == {}
+    assert unseen.wanted() == []
+    nothing_left = held_out(FLOWS, [API("z.Z", False)], VECTORS, [0, 1], seed=0)
+    assert list(nothing_left.shots) == [(0, False)]
+
+
+def test_few_shots_are_positions_of_training_pairs():
+    kept = pd.DataFrame({"selector": "tst", "pair": "q0", "shot": ["t1", "t0"], "rank": [1, 2]})
+    near = shots_by_selector(kept, FLOWS[:2], most=20)
+    assert near["tst"]["q0"] == [1, 0]
+    with pytest.raises(ValueError, match="notebook 08 kept 1 few-shots a request, a row needs 2: set its `shots`"):
+        shots_by_selector(kept[:1], FLOWS[:2], most=2)
+
+
+def test_few_shots_among_the_learned_pairs():
+    assert shots_among(["t1"], FLOWS, VECTORS, ["q0", "u0"], 5).to_dict() == {"u0": [1], "q0": [1]}
+    assert shots_among(["t1", "t0"], FLOWS, VECTORS, ["q0"], 2)["q0"] == [1, 0]
+    assert shots_among(["t1"], FLOWS, VECTORS, ["q0"], 0)["q0"] == []
+
+
+def test_sfd_shows_as_many_definitions_as_fd():
+    near = {name: pd.Series([[0, 1, 2]] * 2, ["q", "r"]) for name in ("pretrained", "tst")}
+    rows = [row("tst", 2), row("pretrained", 0), row("random", 3)]
+    assert definitions_beside(rows, near, ["q", "r"], [["a", "b"], ["b"], ["c"]]) == {
+        ("pretrained", 5): 3, ("tst", 2): 2,
+    }  # fmt: skip
+    assert definitions_beside([row("tst", 1)], near, ["q"], [[], [], []])["tst", 1] == 1
+
+
+def test_windows_of_models_here_and_behind_an_endpoint(monkeypatch):
+    class Config:
+        max_position_embeddings = 2048
+
+    read = []
+    monkeypatch.setattr(ablation_grid, "locate", lambda model: model)
+    monkeypatch.setattr(ablation_grid, "load_tokenizer", lambda path: (read.append(path), Config))
+    windows = reading_windows({"untuned": "remote:m", "finetuned": "s"}, 9000)
+    assert windows["untuned"] == (9000, estimate_tokens)
+    assert windows["finetuned"][0] == 2048
+    assert reading_windows({"untuned": "s", "finetuned": "s"}, 9000)["untuned"][0] == 2048
+    assert read == ["s", "s"]
+
+
+@pytest.fixture(scope="module")
+def materials():
+    catalogue = Catalogue.load(ROOT / "data" / "catalogue")
+    mail, post, form = (
+        "shared_gmail.SendEmailV2",
+        "shared_teams.PostMessageToConversation",
+        "shared_planner.CreateTask_V4",
+    )
+    training = pd.DataFrame({"request": ["mail me", "post it"], "dsl": ["m();", "p();"], "apis": [[mail], [post]]})
+    pool = pd.concat([training, pd.DataFrame({"request": ["new one"], "dsl": ["f();"], "apis": [[form]]})])
+    asked = pd.DataFrame({"pair": ["q", "r"], "request": ["first", "second"], "apis": [[mail], [mail]]})
+    return Materials(
+        training,
+        catalogue,
+        asked,
+        {"pretrained": pd.Series([[0, 1], [1, 0]], ["q", "r"])},
+        pd.Series([[form, mail], [form, mail]], ["q", "r"]),
+        {("pretrained", 1): 1},
+        {"untuned": (4000, len), "finetuned": (4000, len)},
+        Unseen(asked.assign(apis=[[form], [form]]), {form}, {0: training, 1: pool}, {(1, False): [[2, 0], [0, 2]]}),
+        seed=7,
+    )
+
+
+def test_prompts_of_test_flows(materials):
+    asked = [Asked("one", row(shots=1, flows=2)), Asked("sfd", row(shots=1, definitions="sfd", flows=1))]
+    prompts = write_prompts(asked, materials)
+    assert prompts[["condition", "unit", "generator"]].to_numpy().tolist() == [
+        ["one", "q", "untuned"], ["one", "r", "untuned"], ["sfd", "q", "untuned"],
+    ]  # fmt: skip
+    assert ["mail me" in text for text in prompts["prompt"]] == [True, False, True]
+    assert prompts["definitions"].tolist() == [[], [], ["shared_planner.CreateTask_V4"]]
+    assert prompts.index.tolist() == [0, 1, 2]
+
+
+def test_random_few_shots_are_drawn_anew_for_each_request(materials):
+    draws = materials.shots(row("random", 1), [f"q{i}" for i in range(40)])
+    assert {shots[0] for shots in draws} == {0, 1}
+    assert draws == materials.shots(row("random", 1), [f"r{i}" for i in range(40)])
+    assert sorted(materials.shots(row("random", 9), ["q"])[0]) == [0, 1]
+
+
+def test_prompts_for_apis_held_out_have_the_pool_of_their_way(materials):
+    asked = [
+        Asked("new", row(shots=1, definitions="fd", flows=1), (1, False)),
+        Asked("tuned", row(shots=0, generator="finetuned", flows=1), (1, False)),
+    ]
+    prompts = write_prompts(asked, materials).set_index("condition")["prompt"]
+    assert "new one" in prompts["new"]
+    assert prompts["new"].index("shared_planner.CreateTask_V4") < prompts["new"].index("new one")  # definitions first
+    assert "new one" not in prompts["tuned"]
+
+
+def test_without_grammars_the_grid_of_unseen_apis_is_free():
+    ways = [(0, False), (1, False), (1, True)]
+    every = unseen_grid(ways)
+    assert unseen_grid(ways, grammars=False) == [one for one in every if one[2] == "free"]
+    assert [one for one in every if one[2] == "grounded"] == [
+        ((0, False), "sfd", "grounded"), ((0, False), "gold", "grounded"), ((1, True), "fd_sfd", "grounded"),
+    ]  # fmt: skip
+    assert len(every) == len(set(every)) == 5 + 3 + 2 + 3
+
+
+def pairs(name, apis):
+    return pd.DataFrame({"pair": [f"{name}{i}" for i in range(len(apis))], "apis": apis})
+
+
+def test_new_few_shots_cover_each_new_api_without_what_is_asked():
+    training = pairs("t", [["a"], ["b"]])
+    unseen = pairs("u", [["new"], ["new"], ["new", "other"], ["other"], ["a", "new"]]).set_index(pd.Index(range(2, 7)))
+    pool = with_new_shots(training, unseen, ["u0", "u3"], {"new", "other"}, 1, seed=0)
+    added = pool.iloc[2:]
+    assert pool.index[:2].tolist() == [0, 1]
+    assert set(added.index) <= {3, 4, 6}
+    for name in ("new", "other"):
+        assert added["apis"].map(lambda apis, name=name: name in apis).any()
+    assert len(with_new_shots(training, unseen, ["u0"], {"new"}, 0, seed=0)) == 2
+    assert len(with_new_shots(training, unseen, list(unseen["pair"]), {"new"}, 5, seed=0)) == 2
+    everything = with_new_shots(training, unseen, [], {"new", "other"}, 9, seed=0)
+    assert sorted(everything.index) == list(range(7))
+
+
+def test_a_slot_is_kept_for_what_was_added():
+    shots = np.array([[1, 2, 3], [4, 5, 6]])
+    assert with_slot(shots, [9, 5]).tolist() == [[1, 2, 9], [4, 5, 6]]
+    assert shots.tolist() == [[1, 2, 3], [4, 5, 6]]
