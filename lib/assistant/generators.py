@@ -6,7 +6,7 @@ the steps before it lost, and the simulator's own text or label stands beside th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +32,8 @@ from lib.assistant.written_world import (
     thought_question,
     tool_question,
 )
-from lib.evaluation.diversity import words_of
+from lib.evaluation.diversity import matched_diversity, words_of
+from lib.evaluation.inference import percent
 from lib.evaluation.ranking import rank_of
 from lib.generation.structured import Question, Reply, ask
 from lib.retrieval.bm25 import content_terms
@@ -41,6 +42,10 @@ FIRST = 3  # results among which a request should find its item
 DECIDING = ("tools", "plans", "thoughts")  # steps whose answers are not drawn
 # Kinds of faults by how the message of `lib.generation.structured` begins; any other breaks the schema.
 FAULTS = {"there is no JSON": "no JSON", "the JSON object is cut off": "cut off", "not JSON": "broken JSON"}
+DRAWS = 200  # of items, where one side has more than are compared
+
+# A model's replies by way of answering (freely, under the schema), then by step.
+Replies = Mapping[str, Mapping[str, list[Reply]]]
 
 
 @dataclass(frozen=True)
@@ -146,6 +151,46 @@ def fault_of(error: str) -> str:
     return next((name for start, name in FAULTS.items() if error.startswith(start)), "schema")
 
 
+def usable_rates(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """How many answers of each step are usable.
+
+    Args:
+        outcomes: columns step, way, at_once, valid; a row a question.
+
+    Returns:
+        step, way, n, at_once, valid (how many), and of the latter two `_rate`, `_low`, `_high`: percent with Wilson's
+        95% interval.
+    """
+    rates = outcomes.groupby(["step", "way"], sort=False)
+    rates = rates.agg(n=("valid", "size"), at_once=("at_once", "sum"), valid=("valid", "sum")).reset_index()
+    for name in ("at_once", "valid"):
+        ends = zip(("rate", "low", "high"), percent(rates[name], rates["n"]), strict=True)
+        rates = rates.assign(**{f"{name}_{end}": values for end, values in ends})
+    return rates
+
+
+def right_counts(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """step, way, right (how many agree with the simulator's labels), n; a row for each step that has labels."""
+    judged = outcomes.dropna(subset="right").groupby(["step", "way"], sort=False)["right"]
+    return judged.agg(right="sum", n="size").reset_index()
+
+
+def items_diversity(items: Trial, replies: Replies, simulated: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """The diversity of written and of simulated items, app by app, as `matched_diversity` returns it, and way.
+
+    Args:
+        items: the trial of the step.
+        simulated: as `simulated_items` returns them.
+        seed: of the draws.
+    """
+    cells = ["persona", "app"]
+    found = {way: written_items(items, by_step["items"]) for way, by_step in replies.items()}
+    parts = [
+        matched_diversity(written, simulated, cells, DRAWS, seed).assign(way=way) for way, written in found.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
 def written_items(trial: Trial, replies: Sequence[Reply]) -> pd.DataFrame:
     """The valid items, copies included: persona, app, title, text."""
     rows = [
@@ -216,3 +261,25 @@ def requests_in_numbers(
         "found": int((ranks <= FIRST).sum()),
         "chance": float(100 * (FIRST / sizes).clip(upper=1).mean()),
     }
+
+
+def requests_beside_simulated(
+    queries: Trial, replies: Replies, items: pd.DataFrame, embed: Callable[[list[str]], np.ndarray]
+) -> pd.DataFrame:
+    """What the model's requests are like, and the simulator's about the same items.
+
+    Args:
+        queries: the trial of the step.
+        items: all that the personas have, as `simulated_items` returns them.
+        embed: texts to unit vectors (texts, dimensions).
+
+    Returns:
+        way, side (ours, theirs), and what `requests_in_numbers` counts; no row for a way without a usable request.
+    """
+    vectors, rows = embed(items["text"].tolist()), []
+    for way, by_step in replies.items():
+        both = written_queries(queries, by_step["queries"])
+        for side, texts in (("ours", both["written"]), ("theirs", both["text"])) if len(both) else ():
+            ranks = rank_in_persona(embed(texts.tolist()), both, vectors, items)
+            rows.append({"way": way, "side": side, **requests_in_numbers(texts, both, items, ranks)})
+    return pd.DataFrame(rows, columns=["way", "side", "requests", "words", "shared", "found", "chance"])

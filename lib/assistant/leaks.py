@@ -12,6 +12,13 @@ from lib.assistant.needs import KINDS
 from lib.assistant.queries import normal_form
 from lib.retrieval.bm25 import content_terms
 
+# What a simulated world's `split` keeps apart besides personas, in the words of `leaks`.
+KEPT_APART = {
+    "phrasing": ["query texts", "phrasings"],
+    "item_template": ["item templates of relevant items"],
+    "need": ["needs asked for"],
+}
+
 
 def entropy_bits(labels: pd.Series) -> float:
     """Shannon entropy of the labels' distribution, in bits."""
@@ -47,6 +54,17 @@ def candidates_with_gold(queries: pd.DataFrame, items: pd.DataFrame, gold: pd.Da
 
 def which_items(is_gold: pd.Series) -> np.ndarray:
     return np.where(is_gold, "gold item", "other item")
+
+
+def commonest_api_shares(gold: pd.DataFrame) -> tuple[pd.Series, float]:
+    """How many queries the commonest first API of their plans serves, in percent: by need, ascending; and of all.
+
+    Args:
+        gold: columns need, apis (of the plan, in order).
+    """
+    first = gold["apis"].str[0]
+    commonest = first.groupby(gold["need"]).agg(lambda apis: apis.value_counts(normalize=True).iloc[0])
+    return commonest.mul(100).sort_values(), 100 * first.value_counts(normalize=True).iloc[0]
 
 
 def lexical_overlap(queries: pd.DataFrame, items: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
@@ -179,6 +197,22 @@ def leaks(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
             (what, len(sides["training"]), len(sides["evaluation"]), len(sides["training"] & sides["evaluation"]))
         )
     return pd.DataFrame(rows, columns=["what", "training", "evaluation", "shared"])
+
+
+def check_split(shared: pd.DataFrame, split: str) -> None:
+    """That a simulated world keeps apart what its `split` promises to.
+
+    Args:
+        shared: as `leaks` returns it.
+        split: a key of `KEPT_APART`.
+
+    Raises:
+        ValueError: training and evaluation share personas, or what `split` keeps apart; names it.
+    """
+    in_both = shared.set_index("what")["shared"]
+    broken = [what for what in ("personas", *KEPT_APART[split]) if in_both[what]]
+    if broken:
+        raise ValueError(f"training and evaluation share {' and '.join(broken)}")
 
 
 def sceptic_table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:

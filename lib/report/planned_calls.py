@@ -40,7 +40,6 @@ from lib.workbook.parameters.data_gen import DataGen
 from lib.workbook.parameters.dsl_ablation import DSLAblation
 from lib.workbook.parameters.generators import Generators
 from lib.workbook.parameters.shared import CoTWriters, RemoteKnobs
-from lib.workbook.parameters.worlds import WorldKnobs
 from lib.workbook.profiles import NOTEBOOKS, read_profile
 from lib.workbook.spending import money
 from lib.workflows import written_requests
@@ -52,7 +51,7 @@ from lib.workflows.ablation_grid import (
     ways_of_adding,
     write_prompts,
 )
-from lib.workflows.catalogue import Catalogue
+from lib.workflows.catalogue import Catalogue, read_catalogue
 from lib.workflows.generating import generate
 from lib.workflows.pair_checks import read_values
 from lib.workflows.pairs import read_pairs
@@ -110,10 +109,7 @@ class Sample:
 
     @functools.cached_property
     def catalogue(self) -> Catalogue:
-        folder = self.knobs.openapi_folder
-        return (
-            Catalogue.from_openapi(self.root / folder) if folder else Catalogue.load(self.root / "data" / "catalogue")
-        )
+        return read_catalogue(self.root, self.knobs.openapi_folder)
 
     @functools.cached_property
     def every_pair(self) -> pd.DataFrame:
@@ -262,9 +258,7 @@ def generators(parameters: Generators, sample: Sample) -> Planned:
     if not is_remote(parameters.compared_writer):
         return
     sizes = [getattr(parameters, f"compared_{what}") for what in ("personas", "items", "queries", "max_tokens")]
-    size = max(4, sizes[0] + sizes[2] // 4)
-    knobs = {"n_personas": size, "n_training_queries": 6 * size, "n_evaluation_queries": 2 * size}
-    world = simulate(sample.root / "data", WorldKnobs(profile=parameters.profile, seed=parameters.seed, **knobs))
+    world = simulate(sample.root / "data", parameters.world)
     for step, trial in trials(world, *sizes, parameters.seed).items():
         prompts = [question.text for question in trial.questions]
         yield parameters.compared_writer, step, expected(prompts, len(prompts), trial.tokens)

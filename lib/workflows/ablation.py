@@ -1,8 +1,8 @@
 """The ablation of the workflow paper's section 5: one runner over a grid of conditions.
 
 A condition (`lib.workbook.parameters.dsl_ablation.Condition`) says whose few-shots a prompt shows and how many, which
-definitions, which model continues it and what that may write. All conditions of a model are answered in one call, so that prompts
-that begin alike are read once; the values of each row are compared on the test flows that both rows have.
+definitions, which model continues it and what that may write. All conditions of a model are answered in one call, so
+that prompts that begin alike are read once; the values of each row are compared on the test flows that both rows have.
 """
 
 from __future__ import annotations

@@ -293,3 +293,22 @@ def _field(key: str, written: WrittenField) -> Field:
         required=key.endswith("*"),
         examples=tuple(written.examples),
     )
+
+
+def read_catalogue(root: Path, openapi_folder: str = "") -> Catalogue:
+    """Your own APIs where a folder of documents is named, else the catalogue in `data/`.
+
+    Args:
+        root: of the project.
+        openapi_folder: relative to it.
+
+    Raises:
+        InputError: as `Catalogue.from_openapi` and `Catalogue.load` do, and where no document has an API.
+    """
+    if not openapi_folder:
+        return Catalogue.load(root / "data" / "catalogue")
+    catalogue = Catalogue.from_openapi(root / openapi_folder)
+    if not len(catalogue):
+        reasons = [f"; {file}: {reason}" for file, reason in catalogue.skipped[:1]]
+        raise InputError(f"{openapi_folder}: no API could be read{''.join(reasons)}")
+    return catalogue

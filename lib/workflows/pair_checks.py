@@ -14,11 +14,13 @@ from lib.retrieval.neighbours import nearest
 from lib.workbook.inputs import InputError, read_yaml
 from lib.workflows.apis import API, APP, KINDS, SLOT, said
 from lib.workflows.catalogue import Catalogue
+from lib.workflows.language import parse, validate
 from lib.workflows.pairs import normal_form
 from lib.workflows.scoring import similarity
 
 LEAST_PHRASES, LEAST_TERSE = 6, 2
 CONJUNCTIONS = re.compile(r"(when|whenever|if|once|after|every time|each time|as soon as|please|then)\b", re.IGNORECASE)
+REQUESTS, FRAMES = "requests, without case and punctuation", "frames of requests"  # what simulated splits keep apart
 JSON_TYPES = {"string": str, "number": (int, float), "integer": int, "boolean": bool}
 # DESIGN's figures, taken from 16,381 operations of real connectors, as (quantity, least, most).
 TARGETS: tuple[tuple[str, float, float], ...] = (
@@ -163,8 +165,8 @@ def leaks(pairs: pd.DataFrame) -> pd.DataFrame:
         test pairs that have a shared one).
     """
     things = {
-        "requests, without case and punctuation": pairs["request"].map(normal_form).map(lambda form: [form]),
-        "frames of requests": pairs["frame"].map(lambda frame: [frame] if frame else []),
+        REQUESTS: pairs["request"].map(normal_form).map(lambda form: [form]),
+        FRAMES: pairs["frame"].map(lambda frame: [frame] if frame else []),
         "wordings of an API": pairs["wordings"].map(lambda used: [tuple(wording) for wording in used]),
         "flows, word for word": pairs["dsl"].map(lambda dsl: [dsl]),
         "sequences of APIs": pairs["apis"].map(lambda apis: [tuple(apis)]),
@@ -178,6 +180,46 @@ def leaks(pairs: pd.DataFrame) -> pd.DataFrame:
             affected = 100 * sides["test"].map(lambda held, known=training: not known.isdisjoint(held)).mean()
             rows.append((what, len(training), len(test), len(training & test), affected))
     return pd.DataFrame(rows, columns=["what", "training", "test", "shared", "affected"])
+
+
+def check_requests_apart(shared: pd.DataFrame) -> None:
+    """That training and test of simulated pairs share no request and no frame.
+
+    Args:
+        shared: as `leaks` returns it.
+
+    Raises:
+        ValueError: they do; names what.
+    """
+    rows = shared[shared["what"].isin((REQUESTS, FRAMES)) & (shared["shared"] > 0)]
+    if len(rows):
+        raise ValueError(f"training and test share {' and '.join(rows['what'])}")
+
+
+def check_held_out(pairs: pd.DataFrame, catalogue: Catalogue) -> None:
+    """That APIs held out are in each unseen pair and in no other.
+
+    Args:
+        pairs: columns split, apis.
+
+    Raises:
+        ValueError: they are not.
+    """
+    held = {api.name for api in catalogue if not api.in_training}
+    unseen = pairs["split"] == "unseen"
+    without = pairs["apis"].map(held.isdisjoint)
+    if not without[~unseen].all():
+        raise ValueError("training or test pairs use an API held out")
+    if without[unseen].any():
+        raise ValueError("an unseen pair uses no API held out")
+
+
+def outside_the_catalogue(pairs: pd.DataFrame, catalogue: Catalogue) -> tuple[int, int]:
+    """How many flows call an API that the catalogue lacks, and how many have a parameter that it lacks."""
+    reports = [validate(parse(dsl), catalogue) for dsl in pairs["dsl"]]
+    return tuple(
+        sum(bool(getattr(report, kind)) for report in reports) for kind in ("made_up_names", "made_up_parameters")
+    )
 
 
 def nearest_training_pairs(pairs: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:

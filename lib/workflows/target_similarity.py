@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
+from lib.retrieval.neighbours import mine_pairs
 from lib.retrieval.stores import hash_of_id, seeded_order
 from lib.workflows.scoring import similarity
 
@@ -45,6 +46,28 @@ def balanced_sample(mined: pd.DataFrame, size: int, seed: int) -> pd.DataFrame:
     chance = [hash_of_id(f"{seed}:{a}:{b}") for a, b in zip(mined["a"], mined["b"], strict=True)]
     place = pd.Series(chance, index=mined.index, dtype=np.uint64).groupby(mined["positive"]).rank(method="first")
     return mined[place <= np.where(mined["positive"], size // 2, size - size // 2)]
+
+
+def mine_training_pairs(
+    pairs: pd.DataFrame, vectors: np.ndarray, number: int, threshold: float, seed: int, progress: bool = False
+) -> tuple[pd.DataFrame, int]:
+    """Pairs of training requests to tune on (see `lib.retrieval.neighbours.mine_pairs`); none of fewer than two.
+
+    Args:
+        pairs: columns pair, split.
+        vectors: unit vectors of the requests, one row a pair, in the same order.
+        number: wanted.
+        threshold: cosine above which they are positive.
+
+    Returns:
+        columns a, b (ids of pairs), cosine, positive; and how many of all training pairs' pairs are positive.
+    """
+    trained = (pairs["split"] == "training").to_numpy()
+    if trained.sum() < 2:
+        return pd.DataFrame({"a": [], "b": [], "cosine": [], "positive": []}).astype({"positive": bool}), 0
+    ids = pairs.loc[trained, "pair"].to_numpy()
+    mined, positives = mine_pairs(vectors[trained], number, threshold, seed, progress)
+    return mined.assign(a=ids[mined["a"]], b=ids[mined["b"]]), positives
 
 
 def scored_pairs(mined: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:

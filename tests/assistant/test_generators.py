@@ -8,12 +8,16 @@ import pytest
 
 from lib.assistant.generators import (
     fault_of,
+    items_diversity,
     outcomes,
     rank_in_persona,
+    requests_beside_simulated,
     requests_in_numbers,
+    right_counts,
     simulated_items,
     trials,
     try_out,
+    usable_rates,
     written_items,
     written_queries,
 )
@@ -123,3 +127,55 @@ def test_the_kinds_of_faults_are_those_of_the_messages(asked):
             read_answer(text, question)
         assert fault_of(str(caught.value)) == kind
     assert json_in("hm")[0] == []
+
+
+def embed(texts):
+    """Unit vectors that depend on nothing but the text."""
+    vectors = np.stack([np.random.default_rng(len(text)).normal(size=8) for text in texts])
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def both_ways(asked):
+    """Right answers under the schema; freely, no items and no requests."""
+
+    def little(prompt, before):
+        return "no" if step_of(prompt) in ("items", "queries") else right(prompt)
+
+    models = {"free": Scripted(little), "schema": Scripted()}
+    return {way: try_out(model, asked, 1, constrained=False, rounds=0) for way, model in models.items()}
+
+
+def test_rates_of_usable_and_counts_of_right_answers(simulated, asked, both_ways):
+    parts = [outcomes(asked, replies, simulated).assign(way=way) for way, replies in both_ways.items()]
+    table = pd.concat(parts, ignore_index=True)
+    rates = usable_rates(table)
+    assert rates["step"].tolist() == STEPS * 2
+    free = rates[rates["way"] == "free"].set_index("step")
+    assert free.loc["tools", ["n", "valid", "valid_rate"]].tolist() == [8, 8, 100]
+    assert free.loc["queries", ["n", "valid", "valid_rate", "valid_low"]].tolist() == [8, 0, 0, 0]
+    assert 0 < free.loc["queries", "valid_high"] < 50
+    judged = right_counts(table)
+    assert judged["step"].tolist() == ["tools", "plans"] * 2
+    assert judged["n"].tolist() == [8] * 4
+    assert (
+        judged["right"].tolist()
+        == table.dropna(subset="right").groupby(["way", "step"], sort=False)["right"].sum().tolist()
+    )
+
+
+def test_items_are_compared_where_some_were_written(simulated, asked, both_ways):
+    varied = items_diversity(asked["items"], both_ways, simulated_items(simulated), seed=1)
+    assert set(varied["way"]) == {"schema"}
+    assert set(varied["side"]) == {"ours", "theirs"}
+
+
+def test_requests_are_compared_where_some_are_usable(simulated, asked, both_ways):
+    found = requests_beside_simulated(asked["queries"], both_ways, simulated_items(simulated), embed)
+    assert found[["way", "side"]].to_numpy().tolist() == [["schema", "ours"], ["schema", "theirs"]]
+    assert found["requests"].tolist() == [8, 8]
+    nothing = requests_beside_simulated(
+        asked["queries"], {"free": both_ways["free"]}, simulated_items(simulated), embed
+    )
+    assert len(nothing) == 0
+    assert "chance" in nothing

@@ -1,4 +1,5 @@
 import json
+import re
 import warnings
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lib.workbook.inputs import InputError
-from lib.workflows.catalogue import Catalogue
+from lib.workflows.catalogue import Catalogue, read_catalogue
 from lib.workflows.documents import Unreadable, read_document
 
 SHARED = Path(__file__).parents[3] / "shared/connectors"
@@ -388,6 +389,22 @@ def test_a_folder_with_good_and_bad_files(tmp_path):
 def test_nothing_to_read_is_an_error(tmp_path, name):
     with pytest.raises(InputError, match=r"holds no|no such"):
         Catalogue.from_openapi(tmp_path / name)
+
+
+def test_documents_without_an_api_are_an_error_that_names_folder_and_file(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "bad.json").write_text("{,}")
+    with pytest.warns(UserWarning, match="skipped"), pytest.raises(InputError) as error:
+        read_catalogue(tmp_path, "mine")
+    assert re.match(r"mine: no API could be read; .*bad\.json: ", str(error.value))
+
+
+def test_your_own_apis_or_ours(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "boxes.json").write_text(json.dumps(swagger()))
+    assert len(read_catalogue(tmp_path, "mine")) == len(load(tmp_path / "mine")[0]) > 0
+    with pytest.raises(InputError, match="data/catalogue"):
+        read_catalogue(tmp_path)
 
 
 values = st.recursive(

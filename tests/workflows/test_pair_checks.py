@@ -2,7 +2,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.workflows.pair_checks import leaks, nearest_training_pairs
+from lib.workflows.apis import API
+from lib.workflows.catalogue import Catalogue
+from lib.workflows.pair_checks import (
+    check_held_out,
+    check_requests_apart,
+    leaks,
+    nearest_training_pairs,
+    outside_the_catalogue,
+)
 
 PAIRS = pd.DataFrame(
     [
@@ -41,3 +49,32 @@ def test_the_nearest_training_pair_of_each_other_pair():
     assert found["cosine"].to_numpy() == pytest.approx(np.cos([0.1, 0.2, 2.0]), abs=1e-6)
     assert found["similarity"].to_numpy() == pytest.approx([1, 2 / 3, 0])
     assert found["same_flow"].tolist() == [True, False, False]
+
+
+def test_simulated_sides_share_no_request_and_no_frame():
+    shared = leaks(PAIRS)
+    with pytest.raises(ValueError, match=r"training and test share requests, without case and punctuation$"):
+        check_requests_apart(shared)
+    check_requests_apart(leaks(PAIRS.assign(request=list("vwxyz"))))
+    both = leaks(PAIRS.assign(frame="one"))
+    with pytest.raises(ValueError, match=r"share requests, without case and punctuation and frames of requests$"):
+        check_requests_apart(both)
+
+
+def some_catalogue(*held):
+    names = {name for apis in PAIRS["apis"] for name in apis}
+    apis = [API(*name.split("."), name, "S", in_training=name not in held) for name in sorted(names)]
+    return Catalogue({api.name: api for api in apis}, {})
+
+
+def test_apis_held_out_are_in_unseen_pairs_alone():
+    check_held_out(PAIRS, some_catalogue("s.New"))
+    with pytest.raises(ValueError, match="training or test pairs use an API held out"):
+        check_held_out(PAIRS, some_catalogue("s.New", "s.File"))
+    with pytest.raises(ValueError, match="an unseen pair uses no API held out"):
+        check_held_out(PAIRS, some_catalogue())
+
+
+def test_flows_outside_the_catalogue_are_counted():
+    flows = ["x = await s.On();", "x = await s.Off();", 'x = await s.On({"a": 1});\ns.Off();']
+    assert outside_the_catalogue(pd.DataFrame({"dsl": flows}), some_catalogue()) == (2, 1)

@@ -9,6 +9,7 @@ from lib.workflows.target_similarity import (
     balanced_sample,
     few_shot_scores,
     jaccard,
+    mine_training_pairs,
     oracle_shots,
     permuted_targets,
     random_shots,
@@ -181,3 +182,20 @@ def test_a_shot_that_nobody_knows_is_an_error(flows, training):
         few_shot_scores(shots, flows, training[training["pair"] != shots["shot"][0]], [2])
     with pytest.raises(KeyError):
         few_shot_scores(shots, flows.iloc[1:], training, [2])
+
+
+def test_mined_pairs_are_of_training_and_named_by_their_ids():
+    pairs = pd.DataFrame({"pair": list("abcd"), "split": ["test", "training", "training", "training"]})
+    vectors = np.array([[1, 0], [1, 0], [1, 0], [0, 1]], dtype=np.float32)
+    found, positives = mine_training_pairs(pairs, vectors, 2, 0.7, seed=3)
+    assert positives == 1
+    assert found.loc[found["positive"], ["a", "b"]].to_numpy().tolist() == [["b", "c"]]
+    assert set(found["a"]) | set(found["b"]) == {"b", "c", "d"}
+
+
+def test_one_training_pair_has_no_pairs_to_mine():
+    pairs = pd.DataFrame({"pair": ["a", "b"], "split": ["test", "training"]})
+    found, positives = mine_training_pairs(pairs, np.eye(2, dtype=np.float32), 2, 0.7, seed=3)
+    assert (len(found), positives) == (0, 0)
+    assert list(found) == ["a", "b", "cosine", "positive"]
+    assert found["positive"].dtype == bool

@@ -8,6 +8,9 @@ from pydantic import Field
 
 from lib.workbook.parameters.base import LanguageModelName, LocalModelName
 from lib.workbook.parameters.shared import RemoteKnobs
+from lib.workbook.parameters.worlds import FlowKnobs, WorldKnobs
+
+DISTRACTORS = 200  # flows that search may take for the right one
 
 
 class Generators(RemoteKnobs):
@@ -21,3 +24,21 @@ class Generators(RemoteKnobs):
     compared_repairs: int = Field(default=1, ge=0, le=5)
     compared_max_tokens: int = Field(default=192, ge=8, le=4096)
     compared_flows: int = Field(default=5, ge=1, le=1000)
+
+    @property
+    def world(self) -> WorldKnobs:
+        """The simulated world that the model is tried out on: no larger than the questions need."""
+        size = max(4, self.compared_personas + self.compared_queries // 4)
+        return WorldKnobs(
+            profile=self.profile,
+            seed=self.seed,
+            n_personas=size,
+            n_training_queries=6 * size,
+            n_evaluation_queries=2 * size,
+        )
+
+    @property
+    def flows(self) -> FlowKnobs:
+        """Simulated flows: requests are written for the first test pairs, the others are there to be confused with."""
+        pairs = DISTRACTORS + self.compared_flows
+        return FlowKnobs(profile=self.profile, seed=self.seed, n_training_pairs=1, n_test_pairs=pairs, n_unseen_pairs=0)

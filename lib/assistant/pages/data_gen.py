@@ -1,0 +1,360 @@
+"""Tables, figures and sentences of notebook 01, the assistant's half: personas, their items and what they ask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+
+from lib.assistant.leaks import KEPT_APART, commonest_api_shares
+from lib.assistant.needs import KINDS
+from lib.assistant.personas import ITEMS_PER_APP
+from lib.assistant.schemas import APPS, Persona
+from lib.assistant.world import World
+from lib.workbook.display import Drawing, Table, number
+from lib.workbook.markup import plain
+
+SHARED_WORD = "meaning queries: gold items that share a content word, %"
+DUE_SOON = "events and reminders due within 2 h after a query that are gold, %"
+NEAR_HOURS = 2
+LITTLE = 10  # percent of items that share a word with their query, up to which queries give little away
+OPEN_BITS = 0.1  # of the API, above which knowing the need leaves it open
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the personas come from; where neither is named, they were simulated.
+
+    Attributes:
+        folder: of your own files.
+        writer: the language model that wrote them.
+    """
+
+    folder: str = ""
+    writer: str = ""
+
+    @property
+    def simulated(self) -> bool:
+        return not (self.folder or self.writer)
+
+    def __str__(self) -> str:
+        if self.simulated:
+            return "A simulated world"
+        return "A world of your own" if self.folder else f"A world written by {plain(self.writer)}"
+
+
+# ---------------------------------------------------------------- the world and its sizes
+
+
+def written_table(steps: pd.DataFrame, writer: str) -> Table:
+    """What became of each step in which a language model wrote the world (`lib.assistant.written_world`)."""
+    return Table(steps, f"What {writer} was asked to write, and what became of it.", decimals=0)
+
+
+def overview(world: World, tables: dict[str, pd.DataFrame], source: Source) -> str:
+    """How many personas, items, opens, queries and APIs there are.
+
+    Args:
+        tables: as `lib.assistant.world.frames` makes them of the world.
+    """
+    queries = tables["queries"]
+    repeats = " (the simulator repeats none)" if source.simulated else ""
+    return (
+        f"**{len(world.personas)} personas** with {len(tables['items']):,} context items, opened "
+        f"{len(tables['opens']):,} times, ask {len(queries):,} queries, {queries['text'].nunique():,} of them "
+        f"different in text{repeats}. The toolbox holds {len(world.toolbox)} APIs."
+    )
+
+
+def items_each(items: pd.DataFrame, n_personas: int) -> pd.Series:
+    """Context items a persona, by app; 0 for an app that nobody keeps anything in."""
+    return items.groupby("app").size().reindex(list(APPS), fill_value=0) / n_personas
+
+
+def dataset(published: pd.DataFrame, world: World, tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The published sizes with `ours` beside them.
+
+    Args:
+        published: columns quantity, published.
+        tables: as `lib.assistant.world.frames` makes them of the world.
+    """
+    per_app = items_each(tables["items"], len(world.personas))
+    apis, sides = tables["toolbox"].groupby("app").size(), tables["queries"]["split"].value_counts()
+    ours = {"personas": len(world.personas), "APIs": len(world.toolbox)}
+    ours |= {f"{side} queries": int(sides.get(side, 0)) for side in ("training", "evaluation")}
+    ours |= {f"{app} items per persona": per_app[app] for app in APPS}
+    ours |= {f"{app} APIs": int(apis.get(app, 0)) for app in APPS}
+    return published.assign(ours=published["quantity"].map(ours))
+
+
+def sizes_table(dataset: pd.DataFrame, n_personas: int, profile: str) -> Table:
+    """Published sizes, ours, and the difference in percent."""
+    caption = (
+        f"Size of the data set, published and ours (profile {profile}). Items are means over {n_personas} personas."
+    )
+    return Table(dataset.assign(**{"difference, %": 100 * (dataset["ours"] / dataset["published"] - 1)}), caption)
+
+
+def sizes_sentence(items: pd.DataFrame, n_personas: int, source: Source) -> str:
+    """How far the items an app are from the published means, and why they are what they are."""
+    if source.folder:
+        origin = "These are your own personas."
+    elif source.writer:
+        origin = f"Sizes are what {plain(source.writer)} made of the task."
+    else:
+        origin = (
+            "Counts and means are set to the published ones; no retrieval result is fitted to anything. "
+            "The paper gives no spread; ours is that of a Poisson variable."
+        )
+    return f"The averages per app differ from the published ones by at most {largest(items, n_personas):.1f}%. {origin}"
+
+
+def largest(items: pd.DataFrame, n_personas: int) -> float:
+    """Largest difference between an app's mean number of items and the published one, percent of the latter."""
+    return float(100 * (items_each(items, n_personas) / pd.Series(ITEMS_PER_APP) - 1).abs().max())
+
+
+def items_per_app(items: pd.DataFrame) -> Drawing:
+    """Box plots of the items a persona keeps in each app, beside the published means.
+
+    Args:
+        items: columns persona, app; a row an item.
+    """
+    order = sorted(APPS, key=lambda app: -ITEMS_PER_APP[app])
+    places, published = range(len(order)), [ITEMS_PER_APP[app] for app in order]
+    counts = items.groupby(["persona", "app"]).size().unstack(fill_value=0).reindex(columns=order, fill_value=0)
+    figure, axis = plt.subplots(figsize=(8, 3.4))
+    sns.boxplot(data=counts, ax=axis, color="#cfe3f1", width=0.6, fliersize=1.5, linewidth=1)
+    axis.scatter(places, published, marker="D", color="#D55E00", zorder=5, label="published mean")
+    axis.scatter(places, counts.mean()[order], marker="x", color="#000000", zorder=6, label="our mean")
+    axis.set(xlabel="app", ylabel="context items per persona")
+    axis.legend()
+    top, last = order[0], order[-1]
+    share = 100 * counts[top].sum() / counts.to_numpy().sum()
+    apart = largest(items, len(counts))
+    return Drawing(
+        figure,
+        "items_per_app",
+        f"A persona keeps {counts.sum(axis=1).mean():.0f} items on average, {share:.0f}% of them in {top}",
+        f"Box plots of context items per persona for the seven apps; our means lie within {apart:.1f}% of the "
+        f"published ones, from {ITEMS_PER_APP[last]} in {last} to {ITEMS_PER_APP[top]} in {top}.",
+        counts.describe().T.rename_axis("app").reset_index().assign(published=published),
+    )
+
+
+# ---------------------------------------------------------------- one persona, some queries
+
+
+def shown_persona(personas: Sequence[Persona], queries: pd.DataFrame) -> Persona:
+    """The first persona who asks something."""
+    asking = set(queries["persona"])
+    return next(persona for persona in personas if persona.id in asking)
+
+
+def persona_sentence(persona: Persona, n_items: int) -> str:
+    """Who the persona is; what a person or a model wrote about them stands there as it is."""
+    return (
+        f"{plain(persona.name)}, {persona.age}, {plain(persona.profession.lower())} in {plain(persona.city)}; likes "
+        f"{plain(', '.join(persona.hobbies).lower())}; {plain(', '.join(persona.traits))}. {n_items} items, "
+        f"collected up to {persona.today:%A %d %B %Y, %H:%M}."
+    )
+
+
+def persona_items(items: pd.DataFrame, opens: pd.DataFrame, persona: str, seed: int) -> Table:
+    """At most twelve items of a persona, drawn at random, with their usage.
+
+    Args:
+        items: columns persona, item, app, text.
+        opens: columns item, time, place.
+        persona: id.
+        seed: of the draw.
+    """
+    mine = items[items["persona"] == persona]
+    log = (
+        opens[opens["item"].isin(mine["item"])]
+        .groupby("item")
+        .agg(opens=("time", "size"), last=("time", "max"), mostly=("place", lambda place: place.mode().iloc[0]))
+    )
+    card = mine.merge(log, left_on="item", right_index=True, how="left")
+    card = card.assign(last=card["last"].dt.strftime("%a %d %b %H:%M"))
+    card = card.sample(min(12, len(card)), random_state=seed).sort_values("app")
+    return Table(
+        card[["app", "text", "opens", "last", "mostly"]],
+        "Items as retrieval sees them (text; of a web visit, the page's title and what was typed), how often and when "
+        "last they were opened, and where mostly.",
+        decimals=0,
+        text_columns=["text"],
+    )
+
+
+def example_queries(queries: pd.DataFrame, gold: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """At most two evaluation queries of each kind, drawn at random, with their labels."""
+    asked = queries[queries["split"] == "evaluation"].merge(gold.drop(columns="split"), on="query")
+    drawn = asked.groupby("kind", group_keys=False).sample(2, random_state=seed, replace=True)
+    return drawn.drop_duplicates("query")
+
+
+def queries_table(examples: pd.DataFrame, items: pd.DataFrame) -> Table:
+    """Queries (`example_queries`) with the items that answer them, the plan and the apps."""
+    text_of = items.set_index("item")["text"]
+    shown = pd.DataFrame(
+        {
+            "kind": examples["kind"].astype(str),
+            "query": examples["text"],
+            "voiced": examples["time"].dt.strftime("%a %H:%M") + ", " + examples["place"],
+            "relevant context": ["\n".join(f"• {text_of[item]}" for item in found) for found in examples["relevant"]],
+            "plan": examples["plan"],
+            "apps, best first": [", ".join(apps) for apps in examples["apps"]],
+        }
+    )
+    caption = "Queries with their gold context, plan and ranked apps."
+    return Table(shown, caption, text_columns=list(shown.columns[1:]))
+
+
+def thoughts_table(examples: pd.DataFrame) -> Table:
+    """The same queries with the chain of thought of whoever wrote them."""
+    shown = pd.DataFrame({"query": examples["text"], "expert's chain of thought": examples["cot"]})
+    return Table(shown, "Expert chains of thought of the same queries.", text_columns=list(shown))
+
+
+# ---------------------------------------------------------------- habits and shortcuts
+
+
+def hours_figure(apart: pd.DataFrame) -> Drawing:
+    """How many hours of the day lie between queries and opens, of gold and of other items, a panel a kind.
+
+    Args:
+        apart: as `lib.assistant.leaks.hours_apart` returns it, not empty.
+    """
+    kinds = [kind for kind in KINDS if (apart["kind"] == kind).any()]
+    binned = apart.assign(bin=apart["hours"].clip(upper=11.999).astype(int)).groupby(["kind", "which", "bin"]).size()
+    shares = (100 * binned / binned.groupby(["kind", "which"]).transform("sum")).rename("percent").reset_index()
+    figure, axes = plt.subplots(1, len(kinds), figsize=(9.5, 3.3), sharey=True, squeeze=False)
+    for axis, kind in zip(axes[0], kinds, strict=True):
+        for which, color, mark in (("gold item", "#D55E00", "o"), ("other item", "#6b6b6b", "x")):
+            part = shares[(shares["kind"] == kind) & (shares["which"] == which)]
+            axis.plot(part["bin"], part["percent"], color=color, marker=mark, label=which)
+        axis.set(title=kind, xlabel="hours between query and open", xticks=range(0, 12, 3))
+    axes[0][0].set(ylabel="share of opens, %", ylim=(0, 1.08 * shares["percent"].max()))
+    axes[0][-1].legend()
+    numbers = _near_in_words(apart, kinds)
+    return Drawing(
+        figure,
+        "hours_apart",
+        f"Opens of gold items within two hours of the query's hour, against other items' opens: {numbers}",
+        "Line plots, one a kind of query, of the hours of the day between a query and the opens of gold and of other "
+        f"items. Within two hours, gold against other items: {numbers}.",
+        shares,
+    )
+
+
+def _near_in_words(apart: pd.DataFrame, kinds: Sequence[str]) -> str:
+    """`habit queries 67% against 25%` for each kind: opens within two hours, of gold and of other items."""
+    near = apart.assign(near=apart["hours"] <= NEAR_HOURS).groupby(["kind", "which"])["near"].mean().mul(100).unstack()
+    near = near.reindex(index=kinds, columns=["gold item", "other item"])
+    return "; ".join(
+        f"{kind} queries {number(gold, 0)}% against {number(other, 0)}%" for kind, gold, other in near.itertuples()
+    )
+
+
+def sceptic_table(sceptic: pd.DataFrame, n_queries: int) -> Table:
+    """The sceptic's questions (`lib.assistant.leaks.sceptic_table`) as shown."""
+    caption = f"Shortcuts that a retrieval method could exploit, over {n_queries:,} queries."
+    return Table(sceptic, caption, text_columns=["question"])
+
+
+def sceptic_sentence(sceptic: pd.DataFrame, needs: pd.Series, source: Source) -> str:
+    """How much the need, the words and the due times of items give away.
+
+    Args:
+        sceptic: columns question, here, by chance.
+        needs: the need of each query.
+    """
+    here = sceptic.set_index("question")["here"]
+    left, soon = here["H(API | need), bits"], here[DUE_SOON]
+    if left > OPEN_BITS:
+        why = "it depends on where the persona keeps things"
+    else:
+        why = "every query has a need of its own" if needs.is_unique else "the need all but determines it"
+    own, others = shared_words(sceptic)
+    words = (
+        "Gold items of meaning queries share a content word with their query in "
+        f"{own:.1f}% of the cases, other items in {others:.1f}%. "
+    )
+    due = "none" if np.isnan(soon) else f"{soon:.0f}%"
+    start, reason = (
+        ("One shortcut is there by construction: of", ", because people ask about what comes next")
+        if source.simulated
+        else ("Of", "")
+    )
+    return (
+        f"Knowing the need leaves {left:.2f} of {here['H(API), bits']:.2f} bits of the API open: {why}. "
+        f"{'' if np.isnan(own) else words}{start} the events and reminders due within two hours after a query, {due} "
+        f"are gold{reason}. No method of this workbook uses the time an item shows."
+    )
+
+
+def shared_words(sceptic: pd.DataFrame) -> tuple[float, float]:
+    """Percent of the gold items of meaning queries that share a content word with their query, and of other items;
+    NaN where nobody asks one."""
+    rows = sceptic.set_index("question")
+    return tuple(float(rows[column].get(SHARED_WORD, np.nan)) for column in ("here", "by chance"))
+
+
+def api_given_need(gold: pd.DataFrame) -> Drawing:
+    """How many of a need's queries its commonest API serves, a bar a need.
+
+    Args:
+        gold: columns need, apis.
+    """
+    spread, overall = commonest_api_shares(gold)
+    figure, axis = plt.subplots(figsize=(8, 3))
+    axis.bar(range(len(spread)), spread, color="#0072B2", width=0.85)
+    axis.axhline(overall, color="#D55E00", linestyle="--", label="commonest API overall")
+    axis.set(xlabel=f"{len(spread)} needs, sorted", ylabel="share of commonest API, %", ylim=(0, 100), xticks=[])
+    axis.legend(loc="upper left")
+    return Drawing(
+        figure,
+        "api_given_need",
+        f"The commonest API of a need serves {spread.median():.0f}% of its queries (median), at most "
+        f"{spread.max():.0f}%",
+        "Sorted bars, one a need: the share of its queries that its commonest API serves, from "
+        f"{spread.min():.0f} to {spread.max():.0f} percent.",
+        spread.rename("percent").reset_index(),
+    )
+
+
+# ---------------------------------------------------------------- training and evaluation
+
+
+def shared_table(shared: pd.DataFrame, split: str, source: Source) -> Table:
+    """What training and evaluation have in common (`lib.assistant.leaks.leaks`)."""
+    how = f"split: {split}" if source.simulated else "your own split" if source.folder else "by persona"
+    return Table(shared, f"Distinct values on each side and in both ({how}).", text_columns=["what"])
+
+
+def split_sentence(split: str, source: Source) -> str:
+    """What the two sides do not share, once `lib.assistant.leaks.check_split` has passed."""
+    if source.simulated:
+        apart = " or ".join(KEPT_APART[split])
+        return f"As `split: {split}` promises, the two sides share no personas and no {apart}."
+    if source.folder:
+        return "The sides are those of your files."
+    return "The two sides share no personas; what else they share is as the writer made it."
+
+
+def finding(world: World, n_queries: int, sceptic: pd.DataFrame, source: Source) -> str:
+    """The assistant's half of what the report shows of this notebook."""
+    own, others = shared_words(sceptic)
+    asked = f"{source}: **{len(world.personas)} personas** ask {n_queries:,} queries of {len(world.toolbox)} APIs"
+    if np.isnan(own):
+        return f"{asked}."
+    words = "in words that give little away" if own <= LITTLE else "in words that their items often have, too"
+    return (
+        f"{asked}, {words} ({own:.1f}% of the items that answer a meaning query share a content word with it, other "
+        f"items {others:.1f}%)."
+    )

@@ -1,0 +1,269 @@
+"""Tables, figure and sentences of notebook 10, the assistant's half: a language model in the simulator's place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from lib.assistant.generators import DRAWS, FIRST, Replies, Trial, written_items, written_queries
+from lib.evaluation.diversity import MEASURES
+from lib.evaluation.inference import percent
+from lib.workbook.display import Drawing, Table, interval
+from lib.workbook.markup import plain
+from lib.workbook.methods import colour, marker
+
+STEPS = {
+    "personas": "a persona",
+    "items": "items of an app",
+    "queries": "a request",
+    "tools": "the tool",
+    "plans": "its arguments",
+    "thoughts": "a chain of thought",
+}
+WAYS = {"free": "free", "schema": "under the schema"}
+MEASURE_NAMES = {
+    "distinct_titles": "different titles, %",
+    "distinct_1": "distinct-1, %",
+    "distinct_2": "distinct-2, %",
+    "words": "words",
+}
+LONGEST_SHOWN = 400  # characters of an answer
+
+
+@dataclass(frozen=True)
+class Writer:
+    """The language model that is tried out, and the ways (of `WAYS`) in which it answered."""
+
+    name: str
+    ways: tuple[str, ...]
+
+    def side(self, side: str, way: str) -> str:
+        """What a table calls it (ours) or the simulator (theirs)."""
+        return f"{self.name}, {WAYS[way]}" if side == "ours" else f"the simulator (beside {WAYS[way]})"
+
+
+def spans(successes: pd.Series, n: pd.Series) -> list[str]:
+    """`24 [10, 47]`: rates in percent with Wilson's 95% interval."""
+    return [interval(*row, 0) for row in zip(*percent(successes, n), strict=True)]
+
+
+def question_sentence(writer: Writer, prompt: str) -> str:
+    """One of the questions as it was asked, in a quotation."""
+    quoted = "\n".join(f"> {plain(line)}" for line in prompt.splitlines())
+    return (
+        f"**{plain(writer.name)}** answers. One of the questions, the first one for items, without the schema at its "
+        f"end:\n\n{quoted}"
+    )
+
+
+# ---------------------------------------------------------------- usable answers
+
+
+def usable_table(rates: pd.DataFrame, writer: Writer, repairs: int) -> Table:
+    """Usable answers by step and way (`lib.assistant.generators.usable_rates`).
+
+    Args:
+        repairs: how often a wrong answer was asked for again at most.
+    """
+    shown = {
+        "step": rates["step"].map(STEPS),
+        "answers": rates["way"].map(WAYS),
+        "asked": rates["n"],
+        "usable at once, %": spans(rates["at_once"], rates["n"]),
+        "repaired": rates["valid"] - rates["at_once"],
+        "usable in the end, %": spans(rates["valid"], rates["n"]),
+        "given up": rates["n"] - rates["valid"],
+    }
+    again = "once" if repairs == 1 else f"up to {repairs} times"
+    caption = f"Answers of {writer.name}; a wrong one is asked for again {again}; 95% Wilson intervals."
+    return Table(pd.DataFrame(shown), caption)
+
+
+def in_all(rates: pd.DataFrame) -> pd.DataFrame:
+    """The rates of all steps together, by way: n, at_once, valid (how many), usable_at_once, usable (as `spans`)."""
+    total = rates.groupby("way", sort=False)[["n", "at_once", "valid"]].sum()
+    return total.assign(usable_at_once=spans(total["at_once"], total["n"]), usable=spans(total["valid"], total["n"]))
+
+
+def usable_sentence(rates: pd.DataFrame, outcomes: pd.DataFrame) -> str:
+    """Usable answers of all steps, and what is wrong with the first answers of each way.
+
+    Args:
+        rates: as `lib.assistant.generators.usable_rates` returns them.
+        outcomes: columns way, fault ("" where there is none).
+    """
+    total = in_all(rates)
+    parts = [
+        f"{WAYS[way].capitalize()}, {row['usable_at_once']}% of the {row['n']} answers are usable at once and "
+        f"{row['usable']}% in the end; faults of the first answers: {_faults(outcomes[outcomes['way'] == way])}."
+        for way, row in total.iterrows()
+    ]
+    parts.append(
+        "Steps weigh by their questions. A fault under the schema is an answer that was cut off at its longest length, "
+        "or one that breaks a rule that no schema can say."
+    )
+    if "schema" not in total.index:
+        parts.append("An endpoint takes no grammar, so there is no second row.")
+    return " ".join(parts)
+
+
+def _faults(outcomes: pd.DataFrame) -> str:
+    found = outcomes.loc[outcomes["fault"] != "", "fault"].value_counts().sort_index()
+    return (
+        ", ".join(f"{name} {count}" for name, count in found.sort_values(ascending=False, kind="stable").items())
+        or "none"
+    )
+
+
+def usable_alt(rates: pd.DataFrame) -> str:
+    """Usable answers in the end by step, in words."""
+    steps = zip(rates["step"].map(STEPS), rates["way"].map(WAYS), spans(rates["valid"], rates["n"]), strict=True)
+    return "Usable answers by step: " + "; ".join(f"{step} ({way}) {span}%" for step, way, span in steps) + "."
+
+
+def usable_figure(rates: pd.DataFrame, writer: Writer) -> Drawing:
+    """Usable answers by step and way: in the end with its interval, and at once."""
+    figure, axis = plt.subplots(figsize=(9, 0.62 * len(STEPS) + 1.4))
+    for way in writer.ways:
+        part, color, mark = rates[rates["way"] == way], colour(f"written_{way}"), marker(f"written_{way}")
+        shift = 0.17 if way == "schema" else -0.17 if len(writer.ways) > 1 else 0
+        places = [position + shift for position in range(len(STEPS))]
+        style = {"marker": mark, "color": color, "linestyle": "none"}
+        axis.hlines(places, part["valid_low"], part["valid_high"], color=color, linewidth=2)
+        axis.plot(part["valid_rate"], places, markersize=8, label=f"{WAYS[way]}, in the end", **style)
+        at_once = style | {"markerfacecolor": "white", "markersize": 5, "zorder": 3}
+        axis.plot(part["at_once_rate"], places, label=f"{WAYS[way]}, at once", **at_once)
+    axis.set(
+        yticks=range(len(STEPS)),
+        yticklabels=list(STEPS.values()),
+        xlim=(-3, 103),
+        xlabel="usable answers, % (bars: 95% Wilson interval of those in the end)",
+    )
+    axis.invert_yaxis()
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncol=2 * len(writer.ways), fontsize=9)
+    ends = "; ".join(f"{WAYS[way]}, {100 * row['valid'] / row['n']:.0f}%" for way, row in in_all(rates).iterrows())
+    finding = f"Usable answers of {writer.name} in the end: {ends}"
+    return Drawing(figure, "generators", finding, usable_alt(rates), rates)
+
+
+def right_table(judged: pd.DataFrame, n_tools: int) -> Table:
+    """Answers that agree with the simulator's labels (`lib.assistant.generators.right_counts`)."""
+    shown = {
+        "step": judged["step"].map(STEPS),
+        "answers": judged["way"].map(WAYS),
+        "asked": judged["n"],
+        "right, %": spans(judged["right"], judged["n"]),
+    }
+    return Table(
+        pd.DataFrame(shown),
+        "Answers that agree with the simulator's labels, 95% Wilson intervals. A tool drawn at random is right in "
+        f"{100 / n_tools:.1f}%.",
+    )
+
+
+# ---------------------------------------------------------------- items and requests
+
+
+def diversity_table(diversity: pd.DataFrame, writer: Writer) -> Table:
+    """Diversity and length of items by way and side (`lib.assistant.generators.items_diversity`, not empty)."""
+    lines = []
+    for (way, side), part in diversity.groupby(["way", "side"], sort=False):
+        values = part.set_index("measure")
+        line = {"items by": writer.side(side, way), "items": int(values["n"].iloc[0])}
+        line |= {MEASURE_NAMES[name]: interval(*values.loc[name, ["value", "low", "high"]]) for name in MEASURES}
+        lines.append(line)
+    return Table(
+        pd.DataFrame(lines),
+        "Diversity and length (words an item) of items, at equal numbers of items and of words; in brackets the middle "
+        f"95% of {DRAWS} draws.",
+    )
+
+
+def items_sentence(items: Trial, replies: Replies, diversity: pd.DataFrame) -> str:
+    """How many of the items asked for were written, and whether any can be compared."""
+    asked, parts = items.about["n"].sum(), []
+    for way, by_step in replies.items():
+        rest = "." if (diversity["way"] == way).any() else ", so there is nothing to compare."
+        written = len(written_items(items, by_step["items"]))
+        parts.append(f"{WAYS[way].capitalize()}, {written} of {asked} items asked for were written{rest}")
+    return " ".join(parts)
+
+
+def requests_table(requests: pd.DataFrame, writer: Writer, encoder: str, n_personas: int) -> Table:
+    """Requests about the same items (`lib.assistant.generators.requests_beside_simulated`, not empty).
+
+    Args:
+        n_personas: who ask.
+    """
+    names = [writer.side(side, way) for way, side in zip(requests["way"], requests["side"], strict=True)]
+    shown = requests.drop(columns=["way", "side"]).assign(found=spans(requests["found"], requests["requests"]))
+    shown.insert(0, "requests by", names)
+    heads = {
+        "shared": "content words shared with the item, %",
+        "found": f"item among the first {FIRST}, %",
+        "chance": "by chance, %",
+    }
+    return Table(
+        shown.rename(columns=heads),
+        f"Requests about the same items; search by {encoder}; 95% Wilson intervals over requests; personas who ask: "
+        f"{n_personas}.",
+        decimals=1,
+    )
+
+
+def request_example(queries: Trial, replies: Replies, items: pd.DataFrame, writer: Writer) -> Table | None:
+    """The first usable request, one under the schema where there is one, beside the simulator's; None where none is.
+
+    Args:
+        items: columns item, text.
+    """
+    usable = [
+        (way, row)
+        for way, by_step in replies.items()
+        for row in written_queries(queries, by_step["queries"]).itertuples()
+    ]
+    if not usable:
+        return None
+    way, row = next((pair for pair in usable if pair[0] == "schema"), usable[0])
+    texts = [items.set_index("item").loc[row.item, "text"], row.text, row.written]
+    shown = pd.DataFrame({"": ["the item", "the simulator", writer.side("ours", way)], "text": texts})
+    return Table(shown, f"One request of kind {row.kind}.", text_columns=["text"])
+
+
+def refused_example(replies: Mapping[str, list]) -> Table | None:
+    """The first answer that could not be used, and what the model was told; None where all could.
+
+    Args:
+        replies: of one way, by step.
+    """
+    broken = next((reply for by_step in replies.values() for reply in by_step if reply.errors), None)
+    if broken is None:
+        return None
+    shown = {"answer": [broken.answers[0][:LONGEST_SHOWN]], "what the model was told": [broken.errors[0]]}
+    caption = f"The first answer that could not be used ({LONGEST_SHOWN} characters at most)."
+    return Table(pd.DataFrame(shown), caption, text_columns=list(shown))
+
+
+def finding(rates: pd.DataFrame, judged: pd.DataFrame, writer: Writer) -> str:
+    """What the report shows of this notebook.
+
+    Args:
+        rates: as `lib.assistant.generators.usable_rates` returns them.
+        judged: as `lib.assistant.generators.right_counts` returns them.
+    """
+    total = in_all(rates)
+    tools = judged[judged["step"] == "tools"].set_index("way").loc[writer.ways[-1]]
+    under = "schema" in writer.ways
+    grammar = (
+        f"; with the schema as a grammar, in **{total.loc['schema', 'usable_at_once']}%** at once" if under else ""
+    )
+    (right,) = spans(pd.Series([tools["right"]]), pd.Series([tools["n"]]))
+    return (
+        f"Asked for data as JSON, {plain(writer.name)} gives usable answers in "
+        f"**{total.loc['free', 'usable_at_once']}%** of {total.loc['free', 'n']} cases at once and "
+        f"{total.loc['free', 'usable']}% in the end{grammar}. Usable is not right: the tool is the simulator's in "
+        f"{right}% of {tools['n']} requests{' under the schema' if under else ''}."
+    )
