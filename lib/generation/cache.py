@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,13 @@ from typing import Any
 from lib.workbook.artifacts import atomic_path
 
 log = logging.getLogger(__name__)
+
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which JSON can hold and UTF-8 cannot
+
+
+def encodable(text: str) -> str:
+    """A text with U+FFFD in place of each lone surrogate."""
+    return LONE_SURROGATE.sub("\ufffd", text)
 
 
 def batch_key(prompts: Sequence[str], model: str, dtype: str, settings: Mapping[str, Any]) -> str:

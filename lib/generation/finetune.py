@@ -29,9 +29,17 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib.generation import models
-from lib.generation.local import choose_dtype, fingerprint, import_torch, load_model, load_tokenizer, tokenize
+from lib.generation.local import (
+    check_encodable,
+    choose_dtype,
+    fingerprint,
+    import_torch,
+    load_model,
+    load_tokenizer,
+    tokenize,
+)
 from lib.generation.processes import add_up, join, launch
-from lib.workbook.artifacts import ArtifactError, atomic_folder, atomic_path, sha256_of
+from lib.workbook.artifacts import ArtifactError, atomic_folder, atomic_path, remove_leftovers, sha256_of
 
 if TYPE_CHECKING:
     from accelerate import PartialState
@@ -104,8 +112,8 @@ def finetune_language_model(
         computation (as first measured, where the run was resumed or is not repeated).
 
     Raises:
-        ValueError: numbers of prompts and targets differ or are zero, a prompt or target is empty, or a pair does not
-            fit into the model's window.
+        ValueError: numbers of prompts and targets differ or are zero, a prompt or target is empty or holds a lone
+            surrogate, or a pair does not fit into the model's window.
         ModelError: the model cannot be found or read.
         RuntimeError: one of several processes failed.
         ArtifactError: a checkpoint or the adapter cannot be written.
@@ -188,6 +196,8 @@ def tokenize_pairs(
     """
     if len(prompts) != len(targets) or not len(prompts):
         raise ValueError(f"{len(prompts)} prompts and {len(targets)} targets: there must be as many, and at least one")
+    check_encodable(prompts, "a prompt")
+    check_encodable(targets, "a target")
     end = [tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else []
     answers = tokenizer(list(targets), add_special_tokens=False)["input_ids"]
     pairs = list(zip(tokenize(tokenizer, list(prompts), chat), [ids + end for ids in answers], strict=True))
@@ -402,6 +412,7 @@ class Checkpoints:
         """Load the last whole checkpoint of this run; returns its loss curve, empty if there is none."""
         import torch
 
+        remove_leftovers(self.folder)
         for path in reversed(self._paths()):
             try:
                 tensors, curve = self._read(path)

@@ -23,7 +23,7 @@ from tqdm.auto import tqdm
 
 from lib.generation import models
 from lib.generation.batches import Prompt, plan_batches, shared_prefixes
-from lib.generation.cache import AnswerCache, batch_key
+from lib.generation.cache import LONE_SURROGATE, AnswerCache, batch_key, encodable
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import atomic_path, sha256_of
 from lib.workbook.machine import cores, processor
@@ -161,21 +161,20 @@ class LocalModel:
 
         Raises:
             TypeError: `prompts` is one text or holds something else than texts.
-            ValueError: a prompt is empty or does not fit into the model's window, or a setting makes no sense.
+            ValueError: a prompt is empty or does not fit into the model's window, a text holds a lone surrogate, or a
+                setting makes no sense.
             GrammarError: a grammar cannot be compiled.
             ModelError: the model has no chat template, or cannot be loaded.
             ArtifactError: an answer cannot be written to the cache.
         """
         from lib.generation.decoding import Prefixes, Sampler, bytes_per_token
 
-        if isinstance(prompts, str) or not all(isinstance(prompt, str) for prompt in prompts):
-            raise TypeError("prompts must be a list of texts")
-        if max_new_tokens < 1 or temperature < 0 or isinstance(stop, str) or not all(stop):
-            raise ValueError("max_new_tokens must be 1 or more, temperature 0 or more, stop a list of non-empty texts")
+        check_arguments(prompts, max_new_tokens, stop, temperature)
         if grammars is None or isinstance(grammars, str):
             grammars = [grammars] * len(prompts)
         if len(grammars) != len(prompts):
             raise ValueError(f"{len(prompts)} prompts need as many grammars, not {len(grammars)}")
+        check_encodable([grammar for grammar in grammars if grammar], "a grammar")
         asked = [(prompt, grammar or "") for prompt, grammar in zip(prompts, grammars, strict=True)]
         distinct = list(dict.fromkeys(asked))
         texts = [prompt for prompt, _ in distinct]
@@ -210,7 +209,7 @@ class LocalModel:
                 for i, answer, finished, cost in zip(
                     batch, entry["answers"], entry["finished"], entry["costs"], strict=True
                 ):
-                    answers[distinct[i]] = answer, finished, Cost(*cost)
+                    answers[distinct[i]] = encodable(answer), finished, Cost(*cost)
                     self.usage.tokens_in += cost[0]
                     self.usage.tokens_out += cost[1]
                 self.usage.seconds += entry["seconds"]
@@ -273,7 +272,7 @@ def load_tokenizer(path: str):
     try:
         config = AutoConfig.from_pretrained(**models.source(path))
         tokenizer = AutoTokenizer.from_pretrained(**models.source(path))
-    except (OSError, ValueError, KeyError) as error:
+    except Exception as error:  # whatever a damaged file leads to
         raise ModelError(f"model {path}: tokenizer or configuration cannot be read: {error}") from error
     layer_types = getattr(config, "layer_types", None) or []
     windowed = any(kind != "full_attention" for kind in layer_types)
@@ -417,6 +416,23 @@ def _time_dtypes(config) -> dict[str, float]:
 
 
 # ---------------------------------------------------------------- prompts and batches
+
+
+def check_arguments(prompts: Sequence[str], max_new_tokens: int, stop: Sequence[str], temperature: float) -> None:
+    """Raises TypeError and ValueError as `generate` does for arguments that no model takes."""
+    if isinstance(prompts, str) or not all(isinstance(prompt, str) for prompt in prompts):
+        raise TypeError("prompts must be a list of texts")
+    if max_new_tokens < 1 or temperature < 0 or isinstance(stop, str) or not all(stop):
+        raise ValueError("max_new_tokens must be 1 or more, temperature 0 or more, stop a list of non-empty texts")
+    check_encodable(prompts, "a prompt")
+    check_encodable(stop, "a stop text")
+
+
+def check_encodable(texts: Sequence[str], what: str) -> None:
+    """Raises ValueError for a text that has no UTF-8; `what` names it."""
+    for text in texts:
+        if LONE_SURROGATE.search(text):
+            raise ValueError(f"{what} holds a lone surrogate, half a character; it begins {text[:60]!r}")
 
 
 def tokenize(tokenizer, prompts: Sequence[str], chat: bool) -> list[list[int]]:

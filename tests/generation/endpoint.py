@@ -22,6 +22,7 @@ BODIES = {  # sent with status 200 and a JSON content type
     "null text": b'{"choices": [{"text": null, "message": {"content": null}, "finish_reason": "stop"}]}',
 }
 ENDS = ("length", "content_filter")  # of an answer without text
+TRICKLES = ("slow head", "slow body")  # a byte at a time, never long without one
 TRANSIENT = ("delay", "429", "429 now", "408", "500", "503", "cut", "cut body", "reset", "web page", *BODIES)
 
 
@@ -58,7 +59,8 @@ class Endpoint(Loopback):
 
     Attributes:
         faults: for a prompt, the faults its next requests meet, one each; a last "..." repeats the one before it.
-            A fault is a name of `TRANSIENT`, `STATUSES` or `ENDS`, or ("429", text of a Retry-After header).
+            A fault is a name of `TRANSIENT`, `TRICKLES`, `STATUSES` or `ENDS`, ("429", text of a Retry-After header),
+            ("redirect", address), or the body of an answer.
         delay: seconds an answer takes.
         held: answers after which requests get none until `close`; None holds none.
         on_request: called with the number of each request, counted from 1, before it is answered.
@@ -66,11 +68,13 @@ class Endpoint(Loopback):
         paid: whole answers sent, by prompt.
         peak: most requests under way at a time.
         said: text of an error's message.
+        headers: sent with each answer.
     """
 
     def __init__(self, answer=lambda prompt: prompt[::-1], faults=None, delay=0.0, usage=True):
         self.answer, self.faults, self.delay, self.usage = answer, dict(faults or {}), delay, usage
         self.held, self.on_request, self.said = None, lambda number: None, "told to fail"
+        self.headers = {}
         self.requests, self.paid, self.peak, self.under_way = [], Counter(), 0, 0
         self.lock, self.closed = threading.Lock(), threading.Event()
 
@@ -139,11 +143,17 @@ class _Handler(BaseHTTPRequestHandler):
             content["usage"] = dict(
                 zip(("prompt_tokens", "completion_tokens", "total_tokens"), (*tokens, sum(tokens)), strict=True)
             )
-        self.reply(200, json.dumps(content).encode())
+        self.reply(200, json.dumps(content).encode(), endpoint.headers)
 
     def fail(self, fault):
         name, header = fault if isinstance(fault, tuple) else (fault, None)
-        if name in BODIES:
+        if isinstance(name, bytes):
+            self.reply(200, name)
+        elif name in TRICKLES:
+            self.trickle(name)
+        elif name == "redirect":
+            self.reply(307, b"", {"Location": header})
+        elif name in BODIES:
             self.reply(200, BODIES[name])
         elif name in ENDS:
             self.reply(200, BODIES["null text"].replace(b"stop", name.encode()))
@@ -167,6 +177,18 @@ class _Handler(BaseHTTPRequestHandler):
             self.cut()
         else:
             raise ValueError(f"no such fault: {name}")
+
+    def trickle(self, name):
+        body = b'{"choices": [{"text": "late", "finish_reason": "stop"}]}'
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+        self.cut()
+        whole = head + body
+        at_once = 0 if name == "slow head" else len(head)
+        self.wfile.write(whole[:at_once])
+        for i in range(at_once, len(whole)):
+            self.wfile.write(whole[i : i + 1])
+            self.wfile.flush()
+            self.owner.closed.wait(0.04)
 
     def cut(self):
         self.close_connection = True

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lib.generation.cache import AnswerCache, batch_key
-from lib.workbook.artifacts import ArtifactError
+from lib.workbook.artifacts import ArtifactError, remove_leftovers
 
 CONTENT = {"answers": ["ja", "nein, Ölfarbe\n"], "tokens_out": 7}
 KEY = batch_key(["a", "b"], "model", "float32", {"stop": []})
@@ -148,3 +148,5 @@ def test_a_kill_in_a_write_leaves_a_usable_cache(cache):
     assert cache.load(KEY) in (CONTENT, {"answers": ["x" * 3_000_000]})
     cache.store(KEY, CONTENT)
     assert cache.load(KEY) == CONTENT
+    remove_leftovers(cache.folder)  # as each run of the workbook does
+    assert [path.name for path in cache.folder.rglob("*.*")] == [cache.path(KEY).name]

@@ -238,6 +238,8 @@ def test_learning_rates_rise_and_fall(steps):
         (["a", ""], ["c", "d"], "pair 1"),
         (["a"], [""], "pair 0"),
         (["fox " * 250], ["dog"], "window of 256"),
+        (["fox", "\ud83d"], ["dog", "dog"], "a prompt holds a lone surrogate"),
+        (["fox"], ["\udfff"], "a target holds a lone surrogate"),
     ],
 )
 def test_bad_pairs_are_refused(tiny, tmp_path, prompts, targets, message):

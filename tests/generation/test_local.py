@@ -356,6 +356,49 @@ def test_bad_input_is_refused(tiny, prompts, settings, error):
         load(tiny).generate(prompts, **settings)
 
 
+@pytest.mark.parametrize(
+    ("what", "arguments"),
+    [
+        ("a prompt", {"prompts": ["fox", "half \ud83d"]}),
+        ("a prompt", {"prompts": ["half \ud83d"], "chat": True}),
+        ("a stop text", {"prompts": ["fox"], "stop": ["half \udfff"]}),
+        ("a grammar", {"prompts": ["fox"], "grammars": 'half: "\ud83d"'}),
+    ],
+)
+def test_a_lone_surrogate_is_one_clear_error(tiny, tmp_path, what, arguments):
+    with pytest.raises(ValueError, match=f"^{what} holds a lone surrogate, .* it begins 'half"):
+        load(tiny, cache=tmp_path).generate(**arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_lone_surrogate_in_a_kept_answer_is_replaced(tiny, tmp_path):
+    model = load(tiny, cache=tmp_path)
+    model.generate(["fox"])
+    (path,) = tmp_path.rglob("*.json")
+    model.cache.store(path.stem, model.cache.load(path.stem) | {"answers": ["a \ud83d"]})
+    assert model.generate(["fox"]) == ["a \ufffd"]
+
+
+def test_the_key_of_a_kept_answer(tiny, tmp_path):
+    """Answers of earlier runs are found under it."""
+    model = load(tiny, cache=tmp_path)
+    model.fingerprint = "a model"
+    model.generate(["fox", "dog"], max_new_tokens=2, stop=["x"], temperature=0.5, seed=1)
+    (path,) = tmp_path.rglob("*.json")
+    assert path.stem == "f91501329034bceb5be3522289ca3e0430e5beaca48f8209d5dac112fa20bb8f"
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("content", ["", "null", "[]", "1", "[" * 100_000])
+def test_a_damaged_configuration_or_tokenizer_is_one_clear_error(tiny, tmp_path, name, content):
+    import shutil
+
+    shutil.copytree(tiny, tmp_path / "model")
+    (tmp_path / "model" / name).write_text(content)
+    with pytest.raises(ModelError, match="cannot be read"):
+        local.load_tokenizer(str(tmp_path / "model"))
+
+
 def test_no_prompts_no_answers(tiny):
     assert load(tiny).generate([]) == []
 

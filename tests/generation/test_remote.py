@@ -1,5 +1,6 @@
 """Models behind an endpoint: every fault is survived or said, nothing is paid for twice, the key is written nowhere."""
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -7,6 +8,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import socket
 import ssl
 import time
 import traceback
@@ -15,12 +17,13 @@ from email.utils import formatdate
 import pytest
 
 from lib.generation import remote
+from lib.generation.cache import batch_key
 from lib.generation.load import load_language_model
 from lib.generation.local import Cost, LocalModel, Usage
 from lib.generation.models import ModelError
 from lib.generation.remote import Counters, Plan, RemoteModel, SpendingLimit, estimate_tokens, retry_after
 from lib.workbook.artifacts import ArtifactError
-from tests.generation.endpoint import ENDS, TRANSIENT, Endpoint
+from tests.generation.endpoint import ENDS, TRANSIENT, TRICKLES, Endpoint
 
 KEY = "sk-a-secret-that-is-nowhere-1234567890"
 CREATE_CONTEXT = functools.cache(ssl.create_default_context)  # reading certificates takes 20 ms a client
@@ -105,6 +108,54 @@ def test_tokens_are_counted_here_where_the_endpoint_reports_none(endpoint, make)
     assert (model.costs[0].tokens_in, model.costs[0].tokens_out) == (6, 2)
 
 
+@pytest.mark.parametrize(
+    "count",
+    ["9" * 5000, "9" * 400, "10000000000", "-1", "true", '"7"', "1.0", "NaN", "1e999", "null", "[]"],
+    ids=lambda count: count[:8],
+)
+def test_a_token_count_that_cannot_be_is_replaced_by_an_estimate_and_the_answer_kept(endpoint, make, count):
+    usage = f'{{"prompt_tokens": {count}, "completion_tokens": 3}}'
+    body = f'{{"choices": [{{"text": "yes", "finish_reason": "stop"}}], "usage": {usage}}}'
+    endpoint.faults = {"abc de": [body.encode()]}
+    model = make(price_in=1, price_out=1, limit=1, count_tokens=len)
+    assert model.generate(["abc de"]) == make().generate(["abc de"]) == ["yes"]
+    assert (model.costs[0].tokens_in, model.costs[0].tokens_out) == (6, 3)
+    assert len(endpoint.requests) == 1
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_a_lone_surrogate_in_an_answer_is_replaced_before_it_is_kept(endpoint, make, chat):
+    answer = r'{"message": {"content": "\ud83d!"}}' if chat else r'{"text": "\ud83d!"}'
+    endpoint.faults = {"a": [f'{{"choices": [{answer}]}}'.encode()]}
+    model = make()
+    assert model.generate(["a"], chat=chat) == make().generate(["a"], chat=chat) == ["\ufffd!"]
+    (entry,) = model.cache.folder.rglob("*.json")
+    assert json.loads(entry.read_text())["content"]["answer"] == "\ufffd!"
+    assert len(endpoint.requests) == 1
+
+
+def test_a_lone_surrogate_that_was_kept_before_is_replaced(endpoint, make):
+    make().generate(["a"])
+    cache = make().cache
+    (entry,) = cache.folder.rglob("*.json")
+    cache.store(entry.stem, cache.load(entry.stem) | {"answer": "\udfff!"})
+    assert make().generate(["a"]) == ["\ufffd!"]
+    assert len(endpoint.requests) == 1
+
+
+def test_a_model_name_with_a_lone_surrogate(endpoint):
+    with pytest.raises(ValueError, match="name holds a lone surrogate"):
+        RemoteModel("\ud83d")
+
+
+def test_keys_of_kept_answers():
+    """Answers of earlier runs are found under them."""
+    settings = remote._settings(["Hello"], 9, ["\n"], True, 0.5, 3)
+    assert batch_key(["Hello"], "api.example.com/v1 gpt-4", "remote", settings) == (
+        "01a3c9bbf65c48f7a8121f1af6ff3954d62d05490062cedb718045acb6afc375"
+    )
+
+
 def test_nothing_to_ask(endpoint, make):
     model = make()
     assert model.generate([]) == []
@@ -117,7 +168,8 @@ def test_nothing_to_ask(endpoint, make):
         ({"prompts": "text"}, TypeError, "list of texts"),
         ({"prompts": [1]}, TypeError, "list of texts"),
         ({"prompts": ["a", ""]}, ValueError, "empty"),
-        ({"prompts": ["half \ud83d"]}, ValueError, "surrogate"),
+        ({"prompts": ["half \ud83d"]}, ValueError, "a prompt holds a lone surrogate.*it begins 'half"),
+        ({"prompts": ["a"], "stop": ["\udfff"]}, ValueError, "stop text holds a lone surrogate"),
         ({"prompts": ["a"], "max_new_tokens": 0}, ValueError, "max_new_tokens"),
         ({"prompts": ["a"], "temperature": -1}, ValueError, "temperature"),
         ({"prompts": ["a"], "stop": "END"}, ValueError, "stop"),
@@ -235,6 +287,83 @@ def test_a_server_that_is_down(endpoint, make):
     assert model.counters == Counters(calls=8, retries=7)
 
 
+@pytest.mark.parametrize("fault", TRICKLES)
+def test_a_request_ends_in_time_though_bytes_keep_coming(endpoint, make, monkeypatch, fault):
+    monkeypatch.setattr(remote, "ATTEMPTS", 2)
+    endpoint.faults = {"three": [fault, "..."], "eight": [fault]}
+    with pytest.raises(ModelError, match="time-out, asked 2 times: prompt 'three'"):
+        make(timeout=0.3, concurrency=1).generate(["three"])
+    assert len(endpoint.asked("three")) == 2
+    model = make(timeout=0.3, **PRICES)
+    assert model.generate(["eight"], max_new_tokens=4) == ["thgie"]
+    assert (model.counters.retries, model.counters.cost_lost) == (1, 9)  # it may have been charged
+
+
+def test_a_server_that_takes_no_connection(endpoint, make, monkeypatch):
+    monkeypatch.setattr(remote, "ATTEMPTS", 2)
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitStack() as stack:
+        for _ in range(4):  # the queue is full, and further ones are left without an answer
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{full.getsockname()[1]}/v1")
+        model = make(timeout=0.4, price_in=1, limit=1)
+        with pytest.raises(ModelError, match="no connection, asked 2 times"):
+            model.generate(["a"])
+    assert model.counters == Counters(calls=2, retries=1)
+
+
+@pytest.mark.parametrize("fault", ["body", "503"])
+def test_a_body_that_is_too_large_is_not_read_to_its_end(endpoint, make, monkeypatch, fault):
+    monkeypatch.setattr(remote, "ATTEMPTS", 2)
+    monkeypatch.setattr(remote, "LARGEST_BODY", 2**20)
+    huge = b'{"choices": [{"text": "%s", "finish_reason": "stop"}]}' % (b"x" * 2**20)
+    endpoint.said = "x" * 2**20
+    endpoint.faults = {"a": [huge if fault == "body" else fault, "..."]}
+    with pytest.raises(ModelError, match="malformed body of more than 1 MiB, asked 2 times"):
+        make().generate(["a"])
+    assert len(endpoint.requests) == 2
+
+
+@pytest.mark.parametrize("address", ["http://user:secret@{}/v1/completions?key=secret", "//{}/v1", "https://{}/v1"])
+def test_a_redirect_to_another_host_is_refused_and_nothing_sent_there(endpoint, make, monkeypatch, address):
+    monkeypatch.setattr(remote, "ATTEMPTS", 1)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        host = f"127.0.0.1:{other.getsockname()[1]}"
+        endpoint.faults = {"a": [("redirect", address.format(host))]}
+        with pytest.raises(
+            ModelError, match=rf"status 307, a redirect to \S*{host}, .*OPENAI_BASE_URL.*once"
+        ) as caught:
+            make(timeout=0.5).generate(["a"])
+        other.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            other.accept()
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["/v1/elsewhere", "http://[half", "", "javascript:alert(1)"])
+def test_no_redirect_is_followed(endpoint, make, monkeypatch, address):
+    monkeypatch.setattr(remote, "ATTEMPTS", 2)
+    endpoint.faults = {"a": [("redirect", address), "..."]}
+    with pytest.raises(ModelError, match=r"a redirect, which is not followed|connection cut"):
+        make().generate(["a"])
+    assert {request["path"] for request in endpoint.requests} == {"/v1/completions"}
+
+
+def test_a_cookie_does_not_come_back(endpoint, make):
+    """One that is not ASCII could not even be sent."""
+    endpoint.headers = {"Set-Cookie": "\xff=\xfe"}
+    assert make(concurrency=1).generate(PROMPTS) == backwards(PROMPTS)
+    assert not any("Cookie" in request["headers"] for request in endpoint.requests)
+
+
+def test_what_a_service_says_shows_no_control_characters(endpoint, make):
+    endpoint.said = "a \x1b[31m \u202e half \ud83d \0 text"
+    endpoint.faults = {"a": ["404"]}
+    with pytest.raises(ModelError, match=r"status 404 \(a \[31m half text\)"):
+        make().generate(["a"])
+
+
 @pytest.mark.parametrize("form", ["seconds", "date"])
 def test_retry_after_is_honoured(endpoint, make, form):
     asked = time.time() + 0.3 if form == "seconds" else int(time.time()) + 2
@@ -246,16 +375,23 @@ def test_retry_after_is_honoured(endpoint, make, form):
     assert paid_once(endpoint, ["a", "b"])
 
 
-def test_a_very_long_retry_after_is_a_refusal(endpoint, make):
-    endpoint.faults = {"a": [("429", "86400")]}
-    with pytest.raises(ModelError, match=r"status 429 .* a wait of 86400 s asked for, asked once"):
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [("86400", "86400"), ("9" * 400, "inf"), ("1e999", "inf"), ("Fri, 31 Dec 9999 23:59:59 GMT", "2")],
+)
+def test_a_very_long_retry_after_is_a_refusal(endpoint, make, header, said):
+    endpoint.faults = {"a": [("429", header)]}
+    with pytest.raises(ModelError, match=rf"status 429 .* a wait of {said}\d* s asked for, asked once"):
         make().generate(["a"])
 
 
 @pytest.mark.parametrize(
     ("header", "seconds"),
-    [("7", 7), ("0.5", 0.5), ("-3", 0), ("nan", 0), ("soon", 0), ("", 0), ("Wed, 21 Oct 2015 07:28:00 GMT", 0)],
-)
+    [
+        ("7", 7), ("0.5", 0.5), ("-3", 0), ("nan", 0), ("-inf", 0), ("soon", 0), ("", 0), (",", 0),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0), ("Mon, 01 Jan 0001 00:00:00 -0000", 0), ("1 Jan 2000 00:00 +9999", 0),
+    ],
+)  # fmt: skip
 def test_retry_after_in_all_its_forms(header, seconds):
     assert retry_after(header) == seconds
 

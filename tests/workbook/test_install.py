@@ -4,8 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
+from lib.workbook import install
 from lib.workbook.install import requirements
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,6 +55,72 @@ def test_a_wrong_python_gets_one_sentence(tmp_path):
     assert done.stderr.count("\n") == 1
     assert "needs Python 3.99" in done.stderr
     assert "make PYTHON=" in done.stderr
+
+
+def test_an_old_python_can_read_as_far_as_that_sentence():
+    import ast
+
+    ast.parse((ROOT / "lib" / "workbook" / "install.py").read_text(), feature_version=(3, 5))
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout whose path no shell should see bare, and what would be run in it."""
+    root = tmp_path / "a b'c;d\"e$(f)"
+    root.mkdir()
+    for name in ("environment.yml", "pyproject.toml"):
+        shutil.copy(ROOT / name, root)
+    monkeypatch.setattr(install, "ROOT", root)
+    monkeypatch.setattr(install, "VENV", root / ".venv")
+    monkeypatch.setattr(install, "STAMP", root / ".venv" / "installed.sha256")
+    commands = []
+
+    def run(command, **settings):
+        assert all(isinstance(part, str | Path) for part in command)
+        assert not settings.get("shell")
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(install.subprocess, "run", run)
+    monkeypatch.setattr(install.venv, "create", lambda folder, **_: Path(folder).mkdir(exist_ok=True))
+    return root, commands
+
+
+def test_it_installs_once_and_leaves_no_other_file(checkout):
+    root, commands = checkout
+    install.main()
+    install.main()
+    assert len(commands) == 1
+    assert commands[0][0] == root / ".venv" / "bin" / "python"
+    assert Path(commands[0][-1]).read_text() == requirements(TEXT)
+    assert {path.name for path in root.iterdir()} == {".venv", ".venv.lock", "environment.yml", "pyproject.toml"}
+
+
+@pytest.mark.parametrize("target", ["other/.venv", "nowhere"])
+def test_a_linked_environment_of_another_checkout_is_left_alone(checkout, tmp_path, capsys, target):
+    root, _ = checkout
+    other = tmp_path / "other" / ".venv"
+    (other / "bin").mkdir(parents=True)
+    for name in ("installed.sha256", "bin/python"):
+        (other / name).write_text("of the other")
+    before = {path: path.stat().st_mtime_ns for path in other.rglob("*")}
+    (root / ".venv").symlink_to(tmp_path / target)
+    install.main()
+    assert f".venv was a link to {tmp_path / target} and becomes a folder" in capsys.readouterr().out
+    assert not (root / ".venv").is_symlink()
+    assert (root / ".venv" / "installed.sha256").read_text() == install.digest(TEXT)
+    assert {path: path.stat().st_mtime_ns for path in other.rglob("*")} == before
+    assert (other / "installed.sha256").read_text() == "of the other"
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_file_in_the_place_of_the_environment_is_one_sentence(checkout):
+    root, commands = checkout
+    (root / ".venv").write_text("mine")
+    with pytest.raises(SystemExit, match=r"error: .* is no folder: move it away"):
+        install.main()
+    assert (root / ".venv").read_text() == "mine"
+    assert not commands
 
 
 def test_every_import_is_a_listed_requirement():

