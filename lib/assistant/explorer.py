@@ -1,22 +1,170 @@
-"""One request at a time through the whole chain, as a user of the assistant would see it: context, tools, plan."""
+"""One request at a time through the whole chain, as a user of the assistant would see it: context, tools, plan.
+
+What notebooks 01 to 07 left for it is read first (`read_saved`); models are loaded apart (`open_assistant`), since that
+takes longer.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
+from pydantic import ValidationError
 
 from lib.assistant.persona_index import PersonaIndex
-from lib.assistant.planner import SETTINGS, Desk, planner_prompts, shown
-from lib.assistant.schemas import PLACES
+from lib.assistant.planner import SETTINGS, Desk, planner_prompts, score_plans, shown
 from lib.assistant.tool_retrieval import context_words, tool_pairs, with_words
+from lib.generation.models import ModelError, locate
 from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.stores import best_first, cosine_of_pairs, rank_pairs
+from lib.workbook.artifacts import ArtifactError, Workbook
+from lib.workbook.machine import cores
+from lib.workbook.parameters.base import select
+from lib.workbook.parameters.planner import PlannerTuning
 
+Model = TypeVar("Model")
 TYPED = "typed"  # the id of a request that is not among the queries
+# What the assistant needs, and the notebook that writes it.
+NEEDED = {
+    "personas.jsonl": "01_data_gen",
+    "items.parquet": "01_data_gen",
+    "opens.parquet": "01_data_gen",
+    "people.parquet": "01_data_gen",
+    "queries.parquet": "01_data_gen",
+    "gold.parquet": "01_data_gen",
+    "toolbox.parquet": "01_data_gen",
+    "embeddings_pretrained.safetensors": "02_context_baselines",
+    "lambdamart.txt": "05_lambdamart_rrf",
+    "tool_wording.parquet": "06_tool_retrieval",
+    "plans.parquet": "07_planner",
+    "adapters/planner/training.json": "07_planner",
+}
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What earlier notebooks left for the assistant.
+
+    Attributes:
+        personas: name, age and profession of each persona of an evaluation query, by id.
+        items, opens, people, toolbox: as notebook 01 writes them.
+        queries: evaluation queries: columns query, persona, text, time, weekday, place.
+        gold: columns query, apis, relevant, plan, answers.
+        wording, n_worded: how context enters the text that tools are searched with (see `tool_retrieval`).
+        encoder: name of the encoder that embedded the items.
+        tuned: parameters that the planner was tuned with.
+    """
+
+    personas: dict[str, str]
+    items: pd.DataFrame
+    opens: pd.DataFrame
+    people: pd.DataFrame
+    toolbox: pd.DataFrame
+    queries: pd.DataFrame
+    gold: pd.DataFrame
+    wording: str
+    n_worded: int
+    encoder: str
+    tuned: PlannerTuning
+
+
+def read_saved(book: Workbook) -> Saved:
+    """What the assistant needs of the artifacts of a profile; no model is loaded.
+
+    Raises:
+        ArtifactError: files are missing (names them and the notebooks that write them), damaged, or of another version
+            of the workbook.
+    """
+    profile = book.parameters.profile
+    again = f"run `make report PROFILE={profile}`"
+    if lacking := {name: notebook for name, notebook in NEEDED.items() if not (book.data / name).exists()}:
+        files = ", ".join(f"{name} (notebook {notebook} writes it)" for name, notebook in lacking.items())
+        raise ArtifactError(f"data/generated/{profile} lacks {files}: {again}")
+    queries = book.read("queries")
+    queries = queries[queries["split"] == "evaluation"]
+    asked, personas = set(queries["persona"]), {}
+    for record in map(json.loads, book.read_lines("personas")):
+        if record["id"] in asked:
+            personas[record["id"]] = f"{record['name']}, {record['age']}, {record['profession']}"
+    try:
+        tuned = PlannerTuning.model_validate(select(book.made_with("plans.parquet"), PlannerTuning))
+    except ValidationError as error:
+        raise ArtifactError(f"plans.parquet: another version of notebook 07_planner wrote it: {again}") from error
+    wording = book.read("tool_wording").iloc[0]
+    return Saved(
+        personas=personas,
+        queries=queries,
+        wording=wording["wording"],
+        n_worded=int(wording["items"]),
+        encoder=book.made_with("embeddings_pretrained.safetensors")["encoder"],
+        tuned=tuned,
+        **{name: book.read(name) for name in ("items", "opens", "people", "toolbox", "gold")},
+    )
+
+
+def open_assistant(book: Workbook, saved: Saved) -> Assistant:
+    """The assistant with its encoder, ranker and planner loaded. Answers are kept nowhere.
+
+    Raises:
+        ModelError: a model is missing; says how to get it.
+        ArtifactError: the ranker is damaged.
+    """
+    from lib.generation.local import LocalModel
+    from lib.retrieval.dense import encode, load_encoder
+
+    tuned, adapter = saved.tuned, book.data / "adapters" / "planner"
+
+    def load_planner(path):
+        model = LocalModel(path, adapter=adapter, threads=cores(), quantization=tuned.quantization)
+        _ = model.model  # its weights are read when they are first asked for
+        return model
+
+    search, planner = load_or_say_how(saved.encoder, load_encoder), load_or_say_how(tuned.planner, load_planner)
+    try:
+        ranker = LambdaMART.load(book.data / "lambdamart.txt")
+    except ValueError as error:
+        raise ArtifactError(f"{error} (`make report PROFILE={book.parameters.profile}`)") from error
+    return Assistant(
+        Desk.from_tables(saved.items, saved.people, saved.toolbox),
+        saved.items,
+        saved.opens,
+        book.read_arrays("embeddings_pretrained")["items"],
+        saved.toolbox.rename(columns={"api": "item"}),
+        lambda texts: encode(search, texts),
+        ranker,
+        saved.wording,
+        saved.n_worded,
+        lambda prompts: planner.generate(prompts, max_new_tokens=tuned.planner_max_tokens),
+        tuned.shown_tools,
+        tuned.shown_items,
+    )
+
+
+def load_or_say_how(name: str, load: Callable[[str], Model]) -> Model:
+    """A model by its name in a profile.
+
+    Args:
+        load: takes what `lib.generation.models.locate` returns.
+
+    Raises:
+        ModelError: it is not there; names the command that gets it.
+    """
+    path = locate(name)
+    try:
+        return load(path)
+    except (ModelError, OSError) as error:
+        if Path(path).is_dir():
+            raise ModelError(f"model {name}: cannot be loaded: {error}") from error
+        hub, _, revision = path.partition("@")
+        command = f"hf download {hub}" + f" --revision {revision}" * bool(revision)
+        raise ModelError(f"model {name}: cannot be loaded; `{command}` gets it ({error})") from error
 
 
 class Assistant:
@@ -75,11 +223,12 @@ class Assistant:
         """What each setting shows the planner, and what it plans.
 
         Args:
-            labels: columns query (`TYPED`), apis, relevant, for the settings that are upper bounds; without it they
-                are left out.
+            labels: one row: columns apis, relevant, plan, answers. Without it the settings that are upper bounds are
+                left out, and nothing is judged.
 
         Returns:
-            a frame with columns setting, context (lines), tools (names), plan.
+            one row a setting: columns setting, items (ids), context (lines), tools (names), plan; with labels also
+            failure (the category of `lib.assistant.plans.ast_match`, empty where the plan is right) and why.
         """
         request = pd.DataFrame(
             {
@@ -101,61 +250,26 @@ class Assistant:
             for name in texts
         ]
         settings = [name for name, sources in SETTINGS.items() if labels is not None or "gold" not in sources]
-        gold = pd.DataFrame({"query": [TYPED], "apis": [[]], "relevant": [[]]}) if labels is None else labels
+        nothing = pd.DataFrame({"apis": [[]], "relevant": [[]]})
+        gold = (nothing if labels is None else labels).assign(query=TYPED)
         inputs = pd.concat(
             [shown(request, name, pd.concat(runs), retrieved, gold, self.n_tools, self.n_items) for name in settings],
             ignore_index=True,
         )
-        plans = self.generate(planner_prompts(self.desk, inputs, request))
-        lines = [[] if items is None else self.desk.context_lines(persona, text, items) for items in inputs["items"]]
-        return pd.DataFrame(
+        inputs["text"] = self.generate(planner_prompts(self.desk, inputs, request))
+        answer = pd.DataFrame(
             {
                 "setting": inputs["setting"],
-                "context": lines,
+                "items": [[] if items is None else list(items) for items in inputs["items"]],
+                "context": [
+                    [] if items is None else self.desk.context_lines(persona, text, items) for items in inputs["items"]
+                ],
                 "tools": [[] if tools is None else list(tools) for tools in inputs["tools"]],
-                "plan": plans,
+                "plan": inputs["text"],
             }
         )
-
-
-def explorer(assistant: Assistant, queries: pd.DataFrame, gold: pd.DataFrame, show: Callable[[pd.DataFrame], None]):
-    """Widgets to pick a persona and one of its queries, or to type a request, and to see every setting's plan.
-
-    Args:
-        queries: columns query, persona, text, time, place.
-        gold: columns query, apis, relevant.
-        show: shows the frame that `Assistant.answer` returns.
-    """
-    import ipywidgets as widgets
-
-    persona = widgets.Dropdown(options=sorted(queries["persona"].unique()), description="persona")
-    query = widgets.Dropdown(description="query", layout={"width": "70%"})
-    typed = widgets.Text(description="or type", placeholder="a request of your own", layout={"width": "70%"})
-    place = widgets.Dropdown(options=PLACES, description="place")
-    moment = widgets.NaiveDatetimePicker(description="time")
-    button, output = widgets.Button(description="Plan", button_style="primary"), widgets.Output()
-    rows, labels = queries.set_index("query"), gold.set_index("query")
-
-    def list_queries(_=None):
-        own = queries[queries["persona"] == persona.value]
-        query.options = list(zip(own["text"], own["query"], strict=True))
-        query.value = own["query"].iloc[0]
-
-    def take_moment(_):
-        if query.value is None:  # while the list changes
-            return
-        place.value, moment.value = rows.loc[query.value, "place"], rows.loc[query.value, "time"].to_pydatetime()
-
-    def plan(_=None):
-        output.clear_output()
-        own = None if typed.value else labels.loc[[query.value], ["apis", "relevant"]].assign(query=TYPED)
-        text = typed.value or rows.loc[query.value, "text"]
-        with output:
-            show(assistant.answer(persona.value, text, moment.value, place.value, own))
-
-    persona.observe(list_queries, "value")
-    query.observe(take_moment, "value")
-    query.observe(take_moment, "value")
-    button.on_click(plan)
-    list_queries()
-    return widgets.VBox([persona, query, typed, widgets.HBox([moment, place]), button, output])
+        return (
+            answer
+            if labels is None
+            else answer.join(score_plans(inputs, gold, self.desk.functions)[["failure", "why"]])
+        )

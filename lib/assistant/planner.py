@@ -7,8 +7,10 @@ training queries; nowhere else.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -61,6 +63,12 @@ class Desk:
         self.signatures = {function["name"]: signature(function) for function in functions}
         self.signatures[DEFAULT_API] = f"{DEFAULT_API}()"
         self.arguments = {f["name"]: list((f.get("parameters") or {}).get("properties") or {}) for f in functions}
+
+    @classmethod
+    def from_tables(cls, items: pd.DataFrame, people: pd.DataFrame, toolbox: pd.DataFrame) -> Desk:
+        """The same from the tables of notebook 01; `toolbox` has columns api, app, function (a definition as JSON)."""
+        functions = [json.loads(text) for text in toolbox["function"]]
+        return cls(items, people, functions, toolbox.set_index("api")["app"])
 
     def context_lines(self, persona: str, request: str, items: Sequence[str], titles: bool = False) -> list[str]:
         """One line an item, `App: text` (or title), then one for each contact that the request or an item names."""
@@ -210,6 +218,67 @@ def planner_prompts(
         desk.prompt(by_name.loc[row.query], row.tools, row.items, titles, (thoughts or {}).get(row.query, ""))
         for row in inputs.itertuples()
     ]
+
+
+@dataclass(frozen=True)
+class Material:
+    """What prompts of saved queries are written from, and how much of it one shows.
+
+    Attributes:
+        queries: columns query, persona, text, time, place.
+        gold, tool_rankings, retrieved, n_tools, n_items: see `shown`.
+    """
+
+    desk: Desk
+    queries: pd.DataFrame
+    gold: pd.DataFrame
+    tool_rankings: pd.DataFrame
+    retrieved: pd.DataFrame
+    n_tools: int
+    n_items: int
+
+    def shown(
+        self, rows: pd.DataFrame, setting: str, n_tools: int | None = None, n_items: int | None = None
+    ) -> pd.DataFrame:
+        """What the prompts of some queries show in a setting (see the function `shown`), in the usual numbers where no
+        others are given."""
+        numbers = n_tools or self.n_tools, n_items or self.n_items
+        return shown(rows, setting, self.tool_rankings, self.retrieved, self.gold, *numbers)
+
+    def prompted(
+        self, rows: pd.DataFrame, settings: Iterable[str], thoughts: Mapping[str, str] | None = None
+    ) -> pd.DataFrame:
+        """What the prompts of some queries show in each setting, with the column `prompt`."""
+        inputs = pd.concat([self.shown(rows, setting) for setting in settings], ignore_index=True)
+        return inputs.assign(prompt=planner_prompts(self.desk, inputs, self.queries, thoughts=thoughts))
+
+    def training_inputs(self, training: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, float]:
+        """What training prompts show, each in its own setting and with the gold tools among retrieved ones.
+
+        Args:
+            training: see `training_sample`.
+
+        Returns:
+            the inputs (see `with_gold_tools`) in the order of `training`, and the share of the prompts with retrieved
+            tools in which retrieval had missed a gold one (0 to 1).
+        """
+        inputs = pd.concat([self.shown(rows, setting) for setting, rows in training.groupby("setting")])
+        listed = inputs[inputs["setting"].isin(["rag", "context_tuned_rag"])]
+        missed = float(np.mean(~shows_right_tools(listed, self.gold)))
+        completed = with_gold_tools(inputs, self.gold, seed).set_index("query")
+        return completed.loc[training["query"]].reset_index(), missed
+
+
+def shows_right_tools(inputs: pd.DataFrame, gold: pd.DataFrame) -> np.ndarray:
+    """Whether all of a query's right APIs are among the tools that its prompt shows, bools."""
+    right = gold.set_index("query")["apis"]
+    return np.array(
+        [
+            tools is not None and set(right[query]) <= set(tools)
+            for query, tools in zip(inputs["query"], inputs["tools"], strict=True)
+        ],
+        dtype=bool,
+    )
 
 
 # ---------------------------------------------------------------- training

@@ -34,6 +34,18 @@ Category = Literal[
 ]  # fmt: skip
 
 
+# The categories in a reader's words, in the order in which they are looked for.
+CAUSES: dict[Category, str] = {
+    "unparsed": "unparsed",
+    "wrong_number_of_calls": "one call too many or too few",
+    "wrong_api": "wrong API",
+    "missing_argument": "argument missing",
+    "extra_argument": "argument too many",
+    "wrong_type": "argument of wrong type",
+    "wrong_value": "argument with wrong value",
+}
+
+
 class PlanError(ValueError):
     """A text that is no plan."""
 

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -176,6 +177,12 @@ class Workbook:
         path = self.data / f"{name}.jsonl"
         self._verify(path)
         return path.read_text(encoding="utf-8").split("\n")[:-1]  # texts may hold other line separators
+
+    def made_with(self, file: str) -> dict[str, Any]:
+        """The parameters of the notebook that wrote an artifact, such as `cot.parquet`. Raises as `read` does."""
+        path = self.data / file
+        self._verify(path)
+        return json.loads(sidecar_of(path).read_text(encoding="utf-8"))["parameters"]
 
     def _verify(self, path: Path) -> None:
         shown = path.relative_to(self.root) if path.is_relative_to(self.root) else path

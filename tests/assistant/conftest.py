@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from copy import deepcopy
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from lib.assistant.explorer import Assistant
 from lib.assistant.needs import read_needs
 from lib.assistant.personas import read_cast
+from lib.assistant.planner import Desk
 from lib.assistant.toolbox import Toolbox
-from lib.assistant.world import frames, simulate_from
+from lib.assistant.world import frames, read_world, simulate_from
+from lib.workbook.artifacts import Workbook
+from lib.workbook.parameters.base import Parameters
+from lib.workbook.parameters.context_baselines import ContextBaselines
+from lib.workbook.parameters.data_gen import DataGen
+from lib.workbook.parameters.planner import PlannerTuning
+from lib.workbook.parameters.tool_retrieval import ToolRetrieval
 from lib.workbook.parameters.worlds import WorldKnobs
 
 ROOT = Path(__file__).parents[2]
@@ -149,3 +160,86 @@ def write_world(tmp_path, data):
         return tmp_path
 
     return write
+
+
+# ---------------------------------------------------------------- an assistant without models
+
+
+class ByOpens:
+    """A ranker that knows but one feature."""
+
+    def predict(self, features):
+        return features["opens"].to_numpy(dtype=float) if "opens" in features else np.zeros(len(features))
+
+
+def encode_anyhow(texts):
+    """Unit-length vectors drawn by the hash of each text."""
+    seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") for text in texts]
+    vectors = np.array([np.random.default_rng(seed).normal(size=16) for seed in seeds])
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def make_assistant():
+    """An assistant on tables, with a ranker that knows opens alone and a made-up encoder.
+
+    Its planner calls `open_note` with the title of persona b's note where the prompt shows that tool first, and else
+    says how long the prompt is.
+    """
+
+    def make(tables, n_tools=4, n_items=2, generate=None):
+        def plan(prompts):
+            seen = ["Tools:\nopen_note" in prompt for prompt in prompts]
+            return [
+                'open_note(title="Dough")' if first else f"seen {len(prompt)}"
+                for first, prompt in zip(seen, prompts, strict=True)
+            ]
+
+        return Assistant(
+            Desk.from_tables(tables["items"], tables["people"], tables["toolbox"]),
+            tables["items"],
+            tables["opens"],
+            encode_anyhow(tables["items"]["text"].tolist()),
+            tables["toolbox"].rename(columns={"api": "item"}),
+            encode_anyhow,
+            ByOpens(),
+            "app",
+            1,
+            generate or plan,
+            n_tools=n_tools,
+            n_items=n_items,
+        )
+
+    return make
+
+
+@pytest.fixture
+def own_tables(records, write_world):
+    """The smallest world as tables, its evaluation persona being asked about twice."""
+    query, gold = deepcopy(records["queries"][1]), deepcopy(records["gold"][1])
+    records["queries"].append(query | {"id": "b-q1", "text": "And how is that done?", "place": "work"})
+    records["gold"].append(gold | {"query": "b-q1"})
+    return frames(read_world(write_world(records)))
+
+
+@pytest.fixture
+def book(tmp_path, own_tables):
+    """What notebooks 01 to 07 leave for the assistant, of the smallest world; the models are missing."""
+    root = tmp_path / "workbook"
+    world = Workbook("01_data_gen", DataGen(profile="smoke"), root)
+    for name in ("items", "opens", "people", "queries", "gold", "toolbox"):
+        world.write(name, own_tables[name])
+    world.write_lines("personas", (tmp_path / "personas.jsonl").read_text().splitlines())
+    vectors = {"items": encode_anyhow(own_tables["items"]["text"].tolist())}
+    encoder = str(tmp_path / "no-encoder")
+    Workbook("02_context_baselines", ContextBaselines(profile="smoke", encoder=encoder), root).write_arrays(
+        "embeddings_pretrained", vectors
+    )
+    wording = pd.DataFrame({"wording": ["app"], "items": [1]})
+    Workbook("06_tool_retrieval", ToolRetrieval(profile="smoke"), root).write("tool_wording", wording)
+    planner = Workbook("07_planner", PlannerTuning(profile="smoke", shown_tools=4, shown_items=2), root)
+    planner.write("plans", own_tables["queries"])
+    for name in ("lambdamart.txt", "adapters/planner/training.json"):
+        (planner.data / name).parent.mkdir(parents=True, exist_ok=True)
+        (planner.data / name).write_text("{}")
+    return Workbook("explore_assistant", Parameters(profile="smoke"), root)

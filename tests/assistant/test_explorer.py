@@ -1,52 +1,19 @@
 """The whole chain for one request, with a real ranker's features, a made-up encoder and a planner that repeats."""
 
-import hashlib
-import json
-
-import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.explorer import Assistant, explorer
-from lib.assistant.planner import SETTINGS, Desk
+from lib.assistant.explorer import NEEDED, load_or_say_how, open_assistant, read_saved
+from lib.assistant.planner import SETTINGS
+from lib.generation.models import ModelError
+from lib.workbook.artifacts import ArtifactError, Workbook
+from lib.workbook.parameters.planner import PlannerTuning
 
 
-class ByOpens:
-    """A ranker that knows but one feature."""
-
-    def predict(self, features):
-        return features["opens"].to_numpy(dtype=float) if "opens" in features else np.zeros(len(features))
-
-
-def encode(texts):
-    seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") for text in texts]
-    vectors = np.array([np.random.default_rng(seed).normal(size=16) for seed in seeds])
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
-@pytest.fixture
-def assistant(tables):
-    functions = [json.loads(text) for text in tables["toolbox"]["function"]]
-    desk = Desk(tables["items"], tables["people"], functions, tables["toolbox"].set_index("api")["app"])
-    return Assistant(
-        desk,
-        tables["items"],
-        tables["opens"],
-        encode(tables["items"]["text"].tolist()),
-        tables["toolbox"].rename(columns={"api": "item"}),
-        encode,
-        ByOpens(),
-        "app",
-        1,
-        lambda prompts: [f"seen {len(prompt)}" for prompt in prompts],
-        n_tools=4,
-        n_items=2,
-    )
-
-
-def test_a_typed_request_goes_through_the_whole_chain(assistant, tables):
-    persona = tables["queries"]["persona"].iloc[0]
-    own = tables["items"][tables["items"]["persona"] == persona]
+def test_a_typed_request_goes_through_the_whole_chain(make_assistant, own_tables):
+    assistant = make_assistant(own_tables, generate=lambda prompts: [f"seen {len(prompt)}" for prompt in prompts])
+    persona = "b"
+    own = own_tables["items"][own_tables["items"]["persona"] == persona]
     answer = assistant.answer(persona, "Play something.", pd.Timestamp("2024-01-10 08:00"), "home")
     assert answer["setting"].tolist() == ["lower_bound", "rag", "context_tuned_rag"]
     assert answer["tools"].map(len).tolist() == [0, 5, 5]
@@ -54,29 +21,76 @@ def test_a_typed_request_goes_through_the_whole_chain(assistant, tables):
     shown = answer["context"].iloc[2][:2]
     assert all(any(text in line for text in own["text"]) for line in shown)
     assert answer["plan"].str.startswith("seen").all()
-    assert set(assistant.context(persona, request(tables))) == set(own["item"])
+    assert "failure" not in answer
+    request = own_tables["queries"].iloc[[1]][["text", "time", "weekday", "place"]]
+    assert set(assistant.context(persona, request)) == set(own["item"])
+    assert set(answer["items"].iloc[2]) <= set(own["item"])
 
 
-def request(tables):
-    return tables["queries"].iloc[[0]][["text", "time", "weekday", "place"]]
-
-
-def test_labels_add_the_upper_bounds(assistant, tables):
-    query, label = tables["queries"].iloc[0], tables["gold"].iloc[[0]][["apis", "relevant"]].assign(query="typed")
-    answer = assistant.answer(query["persona"], query["text"], query["time"], query["place"], label)
+def test_labels_add_the_upper_bounds_and_a_verdict(make_assistant, own_tables):
+    query, label = own_tables["queries"].iloc[1], own_tables["gold"].iloc[[1]]
+    answer = make_assistant(own_tables).answer(query["persona"], query["text"], query["time"], query["place"], label)
     assert answer["setting"].tolist() == list(SETTINGS)
-    assert answer.set_index("setting").loc["upper_bound", "tools"] == sorted(set(label["apis"].iloc[0]))
+    answer = answer.set_index("setting")
+    assert answer.loc["upper_bound", "tools"] == ["open_note"]
+    assert answer.loc["context_tuned_upper_bound", "items"] == ["b-note"]
+    assert answer.loc["upper_bound", ["plan", "failure", "why"]].tolist() == ['open_note(title="Dough")', "", ""]
+    assert answer.loc["lower_bound", "failure"] == "unparsed"
+    assert "does not parse" in answer.loc["lower_bound", "why"]
 
 
-def test_the_widgets_plan_for_a_query_and_for_a_typed_request(assistant, tables):
-    seen = []
-    box = explorer(assistant, tables["queries"], tables["gold"], seen.append)
-    persona, query, typed, _, button, _ = box.children
-    persona.value = persona.options[1]
-    own = tables["queries"][tables["queries"]["persona"] == persona.value]
-    assert [name for _, name in query.options] == own["query"].tolist()
-    button.click()
-    assert seen[0]["setting"].tolist() == list(SETTINGS)
-    typed.value = "When do I leave?"
-    button.click()
-    assert seen[1]["setting"].tolist() == ["lower_bound", "rag", "context_tuned_rag"]
+def test_what_was_saved_is_read_without_models(book):
+    saved = read_saved(book)
+    assert saved.personas == {"b": "Person b, 30, Baker"}
+    assert saved.queries["query"].tolist() == ["b-q0", "b-q1"]
+    assert (saved.wording, saved.n_worded, saved.tuned.shown_tools) == ("app", 1, 4)
+
+
+def test_missing_artifacts_are_named_with_their_notebooks(book):
+    for name in ("lambdamart.txt", "plans.parquet"):
+        (book.data / name).unlink()
+    with pytest.raises(ArtifactError) as error:
+        read_saved(book)
+    assert "data/generated/smoke lacks lambdamart.txt (notebook 05_lambdamart_rrf writes it), plans.parquet" in str(
+        error.value
+    )
+    assert "`make report PROFILE=smoke`" in str(error.value)
+    assert "items.parquet" not in str(error.value)
+    empty = Workbook("explore_assistant", book.parameters, book.root / "elsewhere")
+    with pytest.raises(ArtifactError) as error:
+        read_saved(empty)
+    assert all(name in str(error.value) for name in NEEDED)
+
+
+def test_artifacts_of_another_version_are_not_taken(book):
+    class Older(PlannerTuning):
+        shown_tools: str = "ten"
+
+    Workbook("07_planner", Older(profile="smoke"), book.root).write("plans", pd.DataFrame({"query": ["b-q0"]}))
+    with pytest.raises(ArtifactError, match="another version of notebook 07_planner wrote it: run `make report"):
+        read_saved(book)
+
+
+def test_a_parameter_that_the_planner_no_longer_has_is_let_pass(book):
+    class Older(PlannerTuning):
+        encoder: str = "all-MiniLM-L6-v2"
+
+    Workbook("07_planner", Older(profile="smoke"), book.root).write("plans", pd.DataFrame({"query": ["b-q0"]}))
+    assert read_saved(book).tuned == PlannerTuning(profile="smoke")
+
+
+def test_a_missing_model_is_named(book, tmp_path):
+    with pytest.raises(ModelError, match="no-encoder"):
+        open_assistant(book, read_saved(book))
+
+
+def test_a_model_that_cannot_be_loaded_comes_with_the_command_that_gets_it(tmp_path):
+    def fail(path):
+        raise OSError("no network")
+
+    revision = "0" * 40
+    with pytest.raises(ModelError, match=rf"`hf download owner/model --revision {revision}` gets it \(no network\)"):
+        load_or_say_how(f"owner/model@{revision}", fail)
+    with pytest.raises(ModelError, match=r"cannot be loaded: no network$"):
+        load_or_say_how(str(tmp_path), fail)
+    assert load_or_say_how(str(tmp_path), lambda path: path) == str(tmp_path)

@@ -367,7 +367,7 @@ def test_touching_files_reruns_nothing(project):
 
 def test_a_changed_lib_file_reruns_exactly_its_consumers(project):
     before = executed_at(project)
-    path = project / "lib" / "assistant" / "explorer.py"
+    path = project / "lib" / "assistant" / "plan_comparison.py"
     path.write_text(path.read_text() + "\n# changed\n")
     assert run(project).returncode == 0
     after = executed_at(project)

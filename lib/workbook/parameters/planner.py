@@ -13,7 +13,6 @@ from lib.workbook.parameters.shared import TunedModel
 class PlannerTuning(TunedModel):
     notebook: ClassVar[str] = "07_planner"
 
-    encoder: LocalModelName = Field(default="all-MiniLM-L6-v2", min_length=1)
     planner: LocalModelName = Field(default="SmolLM2-135M-Instruct", min_length=1)
     planner_pairs: int = Field(default=780, ge=1)
     planner_learning_rate: float = Field(default=3e-3, gt=0, le=0.1)

@@ -1,0 +1,241 @@
+"""The tables of notebook 07_planner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.needs import KINDS
+from lib.assistant.pages.planner import MEASURED, SHORT, Learned, rate
+from lib.assistant.plan_comparison import needs_no_argument
+from lib.assistant.planner import METRICS, SETTINGS
+from lib.assistant.plans import CAUSES
+from lib.workbook.display import Table, interval, number
+
+
+def _cells(summary: pd.DataFrame, metric: str) -> tuple[list[str], list[float]]:
+    """Ours, with intervals, and the published values of one metric, setting by setting."""
+    rows = summary[summary["metric"] == metric].set_index("setting").loc[list(SETTINGS)]
+    return [interval(*row) for row in rows[["value", "ci_low", "ci_high"]].to_numpy()], rows["published"].tolist()
+
+
+def by_setting(plans: pd.DataFrame, columns: Mapping) -> pd.DataFrame:
+    """One row a setting; each column is what its function says of the setting's plans."""
+    rows = [
+        {"setting": SHORT[setting]} | {name: of(plans[plans["setting"] == setting]) for name, of in columns.items()}
+        for setting in SETTINGS
+    ]
+    return pd.DataFrame(rows)
+
+
+def table_3(summary: pd.DataFrame, n: int, learned: Learned) -> Table:
+    """Table 3, ours beside published.
+
+    Args:
+        summary: see `lib.assistant.plan_comparison.summary`.
+        n: queries in each setting.
+    """
+    columns = {"setting": list(SHORT.values())}
+    for metric in METRICS:
+        columns[f"{MEASURED[metric]}, ours"], columns[f"{MEASURED[metric]}, paper"] = _cells(summary, metric)
+    caption = (
+        "Table 3, ours beside published (rows: lower bound, RAG, context-tuned RAG, upper bound, context-tuned upper "
+        f"bound): percent of {n} queries (published: 936) with 95% intervals. Planner: {learned.planner}, LoRA on "
+        f"{len(learned.pairs):,} pairs and {learned.tokens:,} tokens."
+    )
+    return Table(pd.DataFrame(columns), caption)
+
+
+def behind_table_3(summary: pd.DataFrame, prompts: pd.DataFrame, n: int) -> Table:
+    """The right API, what a prompt spells out, calls of tools not shown, and the length of prompts.
+
+    Args:
+        prompts: columns setting, tokens.
+    """
+    columns = {"setting": list(SHORT.values())}
+    for metric in ("right_api", "answerable", "outside_shown"):
+        columns[MEASURED[metric]] = _cells(summary, metric)[0]
+    lengths = prompts.groupby("setting")["tokens"].mean().loc[list(SETTINGS)]
+    columns["tokens of a prompt"] = [round(mean) for mean in lengths]
+    caption = (
+        f"What stands behind Table 3, percent of {n} queries: the right API whatever its arguments; prompts that spell "
+        "out the answer; calls of an API that was not among the tools shown. Last column: mean length."
+    )
+    return Table(pd.DataFrame(columns), caption)
+
+
+def differences(compared: pd.DataFrame, n: int) -> Table:
+    """Every comparison of settings (see `lib.assistant.plan_comparison.contrasts`)."""
+    frame = pd.DataFrame(
+        {
+            "metric": compared["metric"].map(MEASURED),
+            "setting": compared["a"].map(SHORT),
+            "against": compared["b"].map(SHORT),
+            "difference, points": [
+                interval(row.difference, row.ci_low, row.ci_high) if row.differing else "no query differs"
+                for row in compared.itertuples()
+            ],
+            "p (Holm)": ["<0.001" if p < 0.001 else f"{p:.3f}" for p in compared["p_holm"]],
+            "settled": compared["settled"].map({True: "yes", False: "no"}),
+        }
+    )
+    return Table(frame, f"Paired differences over {n} queries, with 95% intervals.", decimals=3)
+
+
+def parts_of_accuracy(plans: pd.DataFrame, gold: pd.DataFrame, n: int) -> Table:
+    """Is the API right, and are the arguments, given that it is?"""
+    bare = needs_no_argument(gold)
+    columns = {
+        "right API": lambda part: part["right_api"].mean(),
+        "such plans": lambda part: int((part["right_api"] > 0).sum()),
+        "of these right": lambda part: part.loc[part["right_api"] > 0, "ast_accuracy"].mean(),
+        "answerable": lambda part: part["answerable"].mean(),
+        "of these right ": lambda part: part.loc[part["answerable"] > 0, "ast_accuracy"].mean(),
+        "right, not answerable": lambda part: int(((part["answerable"] == 0) & (part["ast_accuracy"] > 0)).sum()),
+        "AST where arguments are due": lambda part: part.loc[~bare[part["query"]].to_numpy(), "ast_accuracy"].mean(),
+    }
+    caption = (
+        f"Where the accuracy comes from: percent of {n} queries or of the part named, and numbers of plans. The last "
+        "column leaves out queries whose gold plan has no argument."
+    )
+    return Table(by_setting(plans, columns), caption, decimals=1)
+
+
+def floors(compared: pd.DataFrame, n: int) -> Table:
+    """The planner beside its floors (see `lib.assistant.plan_comparison.against_floors`)."""
+    better, worse = (compared["settled"] & sign for sign in (compared["ci_low"] > 0, compared["ci_high"] < 0))
+    frame = pd.DataFrame(
+        {
+            "setting": compared["setting"].map(SHORT),
+            "planner": compared["of_planner"],
+            "floor": compared["floor"],
+            "of the floor": compared["of_floor"],
+            "difference, points": [interval(*row) for row in compared[["difference", "ci_low", "ci_high"]].to_numpy()],
+            "p (Holm)": [number(p, 3) for p in compared["p_holm"]],
+            "verdict": np.select(
+                [better, worse], ["the planner is better", "the planner is worse"], "not shown to differ"
+            ),
+        }
+    )
+    caption = (
+        f"AST accuracy of the planner and of floors without a language model, percent of {n} queries; McNemar's test."
+    )
+    return Table(frame, caption, decimals=1)
+
+
+def choices(chosen: pd.DataFrame, n: int) -> Table:
+    """How the planner chooses its API (see `lib.assistant.plan_comparison.with_choice`)."""
+    columns = {
+        "shown (n)": lambda part: int(part["shows"].sum()),
+        "right where shown": lambda part: part.loc[part["shows"], "right_api"].mean(),
+        "right where not shown": lambda part: part.loc[~part["shows"], "right_api"].mean(),
+        "outside the tools shown": lambda part: part["outside_shown"].mean(),
+        "different APIs called": lambda part: part["first"].nunique(),
+        "commonest call": lambda part: part["first"].mode().iloc[0],
+        "its share": lambda part: 100 * part["first"].value_counts(normalize=True).iloc[0],
+    }
+    caption = (
+        f"How the planner chooses its API: percent of {n} plans or of the part named; numbers of plans and of APIs."
+    )
+    return Table(by_setting(chosen, columns), caption, decimals=1)
+
+
+def kinds_and_needs(named: pd.DataFrame) -> Table:
+    """Scores by kind of query and by whether the planner saw the need in training.
+
+    Args:
+        named: judged plans with the columns kind and held_out (bool).
+    """
+    parts = {f"kind: {kind}": named["kind"] == kind for kind in KINDS}
+    parts |= {"needs seen in training": ~named["held_out"], "needs held out": named["held_out"]}
+    settings = {"rag": "RAG", "context_tuned_rag": "with context", "context_tuned_upper_bound": "labels"}
+    rows = []
+    for name, chosen in parts.items():
+        row = {"queries": name, "n": int((chosen & (named["setting"] == "rag")).sum())}
+        for setting, short in settings.items():
+            part = named[chosen & (named["setting"] == setting)]
+            row |= {f"API, {short}": rate(part["right_api"]), f"AST, {short}": rate(part["ast_accuracy"])}
+        rows.append(row)
+    caption = (
+        "Right API and AST accuracy by kind of query and by whether the need was seen in training: percent, with "
+        "Wilson's 95% intervals (queries taken as independent)."
+    )
+    return Table(pd.DataFrame(rows), caption)
+
+
+def thought(compared: pd.DataFrame, n: int, writer: str) -> Table:
+    """A chain of thought in the prompt (see `lib.assistant.plan_comparison.effect_of_thought`)."""
+    frame = pd.DataFrame(
+        {
+            "metric": compared["metric"].map(MEASURED),
+            "without CoT": compared["without"],
+            "with CoT": compared["with"],
+            "difference, points": [interval(*row) for row in compared[["difference", "ci_low", "ci_high"]].to_numpy()],
+            "p (Holm)": [number(p, 3) for p in compared["p_holm"]],
+        }
+    )
+    caption = (
+        f"Chain of thought in the prompt with retrieved tools and context, percent of {n} queries; McNemar's test, "
+        f"Holm over both rows. Writer: {writer}, distilled (the paper: GPT-4)."
+    )
+    return Table(frame, caption, decimals=1)
+
+
+def two_calls(ways: Mapping[str, pd.DataFrame]) -> Table:
+    """Plans of two calls, by setting and way.
+
+    Args:
+        ways: see `lib.assistant.plan_comparison.two_call_plans`, by how they were planned.
+    """
+    columns = {
+        "n": len,
+        "first call right": lambda part: 100 * part["first_right"].mean(),
+        "both calls right": lambda part: part["ast_accuracy"].mean(),
+        "APIs of both right": lambda part: part["right_api"].mean(),
+        "two calls written": lambda part: 100 * part["pair"].mean(),
+        "both right, of two written": lambda part: part.loc[part["pair"], "ast_accuracy"].mean(),
+    }
+    settings = [setting for setting in SETTINGS if any(setting in set(part["setting"]) for part in ways.values())]
+    rows = [
+        {"setting": SHORT[setting], "planned": how}
+        | {name: of(part[part["setting"] == setting]) for name, of in columns.items()}
+        for setting in settings
+        for how, part in ways.items()
+    ]
+    caption = "Queries that need two calls: percent of n, or of the plans with two calls."
+    return Table(pd.DataFrame(rows), caption, decimals=1)
+
+
+def examples(plans: pd.DataFrame, queries: pd.DataFrame, gold: pd.DataFrame, seed: int) -> Table:
+    """Up to two right and two wrong plans of each setting that shows tools and items, drawn with the seed."""
+    settings = plans["setting"].isin(["context_tuned_rag", "context_tuned_upper_bound"])
+    groups = plans[settings].groupby(["setting", plans["failure"].eq("")], sort=False)
+    drawn = pd.concat([part.sample(min(2, len(part)), random_state=seed) for _, part in groups])
+    frame = pd.DataFrame(
+        {
+            "setting": drawn["setting"].map(SHORT),
+            "request": drawn["query"].map(queries.set_index("query")["text"]),
+            "plan": drawn["text"],
+            "gold plan": drawn["query"].map(gold.set_index("query")["plan"]),
+            "verdict": drawn["failure"].map(CAUSES).fillna("right"),
+        }
+    )
+    return Table(frame, "A few plans beside the gold ones.", text_columns=["request", "plan", "gold plan"])
+
+
+def claims(verdicts: pd.DataFrame, n: int) -> Table:
+    """The paper's claims about planning (see `lib.evaluation.claims.evaluate`)."""
+    effects = zip(verdicts[["effect", "ci_low", "ci_high"]].to_numpy(), verdicts["unit"], strict=True)
+    frame = pd.DataFrame(
+        {
+            "claim": verdicts["statement"],
+            "ours": [interval(*row, 2 if unit == "fold" else 1) for row, unit in effects],
+            "published": verdicts["published"],
+            "verdict": verdicts["verdict"],
+            "why": verdicts["reason"],
+        }
+    )
+    caption = f"Claims about planning: effects in points (or as a ratio) over {n} queries, with 95% intervals."
+    return Table(frame, caption, text_columns=["claim", "why"])

@@ -1,0 +1,231 @@
+"""The sentences of notebook 07_planner, each computed from the numbers that it states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.pages.planner import MEASURED, Learned, rate, share
+from lib.assistant.plan_comparison import contrast, needs_no_argument
+from lib.assistant.planner import SETTINGS, shows_right_tools
+from lib.assistant.plans import api_names
+from lib.assistant.toolbox import DEFAULT_API
+from lib.evaluation.inference import LEVEL, mcnemar_test
+from lib.workbook.display import interval, number
+from lib.workbook.markup import plain
+from lib.workbook.methods import label
+
+
+def what_is_shown(prompts: pd.DataFrame, gold: pd.DataFrame, n_tools: int, n_items: int) -> str:
+    """One prompt as it is, and how often prompts hold the right tools and items.
+
+    Args:
+        prompts: see `lib.assistant.planner.Material.prompted`.
+    """
+    tuned = prompts[prompts["setting"] == "context_tuned_rag"]
+    alone = prompts[prompts["setting"] == "rag"]
+    relevant = tuned["query"].map(gold.set_index("query")["relevant"])
+    found = [len(set(items) & set(right)) for items, right in zip(tuned["items"], relevant, strict=True)]
+    whole = [hits == len(set(right)) for hits, right in zip(found, relevant, strict=True)]
+    example = "\n".join(f"    {line}" for line in tuned["prompt"].iloc[0].split("\n"))
+    return (
+        f"{len(tuned)} evaluation queries, the same in every setting. The prompt of one of them with retrieved tools "
+        f"and context:\n\n{example}\n\n"
+        f"All right tools are among the {n_tools} shown for {share(shows_right_tools(alone, gold))} of the queries "
+        f"(by the query alone) and {share(shows_right_tools(tuned, gold))} (with context); of the relevant items all "
+        f"are among the {n_items} shown for {share(whole)}, at least one for {share(map(bool, found))}."
+    )
+
+
+def training(learned: Learned) -> str:
+    """What the planner learned from."""
+    pairs, settings = learned.pairs, learned.settings
+    return (
+        f"{plain(learned.planner)}, {len(pairs):,} pairs from {learned.personas} training personas "
+        f"({pairs['step'].eq(2).sum()} of them second calls, {pairs['thought'].sum()} with a chain of thought), "
+        f"{settings.epochs} epoch(s): {learned.tokens:,} tokens read, {learned.curve['target_tokens'].sum():,} of them "
+        f"learned. Adapter of rank {settings.rank}, learning rate {settings.learning_rate:g}. {learned.held_out} of "
+        f"the {learned.needs} needs are left out. Retrieval had missed a gold tool in {learned.missed:.0%} of the "
+        "prompts with retrieved tools. Part of this loss cannot fall: in the forms without context the values of the "
+        "arguments stand nowhere."
+    )
+
+
+def gain_of_context(compared: pd.DataFrame) -> str:
+    """What context adds to retrieved tools."""
+    gain = contrast(compared, "context_tuned_rag", "rag")
+    return (
+        f"Context adds {interval(gain['difference'], gain['ci_low'], gain['ci_high'])} points of AST accuracy to "
+        "retrieval (published: 8.85 points, which the abstract gives as 11.6% of the smaller value)"
+    ) + (
+        ", a settled gain."
+        if gain["settled"]
+        else "; the sign of the difference is not settled with this many queries."
+    )
+
+
+def upper_bounds(plans: pd.DataFrame, compared: pd.DataFrame, gold: pd.DataFrame) -> str:
+    """Whether the upper bounds are the highest, and what the right tool alone leaves to be guessed."""
+    accuracy = plans.groupby("setting")["ast_accuracy"].mean()
+    bare = plans[plans["setting"] == "upper_bound"]
+    none_due = needs_no_argument(gold)[bare["query"]].to_numpy()
+    spelled = int(((bare["answerable"] > 0) & ~none_due).sum())
+    against = contrast(compared, "upper_bound", "context_tuned_rag")
+    above = against["settled"] and against["ci_low"] > 0
+    best = "context_tuned_upper_bound"
+    highest = accuracy[best] >= accuracy.drop(best).max()
+    return (
+        f"The right tool alone gets {number(accuracy['upper_bound'], 1)}%, retrieved tools with retrieved context "
+        f"{number(accuracy['context_tuned_rag'], 1)}% "
+        f"(difference {interval(against['difference'], against['ci_low'], against['ci_high'])} points): "
+        + (
+            "an upper bound, as in the paper. "
+            if above
+            else "the paper's upper bound without context is not shown to be one here. "
+        )
+        + f"With the right tool and no context the API is right in {number(bare['right_api'].mean(), 1)}% of plans, "
+        f"but of {len(bare)} prompts {spelled} spell out the arguments, and {int(none_due.sum())} gold plans need none "
+        "(`default()`). "
+        + (
+            "In this world what a query leaves out stands in the persona's items: without them a planner can only "
+            "guess the values. "
+            if spelled == 0
+            else ""
+        )
+        + f"With context the same tool is right as a whole in {number(accuracy[best], 1)}%. "
+        + f"The setting *{label(best)}* is "
+        + ("the highest of all, as it should be." if highest else "not the highest of all.")
+    )
+
+
+def choosing(chosen: pd.DataFrame, guesses: pd.Series, commonest: str, gold: pd.DataFrame) -> str:
+    """Does the planner choose among the tools it is shown?
+
+    Args:
+        chosen: see `lib.assistant.plan_comparison.with_choice`.
+        guesses, commonest: see `lib.assistant.plan_comparison.guessed_apis`.
+    """
+    here = chosen[chosen["setting"] == "context_tuned_rag"]
+    first = gold.set_index("query")["apis"].str[0][guesses.index]
+    calls = here["first"].value_counts(normalize=True)
+    return (
+        f"With retrieved tools and context the right API is called in {rate(here[here['shows']]['right_api'])}% of "
+        f"plans where it is shown and in {rate(here[~here['shows']]['right_api'])}% where it is not; "
+        f"`{here['first'].mode().iloc[0]}` alone makes {number(100 * calls.iloc[0], 0)}% of the calls. The classifier "
+        f"names the first API in {number(100 * (guesses == first).mean(), 1)}%, the commonest API of training, "
+        f"`{commonest}`, is right in {number(100 * (first == commonest).mean(), 1)}%."
+    )
+
+
+def held_out_needs(named: pd.DataFrame) -> str:
+    """Plans for needs that the planner never saw beside the others; empty where all are of one sort.
+
+    Args:
+        named: judged plans with the column held_out (bool).
+    """
+    labels = named[named["setting"] == "context_tuned_upper_bound"]
+    if labels["held_out"].nunique() < 2:
+        return ""
+
+    def rates(setting, metric):
+        part = named[named["setting"] == setting]
+        return [rate(part.loc[part["held_out"] == unseen, metric]) for unseen in (True, False)]
+
+    unseen, seen = rates("context_tuned_upper_bound", "ast_accuracy")
+    api_unseen, api_seen = rates("context_tuned_rag", "right_api")
+    return (
+        "Given the right tool and the relevant items, plans for held-out needs "
+        f"(n = {int(labels['held_out'].sum())}) are right in {unseen}%, for the others in {seen}%. Choosing among "
+        f"retrieved tools with context gets the API right in {api_unseen}% and {api_seen}%."
+    )
+
+
+def length_of_prompts(tests: pd.DataFrame, n: int, n_tools: int, n_items: int) -> str:
+    """Which points of the sweeps differ from the usual one (see `lib.assistant.plan_comparison.sweep_tests`)."""
+    clear = tests[tests["p_holm"] <= LEVEL]
+    listed = "; ".join(
+        f"{row.varied} {row.number}: {MEASURED[row.metric]} {row.difference:+.1f} points (p = {row.p_holm:.2g})"
+        for row in clear.itertuples()
+    )
+    return (
+        f"{n} queries a point, so only large differences can show. Against {n_tools} tools, or {n_items} items with "
+        "their texts, "
+    ) + (
+        "no variant differs significantly (McNemar, Holm over all variants)."
+        if clear.empty
+        else f"{listed} (McNemar, Holm over all variants)."
+    )
+
+
+def effect_of_thought(compared: pd.DataFrame) -> str:
+    """What a chain of thought in the prompt changes."""
+    clear = compared[compared["settled"]]
+    if clear.empty:
+        return "The writer's line changes nothing that can be settled here."
+    return " ".join(
+        f"{MEASURED[row['metric']]}: {interval(row['difference'], row['ci_low'], row['ci_high'])} points."
+        for _, row in clear.iterrows()
+    )
+
+
+def two_calls(at_once: pd.DataFrame, stepwise: pd.DataFrame) -> str:
+    """Plans of two calls with the labels' tools and items, at once and step by step.
+
+    Args:
+        at_once, stepwise: see `lib.assistant.plan_comparison.two_call_plans`; the same queries in the same order.
+    """
+    once, stepped = (
+        part[part["setting"] == "context_tuned_upper_bound"].reset_index(drop=True) for part in (at_once, stepwise)
+    )
+
+    def compared(chosen):
+        a, b = once.loc[chosen, "ast_accuracy"], stepped.loc[chosen, "ast_accuracy"]
+        return number(a.mean(), 1), number(b.mean(), 1), f"{mcnemar_test(b > 0, a > 0):.2g}"
+
+    one, other, p = compared(np.ones(len(once), dtype=bool))
+    fair_one, fair_other, fair_p = compared(once["pair"].to_numpy())
+    return (
+        f"With the labels' tools and items both calls are right in {one}% at once and {other}% step by step "
+        f"(n = {len(once)}, McNemar's p = {p}). Of the {once['pair'].sum()} queries for which it wrote two calls at "
+        f"once: {fair_one}% and {fair_other}% (p = {fair_p})."
+    )
+
+
+def made_up_apis(plans: pd.DataFrame, gold: pd.DataFrame, functions: Sequence[dict]) -> str:
+    """Calls of APIs that there are not, settings without a right plan, and right plans that needed no argument."""
+    n = plans["query"].nunique()
+    made_up = plans.groupby("setting")["hallucination"].sum() / 100
+    accuracy = plans.groupby("setting")["ast_accuracy"].max()
+    nothing = [label(setting) for setting in SETTINGS if accuracy[setting] == 0]
+    called = plans["text"].map(api_names)
+    inventions = sorted(set(called.explode().dropna()) - {function["name"] for function in functions} - {DEFAULT_API})
+    right = plans[(plans["setting"] == "rag") & (plans["ast_accuracy"] > 0)]
+    needless = int(needs_no_argument(gold)[right["query"]].sum())
+    parts = [
+        f"Made-up APIs: {', '.join(f'{label(setting)} {int(made_up[setting])}' for setting in SETTINGS)} of {n} plans "
+        "each.",
+        f"Names made up: {', '.join(f'`{name}`' for name in inventions[:6])}."
+        if inventions
+        else "A rate of 0 leaves nothing that context could reduce.",
+        f"{int((called.str.len() == 0).sum())} of all {len(plans)} plans call nothing at all.",
+    ]
+    if nothing:
+        parts += [
+            f"Without a single right plan: {', '.join(nothing)}.",
+            "Two such settings cannot differ, whatever a better planner would do: no verdict on them says anything "
+            "about the paper's."
+            if len(nothing) > 1
+            else "Beside it any right plan counts as a gain.",
+        ]
+    parts.append(
+        f"Of the {len(right)} right plans with retrieved tools alone {needless} need no argument at all (`default()`)."
+    )
+    return " ".join(parts)
+
+
+def twice_the_same(first: Sequence[str], second: Sequence[str], above: Sequence[str], setting: str) -> str:
+    """How many plans of a setting are the same when they are made again."""
+    again, before = (sum(a == b for a, b in zip(first, other, strict=True)) for other in (second, above))
+    return f"{again} of {len(first)} plans are the same both times, {before} the same as above ({label(setting)})."

@@ -1,0 +1,359 @@
+"""Plans compared: the settings of Table 3 with each other and with floors that need no language model, by how much a
+prompt shows, and plans of two calls by how they came about.
+
+Plans are frames as `lib.assistant.planner.score_plans` returns them; their scores are 0 or 100 each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.leaks import api_classifier
+from lib.assistant.planner import (
+    METRICS,
+    SETTINGS,
+    Desk,
+    Material,
+    planner_prompts,
+    score_plans,
+    shows_right_tools,
+    template_plan,
+)
+from lib.assistant.plans import CAUSES, api_names, ast_match, gold_calls
+from lib.evaluation.comparison import compare_outcomes, summarise
+from lib.evaluation.inference import Resampling, holm_adjust, mcnemar_test, settled, wilson_interval
+
+WITH_CONTEXT = ("context_tuned_rag", "context_tuned_upper_bound")  # the settings that show tools and items
+MEASURES = (*METRICS, "right_api", "outside_shown", "answerable")
+TESTED = (*METRICS, "right_api", "outside_shown")
+CONTRASTS = (
+    ("context_tuned_rag", "rag"),
+    ("rag", "lower_bound"),
+    ("upper_bound", "rag"),
+    ("context_tuned_upper_bound", "context_tuned_rag"),
+    ("context_tuned_upper_bound", "upper_bound"),
+    ("upper_bound", "context_tuned_rag"),
+)
+
+
+def needs_no_argument(gold: pd.DataFrame) -> pd.Series:
+    """Whether the gold plan of each query has no argument, such as `default()`; bools, by query."""
+    answers = gold.set_index("query")["answers"]
+    return answers.map(lambda text: not any(arguments for _, arguments in gold_calls(text)))
+
+
+# ---------------------------------------------------------------- settings
+
+
+def per_query(
+    plans: pd.DataFrame, queries: pd.DataFrame, gold: pd.DataFrame, samples: int, seed: int
+) -> tuple[pd.DataFrame, Resampling]:
+    """Scores as `lib.evaluation.comparison` takes them, k being 1, and how to resample them: by persona and need.
+
+    Args:
+        plans: columns query, setting and `MEASURES`; one row for each query and setting.
+        samples, seed: of the resampling.
+
+    Returns:
+        one row a query, columns (setting, measure, 1); and the resampling of these rows.
+    """
+    wide = plans.pivot(index="query", columns="setting", values=list(MEASURES)).swaplevel(axis=1)
+    wide.columns = pd.MultiIndex.from_tuples([(*column, 1) for column in wide], names=["method", "metric", "k"])
+    clusters = [
+        queries.set_index("query")["persona"].loc[wide.index],
+        gold.set_index("query")["need"].loc[wide.index],
+    ]
+    return wide, Resampling(clusters, samples, seed)
+
+
+def summary(scores: pd.DataFrame, resampling: Resampling, published: pd.DataFrame) -> pd.DataFrame:
+    """Each setting's value of each measure, in the order of Table 3.
+
+    Intervals are the bootstrap's; those of rare events, and of 0 and 100%, which leave nothing to resample, are
+    Wilson's.
+
+    Args:
+        scores: see `per_query`.
+        published: columns setting, metric, value.
+
+    Returns:
+        columns setting, metric, value, ci_low, ci_high, n, published.
+    """
+    table = summarise(scores, {("all", "all"): np.ones(len(scores), dtype=bool)}, resampling)
+    rare = table["metric"].isin(["hallucination", "outside_shown"]) | table["value"].isin([0.0, 100.0])
+    low, high = wilson_interval(table["value"] * table["n"] / 100, table["n"])
+    table.loc[rare, ["ci_low", "ci_high"]] = 100 * np.column_stack([low, high])[rare]
+    beside = published[["setting", "metric", "value"]].rename(columns={"value": "published"})
+    table = table.rename(columns={"method": "setting"}).merge(beside, how="left")
+    table["order"] = table["setting"].map(list(SETTINGS).index)
+    return table.sort_values(["order", "metric"], ignore_index=True).drop(columns=["kind", "sample", "k", "order"])
+
+
+def contrasts(scores: pd.DataFrame, resampling: Resampling) -> pd.DataFrame:
+    """`CONTRASTS` between settings in each of `TESTED`, Holm over all of them.
+
+    Args:
+        scores: see `per_query`.
+
+    Returns:
+        columns of `compare_outcomes`, metric, settled (bool), and differing (number of queries that differ).
+    """
+    frames = []
+    for metric in TESTED:
+        # without retrieval no tools are shown, so nothing can be outside them
+        pairs = [pair for pair in CONTRASTS if metric != "outside_shown" or "lower_bound" not in pair]
+        differing = [int((scores[a, metric, 1] != scores[b, metric, 1]).sum()) for a, b in pairs]
+        compared = compare_outcomes(scores, pairs, metric, 1, resampling)
+        frames.append(compared.assign(metric=metric, differing=differing))
+    found = pd.concat(frames, ignore_index=True)
+    found["p_holm"] = holm_adjust(found["p_value"])
+    return found.assign(settled=settled(found))
+
+
+def contrast(compared: pd.DataFrame, a: str, b: str, metric: str = "ast_accuracy") -> pd.Series:
+    """The row of `contrasts` on one pair of settings."""
+    return compared[(compared["metric"] == metric) & (compared["a"] == a) & (compared["b"] == b)].iloc[0]
+
+
+def effect_of_thought(
+    silent: pd.DataFrame, thinking: pd.DataFrame, queries: pd.DataFrame, gold: pd.DataFrame, samples: int, seed: int
+) -> pd.DataFrame:
+    """Plans of `context_tuned_rag` with a chain of thought in the prompt (`context_tuned_rag_cot`) against those
+    without, on the same queries.
+
+    Returns:
+        columns of `compare_outcomes`, metric, without and with (means), settled; Holm over both rows.
+    """
+    scores, resampling = per_query(pd.concat([silent, thinking]), queries, gold, samples, seed)
+    pair = ("context_tuned_rag_cot", "context_tuned_rag")
+    frames = [
+        compare_outcomes(scores, [pair], metric, 1, resampling).assign(
+            metric=metric, without=silent[metric].mean(), **{"with": thinking[metric].mean()}
+        )
+        for metric in ("right_api", "ast_accuracy")
+    ]
+    compared = pd.concat(frames, ignore_index=True)
+    compared["p_holm"] = holm_adjust(compared["p_value"])
+    return compared.assign(settled=settled(compared))
+
+
+def claim_scores(plans: pd.DataFrame, queries: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
+    """Scores as `lib.evaluation.claims.evaluate` takes them: query, method, metric, value, k, persona, need."""
+    scores = plans.melt(["query", "setting"], [*METRICS, "right_api"], var_name="metric")
+    scores = scores.rename(columns={"setting": "method"}).assign(k=1)
+    scores["persona"] = scores["query"].map(queries.set_index("query")["persona"])
+    scores["need"] = scores["query"].map(gold.set_index("query")["need"])
+    return scores
+
+
+# ---------------------------------------------------------------- floors, choices, causes
+
+
+def template_floor(desk: Desk, inputs: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
+    """`template_plan` of each row of `inputs`, which show tools and items, judged."""
+    rows = zip(inputs["tools"], inputs["items"], strict=True)
+    texts = [template_plan(desk, tools, items) for tools, items in rows]
+    return score_plans(inputs.assign(text=texts), gold, desk.functions)
+
+
+def guessed_apis(
+    vectors: np.ndarray,
+    queries: pd.DataFrame,
+    gold: pd.DataFrame,
+    learned: Sequence[str],
+    asked: Sequence[str],
+    seed: int,
+) -> tuple[pd.Series, str]:
+    """Which API a query's embedding alone says is right, and the commonest one.
+
+    Args:
+        vectors: embeddings of all queries, (queries, dimensions), in the order of `queries`.
+        learned: queries that the classifier learns from, and whose commonest first API is counted.
+        asked: queries to guess for.
+        seed: of the classifier.
+
+    Returns:
+        the classifier's API by asked query, and the commonest API.
+    """
+    place = pd.Series(np.arange(len(queries)), index=queries["query"])
+    first = gold.set_index("query")["apis"].str[0][learned]
+    classifier = api_classifier(vectors[place[learned]], first, seed)
+    return pd.Series(classifier.predict(vectors[place[asked]]), index=list(asked)), first.mode().iloc[0]
+
+
+def classifier_floor(desk: Desk, inputs: pd.DataFrame, guesses: pd.Series, gold: pd.DataFrame) -> pd.DataFrame:
+    """Plans of a guessed API, filled as `template_plan` fills it from the items shown, judged.
+
+    Args:
+        guesses: API by query.
+    """
+    return template_floor(desk, inputs.assign(tools=[[guesses[query]] for query in inputs["query"]]), gold)
+
+
+def against_floors(
+    plans: pd.DataFrame,
+    floors: Mapping[str, pd.DataFrame],
+    queries: pd.DataFrame,
+    gold: pd.DataFrame,
+    samples: int,
+    seed: int,
+) -> pd.DataFrame:
+    """The planner's AST accuracy against each floor's in each setting that the floor has, Holm over all of them.
+
+    Args:
+        floors: judged plans by name of the floor.
+
+    Returns:
+        columns setting, floor, of_planner and of_floor (percent), difference, ci_low, ci_high, p_holm, settled.
+    """
+    named = [part.assign(setting=f"{name}_" + part["setting"]) for name, part in floors.items()]
+    scores, resampling = per_query(
+        pd.concat([plans[plans["setting"].isin(WITH_CONTEXT)], *named]), queries, gold, samples, seed
+    )
+    rows = [(setting, name) for name, part in floors.items() for setting in part["setting"].unique()]
+    pairs = [(setting, f"{name}_{setting}") for setting, name in rows]
+    compared = compare_outcomes(scores, pairs, "ast_accuracy", 1, resampling)
+    return compared.assign(
+        setting=[setting for setting, _ in rows],
+        floor=[name for _, name in rows],
+        of_planner=[scores[a, "ast_accuracy", 1].mean() for a, _ in pairs],
+        of_floor=[scores[b, "ast_accuracy", 1].mean() for _, b in pairs],
+        settled=settled(compared),
+    )
+
+
+def with_choice(plans: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
+    """Plans with the columns shows (are the right APIs among the tools shown, bool) and first (the first API called,
+    `none` where there is none)."""
+    first = [(api_names(text) or ["none"])[0] for text in plans["text"]]
+    return plans.assign(shows=shows_right_tools(plans, gold), first=first)
+
+
+def failure_shares(plans: pd.DataFrame) -> pd.DataFrame:
+    """Percent of each setting's plans that are right (column "") or fail by each of `CAUSES`."""
+    shares = 100 * pd.crosstab(plans["setting"], plans["failure"], normalize="index")
+    return shares.reindex(index=list(SETTINGS), columns=["", *CAUSES], fill_value=0.0)
+
+
+# ---------------------------------------------------------------- the length of prompts
+
+
+def sweep_inputs(material: Material, rows: pd.DataFrame) -> pd.DataFrame:
+    """Prompts in which one thing varies: the number of retrieved tools (with retrieved context); with the right tool,
+    the number of retrieved items; and items by their titles alone.
+
+    The usual number of tools is left out: its plans are those of `context_tuned_rag`.
+
+    Returns:
+        columns query, setting, tools, items, varied (`tools`, `items` or `titles`), number, prompt.
+    """
+    right = material.shown(rows, "upper_bound")[["query", "tools"]]
+
+    def with_right_tool(n):
+        inputs = material.shown(rows, "context_tuned_rag", n_items=n).drop(columns="tools").merge(right, on="query")
+        return inputs.assign(varied="items", number=n)
+
+    frames = [
+        material.shown(rows, "context_tuned_rag", n_tools=n).assign(varied="tools", number=n)
+        for n in sorted({1, 5, 20} - {material.n_tools})
+    ]
+    frames += [with_right_tool(n) for n in sorted({1, material.n_items, 10})]
+    inputs = pd.concat(frames, ignore_index=True)
+    titled = with_right_tool(material.n_items).assign(varied="titles")
+    prompts = [
+        *planner_prompts(material.desk, inputs, material.queries),
+        *planner_prompts(material.desk, titled, material.queries, titles=True),
+    ]
+    return pd.concat([inputs, titled], ignore_index=True).assign(prompt=prompts)
+
+
+def sweep_points(sweep: pd.DataFrame) -> pd.DataFrame:
+    """Means of each point of a sweep, with Wilson's intervals.
+
+    Args:
+        sweep: judged plans with the columns varied, number, tokens (of the prompt).
+
+    Returns:
+        columns varied, number, n, tokens, right_api, ast_accuracy, and `_low` and `_high` of the last two.
+    """
+    points = (
+        sweep.groupby(["varied", "number"])
+        .agg(
+            n=("query", "size"),
+            tokens=("tokens", "mean"),
+            right_api=("right_api", "mean"),
+            ast_accuracy=("ast_accuracy", "mean"),
+        )
+        .reset_index()
+    )
+    for metric in ("ast_accuracy", "right_api"):
+        low, high = wilson_interval(points[metric] * points["n"] / 100, points["n"])
+        points[f"{metric}_low"], points[f"{metric}_high"] = 100 * low, 100 * high
+    return points
+
+
+def sweep_part(sweep: pd.DataFrame, varied: str, number: int) -> pd.DataFrame:
+    """The plans of one point of a sweep, by query."""
+    return sweep[(sweep["varied"] == varied) & (sweep["number"] == number)].set_index("query")
+
+
+def sweep_tests(sweep: pd.DataFrame, n_tools: int, n_items: int) -> pd.DataFrame:
+    """Each point of a sweep against the usual one: numbers of tools against `n_tools`, the others against `n_items`
+    items with their texts. McNemar's test, Holm over all points and both measures.
+
+    Returns:
+        columns varied, number, metric, difference (points), p, p_holm.
+    """
+    usual = {"tools": sweep_part(sweep, "tools", n_tools), "items": sweep_part(sweep, "items", n_items)}
+    rows = []
+    for varied, number in sweep.groupby(["varied", "number"]).groups:
+        if (varied, number) in {("tools", n_tools), ("items", n_items)}:
+            continue
+        part, other = sweep_part(sweep, varied, number), usual["tools" if varied == "tools" else "items"]
+        for metric in ("ast_accuracy", "right_api"):
+            a, b = part[metric] > 0, other.loc[part.index, metric] > 0
+            rows.append((varied, number, metric, 100 * (a.mean() - b.mean()), mcnemar_test(a, b)))
+    tests = pd.DataFrame(rows, columns=["varied", "number", "metric", "difference", "p"])
+    return tests.assign(p_holm=holm_adjust(tests["p"]))
+
+
+# ---------------------------------------------------------------- plans of two calls
+
+
+def two_call_plans(plans: pd.DataFrame, gold: pd.DataFrame, functions: Sequence[dict]) -> pd.DataFrame:
+    """Plans of queries that need two calls, with the columns pair (two calls were written, bool) and first_right (the
+    first line is the first gold call, bool)."""
+    answers = gold.set_index("query")["answers"]
+    return plans.assign(
+        pair=[len(api_names(text)) == 2 for text in plans["text"]],
+        first_right=[
+            bool(ast_match(text.split("\n")[0], json.loads(answers[query])[:1], functions))
+            for query, text in zip(plans["query"], plans["text"], strict=True)
+        ],
+    )
+
+
+def variants(points: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """All variants of the planner in one table.
+
+    Args:
+        points: see `sweep_points`.
+        others: judged plans by an ending that tells their variant from the setting.
+
+    Returns:
+        columns variant, number, n, tokens, ast_accuracy, right_api; number and tokens are missing for `others`.
+    """
+    frames = [
+        points.rename(columns={"varied": "variant"})[["variant", "number", "n", "tokens", "ast_accuracy", "right_api"]]
+    ]
+    for ending, plans in others.items():
+        means = plans.groupby("setting").agg(
+            n=("query", "size"), ast_accuracy=("ast_accuracy", "mean"), right_api=("right_api", "mean")
+        )
+        means["variant"] = means.index + ending
+        frames.append(means)
+    return pd.concat(frames)

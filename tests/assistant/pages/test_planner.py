@@ -1,0 +1,428 @@
+"""What notebook 07 shows and says, on frames small enough to count by hand."""
+
+import json
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.pages import planner_figures as figures
+from lib.assistant.pages import planner_tables as tables
+from lib.assistant.pages import planner_words as words
+from lib.assistant.pages.planner import SHORT, Learned, rate, share
+from lib.assistant.plan_comparison import failure_shares, sweep_points
+from lib.assistant.planner import SETTINGS
+from lib.generation.finetune import Training
+
+NAMES = ["q0", "q1", "q2", "q3"]
+GOLD = pd.DataFrame(
+    {
+        "query": NAMES,
+        "need": ["late", "late", "none", "none"],
+        "apis": [["open_note"], ["open_note"], ["default"], ["default"]],
+        "relevant": [["i1"], ["i1", "i2"], ["i3"], ["i4"]],
+        "plan": ['open_note(title="A")', 'open_note(title="B")', "default()", "default()"],
+        "answers": [
+            json.dumps(answer)
+            for answer in (
+                [{"open_note": {"title": ["A"]}}],
+                [{"open_note": {"title": ["B"]}}],
+                [{"default": {}}],
+                [{"default": {}}],
+            )
+        ],
+    }
+)
+FUNCTIONS = [{"name": "open_note"}]
+RATES = {"lower_bound": 0, "rag": 1, "context_tuned_rag": 2, "upper_bound": 3, "context_tuned_upper_bound": 4}
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def plans(rights=RATES, **columns):
+    """Judged plans: in each setting the first few of four are right."""
+    frames = []
+    for setting, right in rights.items():
+        scores = np.where(np.arange(4) < right, 100.0, 0.0)
+        values = {
+            "query": NAMES,
+            "setting": setting,
+            "text": ["default()"] * 4,
+            "tools": [["default"]] * 4,
+            "ast_accuracy": scores,
+            "right_api": scores,
+            "hallucination": 0.0,
+            "outside_shown": 0.0,
+            "answerable": 0.0,
+            "failure": np.where(scores > 0, "", "wrong_value"),
+        }
+        frames.append(pd.DataFrame(values | columns))
+    return pd.concat(frames, ignore_index=True)
+
+
+def comparisons(settled=True, low=1.0, differing=3):
+    pairs = [("context_tuned_rag", "rag"), ("upper_bound", "context_tuned_rag")]
+    return pd.DataFrame(
+        {
+            "a": [a for a, _ in pairs],
+            "b": [b for _, b in pairs],
+            "metric": "ast_accuracy",
+            "difference": 25.0,
+            "ci_low": low,
+            "ci_high": 40.0,
+            "p_holm": [0.0004, 0.02],
+            "settled": settled,
+            "differing": differing,
+        }
+    )
+
+
+def summary():
+    rows = [
+        (setting, metric, 25.0 * right, max(0.0, 25.0 * right - 5), min(100.0, 25.0 * right + 5), 4, 43.8)
+        for setting, right in RATES.items()
+        for metric in ("ast_accuracy", "exact_match", "hallucination", "right_api", "outside_shown", "answerable")
+    ]
+    columns = ["setting", "metric", "value", "ci_low", "ci_high", "n", "published"]
+    table = pd.DataFrame(rows, columns=columns)
+    missing = (table["setting"] == "lower_bound") & table["metric"].isin(["outside_shown", "answerable"])
+    table.loc[missing, ["value", "ci_low", "ci_high"]] = np.nan
+    return table
+
+
+@pytest.fixture
+def learned():
+    pairs = pd.DataFrame({"step": [1, 1, 2], "thought": [True, False, False]})
+    curve = pd.DataFrame(
+        {
+            "step": range(1, 21),
+            "loss": np.linspace(2, 0.1, 20),
+            "learning_rate": 0.003,
+            "tokens": 100,
+            "target_tokens": 7,
+        }
+    )
+    settings = Training(learning_rate=0.003, epochs=1, batch_size=8, seed=7)
+    return Learned("Some_model", pairs, 2, curve, settings, 1, 5, 0.25)
+
+
+# ---------------------------------------------------------------- small things
+
+
+def test_shares_and_rates():
+    assert share([True, False, False]) == "33%"
+    assert rate(pd.Series([100.0, 0.0])) == "50.0 [9.5, 90.5]"
+    assert rate(pd.Series([], dtype=float)) == "–"
+
+
+# ---------------------------------------------------------------- words
+
+
+def test_the_example_prompt_stands_as_it_is_and_shares_are_counted():
+    prompts = pd.concat(
+        pd.DataFrame(
+            {
+                "query": NAMES,
+                "setting": setting,
+                "tools": [["open_note"], ["default"], ["default"], ["default"]],
+                "items": items,
+                "prompt": ["Request: <b>\nPlan:\n", "", "", ""],
+            }
+        )
+        for setting, items in (("rag", [None] * 4), ("context_tuned_rag", [["i1"], ["i1"], ["i9"], ["i4"]]))
+    )
+    text = words.what_is_shown(prompts, GOLD, 10, 3)
+    assert text.startswith("4 evaluation queries")
+    assert "\n\n    Request: <b>\n    Plan:\n" in text  # `say` escapes it
+    assert "among the 10 shown for 75% of the queries (by the query alone) and 75% (with context)" in text
+    assert "all are among the 3 shown for 50%, at least one for 75%." in text
+
+
+def test_training_is_told_with_its_numbers(learned):
+    text = words.training(learned)
+    assert text.startswith("Some\\_model, 3 pairs from 2 training personas (1 of them second calls, 1 with a chain")
+    assert "2,000 tokens read, 140 of them learned" in text
+    assert "learning rate 0.003. 1 of the 5 needs are left out. Retrieval had missed a gold tool in 25%" in text
+
+
+def test_the_gain_of_context_is_settled_or_not():
+    assert words.gain_of_context(comparisons()).endswith(", a settled gain.")
+    assert "25.0 [1.0, 40.0] points" in words.gain_of_context(comparisons())
+    assert words.gain_of_context(comparisons(False)).endswith("is not settled with this many queries.")
+
+
+def test_upper_bounds_are_called_so_only_where_they_are():
+    text = words.upper_bounds(plans(), comparisons(), GOLD)
+    assert "an upper bound, as in the paper." in text
+    assert "of 4 prompts 0 spell out the arguments, and 2 gold plans need none" in text
+    assert "a planner can only guess the values" in text
+    assert text.endswith("is the highest of all, as it should be.")
+    for compared in (comparisons(settled=False), comparisons(low=-1.0)):
+        assert "is not shown to be one here" in words.upper_bounds(plans(), compared, GOLD)
+    other = words.upper_bounds(
+        plans(RATES | {"rag": 4, "context_tuned_upper_bound": 3}, answerable=100.0), comparisons(), GOLD
+    )
+    assert other.endswith("is not the highest of all.")
+    assert "of 4 prompts 2 spell out" in other
+    assert "guess the values" not in other
+
+
+def test_choosing_names_the_commonest_call():
+    chosen = plans().assign(first=["default", "default", "default", "open_note"] * 5, shows=[True, False] * 10)
+    text = words.choosing(chosen, pd.Series(["open_note"] * 4, index=NAMES), "default", GOLD)
+    assert "is called in 50.0 [9.5, 90.5]% of plans where it is shown and in 50.0 [9.5, 90.5]% where it is not" in text
+    assert "`default` alone makes 75% of the calls. The classifier names the first API in 50.0%" in text
+    assert text.endswith("the commonest API of training, `default`, is right in 50.0%.")
+
+
+def test_held_out_needs_are_told_only_beside_others():
+    named = plans().assign(held_out=[True, False, False, False] * 5)
+    text = words.held_out_needs(named)
+    assert "(n = 1) are right in 100.0 [20.7, 100.0]%, for the others in 100.0 [43.9, 100.0]%" in text
+    assert "gets the API right in 100.0 [20.7, 100.0]% and 33.3 [6.1, 79.2]%" in text
+    assert words.held_out_needs(named.assign(held_out=True)) == ""
+
+
+def test_the_length_of_prompts_is_said_to_matter_only_where_it_does():
+    tests = pd.DataFrame(
+        [("tools", 1, "right_api", -20.0, 0.001, 0.004), ("items", 1, "ast_accuracy", 3.0, 0.5, 1.0)],
+        columns=["varied", "number", "metric", "difference", "p", "p_holm"],
+    )
+    text = words.length_of_prompts(tests, 30, 10, 3)
+    assert text.startswith("30 queries a point")
+    assert "Against 10 tools, or 3 items with their texts, tools 1: right API -20.0 points (p = 0.004) (McNemar" in text
+    assert "items 1" not in text
+    assert "no variant differs significantly" in words.length_of_prompts(tests[1:], 30, 10, 3)
+
+
+def thought(settled):
+    return pd.DataFrame(
+        {
+            "metric": ["right_api", "ast_accuracy"],
+            "without": [50.0, 25.0],
+            "with": [75.0, 25.0],
+            "difference": [25.0, 0.0],
+            "ci_low": [5.0, -3.0],
+            "ci_high": [45.0, 3.0],
+            "p_holm": [0.01, 1.0],
+            "settled": settled,
+        }
+    )
+
+
+def test_a_thought_changes_something_or_nothing():
+    assert words.effect_of_thought(thought([True, False])) == "right API: 25.0 [5.0, 45.0] points."
+    assert "changes nothing that can be settled" in words.effect_of_thought(thought([False, False]))
+
+
+def two(right, pair):
+    return plans({"context_tuned_upper_bound": right, "context_tuned_rag": 0}).assign(pair=pair, first_right=True)
+
+
+def test_plans_of_two_calls_are_compared_fairly_too():
+    text = words.two_calls(two(1, [True, True, False, False] * 2), two(4, [True] * 8))
+    assert "are right in 25.0% at once and 100.0% step by step (n = 4, McNemar's p = 0.25)" in text
+    assert "Of the 2 queries for which it wrote two calls at once: 50.0% and 100.0% (p = 1)" in text
+    none = words.two_calls(two(0, [False] * 8), two(0, [True] * 8))
+    assert none.endswith("Of the 0 queries for which it wrote two calls at once: –% and –% (p = 1).")
+
+
+def test_made_up_apis_are_named_and_settings_without_a_right_plan_told():
+    text = words.made_up_apis(plans(), GOLD, FUNCTIONS)
+    assert "(lower bound) 0, retrieved tools (RAG) 0" in text
+    assert "of 4 plans each. A rate of 0 leaves nothing that context could reduce. 0 of all 20 plans call" in text
+    assert "Without a single right plan: no retrieval (lower bound). Beside it any right plan counts" in text
+    assert text.endswith("Of the 1 right plans with retrieved tools alone 0 need no argument at all (`default()`).")
+    many = plans(RATES | {"rag": 0})
+    many.loc[0, ["text", "hallucination"]] = ["send_note(", 100.0]
+    many.loc[1, "text"] = "no call"
+    text = words.made_up_apis(many, GOLD, FUNCTIONS)
+    assert "(lower bound) 1," in text
+    assert "Names made up: `send_note`. 1 of all 20 plans call nothing at all." in text
+    assert "Two such settings cannot differ" in text
+    assert text.endswith("Of the 0 right plans with retrieved tools alone 0 need no argument at all (`default()`).")
+    assert "Without a single" not in words.made_up_apis(plans(dict.fromkeys(RATES, 4)), GOLD, FUNCTIONS)
+
+
+def test_twice_the_same_counts_both():
+    text = words.twice_the_same(["a", "b", "c"], ["a", "b", "x"], ["a", "y", "z"], "rag")
+    assert text == "2 of 3 plans are the same both times, 1 the same as above (retrieved tools (RAG))."
+
+
+# ---------------------------------------------------------------- tables
+
+
+def test_table_3_stands_beside_the_published_one(learned):
+    frame, caption, *_ = tables.table_3(summary(), 4, learned)
+    assert frame["setting"].tolist() == list(SHORT.values())
+    assert frame["AST accuracy, ours"].iloc[1] == "25.0 [20.0, 30.0]"
+    assert frame["hallucination, paper"].tolist() == [43.8] * 5
+    assert "percent of 4 queries" in caption
+    assert "Some_model, LoRA on 3 pairs and 2,000 tokens" in caption
+
+
+def test_behind_table_3_stand_the_lengths_of_prompts():
+    prompts = pd.DataFrame({"setting": [*SETTINGS, "rag"], "tokens": [10, 20, 30, 40, 50, 23]})
+    frame = tables.behind_table_3(summary(), prompts, 4).frame
+    assert frame["tokens of a prompt"].tolist() == [10, 22, 30, 40, 50]
+    assert frame["answerable"].iloc[0] == "–"
+
+
+def test_differences_say_where_no_query_differs():
+    frame = tables.differences(comparisons(), 4).frame
+    assert frame.iloc[0].tolist() == ["AST accuracy", "context-tuned RAG", "RAG", "25.0 [1.0, 40.0]", "<0.001", "yes"]
+    assert frame["p (Holm)"].iloc[1] == "0.020"
+    same = tables.differences(comparisons(False, differing=0), 4).frame
+    assert set(same["difference, points"]) == {"no query differs"}
+    assert set(same["settled"]) == {"no"}
+
+
+def test_parts_of_accuracy_leave_out_plans_without_arguments():
+    frame = tables.parts_of_accuracy(plans(answerable=[100.0, 0.0, 0.0, 0.0]), GOLD, 4).frame.set_index("setting")
+    row = frame.loc["right tool"]
+    assert row[["right API", "such plans", "of these right", "right, not answerable"]].tolist() == [75, 3, 100, 2]
+    assert frame["AST where arguments are due"].tolist() == [0, 50, 100, 100, 100]
+
+
+def test_floors_have_a_verdict():
+    compared = pd.DataFrame(
+        {
+            "setting": "context_tuned_rag",
+            "floor": ["a", "b", "c"],
+            "of_planner": 20.0,
+            "of_floor": 10.0,
+            "difference": 10.0,
+            "ci_low": [1.0, -9.0, 1.0],
+            "ci_high": [9.0, -1.0, 9.0],
+            "p_holm": [0.01, 0.01, 0.5],
+            "settled": [True, True, False],
+        }
+    )
+    verdicts = tables.floors(compared, 4).frame["verdict"].tolist()
+    assert verdicts == ["the planner is better", "the planner is worse", "not shown to differ"]
+
+
+def test_choices_are_counted():
+    chosen = plans().assign(
+        first=["open_note", "default", "default", "default"] * 5, shows=[True, True, False, False] * 5
+    )
+    row = tables.choices(chosen, 4).frame.set_index("setting").loc["context-tuned RAG"]
+    assert row.tolist() == [2, 100.0, 0.0, 0.0, 2, "default", 75.0]
+
+
+def test_kinds_and_needs_are_told_apart():
+    named = plans().assign(kind=["meaning", "habit", "habit", "habit"] * 5, held_out=[False, False, True, True] * 5)
+    frame = tables.kinds_and_needs(named).frame.set_index("queries")
+    assert frame["n"].tolist() == [1, 3, 0, 2, 2]
+    assert frame.loc["needs seen in training", "AST, RAG"].startswith("50.0 [")
+    assert frame.loc["kind: either", "API, labels"] == "–"
+
+
+def test_a_thought_names_its_writer():
+    table = tables.thought(thought([True, False]), 4, "some writer")
+    assert table.frame["difference, points"].tolist() == ["25.0 [5.0, 45.0]", "0.0 [−3.0, 3.0]"]
+    assert "Writer: some writer, distilled" in table.caption
+
+
+def test_two_calls_are_shown_by_setting_and_way():
+    frame = tables.two_calls({"at once": two(1, [True, False] * 4), "step by step": two(4, [True] * 8)}).frame
+    assert frame["setting"].tolist() == ["context-tuned RAG"] * 2 + ["right tool + context"] * 2
+    assert frame["planned"].tolist() == ["at once", "step by step"] * 2
+    assert frame.iloc[2, 2:].tolist() == [4, 100.0, 25.0, 25.0, 50.0, 50.0]
+
+
+def test_examples_are_right_and_wrong_ones():
+    queries = pd.DataFrame({"query": NAMES, "text": [f"Request {name}" for name in NAMES]})
+    table = tables.examples(plans(), queries, GOLD, seed=0)
+    assert table.frame.groupby("setting")["verdict"].value_counts().to_dict() == {
+        ("context-tuned RAG", "right"): 2,
+        ("context-tuned RAG", "argument with wrong value"): 2,
+        ("right tool + context", "right"): 2,
+    }
+    assert table.frame["request"].str.startswith("Request q").all()
+    assert {"plan", "gold plan"} <= set(table.text_columns)
+
+
+def test_claims_have_decimals_by_unit():
+    verdicts = pd.DataFrame(
+        {
+            "statement": ["more", "fewer"],
+            "effect": [1.234, 1.234],
+            "ci_low": [1.0, 1.0],
+            "ci_high": [2.0, 2.0],
+            "unit": ["fold", "points"],
+            "published": [3.5, 8.9],
+            "verdict": "reproduced",
+            "reason": "because",
+        }
+    )
+    assert tables.claims(verdicts, 4).frame["ours"].tolist() == ["1.23 [1.00, 2.00]", "1.2 [1.0, 2.0]"]
+
+
+# ---------------------------------------------------------------- figures
+
+
+def test_the_loss_is_drawn_with_its_ends(learned):
+    drawing = figures.loss(learned)
+    assert drawing.finding.startswith(
+        "The planner's loss goes from 1.95 to 0.15 nats a token (means of the first and last 2"
+    )
+    assert "20 steps" in drawing.alt
+    assert list(drawing.data.columns) == ["step", "loss", "learning_rate", "tokens", "target_tokens"]
+
+
+def test_the_settings_figure_says_whether_context_helps():
+    template = pd.Series({"context_tuned_rag": 5.0, "context_tuned_upper_bound": 12.5}, name="ast_accuracy")
+    template.index.name = "setting"
+    drawing = figures.settings(summary(), template, comparisons(), 4)
+    assert drawing.finding == (
+        "Context adds 25.0 [1.0, 40.0] points of right plans to retrieved tools (settled); with the right tool and "
+        "items 100.0% are right, of a template without a model 12.5%"
+    )
+    assert "(not settled)" in figures.settings_finding(
+        pd.Series({"context_tuned_upper_bound": 1.0}), template, comparisons(False)
+    )
+    assert "retrieved tools (RAG) 25.0%" in drawing.alt
+    bars = [patch.get_width() for patch in drawing.figure.axes[0].patches]
+    assert bars == [0, 25, 50, 75, 100]
+    assert drawing.data["template_ast_accuracy"].notna().sum() == 12
+
+
+def test_failures_are_stacked_to_a_hundred():
+    shares = failure_shares(plans())
+    drawing = figures.failures(shares, 4)
+    assert drawing.finding == (
+        "The commonest failure with retrieved tools and context: argument with wrong value (50% of plans); with the "
+        "right tool and context: none"
+    )
+    assert "retrieved tools (RAG): right 25%, argument with wrong value 75%" in drawing.alt
+    assert len(drawing.figure.axes[0].patches) == 10  # two causes, five settings
+    assert drawing.data.groupby("setting")["percent"].sum().eq(100).all()
+    assert set(drawing.data["failure"]) >= {"right", "unparsed"}
+
+
+def test_sweeps_say_what_titles_save():
+    parts = [
+        ("tools", 10, 2, 300),
+        ("tools", 1, 1, 100),
+        ("items", 3, 1, 200),
+        ("items", 1, 2, 90),
+        ("titles", 3, 3, 80),
+    ]
+    sweep = pd.concat(
+        plans({"x": right}).assign(varied=varied, number=n, tokens=tokens) for varied, n, right, tokens in parts
+    )
+    drawing = figures.sweeps(sweep, sweep_points(sweep), 10, 3)
+    assert drawing.finding == (
+        "With the right tool, titles alone take 80 tokens instead of 200; 2 of 4 plans become right by it, 0 wrong"
+    )
+    assert "tools 1: 25.0%" in drawing.alt
+    tools, items, _ = drawing.figure.axes
+    assert tools.get_ylabel() == "percent of 4 queries"
+    assert tools.get_xticks().tolist() == [1, 10]
+    assert items.get_xticks().tolist() == [1, 3]
