@@ -111,5 +111,5 @@ def test_slurm_is_asked_for_it(project, tmp_path):
 
 
 def test_the_readme_says_it_so():
-    text = (ROOT / "README.md").read_text()
+    text = (ROOT / "notebooks" / "README.md").read_text()
     assert f'FLAGS="{" ".join(SLURM)} --dry-run"' in text
