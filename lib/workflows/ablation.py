@@ -3,6 +3,7 @@
 A condition (`lib.workbook.parameters.dsl_ablation.Condition`) says whose few-shots a prompt shows and how many, which
 definitions, which model continues it and what that may write. All conditions of a model are answered in one call, so
 that prompts that begin alike are read once; the values of each row are compared on the test flows that both rows have.
+`lib.workflows.ablation_grid` says which conditions are asked.
 """
 
 from __future__ import annotations
