@@ -309,6 +309,6 @@ def read_catalogue(root: Path, openapi_folder: str = "") -> Catalogue:
         return Catalogue.load(root / "data" / "catalogue")
     catalogue = Catalogue.from_openapi(root / openapi_folder)
     if not len(catalogue):
-        reasons = [f"; {file}: {reason}" for file, reason in catalogue.skipped[:1]]
-        raise InputError(f"{openapi_folder}: no API could be read{''.join(reasons)}")
+        file, reason = catalogue.skipped[0]
+        raise InputError(f"{openapi_folder}: no API could be read; {file}: {reason}")
     return catalogue

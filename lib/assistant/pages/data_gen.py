@@ -292,7 +292,7 @@ def sceptic_sentence(sceptic: pd.DataFrame, needs: pd.Series, source: Source) ->
         else ("Of", "")
     )
     return (
-        f"Knowing the need leaves {left:.2f} of {here['H(API), bits']:.2f} bits of the API open: {why}. "
+        f"Knowing the need leaves {number(left, 2)} of {number(here['H(API), bits'], 2)} bits of the API open: {why}. "
         f"{'' if np.isnan(own) else words}{start} the events and reminders due within two hours after a query, {due} "
         f"are gold{reason}. No method of this workbook uses the time an item shows."
     )
