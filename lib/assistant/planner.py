@@ -182,7 +182,7 @@ def shown(
         if missing := [name for name in names if name not in ranked]:
             raise InputError(
                 f"tool_rankings: no tools of setting {tools_from} for query {missing[0]}: run notebook 06 on the same "
-                "world, without `queries_file`"
+                "world"
             )
         tools = [[*ranked.get(name, []), DEFAULT_API] for name in names]
     if items_from == "gold":

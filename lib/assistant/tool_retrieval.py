@@ -59,6 +59,16 @@ class ToolTask:
         return self.queries[self.queries["split"] == "evaluation"].reset_index(drop=True)
 
     @property
+    def training(self) -> pd.DataFrame:
+        """The queries on the training side, numbered anew."""
+        return self.queries[self.queries["split"] == "training"].reset_index(drop=True)
+
+    @property
+    def answerable(self) -> np.ndarray:
+        """Whether some tool fits, a bool for each query of `evaluated`."""
+        return self.evaluated["query"].isin(self.gold["query"]).to_numpy()
+
+    @property
     def clusters(self) -> list[np.ndarray]:
         """Labels over `evaluated` by which the bootstrap resamples: personas and needs, or the queries of a file."""
         names = ["persona", "need"] if self.contexts else ["query"]
@@ -196,7 +206,7 @@ def random_apps(queries: Sequence[str], apps: Collection[str], seed: int) -> pd.
 
 
 def setting_texts(task: ToolTask, wording: str, n_items: int, seed: int) -> dict[str, list[str]]:
-    """What is searched with in each setting: a text for each evaluated query; `query_only` alone without contexts.
+    """What is searched with in each setting: a text for each evaluated query.
 
     Besides the task's own contexts: `right_app` names the apps of the gold APIs and `random_app` one app drawn at
     random, always by name; `context_only` is the retrieved context without the query.
@@ -206,15 +216,13 @@ def setting_texts(task: ToolTask, wording: str, n_items: int, seed: int) -> dict
         seed: of the random app.
     """
     queries = task.evaluated
-    texts = {"query_only": queries["text"].tolist()}
-    if not task.contexts:
-        return texts
     words = {
         setting: context_words(context, wording, ALL_ITEMS if setting == "oracle_context" else n_items)
         for setting, context in task.contexts.items()
     }
     words["right_app"] = context_words(apps_of_tools(task.gold, task.tools), "app")
     words["random_app"] = context_words(random_apps(queries["query"], set(task.tools["app"]), seed), "app")
+    texts = {"query_only": queries["text"].tolist()}
     texts |= {setting: with_words(queries, part) for setting, part in words.items()}
     texts["context_only"] = words["query_plus_context"].reindex(queries["query"]).fillna("").tolist()
     return texts

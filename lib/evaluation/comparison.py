@@ -160,6 +160,15 @@ def compare(
     return _compared(scores, pairs, metric, k, resampling, p_values)
 
 
+def compare_at_cutoffs(
+    scores: pd.DataFrame, a: str, b: str, metric: str, cutoffs: Sequence[int], resampling: Resampling
+) -> pd.DataFrame:
+    """`compare` of one pair at each cutoff, Holm over the cutoffs; one row a cutoff, in a column k."""
+    rows = [compare(scores, [(a, b)], metric, k, resampling).assign(k=k) for k in cutoffs]
+    tests = pd.concat(rows, ignore_index=True)
+    return tests.assign(p_holm=holm_adjust(tests["p_value"]))
+
+
 def compare_outcomes(
     scores: pd.DataFrame,
     pairs: Sequence[tuple[str, str]],

@@ -1,7 +1,8 @@
 """Profiles: one YAML file of parameters for all notebooks.
 
 A profile is flat: `name: value`. Each notebook takes the names it knows. A name that no notebook knows, a wrong type
-or a value out of range is an error that names the file and the key, before any work starts.
+or a value out of range is an error that names the file and the key, before any work starts. A profile may also set what
+only a notebook beside the report knows, such as `queries_file`: it is checked, and the report's notebooks ignore it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from lib.workbook.parameters.explore_assistant import ExploreAssistant
 from lib.workbook.parameters.finetuned_search import FinetunedSearch
 from lib.workbook.parameters.generators import Generators
 from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
+from lib.workbook.parameters.own_functions import OwnFunctions
 from lib.workbook.parameters.planner import PlannerTuning
 from lib.workbook.parameters.tool_retrieval import ToolRetrieval
 
@@ -42,7 +44,7 @@ MODELS: tuple[type[Parameters], ...] = (
 NOTEBOOKS: dict[str, type[Parameters]] = {model.notebook: model for model in MODELS}
 
 # Notebooks that stand beside the report: `make report` does not run them, and no page of the report is theirs.
-BESIDE: tuple[type[Parameters], ...] = (ExploreAssistant,)
+BESIDE: tuple[type[Parameters], ...] = (ExploreAssistant, OwnFunctions)
 
 
 def read_profile(path: str | Path) -> dict[str, Any]:
@@ -68,17 +70,17 @@ def read_profile(path: str | Path) -> dict[str, Any]:
             raise ProfileError(f"{path}: {name}: no notebook has this parameter{did_you_mean(str(name), known)}")
     if values.get("profile") != path.stem:
         raise ProfileError(f"{path}: profile: must be {path.stem!r}, the file's name (given {values.get('profile')!r})")
-    for notebook, model in NOTEBOOKS.items():
+    for model in (*MODELS, *BESIDE):
         try:
             model.model_validate(select(values, model))
         except ValidationError as error:
-            raise ProfileError(f"{path}: {describe(error)} [notebook {notebook}]") from error
+            raise ProfileError(f"{path}: {describe(error)} [notebook {model.notebook}]") from error
     return values
 
 
 def write_notebook_parameters(values: dict[str, Any], folder: Path) -> dict[str, Path]:
-    """One file of parameters for each notebook, rewritten only where its content changed, so that a changed
-    parameter reruns just the notebooks that know it."""
+    """One file of parameters for each notebook of the report, rewritten only where its content changed, so that a
+    changed parameter reruns just the notebooks that know it."""
     paths = {}
     folder.mkdir(parents=True, exist_ok=True)
     for notebook, model in NOTEBOOKS.items():

@@ -268,7 +268,6 @@ def test_a_file_of_queries_has_neither_context_nor_apps():
     assert task.contexts == {}
     assert task.evaluated["query"].tolist() == ["a", "b"]
     assert [labels.tolist() for labels in task.clusters] == [["a", "b"]]
-    assert setting_texts(task, "app", 1, seed=0) == {"query_only": ["add", "none"]}
     scores = tool_scores({"query_only": run_of(a=["math.add"], b=["math.add"])}, task, ["a", "b"], [1])
     assert scores.columns.tolist() == [("query_only", "recall", 1)]
     assert scores.iloc[:, 0].tolist() == [100, 0]

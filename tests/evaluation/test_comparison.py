@@ -9,6 +9,7 @@ import pytest
 from lib.evaluation.comparison import (
     METRICS,
     compare,
+    compare_at_cutoffs,
     compare_in_groups,
     leads,
     per_query_scores,
@@ -177,6 +178,15 @@ def test_a_ratio_of_means_with_its_interval():
 def test_no_ratio_where_nothing_is_found():
     table = ratios(by_method(a=[1.0, 2.0], b=[0.0, 0.0]), "a", "b", "recall", [1], Resampling([[0, 1]], 100, 0))
     assert table[["ratio", "ci_low", "ci_high"]].isna().all(axis=None)
+
+
+def test_cutoffs_are_one_family(scores):
+    resampling = Resampling([QUERIES], 100, 1)
+    tests = compare_at_cutoffs(scores, "one", "two", "recall", [1, 2], resampling)
+    each = [compare(scores, [("one", "two")], "recall", k, resampling).iloc[0] for k in (1, 2)]
+    assert tests["k"].tolist() == [1, 2]
+    assert tests["difference"].tolist() == [row["difference"] for row in each]
+    assert tests["p_holm"].tolist() == holm_adjust([row["p_value"] for row in each]).tolist()
 
 
 def test_groups_are_one_family():

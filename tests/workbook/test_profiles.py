@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from lib.workbook.parameters.base import ProfileError, check_parameters, literal_assignments
 from lib.workbook.parameters.dsl_ablation import ABLATION, Condition, DSLAblation
-from lib.workbook.profiles import NOTEBOOKS, read_profile, write_notebook_parameters
+from lib.workbook.profiles import BESIDE, MODELS, NOTEBOOKS, read_profile, write_notebook_parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 PROFILES = sorted((ROOT / "notebooks" / "profiles").glob("*.yaml"))
@@ -34,6 +34,19 @@ def test_every_profile_of_the_project_is_valid(path):
 
 def test_the_four_profiles_exist():
     assert {path.stem for path in PROFILES} >= {"smoke", "quick", "full", "paper"}
+
+
+def test_notebooks_beside_the_report_are_not_in_it(tmp_path):
+    values = read_profile(ROOT / "notebooks" / "profiles" / "smoke.yaml")
+    assert not {model.notebook for model in BESIDE} & (
+        set(NOTEBOOKS) | set(write_notebook_parameters(values, tmp_path))
+    )
+
+
+def test_a_profile_may_name_what_only_a_notebook_beside_the_report_knows(profile):
+    assert read_profile(profile("", "queries_file: mine.json\n"))["queries_file"] == "mine.json"
+    with pytest.raises(ProfileError, match=r"toolbox_file needs a queries_file.*\[notebook own_functions\]"):
+        read_profile(profile("", "toolbox_file: mine.json\n"))
 
 
 def test_quick_has_the_published_sizes():
@@ -128,18 +141,19 @@ def test_parameter_files_change_only_with_their_content(tmp_path):
 
 
 def test_notebook_defaults_equal_the_quick_profile():
-    """The parameters cells, the models' defaults and quick.yaml are three places that must say the same."""
+    """The parameters cells, the models' defaults and quick.yaml are three places that must say the same; a notebook
+    beside the report may have a profile of its own."""
     import nbformat
 
     quick = read_profile(ROOT / "notebooks" / "profiles" / "quick.yaml")
-    for name, model in NOTEBOOKS.items():
-        notebook = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
+    for model in (*MODELS, *BESIDE):
+        notebook = nbformat.read(ROOT / "notebooks" / f"{model.notebook}.ipynb", as_version=4)
         cell = next(cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))
         values = {}
         exec(cell.source, values)
         for key in model.model_fields:
             assert values[key] == close(model.model_fields[key].get_default()), key
-            if key in quick:
+            if key in quick and (key != "profile" or model in MODELS):
                 assert values[key] == close(quick[key]), key
 
 

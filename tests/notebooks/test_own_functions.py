@@ -1,4 +1,4 @@
-"""Notebook 06 on a toolbox and queries of somebody's own, in the Berkeley format: nothing else is needed."""
+"""The notebook on functions and queries of somebody's own, in the Berkeley format: nothing else is needed."""
 
 import json
 import os
@@ -44,12 +44,10 @@ def definition(name, description, arguments):
 
 @pytest.fixture
 def project(tmp_path):
-    """The notebook, the code and the claims; no artifact of another notebook. The queries' functions are in their
+    """The notebook, the code and the example; no artifact of another notebook. The queries' functions are in their
     records, a few in each."""
-    for name in ("lib", "notebooks"):
+    for name in ("lib", "notebooks", "data/examples"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "data").mkdir()
-    shutil.copy(ROOT / "data" / "claims.yaml", tmp_path / "data")
     (ROOT / "data" / "models").mkdir(parents=True, exist_ok=True)
     (tmp_path / "data" / "models").symlink_to(ROOT / "data" / "models")
     definitions = [definition(*function) for function in FUNCTIONS]
@@ -75,42 +73,55 @@ def project(tmp_path):
 def run(project, **files):
     values = {"profile": "mine", "bootstrap_samples": 100} | files
     named = [part for name, value in values.items() for part in ("-p", name, str(value))]
-    command = [sys.executable, "-m", "papermill", "notebooks/06_tool_retrieval.ipynb", "done.ipynb", *named]
+    command = [sys.executable, "-m", "papermill", "notebooks/own_functions.ipynb", "done.ipynb", *named]
     environment = os.environ | {"PYTHONPATH": str(project), "WORKBOOK_BATCH": "1"}
     return subprocess.run(
         [*command, "--no-progress-bar"], cwd=project, env=environment, capture_output=True, text=True, timeout=300
     )
 
 
-def test_it_runs_as_it_is(project):
+def shown(project):
+    """Everything that the executed notebook displays, as one text."""
+    cells = nbformat.read(project / "done.ipynb", as_version=4).cells
+    return str([output for cell in cells for output in cell.get("outputs", [])])
+
+
+def test_it_ranks_the_functions_of_a_file(project):
     done = run(project, queries_file="queries.json", toolbox_file="tools.jsonl")
     assert done.returncode == 0, done.stderr[-3000:]
-    table = pd.read_csv(project / "reports" / "mine" / "tables" / "tool_retrieval.csv")
+    table = pd.read_csv(project / "reports" / "mine" / "tables" / "own_functions.csv")
     assert list(table) == ["setting", "retriever", "target", "k", "recall", "ci_low", "ci_high", "n"]
     assert set(table["setting"]) == {"query_only"}
     assert set(table["retriever"]) == {"semantic", "bm25t", "rrf", "random"}
     assert set(table["target"]) == {"api"}
-    assert set(table["k"]) == set(range(1, 7)), "six tools: no cutoff beyond them"
+    assert set(table["k"]) == set(range(1, 7)), "six functions: no cutoff beyond them"
     assert (table["n"] == 5).all()
     recall = table.set_index(["retriever", "k"])["recall"]
-    assert recall["semantic", 6] == pytest.approx(80), "one query in five fits no tool"
+    assert recall["semantic", 6] == pytest.approx(80), "one query in five fits no function"
     assert recall["semantic", 1] > recall["random", 1]
     assert recall["random", 3] == pytest.approx(80 * 3 / 6, abs=3)
-    data = project / "data" / "generated" / "mine"
-    rankings = pd.read_parquet(data / "tool_rankings.parquet")
-    assert len(rankings) == 5 * 6
-    assert len(pd.read_parquet(data / "retrieved_context.parquet")) == 0
-    text = str(nbformat.read(project / "done.ipynb", as_version=4))
-    assert "These queries are your own" in text
+    assert not (project / "data" / "generated").exists(), "later notebooks must not take it for their world"
+    text = shown(project)
+    assert "5 queries from queries.json and 6 functions from tools.jsonl" in text
+    assert "**1** of the queries (20.0%)" in text
 
 
 def test_without_a_toolbox_file_the_queries_functions_are_the_toolbox(project):
     (project / "tools.jsonl").unlink()
     done = run(project, queries_file=project / "queries.json")
     assert done.returncode == 0, done.stderr[-3000:]
-    rankings = pd.read_parquet(project / "data" / "generated" / "mine" / "tool_rankings.parquet")
-    offered = {"kiln.fire", "kiln.schedule", "glaze_recipe", "bee.inspect_hive", "bee.count_mites", "tide_table"}
-    assert set(rankings["item"]) == offered
+    text = shown(project)
+    assert "and 6 functions from" in text
+    for name, _, _ in FUNCTIONS:
+        assert f">{name}<" in text
+
+
+def test_without_files_it_shows_the_example(project):
+    done = run(project)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "24 queries from data/examples/queries.jsonl and 16 functions from data/examples/functions.jsonl" in shown(
+        project
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,4 +137,4 @@ def test_what_cannot_be_used_is_one_clear_error(project, files, complaint):
     done = run(project, **files)
     assert done.returncode != 0
     assert complaint in done.stderr.strip().splitlines()[-1]
-    assert not (project / "data" / "generated" / "mine").exists()
+    assert not (project / "reports" / "mine").exists()

@@ -1,0 +1,351 @@
+"""The tables of notebook 06, in the order of its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pandas as pd
+
+from lib.assistant.pages.tool_retrieval import (
+    BY_CONTENT,
+    FLOORS,
+    MAIN,
+    UNTOUCHED,
+    Results,
+    best_recall,
+    difference_columns,
+    named,
+    pair_table,
+    recall_cells,
+    settings_table,
+)
+from lib.assistant.schemas import APP_NAMES
+from lib.assistant.tool_retrieval import ceiling
+from lib.assistant.tool_search import WordEffects, WordingTrial, option_name
+from lib.evaluation.inference import Resampling, bootstrap_interval
+from lib.workbook.display import Table, interval, number
+from lib.workbook.methods import label
+
+RETRIEVERS = {
+    "semantic": "semantic search",
+    "bm25t": "BM25T",
+    "rrf": "RRF of both",
+    "random": "random order",
+    "frequency": "commonest tools",
+    "classifier": "classifier",
+    "frequency_unseen": "commonest tools, needs unseen",
+    "classifier_unseen": "classifier, needs unseen",
+}
+
+
+# ---------------------------------------------------------------- what is searched, and with which words
+
+
+def toolbox(tools: pd.DataFrame) -> Table:
+    """A row an app: how many tools it has, and the first one's text."""
+    by_app = tools.groupby(tools["app"].map(APP_NAMES).fillna("–"), sort=False)
+    frame = by_app.agg(tools=("item", "size"), example=("text", "first")).rename_axis("app").reset_index()
+    caption = f"The {len(tools)} tools and the first text of each app, as search sees it."
+    return Table(frame, caption, text_columns=["example"])
+
+
+def context_found(found: pd.DataFrame, n_training: int) -> Table:
+    """A row a ranking of context.
+
+    Args:
+        found: percent by method; a column a cutoff and `app`, how often the first item lies in the right tool's app.
+        n_training: number of training queries.
+    """
+
+    def shown(column):
+        return "first item in the right tool's app" if column == "app" else f"Recall@{column}"
+
+    return Table(
+        found.rename(index=label, columns=shown).rename_axis("ranking of context").reset_index(),
+        f"Relevant context found for the {n_training:,} training queries, and how often its first item lies in the "
+        "right tool's app (of those that some tool fits), percent.",
+        decimals=1,
+        best=best_recall([at for at in found if at != "app"]),
+    )
+
+
+def wordings(trial: WordingTrial) -> Table:
+    """A row a wording and number of items, and one for the query alone."""
+    rows = trial.recall.loc[[*map(option_name, trial.words), "query_only"]]
+    shown = rows.rename(columns=lambda at: at if at == "mean" else f"Recall@{at}")
+    added = [part.fillna("").str.split().str.len().mean() for part in trial.words.values()]
+    shown.insert(0, "wording", [*(wording for wording, _ in trial.words), "query alone"])
+    shown.insert(1, "items", [*(str(n) for _, n in trial.words), "–"])
+    shown.insert(2, "words added", [*added, 0.0])
+    caption = (
+        f"Recall of the right tools in percent on {len(trial.queries)} training queries, by how context is worded."
+    )
+    return Table(shown, caption, decimals=1, best={"mean": "max"})
+
+
+def effects(words: WordEffects, k: int) -> Table:
+    """What the words of one item do, a row a wording."""
+    first, bare = f"share of the first {k} tools in the item's app", words.table.loc["query_only"]
+    columns = {
+        "alone": f"words alone, Recall@{k}",
+        "alone_in_app": f"words alone: {first}",
+        "in_app": f"query and words: {first}",
+        "recall_right": f"query and words, Recall@{k}, item in the right app",
+        "recall_elsewhere": f"query and words, Recall@{k}, item in another app",
+    }
+    shown = words.table.drop(index="query_only").rename(columns=columns)
+    return Table(
+        shown.rename_axis("words of the first item").reset_index(),
+        f"What the words of one item do, percent, {words.n_right + words.n_elsewhere} training queries; the query "
+        f"alone: {bare['in_app']:.1f}% of the first {k} tools in the item's app, Recall@{k} "
+        f"{bare['recall_right']:.1f}% where the item is in the right app ({words.n_right} queries) and "
+        f"{bare['recall_elsewhere']:.1f}% elsewhere.",
+        decimals=1,
+    )
+
+
+# ---------------------------------------------------------------- how many are found
+
+
+def recall(results: Results) -> Table:
+    """A row a setting of semantic search."""
+    caption = (
+        "Recall of the right tools in percent with 95% intervals that resample personas and needs; "
+        f"n = {results.n}, semantic search over {len(results.task.tools)} tools."
+    )
+    return settings_table(results, [*MAIN, BY_CONTENT, *FLOORS], caption)
+
+
+def differences(results: Results, tests: pd.DataFrame) -> Table:
+    """A row a paired test between settings."""
+    caption = (
+        f"Paired differences of Recall@{results.k}, percentage points; randomisation tests over personas, adjusted "
+        f"over these {len(tests)} (Holm's method). n = {results.n}."
+    )
+    return pair_table(tests, caption)
+
+
+def times_as_many(results: Results, ratios: Mapping[str, pd.DataFrame]) -> Table:
+    """A row a kind of context: the ratio of recalls at the cutoffs shown."""
+    rows = []
+    for name, part in ratios.items():
+        at_k = part.set_index("k")[["ratio", "ci_low", "ci_high"]]
+        cells = {f"K = {at}": interval(*at_k.loc[at], decimals=2) for at in results.cutoffs.shown}
+        rows.append({"gain over the query alone": label(name), **cells})
+    caption = (
+        f"How many times as many right tools are found, with 95% intervals. n = {results.n}. "
+        "Published: 1.5, without a K."
+    )
+    return Table(pd.DataFrame(rows), caption)
+
+
+def apps_found(results: Results) -> Table:
+    """A row a setting: the share of a query's apps among those of the first K tools."""
+    shown = results.cutoffs.shown
+    best_possible = zip(shown, ceiling(results.task.gold_apps, results.scores.index, shown), strict=True)
+    caption = (
+        "Share of a query's three apps among the apps of the first K tools, percent with 95% intervals; "
+        f"n = {results.n}. Best possible: {', '.join(f'{top:.1f} at K = {at}' for at, top in best_possible)}."
+    )
+    return settings_table(results, [*MAIN, "right_app", *FLOORS, *UNTOUCHED], caption, "app_recall")
+
+
+def app_differences(tests: pd.DataFrame) -> Table:
+    """A row a cutoff (see `lib.evaluation.comparison.compare_at_cutoffs`)."""
+    caption = (
+        "App recall with retrieved context minus that of the query alone, percentage points; "
+        f"Holm over these {len(tests)}."
+    )
+    return Table(pd.DataFrame({"K": tests["k"], **difference_columns(tests)}), caption)
+
+
+# ---------------------------------------------------------------- who gains, and through what
+
+
+def groups(results: Results, parted: pd.DataFrame) -> Table:
+    """A row a group of queries (see `lib.evaluation.comparison.compare_in_groups`)."""
+    frame = {
+        "queries": parted["group"],
+        "n": parted["n"],
+        "query alone": parted["b"],
+        "with context": parted["a"],
+        **difference_columns(parted),
+    }
+    caption = (
+        f"Recall@{results.k} in percent, difference in points with 95% interval; the "
+        f"{(~results.task.answerable).sum()} queries that no tool fits are in no app's row. Holm over these "
+        f"{len(parted)}."
+    )
+    return Table(pd.DataFrame(frame), caption, decimals=1)
+
+
+def gain_by_app(apart: pd.DataFrame, parted: pd.DataFrame, k: int) -> Table:
+    """A row an app (see `lib.assistant.tool_gains.gain_by_app`), with the gain of its group in `parted`."""
+    gain = parted.set_index("group")["difference"].rename(lambda name: name.removeprefix("tool in "))
+    columns = {
+        "first_item": "first item lies in it, %",
+        "if_named": "the right name would give, points",
+        "spelled": "tools whose text has a word of its name, %",
+    }
+    frame = apart.rename(columns=columns).assign(**{"gain, points": gain})
+    caption = (
+        f"What the gain by app is made of, Recall@{k}; the queries of the table above; a plan of two calls is counted "
+        "under its first."
+    )
+    return Table(frame.rename_axis("app of the right tool").reset_index(), caption, decimals=1)
+
+
+def first_items(results: Results, led: pd.DataFrame) -> Table:
+    """A row a case of what the first retrieved item is (see `lib.assistant.tool_gains.first_item_cases`)."""
+    answerable = results.task.answerable.sum()
+    frame = {
+        "first item": led["group"],
+        "n": led["n"],
+        "share, %": 100 * led["n"] / answerable,
+        "query alone": led["b"],
+        "with context": led["a"],
+        **difference_columns(led),
+    }
+    caption = (
+        f"Recall@{results.k} in percent by what the first retrieved item is; the {answerable} queries that some tool "
+        "fits."
+    )
+    return Table(pd.DataFrame(frame), caption, decimals=1)
+
+
+def examples(results: Results, ranks: pd.DataFrame, picked: list[str], words: pd.Series) -> Table:
+    """A row a query: how its tool's rank changed.
+
+    Args:
+        ranks: columns before, after, indexed by query.
+        picked: ids of the queries.
+        words: what is said of their retrieved context.
+    """
+    texts = results.task.evaluated.set_index("query")["text"]
+    needed = results.task.gold.groupby("query")["item"].agg(", ".join)
+    frame = {
+        "query": texts[picked].tolist(),
+        "context in words": words.reindex(picked).tolist(),
+        "tool it needs": needed[picked].tolist(),
+        "rank alone": ranks.loc[picked, "before"].tolist(),
+        "rank with context": ranks.loc[picked, "after"].tolist(),
+    }
+    caption = (
+        "Some queries drawn with the seed: the first three whose tool rose by five ranks or more into the first "
+        f"{results.k}, and two whose tool fell out of them by as many."
+    )
+    return Table(pd.DataFrame(frame), caption, text_columns=["query"])
+
+
+def naming(results: Results, settings: list[str]) -> Table:
+    """A row a way of naming an app."""
+    caption = f"Recall of the right tools in percent with 95% intervals, n = {results.n}."
+    return settings_table(results, settings, caption)
+
+
+def naming_differences(tests: pd.DataFrame, k: int) -> Table:
+    """A row a paired test between ways of naming an app."""
+    return pair_table(tests, f"Paired differences of Recall@{k}, percentage points, Holm over these {len(tests)}.")
+
+
+def by_named_apps(parts: pd.DataFrame, k: int) -> Table:
+    """A row a number of apps (see `lib.assistant.tool_gains.recall_by_named_apps`)."""
+    shown = parts.rename(columns=lambda name: name if name == "n" else label(name), index=str)
+    caption = (
+        f"Recall@{k} in percent by the number of apps in which a query's relevant items lie, all of which the oracle's "
+        "words draw on."
+    )
+    return Table(shown.rename_axis("apps among the relevant items").reset_index(), caption, decimals=1)
+
+
+# ---------------------------------------------------------------- other retrievers, the planner, the claims
+
+
+def retriever_name(run: str) -> str:
+    """The retriever of a run and what it searched with."""
+    setting, _, retriever = run.partition("/")
+    return f"{RETRIEVERS[retriever or 'semantic']}, {label(setting)}"
+
+
+def reference_name(run: str) -> str:
+    """A reference that reads no tool's text, or search with retrieved context."""
+    _, _, retriever = run.partition("/")
+    return RETRIEVERS[retriever] if retriever else "search with retrieved context"
+
+
+def retrievers(results: Results) -> Table:
+    """A row a retriever and what it searched with, by setting."""
+    methods = results.value.index.get_level_values("method").unique()
+    rows = []
+    for name in methods:
+        setting, _, retriever = name.partition("/")
+        if retriever or name in ("query_only", "query_plus_context", "oracle_context"):
+            searched = {"retriever": RETRIEVERS[retriever or "semantic"], "searched with": _searched_with(setting)}
+            rows.append(searched | recall_cells(results, name))
+    order = {_searched_with(name): place for place, name in enumerate(MAIN)}
+    frame = pd.DataFrame(rows).sort_values(
+        "searched with", key=lambda part: part.map(order), kind="stable", ignore_index=True
+    )
+    caption = f"Recall of the right tools in percent with 95% intervals, n = {results.n}."
+    return Table(frame, caption, best=best_recall(results.cutoffs.shown))
+
+
+def _searched_with(setting: str) -> str:
+    return label(setting).removeprefix("query + ")
+
+
+def retriever_differences(results: Results, tests: pd.DataFrame) -> Table:
+    """A row a paired test of another retriever against semantic search with the same texts."""
+    return _retriever_tests(results, tests, "The other searches against semantic search", retriever_name)
+
+
+def reference_differences(results: Results, tests: pd.DataFrame) -> Table:
+    """A row a paired test of search with retrieved context against what reads no tool's text."""
+    return _retriever_tests(results, tests, "Search against what reads no tool's text", reference_name)
+
+
+def _retriever_tests(results: Results, tests: pd.DataFrame, which: str, name: Callable[[str], str]) -> Table:
+    caption = (
+        f"{which}: paired differences of Recall@{results.k}, percentage points, Holm over these {len(tests)}; "
+        f"n = {results.n}."
+    )
+    return pair_table(tests, caption, name)
+
+
+def shown_to_the_planner(whole: pd.DataFrame, resampling: Resampling, depth: int) -> Table:
+    """A row a setting: how often all right tools are shown.
+
+    Args:
+        whole: from `lib.assistant.tool_retrieval.share_found_whole`.
+        resampling: of its queries.
+        depth: number of tools shown.
+    """
+    low, high = bootstrap_interval(whole.to_numpy(), resampling.clusters, resampling.samples, resampling.seed)
+    cells = [interval(*row) for row in zip(whole.mean(), low, high, strict=True)]
+    caption = (
+        f"Queries whose right tools are all among the first {depth}, with 95% intervals; the {len(whole)} queries that "
+        "some tool fits."
+    )
+    frame = pd.DataFrame({"shown to the planner": [named(name) for name in whole], "all tools shown, %": cells})
+    return Table(frame, caption, best={"all tools shown, %": "max"})
+
+
+def claims(verdicts: pd.DataFrame) -> Table:
+    """A row a claim (see `lib.evaluation.claims.evaluate`)."""
+    effects = verdicts[["effect", "ci_low", "ci_high", "unit"]].to_numpy()
+    frame = {
+        "the claim, as tested": verdicts["statement"],
+        "where": verdicts["source"],
+        "effect here": [interval(*row, decimals=2 if unit == "fold" else 1) for *row, unit in effects],
+        "K": verdicts["k"],
+        "n": verdicts["n"],
+        "p, Holm": [number(p, 4) for p in verdicts["p_value"]],
+        "verdict": verdicts["verdict"],
+        "why": verdicts["reason"],
+    }
+    caption = (
+        "Claims about tool retrieval; p is the largest over the claim's K and may belong to another K than the effect "
+        "shown, which is that of the weakest (of a ratio: the K with the weakest evidence for the claimed size). "
+        "Effects are percentage points, a percentage where the claim is about a level, a ratio where it is about one."
+    )
+    return Table(pd.DataFrame(frame), caption, text_columns=["the claim, as tested", "where", "why"])

@@ -1,0 +1,133 @@
+"""The page of own functions: what it says of files, of searches and of misses."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.pages import own_functions as page
+from lib.assistant.pages.tool_retrieval import Results, cutoffs_of
+from lib.assistant.tool_retrieval import task_of_functions
+from lib.assistant.tool_search import lexical_runs, scores_beside_chance
+from lib.assistant.toolbox import FunctionAPI, Toolbox
+from lib.evaluation.inference import Resampling
+
+NAMES = ["add", "halve", "tide", "wind", "kiln"]
+
+
+@pytest.fixture
+def task():
+    queries = pd.DataFrame(
+        {
+            "query": ["a", "b", "c"],
+            "text": ["add it", "fire the kiln", "a joke"],
+            "apis": [["add", "halve"], ["kiln"], ["default"]],
+        }
+    )
+    definitions = [{"name": name, "description": f"{name} <b>it</b> {'far ' * 80}"} for name in NAMES]
+    return task_of_functions(queries, Toolbox([FunctionAPI.from_definition(one) for one in definitions]))
+
+
+def run_of(**orders):
+    rows = [(query, name, rank) for query, names in orders.items() for rank, name in enumerate(names, start=1)]
+    return pd.DataFrame(rows, columns=["query", "item", "rank"])
+
+
+@pytest.fixture
+def runs(task):
+    """Semantic search finds a's functions at once and b's last."""
+    runs = {"query_only": run_of(a=NAMES, b=NAMES, c=NAMES)}
+    return runs | lexical_runs(task, {"query_only": task.evaluated["text"].tolist()}, runs)
+
+
+@pytest.fixture
+def results(task, runs):
+    cutoffs = cutoffs_of(len(task.tools))
+    scores = scores_beside_chance(runs, task, cutoffs.all, seed=1)
+    return Results(task, scores, cutoffs, Resampling(task.clusters, 50, 1))
+
+
+def test_what_was_read(task):
+    said = page.files_read("my_queries*.json", "tools.json", task, pd.Series([[], [], []]))
+    assert said == (
+        r"Read: 3 queries from my\_queries\*.json and 5 functions from tools.json. "
+        "All functions are searched for every query."
+    )
+    offered = page.files_read("q.json", "q.json", task, pd.Series([["add"], ["add", "kiln"], []]))
+    assert offered.endswith("A record of the file offers 1.0 functions on average.")
+
+
+def test_queries_without_a_function_bound_the_recall(task):
+    said = page.what_counts(task, 5)
+    assert said.startswith("**1** of the queries (33.3%) are such that no function fits")
+    assert said.endswith("at K = 5 is 66.7%.")
+    task.gold.loc[len(task.gold)] = ["c", "tide"]
+    assert page.what_counts(task, 5) == "The best possible recall at K = 5 is 100.0%."
+
+
+def test_tables_of_the_files(task):
+    table = page.functions_table(task.tools)
+    assert "first 5 of 5" in table.caption
+    assert table.frame["text"].str.len().max() <= 200
+    assert page.queries_table(task).frame["functions"].tolist() == ["add, halve", "kiln", "–"]
+
+
+def test_how_many_are_found(results):
+    assert results.k == 3
+    said = page.finding(results)
+    assert said.startswith(
+        "Among the first 3 of 5 functions are 33% of the right ones by semantic search, 67% by BM25T"
+    )
+    assert said.endswith("in a random order 40%")
+    assert "The most at K = 3: **BM25T**, 66.7 [" in page.answer(results)
+    assert page.answer(results).endswith("% (3 queries, 5 functions).")
+    table = page.recall_table(results)
+    assert table.frame["search"].tolist() == ["semantic search", "BM25T", "RRF of both", "random order"]
+    assert table.frame.loc[0, "Recall@3"].startswith("33.3 [")
+    drawing = page.recall_figure(results)
+    assert drawing.alt.startswith("Recall of the right functions against K. At K = 3: random order 40%, BM25T 67%")
+    assert drawing.finding == page.finding(results)
+    assert set(drawing.data["method"]) == set(page.DRAWN)
+    plt.close(drawing.figure)
+
+
+def paired(*differences):
+    firm = np.abs(differences) >= 5
+    tests = pd.DataFrame(page.TESTS, columns=["a", "b"]).assign(difference=differences)
+    reach = np.where(firm, 1, 9)
+    return tests.assign(
+        ci_low=tests["difference"] - reach, ci_high=tests["difference"] + reach, p_holm=np.where(firm, 0.01, 0.5)
+    )
+
+
+def test_what_is_settled(results):
+    tests = paired(30, -9, 1)
+    said = page.what_is_settled(tests)
+    assert "semantic search against random order 30.0 [29.0, 31.0] points, settled: it finds more" in said
+    assert "BM25T against semantic search −9.0 [−10.0, −8.0] points, settled: it finds fewer" in said
+    assert "RRF of both against semantic search 1.0 [−8.0, 10.0] points, not settled. A difference" in said
+    table = page.differences_table(results, tests)
+    assert table.frame["difference"].tolist()[0] == "semantic search − random order"
+    assert table.frame["settled"].tolist() == ["yes", "yes", "no"]
+
+
+def test_misses(results, runs):
+    misses = page.missed(results, runs)
+    assert misses.to_dict("records") == [
+        {"query": "fire the kiln", "needs": "kiln", "rank": 5, "bm25t": 1, "first": "add"}
+    ]
+    assert page.how_many_missed(results, misses).startswith("For 1 of the 2 queries that some function fits (50%)")
+    table = page.missed_table(misses, 3)
+    assert "among the first 3: the worst 1 of 1" in table.caption
+    assert list(table.frame) == [
+        "query", "function it needs", "its rank", "its rank by BM25T", "ranked first instead",
+    ]  # fmt: skip
+
+
+def test_no_misses(results, runs):
+    found = runs | {"query_only": run_of(a=NAMES, b=NAMES[::-1], c=NAMES)}
+    misses = page.missed(results, found)
+    assert misses.empty
+    assert page.how_many_missed(results, misses) == (
+        "Semantic search puts a right function among the first 3 for all 2 queries that have one."
+    )

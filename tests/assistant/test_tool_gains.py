@@ -1,0 +1,161 @@
+"""Where retrieved context helps tool search and where it misleads."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.schemas import APP_NAMES
+from lib.assistant.tool_gains import (
+    apps_among_first,
+    drawn_examples,
+    first_gold_app,
+    first_item_cases,
+    first_tools,
+    gain_by_app,
+    names_right_app,
+    query_groups,
+    ranks_before_and_after,
+    recall_by_named_apps,
+    right_app_reachable,
+    right_tool_names_its_app,
+    spelled_by_app,
+)
+from lib.assistant.tool_retrieval import ToolTask
+
+
+def context(*rows):
+    return pd.DataFrame(rows, columns=["query", "item", "rank", "app"])
+
+
+@pytest.fixture
+def task():
+    """q0's first item names its app; q1's is relevant and names another; q2's is irrelevant; no tool fits q3; q4 has no
+    context."""
+    return ToolTask(
+        queries=pd.DataFrame(
+            {
+                "query": ["t", "q0", "q1", "q2", "q3", "q4"],
+                "text": "x",
+                "split": ["training"] + ["evaluation"] * 5,
+                "persona": "p",
+                "need": "n",
+                "kind": ["habit", "habit", "meaning", "habit", "either", "habit"],
+            }
+        ),
+        tools=pd.DataFrame(
+            {
+                "item": ["read", "send", "jot", "play"],
+                "app": ["mail", "mail", "notes", "music"],
+                "text": ["read a mail", "send it", "jot down", "play a song"],
+            }
+        ),
+        gold=pd.DataFrame(
+            {
+                "query": ["t", "q0", "q0", "q1", "q2", "q4"],
+                "item": ["jot", "read", "play", "play", "jot", "send"],
+            }
+        ),
+        gold_apps=pd.DataFrame(columns=["query", "item"]),
+        contexts={
+            "query_plus_context": context(
+                ("q0", "a", 1, "music"), ("q0", "b", 2, "notes"), ("q1", "c", 1, "notes"), ("q2", "d", 1, "mail"),
+                ("q3", "e", 1, "mail"),
+            ),
+            "oracle_context": context(
+                ("q0", "b", 1, "notes"), ("q1", "c", 1, "notes"), ("q1", "f", 2, "music"), ("q2", "g", 1, "notes"),
+                ("q3", "e", 1, "mail"),
+            ),
+        },
+    )  # fmt: skip
+
+
+def test_groups_follow_the_kind_and_the_first_tools_app(task):
+    assert first_gold_app(task).tolist()[:3] == ["mail", "music", "notes"]
+    assert pd.isna(first_gold_app(task)[3])
+    groups = query_groups(task)
+    assert groups["resolved by habit"].tolist() == [True, False, True, False, True]
+    assert groups["tool in Mail"].tolist() == [True, False, False, False, True]
+    assert not groups["tool in Calendar"].any()
+
+
+def test_a_plan_of_two_calls_has_two_right_apps(task):
+    assert names_right_app(task).tolist() == [True, False, False, False, False]
+    assert right_app_reachable(task).tolist() == [False, True, True, False, False]
+
+
+def test_cases_part_the_queries_that_some_tool_fits(task):
+    cases = first_item_cases(task)
+    assert {name: np.flatnonzero(chosen).tolist() for name, chosen in cases.items()} == {
+        "in the right tool's app": [0],
+        "relevant, but in another app": [1],
+        "irrelevant, in another app": [2, 4],
+    }
+
+
+def scores_of(**columns):
+    frame = pd.DataFrame(
+        {(name, "recall", 5): values for name, values in columns.items()},
+        index=pd.Index(["q0", "q1", "q2", "q3", "q4"], name="query"),
+        dtype=float,
+    )
+    frame.columns = frame.columns.set_names(["method", "metric", "k"])
+    return frame
+
+
+def test_the_gain_by_app(task):
+    scores = scores_of(right_app=[100, 50, 0, 0, 50], query_only=[0, 50, 0, 0, 10])
+    table = gain_by_app(task, scores, 5)
+    assert table.index.tolist() == [name for name in APP_NAMES.values() if name in {"Mail", "Notes", "Music"}]
+    assert table.loc["Mail"].tolist() == [0.0, 70.0, 50.0]
+    assert table.loc["Music", "first_item"] == 0
+
+
+def test_which_texts_spell_their_app(task):
+    assert spelled_by_app(task.tools).to_dict() == {"Mail": 50.0, "Music": 0.0, "Notes": 0.0}
+    assert right_tool_names_its_app(task).tolist() == [True, False, False, False, False]
+
+
+def test_first_tools_say_where_none_fits(task):
+    assert first_tools(task).tolist() == ["jot", "read", "play", "jot", "default", "send"]
+
+
+def test_ranks_and_examples(task):
+    order = ["read", "send", "jot", "play"]
+
+    def run(**first):
+        rows = [
+            (query, name, rank)
+            for query, top in first.items()
+            for rank, name in enumerate([top, *(name for name in order if name != top)], start=1)
+        ]
+        return pd.DataFrame(rows, columns=["query", "item", "rank"])
+
+    alone = run(q0="read", q1="read", q2="read", q3="read", q4="read")
+    beside = run(q0="send", q1="play", q2="jot", q3="jot", q4="jot")
+    ranks = ranks_before_and_after(task, {"query_only": alone, "query_plus_context": beside})
+    assert ranks.to_dict("index") == {
+        "q0": {"before": 1, "after": 2},
+        "q1": {"before": 4, "after": 1},
+        "q2": {"before": 3, "after": 1},
+        "q4": {"before": 2, "after": 3},
+    }
+    assert apps_among_first(alone, task.tools, 3) == 2
+
+
+def test_examples_rose_into_or_fell_out_of_the_first_k():
+    ranks = pd.DataFrame(
+        {"before": [9, 9, 9, 9, 1, 2, 3, 9, 1], "after": [1, 2, 3, 4, 9, 9, 9, 6, 3]}, index=[f"q{i}" for i in range(9)]
+    )
+    picked = drawn_examples(ranks, 5, seed=1)
+    assert len(picked) == 5
+    assert set(picked[:3]) < {"q0", "q1", "q2", "q3"}
+    assert set(picked[3:]) < {"q4", "q5", "q6"}
+    assert picked == drawn_examples(ranks, 5, seed=1)
+    assert len({tuple(drawn_examples(ranks, 5, seed)) for seed in range(9)}) > 1
+    assert drawn_examples(ranks[7:], 5, seed=1) == []
+
+
+def test_recall_by_the_number_of_apps_named(task):
+    table = recall_by_named_apps(task, scores_of(query_only=[10, 20, 30, 40, 50]), ["query_only"], 5)
+    assert table["n"].to_dict() == {0: 1, 1: 3, 2: 1}
+    assert table["query_only"].to_dict() == {0: 50, 1: pytest.approx(80 / 3), 2: 20}
