@@ -1,12 +1,110 @@
 """Negative controls: the same data with one link cut. A ranker that still profits from the link has seen it elsewhere.
 
-Each function returns changed copies of what a method sees or learns from; evaluation keeps the true labels.
+What a method sees or learns from is changed in copies; evaluation keeps the true labels.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pandas as pd
+
+from lib.assistant.context_scores import RankerScores
+from lib.evaluation.inference import bootstrap_interval
+
+if TYPE_CHECKING:
+    from lib.assistant.ranking_task import RankingTask
+    from lib.retrieval.lambdamart import LambdaMART
+
+MARGIN = 4.0  # percentage points of recall: what counts as no difference
+# What each control must be worth, and whether it may also be worth less: moments that are exchanged at evaluation only
+# mislead a ranker that trusts them.
+REFERENCES = {
+    "logs permuted": "lambdamart_no_usage",
+    "labels permuted": "random",
+    "moments shuffled": "without habitual",
+    "moments shuffled at evaluation only": "without habitual",
+}
+ONE_SIDED = {"moments shuffled at evaluation only"}
+LOG_DRAWS = 2  # at most: each needs features of its own
+
+
+def negative_controls(task: RankingTask, ranker: LambdaMART, draws: int) -> dict[str, list[pd.DataFrame]]:
+    """Rankings of the evaluation queries with one link cut, one for each draw, by control (see `REFERENCES`).
+
+    Args:
+        ranker: the one that learned with every link whole.
+        draws: how many permutations of the labels; of the logs as many, at most `LOG_DRAWS`.
+    """
+    seed = task.learning.seed
+    logs = [
+        task.features_with(opens=permute_logs(task.items, task.opens, np.random.default_rng([seed, draw])))
+        for draw in range(min(draws, LOG_DRAWS))
+    ]
+    labels = [
+        permute_labels(task.pairs, task.relevant, np.random.default_rng([seed, 100 + draw])) for draw in range(draws)
+    ]
+    in_training = (task.queries["split"] == "training").to_numpy()
+    sides = [
+        shuffle_moments(task.queries[side], np.random.default_rng([seed, 200])) for side in (in_training, ~in_training)
+    ]
+    moved = task.features_with(queries=pd.concat(sides).sort_index())
+    return {
+        "logs permuted": [task.rank(task.learn(features=features), features) for features in logs],
+        "labels permuted": [task.rank(task.learn(labels=dealt)) for dealt in labels],
+        "moments shuffled": [task.rank(task.learn(features=moved), moved)],
+        "moments shuffled at evaluation only": [task.rank(ranker, moved)],
+    }
+
+
+def recall_of_draws(task: RankingTask, controls: Mapping[str, Sequence[pd.DataFrame]], k: int) -> dict[str, np.ndarray]:
+    """Each evaluation query's recall at `k`, in percent, the mean over a control's draws, by control."""
+    return {
+        name: np.mean([task.score({name: run})[name, "recall", k].to_numpy() for run in draws], axis=0)
+        for name, draws in controls.items()
+    }
+
+
+def weigh_controls(recalls: Mapping[str, np.ndarray], rankers: RankerScores) -> pd.DataFrame:
+    """Whether each control is worth no more than its reference, on all queries and on habit queries.
+
+    A control holds if the 90% interval of its difference lies within ±`MARGIN` (two one-sided tests at 5%); a one-sided
+    one, if the interval lies below the margin.
+
+    Args:
+        recalls: of each evaluation query, by control (see `recall_of_draws`).
+        rankers: with the references.
+
+    Returns:
+        columns control, queries (all, habit), recall, reference, reference_recall, difference, ci_low, ci_high, test
+        (one-sided, two-sided), holds, deviation (in a tested direction).
+    """
+    rows = []
+    for name, recall in recalls.items():
+        reference, one_sided = REFERENCES[name], name in ONE_SIDED
+        gaps = recall - rankers.scores[reference, "recall", rankers.k].to_numpy()
+        for kind in ("all", "habit") if "habit" in rankers.asked.kinds else ("all",):
+            here = rankers.asked.of_kind(kind)
+            gap, part = gaps[here], rankers.resampling.among(here)
+            low, high = bootstrap_interval(gap, part.clusters, part.samples, part.seed, confidence=0.9)
+            rows.append(
+                {
+                    "control": name,
+                    "queries": kind,
+                    "recall": recall[here].mean(),
+                    "reference": reference,
+                    "reference_recall": rankers.recall(reference, kind),
+                    "difference": gap.mean(),
+                    "ci_low": low,
+                    "ci_high": high,
+                    "test": "one-sided" if one_sided else "two-sided",
+                    "holds": bool(high < MARGIN and (one_sided or low > -MARGIN)),
+                    "deviation": gap.mean() if one_sided else abs(gap.mean()),
+                }
+            )
+    return pd.DataFrame(rows)
 
 
 def permute_logs(items: pd.DataFrame, opens: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:

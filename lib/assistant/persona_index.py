@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,10 @@ import pandas as pd
 from lib.assistant.signals import signals
 from lib.retrieval.bm25 import BM25T, tokenize
 from lib.retrieval.fusion import reciprocal_rank_fusion
-from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.stores import best_first
+
+if TYPE_CHECKING:
+    from lib.retrieval.lambdamart import LambdaMART
 
 
 class PersonaIndex:

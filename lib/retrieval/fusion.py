@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
 from math import fsum
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -123,6 +124,22 @@ def try_fusions(
         .drop(columns="size")
         .reset_index(drop=True)
     )
+
+
+class Fusion(NamedTuple):
+    """Which rankings are fused, and RRF's constant."""
+
+    rankings: tuple[str, ...]
+    k: float
+
+    @classmethod
+    def best(cls, trials: pd.DataFrame) -> Fusion:
+        """The first row of what `try_fusions` returned."""
+        return cls(tuple(trials.loc[0, "rankings"].split(" + ")), trials.loc[0, "k"])
+
+    def of(self, runs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+        """These of the runs, fused (see `fuse_runs`)."""
+        return fuse_runs([runs[name] for name in self.rankings], self.k)
 
 
 def rank_per_store(run: pd.DataFrame, stores: pd.Series) -> pd.DataFrame:

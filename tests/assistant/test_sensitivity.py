@@ -1,7 +1,10 @@
 import numpy as np
 import pytest
 
-from lib.assistant.sensitivity import cross_fitted_scores, embed_worlds, simulate_worlds, small_knobs
+from lib.assistant.ranking_task import Learning
+from lib.assistant.sensitivity import cross_fitted_scores, embed_worlds, simulate_worlds
+from lib.assistant.sweeps import small_knobs
+from lib.retrieval.fusion import Fusion
 from lib.workbook.parameters.worlds import WorldKnobs
 
 CUTOFFS = [3, 10]
@@ -18,7 +21,7 @@ def bags_of_letters(texts):
 def scores_of(worlds):
     vectors = embed_worlds(worlds, bags_of_letters)
     return [
-        cross_fitted_scores(world, arrays, ["whole", "per_store"], 5, CUTOFFS, folds=2, seed=1)
+        cross_fitted_scores(world, arrays, Fusion(("whole", "per store"), 5), Learning(CUTOFFS, seed=1, folds=2))
         for world, arrays in zip(worlds, vectors, strict=True)
     ]
 

@@ -1,0 +1,299 @@
+"""How well methods of context retrieval, and variants of the ranker, do on the evaluation queries: scores, and their
+means by kind of query and sample."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.needs import KINDS
+from lib.evaluation.comparison import compare, leads, per_query_scores, random_order_scores, summarise
+from lib.evaluation.inference import Resampling, settled
+
+ORDER = (
+    "random", "recency", "bm25t", "semantic", "cot", "cot_distilled", "finetuned", "finetuned_cot", "lambdamart",
+    "rrf_text", "lambdamart_rrf",
+)  # fmt: skip
+SEARCHES = ("recency", "bm25t", "semantic", "finetuned")  # on all queries, by earlier notebooks
+HELPED = ("cot", "cot_distilled", "finetuned_cot", "finetuned_subset")  # on the queries with chains of thought
+
+
+@dataclass(frozen=True)
+class EvaluationQueries:
+    """The evaluation queries: one entry each in every attribute.
+
+    Attributes:
+        names: their ids.
+        persona, need, kind: of each.
+        n_relevant: how many items are relevant to each.
+        in_cot: whether it is of the sample that has chains of thought.
+    """
+
+    names: list[str]
+    persona: np.ndarray
+    need: np.ndarray
+    kind: np.ndarray
+    n_relevant: np.ndarray
+    in_cot: np.ndarray
+
+    @classmethod
+    def of_world(cls, queries: pd.DataFrame, gold: pd.DataFrame, with_chains: Collection[str]) -> EvaluationQueries:
+        """Those of a world's frames; `with_chains` are the ids of the queries that have chains of thought."""
+        names = queries["query"][queries["split"] == "evaluation"].tolist()
+        labels = gold.set_index("query").loc[names]
+        return cls(
+            names,
+            queries.set_index("query")["persona"].loc[names].to_numpy(),
+            labels["need"].to_numpy(),
+            labels["kind"].astype(str).to_numpy(),
+            labels["relevant"].str.len().to_numpy(),
+            np.isin(names, list(with_chains)),
+        )
+
+    @cached_property
+    def kinds(self) -> list[str]:
+        """The kinds of query that occur."""
+        return [name for name in KINDS if (self.kind == name).any()]
+
+    @property
+    def everyone(self) -> np.ndarray:
+        return np.ones(len(self.names), dtype=bool)
+
+    def of_kind(self, kind: str) -> np.ndarray:
+        """Which queries are of a kind; all of them for `all`."""
+        return (self.kind == kind) | (kind == "all")
+
+    def by_kind(self, sample: str, chosen: np.ndarray) -> dict[tuple[str, str], np.ndarray]:
+        """The groups of `lib.evaluation.comparison.summarise`: of the chosen queries all, and each kind."""
+        return {(kind, sample): chosen & self.of_kind(kind) for kind in ("all", *self.kinds)}
+
+    def resampling(self, samples: int, seed: int) -> Resampling:
+        """How intervals resample these queries: personas and needs, crossed."""
+        return Resampling([self.persona, self.need], samples, seed)
+
+
+@dataclass(frozen=True)
+class ContextScores:
+    """Methods of context retrieval, scored.
+
+    Attributes:
+        asked: the evaluation queries.
+        scores: as `per_query_scores` returns them, one row for each of these.
+        partial: methods with scores on the sample that has chains of thought alone.
+        cutoffs: values of K.
+        resampling: of the queries.
+    """
+
+    asked: EvaluationQueries
+    scores: pd.DataFrame
+    partial: Collection[str]
+    cutoffs: Sequence[int]
+    resampling: Resampling
+
+    @property
+    def k(self) -> int:
+        """The cutoff that is reported where one must do."""
+        return self.cutoffs[0]
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """Those of Table 2 and the floors, in the order in which a page names them."""
+        scored = self.scores.columns.get_level_values("method")
+        return [method for method in ORDER if method in scored]
+
+    @cached_property
+    def complete(self) -> list[str]:
+        """The methods that have scores on every query."""
+        return [method for method in self.methods if method not in self.partial or self.asked.in_cot.all()]
+
+    @cached_property
+    def samples(self) -> dict[str, tuple[np.ndarray, list[str]]]:
+        """{sample: its queries as bools, the methods compared on it}: all, and the CoT sample where it is another."""
+        in_cot = self.asked.in_cot
+        with_chains = {"cot": (in_cot, self.methods)} if in_cot.any() and not in_cot.all() else {}
+        return {"all": (self.asked.everyone, self.complete)} | with_chains
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """Means with intervals (see `summarise`): of complete methods on all queries, of all on the CoT sample."""
+        on_all = self.asked.by_kind("all", self.asked.everyone)
+        in_cot = self.asked.by_kind("cot", self.asked.in_cot)
+        parts = [summarise(self.scores[self.complete], on_all, self.resampling)]
+        if self.asked.in_cot.any():
+            parts.append(summarise(self.scores[self.methods], in_cot, self.resampling))
+        return pd.concat(parts, ignore_index=True)
+
+    @cached_property
+    def _means(self) -> pd.DataFrame:
+        return self.summary.set_index(["sample", "kind", "method", "metric", "k"])
+
+    def mean(self, method: str, metric: str = "recall", at: int | None = None, kind: str = "all") -> pd.Series:
+        """The row of `summary` for a method, on all queries if it has scores there, else on the CoT sample.
+
+        Args:
+            at: K; None is the first.
+        """
+        sample = "all" if method in self.complete else "cot"
+        return self._means.loc[(sample, kind, method, metric, self.k if at is None else at)]
+
+    def leads(self, sample: str) -> pd.DataFrame:
+        """The best method of a sample against the second best, by recall (see `lib.evaluation.comparison.leads`)."""
+        chosen, rivals = self.samples[sample]
+        return leads(self.scores[chosen], rivals, "recall", self.cutoffs, self.resampling.among(chosen))
+
+
+def by_method(*rankings: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """{method: its ranking} of frames with a column `method`."""
+    return {method: part for source in rankings for method, part in source.groupby("method", sort=False)}
+
+
+def score_methods(
+    asked: EvaluationQueries,
+    runs: Mapping[str, pd.DataFrame],
+    helped: Mapping[str, pd.DataFrame],
+    n_candidates: Sequence[int],
+    qrels: pd.DataFrame,
+    cutoffs: Sequence[int],
+    resampling: Resampling,
+) -> ContextScores:
+    """Scores of methods on all evaluation queries or on those with chains of thought, and of a random order.
+
+    Args:
+        runs, helped: rankings by method: of all queries, and of those with chains of thought.
+        n_candidates: how many candidates each query has.
+        qrels: columns query, item.
+    """
+    table = per_query_scores(runs, qrels, asked.names, cutoffs)
+    floor = random_order_scores(n_candidates, asked.n_relevant, cutoffs, seed=resampling.seed)
+    table = floor.set_index(table.index).join(table)
+    if helped:
+        table = table.join(per_query_scores(helped, qrels, np.array(asked.names)[asked.in_cot].tolist(), cutoffs))
+    return ContextScores(asked, table, tuple(helped), cutoffs, resampling)
+
+
+def long_form(scores: pd.DataFrame, asked: EvaluationQueries) -> pd.DataFrame:
+    """One row for each (query, method, metric, k): columns query, persona, need, kind, in_cot_sample, method, metric,
+    k, value."""
+    about = pd.DataFrame(
+        {
+            "query": asked.names,
+            "persona": asked.persona,
+            "need": asked.need,
+            "kind": asked.kind,
+            "in_cot_sample": asked.in_cot,
+        }
+    )
+    long = scores.melt(ignore_index=False).reset_index()
+    return about.merge(long, on="query")[[*about.columns, "method", "metric", "k", "value"]]
+
+
+def published_value(published: pd.DataFrame, method: str, metric: str, k: int) -> float:
+    """What the paper has for a method, NaN where it has nothing; its one NDCG stands for both of our definitions.
+
+    Args:
+        published: columns method, metric, k, value.
+    """
+    wanted = ("method", method), ("metric", metric.removesuffix("_retrieved")), ("k", k)
+    found = published.loc[np.logical_and.reduce([published[column] == value for column, value in wanted]), "value"]
+    return float(found.iloc[0]) if len(found) else np.nan
+
+
+def with_published(summary: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+    """A summary with a column `published`: the paper's value beside each mean over all kinds of query, else NaN.
+
+    Args:
+        published: see `published_value`.
+    """
+    values = [
+        published_value(published, row.method, row.metric, row.k) if row.kind == "all" else np.nan
+        for row in summary.itertuples()
+    ]
+    return summary.assign(published=values)
+
+
+# ---- variants of the ranker
+
+
+@dataclass(frozen=True)
+class RankerScores:
+    """Rankers side by side on the evaluation queries.
+
+    Attributes:
+        asked: the evaluation queries.
+        scores: as `per_query_scores` returns them.
+        means: of these, as `summarise` returns them, by kind.
+        k: the cutoff of what is compared.
+        resampling: of the queries.
+    """
+
+    asked: EvaluationQueries
+    scores: pd.DataFrame
+    means: pd.DataFrame
+    k: int
+    resampling: Resampling
+
+    @classmethod
+    def beside_methods(cls, scored: ContextScores, methods: Sequence[str], rankers: pd.DataFrame) -> RankerScores:
+        """Some of the methods that are scored, then rankers' scores."""
+        scores = scored.scores[list(methods)].join(rankers)
+        means = means_by_kind(scores, scored.asked, scored.resampling)
+        return cls(scored.asked, scores, means, scored.k, scored.resampling)
+
+    def with_scores(self, more: pd.DataFrame) -> RankerScores:
+        """With the scores of more rankers on the same queries."""
+        means = pd.concat([self.means, means_by_kind(more, self.asked, self.resampling)], ignore_index=True)
+        return replace(self, scores=self.scores.join(more), means=means)
+
+    def recall(self, ranker: str, kind: str = "all") -> float:
+        """Mean recall at `k` over the queries of a kind, in percent."""
+        return self.scores.loc[self.asked.of_kind(kind), (ranker, "recall", self.k)].mean()
+
+    def tests(self, rankers: Sequence[str], against: str) -> pd.DataFrame:
+        """`compare` of each ranker with one of them, indexed by ranker; NaN for that one itself."""
+        family = [(name, against) for name in rankers if name != against]
+        tests = compare(self.scores, family, "recall", self.k, self.resampling)
+        return tests.set_index("a").reindex(list(rankers))
+
+    def by_kind(self, rankers: Sequence[str]) -> pd.DataFrame:
+        """Mean recall at `k`: one row a ranker, a column for each kind of query and for all."""
+        rows = self.means[(self.means["metric"] == "recall") & (self.means["k"] == self.k)]
+        return rows.pivot(index="method", columns="kind", values="value").loc[list(rankers), [*self.asked.kinds, "all"]]
+
+
+def means_by_kind(scores: pd.DataFrame, asked: EvaluationQueries, resampling: Resampling) -> pd.DataFrame:
+    """`summarise` of scores on all evaluation queries and on each kind."""
+    return summarise(scores, asked.by_kind("all", asked.everyone), resampling)
+
+
+def compare_told(scored: ContextScores, told: pd.DataFrame) -> pd.DataFrame:
+    """What LambdaMART would gain if it knew the kind of a query.
+
+    Args:
+        told: scores of the rankers of `told_the_kind`.
+
+    Returns:
+        one row a kind: kind; semantic, lambdamart and told, mean recalls at the first cutoff on its queries; and for
+        each of lambdamart_minus_semantic, told_minus_lambdamart and told_minus_semantic the difference, `_low`, `_high`
+        and, of the second, whether it is a settled gain (`misled`).
+    """
+    rows = []
+    for kind in scored.asked.kinds:
+        here, ranker = scored.asked.of_kind(kind), f"told: {kind}"
+        table = scored.scores[["lambdamart", "semantic"]].join(told[[ranker]])[here]
+        pairs = [("lambdamart", "semantic"), (ranker, "lambdamart"), (ranker, "semantic")]
+        tests = compare(table, pairs, "recall", scored.k, scored.resampling.among(here))
+        means = {
+            name: table[method, "recall", scored.k].mean()
+            for name, method in (("semantic", "semantic"), ("lambdamart", "lambdamart"), ("told", ranker))
+        }
+        row = {"kind": kind, **means}
+        names = ("lambdamart_minus_semantic", "told_minus_lambdamart", "told_minus_semantic")
+        for name, test in zip(names, tests.itertuples(), strict=True):
+            row |= {name: test.difference, f"{name}_low": test.ci_low, f"{name}_high": test.ci_high}
+        # Told the kind, it finds more: what it learned on the other kinds stood in the way.
+        rows.append(row | {"misled": bool(settled(tests)[1] and tests["difference"][1] > 0)})
+    return pd.DataFrame(rows)

@@ -1,0 +1,194 @@
+"""What ranking one query's context costs: milliseconds of every method, and tokens that a neural model reads or
+writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.persona_index import PersonaIndex, milliseconds, time_stages
+from lib.assistant.prompts import CONTEXT_TYPES, cot_prompt, distilled_cot_prompt
+from lib.workbook.parameters.base import is_remote
+
+if TYPE_CHECKING:
+    from lib.retrieval.lambdamart import LambdaMART
+    from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
+
+TIMED_QUERIES = 200  # at most
+ENOUGH_FOR_P95 = 50  # queries
+ENCODED = ("semantic", "finetuned", "rrf_text", "lambdamart", "lambdamart_rrf")  # methods that encode the query
+WITHOUT_TEXT_SCORES = "lambdamart_rrf_without_text_scores"
+
+
+class Cost(NamedTuple):
+    """What a method costs: milliseconds of each timed query, and tokens read and written for one query."""
+
+    times: pd.Series
+    tokens_in: float
+    tokens_out: float
+
+
+class ChainWriter(NamedTuple):
+    """A language model that writes chains of thought: its prompts, the settings it is asked with, and whether it is
+    behind an endpoint."""
+
+    model: Any
+    prompts: list[str]
+    settings: dict[str, Any]
+    remote: bool = False
+
+
+def chain_writers(
+    parameters: LambdaMARTRRF, texts: Sequence[str], adapter: Path | None, answers: Path, record: Path
+) -> dict[str, ChainWriter]:
+    """The writers of chains of thought about some queries, by method.
+
+    Args:
+        parameters: which models they are, and what they are asked.
+        texts: the queries.
+        adapter: of the distilled writer; None where there is none.
+        answers: where answers of an endpoint are kept; a model on this machine is timed anew.
+        record: where what was spent at an endpoint is written.
+    """
+    from lib.generation.load import load_language_model
+    from lib.generation.local import LocalModel
+
+    remote, types = is_remote(parameters.writer), CONTEXT_TYPES[parameters.cot_context_types]
+    zero_shot = load_language_model(parameters.writer, answers if remote else None, record=record, **parameters.remote)
+    asked = {"chat": True, "stop": ["\n"]}
+    writers = {"cot": ChainWriter(zero_shot, [cot_prompt(text, types) for text in texts], asked, remote)}
+    if adapter is not None:
+        learner = LocalModel(parameters.distilled_writer or parameters.writer, adapter=adapter)
+        writers["cot_distilled"] = ChainWriter(learner, [distilled_cot_prompt(text) for text in texts], {})
+    return writers
+
+
+def sample_to_time(queries: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Evaluation queries to time."""
+    asked = queries[queries["split"] != "training"]
+    return asked.sample(min(TIMED_QUERIES, len(asked)), random_state=seed).reset_index(drop=True)
+
+
+def index_personas(
+    items: pd.DataFrame, opens: pd.DataFrame, vectors: np.ndarray, personas: Sequence[str], b: float
+) -> dict[str, PersonaIndex]:
+    """What is computed before a query comes, by persona.
+
+    Args:
+        items, opens: of all personas.
+        vectors: unit-length embeddings of `items`, in their order.
+        b: BM25T's length normalisation.
+    """
+    vector_of = pd.Series(list(vectors), index=items["item"])
+    indexes = {}
+    for name, mine in items[items["persona"].isin(personas)].groupby("persona"):
+        own = np.stack(vector_of[mine["item"]].to_list())
+        indexes[name] = PersonaIndex(mine, opens[opens["item"].isin(mine["item"])], own, b=b)
+    return indexes
+
+
+def time_queries(
+    indexes: Mapping[str, PersonaIndex],
+    queries: pd.DataFrame,
+    encode: Callable[[str], np.ndarray],
+    ranker: LambdaMART,
+    fused_text: Sequence[str],
+    k: float,
+) -> pd.DataFrame:
+    """`lib.assistant.persona_index.time_stages` of each query: one row a query, one column a stage, in milliseconds."""
+    alone = replace(ranker, threads=1)  # a few dozen rows: more threads would wait for each other
+
+    def timed(row: int) -> dict[str, float]:
+        query = queries.iloc[[row]].reset_index(drop=True)
+        return time_stages(indexes[query["persona"].iloc[0]], query, encode, alone, fused_text, k)
+
+    timed(0)  # the first call of anything is slow
+    return pd.DataFrame([timed(row) for row in range(len(queries))])
+
+
+def ranking_costs(stages: pd.DataFrame, tokens: float) -> dict[str, Cost]:
+    """The cost of each method without a language model.
+
+    Args:
+        stages: from `time_queries`.
+        tokens: that the encoder reads of one query.
+    """
+    features = ["encode", "cosine", "bm25t", "signals", "predict"]
+    of_stages = {
+        "random": ["sort"],
+        "recency": ["sort"],
+        "bm25t": ["bm25t", "sort"],
+        "semantic": ["encode", "cosine", "sort"],
+        "rrf_text": ["encode", "cosine", "bm25t", "fuse_text"],
+        "lambdamart": [*features, "sort"],
+        "lambdamart_rrf": [*features, "fuse"],
+        "finetuned": ["encode", "cosine", "sort"],  # an encoder of the pretrained one's shape
+        WITHOUT_TEXT_SCORES: ["signals", "predict", "fuse"],
+    }
+    return {
+        method: Cost(stages[names].sum(axis=1), tokens if method in ENCODED else 0.0, 0.0)
+        for method, names in of_stages.items()
+    }
+
+
+def cost_of_chains(
+    writer: ChainWriter,
+    texts: Sequence[str],
+    usage: pd.Series,
+    encode: Callable[[str], np.ndarray],
+    search: float,
+    tokens: float,
+    max_new_tokens: int,
+) -> Cost:
+    """The cost of search with a chain of thought, each written anew.
+
+    Args:
+        writer: whose prompts are those of `texts`.
+        texts: the queries.
+        usage: prompts, tokens_in, tokens_out of all that it wrote: whence the tokens of one query.
+        encode: the embedding of a text.
+        search: milliseconds of search without encoding.
+        tokens: that the encoder reads of one query.
+        max_new_tokens: of a chain of thought.
+    """
+    writer.model.generate(writer.prompts[:1], max_new_tokens=max_new_tokens, **writer.settings)  # loads the model
+    times = []
+    for text, prompt in zip(texts, writer.prompts, strict=True):
+        took, answers = milliseconds(writer.model.generate, [prompt], max_new_tokens=max_new_tokens, **writer.settings)
+        # An endpoint may have made us wait and ask again: the time is that of the request that brought the answer.
+        took = 1000 * writer.model.costs[0].seconds if writer.remote else took
+        times.append(took + milliseconds(encode, f"{text} {answers[0]}")[0] + search)
+    read, written = usage["tokens_in"] / usage["prompts"], usage["tokens_out"] / usage["prompts"]
+    return Cost(pd.Series(times), read + tokens + written, written)
+
+
+def cost_table(costs: Mapping[str, Cost]) -> pd.DataFrame:
+    """Columns method, p50_ms, p95_ms (NaN for fewer than `ENOUGH_FOR_P95` queries), tokens_in, tokens_out."""
+    rows = [
+        (
+            method,
+            cost.times.quantile(0.5),
+            cost.times.quantile(0.95) if len(cost.times) >= ENOUGH_FOR_P95 else np.nan,
+            cost.tokens_in,
+            cost.tokens_out,
+        )
+        for method, cost in costs.items()
+    ]
+    return pd.DataFrame(rows, columns=["method", "p50_ms", "p95_ms", "tokens_in", "tokens_out"])
+
+
+def stage_table(stages: pd.DataFrame) -> pd.DataFrame:
+    """The stages of LambdaMART-RRF, and `together` those that it does not share with search by text.
+
+    Returns:
+        columns stage, p50_ms, p95_ms (NaN for fewer than `ENOUGH_FOR_P95` queries).
+    """
+    own = stages[["signals", "predict", "fuse"]].sum(axis=1)
+    table = stages.drop(columns="fuse_text").assign(together=own).quantile([0.5, 0.95]).T
+    table = table.set_axis(["p50_ms", "p95_ms"], axis=1).rename_axis("stage").reset_index()
+    return table if len(stages) >= ENOUGH_FOR_P95 else table.assign(p95_ms=np.nan)

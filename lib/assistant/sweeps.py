@@ -1,0 +1,106 @@
+"""One knob of the simulated world at a time: which worlds are compared, and what each way of retrieving finds there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from lib.evaluation.inference import bootstrap_interval
+from lib.workbook.parameters.worlds import WorldKnobs
+
+# The levels of each knob that is turned, one at a time.
+SWEEPS = {
+    "meaning_share": (0.0, 1 / 3, 2 / 3, 1.0),
+    "habit_strength": (0.0, 0.4, 0.8, 1.0),
+    "hour_noise": (0.5, 1.0, 3.0, 6.0),
+    "hard_distractors": (0.0, 6.0, 12.0, 24.0),
+}
+COMPARED = ("semantic", "time_match", "lambdamart", "lambdamart_rrf")
+DIFFERENCES = (("lambdamart_rrf", "semantic"), ("lambdamart_rrf", "lambdamart"))
+
+
+def small_knobs(knobs: WorldKnobs, n_personas: int, **changes: float) -> WorldKnobs:
+    """The same world with fewer personas, as many queries each, and some knobs changed."""
+    share = n_personas / knobs.n_personas
+    sizes = {
+        "n_personas": n_personas,
+        "n_training_queries": max(n_personas, round(knobs.n_training_queries * share)),
+        "n_evaluation_queries": max(1, round(knobs.n_evaluation_queries * share)),
+    }
+    return WorldKnobs.model_validate({name: getattr(knobs, name) for name in WorldKnobs.model_fields} | sizes | changes)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Small worlds in each of which one knob differs from the default.
+
+    Attributes:
+        profile, seed: of every world.
+        personas: of each.
+    """
+
+    profile: str
+    seed: int
+    personas: int
+
+    @cached_property
+    def base(self) -> WorldKnobs:
+        """The knobs that a setting does not change."""
+        return WorldKnobs(profile=self.profile, seed=self.seed)
+
+    @cached_property
+    def settings(self) -> dict[tuple[str, float], dict[str, float]]:
+        """{(knob, level): the knobs that differ from `base` there}: none where the level is its own.
+
+        Where the share of meaning queries changes, habit and either queries share the rest.
+        """
+        settings = {}
+        for knob, levels in SWEEPS.items():
+            for level in levels:
+                mix = {"habit_share": (1 - level) / 2} if knob == "meaning_share" else {}
+                settings[knob, level] = {} if level == getattr(self.base, knob) else {knob: level, **mix}
+        return settings
+
+    @cached_property
+    def changes(self) -> list[dict[str, float]]:
+        """The distinct ones among the settings, in their order: one a world."""
+        return list({str(changes): changes for changes in self.settings.values()}.values())
+
+    @property
+    def knobs(self) -> list[WorldKnobs]:
+        """Of each world."""
+        return [small_knobs(self.base, self.personas, **changes) for changes in self.changes]
+
+    def summarise(
+        self, worlds: Sequence[Mapping[str, pd.DataFrame]], scores: Sequence[pd.DataFrame], k: int, samples: int
+    ) -> pd.DataFrame:
+        """Mean recall at K in every setting, of `COMPARED` methods and of `DIFFERENCES` ("a − b").
+
+        Args:
+            worlds, scores: of each world: its frames, and `lib.assistant.sensitivity.cross_fitted_scores`.
+            k: K.
+            samples: of the bootstrap, which resamples personas and needs.
+
+        Returns:
+            columns knob, level, method, recall@K in percent, ci_low, ci_high, n.
+        """
+        rows = []
+        for (knob, level), changes in self.settings.items():
+            number = self.changes.index(changes)
+            for row in _summarise_world(worlds[number], scores[number], k, samples, self.seed).itertuples():
+                rows.append((knob, level, row.Index, row.value, row.ci_low, row.ci_high, row.n))
+        return pd.DataFrame(rows, columns=["knob", "level", "method", f"recall@{k}", "ci_low", "ci_high", "n"])
+
+
+def _summarise_world(
+    world: Mapping[str, pd.DataFrame], scores: pd.DataFrame, k: int, samples: int, seed: int
+) -> pd.DataFrame:
+    columns = {method: scores[method, "recall", k] for method in COMPARED}
+    values = pd.DataFrame(columns | {f"{a} − {b}": columns[a] - columns[b] for a, b in DIFFERENCES})
+    units = [world["queries"]["persona"], world["gold"].set_index("query").loc[values.index, "need"]]
+    low, high = bootstrap_interval(values.to_numpy(), units, samples, seed)
+    means = [values[name].mean() for name in values]
+    return pd.DataFrame({"value": means, "ci_low": low, "ci_high": high, "n": len(values)}, index=values.columns)

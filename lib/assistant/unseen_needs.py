@@ -1,0 +1,98 @@
+"""Methods of context retrieval on needs that no training query asks about, beside the same ones trained with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.context_scores import ORDER, ContextScores
+from lib.evaluation.comparison import per_query_scores, summarise
+from lib.evaluation.inference import Resampling, bootstrap_interval
+
+UNTRAINED = ("recency", "bm25t", "semantic", "cot", "cot_distilled", "finetuned_cot")  # on these needs
+TRAINED = ("finetuned", "lambdamart", "lambdamart_rrf")
+
+
+@dataclass(frozen=True)
+class UnseenNeeds:
+    """Scores on the evaluation queries about needs that were left out of training.
+
+    Attributes:
+        needs: those that occur among the evaluation queries.
+        kinds: of query, in the order in which a page names them.
+        kind: of each of these queries.
+        scores: one row for each of them, of methods trained without the needs; NaN where a method has no ranking.
+        known: the same queries' scores of methods that were trained with the needs.
+        k: the cutoff of what is compared.
+        resampling: of these queries.
+    """
+
+    needs: set[str]
+    kinds: list[str]
+    kind: np.ndarray
+    scores: pd.DataFrame
+    known: pd.DataFrame
+    k: int
+    resampling: Resampling
+
+    @cached_property
+    def methods(self) -> list[str]:
+        scored = self.scores.columns.get_level_values("method")
+        return [method for method in ORDER if method in scored]
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """Means with intervals, as `summarise` returns them; the sample is `unseen_needs`."""
+        groups = {(name, "unseen_needs"): (self.kind == name) | (name == "all") for name in ("all", *self.kinds)}
+        return summarise(self.scores[self.methods], groups, self.resampling)
+
+    @cached_property
+    def changes(self) -> pd.DataFrame:
+        """What a method that learns loses: one row for each of `TRAINED` that is scored.
+
+        Returns:
+            indexed by method: known (mean recall at `k`, trained with the needs), difference, ci_low, ci_high.
+        """
+        methods = [method for method in TRAINED if method in self.methods]
+        columns = [(method, "recall", self.k) for method in methods]
+        known, fresh = (frame.loc[:, columns].droplevel(["metric", "k"], axis=1) for frame in (self.known, self.scores))
+        change = fresh - known
+        low, high = bootstrap_interval(
+            change.to_numpy(), self.resampling.clusters, self.resampling.samples, self.resampling.seed
+        )
+        return pd.DataFrame({"known": known.mean(), "difference": change.mean(), "ci_low": low, "ci_high": high})
+
+
+def score_unseen(
+    scored: ContextScores, needs: set[str], runs: Mapping[str, pd.DataFrame], qrels: pd.DataFrame
+) -> UnseenNeeds:
+    """Scores on the evaluation queries about the needs.
+
+    Args:
+        scored: the methods that were trained with them, and a random order.
+        needs: left out of training.
+        runs: rankings by method, of methods trained without them.
+        qrels: columns query, item.
+    """
+    asked = scored.asked
+    unseen = np.isin(asked.need, list(needs))
+    queries = np.array(asked.names)[unseen]
+    tables = [scored.scores.loc[unseen, ["random"]]]
+    for method, run in runs.items():
+        there = queries[np.isin(queries, run["query"].unique())]
+        if len(there):
+            tables.append(per_query_scores({method: run}, qrels, there.tolist(), scored.cutoffs))
+    scores = pd.concat(tables, axis=1).reindex(queries)
+    return UnseenNeeds(
+        needs & set(asked.need),
+        asked.kinds,
+        asked.kind[unseen],
+        scores,
+        scored.scores[unseen],
+        scored.k,
+        scored.resampling.among(unseen),
+    )

@@ -1,0 +1,734 @@
+"""What the page of notebook 05 says, shows and draws, on small frames: each sentence for each thing it can say."""
+
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.context_scores import ContextScores, EvaluationQueries, RankerScores
+from lib.assistant.controls import REFERENCES
+from lib.assistant.pages import lambdamart_rrf as page
+from lib.assistant.pages import lambdamart_rrf_controls as doubts
+from lib.assistant.pages import lambdamart_rrf_cost as costing
+from lib.assistant.pages import lambdamart_rrf_parts as parts
+from lib.assistant.ranking_cost import WITHOUT_TEXT_SCORES, Cost
+from lib.assistant.sweeps import COMPARED, Sweep
+from lib.assistant.unseen_needs import UnseenNeeds
+from lib.evaluation.inference import Resampling
+from lib.retrieval.fusion import Fusion
+from lib.workbook.artifacts import ROOT
+
+N = 60
+KINDS = np.array(["meaning", "habit", "either"] * (N // 3))
+IN_COT = np.arange(N) < 30
+PUBLISHED = pd.DataFrame(
+    [
+        (method, metric, k, value + k)
+        for method, value in (("semantic", 20.0), ("lambdamart_rrf", 60.0))
+        for metric in ("recall", "ndcg")
+        for k in (3, 5)
+    ],
+    columns=["method", "metric", "k", "value"],
+)
+
+
+@pytest.fixture(autouse=True)
+def _closed_figures():
+    yield
+    plt.close("all")
+
+
+def asked():
+    names = [f"q{number}" for number in range(N)]
+    persona = np.array([f"p{number // 3}" for number in range(N)])
+    need = np.array([f"n{number % 12}" for number in range(N)])
+    return EvaluationQueries(names, persona, need, KINDS, np.full(N, 2), IN_COT)
+
+
+def table_of(means, cutoffs=(3, 5)):
+    """Scores with given means: {method: a mean, or one a kind}; they scatter by ±5 and grow by 2 a cutoff."""
+    columns = {}
+    for method, mean in means.items():
+        level = np.array([mean[kind] if isinstance(mean, dict) else mean for kind in KINDS], dtype=float)
+        for metric in ("recall", "ndcg", "ndcg_retrieved"):
+            for place, k in enumerate(cutoffs):
+                columns[method, metric, k] = level + np.tile([-5, -5, -5, 5, 5, 5], N // 6) + 2 * place
+    table = pd.DataFrame(columns, index=pd.Index(asked().names, name="query"))
+    table.columns = table.columns.set_names(["method", "metric", "k"])
+    return table
+
+
+MEANS = {
+    "random": 10,
+    "semantic": {"meaning": 60, "habit": 10, "either": 40},
+    "cot": 30,
+    "finetuned": {"meaning": 65, "habit": 15, "either": 45},
+    "lambdamart": {"meaning": 50, "habit": 70, "either": 80},
+    "lambdamart_rrf": {"meaning": 55, "habit": 60, "either": 75},
+}
+
+
+def scored_with(**changes):
+    table = table_of(MEANS | changes)
+    table.loc[~IN_COT, ["cot"]] = np.nan
+    return ContextScores(asked(), table, ("cot",), [3, 5], asked().resampling(100, 0))
+
+
+def two_with(**changes):
+    scored = scored_with(**changes)
+    names = page.names_with_pairs(scored.methods, pd.DataFrame({"model": ["finetuned"], "pairs": [1200]}))
+    return page.TableTwo(scored, PUBLISHED, names, "a small model")
+
+
+def rankers_with(**means):
+    return RankerScores.beside_methods(scored_with(), ["lambdamart", "semantic", "random"], table_of(means))
+
+
+# ---- what is fused
+
+
+TRIALS = pd.DataFrame(
+    {
+        "rankings": ["whole + per store", "whole + per store + bm25t"],
+        "k": [5, 20],
+        "recall@3": [60.0, 50.0],
+        "mean": [60.0, 50.0],
+    }
+)
+
+
+def alone(mean):
+    return pd.DataFrame({"rankings": ["whole"], "k": [0], "recall@3": [mean], "mean": [mean]})
+
+
+def test_what_the_ranker_sees():
+    mask = np.array([True] * 30 + [False] * 10)
+    task = SimpleNamespace(
+        features=pd.DataFrame(columns=["opens", "app", "bm25t"]),
+        pairs=range(40),
+        groups={"numerical": ["opens"], "categorical": ["app"], "text": ["bm25t"]},
+        persona=np.array(["a"] * 15 + ["b"] * 15 + ["c"] * 10),
+        training=mask,
+        evaluation=~mask,
+        relevant=np.arange(40) < 4,
+    )
+    assert page.what_the_ranker_sees(task) == (
+        "3 features of 40 pairs of query and item (1 numerical, 1 categorical, 1 text); 30 pairs of 2 training "
+        "personas, "
+        "10 of 1 evaluation personas. One candidate in 10.0 is relevant."
+    )
+
+
+def test_the_best_fusion_has_the_star_and_no_fusion_has_no_constant():
+    table = page.fusions_table(TRIALS, alone(62.0), 1200, 5)
+    assert table.frame["fused rankings"].tolist() == [*TRIALS["rankings"], "LambdaMART alone, not fused"]
+    assert table.frame["k"].tolist() == ["5", "20", "–"]
+    assert table.frame.index.is_unique  # a star goes to a row by its label
+    assert "the 1,200 training queries" in table.caption
+
+
+@pytest.mark.parametrize(
+    ("mean", "effect"),
+    [
+        (62.5, "no fusion is as good as the ranking it starts from (it loses 2.5 points at best)"),
+        (60.0, "fusion gains 0.0 points"),
+        (58.0, "fusion gains 2.0 points"),
+    ],
+)
+def test_what_is_fused(mean, effect):
+    text = page.what_is_fused(TRIALS, alone(mean))
+    assert text.startswith("Chosen: **whole + per store** with k = 5, mean recall 60.0%.")
+    assert f"has {mean:.1f}%: {effect}. LambdaMART-RRF" in text
+
+
+# ---- by kind, and Table 2
+
+
+def test_names_say_how_many_pairs_a_model_learned_from():
+    models = pd.DataFrame({"model": ["finetuned", "finetuned_unseen_needs"], "pairs": [1200, 900]})
+    names = page.names_with_pairs(["semantic", "finetuned"], models)
+    assert names == {"semantic": "semantic search", "finetuned": "fine-tuned search (1,200 pairs)"}
+    assert page.names_unseen(names, models)["finetuned"] == "fine-tuned search (900 pairs)"
+    assert page.names_unseen(names, models[:1]) == names
+
+
+def test_the_figure_by_kind_names_the_best_of_each():
+    drawing = page.by_kind_figure(two_with())
+    assert drawing.finding == (
+        "Who finds most: meaning queries: fine-tuned search (65%); habit queries: LambdaMART (70%); either queries: "
+        "LambdaMART (80%)"
+    )
+    assert "habit: semantic search 10%, CoT 30%, fine-tuned search 15%" in drawing.alt
+    assert set(drawing.data["method"]) == set(MEANS) - {"random"}
+    assert set(drawing.data["k"]) == {3}
+    legend = [text.get_text() for text in drawing.figure.axes[0].get_legend().get_texts()]
+    assert legend[1:3] == ["CoT, n = 30", "fine-tuned search (1,200 pairs)"]
+
+
+def test_the_table_by_kind_says_which_queries_a_method_is_tested_on():
+    table = page.by_kind_table(two_with())
+    rows = table.frame.set_index("method")
+    assert rows["queries"].to_dict()["CoT"] == "CoT sample"
+    assert (rows["queries"] == "all").sum() == 5
+    assert rows.loc["LambdaMART", "habit"].startswith("70.0 [")
+    assert list(rows)[1:] == ["meaning", "habit", "either", "all kinds"]
+    assert "60 queries, 30 in the CoT sample" in table.caption
+
+
+def test_table_two_is_shown_for_each_sample_and_metric():
+    tables = page.table_two(two_with())
+    assert len(tables) == 6
+    first, *_, last = tables
+    assert first.caption.startswith(
+        "Recall@K, percent with 95% intervals; all 60 evaluation queries. Chains of thought by a small model."
+    )
+    assert "CoT" not in first.frame["method"].tolist()
+    assert first.frame.set_index("method").loc["LambdaMART-RRF", ["@3, paper", "@5, paper"]].tolist() == [63.0, 65.0]
+    assert first.best == {"@3, ours": "max", "@5, ours": "max"}
+    assert "CoT sample, 30 evaluation queries" in last.caption
+    assert last.caption.endswith("No star: each method has its own queries here.")
+    assert not last.best
+    assert "CoT" in last.frame["method"].tolist()
+
+
+def test_who_leads():
+    ahead = pd.DataFrame(
+        [(3, "lambdamart", "semantic", 9.0, 4.0, 12.0), (5, "semantic", "lambdamart", 1.0, -1.0, 3.0)],
+        columns=["k", "best", "second", "difference", "ci_low", "ci_high"],
+    )
+    assert page.who_leads(ahead, "all", 60).startswith(
+        "Best on all 60 queries: at K = 3 LambdaMART, 9.0 [4.0, 12.0] points before semantic search (settled); "
+        "at K = 5 "
+        "semantic search, 1.0 [−1.0, 3.0] points before LambdaMART (not settled). The intervals are paired"
+    )
+    assert page.who_leads(ahead, "cot", 30).startswith("Best on the CoT sample, 30 queries")
+
+
+def test_the_figure_of_table_two_stands_beside_the_published_one():
+    drawing = page.recall_figure(two_with())
+    assert drawing.finding == (
+        "LambdaMART-RRF finds 63% in its first 3, 1.7 times semantic search (published: 2.7 times)"
+    )
+    ours, published = drawing.figure.axes
+    assert (len(ours.lines), len(published.lines)) == (5, 2)
+    assert "Ours at 3: random order 10%" in drawing.alt
+    assert set(drawing.data["kind"]) == {"all"}
+    assert "published" in drawing.data
+
+
+def test_the_main_finding():
+    text = page.main_finding(two_with())
+    assert "LambdaMART-RRF finds **63.3 [" in text
+    assert text.endswith(
+        "Best overall: LambdaMART; by kind: meaning queries fine-tuned search, habit queries LambdaMART, either "
+        "queries LambdaMART."
+    )
+    two = two_with()
+    scores = two.scored.scores.drop(columns="finetuned", level="method")
+    less = ContextScores(two.scored.asked, scores, ("cot",), [3, 5], two.scored.resampling)
+    assert "fine-tuned search –%" in page.main_finding(page.TableTwo(less, PUBLISHED, two.names, ""))
+
+
+# ---- claims
+
+
+VERDICTS = pd.DataFrame(
+    {
+        "statement": ["It wins", "It falls"],
+        "source": ["Table 2", "section 4"],
+        "about": ["method", "definition"],
+        "effect": [5.0, np.nan],
+        "ci_low": [1.0, np.nan],
+        "ci_high": [9.0, np.nan],
+        "published": [6.0, np.nan],
+        "k": ["3", "3 to 5"],
+        "n": [60, 0],
+        "p_value": [0.0123, np.nan],
+        "verdict": ["reproduced", "underpowered"],
+        "reason": ["it is significant", "no query"],
+        "as_claimed": [True, False],
+    }
+)
+
+
+def test_claims_for_readers():
+    frame = page.claims_table(VERDICTS).frame
+    assert frame["where"].tolist() == ["Table 2", "section 4\ncounted apart: definition"]
+    assert frame["effect here"].tolist() == ["5.0 [1.0, 9.0]", "–"]
+    assert frame["p, Holm"].tolist() == ["0.0123", "–"]
+    assert frame["verdict"].tolist() == ["reproduced\nit is significant", "underpowered\nno query"]
+
+
+def test_claims_are_counted_by_what_decides_them():
+    text = page.claims_counted(VERDICTS)
+    assert text.startswith(
+        "As the paper has them came out **1 of 1** about methods. Counted apart:\n\n- **0 of 1** about trends"
+    )
+
+
+def test_a_ratio_that_nothing_could_reach_is_named():
+    claims = [SimpleNamespace(test="greater"), SimpleNamespace(test="ratio", size=3.5)]
+    assert page.out_of_reach(two_with(semantic=10), claims) == ""
+    assert page.out_of_reach(two_with(semantic=28), claims) == (
+        "3.5 times as much as semantic search is impossible here at K = 5: it finds so much by itself that even all of "
+        "the context would be only 3.33 times as much (K = 5)."
+    )
+    assert "K = 3, 5: " in page.out_of_reach(two_with(semantic=40), claims)
+
+
+def test_ndcg_rises_or_falls_by_definition():
+    drawing = page.ndcg_figure(two_with())
+    assert drawing.finding == (
+        "Methods whose NDCG rises from K = 3 to 5: 4 of 4 under the standard ideal, 4 under the retrieved one, 2 "
+        "in the paper"
+    )
+    assert len(drawing.data) == 12
+    assert "ndcg semantic search +2" in drawing.alt
+    scored = scored_with()
+    scored.scores["semantic", "ndcg_retrieved", 5] -= 30
+    assert (
+        "4 of 4 under the standard ideal, 3 under" in page.ndcg_figure(page.TableTwo(scored, PUBLISHED, {}, "")).finding
+    )
+
+
+def claim(metric, a="semantic"):
+    return SimpleNamespace(metric=metric, a=[a], test="falls", about="definition")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "says"),
+    [
+        (
+            ["reproduced", "contradicted"],
+            "Of the 1 trends that the paper claims, 1 is reproduced under one definition and contradicted under "
+            "the other: "
+            "they tell the definitions apart, not the methods.",
+        ),
+        (["reproduced", "reproduced"], "0 are reproduced under one definition and contradicted under the other."),
+        (["reproduced", "underpowered"], "0 are reproduced under one definition and contradicted under the other."),
+    ],
+)  # fmt: skip
+def test_trends_by_definition(verdicts, says):
+    claims = [claim("ndcg"), claim("ndcg_retrieved"), SimpleNamespace(about="method")]
+    text = page.trends_by_definition(scored_with(), claims, [*verdicts, "reproduced"])
+    assert text.startswith(
+        "A random order of the items, beside these: its NDCG changes by 2.0 points under the standard"
+    )
+    assert text.endswith(says)
+
+
+# ---- features
+
+
+def test_importance_is_shared_out_among_groups():
+    weights = pd.DataFrame(
+        {
+            "feature": ["hour_share", "bm25t", "opens"],
+            "mean_abs_shap": [0.6, 0.3, 0.1],
+            "group": ["habitual", "text", "numerical"],
+        }
+    )
+    drawing = parts.importance_figure(weights)
+    assert drawing.finding == "Share of all SHAP weight: habitual 60%, text 30%, numerical 10%"
+    assert drawing.alt.endswith("hour_share 0.60, bm25t 0.30, opens 0.10")
+    labels = [text.get_text() for text in drawing.figure.axes[0].get_yticklabels()]
+    assert labels == ["opens (numerical)", "bm25t (text)", "hour share (habitual)"]
+    assert drawing.data is weights
+
+
+GROUPS = ("text", "habitual")
+FEWER = {
+    "without text": 55,
+    "without habitual": {"meaning": 60, "habit": 12, "either": 40},
+    "lambdamart_no_usage": 40,
+    "text alone": 30,
+}
+
+
+def test_the_ablation_compares_with_the_whole_ranker():
+    table = parts.ablation_table(rankers_with(**FEWER), GROUPS)
+    rows = table.frame.set_index("ranker")
+    assert rows.index.tolist() == [
+        "LambdaMART", "without text", "without habitual", "LambdaMART without usage", "text alone",
+    ]  # fmt: skip
+    assert rows.loc["LambdaMART", ["minus LambdaMART", "p, Holm"]].tolist() == ["–", "–"]
+    assert rows.loc["without text", "minus LambdaMART"].startswith("−11.7 [")
+    assert rows.loc["without habitual", ["meaning", "habit", "either"]].tolist() == pytest.approx([60, 12, 40])
+
+
+def test_what_the_ranker_can_spare_least():
+    text = parts.what_it_needs_most(rankers_with(**FEWER), GROUPS)
+    assert text == (
+        "What LambdaMART can spare least: without habitual features it loses 29.3 points of Recall@3, though it "
+        "gains for "
+        "meaning queries."
+    )
+    plain = parts.what_it_needs_most(rankers_with(**FEWER | {"without habitual": 10}), GROUPS)
+    assert plain.endswith("it loses 56.7 points of Recall@3.")
+
+
+# ---- fusion
+
+
+def effects(*rows):
+    return pd.DataFrame(rows, columns=["group", "n", "difference", "ci_low", "ci_high", "p_holm"])
+
+
+def test_where_fusion_helps_and_where_it_harms():
+    tests = effects(("one app", 20, -4.0, -7.0, -1.0, 0.01), ("several apps", 40, 5.0, 2.0, 8.0, 0.01))
+    assert parts.where_fusion_helps(tests, 3) == (
+        "Fusion harms where the relevant items lie in one app (−4.0 [−7.0, −1.0] points of Recall@3, n = 20); it helps "
+        "where the relevant items lie in several apps (5.0 [2.0, 8.0] points of Recall@3, n = 40)."
+    )
+    unclear = effects(("one app", 20, 4.0, 1.0, 7.0, 0.2), ("several apps", 40, 3.0, -2.0, 8.0, 0.2))
+    text = parts.where_fusion_helps(unclear, 3)
+    assert text.count("neither clearly helps nor harms") == 2
+    assert text.endswith(
+        "The two estimates are not in the order that this explanation expects; their difference is not tested."
+    )
+    assert parts.where_fusion_helps(unclear[:1], 3).endswith("n = 20).")
+
+
+SPREAD = {"LambdaMART": 2.4, "LambdaMART-RRF": 2.6, "the relevant items": 1.75}
+
+
+def test_the_spread_over_apps():
+    table = parts.spread_table(SPREAD, 3, 2.0)
+    assert table.frame.to_dict("list") == {"ranking": list(SPREAD), "apps among the first 3": [2.4, 2.6, 1.75]}
+    assert "(2.0 on average)" in table.caption
+
+
+@pytest.mark.parametrize(
+    ("fused", "says"),
+    [
+        (70, "find 70.0%: 10.0 points more than the better of them, 5.0 points less than one ranker that sees both."),
+        (50, "find 50.0%: 10.0 points less than the better of them, 25.0 points less than one ranker that sees both."),
+        (80, "find 80.0%: 20.0 points more than the better of them, 5.0 points more than one ranker that sees both."),
+    ],
+)
+def test_what_fusion_does(fused, says):
+    fusions = table_of(
+        {
+            "usage alone": 60,
+            "text alone": 30,
+            "usage alone + text alone, fused, k = 1": 20,
+            "usage alone + text alone, fused, k = 60": fused,
+            "all features, not fused": 75,
+        }
+    )
+    text = parts.what_fusion_does(scored_with(), fusions, SPREAD)
+    assert "LambdaMART's first 3 lie in 2.40, after fusion in 2.60; Recall@3 changes by −3.3 points." in text
+    assert "the best of the 2 constants" in text
+    assert text.endswith(says)
+    table = parts.fusions_table(scored_with(), fusions)
+    assert table.frame["rankings"].tolist() == list(fusions.columns.get_level_values("method").unique())
+    assert table.frame["all"].tolist() == pytest.approx([60, 30, 20, fused, 75])
+
+
+# ---- kinds
+
+
+def told(*rows):
+    names = ("lambdamart_minus_semantic", "told_minus_lambdamart", "told_minus_semantic")
+    frame = pd.DataFrame(rows, columns=["kind", "semantic", "lambdamart", "told", "misled"])
+    for name in names:
+        a, b = name.split("_minus_")
+        frame[name] = frame[a] - frame[b]
+        frame[f"{name}_low"], frame[f"{name}_high"] = frame[name] - 1, frame[name] + 1
+    return frame
+
+
+def test_a_kind_that_the_others_mislead_is_named():
+    table = told(("meaning", 60, 50, 58, True), ("either", 40, 35, 36, False), ("habit", 10, 70, 70, False))
+    assert parts.who_is_misled(table) == (
+        "For meaning queries LambdaMART lies −10.0 [−11.0, −9.0] points from plain semantic search; told the "
+        "kind, −2.0 "
+        "[−3.0, −1.0]. Being told changes it by 8.0 [7.0, 9.0] points: what it learned on the other kinds misleads it "
+        "here. For either queries LambdaMART lies −5.0 [−6.0, −4.0] points from plain semantic search; told the kind, "
+        "−4.0 [−5.0, −3.0]. Being told changes it by 1.0 [0.0, 2.0] points: that the other kinds mislead it is "
+        "not settled."
+    )
+    assert parts.who_is_misled(table[2:]) == "LambdaMART is at least as good as semantic search for every kind."
+    shown = parts.told_table(table, 3).frame
+    assert list(shown) == [
+        "kind", "semantic search", "LambdaMART", "LambdaMART told the kind", "LambdaMART − semantic",
+        "told − LambdaMART", "told − semantic",
+    ]  # fmt: skip
+    assert shown.loc[0, "told − semantic"] == "−2.0 [−3.0, −1.0]"
+
+
+# ---- with the fine-tuned encoder
+
+
+def test_usage_and_meaning_add_up_only_where_both_are_settled():
+    methods = scored_with().scores[["finetuned", "lambdamart_rrf"]]
+
+    def variant(mean):
+        runs = table_of({parts.WITH_FINETUNED: mean, parts.RRF_WITH_FINETUNED: mean - 5})
+        return rankers_with(**FEWER).with_scores(runs.join(methods))
+
+    more = variant(90)
+    assert parts.variant_finding(more).startswith(
+        "LambdaMART that also sees the fine-tuned encoder's cosine finds 90.0%, 23.3 ["
+    )
+    assert parts.usage_and_meaning(more).endswith("Usage and learned meaning add up: neither alone finds as much.")
+    less = variant(60)
+    assert parts.usage_and_meaning(less).endswith("That both parts are needed is not settled.")
+    table = parts.variant_table(more, Fusion(("whole", "per store"), 5))
+    assert table.frame["ranker"].tolist() == [
+        "LambdaMART", "LambdaMART-RRF", "fine-tuned search", parts.WITH_FINETUNED, parts.RRF_WITH_FINETUNED,
+    ]  # fmt: skip
+    assert table.caption.endswith("fused in the variant: whole + per store, k = 5.")
+
+
+# ---- floors and controls
+
+
+def test_floors():
+    apis, needs = pd.Series(["a", "a", "b", "b"]), pd.Series(["x", "x", "y", "y"], index=range(4, 8))
+    table = doubts.api_table(40.0, 25.0, apis, needs)
+    assert table.frame["value"].tolist() == [40.0, 25.0, 1.0, 0.0]
+    unlearned = dict.fromkeys(doubts.UNLEARNED, 30) | {doubts.QUERY_UNSEEN: 20}
+    floors = doubts.floors_table(rankers_with(**unlearned)).frame
+    assert floors["ranker"].tolist() == ["LambdaMART", *doubts.UNLEARNED, doubts.QUERY_UNSEEN, "random order"]
+
+
+def controls(holds, kinds=("all", "habit")):
+    rows = [
+        {
+            "control": name,
+            "queries": kind,
+            "recall": 20.0,
+            "reference": reference,
+            "reference_recall": 18.0,
+            "difference": 2.0,
+            "ci_low": -1.0,
+            "ci_high": 3.0,
+            "test": "two-sided",
+            "holds": name in holds,
+            "deviation": float(number),
+        }
+        for number, (name, reference) in enumerate(REFERENCES.items())
+        for kind in kinds
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_controls_that_hold_on_every_group_are_counted():
+    half = controls(["logs permuted", "labels permuted"])
+    half.loc[0, "holds"] = False  # on one of its two groups
+    assert doubts.controls_held(half) == "1 of 4 negative controls hold"
+    text = doubts.what_controls_say(half, rankers_with(**FEWER))
+    assert text.startswith("1 of 4 controls hold on both groups of queries.")
+    assert "3.0 points (moments shuffled at evaluation only, all queries)" in text
+    assert text.endswith("Habit queries fall from 70% to 20% once the moments are shuffled.")
+    frame = doubts.controls_table(half, 3, {"labels permuted": 5, "logs permuted": 2}).frame
+    assert frame["within 4 points"].tolist() == ["not shown", *["holds"] * 3, *["not shown"] * 4]
+    assert frame["compared with"].tolist()[:3:2] == ["LambdaMART without usage", "random order"]
+    assert frame["difference [90% interval]"][0] == "2.0 [−1.0, 3.0]"
+
+
+def test_without_habit_queries_there_is_one_group():
+    text = doubts.what_controls_say(controls(REFERENCES, kinds=("all",)), rankers_with(**FEWER))
+    assert text == (
+        "4 of 4 controls hold. The largest deviation in a tested direction is 3.0 points (moments shuffled at "
+        "evaluation "
+        "only, all queries)."
+    )
+
+
+def unseen_with(lambdamart, **others):
+    fresh = {"random": 10, "semantic": 30, "lambdamart": lambdamart, **others}
+    known = table_of({"finetuned": 50, "lambdamart": 60, "lambdamart_rrf": 60})
+    resampling = Resampling([asked().persona, asked().need], 100, 0)
+    return UnseenNeeds({"n0", "n1"}, asked().kinds, KINDS, table_of(fresh), known, 3, resampling)
+
+
+@pytest.mark.parametrize(
+    ("recall", "says"),
+    [
+        (58, "All of the interval lies above −4: what it learned carries over."),
+        (50, "Part of what it learned is about the needs it saw."),
+    ],
+)
+def test_what_carries_over_to_unseen_needs(recall, says):
+    change = f"−{60 - recall}.0 [−{60 - recall}.0, −{60 - recall}.0]"
+    assert doubts.does_it_carry_over(unseen_with(recall)) == (
+        f"On needs it never saw LambdaMART finds {recall}.0%, {change} points from what it finds when trained "
+        "with them. "
+        f"{says}"
+    )
+
+
+def test_a_loss_that_is_not_excluded():
+    unseen = unseen_with(60)
+    unseen.scores["lambdamart", "recall", 3] += np.tile([-60.0, 59.0], N // 2)
+    assert doubts.does_it_carry_over(unseen).endswith("A loss of 4 points or more is not excluded.")
+
+
+def test_the_table_of_unseen_needs_leaves_out_what_was_not_trained():
+    names = {
+        "random": "random order",
+        "semantic": "semantic search",
+        "finetuned": "fine-tuned (900)",
+        "lambdamart": "LambdaMART",
+    }
+    table = doubts.unseen_table(unseen_with(58, finetuned=45), names)
+    rows = table.frame.set_index("method")
+    assert rows.index.tolist() == list(names.values())
+    assert rows["without − with"].tolist() == ["–", "–", "−5.0 [−5.0, −5.0]", "−2.0 [−2.0, −2.0]"]
+    assert rows["trained with them"].isna().tolist() == [True, True, False, False]
+    assert rows.loc["LambdaMART", ["n", "trained with them"]].tolist() == [60, 60.0]
+    assert "60 evaluation queries of 2 needs" in table.caption
+
+
+# ---- other worlds
+
+SWEEP = Sweep("smoke", 7, 8)
+
+
+def swept(lost=()):
+    rows = []
+    for knob, level in SWEEP.settings:
+        for method in (*COMPARED, "lambdamart_rrf − semantic", "lambdamart_rrf − lambdamart"):
+            low = -1.0 if (knob, level) in lost else 1.0
+            rows.append((knob, level, method, 12.0, low, 20.0, 30))
+    return pd.DataFrame(rows, columns=["knob", "level", "method", "recall@3", "ci_low", "ci_high", "n"])
+
+
+def test_the_default_world_counts_once():
+    edge = doubts.edges(SWEEP, swept())
+    assert len(edge) == len(SWEEP.changes)
+    assert edge["world"].tolist().count("the default") == 1
+    assert "habit strength 0.4" in edge["world"].tolist()
+
+
+def test_worlds_in_which_it_does_not_win_are_named():
+    table = swept(lost=[("hour_noise", 6.0), ("hard_distractors", 24.0)])
+    edge = doubts.edges(SWEEP, table)
+    n = len(edge)
+    assert doubts.worlds_won(edge) == (
+        f"LambdaMART-RRF is settled above semantic search in {n - 2} of {n} distinct small worlds (not at hour "
+        "noise 6; "
+        "hard distractors 24)"
+    )
+    drawing = doubts.sweep_figure(table, edge, 3)
+    assert drawing.finding.endswith(
+        "(intervals not adjusted for their number); not at hour noise 6; hard distractors 24"
+    )
+    assert "hour_noise 6: +12" in drawing.alt
+    assert [axis.get_xlabel() for axis in drawing.figure.axes] == list(doubts.KNOBS.values())
+
+
+def test_worlds_are_all_won():
+    edge = doubts.edges(SWEEP, swept())
+    assert doubts.worlds_won(edge).endswith(f"in {len(edge)} of {len(edge)} distinct small worlds")
+    assert doubts.sweep_figure(swept(), edge, 3).finding.endswith("for their number)")
+
+
+def test_the_table_of_worlds_has_a_row_a_setting():
+    table = doubts.sweep_table(SWEEP, swept(), 3)
+    assert list(table.frame) == ["knob", "level", "LambdaMART-RRF − LambdaMART", "LambdaMART-RRF − semantic search"]
+    assert len(table.frame) == len(SWEEP.settings)
+    assert table.frame.iloc[1].tolist() == ["meaning share", "0.33", "12.0 [1.0, 20.0]", "12.0 [1.0, 20.0]"]
+    assert table.caption.endswith(
+        "in worlds of 8 personas; the defaults are meaning share 0.33, habit strength 0.8, hour noise 1, hard "
+        "distractors 6."
+    )
+
+
+# ---- cost
+
+
+def costs_with(two=None, **chains):
+    cheap = {method: Cost(pd.Series([20.0] * 50), 12.0, 0.0) for method in (*MEANS, WITHOUT_TEXT_SCORES)}
+    cheap["random"] = Cost(pd.Series([0.1] * 50), 0.0, 0.0)
+    cheap[WITHOUT_TEXT_SCORES] = Cost(pd.Series([4.0] * 50), 0.0, 0.0)
+    return costing.Costs(two or two_with(), cheap | chains)
+
+
+CHAIN = Cost(pd.Series([1000.0, 3000.0]), 150.0, 20.0)
+
+
+def test_chains_of_thought_are_named_where_they_were_timed():
+    with_chain = costs_with(cot=CHAIN)
+    finding = (
+        "LambdaMART-RRF takes 20.0 ms for one query (median, n = 50), a zero-shot chain of thought 2.0 s (100 times as "
+        "long, n = 2)"
+    )
+    assert costing.cost_finding(with_chain) == finding
+    assert costing.own_work(with_chain) == (
+        f"{finding}. Without the text scores that it shares with plain search, its own work (signals, prediction, "
+        "fusion) "
+        "takes 4.0 ms at the median: a zero-shot chain of thought takes 500 times as long."
+    )
+    both = costs_with(two_with(cot_distilled=25), cot=CHAIN, cot_distilled=CHAIN)
+    assert costing.own_work(both).endswith("a distilled one takes 500 times as long.")
+
+
+def test_without_chains_there_is_nothing_to_compare_with():
+    scored = scored_with()
+    scores = scored.scores.drop(columns="cot", level="method")
+    scored = ContextScores(scored.asked, scores, (), [3, 5], scored.resampling)
+    costs = costs_with().costs
+    without = costing.Costs(
+        page.TableTwo(scored, PUBLISHED, {}, ""), {name: cost for name, cost in costs.items() if name != "cot"}
+    )
+    assert costing.own_work(without) == ""
+    assert costing.cost_finding(without) == "LambdaMART-RRF takes 20.0 ms for one query (median, n = 50)"
+
+
+def test_the_figure_and_the_tables_of_cost():
+    costs = costs_with(cot=CHAIN)
+    assert costs.table["method"].tolist() == [*MEANS, WITHOUT_TEXT_SCORES]
+    drawing = costing.cost_figure(costs)
+    assert drawing.finding == costing.cost_finding(costs)
+    assert "CoT 2e+03 ms, 30%" in drawing.alt
+    assert drawing.data["method"].tolist() == list(MEANS)
+    frame = costing.costs_table(costs).frame.set_index("method")
+    assert frame.loc["CoT", ["median, ms", "tokens read", "tokens written", "queries timed"]].tolist() == [
+        2000,
+        150,
+        20,
+        2,
+    ]
+    assert np.isnan(frame.loc["CoT", "95th percentile, ms"])
+    assert frame.loc["fine-tuned search (1,200 pairs)", "Recall@3, %"].startswith("41.7 [")
+
+
+def test_the_stages_of_cost():
+    stages = pd.DataFrame([[1.0, 2.0, 4.0, 8.0]] * 60, columns=["signals", "predict", "fuse", "fuse_text"])
+    table = costing.stages_table(stages)
+    assert table.frame["stage"].tolist() == ["signals", "predict", "fuse", "signals, prediction and fusion together"]
+    assert table.frame["median, ms"].tolist() == [1, 2, 4, 7]
+    assert table.caption == "Stages of LambdaMART-RRF for one query, n = 60."
+
+
+# ---- the modules
+
+
+def test_no_other_module_and_no_other_notebook_imports_these_pages():
+    """A change of this page's words trains nothing else again."""
+    own = {"lambdamart_rrf.py", "lambdamart_rrf_parts.py", "lambdamart_rrf_controls.py", "lambdamart_rrf_cost.py"}
+    others = [path for path in (ROOT / "lib").rglob("*.py") if not (path.parent.name == "pages" and path.name in own)]
+    others += [path for path in (ROOT / "notebooks").glob("*.ipynb") if path.stem != "05_lambdamart_rrf"]
+    importing = re.compile(r"pages(\.| import )lambdamart_rrf")
+    assert [path.name for path in others if importing.search(path.read_text(encoding="utf-8"))] == []
+    assert importing.search((ROOT / "notebooks" / "05_lambdamart_rrf.ipynb").read_text(encoding="utf-8"))
+
+
+def test_the_pages_load_no_model_library():
+    modules = ", ".join(
+        f"lib.assistant.pages.{module}"
+        for module in ("lambdamart_rrf", "lambdamart_rrf_parts", "lambdamart_rrf_controls", "lambdamart_rrf_cost")
+    )
+    check = (
+        f"import sys, {modules}; print([name for name in ('torch', 'lightgbm', 'transformers') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", check], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

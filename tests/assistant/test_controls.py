@@ -1,0 +1,82 @@
+"""When a negative control holds, and when the other kinds mislead a ranker: both on frames with known means."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.context_scores import ContextScores, EvaluationQueries, RankerScores, compare_told
+from lib.assistant.controls import MARGIN, REFERENCES, weigh_controls
+
+N = 40
+HABIT = np.arange(N) % 2 == 0
+
+
+def asked(kinds=("habit", "meaning")):
+    names = [f"q{number}" for number in range(N)]
+    kind = np.where(HABIT, *kinds)
+    persona, need = np.arange(N) // 2, np.arange(N) % 8
+    return EvaluationQueries(names, persona, need, kind, np.ones(N), np.zeros(N, dtype=bool))
+
+
+def table(values):
+    scores = pd.DataFrame({(name, "recall", 3): value * np.ones(N) for name, value in values.items()})
+    scores.columns = scores.columns.set_names(["method", "metric", "k"])
+    return scores.set_index(pd.Index(asked().names, name="query"))
+
+
+def rankers(kinds=("habit", "meaning")):
+    who = asked(kinds)
+    scored = ContextScores(who, table({"random": 10.0}), (), [3], who.resampling(100, 0))
+    return RankerScores.beside_methods(
+        scored, ["random"], table({"lambdamart_no_usage": 40.0, "without habitual": 50.0})
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "recall", "holds"),
+    [
+        ("logs permuted", 40.0 + MARGIN - 0.1, True),
+        ("logs permuted", 40.0 + MARGIN + 0.1, False),
+        ("logs permuted", 40.0 - MARGIN - 0.1, False),
+        ("labels permuted", 10.0 - MARGIN + 0.1, True),
+        ("moments shuffled", 50.0 - MARGIN - 0.1, False),
+        ("moments shuffled at evaluation only", 20.0, True),  # it may be worth less
+        ("moments shuffled at evaluation only", 50.0 + MARGIN + 0.1, False),
+    ],
+)
+def test_a_control_holds_within_the_margin(name, recall, holds):
+    weighed = weigh_controls({name: np.full(N, recall)}, rankers())
+    assert weighed["queries"].tolist() == ["all", "habit"]
+    assert weighed["holds"].tolist() == [holds] * 2
+    assert weighed["reference"].unique().tolist() == [REFERENCES[name]]
+    gap = recall - weighed["reference_recall"][0]
+    assert weighed["difference"].tolist() == pytest.approx([gap] * 2)
+    one_sided = name == "moments shuffled at evaluation only"
+    assert weighed["test"].unique().tolist() == ["one-sided" if one_sided else "two-sided"]
+    assert weighed["deviation"].tolist() == pytest.approx([gap if one_sided else abs(gap)] * 2)
+
+
+def test_a_control_that_scatters_too_much_is_not_shown_to_hold():
+    recalls = {"logs permuted": 40.0 + np.where(np.arange(N) // 2 % 2, 60.0, -60.0)}
+    weighed = weigh_controls(recalls, rankers())
+    assert weighed["difference"][0] == pytest.approx(0)
+    assert not weighed["holds"].any()
+
+
+def test_habit_queries_are_weighed_by_themselves():
+    weighed = weigh_controls({"logs permuted": 40.0 + 10.0 * HABIT}, rankers())
+    assert weighed["difference"].tolist() == pytest.approx([5.0, 10.0])
+    alone = weigh_controls({"logs permuted": 40.0 + 10.0 * HABIT}, rankers(kinds=("either", "meaning")))
+    assert alone["queries"].tolist() == ["all"]
+
+
+@pytest.mark.parametrize(("gain", "misled"), [(10.0, True), (-10.0, False), (0.0, False)])
+def test_a_kind_is_misled_where_being_told_it_is_a_settled_gain(gain, misled):
+    who = asked()
+    scores = table({"semantic": 30.0, "lambdamart": 40.0})
+    scored = ContextScores(who, scores, (), [3], who.resampling(100, 0))
+    told = compare_told(scored, table({"told: habit": 40.0 + gain, "told: meaning": 40.0}))
+    rows = told.set_index("kind")
+    assert rows["misled"].to_dict() == {"meaning": False, "habit": misled}
+    assert rows.loc["habit", ["told_minus_lambdamart", "told_minus_semantic"]].tolist() == [gain, 10.0 + gain]
+    assert rows["lambdamart_minus_semantic"].tolist() == [10.0, 10.0]

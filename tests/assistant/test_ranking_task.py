@@ -1,0 +1,203 @@
+"""The ranking of context on a small simulated world: what is learned, ranked, fused, cut, and kept."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.context_scores import EvaluationQueries, RankerScores, compare_told, score_methods
+from lib.assistant.controls import LOG_DRAWS, REFERENCES, negative_controls, recall_of_draws, weigh_controls
+from lib.assistant.fusion_effects import compare_by_spread, fusions_to_explain, stores_among_first, stores_of
+from lib.assistant.ranker_ablation import (
+    UNLEARNED,
+    reduced_rankers,
+    told_the_kind,
+    without_held_out_needs,
+    without_usage,
+)
+from lib.assistant.ranking_task import KEPT, Learning, RankingTask, lambdamart_runs
+from lib.assistant.unseen_needs import score_unseen
+from lib.assistant.world import frames
+from lib.retrieval.fusion import Fusion, fuse_runs
+
+CUTOFFS = [3, 10]
+FUSION = Fusion(("whole", "per store"), 5)
+
+
+def unit(rows, seed):
+    vectors = np.random.default_rng(seed).normal(size=(rows, 8))
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def task(make_world):
+    world = frames(make_world(seed=3, n_personas=40, n_training_queries=150, n_evaluation_queries=60))
+    vectors = {"items": unit(len(world["items"]), 0), "queries": unit(len(world["queries"]), 1)}
+    return RankingTask.of_world(world, vectors, Learning(CUTOFFS, seed=7, folds=2))
+
+
+@pytest.fixture(scope="module")
+def fitted(task):
+    return task.fit()
+
+
+@pytest.fixture(scope="module")
+def scored(task, fitted):
+    asked = EvaluationQueries.of_world(task.queries, task.gold, task.queries_of("evaluation")[:20])
+    candidates = task.pairs.groupby("query").size()[asked.names]
+    runs = {"semantic": fitted.evaluation["semantic"]} | lambdamart_runs(fitted.evaluation, FUSION)
+    return score_methods(asked, runs, {}, candidates, task.qrels, CUTOFFS, asked.resampling(100, 7))
+
+
+@pytest.fixture(scope="module")
+def variants(task):
+    return {"lambdamart_no_usage": without_usage(task)} | reduced_rankers(task)
+
+
+@pytest.fixture(scope="module")
+def rankers(task, scored, variants):
+    return RankerScores.beside_methods(scored, ["lambdamart", "semantic", "random"], task.score(variants))
+
+
+def test_sides_are_whole_personas_and_every_candidate_is_of_its_persona(task):
+    assert task.training.sum() + task.evaluation.sum() == len(task.pairs)
+    assert not set(task.persona[task.training]) & set(task.persona[task.evaluation])
+    assert (task.pairs["item"].map(task.items.set_index("item")["persona"]) == task.persona).all()
+    assert task.relevant.sum() == len(task.qrels)
+
+
+def test_a_fit_ranks_training_queries_by_rankers_that_did_not_see_them(task, fitted):
+    assert set(fitted.training) == set(fitted.evaluation) == {"whole", "per store", "bm25t", "semantic"}
+    seen = task.rankings(fitted.ranker.predict(task.features[task.training]), task.training)["whole"]
+    recall = {
+        name: task.try_fusions({"whole": run}, [0])["recall@3"].item()
+        for name, run in (("seen", seen), ("out of fold", fitted.training["whole"]))
+    }
+    assert recall["seen"] > recall["out of fold"] + 3
+    assert set(fitted.evaluation["whole"]["query"]) == set(task.queries_of("evaluation"))
+
+
+def test_both_rankings_of_lambdamart_are_always_fused(task, fitted):
+    trials = task.try_fusions(fitted.training, [1, 60])
+    assert len(trials) == 2 * 4
+    assert trials["rankings"].str.startswith("whole + per store").all()
+    best = Fusion.best(trials)
+    assert (" + ".join(best.rankings), best.k) == (trials["rankings"][0], trials["k"][0])
+    alone = task.try_fusions({"whole": fitted.training["whole"]}, [0])
+    assert alone["rankings"].tolist() == ["whole"]
+
+
+def test_a_fusion_fuses_what_it_names(fitted):
+    rankings = fitted.evaluation
+    pd.testing.assert_frame_equal(FUSION.of(rankings), fuse_runs([rankings["whole"], rankings["per store"]], 5))
+    runs = lambdamart_runs(rankings, FUSION)
+    pd.testing.assert_frame_equal(runs["rrf_text"], fuse_runs([rankings["bm25t"], rankings["semantic"]]))
+    assert runs["lambdamart"] is rankings["whole"]
+
+
+def test_another_encoder_adds_a_feature_and_a_ranking(task):
+    vectors = {"items": unit(len(task.items), 2), "queries": unit(len(task.queries), 3)}
+    richer = task.with_text("finetuned", vectors)
+    assert set(richer.features.columns) - set(task.features.columns) == {"finetuned", "finetuned_rank"}
+    assert "finetuned" in richer.rankings(np.zeros(richer.evaluation.sum()), richer.evaluation)
+    assert "finetuned" not in task.text
+
+
+def test_importance_names_every_feature_once_with_its_group(task, fitted):
+    weights = task.importance(fitted.ranker)
+    assert sorted(weights["feature"]) == sorted(task.features.columns)
+    assert weights["mean_abs_shap"].is_monotonic_decreasing
+    assert set(weights["group"]) == set(task.groups)
+
+
+def test_what_is_kept_holds_every_query_once_a_method(task, fitted):
+    kept = task.rankings_to_keep(fitted, FUSION)
+    assert list(kept) == ["method", "query", "item", "rank", "score"]
+    assert kept["rank"].max() == KEPT
+    assert not kept.duplicated(["method", "query", "rank"]).any()
+    for _, part in kept.groupby("method"):
+        assert set(part["query"]) == set(task.queries["query"])
+
+
+def test_reduced_rankers_see_less(task, variants, rankers):
+    assert set(variants) == {
+        "lambdamart_no_usage",
+        "text alone",
+        "items alone (query unseen)",
+        *UNLEARNED,
+        *(f"without {group}" for group in task.groups),
+    }
+    # The encoder is noise here and a habit shows in the log alone.
+    assert rankers.recall("lambdamart", "habit") > rankers.recall("text alone", "habit") + 20
+    assert rankers.recall("lambdamart", "habit") > rankers.recall("without habitual", "habit") + 20
+
+
+def test_controls_are_no_better_than_what_they_are_compared_with(task, fitted, rankers):
+    controls = negative_controls(task, fitted.ranker, 3)
+    assert {name: len(drawn) for name, drawn in controls.items()} == {
+        "logs permuted": LOG_DRAWS,
+        "labels permuted": 3,
+        "moments shuffled": 1,
+        "moments shuffled at evaluation only": 1,
+    }
+    recalls = recall_of_draws(task, controls, 3)
+    weighed = weigh_controls(recalls, rankers)
+    assert weighed["control"].tolist() == [name for name in REFERENCES for _ in range(2)]
+    habit = rankers.asked.of_kind("habit")
+    for name in ("logs permuted", "moments shuffled", "labels permuted"):
+        assert recalls[name][habit].mean() < rankers.recall("lambdamart", "habit") - 20
+    assert weighed["difference"].abs().max() < 25
+
+
+def test_a_ranker_told_the_kind_ranks_every_query(task, fitted, scored):
+    told = told_the_kind(task, scored.asked.kinds, fitted.ranker)
+    assert list(told) == [f"told: {kind}" for kind in scored.asked.kinds]
+    table = compare_told(scored, task.score(told))
+    assert table["kind"].tolist() == scored.asked.kinds
+    np.testing.assert_allclose(table["told"] - table["lambdamart"], table["told_minus_lambdamart"], atol=1e-9)
+    assert (table["told_minus_lambdamart_low"] <= table["told_minus_lambdamart_high"]).all()
+
+
+def test_a_kind_that_one_persona_alone_asks_about_gets_the_ranker_of_all(task, fitted):
+    (run,) = told_the_kind(task, ["no such kind"], fitted.ranker).values()
+    pd.testing.assert_frame_equal(run, fitted.evaluation["whole"])
+
+
+def test_held_out_needs_are_kept_from_the_ranker(task, fitted, scored):
+    assert 0 < len(task.held_out_needs) < task.gold["need"].nunique()
+    fresh = without_held_out_needs(task)
+    assert not fresh["whole"].equals(fitted.evaluation["whole"])
+    unseen = score_unseen(scored, task.held_out_needs, lambdamart_runs(fresh, FUSION), task.qrels)
+    assert unseen.methods == ["random", "lambdamart", "rrf_text", "lambdamart_rrf"]
+    assert unseen.needs == task.held_out_needs & set(scored.asked.need)
+    assert len(unseen.kind) == np.isin(scored.asked.need, list(task.held_out_needs)).sum()
+
+
+def test_stores_are_counted_query_by_query():
+    store = pd.Series({"a": "notes", "b": "notes", "c": "music"})
+    run = pd.DataFrame({"query": ["p", "p", "p", "q", "q"], "item": ["a", "b", "c", "c", "a"], "rank": [1, 2, 3, 1, 2]})
+    assert stores_of(run, store).to_dict() == {"p": 2, "q": 2}
+    assert stores_among_first(run, store, 2) == 1.5
+
+
+def test_fusion_is_compared_where_relevant_items_lie_in_one_app_and_in_several(task, scored):
+    apps = stores_of(task.qrels[task.qrels["query"].isin(scored.asked.names)], task.store)
+    tests = compare_by_spread(scored, apps)
+    assert tests["group"].tolist() == ["one app", "several apps"]
+    assert tests["n"].tolist() == [(apps == 1).sum(), (apps > 1).sum()]
+
+
+def test_fusions_to_explain_stand_in_the_order_of_the_table(variants, fitted):
+    usage, text = variants["without text"], variants["text alone"]
+    runs = fusions_to_explain(usage, text, fitted.evaluation, [1, 60])
+    assert list(runs) == [
+        "usage alone",
+        "text alone",
+        "usage alone + text alone, fused, k = 1",
+        "usage alone + text alone, fused, k = 60",
+        "all features, not fused",
+        "all features + the same per store, fused, k = 1",
+        "all features + the same per store, fused, k = 60",
+        "all features + semantic search, fused, k = 1",
+        "all features + semantic search, fused, k = 60",
+    ]
+    pd.testing.assert_frame_equal(runs["usage alone + text alone, fused, k = 60"], fuse_runs([usage, text], 60))
