@@ -34,14 +34,45 @@ def test_outputs_are_stripped(path):
 
 
 @each_notebook
-def test_one_h1_and_the_opening(path):
+def test_it_opens_with_its_question_and_ends_with_a_fold(path):
     cells = read(path).cells
     headings = [line for cell in cells if cell.cell_type == "markdown" for line in cell.source.splitlines()]
     assert sum(line.startswith("# ") for line in headings) == 1
     assert cells[0].source.startswith("# ")
     assert "**Question.**" in cells[0].source
+    assert cells[-1].source.startswith("<details><summary>")
     for word in ("**Reads**", "**Writes**", "**Takes**"):
-        assert word in cells[0].source + cells[-1].source
+        assert word in cells[-1].source
+        assert word not in cells[0].source
+
+
+@each_notebook
+def test_set_up_is_collapsed_and_the_story_is_not(path):
+    """JupyterLab hides the source of cells with this mark: a reader who opens the notebook meets the story first."""
+    for cell in read(path).cells:
+        if cell.cell_type == "code":
+            tags, hidden = cell.metadata.get("tags", []), cell.metadata.get("jupyter", {}).get("source_hidden", False)
+            imports = cell.source.startswith(("import ", "from "))
+            assert hidden == ("setup" in tags), cell.source
+            assert "setup" in tags or not imports, cell.source
+
+
+LINES, CELL_LINES, WIDTH = 300, 20, 120
+
+
+def code_cells(path):
+    """The source of each code cell but the one of parameters."""
+    cells = [cell for cell in read(path).cells if cell.cell_type == "code"]
+    return [cell.source for cell in cells if "parameters" not in cell.metadata.get("tags", [])]
+
+
+@each_notebook
+def test_a_notebook_is_light(path):
+    sources = code_cells(path)
+    lines = [line for source in sources for line in source.splitlines() if line.strip()]
+    assert len(lines) <= LINES
+    assert max(len(source.splitlines()) for source in sources) <= CELL_LINES
+    assert max(map(len, lines)) <= WIDTH
 
 
 @each_notebook
@@ -54,7 +85,6 @@ def test_one_parameters_cell_of_commented_literals(path):
         ast.literal_eval(statement.value)
 
 
-@each_notebook
 def as_written(value):
     """A value as a cell writes it: the rows of a table as lists, fractions to nine decimals."""
     if isinstance(value, list):

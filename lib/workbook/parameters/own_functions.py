@@ -6,14 +6,14 @@ from typing import ClassVar
 
 from pydantic import Field, model_validator
 
-from lib.workbook.parameters.base import PROFILE_NAME, LocalModelName, Parameters
+from lib.workbook.parameters.base import LocalModelName, Parameters, ProfileName
 
 
 class OwnFunctions(Parameters):
     notebook: ClassVar[str] = "own_functions"
 
     # A profile of its own: what it writes must not mix with the report of the papers.
-    profile: str = Field(default="own", pattern=PROFILE_NAME, description="names the folders of data and report")
+    profile: ProfileName = Field(default="own", description="names the folders of data and report")
     encoder: LocalModelName = Field(default="all-MiniLM-L6-v2", min_length=1)
     toolbox_file: str = Field(default="", description="your own functions; empty: those in queries_file")
     queries_file: str = Field(default="", description="your own queries with answers; empty: the example")
