@@ -1,0 +1,180 @@
+"""Hostile text in every text field of every input and in what models answer: no page has live markup."""
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+
+from lib.assistant.world import simulate
+from lib.report import site
+from lib.workbook.artifacts import ROOT
+from lib.workbook.parameters.worlds import WorldKnobs
+from tests.generation.endpoint import Endpoint
+from tests.notebooks.test_own_flows import PAIRS, PARCELS
+
+HOSTILE = (
+    "<script>alert(1)</script><img src=x onerror=alert(1)> [link](javascript:alert(1)) ![](http://e.example/x.png) "
+    "<svg/onload=alert(1)> </pre></td></details> `<b>` &lt;script&gt; \"quoted\" 'too' http://e.example"
+)
+# What is no free text: names of other records, times, and words out of a list.
+KEPT = re.compile(
+    r"^(id|query|persona|item|items|need|kind|split|api|apis|app|apps|place|direction|time|today|email|phone|number|relevant|plan|"
+    r"tool|calls|arguments|steps|answers|due|received|start|end|visited|played_time|modified|opens|role|traits|parameters)$"
+)
+
+
+def hostile(value, field=""):
+    """A record in which every free text ends in hostile text."""
+    if isinstance(value, dict):
+        return {name: part if KEPT.match(name) else hostile(part, name) for name, part in value.items()}
+    if isinstance(value, list):
+        return [hostile(part, field) for part in value]
+    return f"{value} {HOSTILE}" if isinstance(value, str) and value else value
+
+
+def hostile_persona(persona):
+    """As `hostile`, the items and people as well; the household words stay."""
+    record = hostile(json.loads(persona.model_dump_json()))
+    apps = json.loads(persona.model_dump_json())["apps"]
+    return record | {
+        "apps": {app: [hostile(item) for item in items] for app, items in apps.items()},
+        "traits": [f"{trait} {HOSTILE}" for trait in persona.traits],
+        "people": [hostile(json.loads(person.model_dump_json())) for person in persona.people],
+    }
+
+
+def write_lines(path, records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+
+
+def write_inputs(folder):
+    """A world, documents of APIs, pairs and their flows, all hostile."""
+    knobs = WorldKnobs(profile="hostile", n_personas=8, n_training_queries=40, n_evaluation_queries=16)
+    world = simulate(ROOT / "data", knobs)
+    (folder / "world").mkdir()
+    write_lines(folder / "world" / "personas.jsonl", map(hostile_persona, world.personas))
+    queries = [json.loads(query.model_dump_json()) for query in world.queries]
+    write_lines(
+        folder / "world" / "queries.jsonl", (hostile(query) | {"split": world.sides[query["id"]]} for query in queries)
+    )
+    write_lines(folder / "world" / "gold.jsonl", (hostile(json.loads(gold.model_dump_json())) for gold in world.gold))
+    tools = yaml.safe_load((ROOT / "data" / "toolbox.yaml").read_text())
+    described = [tool | {"description": f"{tool['description']} {HOSTILE}"} for tool in tools]
+    (folder / "world" / "toolbox.yaml").write_text(yaml.safe_dump(described))
+    document = json.loads(json.dumps(PARCELS))
+    document["info"]["title"] = document["info"]["description"] = f"Parcels {HOSTILE}"
+    for path in document["paths"].values():
+        for operation in path.values():
+            operation["summary"] = operation["description"] = f"{operation['summary']} {HOSTILE}"
+            for parameter in operation.get("parameters", []):
+                parameter["x-ms-summary"] = parameter["description"] = HOSTILE
+    (folder / "apis").mkdir()
+    (folder / "apis" / "parcels.json").write_text(json.dumps(document))
+    (folder / "apis" / "<img src=x onerror=alert(1)>.json").write_text('{"swagger": "2.0", "paths": {"/a": ')
+    said = json.dumps(HOSTILE)[1:-1]
+    pairs = [pair | {"request": f"{pair['request']} {HOSTILE}"} for pair in PAIRS if "Tide" not in pair["dsl"]]
+    pairs = [pair | {"dsl": re.sub("urgent|fragile|heavy", lambda _: said, pair["dsl"])} for pair in pairs]
+    write_lines(folder / "pairs.jsonl", pairs)
+
+
+VALUES = {
+    "01_data_gen": {"world_folder": "world", "openapi_folder": "apis", "pairs_file": "pairs.jsonl", "tst_pairs": 4,
+                    "tst_threshold": 0.4},
+    "02_context_baselines": {},
+    "03_cot_augmentation": {"writer": f"remote:gpt-4 {HOSTILE}", "distilled_writer": "SmolLM2-135M-Instruct",
+                            "cot_queries": 4, "cot_training_queries": 4, "distilled_pairs": 2, "cot_max_tokens": 8},
+    "08_dsl_retrieval": {"tst_training_pairs": 4, "dsl_training_pairs": 2, "dsl_flows": 2, "dsl_max_tokens": 8},
+    "09_dsl_ablation": {"dsl_max_tokens": 8},
+    "10_generators": {"compared_writer": f"remote:gpt-4 {HOSTILE}", "compared_queries": 2, "compared_flows": 2},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The pages of a report on hostile inputs, whose models behind an endpoint answer with hostile text."""
+    project = tmp_path_factory.mktemp("hostile")
+    ignore = shutil.ignore_patterns("__pycache__", "generated", "models")
+    for name in ("lib", "notebooks", "data"):
+        shutil.copytree(ROOT / name, project / name, ignore=ignore)
+    (ROOT / "data" / "models").mkdir(parents=True, exist_ok=True)
+    (project / "data" / "models").symlink_to(ROOT / "data" / "models")
+    write_inputs(project)
+    executed = project / "data" / "generated" / "hostile" / "executed"
+    executed.mkdir(parents=True)
+    with Endpoint(lambda prompt: f"Look into the mail. {HOSTILE}") as endpoint:
+        environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+        environment |= {"PYTHONPATH": str(project), "OPENAI_BASE_URL": endpoint.url, "OPENAI_API_KEY": "key"}
+        for name, values in VALUES.items():
+            parameters = project / f"{name}.yaml"
+            sampled = {"bootstrap_samples": 100} if not name.startswith(("01", "10")) else {}
+            parameters.write_text(yaml.safe_dump({"profile": "hostile", **sampled, **values}))
+            command = [sys.executable, "-m", "papermill", f"notebooks/{name}.ipynb", str(executed / f"{name}.ipynb")]
+            command += ["--no-progress-bar", "-f", str(parameters)]
+            done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=600)
+            assert done.returncode == 0, f"{name}: {done.stderr[-3000:]}"
+    site.build("hostile", project)
+    return {path.stem: path.read_text() for path in (project / "reports" / "hostile").glob("*.html")}
+
+
+FORBIDDEN = ["script", "svg", "iframe", "object", "embed", "form", "base", "link"]
+
+
+def live_markup(page):
+    """What in a page could act or load something."""
+    soup = BeautifulSoup(page, "html.parser")
+    found = [str(tag)[:80] for tag in soup.find_all(FORBIDDEN)]
+    for tag in soup.find_all(True):
+        for name, value in tag.attrs.items():
+            target = str(value).strip().lower()
+            if name.startswith("on") or name in ("srcset", "formaction", "background"):
+                found.append(f"{tag.name} {name}")
+            elif name == "src" and not target.startswith("data:image/"):
+                found.append(f"{tag.name} src={target[:60]}")
+            elif name == "href" and not re.match(r"#|[\w.-]+\.(html|json|csv|png)(#|$)", target):
+                found.append(f"{tag.name} href={target[:60]}")
+    return found
+
+
+def test_it_is_seen_where_it_is_live():
+    assert len(live_markup(HOSTILE)) >= 3
+    assert live_markup("<a href='javascript:x'>x</a>")
+    assert not live_markup("<a href='02_context_baselines.html#x'>x</a><img src='data:image/png;base64,xx'>")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*VALUES, "index"])
+def test_no_page_has_live_markup(pages, name):
+    assert live_markup(pages[name]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in VALUES if name != "09_dsl_ablation"])
+def test_the_pages_show_the_hostile_text_as_text(pages, name):
+    assert "onerror=alert(1)" in BeautifulSoup(pages[name], "html.parser").get_text()
+
+
+def test_only_one_module_puts_html_or_markdown_on_a_page():
+    """What every page is made with escapes: nothing else may make outputs of its own."""
+    allowed = {"lib/workbook/display.py"}
+    makers = {"HTML", "Markdown", "Javascript", "SVG", "Latex", "display_html", "display_markdown"}
+    for path in sorted((ROOT / "lib").rglob("*.py")):
+        if str(path.relative_to(ROOT)) not in allowed:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            taken = {
+                alias.name
+                for node in ast.walk(tree)
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("IPython")
+                for alias in node.names
+            }
+            assert not taken & makers, path
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            if cell["cell_type"] == "code":
+                assert not re.search(r"\b(HTML|Markdown|Javascript|SVG)\(", "".join(cell["source"])), path
