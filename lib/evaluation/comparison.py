@@ -160,15 +160,6 @@ def compare(
     return _compared(scores, pairs, metric, k, resampling, p_values)
 
 
-def compare_at_cutoffs(
-    scores: pd.DataFrame, a: str, b: str, metric: str, cutoffs: Sequence[int], resampling: Resampling
-) -> pd.DataFrame:
-    """`compare` of one pair at each cutoff, Holm over the cutoffs; one row a cutoff, in a column k."""
-    rows = [compare(scores, [(a, b)], metric, k, resampling).assign(k=k) for k in cutoffs]
-    tests = pd.concat(rows, ignore_index=True)
-    return tests.assign(p_holm=holm_adjust(tests["p_value"]))
-
-
 def compare_outcomes(
     scores: pd.DataFrame,
     pairs: Sequence[tuple[str, str]],
@@ -252,4 +243,23 @@ def compare_in_groups(
             means = {"a": part[a, metric, k].mean(), "b": part[b, metric, k].mean()}
             rows.append({"group": name, "n": int(chosen.sum()), **means, **tested.iloc[0]})
     table = pd.DataFrame(rows)
+    return table.assign(p_holm=holm_adjust(table["p_value"]))
+
+
+def compare_family(
+    scores: pd.DataFrame,
+    pairs: Sequence[tuple[str, str]],
+    metrics: Sequence[str],
+    cutoffs: Sequence[int],
+    resampling: Resampling,
+) -> pd.DataFrame:
+    """`compare` for each cutoff and metric, Holm over all rows.
+
+    Returns:
+        columns of `compare`, metric, k.
+    """
+    tests = [
+        compare(scores, pairs, metric, k, resampling).assign(metric=metric, k=k) for k in cutoffs for metric in metrics
+    ]
+    table = pd.concat(tests, ignore_index=True)
     return table.assign(p_holm=holm_adjust(table["p_value"]))

@@ -6,11 +6,12 @@ metadata.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
+from lib.evaluation.inference import bootstrap_interval
 from lib.retrieval.neighbours import nearest
 
 
@@ -39,6 +40,30 @@ def semantic_definitions(requests: np.ndarray, texts: np.ndarray, names: Sequenc
     if len(texts) != len(names):
         raise ValueError(f"{len(texts)} vectors and {len(names)} names of APIs: there must be as many")
     return np.asarray(names, dtype=object)[nearest(texts, requests, n)[0]].tolist()
+
+
+def usual_number(named: Iterable[Sequence[str]]) -> int:
+    """How many definitions a prompt has on average, rounded, and at least one: what SFD gets beside FD."""
+    return max(1, round(np.mean([len(names) for names in named])))
+
+
+Way = tuple[str, str, int]  # kind of definitions, whose few-shots they go with (none for SFD alone), how many of these
+
+
+def ways_to_define(
+    few_shot: Mapping[tuple[str, int], Sequence[Sequence[str]]], semantic: Mapping[int, Sequence[Sequence[str]]]
+) -> dict[Way, Sequence[Sequence[str]]]:
+    """The API names that FD, SFD and both bring to each request.
+
+    Args:
+        few_shot: names of FD, by selector and number of few-shots.
+        semantic: names of SFD, by number of few-shots.
+    """
+    ways = {("fd", *key): names for key, names in few_shot.items()}
+    ways |= {("sfd", "", k): names for k, names in semantic.items()}
+    for (selector, k), names in few_shot.items():
+        ways["fd_sfd", selector, k] = [[*one, *other] for one, other in zip(names, semantic[k], strict=True)]
+    return ways
 
 
 COVERAGE = ["pair", "way", "apis", "share", "all_covered", "sibling_share", "definitions", "tokens"]
@@ -77,3 +102,45 @@ def gold_coverage(
             rows.append([pair, way, len(gold), 1 - len(missing) / len(gold), not missing, siblings / len(gold),
                          len(shown), tokens])  # fmt: skip
     return pd.DataFrame(rows, columns=COVERAGE)
+
+
+SAMPLES, KINDS = ("test", "reworded", "unseen"), ("fd", "sfd", "fd_sfd")
+SHARES = ["share", "ci_low", "ci_high", "all_covered", "sibling_share"]
+SUMMARY = ["sample", "kind", "selector", "shots", *SHARES, "definitions", "tokens", "n"]
+
+
+def coverage_summary(coverage: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
+    """Means of `gold_coverage` over the requests of a sample.
+
+    Args:
+        coverage: of `gold_coverage`, each way a `Way`; with a column sample, one of `SAMPLES`.
+        samples, seed: of the bootstrap.
+
+    Returns:
+        `SUMMARY` (n: requests), one row a sample and way, sorted by sample, shots, kind and selector. Shares in
+        percent; ci_low and ci_high are the 95% interval of the share.
+    """
+    groups = coverage.groupby(["sample", "way"], sort=False)
+    summary = groups[["share", "all_covered", "sibling_share", "definitions", "tokens"]].mean()
+    summary["n"] = groups.size()
+    summary[["ci_low", "ci_high"]] = [
+        bootstrap_interval(part["share"].to_numpy(), [part["pair"]], samples, seed) for _, part in groups
+    ]
+    summary[SHARES] *= 100
+    summary = summary.reset_index()
+    summary[["kind", "selector", "shots"]] = pd.DataFrame(summary.pop("way").tolist(), index=summary.index)
+    summary["sample"] = pd.Categorical(summary["sample"], SAMPLES)
+    summary["kind"] = pd.Categorical(summary["kind"], KINDS)
+    return summary.sort_values(["sample", "shots", "kind", "selector"], ignore_index=True)
+
+
+def defined_share(apis: Iterable[Collection[str]], chosen: Iterable[Collection[str]], among: Collection[str]) -> float:
+    """The percentage of some of the wanted APIs that have a definition; NaN where none of these is wanted.
+
+    Args:
+        apis: of each right flow.
+        chosen: names defined in each prompt.
+        among: the APIs that count.
+    """
+    hits = [name in names for gold, names in zip(apis, chosen, strict=True) for name in set(gold).intersection(among)]
+    return 100 * float(np.mean(hits)) if hits else float("nan")

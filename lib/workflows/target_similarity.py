@@ -10,13 +10,14 @@ Few-shots are a frame with columns pair (a flow to generate), rank (from 1, the 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from lib.retrieval.neighbours import mine_pairs
+from lib.retrieval.bm25 import BM25T, tokenize
+from lib.retrieval.neighbours import mine_pairs, nearest
 from lib.retrieval.stores import hash_of_id, seeded_order
 from lib.workflows.scoring import similarity
 
@@ -95,6 +96,11 @@ def scored_pairs(mined: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def tuning_rows(mined: pd.DataFrame, flows: pd.DataFrame, size: int, epochs: int, seed: int) -> pd.DataFrame:
+    """`scored_pairs` of a `balanced_sample`, all of them as often as there are epochs."""
+    return pd.concat([scored_pairs(balanced_sample(mined, size, seed), flows)] * epochs, ignore_index=True)
+
+
 def permuted_targets(rows: pd.DataFrame, seed: int) -> pd.DataFrame:
     """The control: the same texts, the scores shuffled among the positive pairs and among the negative ones.
 
@@ -126,6 +132,38 @@ def ranked_shots(pairs: Sequence[str], pool: Sequence[str], indices: np.ndarray)
             "shot": np.asarray(pool, dtype=object)[indices.ravel()],
         }
     )
+
+
+def nearest_shots(
+    pairs: Sequence[str], pool: Sequence[str], pool_vectors: np.ndarray, vectors: np.ndarray, k: int
+) -> pd.DataFrame:
+    """The `k` training pairs whose requests are nearest by cosine, see `lib.retrieval.neighbours.nearest`.
+
+    Args:
+        pairs, vectors: ids of the flows to generate, and unit vectors of their requests.
+        pool, pool_vectors: the same of the training pairs.
+    """
+    return ranked_shots(pairs, pool, nearest(pool_vectors, vectors, k)[0])
+
+
+def nearest_other_shots(rows: Sequence[int], pool: Sequence[str], vectors: np.ndarray, k: int) -> pd.DataFrame:
+    """Few-shots of training requests, each searched among the other ones.
+
+    Args:
+        rows: row numbers of `pool`.
+        pool, vectors: ids of the training pairs, and unit vectors of their requests.
+    """
+    found = nearest(vectors, vectors[rows], k + 1)[0]
+    others = np.array([line[line != row][:k] for row, line in zip(rows, found, strict=True)])
+    return ranked_shots(np.asarray(pool, dtype=object)[rows], pool, others)
+
+
+def lexical_shots(flows: pd.DataFrame, training: pd.DataFrame, k: int) -> pd.DataFrame:
+    """The `k` training pairs whose requests are nearest by their words (BM25T). Both frames: columns pair, request."""
+    words = BM25T([tokenize(text) for text in training["request"]])
+    scores = (words.get_scores(tokenize(text)) for text in flows["request"])
+    best = [np.argsort(-row, kind="stable")[:k] for row in scores]
+    return ranked_shots(flows["pair"], training["pair"], np.array(best))
 
 
 def random_shots(flows: pd.DataFrame, training: pd.DataFrame, k: int, seed: int) -> pd.DataFrame:
@@ -211,3 +249,31 @@ def few_shot_scores(
         wide["coverage"] = (first <= k).groupby("pair", sort=False).mean()
         parts.append(wide.reset_index().melt("pair", var_name="metric").assign(k=k))
     return pd.concat(parts, ignore_index=True)[["pair", "k", "metric", "value"]]
+
+
+def score_table(
+    shots: Mapping[str, pd.DataFrame], flows: pd.DataFrame, training: pd.DataFrame, ks: Sequence[int]
+) -> pd.DataFrame:
+    """`few_shot_scores` of several methods as the functions of `lib.evaluation.comparison` take them.
+
+    Args:
+        shots: few-shots by method.
+        flows, training, ks: as for `few_shot_scores`.
+
+    Returns:
+        one row a pair, sorted, and columns (method, metric, k).
+    """
+    scores = [few_shot_scores(frame, flows, training, ks).assign(method=method) for method, frame in shots.items()]
+    return pd.concat(scores).pivot(index="pair", columns=["method", "metric", "k"], values="value")
+
+
+def shot_positions(shots: pd.DataFrame, pool: Sequence[str], k: int) -> pd.Series:
+    """The first `k` few-shots of each pair as positions in the pool, the best first; indexed by pair.
+
+    Args:
+        shots: columns pair, rank, shot; each pair's rows by rank.
+        pool: ids of the training pairs.
+    """
+    position = {pair: i for i, pair in enumerate(pool)}
+    first = shots[shots["rank"] <= k]
+    return first["shot"].map(position).groupby(first["pair"], sort=False).agg(list)

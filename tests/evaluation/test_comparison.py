@@ -9,7 +9,7 @@ import pytest
 from lib.evaluation.comparison import (
     METRICS,
     compare,
-    compare_at_cutoffs,
+    compare_family,
     compare_in_groups,
     leads,
     per_query_scores,
@@ -182,7 +182,7 @@ def test_no_ratio_where_nothing_is_found():
 
 def test_cutoffs_are_one_family(scores):
     resampling = Resampling([QUERIES], 100, 1)
-    tests = compare_at_cutoffs(scores, "one", "two", "recall", [1, 2], resampling)
+    tests = compare_family(scores, [("one", "two")], ["recall"], [1, 2], resampling)
     each = [compare(scores, [("one", "two")], "recall", k, resampling).iloc[0] for k in (1, 2)]
     assert tests["k"].tolist() == [1, 2]
     assert tests["difference"].tolist() == [row["difference"] for row in each]
@@ -201,3 +201,12 @@ def test_groups_are_one_family():
     assert table["ci_low"][0] > 9
     assert table["p_holm"][0] == pytest.approx(2 * table["p_value"][0])
     assert table["p_holm"][1] > 0.05
+
+
+def test_metrics_and_cutoffs_are_one_family(scores):
+    resampling = Resampling([PERSONAS], 100, 0)
+    table = compare_family(scores, [("one", "two")], ["recall", "ndcg"], [1, 2], resampling)
+    assert table[["metric", "k"]].to_numpy().tolist() == [["recall", 1], ["ndcg", 1], ["recall", 2], ["ndcg", 2]]
+    alone = compare(scores, [("one", "two")], "ndcg", 2, resampling).iloc[0]
+    assert table.loc[3, "difference"] == alone["difference"]
+    np.testing.assert_allclose(table["p_holm"], holm_adjust(table["p_value"]))

@@ -3,7 +3,16 @@ import pandas as pd
 import pytest
 
 from lib.workflows.apis import API
-from lib.workflows.definitions import few_shot_definitions, gold_coverage, semantic_definitions
+from lib.workflows.definitions import (
+    SUMMARY,
+    coverage_summary,
+    defined_share,
+    few_shot_definitions,
+    gold_coverage,
+    semantic_definitions,
+    usual_number,
+    ways_to_define,
+)
 
 
 def test_few_shot_definitions_name_each_api_once_nearest_shot_first():
@@ -52,3 +61,54 @@ def test_gold_coverage():
     assert found.loc[("sfd", "q"), ["share", "definitions", "tokens"]].tolist() == [0, 0, 0]
     with pytest.raises(ValueError, match="shorter"):
         gold_coverage(pairs, {"fd": [[]]}, catalogue, len)
+
+
+def test_as_many_as_few_shots_bring_on_average_and_at_least_one():
+    assert usual_number([["a"], ["a", "b", "c", "d"], ["a", "b", "c"]]) == 3
+    assert usual_number([[], ["a"], []]) == 1
+
+
+def test_the_ways_are_fd_sfd_and_both():
+    fd = {("tst", 5): [["a"], ["b"]], ("pretrained", 5): [[], ["c"]]}
+    ways = ways_to_define(fd, {5: [["x"], ["b"]]})
+    assert list(ways) == [
+        ("fd", "tst", 5), ("fd", "pretrained", 5), ("sfd", "", 5), ("fd_sfd", "tst", 5), ("fd_sfd", "pretrained", 5)
+    ]  # fmt: skip
+    assert ways["fd_sfd", "tst", 5] == [["a", "x"], ["b", "b"]]
+
+
+def test_coverage_is_summed_up_by_sample_and_way():
+    coverage = pd.DataFrame(
+        {
+            "pair": ["p", "q", "u", "p", "q", "u"],
+            "sample": ["test", "test", "unseen"] * 2,
+            "way": [("sfd", "", 5)] * 3 + [("fd", "tst", 5)] * 3,
+            "share": [1, 0.5, 0, 0, 0, 0],
+            "all_covered": [True, False, False] + [False] * 3,
+            "sibling_share": [0, 0.5, 0, 0, 0, 0],
+            "definitions": [3, 4, 5, 1, 1, 1],
+            "tokens": [30, 50, 70, 10, 10, 10],
+        }
+    )
+    summary = coverage_summary(coverage, 100, 0)
+    assert set(summary) == set(SUMMARY)
+    keys = summary[["sample", "kind", "selector", "shots"]].astype(object).to_numpy().tolist()
+    assert keys == [
+        ["test", "fd", "tst", 5], ["test", "sfd", "", 5], ["unseen", "fd", "tst", 5], ["unseen", "sfd", "", 5]
+    ]  # fmt: skip
+    row = summary.loc[1]
+    assert row[["share", "all_covered", "sibling_share", "definitions", "tokens", "n"]].tolist() == [
+        75,
+        50,
+        25,
+        3.5,
+        40,
+        2,
+    ]
+    assert (row["ci_low"], row["ci_high"]) == (50, 100)
+
+
+def test_the_share_of_some_apis():
+    gold, chosen = [["a", "new", "new"], ["new", "newer"], ["a"]], [["new"], ["a", "newer"], ["a"]]
+    assert defined_share(gold, chosen, {"new", "newer"}) == pytest.approx(200 / 3)
+    assert np.isnan(defined_share(gold, chosen, {"other"}))

@@ -1,3 +1,4 @@
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -5,7 +6,17 @@ from lib.generation.decoding import stop_tokens
 from lib.generation.local import load_tokenizer
 from lib.generation.models import ModelError, locate
 from lib.workflows.metaprompt import flow_of
-from lib.workflows.nl2dsl import END, prompt, sample, target
+from lib.workflows.nl2dsl import (
+    END,
+    copied_flows,
+    flows_to_write,
+    prompt,
+    sample,
+    scored_answers,
+    target,
+    with_lists,
+)
+from lib.workflows.scoring import outcomes
 
 FLOW = "triggerOutputs = await a.New();\nb.Post();"
 
@@ -42,3 +53,35 @@ def test_samples_nest_and_stay_in_their_split():
     orders = {tuple(sample(pairs, "test", 50, seed=seed)["pair"]) for seed in range(3)}
     assert len(orders) == 3
     assert len(sample(pairs, "unseen", 5, seed=7)) == 0
+
+
+def test_reworded_flows_are_tested_first():
+    pairs = pd.DataFrame({"pair": [f"p{i}" for i in range(40)], "split": ["training", "test"] * 20})
+    written = flows_to_write(pairs, ["p3", "p5", "p6"], 10, seed=7)
+    assert len(written) == 10
+    assert set(written["pair"][:2]) == {"p3", "p5"}, "p6 is a training pair"
+    assert written["pair"].is_unique
+    assert set(written["split"]) == {"test"}
+    assert len(flows_to_write(pairs, ["p3", "p5"], 1, seed=7)) == 1
+
+
+def test_the_nearest_flow_is_copied():
+    pool = pd.DataFrame({"dsl": ["one", "other"]}, index=[7, 8])
+    vectors = np.eye(2, dtype=np.float32)
+    copies = copied_flows(pool, vectors, vectors[[1, 0, 1]])
+    assert copies["text"].tolist() == ["other", "one", "other"]
+    assert copies["finished"].all()
+
+
+def test_answers_are_scored_under_their_condition(six_apis):
+    gold = "x = await shared_office365.OnNewEmailV3();\nshared_office365users.MyProfile_V2();"
+    made_up = 'shared_office365.Fly({"a": 1});\nshared_office365.SendEmailV2({"own": 1});'
+    answers = pd.DataFrame({"text": [gold, "b.Post(", made_up], "tokens": [1, 2, 3]}, index=[9, 4, 9])
+    scores = scored_answers("copy", answers, ["x", "y", "z"], [gold] * 3, six_apis)
+    assert scores["similarity"].tolist() == [1, 0, 0]
+    assert scores["tokens"].tolist() == [1, 2, 3]
+    assert scores["unit"].tolist() == ["x", "y", "z"]
+    assert len(outcomes(scores)) == 12
+    kept = with_lists(scores)
+    assert kept["made_up_names"].tolist() == [[], [], ["shared_office365.Fly"]]
+    assert kept["made_up_parameters"][2] == [["shared_office365.SendEmailV2", "own"]]

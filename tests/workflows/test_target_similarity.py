@@ -9,12 +9,18 @@ from lib.workflows.target_similarity import (
     balanced_sample,
     few_shot_scores,
     jaccard,
+    lexical_shots,
     mine_training_pairs,
+    nearest_other_shots,
+    nearest_shots,
     oracle_shots,
     permuted_targets,
     random_shots,
     ranked_shots,
+    score_table,
     scored_pairs,
+    shot_positions,
+    tuning_rows,
 )
 
 APIS = list("abcdefgh")
@@ -199,3 +205,54 @@ def test_one_training_pair_has_no_pairs_to_mine():
     assert (len(found), positives) == (0, 0)
     assert list(found) == ["a", "b", "cosine", "positive"]
     assert found["positive"].dtype == bool
+
+
+# ---------------------------------------------------------------- selectors
+
+
+CIRCLE = np.array([[1, 0], [0.8, 0.6], [0, 1], [-1, 0]], dtype=np.float32)
+
+
+def test_nearest_shots_go_by_cosine():
+    shots = nearest_shots(["x", "y"], ["p", "q", "r", "s"], CIRCLE, CIRCLE[[0, 3]], 2)
+    assert shots["shot"].tolist() == ["p", "q", "s", "r"]
+    assert shots["pair"].tolist() == ["x", "x", "y", "y"]
+
+
+def test_a_training_request_is_searched_among_the_others():
+    shots = nearest_other_shots([2, 0], list("pqrs"), CIRCLE, 2)
+    assert list(shots.itertuples(index=False, name=None)) == [
+        ("r", 1, "q"), ("r", 2, "p"), ("p", 1, "q"), ("p", 2, "r")
+    ]  # fmt: skip
+    assert len(nearest_other_shots([2], list("pqrs"), CIRCLE, 9)) == 3, "there are no more"
+
+
+def test_lexical_shots_share_words_and_ties_keep_the_order():
+    training = pd.DataFrame({"pair": list("pqr"), "request": ["mail me", "post a form", "wake up"]})
+    asked = pd.DataFrame({"pair": ["x"], "request": ["Post this form, please"]})
+    assert lexical_shots(asked, training, 3)["shot"].tolist() == ["q", "p", "r"]
+    assert lexical_shots(asked, training, 1)["shot"].tolist() == ["q"]
+
+
+def test_the_table_has_a_column_for_each_method_metric_and_number(flows, training):
+    shots = {"late": random_shots(flows, training, 5, 0), "best": oracle_shots(flows, training, 5, 0)}
+    table = score_table(shots, flows, training, [1, 5])
+    assert table.index.tolist() == sorted(flows["pair"])
+    assert table.columns.get_level_values("method").unique().tolist() == ["late", "best"]
+    long = few_shot_scores(shots["best"], flows, training, [5]).set_index(["pair", "metric"])["value"]
+    for pair in flows["pair"]:
+        assert table.loc[pair, ("best", "coverage", 5)] == long[pair, "coverage"]
+
+
+def test_positions_are_indexed_by_pair():
+    shots = ranked_shots(["x", "y"], ["p", "q", "r"], np.array([[2, 0], [1, 2]]))
+    assert shot_positions(shots, ["r", "q", "p"], 2).to_dict() == {"x": [0, 2], "y": [1, 0]}
+    assert shot_positions(shots, ["r", "q", "p"], 1)["y"] == [1]
+
+
+def test_tuning_repeats_the_pairs_of_a_sample(mined, training):
+    rows = tuning_rows(mined, training, 10, 3, seed=3)
+    once = scored_pairs(balanced_sample(mined, 10, seed=3), training)
+    assert len(rows) == 30
+    assert rows.index.is_unique
+    pd.testing.assert_frame_equal(rows.iloc[20:].reset_index(drop=True), once)

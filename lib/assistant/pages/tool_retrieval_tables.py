@@ -151,7 +151,7 @@ def apps_found(results: Results) -> Table:
 
 
 def app_differences(tests: pd.DataFrame) -> Table:
-    """A row a cutoff (see `lib.evaluation.comparison.compare_at_cutoffs`)."""
+    """A row a cutoff (see `lib.evaluation.comparison.compare_family`)."""
     caption = (
         "App recall with retrieved context minus that of the query alone, percentage points; "
         f"Holm over these {len(tests)}."

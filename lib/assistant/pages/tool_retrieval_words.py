@@ -175,7 +175,7 @@ def where_published_ratio_is_reached(ratios: pd.DataFrame) -> str:
 
 
 def app_finding(tests: pd.DataFrame) -> str:
-    """Where retrieved context changes app recall (see `lib.evaluation.comparison.compare_at_cutoffs`)."""
+    """Where retrieved context changes app recall (see `lib.evaluation.comparison.compare_family`)."""
     gains, losses = (tests.loc[settled(tests) & (sign * tests["difference"] > 0), "k"] for sign in (1, -1))
     raised = f"context raises app recall at K = {listed(gains)}" if len(gains) else "no gain in app recall is settled"
     return raised + (f" and lowers it at K = {listed(losses)}" if len(losses) else "; no loss is")

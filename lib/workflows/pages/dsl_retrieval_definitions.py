@@ -1,0 +1,141 @@
+"""Notebook 08: how many of the wanted APIs definitions bring into the prompt, at what cost, and what fits into it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+
+from lib.workbook.display import Drawing, Table, number
+from lib.workbook.methods import colour, label, marker
+from lib.workflows.pages.common import intervals
+from lib.workflows.pages.dsl_retrieval import BY
+
+SHARE = ["share", "ci_low", "ci_high"]
+
+
+def coverage_table(summary: pd.DataFrame, beside: Mapping[int, int]) -> Table:
+    """Test requests and those for held-out APIs.
+
+    Args:
+        summary: of `lib.workflows.definitions.coverage_summary`.
+        beside: how many definitions SFD shows, by number of few-shots.
+    """
+    main = summary[summary["sample"].isin(["test", "unseen"])]
+    frame = pd.DataFrame(
+        {
+            "requests": main["sample"].map({"test": "test", "unseen": "held-out APIs"}).astype(str),
+            "few-shots": main["shots"],
+            "definitions": main["kind"].map(label).astype(str),
+            "selector": [label(name) if name else "–" for name in main["selector"]],
+            "APIs defined, %": intervals(main, SHARE, 1),
+            "whole flows, %": main["all_covered"],
+            "other version, %": main["sibling_share"],
+            "number": main["definitions"],
+            "tokens": main["tokens"],
+        }
+    )
+    held_out = summary.loc[summary["sample"] == "unseen", "n"].max() if "unseen" in set(summary["sample"]) else 0
+    shown = ", ".join(f"{n} definitions beside {k} few-shots" for k, n in beside.items())
+    caption = (
+        "Wanted APIs with a definition in the prompt, flows that have all of theirs, APIs of which only another "
+        "version (V1 for V2) is defined; number and tokens of the definitions a prompt: means over "
+        f"{main['n'].max():,} test requests ({held_out:,} for held-out APIs); SFD with {shown}."
+    )
+    return Table(frame, caption, decimals=1)
+
+
+def coverage_drawing(summary: pd.DataFrame, best: str) -> Drawing:
+    """Coverage against tokens for FD, SFD and both.
+
+    Args:
+        summary: of `lib.workflows.definitions.coverage_summary`.
+        best: the selector whose few-shots FD goes with here.
+    """
+    titles = {"test": "test requests", "unseen": "requests for held-out APIs"}
+    samples = [name for name in titles if name in set(summary["sample"])]
+    figure, axes = plt.subplots(1, len(samples), figsize=(9.5, 4), sharey=True, squeeze=False)
+    for axis, name in zip(axes[0], samples, strict=True):
+        _coverage_panel(axis, summary[(summary["sample"] == name) & summary["selector"].isin(["", best])])
+        axis.set_title(titles[name])
+    axes[0][0].set_ylabel("wanted APIs with a definition, %")
+    axes[0][0].legend(loc="lower right")
+    numbers = sorted(summary["shots"].unique())
+    rows = summary[(summary["sample"] == "test") & (summary["shots"] == numbers[-1])].set_index(["kind", "selector"])
+    fd, sfd, both = (rows.loc[key] for key in (("fd", best), ("sfd", ""), ("fd_sfd", best)))
+    finding = (
+        f"With {numbers[-1]} few-shots {BY[best]} SFD raises the wanted APIs shown or defined from {fd['share']:.0f}% "
+        f"to {both['share']:.0f}% for {sfd['tokens']:,.0f} tokens; FD explains those shown, for {fd['tokens']:,.0f}"
+    )
+    alt = (
+        f"Share of wanted APIs with a definition against the tokens of the definitions, for FD ({label(best)}), SFD "
+        f"and both, with {' and '.join(map(str, numbers))} few-shots. Bars: 95% intervals."
+    )
+    return Drawing(figure, "definition_coverage", finding, alt, summary)
+
+
+def _coverage_panel(axis: Axes, rows: pd.DataFrame) -> None:
+    for kind, line in rows.groupby("kind", observed=True):
+        style = {"color": colour(kind), "marker": marker(kind), "markersize": 8, "label": label(kind)}
+        axis.plot(line["tokens"], line["share"], **style)
+        axis.vlines(line["tokens"], line["ci_low"], line["ci_high"], color=colour(kind))
+        offset = (6, 6 if kind == "fd_sfd" else -11)
+        for row in line.itertuples():
+            at = row.tokens, row.share
+            axis.annotate(f"{row.shots}", at, offset, textcoords="offset points", fontsize=8, color=colour(kind))
+    axis.set(xlabel="tokens of the definitions (number: few-shots)", ylim=(0, 102), xlim=(0, None))
+
+
+def semantic_in_words(summary: pd.DataFrame, beside: Mapping[int, int], of_new: float) -> str:
+    """What SFD defines alone, with the most few-shots.
+
+    Args:
+        summary, beside: as for `coverage_table`.
+        of_new: the percentage of held-out APIs that it defines, of those wanted; NaN where none is.
+    """
+    k = max(beside)
+    alone = summary[(summary["sample"] == "test") & (summary["kind"] == "sfd") & (summary["shots"] == k)]
+    said = (
+        f"Alone, {beside[k]} definitions by SFD define {alone['share'].item():.0f}% of the wanted APIs of test "
+        "requests."
+    )
+    if of_new != of_new:
+        return said
+    return (
+        f"{said} Of the held-out APIs themselves FD defines none, as no few-shot has them; SFD with {beside[k]} "
+        f"definitions defines {number(of_new, 0)}% of those wanted."
+    )
+
+
+def lengths_table(
+    prompts: Mapping[tuple[int, str], pd.DataFrame], best: str, generator: str, limit: int, room: int
+) -> Table:
+    """How long prompts are.
+
+    Args:
+        prompts: of `lib.workflows.metaprompt.flow_prompts`, by number of few-shots and definitions (fd, sfd, fd_sfd, or
+            none).
+        best: the selector of the few-shots.
+        generator: the model whose tokens are counted.
+        limit: tokens that a prompt may have.
+        room: tokens that the answer may have.
+    """
+    rows = [
+        {
+            "few-shots": k,
+            "definitions": "none" if name == "none" else label(name),
+            "tokens, median": made["tokens"].median(),
+            "90th percentile": made["tokens"].quantile(0.9),
+            "most": made["tokens"].max(),
+            "lost few-shots, %": 100 * made["dropped"].gt(0).mean(),
+        }
+        for (k, name), made in prompts.items()
+    ]
+    n = len(next(iter(prompts.values())))
+    caption = (
+        f"Length of {n:,} prompts in tokens of {generator}, few-shots {BY[best]}; {limit:,} tokens fit beside an "
+        f"answer of {room}."
+    )
+    return Table(pd.DataFrame(rows), caption, decimals=0)
