@@ -13,6 +13,7 @@ import pandas as pd
 
 from lib.assistant.context_scores import RankerScores
 from lib.evaluation.inference import bootstrap_interval
+from lib.retrieval.stores import relevant_pairs_mask
 
 if TYPE_CHECKING:
     from lib.assistant.ranking_task import RankingTask
@@ -136,6 +137,31 @@ def permute_labels(pairs: pd.DataFrame, relevant: np.ndarray, rng: np.random.Gen
     permuted = np.empty_like(relevant)
     permuted[np.argsort(query, kind="stable")] = relevant[np.lexsort((rng.random(len(query)), query))]
     return permuted
+
+
+def relevant_dealt_anew(pairs: pd.DataFrame, qrels: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Relevant items dealt anew among each query's candidates (see `permute_labels`), as columns query, item.
+
+    Args:
+        pairs: columns query, item.
+        qrels: columns query, item, one row a relevant pair.
+    """
+    return pairs.loc[permute_labels(pairs, relevant_pairs_mask(pairs, qrels), rng), ["query", "item"]]
+
+
+def rows_of_other_personas(personas: Sequence[str], rng: np.random.Generator) -> np.ndarray:
+    """For each query the row of one that another persona asked; its own row where nobody else asked any.
+
+    Args:
+        personas: of each query.
+    """
+    owner = np.asarray(personas)
+    drawn = rng.permutation(len(owner))
+    rows = []
+    for i, persona in enumerate(owner):
+        others = drawn[owner[drawn] != persona]
+        rows.append(others[i % len(others)] if len(others) else i)
+    return np.array(rows, dtype=int)
 
 
 def shuffle_moments(queries: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -73,6 +73,29 @@ def encode(
     if bfloat16:
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)  # eight bits leave lengths off by a thousandth
     return vectors[[row[text] for text in texts]]
+
+
+def reembed(
+    encoder,
+    vectors: Mapping[str, np.ndarray],
+    frames: Mapping[str, pd.DataFrame],
+    on: str,
+    collections: Collection[str],
+    progress: bool = False,
+) -> dict[str, np.ndarray]:
+    """Embeddings with those of some collections' texts replaced by this encoder's, computed in bfloat16.
+
+    Args:
+        vectors: {name: unit-length float32 array (rows of the frame of that name, dimensions)}.
+        frames: {name: columns text and `on`, the collection}.
+        collections: whose texts to embed.
+    """
+    fresh = {name: array.copy() for name, array in vectors.items()}
+    for name, frame in frames.items():
+        chosen = frame[on].isin(collections).to_numpy()
+        if chosen.any():
+            fresh[name][chosen] = encode(encoder, frame["text"][chosen].tolist(), progress=progress, bfloat16=True)
+    return fresh
 
 
 def search(encoder, queries: pd.DataFrame, documents: pd.DataFrame, on: str, progress: bool = False) -> pd.DataFrame:

@@ -7,7 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.controls import permute_labels, permute_logs, shuffle_moments
+from lib.assistant.controls import (
+    permute_labels,
+    permute_logs,
+    relevant_dealt_anew,
+    rows_of_other_personas,
+    shuffle_moments,
+)
 from lib.assistant.schemas import APPS, PLACES
 from lib.assistant.signals import (
     CATEGORICAL,
@@ -271,6 +277,23 @@ def test_permuted_labels_keep_their_number(small):
     per_query = [pd.Series(labels).groupby(query).sum() for labels in (permuted, small["relevant"])]
     pd.testing.assert_series_equal(*per_query)
     assert (permuted & small["relevant"]).sum() < 0.15 * small["relevant"].sum()
+
+
+def test_relevant_items_are_dealt_among_the_querys_candidates(small):
+    pairs = small["pairs"]
+    true = pairs.loc[small["relevant"], ["query", "item"]]
+    dealt = relevant_dealt_anew(pairs, true, np.random.default_rng(0))
+    pd.testing.assert_series_equal(dealt["query"].value_counts(), true["query"].value_counts(), check_like=True)
+    assert len(dealt.merge(pairs, on=["query", "item"])) == len(dealt)
+    assert len(dealt.merge(true, on=["query", "item"])) < 0.15 * len(true)
+
+
+def test_queries_of_others_are_others():
+    personas = np.array(list("aaabbc"))
+    rows = rows_of_other_personas(personas, np.random.default_rng(0))
+    assert (personas[rows] != personas).all()
+    assert len(set(rows)) > 1
+    assert rows_of_other_personas(["a", "a"], np.random.default_rng(0)).tolist() == [0, 1]
 
 
 def test_shuffled_moments_are_the_same_moments_and_later(small):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.retrieval.dense import encode, has_bfloat16, search
+from lib.retrieval.dense import encode, has_bfloat16, reembed, search
 
 
 class Letters:
@@ -88,3 +88,18 @@ def test_bfloat16_is_used_where_the_processor_computes_in_it(monkeypatch, able, 
 def test_bfloat16_keeps_unit_length():
     vectors = encode(Letters(), TEXTS, bfloat16=True)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-6)
+
+
+def test_only_the_chosen_collections_are_embedded_again():
+    frames = {
+        "items": pd.DataFrame({"text": ["cab", "feed", "aaa"], "persona": ["p", "q", "p"]}),
+        "queries": pd.DataFrame({"text": ["bad"], "persona": ["q"]}),
+    }
+    before = {name: np.zeros((len(frame), 6), dtype=np.float32) for name, frame in frames.items()}
+    encoder = Letters()
+    after = reembed(encoder, before, frames, "persona", {"p"})
+    assert encoder.seen == ["aaa", "cab"]
+    assert after["items"][0] == pytest.approx(encode(Letters(), ["cab"], bfloat16=True)[0])
+    assert after["items"].any(axis=1).tolist() == [True, False, True]
+    assert not after["queries"].any()
+    assert not before["items"].any()
