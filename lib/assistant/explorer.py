@@ -31,20 +31,21 @@ from lib.workbook.parameters.planner import PlannerTuning
 
 Model = TypeVar("Model")
 TYPED = "typed"  # the id of a request that is not among the queries
-# What the assistant needs, and the notebook that writes it.
+# The files that the assistant needs, by the notebook that writes them.
 NEEDED = {
-    "personas.jsonl": "01_data_gen",
-    "items.parquet": "01_data_gen",
-    "opens.parquet": "01_data_gen",
-    "people.parquet": "01_data_gen",
-    "queries.parquet": "01_data_gen",
-    "gold.parquet": "01_data_gen",
-    "toolbox.parquet": "01_data_gen",
-    "embeddings_pretrained.safetensors": "02_context_baselines",
-    "lambdamart.txt": "05_lambdamart_rrf",
-    "tool_wording.parquet": "06_tool_retrieval",
-    "plans.parquet": "07_planner",
-    "adapters/planner/training.json": "07_planner",
+    "01_data_gen": (
+        "personas.jsonl",
+        "items.parquet",
+        "opens.parquet",
+        "people.parquet",
+        "queries.parquet",
+        "gold.parquet",
+        "toolbox.parquet",
+    ),
+    "02_context_baselines": ("embeddings_pretrained.safetensors",),
+    "05_lambdamart_rrf": ("lambdamart.txt",),
+    "06_tool_retrieval": ("tool_wording.parquet",),
+    "07_planner": ("plans.parquet", "adapters/planner/training.json"),
 }
 
 
@@ -84,9 +85,11 @@ def read_saved(book: Workbook) -> Saved:
     """
     profile = book.parameters.profile
     again = f"run `make report PROFILE={profile}`"
-    if lacking := {name: notebook for name, notebook in NEEDED.items() if not (book.data / name).exists()}:
-        files = ", ".join(f"{name} (notebook {notebook} writes it)" for name, notebook in lacking.items())
-        raise ArtifactError(f"data/generated/{profile} lacks {files}: {again}")
+    lacking = {
+        notebook: [name for name in names if not (book.data / name).exists()] for notebook, names in NEEDED.items()
+    }
+    if missing := [f"{notebook} ({', '.join(names)})" for notebook, names in lacking.items() if names]:
+        raise ArtifactError(f"profile {profile} lacks what these notebooks write: {'; '.join(missing)}: {again}")
     queries = book.read("queries")
     queries = queries[queries["split"] == "evaluation"]
     asked, personas = set(queries["persona"]), {}

@@ -357,6 +357,25 @@ def test_a_second_run_does_nothing(project):
     assert tables(project) == outcome
 
 
+def test_the_explorer_answers_an_example_in_a_batch_run(finished, tmp_path):
+    before = set((finished / "data" / "generated").rglob("*"))
+    notebook, output = "notebooks/explore_assistant.ipynb", tmp_path / "explore_assistant.ipynb"
+    done = subprocess.run(
+        [sys.executable, "-m", "papermill", "--cwd", "notebooks", "-p", "profile", "smoke", notebook, output],
+        cwd=finished,
+        env=command(finished)["env"] | {"WORKBOOK_BATCH": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = [out for cell in nbformat.read(output, 4).cells for out in cell.get("outputs", []) if "data" in out]
+    page = BeautifulSoup(shown[-1]["data"]["text/html"], "html.parser")
+    assert [heading.get_text() for heading in page.find_all("h4")] == ["Retrieved context", "Tools found", "Plans"]
+    assert len(page.find_all("table")[-1].find_all("tr")) == 1 + len(SETTINGS)
+    assert set((finished / "data" / "generated").rglob("*")) == before
+
+
 def test_touching_files_reruns_nothing(project):
     before = executed_at(project)
     for path in [*(project / "lib").rglob("*.py"), *(project / "data" / "generated" / "smoke").glob("*.parquet")]:

@@ -61,6 +61,13 @@ def test_the_sidecar_names_parameters_and_input_hashes(first, second):
     assert meta["inputs"] == {"items.parquet": json.loads(sidecar_of(source).read_text())["sha256"]}
 
 
+def test_an_artifact_tells_what_it_was_made_with(first, second):
+    first.write("items", FRAME)
+    assert second.made_with("items.parquet")["seed"] == 3
+    with pytest.raises(ArtifactError, match="missing"):
+        second.made_with("opens.parquet")
+
+
 def test_same_frame_same_bytes(first):
     first.write("items", FRAME)
     once = (first.data / "items.parquet").read_bytes()

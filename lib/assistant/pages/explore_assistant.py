@@ -27,13 +27,15 @@ from lib.workbook.methods import label
 KNOWN = (ArtifactError, ModelError, ValueError)  # errors whose message says what to do
 SAVED, TYPED = "One of its evaluation queries", "A request of your own"
 STYLE = """<style>
-.explore { line-height: 1.45; max-width: 75em; overflow-wrap: anywhere; }
+.explore { line-height: 1.45; max-width: 75em; overflow-wrap: break-word; }
 .explore h4 { margin: 1.2em 0 0.3em; font-size: 1.05em; }
 .explore p, .explore ol, .explore ul { margin: 0.2em 0; }
 .explore p.note { opacity: 0.8; }
 .explore table { border-collapse: collapse; margin: 0.3em 0; width: 100%; }
 .explore th, .explore td { border: 1px solid #8886; padding: 0.35em 0.6em; text-align: left; vertical-align: top; }
 .explore th { font-weight: 600; }
+.explore table.plans td { width: 29%; }
+.explore table.plans td:first-child { width: 16%; }
 .explore code { white-space: pre-wrap; font-size: 0.95em; background: none; color: inherit; }
 .explore .right, .explore .wrong { font-weight: 600; white-space: nowrap; }
 .explore .right { color: var(--jp-success-color0, #1b5e20); }
@@ -155,7 +157,7 @@ def plans_html(answer: pd.DataFrame, gold_plan: str | None) -> str:
             cells.append(verdict_html(row.failure, row.why))
         rows.append("".join(f"<td>{cell}</td>" for cell in cells) + (gold if number == 0 else ""))
     columns = "".join(f"<th scope='col'>{name}</th>" for name in head)
-    return f"<table><tr>{columns}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+    return f"<table class='plans'><tr>{columns}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
 
 def verdict_html(failure: str, why: str) -> str:
@@ -228,7 +230,7 @@ class Explorer:
         self.place = widgets.Dropdown(options=PLACES, description="Place")
         self.kept = widgets.HTML()
         self.button = widgets.Button(description="Ask", button_style="primary", icon="play")
-        self.status, self.answer = widgets.HTML(), widgets.HTML()
+        self.status, self.answer = widgets.HTML(layout={"margin": "2px 0.8em"}), widgets.HTML()
         self.of_query = widgets.VBox([self.query, self.voiced])
         self.of_typed = widgets.VBox([self.typed, widgets.HBox([self.moment, self.place])])
         asking = widgets.HBox([self.button, self.status])

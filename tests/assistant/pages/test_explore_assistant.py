@@ -164,7 +164,7 @@ def test_another_persona_brings_its_own_queries(book, own_tables, make_assistant
 def test_missing_artifacts_are_told_in_the_widget(book):
     (book.data / "gold.parquet").unlink()
     shown = soup(explore(book, 7).value).get_text()
-    assert "lacks gold.parquet (notebook 01_data_gen writes it): run `make report PROFILE=smoke`" in shown
+    assert "01_data_gen (gold.parquet): run `make report PROFILE=smoke`" in shown
 
 
 def test_damaged_artifacts_are_told_in_the_widget(book):
