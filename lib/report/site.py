@@ -20,6 +20,7 @@ import nbformat
 
 from lib.report.verdicts import gather_verdicts
 from lib.workbook.artifacts import ROOT, atomic_path
+from lib.workbook.display import table_style
 from lib.workbook.machine import processor
 from lib.workbook.markup import safe_markdown
 from lib.workbook.profiles import NOTEBOOKS
@@ -96,9 +97,8 @@ def navigation(current: str) -> str:
 def style_sheet() -> str:
     from pygments.formatters import HtmlFormatter
 
-    return (TEMPLATES / "report" / "report.css").read_text(encoding="utf-8") + HtmlFormatter(
-        style="friendly"
-    ).get_style_defs(".highlight")
+    own = (TEMPLATES / "report" / "report.css").read_text(encoding="utf-8")
+    return own + table_style() + HtmlFormatter(style="friendly").get_style_defs(".highlight")
 
 
 def render_page(notebook: str, profile: str, root: Path = ROOT) -> Path | None:

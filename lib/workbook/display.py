@@ -6,11 +6,13 @@ import html
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns
+from IPython import get_ipython
 from IPython.display import HTML, Image, Markdown, display
 from matplotlib.figure import Figure
 
@@ -19,8 +21,16 @@ from lib.workbook.markup import readable, safe_markdown
 from lib.workbook.methods import label
 
 
+def table_style() -> str:
+    """The style sheet of `show_table`'s tables."""
+    return Path(__file__).with_name("table.css").read_text(encoding="utf-8")
+
+
 def use_style() -> None:
-    """The workbook's one matplotlib style."""
+    """The workbook's one style of figures and, where somebody watches in JupyterLab, of tables; a report's pages have
+    theirs already."""
+    if get_ipython() is not None and show_progress():
+        display(HTML(f"<style>{table_style()}</style>"))
     sns.set_theme(
         style="whitegrid",
         rc={

@@ -143,3 +143,14 @@ def test_progress_is_shown_to_people_alone(monkeypatch, environment, started_by,
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(psutil.Process, "parent", lambda self: SimpleNamespace(cmdline=lambda: started_by))
     assert display.show_progress() is shown
+
+
+@pytest.mark.parametrize(
+    ("shell", "watched", "styled"), [(None, True, False), ("shell", False, False), ("shell", True, True)]
+)
+def test_tables_have_their_style_in_jupyterlab(shown, monkeypatch, shell, watched, styled):
+    monkeypatch.setattr(display, "get_ipython", lambda: shell)
+    monkeypatch.setattr(display, "show_progress", lambda: watched)
+    display.use_style()
+    assert [output.data.startswith("<style>") for output, _ in shown] == [True] * styled
+    assert "table.workbook td.number" in display.table_style()
