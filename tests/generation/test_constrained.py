@@ -176,6 +176,7 @@ def test_bad_grammars_are_refused(tiny):
         load(tiny).generate(PROMPTS, grammars=[WORDS])
 
 
+@pytest.mark.slow
 def test_the_real_model_keeps_to_a_grammar():
     """Skipped where the model cannot be fetched."""
     try:

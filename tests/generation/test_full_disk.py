@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PRELUDE = """
 import json, subprocess, sys
 from pathlib import Path

@@ -13,6 +13,8 @@ from lib.generation.finetune import Checkpoints
 from lib.workbook.artifacts import temporary_prefix
 from tests.generation.test_models import MODEL, build_wheel, kept
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 FETCH = """

@@ -428,6 +428,7 @@ def test_weights_that_cannot_be_read_are_refused(tiny, tmp_path):
 # ---------------------------------------------------------------- the real model
 
 
+@pytest.mark.slow
 def test_the_real_model_answers():
     """Skipped where the model cannot be fetched."""
     try:

@@ -476,6 +476,7 @@ def test_sha256_of_a_file(tmp_path):
     assert sha256_of(tmp_path / "x") == sha256(WEIGHTS)
 
 
+@pytest.mark.slow
 def test_the_real_model_understands_texts(monkeypatch):
     """Skipped where the model cannot be fetched."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

@@ -14,6 +14,8 @@ from lib.generation import finetune as module
 from lib.generation.finetune import Checkpoints, Training, finetune_language_model
 from lib.generation.processes import add_up
 
+pytestmark = pytest.mark.slow
+
 WORDS = ["fox", "dog", "guitar", "music room", "evening", "quick", "lazy", "brown"]
 PAIRS = [(f"the {a} and the {b}", f"{b} over {a}") for a in WORDS for b in WORDS][:41]
 PROMPTS, TARGETS = [list(side) for side in zip(*PAIRS, strict=True)]

@@ -22,6 +22,8 @@ from lib.generation.finetune import (
 )
 from lib.generation.local import LocalModel, load_model, load_tokenizer
 
+pytestmark = pytest.mark.slow
+
 WORDS = ["fox", "dog", "guitar", "music room", "evening", "quick", "lazy", "brown"]
 PAIRS = [(f"the {a} and the {b}", f"{b} over {a}") for a in WORDS for b in WORDS]
 PROMPTS, TARGETS = [list(side) for side in zip(*PAIRS, strict=True)]

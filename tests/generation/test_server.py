@@ -17,6 +17,8 @@ from lib.workbook.artifacts import ROOT
 from tests.assistant.test_written_world import right
 from tests.generation.server import FAULTS, FaultyProxy, ModelServer
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch):

@@ -26,6 +26,8 @@ from tests.generation.endpoint import Endpoint
 from tests.generation.server import FAULTS, FaultyProxy, ModelServer
 from tests.notebooks.test_report import copy_project
 
+pytestmark = pytest.mark.slow
+
 NAME = "03_cot_augmentation"
 KEY = "sk-recognisable-0123456789-abcdefghij"
 TINY = {

@@ -17,6 +17,8 @@ from lib.workflows.catalogue import Catalogue
 from tests.assistant.test_written_world import CUE, right
 from tests.generation.endpoint import Endpoint
 
+pytestmark = pytest.mark.slow
+
 PARCELS = {
     "swagger": "2.0",
     "info": {"title": "Parcels", "version": "1"},

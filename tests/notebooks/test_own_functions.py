@@ -12,6 +12,8 @@ import pytest
 
 from lib.workbook.artifacts import ROOT
 
+pytestmark = pytest.mark.slow
+
 FUNCTIONS = [
     ("kiln.fire", "Heat a kiln to a firing temperature and hold it there.", {"celsius": "peak temperature"}),
     ("kiln.schedule", "List the firings that are planned for a kiln.", {"week": "number of the week"}),

@@ -24,6 +24,8 @@ from lib.workbook.profiles import NOTEBOOKS
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.scoring import METRICS
 
+pytestmark = pytest.mark.slow
+
 COPIED = (
     "lib",
     "notebooks",

@@ -147,6 +147,7 @@ def test_the_steps_that_are_compared(smoke):
     assert 0 < found["items"][0] <= 7 * parameters.compared_personas
 
 
+@pytest.mark.slow
 def test_answers_of_an_earlier_run_are_taken_off(smoke, tmp_path, monkeypatch):
     values = smoke | REMOTE["10_generators"] | {"profile": "smoke"}
     for folder in ("data", "notebooks"):
@@ -207,6 +208,7 @@ def test_the_report_adds_up_and_says_who_may_stop():
     assert report(found, {"profile": "p", **PRICES}).endswith("The profile has no spending_limit.")
 
 
+@pytest.mark.slow
 def test_a_dry_run_of_paper_needs_no_key_and_agrees_with_the_readme():
     """As on a fresh clone: no address, no key, and connecting fails."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}

@@ -54,6 +54,7 @@ def planned(tmp_path_factory):
     return project, str(python), done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_interpreters_path_reaches_the_shell_as_one_word(planned):
     project, python, said = planned
     commands = re.findall(r"^.* -m papermill .*$", said, flags=re.M)

@@ -20,6 +20,8 @@ from lib.retrieval.dense import encode, load_encoder, search
 from lib.retrieval.finetune import Finetuning, finetune_encoder
 from lib.workflows.target_similarity import scored_pairs
 
+pytestmark = pytest.mark.slow
+
 WORDS = "lemon tree river stone music piano garden winter letter doctor ticket train window bottle coffee".split()
 TEXTS = ["piano", "lemon tree river stone music piano garden winter", "doctor letter", "train ticket window bottle"]
 HASH = "0123456789abcdef0123456789abcdef01234567"

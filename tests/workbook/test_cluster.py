@@ -12,6 +12,8 @@ import yaml
 from lib.workbook.artifacts import ROOT
 from lib.workbook.profiles import read_profile, write_notebook_parameters
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("snakemake_executor_plugin_slurm")
 RULES = {
     "data_gen", "context_baselines", "cot_augmentation", "finetuned_search", "lambdamart_rrf", "tool_retrieval",

@@ -233,6 +233,7 @@ def test_lists_that_allow_nothing_are_refused(catalogue, names):
 # ---------------------------------------------------------------- the real model
 
 
+@pytest.mark.slow
 def test_the_real_model_makes_nothing_up(catalogue):
     """Skipped where the model cannot be fetched."""
     try:

@@ -172,6 +172,7 @@ def test_a_dropped_few_shot_takes_along_the_definitions_that_only_it_brought(wor
     assert "Add" not in shorter["prompt"]
 
 
+@pytest.mark.slow
 def test_parts_have_the_tokens_of_the_whole(tmp_path):
     """With SmolLM2's tokenizer; skipped where the model cannot be fetched."""
     try:

@@ -26,6 +26,7 @@ def test_prompt_and_target_put_the_markers_around_the_flow():
     assert flow_of(target(FLOW)) == FLOW
 
 
+@pytest.mark.slow
 def test_the_markers_are_text_that_ends_an_answer():
     """With SmolLM2's tokenizer; skipped where the model cannot be fetched."""
     try:
