@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from lib.workbook.inputs import compose_and_construct
+from lib.workbook.inputs import SafeLoader, compose_and_construct
 
 DEEPEST_JSON = 200
 MOST_FAULTS = 100
@@ -194,7 +194,7 @@ def _yaml(text: str, notes: list[str]) -> Any:
         text = CONTROL.sub(" ", text)
     found: list[str] = []
 
-    class Loader(yaml.SafeLoader):
+    class Loader(SafeLoader):
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
             self.flatten_mapping(node)
             pairs = [(self.construct_scalar(key) if isinstance(key, yaml.ScalarNode) else repr(key.tag), value)
