@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from lib.assistant import ranking_cost
+from lib.assistant.context_scores import ORDER
 from lib.assistant.ranking_cost import (
     WITHOUT_TEXT_SCORES,
     ChainWriter,
@@ -57,6 +58,8 @@ def test_a_method_costs_the_stages_that_it_needs():
         "lambdamart_rrf",
     }
     assert {cost.tokens_out for cost in costs.values()} == {0.0}
+    chains = {"cot", "cot_distilled", "finetuned_cot"}  # timed with their language models
+    assert {*costs, *chains} == {*ORDER, WITHOUT_TEXT_SCORES}, "a method of Table 2 without a cost"
 
 
 @pytest.mark.parametrize(("remote", "took"), [(False, 7.0), (True, 2000.0)])

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from lib.assistant.context_scores import HELPED, ORDER
 from lib.evaluation.claims import (
     ABOUT,
     COLUMNS,
@@ -126,11 +127,8 @@ def test_the_projects_claims():
     folder = ROOT / "data" / "published"
     plans = pd.read_csv(folder / "planner.csv").rename(columns={"setting": "method"}).assign(k=1)
     published = pd.concat([pd.read_csv(folder / "context_retrieval.csv"), plans, CHAINED])
-    known = set(pd.read_csv(folder / "context_retrieval.csv")["method"]) | {
-        "cot_distilled", "finetuned_subset", "lambdamart", "lambdamart_no_usage", "rrf_text",
-    }  # fmt: skip
     scored = {
-        "context_scores": (known, {3, 5, 10}),
+        "context_scores": ({*ORDER, *HELPED, "lambdamart_no_usage"}, {3, 5, 10}),
         "tool_scores": ({"query_only", "query_plus_context"}, {1, 3, 5, 10}),
         "planner_scores": ({*plans["method"], "context_tuned_rag_cot"}, {1}),
         "dsl_scores": (WORKFLOW_METHODS, {0, 5, 20}),

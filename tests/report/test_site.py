@@ -5,6 +5,7 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from lib.assistant.context_scores import ORDER
 from lib.report import site
 from lib.workbook.artifacts import ROOT
 from lib.workbook.spending import spending_in_words
@@ -146,7 +147,7 @@ def test_the_readme_repeats_the_committed_report():
     table = pd.read_csv(ROOT / "reports" / "quick" / "tables" / "context_retrieval.csv")
     rows = table[(table["metric"] == "recall") & (table["k"] == 3) & (table["sample"] != "unseen_needs")]
     rows = rows.drop_duplicates(["method", "kind"])  # all queries where a method has them, else its sample
-    assert len(rows) == 11 * 4
+    assert len(rows) == len(ORDER) * 4
     for row in rows.itertuples():
         assert f"{row.value:.1f} [{row.ci_low:.1f}, {row.ci_high:.1f}]" in shown, (row.method, row.kind)
 

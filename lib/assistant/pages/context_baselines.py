@@ -136,10 +136,7 @@ def kinds_drawing(rows: pd.DataFrame, scored: Scored) -> Drawing:
     found = [
         f"{cells.loc[('semantic', kind), 'value']:.0f}% of the context of {kind} queries" for kind in scored.counts
     ]
-    alt = (
-        f"Recall at {k} of four rankings by kind of query with 95% intervals. "
-        f"{values_by_kind(cells, DRAWN, scored.counts)}"
-    )
+    alt = f"Recall at {k} by kind of query with 95% intervals. {values_by_kind(cells, DRAWN, scored.counts)}"
     return Drawing(figure, "recall_by_kind", f"Semantic search finds {', '.join(found)}", alt, rows)
 
 

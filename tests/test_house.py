@@ -1,0 +1,162 @@
+"""How `lib/` is built: which way imports run, what a page module may do, and the map of it all."""
+
+import ast
+import re
+
+import pytest
+
+from lib.report.dag import imported_modules, lib_files
+from lib.workbook.artifacts import ROOT
+from lib.workbook.profiles import BESIDE, NOTEBOOKS
+
+LIB = ROOT / "lib"
+MODULES = sorted(path for path in LIB.rglob("*.py") if path.name != "__init__.py")
+BELOW_WORLDS = ("lib.retrieval", "lib.generation", "lib.evaluation", "lib.workbook")
+# What each room may import besides itself.
+BELOW = {
+    "report": ("lib.assistant", "lib.workflows", *BELOW_WORLDS),
+    "assistant": BELOW_WORLDS,
+    "workflows": BELOW_WORLDS,
+    "retrieval": ("lib.evaluation", "lib.workbook"),
+    "generation": ("lib.evaluation", "lib.workbook"),
+    "evaluation": ("lib.workbook.inputs",),
+    "workbook": (),
+}
+HEAVY = {"torch", "transformers", "sentence_transformers", "lightgbm", "faiss", "peft", "bitsandbytes"}
+SHOWS = {"display", "print", "say", "show", "show_table", "show_figure", "show_drawing", "highlight"}
+FILES = {
+    "open", "read_csv", "read_parquet", "read_json", "read_yaml", "read_text", "read_bytes", "load_file",
+    "write_text", "write_bytes", "write_table", "write_figure", "to_csv", "to_parquet", "savefig",
+}  # fmt: skip
+
+
+def named(path):
+    return str(path.relative_to(LIB))
+
+
+def is_page(path):
+    return path.parent.name == "pages"
+
+
+def climbing_imports(source, room):
+    """Modules of `lib` that a module of a room imports from a room that is not below it."""
+    allowed = (f"lib.{room}", *BELOW[room])
+    found = {module for module in imported_modules(source) if module != "lib"}
+    return sorted(module for module in found if not any(f"{module}.".startswith(f"{name}.") for name in allowed))
+
+
+def packages_at_the_top(source):
+    """Packages that are imported as soon as the module is."""
+    found, waiting = set(), [ast.parse(source)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").split(".")[0])
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            typing = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            waiting += node.orelse if typing else ast.iter_child_nodes(node)
+    return found
+
+
+def called(source):
+    """Last parts of the names of everything that is called: `read_csv` of `pd.read_csv(…)`."""
+    calls = [node.func for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return {ast.unparse(function).split(".")[-1] for function in calls}
+
+
+# ---- the rules
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_imports_run_downwards(path):
+    source = path.read_text()
+    assert climbing_imports(source, path.relative_to(LIB).parts[0]) == []
+    # A relative import would hide from `lib.report.dag`, and a change of the imported file would rerun nothing.
+    assert not [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom) and node.level]
+
+
+@pytest.mark.parametrize("notebook", [*NOTEBOOKS, *(model.notebook for model in BESIDE)])
+def test_no_notebook_needs_what_renders_it(notebook):
+    assert not [file for file in lib_files(ROOT / "notebooks" / f"{notebook}.ipynb", ROOT) if "lib/report/" in file]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in MODULES if is_page(path) or path.relative_to(LIB).parts[0] in ("workbook", "report")],
+    ids=named,
+)
+def test_pages_and_the_workbook_start_quickly(path):
+    assert not packages_at_the_top(path.read_text()) & HEAVY
+
+
+@pytest.mark.parametrize("path", filter(is_page, MODULES), ids=named)
+def test_a_page_module_shows_nothing_and_touches_no_file(path):
+    assert not called(path.read_text()) & (SHOWS | FILES)
+
+
+# ---- the rules can be broken
+
+
+@pytest.mark.parametrize(
+    ("room", "source"),
+    [
+        ("workbook", "from lib.evaluation.claims import evaluate"),
+        ("evaluation", "from lib.workbook.artifacts import ROOT"),
+        ("evaluation", "from lib.workbook import artifacts"),
+        ("retrieval", "def late():\n    import lib.generation.local"),
+        ("assistant", "from lib.workflows import language"),
+        ("workflows", "from lib import assistant"),
+        ("generation", "import lib.report.site"),
+    ],
+)
+def test_a_climbing_import_is_noticed(room, source):
+    assert climbing_imports(source, room)
+
+
+def test_a_fair_import_is_not():
+    assert not climbing_imports("from lib.workbook.inputs import read_yaml\nimport json", "evaluation")
+    assert not climbing_imports("from lib.assistant import plans\nfrom lib.generation import load", "assistant")
+
+
+def test_a_heavy_import_and_a_call_are_noticed():
+    late = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import peft\ndef train():\n    import torch"
+    assert not packages_at_the_top(late) & HEAVY
+    assert packages_at_the_top("try:\n    import torch.nn\nexcept ImportError:\n    pass") & HEAVY == {"torch"}
+    assert packages_at_the_top("class A:\n    from peft import LoraConfig") & HEAVY == {"peft"}
+    assert called("pd.read_csv(a); Path(b).read_text(); display(c)") >= {"read_csv", "read_text", "display"}
+
+
+# ---- the map
+
+
+def modules_on_the_map():
+    """`folder/module` as lib/README.md has them: under `### folder`, the names that open each line of a list."""
+    rooms = (LIB / "README.md").read_text().split("\n## Rooms\n")[1].split("\n## ")[0]
+    found = []
+    for section in re.split(r"^### ", rooms, flags=re.M)[1:]:
+        folder = section.splitlines()[0]
+        opening = " ".join(re.findall(r"^- (.*?): ", section, flags=re.M))
+        found += [f"{folder}/{name}" for name in re.findall(r"`(\w+)`", opening)]
+    return sorted(found)
+
+
+def test_every_module_is_on_the_map_and_nothing_else():
+    there, drawn = [named(path).removesuffix(".py") for path in MODULES], modules_on_the_map()
+    missing, gone = sorted({*there} - {*drawn}), sorted({*drawn} - {*there})
+    assert not missing, f"lib/README.md lacks {', '.join(missing)}"
+    assert not gone, f"lib/README.md names what is gone: {', '.join(gone)}"
+    assert len(drawn) == len(there), "lib/README.md names a module twice"
+
+
+def test_every_notebook_is_told_and_run():
+    """In both tables for readers; a rule for each that the report runs."""
+    for model in (*NOTEBOOKS.values(), *BESIDE):
+        for readme in (ROOT / "README.md", ROOT / "notebooks" / "README.md"):
+            assert model.notebook in readme.read_text(), readme
+    rules = (ROOT / "notebooks" / "Snakefile").read_text()
+    for notebook in NOTEBOOKS:
+        assert f'sources("{notebook}")' in rules
+        assert f'/executed/{notebook}.ipynb"' in rules
+        assert f'needs("{notebook}"' in rules
