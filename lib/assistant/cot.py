@@ -34,10 +34,10 @@ def equal_shares(queries: pd.DataFrame, kind: Sequence[str], n: int, seed: int) 
         kind: kind of each query.
     """
     rng = np.random.default_rng(seed)
-    kind = np.asarray(kind, dtype=str)
+    kinds = np.asarray(kind, dtype=str)
     drawn = rng.permutation(len(queries))
-    place_in_kind = pd.Series(kind[drawn]).groupby(kind[drawn]).cumcount().to_numpy()
-    round_robin = np.lexsort((kind[drawn], place_in_kind))
+    place_in_kind = pd.Series(kinds[drawn]).groupby(kinds[drawn]).cumcount().to_numpy()
+    round_robin = np.lexsort((kinds[drawn], place_in_kind))
     return queries.iloc[np.sort(drawn[round_robin[:n]])]
 
 

@@ -45,7 +45,8 @@ class FunctionQuery(BaseModel):
         """What the user says in the first turn."""
         if isinstance(self.question, str):
             return self.question
-        turn = self.question[0] if self.question and isinstance(self.question[0], list) else self.question
+        first = self.question[0] if self.question else []
+        turn = first if isinstance(first, list) else [part for part in self.question if isinstance(part, Message)]
         return "\n".join(message.content for message in turn if message.role == "user").strip()
 
 

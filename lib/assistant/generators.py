@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,14 +46,14 @@ FAULTS = {"there is no JSON": "no JSON", "the JSON object is cut off": "cut off"
 DRAWS = 200  # of items, where one side has more than are compared
 
 # A model's replies by way of answering (freely, under the schema), then by step.
-Replies = Mapping[str, Mapping[str, list[Reply]]]
+Replies = Mapping[str, Mapping[str, list[Reply[Any]]]]
 
 
 @dataclass(frozen=True)
 class Trial:
     """The questions of a step; `about` has a row for each."""
 
-    questions: list[Question]
+    questions: list[Question[Any]]
     about: pd.DataFrame
     tokens: int
 
@@ -92,7 +93,7 @@ def trials(world: World, n_personas: int, n_items: int, n_queries: int, max_toke
         if getattr(personas[name].apps, app)
     ]
     filled = pd.DataFrame(apps, columns=["persona", "app", "n"])
-    questions = {
+    questions: dict[str, list[Question[Any]]] = {
         "personas": [persona_question(*one) for one in circumstances],
         "items": [items_question(personas[name], app, n) for name, app, n in apps],
         "queries": [query_question(personas[q.persona], g.relevant[0], g.kind, q.time, q.place) for q, g in pairs],
@@ -109,7 +110,7 @@ def trials(world: World, n_personas: int, n_items: int, n_queries: int, max_toke
 
 def try_out(
     model, asked: dict[str, Trial], seed: int, constrained: bool, rounds: int, progress: bool = False
-) -> dict[str, list[Reply]]:
+) -> dict[str, list[Reply[Any]]]:
     """A model's replies by step; `rounds` of asking again at most. See `lib.generation.structured.ask`."""
     return {
         step: ask(
@@ -126,7 +127,7 @@ def try_out(
     }
 
 
-def outcomes(asked: dict[str, Trial], replies: dict[str, list[Reply]], world: World) -> pd.DataFrame:
+def outcomes(asked: dict[str, Trial], replies: dict[str, list[Reply[Any]]], world: World) -> pd.DataFrame:
     """One row a question: step, at_once and valid (0 or 1), right (whether a tool or plan is the simulator's; NaN for
     other steps; 0 where there is no valid answer), fault (of the first answer: of `FAULTS`, schema, or nothing)."""
     gold = {entry.query: entry for entry in world.gold}
@@ -191,7 +192,7 @@ def items_diversity(items: Trial, replies: Replies, simulated: pd.DataFrame, see
     return pd.concat(parts, ignore_index=True)
 
 
-def written_items(trial: Trial, replies: Sequence[Reply]) -> pd.DataFrame:
+def written_items(trial: Trial, replies: Sequence[Reply[Any]]) -> pd.DataFrame:
     """The valid items, copies included: persona, app, title, text."""
     rows = [
         (about.persona, about.app, item.headline, item.text)
@@ -212,7 +213,7 @@ def simulated_items(world: World) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["persona", "item", "app", "title", "text"])
 
 
-def written_queries(trial: Trial, replies: Sequence[Reply]) -> pd.DataFrame:
+def written_queries(trial: Trial, replies: Sequence[Reply[Any]]) -> pd.DataFrame:
     """The valid requests beside the simulated queries: columns of `trial.about`, and written."""
     texts = [None if reply.value is None else reply.value.text for reply in replies]
     return trial.about.assign(written=texts).dropna(subset="written").reset_index(drop=True)

@@ -22,8 +22,8 @@ from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.retrieval.bm25 import content_terms
 from lib.workbook.inputs import InputError, Strict, Text, read_yaml
 
-KINDS = ("meaning", "habit", "either")
 Kind = Literal["meaning", "habit", "either"]
+KINDS: tuple[Kind, ...] = ("meaning", "habit", "either")
 Trait = Literal["partner", "children", "pet", "car", "student", "employed", "renter", "homeowner"]
 
 # Who and what a template may name; `{teacher}` is the name, `{teacher.first}`, `.last`, `.email`, `.phone` its parts.
@@ -302,7 +302,7 @@ def lexical_overlap(need: Need) -> dict[str, float]:
         for item in keep.items.values()
         for wording in item.wordings
     ]
-    shares = {}
+    shares: dict[str, float] = {}
     for kind in KINDS:
         forms = [terms(form) for text in getattr(need.phrasings, kind) for form in alternatives(text)]
         pairs = [bool(form & wording) for form in forms for wording in wordings]

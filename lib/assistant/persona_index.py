@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,8 @@ from lib.retrieval.stores import best_first
 
 if TYPE_CHECKING:
     from lib.retrieval.lambdamart import LambdaMART
+
+Result = TypeVar("Result")
 
 
 class PersonaIndex:
@@ -69,7 +71,7 @@ class PersonaIndex:
         return [item for item, _ in reciprocal_rank_fusion(rankings, k)]
 
 
-def milliseconds(step: Callable, *arguments, **named) -> tuple[float, object]:
+def milliseconds(step: Callable[..., Result], *arguments, **named) -> tuple[float, Result]:
     """How long a call took, and what it returned."""
     started = perf_counter()
     result = step(*arguments, **named)
@@ -98,7 +100,8 @@ def time_stages(
         fuse_text (of the two text rankings, instead).
     """
     text = query["text"].iloc[0]
-    took, scores = {}, {}
+    took: dict[str, float] = {}
+    scores: dict[str, np.ndarray] = {}
     took["encode"], vector = milliseconds(encode, text)
     took["cosine"], scores["semantic"] = milliseconds(index.semantic, vector)
     took["bm25t"], scores["bm25t"] = milliseconds(index.bm25t, text)

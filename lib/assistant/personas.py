@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, overload
 
 import numpy as np
 from pydantic import Field, TypeAdapter
@@ -39,6 +39,8 @@ from lib.assistant.schemas import (
     Open,
     Person,
     Persona,
+    Place,
+    by_time,
 )
 from lib.workbook.inputs import InputError, Strict, Text, read_yaml
 from lib.workbook.parameters.worlds import WorldKnobs
@@ -61,7 +63,7 @@ COPIES_OF_SUPPORTING_ITEMS = (0.2, 0.5, 0.3)  # none, one or two items of a slot
 WAKING_HOURS = (7.0, 23.0)
 TRAIT_SHARES = {"partner": 0.55, "children": 0.4, "pet": 0.4, "car": 0.6}
 # Where people are, by hour of day, when they follow no particular habit: weights over PLACES.
-WHEREABOUTS = {
+WHEREABOUTS: dict[str, dict[Place, float]] = {
     "workday": {"home": 0.15, "work": 0.6, "commute": 0.1, "cafe": 0.1, "store": 0.05},
     "leisure": {
         "home": 0.55,
@@ -117,7 +119,7 @@ def read_cast(folder: str | Path) -> Cast:
     """
     folder = Path(folder)
     names = read_yaml(folder / "people.yaml", TypeAdapter(People))
-    background = {}
+    background: dict[App, list[Wording]] = {}
     for app in APPS:
         path = folder / "background" / f"{app}.yaml"
         background[app] = read_yaml(path, TypeAdapter(Annotated[list[Wording], Field(min_length=1)]))
@@ -141,20 +143,20 @@ class Slot:
 
     days: tuple[int, ...]
     hour: float
-    place: str
+    place: Place
 
     def clashes(self, other: Slot) -> bool:
         return bool(set(self.days) & set(other.days)) and abs(self.hour - other.hour) < 2 and self.place == other.place
 
 
-def draw_slot(habit: Habit, places: set[str], rng: np.random.Generator) -> Slot:
+def draw_slot(habit: Habit, places: set[Place], rng: np.random.Generator) -> Slot:
     """One persona's version of a habit; a place the persona never goes to becomes home."""
     days = {"daily": range(7), "weekdays": range(5), "weekend": (5, 6), "weekly": (int(rng.integers(7)),)}[habit.days]
     place = habit.places[rng.integers(len(habit.places))]
     return Slot(tuple(days), float(rng.uniform(*habit.hours)), place if place in places else "home")
 
 
-def somewhere(moment: datetime, places: set[str], rng: np.random.Generator) -> str:
+def somewhere(moment: datetime, places: set[Place], rng: np.random.Generator) -> Place:
     """A place drawn from where people are at that hour when they follow no habit."""
     at_work = "work" in places and moment.weekday() < 5 and 9 <= moment.hour < 17
     weights = {
@@ -169,10 +171,10 @@ def draw_moments(
     first: datetime,
     last: datetime,
     size: int,
-    places: set[str],
+    places: set[Place],
     knobs: WorldKnobs,
     rng: np.random.Generator,
-) -> list[tuple[datetime, str]]:
+) -> list[tuple[datetime, Place]]:
     """`size` moments (time, place) in [first, last), sorted; opens and queries come from this one process.
 
     A moment follows the habit with probability `habit_strength`: one of its weekdays, its hour with normal noise, its
@@ -185,10 +187,10 @@ def draw_moments(
     moments = []
     for _ in range(size):
         for _attempt in range(20):
-            follows = len(habitual) > 0 and rng.random() < knobs.habit_strength
-            if follows:
+            habit = slot if len(habitual) > 0 and rng.random() < knobs.habit_strength else None
+            if habit:
                 day = int(habitual[rng.integers(len(habitual))])
-                hour = float(np.clip(rng.normal(slot.hour, knobs.hour_noise), 0, 23.98))
+                hour = float(np.clip(rng.normal(habit.hour, knobs.hour_noise), 0, 23.98))
             else:
                 day = int(rng.integers(n_days))
                 hour = float(rng.uniform(*WAKING_HOURS))
@@ -196,8 +198,8 @@ def draw_moments(
             if first <= moment < last:
                 break
         else:
-            moment = first + timedelta(minutes=int(rng.integers(max(1, (last - first).total_seconds() // 60))))
-        moments.append((moment, slot.place if follows else somewhere(moment, places, rng)))
+            moment = first + timedelta(minutes=int(rng.integers(max(1, (last - first) // timedelta(minutes=1)))))
+        moments.append((moment, habit.place if habit else somewhere(moment, places, rng)))
     return sorted(moments)
 
 
@@ -245,9 +247,9 @@ class Provenance:
 class Life:
     """A persona before it is written down: its profile, its capacity for items by app, and what was drawn so far."""
 
-    profile: dict
+    profile: dict[str, Any]
     people: dict[str, Person]
-    places: set[str]
+    places: set[Place]
     facts: dict[str, str]
     today: datetime
     capacity: dict[str, int]
@@ -299,7 +301,7 @@ def draw_life(index: int, needs: list[Need], cast: Cast, capacity: dict[str, int
     profession = pick("professions") if "employed" in traits else ("Student" if "student" in traits else "Retired")
     if profession == "Retired" and age < 60:
         profession = "Between jobs"
-    profile = {
+    profile: dict[str, Any] = {
         "id": f"p{index:04d}",
         "name": name,
         "age": age,
@@ -368,7 +370,7 @@ def live_needs(life: Life, candidates: list[Need], count: int, knobs: WorldKnobs
     rng = life.rng
     shares = (knobs.complex_share, knobs.default_share, 1 - knobs.complex_share - knobs.default_share)
     taken = {lived.need.need for lived in life.lived}
-    used = {app: len(life.items[app]) for app in APPS}
+    used: dict[str, int] = {app: len(life.items[app]) for app in APPS}
     for lived in life.lived:
         for name, template in lived.keep.items.items():
             used[template.app] += lived.copies[name]
@@ -438,10 +440,14 @@ def moment_facts(moment: datetime, rng: np.random.Generator) -> dict[str, str]:
     }
 
 
+@overload
+def fill(value: str, namespace: dict) -> str: ...
+@overload
+def fill(value: list[str], namespace: dict) -> list[str]: ...
 def fill(value: str | list[str], namespace: dict) -> str | list[str]:
     """Fill the slots of a template; `{role.name}` is the full name, as `{role}` is."""
     if isinstance(value, list):
-        return [fill(part, namespace) for part in value]
+        return [part.format_map(namespace) for part in value]
     return value.format_map(namespace)
 
 
@@ -449,7 +455,7 @@ def make_item(
     app: str,
     wording: dict,
     namespace: dict,
-    moments: list[tuple[datetime, str]],
+    moments: list[tuple[datetime, Place]],
     happens: datetime,
     life: Life,
 ) -> Item:
@@ -458,7 +464,9 @@ def make_item(
     `happens` is when the matter takes place: start of an event, due time of a reminder. The other apps' timestamps
     follow from the log: a search, song or call shows its last use, a mail or note came before its first.
     """
-    filled = {key: fill(value, namespace) for key, value in wording.items() if key in TEMPLATE_FIELDS[app]}
+    filled: dict[str, Any] = {
+        key: fill(value, namespace) for key, value in wording.items() if key in TEMPLATE_FIELDS[app]
+    }
     sender_role = person_of(wording.get("sender") or wording.get("contact"), life)
     first, last = moments[0][0], moments[-1][0]
     before = timedelta(hours=int(life.rng.integers(1, 72)))
@@ -504,7 +512,7 @@ def allowed_wordings(count: int, key: str, side: str, knobs: WorldKnobs) -> list
     return sorted(evaluation) if side == "evaluation" else [i for i in range(count) if i not in evaluation]
 
 
-def draw_log(life: Life, slot: Slot, until: datetime, knobs: WorldKnobs) -> list[tuple[datetime, str]]:
+def draw_log(life: Life, slot: Slot, until: datetime, knobs: WorldKnobs) -> list[tuple[datetime, Place]]:
     """The opens of one item, from eight weeks ago to `until`: one process for every item, whatever its role.
 
     Their number is Poisson around a gamma-distributed rate, at least one.
@@ -580,19 +588,21 @@ def add_stale(life: Life, lived: LivedNeed, scene: Scene) -> None:
 def add_decoy(life: Life, lived: LivedNeed, scene: Scene) -> None:
     """A lookalike of a lived need: somebody else's matter or a neighbouring topic."""
     key = f"{lived.need.need}/decoys"
+    decoys = [(decoy, str(decoy["app"])) for decoy in lived.need.decoys]
     used = {entry.template for entry in life.provenance}
     options = [
         number
-        for number in allowed_wordings(len(lived.need.decoys), key, scene.side, scene.knobs)
-        if life.room(lived.need.decoys[number]["app"]) > 0 and f"{key}/{number}" not in used
+        for number in allowed_wordings(len(decoys), key, scene.side, scene.knobs)
+        if life.room(decoys[number][1]) > 0 and f"{key}/{number}" not in used
     ]
     if options:
         number = options[life.rng.integers(len(options))]
-        item = make_unneeded(life, lived.need.decoys[number], lived.need.decoys[number]["app"], lived.variables, scene)
-        life.add(lived.need.decoys[number]["app"], item, "decoy", lived.need.need, f"{key}/{number}")
+        decoy, app = decoys[number]
+        item = make_unneeded(life, decoy, app, lived.variables, scene)
+        life.add(app, item, "decoy", lived.need.need, f"{key}/{number}")
 
 
-def add_background(life: Life, app: str, scene: Scene) -> None:
+def add_background(life: Life, app: App, scene: Scene) -> None:
     """An item that nobody asks about; songs lean to the persona's favourite genre."""
     key, wordings = f"background/{app}", scene.cast.background[app]
     pool = allowed_wordings(len(wordings), key, scene.side, scene.knobs)
@@ -623,9 +633,6 @@ def make_unneeded(life: Life, wording: dict, app: str, variables: dict[str, str]
 
 def write_down(life: Life) -> Persona:
     """The finished persona; items of an app stand in order of the time they show."""
-    stores = {
-        app: sorted(life.items[app], key=lambda item, name=TIME_FIELDS[app]: (getattr(item, name), item.id))
-        for app in APPS
-    }
+    stores = {app: by_time(life.items[app], app) for app in APPS}
     people = [Person(**person.model_dump()) for person in life.people.values()]
-    return Persona(**life.profile, today=life.today, people=people, apps=Apps(**stores))
+    return Persona(**life.profile, today=life.today, people=people, apps=Apps.model_validate(stores))

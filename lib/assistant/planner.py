@@ -174,7 +174,8 @@ def shown(
     tools_from, items_from = SETTINGS[setting]
     names = queries["query"]
     labels = gold.set_index("query").loc[names]
-    tools = items = [None] * len(names)
+    tools: list[list[str] | None] = [None] * len(names)
+    items: list[list[str] | None] = [None] * len(names)
     if tools_from == "gold":
         tools = [sorted(set(apis)) for apis in labels["apis"]]
     elif tools_from != "none":

@@ -10,9 +10,9 @@ import ast
 import math
 import re
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -25,6 +25,12 @@ MAX_CHARACTERS = 20_000  # ast.parse takes at most 50 ms for a text of this leng
 MAX_DEPTH = 32  # of lists and dicts in a value
 MAX_INTEGER_BITS = 1024  # as far as floats reach
 MAY_BE_LEFT_OUT = ""
+KINDS_OF_VALUES: dict[str, type | tuple[type, ...]] = {
+    "number": (int, float),
+    "text": str,
+    "list": (list, tuple),
+    "dict": dict,
+}
 
 Call = tuple[str, dict[str, object]]
 Answers = list[dict[str, dict[str, list]]]
@@ -35,7 +41,7 @@ Category = Literal[
 
 
 # The categories in a reader's words, in the order in which they are looked for.
-CAUSES: dict[Category, str] = {
+CAUSES: dict[str, str] = {
     "unparsed": "unparsed",
     "wrong_number_of_calls": "one call too many or too few",
     "wrong_api": "wrong API",
@@ -197,7 +203,7 @@ def hallucinated(predicted: str, names: Collection[str]) -> bool:
     return any(name != DEFAULT_API and name not in names for name in api_names(predicted))
 
 
-def ast_match(predicted: str, answers: str | Answers, functions: list[dict]) -> Match:
+def ast_match(predicted: str, answers: str | Answers, functions: Sequence[dict]) -> Match:
     """Whether a plan is right, by the rules of the Berkeley function-calling leaderboard.
 
     The same API; every required argument; no argument that the function or the answer lacks; others may be left out
@@ -229,7 +235,7 @@ def ast_match(predicted: str, answers: str | Answers, functions: list[dict]) -> 
         return Match("unparsed", str(error))
     if len(calls) != len(gold):
         return Match("wrong_number_of_calls", f"{len(calls)} instead of {len(gold)}")
-    parameters = {}
+    parameters: dict[str, dict] = {}
     for function in map(unwrap, functions):
         parameters.setdefault(function["name"], function.get("parameters") or {})
     results = [[_match_call(call, answer, parameters.get(answer[0])) for answer in gold] for call in calls]
@@ -275,14 +281,14 @@ def _match_call(call: Call, answer: tuple[str, dict[str, list]], parameters: dic
     return Match()
 
 
-def _compare_any(value: object, acceptable: list, schema: object) -> Category | None:
+def _compare_any(value: Any, acceptable: Sequence, schema: object) -> Category | None:
     problems = [_compare(value, answer, schema) for answer in acceptable]
     if None in problems:
         return None
     return "wrong_type" if problems and set(problems) == {"wrong_type"} else "wrong_value"
 
 
-def _compare(value: object, answer: object, schema: object) -> Category | None:
+def _compare(value: Any, answer: Any, schema: object) -> Category | None:
     """What is wrong with a value, compared to one acceptable value; None if nothing is."""
     schema = schema if isinstance(schema, dict) else {}
     kind = _kind(answer)
@@ -320,7 +326,7 @@ def standard_text(text: str) -> str:
 def _kind(value: object) -> str:
     if isinstance(value, bool | None):
         return str(type(value))
-    for kind, types in {"number": (int, float), "text": str, "list": (list, tuple), "dict": dict}.items():
+    for kind, types in KINDS_OF_VALUES.items():
         if isinstance(value, types):
             return kind
     return str(type(value))

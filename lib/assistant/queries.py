@@ -91,7 +91,7 @@ def held_out_needs(names: Iterable[str], seed: int) -> set[str]:
     place = {
         name: int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:8], "big") / 2**64 for name in names
     }
-    return {name for name, value in place.items() if value < EVALUATION_NEEDS} or {min(place, key=place.get)}
+    return {name for name, value in place.items() if value < EVALUATION_NEEDS} or {min(place, key=place.__getitem__)}
 
 
 def split_phrasings(needs: list[Need], seed: int) -> dict[str, Side]:
@@ -143,15 +143,16 @@ def deal_counts(total: int, people: int, rng: np.random.Generator) -> list[int]:
     return counts.tolist()
 
 
-def deal_kinds(total: int, knobs: WorldKnobs, rng: np.random.Generator) -> list[str]:
+def deal_kinds(total: int, knobs: WorldKnobs, rng: np.random.Generator) -> list[Kind]:
     """Kinds of `total` queries in their exact shares, shuffled."""
     meaning, habit = round(knobs.meaning_share * total), round(knobs.habit_share * total)
     habit = min(habit, total - meaning)
-    deck = ["meaning"] * meaning + ["habit"] * habit + ["either"] * (total - meaning - habit)
+    counts: dict[Kind, int] = {"meaning": meaning, "habit": habit, "either": total - meaning - habit}
+    deck = [kind for kind, count in counts.items() for _ in range(count)]
     return [deck[i] for i in rng.permutation(total)]
 
 
-def voicing_moment(kind: str, lived: LivedNeed, life: Life, knobs: WorldKnobs) -> tuple[datetime, str]:
+def voicing_moment(kind: str, lived: LivedNeed, life: Life, knobs: WorldKnobs) -> tuple[datetime, Place]:
     """When and where a query is voiced, in the week after the data were collected.
 
     Queries of kind `habit` and `either` come from the need's habit, by the process that also writes the logs. A query
@@ -241,17 +242,18 @@ def resolve_plan(lived: LivedNeed, life: Life, toolbox: Toolbox) -> tuple[str, l
     return "\n".join(lines), apis, answers
 
 
-def rank_apps(lived: LivedNeed, toolbox: Toolbox) -> list[str]:
+def rank_apps(lived: LivedNeed, toolbox: Toolbox) -> list[App]:
     """The three apps to look in: the first call's, then those that hold the items, then where other people keep it."""
     first_api = lived.keep.calls[0][0]
-    ranked = [toolbox[first_api].app] if first_api in toolbox else []
+    first = toolbox[first_api].app if first_api in toolbox else None
+    ranked = [first] if first else []
     ranked += [template.app for template in lived.keep.items.values()]
     others = sorted(lived.need.keeps.items(), key=lambda pair: (-pair[1].weight, pair[0]))
     ranked += [template.app for _, keep in others for template in keep.items.values()]
     return list(dict.fromkeys(ranked))[:3]
 
 
-def label(query: Query, kind: str, family: Family, lived: LivedNeed, life: Life, toolbox: Toolbox) -> Gold:
+def label(query: Query, kind: Kind, family: Family, lived: LivedNeed, life: Life, toolbox: Toolbox) -> Gold:
     """Gold labels: they follow from the need and the persona's own items, never from matching text."""
     plan, apis, answers = resolve_plan(lived, life, toolbox)
     cots = lived.need.cot.blind if kind == "habit" else lived.need.cot.informed

@@ -7,6 +7,7 @@ JSON in, validated, JSON out. An unknown field, a wrong type or an item id used 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -15,7 +16,7 @@ from pydantic import Field, NaiveDatetime, ValidationError, model_validator
 from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_records
 
 App = Literal["mail", "calendar", "google", "music", "reminders", "notes", "phone_call"]
-APPS: tuple[str, ...] = ("mail", "calendar", "google", "music", "reminders", "notes", "phone_call")
+APPS: tuple[App, ...] = ("mail", "calendar", "google", "music", "reminders", "notes", "phone_call")
 APP_NAMES = {
     "mail": "Mail",
     "calendar": "Calendar",
@@ -26,7 +27,7 @@ APP_NAMES = {
     "phone_call": "PhoneCall",
 }
 Place = Literal["home", "work", "commute", "gym", "cafe", "store", "outdoors", "school"]
-PLACES: tuple[str, ...] = ("home", "work", "commute", "gym", "cafe", "store", "outdoors", "school")
+PLACES: tuple[Place, ...] = ("home", "work", "commute", "gym", "cafe", "store", "outdoors", "school")
 
 
 class Person(Strict):
@@ -166,6 +167,11 @@ TIME_FIELDS = {
     "notes": "modified",
     "phone_call": "time",
 }
+
+
+def by_time(items: Iterable[Item], app: str) -> list[Item]:
+    """Items of an app in the order of the time that they show."""
+    return sorted(items, key=lambda item: (getattr(item, TIME_FIELDS[app]), item.id))
 
 
 class Apps(Strict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,8 +17,10 @@ from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_j
 log = logging.getLogger(__name__)
 
 DEFAULT_API = "default"
+ArgumentType = Literal["string", "integer", "number", "boolean", "array"]
+JSONType = Literal["string", "integer", "number", "boolean", "array", "object", "null", "any"]
 # Types of JSON Schema by other names, in lower case: those of the Berkeley files, for Python, Java and JavaScript.
-TYPE_NAMES = {
+TYPE_NAMES: dict[str, JSONType] = {
     "string": "string", "str": "string", "char": "string",
     "integer": "integer", "int": "integer", "long": "integer", "short": "integer", "byte": "integer",
     "number": "number", "float": "number", "double": "number",
@@ -30,21 +32,28 @@ TYPE_NAMES = {
 }  # fmt: skip
 
 
-class Argument(Strict):
-    """One argument of an API; `type` is a JSON Schema type."""
+class AnyArgument(Strict):
+    """What arguments of our own APIs and of any functions have in common."""
 
-    description: Text
-    type: Literal["string", "integer", "number", "boolean", "array"] = "string"
+    description: str
+    type: str
     required: bool = True
 
 
-class API(Strict):
-    """One tool: its name, the app it belongs to, what it does, and its arguments by name."""
+class Argument(AnyArgument):
+    """One argument of an API; `type` is a JSON Schema type."""
 
-    api: Text = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
-    app: App
     description: Text
-    arguments: dict[str, Argument] = {}
+    type: ArgumentType = "string"
+
+
+class AnyAPI(Strict):
+    """What our own tools and any functions have in common."""
+
+    api: Text
+    app: App | None
+    description: str
+    arguments: Mapping[str, AnyArgument] = {}
 
     @field_validator("arguments", mode="before")
     @classmethod
@@ -72,11 +81,22 @@ class API(Strict):
         }
 
 
-def json_types(type_: object) -> tuple[str, ...]:
+class API(AnyAPI):
+    """One tool: its name, the app it belongs to, what it does, and its arguments by name."""
+
+    api: Text = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    app: App
+    description: Text
+    arguments: dict[str, Argument] = {}
+
+
+def json_types(type_: object) -> tuple[JSONType, ...]:
     """JSON Schema types of a definition's `type` (a name, or a list of names); none where any value will do, where
     `type` is missing, or where a name is unknown."""
     names = type_ if isinstance(type_, list) else [type_]
-    types = tuple(TYPE_NAMES.get(name.lower(), "any") if isinstance(name, str) else "any" for name in names)
+    types: tuple[JSONType, ...] = tuple(
+        TYPE_NAMES.get(name.lower(), "any") if isinstance(name, str) else "any" for name in names
+    )
     return () if "any" in types else types
 
 
@@ -140,17 +160,16 @@ class Definition(NullIsAbsent):
     parameters: Parameters = Parameters()
 
 
-class FunctionArgument(Argument):
+class FunctionArgument(AnyArgument):
     """One argument of a function; `type` is `any` where the definition allows several types or says nothing."""
 
     description: str = ""
-    type: Literal["string", "integer", "number", "boolean", "array", "object", "null", "any"] = "any"
+    type: JSONType = "any"
 
 
-class FunctionAPI(API):
+class FunctionAPI(AnyAPI):
     """A function as a tool; it belongs to no app and keeps its definition as it was read."""
 
-    api: Text
     app: None = None
     description: str = ""
     arguments: dict[str, FunctionArgument] = {}
@@ -216,7 +235,7 @@ def definitions_in(record: object) -> list:
 class Toolbox:
     """APIs by name, in the order of their file. `default` is no tool: it says that no tool fits (appendix A.4)."""
 
-    def __init__(self, apis: list[API]):
+    def __init__(self, apis: Sequence[AnyAPI]):
         counts = Counter(api.api for api in apis)
         for name, count in counts.items():
             if count > 1:
@@ -228,13 +247,13 @@ class Toolbox:
     def __len__(self) -> int:
         return len(self.apis)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[AnyAPI]:
         return iter(self.apis.values())
 
     def __contains__(self, name: object) -> bool:
         return name in self.apis
 
-    def __getitem__(self, name: str) -> API:
+    def __getitem__(self, name: str) -> AnyAPI:
         return self.apis[name]
 
     @property

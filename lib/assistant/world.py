@@ -17,12 +17,13 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ValidationError
 
-from lib.assistant.needs import Need, parse_call, read_needs
+from lib.assistant.needs import Kind, Need, parse_call, read_needs
 from lib.assistant.personas import (
     Cast,
     Life,
@@ -57,6 +58,7 @@ from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.workbook.inputs import InputError, describe_error, read_records
 from lib.workbook.parameters.worlds import WorldKnobs
 
+Record = TypeVar("Record", bound=BaseModel)
 SIDES = ("training", "evaluation")
 UNASKED_NEEDS = (1, 4)  # needs that a persona lives but never asks about: at least 1, fewer than 4
 
@@ -94,7 +96,7 @@ def simulate_from(
     rng = np.random.default_rng([knobs.seed, 1])
     sides = deal_sides(knobs.n_personas, knobs.n_training_queries, knobs.n_evaluation_queries, rng)
     counts = np.empty(knobs.n_personas, dtype=int)
-    kinds: dict[str, list[str]] = {}
+    kinds: dict[str, list[Kind]] = {}
     for side, queries in zip(SIDES, (knobs.n_training_queries, knobs.n_evaluation_queries), strict=True):
         counts[sides == side] = deal_counts(queries, int((sides == side).sum()), rng)
         kinds[side] = deal_kinds(queries, knobs, rng)
@@ -148,7 +150,7 @@ class Voices:
         return self.families.get((side, need, kind), [])
 
 
-def live_and_ask(life: Life, asked: list[str], scene: Scene, voices: Voices, toolbox: Toolbox) -> list[tuple]:
+def live_and_ask(life: Life, asked: list[Kind], scene: Scene, voices: Voices, toolbox: Toolbox) -> list[tuple]:
     """Let a persona live some needs, fill its apps, and voice one query for each entry of `asked` (its kind).
 
     Returns:
@@ -178,8 +180,8 @@ def live_and_ask(life: Life, asked: list[str], scene: Scene, voices: Voices, too
 
 
 def assign_needs(
-    askable: list[LivedNeed], asked: list[str], side: str, voices: Voices, rng: np.random.Generator
-) -> list[tuple[LivedNeed, str]]:
+    askable: list[LivedNeed], asked: list[Kind], side: str, voices: Voices, rng: np.random.Generator
+) -> list[tuple[LivedNeed, Kind]]:
     """A need for each query: every lived need once before any is asked for twice, among those with such a phrasing."""
     times = {lived.need.need: 0 for lived in askable}
     plan = []
@@ -266,7 +268,7 @@ def check_trainable(queries: pd.DataFrame, folds: int) -> None:
 # ---------------------------------------------------------------- your own files
 
 
-def read_lines(path: Path, model: type[BaseModel], extra: tuple[str, ...] = ()) -> list[tuple[BaseModel, dict]]:
+def read_lines(path: Path, model: type[Record], extra: tuple[str, ...] = ()) -> list[tuple[Record, dict]]:
     """Records of a JSON-lines file, each validated; keys in `extra` are taken out first and returned beside it.
 
     Raises:

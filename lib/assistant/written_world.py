@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, NaiveDatetime, WithJsonSchema, create_model
 
 from lib.assistant.cot import named_types
-from lib.assistant.needs import KINDS, parse_call
+from lib.assistant.needs import KINDS, Kind, parse_call
 from lib.assistant.personas import FIRST_DAY, WAKING_HOURS, draw_capacities, somewhere
 from lib.assistant.prompts import (
     CONTEXT_TYPES,
@@ -37,10 +37,22 @@ from lib.assistant.prompts import (
     toolbox_prompt,
 )
 from lib.assistant.queries import DAYS_OF_QUERIES, Gold, Query, acceptable, deal_counts, normal_form, print_call
-from lib.assistant.schemas import APP_NAMES, APPS, ITEM_TYPES, PLACES, TIME_FIELDS, App, Apps, Item, Persona, Place
-from lib.assistant.toolbox import API, DEFAULT_API, Argument, Toolbox, signature
+from lib.assistant.schemas import (
+    APP_NAMES,
+    APPS,
+    ITEM_TYPES,
+    PLACES,
+    TIME_FIELDS,
+    App,
+    Apps,
+    Item,
+    Persona,
+    Place,
+    by_time,
+)
+from lib.assistant.toolbox import API, DEFAULT_API, AnyAPI, Argument, ArgumentType, Toolbox, signature
 from lib.assistant.world import deal_sides, read_world
-from lib.generation.structured import Question, Reply, ask
+from lib.generation.structured import Form, Question, Reply, ask
 from lib.workbook.artifacts import atomic_folder
 from lib.workbook.inputs import InputError, Strict, Text
 from lib.workbook.parameters.worlds import WorldKnobs
@@ -84,13 +96,17 @@ COLUMNS = ["step", "asked", "valid_at_once", "repaired", "given_up", "duplicates
 
 
 Short = Annotated[str, Field(min_length=1, max_length=60)]
-TYPES = {
+TYPES: dict[str, Any] = {
     "string": Text,
     "integer": Annotated[int, Field(ge=-(2**53), le=2**53)],
     "number": FiniteFloat,
     "boolean": bool,
     "array": Annotated[list[Text], Field(min_length=1)],
 }
+# For types whose parts are known at run time alone, which a type checker cannot follow.
+AnnotatedOf: Any = Annotated
+ListOf: Any = list
+OneOf: Any = Literal
 
 
 def part_of(model: type[BaseModel], *names: str) -> dict:
@@ -99,7 +115,7 @@ def part_of(model: type[BaseModel], *names: str) -> dict:
     for name in names:
         kind = model.model_fields[name].annotation
         most = MOST_PEOPLE if name == "people" else MOST_LISTED
-        short = Annotated[kind, Field(max_length=most)] if get_origin(kind) is list else kind
+        short = AnnotatedOf[kind, Field(max_length=most)] if get_origin(kind) is list else kind
         fields[name] = (short, model.model_fields[name])
     return fields
 
@@ -115,9 +131,14 @@ Profile = create_model(
 
 
 Name = Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,40}$")]
-NamedArgument = create_model(
-    "NamedArgument", __base__=Strict, name=(Name, ...), **part_of(Argument, "description", "type", "required")
-)
+
+
+# A docstring of a form would stand in its JSON schema, and so in prompts.
+class NamedArgument(Strict):
+    name: Name
+    description: Text
+    type: ArgumentType = "string"
+    required: bool = True
 
 
 class WrittenAPI(Strict):
@@ -126,11 +147,30 @@ class WrittenAPI(Strict):
     arguments: list[NamedArgument] = Field(max_length=MOST_LISTED)
 
 
+class WrittenAPIs(Strict):
+    apis: list[WrittenAPI]
+
+
 class Thought(Strict):
     thought: Text
 
 
-def moments(today: datetime, first: int, last: int) -> type:
+class Items(Strict):
+    items: list[Strict]
+
+
+class Request(Strict):
+    text: str
+    also: list[str]
+    apps: list[App]
+    topic: str
+
+
+class Tool(Strict):
+    api: str
+
+
+def moments(today: datetime, first: int, last: int) -> Any:
     """A local time within a year of `today`, asked for on its days `first` to `last`; not after it where these lie
     before it."""
     latest = today if last < 0 else today + timedelta(days=DAYS_AT_MOST)
@@ -145,7 +185,7 @@ def moments(today: datetime, first: int, last: int) -> type:
     return Annotated[NaiveDatetime, AfterValidator(check), WithJsonSchema(schema)]
 
 
-def items_form(app: str, n: int, today: datetime) -> type[BaseModel]:
+def items_form(app: str, n: int, today: datetime) -> type[Items]:
     """At most `n` items of an app as its schema has them; ids are given later."""
     past, coming = moments(today, -DAYS_ASKED_FOR, -1), moments(today, 1, DAYS_ASKED_FOR)
     kind = ITEM_TYPES[app]
@@ -154,29 +194,30 @@ def items_form(app: str, n: int, today: datetime) -> type[BaseModel]:
         if annotation is NaiveDatetime:
             fields[name] = (coming if name in AHEAD.get(app, ()) else past, ...)
     opened = create_model("Open", __base__=Strict, time=(past, ...), place=(Place, ...))
-    fields["opens"] = (Annotated[list[opened], Field(max_length=MOST_OPENS)], ...)
+    fields["opens"] = (AnnotatedOf[ListOf[opened], Field(max_length=MOST_OPENS)], ...)
     item = create_model(kind.__name__, __base__=Strict, **fields)
-    return create_model("Items", __base__=Strict, items=(Annotated[list[item], Field(min_length=1, max_length=n)], ...))
+    items = AnnotatedOf[ListOf[item], Field(min_length=1, max_length=n)]
+    return create_model("Items", __base__=Items, items=(items, ...))
 
 
-def query_form(others: Sequence[str]) -> type[BaseModel]:
+def query_form(others: Sequence[str]) -> type[Request]:
     """A request; `others` are the numbers of the entries that it may need besides the one it is about."""
-    also = list[Literal[tuple(others)]] if others else list[str]
+    also = ListOf[OneOf[tuple(others)]] if others else list[str]
     return create_model(
         "Request",
-        __base__=Strict,
+        __base__=Request,
         text=(Annotated[Text, Field(max_length=200)], ...),
-        also=(Annotated[also, Field(max_length=MOST_ALSO if others else 0)], ...),
+        also=(AnnotatedOf[also, Field(max_length=MOST_ALSO if others else 0)], ...),
         apps=(Annotated[list[App], Field(min_length=1, max_length=3)], ...),
         topic=(Short, ...),
     )
 
 
-def arguments_form(api: API) -> type[BaseModel]:
+def arguments_form(api: AnyAPI) -> type[Strict]:
     """The arguments of a call. Their names are aliases, since they may be ones that models use themselves."""
-    fields = {}
+    fields: dict[str, Any] = {}
     for number, (name, argument) in enumerate(api.arguments.items()):
-        default = {} if argument.required else {"default": None}
+        default: dict[str, Any] = {} if argument.required else {"default": None}
         fields[f"argument_{number}"] = (
             TYPES[argument.type],
             Field(alias=name, description=argument.description, **default),
@@ -232,18 +273,18 @@ def entry_lines(persona: Persona, ids: Sequence[str]) -> list[str]:
     return lines + contacts
 
 
-def persona_question(age: int, sector: str, initials: str) -> Question:
+def persona_question(age: int, sector: str, initials: str) -> Question[Strict]:
     return Question(persona_prompt(age, sector, initials), Profile)
 
 
-def items_question(persona: Persona, app: str, n: int) -> Question:
+def items_question(persona: Persona, app: str, n: int) -> Question[Items]:
     now, days = f"{persona.today:%A %Y-%m-%dT%H:%M:%S}", timedelta(days=DAYS_ASKED_FOR)
     span = (persona.today, persona.today + days) if app in AHEAD else (persona.today - days, persona.today)
     prompt = items_prompt(describe(persona), app, n, now, *(f"{day:%Y-%m-%d}" for day in span))
     return Question(prompt, items_form(app, n, persona.today))
 
 
-def query_question(persona: Persona, about: str, kind: str, moment: datetime, place: str) -> Question:
+def query_question(persona: Persona, about: str, kind: str, moment: datetime, place: str) -> Question[Request]:
     """About the item with the id `about`, voiced at a moment and place."""
     items, names = items_of(persona), numbered(persona)
     lines = [entry_line(*items[name], label) for label, name in names.items()]
@@ -251,7 +292,7 @@ def query_question(persona: Persona, about: str, kind: str, moment: datetime, pl
     when = f"{moment:%A %Y-%m-%d %H:%M} at this place: {place}"
     copied = normal_form(items[about][0].headline)
 
-    def check(answer: BaseModel) -> None:
+    def check(answer: Request) -> None:
         if not (has_words(answer.text) and has_words(answer.topic)):
             raise ValueError("text and topic must have words")
         if normal_form(answer.text) == copied:
@@ -264,14 +305,14 @@ def query_question(persona: Persona, about: str, kind: str, moment: datetime, pl
     )
 
 
-def tool_question(query: Query, persona: Persona, relevant: Sequence[str], toolbox: Toolbox) -> Question:
+def tool_question(query: Query, persona: Persona, relevant: Sequence[str], toolbox: Toolbox) -> Question[Tool]:
     tools = [f"- {signature(api.function)}: {api.description}" for api in toolbox]
     when = f"{query.time:%A %Y-%m-%d %H:%M}, {query.place}"
-    form = create_model("Tool", __base__=Strict, api=(Literal[(*toolbox.apis, DEFAULT_API)], ...))
+    form = create_model("Tool", __base__=Tool, api=(OneOf[(*toolbox.apis, DEFAULT_API)], ...))
     return Question(tool_prompt(tools, query.text, when, entry_lines(persona, relevant)), form)
 
 
-def plan_question(query: Query, persona: Persona, relevant: Sequence[str], api: API) -> Question:
+def plan_question(query: Query, persona: Persona, relevant: Sequence[str], api: AnyAPI) -> Question[Strict]:
     when = f"{query.time:%A %Y-%m-%d %H:%M}, {query.place}"
     tool = f"{signature(api.function)}: {api.description}"
 
@@ -283,10 +324,10 @@ def plan_question(query: Query, persona: Persona, relevant: Sequence[str], api: 
     return Question(plan_prompt(tool, query.text, when, entry_lines(persona, relevant)), arguments_form(api), check)
 
 
-def thought_question(query: Query) -> Question:
+def thought_question(query: Query) -> Question[Thought]:
     types = CONTEXT_TYPES["apps"]
 
-    def check(answer: BaseModel) -> None:
+    def check(answer: Thought) -> None:
         named = named_types(answer.thought)
         if not named or not set(named) <= set(types):
             raise ValueError(f"thought: must name one or more of {', '.join(types)}, and no other context type")
@@ -294,13 +335,13 @@ def thought_question(query: Query) -> Question:
     return Question(thought_prompt(query.text, types), Thought, check)
 
 
-def toolbox_question(app: str) -> Question:
+def toolbox_question(app: str) -> Question[WrittenAPIs]:
     n = APIS_PER_APP[app]
     form = create_model(
-        "APIs", __base__=Strict, apis=(Annotated[list[WrittenAPI], Field(min_length=1, max_length=n)], ...)
+        "APIs", __base__=WrittenAPIs, apis=(Annotated[list[WrittenAPI], Field(min_length=1, max_length=n)], ...)
     )
 
-    def check(answer: BaseModel) -> None:
+    def check(answer: WrittenAPIs) -> None:
         for record in answer.apis:
             names = [record.api, *(argument.name for argument in record.arguments)]
             if len(set(names[1:])) < len(names[1:]):
@@ -320,7 +361,7 @@ def arguments_of(answer: BaseModel) -> dict[str, object]:
     return answer.model_dump(by_alias=True, exclude_unset=True)
 
 
-def named_items(answer: BaseModel, prefix: str, app: str) -> list[Item]:
+def named_items(answer: Items, prefix: str, app: str) -> list[Item]:
     """The items of an answer of `items_form`, with ids."""
     return [
         ITEM_TYPES[app].model_validate({"id": f"{prefix}-{app}-{number}", **written.model_dump()})
@@ -338,7 +379,9 @@ class Writer:
         self.model, self.seed, self.constrained, self.progress = model, seed, constrained, progress
         self.rows: list[dict] = []
 
-    def ask(self, step: str, questions: Sequence[Question], tokens: int = 0, drawn: bool = True) -> list[Reply]:
+    def ask(
+        self, step: str, questions: Sequence[Question[Form]], tokens: int = 0, drawn: bool = True
+    ) -> list[Reply[Form]]:
         replies = ask(
             self.model,
             questions,
@@ -423,7 +466,7 @@ def write_world(
     write_items(writer, personas, draw_capacities(n_personas, rng))
     if toolbox is None:
         toolbox = write_toolbox(writer)
-    wanted = {}
+    wanted: dict[int, int] = {}
     for side, n in (("training", n_training_queries), ("evaluation", n_evaluation_queries)):
         left = [index for index in personas if sides[index] == side]
         if not left:
@@ -495,8 +538,7 @@ def write_items(writer: Writer, personas: dict[int, Persona], capacities: Sequen
             items: dict[str, Item] = {}
             for item in named_items(reply.value, personas[index].id, app):
                 items.setdefault(normal_form(item.text), item)
-            in_time = sorted(items.values(), key=lambda item, app=app: (getattr(item, TIME_FIELDS[app]), item.id))
-            setattr(personas[index].apps, app, in_time)
+            setattr(personas[index].apps, app, by_time(items.values(), app))
             written += len(reply.value.items)
             kept += len(items)
     writer.note(written - kept, kept)
@@ -532,10 +574,10 @@ class Draft:
     index: int
     persona: Persona
     query: Query
-    kind: str
+    kind: Kind
     topic: str
     relevant: list[str]
-    apps: list[str]
+    apps: list[App]
     api: str = DEFAULT_API
     arguments: dict[str, object] = field(default_factory=dict)
     thought: str = ""
@@ -583,7 +625,7 @@ def write_queries(writer: Writer, personas: dict[int, Persona], wanted: dict[int
     return list(drafts.values())
 
 
-def voicing(item: Item, kind: str, today: datetime, rng: np.random.Generator) -> tuple[datetime, str]:
+def voicing(item: Item, kind: str, today: datetime, rng: np.random.Generator) -> tuple[datetime, Place]:
     """When and where a request about an item is voiced, in the week after `today`: where these are to give it away, at
     the place of one of its opens, the same weekday, and its hour with the simulator's default noise; else, and where
     the habit is broken as often as the simulator breaks it, at a waking hour anywhere."""
@@ -599,8 +641,8 @@ def voicing(item: Item, kind: str, today: datetime, rng: np.random.Generator) ->
 
 def write_plans(writer: Writer, drafts: Sequence[Draft], toolbox: Toolbox) -> list[Draft]:
     """The tool of each query and its arguments; queries without either are left out."""
-    questions = [tool_question(draft.query, draft.persona, draft.relevant, toolbox) for draft in drafts]
-    replies = writer.ask("tools", questions, drawn=False)
+    which = [tool_question(draft.query, draft.persona, draft.relevant, toolbox) for draft in drafts]
+    replies = writer.ask("tools", which, drawn=False)
     chosen = []
     for draft, reply in zip(drafts, replies, strict=True):
         if reply.value is not None:
@@ -609,11 +651,11 @@ def write_plans(writer: Writer, drafts: Sequence[Draft], toolbox: Toolbox) -> li
     calling = [draft for draft in chosen if draft.api != DEFAULT_API]
     questions = [plan_question(draft.query, draft.persona, draft.relevant, toolbox[draft.api]) for draft in calling]
     lost = set()
-    for draft, reply in zip(calling, writer.ask("plans", questions, drawn=False), strict=True):
-        if reply.value is None:
+    for draft, plan in zip(calling, writer.ask("plans", questions, drawn=False), strict=True):
+        if plan.value is None:
             lost.add(draft.query.id)
         else:
-            draft.arguments = arguments_of(reply.value)
+            draft.arguments = arguments_of(plan.value)
     return [draft for draft in chosen if draft.query.id not in lost]
 
 
@@ -626,7 +668,7 @@ def write_thoughts(writer: Writer, drafts: Sequence[Draft]) -> None:
 
 
 def save(
-    folder: Path, personas: Sequence[Persona], drafts: Sequence[Draft], sides: Sequence[str], toolbox: Toolbox
+    folder: Path, personas: Sequence[Persona], drafts: Sequence[Draft], sides: np.ndarray, toolbox: Toolbox
 ) -> None:
     """The folder of a world, read back before it takes the place of an earlier one."""
     queries = [draft.query.model_dump(mode="json") | {"split": str(sides[draft.index])} for draft in drafts]

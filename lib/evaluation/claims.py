@@ -106,6 +106,7 @@ class Claim(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     claim: Name
+    test: str
     paper: Literal["assistant", "workflow"]
     source: Text
     statement: Text
@@ -156,15 +157,13 @@ class Claim(BaseModel):
         return effect - self.boundaries[0]
 
 
-class Comparison(Claim):
-    """Each of `a` against `b`: `greater` or `less`; `not_less` or `not_more` by more than the margin; the `same` within
-    the margin.
+class Paired(Claim):
+    """Each of `a` against `b`.
 
     Where it is `conditional`, each side averages the queries that have a value there, as a table of rates does, and the
     p-value is that of the queries that have one on both; otherwise a query that one side lacks counts for neither.
     """
 
-    test: Literal["greater", "less", "not_less", "not_more", "same"]
     b: Name
     conditional: bool = False
 
@@ -174,6 +173,12 @@ class Comparison(Claim):
 
     def against(self, k):
         return self.b, self.metric, k
+
+
+class Comparison(Paired):
+    """`greater` or `less`; `not_less` or `not_more` by more than the margin; the `same` within the margin."""
+
+    test: Literal["greater", "less", "not_less", "not_more", "same"]
 
     @property
     def boundaries(self):
@@ -190,7 +195,7 @@ class Comparison(Claim):
         return -super().depth(effect) if self.test in ("less", "not_more") else super().depth(effect)
 
 
-class Ratio(Comparison):
+class Ratio(Paired):
     """Each of `a` at least `size` times `b`."""
 
     test: Literal["ratio"]
@@ -204,10 +209,6 @@ class Ratio(Comparison):
     @property
     def boundaries(self):
         return [1.0]
-
-    @property
-    def shifts(self):
-        return [0.0]
 
 
 class Below(Claim):
@@ -274,7 +275,7 @@ def read_claims(path: str | Path) -> list[Claim]:
         raise ClaimError(str(error)) from error
     if not isinstance(records, list):
         raise ClaimError(f"{path}: expected a list of claims")
-    claims = []
+    claims: list[Claim] = []
     for number, record in enumerate(records, start=1):
         name = record.get("claim") if isinstance(record, dict) else None
         where = f"{path}: claim {name or f'number {number}'}"
@@ -392,7 +393,7 @@ def _opposite(claim: Claim) -> str:
     }
     if claim.test in words:
         return f"{words[claim.test]} {claim.margin:g} points"
-    return f"{claim.level:g}% or more" if claim.test == "below" else "the opposite"
+    return f"{claim.level:g}% or more" if isinstance(claim, Below) else "the opposite"
 
 
 def _size(claim: Claim, distance: float) -> str:
@@ -463,7 +464,7 @@ def evaluate(
     printed = published.set_index(["method", "metric", "k"])["value"]
     cells = [(claim, *cell) for claim in claims for cell in claim.cells(set(scores["k"]))]
     found = _weigh(cells, wide, listed, labels, printed, samples, seed)
-    evidence = {claim.claim: [] for claim in claims}
+    evidence: dict[str, list[Evidence]] = {claim.claim: [] for claim in claims}
     for (claim, *_), cell in zip(cells, found, strict=True):
         evidence[claim.claim].append(cell)
     families = [evidence[claim.claim] or [Evidence()] for claim in claims]

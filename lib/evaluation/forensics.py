@@ -427,7 +427,7 @@ def _best_at(shots: int, where: str, values: pd.Series) -> Iterator[tuple[str, s
         behind[metric] = round(max(scores) - scores[-1], 2)
         ranks[metric] = 1 + sum(score > scores[-1] for score in scores)
     best = sum(rank == 1 for rank in ranks.values())
-    worst = max(ranks, key=ranks.get)
+    worst = max(ranks, key=ranks.__getitem__)
     last = "" if best == len(ranks) else f"; in {_words(worst)} number {ranks[worst]} of {len(options)}"
     yield (
         f"with {shots} few-shots TST + FD is best overall, and close to the best on every metric",
@@ -444,7 +444,7 @@ def _abstract(values: pd.Series) -> tuple[str, str, str, str]:
         changes = {metric: _change(values, condition, origin, metric) for metric in ABSTRACT}
         found.append(f"{_name(condition)}: {_listed(changes)}")
         off[condition] = max(abs(changes[metric] - points) for metric, points in ABSTRACT.items())
-    nearest = min(off, key=off.get)
+    nearest = min(off, key=off.__getitem__)
     recommended = ("tst", 20, "fd")  # section 5.3
     other = "" if nearest == recommended else f"; {_name(recommended)} is off by up to {off[recommended]:.2f}"
     return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ class Resampling:
         seed: of the generator.
     """
 
-    clusters: Sequence[Sequence]
+    clusters: Sequence[Sequence | np.ndarray]
     samples: int = 2000
     seed: int = 0
 
@@ -42,7 +43,7 @@ def settled(tests: pd.DataFrame, low: str = "ci_low", high: str = "ci_high") -> 
 
 
 def bootstrap_weights(
-    clusters: Sequence[Sequence], samples: int, rng: np.random.Generator
+    clusters: Sequence[Sequence | np.ndarray], samples: int, rng: np.random.Generator
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Multinomial counts (samples, labels) of each clustering, and each observation's label index."""
     counts, codes = [], []
@@ -55,7 +56,7 @@ def bootstrap_weights(
 
 
 def bootstrap_means(
-    values: np.ndarray, clusters: Sequence[Sequence], samples: int = 2000, seed: int = 0, block: int = 250
+    values: np.ndarray, clusters: Sequence[Sequence | np.ndarray], samples: int = 2000, seed: int = 0, block: int = 250
 ) -> np.ndarray:
     """Bootstrap distribution of column means, resampling whole clusters.
 
@@ -99,7 +100,7 @@ def bootstrap_means(
 
 def bootstrap_interval(
     values: np.ndarray,
-    clusters: Sequence[Sequence],
+    clusters: Sequence[Sequence | np.ndarray],
     samples: int = 2000,
     seed: int = 0,
     confidence: float = 0.95,
@@ -118,7 +119,7 @@ def bootstrap_interval(
 def randomisation_test(
     a: Sequence[float],
     b: Sequence[float],
-    clusters: Sequence | None = None,
+    clusters: Sequence | np.ndarray | None = None,
     samples: int = 9999,
     seed: int = 0,
 ) -> float:
@@ -185,7 +186,7 @@ def wilson_interval(successes, n, confidence: float = 0.95) -> tuple[np.ndarray,
     return np.where(empty, 0.0, np.clip(centre - half, 0, 1)), np.where(empty, 1.0, np.clip(centre + half, 0, 1))
 
 
-def percent(successes, n) -> tuple:
+def percent(successes, n) -> tuple[Any, Any, Any]:
     """The rates `successes / n` with Wilson's interval, all in percent; NaN between 0 and 100 where n is 0."""
     with np.errstate(invalid="ignore"):
         rate = 100 * np.asarray(successes, dtype=float) / np.asarray(n, dtype=float)

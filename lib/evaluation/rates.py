@@ -46,7 +46,7 @@ def rates_with_intervals(outcomes: pd.DataFrame, percent: Collection[str], sampl
         counted = over[under > 0]
         plain = (under == 1).all() and np.isin(over, (0.0, 1.0)).all()
         if len(counted) and (plain or (counted.min() == counted.max() and counted[0] in (0.0, 1.0))):
-            low, high = wilson_interval(counted.sum(), len(counted))
+            low, high = map(float, wilson_interval(counted.sum(), len(counted)))
         else:
             low, high = _percentiles(_draws([over, under], samples, seed)[0])
         scale = 100 if metric in percent else 1
@@ -109,7 +109,10 @@ def _delta(parts: list[np.ndarray], samples: int, seed: int) -> tuple[float, flo
 
 
 def beside_a_constant(
-    ends: tuple[float, float], rates: Sequence[float], counts: Sequence[float], draws: Sequence[np.ndarray]
+    ends: tuple[float, float],
+    rates: Sequence[float] | np.ndarray,
+    counts: Sequence[float] | np.ndarray,
+    draws: Sequence[np.ndarray] | np.ndarray,
 ) -> tuple[float, float]:
     """The 95% interval of a difference a − b of two rates of 0/1 outcomes of which one or each is 0 or 1.
 

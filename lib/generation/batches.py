@@ -24,7 +24,7 @@ class Prompt:
     grammar: str = ""
 
 
-def shared_prefixes(tokens: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+def shared_prefixes(tokens: Sequence[list[int]]) -> list[tuple[int, ...]]:
     """Where each prompt is cut: the lengths of its beginnings that are read once for several prompts, shortest first.
 
     What all prompts begin with is one such beginning; within, groups of prompts may share a longer one, and so on. Each

@@ -71,7 +71,7 @@ class Constraint:
             grammars: of each row; None lets it say anything.
             threads: CPU threads that compute masks.
         """
-        self.matchers = [grammar and grammar.matcher() for grammar in grammars]
+        self.matchers = [grammar.matcher() if grammar else None for grammar in grammars]
         self.executor = LLExecutor(num_threads=threads)
 
     def __call__(self, logits: torch.Tensor, rows: Sequence[int | None]) -> torch.Tensor:
@@ -85,7 +85,8 @@ class Constraint:
             GrammarError: a grammar is too ambiguous to be followed.
         """
         bits = allocate_token_bitmask(*logits.shape)  # all tokens allowed
-        wanted = [(self.matchers[row], i) for i, row in enumerate(rows) if row is not None and self.matchers[row]]
+        under = [(None if row is None else self.matchers[row], i) for i, row in enumerate(rows)]
+        wanted = [(matcher, i) for matcher, i in under if matcher]
         if wanted:
             fill_next_token_bitmask_par(self.executor, wanted, bits)
         for matcher, _ in wanted:

@@ -21,6 +21,9 @@ class Columns(CacheLayerMixin):
         length: filled columns.
     """
 
+    keys: torch.Tensor
+    values: torch.Tensor
+
     def __init__(self, keys: torch.Tensor, values: torch.Tensor, length: int):
         super().__init__()
         self.keys, self.values, self.length = keys, values, length
@@ -99,16 +102,17 @@ def empty_columns(model, rows: int, columns: int, filled: int = 0) -> list[Colum
     """Buffers (rows, heads, columns, dimensions) of all layers."""
     heads, dimensions = heads_of(model.config)
     shape = (2, rows, heads, columns, dimensions)
-    return [
-        Columns(*torch.zeros(shape, dtype=model.dtype, device=model.device), filled)
-        for _ in range(model.config.num_hidden_layers)
-    ]
+    layers = []
+    for _ in range(model.config.num_hidden_layers):
+        keys, values = torch.zeros(shape, dtype=model.dtype, device=model.device)
+        layers.append(Columns(keys, values, filled))
+    return layers
 
 
 def read_tokens(model, ids: Sequence[int], layers: list[Columns]):
     """Read one row's tokens into its columns; returns the logits (1, vocabulary) after the last."""
     tokens = torch.tensor([ids], device=model.device)
-    return model(tokens, past_key_values=Cache(layers=layers), use_cache=True, logits_to_keep=1).logits[:, -1]
+    return model(tokens, past_key_values=Cache(layers=[*layers]), use_cache=True, logits_to_keep=1).logits[:, -1]
 
 
 def clock(model) -> float:
@@ -211,7 +215,7 @@ class Batch:
                 view.values[:, :, :prefix] = values
             logits.append(read_tokens(self.model, prompt.tokens[prefix:], views))
             seconds.append(sum(self.prefixes.seconds) + clock(self.model) - started)
-        return Cache(layers=layers), torch.cat(logits), seconds
+        return Cache(layers=[*layers]), torch.cat(logits), seconds
 
     def _has_stop(self, output: list[int], texts: Sequence[str], tail: int) -> bool:
         end = self.tokenizer.decode(output[-tail:], skip_special_tokens=True)

@@ -136,9 +136,18 @@ def finetune_language_model(
         return finished
     if processes > 1:
         job = output.absolute().with_name(f"{output.name}.job.json")
-        settings = {"name": name, "prompts": list(prompts), "targets": list(targets), "output": str(output.absolute())}
-        settings |= {"training": asdict(training), "chat": chat, "dtype": dtype, "quantization": quantization}
-        launch("lib.generation.finetune", job, {**settings, "threads": max(1, threads // processes)}, processes)
+        settings = {
+            "name": name,
+            "prompts": list(prompts),
+            "targets": list(targets),
+            "output": str(output.absolute()),
+            "training": asdict(training),
+            "chat": chat,
+            "dtype": dtype,
+            "quantization": quantization,
+            "threads": max(1, threads // processes),
+        }
+        launch("lib.generation.finetune", job, settings, processes)
         curve = finished_curve(output, run)
         if curve is None:
             raise RuntimeError(

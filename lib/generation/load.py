@@ -44,5 +44,12 @@ def load_language_model(
         return LocalModel(name, cache=cache, batch_size=batch_size, threads=threads, quantization=quantization)
     from lib.generation.remote import RemoteModel  # its client takes a while to import
 
-    settings = {"concurrency": concurrency, "price_in": price_in, "price_out": price_out, "limit": limit}
-    return RemoteModel(name.removeprefix(REMOTE), cache=cache, record=record, **settings)
+    return RemoteModel(
+        name.removeprefix(REMOTE),
+        cache=cache,
+        record=record,
+        concurrency=concurrency,
+        price_in=price_in,
+        price_out=price_out,
+        limit=limit,
+    )

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tqdm.auto import tqdm
 
@@ -301,7 +302,7 @@ def load_model(path: str, dtype: str, adapter: str | Path | None = None, quantiz
         gc.collect()  # a model that nobody uses any more may still fill the GPU
     wanted = getattr(torch, dtype)
     device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
-    settings = {"dtype": torch.float32 if adapter and quantization == "none" else wanted}
+    settings: dict[str, Any] = {"dtype": torch.float32 if adapter and quantization == "none" else wanted}
     if quantization == "nf4":
         settings["device_map"] = {"": device}  # quantised as they are read: the whole model never lies there in 16 bits
         settings["quantization_config"] = BitsAndBytesConfig(
@@ -311,7 +312,7 @@ def load_model(path: str, dtype: str, adapter: str | Path | None = None, quantiz
             bnb_4bit_compute_dtype=torch.bfloat16,
         )
     try:
-        model = AutoModelForCausalLM.from_pretrained(**models.source(path), **settings)
+        model: torch.nn.Module = AutoModelForCausalLM.from_pretrained(**models.source(path), **settings)
         if adapter:
             from peft import PeftModel
 
@@ -338,7 +339,9 @@ def fingerprint(path: str, adapter: str | Path | None = None, quantization: str 
         from transformers.utils import cached_file
 
         hub, _, revision = path.partition("@")
-        base = f"{hub}@{Path(cached_file(hub, 'config.json', revision=revision or 'main')).parent.name}"
+        config = cached_file(hub, "config.json", revision=revision or "main")
+        assert config is not None  # a missing file raises
+        base = f"{hub}@{Path(config).parent.name}"
     base += "" if quantization == "none" else f"+{quantization}"
     if not adapter:
         return base

@@ -23,6 +23,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from lib.workbook.artifacts import (
@@ -260,7 +261,11 @@ def convert(gguf: Path, folder: Path) -> None:
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
-    source = {"pretrained_model_name_or_path": str(gguf.parent), "gguf_file": gguf.name, "local_files_only": True}
+    source: dict[str, Any] = {
+        "pretrained_model_name_or_path": str(gguf.parent),
+        "gguf_file": gguf.name,
+        "local_files_only": True,
+    }
     dequantize = GgufConfig(dequantize=True)  # otherwise the model cannot be saved
     try:
         tokenizer = AutoTokenizer.from_pretrained(**source)

@@ -18,14 +18,14 @@ import queue
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
 
 import openai
@@ -232,7 +232,7 @@ class RemoteModel:
         temperature: float = 0.0,
         seed: int = 0,
         progress: bool = False,
-        grammars: None = None,
+        grammars: str | Sequence[str | None] | None = None,
     ) -> list[str]:
         """Answers in the order of `prompts`; equal prompts are asked once.
 
@@ -518,7 +518,8 @@ class _Client:
     def ask(self, chat: bool, arguments: dict) -> bytes:
         """The body of an answer, whatever it holds. Raises _Fault."""
         client = self._client.chat.completions if chat else self._client.completions
-        request = client.with_raw_response.create(**arguments)
+        # an async function, which openai declares by what it returns
+        request = cast(Coroutine[Any, Any, Any], client.with_raw_response.create(**arguments))
         try:
             return asyncio.run_coroutine_threadsafe(request, self._loop).result().content
         except (openai.APIError, TimeoutError) as error:
@@ -630,7 +631,9 @@ def read_answer(body: bytes, chat: bool) -> tuple[str | None, Any, tuple[int, in
     if not isinstance(text, str) and end not in ("length", "content_filter"):
         raise _Fault("malformed body without an answer")
     usage = content.get("usage")
-    tokens = (usage.get("prompt_tokens"), usage.get("completion_tokens")) if isinstance(usage, dict) else (None, None)
+    tokens: tuple[Any, Any] = (None, None)
+    if isinstance(usage, dict):
+        tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
     believed = all(type(number) is int and 0 <= number <= MOST_TOKENS for number in tokens)
     return encodable(text) if isinstance(text, str) else None, end, tokens if believed else None
 
@@ -653,7 +656,9 @@ def _named(prompt: str) -> str:
 def _wait(state: RetryCallState) -> float:
     """Seconds before the next attempt: what the endpoint asks for, then a random share of a doubling backoff."""
     backoff = wait_random_exponential(multiplier=FIRST_BACKOFF, max=LONGEST_BACKOFF)
-    return state.outcome.exception().retry_after + backoff(state)
+    fault = state.outcome and state.outcome.exception()
+    assert isinstance(fault, _Fault)  # nothing else is retried
+    return fault.retry_after + backoff(state)
 
 
 def retry_after(header: str) -> float:

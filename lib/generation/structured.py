@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -26,6 +26,9 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 MOMENT = r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:00$"
 
 
+Form = TypeVar("Form", bound=BaseModel)
+
+
 class AnswerError(ValueError):
     """An answer that is not what was asked for; the message can be told to the model."""
 
@@ -35,12 +38,12 @@ def accept(answer: BaseModel) -> None:
 
 
 @dataclass(frozen=True)
-class Question:
+class Question(Generic[Form]):
     """What to ask, the form of the answer, and a check of what the form cannot say, which raises ValueError."""
 
     prompt: str
-    form: type[BaseModel]
-    check: Callable[[BaseModel], None] = accept
+    form: type[Form]
+    check: Callable[[Form], None] = accept
 
     @property
     def text(self) -> str:
@@ -56,7 +59,7 @@ class Question:
 
 
 @dataclass
-class Reply:
+class Reply(Generic[Form]):
     """What became of a question.
 
     Attributes:
@@ -65,21 +68,21 @@ class Reply:
         errors: what was wrong with each of them but the valid one.
     """
 
-    value: BaseModel | None = None
+    value: Form | None = None
     answers: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
 
 def ask(
     model: LocalModel | RemoteModel,
-    questions: Sequence[Question],
+    questions: Sequence[Question[Form]],
     max_new_tokens: int,
     temperature: float = 0.0,
     seed: int = 0,
     constrained: bool = False,
     progress: bool = False,
     rounds: int = ROUNDS,
-) -> list[Reply]:
+) -> list[Reply[Form]]:
     """Replies in the order of the questions. All questions of a round go to the model together.
 
     A wrong answer is held up to the model together with what is wrong with it.
@@ -98,7 +101,7 @@ def ask(
         ValueError: a remote model is to be constrained, or a prompt does not fit into the model's window.
         ModelError: the model cannot be asked.
     """
-    replies = [Reply() for _ in questions]
+    replies: list[Reply[Form]] = [Reply() for _ in questions]
     prompts = [question.text for question in questions]
     grammars = [grammar_of(question.form) for question in questions] if constrained else []
     for _ in range(rounds + 1):
@@ -136,7 +139,7 @@ def ask_again(prompt: str, answer: str, error: str) -> str:
 # ---------------------------------------------------------------- reading
 
 
-def read_answer(text: str, question: Question) -> BaseModel:
+def read_answer(text: str, question: Question[Form]) -> Form:
     """The valid answer in a text. Texts in it are one line each, without control characters.
 
     Raises:
@@ -240,17 +243,17 @@ def grammar_of(form: type[BaseModel]) -> str:
     return f"start: %json {json.dumps(_without_formats(schema_of(form)) | {'x-guidance': layout})}"
 
 
-def _without_patterns_of_times(schema: object) -> object:
+def _without_patterns_of_times(schema: Any) -> Any:
     """A schema to be read: a pattern of dates takes many tokens, and the prompt says what they may be."""
     return _rewritten(schema, lambda part: {key: part[key] for key in part if key != "pattern"})
 
 
-def _without_formats(schema: object) -> object:
+def _without_formats(schema: Any) -> Any:
     """A schema to be followed: `date-time` would ask for the offset that local times do not have."""
     return _rewritten(schema, lambda part: {key: part[key] for key in part if key != "format"})
 
 
-def _rewritten(schema: object, rewrite: Callable[[dict], dict]) -> object:
+def _rewritten(schema: Any, rewrite: Callable[[dict], dict]) -> Any:
     """A schema with its times rewritten."""
     if isinstance(schema, list):
         return [_rewritten(part, rewrite) for part in schema]
@@ -260,12 +263,12 @@ def _rewritten(schema: object, rewrite: Callable[[dict], dict]) -> object:
     return rewrite(inside) if inside.get("format") == "date-time" else inside
 
 
-def _bounded(schema: object) -> object:
+def _bounded(schema: Any) -> Any:
     if isinstance(schema, list):
         return [_bounded(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {}
+    kept: dict[str, Any] = {}
     for key, value in schema.items():
         if key in ("properties", "$defs"):  # names, which may be called title or default
             kept[key] = {name: _bounded(part) for name, part in value.items()}

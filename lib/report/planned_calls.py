@@ -167,9 +167,9 @@ def data_gen(parameters: DataGen, sample: Sample) -> Planned:
             prompts = [toolbox_question(app).text for app in APPS]
             yield parameters.data_writer, "toolbox", expected(prompts, len(prompts), longest["toolbox"])
     if is_remote(parameters.request_writer):
-        calls = sum(sample.n_pairs(split) for split in ("training", "test", "unseen"))
+        n_pairs = sum(sample.n_pairs(split) for split in ("training", "test", "unseen"))
         prompts = request_prompts(sample, parameters.seed)
-        yield parameters.request_writer, "requests", expected(prompts, calls, written_requests.MAX_NEW_TOKENS)
+        yield parameters.request_writer, "requests", expected(prompts, n_pairs, written_requests.MAX_NEW_TOKENS)
 
 
 def request_prompts(sample: Sample, seed: int) -> list[str]:
@@ -224,7 +224,8 @@ def dsl_ablation(parameters: DSLAblation, sample: Sample) -> Planned:
             every = one._replace(condition=one.condition.model_copy(update={"flows": SAMPLE_PROMPTS}))
             prompts = write_prompts([every], materials)["prompt"].tolist()
             sums += expected(prompts, one.condition.flows, parameters.dsl_max_tokens)
-    yield parameters.untuned_generator, "flows", tuple(int(total) for total in sums)
+    calls, tokens_in, tokens_out = sums.tolist()
+    yield parameters.untuned_generator, "flows", (calls, tokens_in, tokens_out)
 
 
 def flow_materials(parameters: DSLAblation, sample: Sample) -> Materials:
@@ -257,9 +258,15 @@ def generators(parameters: Generators, sample: Sample) -> Planned:
     """Notebook 10: each step of a world on a simulated one, and requests from flows."""
     if not is_remote(parameters.compared_writer):
         return
-    sizes = [getattr(parameters, f"compared_{what}") for what in ("personas", "items", "queries", "max_tokens")]
-    world = simulate(sample.root / "data", parameters.world)
-    for step, trial in trials(world, *sizes, parameters.seed).items():
+    steps = trials(
+        simulate(sample.root / "data", parameters.world),
+        parameters.compared_personas,
+        parameters.compared_items,
+        parameters.compared_queries,
+        parameters.compared_max_tokens,
+        parameters.seed,
+    )
+    for step, trial in steps.items():
         prompts = [question.text for question in trial.questions]
         yield parameters.compared_writer, step, expected(prompts, len(prompts), trial.tokens)
     prompts = request_prompts(sample, parameters.seed)
@@ -296,8 +303,8 @@ def planned_calls(values: dict[str, Any], root: Path = ROOT) -> dict[str, list[C
         if rows:
             there = answered(notebook, values, root)
             most = [sum(getattr(row, name) for row in rows) for name in ("calls", "tokens_in", "tokens_out")]
-            there = [-min(one, limit) for one, limit in zip(there, most, strict=True)]
-            found[notebook] = rows + [Calls(notebook, rows[0].model, "answered already", *there)] * any(there)
+            saved = [-min(one, limit) for one, limit in zip(there, most, strict=True)]
+            found[notebook] = rows + [Calls(notebook, rows[0].model, "answered already", *saved)] * any(saved)
     return found
 
 
@@ -338,7 +345,7 @@ def report(found: dict[str, list[Calls]], values: dict[str, Any]) -> str:
         return ""
     parameters = RemoteKnobs.model_validate(select(values, RemoteKnobs))
     priced = parameters.remote_price_in + parameters.remote_price_out > 0
-    rows = [("notebook", "model", "for", "calls", "tokens in", "tokens out", "cost")]
+    rows: list[tuple[str, ...]] = [("notebook", "model", "for", "calls", "tokens in", "tokens out", "cost")]
     costs = {notebook: sum(row.cost(parameters) for row in part) for notebook, part in found.items()}
     for row in itertools.chain(*found.values()):
         numbers = [f"{number:,}" for number in (row.calls, row.tokens_in, row.tokens_out)]

@@ -78,7 +78,9 @@ def changed_input(notebook: str, data: Path) -> str:
             for path in sorted(data.glob("*.meta.json"), key=lambda path: path.stat().st_mtime)
         }
         # The last one that a notebook wrote names all that it had read.
-        read = next((meta["inputs"] for meta in reversed(metas.values()) if meta["notebook"] == notebook), {})
+        read: dict[str, str] = next(
+            (meta["inputs"] for meta in reversed(metas.values()) if meta["notebook"] == notebook), {}
+        )
         return next((n for n, sha in read.items() if not (data / n).exists() or metas[n]["sha256"] != sha), "")
     except (OSError, ValueError, KeyError, TypeError):
         return "an artifact's sidecar"
@@ -185,7 +187,7 @@ def run_record(profile: str, root: Path = ROOT) -> dict:
 
     statuses = {notebook: read_status(notebook, profile, root) for notebook in NOTEBOOKS}
     spending = {notebook: read_last_spending(notebook, profile, root) for notebook in NOTEBOOKS}
-    versions = {"python": platform.python_version()}
+    versions: dict[str, str | None] = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
             versions[package] = metadata.version(package)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
 from math import fsum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -18,10 +18,11 @@ import pandas as pd
 from lib.evaluation.ranking import hit_matrix, recall_from_hits
 from lib.retrieval.stores import hash_of_id, tie_breakers
 
+Document = TypeVar("Document", bound=Hashable)
 DECIMALS = 12  # sums of the same terms in another order are ties
 
 
-def reciprocal_rank_fusion(rankings: Sequence[Sequence[Hashable]], k: float = 60) -> list[tuple[Hashable, float]]:
+def reciprocal_rank_fusion(rankings: Sequence[Sequence[Document]], k: float = 60) -> list[tuple[Document, float]]:
     """Fuse rankings of ids, best first, into [(id, score)], best first; ties are broken by a hash of the id.
 
     The order of `rankings` does not matter.
@@ -33,7 +34,7 @@ def reciprocal_rank_fusion(rankings: Sequence[Sequence[Hashable]], k: float = 60
     ['b', 'a']
     """
     _check_k(k)
-    terms: dict[Hashable, list[float]] = {}
+    terms: dict[Document, list[float]] = {}
     for number, ranking in enumerate(rankings):
         if len(set(ranking)) != len(ranking):
             raise ValueError(f"ranking {number} names a document twice")

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 import lightgbm as lgb
 import numpy as np
@@ -54,7 +55,7 @@ class LambdaMART:
         Raises:
             ValueError: a feature the model was trained on is missing.
         """
-        return self.booster.predict(self._values(features), num_threads=self.threads)
+        return cast(np.ndarray, self.booster.predict(self._values(features), num_threads=self.threads))
 
     def contributions(self, features: pd.DataFrame) -> pd.DataFrame:
         """SHAP values of every row and feature, by LightGBM's TreeSHAP (Lundberg et al., 2020): scores are their sums
@@ -64,7 +65,7 @@ class LambdaMART:
             ValueError: a feature the model was trained on is missing.
         """
         values = self.booster.predict(self._values(features), pred_contrib=True, num_threads=self.threads)
-        return pd.DataFrame(values[:, :-1], columns=self.columns, index=features.index)
+        return pd.DataFrame(cast(np.ndarray, values)[:, :-1], columns=self.columns, index=features.index)
 
     def _values(self, features: pd.DataFrame) -> np.ndarray:
         if missing := [name for name in self.columns if name not in features]:
@@ -94,7 +95,7 @@ def train(
     pairs: pd.DataFrame,
     features: pd.DataFrame,
     relevant: np.ndarray,
-    collections: Sequence[str],
+    collections: Sequence[str] | np.ndarray,
     categorical: Sequence[str],
     cutoff: int,
     seed: int,
@@ -165,7 +166,7 @@ def out_of_fold(
     pairs: pd.DataFrame,
     features: pd.DataFrame,
     relevant: np.ndarray,
-    collections: Sequence[str],
+    collections: Sequence[str] | np.ndarray,
     categorical: Sequence[str],
     cutoff: int,
     seed: int,

@@ -88,7 +88,7 @@ def mine_pairs(
     rng = np.random.default_rng(seed)
     parts = []
     for positive, counts in ((True, above), (False, cells - above)):
-        ranks = np.sort(rng.choice(totals[positive], sizes[positive], replace=False)) if sizes[positive] else []
+        ranks = np.sort(rng.choice(totals[positive], sizes[positive], replace=False)) if sizes[positive] else ()
         a, b = _pairs_at(vectors, np.asarray(ranks, dtype=np.int64), counts, threshold, positive, block)
         parts.append(pd.DataFrame({"a": a, "b": b, "cosine": _cosines(vectors, a, b), "positive": positive}))
     pairs = pd.concat(parts, ignore_index=True).astype({"positive": bool})

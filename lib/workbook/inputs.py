@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, overload
 
 import yaml
 from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter, ValidationError
@@ -161,7 +161,11 @@ def read_json_records(path: str | Path) -> list[tuple[str, object]]:
 # ---------------------------------------------------------------- YAML
 
 
-def read_yaml(path: str | Path, adapter: TypeAdapter[Content] | None = None, strict: bool | None = None) -> Content:
+@overload
+def read_yaml(path: str | Path) -> Any: ...
+@overload
+def read_yaml(path: str | Path, adapter: TypeAdapter[Content], strict: bool | None = None) -> Content: ...
+def read_yaml(path: str | Path, adapter: TypeAdapter | None = None, strict: bool | None = None) -> Any:
     """The content of a YAML file that people wrote, validated where an adapter is given.
 
     Args:

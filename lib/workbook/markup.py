@@ -36,6 +36,6 @@ def plain(text: str) -> str:
     return SPECIAL.sub(r"\\\1", " ".join(readable(text).split()))
 
 
-def readable(text: str) -> str:
+def readable(text: object) -> str:
     """The text with lone surrogates, which cannot be encoded, as U+FFFD."""
     return str(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -128,17 +128,17 @@ def with_new_shots(
     return pd.concat([training, unseen.loc[chosen]])
 
 
-def with_slot(shots: np.ndarray, added: Sequence[int]) -> np.ndarray:
+def with_slot(shots: np.ndarray, added: Sequence[int] | np.ndarray) -> np.ndarray:
     """Few-shots whose last one gives way to another, unless that is among them.
 
     Args:
         shots: (requests, few-shots), nearest first.
         added: (requests,), what is to be among them; it comes last.
     """
-    added = np.asarray(added)[:, None]
-    absent = ~(shots == added).any(axis=1)
+    last = np.asarray(added)[:, None]
+    absent = ~(shots == last).any(axis=1)
     kept = shots.copy()
-    kept[absent, -1:] = added[absent]
+    kept[absent, -1:] = last[absent]
     return kept
 
 
@@ -156,7 +156,7 @@ class Unseen:
     requests: pd.DataFrame
     new: Collection[str]
     pools: Mapping[int, pd.DataFrame]
-    shots: Mapping[Way, Sequence[Sequence[int]]]
+    shots: Mapping[Way, list[list[int]]]
 
     def wanted(self) -> list[list[str]]:
         """For each request the APIs held out that it needs."""
@@ -270,7 +270,7 @@ def definitions_beside(
 def reading_windows(models: Mapping[str, str], remote_window: int) -> dict[str, tuple[int, Counter]]:
     """For each role its model's window, in tokens, and what counts the tokens of a text (of a model behind an endpoint
     an estimate)."""
-    found = {}
+    found: dict[str, tuple[int, Counter]] = {}
     for model in dict.fromkeys(models.values()):
         if is_remote(model):
             found[model] = remote_window, estimate_tokens

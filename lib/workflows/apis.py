@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 # Kinds of value, with JSON type and format. A value can go where its kind is asked for; see `fits`.
 KINDS: dict[str, tuple[str, str]] = {
@@ -63,8 +63,8 @@ ALSO_FITS: dict[str, set[str]] = {
     "amount": {"number"},
 }  # fmt: skip
 
-USES = ("core", "common", "rare")  # most used first
-Use = Literal[USES]
+Use = Literal["core", "common", "rare"]  # most used first
+USES: tuple[Use, ...] = get_args(Use)
 MOST_KEYS, MOST_KEY_CHARACTERS, MOST_DESCRIPTION = 20, 900, 300  # in a definition
 SLOT = re.compile(r"\{([^{}]*)\}")
 APP = "app"  # the slot that stands for a name of the connector

@@ -19,12 +19,11 @@ from lib.workbook.inputs import InputError, Strict, Text, describe_error, parse_
 from lib.workflows.apis import API, APP, KINDS, SLOT, Connector, Field, Use, meant
 from lib.workflows.openapi import read_documents
 
-CATEGORIES = (
+Category = Literal[
     "mail", "chat", "calendar", "tasks", "files", "documents", "forms", "data", "crm", "support", "development",
     "social", "marketing", "shop", "finance", "people", "approvals", "signing", "analytics", "security", "ai",
     "media", "devices", "places", "events", "web",
-)  # fmt: skip
-Category = Literal[CATEGORIES]
+]  # fmt: skip
 Type = Literal["string", "integer", "number", "boolean", "array", "object"]
 
 RESERVED = re.compile(r"[\"'\\{}*|\x00-\x1f\x7f]")
@@ -197,7 +196,7 @@ class Catalogue:
         """
         catalogue = cls({}, {})
         for file, connector, apis, reason in read_documents(Path(path)):
-            if reason:
+            if connector is None:
                 catalogue.skipped.append((str(file), reason))
                 continue
             catalogue.connectors[connector.id] = connector

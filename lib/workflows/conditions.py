@@ -78,8 +78,7 @@ def single(draft: Draft, visible: Sequence[Output], skip: set[str], before: Test
     """
     found = [o for o in visible if is_testable(o.field) and not MAKERS.match(o.api.display_name)]
     found = [o for o in found if o.field.summary not in skip]
-    again = before is not None and (before.output.field.kind == "choice" or before.bound is not None)
-    if again and draft.rng.random() < 0.85:
+    if before and (before.output.field.kind == "choice" or before.bound is not None) and draft.rng.random() < 0.85:
         found = [before.output]
     weighted = [(o, TESTED[o.field.kind] * (3.0 if o.step else 1.0)) for o in found]
     draft.rng.shuffle(weighted)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from lib.workflows.apis import API
 from lib.workflows.language import Reference, Value
@@ -69,8 +70,8 @@ class Draft:
     def frames(self) -> dict:
         return self.wordings.frames[self.side]
 
-    def pick(self, name: str) -> str | tuple[str, ...]:
-        """One of the frames of this name."""
+    def pick(self, name: str) -> Any:
+        """One of the frames of this name: a template, or a tuple of those that go together."""
         return self.rng.choice(self.frames[name])
 
     def token(self, text: str, app: bool = False) -> str:

@@ -86,7 +86,7 @@ def flow_errors(text: str, gold: str, catalogue: Catalogue, finished: bool = Tru
 def _syntax_error(text: str) -> str:
     if not isinstance(text, str) or not _CALL.search(text):
         return "no_call"
-    opened = []
+    opened: list[str] = []
     balanced = True
     for piece in _PIECE.finditer(text):
         mark = piece["mark"]

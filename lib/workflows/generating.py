@@ -141,11 +141,18 @@ def _start_worker(catalogue: Catalogue, values: dict[str, list], knobs: FlowKnob
     """Set up a process that ends with the one that made it: a worker that waits for work never notices."""
     global _source
     maker = multiprocessing.parent_process()
-    threading.Thread(target=lambda: (maker.join(), os._exit(1)), daemon=True).start()
+    assert maker is not None  # a worker has one
+
+    def end_with_it() -> None:
+        maker.join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_it, daemon=True).start()
     _source = FlowSource.of(catalogue, values, knobs)
 
 
 def _workers_chunk(split: str, start: int, stop: int) -> list[Pair]:
+    assert _source is not None  # the process began with `_start_worker`
     return _chunk(_source, split, start, stop)
 
 

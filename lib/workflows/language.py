@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken, v_args
 
@@ -153,6 +154,8 @@ def _unescape(found: re.Match) -> str:
 
 
 def _fail(token: Token, problem: str) -> FlowError:
+    assert token.line is not None  # as of every token that a lexer made
+    assert token.column is not None
     return FlowError(token.line, token.column, problem)
 
 
@@ -285,7 +288,7 @@ def parse(text: str) -> Flow:
     """
     _check_bounds(text)
     try:
-        return _parser().parse(text)
+        return cast(Flow, _parser().parse(text))  # the transformer makes one of the tree
     except UnexpectedToken as error:
         where = _place(text, len(text)) if error.token.type == "$END" else (error.line, error.column)
         problem = f"expected {_in_words(error.accepts)}, found {_shown(error.token)}"

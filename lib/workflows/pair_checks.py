@@ -21,7 +21,12 @@ from lib.workflows.scoring import similarity
 LEAST_PHRASES, LEAST_TERSE = 6, 2
 CONJUNCTIONS = re.compile(r"(when|whenever|if|once|after|every time|each time|as soon as|please|then)\b", re.IGNORECASE)
 REQUESTS, FRAMES = "requests, without case and punctuation", "frames of requests"  # what simulated splits keep apart
-JSON_TYPES = {"string": str, "number": (int, float), "integer": int, "boolean": bool}
+JSON_TYPES: dict[str, type | tuple[type, ...]] = {
+    "string": str,
+    "number": (int, float),
+    "integer": int,
+    "boolean": bool,
+}
 # DESIGN's figures, taken from 16,381 operations of real connectors, as (quantity, least, most).
 TARGETS: tuple[tuple[str, float, float], ...] = (
     ("APIs", 680, 720),
@@ -217,9 +222,8 @@ def check_held_out(pairs: pd.DataFrame, catalogue: Catalogue) -> None:
 def outside_the_catalogue(pairs: pd.DataFrame, catalogue: Catalogue) -> tuple[int, int]:
     """How many flows call an API that the catalogue lacks, and how many have a parameter that it lacks."""
     reports = [validate(parse(dsl), catalogue) for dsl in pairs["dsl"]]
-    return tuple(
-        sum(bool(getattr(report, kind)) for report in reports) for kind in ("made_up_names", "made_up_parameters")
-    )
+    names = sum(bool(report.made_up_names) for report in reports)
+    return names, sum(bool(report.made_up_parameters) for report in reports)
 
 
 def nearest_training_pairs(pairs: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:

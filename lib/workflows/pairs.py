@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pandas as pd
 from pydantic import ValidationError
@@ -22,7 +22,8 @@ from lib.workflows.language import Flow, FlowError, If, Statement, called_apis, 
 
 log = logging.getLogger(__name__)
 
-SPLITS = ("training", "test", "unseen")
+Split = Literal["training", "test", "unseen"]
+SPLITS: tuple[Split, ...] = get_args(Split)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class WrittenPair(Strict):
     request: Text
     dsl: Text
     id: Text | None = None
-    split: Literal[SPLITS] = "training"
+    split: Split = "training"
 
 
 def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:

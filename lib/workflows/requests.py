@@ -42,7 +42,7 @@ def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) ->
     parts = Parts(words)
     settings = settings_of(plan.trigger, trigger, visible)
     parts.before, calls, visible = _sequence(draft, plan.before, visible)
-    statements = [trigger, *calls]
+    statements: list[Statement] = [trigger, *calls]
     if plan.branches:
         parts.branches, conditional = _conditional(draft, plan, visible, settings)
         parts.after, calls, _ = _sequence(draft, plan.after, visible)

@@ -196,7 +196,7 @@ def _refer(
     found = candidates(draft, api, parameter, visible) if chance and lead is not None else []
     if any(is_new(draft, output) for output, _ in found):
         chance = max(chance, 0.75)
-    if not found or draft.rng.random() >= chance:
+    if not found or lead is None or draft.rng.random() >= chance:
         return None
     output = draft.rng.choices([o for o, _ in found], [w for _, w in found])[0]
     words = describe(draft, output, visible)

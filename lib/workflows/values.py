@@ -59,7 +59,7 @@ def literal(draft: Draft, api: API, parameter: Field, call: dict[str, Value]) ->
         pool = [value for value in pool if str(value).lower() not in UNSPOKEN_CHOICES]
     if kind == "person_email" and not parameter.examples and rng.random() < 0.5:
         pool = [address(rng, rng.choice(draft.wordings.values["person_name"]))]
-    if other is not None and isinstance(other, int | float):
+    if end and isinstance(other, int | float):
         pool = [value for value in pool if (value < other if end[1] else value > other)]
     elif len(pool) > 1:
         pool = [value for value in pool if str(value) not in draft.literals] or pool

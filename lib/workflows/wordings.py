@@ -59,7 +59,7 @@ def _usable(api: API, text: str) -> bool:
 
 def _split_frames(seed: int) -> dict[str, dict]:
     sides: dict[str, dict] = {"training": {}, "test": {}}
-    lists = [(name, name, templates) for name, templates in SENTENCE_FRAMES.items()]
+    lists: list[tuple[object, str, tuple]] = [(name, name, templates) for name, templates in SENTENCE_FRAMES.items()]
     lists += [(name, f"condition {name}", wordings) for name, wordings in frames.CONDITIONS.items()]
     for name, by_state in frames.FLAGS.items():
         for state, wordings in zip((True, False), by_state, strict=True):

@@ -302,7 +302,7 @@ def shared_words(sceptic: pd.DataFrame) -> tuple[float, float]:
     """Percent of the gold items of meaning queries that share a content word with their query, and of other items;
     NaN where nobody asks one."""
     rows = sceptic.set_index("question")
-    return tuple(float(rows[column].get(SHARED_WORD, np.nan)) for column in ("here", "by chance"))
+    return float(rows["here"].get(SHARED_WORD, np.nan)), float(rows["by chance"].get(SHARED_WORD, np.nan))
 
 
 def api_given_need(gold: pd.DataFrame) -> Drawing:

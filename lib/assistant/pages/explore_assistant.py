@@ -215,7 +215,8 @@ class Explorer:
             load: loads the assistant's models; called when the first question is asked.
             seed: of the query that is chosen first.
         """
-        self.saved, self.load, self.assistant = saved, load, None
+        self.saved, self.load = saved, load
+        self.assistant: Assistant | None = None
         first = first_query(saved, seed)
         asked = {persona: saved.personas.get(persona, persona) for persona in saved.queries["persona"].unique()}
         options = sorted((f"{name} ({persona})", persona) for persona, name in asked.items())

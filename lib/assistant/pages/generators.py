@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -47,7 +48,7 @@ class Writer:
 
 def spans(successes: pd.Series, n: pd.Series) -> list[str]:
     """`24 [10, 47]`: rates in percent with Wilson's 95% interval."""
-    return [interval(*row, 0) for row in zip(*percent(successes, n), strict=True)]
+    return [interval(rate, low, high, 0) for rate, low, high in zip(*percent(successes, n), strict=True)]
 
 
 def question_sentence(writer: Writer, prompt: str) -> str:
@@ -131,7 +132,7 @@ def usable_figure(rates: pd.DataFrame, writer: Writer) -> Drawing:
         part, color, mark = rates[rates["way"] == way], colour(f"written_{way}"), marker(f"written_{way}")
         shift = 0.17 if way == "schema" else -0.17 if len(writer.ways) > 1 else 0
         places = [position + shift for position in range(len(STEPS))]
-        style = {"marker": mark, "color": color, "linestyle": "none"}
+        style: dict[str, Any] = {"marker": mark, "color": color, "linestyle": "none"}
         axis.hlines(places, part["valid_low"], part["valid_high"], color=color, linewidth=2)
         axis.plot(part["valid_rate"], places, markersize=8, label=f"{WAYS[way]}, in the end", **style)
         at_once = style | {"markerfacecolor": "white", "markersize": 5, "zorder": 3}

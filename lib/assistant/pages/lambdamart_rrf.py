@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.context_scores import ContextScores, published_value, with_published
-from lib.evaluation.claims import Claim, tally
+from lib.evaluation.claims import Claim, Ratio, tally
 from lib.workbook.display import Drawing, Table, beside_published, interval, label_lines, legend_below, number
 from lib.workbook.methods import colour, label, marker
 
@@ -154,7 +154,8 @@ def by_kind_figure(two: TableTwo) -> Drawing:
             np.arange(len(kinds)) + (position - (len(methods) - 1) / 2) * 0.11,
             part["value"],
             yerr=[part["value"] - part["ci_low"], part["ci_high"] - part["value"]],
-            fmt=marker(method),
+            marker=marker(method),
+            linestyle="none",
             color=colour(method),
             capsize=2,
             markersize=7,
@@ -268,7 +269,8 @@ def recall_figure(two: TableTwo) -> Drawing:
 
 def _recall_lines(axis, two: TableTwo, source: str) -> dict[str, tuple[float, float, str]]:
     """Draw the lines of a panel, ours or published; their names and ends."""
-    scored, ours, ends = two.scored, source == "ours", {}
+    scored, ours = two.scored, source == "ours"
+    ends: dict[str, tuple[float, float, str]] = {}
     for method in two.shown(LINES):
         if not ours and np.isnan(two.printed(method, "recall", scored.k)):
             continue
@@ -316,7 +318,7 @@ def claims_counted(verdicts: pd.DataFrame) -> str:
 
 def out_of_reach(two: TableTwo, claims: Sequence[Claim]) -> str:
     """Where all of the context would not be as many times what semantic search finds as the paper claims."""
-    claimed = next(claim.size for claim in claims if claim.test == "ratio")
+    claimed = next(claim.size for claim in claims if isinstance(claim, Ratio))
     possible = {k: 100 / max(two.value("semantic", at=k), 1e-9) for k in two.scored.cutoffs}
     beyond = [k for k, ratio in possible.items() if ratio < claimed]
     if not beyond:
@@ -337,7 +339,7 @@ def ndcg_figure(two: TableTwo) -> Drawing:
     figure, axes = plt.subplots(1, 3, figsize=(12, 4.2), sharey=True)
     changes = []
     for axis, (ideal, title) in zip(axes, IDEALS.items(), strict=True):
-        ends = {}
+        ends: dict[str, tuple[float, float, str]] = {}
         for method in two.shown(name for name in LINES if name != "lambdamart"):
             heights = [
                 two.printed(method, "ndcg", k) if ideal == "published" else two.value(method, ideal, k) for k in cutoffs

@@ -69,7 +69,7 @@ class Learned:
 
 def share(values: Iterable[bool]) -> str:
     """`37%`: how many of the values are true."""
-    return f"{number(100 * np.mean(list(values)), 0)}%"
+    return f"{number(float(100 * np.mean(list(values))), 0)}%"
 
 
 def rate(values: pd.Series) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -80,12 +81,13 @@ def settings(summary: pd.DataFrame, by_template: pd.Series, compared: pd.DataFra
     axis.barh(ROWS, rows["value"], height=0.5, color=[colour(setting) for setting in SETTINGS])
     axis.errorbar(rows["value"], ROWS, xerr=errors, fmt="none", ecolor="#333333", capsize=3)
     axis.plot(values["right_api"], ROWS, "D", color="#333333", markersize=6, label="right API")
-    wide = {"color": "#000000", "markeredgewidth": 2}
+    wide: dict[str, Any] = {"color": "#000000", "markeredgewidth": 2}
     axis.plot(values["answerable"], ROWS, "|", markersize=20, label="answerable from the prompt", **wide)
     template = by_template.reindex(SETTINGS)
     axis.plot(template, ROWS, "x", markersize=8, label="template, no model (AST accuracy)", **wide)
-    hollow = {"markerfacecolor": "none", "markeredgecolor": "#777777"}
-    axis.plot(rows["published"], ROWS, "o", label="published AST accuracy", **hollow)
+    axis.plot(
+        rows["published"], ROWS, "o", label="published AST accuracy", markerfacecolor="none", markeredgecolor="#777777"
+    )
     _name_rows(axis, f"percent of {n} queries; bars: AST accuracy with its 95% interval")
     legend_below(axis, 2)
     alt = (
@@ -124,7 +126,7 @@ def failures(shares: pd.DataFrame, n: int) -> Drawing:
     left = np.zeros(len(SETTINGS))
     for name in occurring:
         fill, hatch = LOOKS[name]
-        look = {"color": fill, "hatch": hatch, "edgecolor": "white", "linewidth": 0.5}
+        look: dict[str, Any] = {"color": fill, "hatch": hatch, "edgecolor": "white", "linewidth": 0.5}
         axis.barh(ROWS, shares[name], left=left, height=0.6, label=CAUSES.get(name, "right"), **look)
         left += shares[name].to_numpy()
     _name_rows(axis, f"percent of {n} plans")

@@ -37,7 +37,7 @@ def table_3(summary: pd.DataFrame, n: int, learned: Learned) -> Table:
         summary: see `lib.assistant.plan_comparison.summary`.
         n: queries in each setting.
     """
-    columns = {"setting": list(SHORT.values())}
+    columns: dict[str, list] = {"setting": list(SHORT.values())}
     for metric in METRICS:
         columns[f"{MEASURED[metric]}, ours"], columns[f"{MEASURED[metric]}, paper"] = _cells(summary, metric)
     caption = (
@@ -54,7 +54,7 @@ def behind_table_3(summary: pd.DataFrame, prompts: pd.DataFrame, n: int) -> Tabl
     Args:
         prompts: columns setting, tokens.
     """
-    columns = {"setting": list(SHORT.values())}
+    columns: dict[str, list] = {"setting": list(SHORT.values())}
     for metric in ("right_api", "answerable", "outside_shown"):
         columns[MEASURED[metric]] = _cells(summary, metric)[0]
     lengths = prompts.groupby("setting")["tokens"].mean().loc[list(SETTINGS)]
@@ -231,7 +231,7 @@ def claims(verdicts: pd.DataFrame, n: int) -> Table:
     frame = pd.DataFrame(
         {
             "claim": verdicts["statement"],
-            "ours": [interval(*row, 2 if unit == "fold" else 1) for row, unit in effects],
+            "ours": [interval(value, low, high, 2 if unit == "fold" else 1) for (value, low, high), unit in effects],
             "published": verdicts["published"],
             "verdict": verdicts["verdict"],
             "why": verdicts["reason"],

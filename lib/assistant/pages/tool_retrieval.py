@@ -111,7 +111,7 @@ def difference_columns(tests: pd.DataFrame) -> dict[str, Sequence[str]]:
     return {
         "points": points,
         "p, Holm": [number(p, 4) for p in tests["p_holm"]],
-        "settled": np.where(settled(tests), "yes", "no"),
+        "settled": np.where(settled(tests), "yes", "no").tolist(),
     }
 
 

@@ -21,7 +21,8 @@ INK = "#333333"
 def recall_figure(results: Results, finding: str) -> Drawing:
     """Recall against K: searches solid, references that read no tool's text and useless context dotted."""
     figure, axis = plt.subplots(figsize=(9, 5))
-    cutoffs, ends = results.cutoffs.all, {}
+    cutoffs = results.cutoffs.all
+    ends: dict[str, tuple[float, float, str]] = {}
     for method in [*UNTOUCHED, *FLOORS, *MAIN]:
         part, style = results.value.loc[(method, "recall")], style_of(method)
         draw_line(axis, part, style, strong=method in MAIN)

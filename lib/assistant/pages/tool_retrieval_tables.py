@@ -129,8 +129,8 @@ def times_as_many(results: Results, ratios: Mapping[str, pd.DataFrame]) -> Table
     """A row a kind of context: the ratio of recalls at the cutoffs shown."""
     rows = []
     for name, part in ratios.items():
-        at_k = part.set_index("k")[["ratio", "ci_low", "ci_high"]]
-        cells = {f"K = {at}": interval(*at_k.loc[at], decimals=2) for at in results.cutoffs.shown}
+        shown = part.set_index("k").loc[list(results.cutoffs.shown), ["ratio", "ci_low", "ci_high"]]
+        cells = {f"K = {at}": interval(value, low, high, 2) for at, value, low, high in shown.itertuples()}
         rows.append({"gain over the query alone": label(name), **cells})
     caption = (
         f"How many times as many right tools are found, with 95% intervals. n = {results.n}. "
@@ -336,7 +336,7 @@ def claims(verdicts: pd.DataFrame) -> Table:
     frame = {
         "the claim, as tested": verdicts["statement"],
         "where": verdicts["source"],
-        "effect here": [interval(*row, decimals=2 if unit == "fold" else 1) for *row, unit in effects],
+        "effect here": [interval(value, low, high, 2 if unit == "fold" else 1) for value, low, high, unit in effects],
         "K": verdicts["k"],
         "n": verdicts["n"],
         "p, Holm": [number(p, 4) for p in verdicts["p_value"]],

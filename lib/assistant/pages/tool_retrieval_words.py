@@ -86,11 +86,11 @@ def app_name_steers(words: WordEffects, k: int) -> str:
 
 def times_as_many(ratios: pd.DataFrame, k: int) -> str:
     """The ratio of recalls at K and its range over all K (see `lib.evaluation.comparison.ratios`)."""
-    at_k = ratios.set_index("k").loc[k, ["ratio", "ci_low", "ci_high"]]
+    ratio, low, high = ratios.set_index("k").loc[k, ["ratio", "ci_low", "ci_high"]]
     first, last = ratios["k"].iloc[0], ratios["k"].iloc[-1]
     return (
-        f"{interval(*at_k, decimals=2)} times as many; {ratios['ratio'].min():.2f} to {ratios['ratio'].max():.2f} over "
-        f"K = {first} to {last} (published: 1.5, no K)"
+        f"{interval(ratio, low, high, 2)} times as many; {ratios['ratio'].min():.2f} to {ratios['ratio'].max():.2f} "
+        f"over K = {first} to {last} (published: 1.5, no K)"
     )
 
 

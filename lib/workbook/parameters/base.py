@@ -131,14 +131,14 @@ def literal_assignments(source: str) -> dict[str, Any]:
     try:
         for statement in ast.parse(source).body:
             if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-                target = statement.targets[0]
+                target, value = statement.targets[0], statement.value
             elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-                target = statement.target
+                target, value = statement.target, statement.value
             else:
                 return {}
             if not isinstance(target, ast.Name):
                 return {}
-            found[target.id] = ast.literal_eval(statement.value)
+            found[target.id] = ast.literal_eval(value)
     except (SyntaxError, ValueError):
         return {}
     return found

@@ -29,13 +29,14 @@ def without_unit(metric: str) -> str:
 
 def intervals(table: pd.DataFrame, columns: Sequence[str] = VALUES, decimals: int = 2) -> list[str]:
     """`0.42 [0.31, 0.53]` for each row; `columns` names the value and the ends of its interval."""
-    return [interval(*row, decimals) for row in table[list(columns)].to_numpy()]
+    return [interval(value, low, high, decimals) for value, low, high in table[list(columns)].to_numpy()]
 
 
 def metric_intervals(table: pd.DataFrame, columns: Sequence[str] = VALUES) -> list[str]:
     """As `intervals`, each row with its metric's decimals (column metric)."""
     numbers = table[list(columns)].to_numpy()
-    return [interval(*row, DIGITS[metric]) for metric, row in zip(table["metric"], numbers, strict=True)]
+    rows = zip(table["metric"], numbers, strict=True)
+    return [interval(value, low, high, DIGITS[metric]) for metric, (value, low, high) in rows]
 
 
 def p_values(values: Iterable[float], decimals: int = 3) -> list[str]:

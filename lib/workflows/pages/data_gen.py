@@ -363,8 +363,8 @@ def nearest_table(nearest: pd.DataFrame, n_training: int, encoder: str, seed: in
     rows = []
     for split, part in nearest.groupby("split"):
         low, median, high = part["cosine"].quantile([0.1, 0.5, 0.9])
-        ends = bootstrap_interval(part["similarity"].to_numpy(), [part["pair"]], seed=seed)
-        alike = interval(part["similarity"].mean(), *ends, 2)
+        worst, best = bootstrap_interval(part["similarity"].to_numpy(), [part["pair"]], seed=seed)
+        alike = interval(part["similarity"].mean(), float(worst), float(best), 2)
         same = interval(*percent(part["same_flow"].sum(), len(part)))
         rows.append((split, len(part), f"{median:.2f} ({low:.2f} to {high:.2f})", alike, same))
     columns = ["pairs", "n", "cosine, median (10% to 90%)", "similarity of its flow", "same flow, %"]

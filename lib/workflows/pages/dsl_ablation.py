@@ -20,6 +20,7 @@ from lib.workflows.ablation import (
 )
 from lib.workflows.ablation_grid import UNSEEN_FINETUNED, UNSEEN_HELD, Asked, Way
 from lib.workflows.pages.common import (
+    intervals,
     settled_deltas,
 )
 
@@ -124,6 +125,7 @@ def unseen_title(asked: Asked) -> str:
     what = asked.condition.definitions
     said = {"none": "no definitions", "gold": "gold definitions"}.get(what) or label(what)
     grounded = ", only the APIs shown" if asked.condition.decoding == "grounded" else ""
+    assert asked.way is not None  # those of test flows have another title
     return f"{way_title(asked.way)}, {said}{grounded}"
 
 
@@ -165,7 +167,7 @@ def in_short(study: Study) -> str:
     shared = shared[[name for name in IN_SHORT if name in shared]]
     low, high = bootstrap_interval(shared.to_numpy(), [shared.index], study.samples, study.seed)
     ends = zip(shared, shared.mean(), low, high, strict=True)
-    levels = [f"{IN_SHORT[name]} {interval(*row, 2)}" for name, *row in ends]
+    levels = [f"{IN_SHORT[name]} {interval(mean, start, end, 2)}" for name, mean, start, end in ends]
     against = study.compare([name for name in shared if name != COPY], COPY)
     ahead = against[(against["metric"] == "similarity") & settled_deltas(against)]
     better = [IN_SHORT[row.condition] for row in ahead.itertuples() if row.delta > 0]
@@ -218,7 +220,7 @@ def retrieval_or_finetuning(fair: pd.DataFrame, learned: int, training: int) -> 
         row = of_similarity[of_similarity["why"] == why]
         if len(row):
             clear = "settled" if settled_deltas(row).item() else "not settled"
-            answers.append(f"with few-shots from {whose} {interval(*row.iloc[0][DELTAS], 2)} ({clear})")
+            answers.append(f"with few-shots from {whose} {intervals(row, DELTAS)[0]} ({clear})")
     return (
         "Retrieval or fine-tuning? Both under the catalogue's grammar, five few-shots differ from the fine-tuned model "
         f"in similarity by: {'; '.join(answers) or 'not tested in this profile'}."

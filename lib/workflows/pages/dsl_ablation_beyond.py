@@ -17,12 +17,13 @@ from lib.evaluation.rates import rates_with_intervals
 from lib.workbook.display import Drawing, Table, interval, number
 from lib.workbook.methods import colour
 from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows.ablation import DELTAS, VALUES, contract, free_counterparts, sweep_rows
+from lib.workflows.ablation import DELTAS, contract, free_counterparts, sweep_rows
 from lib.workflows.pages.common import (
     METRIC,
     SETTLED,
     change,
     error_bars,
+    intervals,
     metric_intervals,
     p_values,
     settled_deltas,
@@ -116,8 +117,8 @@ def _among_valid(study: Study, part: pd.DataFrame) -> str:
     as_rate = valid[["unit"]].assign(
         condition="", metric="similarity", numerator=valid["similarity"].astype(float), denominator=1
     )
-    row = rates_with_intervals(as_rate, [], study.samples, study.seed).iloc[0]
-    return f"{interval(*row[VALUES], 2)} of {len(valid)}"
+    (shown,) = intervals(rates_with_intervals(as_rate, [], study.samples, study.seed))
+    return f"{shown} of {len(valid)}"
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,9 @@ import pandas as pd
 from lib.evaluation.inference import percent
 from lib.evaluation.rates import rates_with_intervals
 from lib.workbook.display import Table, interval, number
-from lib.workflows.ablation import VALUES
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.errors import GROUP_OF, GROUPS, KINDS, error_table
-from lib.workflows.pages.common import api_uses, rarest_use
+from lib.workflows.pages.common import api_uses, intervals, rarest_use
 from lib.workflows.pages.dsl_ablation import COPY, HELD, Study
 
 LOOKED_AT = ["pretrained_5", "pretrained_5_fd", "pretrained_20", "tst_20_fd", "pretrained_5_catalogue", "finetuned"]
@@ -144,7 +143,7 @@ def _group_share(study: Study, found: Flaws, group: str, members: pd.Index) -> s
     counting = np.full(len(members), many) if group == "syntax" else parsed
     as_rate = pd.DataFrame({"unit": members, "numerator": hits / many, "denominator": counting / many})
     as_rate = as_rate.assign(condition="", metric=group)
-    return interval(*rates_with_intervals(as_rate, [group], study.samples, study.seed).iloc[0][VALUES], 0)
+    return intervals(rates_with_intervals(as_rate, [group], study.samples, study.seed), decimals=0)[0]
 
 
 def commonest(study: Study, found: Flaws) -> str:

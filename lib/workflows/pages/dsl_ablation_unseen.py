@@ -13,7 +13,7 @@ from lib.evaluation.inference import LEVEL, bootstrap_interval, holm_adjust, mcn
 from lib.workbook.display import Table, interval, number
 from lib.workflows.ablation import new_apis_called
 from lib.workflows.ablation_grid import UNSEEN_FINETUNED, UNSEEN_SHOTS, Asked, Unseen
-from lib.workflows.pages.common import metric_intervals, wide_by_metric
+from lib.workflows.pages.common import intervals, metric_intervals, wide_by_metric
 from lib.workflows.pages.dsl_ablation import Study, way_title
 from lib.workflows.pages.dsl_ablation_tables import changes
 
@@ -46,7 +46,8 @@ def shown_table(study: Study, unseen: Unseen, semantic: pd.Series, definitions: 
 
 
 def _share(study: Study, hits: np.ndarray, pairs: pd.Series) -> str:
-    return interval(hits.mean(), *bootstrap_interval(hits, [pairs], study.samples, study.seed))
+    low, high = bootstrap_interval(hits, [pairs], study.samples, study.seed)
+    return interval(hits.mean(), float(low), float(high))
 
 
 def standing_in_words(unseen: Unseen, tested: int) -> str:
@@ -105,8 +106,7 @@ def held(study: Study, asked: Sequence[Asked], unseen: Unseen) -> Held | None:
 def held_table(results: Held) -> Table:
     """The metrics and the new APIs called, one row a condition."""
     frame = wide_by_metric(results.compared, "condition", metric_intervals(results.compared))
-    rates = results.rates[["value", "ci_low", "ci_high"]].to_numpy()
-    frame.insert(0, "new APIs called, %", [interval(*row, 0) for row in rates])
+    frame.insert(0, "new APIs called, %", intervals(results.rates, ["value", "ci_low", "ci_high"], decimals=0))
     frame.insert(0, "few-shots and definitions", frame.index.map(results.study.titles))
     caption = (
         f"Flows for {len(results.called)} requests that need held-out APIs, {UNSEEN_SHOTS} few-shots; 95% intervals."

@@ -19,6 +19,7 @@ from lib.assistant.pages import lambdamart_rrf_parts as parts
 from lib.assistant.ranking_cost import WITHOUT_TEXT_SCORES, Cost
 from lib.assistant.sweeps import COMPARED, Sweep
 from lib.assistant.unseen_needs import UnseenNeeds
+from lib.evaluation.claims import Ratio
 from lib.evaluation.inference import Resampling
 from lib.retrieval.fusion import Fusion
 from lib.workbook.artifacts import ROOT
@@ -272,7 +273,7 @@ def test_claims_are_counted_by_what_decides_them():
 
 
 def test_a_ratio_that_nothing_could_reach_is_named():
-    claims = [SimpleNamespace(test="greater"), SimpleNamespace(test="ratio", size=3.5)]
+    claims = [SimpleNamespace(test="greater"), Ratio.model_construct(size=3.5)]
     assert page.out_of_reach(two_with(semantic=10), claims) == ""
     assert page.out_of_reach(two_with(semantic=28), claims) == (
         "3.5 times as much as semantic search is impossible here at K = 5: it finds so much by itself that even all of "
