@@ -23,4 +23,4 @@ bench:
 	@$(SETUP) && .venv/bin/python -m pytest tests/benchmarks --benchmark-only $(FLAGS)
 
 clean:
-	rm -rf .venv .venv.lock .snakemake data/generated data/models .pytest_cache .ruff_cache .hypothesis .benchmarks *.egg-info
+	rm -rf .venv .venv.lock .snakemake data/generated data/models .pytest_cache .ruff_cache .mypy_cache .hypothesis .benchmarks *.egg-info

@@ -116,7 +116,7 @@ def permuted_targets(rows: pd.DataFrame, seed: int) -> pd.DataFrame:
 # ---------------------------------------------------------------- few-shots
 
 
-def ranked_shots(pairs: Sequence[str], pool: Sequence[str], indices: np.ndarray) -> pd.DataFrame:
+def ranked_shots(pairs: Sequence[str] | np.ndarray, pool: Sequence[str], indices: np.ndarray) -> pd.DataFrame:
     """Few-shots out of row numbers, such as those of `lib.retrieval.neighbours.nearest`.
 
     Args:
