@@ -33,7 +33,7 @@ SWEPT = (1, 3, 5, 10, 20)  # numbers of few-shots in the figure, besides those o
 
 def change(test) -> str:
     """The difference of a row, with its interval."""
-    return interval(*(getattr(test, name) for name in DIFFERENCE), 3)
+    return interval(test.difference, test.ci_low, test.ci_high, 3)
 
 
 # ---------------------------------------------------------------- requests and pairs

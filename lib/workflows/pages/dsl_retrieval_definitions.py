@@ -78,8 +78,9 @@ def coverage_drawing(summary: pd.DataFrame, best: str) -> Drawing:
 
 def _coverage_panel(axis: Axes, rows: pd.DataFrame) -> None:
     for kind, line in rows.groupby("kind", observed=True):
-        style = {"color": colour(kind), "marker": marker(kind), "markersize": 8, "label": label(kind)}
-        axis.plot(line["tokens"], line["share"], **style)
+        axis.plot(
+            line["tokens"], line["share"], color=colour(kind), marker=marker(kind), markersize=8, label=label(kind)
+        )
         axis.vlines(line["tokens"], line["ci_low"], line["ci_high"], color=colour(kind))
         offset = (6, 6 if kind == "fd_sfd" else -11)
         for row in line.itertuples():

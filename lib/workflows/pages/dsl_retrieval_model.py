@@ -44,8 +44,14 @@ def loss_drawing(curves: Mapping[int, pd.DataFrame], batch_size: int) -> Drawing
     figure, axis = plt.subplots(figsize=(8, 3.2))
     for size, steps in curves.items():
         smooth = steps["loss"].rolling(max(1, len(steps) // 10), min_periods=1).mean()
-        style = {"color": colour("finetuned_dsl"), "alpha": 1 if size == largest else 0.45, "linewidth": 2}
-        axis.plot(steps["step"] * batch_size, smooth, **style, label=f"{size:,} pairs")
+        axis.plot(
+            steps["step"] * batch_size,
+            smooth,
+            color=colour("finetuned_dsl"),
+            alpha=1 if size == largest else 0.45,
+            linewidth=2,
+            label=f"{size:,} pairs",
+        )
     axis.set(xlabel="pairs seen", ylabel="loss on the flow's tokens, nats", ylim=(0, None))
     axis.legend()
     columns = ["step", "loss", "tokens", "target_tokens"]
