@@ -11,25 +11,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
-from pydantic import ValidationError
 
 from lib.assistant.persona_index import PersonaIndex
 from lib.assistant.planner import SETTINGS, Desk, planner_prompts, score_plans, shown
 from lib.assistant.tool_retrieval import context_words, tool_pairs, with_words
-from lib.generation.models import ModelError, locate
+from lib.generation.models import load_or_say_how
 from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.stores import best_first, cosine_of_pairs, rank_pairs
 from lib.workbook.artifacts import ArtifactError, Workbook
 from lib.workbook.machine import cores
-from lib.workbook.parameters.base import select
 from lib.workbook.parameters.planner import PlannerTuning
 
-Model = TypeVar("Model")
 TYPED = "typed"  # the id of a request that is not among the queries
 # The files that the assistant needs, by the notebook that writes them.
 NEEDED = {
@@ -83,23 +78,13 @@ def read_saved(book: Workbook) -> Saved:
         ArtifactError: files are missing (names them and the notebooks that write them), damaged, or of another version
             of the workbook.
     """
-    profile = book.parameters.profile
-    again = f"run `make report PROFILE={profile}`"
-    lacking = {
-        notebook: [name for name in names if not (book.data / name).exists()] for notebook, names in NEEDED.items()
-    }
-    if missing := [f"{notebook} ({', '.join(names)})" for notebook, names in lacking.items() if names]:
-        raise ArtifactError(f"profile {profile} lacks what these notebooks write: {'; '.join(missing)}: {again}")
+    book.require(NEEDED)
     queries = book.read("queries")
     queries = queries[queries["split"] == "evaluation"]
     asked, personas = set(queries["persona"]), {}
     for record in map(json.loads, book.read_lines("personas")):
         if record["id"] in asked:
             personas[record["id"]] = f"{record['name']}, {record['age']}, {record['profession']}"
-    try:
-        tuned = PlannerTuning.model_validate(select(book.made_with("plans.parquet"), PlannerTuning))
-    except ValidationError as error:
-        raise ArtifactError(f"plans.parquet: another version of notebook 07_planner wrote it: {again}") from error
     wording = book.read("tool_wording").iloc[0]
     return Saved(
         personas=personas,
@@ -107,7 +92,7 @@ def read_saved(book: Workbook) -> Saved:
         wording=wording["wording"],
         n_worded=int(wording["items"]),
         encoder=book.made_with("embeddings_pretrained.safetensors")["encoder"],
-        tuned=tuned,
+        tuned=book.parameters_of("plans.parquet", PlannerTuning),
         **{name: book.read(name) for name in ("items", "opens", "people", "toolbox", "gold")},
     )
 
@@ -148,26 +133,6 @@ def open_assistant(book: Workbook, saved: Saved) -> Assistant:
         tuned.shown_tools,
         tuned.shown_items,
     )
-
-
-def load_or_say_how(name: str, load: Callable[[str], Model]) -> Model:
-    """A model by its name in a profile.
-
-    Args:
-        load: takes what `lib.generation.models.locate` returns.
-
-    Raises:
-        ModelError: it is not there; names the command that gets it.
-    """
-    path = locate(name)
-    try:
-        return load(path)
-    except (ModelError, OSError) as error:
-        if Path(path).is_dir():
-            raise ModelError(f"model {name}: cannot be loaded: {error}") from error
-        hub, _, revision = path.partition("@")
-        command = f"hf download {hub}" + f" --revision {revision}" * bool(revision)
-        raise ModelError(f"model {name}: cannot be loaded; `{command}` gets it ({error})") from error
 
 
 class Assistant:

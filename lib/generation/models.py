@@ -20,10 +20,10 @@ import sys
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from unittest import mock
 
 from lib.workbook.artifacts import (
@@ -43,6 +43,9 @@ os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
 CACHE = Path(__file__).resolve().parents[2] / "data" / "models"
 STAMP = ".verified.json"
 CONVERTED = "safetensors"
+
+
+Loaded = TypeVar("Loaded")
 
 
 class ModelError(RuntimeError):
@@ -181,6 +184,26 @@ def locate(name: str, cache: Path = CACHE) -> str:
         f"model {name!r}: not in the registry ({', '.join(REGISTRY)}), no folder of that name, "
         "and no Hugging Face id (owner/model@revision)"
     )
+
+
+def load_or_say_how(name: str, load: Callable[[str], Loaded]) -> Loaded:
+    """A model by its name in a profile.
+
+    Args:
+        load: takes what `locate` returns.
+
+    Raises:
+        ModelError: it is not there; names the command that gets it.
+    """
+    path = locate(name)
+    try:
+        return load(path)
+    except (ModelError, OSError) as error:
+        if Path(path).is_dir():
+            raise ModelError(f"model {name}: cannot be loaded: {error}") from error
+        hub, _, revision = path.partition("@")
+        command = f"hf download {hub}" + f" --revision {revision}" * bool(revision)
+        raise ModelError(f"model {name}: cannot be loaded; `{command}` gets it ({error})") from error
 
 
 def pinned(name: str) -> str:

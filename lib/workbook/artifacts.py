@@ -15,14 +15,15 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pydantic import ValidationError
 
-from lib.workbook.parameters.base import Parameters
+from lib.workbook.parameters.base import NotebookParameters, Parameters, select
 
 ROOT = Path(__file__).resolve().parents[2]
 LEFTOVER = re.compile(r"\.(?P<pid>\d+)@(?P<node>[A-Za-z0-9-]+)\.[^.]*\.tmp$")
@@ -178,11 +179,43 @@ class Workbook:
         self._verify(path)
         return path.read_text(encoding="utf-8").split("\n")[:-1]  # texts may hold other line separators
 
+    def require(self, needed: Mapping[str, Iterable[str]]) -> None:
+        """Check that files are there.
+
+        Args:
+            needed: {notebook: files below `data` that it writes}.
+
+        Raises:
+            ArtifactError: some are missing; names all of these and their notebooks.
+        """
+        profile = self.parameters.profile
+        lacking = {
+            notebook: [name for name in names if not (self.data / name).exists()] for notebook, names in needed.items()
+        }
+        if missing := [f"{notebook} ({', '.join(names)})" for notebook, names in lacking.items() if names]:
+            raise ArtifactError(
+                f"profile {profile} lacks what these notebooks write: {'; '.join(missing)}: "
+                f"run `make report PROFILE={profile}`"
+            )
+
     def made_with(self, file: str) -> dict[str, Any]:
         """The parameters of the notebook that wrote an artifact, such as `cot.parquet`. Raises as `read` does."""
         path = self.data / file
         self._verify(path)
         return json.loads(sidecar_of(path).read_text(encoding="utf-8"))["parameters"]
+
+    def parameters_of(self, file: str, model: type[NotebookParameters]) -> NotebookParameters:
+        """`made_with` as the parameter model of the notebook that wrote the artifact; what it no longer has is left
+        out.
+
+        Raises:
+            ArtifactError: as `read`, or another version of the notebook wrote it.
+        """
+        try:
+            return model.model_validate(select(self.made_with(file), model))
+        except ValidationError as error:
+            again = f"run `make report PROFILE={self.parameters.profile}`"
+            raise ArtifactError(f"{file}: another version of notebook {model.notebook} wrote it: {again}") from error
 
     def _verify(self, path: Path) -> None:
         shown = path.relative_to(self.root) if path.is_relative_to(self.root) else path

@@ -80,6 +80,11 @@ def say(text: str) -> None:
         display(Markdown(safe_markdown(text)))
 
 
+def still(page: str) -> HTML:
+    """A page of `lib.workbook.widgets.page`, in which every text is escaped, where nobody can click on widgets."""
+    return HTML(page)
+
+
 class Drawing(NamedTuple):
     """A figure with what stands around it; see `show_figure`."""
 

@@ -22,6 +22,7 @@ from lib.workbook.parameters.data_gen import DataGen
 from lib.workbook.parameters.dsl_ablation import DSLAblation
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
 from lib.workbook.parameters.explore_assistant import ExploreAssistant
+from lib.workbook.parameters.explore_workflows import ExploreWorkflows
 from lib.workbook.parameters.finetuned_search import FinetunedSearch
 from lib.workbook.parameters.generators import Generators
 from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
@@ -44,7 +45,7 @@ MODELS: tuple[type[Parameters], ...] = (
 NOTEBOOKS: dict[str, type[Parameters]] = {model.notebook: model for model in MODELS}
 
 # Notebooks that stand beside the report: `make report` does not run them, and no page of the report is theirs.
-BESIDE: tuple[type[Parameters], ...] = (ExploreAssistant, OwnFunctions)
+BESIDE: tuple[type[Parameters], ...] = (ExploreAssistant, ExploreWorkflows, OwnFunctions)
 
 
 def read_profile(path: str | Path) -> dict[str, Any]:

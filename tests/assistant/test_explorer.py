@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from lib.assistant.explorer import NEEDED, load_or_say_how, open_assistant, read_saved
+from lib.assistant.explorer import NEEDED, open_assistant, read_saved
 from lib.assistant.planner import SETTINGS
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError, Workbook
@@ -81,15 +81,3 @@ def test_a_parameter_that_the_planner_no_longer_has_is_let_pass(book):
 def test_a_missing_model_is_named(book, tmp_path):
     with pytest.raises(ModelError, match="no-encoder"):
         open_assistant(book, read_saved(book))
-
-
-def test_a_model_that_cannot_be_loaded_comes_with_the_command_that_gets_it(tmp_path):
-    def fail(path):
-        raise OSError("no network")
-
-    revision = "0" * 40
-    with pytest.raises(ModelError, match=rf"`hf download owner/model --revision {revision}` gets it \(no network\)"):
-        load_or_say_how(f"owner/model@{revision}", fail)
-    with pytest.raises(ModelError, match=r"cannot be loaded: no network$"):
-        load_or_say_how(str(tmp_path), fail)
-    assert load_or_say_how(str(tmp_path), lambda path: path) == str(tmp_path)

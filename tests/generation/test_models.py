@@ -16,6 +16,7 @@ from lib.generation.models import (
     ModelError,
     fetch,
     fingerprint,
+    load_or_say_how,
     locate,
     sha256_of,
     source,
@@ -491,3 +492,15 @@ def test_the_real_model_understands_texts(monkeypatch):
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(3), abs=1e-5)
     near, far = vectors[1:] @ vectors[0]
     assert near > far + 0.2
+
+
+def test_a_model_that_cannot_be_loaded_comes_with_the_command_that_gets_it(tmp_path):
+    def fail(path):
+        raise OSError("no network")
+
+    revision = "0" * 40
+    with pytest.raises(ModelError, match=rf"`hf download owner/model --revision {revision}` gets it \(no network\)"):
+        load_or_say_how(f"owner/model@{revision}", fail)
+    with pytest.raises(ModelError, match=r"cannot be loaded: no network$"):
+        load_or_say_how(str(tmp_path), fail)
+    assert load_or_say_how(str(tmp_path), lambda path: path) == str(tmp_path)

@@ -23,6 +23,7 @@ from lib.evaluation.claims import VERDICTS, read_claims
 from lib.workbook.artifacts import ROOT
 from lib.workbook.profiles import NOTEBOOKS
 from lib.workflows.catalogue import Catalogue
+from lib.workflows.pages.explore_workflows import EXAMPLE_SHOTS
 from lib.workflows.scoring import METRICS
 
 pytestmark = pytest.mark.slow
@@ -357,9 +358,26 @@ def test_a_second_run_does_nothing(project):
     assert tables(project) == outcome
 
 
-def test_the_explorer_answers_an_example_in_a_batch_run(finished, tmp_path):
+EXPLORERS = {
+    "explore_assistant": (["Retrieved context", "Tools found", "Plans"], 1 + len(SETTINGS)),
+    "explore_workflows": (
+        [
+            "The flow that the model writes",
+            "Checked against the catalogue",
+            "What differs from the flow that is wanted",
+            "Few-shots",
+            "Definitions",
+        ],
+        1 + EXAMPLE_SHOTS,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXPLORERS)
+def test_an_explorer_answers_an_example_in_a_batch_run(finished, tmp_path, name):
+    headings, rows = EXPLORERS[name]
     before = set((finished / "data" / "generated").rglob("*"))
-    notebook, output = "notebooks/explore_assistant.ipynb", tmp_path / "explore_assistant.ipynb"
+    notebook, output = f"notebooks/{name}.ipynb", tmp_path / f"{name}.ipynb"
     done = subprocess.run(
         [sys.executable, "-m", "papermill", "--cwd", "notebooks", "-p", "profile", "smoke", notebook, output],
         cwd=finished,
@@ -371,8 +389,8 @@ def test_the_explorer_answers_an_example_in_a_batch_run(finished, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     shown = [out for cell in nbformat.read(output, 4).cells for out in cell.get("outputs", []) if "data" in out]
     page = BeautifulSoup(shown[-1]["data"]["text/html"], "html.parser")
-    assert [heading.get_text() for heading in page.find_all("h4")] == ["Retrieved context", "Tools found", "Plans"]
-    assert len(page.find_all("table")[-1].find_all("tr")) == 1 + len(SETTINGS)
+    assert [heading.get_text() for heading in page.find_all("h4")] == headings
+    assert len(page.find_all("table")[-1].find_all("tr")) == rows
     assert set((finished / "data" / "generated").rglob("*")) == before
 
 

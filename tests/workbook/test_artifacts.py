@@ -208,3 +208,25 @@ def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path):
         remove_leftovers(tmp_path)
         assert not elsewhere.exists()
     assert (tmp_path / "being_written").exists()
+
+
+def test_files_that_are_missing_are_named_with_their_notebooks(first):
+    first.write("items", FRAME)
+    first.require({"01_data_gen": ["items.parquet"]})
+    with pytest.raises(ArtifactError) as error:
+        first.require({"01_data_gen": ["items.parquet"], "02_b": ["a.txt", "b.txt"], "03_d": ["adapters/c"]})
+    lacking = "02_b (a.txt, b.txt); 03_d (adapters/c)"
+    assert str(error.value) == (
+        f"profile smoke lacks what these notebooks write: {lacking}: run `make report PROFILE=smoke`"
+    )
+
+
+def test_the_writers_parameters_are_read_as_its_model(first, second):
+    first.write("items", FRAME)
+    assert second.parameters_of("items.parquet", DataGen) == DataGen(profile="smoke", seed=3)
+
+    class Newer(DataGen):
+        seed: str = ""
+
+    with pytest.raises(ArtifactError, match=r"items\.parquet: another version of notebook 01_data_gen wrote it: run"):
+        second.parameters_of("items.parquet", Newer)

@@ -5,15 +5,12 @@ Whatever comes from data, a model or a user stands in them as text: everything t
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterable
-from time import perf_counter
 from typing import Any
 
 import ipywidgets as widgets
 import numpy as np
 import pandas as pd
-from IPython.display import HTML
 
 from lib.assistant.explorer import Assistant, Saved, open_assistant, read_saved
 from lib.assistant.plans import CAUSES
@@ -21,49 +18,14 @@ from lib.assistant.schemas import APP_NAMES, PLACES
 from lib.assistant.toolbox import DEFAULT_API
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError, Workbook
-from lib.workbook.markup import readable
 from lib.workbook.methods import label
+from lib.workbook.widgets import Asker, Problem, mark, note, opened, page, text
 
-KNOWN = (ArtifactError, ModelError, ValueError)  # errors whose message says what to do
 SAVED, TYPED = "One of its evaluation queries", "A request of your own"
-STYLE = """<style>
-.explore { line-height: 1.45; max-width: 75em; overflow-wrap: break-word; }
-.explore h4 { margin: 1.2em 0 0.3em; font-size: 1.05em; }
-.explore p, .explore ol, .explore ul { margin: 0.2em 0; }
-.explore p.note { opacity: 0.8; }
-.explore table { border-collapse: collapse; margin: 0.3em 0; width: 100%; }
-.explore th, .explore td { border: 1px solid #8886; padding: 0.35em 0.6em; text-align: left; vertical-align: top; }
-.explore th { font-weight: 600; }
+STYLE = """
 .explore table.plans td { width: 29%; }
 .explore table.plans td:first-child { width: 16%; }
-.explore code { white-space: pre-wrap; font-size: 0.95em; background: none; color: inherit; }
-.explore .right, .explore .wrong { font-weight: 600; white-space: nowrap; }
-.explore .right { color: var(--jp-success-color0, #1b5e20); }
-.explore .wrong, .explore .problem { color: var(--jp-error-color0, #b71c1c); }
-.explore .problem { border-left: 4px solid; padding: 0.4em 0.8em; }
-</style>"""
-
-
-class Problem(ValueError):
-    """A question that cannot be asked; says what to do."""
-
-
-# ---------------------------------------------------------------- what is shown
-
-
-def text(value: object) -> str:
-    """A value as HTML that shows just its characters."""
-    return html.escape(readable(value))
-
-
-def page(*parts: str) -> str:
-    return f"{STYLE}<div class='explore'>{''.join(parts)}</div>"
-
-
-def problem_html(error: Exception) -> str:
-    """An error in a reader's words; one that nobody foresaw is told by its type."""
-    words = str(error) if isinstance(error, KNOWN) else f"Unexpected {type(error).__name__}: {error}"
-    return page(f"<p class='problem' role='alert'><b>This did not work.</b> {text(words)}</p>")
+"""
 
 
 def moment_of(query: pd.Series) -> str:
@@ -107,7 +69,7 @@ def answer_html(
         "<h4>Plans</h4>",
         plans_html(answer, None if gold is None else gold["plan"]),
     ]
-    return page(*parts)
+    return page(*parts, style=STYLE)
 
 
 def context_html(row: pd.Series, items: pd.DataFrame, relevant: set[str]) -> str:
@@ -139,10 +101,6 @@ def tools_html(alone: Iterable[str], tuned: Iterable[str], right: set[str]) -> s
     offered += f"{mark(DEFAULT_API in right, 'right')}.</p>"
     head = "<tr><th scope='col'>by the query alone</th><th scope='col'>by query and context</th></tr>"
     return f"<table>{head}<tr>{''.join(f'{cell}</ol></td>' for cell in cells)}</tr></table>{offered}"
-
-
-def mark(good: bool, word: str) -> str:
-    return f" <span class='right'>✓ {word}</span>" if good else ""
 
 
 def plans_html(answer: pd.DataFrame, gold_plan: str | None) -> str:
@@ -194,20 +152,21 @@ def first_query(saved: Saved, seed: int) -> pd.Series:
     return saved.queries.iloc[np.random.default_rng(seed).integers(len(saved.queries))]
 
 
-def worked_example(book: Workbook, seed: int) -> HTML:
-    """One saved query with its answer, for a page that nobody can click on. Raises as `read_saved` and
+def worked_example(book: Workbook, seed: int) -> str:
+    """One saved query with its answer as HTML, for a page that nobody can click on. Raises as `read_saved` and
     `open_assistant` do."""
     saved = read_saved(book)
-    return HTML(ask(open_assistant(book, saved), saved, first_query(saved, seed), labelled=True))
+    return ask(open_assistant(book, saved), saved, first_query(saved, seed), labelled=True)
 
 
-class Explorer:
+class Explorer(Asker):
     """Widgets to ask the assistant: a persona, one of its queries or a request of one's own, and the answer.
 
     Attributes:
         widget: what a notebook displays.
-        answer: HTML of the last answer, or of what went wrong.
     """
+
+    known = (ArtifactError, ModelError, ValueError)
 
     def __init__(self, saved: Saved, load: Callable[[], Assistant], seed: int):
         """
@@ -215,6 +174,7 @@ class Explorer:
             load: loads the assistant's models; called when the first question is asked.
             seed: of the query that is chosen first.
         """
+        super().__init__()
         self.saved, self.load = saved, load
         self.assistant: Assistant | None = None
         first = first_query(saved, seed)
@@ -230,8 +190,6 @@ class Explorer:
         self.moment = widgets.NaiveDatetimePicker(description="Time")
         self.place = widgets.Dropdown(options=PLACES, description="Place")
         self.kept = widgets.HTML()
-        self.button = widgets.Button(description="Ask", button_style="primary", icon="play")
-        self.status, self.answer = widgets.HTML(layout={"margin": "2px 0.8em"}), widgets.HTML()
         self.of_query = widgets.VBox([self.query, self.voiced])
         self.of_typed = widgets.VBox([self.typed, widgets.HBox([self.moment, self.place])])
         asking = widgets.HBox([self.button, self.status])
@@ -241,7 +199,6 @@ class Explorer:
         self.persona.observe(self._persona_chosen, "value")
         self.query.observe(self._query_chosen, "value")
         self.kind.observe(self._kind_chosen, "value")
-        self.button.on_click(self._asked)
         self.persona.value = first["persona"]
         self._persona_chosen()
         self.query.value = first["query"]
@@ -257,7 +214,7 @@ class Explorer:
         if self.query.value is None:  # while the list changes
             return
         query = self._saved_query()
-        self.voiced.value = page(f"<p class='note'>Voiced {text(moment_of(query))}</p>")
+        self.voiced.value = page(note(f"Voiced {text(moment_of(query))}"))
         self.moment.value, self.place.value = query["time"].to_pydatetime(), query["place"]
 
     def _kind_chosen(self, _=None) -> None:
@@ -282,33 +239,20 @@ class Explorer:
         values: dict[str, Any] = {"query": "", "persona": self.persona.value, "text": self.typed.value.strip()}
         return pd.Series(values | {"time": pd.Timestamp(self.moment.value), "place": self.place.value})
 
-    def _asked(self, _=None) -> None:
-        began = perf_counter()
-        self.answer.value = ""
-        try:
-            question = self._question()
-            if self.assistant is None:
-                self._busy("Loading the encoder and the planner: only the first question waits for them …")
-                self.assistant = self.load()
-            self._busy("Searching context and tools, and planning …")
-            self.answer.value = ask(self.assistant, self.saved, question, self.kind.value == SAVED)
-            self.status.value = page(f"<p class='note'>Answered in {perf_counter() - began:.1f} s</p>")
-        except Exception as error:  # this is where a user sees it: the front end shows no traceback of a click
-            self.status.value, self.answer.value = "", problem_html(error)
-            if not isinstance(error, KNOWN):
-                raise  # into the front end's log
-        finally:
-            self.button.disabled, self.button.description, self.button.icon = False, "Ask", "play"
-
-    def _busy(self, words: str) -> None:
-        self.button.disabled, self.button.description, self.button.icon = True, "Working …", "spinner spin"
-        self.status.value = page(f"<p class='note' role='status'>{text(words)}</p>")
+    def ask(self) -> str:
+        question = self._question()
+        if self.assistant is None:
+            self.busy("Loading the encoder and the planner: only the first question waits for them …")
+            self.assistant = self.load()
+        self.busy("Searching context and tools, and planning …")
+        return ask(self.assistant, self.saved, question, self.kind.value == SAVED)
 
 
 def explore(book: Workbook, seed: int) -> widgets.Widget:
     """The widgets on a profile's artifacts; where these are missing, what to do about it."""
-    try:
+
+    def make() -> widgets.Widget:
         saved = read_saved(book)
         return Explorer(saved, lambda: open_assistant(book, saved), seed).widget
-    except ArtifactError as error:
-        return widgets.HTML(problem_html(error))
+
+    return opened(make)

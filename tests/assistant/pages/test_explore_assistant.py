@@ -16,8 +16,6 @@ from lib.assistant.pages.explore_assistant import (
     answer_html,
     explore,
     items_html,
-    problem_html,
-    text,
     verdict_html,
     worked_example,
 )
@@ -183,7 +181,7 @@ def test_a_world_without_evaluation_queries_is_told(book, own_tables, monkeypatc
 def test_a_batch_run_shows_one_worked_example(book, own_tables, make_assistant, monkeypatch):
     monkeypatch.setattr(explore_assistant, "open_assistant", lambda *_: make_assistant(own_tables))
     example = worked_example(book, seed=7)
-    assert rows_of(example.data)[0][-1] == "gold plan"
+    assert rows_of(example)[0][-1] == "gold plan"
     (book.data / "lambdamart.txt").unlink()
     with pytest.raises(ArtifactError, match="05_lambdamart_rrf"):
         worked_example(book, seed=7)
@@ -227,10 +225,8 @@ def test_nothing_from_data_or_a_model_is_live_markup():
     gold = pd.Series({"relevant": ["i", "j"], "apis": [HOSTILE], "plan": HOSTILE})
     shown = soup(answer_html(query, HOSTILE, answer, items, gold)).get_text()
     assert shown.count("<script>alert(1)</script>&amp;") == 15
-    for html in (items_html(items), problem_html(ArtifactError(HOSTILE)), problem_html(KeyError(HOSTILE))):
-        assert "<script>alert(1)</script>" in soup(html).get_text()
+    assert "<script>alert(1)</script>" in soup(items_html(items)).get_text()
     soup(verdict_html(HOSTILE, HOSTILE))
-    assert text("<\ud800>") == "&lt;\ufffd&gt;"
 
 
 def test_opening_loads_neither_torch_nor_transformers():

@@ -1,0 +1,11 @@
+"""Parameters of notebook explore_workflows."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from lib.workbook.parameters.base import Parameters
+
+
+class ExploreWorkflows(Parameters):
+    notebook: ClassVar[str] = "explore_workflows"

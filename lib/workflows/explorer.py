@@ -1,0 +1,324 @@
+"""One request at a time, as somebody who builds a workflow product would try it: few-shots, definitions, the flow that
+a model writes, what the catalogue says of it, and how it differs from the flow that is wanted.
+
+What notebooks 01 and 08 left for it is read first (`read_saved`); encoders and models are loaded when they are first
+needed (`open_writer`), since that takes longer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from lib.generation.models import load_or_say_how
+from lib.retrieval.neighbours import nearest
+from lib.workbook.artifacts import Workbook
+from lib.workbook.machine import cores
+from lib.workbook.parameters.dsl_ablation import Condition
+from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
+from lib.workflows import ablation
+from lib.workflows.catalogue import Catalogue
+from lib.workflows.definitions import few_shot_definitions
+from lib.workflows.errors import KINDS, flow_errors
+from lib.workflows.language import Call, FlowError, Report, called_apis, calls, parse, validate
+from lib.workflows.metaprompt import token_counter
+from lib.workflows.scoring import score_flow
+
+# The files that the explorer needs, by the notebook that writes them.
+NEEDED = {
+    "01_data_gen": ("flows.parquet", "catalogue.jsonl", "embeddings_requests.safetensors", "tst_pairs.parquet"),
+    "08_dsl_retrieval": ("dsl_training_pairs.parquet", "embeddings_requests_tst.safetensors"),
+}
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What earlier notebooks left for the explorer.
+
+    Attributes:
+        training: pairs to choose few-shots from; columns pair, request, dsl, apis.
+        tests: pairs whose requests may be asked, the same columns and split (test, unseen).
+        catalogue: what a flow may call.
+        selectors: encoders that few-shots can be chosen with: `tst` is missing where no pair was mined to tune it.
+        encoder: name of the pretrained one.
+        learned: how many pairs the fine-tuned model learned from.
+        tuned: parameters of notebook 08.
+    """
+
+    training: pd.DataFrame
+    tests: pd.DataFrame
+    catalogue: Catalogue
+    selectors: tuple[str, ...]
+    encoder: str
+    learned: int
+    tuned: DSLRetrieval
+
+
+def read_saved(book: Workbook) -> Saved:
+    """What the explorer needs of the artifacts of a profile; neither vectors nor models are loaded.
+
+    Raises:
+        ArtifactError: files are missing (names them and the notebooks that write them), damaged, or of another version
+            of the workbook.
+    """
+    book.require(NEEDED)
+    learned, mined = len(book.read("dsl_training_pairs")), len(book.read("tst_pairs"))
+    trained = [adapter_of(learned) + "/training.json", *["encoders/tst/modules.json"] * (mined > 0)]
+    book.require({DSLRetrieval.notebook: trained})
+    flows = book.read("flows")
+    is_training = flows["split"] == "training"
+    return Saved(
+        training=flows[is_training].reset_index(drop=True),
+        tests=flows[~is_training].reset_index(drop=True),
+        catalogue=Catalogue.from_lines(book.read_lines("catalogue")),
+        selectors=("tst", "pretrained") if mined else ("pretrained",),
+        encoder=book.made_with("embeddings_requests.safetensors")["workflow_encoder"],
+        learned=learned,
+        tuned=book.parameters_of("dsl_training_pairs.parquet", DSLRetrieval),
+    )
+
+
+def adapter_of(learned: int) -> str:
+    """The adapter's folder among the artifacts."""
+    return f"adapters/nl2dsl_{learned}"
+
+
+class Selector(NamedTuple):
+    """What few-shots are chosen with.
+
+    Attributes:
+        vectors: unit-length embeddings of the training requests, (pairs, dimensions).
+        encode: texts to unit-length embeddings.
+    """
+
+    vectors: np.ndarray
+    encode: Callable[[list[str]], np.ndarray]
+
+
+def open_writer(book: Workbook, saved: Saved) -> FlowWriter:
+    """The writer on a profile's artifacts. Answers are kept nowhere."""
+    return FlowWriter(
+        saved.training,
+        saved.catalogue,
+        partial(load_selector, book, saved),
+        partial(load_model, book, saved),
+        saved.tuned.dsl_max_tokens,
+    )
+
+
+def load_selector(book: Workbook, saved: Saved, name: str) -> Selector:
+    """An encoder with the vectors of the training requests.
+
+    Raises:
+        ModelError: the encoder is missing; says how to get it.
+        ArtifactError: the vectors are damaged.
+    """
+    from lib.retrieval.dense import encode, load_encoder
+
+    if name == "tst":
+        vectors = book.read_arrays("embeddings_requests_tst")["training"]
+    else:
+        vectors = book.read_arrays("embeddings_requests")["requests"]
+        vectors = vectors[(book.read("flows")["split"] == "training").to_numpy()]
+    encoder = load_or_say_how(str(book.data / "encoders" / "tst") if name == "tst" else saved.encoder, load_encoder)
+    return Selector(vectors, partial(encode, encoder, bfloat16=True))
+
+
+def load_model(book: Workbook, saved: Saved, generator: str):
+    """The language model as it comes (`untuned`), or with the adapter of notebook 08 (`finetuned`).
+
+    Raises:
+        ModelError: it is missing; says how to get it.
+    """
+    from lib.generation.local import LocalModel
+
+    adapter = book.data / adapter_of(saved.learned) if generator == "finetuned" else None
+
+    def load(path: str) -> LocalModel:
+        model = LocalModel(path, adapter=adapter, threads=cores(), quantization=saved.tuned.quantization)
+        _ = model.model  # its weights are read when they are first asked for
+        return model
+
+    return load_or_say_how(saved.tuned.generator, load)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A flow, and what was retrieved for its request.
+
+    Attributes:
+        condition: how it was asked, as a row of notebook 09's ablation.
+        few_shots: columns cosine, request, dsl, apis, shown (whether the prompt had it), nearest first.
+        definitions: names of the APIs in these few-shots (FD); those that the prompt had, where the model reads any.
+        text: the flow.
+        finished: whether it ended by itself.
+        tokens_in, tokens_out: of the prompt and of the answer.
+    """
+
+    condition: Condition
+    few_shots: pd.DataFrame
+    definitions: list[str]
+    text: str
+    finished: bool
+    tokens_in: int
+    tokens_out: int
+
+
+class FlowWriter:
+    """Retrieval and both language models, ready for any request.
+
+    Args:
+        training: pairs to choose few-shots from; columns request, dsl, apis.
+        catalogue: for definitions and grammars.
+        load_selector: gives the `Selector` of a name (`pretrained`, `tst`).
+        load_model: gives the model of a role (`untuned`, `finetuned`), a `lib.generation.local.LocalModel`.
+        max_tokens: of a flow.
+    """
+
+    def __init__(
+        self,
+        training: pd.DataFrame,
+        catalogue: Catalogue,
+        load_selector: Callable[[str], Selector],
+        load_model: Callable[[str], Any],
+        max_tokens: int,
+    ):
+        self.training, self.catalogue, self.max_tokens = training, catalogue, max_tokens
+        self.load_selector, self.load_model = load_selector, load_model
+        self.selectors: dict[str, Selector] = {}
+        self.models: dict[str, tuple[Any, Callable[[str], int]]] = {}  # each with what counts a text's tokens
+
+    def prepare(self, selector: str, generator: str) -> None:
+        """Load what is not there yet. Raises as `load_selector` and `load_model` do."""
+        if selector not in self.selectors:
+            self.selectors[selector] = self.load_selector(selector)
+        if generator not in self.models:
+            model = self.load_model(generator)
+            self.models[generator] = model, token_counter(model.tokenizer)
+
+    def is_prepared(self, selector: str, generator: str) -> bool:
+        return selector in self.selectors and generator in self.models
+
+    def retrieve(self, request: str, selector: str, k: int) -> pd.DataFrame:
+        """The k training pairs nearest to a request, nearest first: `training` with a column cosine."""
+        vectors, encode = self.selectors[selector]
+        found, cosines = nearest(vectors, encode([request]), k)
+        return self.training.iloc[found[0]].assign(cosine=cosines[0])
+
+    def write(self, request: str, selector: str, shots: int, fd: bool, generator: str, decoding: str) -> Written:
+        """The flow for a request.
+
+        Args:
+            selector, shots: whose few-shots are retrieved, and how many.
+            fd: whether their definitions are.
+            generator: the fine-tuned model reads the request alone, whatever is retrieved.
+            decoding: as in `Condition`.
+
+        Raises:
+            ValueError: the request alone is too long for the model.
+        """
+        self.prepare(selector, generator)
+        model, count = self.models[generator]
+        few_shots = self.retrieve(request, selector, shots)
+        reads = generator == "untuned"
+        shown = len(few_shots) * reads
+        defined = "fd" if fd and shown else "none"
+        condition = Condition.model_validate([selector, shown, defined, generator, decoding, 1])
+        asked = pd.DataFrame({"pair": ["typed"], "request": [request], "apis": [[]]})
+        room = model.config.max_position_embeddings - self.max_tokens
+        near = few_shots.index.tolist()
+        try:
+            prompts = ablation.write_condition(condition, asked, [near], self.training, self.catalogue, room, count)
+        except ValueError as error:
+            raise ValueError(f"The request is too long for the model: {error}") from error
+        answer = ablation.answer(prompts, model, ablation.STOPS[generator], self.max_tokens).iloc[0]
+        would_show = few_shot_definitions(near, self.training["apis"]) if fd else []
+        return Written(
+            condition,
+            few_shots.assign(shown=np.arange(len(near)) < answer["shots"]).reset_index(drop=True),
+            answer["definitions"] if reads else [name for name in would_show if name in self.catalogue],
+            answer["text"],
+            bool(answer["finished"]),
+            int(answer["tokens_in"]),
+            int(answer["tokens_out"]),
+        )
+
+
+def check(text: str, catalogue: Catalogue) -> FlowError | Report:
+    """What the catalogue says of a flow, or where it does not parse."""
+    try:
+        return validate(parse(text), catalogue)
+    except FlowError as error:
+        return error
+
+
+class KeyChange(NamedTuple):
+    """The keys of a call that the flow has in common with the one that is wanted: left out, added, of another value."""
+
+    api: str
+    left_out: tuple[str, ...]
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A flow beside the one that is wanted.
+
+    Attributes:
+        similarity: of the workflow paper, 0–1.
+        errors: kinds of `lib.workflows.errors`, in a reader's words, each with how often it occurs.
+        surplus, missing: APIs called too often, and not often enough.
+        keys: of the calls that both have, where they differ.
+    """
+
+    similarity: float
+    errors: dict[str, int]
+    surplus: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    keys: tuple[KeyChange, ...] = ()
+
+
+def compare_with_gold(text: str, gold: str, catalogue: Catalogue, finished: bool = True) -> Compared:
+    """How a flow differs from the one that is wanted.
+
+    Args:
+        finished: whether the text ended by itself.
+
+    Raises:
+        FlowError: the gold does not parse.
+    """
+    score = score_flow(text, gold, catalogue)
+    errors = Counter(KINDS[kind] for kind in flow_errors(text, gold, catalogue, finished))
+    if not score.parsed:
+        return Compared(score.similarity, dict(errors))
+    flow, right = parse(text), parse(gold)
+    called, wanted = Counter(called_apis(flow)), Counter(called_apis(right))
+    by_api: dict[str, list[Call]] = defaultdict(list)
+    for call in calls(flow):
+        by_api[call.api].append(call)
+    pairs = [(call, by_api[call.api].pop(0)) for call in calls(right) if by_api[call.api]]
+    changes = [_key_change(*pair) for pair in pairs]
+    return Compared(
+        score.similarity,
+        dict(errors),
+        tuple((called - wanted).elements()),
+        tuple((wanted - called).elements()),
+        tuple(change for change in changes if any(change[1:])),
+    )
+
+
+def _key_change(wanted: Call, call: Call) -> KeyChange:
+    right, own = dict(wanted.parameters.pairs), dict(call.parameters.pairs)
+    return KeyChange(
+        call.api,
+        tuple(key for key in right if key not in own),
+        tuple(key for key in own if key not in right),
+        tuple(key for key in right if key in own and own[key] != right[key]),
+    )

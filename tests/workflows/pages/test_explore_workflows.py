@@ -1,0 +1,286 @@
+"""The widgets of the explorer of workflows, driven as a user would, with a model that answers what it is told to."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+
+from lib.generation.models import ModelError
+from lib.workbook.artifacts import ArtifactError
+from lib.workbook.parameters.dsl_ablation import Condition
+from lib.workflows.explorer import Compared, FlowWriter, KeyChange, Selector, Written, read_saved
+from lib.workflows.pages import explore_workflows
+from lib.workflows.pages.explore_workflows import (
+    TESTED,
+    TYPED,
+    Explorer,
+    answer_html,
+    check_html,
+    compared_html,
+    explore,
+    few_shots_html,
+    first_test,
+    lines_html,
+    worked_example,
+)
+
+HOSTILE = "<img src=x onerror=alert(1)></td></div><script>alert(1)</script>&amp;"
+FORM = 'x = await shared_microsoftforms.CreateFormWebhook({"form_id": "Leads"});'
+MAIL = 'shared_office365.SendEmailV2({"emailMessage/To": "a@b.c"});'
+POST = 'shared_teams.PostMessageToConversation({"poster": "Flow bot"});'
+ELEMENTS = {
+    "style", "div", "h4", "p", "b", "ul", "li", "code", "mark", "table", "tr", "th", "td", "span", "details", "summary",
+}  # fmt: skip
+
+
+def soup(html):
+    """The parsed HTML, after a check that nothing in it is live but what the page module writes."""
+    parsed = BeautifulSoup(html, "html.parser")
+    for tag in parsed.find_all():
+        assert tag.name in ELEMENTS, tag
+        assert set(tag.attrs) <= {"class", "scope", "role"}, tag
+    return parsed
+
+
+def shown(html):
+    """The text of a page, without its style."""
+    return " ".join((soup(html).div or soup(html)).get_text(" ", strip=True).split())
+
+
+@pytest.fixture
+def make_writer(writing_model):
+    """A writer whose untuned model posts, and whose fine-tuned model mails."""
+
+    def make(saved):
+        flows = {"untuned": f"{FORM}\n{POST}", "finetuned": f"{FORM}\n{MAIL}"}
+        models = {role: writing_model(flow) for role, flow in flows.items()}
+        vectors = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
+        selector = Selector(vectors, lambda texts: np.float32([[0.8, 0.6]] * len(texts)))
+        return FlowWriter(saved.training, saved.catalogue, lambda _: selector, models.__getitem__, 32)
+
+    return make
+
+
+@pytest.fixture
+def explorer(flow_book, make_writer):
+    saved = read_saved(flow_book)
+    return Explorer(saved, make_writer(saved), seed=7)
+
+
+def test_the_explorer_opens_with_a_test_request_and_without_models(explorer):
+    assert explorer.test.options == (("Post my leads", "test-0"),)
+    assert shown(explorer.whole.value) == "Post my leads"
+    assert (explorer.of_test.layout.display, explorer.typed.layout.display) == ("", "none")
+    assert explorer.shots.options == (0, 1, 3)
+    assert explorer.shots.value == 3
+    assert [name for _, name in explorer.selector.options] == ["tst", "pretrained"]
+    assert explorer.generator.options[1][0] == "fine-tuned on 2 pairs: reads the request alone"
+    assert (explorer.writer.models, explorer.writer.selectors, explorer.answer.value) == ({}, {}, "")
+
+
+def test_a_test_request_is_answered_beside_the_flow_that_is_wanted(explorer):
+    explorer.button.click()
+    answer = soup(explorer.answer.value)
+    assert [heading.get_text() for heading in answer.find_all("h4")] == [
+        "The flow that the model writes",
+        "Checked against the catalogue",
+        "What differs from the flow that is wanted",
+        "Few-shots",
+        "Definitions",
+    ]
+    assert [cell.get_text() for cell in answer.table.find_all("td")] == [f"{FORM}\n{POST}"] * 2
+    assert answer.mark is None
+    words = shown(explorer.answer.value)
+    assert "Similarity 1.00" in words
+    assert "No error of calls or keys" in words
+    assert words.count("✓") == 5  # four checks, and the few-shot that has this flow
+    first = answer.find_all("table")[1].find_all("tr")[1]
+    assert [cell.get_text() for cell in first.find_all("td")][:3] == ["1", "0.960", "Mail and post"]
+    assert "Their flows use all 2 APIs that are wanted" in words
+    assert "3 definitions: the APIs of these few-shots (FD) shared_microsoftforms.CreateFormWebhook: Starts" in words
+
+
+def test_a_request_of_ones_own_has_nothing_to_compare_with(explorer):
+    explorer.kind.value = TYPED
+    assert (explorer.of_test.layout.display, explorer.typed.layout.display) == ("none", "")
+    explorer.typed.value = "  When a lead comes in, post it \n"
+    explorer.generator.value, explorer.selector.value = "finetuned", "pretrained"
+    explorer.shots.value, explorer.definitions.value = 1, False
+    explorer.decoding.value = "catalogue"
+    explorer.button.click()
+    words = shown(explorer.answer.value)
+    assert words.startswith("“When a lead comes in, post it” The flow that the model writes x = await")
+    assert "fine-tuned model, no few-shots, under the grammar and the catalogue: 8 tokens read, 3 written." in words
+    assert "The fine-tuned model reads the request alone." in words
+    assert not {"wanted", "Similarity", "Definitions"} & set(words.split())
+    explorer.kind.value = TESTED
+    explorer.button.click()
+    assert "called, but not wanted: shared_office365.SendEmailV2" in shown(explorer.answer.value)
+
+
+def test_an_empty_request_is_told_and_nothing_loaded(explorer):
+    explorer.kind.value = TYPED
+    explorer.typed.value = " \n"
+    explorer.button.click()
+    assert "The request is empty: type one" in shown(explorer.answer.value)
+    assert explorer.writer.models == {}
+    assert explorer.button.disabled is False
+
+
+def test_a_request_too_long_is_told(explorer):
+    explorer.kind.value = TYPED
+    explorer.typed.value = "word " * 480
+    explorer.button.click()
+    assert "The request is too long for the model" in shown(explorer.answer.value)
+    assert "at most 468 fit" in shown(explorer.answer.value)
+
+
+def test_words_narrow_the_list_of_test_requests(flow_book, make_writer):
+    saved = read_saved(flow_book)
+    more = saved.tests.assign(pair="unseen-0", split="unseen", request="Mail (urgent) leads " + "on and on " * 20)
+    saved = replace(saved, tests=pd.concat([saved.tests, more], ignore_index=True))
+    explorer = Explorer(saved, make_writer(saved), seed=7)
+    assert [name for _, name in explorer.test.options] == ["test-0", "unseen-0"]
+    label = explorer.test.options[1][0]
+    assert label.startswith("(with an API that no few-shot has) Mail (urgent) leads")
+    assert label.endswith(" …")
+    explorer.words.value = "LEADS (urgent"
+    assert explorer.test.value == "unseen-0"
+    assert shown(explorer.whole.value) == more["request"].iloc[0].strip()
+    explorer.words.value = "post urgent"
+    assert explorer.test.options == ()
+    assert shown(explorer.whole.value) == "No test request has these words."
+    explorer.button.click()
+    assert "No test request has these words: try others." in shown(explorer.answer.value)
+    explorer.words.value = ""
+    assert explorer.test.value == "test-0"
+
+
+def test_a_missing_model_is_told_in_the_widget_and_asked_for_again(explorer):
+    load = explorer.writer.load_model
+
+    def fail(role):
+        raise ModelError("model tiny: not there. Get it with `pip download tiny`")
+
+    explorer.writer.load_model = fail
+    explorer.button.click()
+    assert "Get it with `pip download tiny`" in shown(explorer.answer.value)
+    explorer.writer.load_model = load
+    explorer.button.click()
+    assert "Similarity 1.00" in shown(explorer.answer.value)
+
+
+def test_missing_and_damaged_artifacts_are_told_in_the_widget(flow_book):
+    assert "children" in explore(flow_book, 7).keys
+    (flow_book.data / "flows.parquet").write_bytes(b"no table")
+    assert "damaged" in shown(explore(flow_book, 7).value)
+    (flow_book.data / "flows.parquet").unlink()
+    words = shown(explore(flow_book, 7).value)
+    assert "01_data_gen (flows.parquet): run `make report PROFILE=smoke`" in words
+
+
+def test_a_world_without_test_requests_is_told(flow_book):
+    saved = read_saved(flow_book)
+    with pytest.raises(ArtifactError, match="no test requests"):
+        first_test(replace(saved, tests=saved.tests[:0]), 7)
+
+
+def test_a_batch_run_shows_one_worked_example(flow_book, make_writer, monkeypatch):
+    monkeypatch.setattr(explore_workflows, "open_writer", lambda _, saved: make_writer(saved))
+    words = shown(worked_example(flow_book, seed=7))
+    assert "TST, 3 few-shots, FD" in words
+    assert "Similarity 1.00" in words
+    (flow_book.data / "catalogue.jsonl").unlink()
+    with pytest.raises(ArtifactError, match="01_data_gen"):
+        worked_example(flow_book, seed=7)
+
+
+@pytest.fixture
+def written():
+    shots = {"cosine": [0.9, 0.5], "request": ["Mail", "Post"], "dsl": [FORM, POST], "shown": [True, True]}
+    apis = [["shared_microsoftforms.CreateFormWebhook"], ["shared_teams.PostMessageToConversation"]]
+    condition = Condition.model_validate(["tst", 2, "fd", "untuned", "free", 1])
+    return Written(condition, pd.DataFrame(shots | {"apis": apis}), [], f"{FORM}\n{POST}", True, 9, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "finished", "said"),
+    [
+        (f"{FORM}\n{POST}", True, ["✓ parses", "✓ every name", "✓ every key", "✓ every variable"]),
+        (f"{FORM}\n{POST}", False, ["✗ cut at 32 tokens", "✓ parses"]),
+        ("shared_teams.Post(", False, ["✗ cut at 32", "✗ does not parse: line 1, column 19", "not checked further"]),
+        ("shared_team.Send();", True, ["✗ made-up name: shared_team.Send", "✓ every key"]),
+        (POST.replace("Conversation", "Conversatio"), True, ["did you mean shared_teams.PostMessageToConversation?"]),
+        (POST.replace("poster", "who"), True, ["✗ made-up key: who of shared_teams.PostMessageToConversation"]),
+        (POST.replace('"Flow bot"', "z"), True, ["✗ variable used before assignment: z"]),
+    ],
+)
+def test_the_check_says_what_is_wrong(written, catalogue, text, finished, said):
+    words = shown(check_html(replace(written, text=text, finished=finished), 32, catalogue))
+    for part in said:
+        assert part in words
+    assert ("✗" in words) == any("✗" in part or "did you mean" in part for part in said)
+
+
+def test_lines_of_one_flow_alone_are_marked():
+    lines = soup(lines_html(f"{FORM}\n  {POST}\n  {MAIL}", f"{POST}\n{FORM}"))
+    assert [line.get_text() for line in lines.find_all("mark")] == [MAIL]
+    assert lines.get_text() == f"{FORM}\n  {POST}\n  {MAIL}"
+
+
+def test_what_differs_is_said():
+    change = KeyChange("a.B", ("k",), ("l", "m"), ("n",))
+    words = shown(
+        compared_html(Compared(1 / 3, {"too few calls": 2, "invented key": 1}, ("c.D",), ("e.F",), (change,)))
+    )
+    assert "Similarity 0.33" in words
+    assert "Errors: too few calls (2 times); invented key." in words
+    assert "called, but not wanted: c.D wanted, but not called: e.F" in words
+    assert "keys of a.B : left out k ; added l , m ; of another value n" in words
+
+
+def test_few_shots_say_what_they_are_worth(written):
+    words = shown(few_shots_html(written, ["shared_teams.PostMessageToConversation", "x.Y", "x.Y"]))
+    assert "Their flows use 1 of the 2 APIs that are wanted, not x.Y" in words
+    assert "its flow is the answer" not in words
+    words = shown(few_shots_html(replace(written, text=POST + "\n"), ["shared_teams.PostMessageToConversation"]))
+    assert "Their flows use the API that is wanted" in words
+    assert "Post ✓ its flow is the answer" in words
+    fewer = written.few_shots.assign(shown=[True, False])
+    assert "Only the nearest 1 of the 2 fit" in shown(few_shots_html(replace(written, few_shots=fewer), None))
+    none = written.few_shots.assign(shown=False)
+    assert "None of the 2 fit into" in shown(few_shots_html(replace(written, few_shots=none), None))
+    assert "None were asked for" in shown(few_shots_html(replace(written, few_shots=fewer[:0]), ["x.Y"]))
+
+
+def test_an_empty_answer_is_shown_as_such(written, catalogue):
+    assert "(nothing)" in shown(answer_html("Post", replace(written, text=""), 32, catalogue))
+
+
+def test_nothing_from_data_or_a_model_is_live_markup(written, catalogue):
+    (api,) = (api for api in catalogue if api.name == "shared_teams.PostMessageToConversation")
+    wicked = type(catalogue)({**catalogue.apis, HOSTILE: replace(api, description=HOSTILE)}, catalogue.connectors)
+    shots = written.few_shots.assign(request=HOSTILE, dsl=HOSTILE, apis=[[HOSTILE], ["x"]])
+    wild = replace(written, text=HOSTILE, few_shots=shots, definitions=[HOSTILE])
+    for gold in (None, pd.Series({"dsl": f"{FORM}\n{POST}", "apis": [HOSTILE, HOSTILE + "2"]})):
+        words = shown(answer_html(HOSTILE, wild, 32, wicked, gold))
+        assert words.count("<script>alert(1)</script>&amp;") >= 7
+    quoted = f'shared_{{}}["{HOSTILE}"]({{"{HOSTILE}": 1}});'.replace("{}", "x")
+    flow = f'{quoted}\nshared_teams.PostMessageToConversation({{"{HOSTILE}": 1}});'
+    assert shown(check_html(replace(written, text=flow), 32, catalogue)).count("<script>") >= 1
+    change = KeyChange(HOSTILE, (HOSTILE,), (HOSTILE,), (HOSTILE,))
+    html = compared_html(Compared(0, {HOSTILE: 1}, (HOSTILE,), (HOSTILE,), (change,)))
+    assert shown(html).count("<script>") == 7
+
+
+def test_opening_loads_neither_torch_nor_transformers():
+    code = (
+        "import sys, lib.workflows.pages.explore_workflows;"
+        "print([name for name in ('torch', 'transformers', 'sentence_transformers', 'faiss') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
