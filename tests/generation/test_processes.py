@@ -14,8 +14,6 @@ from lib.generation import finetune as module
 from lib.generation.finetune import Checkpoints, Training, finetune_language_model
 from lib.generation.processes import add_up
 
-pytestmark = pytest.mark.slow
-
 WORDS = ["fox", "dog", "guitar", "music room", "evening", "quick", "lazy", "brown"]
 PAIRS = [(f"the {a} and the {b}", f"{b} over {a}") for a in WORDS for b in WORDS][:41]
 PROMPTS, TARGETS = [list(side) for side in zip(*PAIRS, strict=True)]
@@ -47,6 +45,7 @@ def assert_same(folder, curve, other, other_curve):
     assert curve["loss"].to_numpy() == pytest.approx(other_curve["loss"].to_numpy(), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_two_processes_train_the_adapter_of_one(tiny, alone, tmp_path, monkeypatch):
     curve = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **HERE, processes=2)
     assert_same(tmp_path / "adapter", curve, *alone)
@@ -62,6 +61,7 @@ def test_two_processes_train_the_adapter_of_one(tiny, alone, tmp_path, monkeypat
         assert again.equals(curve)
 
 
+@pytest.mark.slow
 def test_two_processes_go_on_from_the_checkpoint_of_one(tiny, alone, tmp_path, monkeypatch):
     save = Checkpoints.save
 
@@ -78,6 +78,7 @@ def test_two_processes_go_on_from_the_checkpoint_of_one(tiny, alone, tmp_path, m
     assert curve["loss"][:3].tolist() == alone[1]["loss"][:3].tolist()  # those of the first process
 
 
+@pytest.mark.slow
 def test_weights_in_four_bits(wide, tmp_path):
     settings = {"quantization": "nf4", "threads": 2}
     training = Training(rank=4, batch_size=4)
@@ -92,6 +93,7 @@ def test_weights_in_four_bits(wide, tmp_path):
         assert (value - theirs[key]).norm() <= 0.3 * value.norm()
 
 
+@pytest.mark.slow
 def test_what_fails_in_a_process_is_said(tiny, tmp_path):
     (tmp_path / ".adapter.checkpoints").write_text("in the way")
     with pytest.raises(RuntimeError, match=r"2 processes failed: .*Error: .*adapter.job.log.*accelerate"):
@@ -120,6 +122,7 @@ finetune_language_model(**settings | {"training": Training(**settings["training"
 """
 
 
+@pytest.mark.slow
 def test_processes_that_outlive_a_kill_are_waited_for(tiny, alone, tmp_path):
     """Whoever launched them is killed by -9; the next one waits, and finds what they made."""
     settings = {"name": tiny, "prompts": PROMPTS, "targets": TARGETS, "output": str(tmp_path / "adapter"), **HERE}
