@@ -99,8 +99,16 @@ def finished(tmp_path_factory) -> Path:
 def project(finished, tmp_path) -> Path:
     """A copy of the finished project, data and Snakemake's records included, to change."""
     target = tmp_path / "project"
-    shutil.copytree(finished, target, symlinks=True)
+    shutil.copytree(finished, target, symlinks=True, copy_function=copy_or_link)
     return target
+
+
+def copy_or_link(source: str, target: str) -> None:
+    """Copy a file; large weights, which are never changed in place, are linked: there is a gigabyte of them."""
+    if source.endswith(".safetensors") and os.path.getsize(source) > 2**22:
+        os.link(source, target)
+    else:
+        shutil.copy2(source, target)
 
 
 def test_the_record_says_what_ran(finished):
