@@ -215,7 +215,7 @@ def test_hours_apart_by_kind():
     drawing = page.hours_figure(pd.DataFrame(rows, columns=["kind", "which", "hours"]))
     assert drawing.finding.endswith("meaning queries –% against 100%; habit queries 50% against 0%")
     assert "habit queries 50% against 0%." in drawing.alt
-    assert [axis.get_title() for axis in drawing.figure.axes] == ["meaning", "habit"]
+    assert [axis.get_title(loc="left") or axis.get_title() for axis in drawing.figure.axes] == ["meaning", "habit"]
     habit = drawing.data[(drawing.data["kind"] == "habit") & (drawing.data["which"] == "gold item")]
     assert habit[["bin", "percent"]].to_numpy().tolist() == [[0, 50], [7, 50]]
 
