@@ -60,6 +60,7 @@ def crowded(make_world):
 # ---------------------------------------------------------------- habits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feature", ["hour", "place"])
 def test_habit_tells_in_queries_of_kind_habit_and_either(full_lift, feature):
     assert full_lift[feature]["habit"] > 0.2

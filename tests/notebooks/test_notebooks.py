@@ -114,6 +114,7 @@ def test_no_class_and_no_long_function(path):
                     assert node.end_lineno - node.lineno < 10
 
 
+@pytest.mark.slow
 @each_notebook
 def test_help_documents_every_parameter(path):
     command = [sys.executable, "-m", "papermill", "--help-notebook", path]

@@ -110,6 +110,7 @@ def test_the_world_that_a_model_writes(smoke, tmp_path):
             assert tokens_in / calls == pytest.approx(np.mean([*map(estimate_tokens, prompts)]), rel=0.2)
 
 
+@pytest.mark.slow
 def test_flows_of_a_smoke_profile(smoke):
     """A call for each flow of each untuned row; tokens are no fewer and not many more than those of the profile's own
     prompts, whose few-shots are the encoder's out of the profile's own pairs."""

@@ -189,6 +189,7 @@ def test_training_lowers_the_loss_and_is_read_back(tiny, rows, world, tmp_path, 
     assert "loss" not in shown.out
 
 
+@pytest.mark.slow
 def test_two_trainings_are_equal_and_another_seed_is_not(tiny, rows, tmp_path):
     vectors, losses = [], []
     for name, settings in (("a", SETTINGS), ("b", SETTINGS), ("c", Finetuning(3e-3, 8, seed=2))):
@@ -207,6 +208,7 @@ def counted(monkeypatch):
     return calls
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_not_repeated_but_a_damaged_one_is(tiny, rows, tmp_path, monkeypatch):
     calls = counted(monkeypatch)
     output = tmp_path / "encoder"
@@ -234,6 +236,7 @@ def test_a_finished_run_is_not_repeated_but_a_damaged_one_is(tiny, rows, tmp_pat
         pd.testing.assert_frame_equal(redone.curve, first.curve)
 
 
+@pytest.mark.slow
 def test_other_rows_settings_or_weights_train_anew(tiny, rows, tmp_path, monkeypatch):
     calls = counted(monkeypatch)
     output = tmp_path / "encoder"

@@ -28,6 +28,7 @@ def test_sizes_and_splits(pairs):
     assert pairs["pair"].is_unique
 
 
+@pytest.mark.slow
 def test_the_same_knobs_give_the_same_pairs_in_any_number_of_processes(catalogue, values, pairs):
     knobs = FlowKnobs(n_training_pairs=1010, n_test_pairs=5, n_unseen_pairs=2)
     again = generate(catalogue, values, knobs, processes=2)
@@ -48,6 +49,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_process_that_is_killed(tmp_path):
     script = tmp_path / "make_many.py"
     script.write_text(MAKE_MANY)
