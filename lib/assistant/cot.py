@@ -8,18 +8,24 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from lib.assistant.prompts import CONTEXT_TYPES, CUE
+from lib.assistant.prompts import CONTEXT_TYPES, CUE, cot_prompt
 from lib.assistant.schemas import APP_NAMES, APPS
+
+if TYPE_CHECKING:
+    from lib.workbook.parameters.cot_augmentation import CoTAugmentation
 
 APP_OF_TYPE = {name: app for app, name in APP_NAMES.items()}
 TYPES = tuple(dict.fromkeys(name for names in CONTEXT_TYPES.values() for name in names))
 # Longest first: 'Google Maps' is not 'Google'. A quoted name counts in any case, a bare one only as it is written.
 _NAMES = "|".join(sorted((r"Phone ?Call" if name == "PhoneCall" else re.escape(name) for name in TYPES), key=len)[::-1])
 _NAMED = re.compile(rf"(?i:(?<!\w)['\"‘“`](?P<quoted>{_NAMES})s?['\"’”`])|\b(?P<bare>{_NAMES})\b")
+# How the zero-shot writer is asked: notebook 05 finds in the cache what notebook 03 asked.
+ONE_PARAGRAPH: dict[str, Any] = {"chat": True, "stop": ["\n"]}
 _PLAIN = {name.lower().replace(" ", ""): name for name in TYPES}
 
 
@@ -82,6 +88,50 @@ def taught_and_asked(
         equal_shares(learned, learned["kind"], n_pairs, seed),
         equal_shares(asked, asked["kind"], n_cots, seed),
     )
+
+
+class AskedChains(NamedTuple):
+    """CoTs that the zero-shot writer is asked for, one a query.
+
+    Attributes:
+        split: of the queries.
+        writer: what these CoTs are called in the artifacts.
+        types: name of the list of context types in the prompts (`CONTEXT_TYPES`).
+        queries: how many.
+    """
+
+    split: str
+    writer: str
+    types: str
+    queries: int
+
+    def prompts(self, texts: Sequence[str]) -> list[str]:
+        """One for each query's text."""
+        return [cot_prompt(text, CONTEXT_TYPES[self.types]) for text in texts]
+
+
+def asked_of_zero_shot(
+    parameters: CoTAugmentation, evaluation: int, learned: int, written_for: int
+) -> list[AskedChains]:
+    """What notebook 03 asks the zero-shot writer for, in the order of asking; the dry run (`lib.report.planned_calls`)
+    counts it.
+
+    It writes for evaluation queries with both lists of types, that of the profile first, and for training queries only
+    where the distilled writer has nothing to learn from.
+
+    Args:
+        evaluation: evaluation queries that there are.
+        learned, written_for: sizes of what `taught_and_asked` returns.
+    """
+    queries, types = min(parameters.cot_queries, evaluation), parameters.cot_context_types
+    other_types = next(name for name in CONTEXT_TYPES if name != types)
+    asked = [
+        AskedChains("evaluation", "cot", types, queries),
+        AskedChains("evaluation", "cot_other_types", other_types, queries),
+    ]
+    if written_for and not learned:
+        asked.append(AskedChains("training", "cot", types, written_for))
+    return asked
 
 
 def other_rows(n: int, seed: int) -> np.ndarray:

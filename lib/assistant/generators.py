@@ -20,8 +20,7 @@ from lib.assistant.toolbox import DEFAULT_API
 from lib.assistant.world import World
 from lib.assistant.written_world import (
     TEMPERATURE,
-    TOKENS,
-    TOKENS_PER_ITEM,
+    answer_tokens,
     arguments_of,
     draw_circumstances,
     items_of,
@@ -102,9 +101,9 @@ def trials(world: World, n_personas: int, n_items: int, n_queries: int, max_toke
         "thoughts": [thought_question(q) for q, _ in pairs],
     }
     about = {"personas": pd.DataFrame(circumstances, columns=["age", "sector", "initials"]), "items": filled}
-    tokens = TOKENS | {"items": TOKENS["items"] + TOKENS_PER_ITEM * n_items}
     return {
-        step: Trial(asked, about.get(step, queries), min(tokens[step], max_tokens)) for step, asked in questions.items()
+        step: Trial(asked, about.get(step, queries), min(answer_tokens(step, n_items), max_tokens))
+        for step, asked in questions.items()
     }
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from lib.assistant.cot import ONE_PARAGRAPH, AskedChains
 from lib.assistant.persona_index import PersonaIndex, milliseconds, time_stages
-from lib.assistant.prompts import CONTEXT_TYPES, cot_prompt, distilled_cot_prompt
+from lib.assistant.prompts import distilled_cot_prompt
 from lib.workbook.parameters.base import is_remote
 
 if TYPE_CHECKING:
@@ -43,6 +44,16 @@ class ChainWriter(NamedTuple):
     remote: bool = False
 
 
+def asked_to_time(parameters: LambdaMARTRRF, evaluation: int) -> AskedChains:
+    """What notebook 05 asks the zero-shot writer for; the dry run (`lib.report.planned_calls`) counts it.
+
+    Args:
+        evaluation: evaluation queries that there are, or that are timed (`sample_to_time`).
+    """
+    queries = min(parameters.cost_queries, TIMED_QUERIES, evaluation)
+    return AskedChains("evaluation", "cot", parameters.cot_context_types, queries)
+
+
 def chain_writers(
     parameters: LambdaMARTRRF, texts: Sequence[str], adapter: Path | None, answers: Path, record: Path
 ) -> dict[str, ChainWriter]:
@@ -58,10 +69,9 @@ def chain_writers(
     from lib.generation.load import load_language_model
     from lib.generation.local import LocalModel
 
-    remote, types = is_remote(parameters.writer), CONTEXT_TYPES[parameters.cot_context_types]
+    remote, asked = is_remote(parameters.writer), asked_to_time(parameters, len(texts))
     zero_shot = load_language_model(parameters.writer, answers if remote else None, record=record, **parameters.remote)
-    asked = {"chat": True, "stop": ["\n"]}
-    writers = {"cot": ChainWriter(zero_shot, [cot_prompt(text, types) for text in texts], asked, remote)}
+    writers = {asked.writer: ChainWriter(zero_shot, asked.prompts(texts), ONE_PARAGRAPH, remote)}
     if adapter is not None:
         learner = LocalModel(parameters.distilled_writer or parameters.writer, adapter=adapter)
         writers["cot_distilled"] = ChainWriter(learner, [distilled_cot_prompt(text) for text in texts], {})

@@ -12,11 +12,11 @@ import json
 import keyword
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_origin
 
 import numpy as np
 import pandas as pd
@@ -369,6 +369,57 @@ def named_items(answer: Items, prefix: str, app: str) -> list[Item]:
     ]
 
 
+# ---------------------------------------------------------------- what is asked
+
+
+class AskedStep(NamedTuple):
+    """How many questions a step asks, and how many tokens an answer may have."""
+
+    questions: int
+    tokens: int
+
+
+def answer_tokens(step: str, n_items: int = 0) -> int:
+    """How many tokens an answer of a step may have; one of the step `items` holds `n_items` at most."""
+    return TOKENS[step] + (TOKENS_PER_ITEM * n_items if step == "items" else 0)
+
+
+def apps_to_fill(personas: Iterable[int], capacities: Sequence[dict[str, int]]) -> list[tuple[int, str, int]]:
+    """The questions of the step `items`: persona, app, number of items.
+
+    Args:
+        personas: their numbers.
+        capacities: number of items of each persona's apps; an app without any is not asked for.
+    """
+    return [(index, app, capacities[index][app]) for index in personas for app in APPS if capacities[index][app]]
+
+
+def toolbox_questions() -> list[Question[WrittenAPIs]]:
+    return [toolbox_question(app) for app in APPS]
+
+
+def asked_at_most(
+    n_personas: int, n_queries: int, capacities: Sequence[dict[str, int]], with_toolbox: bool
+) -> dict[str, AskedStep]:
+    """What `write_world` asks in each step where every answer is of use and every query calls a tool; else later steps
+    ask less. Questions that are asked again come on top. The dry run (`lib.report.planned_calls`) counts it.
+
+    Args:
+        n_queries: of both sides together.
+        capacities: number of items of each persona's apps.
+        with_toolbox: whether the model writes the toolbox, too.
+    """
+    filled = apps_to_fill(range(n_personas), capacities)
+    questions = {
+        "personas": n_personas,
+        "items": len(filled),
+        "toolbox": len(toolbox_questions()) if with_toolbox else 0,
+        **dict.fromkeys(("queries", "tools", "plans", "thoughts"), n_queries),
+    }
+    most = max((n for _, _, n in filled), default=0)
+    return {step: AskedStep(n, answer_tokens(step, most)) for step, n in questions.items()}
+
+
 # ---------------------------------------------------------------- the world
 
 
@@ -380,12 +431,12 @@ class Writer:
         self.rows: list[dict] = []
 
     def ask(
-        self, step: str, questions: Sequence[Question[Form]], tokens: int = 0, drawn: bool = True
+        self, step: str, questions: Sequence[Question[Form]], n_items: int = 0, drawn: bool = True
     ) -> list[Reply[Form]]:
         replies = ask(
             self.model,
             questions,
-            max_new_tokens=TOKENS[step] + tokens,
+            max_new_tokens=answer_tokens(step, n_items),
             temperature=TEMPERATURE if drawn else 0.0,
             seed=self.seed,
             constrained=self.constrained,
@@ -528,10 +579,10 @@ def write_personas(writer: Writer, circumstances: Sequence[tuple[int, str, str]]
 
 def write_items(writer: Writer, personas: dict[int, Persona], capacities: Sequence[dict[str, int]]) -> None:
     """Fill the apps of the personas, no item twice; a persona that has got too few of its apps is taken out."""
-    asked = [(index, app, capacities[index][app]) for index in personas for app in APPS if capacities[index][app]]
+    asked = apps_to_fill(personas, capacities)
     most = max((n for _, _, n in asked), default=0)
     questions = [items_question(personas[index], app, n) for index, app, n in asked]
-    replies = writer.ask("items", questions, TOKENS_PER_ITEM * most)
+    replies = writer.ask("items", questions, most)
     written = kept = 0
     for (index, app, _), reply in zip(asked, replies, strict=True):
         if reply.value is not None:
@@ -551,7 +602,7 @@ def write_items(writer: Writer, personas: dict[int, Persona], capacities: Sequen
 
 def write_toolbox(writer: Writer) -> Toolbox:
     """A toolbox of the model's own; of two APIs with one name the first is kept."""
-    replies = writer.ask("toolbox", [toolbox_question(app) for app in APPS])
+    replies = writer.ask("toolbox", toolbox_questions())
     apis: dict[str, API] = {}
     written = 0
     for app, reply in zip(APPS, replies, strict=True):

@@ -23,12 +23,13 @@ import nbformat
 import numpy as np
 import pandas as pd
 
+from lib.assistant.cot import AskedChains, asked_of_zero_shot, taught_and_asked
 from lib.assistant.generators import trials
 from lib.assistant.personas import draw_capacities
-from lib.assistant.prompts import CONTEXT_TYPES, cot_prompt
-from lib.assistant.schemas import APPS
-from lib.assistant.world import World, read_world, simulate
-from lib.assistant.written_world import TOKENS, TOKENS_PER_ITEM, toolbox_question
+from lib.assistant.queries import held_out_needs
+from lib.assistant.ranking_cost import asked_to_time
+from lib.assistant.world import World, frames, read_world, simulate
+from lib.assistant.written_world import asked_at_most, toolbox_questions
 from lib.generation.cache import AnswerCache
 from lib.generation.remote import estimate_tokens
 from lib.report.site import executed_path
@@ -36,10 +37,12 @@ from lib.retrieval.bm25 import BM25T, tokenize
 from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import InputError
 from lib.workbook.parameters.base import REMOTE, ProfileError, is_remote, select
+from lib.workbook.parameters.cot_augmentation import CoTAugmentation
 from lib.workbook.parameters.data_gen import DataGen
 from lib.workbook.parameters.dsl_ablation import DSLAblation
 from lib.workbook.parameters.generators import Generators
-from lib.workbook.parameters.shared import CoTWriters, RemoteKnobs
+from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
+from lib.workbook.parameters.shared import RemoteKnobs
 from lib.workbook.profiles import NOTEBOOKS, read_profile
 from lib.workbook.spending import money
 from lib.workflows import written_requests
@@ -155,17 +158,16 @@ def data_gen(parameters: DataGen, sample: Sample) -> Planned:
     """Notebook 01: a world step by step, each step asked for all that the profile wants, and requests from flows."""
     if is_remote(parameters.data_writer):
         n_queries = parameters.n_training_queries + parameters.n_evaluation_queries
-        capacities = pd.DataFrame(draw_capacities(parameters.n_personas, np.random.default_rng(parameters.seed)))
-        most = int(capacities.max(axis=None))
-        calls = {"personas": parameters.n_personas, "items": int((capacities > 0).sum(axis=None))}
-        longest = TOKENS | {"items": TOKENS["items"] + TOKENS_PER_ITEM * most}
-        steps = trials(sample.world, SAMPLE_PERSONAS, most, 24, max(longest.values()), parameters.seed)
-        for step, trial in steps.items():
-            prompts = [question.text for question in trial.questions]
-            yield parameters.data_writer, step, expected(prompts, calls.get(step, n_queries), longest[step])
+        capacities = draw_capacities(parameters.n_personas, np.random.default_rng(parameters.seed))
+        asked = asked_at_most(parameters.n_personas, n_queries, capacities, parameters.written_toolbox)
+        most, longest = max(max(apps.values()) for apps in capacities), max(step.tokens for step in asked.values())
+        steps = trials(sample.world, SAMPLE_PERSONAS, most, 24, longest, parameters.seed)
+        questions = {step: trial.questions for step, trial in steps.items()}
         if parameters.written_toolbox:
-            prompts = [toolbox_question(app).text for app in APPS]
-            yield parameters.data_writer, "toolbox", expected(prompts, len(prompts), longest["toolbox"])
+            questions["toolbox"] = toolbox_questions()
+        for step, some in questions.items():
+            prompts = [question.text for question in some]
+            yield parameters.data_writer, step, expected(prompts, asked[step].questions, asked[step].tokens)
     if is_remote(parameters.request_writer):
         n_pairs = sum(sample.n_pairs(split) for split in ("training", "test", "unseen"))
         prompts = request_prompts(sample, parameters.seed)
@@ -181,33 +183,48 @@ def request_prompts(sample: Sample, seed: int) -> list[str]:
     ]
 
 
-def cot_prompts(parameters: CoTWriters, sample: Sample, types: Sequence[str]) -> list[str]:
-    return [cot_prompt(query.text, CONTEXT_TYPES[name]) for query in sample.world.queries for name in types]
+def asked_in_03(parameters: CoTAugmentation, sample: Sample) -> list[AskedChains]:
+    """What the zero-shot writer is asked; a simulated world's experts have a CoT for every query."""
+    world = frames(sample.world)
+    every = world["queries"].merge(world["gold"].drop(columns="split"), on="query")
+    learned, written_for = taught_and_asked(
+        every[every["split"] == "training"],
+        held_out_needs(every["need"].unique(), parameters.seed),
+        parameters.distilled_pairs,
+        parameters.cot_training_queries,
+        parameters.seed,
+    )
+    return asked_of_zero_shot(parameters, sample.queries[1], len(learned), len(written_for))
 
 
-def cot_augmentation(parameters, sample: Sample) -> Planned:
-    """Notebook 03: CoTs with both lists of types; for training queries too where no expert's can be learned from."""
+def chain_prompts(asked: Iterable[AskedChains], sample: Sample) -> list[str]:
+    return [prompt for one in asked for prompt in one.prompts([query.text for query in sample.world.queries])]
+
+
+def cot_augmentation(parameters: CoTAugmentation, sample: Sample) -> Planned:
+    """Notebook 03: CoTs for evaluation queries, and for training queries where no expert's can be learned from."""
     if not is_remote(parameters.writer):
         return
-    training, evaluation = sample.queries
-    calls = len(CONTEXT_TYPES) * min(parameters.cot_queries, evaluation)
-    prompts = cot_prompts(parameters, sample, tuple(CONTEXT_TYPES))
-    yield parameters.writer, "chains of thought", expected(prompts, calls, parameters.cot_max_tokens)
-    learned = {gold.query for gold in sample.world.gold if gold.cot}
-    if not any(sample.world.sides[query] == "training" for query in learned):
-        calls = min(parameters.cot_training_queries, training)
-        yield parameters.writer, "the same for training", expected(prompts, calls, parameters.cot_max_tokens)
+    asked = asked_in_03(parameters, sample)
+    for split, purpose in (("evaluation", "chains of thought"), ("training", "the same for training")):
+        if part := [one for one in asked if one.split == split]:
+            calls = sum(one.queries for one in part)
+            yield parameters.writer, purpose, expected(chain_prompts(part, sample), calls, parameters.cot_max_tokens)
 
 
-def lambdamart_rrf(parameters, sample: Sample) -> Planned:
+def lambdamart_rrf(parameters: LambdaMARTRRF, sample: Sample) -> Planned:
     """Notebook 05: what one CoT takes; nothing new where notebook 03 has asked for all evaluation queries."""
     if not is_remote(parameters.writer):
         return
     evaluation = sample.queries[1]
-    asked_before = sample.values.get("cot_queries", 300) >= evaluation
-    calls = 0 if asked_before else min(parameters.cost_queries, evaluation)
-    prompts = cot_prompts(parameters, sample, [parameters.cot_context_types])
-    yield parameters.writer, "the time of one", expected(prompts, calls, parameters.cot_max_tokens)
+    asked = asked_to_time(parameters, evaluation)
+    before = asked_in_03(CoTAugmentation.model_validate(select(sample.values, CoTAugmentation)), sample)
+    calls = 0 if asked._replace(queries=evaluation) in before else asked.queries  # else it may have asked for others
+    yield (
+        parameters.writer,
+        "the time of one",
+        expected(chain_prompts([asked], sample), calls, parameters.cot_max_tokens),
+    )
 
 
 def dsl_ablation(parameters: DSLAblation, sample: Sample) -> Planned:

@@ -5,20 +5,27 @@ import os
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import nbformat
 import numpy as np
+import pandas as pd
 import pytest
 from nbformat.v4 import new_notebook
 
+from lib.assistant import cot, ranking_cost, written_world
 from lib.assistant.cot import equal_shares
+from lib.assistant.pages import cot_writers
 from lib.assistant.prompts import CONTEXT_TYPES, cot_prompt
+from lib.assistant.queries import held_out_needs
 from lib.assistant.schemas import APPS
 from lib.assistant.toolbox import Toolbox
-from lib.assistant.world import frames, simulate
+from lib.assistant.world import frames, read_world, simulate
 from lib.assistant.written_world import write_world
+from lib.generation import load
 from lib.generation.models import locate
 from lib.generation.remote import RemoteModel, estimate_tokens
+from lib.report import planned_calls as dry_run
 from lib.report.planned_calls import Calls, Sample, expected, planned_calls, report
 from lib.report.site import executed_path
 from lib.retrieval.dense import encode, load_encoder
@@ -32,7 +39,7 @@ from lib.workflows.ablation import write_condition
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
 from lib.workflows.pair_checks import read_values
-from tests.assistant.test_written_world import Scripted, right, step_of
+from tests.assistant.test_written_world import Scripted, right, shown_schema, step_of
 from tests.generation.endpoint import Endpoint
 
 PRICES = {"remote_price_in": 10.0, "remote_price_out": 20.0}
@@ -49,6 +56,53 @@ def smoke():
     values = read_profile(ROOT / "notebooks" / "profiles" / "smoke.yaml")
     values["ablation"] = [row for row in values["ablation"] if row[3] == "finetuned" or row[4] == "free"]
     return values | PRICES
+
+
+class Asked:
+    """A model whose answers are kept; `new` are the prompts that it had not been asked before with these settings."""
+
+    def __init__(self):
+        self.new = {}
+        self.usage, self.costs = None, [SimpleNamespace(seconds=1.0)]
+
+    def generate(self, prompts, progress=False, **settings):
+        for prompt in prompts:
+            self.new.setdefault((prompt, json.dumps(settings)), settings["max_new_tokens"])
+        return ["Check 'Notes'."] * len(prompts)
+
+
+def run_cell(notebook, first_words, names):
+    """Run the one cell of a notebook that begins so."""
+    book = nbformat.read(ROOT / "notebooks" / f"{notebook}.ipynb", as_version=4)
+    (source,) = [cell.source for cell in book.cells if cell.cell_type == "code" and cell.source.startswith(first_words)]
+    exec(source, names)
+
+
+def ask_for_chains(values, world, model):
+    """Let notebook 03 ask a model for CoTs, by its own cells."""
+    tables = frames(world)
+    parameters = NOTEBOOKS["03_cot_augmentation"].model_validate(select(values, NOTEBOOKS["03_cot_augmentation"]))
+    names = parameters.model_dump() | {
+        "parameters": parameters, "book": SimpleNamespace(read=tables.get, data=ROOT, spending=None), "cot": cot,
+        "cot_writers": cot_writers, "held_out_needs": held_out_needs,
+        "load_language_model": lambda *given, **named: model, "say": lambda text: None, "show_progress": lambda: False,
+    }  # fmt: skip
+    for first_words in ("items, queries, gold", "texts_of", "usage = {}"):
+        run_cell("03_cot_augmentation", first_words, names)
+
+
+def ask_for_time(values, world, model, monkeypatch):
+    """Let notebook 05 ask a model for CoTs, by its own cell."""
+    parameters = NOTEBOOKS["05_lambdamart_rrf"].model_validate(select(values, NOTEBOOKS["05_lambdamart_rrf"]))
+    monkeypatch.setattr(load, "load_language_model", lambda *given, **named: model)
+    timed = ranking_cost.sample_to_time(frames(world)["queries"], parameters.seed)
+    usage = pd.DataFrame({"split": "evaluation", "writer": ["cot"], "prompts": 1, "tokens_in": 9, "tokens_out": 9})
+    names = parameters.model_dump() | {
+        "parameters": parameters, "book": SimpleNamespace(read=lambda name: usage, data=ROOT, spending=None),
+        "ranking_cost": ranking_cost, "timed": timed, "stages": pd.DataFrame({"cosine": [1.0], "sort": [1.0]}),
+        "costs": {}, "scored": SimpleNamespace(methods=[]), "tokens_read": 9, "encode_one": lambda text: None,
+    }  # fmt: skip
+    run_cell("05_lambdamart_rrf", "usage = book.read", names)
 
 
 def numbers(found):
@@ -83,13 +137,42 @@ def test_chains_of_thought_of_a_smoke_world(smoke):
     assert numbers(everything["05_lambdamart_rrf"])["the time of one"] == (0, 0, 0)
 
 
+@pytest.mark.parametrize(("cot_queries", "cost_queries"), [(4, 2), (300, 2), (300, 300)])
+def test_calls_for_chains_are_those_that_the_notebooks_make(smoke, tmp_path, monkeypatch, cot_queries, cost_queries):
+    toolbox = Toolbox.from_yaml(ROOT / "data" / "toolbox.yaml")
+    write_world(Scripted(), tmp_path / "mine", toolbox, 6, 12, 6, seed=1)
+    values = smoke | REMOTE["03_cot_augmentation"] | {"world_folder": str(tmp_path / "mine")}
+    values |= {"cot_queries": cot_queries, "cost_queries": cost_queries}
+    found, world, model = planned_calls(values), read_world(tmp_path / "mine"), Asked()
+    ask_for_chains(values, world, model)
+    (chains,) = found["03_cot_augmentation"]
+    assert (chains.calls, chains.tokens_out) == (len(model.new), sum(model.new.values()))
+    assert chains.calls == 2 * min(cot_queries, 6)
+    again = model if cot_queries >= 6 else Asked()  # of fewer queries those that are timed may be others
+    before = len(again.new)
+    ask_for_time(values, world, again, monkeypatch)
+    assert found["05_lambdamart_rrf"][0].calls == len(again.new) - before == (0 if cot_queries >= 6 else cost_queries)
+
+
+def test_no_more_chains_are_timed_than_queries(smoke, monkeypatch):
+    values = smoke | REMOTE["03_cot_augmentation"] | {"cost_queries": 50}
+    monkeypatch.setattr(ranking_cost, "TIMED_QUERIES", 5)
+    model, world = Asked(), simulate(ROOT / "data", WorldKnobs.model_validate(select(values, WorldKnobs)))
+    ask_for_time(values, world, model, monkeypatch)
+    assert planned_calls(values)["05_lambdamart_rrf"][0].calls == len(model.new) == 5
+
+
 def test_a_world_of_ones_own_without_experts_has_the_endpoint_write_for_training_too(smoke, tmp_path):
     toolbox = Toolbox.from_yaml(ROOT / "data" / "toolbox.yaml")
     model = Scripted(lambda prompt, before: "no" if step_of(prompt) == "thoughts" else right(prompt))
     write_world(model, tmp_path / "mine", toolbox, 6, 12, 6, seed=1)
     values = smoke | REMOTE["03_cot_augmentation"] | {"world_folder": str(tmp_path / "mine"), "cot_queries": 4}
     found = numbers(planned_calls(values)["03_cot_augmentation"])
-    assert (found["chains of thought"][0], found["the same for training"][0]) == (8, 12)
+    asked = Asked()
+    ask_for_chains(values, read_world(tmp_path / "mine"), asked)
+    assert 0 < found["the same for training"][0] < 12  # of other personas than a writer could have learned from
+    assert sum(calls for calls, *_ in found.values()) == len(asked.new)
+    assert sum(tokens_out for *_, tokens_out in found.values()) == sum(asked.new.values())
 
 
 def test_the_world_that_a_model_writes(smoke, tmp_path):
@@ -108,6 +191,25 @@ def test_the_world_that_a_model_writes(smoke, tmp_path):
         assert calls * settings["max_new_tokens"] <= 1.3 * tokens_out
         if step_of(prompts[0]) in ("personas", "items", "tools", "thoughts"):
             assert tokens_in / calls == pytest.approx(np.mean([*map(estimate_tokens, prompts)]), rel=0.2)
+
+
+def test_calls_for_a_world_are_those_that_writing_it_makes(smoke, tmp_path, monkeypatch):
+    """Where every answer is of use, every tool is called, and both draw the same numbers of items."""
+    capacities = written_world.draw_capacities(6, np.random.default_rng(3))
+    for module in (written_world, dry_run):
+        monkeypatch.setattr(module, "draw_capacities", lambda n, rng: capacities)
+    values = smoke | REMOTE["01_data_gen"] | {"n_personas": 6, "n_training_queries": 12, "n_evaluation_queries": 6}
+
+    def answer(prompt, before):
+        if step_of(prompt) != "tools":
+            return right(prompt)
+        return json.dumps({"api": shown_schema(prompt)["properties"]["api"]["enum"][0]})
+
+    model = Scripted(answer)
+    write_world(model, tmp_path / "world", None, 6, 12, 6, seed=values["seed"])
+    asked = {step_of(prompts[0]): (len(prompts), settings["max_new_tokens"]) for prompts, settings in model.calls}
+    found = numbers(planned_calls(values | {"written_toolbox": True})["01_data_gen"])
+    assert {step: (calls, tokens_out // calls) for step, (calls, _, tokens_out) in found.items()} == asked
 
 
 @pytest.mark.slow
