@@ -121,7 +121,7 @@ def finetune_language_model(
     torch = import_torch(threads)
     path, output = models.locate(name), Path(output)
     tokenizer, config = load_tokenizer(path)
-    dtype = dtype or choose_dtype(path, threads, quantization)
+    dtype = dtype or choose_dtype(quantization)
     pairs = tokenize_pairs(tokenizer, prompts, targets, chat, getattr(config, "max_position_embeddings", None))
     content = {
         "model": fingerprint(path, quantization=quantization),

@@ -7,7 +7,6 @@ together. What prompts begin with in common is read once.
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import hashlib
 import json
@@ -26,13 +25,12 @@ from lib.generation import models
 from lib.generation.batches import Prompt, plan_batches, shared_prefixes
 from lib.generation.cache import LONE_SURROGATE, AnswerCache, batch_key, encodable
 from lib.generation.models import ModelError
-from lib.workbook.artifacts import atomic_path, sha256_of
-from lib.workbook.machine import cores, processor
+from lib.workbook.artifacts import sha256_of
+from lib.workbook.machine import cores, has_bfloat16
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 BATCH_BYTES = 4 * 2**30  # of keys and values in one batch
-DTYPES = ("float32", "bfloat16")
 ENTRY = 2  # form of a cache entry; one of another form is not looked up
 
 
@@ -101,7 +99,7 @@ class LocalModel:
             adapter: folder of a LoRA adapter (see `lib.generation.finetune`), merged into the weights unless they are
                 quantised.
             cache: folder that keeps answers; None keeps none.
-            dtype: "float32" or "bfloat16"; None takes the faster one here (see `choose_dtype`), bfloat16 under nf4.
+            dtype: "float32" or "bfloat16"; None takes what the machine computes fast in (see `choose_dtype`).
             batch_size: prompts that are continued together at most; fewer where their keys and values would take
                 more than 4 GiB.
             threads: CPU threads.
@@ -118,7 +116,7 @@ class LocalModel:
         self.batch_size = batch_size
         self.cache = AnswerCache(cache) if cache is not None else None
         self.tokenizer, self.config = load_tokenizer(self.path)
-        self.dtype = dtype or choose_dtype(self.path, threads, quantization)
+        self.dtype = dtype or choose_dtype(quantization)
         self.quantization = quantization
         self.fingerprint = fingerprint(self.path, adapter, quantization)
         self.usage = Usage()
@@ -354,68 +352,12 @@ def fingerprint(path: str, adapter: str | Path | None = None, quantization: str 
     return f"{base}+{weights}+{json.dumps(scale)}"
 
 
-def choose_dtype(path: str, threads: int = 2, quantization: str = "none") -> str:
-    """The data type that this machine computes a model fastest in, measured once and kept.
+def choose_dtype(quantization: str = "none") -> str:
+    """bfloat16 where the GPU or the processor computes in it, and under nf4, whose layers do anywhere; else float32.
 
-    One layer of the model's shape reads 256 tokens in float32 and in bfloat16, alternately, the best of five each;
-    bfloat16 must be at least 1.2 times as fast, since it is less exact. The choice is kept in `.dtype.json`, with the
-    processor it holds for, in the model's folder where that can be written, else with the fetched models.
-
-    Args:
-        path: folder or hub id.
-        threads: CPU threads of the measurement.
-        quantization: under nf4 it is bfloat16, which quantised layers compute in, without any measurement.
+    A timing would choose by how busy the machine is, and answers depend on the choice.
     """
-    if quantization == "nf4":
-        return "bfloat16"
-    torch = import_torch(threads)
-    _, config = load_tokenizer(path)
-    beside = Path(path) if os.path.isdir(path) and os.access(path, os.W_OK) else models.CACHE / Path(path).name
-    beside.mkdir(parents=True, exist_ok=True)
-    kept = beside / ".dtype.json"
-    machine = torch.cuda.get_device_name() if torch.cuda.is_available() else processor()
-    with open(beside / ".dtype.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two processes must not choose differently
-        try:
-            choices = json.loads(kept.read_text(encoding="utf-8"))
-            if choices[machine]["dtype"] in DTYPES:
-                return choices[machine]["dtype"]
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
-        seconds = _time_dtypes(config)
-        dtype = "bfloat16" if seconds["float32"] > 1.2 * seconds["bfloat16"] else "float32"
-        with atomic_path(kept) as temporary:
-            choice = {"dtype": dtype, "milliseconds": {name: round(1000 * s, 3) for name, s in seconds.items()}}
-            temporary.write_text(json.dumps({machine: choice}, indent=1) + "\n", encoding="utf-8")
-    return dtype
-
-
-def _time_dtypes(config) -> dict[str, float]:
-    """Seconds that one layer takes over 256 tokens in each data type."""
-    import copy
-
-    import torch
-    from transformers import AutoModel
-
-    small = copy.deepcopy(config)
-    small.num_hidden_layers, small.vocab_size = 1, 256
-    small.pad_token_id = small.bos_token_id = small.eos_token_id = None
-    if getattr(small, "layer_types", None):
-        small.layer_types = small.layer_types[:1]
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    with torch.random.fork_rng():
-        layers = {name: AutoModel.from_config(small, dtype=getattr(torch, name)).to(device).eval() for name in DTYPES}
-    ids = torch.arange(256, device=device)[None] % 256
-    best = dict.fromkeys(DTYPES, float("inf"))
-    with torch.inference_mode():
-        for _ in range(5):
-            for name, layer in layers.items():
-                started = time.perf_counter()
-                layer(ids)
-                if device == "cuda":
-                    torch.cuda.synchronize()
-                best[name] = min(best[name], time.perf_counter() - started)
-    return best
+    return "bfloat16" if quantization == "nf4" or has_bfloat16() else "float32"
 
 
 # ---------------------------------------------------------------- prompts and batches

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs
-from lib.workbook.machine import cores
+from lib.workbook.machine import cores, has_bfloat16
 
 
 def load_encoder(path: str, threads: int | None = None):
@@ -33,16 +33,6 @@ def load_encoder(path: str, threads: int | None = None):
     # float32 whatever the files hold: T5 encoders come in float16, in which a CPU is slow and training is lost
     settings = {"dtype": torch.float32}
     return SentenceTransformer(hub, revision=revision or None, local_files_only=own, model_kwargs=settings)
-
-
-def has_bfloat16() -> bool:
-    """Whether the processor computes in bfloat16, not only stores it: then it is about twice as fast as float32."""
-    import torch
-
-    if torch.cuda.is_available():
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    able = torch.cpu.get_capabilities()
-    return bool(able.get("avx512_bf16") or able.get("amx_bf16"))
 
 
 def encode(

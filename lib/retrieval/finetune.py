@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from lib.retrieval.dense import has_bfloat16, load_encoder
+from lib.retrieval.dense import load_encoder
 from lib.retrieval.stores import rank_pairs, relevant_pairs_mask, seeded_order
 from lib.workbook.artifacts import atomic_folder, sha256_of
+from lib.workbook.machine import has_bfloat16
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -165,7 +166,7 @@ def finetune_encoder(
     """Fine-tune an encoder and write it to the folder `output`, which `lib.retrieval.dense.load_encoder` reads.
 
     A finished run with the same encoder, rows and settings is not repeated; a folder that is damaged or of another run
-    is trained anew. bfloat16 is used where the processor computes it (see `lib.retrieval.dense.has_bfloat16`).
+    is trained anew. bfloat16 is used where the processor computes it (see `lib.workbook.machine.has_bfloat16`).
 
     Args:
         path: folder or Hugging Face id of the encoder to start from.

@@ -1,10 +1,14 @@
-"""Facts about the machine that a run is recorded with."""
+"""The machine: its processor and cores, and how threads wait on it."""
 
 from __future__ import annotations
 
 import os
 import platform
 from pathlib import Path
+
+# Threads that wait for work must sleep: by default they spin, and beside another busy process on as many cores that
+# takes the time of the threads they wait for. OpenMP reads this when PyTorch or LightGBM loads it, which is later.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def processor() -> str:
@@ -19,3 +23,13 @@ def processor() -> str:
 def cores() -> int:
     """Cores that this process may use: on a cluster's node those of its job, not all that the node has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def has_bfloat16() -> bool:
+    """Whether the GPU or else the processor computes in bfloat16, not only stores it: then float32 is slower."""
+    import torch
+
+    if torch.cuda.is_available():
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    able = torch.cpu.get_capabilities()
+    return bool(able.get("avx512_bf16") or able.get("amx_bf16"))

@@ -310,29 +310,22 @@ def test_other_settings_have_other_entries(tiny, tmp_path, runs, settings):
 # ---------------------------------------------------------------- data type
 
 
-def test_the_data_type_is_measured_once_and_kept(tiny, monkeypatch):
-    monkeypatch.setattr(local, "_time_dtypes", lambda config: {"float32": 2.0, "bfloat16": 1.0})
-    before = local.fingerprint(tiny)
-    (local.Path(tiny) / ".dtype.json").unlink(missing_ok=True)  # of a test that ran before
-    assert choose_dtype(tiny, 1) == "bfloat16"
-    monkeypatch.setattr(local, "_time_dtypes", lambda config: pytest.fail("measured again"))
-    assert choose_dtype(tiny, 1) == "bfloat16"
-    assert LocalModel(tiny, threads=1).dtype == "bfloat16"
-    assert LocalModel(tiny, threads=1, dtype="float32").dtype == "float32"
-    assert local.fingerprint(tiny) == before
+@pytest.mark.parametrize(
+    ("able", "quantization", "expected"),
+    [(True, "none", "bfloat16"), (False, "none", "float32"), (False, "nf4", "bfloat16")],
+)
+def test_the_data_type_is_what_the_processor_computes_in(tiny, monkeypatch, able, quantization, expected):
+    monkeypatch.setattr(local, "has_bfloat16", lambda: able)
+    assert choose_dtype(quantization) == expected
+    if quantization == "none":
+        assert LocalModel(tiny, threads=1).dtype == expected
+        assert LocalModel(tiny, threads=1, dtype="float32").dtype == "float32"
 
 
-def test_a_damaged_choice_or_another_processor_is_measured_again(tiny, monkeypatch):
-    monkeypatch.setattr(local, "_time_dtypes", lambda config: {"float32": 1.0, "bfloat16": 1.0})
-    for text in ["", '{"x": 1}', "[]", '{"another processor": {"dtype": "bfloat16"}}']:
-        (local.Path(tiny) / ".dtype.json").write_text(text)
-        assert choose_dtype(tiny, 1) == "float32"
-
-
-def test_the_measurement(tiny):
-    seconds = local._time_dtypes(local.load_tokenizer(tiny)[1])
-    assert set(seconds) == {"float32", "bfloat16"}
-    assert all(0 < value < 5 for value in seconds.values())
+def test_nothing_is_written_beside_the_model(tiny):
+    before = sorted(local.Path(tiny).iterdir())
+    LocalModel(tiny, threads=1).generate(["music"], max_new_tokens=2)
+    assert sorted(local.Path(tiny).iterdir()) == before
 
 
 # ---------------------------------------------------------------- bad input

@@ -384,7 +384,7 @@ def test_a_fingerprint_depends_on_names_and_contents_alone(tmp_path):
         (tmp_path / name / "config.json").write_text("{}")
     first = fingerprint(tmp_path / "a")
     assert first == fingerprint(tmp_path / "b")
-    (tmp_path / "b" / ".dtype.json").write_text("{}")
+    (tmp_path / "b" / ".verified.json").write_text("{}")
     assert first == fingerprint(tmp_path / "b")
     (tmp_path / "b" / "config.json").write_text("[]")
     assert first != fingerprint(tmp_path / "b")

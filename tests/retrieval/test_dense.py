@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.retrieval.dense import encode, has_bfloat16, reembed, search
+from lib.retrieval.dense import encode, reembed, search
 
 
 class Letters:
@@ -68,21 +68,6 @@ def test_search_stays_in_the_querys_own_collection():
     assert run[["query", "item", "rank"]].to_numpy().tolist() == [["q", "1", 1], ["q", "2", 2], ["r", "3", 1]]
     assert run["score"][0] == pytest.approx(1)
     assert "bed" not in encoder.seen, "nobody searches it"
-
-
-@pytest.mark.parametrize(
-    ("able", "expected"),
-    [
-        ({"avx512_bf16": True}, True),
-        ({"amx_bf16": True, "avx512_bf16": False}, True),
-        ({"avx512_bf16": False, "avx512_f": True}, False),
-        ({}, False),
-    ],
-)
-def test_bfloat16_is_used_where_the_processor_computes_in_it(monkeypatch, able, expected):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: able)
-    assert has_bfloat16() is expected
 
 
 def test_bfloat16_keeps_unit_length():
