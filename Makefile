@@ -8,6 +8,8 @@ FAST ?=
 SPREAD = -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 SETUP = $(PYTHON) lib/workbook/install.py
 export PYTHONNOUSERSITE = 1
+# threads that wait sleep, or they take the time of the threads they wait for
+export OMP_WAIT_POLICY ?= passive
 
 .PHONY: report test lab bench clean
 report:
