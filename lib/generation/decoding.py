@@ -12,6 +12,10 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 from lib.generation.batches import Prompt
 from lib.generation.constrained import Constraint
 
+# An answer stops that ends in so many times one cycle of so many tokens at most, of so many in all at least: small
+# models say the same line until they are cut off. No right flow comes near it.
+REPEATS = {"times": 4, "cycle": 64, "tokens": 48}
+
 
 class Columns(CacheLayerMixin):
     """One layer's keys and values, written into given tensors; attention gets views of what is filled.
@@ -137,6 +141,56 @@ class Sampler:
         return torch.multinomial(probabilities, 1, generator=self.generator)[:, 0].to(logits.device)
 
 
+class Answers:
+    """The answers of a batch while they grow.
+
+    Attributes:
+        outputs: token ids of each answer, the ending token included.
+        open: rows that go on.
+        ended: of each row, whether its answer ended by itself.
+    """
+
+    def __init__(self, model, tokenizer, prompts: Sequence[Prompt], stop: Sequence[str], sampler, constraint):
+        self.tokenizer, self.constraint = tokenizer, constraint
+        self.ends, self.texts = stop_tokens(model, tokenizer, stop)
+        self.tail = max((4 * len(text.encode()) + 8 for text in self.texts), default=0)
+        # Draws may leave a cycle, and a grammar bounds what repeats and then goes on.
+        self.endless = [not sampler.temperature and not prompt.grammar for prompt in prompts]
+        self.outputs: list[list[int]] = [[] for _ in prompts]
+        self.open = set(range(len(prompts)))
+        self.ended = [False] * len(prompts)
+
+    def add(self, row: int, token: int) -> None:
+        """Append a token to an open row; the row is closed where its answer ends, or repeats itself endlessly."""
+        output = self.outputs[row]
+        output.append(token)
+        stopped = token in self.ends or (self.tail and self._has_stop(output))
+        if stopped or (self.constraint and self.constraint.advance(row, token)):
+            self.ended[row] = True
+            self.open.discard(row)
+        elif self.endless[row] and repeats(output):
+            self.open.discard(row)
+
+    def _has_stop(self, output: list[int]) -> bool:
+        end = self.tokenizer.decode(output[-self.tail :], skip_special_tokens=True)
+        if not any(text in end for text in self.texts):
+            return False
+        return len(output) <= self.tail or any(
+            text in self.tokenizer.decode(output, skip_special_tokens=True) for text in self.texts
+        )
+
+
+def repeats(output: Sequence[int]) -> bool:
+    """Whether an answer ends in one cycle of tokens, said again and again."""
+    least, shortest, longest = REPEATS["times"], REPEATS["tokens"], REPEATS["cycle"]
+    for cycle in range(1, min(longest, len(output) // least) + 1):
+        if output[-1] == output[-1 - cycle]:  # most cycles fail here
+            tokens = max(least * cycle, shortest)
+            if len(output) >= tokens and output[cycle - tokens :] == output[-tokens:-cycle]:
+                return True
+    return False
+
+
 class Batch:
     """One batch of prompts while it is answered.
 
@@ -151,12 +205,11 @@ class Batch:
     def run(
         self, max_new_tokens: int, stop: Sequence[str], sampler: Sampler, constraint: Constraint | None = None
     ) -> tuple[list[list[int]], list[bool], list[float]]:
-        """Token ids of each answer, the ending token included; whether it ended before it was cut; its seconds, that
-        is of reading the whole prompt and its share of the steps it took part in."""
+        """Token ids of each answer, the ending token included; whether it ended by itself; its seconds, that is of
+        reading the whole prompt and its share of the steps it took part in."""
         model, device = self.model, self.model.device
-        ends, texts = stop_tokens(model, self.tokenizer, stop)
-        tail = max((4 * len(text.encode()) + 8 for text in texts), default=0)
-        outputs: list[list[int]] = [[] for _ in self.prompts]
+        answers = Answers(model, self.tokenizer, self.prompts, stop, sampler, constraint)
+        open_rows = answers.open
         width = max(len(prompt.tokens) for prompt in self.prompts)
         cache, logits, seconds = self._read_prompts(width, width + max_new_tokens)
         lengths = torch.tensor([len(prompt.tokens) for prompt in self.prompts], device=device)
@@ -164,19 +217,14 @@ class Batch:
         mask = torch.zeros(empty.shape, dtype=model.dtype, device=device).masked_fill_(empty, float("-inf"))
         mask = mask[:, None, None]
         rows = list(range(len(self.prompts)))  # which prompt a row of the buffers belongs to
-        open_rows = set(rows)
         for step in range(max_new_tokens):
             started = clock(model)
             if constraint:
                 logits = constraint(logits, [row if row in open_rows else None for row in rows])
             chosen = sampler(logits)
             for row, token in zip(rows, chosen.tolist(), strict=True):
-                if row not in open_rows:
-                    continue
-                outputs[row].append(token)
-                ended = token in ends or (tail and self._has_stop(outputs[row], texts, tail))
-                if ended or (constraint and constraint.advance(row, token)):
-                    open_rows.discard(row)
+                if row in open_rows:
+                    answers.add(row, token)
             if not open_rows or step + 1 == max_new_tokens:
                 break
             if 4 * len(open_rows) <= 3 * len(rows):  # finished rows cost as much as others; so does moving the rest
@@ -196,7 +244,7 @@ class Batch:
             spent = (clock(model) - started) / len(open_rows)
             for row in open_rows:
                 seconds[row] += spent
-        return outputs, [row not in open_rows for row in range(len(outputs))], seconds
+        return answers.outputs, answers.ended, seconds
 
     def _read_prompts(self, width: int, columns: int):
         """The filled cache, the logits (rows, vocabulary) after each prompt, and the seconds that each took to read."""
@@ -216,14 +264,6 @@ class Batch:
             logits.append(read_tokens(self.model, prompt.tokens[prefix:], views))
             seconds.append(sum(self.prefixes.seconds) + clock(self.model) - started)
         return Cache(layers=[*layers]), torch.cat(logits), seconds
-
-    def _has_stop(self, output: list[int], texts: Sequence[str], tail: int) -> bool:
-        end = self.tokenizer.decode(output[-tail:], skip_special_tokens=True)
-        if not any(text in end for text in texts):
-            return False
-        return len(output) <= tail or any(
-            text in self.tokenizer.decode(output, skip_special_tokens=True) for text in texts
-        )
 
 
 def stop_tokens(model, tokenizer, stop: Sequence[str]) -> tuple[frozenset[int], list[str]]:

@@ -147,7 +147,8 @@ class LocalModel:
 
         Args:
             prompts: texts that the model continues.
-            max_new_tokens: length of an answer at most.
+            max_new_tokens: length of an answer at most. A greedy answer without a grammar also stops, unfinished, where
+                it does nothing but repeat itself (see `lib.generation.decoding.REPEATS`).
             stop: texts that end an answer, and are not part of it. One that is a special token of the vocabulary ends
                 the answer as a token. The model's own end tokens always do.
             chat: whether a prompt is a user's message, put into the model's chat template, rather than bare text.
@@ -166,7 +167,7 @@ class LocalModel:
             ModelError: the model has no chat template, or cannot be loaded.
             ArtifactError: an answer cannot be written to the cache.
         """
-        from lib.generation.decoding import Prefixes, Sampler, bytes_per_token
+        from lib.generation.decoding import REPEATS, Prefixes, Sampler, bytes_per_token
 
         check_arguments(prompts, max_new_tokens, stop, temperature)
         if grammars is None or isinstance(grammars, str):
@@ -187,6 +188,7 @@ class LocalModel:
             "stop": list(stop),
             "chat": chat,
             "draws": [temperature, seed] if temperature else None,
+            "repeats": None if temperature else REPEATS,
             "entry": ENTRY,
         }
         prefixes = Prefixes(columns=max((cut for ends in cuts for cut in ends), default=0))

@@ -9,7 +9,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lib.generation import batches, local
 from lib.generation.batches import shared_prefixes
-from lib.generation.decoding import Batch
+from lib.generation.decoding import REPEATS, Batch, repeats
 from lib.generation.local import LocalModel, choose_dtype
 from lib.generation.models import ModelError, locate
 
@@ -21,6 +21,7 @@ PROMPTS = [
     "zebra, 42!",
     "every every every evening the dog and the fox play in the lazy music room over and over",
 ]
+END = 1
 PREFIX = "the quick brown fox plays guitar in the music room every evening and the lazy dog jumps over "
 
 
@@ -169,6 +170,62 @@ def test_answers_that_end_by_themselves_are_finished(tiny, reference):
     model.generate(PROMPTS, max_new_tokens=24, stop=[stop])
     assert model.finished == [end or stop in text for end, text in zip(ended, texts, strict=True)]
     assert model.finished != ended
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ([7] * 48, True),
+        ([7] * 47, False),
+        ([*range(12)] * 4, True),
+        ([*range(12)] * 4 + [0], True),
+        ([*range(12)] * 4 + [5], False),
+        ([*range(16)] * 3, False),
+        ([5, *range(64), *[*range(64)] * 3], True),
+        ([*range(65)] * 9, False),
+        ([*range(20)] * 3 + [*range(19)], False),
+        ([], False),
+        ([1], False),
+    ],
+)
+def test_what_is_an_endless_repetition(output, expected):
+    assert repeats(output) is expected
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """What counts as endless is something that a random model says."""
+    for name, value in {"times": 2, "tokens": 2}.items():
+        monkeypatch.setitem(REPEATS, name, value)
+
+
+def test_an_answer_that_only_repeats_itself_is_stopped_and_unfinished(tiny, reference, little):
+    model = load(tiny)
+    answers = model.generate(PROMPTS, max_new_tokens=100)
+    stopped = []
+    for prompt, answer, ended, cost in zip(PROMPTS, answers, model.finished, model.costs, strict=True):
+        output, text = reference(prompt, 100)
+        cut = next((n for n in range(len(output)) if repeats(output[:n])), len(output))
+        assert cost.tokens_out == cut
+        assert text.startswith(answer)
+        assert ended is (cut == len(output) and output[-1] == END)
+        stopped.append(cut < len(output))
+    assert set(stopped) == {True, False}
+
+
+def test_draws_and_grammars_may_repeat(tiny, reference, little):
+    model = load(tiny)
+    model.generate(["music"], max_new_tokens=60, grammars='start: "fox"{40,}')
+    assert model.costs[0].tokens_out == 60
+    model.generate(PROMPTS, max_new_tokens=100, temperature=1e-6)  # which takes the likeliest token, too
+    assert [cost.tokens_out for cost in model.costs] == [len(reference(prompt, 100)[0]) for prompt in PROMPTS]
+
+
+def test_what_counts_as_endless_is_part_of_the_key(tiny, tmp_path, runs, monkeypatch):
+    for times in (4, 5):
+        monkeypatch.setitem(REPEATS, "times", times)
+        load(tiny, cache=tmp_path).generate(["music"], max_new_tokens=4)
+    assert len(runs) == 2
 
 
 def test_a_special_token_stops_as_a_token(tiny, reference, monkeypatch):
@@ -379,7 +436,7 @@ def test_the_key_of_a_kept_answer(tiny, tmp_path):
     model.fingerprint = "a model"
     model.generate(["fox", "dog"], max_new_tokens=2, stop=["x"], temperature=0.5, seed=1)
     (path,) = tmp_path.rglob("*.json")
-    assert path.stem == "f91501329034bceb5be3522289ca3e0430e5beaca48f8209d5dac112fa20bb8f"
+    assert path.stem == "f0e8f2f421b45c4b3f40d4e66e18ad9cac1e89ae00fd1ecc30564abf01b17384"
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json"])

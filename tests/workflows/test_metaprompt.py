@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lib.generation.decoding import repeats
 from lib.generation.local import load_tokenizer
 from lib.generation.models import ModelError, locate
 from lib.workflows.apis import API, Field
@@ -172,13 +173,26 @@ def test_a_dropped_few_shot_takes_along_the_definitions_that_only_it_brought(wor
     assert "Add" not in shorter["prompt"]
 
 
-@pytest.mark.slow
-def test_parts_have_the_tokens_of_the_whole(tmp_path):
-    """With SmolLM2's tokenizer; skipped where the model cannot be fetched."""
+@pytest.fixture(scope="module")
+def tokenizer():
+    """SmolLM2's; skipped where the model cannot be fetched."""
     try:
-        tokenizer, _ = load_tokenizer(locate("SmolLM2-135M-Instruct"))
+        return load_tokenizer(locate("SmolLM2-135M-Instruct"))[0]
     except ModelError as error:
         pytest.skip(str(error))
+
+
+@pytest.mark.slow
+def test_no_right_flow_is_taken_for_an_endless_repetition(pairs, tokenizer):
+    flows = pairs.drop_duplicates("dsl")["dsl"]
+    for ids in tokenizer(flows.tolist())["input_ids"]:
+        assert not any(repeats(ids[:end]) for end in range(len(ids) + 1))
+    line = tokenizer('shared_teams.PostMessage({"text": "a new lead"});\n' * 20)["input_ids"]
+    assert any(repeats(line[:end]) for end in range(len(line) + 1))
+
+
+@pytest.mark.slow
+def test_parts_have_the_tokens_of_the_whole(tokenizer):
     count = token_counter(tokenizer)
     for definitions, explain in [([], None), ([], True), (["a.Do(x): does 12."], None), (["a.Do(x)", "b.C()"], False)]:
         parts = prompt_parts("When it's 10:30, post “hi”", [("one", FLOW), ("two ", "x.Y();")], definitions, explain)
