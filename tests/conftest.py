@@ -11,8 +11,17 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 FIRST = "tests/notebooks/test_report.py"  # the longest file
 
 
+def has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
 def pytest_collection_modifyitems(items):
     """Long files first, so that no worker is left with one at the end."""
+    for item in items:
+        if item.get_closest_marker("gpu") and not has_gpu():
+            item.add_marker(pytest.mark.skip(reason="needs a GPU"))
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (not item.nodeid.startswith(FIRST), item.path not in slow))
 

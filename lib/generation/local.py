@@ -1,8 +1,8 @@
 """Language models on this machine: prompts in, answers out.
 
 Prompts are sorted by length and cut into batches before any look-up in the cache, so that a batch never depends on what
-is cached. A prompt is read without padding (padding costs a third of the rate); all prompts of a batch are continued
-together. What prompts begin with in common is read once.
+is cached. All prompts of a batch are continued together. On a CPU each is read without padding (padding costs a third
+of the rate), and what prompts begin with in common once; a GPU reads them side by side (see `lib.generation.padded`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from lib.workbook.machine import cores, has_bfloat16
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-BATCH_BYTES = 4 * 2**30  # of keys and values in one batch
+BATCH_BYTES = 4 * 2**30  # of keys and values in one batch on a CPU
+GPU_ROWS = 256  # continued together at most
 ENTRY = 2  # form of a cache entry; one of another form is not looked up
 
 
@@ -81,6 +82,7 @@ class LocalModel:
         finished: for each of its prompts, whether the answer ended by itself rather than at `max_new_tokens`; under a
             grammar, whether it is complete.
         costs: for each of its prompts, what the answer cost.
+        padded: whether prompts are read side by side, as a GPU does.
     """
 
     def __init__(
@@ -100,8 +102,8 @@ class LocalModel:
                 quantised.
             cache: folder that keeps answers; None keeps none.
             dtype: "float32" or "bfloat16"; None takes what the machine computes fast in (see `choose_dtype`).
-            batch_size: prompts that are continued together at most; fewer where their keys and values would take
-                more than 4 GiB.
+            batch_size: prompts that a CPU continues together at most, fewer where their keys and values would take more
+                than 4 GiB; a GPU takes 256, fewer where they would fill more than half of its free memory.
             threads: CPU threads.
             quantization: "none", or "nf4" for linear layers in 4 bits (see `load_model`).
 
@@ -109,11 +111,12 @@ class LocalModel:
             ModelError: the model or adapter cannot be found, or is of a kind that this class cannot run.
             ValueError: there is no such quantization.
         """
-        import_torch(threads)
+        torch = import_torch(threads)
         self.path = models.locate(name)
         self.adapter = adapter
         self.threads = threads
-        self.batch_size = batch_size
+        self.padded = torch.cuda.is_available()
+        self.batch_size = GPU_ROWS if self.padded else batch_size
         self.cache = AnswerCache(cache) if cache is not None else None
         self.tokenizer, self.config = load_tokenizer(self.path)
         self.dtype = dtype or choose_dtype(quantization)
@@ -130,6 +133,10 @@ class LocalModel:
         """The `transformers` model, loaded when it is first needed: answers from the cache do without."""
         if self._model is None:
             self._model = load_model(self.path, self.dtype, self.adapter, self.quantization)
+            if self.padded:
+                from lib.generation.padded import use_grouped
+
+                use_grouped(self._model)
         return self._model
 
     def generate(
@@ -168,6 +175,7 @@ class LocalModel:
             ArtifactError: an answer cannot be written to the cache.
         """
         from lib.generation.decoding import REPEATS, Prefixes, Sampler, bytes_per_token
+        from lib.generation.padded import free_bytes
 
         check_arguments(prompts, max_new_tokens, stop, temperature)
         if grammars is None or isinstance(grammars, str):
@@ -180,8 +188,8 @@ class LocalModel:
         texts = [prompt for prompt, _ in distinct]
         tokens = tokenize(self.tokenizer, texts, chat)
         check_lengths(texts, tokens, max_new_tokens, self.config)
-        cuts = shared_prefixes(tokens)
-        room = BATCH_BYTES // bytes_per_token(self.config, self.dtype)
+        cuts = [()] * len(tokens) if self.padded else shared_prefixes(tokens)
+        room = (free_bytes() if self.padded else BATCH_BYTES) // bytes_per_token(self.config, self.dtype)
         batches = plan_batches(distinct, tokens, cuts, self.batch_size, max_new_tokens, room)
         settings = {
             "max_new_tokens": max_new_tokens,
@@ -190,7 +198,7 @@ class LocalModel:
             "draws": [temperature, seed] if temperature else None,
             "repeats": None if temperature else REPEATS,
             "entry": ENTRY,
-        }
+        } | ({"reading": "padded"} if self.padded else {})
         prefixes = Prefixes(columns=max((cut for ends in cuts for cut in ends), default=0))
         answers: dict[tuple[str, str], tuple[str, bool, Cost]] = {}
         self.usage = Usage(prompts=len(distinct))
@@ -224,6 +232,7 @@ class LocalModel:
         torch = import_torch(self.threads)
         from lib.generation.constrained import Constraint, Grammar, vocabulary
         from lib.generation.decoding import Batch, answer_text, stop_tokens
+        from lib.generation.padded import PaddedBatch
 
         model = self.model
         started = time.perf_counter()
@@ -236,7 +245,11 @@ class LocalModel:
         grammars = [compiled[row.grammar] for row in rows]
         constraint = Constraint(grammars, self.threads) if any(grammars) else None
         with torch.inference_mode():
-            batch = Batch(model, self.tokenizer, rows, prefixes)
+            batch: Batch | PaddedBatch = (
+                PaddedBatch(model, self.tokenizer, rows)
+                if self.padded
+                else Batch(model, self.tokenizer, rows, prefixes)
+            )
             outputs, ended, seconds = batch.run(max_new_tokens, stop, sampler, constraint)
         answers = [answer_text(self.tokenizer, output, stop) for output in outputs]
         complete = [not grammar or grammar.accepts(answer) for grammar, answer in zip(grammars, answers, strict=True)]

@@ -56,7 +56,11 @@ def runs(monkeypatch):
 
 
 def load(tiny, **settings):
-    return LocalModel(tiny, **{"dtype": "float32", "threads": 1, "batch_size": 4} | settings)
+    """As on a CPU, wherever the test runs: prompts are read one by one."""
+    settings = {"dtype": "float32", "threads": 1, "batch_size": 4} | settings
+    model = LocalModel(tiny, **settings)
+    model.padded, model.batch_size = False, settings["batch_size"]
+    return model
 
 
 # ---------------------------------------------------------------- answers
