@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import string
+from collections import Counter
 from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
@@ -166,7 +167,12 @@ class Keep(Strict):
         """The plan as (API, {argument: template or literal}) pairs."""
         return [parse_call(text) for text in self.plan]
 
-    @property
+    @cached_property
+    def room(self) -> Counter[App]:
+        """How many items it needs in each app at least."""
+        return Counter(template.app for template in self.items.values())
+
+    @cached_property
     def kind_of_plan(self) -> str:
         """`simple` (one call), `complex` (two calls) or `default` (no API fits)."""
         if self.calls[0][0] == DEFAULT_API:

@@ -183,7 +183,7 @@ def draw_moments(
     midnight = datetime(first.year, first.month, first.day)
     n_days = max(1, (last - midnight).days)
     weekday = (midnight.weekday() + np.arange(n_days)) % 7
-    habitual = np.flatnonzero(np.isin(weekday, slot.days)) if slot else np.array([], dtype=int)
+    habitual = np.flatnonzero([day in slot.days for day in weekday.tolist()]) if slot else np.array([], dtype=int)
     moments = []
     for _ in range(size):
         for _attempt in range(20):
@@ -376,14 +376,14 @@ def live_needs(life: Life, candidates: list[Need], count: int, knobs: WorldKnobs
             used[template.app] += lived.copies[name]
 
     def fits(keep: Keep) -> bool:
-        wanted = [template.app for template in keep.items.values()]
-        return all(used[app] + wanted.count(app) <= life.capacity[app] for app in set(wanted))
+        return all(used[app] + wanted <= life.capacity[app] for app, wanted in keep.room.items())
 
+    suited = [need for need in candidates if eligible(need, life.profile)]
     for _ in range(count):
         wish = rng.choice(("complex", "default", "simple"), p=shares)
         options = {}
-        for need in candidates:
-            if need.need not in taken and eligible(need, life.profile):
+        for need in suited:
+            if need.need not in taken:
                 keeps = [name for name, keep in need.keeps.items() if keep.kind_of_plan == wish and fits(keep)]
                 if keeps:
                     options[need.need] = (need, keeps)

@@ -57,10 +57,10 @@ from lib.workflows.ablation_grid import (
 from lib.workflows.catalogue import Catalogue, read_catalogue
 from lib.workflows.generating import generate
 from lib.workflows.pair_checks import read_values
-from lib.workflows.pairs import read_pairs
+from lib.workflows.pairs import SPLITS, read_pairs
 
 SAMPLE_PERSONAS = 12
-SAMPLE_PAIRS = {"n_training_pairs": 2000, "n_test_pairs": 40, "n_unseen_pairs": 0}
+SAMPLE_PAIRS = {"n_training_pairs": 2000, "n_test_pairs": 40, "n_unseen_pairs": 0, "n_test_same_pairs": 0}
 SAMPLE_PROMPTS = 12  # of each condition
 
 
@@ -169,7 +169,7 @@ def data_gen(parameters: DataGen, sample: Sample) -> Planned:
             prompts = [question.text for question in some]
             yield parameters.data_writer, step, expected(prompts, asked[step].questions, asked[step].tokens)
     if is_remote(parameters.request_writer):
-        n_pairs = sum(sample.n_pairs(split) for split in ("training", "test", "unseen"))
+        n_pairs = sum(sample.n_pairs(split) for split in SPLITS)
         prompts = request_prompts(sample, parameters.seed)
         yield parameters.request_writer, "requests", expected(prompts, n_pairs, written_requests.MAX_NEW_TOKENS)
 

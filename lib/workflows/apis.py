@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import textwrap
 from collections.abc import Iterable
@@ -65,7 +66,11 @@ ALSO_FITS: dict[str, set[str]] = {
 
 Use = Literal["core", "common", "rare"]  # most used first
 USES: tuple[Use, ...] = get_args(Use)
+DefinitionForm = Literal["compact", "described", "record"]
+DEFINITION_FORMS: tuple[DefinitionForm, ...] = get_args(DefinitionForm)
 MOST_KEYS, MOST_KEY_CHARACTERS, MOST_DESCRIPTION = 20, 900, 300  # in a definition
+MOST_SAID_OF_A_KEY = 150  # characters of its summary, and of its description
+MOST_DESCRIBED, MOST_RECORD = 2000, 4000  # characters, after which keys are named alone, and outputs left out
 SLOT = re.compile(r"\{([^{}]*)\}")
 APP = "app"  # the slot that stands for a name of the connector
 
@@ -115,6 +120,22 @@ class Field:
             "Description": self.description,
         }
 
+    @property
+    def bounded_metadata(self) -> dict[str, str]:
+        return {name: _shortened(text, MOST_SAID_OF_A_KEY) if name != "Key" else text
+                for name, text in self.metadata.items()}  # fmt: skip
+
+    @property
+    def meaning(self) -> str:
+        """`: summary, description`, each once and cut to length; nothing where there is neither."""
+        texts = [_shortened(text, MOST_SAID_OF_A_KEY).rstrip(".") for text in (self.summary, self.description)]
+        said = [text for text in dict.fromkeys(texts) if text]
+        return f": {', '.join(said)}" if said else ""
+
+
+def _shortened(text: str, most: int) -> str:
+    return textwrap.shorten(text, most, placeholder="…")
+
 
 @dataclass(frozen=True)
 class API:
@@ -142,7 +163,11 @@ class API:
     terse: tuple[str, ...] = ()
     clauses: tuple[str, ...] = ()
 
-    @property
+    def __hash__(self) -> int:
+        """By name alone: caches look APIs up often, and a catalogue has each name once."""
+        return hash(self.name)
+
+    @cached_property
     def name(self) -> str:
         return f"{self.connector}.{self.operation}"
 
@@ -175,7 +200,7 @@ class API:
             "IsTrigger": self.trigger,
         }
 
-    @property
+    @cached_property
     def definition(self) -> str:
         """One line for prompts: `name: what it does. Keys: a, body/b`.
 
@@ -183,23 +208,70 @@ class API:
         document holds: a description has at most `MOST_DESCRIPTION` characters, and of its keys, required ones first,
         it has the first `MOST_KEYS` that `MOST_KEY_CHARACTERS` hold.
         """
-        says = textwrap.shorten(self.description or self.display_name, MOST_DESCRIPTION, placeholder="…")
-        does = f"{self.name}: {says.rstrip('.')}."
+        return self._defined([parameter.key for parameter in self._defining], ", ")
+
+    def _defined(self, keys: list[str], separator: str) -> str:
+        does = f"{self.name}: {_shortened(self.description or self.display_name, MOST_DESCRIPTION).rstrip('.')}."
+        more = sum(not parameter.internal for parameter in self.parameters) - len(keys)
+        listed = separator.join([*keys, f"{more} more"] if more else keys)
+        return f"{does} Keys: {listed}" if listed else does
+
+    @cached_property
+    def _defining(self) -> list[Field]:
+        """The parameters that every form of the definition has, required ones first."""
         offered = sorted((p for p in self.parameters if not p.internal), key=lambda parameter: not parameter.required)
         room = itertools.accumulate(len(parameter.key) + 2 for parameter in offered)
-        keys = [
-            parameter.key
-            for parameter, used in zip(offered[:MOST_KEYS], room, strict=False)
-            if used <= MOST_KEY_CHARACTERS
-        ]
-        if len(offered) > len(keys):
-            keys.append(f"{len(offered) - len(keys)} more")
-        return f"{does} Keys: {', '.join(keys)}" if keys else does
+        return [p for p, used in zip(offered[:MOST_KEYS], room, strict=False) if used <= MOST_KEY_CHARACTERS]
+
+    @cached_property
+    def described(self) -> str:
+        """The definition with each key's type, summary and description, as the workflow paper's prompts have them.
+
+        One line: `name: what it does. Keys: a (string): summary, description; b (integer)`. Once `MOST_DESCRIBED`
+        characters are full, the keys that are left are named alone.
+        """
+        keys: list[str] = []
+        used = 0
+        for parameter in self._defining:
+            said = f"{parameter.key} ({parameter.type}){parameter.meaning}"
+            used += len(said)
+            keys.append(said if used <= MOST_DESCRIBED else parameter.key)
+        return self._defined(keys, "; ")
+
+    @cached_property
+    def record(self) -> str:
+        """`metadata` as one line of JSON with the keys that the definition has, texts cut to length; response fields
+        are left out once it has `MOST_RECORD` characters. It lacks `IsInTrainingSet`, which tells nothing of the API
+        and which of them a test was made for.
+        """
+        kept = self.metadata
+        del kept["IsInTrainingSet"]
+        kept |= {name: _shortened(kept[name], MOST_DESCRIPTION) for name in ("Description", "DisplayName")}
+        defining = set(self._defining)
+        kept["ParametersInfo"] = [parameter.bounded_metadata for parameter in self.parameters if parameter in defining]
+        kept["ResponseSchema"] = []
+        room = MOST_RECORD - len(json.dumps(kept, ensure_ascii=False))
+        outputs = [output.bounded_metadata for output in self.returns]
+        used = itertools.accumulate(len(json.dumps(output, ensure_ascii=False)) + 2 for output in outputs)
+        kept["ResponseSchema"] = [output for output, length in zip(outputs, used, strict=True) if length <= room]
+        return json.dumps(kept, ensure_ascii=False)
+
+    def definition_in(self, form: DefinitionForm) -> str:
+        """The definition as a line for prompts: names of keys alone, with what each means, or the whole record."""
+        if form == "compact":
+            return self.definition
+        return self.described if form == "described" else self.record
 
     def parameter(self, slot: str) -> Field:
         """The parameter that a phrase's slot stands for."""
-        (key,) = meant(slot, [parameter.key for parameter in self.parameters])
-        return next(parameter for parameter in self.parameters if parameter.key == key)
+        if slot not in self._slots:
+            (key,) = meant(slot, [parameter.key for parameter in self.parameters])
+            self._slots[slot] = next(parameter for parameter in self.parameters if parameter.key == key)
+        return self._slots[slot]
+
+    @cached_property
+    def _slots(self) -> dict[str, Field]:
+        return {}
 
 
 def family_heads(apis: Iterable[API]) -> dict[str, str]:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from lib.evaluation.inference import bootstrap_interval
 from lib.retrieval.neighbours import nearest
+from lib.workflows.apis import DefinitionForm
 
 
 def few_shot_definitions(shots: Sequence[int], apis: Sequence[Sequence[str]]) -> list[str]:
@@ -70,7 +71,11 @@ COVERAGE = ["pair", "way", "apis", "share", "all_covered", "sibling_share", "def
 
 
 def gold_coverage(
-    pairs: pd.DataFrame, ways: Mapping[str, Sequence[Sequence[str]]], catalogue, count: Callable[[str], int]
+    pairs: pd.DataFrame,
+    ways: Mapping[str, Sequence[Sequence[str]]],
+    catalogue,
+    count: Callable[[str], int],
+    form: DefinitionForm = "compact",
 ) -> pd.DataFrame:
     """How many of the APIs that a flow needs have a definition in its prompt, and what the definitions cost.
 
@@ -79,6 +84,7 @@ def gold_coverage(
         ways: for each way to choose definitions, the names chosen for each row of `pairs`.
         catalogue: the `Catalogue`; a name that it lacks has no definition.
         count: tokens of a text.
+        form: of the definitions.
 
     Returns:
         Long frame, one row a pair and way:
@@ -98,7 +104,7 @@ def gold_coverage(
             families = {catalogue[name].family for name in shown}
             missing = gold.difference(shown)
             siblings = sum(name in catalogue and catalogue[name].family in families for name in missing)
-            tokens = sum(count("\n" + catalogue[name].definition) for name in shown)
+            tokens = sum(count("\n" + catalogue[name].definition_in(form)) for name in shown)
             rows.append([pair, way, len(gold), 1 - len(missing) / len(gold), not missing, siblings / len(gold),
                          len(shown), tokens])  # fmt: skip
     return pd.DataFrame(rows, columns=COVERAGE)

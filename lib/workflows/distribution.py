@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from collections.abc import Sequence
@@ -70,6 +71,7 @@ class FlowDistribution:
         base: the actions' weights.
         affinity: by category, how well the actions go with it.
         trained: which actions training may use.
+        trained_triggers: which triggers training may use, and their weights, added up.
         of_connector: by connector, which actions are its own.
         reader: which actions look something up.
         destroys: which actions delete something.
@@ -99,6 +101,8 @@ class FlowDistribution:
         }
         self.base = np.array([self.weight[a.name] for a in actions])
         self.trained = np.array([a.in_training for a in actions])
+        trained = [trigger for trigger in self.triggers if trigger.in_training]
+        self.trained_triggers = trained, list(itertools.accumulate(self.weight[trigger.name] for trigger in trained))
         self.of_connector = {c: np.array([a.connector == c for a in actions]) for c in connectors}
         self.reader = np.array([bool(READERS.match(a.display_name)) and bool(a.returns) for a in actions])
         self.destroys = np.array([bool(GONE.match(a.display_name)) for a in actions])
@@ -115,7 +119,8 @@ class Exchange:
     Attributes:
         gives: by API, what it returns.
         column: by need that some call can meet, its place in the arrays.
-        needs, provides: (actions, columns), 1 where an action needs it or returns it.
+        needs, provides: (actions, columns), 1 where an action needs it or returns it; small whole numbers, as floats
+            because NumPy multiplies matrices of these much faster.
         takes_id: like `needs`, without files.
     """
 
@@ -124,7 +129,7 @@ class Exchange:
         given = set().union(*self.gives.values())
         met = sorted({need for api in actions for need in _needs(api)} & given)
         self.column = {need: number for number, need in enumerate(met)}
-        self.needs = np.zeros((len(actions), len(met)), dtype=np.int32)
+        self.needs = np.zeros((len(actions), len(met)), dtype=np.float32)
         self.provides = np.zeros_like(self.needs)
         for row, api in enumerate(actions):
             self.needs[row, self.columns(_needs(api))] = 1

@@ -27,7 +27,7 @@ class Draft:
     Attributes:
         rng: the pair's own generator.
         wordings: of the catalogue.
-        split: training, test or unseen.
+        split: one of `lib.workflows.pairs.SPLITS`.
         terse: whether the request is in telegraph style.
         conditional: whether its flow has an `if`.
         day_layout, clock: how this person writes days and times; an empty layout is the ISO moment itself.
@@ -64,7 +64,7 @@ class Draft:
     @property
     def side(self) -> str:
         """Whose wordings it uses: those of training or those of the test."""
-        return "training" if self.split == "training" else "test"
+        return "training" if self.split in ("training", "test_same") else "test"
 
     @property
     def frames(self) -> dict:

@@ -22,13 +22,14 @@ from lib.workflows.catalogue import Catalogue
 from lib.workflows.distribution import FlowDistribution
 from lib.workflows.language import Flow, calls, parse, validate
 from lib.workflows.pairs import SPLITS, Pair, as_frame, normal_form, pair_of
-from lib.workflows.planning import draw_plan
-from lib.workflows.requests import write
+from lib.workflows.planning import FlowPlan, draw_plan
+from lib.workflows.requests import Written, write
 from lib.workflows.steps import Unsayable
 from lib.workflows.wordings import Wordings
 
 CHUNK = 1000  # pairs that a process makes at a time
 MOST_ATTEMPTS = 200
+MOST_REPEATS = 20  # attempts to say a repeated skeleton anew, before the flow gets one of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +54,55 @@ def make_pair(source: FlowSource, split: str, index: int, attempt: int = 0) -> P
     Raises:
         RuntimeError: the pair does not parse, round-trip or validate, which would be an error of this package.
     """
+    earlier = repeated_flow(source, split, index) if attempt < MOST_REPEATS else None
+    skeleton = None if earlier is None else _drawn(source, "training", earlier)[0]
+    _, written = _drawn(source, split, index, attempt, skeleton)
+    how = {"frame": written.frame, "wordings": written.wordings, "quoted": written.quoted}
+    pair = pair_of(f"{split}-{index:05d}", split, written.request, written.flow, **how)
+    check(written.flow, pair.dsl, source.catalogue)
+    return pair
+
+
+def _drawn(
+    source: FlowSource, split: str, index: int, attempt: int = 0, skeleton: FlowPlan | None = None
+) -> tuple[FlowPlan, Written]:
+    """What a pair calls and how it is said, by the pair's own generator; with the given skeleton while that can be."""
     focus = _held_out(source.distribution, index) if split == "unseen" else None
     for trial in range(MOST_ATTEMPTS):
         rng = random.Random(f"{source.seed}:{split}:{index}:{attempt}:{trial}")
-        plan = draw_plan(source.distribution, rng, split, focus)
+        repeats = skeleton is not None and trial < MOST_REPEATS
+        plan = skeleton if repeats else draw_plan(source.distribution, rng, split, focus)
         if plan is None:
             continue
         try:
-            written = write(plan, source.wordings, split, rng)
+            return plan, write(plan, source.wordings, split, rng)
         except Unsayable:
             continue
-        how = {"frame": written.frame, "wordings": written.wordings, "quoted": written.quoted}
-        pair = pair_of(f"{split}-{index:05d}", split, written.request, written.flow, **how)
-        check(written.flow, pair.dsl, source.catalogue)
-        return pair
     raise RuntimeError(f"no flow for {split} pair {index}" + (f" with {focus.name}" if focus else ""))
+
+
+def repeated_flow(source: FlowSource, split: str, index: int) -> int | None:
+    """The number of the training pair whose skeleton (its APIs, and where its condition stands) a pair repeats.
+
+    Simon's model of what becomes popular: a flow repeats an earlier one with the chance `popular_share`, any earlier
+    flow being as likely as another, so that a skeleton is taken in proportion to how often it has been; skeletons then
+    follow a power law (Biometrika 42, 1955). Flows of both test sets repeat any training flow, as those of the same
+    users would. Flows with APIs held out repeat none: training has no such skeleton. What is said, its values and its
+    words are drawn anew. A repeated flow may itself repeat one: the first of them is meant.
+
+    Returns:
+        None where the pair has a skeleton of its own.
+    """
+    knobs = source.distribution.knobs
+    found: int | None = None
+    earlier = index if split == "training" else knobs.n_training_pairs
+    while knobs.popular_share and split != "unseen":
+        rng = random.Random(f"{source.seed}:popular:{split}:{index}")
+        if not earlier or rng.random() >= knobs.popular_share:
+            break
+        split, index = "training", rng.randrange(earlier)
+        found = earlier = index
+    return found
 
 
 def _held_out(distribution: FlowDistribution, index: int) -> API:
@@ -93,7 +128,8 @@ def generate(
 ) -> pd.DataFrame:
     """All pairs, each flow checked: it round-trips, validates and begins with its only trigger.
 
-    No two requests are equal, not even in their normal form.
+    No two requests are equal, not even in their normal form. `test_same` is drawn as training is, with its wordings and
+    frames, by generators of its own; further pairs of any split leave all others as they are.
 
     Args:
         catalogue: with phrases, as `Catalogue.load` reads it.
@@ -103,9 +139,9 @@ def generate(
         progress: wraps the list of chunks, `tqdm` for a bar.
 
     Returns:
-        One row a pair, training first, then test and unseen: pair (id), split, request, dsl, apis (list, in order of
-        text), trigger, n_calls (the trigger's included), conditions, frame (the template that
-        the request begins with), wordings (list of (API, phrase)), quoted (values that the request has in quotes).
+        One row a pair, in the order of `SPLITS`: pair (id), split, request, dsl, apis (list, in order of text),
+        trigger, n_calls (the trigger's included), conditions, frame (the template that the request begins with),
+        wordings (list of (API, phrase)), quoted (values that the request has in quotes).
 
     Raises:
         InputError: no trigger or no action of the catalogue has phrases and is for training.
@@ -125,8 +161,8 @@ def generate(
 
 def _chunks(knobs: FlowKnobs) -> list[tuple[str, int, int]]:
     """Split, first number and the number after the last."""
-    sizes = (knobs.n_training_pairs, knobs.n_test_pairs, knobs.n_unseen_pairs)
-    return [(split, start, min(start + CHUNK, size)) for split, size in zip(SPLITS, sizes, strict=True)
+    sizes = {split: getattr(knobs, f"n_{split}_pairs") for split in SPLITS}
+    return [(split, start, min(start + CHUNK, size)) for split, size in sizes.items()
             for start in range(0, size, CHUNK)]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from lib.workflows.apis import DefinitionForm
 from lib.workflows.definitions import few_shot_definitions
 from lib.workflows.nl2dsl import END, START
 
@@ -88,47 +89,54 @@ def token_counter(tokenizer) -> Callable[[str], int]:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A prompt that fits: its text, its tokens, how many of the nearest few-shots and of the definitions it kept."""
+    """A prompt that fits: its text, its tokens, how many of the nearest few-shots and of the definitions it kept, and
+    the form of these."""
 
     prompt: str
     tokens: int
     shots: int
     definitions: int
+    form: DefinitionForm
 
 
 def fit(
     request: str,
     shots: Sequence[tuple[str, str]],
-    definitions: Callable[[int], Sequence[str]],
+    definitions: Callable[[DefinitionForm], Sequence[str]],
     limit: int,
     count: Callable[[str], int],
     explain: bool | None = None,
     parts: Callable[..., list[str]] = prompt_parts,
+    form: DefinitionForm = "compact",
 ) -> Fitted:
-    """The prompt with as much as fits. Few-shots are dropped first, the farthest before the others, with the
-    definitions that only they brought; where none is left, definitions are, the last ones before the others.
+    """The prompt with as much as fits. What the definitions say of keys is dropped first, of all at once; then
+    definitions, the last ones before the others; where none is left, few-shots, the farthest before the others.
 
     Args:
         request, shots, explain: as for `metaprompt`.
-        definitions: the definitions of a prompt with the nearest k few-shots, by k.
+        definitions: the texts of the definitions, nearest first, by form.
         limit: tokens of the prompt at most: the model's window without the room for the answer (and without what a chat
             template adds).
         count: tokens of a text, quick for one that it has seen (see `token_counter`). Parts of the prompt are counted
             apart and added up.
         parts: what makes the parts of a prompt; the fine-tuned model has a form of its own.
+        form: of the definitions, where the prompt has room for it; else they are compact.
 
     Raises:
         ValueError: the request alone is too long.
     """
+    shortest: DefinitionForm = "compact"
+    wanted, compact = definitions(form), definitions(shortest)
     attempts = itertools.chain(
-        ((kept, definitions(kept)) for kept in range(len(shots), -1, -1)),
-        ((0, grounding[:n]) for grounding in [definitions(0)] for n in range(len(grounding) - 1, -1, -1)),
+        [(len(shots), wanted, form)],
+        ((len(shots), compact[:n], shortest) for n in range(len(compact), -1, -1)),
+        ((kept, compact[:0], shortest) for kept in range(len(shots) - 1, -1, -1)),
     )
-    for kept, shown in attempts:
+    for kept, shown, used in attempts:
         texts = parts(request, shots[:kept], shown, explain)
         tokens = sum(map(count, texts))
         if tokens <= limit:
-            return Fitted("".join(texts), tokens, kept, len(shown))
+            return Fitted("".join(texts), tokens, kept, len(shown), used)
     raise ValueError(
         f"a prompt of the request alone has {tokens} tokens, at most {limit} fit; it begins {request[:60]!r}"
     )
@@ -145,6 +153,7 @@ def flow_prompts(
     semantic: Sequence[Sequence[str]] | None = None,
     explain: bool | None = None,
     parts: Callable[..., list[str]] = prompt_parts,
+    form: DefinitionForm = "compact",
 ) -> pd.DataFrame:
     """The prompts of one condition.
 
@@ -153,13 +162,13 @@ def flow_prompts(
         shots: for each request positions of training pairs, nearest first.
         training: columns request, dsl, apis.
         catalogue: the `Catalogue`; APIs that it lacks get no definition.
-        limit, count, explain, parts: as for `fit`.
+        limit, count, explain, parts, form: as for `fit`.
         few_shot: whether the definitions of the few-shots' APIs are shown (FD).
         semantic: names of other APIs whose definitions each request's prompt shows after those of FD (SFD).
 
     Returns:
         One row a request: prompt, tokens, shots (kept), dropped (few-shots that did not fit), definitions (API names in
-        the order of the prompt).
+        the order of the prompt), form (of the definitions).
 
     Raises:
         ValueError: numbers of rows differ, or a prompt does not fit even without few-shots.
@@ -173,17 +182,17 @@ def flow_prompts(
         found = few_shot_definitions(near, apis) if few_shot else []
         return [name for name in dict.fromkeys([*found, *others]) if name in catalogue]
 
-    def texts(near: Sequence[int], others: Sequence[str], kept: int) -> list[str]:
-        return [catalogue[name].definition for name in names(near[:kept], others)]
+    def texts(chosen: Sequence[str], form: DefinitionForm) -> list[str]:
+        return [catalogue[name].definition_in(form) for name in chosen]
 
     rows = []
     for request, near, others in zip(requests, shots, semantic, strict=True):
-        definitions = functools.partial(texts, near, others)
-        fitted = fit(request, [examples[shot] for shot in near], definitions, limit, count, explain, parts)
-        dropped = len(near) - fitted.shots
-        shown = names(near[: fitted.shots], others)[: fitted.definitions]
-        rows.append([fitted.prompt, fitted.tokens, fitted.shots, dropped, shown])
-    return pd.DataFrame(rows, columns=["prompt", "tokens", "shots", "dropped", "definitions"])
+        chosen = names(near, others)
+        definitions = functools.partial(texts, chosen)
+        fitted = fit(request, [examples[shot] for shot in near], definitions, limit, count, explain, parts, form)
+        kept = chosen[: fitted.definitions]
+        rows.append([fitted.prompt, fitted.tokens, fitted.shots, len(near) - fitted.shots, kept, fitted.form])
+    return pd.DataFrame(rows, columns=["prompt", "tokens", "shots", "dropped", "definitions", "form"])
 
 
 # ---------------------------------------------------------------- answers

@@ -50,7 +50,7 @@ def sample(pairs: pd.DataFrame, split: str, n: int, seed: int) -> pd.DataFrame:
 
     Args:
         pairs: columns pair, split, and whatever else.
-        split: training, test or unseen.
+        split: one of `lib.workflows.pairs.SPLITS`.
         n: how many; all of them where there are fewer.
         seed: of the order.
 

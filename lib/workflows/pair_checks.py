@@ -10,17 +10,19 @@ import numpy as np
 import pandas as pd
 from pydantic import TypeAdapter
 
+from lib.retrieval.dense import encode
 from lib.retrieval.neighbours import nearest
 from lib.workbook.inputs import InputError, read_yaml
 from lib.workflows.apis import API, APP, KINDS, SLOT, said
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.language import parse, validate
-from lib.workflows.pairs import normal_form
+from lib.workflows.pairs import SPLITS, TEST_SETS, normal_form
 from lib.workflows.scoring import similarity
 
 LEAST_PHRASES, LEAST_TERSE = 6, 2
 CONJUNCTIONS = re.compile(r"(when|whenever|if|once|after|every time|each time|as soon as|please|then)\b", re.IGNORECASE)
 REQUESTS, FRAMES = "requests, without case and punctuation", "frames of requests"  # what simulated splits keep apart
+FIRST_UNSEEN = 408  # unseen pairs whose requests are encoded with those of training and test
 JSON_TYPES: dict[str, type | tuple[type, ...]] = {
     "string": str,
     "number": (int, float),
@@ -159,15 +161,15 @@ def shape(catalogue: Catalogue) -> pd.DataFrame:
 
 
 def leaks(pairs: pd.DataFrame) -> pd.DataFrame:
-    """What training and test pairs have in common.
+    """What training and test pairs have in common, for each set of `TEST_SETS` that there is.
 
     Args:
         pairs: as `lib.workflows.generating.generate` returns it; of your own pairs, frames and wordings are empty and
             left out here.
 
     Returns:
-        what; training, test (distinct values on each side); shared (distinct values in both); affected (percent of the
-        test pairs that have a shared one).
+        test_set; what; training, test (distinct values on each side); shared (distinct values in both); affected
+        (percent of the test pairs that have a shared one).
     """
     things = {
         REQUESTS: pairs["request"].map(normal_form).map(lambda form: [form]),
@@ -177,18 +179,45 @@ def leaks(pairs: pd.DataFrame) -> pd.DataFrame:
         "sequences of APIs": pairs["apis"].map(lambda apis: [tuple(apis)]),
         "APIs": pairs["apis"].map(list),
     }
+    known = {what: set(values[pairs["split"] == "training"].explode().dropna()) for what, values in things.items()}
     rows = []
-    for what, values in things.items():
-        sides = {side: values[pairs["split"] == side] for side in ("training", "test")}
-        training, test = ({value for held in sides[side] for value in held} for side in sides)
-        if training or test:
-            affected = 100 * sides["test"].map(lambda held, known=training: not known.isdisjoint(held)).mean()
-            rows.append((what, len(training), len(test), len(training & test), affected))
-    return pd.DataFrame(rows, columns=["what", "training", "test", "shared", "affected"])
+    for test_set in TEST_SETS:
+        asked = pairs["split"] == test_set
+        if not asked.any():
+            continue
+        for what, values in things.items():
+            training, test = known[what], set(values[asked].explode().dropna())
+            if training or test:
+                affected = 100 * values[asked].map(lambda held, known=training: not known.isdisjoint(held)).mean()
+                rows.append((test_set, what, len(training), len(test), len(training & test), affected))
+    return pd.DataFrame(rows, columns=["test_set", "what", "training", "test", "shared", "affected"])
+
+
+def skeletons(pairs: pd.DataFrame) -> pd.DataFrame:
+    """How often flows repeat a skeleton, the sequence of the APIs that they call.
+
+    Args:
+        pairs: columns split, apis.
+
+    Returns:
+        One row a split: split, n, skeletons (distinct), repeated (percent of the flows whose skeleton an earlier flow
+        of the split has), commonest (flows of the commonest one), in_training (percent of the flows whose skeleton a
+        training flow has; NaN for training).
+    """
+    sequences = pairs["apis"].map(tuple)
+    training = set(sequences[pairs["split"] == "training"])
+    rows = []
+    for split in SPLITS:
+        own = sequences[pairs["split"] == split]
+        if len(own):
+            inside = np.nan if split == "training" else 100 * own.isin(training).mean()
+            counts = own.value_counts()
+            rows.append((split, len(own), len(counts), 100 * own.duplicated().mean(), counts.iloc[0], inside))
+    return pd.DataFrame(rows, columns=["split", "n", "skeletons", "repeated", "commonest", "in_training"])
 
 
 def check_requests_apart(shared: pd.DataFrame) -> None:
-    """That training and test of simulated pairs share no request and no frame.
+    """That training and a test set of simulated pairs share no request, and training and `test` no frame.
 
     Args:
         shared: as `leaks` returns it.
@@ -196,9 +225,9 @@ def check_requests_apart(shared: pd.DataFrame) -> None:
     Raises:
         ValueError: they do; names what.
     """
-    rows = shared[shared["what"].isin((REQUESTS, FRAMES)) & (shared["shared"] > 0)]
-    if len(rows):
-        raise ValueError(f"training and test share {' and '.join(rows['what'])}")
+    kept_apart = (shared["what"] == REQUESTS) | ((shared["what"] == FRAMES) & (shared["test_set"] == "test"))
+    for test_set, rows in shared[kept_apart & (shared["shared"] > 0)].groupby("test_set", sort=False):
+        raise ValueError(f"training and {test_set} share {' and '.join(rows['what'])}")
 
 
 def check_held_out(pairs: pd.DataFrame, catalogue: Catalogue) -> None:
@@ -224,6 +253,28 @@ def outside_the_catalogue(pairs: pd.DataFrame, catalogue: Catalogue) -> tuple[in
     reports = [validate(parse(dsl), catalogue) for dsl in pairs["dsl"]]
     names = sum(bool(report.made_up_names) for report in reports)
     return names, sum(bool(report.made_up_parameters) for report in reports)
+
+
+def request_vectors(encoder, pairs: pd.DataFrame, progress: bool = False) -> np.ndarray:
+    """Unit vectors of the requests, one row a pair: float32 (pairs, dimensions).
+
+    The last bits of a vector depend on the texts that are encoded beside it. So what came later, the set `test_same`
+    and further unseen pairs, is encoded apart: it moves no vector of the others, nor the pairs mined from them.
+
+    Args:
+        encoder: of `lib.retrieval.dense.load_encoder`.
+        pairs: columns split, request.
+    """
+    place = pairs.groupby("split").cumcount()
+    later = (pairs["split"] == "test_same") | ((pairs["split"] == "unseen") & (place >= FIRST_UNSEEN))
+    requests = pairs["request"]
+    vectors = encode(encoder, requests[~later].tolist(), progress=progress, bfloat16=True)
+    if not later.any():
+        return vectors
+    both = np.empty((len(pairs), vectors.shape[1]), dtype=np.float32)
+    both[~later] = vectors
+    both[later] = encode(encoder, requests[later].tolist(), progress=progress, bfloat16=True)
+    return both
 
 
 def nearest_training_pairs(pairs: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:

@@ -22,8 +22,10 @@ from lib.workflows.language import Flow, FlowError, If, Statement, called_apis, 
 
 log = logging.getLogger(__name__)
 
-Split = Literal["training", "test", "unseen"]
+# In the order of the rows: a set added later comes last, so that it moves no other's pairs.
+Split = Literal["training", "test", "unseen", "test_same"]
 SPLITS: tuple[Split, ...] = get_args(Split)
+TEST_SETS: tuple[Split, ...] = ("test", "test_same")  # in other wordings than training's, and in the same
 
 
 @dataclass(frozen=True, slots=True)

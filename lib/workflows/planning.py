@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import dataclass, field
 
@@ -57,7 +58,7 @@ class APISampler:
 
     def __init__(self, distribution: FlowDistribution, rng: random.Random, trigger: API, allowed: np.ndarray):
         self.distribution, self.rng, self.allowed = distribution, rng, allowed
-        self.have = np.zeros(len(distribution.exchange.column), dtype=np.int32)
+        self.have = np.zeros(len(distribution.exchange.column), dtype=np.float32)
         self.flow: list[API] = []
         self.add(trigger)
 
@@ -160,15 +161,17 @@ def draw_plan(distribution: FlowDistribution, rng: random.Random, split: str, fo
 
 def _start(distribution: FlowDistribution, rng: random.Random, focus: API | None) -> APISampler:
     """A flow with its trigger, which belongs to the connector of the `focus` where there is one and by chance."""
-    triggers = [api for api in distribution.triggers if api.in_training]
+    triggers, cumulated = distribution.trained_triggers
     allowed = distribution.trained
     if focus is not None:
         if not focus.in_training:
             allowed = allowed | distribution.of_connector[focus.connector]
         same = [api for api in distribution.triggers
                 if api.connector == focus.connector and api.in_training >= focus.in_training]  # fmt: skip
-        triggers = [focus] if focus.trigger else (same if same and rng.random() < OWN_TRIGGER else triggers)
-    trigger = rng.choices(triggers, [distribution.weight[api.name] for api in triggers])[0]
+        if focus.trigger or (same and rng.random() < OWN_TRIGGER):
+            triggers = [focus] if focus.trigger else same
+            cumulated = list(itertools.accumulate(distribution.weight[api.name] for api in triggers))
+    trigger = rng.choices(triggers, cum_weights=cumulated)[0]
     return APISampler(distribution, rng, trigger, allowed)
 
 

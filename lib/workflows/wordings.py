@@ -28,7 +28,8 @@ SENTENCE_FRAMES: dict[str, tuple] = {
 
 
 class Wordings:
-    """All wordings of a catalogue, split between training and test; the unseen set has the test's frames.
+    """All wordings of a catalogue, split between training and test; the unseen set has the test's frames, and
+    `test_same` has training's frames and phrases.
 
     Attributes:
         values: what people name, by kind.

@@ -39,6 +39,7 @@ from lib.workflows.ablation import write_condition
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
 from lib.workflows.pair_checks import read_values
+from lib.workflows.pairs import SPLITS
 from tests.assistant.test_written_world import Scripted, right, shown_schema, step_of
 from tests.generation.endpoint import Endpoint
 
@@ -341,6 +342,6 @@ def test_a_broken_profile_is_one_clear_line(tmp_path):
 def test_the_sample_is_of_the_profiles_own_kind(smoke):
     sample = Sample(smoke)
     assert sample.queries == (200, 60)
-    assert [sample.n_pairs(split) for split in ("training", "test", "unseen")] == [600, 40, 20]
+    assert [sample.n_pairs(split) for split in SPLITS] == [600, 40, 20, 40]
     assert len(sample.pairs("training")) == 2000
     assert all(len(set(near)) == 100 for near in sample.near)

@@ -59,7 +59,7 @@ def pairs(catalogue, values, small):
 @pytest.fixture(scope="session")
 def small():
     """Of `pairs`."""
-    return FlowKnobs(n_training_pairs=1200, n_test_pairs=400, n_unseen_pairs=204)
+    return FlowKnobs(n_training_pairs=1200, n_test_pairs=400, n_unseen_pairs=204, n_test_same_pairs=400)
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,20 @@
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lib.workbook.inputs import InputError
-from lib.workflows.apis import API, Field, fits, said
+from lib.workflows.apis import (
+    API,
+    DEFINITION_FORMS,
+    MOST_DESCRIBED,
+    MOST_RECORD,
+    MOST_SAID_OF_A_KEY,
+    Field,
+    fits,
+    said,
+)
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.pair_checks import authoring_problems, read_values, shape
 
@@ -122,6 +133,52 @@ def test_a_definition_is_bounded_whatever_a_document_holds():
     assert "\n" not in wordy.definition
     assert wordy.definition.startswith("shared_a.B: word word ")
     assert wordy.definition.endswith(f"word…. Keys: {'k' * 400}, 1 more")
+
+
+def test_forms_of_a_definition_nest(catalogue):
+    for api in catalogue:
+        compact, described, record = (api.definition_in(form) for form in DEFINITION_FORMS)
+        names = compact.partition(" Keys: ")[2].split(", ") if api.keys else []
+        assert [key["Key"] for key in json.loads(record)["ParametersInfo"]] == [
+            parameter.key for parameter in api.parameters if parameter.key in names
+        ]
+        assert described.startswith(compact.partition(" Keys: ")[0])
+        for parameter in api.parameters:
+            assert parameter.key not in names or f"{parameter.key} ({parameter.type})" in described
+            assert parameter.description.rstrip(".") in described
+        assert len(compact) <= len(described) <= len(record) + 2 * len(names)
+        assert "\n" not in described + record
+
+
+def test_a_described_definition_says_what_each_key_means():
+    keys = Field("to", "person_email", summary="To", description="Who gets it."), Field("at", type="integer")
+    same = Field("by", summary="Sender", description="Sender.")
+    api = API("shared_a", "B", "Do it", "A", parameters=(*keys, same))
+    assert api.described == "shared_a.B: Do it. Keys: to (string): To, Who gets it; at (integer); by (string): Sender"
+
+
+def test_a_record_is_that_of_the_appendix_without_whose_test_it_is_for(catalogue):
+    api = catalogue["shared_outlook.SendEmailV2"]
+    record = json.loads(api.record)
+    assert record == {name: value for name, value in api.metadata.items() if name != "IsInTrainingSet"}
+    assert replace(api, in_training=not api.in_training).record == api.record
+
+
+def test_every_form_is_bounded_whatever_a_document_holds():
+    long = Field("k" * 44, summary="s" * 9000, description="word " * 9000, type="t" * 300, format="f" * 300)
+    fields = tuple(replace(long, key=f"{long.key}{number}") for number in range(40))
+    wordy = API("shared_a", "B", "title " * 900, "A", "word " * 9000, parameters=fields, returns=fields)
+    compact, described, record = (wordy.definition_in(form) for form in DEFINITION_FORMS)
+    assert len(described) < MOST_DESCRIBED + 1300
+    assert len(record) < MOST_RECORD + 20 * (4 * MOST_SAID_OF_A_KEY + 150)
+    shown = [parameter["Key"] for parameter in json.loads(record)["ParametersInfo"]]
+    assert len(shown) == len(compact.partition(" Keys: ")[2].split(", ")) - 1 == 18
+    assert all(key in described for key in shown)
+    assert described.endswith("; 22 more")
+    assert len(described.partition(" Keys: ")[2].split("; ")) == 19
+    few = replace(wordy, parameters=fields[:1], returns=fields)
+    assert 0 < len(json.loads(few.record)["ResponseSchema"]) < 40
+    assert len(few.record) <= MOST_RECORD
 
 
 def test_no_definition_of_ours_is_cut():

@@ -11,9 +11,10 @@ import pytest
 from pydantic import ValidationError
 
 from lib.workbook.parameters.worlds import FlowKnobs
-from lib.workflows.generating import FlowSource, generate, make_pair
+from lib.workflows.generating import MOST_REPEATS, FlowSource, generate, make_pair, repeated_flow
 from lib.workflows.language import If, Reference, calls, parse, print_flow, validate, variables_used
-from lib.workflows.pairs import normal_form
+from lib.workflows.pair_checks import skeletons
+from lib.workflows.pairs import dsl_hash, normal_form
 from lib.workflows.values import partner
 
 DATA = Path(__file__).parents[2] / "data"
@@ -24,17 +25,40 @@ def of(pairs, split):
 
 
 def test_sizes_and_splits(pairs):
-    assert dict(Counter(pairs["split"])) == {"training": 1200, "test": 400, "unseen": 204}
+    assert dict(Counter(pairs["split"])) == {"training": 1200, "test": 400, "unseen": 204, "test_same": 400}
     assert pairs["pair"].is_unique
+    assert pairs["pair"].iloc[-1] == "test_same-00399"
 
 
 @pytest.mark.slow
 def test_the_same_knobs_give_the_same_pairs_in_any_number_of_processes(catalogue, values, pairs):
-    knobs = FlowKnobs(n_training_pairs=1010, n_test_pairs=5, n_unseen_pairs=2)
+    knobs = FlowKnobs(n_training_pairs=1010, n_test_pairs=5, n_unseen_pairs=2, n_test_same_pairs=0)
     again = generate(catalogue, values, knobs, processes=2)
     first = of(pairs, "training").head(1010).reset_index(drop=True)
     assert again.head(1010).equals(first)
     assert not generate(catalogue, values, knobs.model_copy(update={"seed": 8}))["request"].equals(again["request"])
+
+
+def test_further_pairs_move_no_other(catalogue, values, pairs, small):
+    sizes = {"n_training_pairs": 300, "n_test_pairs": 60, "n_unseen_pairs": 30, "n_test_same_pairs": 0}
+    few = generate(catalogue, values, small.model_copy(update=sizes))
+    known = pairs.set_index("pair")
+    common = few[few["pair"].isin(known.index)].set_index("pair")
+    # fewer pairs have fewer requests to differ from, so one that is drawn again may be another
+    same = (common[["request", "dsl"]] == known.loc[common.index, ["request", "dsl"]]).all(axis=1)
+    assert len(common) == 390
+    assert same.sum() >= 389
+    with_same = generate(catalogue, values, small.model_copy(update=sizes | {"n_test_same_pairs": 50}))
+    assert with_same.head(390).equals(few)
+
+
+def test_the_pairs_stay_those_that_shipped_parts_learned_from(catalogue, values):
+    """Whoever changes the world on purpose puts the new hash here, and trains anew."""
+    source = FlowSource.of(catalogue, values, FlowKnobs())
+    numbers = {"training": (0, 1, 2, 33_000, 66_999), "test": (0, 1, 500, 999), "unseen": (0, 200, 407)}
+    made = [make_pair(source, split, number) for split, some in numbers.items() for number in some]
+    text = "\n".join(f"{pair.pair}\n{pair.request}\n{pair.dsl}" for pair in made)
+    assert dsl_hash(text) == "ff6f2b29794e"
 
 
 MAKE_MANY = """
@@ -124,6 +148,53 @@ def test_no_request_occurs_twice_in_any_split(pairs):
 def test_no_slot_or_placeholder_is_left(pairs):
     assert not pairs["request"].str.contains("[{}\ue000-\uf8ff]").any()
     assert not pairs["request"].str.contains("  ").any()
+
+
+def test_the_second_test_set_is_said_in_the_wordings_and_frames_of_training(pairs, wordings, catalogue, values):
+    same, training, test = (of(pairs, split) for split in ("test_same", "training", "test"))
+    lists = ("phrases", "terse", "clauses")
+    for api, phrase in {wording for used in same["wordings"] for wording in used}:
+        assert any(phrase in wordings.apis[api, name, "training"] for name in lists)
+    frames = set(same["frame"])
+    assert frames <= set(training["frame"])
+    assert not frames & set(test["frame"])
+    assert set(test["frame"]) - set(training["frame"])
+    # flows of its own: no more of them occur in training than of the other test set's, about
+    known = set(training["dsl"])
+    assert same["dsl"].isin(known).mean() < 0.1
+    assert all(catalogue[api].in_training for apis in same["apis"] for api in apis)
+
+
+def test_popular_skeletons_repeat(catalogue, values, small):
+    sizes = {"n_training_pairs": 300, "n_test_pairs": 60, "n_unseen_pairs": 5, "n_test_same_pairs": 60}
+    repeated, known, made = {}, {}, {}
+    for share in (0.0, 0.6):
+        knobs = small.model_copy(update=sizes | {"popular_share": share})
+        made[share] = generate(catalogue, values, knobs)
+        found = skeletons(made[share]).set_index("split")
+        repeated[share], known[share] = found.loc["training", "repeated"], found["in_training"]
+    assert repeated[0.0] < 25
+    assert 50 < repeated[0.6] < 85
+    assert (known[0.6][["test", "test_same"]] > known[0.0][["test", "test_same"]] + 30).all()
+    popular = made[0.6]
+    assert popular["request"].map(normal_form).is_unique
+    assert popular["dsl"].nunique() > 0.9 * len(popular), "values are drawn anew"
+    assert of(popular, "unseen").equals(of(made[0.0], "unseen")), "no skeleton of training has an API held out"
+
+
+def test_what_is_repeated_is_the_first_of_its_kind(catalogue, values):
+    source = FlowSource.of(catalogue, values, FlowKnobs(n_training_pairs=200, popular_share=0.7))
+    firsts = {index: repeated_flow(source, "training", index) for index in range(200)}
+    assert firsts[0] is None
+    assert all(firsts[first] is None and first < index for index, first in firsts.items() if first is not None)
+    assert 0.6 < sum(first is not None for first in firsts.values()) / 200 < 0.8
+    copy = next(index for index, first in firsts.items() if first is not None)
+    assert make_pair(source, "training", copy).apis == make_pair(source, "training", firsts[copy]).apis
+    assert make_pair(source, "training", copy, MOST_REPEATS).apis  # one of its own, where requests run out
+    everyone = FlowSource.of(catalogue, values, FlowKnobs(n_training_pairs=200, popular_share=1.0))
+    assert {repeated_flow(everyone, "test", index) for index in range(9)} == {0}
+    nobody = FlowSource.of(catalogue, values, FlowKnobs())
+    assert {repeated_flow(nobody, "training", index) for index in range(9)} == {None}
 
 
 def test_phrases_are_split_between_training_and_test(pairs, catalogue):

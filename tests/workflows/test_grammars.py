@@ -25,7 +25,7 @@ STOP = ["\n\n", "<END>"]
 
 @pytest.fixture(scope="module")
 def flows(catalogue):
-    knobs = FlowKnobs(n_training_pairs=60, n_test_pairs=20, n_unseen_pairs=20)
+    knobs = FlowKnobs(n_training_pairs=60, n_test_pairs=20, n_unseen_pairs=20, n_test_same_pairs=0)
     return generate(catalogue, read_values(DATA / "values.yaml"), knobs)["dsl"].tolist()
 
 

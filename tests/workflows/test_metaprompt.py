@@ -73,32 +73,55 @@ def test_an_answer_in_the_form_of_the_few_shots_ends_at_a_stop_text():
     assert all(stop in prompt.partition(FLOW)[2] for stop in STOP)
 
 
+SHOTS = [("near", "one two"), ("middle", "one two three"), ("far", "one two three four")]
+
+
+def in_form(form):
+    """Three definitions, which say more of themselves where they are described."""
+    return [name + " says" * (5 if form == "compact" else 50) for name in ("first", "second", "third")]
+
+
+def none_at_all(form):
+    return []
+
+
 def test_the_farthest_few_shots_are_dropped_until_it_fits():
-    shots = [("near", "one two"), ("middle", "one two three"), ("far", "one two three four")]
-    of = lambda kept: ["d " * 5] * kept  # noqa: E731
-    whole = fit("x", shots, of, 10_000, words)
+    whole = fit("x", SHOTS, none_at_all, 10_000, words)
     assert (whole.shots, whole.tokens) == (3, words(whole.prompt))
-    exact = fit("x", shots, of, whole.tokens, words)
-    assert exact == whole
-    shorter = fit("x", shots, of, whole.tokens - 1, words)
-    assert (shorter.shots, shorter.tokens) == (2, words(shorter.prompt))
-    assert shorter.prompt == metaprompt("x", shots[:2], of(2))
-    none = fit("x", shots, lambda kept: [], words(metaprompt("x")), words)
+    assert fit("x", SHOTS, none_at_all, whole.tokens, words) == whole
+    shorter = fit("x", SHOTS, none_at_all, whole.tokens - 1, words)
+    assert (shorter.shots, shorter.prompt) == (2, metaprompt("x", SHOTS[:2]))
+    none = fit("x", SHOTS, none_at_all, words(metaprompt("x")), words)
     assert (none.shots, none.prompt) == (0, metaprompt("x"))
     with pytest.raises(ValueError, match="begins 'x'"):
-        fit("x", shots, of, words(metaprompt("x")) - 1, words)
+        fit("x", SHOTS, in_form, words(metaprompt("x")) - 1, words)
 
 
-def test_after_the_few_shots_the_last_definitions_are_dropped():
-    shots, definitions = [("near", "one two")], ["first " * 5, "second " * 50, "third " * 500]
-    two = words(metaprompt("x", [], definitions[:2]))
-    fitted = fit("x", shots, lambda kept: definitions, two, words)
-    assert (fitted.shots, fitted.definitions, fitted.tokens) == (0, 2, two)
-    assert fitted.prompt == metaprompt("x", [], definitions[:2])
-    assert fit("x", shots, lambda kept: definitions, two - 1, words).definitions == 1
-    assert fit("x", shots, lambda kept: definitions, words(metaprompt("x")), words).definitions == 0
+def test_what_definitions_say_is_dropped_first_then_definitions_then_few_shots():
+    def fitted(limit, form="described"):
+        return fit("x", SHOTS, in_form, limit, words, form=form)
+
+    def kept(found):
+        return found.shots, found.definitions, found.form
+
+    whole = fitted(10_000)
+    assert kept(whole) == (3, 3, "described")
+    assert whole.prompt == metaprompt("x", SHOTS, in_form("described"))
+    compact = fitted(whole.tokens - 1)
+    assert kept(compact) == (3, 3, "compact")
+    assert compact.prompt == metaprompt("x", SHOTS, in_form("compact")) == fitted(10_000, "compact").prompt
+    seen = [compact]
+    while seen[-1].shots:
+        seen.append(fitted(seen[-1].tokens - 1))
+    assert [(one.shots, one.definitions) for one in seen] == [
+        (3, 3), (3, 2), (3, 1), (3, 0), (2, 0), (1, 0), (0, 0)
+    ]  # fmt: skip
+    assert seen[1].prompt == metaprompt("x", SHOTS, in_form("compact")[:2])
+
+
+def test_the_use_of_definitions_is_told_where_none_fits():
     told = words(metaprompt("x", explain=True))
-    assert fit("x", [], lambda kept: definitions, told, words, explain=True).prompt == metaprompt("x", explain=True)
+    assert fit("x", [], in_form, told, words, explain=True).prompt == metaprompt("x", explain=True)
 
 
 def test_a_text_is_counted_once():
@@ -111,7 +134,7 @@ def test_a_text_is_counted_once():
 
     count = token_counter(tokenizer)
     for request in ("x", "y"):
-        assert fit(request, [NEAR, FAR], lambda kept: [], 10_000, count).shots == 2
+        assert fit(request, [NEAR, FAR], none_at_all, 10_000, count).shots == 2
     assert len(seen) == len(set(seen)) == 5  # the instruction, two shots, two requests
 
 
@@ -155,22 +178,28 @@ def test_flow_prompts(world):
 
 def test_a_prompt_names_the_definitions_that_it_kept(world):
     training, catalogue = world
-    alone = flow_prompts(["x"], [[]], training, catalogue, 10_000, words, semantic=[["c.Get", "a.Add", "a.New"]]).iloc[
-        0
-    ]
-    limit = alone["tokens"] - 1
-    cut = flow_prompts(["x"], [[0]], training, catalogue, limit, words, semantic=[["c.Get", "a.Add", "a.New"]]).iloc[0]
-    assert (cut["shots"], cut["definitions"]) == (0, ["c.Get", "a.Add"])
+
+    def prompt(limit, form="compact"):
+        chosen = [["c.Get", "a.Add", "no.Api", "a.New"]]
+        return flow_prompts(["x"], [[0]], training, catalogue, limit, words, semantic=chosen, form=form).iloc[0]
+
+    described = prompt(10_000, "described")
+    assert (described["definitions"], described["form"]) == (["c.Get", "a.Add", "a.New"], "described")
+    assert "\nc.Get: Does Get. Keys: key (string)\n" in described["prompt"]
+    whole = prompt(described["tokens"] - 1, "described")
+    assert (whole["definitions"], whole["form"]) == (["c.Get", "a.Add", "a.New"], "compact")
+    assert whole["prompt"] == prompt(10_000)["prompt"]
+    cut = prompt(whole["tokens"] - 1)
+    assert (cut["shots"], cut["definitions"]) == (1, ["c.Get", "a.Add"])
 
 
-def test_a_dropped_few_shot_takes_along_the_definitions_that_only_it_brought(world):
+def test_definitions_go_before_the_few_shots_that_brought_them(world):
     training, catalogue = world
     whole = flow_prompts(["x"], [[2, 0]], training, catalogue, 10_000, words, True, [["c.Get"]]).iloc[0]
     shorter = flow_prompts(["x"], [[2, 0]], training, catalogue, whole["tokens"] - 1, words, True, [["c.Get"]]).iloc[0]
     assert whole["definitions"] == ["a.New", "b.Post", "a.Add", "c.Get"]
-    assert shorter["definitions"] == ["a.New", "b.Post", "c.Get"]
-    assert (shorter["shots"], shorter["dropped"]) == (1, 1)
-    assert "Add" not in shorter["prompt"]
+    assert shorter["definitions"] == ["a.New", "b.Post", "a.Add"]
+    assert (shorter["shots"], shorter["dropped"]) == (2, 0)
 
 
 @pytest.fixture(scope="module")

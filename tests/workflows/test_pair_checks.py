@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.workflows import pair_checks
 from lib.workflows.apis import API
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.pair_checks import (
@@ -10,6 +11,8 @@ from lib.workflows.pair_checks import (
     leaks,
     nearest_training_pairs,
     outside_the_catalogue,
+    request_vectors,
+    skeletons,
 )
 
 PAIRS = pd.DataFrame(
@@ -26,12 +29,48 @@ PAIRS = pd.DataFrame(
 
 def test_what_training_and_test_share():
     shared = leaks(PAIRS).set_index("what")
+    assert set(shared.pop("test_set")) == {"test"}
     assert shared.loc["requests, without case and punctuation"].tolist() == [2, 2, 1, 50]
     assert shared.loc["frames of requests"].tolist() == [2, 2, 0, 0]
     assert shared.loc["wordings of an API"].tolist() == [3, 2, 1, 50]
     assert shared.loc["flows, word for word"].tolist() == [2, 2, 1, 50]
     assert shared.loc["sequences of APIs"].tolist() == [2, 2, 1, 50]
     assert shared.loc["APIs"].tolist() == [3, 4, 3, 100]
+
+
+def test_each_test_set_has_rows_of_its_own():
+    both = leaks(pd.concat([PAIRS, PAIRS[PAIRS["pair"] == "d"].assign(split="test_same", frame="When {T}, {B}")]))
+    same = both[both["test_set"] == "test_same"].set_index("what")
+    assert both[both["test_set"] == "test"].equals(leaks(PAIRS))
+    assert same.loc["frames of requests", ["test", "shared", "affected"]].tolist() == [1, 1, 100]
+    assert same.loc["sequences of APIs", ["test", "shared", "affected"]].tolist() == [1, 0, 0]
+
+
+def test_how_often_skeletons_repeat():
+    again = PAIRS[PAIRS["pair"].isin(["b", "d"])].assign(split=["training", "test_same"])
+    found = skeletons(pd.concat([PAIRS, again])).set_index("split")
+    assert found.index.tolist() == ["training", "test", "unseen", "test_same"]
+    assert found.loc["training", ["n", "skeletons", "commonest"]].tolist() == [3, 2, 2]
+    assert found.loc["training", "repeated"] == pytest.approx(100 / 3)
+    assert np.isnan(found.loc["training", "in_training"])
+    assert found["in_training"].tolist()[1:] == [50, 0, 0]
+
+
+class LengthEncoder:
+    """Vectors that show how many texts were encoded together."""
+
+    def encode(self, texts, **_):
+        return np.tile([[1.0, len(texts)]], (len(texts), 1)) / np.hypot(1, len(texts))
+
+
+def test_sets_that_came_later_move_no_others_vectors(monkeypatch):
+    monkeypatch.setattr(pair_checks, "FIRST_UNSEEN", 1)
+    texts = [f"text {number}" for number in range(7)]
+    splits = ["training", "training", "test", "unseen", "unseen", "test_same", "test_same"]
+    pairs = pd.DataFrame({"split": splits, "request": texts})
+    vectors = request_vectors(LengthEncoder(), pairs)
+    assert (vectors[:, 1] / vectors[:, 0]).round().tolist() == [4, 4, 4, 4, 3, 3, 3]
+    assert np.array_equal(request_vectors(LengthEncoder(), pairs.head(4)), vectors[:4])
 
 
 def test_your_own_pairs_have_no_frames_or_wordings():
@@ -59,6 +98,10 @@ def test_simulated_sides_share_no_request_and_no_frame():
     both = leaks(PAIRS.assign(frame="one"))
     with pytest.raises(ValueError, match=r"share requests, without case and punctuation and frames of requests$"):
         check_requests_apart(both)
+    same = PAIRS.assign(frame="one", split=PAIRS["split"].replace("test", "test_same"))
+    with pytest.raises(ValueError, match=r"training and test_same share requests, without case and punctuation$"):
+        check_requests_apart(leaks(same))
+    check_requests_apart(leaks(same.assign(request=list("vwxyz"))))
 
 
 def some_catalogue(*held):

@@ -22,7 +22,7 @@ MAIL = f'{FORM}\nshared_outlook.SendEmailV2({{"emailMessage/To": "ana@contoso.co
 
 @pytest.fixture(scope="module")
 def pairs(catalogue):
-    knobs = FlowKnobs(n_training_pairs=20, n_test_pairs=8, n_unseen_pairs=3)
+    knobs = FlowKnobs(n_training_pairs=20, n_test_pairs=8, n_unseen_pairs=3, n_test_same_pairs=0)
     return generate(catalogue, read_values(DATA / "values.yaml"), knobs)
 
 

@@ -37,7 +37,7 @@ PLAIN = "When somebody answers the Visitors form, send ana@contoso.com a mail fr
 
 @pytest.fixture(scope="module")
 def pairs(catalogue):
-    knobs = FlowKnobs(n_training_pairs=30, n_test_pairs=12, n_unseen_pairs=6)
+    knobs = FlowKnobs(n_training_pairs=30, n_test_pairs=12, n_unseen_pairs=6, n_test_same_pairs=0)
     return generate(catalogue, read_values(DATA / "values.yaml"), knobs)
 
 

@@ -41,4 +41,11 @@ class Generators(RemoteKnobs):
     def flows(self) -> FlowKnobs:
         """Simulated flows: requests are written for the first test pairs, the others are there to be confused with."""
         pairs = DISTRACTORS + self.compared_flows
-        return FlowKnobs(profile=self.profile, seed=self.seed, n_training_pairs=1, n_test_pairs=pairs, n_unseen_pairs=0)
+        return FlowKnobs(
+            profile=self.profile,
+            seed=self.seed,
+            n_training_pairs=1,
+            n_test_pairs=pairs,
+            n_unseen_pairs=0,
+            n_test_same_pairs=0,
+        )

@@ -1,7 +1,4 @@
-"""Tables, figures and sentences of notebook 01, the workflows' half: catalogue, requests and flows.
-
-Where a function takes `nearest`, it is what `lib.workflows.pair_checks.nearest_training_pairs` returns.
-"""
+"""Tables, figures and sentences of notebook 01, the workflows' half: catalogue, requests and flows."""
 
 from __future__ import annotations
 
@@ -12,13 +9,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.inference import bootstrap_interval, percent
-from lib.workbook.display import Drawing, Table, interval
+from lib.evaluation.inference import percent
+from lib.workbook.display import Drawing, Table
 from lib.workbook.markup import plain
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.language import called_apis, parse
-from lib.workflows.pair_checks import REQUESTS, outside_the_catalogue
-from lib.workflows.scoring import similarity
+from lib.workflows.pair_checks import outside_the_catalogue
+from lib.workflows.pairs import SPLITS
 from lib.workflows.written_requests import REASONS
 
 SHOWN_API = "shared_outlook.SendEmailV2"  # where the catalogue has it
@@ -102,17 +98,18 @@ def catalogue_figure(catalogue: Catalogue) -> Drawing:
 
 
 def api_table(catalogue: Catalogue) -> Table:
-    """One API in the three forms in which it is used."""
+    """One API in the forms in which it is used."""
     api = catalogue[SHOWN_API] if SHOWN_API in catalogue else next(iter(catalogue))
     some = {name: api.metadata[name][:2] for name in ("ParametersInfo", "ResponseSchema")}
     forms = {
         "record (A.2)": json.dumps(api.metadata | some, indent=2, ensure_ascii=False),
-        "definition": api.definition,
+        "definition, compact": api.definition,
+        "definition, described": api.described,
         "text for retrieval": api.text,
     }
     return Table(
         pd.DataFrame(forms.items(), columns=["form", api.name]),
-        f"One API in three forms; of its {len(api.parameters)} parameters and {len(api.returns)} response fields the "
+        f"One API in four forms; of its {len(api.parameters)} parameters and {len(api.returns)} response fields the "
         "record shows the first two each.",
         code_columns=[api.name],
     )
@@ -215,10 +212,11 @@ def pairs_sentence(pairs: pd.DataFrame, catalogue: Catalogue, source: Source) ->
             f"{len(pairs):,} of {len(pairs):,} passed (one failure stops this page). The {held} APIs held out occur in "
             "no training or test pair; every unseen pair has one."
         )
-    sizes = [len(of_split(pairs, split)) for split in ("training", "test", "unseen")]
+    sizes = {split: len(of_split(pairs, split)) for split in SPLITS}
+    same = f", {sizes['test_same']:,} to test in training's own wordings (`test_same`)" if sizes["test_same"] else ""
     return (
-        f"**{len(pairs):,} pairs** of a request and a flow: {sizes[0]:,} for training, {sizes[1]:,} for the test, "
-        f"{sizes[2]:,} with APIs that training has not seen. {checked}"
+        f"**{len(pairs):,} pairs** of a request and a flow: {sizes['training']:,} for training, {sizes['test']:,} for "
+        f"the test, {sizes['unseen']:,} with APIs that training has not seen{same}. {checked}"
     )
 
 
@@ -230,13 +228,14 @@ def lengths_table(pairs: pd.DataFrame, lengths: pd.DataFrame) -> Table:
         lengths: columns split, n_calls, share (0–1).
     """
     shares = lengths.pivot(index="n_calls", columns="split", values="share").mul(100)
-    shares = shares.reindex(columns=["training", "test", "unseen"])
+    shares = shares.reindex(columns=list(SPLITS))
     shares.loc["with a condition"] = (pairs["conditions"] > 0).groupby(pairs["split"]).mean().mul(100)
-    sizes = [len(of_split(pairs, split)) for split in shares]
+    shares = shares.dropna(axis=1, how="all")
+    sizes = ", ".join(f"{len(of_split(pairs, split)):,} {split}" for split in shares)
     return Table(
-        shares.dropna(axis=1, how="all").rename_axis("API calls").reset_index(),
+        shares.rename_axis("API calls").reset_index(),
         "Flows by number of API calls, the trigger counted, and flows that test a condition; percent of "
-        f"{sizes[0]:,} training, {sizes[1]:,} test and {sizes[2]:,} unseen pairs.",
+        f"{sizes} pairs.",
         decimals=1,
     )
 
@@ -305,119 +304,6 @@ def reworded_table(reworded: pd.DataFrame) -> Table:
         reworded[["original", "request"]].head(3).rename(columns={"request": "reworded"}),
         "Test requests, as composed and as reworded by hand.",
         text_columns=["original", "reworded"],
-    )
-
-
-# ---------------------------------------------------------------- what training and test share
-
-
-def shared_table(shared: pd.DataFrame, pairs: pd.DataFrame) -> Table:
-    """What training and test have in common (`lib.workflows.pair_checks.leaks`)."""
-    sizes = [len(of_split(pairs, split)) for split in ("training", "test")]
-    return Table(
-        shared.rename(columns={"affected": "test pairs affected, %"}),
-        f"Distinct values on each side and in both; {sizes[0]:,} training and {sizes[1]:,} test pairs.",
-        decimals=1,
-        text_columns=["what"],
-    )
-
-
-def shared_sentence(shared: pd.DataFrame, siblings: pd.DataFrame) -> str:
-    """How many test pairs recur in training, and how many requests cannot tell which API they mean.
-
-    Args:
-        shared: as `lib.workflows.pair_checks.leaks` returns it.
-        siblings: columns split, with_siblings, older (0–1).
-    """
-    common = shared.set_index("what")
-    among = siblings.set_index("split").loc["test", ["with_siblings", "older"]] * 100
-    return (
-        f"{common.loc[REQUESTS, 'shared']} test requests occur in training; the flow of "
-        f"{common.loc['flows, word for word', 'affected']:.1f}% of the test pairs does, word for word, and the "
-        f"sequence of APIs of {common.loc['sequences of APIs', 'affected']:.1f}%. {among['with_siblings']:.0f}% of the "
-        "test pairs use an API that has an older or newer form (V1, V2), which requests do not name: in "
-        f"{among['older']:.1f}% the less usual form is right, and no method can know."
-    )
-
-
-def similarity_table() -> Table:
-    """The workflow paper's example of the similarity of two flows, appendix A.1."""
-    right = """triggerOutputs = await shared_microsoftforms.CreateFormWebhook({});
-outputs_shared_teams_PostMessageToConversation = shared_teams.PostMessageToConversation({"poster": "User"});"""
-    generated = """triggerOutputs = await shared_microsoftforms.CreateFormWebhook({});
-outputs_Get_my_profile_V2 = shared_office365users.MyProfile_V2({});
-outputs_shared_teams_PostMessage = shared_teams.PostMessageToConversation({"poster": "User", "location": "Channel"});"""
-    alike = similarity(called_apis(parse(generated)), called_apis(parse(right)))
-    return Table(
-        pd.DataFrame({"right": [right], "generated": [generated]}),
-        f"Appendix A.1; similarity here {alike:.3f}, published 2/3.",
-        code_columns=["right", "generated"],
-    )
-
-
-# ---------------------------------------------------------------- the nearest training request
-
-
-def nearest_table(nearest: pd.DataFrame, n_training: int, encoder: str, seed: int) -> Table:
-    """How near the nearest request is and how good its flow would be, with intervals, a row a split."""
-    rows = []
-    for split, part in nearest.groupby("split"):
-        low, median, high = part["cosine"].quantile([0.1, 0.5, 0.9])
-        worst, best = bootstrap_interval(part["similarity"].to_numpy(), [part["pair"]], seed=seed)
-        alike = interval(part["similarity"].mean(), float(worst), float(best), 2)
-        same = interval(*percent(part["same_flow"].sum(), len(part)))
-        rows.append((split, len(part), f"{median:.2f} ({low:.2f} to {high:.2f})", alike, same))
-    columns = ["pairs", "n", "cosine, median (10% to 90%)", "similarity of its flow", "same flow, %"]
-    return Table(
-        pd.DataFrame(rows, columns=columns),
-        f"The training pair with the nearest request, of {n_training:,}; encoder {encoder}. Brackets: 95% intervals.",
-    )
-
-
-def nearest_figure(nearest: pd.DataFrame) -> Drawing:
-    """How the cosines with the nearest training request are spread, a line a split."""
-    edges = np.arange(np.floor(nearest["cosine"].min() * 20) / 20, 1.001, 0.05)
-    shares = {
-        split: np.histogram(part["cosine"].clip(upper=edges[-1]), edges)[0] * 100 / len(part)
-        for split, part in nearest.groupby("split")
-    }
-    binned = pd.DataFrame(shares, index=edges[:-1].round(2))
-    figure, axis = plt.subplots(figsize=(8, 3.2))
-    for split, color, mark in (("test", "#0072B2", "o"), ("unseen", "#D55E00", "^")):
-        if split in binned:
-            axis.plot(binned.index + 0.025, binned[split], color=color, marker=mark, label=f"{split} pairs")
-    axis.set(xlabel="cosine with the nearest training request", ylabel="share of pairs, %")
-    axis.legend()
-    test = of_split(nearest, "test")
-    return Drawing(
-        figure,
-        "nearest_training_request",
-        f"The training request nearest to a test request has a cosine of {test['cosine'].median():.2f} in the median; "
-        f"its flow has a similarity of {test['similarity'].mean():.2f} on average",
-        "Distribution of the cosine between a request and the nearest training request; test requests from "
-        f"{test['cosine'].min():.2f} to {test['cosine'].max():.2f}.",
-        binned.rename_axis("cosine_from").reset_index(),
-    )
-
-
-def nearest_examples(nearest: pd.DataFrame, pairs: pd.DataFrame) -> Table:
-    """The test request with the nearest training request, one in the middle and the farthest.
-
-    Args:
-        pairs: columns pair, request.
-    """
-    test = of_split(nearest, "test").sort_values("cosine", ignore_index=True)
-    three = test.iloc[[len(test) - 1, len(test) // 2, 0]].drop_duplicates("pair")
-    request = pairs.set_index("pair")["request"]
-    shown = {
-        "test request": request[three["pair"]].to_numpy(),
-        "nearest training request": request[three["nearest"]].to_numpy(),
-    }
-    return Table(
-        pd.DataFrame(shown | {name: three[name].to_numpy() for name in ("cosine", "similarity")}),
-        "The test request with the nearest training request, one in the middle, and the one farthest from all; "
-        "similarity is that of the two flows.",
-        text_columns=list(shown),
     )
 
 
@@ -491,9 +377,10 @@ def finding(pairs: pd.DataFrame, catalogue: Catalogue, nearest: pd.DataFrame, so
     if source.writer:
         world += f", {pairs['written'].sum():,} of {len(pairs):,} requests by {plain(source.writer)}"
     training, test = (len(of_split(pairs, split)) for split in ("training", "test"))
+    alike = {split: part["similarity"].mean() for split, part in nearest.groupby("split")}
+    same = f" ({alike['test_same']:.2f} in training's own wordings)" if "test_same" in alike else ""
     return (
         f"{world}: **{training:,} training and {test:,} test pairs** over {len(catalogue)} APIs; the flow of the "
-        "training pair with the nearest request has a similarity of "
-        f"{of_split(nearest, 'test')['similarity'].mean():.2f} to the right one, where 1 is the same APIs in the same "
-        "order."
+        f"training pair with the nearest request has a similarity of {alike['test']:.2f}{same} to the right one, where "
+        "1 is the same APIs in the same order."
     )

@@ -11,7 +11,6 @@ from lib.workbook.markup import safe_markdown
 from lib.workflows.apis import API, Connector, Field
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.pages import data_gen as page
-from lib.workflows.pair_checks import FRAMES, REQUESTS
 from lib.workflows.written_requests import REASONS
 
 HOSTILE = "<script>alert(1)</script> **bold** _it_ [a](javascript:alert(1)) `c` <img src=x onerror=alert(1)>"
@@ -201,7 +200,7 @@ def test_lengths_by_split():
     assert table.frame["API calls"].tolist() == [1, 2, "with a condition"]
     assert table.frame["training"].tolist() == [50, 50, 0]
     assert table.frame["test"].tolist()[1:] == [100, 100]
-    assert "2 training, 1 test and 0 unseen" in table.caption
+    assert "2 training, 1 test pairs." in table.caption
 
 
 def test_lengths_in_words():
@@ -234,71 +233,9 @@ def test_reworded_requests():
     assert page.reworded_table(reworded).frame.to_numpy().tolist() == [["a", "w"], ["b", "x"], ["c", "y"]]
 
 
-# ---- what training and test share
-
-
-def test_what_test_pairs_share_with_training():
-    rows = [(REQUESTS, 2, 1, 0, 0.0), (FRAMES, 2, 1, 0, 0.0)]
-    rows += [("flows, word for word", 2, 1, 1, 25.0), ("sequences of APIs", 2, 1, 1, 50.0)]
-    shared = pd.DataFrame(rows, columns=["what", "training", "test", "shared", "affected"])
-    table = page.shared_table(shared, PAIRS)
-    assert "2 training and 1 test pairs" in table.caption
-    assert "test pairs affected, %" in table.frame
-    siblings = pd.DataFrame({"split": ["training", "test"], "with_siblings": [1.0, 0.5], "older": [1.0, 0.125]})
-    said = page.shared_sentence(shared, siblings)
-    assert said.startswith("0 test requests occur in training; the flow of 25.0% of the test pairs does")
-    assert "APIs of 50.0%. 50% of the test pairs use" in said
-    assert "in 12.5% the less usual form is right" in said
-
-
-def test_the_papers_example_of_similarity():
-    assert page.similarity_table().caption == "Appendix A.1; similarity here 0.667, published 2/3."
-
-
-# ---- the nearest training request
-
-
 def nearest():
-    rows = [
-        ("c", "test", "a", 0.9, 1.0, True),
-        ("e", "test", "b", 0.7, 0.5, False),
-        ("f", "test", "b", 0.42, 0.0, False),
-        ("d", "unseen", "a", 0.8, 0.5, False),
-    ]
-    return pd.DataFrame(rows, columns=["pair", "split", "nearest", "cosine", "similarity", "same_flow"])
-
-
-def test_nearest_requests_with_intervals():
-    table = page.nearest_table(nearest(), 2, "some encoder", seed=7)
-    first = table.frame.iloc[0]
-    assert first[["pairs", "n"]].tolist() == ["test", 3]
-    assert first["cosine, median (10% to 90%)"] == "0.70 (0.48 to 0.86)"
-    assert first["similarity of its flow"].startswith("0.50 [0.")
-    assert first["same flow, %"] == "33.3 [6.1, 79.2]"
-    assert "of 2; encoder some encoder" in table.caption
-
-
-def test_nearest_requests_in_a_figure():
-    drawing = page.nearest_figure(nearest())
-    assert drawing.finding == (
-        "The training request nearest to a test request has a cosine of 0.70 in the median; its flow has a similarity "
-        "of 0.50 on average"
-    )
-    assert drawing.alt.endswith("test requests from 0.42 to 0.90.")
-    assert drawing.data["test"].sum() == pytest.approx(100)
-    assert drawing.data["unseen"].sum() == pytest.approx(100)
-    only = page.nearest_figure(nearest().query("split == 'test'"))
-    assert "unseen" not in only.data
-    assert len(only.figure.axes[0].lines) == 1
-
-
-def test_the_nearest_the_middle_and_the_farthest():
-    pairs = pd.DataFrame({"pair": list("abcdef"), "request": list("ABCDEF")})
-    frame = page.nearest_examples(nearest(), pairs).frame
-    assert frame["test request"].tolist() == ["C", "E", "F"]
-    assert frame["nearest training request"].tolist() == ["A", "B", "B"]
-    alone = nearest().head(1)
-    assert len(page.nearest_examples(alone, pairs).frame) == 1
+    rows = [("test", 1.0), ("test", 0.5), ("test", 0.0), ("unseen", 0.5)]
+    return pd.DataFrame(rows, columns=["split", "similarity"])
 
 
 # ---- pairs to tune on, sizes, finding
@@ -332,6 +269,8 @@ def test_finding(catalogue):
         "Simulated workflows: **2 training and 1 test pairs** over 3 APIs; the flow of the training pair with the "
         "nearest request has a similarity of 0.50 to the right one, where 1 is the same APIs in the same order."
     )
+    same = pd.concat([nearest(), pd.DataFrame({"split": ["test_same"], "similarity": [0.75]})])
+    assert "of 0.50 (0.75 in training's own wordings) to the right" in page.finding(PAIRS, catalogue, same, OURS)
     said = page.finding(
         PAIRS.assign(written=[True, True, False, True]), catalogue, nearest(), page.Source("", "p", "m")
     )

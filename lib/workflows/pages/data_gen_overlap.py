@@ -1,0 +1,155 @@
+"""Tables, figures and sentences of notebook 01: what the tests' requests and flows share with training's.
+
+Where a function takes `nearest`, it is what `lib.workflows.pair_checks.nearest_training_pairs` returns; `shared` is
+that of `leaks` there.
+"""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from lib.evaluation.inference import bootstrap_interval, percent
+from lib.workbook.display import Drawing, Table, interval
+from lib.workflows.language import called_apis, parse
+from lib.workflows.pages.data_gen import of_split
+from lib.workflows.pair_checks import REQUESTS
+from lib.workflows.scoring import similarity
+
+DRAWN = {"test": ("#0072B2", "o"), "test_same": ("#009E73", "s"), "unseen": ("#D55E00", "^")}
+
+
+def shared_table(shared: pd.DataFrame, pairs: pd.DataFrame) -> Table:
+    """What training and each test set have in common."""
+    sizes = ", ".join(f"{len(of_split(pairs, name)):,} in `{name}`" for name in shared["test_set"].unique())
+    return Table(
+        shared.rename(columns={"test_set": "test set", "affected": "test pairs affected, %"}),
+        f"Distinct values on each side and in both; {len(of_split(pairs, 'training')):,} training pairs, {sizes}.",
+        decimals=1,
+        text_columns=["what"],
+    )
+
+
+def shared_sentence(shared: pd.DataFrame, siblings: pd.DataFrame) -> str:
+    """How many test pairs recur in training, and how many requests cannot tell which API they mean.
+
+    Args:
+        siblings: columns split, with_siblings, older (0–1).
+    """
+    common = shared[shared["test_set"] == "test"].set_index("what")
+    among = siblings.set_index("split").loc["test", ["with_siblings", "older"]] * 100
+    return (
+        f"{common.loc[REQUESTS, 'shared']} test requests occur in training; the flow of "
+        f"{common.loc['flows, word for word', 'affected']:.1f}% of the test pairs does, word for word, and the "
+        f"sequence of APIs of {common.loc['sequences of APIs', 'affected']:.1f}%. {among['with_siblings']:.0f}% of the "
+        "test pairs use an API that has an older or newer form (V1, V2), which requests do not name: in "
+        f"{among['older']:.1f}% the less usual form is right, and no method can know."
+    )
+
+
+def skeletons_table(repeats: pd.DataFrame) -> Table:
+    """How often flows repeat a sequence of APIs (`lib.workflows.pair_checks.skeletons`)."""
+    shown = repeats.rename(
+        columns={
+            "split": "pairs",
+            "skeletons": "distinct",
+            "repeated": "have one that came before, %",
+            "commonest": "flows of the commonest",
+            "in_training": "have one that training has, %",
+        }
+    )
+    return Table(shown, "Skeletons: the sequences of APIs that flows call, a row a set of pairs.", decimals=1)
+
+
+def skeletons_sentence(repeats: pd.DataFrame, popular_share: float) -> str:
+    """How often training repeats a skeleton, and how many flows of each test set have one of training's."""
+    known = repeats.set_index("split")
+    said = [f"{known.loc[name, 'in_training']:.1f}% of `{name}`" for name in known.index if name != "training"]
+    training = known.loc["training"]
+    return (
+        f"{training['repeated']:.1f}% of the {training['n']:,.0f} training flows repeat the skeleton of an earlier one "
+        f"(`popular_share` is {popular_share:g}); training has that of {', '.join(said)}."
+    )
+
+
+def similarity_table() -> Table:
+    """The workflow paper's example of the similarity of two flows, appendix A.1."""
+    right = """triggerOutputs = await shared_microsoftforms.CreateFormWebhook({});
+outputs_shared_teams_PostMessageToConversation = shared_teams.PostMessageToConversation({"poster": "User"});"""
+    generated = """triggerOutputs = await shared_microsoftforms.CreateFormWebhook({});
+outputs_Get_my_profile_V2 = shared_office365users.MyProfile_V2({});
+outputs_shared_teams_PostMessage = shared_teams.PostMessageToConversation({"poster": "User", "location": "Channel"});"""
+    alike = similarity(called_apis(parse(generated)), called_apis(parse(right)))
+    return Table(
+        pd.DataFrame({"right": [right], "generated": [generated]}),
+        f"Appendix A.1; similarity here {alike:.3f}, published 2/3.",
+        code_columns=["right", "generated"],
+    )
+
+
+# ---------------------------------------------------------------- the nearest training request
+
+
+def nearest_table(nearest: pd.DataFrame, n_training: int, encoder: str, seed: int) -> Table:
+    """How near the nearest request is and how good its flow would be, with intervals, a row a set of pairs."""
+    rows = []
+    for split, part in nearest.groupby("split", sort=False):
+        low, median, high = part["cosine"].quantile([0.1, 0.5, 0.9])
+        worst, best = bootstrap_interval(part["similarity"].to_numpy(), [part["pair"]], seed=seed)
+        alike = interval(part["similarity"].mean(), float(worst), float(best), 2)
+        same = interval(*percent(part["same_flow"].sum(), len(part)))
+        rows.append((split, len(part), f"{median:.2f} ({low:.2f} to {high:.2f})", alike, same))
+    columns = ["pairs", "n", "cosine, median (10% to 90%)", "similarity of its flow", "same flow, %"]
+    return Table(
+        pd.DataFrame(rows, columns=columns),
+        f"The training pair with the nearest request, of {n_training:,}; encoder {encoder}. Brackets: 95% intervals.",
+    )
+
+
+def nearest_figure(nearest: pd.DataFrame) -> Drawing:
+    """How the cosines with the nearest training request are spread, a line a split."""
+    edges = np.arange(np.floor(nearest["cosine"].min() * 20) / 20, 1.001, 0.05)
+    shares = {
+        split: np.histogram(part["cosine"].clip(upper=edges[-1]), edges)[0] * 100 / len(part)
+        for split, part in nearest.groupby("split")
+    }
+    binned = pd.DataFrame(shares, index=edges[:-1].round(2))
+    figure, axis = plt.subplots(figsize=(8, 3.2))
+    for split, (color, mark) in DRAWN.items():
+        if split in binned:
+            axis.plot(binned.index + 0.025, binned[split], color=color, marker=mark, label=f"{split} pairs")
+    axis.set(xlabel="cosine with the nearest training request", ylabel="share of pairs, %")
+    axis.legend()
+    test = of_split(nearest, "test")
+    return Drawing(
+        figure,
+        "nearest_training_request",
+        f"The training request nearest to a test request has a cosine of {test['cosine'].median():.2f} in the median; "
+        f"its flow has a similarity of {test['similarity'].mean():.2f} on average",
+        "Distribution of the cosine between a request and the nearest training request, a line a set of pairs; test "
+        "requests from "
+        f"{test['cosine'].min():.2f} to {test['cosine'].max():.2f}.",
+        binned.rename_axis("cosine_from").reset_index(),
+    )
+
+
+def nearest_examples(nearest: pd.DataFrame, pairs: pd.DataFrame) -> Table:
+    """The test request with the nearest training request, one in the middle and the farthest.
+
+    Args:
+        pairs: columns pair, request.
+    """
+    test = of_split(nearest, "test").sort_values("cosine", ignore_index=True)
+    three = test.iloc[[len(test) - 1, len(test) // 2, 0]].drop_duplicates("pair")
+    request = pairs.set_index("pair")["request"]
+    shown = {
+        "test request": request[three["pair"]].to_numpy(),
+        "nearest training request": request[three["nearest"]].to_numpy(),
+    }
+    return Table(
+        pd.DataFrame(shown | {name: three[name].to_numpy() for name in ("cosine", "similarity")}),
+        "The test request with the nearest training request, one in the middle, and the one farthest from all; "
+        "similarity is that of the two flows.",
+        text_columns=list(shown),
+    )
