@@ -17,6 +17,7 @@ import pandas as pd
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, vstack
 
+from lib.evaluation.inference import LEVEL, mcnemar_at_best, mcnemar_counts
 from lib.evaluation.ranking import discounts, hit_matrix, recall_from_hits
 
 Score = Literal["all", "retrieved_or_zero"]
@@ -269,6 +270,41 @@ def level_bounds(published: pd.DataFrame) -> pd.DataFrame:
         part.melt(ignore_index=False).assign(bound=bound) for part, bound in ((least, "at least"), (most, "at most"))
     ]
     return pd.concat(parts).round(3).reset_index()[[*CONDITION, "metric", "bound", "value"]]
+
+
+def what_n_could_show(published: pd.DataFrame, n: int) -> pd.DataFrame:
+    """Which printed differences of a rate `n` paired test flows could have shown, by McNemar's exact test.
+
+    At best all flows on which the two conditions differ are on one side (`mcnemar_at_best`). More plausible is that
+    either fails independently of the other: with rates a and b, n·a·(1 − b) and n·b·(1 − a) flows differ. The rates
+    are the lowest that the tables allow (`level_bounds`), which leaves the fewest such flows. All n flows count, also
+    for rates over the flows that parse. A difference that two tables print stands once.
+
+    Returns:
+        columns table, selector, shots, definitions, metric, delta (points), pairs (flows that differ at best), p_best,
+        only_first and only_second (flows that fail in one condition alone, if failures are independent),
+        p_independent, and shown: `no`, `only at best`, or `yes`.
+    """
+    rows = _on_one_scale(published)
+    rows = rows[rows["metric"] != "similarity"].sort_values("table", kind="stable")
+    rows = rows.drop_duplicates([*CONDITION, "metric", "delta", "baseline"], ignore_index=True)
+    lowest = rows["metric"].map(_lowest(published))
+    first, second = (rows[side] / 100 - lowest / 100 for side in ("value", "baseline"))
+    counts = {
+        "only_first": (n * first * (1 - second)).round().astype(int),
+        "only_second": (n * second * (1 - first)).round().astype(int),
+    }
+    at_best = [mcnemar_at_best(delta, n) for delta in rows["delta"]]
+    independent = [mcnemar_counts(*pair) for pair in zip(*counts.values(), strict=True)]
+    shown = np.select([np.array(at_best) > LEVEL, np.array(independent) > LEVEL], ["no", "only at best"], "yes")
+    pairs = (rows["delta"].abs() * n / 100).round().astype(int)
+    table = rows[["table", *CONDITION, "metric", "delta"]].assign(pairs=pairs, p_best=at_best, **counts)
+    return table.assign(p_independent=independent, shown=shown)
+
+
+def _lowest(published: pd.DataFrame) -> pd.Series:
+    """The lowest value of each metric on the scale of `chained`: no rate is below 0, so this one is at least that."""
+    return chained(published).groupby("metric")["value"].min()
 
 
 class _Reading(NamedTuple):

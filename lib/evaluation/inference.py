@@ -162,10 +162,24 @@ def mcnemar_test(a: Sequence[bool], b: Sequence[bool]) -> float:
     first, second = np.asarray(a, dtype=bool), np.asarray(b, dtype=bool)
     if first.shape != second.shape:
         raise ValueError("a and b need the same length")
-    only_first, only_second = int((first & ~second).sum()), int((~first & second).sum())
-    if only_first + only_second == 0:
-        return 1.0
-    return float(stats.binomtest(only_first, only_first + only_second, 0.5).pvalue)
+    return mcnemar_counts(int((first & ~second).sum()), int((~first & second).sum()))
+
+
+def mcnemar_counts(only_first: int, only_second: int) -> float:
+    """Exact two-sided p-value of McNemar's test from the pairs that differ; 1 where none does."""
+    pairs = only_first + only_second
+    return float(stats.binomtest(only_first, pairs, 0.5).pvalue) if pairs else 1.0
+
+
+def mcnemar_at_best(difference: float, n: int) -> float:
+    """The smallest p-value that McNemar's test can give two rates that differ by `difference` points over `n` pairs.
+
+    The evidence is largest where all pairs that differ are on one side, |difference|·n/100 of them.
+
+    >>> mcnemar_at_best(0.5, 1000), mcnemar_at_best(-0.6, 1000)
+    (0.0625, 0.03125)
+    """
+    return mcnemar_counts(round(abs(difference) * n / 100), 0)
 
 
 def wilson_interval(successes, n, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:

@@ -74,6 +74,8 @@ def report(record: dict) -> None:
     for notebook, spent in record["spending"].items():
         cost = money(spent["cost"] + spent["cost_lost"])
         print(f"{notebook:24} asked {spent['model']}: {spent['calls']:,} requests, cost {cost}")
+    if (record["commit"] or "").endswith("+"):
+        print("note: files of the project differ from the commit; run.json names it with a +")
     print(f"report: {folder}/index.html")
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import nbformat
 
+from lib.report.timing import device, keep_cold_seconds
 from lib.report.verdicts import gather_verdicts
 from lib.workbook.artifacts import ROOT, atomic_path
 from lib.workbook.display import table_style
@@ -30,6 +31,10 @@ TEMPLATES = Path(__file__).parent / "templates"
 TITLE = "Context tuning and DSL generation: a reproduction workbook"
 HERE = " aria-current='page'"
 HEADLINES = {"assistant": "05_lambdamart_rrf", "workflow": "09_dsl_ablation"}  # whose first figure says it all
+COMMITTED = {  # profiles whose reports the repository carries
+    "full": "everything at the papers' sizes",
+    "quick": "all retrieval at the papers' sizes, language models on samples of the test cases",
+}
 PACKAGES = (
     "jupyterlab", "papermill", "pandas", "numpy", "scipy", "matplotlib", "seaborn", "torch", "transformers",
     "sentence-transformers", "rank-bm25", "lightgbm", "peft", "bitsandbytes", "snakemake",
@@ -41,15 +46,16 @@ def executed_path(notebook: str, profile: str, root: Path = ROOT) -> Path:
 
 
 def read_status(notebook: str, profile: str, root: Path = ROOT) -> dict:
-    """What became of a notebook: {status: ok, outdated, failed, stopped or missing; seconds; error}.
+    """What became of a notebook: {status: ok, outdated, failed, stopped or missing; seconds; error; ran}.
 
-    Stopped is one that reached its spending limit: its answers are kept, and a higher limit goes on from there.
+    Stopped is one that reached its spending limit: its answers are kept, and a higher limit goes on from there. ran is
+    papermill's record.
     """
     path = executed_path(notebook, profile, root)
     try:
         executed = nbformat.read(path, as_version=4)
     except (OSError, ValueError, AttributeError, nbformat.ValidationError):
-        return {"status": "missing", "seconds": None, "error": "not run"}
+        return {"status": "missing", "seconds": None, "error": "not run", "ran": {}}
     record = executed.metadata.get("papermill", {})
     errors = [
         f"{output.ename}: {output.evalue}"
@@ -66,6 +72,7 @@ def read_status(notebook: str, profile: str, root: Path = ROOT) -> dict:
         "status": "outdated" if changed else "ok" if finished else unfinished,
         "seconds": round(seconds, 1) if seconds else None,
         "error": errors[0] if errors else error,
+        "ran": dict(record),
     }
 
 
@@ -182,9 +189,11 @@ def git_commit(root: Path) -> str | None:
 
 
 def run_record(profile: str, root: Path = ROOT) -> dict:
-    """What `run.json` holds: profile, commit, versions, machine, and seconds and status of each notebook."""
+    """What `run.json` holds: profile, commit, versions, machine, device, and seconds (of the last run and of the last
+    cold one) and status of each notebook."""
     import psutil
 
+    data = root / "data" / "generated" / profile
     statuses = {notebook: read_status(notebook, profile, root) for notebook in NOTEBOOKS}
     spending = {notebook: read_last_spending(notebook, profile, root) for notebook in NOTEBOOKS}
     versions: dict[str, str | None] = {"python": platform.python_version()}
@@ -204,9 +213,14 @@ def run_record(profile: str, root: Path = ROOT) -> dict:
             "cores": os.cpu_count(),
             "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         },
+        "device": device(),
         "status": {notebook: status["status"] for notebook, status in statuses.items()},
         "errors": {notebook: status["error"] for notebook, status in statuses.items() if status["error"]},
         "seconds": {notebook: status["seconds"] for notebook, status in statuses.items()},
+        "cold_seconds": {
+            notebook: keep_cold_seconds(notebook, data, status["ran"], status["status"] in ("ok", "outdated"))
+            for notebook, status in statuses.items()
+        },
         "spending": {notebook: spent for notebook, spent in spending.items() if spent},
     }
 
@@ -285,11 +299,13 @@ def render_index(record: dict, verdicts: str, root: Path = ROOT) -> Path:
     for notebook in NOTEBOOKS:
         status, seconds = record["status"][notebook], record["seconds"][notebook]
         page = f"<a href='{notebook}.html'>{notebook.replace('_', ' ')}</a>" if status != "missing" else notebook
-        took = "–" if seconds is None else f"{seconds:.0f}"
+        took, cold = (
+            "–" if number is None else f"{number:.0f}" for number in (seconds, record["cold_seconds"][notebook])
+        )
         error = html.escape(record["errors"].get(notebook, ""))
         rows.append(
             f"<tr><td>{page}</td><td class='status-{status}'>{status}</td>"
-            f"<td class='number'>{took}</td><td>{error}</td></tr>"
+            f"<td class='number'>{took}</td><td class='number'>{cold}</td><td>{error}</td></tr>"
         )
         if status == "ok" and (found := read_highlights(notebook, profile, root)):
             title = html.escape(read_title(notebook, profile, root))
@@ -312,15 +328,17 @@ def render_index(record: dict, verdicts: str, root: Path = ROOT) -> Path:
 (<i>Context Tuning for Retrieval Augmented Generation</i>) and generating workflow code over hundreds of APIs
 (<i>A Comparative Study of DSL Code Generation</i>). Brackets hold 95% intervals. By default our data are simulated and
 our default models small; published numbers stand beside ours to compare patterns, not to be matched.</p>
+<p class="run">This is the report of profile <b>{html.escape(profile)}</b>, computed on
+{html.escape(record["device"])}.{other_reports(profile, root)}</p>
 {verdicts}
 {"".join(sections)}
 <h2>This run</h2>
 <div class="table"><table class="workbook"><caption>Profile {html.escape(profile)}: {total:.0f} s of notebook time on
-{html.escape(str(machine["processor"]))}, {machine["cores"]} cores, {machine["memory_gib"]} GiB.
-A notebook that finds models or answers of an earlier run of its own takes less than it did from nothing.
+{html.escape(record["device"])}, {machine["memory_gib"]} GiB of memory. From nothing: seconds of a notebook's last run
+that found no answers or training of its own from before.
 Details in <a href="run.json">run.json</a>.</caption>
 <thead><tr><th scope="col">Notebook</th><th scope="col">Status</th><th scope="col">Seconds</th>
-<th scope="col">Error</th></tr></thead>
+<th scope="col">From nothing</th><th scope="col">Error</th></tr></thead>
 <tbody>{"".join(rows)}</tbody></table></div>
 {spending_html(record["spending"])}
 </main>
@@ -331,6 +349,13 @@ Details in <a href="run.json">run.json</a>.</caption>
     with atomic_path(target) as temporary:
         temporary.write_text(body, encoding="utf-8")
     return target
+
+
+def other_reports(profile: str, root: Path) -> str:
+    """Links to the committed reports of other profiles, where they are there."""
+    there = [name for name in COMMITTED if name != profile and (root / "reports" / name / "index.html").exists()]
+    links = [f"the report of profile <a href='../{name}/index.html'>{name}</a>: {COMMITTED[name]}" for name in there]
+    return f" Beside it stands {'; '.join(links)}." if links else ""
 
 
 def highlight_html(entry: dict, folder: Path, picture: bool = True) -> str:

@@ -16,6 +16,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from lib.workbook.parameters.base import NotebookParameters, Parameters, select
 ROOT = Path(__file__).resolve().parents[2]
 LEFTOVER = re.compile(r"\.(?P<pid>\d+)@(?P<node>[A-Za-z0-9-]+)\.[^.]*\.tmp$")
 LEFTOVER_DAYS = 2
+RENDERED = re.compile(r"\d\d_")  # how the names of notebooks begin that the report renders
 
 
 class ArtifactError(RuntimeError):
@@ -152,6 +154,20 @@ class Workbook:
         self.spending = self.data / f"{notebook}.spending.json"
         self.inputs: dict[str, str] = {}
         self.highlights: list[dict[str, str]] = []
+        if RENDERED.match(notebook):
+            self._note_start()
+
+    def _note_start(self) -> None:
+        """Record that this notebook starts, and whether for the first time in this folder of artifacts.
+
+        Answers, adapters and encoders that a notebook made are in this folder: one that never started here finds none
+        of its own. One that was killed did start, and so did one whose finding is there from before there were records.
+        """
+        record = self.data / f"{self.notebook}.start.json"
+        cold = not record.exists() and not (self.data / f"{self.notebook}.highlights.json").exists()
+        started = datetime.now(UTC).isoformat()
+        with atomic_path(record) as temporary:
+            temporary.write_text(json.dumps({"started": started, "cold": cold}) + "\n", encoding="utf-8")
 
     # ---- reading
 

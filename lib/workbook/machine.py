@@ -25,6 +25,13 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def accelerator() -> str:
+    """The name of what models compute on: the GPU, or the processor where there is none."""
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else processor()
+
+
 def has_bfloat16() -> bool:
     """Whether the GPU or else the processor computes in bfloat16, not only stores it: then float32 is slower."""
     import torch

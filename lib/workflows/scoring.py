@@ -128,26 +128,30 @@ def rates(scores: pd.DataFrame) -> pd.Series:
     )
 
 
-METRICS = ("similarity", "unparsed", "made_up_names", "made_up_parameters")
-PERCENT = METRICS[1:]
+METRICS = ("similarity", "unparsed", "made_up_names", "made_up_parameters")  # the published ones
+PERCENT = (*METRICS[1:], "valid")
 
 
 def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scored flows as `lib.evaluation.rates` takes them: the four published metrics as numerators and denominators.
+    """Scored flows as `lib.evaluation.rates` takes them: the published metrics, and `valid`, as numerators and
+    denominators.
 
     Args:
         scores: what `score_flows` returned, with columns condition and unit (the test pair) besides.
 
     Returns:
         columns condition, unit, metric, numerator, denominator (0–1); rates of made-up names and parameters count the
-        flows that parse.
+        flows that parse. `valid` counts all flows: the share that parse and have neither a made-up name nor a made-up
+        parameter (the column `valid` of the scores allows made-up parameters, as the paper's similarity does).
     """
     parsed = scores["parsed"].astype(float)
+    names, parameters = (scores[f"made_up_{what}"].map(len).gt(0) * parsed for what in ("names", "parameters"))
     parts = {
         "similarity": (scores["similarity"], 1.0),
         "unparsed": (1.0 - parsed, 1.0),
-        "made_up_names": (scores["made_up_names"].map(len).gt(0) * parsed, parsed),
-        "made_up_parameters": (scores["made_up_parameters"].map(len).gt(0) * parsed, parsed),
+        "made_up_names": (names, parsed),
+        "made_up_parameters": (parameters, parsed),
+        "valid": (parsed * (1 - names) * (1 - parameters), 1.0),
     }
     keys = scores[["condition", "unit"]]
     return pd.concat(

@@ -7,23 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from scipy import stats
 
 from lib.assistant.context_scores import HELPED, ORDER
-from lib.evaluation.claims import (
-    ABOUT,
-    COLUMNS,
-    VERDICTS,
-    ClaimError,
-    Evidence,
-    combined_p,
-    evaluate,
-    judge,
-    read_claims,
-    tally,
-    unseen_rate,
-    weakest,
-)
+from lib.evaluation.claim_records import ABOUT, ClaimError
+from lib.evaluation.claims import BY_ROW, COLUMNS, by_row, evaluate, read_claims, tally, unseen_rate
 from lib.evaluation.inference import holm_adjust, randomisation_test, wilson_interval
+from lib.evaluation.judgement import VERDICTS, Evidence, combined_p, judge, n_needed, weakest
 from lib.evaluation.rates import paired_deltas
 from lib.workbook.artifacts import ROOT
 
@@ -185,11 +175,12 @@ def test_the_projects_claims_on_workflows():
         assert claim.own_values == (claim.metric.startswith("made_up") or claim.test in ("rises", "falls"))
         trend = claim.test in ("rises", "falls")
         tuned = not trend and any(a.startswith("tst") != b.startswith("tst") for a in claim.a)
-        assert claim.about == ("training_size" if tuned or b.endswith("finetuned_dsl") else "method"), claim.claim
+        size = "training_size" if tuned or b.endswith("finetuned_dsl") else "method"
+        assert claim.about == ("all_flows" if claim.metric == "valid" else size), claim.claim
         new = b.startswith("unseen")
         assert ("call a new API that they need" in claim.statement) == new
         published = {"similarity", "unparsed", "made_up_names", "made_up_parameters"}
-        assert claim.metric in ({"new_apis_called"} if new else published)
+        assert claim.metric in ({"new_apis_called"} if new else {*published, "valid"})
         # Where a fine-tuned model were the method of a row, the row would call it prompted with few-shots.
         assert not any(method.endswith("finetuned_dsl") for method in claim.a)
         assert [method.startswith("unseen") for method in claim.a] == [b.startswith("unseen")] * len(claim.a)
@@ -245,9 +236,9 @@ def test_a_name_stands_once(claims_of):
 # ---------------------------------------------------------------- the rules, by hand
 
 
-def cell(effect, half, published=math.nan, personas=100, se=None, p=0.0, cluster="persona"):
+def cell(effect, half, published=math.nan, personas=100, se=None, p=0.3, cluster="persona", **more):
     ends = effect - half, effect + half
-    return Evidence("a", "3", 200, personas, effect, *ends, se or half / 1.96, p, published, cluster)
+    return Evidence("a", "3", 200, personas, effect, *ends, se or half / 1.96, p, published, cluster, **more)
 
 
 @pytest.mark.parametrize(
@@ -267,6 +258,43 @@ def cell(effect, half, published=math.nan, personas=100, se=None, p=0.0, cluster
         ("greater", cell(10, 5, published=30), 0.051, "same direction"),
         ("greater", cell(10, 11, published=30), 0.001, "same direction"),
         ("greater", cell(-10, 5, published=30), 0.001, "contradicted"),
+        # clear alone and lost to Holm; an estimate on the other side only where the published effect needs more
+        ("greater", cell(10, 5, published=30, p=0.05), 0.051, "undecided"),
+        ("greater", cell(10, 11, published=12, p=0.01), 0.2, "undecided"),
+        ("greater", cell(-10, 11, published=12, p=0.01), 0.2, "undecided"),
+        ("greater", cell(-3, 4, published=30, p=0.01), 0.2, "contradicted"),
+        ("same", cell(0.5, 1, p=0.01), 0.2, "undecided"),
+        ("same", cell(5, 1, p=0.01), 0.2, "undecided"),
+        ("not_less", cell(0, 1.5, published=1, p=0.01), 0.2, "undecided"),
+        ("ratio", cell(2.0, 1.6, p=0.01), 0.2, "undecided"),
+        # at the floor or the ceiling: fewer than six queries off it, though six or more should be
+        ("greater", cell(1, 3, published=30, off_floor=5), 0.2, "not testable here"),
+        ("greater", cell(1, 3, published=30, off_floor=6), 0.2, "same direction"),
+        ("greater", cell(1, 3, published=2.9, off_floor=5), 0.2, "underpowered"),  # six of 200 are 3 points
+        ("less", cell(-1, 3, published=-30, off_ceiling=5), 0.2, "not testable here"),
+        ("not_less", cell(0, 1.5, published=1, off_floor=1), 0.001, "not testable here"),
+        ("same", cell(0, 0.5, off_floor=0), 0.001, "equivalent"),  # six of 200 are more than the margin
+        # the side held against leaves no room for the published effect, nor for one worth the name that n could show
+        ("less", cell(-1, 1.2, published=-3, other_high=1.9), 0.2, "not testable here"),
+        ("less", cell(-1, 1.2, published=-3, other_high=2), 0.2, "same direction"),  # the margin
+        ("less", cell(-1, 2.8, published=-9, other_high=3.9), 0.2, "not testable here"),
+        ("less", cell(-1, 2.8, published=-9, other_high=4.1), 0.2, "same direction"),  # 4.0 are detectable
+        ("less", cell(-1, 5.6, published=-3, other_high=3.1), 0.2, "underpowered"),  # as small an effect has room
+        ("falls", cell(0.2, 1.9, published=-3, other_high=1.9), 0.2, "not testable here"),
+        ("less", cell(-1.5, 0.2, published=-3, other_high=1.9), 0.001, "equivalent"),
+        ("less", cell(-1.9, 0.2, published=-3, other_high=1.9), 0.001, "reproduced"),
+        ("less", cell(0, 1, published=-3, other_high=1.9), 0.2, "not testable here"),  # rather than equivalent
+        ("greater", cell(1, 1.2, published=3, other_low=98.1), 0.2, "not testable here"),
+        ("greater", cell(1, 1.2, published=3, other_low=98), 0.2, "same direction"),
+        ("greater", cell(-1, 6, published=67, other_low=60), 0.2, "contradicted"),  # 40 points are room enough
+        # a ratio to nothing
+        ("ratio", cell(math.nan, 1, published=3, other=0.0), 1.0, "not testable here"),
+        # a published difference of rates that is five of the paper's 936 queries, or six
+        ("greater", cell(1, 11, published=0.58, rate=True), 0.2, "not testable here"),
+        ("greater", cell(1, 11, published=0.6, rate=True), 0.2, "underpowered"),
+        ("greater", cell(1, 11, published=0.58), 0.2, "underpowered"),
+        ("greater", cell(12, 11, published=0.58, rate=True), 0.001, "reproduced"),
+        ("greater", cell(12, 11, published=0.58, rate=True, p=0.01), 0.2, "undecided"),
         # unsettled, with and without power
         ("greater", cell(10, 11, published=12), 0.2, "underpowered"),
         ("greater", cell(-10, 11, published=12), 0.2, "underpowered"),
@@ -344,7 +372,8 @@ def test_the_verdicts_rules(claims_of, kind, evidence, p, expected):
         ("same", cell(5, 1), 0.001, "a difference of more than 2 points is significant"),
         ("same", cell(0, 4.2), 0.2, "n = 200 could show 6.0 points or more; the margin 2.0 points"),
         ("same", cell(5, 4.2), 0.2, "n = 200 could show 6.0 points or more; the margin 2.0 points"),
-        ("same", cell(-75, 25), 0.2, "clear by itself, but not after Holm's adjustment over 12 claims"),
+        ("same", cell(-75, 25, p=0.01), 0.2,
+         "clear by itself (p = 0.010), but not after Holm's adjustment over 12 tests"),
         ("same", cell(2.5, 1), 0.2, "a difference of more than 2 points, not significant"),
         ("same", cell(1.5, 1.2), 0.2, "within the margin, not significant"),
         ("greater", cell(0.5, 1), 1.0, "the interval lies within 2 of no effect"),
@@ -355,10 +384,10 @@ def test_the_verdicts_rules(claims_of, kind, evidence, p, expected):
         ("not_less", cell(-5, 1, published=1), 0.001, "a shortfall of more than 2 points is significant"),
         ("below", cell(70, 5, published=20), 0.001, "50% or more is significant"),
         ("greater", cell(1, 4.2, published=2.7), 0.2, "n = 200 could show 6.0 points or more; published 2.7 points"),
-        ("less", cell(-75, 25, published=-1), 0.2,
-         "clear by itself, but not after Holm's adjustment over 12 claims"),
-        ("greater", cell(-75, 25, published=1), 0.2,
-         "clear by itself, but not after Holm's adjustment over 12 claims"),
+        ("less", cell(-75, 25, published=-1, p=0.01), 0.2,
+         "clear by itself (p = 0.010), but not after Holm's adjustment over 12 tests"),
+        ("greater", cell(-75, 25, published=1, p=0.01), 0.2,
+         "clear by itself (p = 0.010), but not after Holm's adjustment over 12 tests"),
         ("less", cell(-75, 25, published=-1, p=0.08), 0.2, "a large effect, but not significant by itself (p = 0.08)"),
         ("less", cell(-10, 11, published=-1, se=3), 0.001, "significant, but an interval reaches the other side"),
         ("greater", cell(1, 4.2), 0.2, "n = 200 could show 6.0 points or more; the margin 2.0 points"),
@@ -677,7 +706,7 @@ def test_reasons_name_the_unit_that_scores_have(claims_of):
     of_queries = evaluate(claims, scores, PUBLISHED, 200, 1, ("query",))
     of_flows = evaluate(claims, scores.rename(columns={"query": "flow"}), PUBLISHED, 200, 1, ("flow",))
     assert of_flows["reason"].tolist() == ["5 flows: too few to settle anything", "nothing to test it on"]
-    pd.testing.assert_frame_equal(of_flows.drop(columns="reason"), of_queries.drop(columns="reason"))
+    pd.testing.assert_frame_equal(*(table.drop(columns=["reason", "rows"]) for table in (of_flows, of_queries)))
 
 
 def test_a_clear_effect_that_holm_leaves_undecided_says_so(claims_of):
@@ -685,7 +714,8 @@ def test_a_clear_effect_that_holm_leaves_undecided_says_so(claims_of):
     scores = flows_of({"a": [0] * 12, "b": [100] * 9 + [0] * 3})
     table = evaluate(claims_of(*[NAMES | {"margin": 0.5}] * 20), scores, PUBLISHED, 200, 1, ("query",))
     assert abs(table["effect"][0]) > table["detectable"][0]
-    assert set(table["reason"]) == {"clear by itself, but not after Holm's adjustment over 20 claims"}
+    assert set(table["verdict"]) == {"undecided"}
+    assert all(reason.endswith("but not after Holm's adjustment over 20 tests") for reason in table["reason"])
 
 
 def test_a_rate_that_is_zero_on_both_sides_is_not_equivalence(claims_of):
@@ -774,7 +804,13 @@ def test_a_rare_event_that_never_occurred_settles_nothing_finer_than_n_can_show(
     mixed = scores_of({("a", "recall", 3): [0.0, 100.0] * 50, ("b", "recall", 3): [0.0, 100.0] * 50})
     assert set(evaluate(claims, mixed, PUBLISHED[:0], samples=200, seed=1)["verdict"]) == {"underpowered"}
     many = evaluate(claims, never[400], PUBLISHED[:0], samples=200, seed=1)
-    assert many["verdict"].tolist() == ["equivalent", "underpowered"]
+    assert many["verdict"].tolist() == ["not testable here", "underpowered"]
+    assert many["reason"][0] == "floor: on either side at most 0 of 400 are not 0"
+    # Six events on one side are enough to tell: not the floor, and still no difference worth the name.
+    some = scores_of(
+        {("a", "recall", 3): [100.0] * 6 + [0.0] * 994, ("b", "recall", 3): [0.0] * 5 + [100.0] * 6 + [0.0] * 989}
+    )
+    assert evaluate(claims[:1], some, PUBLISHED[:0], samples=200, seed=1)["verdict"].tolist() == ["equivalent"]
 
 
 def test_one_need_is_enough(claims_of):
@@ -787,9 +823,119 @@ def test_one_need_is_enough(claims_of):
 def test_a_ratio_to_nothing(claims_of, recwarn):
     scores = scores_of({("a", "recall", 3): 40 + noise(5), ("b", "recall", 3): [0.0] * 120})
     row = verdict_of(claims_of(KINDS["ratio"]), scores)
-    assert row["verdict"] == "underpowered"
+    assert (row["verdict"], row["reason"]) == ("not testable here", "floor: the other side has none")
     assert math.isnan(row["effect"])
     assert not recwarn.list
+
+
+# ---------------------------------------------------------------- cutoff by cutoff
+
+
+def test_each_cutoff_has_a_verdict_of_its_own(claims_of):
+    """a beats b clearly at 3, hardly at 10: one verdict each, and the claim has the weaker one's word."""
+    values = {("a", "recall", 3): 60 + noise(5), ("b", "recall", 3): [40.0] * 120}
+    values |= {("a", "recall", 10): 61 + noise(60, seed=2), ("b", "recall", 10): [60.0] * 120}
+    table = evaluate(claims_of({"cutoffs": [3, 10]}, {}), scores_of(values), PUBLISHED, samples=400, seed=1)
+    rows = by_row(table)
+    assert list(rows) == BY_ROW
+    assert rows[["claim", "k", "verdict", "overall", "weakest"]].to_numpy().tolist() == [
+        ["claim_0", "3", "reproduced", "underpowered", False],
+        ["claim_0", "10", "underpowered", "underpowered", True],
+        ["claim_1", "3", "reproduced", "reproduced", True],
+    ]
+    assert rows["effect"].tolist() == pytest.approx([20, 1, 20])
+    assert table["verdict"].tolist() == ["underpowered", "reproduced"]
+    assert table[["k", "effect", "n_needed"]].iloc[0].tolist() == rows[["k", "effect", "n_needed"]].iloc[1].tolist()
+
+
+def test_the_rows_survive_parquet(claims_of, tmp_path):
+    values = {("a", "recall", 3): 60 + noise(5), ("b", "recall", 3): [40.0] * 120}
+    table = evaluate(claims_of({}, {"metric": "none"}, KINDS["same"]), scores_of(values), PUBLISHED[:0], 100, 1)
+    table.to_parquet(tmp_path / "claims.parquet")
+    pd.testing.assert_frame_equal(by_row(pd.read_parquet(tmp_path / "claims.parquet")), by_row(table))
+
+
+def test_holm_covers_all_cutoffs_and_a_claim_has_the_largest_p(claims_of):
+    """a gains at 3 (in most queries) and at 10 (in fewer); c is tested beside it."""
+    gains = {("a", 3): 9, ("a", 10): 6, ("c", 3): 4}
+    values = {(method, "recall", k): 40 + gain + noise(20, 30, gain) for (method, k), gain in gains.items()}
+    values |= {("b", "recall", k): 40 + noise(5, 30, 77 + k) for k in (3, 10)}
+    table = evaluate(claims_of({"cutoffs": [3, 10]}, {"a": ["c"]}), scores_of(values), PUBLISHED, samples=200, seed=3)
+    persons = [f"p{number}" for number in np.arange(30) // 2]
+    raw = [randomisation_test(values[m, "recall", k], values["b", "recall", k], persons, seed=3) for m, k in gains]
+    rows = by_row(table)
+    assert 0.001 < min(raw) < max(raw) < 1
+    assert rows["p_value"].tolist() == pytest.approx(holm_adjust(raw).tolist(), abs=2e-3)
+    assert table["p_value"].tolist() == [rows["p_value"][:2].max(), rows["p_value"][2]]
+
+
+def test_a_claim_never_has_more_than_its_cutoffs(claims_of):
+    """Whatever the effects: a claim is reproduced only if each of its cutoffs is, or hardly differs there."""
+    rng = np.random.default_rng(5)
+    found = 0
+    for _ in range(20):
+        values = {
+            (m, "recall", k): 40 + rng.normal(gain, 6) + noise(25, 60, int(rng.integers(1000)))
+            for m, gain in (("a", 14), ("b", 0))
+            for k in (3, 10)
+        }
+        table = evaluate(claims_of({"cutoffs": [3, 10]}), scores_of(values), PUBLISHED, samples=200, seed=1)
+        if table["verdict"][0] == "reproduced":
+            found += 1
+            assert set(by_row(table)["verdict"]) <= {"reproduced", "equivalent"}
+    assert found
+
+
+def test_claims_on_all_flows_cost_the_papers_nothing(claims_of):
+    """They are a family of their own: with or without them the other p-values are the same."""
+    scores = flows_of({"a": [0] * 12, "b": [100] * 9 + [0] * 3})
+    alone, beside = (
+        evaluate(
+            claims_of(NAMES, NAMES, *[NAMES | {"about": "all_flows"}] * more), scores, PUBLISHED, 200, 1, ("query",)
+        )
+        for more in (0, 3)
+    )
+    raw = randomisation_test([0] * 12, [1] * 9 + [0] * 3, seed=1)
+    assert beside["p_value"].tolist() == pytest.approx([2 * raw] * 2 + [3 * raw] * 3)
+    assert alone["p_value"].tolist() == beside["p_value"].tolist()[:2]
+
+
+# ---------------------------------------------------------------- how many would decide
+
+
+def test_the_n_that_decides_is_that_of_a_paired_test(claims_of):
+    """(1.96 + 0.84)² times the variance of the paired differences over the square of the published effect."""
+    (claim,) = claims_of({})
+    spread = 40.0
+    evidence = cell(3, 8, published=5, se=spread / math.sqrt(200))
+    assert n_needed(claim, evidence, "underpowered", 12) == math.ceil((1.959964 + 0.841621) ** 2 * spread**2 / 25)
+    assert n_needed(claim, evidence, "underpowered", 12) > evidence.n
+    unpublished = cell(3, 8, se=spread / math.sqrt(200))  # the margin in its place
+    assert n_needed(claim, unpublished, "underpowered", 12) == math.ceil(2.801585**2 * spread**2 / 4)
+    # What Holm's adjustment took back is tested at a twelfth of the level.
+    at_a_twelfth = stats.norm.ppf(1 - 0.05 / 24) + stats.norm.ppf(0.8)
+    assert n_needed(claim, evidence, "undecided", 12) == math.ceil(at_a_twelfth**2 * spread**2 / 25)
+    for verdict in set(VERDICTS) - {"undecided", "underpowered"}:
+        assert math.isnan(n_needed(claim, evidence, verdict, 12))
+    assert math.isnan(n_needed(claim, Evidence(), "underpowered", 12))
+
+
+def test_an_effect_that_only_holm_left_open_needs_more_than_there_are(claims_of):
+    (claim,) = claims_of({})
+    evidence = cell(5, 4.5, published=40, se=2.2, p=0.03)
+    needed = n_needed(claim, evidence, "undecided", 10)
+    reach = stats.norm.ppf(1 - 0.05 / 20) + stats.norm.ppf(0.8)
+    assert needed == math.ceil(200 * (reach * 2.2 / 5) ** 2)
+    assert needed > 200
+
+
+def test_that_many_would_decide(claims_of):
+    """By simulation: with the n that it names, an effect of the published size is significant in 80% of samples."""
+    (claim,) = claims_of({})
+    rng, spread, effect = np.random.default_rng(0), 40.0, 5.0
+    n = int(n_needed(claim, cell(3, 8, published=effect, se=spread / math.sqrt(200)), "underpowered", 12))
+    hits = [stats.ttest_1samp(rng.normal(effect, spread, n), 0).pvalue <= 0.05 for _ in range(2000)]
+    assert np.mean(hits) == pytest.approx(0.8, abs=0.03)
 
 
 # ---------------------------------------------------------------- by simulation

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 from lib.evaluation.forensics import (
     chained,
@@ -22,6 +23,7 @@ from lib.evaluation.forensics import (
     printed_twice,
     random_recall,
     readings,
+    what_n_could_show,
 )
 from lib.evaluation.ranking import hit_matrix, ndcg_at_k, recall_from_hits
 
@@ -546,3 +548,42 @@ def test_readings_quote_the_numbers(ablation):
     assert "made-up names −10" not in tables.iloc[0]
     changed = readings(edited(ablation, {(1, "pretrained", 20, "none", "made_up_names"): -10.0}))
     assert "made-up names −10.00" in changed["tables"].iloc[0]
+
+
+def test_what_a_thousand_flows_could_show(ablation):
+    """Exact binomial p-values, by scipy: at best all that differ are on one side, otherwise both rows fail apart."""
+    table = what_n_could_show(ablation, 1000)
+    assert len(table) == 33  # 12 rows of three rates; a row of Table 1 stands in Table 2 again
+    assert set(table["metric"]) == {"unparsed", "made_up_names", "made_up_parameters"}
+    for row in table.itertuples():
+        assert row.pairs == round(abs(row.delta) * 10)
+        assert row.p_best == pytest.approx(binomtest(row.pairs, row.pairs).pvalue)
+        differ = row.only_first + row.only_second
+        assert row.p_independent == pytest.approx(binomtest(row.only_first, differ).pvalue)
+        assert row.shown == ("no" if row.p_best > 0.05 else "yes" if row.p_independent <= 0.05 else "only at best")
+    hidden = table[table["shown"] == "no"]
+    assert hidden[["table", "selector", "metric", "delta"]].to_numpy().tolist() == [
+        [3, "tst", "unparsed", 0.52],
+        [3, "tst", "made_up_parameters", 0.52],
+    ]
+    assert hidden["p_best"].tolist() == [0.0625] * 2
+    assert not (what_n_could_show(ablation, 10_000)["shown"] == "no").any()
+    assert (what_n_could_show(ablation, 20)["shown"] == "no").mean() > 0.9
+
+
+def test_what_differs_if_failures_are_independent(ablation):
+    """TST with 5 few-shots makes up names in 7.27%, the pretrained encoder in 10.80%: lowest is FD + SFD or tuning."""
+    values = chained(ablation)
+    lowest = values.loc[values["metric"] == "made_up_names", "value"].min()
+    a, b = (-3.53 - lowest) / 100, -lowest / 100
+    table = what_n_could_show(ablation, 1000)
+    row = table[(table["metric"] == "made_up_names") & (table["delta"] == -3.53)].iloc[0]
+    assert (row["only_first"], row["only_second"]) == (round(1000 * a * (1 - b)), round(1000 * b * (1 - a)))
+    assert row["only_first"] > 0
+    assert row["p_independent"] > row["p_best"]
+
+
+def test_a_smaller_published_difference_becomes_one_that_cannot_be_shown(ablation):
+    smaller = edited(ablation, {(1, "tst", 20, "none", "unparsed"): -0.3})
+    shown = what_n_could_show(smaller, 1000).set_index(["table", "selector", "shots", "definitions", "metric"])["shown"]
+    assert shown[1, "tst", 20, "none", "unparsed"] == "no"

@@ -16,6 +16,8 @@ from lib.evaluation.inference import (
     bootstrap_means,
     bootstrap_weights,
     holm_adjust,
+    mcnemar_at_best,
+    mcnemar_counts,
     mcnemar_test,
     percent,
     randomisation_test,
@@ -258,6 +260,17 @@ def test_mcnemar_is_a_binomial_test_of_the_discordant_pairs(only_a, only_b):
 def test_mcnemar_by_hand():
     """Six pairs differ, all one way: 2 · (1/2)⁶."""
     assert mcnemar_test([1] * 6 + [0], [0] * 7) == pytest.approx(2 / 64)
+
+
+@pytest.mark.parametrize("difference", [0.0, 0.04, 0.5, -0.52, 0.6, -3.4, 100.0])
+def test_mcnemar_at_best_is_that_of_one_sided_pairs(difference):
+    """No arrangement of pairs with these two rates has a smaller p-value."""
+    n, pairs = 200, round(abs(difference) * 2)
+    best = mcnemar_at_best(difference, n)
+    assert best == pytest.approx(stats.binomtest(pairs, pairs).pvalue if pairs else 1.0)
+    assert best == mcnemar_at_best(-difference, n)
+    both_ways = [mcnemar_counts(pairs + back, back) for back in range((n - pairs) // 2 + 1)]
+    assert min(both_ways) == both_ways[0] == best
 
 
 def test_mcnemar_without_a_difference():

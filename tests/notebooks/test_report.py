@@ -19,7 +19,8 @@ from safetensors.numpy import load_file
 
 from lib.assistant.context_scores import ORDER
 from lib.assistant.planner import SETTINGS
-from lib.evaluation.claims import VERDICTS, read_claims
+from lib.evaluation.claims import read_claims
+from lib.evaluation.judgement import OPEN, VERDICTS
 from lib.workbook.artifacts import ROOT
 from lib.workbook.profiles import NOTEBOOKS
 from lib.workflows.catalogue import Catalogue
@@ -137,8 +138,13 @@ def test_tables_follow_the_contract(finished):
     assert set(cost["method"]) == METHODS | {"lambdamart_rrf_without_text_scores"}
     assert (cost["p50_ms"] > 0).all()
     claims = pd.read_csv(folder / "claims.csv")
-    assert list(claims) == ["claim", "paper", "statement", "effect", "ci_low", "ci_high", "p_value", "verdict"]
-    assert len(claims) == len(read_claims(ROOT / "data" / "claims.yaml"))
+    assert list(claims)[:10] == [
+        "claim", "paper", "statement", "k", "effect", "ci_low", "ci_high", "p_value", "n", "verdict",
+    ]  # fmt: skip
+    assert not claims.duplicated(["claim", "k"]).any()
+    assert claims["claim"].nunique() == len(read_claims(ROOT / "data" / "claims.yaml"))
+    assert claims.groupby("claim")["weakest"].sum().eq(1).all()
+    assert claims["n_needed"].notna().sum() <= claims["verdict"].isin(OPEN).sum()
     assert set(claims["verdict"]) <= set(VERDICTS)
     retrieval = pd.read_csv(folder / "context_retrieval.csv")
     assert list(retrieval) == [

@@ -6,7 +6,7 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from lib.assistant.context_scores import ORDER
-from lib.report import site
+from lib.report import run, site
 from lib.workbook.artifacts import ROOT
 from lib.workbook.spending import spending_in_words
 
@@ -128,6 +128,43 @@ def test_the_index_shows_highlights_status_and_seconds(page, tmp_path):
     assert record["status"]["02_context_baselines"] == "missing"
     assert len(soup.find_all("h1")) == 1
     assert json.loads((tmp_path / "reports" / "smoke" / "run.json").read_text()) == record
+
+
+def test_the_index_names_device_and_profile_and_links_the_other_report(page, tmp_path):
+    page([])
+    record = site.build("smoke", tmp_path)
+    folder = tmp_path / "reports"
+    said = BeautifulSoup((folder / "smoke" / "index.html").read_text(), "html.parser").select_one("p.run")
+    assert " ".join(said.get_text().split()) == (
+        f"This is the report of profile smoke, computed on {record['device']}."
+    )
+    assert not said.find("a")
+    for name in ("full", "quick"):
+        (folder / name).mkdir()
+        (folder / name / "index.html").write_text("there")
+    site.build("smoke", tmp_path)
+    said = BeautifulSoup((folder / "smoke" / "index.html").read_text(), "html.parser").select_one("p.run")
+    assert [link["href"] for link in said.find_all("a")] == ["../full/index.html", "../quick/index.html"]
+    assert [name for name in ("full", "quick") if f"../{name}/" in site.other_reports("quick", tmp_path)] == ["full"]
+
+
+def test_cold_seconds_stand_beside_the_last_ones(page, tmp_path):
+    page([])
+    data = tmp_path / "data" / "generated" / "smoke"
+    (data / f"{NAME}.cold.json").write_text('{"seconds": 340.5}')
+    record = site.build("smoke", tmp_path)
+    assert (record["seconds"][NAME], record["cold_seconds"][NAME]) == (12.3, 340.5)
+    assert record["cold_seconds"]["02_context_baselines"] is None
+    index = BeautifulSoup((tmp_path / "reports" / "smoke" / "index.html").read_text(), "html.parser")
+    row = next(row for row in index.find_all("tr") if row.a and row.a["href"] == f"{NAME}.html")
+    assert [cell.get_text() for cell in row.find_all("td")][2:4] == ["12", "340"]
+
+
+@pytest.mark.parametrize(("commit", "noted"), [("abc+", True), ("abc", False), (None, False)])
+def test_a_commit_that_is_not_clean_is_said(capsys, commit, noted):
+    record = {"profile": "quick", "status": {}, "seconds": {}, "errors": {}, "spending": {}, "commit": commit}
+    run.report(record)
+    assert ("note: files of the project differ from the commit" in capsys.readouterr().out) == noted
 
 
 def test_the_committed_report_is_whole():

@@ -6,8 +6,10 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_markdown_cell, new_notebook
 
-from lib.evaluation.claims import ABOUT, COLUMNS, VERDICTS
-from lib.report import site
+from lib.evaluation.claim_records import ABOUT
+from lib.evaluation.claims import BY_ROW, COLUMNS
+from lib.evaluation.judgement import VERDICTS
+from lib.report import agreement, site
 from lib.report.verdicts import SYMBOLS, read_verdicts
 from lib.workbook.artifacts import Workbook
 from lib.workbook.parameters.base import Parameters
@@ -16,8 +18,18 @@ ROW = {
     "claim": "a_beats_b", "paper": "assistant", "statement": "A beats <b>B</b> & C.", "effect": 12.345, "ci_low": -1.26,
     "ci_high": 25.9, "p_value": 0.04, "verdict": "reproduced", "reason": "p < .05", "about": "method",
     "as_claimed": True, "source": "section 4.1", "unit": "points", "published": 48.03, "method": "lambdamart_rrf",
-    "k": "3", "n": 1234, "clusters": 1234, "detectable": 5.0,
+    "k": "3", "n": 1234, "clusters": 1234, "detectable": 5.0, "n_needed": float("nan"),
 }  # fmt: skip
+
+
+def claim(**changes):
+    """A claim's row as `evaluate` gives it, with one row of its own unless the changes have `rows`."""
+    row = ROW | changes
+    rows = row.pop("rows", [{}])
+    own = {name: row[name] for name in BY_ROW if name in row} | {"overall": row["verdict"], "weakest": True}
+    return row | {"rows": [own | change for change in rows]}
+
+
 OK = {"04_finetuned_search": "ok", "05_lambdamart_rrf": "ok"}
 
 
@@ -35,7 +47,7 @@ def report(tmp_path):
             path = site.executed_path(notebook, "smoke", tmp_path)
             path.parent.mkdir(parents=True, exist_ok=True)
             nbformat.write(executed, path)
-            book_of(tmp_path, notebook).write(name, pd.DataFrame([ROW | row for row in rows]))
+            book_of(tmp_path, notebook).write(name, pd.DataFrame([claim(**row) for row in rows]))
         return index_of(tmp_path)
 
     return build
@@ -111,10 +123,10 @@ def test_both_papers_are_on_the_index(report):
     headings = [heading.get_text() for heading in page.find_all("h3")]
     assert headings == [*titles, *(f"The claims of {title}" for title in titles)]
     tallies = [[int(entry.b.get_text()) for entry in each.find_all("li")] for each in page.select("ul.tally")]
-    assert tallies == [[2, 0, 0, 1, 0], [0, 0, 0, 0, 1]]
+    assert tallies == [[2, 0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 1, 0]]
     text = " ".join(page.get_text(" ").split())
     assert "2 of the 3 claims about methods tested here came out as the paper has them (" in text
-    assert "0 of the 1 claims about methods tested here came out as the paper has them; 1 stayed undecided" in text
+    assert "0 of the 1 claims about methods tested here came out as the paper has them; 1 stayed open, for" in text
     (apart,) = page.select(".apart li")
     assert apart.get_text(" ", strip=True) == f"0 of 1 {ABOUT['training_size']}"
     assert len(page.select("details dl")) == 1
@@ -138,7 +150,10 @@ def test_the_index_counts_and_explains_the_verdicts(report):
     rows = [{}, {}, {"verdict": "equivalent"}, {"verdict": "equivalent", "as_claimed": False}]
     page = report({("05_lambdamart_rrf", "claims_context"): rows})
     tally = [entry.get_text(" ", strip=True) for entry in page.select(".tally li")]
-    assert tally == ["2 ✔ reproduced", "0 ↗ same direction", "2 ≈ equivalent", "0 ✘ contradicted", "0 ? underpowered"]
+    assert tally == [
+        "2 ✔ reproduced", "0 ↗ same direction", "2 ≈ equivalent", "0 ✘ contradicted", "0 ◐ undecided",
+        "0 ? underpowered", "0 ∅ not testable here",
+    ]  # fmt: skip
     assert "3 of the 4 claims about methods" in " ".join(page.get_text(" ").split())
     assert not page.select(".apart")
     assert [term.get_text().split(" ", 1)[1] for term in page.select("details dt")] == list(VERDICTS)
@@ -153,7 +168,7 @@ def test_claims_that_no_method_decides_are_counted_apart(report):
     }
     page = report(tables)
     tally = [entry.get_text(" ", strip=True) for entry in page.select(".tally li")]
-    assert tally == ["1 ✔ reproduced", "0 ↗ same direction", "0 ≈ equivalent", "1 ✘ contradicted", "0 ? underpowered"]
+    assert tally[:4] == ["1 ✔ reproduced", "0 ↗ same direction", "0 ≈ equivalent", "1 ✘ contradicted"]
     apart = [entry.get_text(" ", strip=True) for entry in page.select(".apart li")]
     assert apart == [f"0 of 1 {ABOUT['writer']}", f"1 of 1 {ABOUT['definition']}"]
     marked = [
@@ -171,7 +186,7 @@ def test_the_table_gathers_all_notebooks_in_their_order(report, tmp_path):
         }
     )
     table = pd.read_csv(tmp_path / "reports" / "smoke" / "tables" / "claims.csv")
-    assert table.columns.tolist() == COLUMNS
+    assert table.columns.tolist() == [*COLUMNS, "n_needed", "method", "published", "overall", "weakest"]
     assert table["claim"].tolist() == ["first", "second", "third"]
     assert table["effect"].tolist() == [12.345] * 3
 
@@ -194,7 +209,7 @@ def test_a_damaged_file_is_named_and_not_believed(report, tmp_path, harm):
     if harm == "truncated":
         path.write_bytes(path.read_bytes()[:-100])
     elif harm == "replaced":
-        pd.DataFrame([ROW]).to_parquet(path)
+        pd.DataFrame([claim()]).to_parquet(path)
     else:
         path.with_name(path.name + ".meta.json").unlink()
     page = index_of(tmp_path)
@@ -207,3 +222,111 @@ def test_a_profile_without_claims(tmp_path):
     assert verdicts.empty
     assert problems == []
     assert not index_of(tmp_path).select(".verdicts, .tally, #verdicts, .problem")
+
+
+def test_the_table_has_a_row_for_each_cutoff(report, tmp_path):
+    rows = [{"k": "3", "weakest": False}, {"k": "10", "verdict": "undecided", "n_needed": 2500.0}]
+    weak = {"verdict": "undecided", "k": "10", "rows": rows, "n_needed": 2500.0, "reason": "clear by itself"}
+    page = report({("05_lambdamart_rrf", "claims_context"): [weak, {"claim": "other"}]})
+    table = pd.read_csv(tmp_path / "reports" / "smoke" / "tables" / "claims.csv")
+    assert table[["claim", "k", "verdict", "overall", "weakest"]].to_numpy().tolist() == [
+        ["a_beats_b", 3, "undecided", "undecided", False],
+        ["a_beats_b", 10, "undecided", "undecided", True],
+        ["other", 3, "reproduced", "reproduced", True],
+    ]
+    assert table["n_needed"].tolist()[1:2] == [2500]
+    first, second = cells_of(page)
+    assert first[0] == "◐ undecided clear by itself; 2,500 queries would decide it"
+    assert [row.get_text() for row in page.select(".each")] == ["K = 3: ◐ undecided · K = 10: ◐ undecided"]
+    assert first[1].endswith("K = 3: ◐ undecided · K = 10: ◐ undecided")
+    assert "would decide" not in second[0]
+    assert "1 stayed open" in " ".join(page.get_text(" ").split())
+
+
+def test_what_cannot_be_tested_is_said(report):
+    page = report({("05_lambdamart_rrf", "claims_context"): [{"verdict": "not testable here", "as_claimed": False}]})
+    assert "0 of the 1 claims about methods tested here came out as the paper has them; 1 cannot be tested here" in (
+        " ".join(page.get_text(" ").split())
+    )
+    assert page.select_one("td.verdict-not-testable-here")
+
+
+def test_verdicts_of_another_version_are_not_read(report, tmp_path):
+    report({("05_lambdamart_rrf", "claims_context"): [{}]})
+    book_of(tmp_path, "05_lambdamart_rrf").write("claims_context", pd.DataFrame([ROW]))
+    page = index_of(tmp_path)
+    assert page.select_one(".problem").get_text() == (
+        "claims_context.parquet: another version wrote it: run `make report` again"
+    )
+
+
+# ---------------------------------------------------------------- beside the report `full`
+
+TABLES = {
+    ("05_lambdamart_rrf", "claims_context"): [
+        {"claim": "one", "rows": [{"k": "3", "weakest": False}, {"k": "10"}], "k": "10"},
+        {"claim": "two", "verdict": "underpowered", "as_claimed": False},
+        {"claim": "three"},
+    ]
+}
+FULL = [
+    {"claim": "one", "k": 3, "verdict": "reproduced", "overall": "contradicted", "weakest": False, "effect": 9.0},
+    {"claim": "one", "k": 10, "verdict": "contradicted", "overall": "contradicted", "weakest": True, "effect": -4.44},
+    {"claim": "two", "k": 3, "verdict": "reproduced", "overall": "reproduced", "weakest": True, "effect": 7.0},
+    {"claim": "four", "k": 3, "verdict": "reproduced", "overall": "reproduced", "weakest": True, "effect": 7.0},
+]
+
+
+def write_full(root, rows):
+    path = root / "reports" / "full" / "tables" / "claims.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    filled = [{name: ROW[name] for name in COLUMNS} | {"n": 936} | row for row in rows]
+    pd.DataFrame(filled).to_csv(path, index=False)
+    return path
+
+
+def test_the_verdicts_of_full_stand_beside_its_own(report, tmp_path):
+    write_full(tmp_path, FULL)
+    page = report(TABLES)
+    assert page.select_one(".agreement").get_text() == (
+        "1 of 3 verdicts (one for each claim and cutoff that both reports test) are those of the report full; of the "
+        "other 2, 1 are open here."
+    )
+    assert [head.get_text() for head in page.select(".verdicts thead th")][2:] == ["Ours", "Full", "Published"]
+    assert [row[3] for row in cells_of(page)] == [
+        "✘ contradicted −4.4 points [−1.3, 25.9], n = 936", "✔ reproduced +7.0 points [−1.3, 25.9], n = 936", "–",
+    ]  # fmt: skip
+
+
+def test_where_there_is_no_full_nothing_is_said_of_it(report, tmp_path):
+    page = report(TABLES)
+    assert not page.select(".agreement")
+    assert [len(row) for row in cells_of(page)] == [4] * 3
+    # nor where it is empty, older, or tests other claims
+    for content in ("", "claim,verdict\none,reproduced\n"):
+        write_full(tmp_path, FULL).write_text(content)
+        assert not index_of(tmp_path).select(".agreement")
+    write_full(tmp_path, FULL[3:])
+    page = index_of(tmp_path)
+    assert not page.select(".agreement")
+    assert [len(row) for row in cells_of(page)] == [4] * 3
+
+
+def test_full_does_not_stand_beside_itself(report, tmp_path):
+    report(TABLES)
+    (tmp_path / "data" / "generated" / "smoke").rename(tmp_path / "data" / "generated" / "full")
+    write_full(tmp_path, FULL)
+    site.build("full", tmp_path)
+    page = BeautifulSoup((tmp_path / "reports" / "full" / "index.html").read_text(), "html.parser")
+    assert page.select(".verdicts")
+    assert not page.select(".agreement")
+
+
+def test_a_claim_that_full_says_nothing_of_counts_for_neither():
+    rows = pd.DataFrame([("one", "3", "reproduced"), ("one", "10", "equivalent"), ("two", "", "reproduced")])
+    rows.columns = ["claim", "k", "verdict"]
+    full = rows.iloc[[0, 2]].assign(verdict=["reproduced", "undecided"])
+    both = agreement.beside_full(rows, full)
+    assert both["agrees"].tolist() == [True, False, False]
+    assert agreement.in_words(both).startswith("1 of 2 verdicts ")
+    assert agreement.in_words(agreement.beside_full(rows, full[:0])) == ""

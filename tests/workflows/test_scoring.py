@@ -132,7 +132,18 @@ def test_outcomes_add_up_to_the_rates(six_apis):
     scores = score_flows([PREDICTION, MADE_UP, WRONG_KEY, UNPARSED, GOLD], [GOLD] * 5, six_apis)
     long = outcomes(scores.assign(condition="a", unit=range(5)))
     table = rates_with_intervals(long, PERCENT, 200, 0).set_index("metric")["value"]
-    assert table.to_dict() == pytest.approx(rates(scores)[list(METRICS)].to_dict())
+    assert table[list(METRICS)].to_dict() == pytest.approx(rates(scores)[list(METRICS)].to_dict())
+    assert set(table.index) == {*METRICS, "valid"}
     assert table["unparsed"] == 20.0
     assert table["made_up_names"] == 25.0
     assert table["made_up_parameters"] == 25.0
+
+
+def test_a_flow_is_valid_among_all_if_it_parses_and_makes_nothing_up(six_apis):
+    """Two flows are right, one only wrong; a name, a key and a syntax error count against the other three of six."""
+    scores = score_flows([PREDICTION, MADE_UP, WRONG_KEY, UNPARSED, GOLD, GOLD], [GOLD] * 6, six_apis)
+    long = outcomes(scores.assign(condition="a", unit=range(6)))
+    valid = long[long["metric"] == "valid"]
+    assert valid["numerator"].tolist() == [1, 0, 0, 0, 1, 1]
+    assert valid["denominator"].tolist() == [1] * 6
+    assert rates_with_intervals(long, PERCENT, 200, 0).set_index("metric").loc["valid", "value"] == 50

@@ -10,15 +10,16 @@ import pandas as pd
 from lib.evaluation.inference import settled
 from lib.workbook.display import interval, number
 from lib.workflows.ablation import DELTAS, VALUES
-from lib.workflows.scoring import METRICS, PERCENT
+from lib.workflows.scoring import PERCENT
 
 METRIC = {
     "similarity": "similarity",
     "unparsed": "unparsed, %",
     "made_up_names": "made-up names, %",
     "made_up_parameters": "made-up parameters, %",
+    "valid": "valid, %",
 }
-DIGITS = {metric: 0 if metric in PERCENT else 2 for metric in METRICS}
+DIGITS = {metric: 0 if metric in PERCENT else 2 for metric in METRIC}
 SETTLED = "●"  # after a difference that is
 
 
@@ -57,7 +58,8 @@ def wide_by_metric(table: pd.DataFrame, rows: str, texts: Sequence[str]) -> pd.D
     """Texts as a table for readers: one row for each value of the column `rows`, in order of appearance, and one column
     a metric."""
     wide = table.assign(text=list(texts)).pivot(index=rows, columns="metric", values="text")
-    return wide.loc[list(dict.fromkeys(table[rows])), list(METRICS)].rename(columns=METRIC)
+    known = [metric for metric in METRIC if metric in wide]
+    return wide.loc[list(dict.fromkeys(table[rows])), known].rename(columns=METRIC)
 
 
 def error_bars(table: pd.DataFrame, columns: Sequence[str] = VALUES) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -13,7 +15,10 @@ from lib.evaluation.forensics import (
     not_counts,
     printed_twice,
     readings,
+    what_n_could_show,
 )
+from lib.evaluation.judgement import OPEN
+from lib.evaluation.rates import FEWEST_UNITS
 from lib.workbook.display import Table, number
 from lib.workbook.methods import label
 from lib.workflows.ablation import CONDITION
@@ -96,6 +101,50 @@ def consistency(published: pd.DataFrame) -> str:
     )
 
 
+def power_table(published: pd.DataFrame) -> Table:
+    """Which published differences of rates the paper's number of flows could have shown."""
+    rows = what_n_could_show(published, PAPERS_FLOWS)
+    frame = pd.DataFrame(
+        {
+            "table": rows["table"],
+            "condition": [printed_name(*row) for row in rows[ROW].itertuples(index=False)],
+            "rate": rows["metric"].map(without_unit),
+            "difference": [number(delta, 2, sign=True) for delta in rows["delta"]],
+            "flows that differ, at best": rows["pairs"],
+            "p at best": p_values(rows["p_best"]),
+            "flows that differ, if independent": [
+                f"{row.only_first} and {row.only_second}" for row in rows.itertuples()
+            ],
+            "p if independent": p_values(rows["p_independent"]),
+            "could be shown": rows["shown"],
+        }
+    )
+    caption = (
+        f"Could {PAPERS_FLOWS:,} test flows show each published difference of a rate, in points from its table's "
+        "baseline? McNemar's exact test, two-sided. At best: all flows on which two rows differ are on one side, which "
+        f"takes at least {FEWEST_UNITS}. If independent: either row fails regardless of the other, at the lowest rates "
+        "that the tables allow. A difference printed in two tables stands once."
+    )
+    return Table(frame, caption, text_columns=["condition", "rate", "could be shown"])
+
+
+def power_in_words(published: pd.DataFrame) -> str:
+    """How many published differences the paper's number of flows could have shown."""
+    rows = what_n_could_show(published, PAPERS_FLOWS)
+    counts = rows["shown"].value_counts()
+    hidden = rows[rows["shown"] == "no"]
+    smallest = ", ".join(
+        f"{without_unit(row.metric)} {number(row.delta, 2, sign=True)} in Table {row.table}"
+        for row in hidden.itertuples()
+    )
+    return (
+        f"Of {len(rows)} published differences of rates {PAPERS_FLOWS:,} flows could have shown "
+        f"**{counts.get('yes', 0)}** if failures of two rows are independent and **{counts.get('only at best', 0)}** "
+        "more only if the flows on which they differ lie (nearly) all on one side; "
+        f"**{counts.get('no', 0)}** they could not have shown at all{f' ({smallest})' if smallest else ''}."
+    )
+
+
 def claims_table(verdicts: pd.DataFrame) -> Table:
     """The verdicts of `lib.evaluation.claims.evaluate`, one row a claim."""
     rows = list(verdicts.itertuples())
@@ -108,22 +157,36 @@ def claims_table(verdicts: pd.DataFrame) -> Table:
             "published": verdicts["published"],
             "n": [f"{row.n} ({row.clusters})" if row.clusters < row.n else f"{row.n}" for row in rows],
             "verdict": verdicts["verdict"],
+            "by few-shots": [_by_shots(row.rows) for row in rows],
             "why": verdicts["reason"],
+            "n to decide it": [number(row.n_needed, 0) for row in rows],
         }
     )
     caption = (
         "Claims about workflows: effects in points, similarity from 0 to 100, with 95% intervals. A claim about "
         "several rows shows its weakest one; n: flows with a value on either side; in brackets, where fewer, those on "
-        "both, which the p-value uses."
+        "both, which the p-value uses. By few-shots: the verdict at each number of them. N to decide it: how many "
+        "flows would show the published effect, or the margin where none is published, with 80% power."
     )
-    return Table(frame, caption, decimals=1, text_columns=["claim", "weakest row", "why"])
+    return Table(frame, caption, decimals=1, text_columns=["claim", "weakest row", "by few-shots", "why"])
+
+
+def _by_shots(rows: Sequence[Mapping]) -> str:
+    """A claim's verdict at each number of few-shots, where there is more than one."""
+    return "\n".join(f"{row['k']}: {row['verdict']}" for row in rows) if len(rows) > 1 else ""
 
 
 def claims_in_words(verdicts: pd.DataFrame) -> str:
-    """How many claims have each verdict."""
+    """How many of the paper's claims have each verdict, and how many of those restated over all flows."""
+    restated = verdicts["about"] == "all_flows"
+    said = _counted(verdicts[~restated], "claims")
+    return said + (f" {_counted(verdicts[restated], 'restated over all flows')}" if restated.any() else "")
+
+
+def _counted(verdicts: pd.DataFrame, what: str) -> str:
     counts = verdicts["verdict"].value_counts()
-    undecided = counts.get("underpowered", 0)
-    most = "All" if undecided == len(verdicts) else "Most" if undecided > len(verdicts) / 2 else ""
-    return f"Of {len(verdicts)} claims: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}. " + (
-        f"{most} are undecided: this profile tests few flows." if most else ""
+    left = int(verdicts["verdict"].isin(OPEN).sum())
+    most = "All" if left == len(verdicts) else "Most" if left > len(verdicts) / 2 else ""
+    return f"Of {len(verdicts)} {what}: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}." + (
+        f" {most} are open: this profile tests few flows." if most else ""
     )
