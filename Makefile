@@ -1,8 +1,10 @@
-# make report [PROFILE=quick] · make test [FAST=1] · make lab · make bench · make clean
+# make report [PROFILE=quick] · make train [PROFILE=full] [PARTS="…"] · make test [FAST=1] · make lab · make bench · make clean
 # Every target sets up .venv by itself, and again only when environment.yml changes.
 PYTHON ?= $(or $(shell command -v python3.11),$(shell command -v python3),python3)
 PROFILE ?= quick
 FLAGS ?=
+# PARTS: which trained parts `make train` makes, of those in lib/workflows/trained_parts.py; empty: all.
+PARTS ?=
 # FAST=1 leaves out what starts notebooks, kills runs or trains. Files of tests are spread over the cores, long ones first.
 FAST ?=
 SPREAD = -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
@@ -11,9 +13,12 @@ export PYTHONNOUSERSITE = 1
 # threads that wait sleep, or they take the time of the threads they wait for
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: report test lab bench clean
+.PHONY: report train test lab bench clean
 report:
 	@$(SETUP) && .venv/bin/python -m lib.report.run $(PROFILE) $(FLAGS)
+
+train:
+	@$(SETUP) && .venv/bin/python -m lib.report.train $(PROFILE) $(PARTS)
 
 test:
 	@$(SETUP) && .venv/bin/python -m pytest --benchmark-skip $(SPREAD) $(if $(FAST),-m "not slow") $(FLAGS)

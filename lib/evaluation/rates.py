@@ -31,7 +31,8 @@ def rates_with_intervals(outcomes: pd.DataFrame, percent: Collection[str], sampl
     resampling would show no spread.
 
     Args:
-        outcomes: columns condition, unit, metric, numerator, denominator.
+        outcomes: columns condition, unit, metric, numerator, denominator; run where several training runs answered a
+            condition's units: then both are resampled.
         percent: metrics that are shown times 100.
         samples, seed: of the bootstrap.
 
@@ -44,13 +45,17 @@ def rates_with_intervals(outcomes: pd.DataFrame, percent: Collection[str], sampl
         over, under = part["numerator"].to_numpy(float), part["denominator"].to_numpy(float)
         value = _ratio(over.sum(), under.sum())
         counted = over[under > 0]
-        plain = (under == 1).all() and np.isin(over, (0.0, 1.0)).all()
+        several = "run" in part and part["run"].min() < part["run"].max()
+        clusters = [part["unit"], part["run"]] if several else None
+        plain = (under == 1).all() and np.isin(over, (0.0, 1.0)).all() and not clusters
+        units = part["unit"].nunique() if clusters else len(part)
         if len(counted) and (plain or (counted.min() == counted.max() and counted[0] in (0.0, 1.0))):
-            low, high = map(float, wilson_interval(counted.sum(), len(counted)))
+            n = part.loc[under > 0, "unit"].nunique() if clusters else len(counted)  # runs of a unit are no more units
+            low, high = map(float, wilson_interval(counted.mean() * n, n))
         else:
-            low, high = _percentiles(_draws([over, under], samples, seed)[0])
+            low, high = _percentiles(_draws([over, under], samples, seed, clusters)[0])
         scale = 100 if metric in percent else 1
-        rows.append((condition, metric, scale * value, scale * low, scale * high, len(part), under.sum()))
+        rows.append((condition, metric, scale * value, scale * low, scale * high, units, under.sum()))
     return pd.DataFrame(rows, columns=["condition", "metric", "value", "ci_low", "ci_high", "n", "counted"])
 
 
@@ -148,9 +153,9 @@ def _on_both(parts: list[np.ndarray]) -> np.ndarray:
     return (parts[1] > 0) & (parts[3] > 0)
 
 
-def _draws(parts: Sequence[np.ndarray], samples: int, seed: int) -> list[np.ndarray]:
+def _draws(parts: Sequence[np.ndarray], samples: int, seed: int, clusters=None) -> list[np.ndarray]:
     """Bootstrap distributions (samples,) of ratios; `parts` alternates numerators and denominators of equal length."""
-    means = bootstrap_means(np.column_stack(parts), [np.arange(len(parts[0]))], samples, seed)
+    means = bootstrap_means(np.column_stack(parts), clusters or [np.arange(len(parts[0]))], samples, seed)
     return [_ratio(means[:, i], means[:, i + 1]) for i in range(0, len(parts), 2)]
 
 

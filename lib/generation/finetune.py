@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
-import shutil
 import sys
 import time
 import warnings
@@ -39,15 +37,20 @@ from lib.generation.local import (
     tokenize,
 )
 from lib.generation.processes import add_up, join, launch
-from lib.workbook.artifacts import ArtifactError, atomic_folder, atomic_path, remove_leftovers, sha256_of
+from lib.workbook.artifacts import ROOT, atomic_folder, atomic_path, sha256_of
+from lib.workbook.checkpoints import Checkpoints
+from lib.workbook.machine import accelerator
+from lib.workbook.trained import NONE, Adapter, adapter_of, shipped
 
 if TYPE_CHECKING:
     from accelerate import PartialState
 
-log = logging.getLogger(__name__)
-
 RECORD = "training.json"
 WINDOW = 32  # batches; sorting by length within so many keeps padding small and the order random enough
+READ_EVERY = 50  # steps on a GPU; it stands still while a loss is read
+CHECKPOINT_SECONDS = 30.0  # between checkpoints on a GPU, which may be lent for minutes
+COMPILED_TOKENS = 5_000_000  # of a run on a GPU that is worth compiling for a minute or two
+PADDED = 64  # lengths of compiled batches are multiples of it
 CURVE = ["step", "epoch", "loss", "learning_rate", "tokens", "target_tokens", "seconds"]
 
 
@@ -62,7 +65,7 @@ class Training:
         epochs: passes over the pairs.
         batch_size: pairs a step.
         seed: of the adapter's first weights and the order of the pairs.
-        checkpoint_every: steps between checkpoints.
+        checkpoint_every: steps between checkpoints; on a GPU they are half a minute apart.
     """
 
     rank: int = 16
@@ -118,7 +121,7 @@ def finetune_language_model(
         RuntimeError: one of several processes failed.
         ArtifactError: a checkpoint or the adapter cannot be written.
     """
-    torch = import_torch(threads)
+    import_torch(threads)
     path, output = models.locate(name), Path(output)
     tokenizer, config = load_tokenizer(path)
     dtype = dtype or choose_dtype(quantization)
@@ -127,7 +130,7 @@ def finetune_language_model(
         "model": fingerprint(path, quantization=quantization),
         "dtype": dtype,
         "settings": {key: value for key, value in asdict(training).items() if key != "checkpoint_every"},
-        "pairs": hashlib.sha256(json.dumps(pairs).encode()).hexdigest(),
+        "tokenised": hashlib.sha256(json.dumps(pairs).encode()).hexdigest(),
         "code": [sha256_of(Path(__file__).with_name(name)) for name in ("finetune.py", "attention.py", "lora.py")],
     }
     run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -159,41 +162,121 @@ def finetune_language_model(
     model = load_model(path, dtype, quantization=quantization)
     if quantization == "nf4":
         prepare_quantised(model)
+    checkpoints = Checkpoints(output.with_name(f".{output.name}.checkpoints"), run)
+    adapted, masters, curve = train(model, name, pairs, training, checkpoints, group, progress)
+    frame = pd.DataFrame(curve, columns=CURVE)
+    if group.is_main_process:
+        record = {"run": run, **content, "rows": len(pairs) * training.epochs, "tokens": int(frame["tokens"].sum())}
+        record |= {"seconds": float(frame["seconds"].sum()), "device": accelerator(), "columns": CURVE, "curve": curve}
+        save_adapter(adapted, masters, output, record)
+        checkpoints.remove()
+    return frame
+
+
+def adapter_for(
+    part: str,
+    name: str,
+    prompts: Sequence[str],
+    targets: Sequence[str],
+    output: str | Path,
+    training: Training = Training(),
+    chat: bool = False,
+    quantization: str = "none",
+    root: Path = ROOT,
+    **machine,
+) -> Adapter:
+    """The shipped part where it was trained from this model on these pairs, else an adapter trained here.
+
+    Args:
+        part: name of the shipped part, such as nl2dsl-67000; empty: none is wanted.
+        name, prompts, targets, output, training, chat, quantization: see `finetune_language_model`.
+        root: the project's folder.
+        machine: `finetune_language_model`'s dtype, threads, progress and processes.
+
+    Raises:
+        As `finetune_language_model`.
+    """
+    found = NONE
+    if part:
+        model = fingerprint(models.locate(name), quantization=quantization)
+        found = shipped(part, model, pairs_hash(prompts, targets, chat), root)
+    if found.folder:
+        return adapter_of(found.folder, found.record, from_project=True)
+    finetune_language_model(name, prompts, targets, output, training, chat=chat, quantization=quantization, **machine)
+    record = json.loads((Path(output) / RECORD).read_text(encoding="utf-8"))
+    return adapter_of(Path(output), record, found.reason)
+
+
+# ---------------------------------------------------------------- steps
+
+
+def train(
+    model,
+    name: str,
+    pairs: Sequence[tuple[list[int], list[int]]],
+    training: Training,
+    checkpoints: Checkpoints,
+    group: PartialState,
+    progress: bool = False,
+):
+    """Train an adapter of `model` from where its checkpoints end; returns the adapted model, the adapter's float32
+    weights by name, and the rows of the loss curve.
+
+    On a GPU nothing waits for a step: losses are read every so many steps, and checkpoints are written by the clock. A
+    long run is compiled there, its batches padded to few shapes.
+    """
+    import torch
+
+    on_gpu = model.device.type == "cuda"
     adapted, weights = add_adapter(model, name, training)
     masters = {key: weight.detach().float().clone() for key, weight in weights.items()}
-    optimizer = torch.optim.AdamW(masters.values(), lr=training.learning_rate, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(masters.values(), lr=training.learning_rate, weight_decay=0.0, fused=on_gpu)
+    lengths = [len(prompt) + len(target) for prompt, target in pairs]
     batches = [
         (epoch, batch)
         for epoch in range(training.epochs)
-        for batch in plan_epoch([len(p) + len(t) for p, t in pairs], training.batch_size, training.seed, epoch)
+        for batch in plan_epoch(lengths, training.batch_size, training.seed, epoch)
     ]
+    shape = 0, 1
+    if on_gpu and sum(lengths) * training.epochs > COMPILED_TOKENS:
+        model.get_decoder().compile()
+        shape = -(-training.batch_size // group.num_processes), PADDED
     rates = learning_rates(len(batches), training.learning_rate)
-    checkpoints = Checkpoints(output.with_name(f".{output.name}.checkpoints"), run)
     curve = checkpoints.restore(masters, optimizer)
     copy_weights(masters, weights)
     model.train()
+    waiting: list = []  # losses that nobody has read, each with the rest of its row
+    read = saved = time.perf_counter()
     steps = range(len(curve), len(batches))
     for step in tqdm(steps, disable=not progress, unit="step", desc="training", initial=len(curve), total=len(batches)):
-        started = time.perf_counter()
         epoch, batch = batches[step]
-        tokens = sum(len(pairs[i][0]) + len(pairs[i][1]) for i in batch)
-        target_tokens = sum(len(pairs[i][1]) for i in batch)
         mine = batch[group.process_index :: group.num_processes]
-        ids, labels = collate([pairs[i] for i in mine], model.device)
+        target_tokens = sum(len(pairs[i][1]) for i in batch)
         share = sum(len(pairs[i][1]) for i in mine) / target_tokens
+        ids, labels = collate([pairs[i] for i in mine], model.device, *shape)
         optimizer.param_groups[0]["lr"] = rates[step]
         loss = train_step(model, weights, masters, optimizer, ids, labels, share, group)
-        seconds = time.perf_counter() - started
-        curve.append([step + 1, epoch + 1, loss, rates[step], tokens, target_tokens, seconds])
-        if (step + 1) % training.checkpoint_every == 0 and step + 1 < len(batches) and group.is_main_process:
-            checkpoints.save(masters, optimizer, curve)
-    if group.is_main_process:
-        save_adapter(adapted, masters, output, {"run": run, **content, "curve": curve})
-        checkpoints.remove()
-    return pd.DataFrame(curve, columns=CURVE)
+        waiting.append((loss, [step + 1, epoch + 1, rates[step], sum(lengths[i] for i in batch), target_tokens]))
+        last = step + 1 == len(batches)
+        if not on_gpu or len(waiting) == READ_EVERY or last:
+            losses, now = torch.stack([loss for loss, _ in waiting]).tolist(), time.perf_counter()
+            each = (now - read) / len(waiting)
+            curve += [[*row[:2], loss, *row[2:], each] for loss, (_, row) in zip(losses, waiting, strict=True)]
+            waiting.clear()
+            due = now - saved > CHECKPOINT_SECONDS if on_gpu else (step + 1) % training.checkpoint_every == 0
+            if due and not last and group.is_main_process:
+                checkpoints.save(masters, optimizer, curve)
+                saved = now
+            read = time.perf_counter()
+    return adapted, masters, curve
 
 
 # ---------------------------------------------------------------- pairs and batches
+
+
+def pairs_hash(prompts: Sequence[str], targets: Sequence[str], chat: bool = False) -> str:
+    """SHA-256 over prompts and targets in their order, and whether a chat template is put around them."""
+    return hashlib.sha256(json.dumps([chat, list(prompts), list(targets)]).encode()).hexdigest()
 
 
 def tokenize_pairs(
@@ -236,21 +319,30 @@ def learning_rates(steps: int, highest: float) -> list[float]:
     return [highest * min((step + 1) / rise, (steps - step) / max(1, steps - rise + 1)) for step in range(steps)]
 
 
-def collate(pairs: Sequence[tuple[list[int], list[int]]], device):
-    """Token ids and labels, both (pairs, longest); labels are -100 but for targets.
+def collate(pairs: Sequence[tuple[list[int], list[int]]], device, rows: int = 0, multiple: int = 1):
+    """Token ids, on `device`, and labels, on the CPU, both (pairs, longest); labels are -100 but for targets.
 
     Padding stands at the end, where causal attention keeps it from every real token: no mask is needed.
+
+    Args:
+        rows: rows at least; those beyond the pairs are padding.
+        multiple: the longest is rounded up to a multiple of it.
     """
     import torch
 
     longest = max((len(prompt) + len(target) for prompt, target in pairs), default=0)
-    ids = torch.zeros((len(pairs), longest), dtype=torch.long)
-    labels = torch.full((len(pairs), longest), -100)
+    shape = max(rows, len(pairs)), -(-longest // multiple) * multiple
+    ids, labels = torch.zeros(shape, dtype=torch.long), torch.full(shape, -100)
     for row, (prompt, target) in enumerate(pairs):
         end = len(prompt) + len(target)
         ids[row, :end] = torch.tensor(prompt + target)
         labels[row, len(prompt) : end] = torch.tensor(target)
-    return ids.to(device), labels.to(device)
+    return moved(ids, device), labels
+
+
+def moved(tensor, device):
+    """A tensor on `device`; a GPU fetches it when it gets there, and nobody waits."""
+    return tensor.pin_memory().to(device, non_blocking=True) if str(device).startswith("cuda") else tensor.to(device)
 
 
 # ---------------------------------------------------------------- model
@@ -263,14 +355,15 @@ def target_loss(model, ids, labels):
         model: a `transformers` causal language model whose logits are its output embeddings applied to the decoder's
             last states.
         ids: token ids, (rows, tokens), padded at the end.
-        labels: (rows, tokens); -100 where a token does not count.
+        labels: (rows, tokens), on the CPU; -100 where a token does not count.
     """
     import torch
 
-    states = model.get_decoder()(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
-    counted = labels[:, 1:] != -100
-    logits = model.get_output_embeddings()(states[counted])
-    return torch.nn.functional.cross_entropy(logits.float(), labels[:, 1:][counted])
+    states = model.get_decoder()(input_ids=ids, use_cache=False).last_hidden_state
+    following = torch.nn.functional.pad(labels[:, 1:], (0, 1), value=-100).flatten()
+    places = (following != -100).nonzero().squeeze(1)  # found on the CPU: a GPU would have to be waited for
+    logits = model.get_output_embeddings()(states.flatten(0, 1)[moved(places, ids.device)])
+    return torch.nn.functional.cross_entropy(logits.float(), moved(following[places], ids.device))
 
 
 def prepare_quantised(model) -> None:
@@ -304,16 +397,15 @@ def add_adapter(model, name: str, training: Training):
         warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a renamed attribute
         adapted = get_peft_model(model, config, autocast_adapter_dtype=False)
     use_one_operation(adapted)
-    if model.device.type == "cpu":
-        use_products(model)
+    use_products(model)
     return adapted, {key: weight for key, weight in adapted.named_parameters() if weight.requires_grad}
 
 
 def train_step(
     model, weights: dict, masters: dict, optimizer, ids, labels, share: float = 1.0, group: PartialState | None = None
-) -> float:
+):
     """One step of `optimizer`, which holds the float32 `masters` of the adapter's `weights`; gradients are clipped to a
-    norm of 1. Returns the loss before the step.
+    norm of 1. Returns the loss before the step, a tensor that a GPU may still be computing.
 
     Args:
         ids, labels: of this process's pairs, see `collate`; there may be none.
@@ -337,7 +429,7 @@ def train_step(
     torch.nn.utils.clip_grad_norm_(masters.values(), 1.0)
     optimizer.step()
     copy_weights(masters, weights)
-    return loss.item()
+    return loss
 
 
 def copy_weights(masters: dict, weights: dict) -> None:
@@ -345,8 +437,7 @@ def copy_weights(masters: dict, weights: dict) -> None:
     import torch
 
     with torch.no_grad():
-        for key, weight in weights.items():
-            weight.copy_(masters[key])
+        torch._foreach_copy_(list(weights.values()), [masters[key] for key in weights])
 
 
 def save_adapter(adapted, masters: dict, output: Path, record: dict) -> None:
@@ -381,96 +472,6 @@ def finished_curve(output: Path, run: str) -> pd.DataFrame | None:
     except (OSError, ValueError, KeyError, TypeError):
         pass
     return None
-
-
-# ---------------------------------------------------------------- checkpoints
-
-
-class Checkpoints:
-    """The last two checkpoints of a run, `<step>.safetensors`, with a checksum over all they hold.
-
-    A checkpoint has the adapter, both moments of AdamW, PyTorch's random state, and the loss curve up to its step.
-    """
-
-    def __init__(self, folder: Path, run: str):
-        self.folder, self.run = folder, run
-
-    def save(self, masters: dict, optimizer, curve: list) -> None:
-        """Write a checkpoint and drop all but the last two. Raises ArtifactError if it cannot be written."""
-        import torch
-        from safetensors import SafetensorError
-        from safetensors.torch import save_file
-
-        tensors = {f"adapter.{key}": value.detach() for key, value in masters.items()}
-        for key, value in masters.items():
-            for moment in ("exp_avg", "exp_avg_sq"):
-                tensors[f"{moment}.{key}"] = optimizer.state[value][moment]
-        tensors["random"] = torch.get_rng_state()
-        tensors = {key: value.cpu().contiguous() for key, value in tensors.items()}
-        note = json.dumps({"run": self.run, "curve": curve})
-        path = self.folder / f"{len(curve):08d}.safetensors"
-        with atomic_path(path) as temporary:
-            try:
-                save_file(tensors, temporary, metadata={"note": note, "sha256": checksum(tensors, note)})
-            except SafetensorError as error:
-                raise ArtifactError(f"{path}: cannot be written: {error}") from error
-        for old in self._paths()[:-2]:
-            old.unlink(missing_ok=True)
-
-    def restore(self, masters: dict, optimizer) -> list:
-        """Load the last whole checkpoint of this run; returns its loss curve, empty if there is none."""
-        import torch
-
-        remove_leftovers(self.folder)
-        for path in reversed(self._paths()):
-            try:
-                tensors, curve = self._read(path)
-                for key, value in masters.items():
-                    if tensors[f"adapter.{key}"].shape != value.shape:
-                        raise ValueError(f"{key} has another shape")
-            except Exception as error:  # whatever a damaged file leads to: it is not believed
-                log.warning("checkpoint %s is not used: %s", path.name, error)
-                continue
-            with torch.no_grad():
-                for key, value in masters.items():
-                    value.copy_(tensors[f"adapter.{key}"])
-                    optimizer.state[value] = {
-                        "step": torch.tensor(float(len(curve))),
-                        "exp_avg": tensors[f"exp_avg.{key}"].to(value.device),
-                        "exp_avg_sq": tensors[f"exp_avg_sq.{key}"].to(value.device),
-                    }
-            torch.set_rng_state(tensors["random"])
-            return curve
-        return []
-
-    def remove(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _paths(self) -> list[Path]:
-        return sorted(self.folder.glob("[0-9]*.safetensors"))
-
-    def _read(self, path: Path):
-        from safetensors import safe_open
-
-        with safe_open(path, framework="pt") as file:
-            note, expected = file.metadata()["note"], file.metadata()["sha256"]
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
-        if checksum(tensors, note) != expected:
-            raise ValueError("its checksum is wrong")
-        content = json.loads(note)
-        if content["run"] != self.run:
-            raise ValueError("it belongs to another run")
-        return tensors, content["curve"]
-
-
-def checksum(tensors: dict, note: str) -> str:
-    """SHA-256 over a note and the names, types, shapes and bytes of tensors."""
-    digest = hashlib.sha256(note.encode())
-    for key in sorted(tensors):
-        value = tensors[key]
-        digest.update(f"{key} {value.dtype} {tuple(value.shape)}".encode())
-        digest.update(value.numpy().tobytes())
-    return digest.hexdigest()
 
 
 # ---------------------------------------------------------------- several processes

@@ -39,7 +39,7 @@ from lib.workbook.inputs import InputError
 from lib.workbook.parameters.base import REMOTE, ProfileError, is_remote, select
 from lib.workbook.parameters.cot_augmentation import CoTAugmentation
 from lib.workbook.parameters.data_gen import DataGen
-from lib.workbook.parameters.dsl_ablation import DSLAblation
+from lib.workbook.parameters.dsl_ablation import MAY_STAND_BESIDE_SFD, DSLAblation
 from lib.workbook.parameters.generators import Generators
 from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
 from lib.workbook.parameters.shared import RemoteKnobs
@@ -231,10 +231,10 @@ def dsl_ablation(parameters: DSLAblation, sample: Sample) -> Planned:
     """Notebook 09: the rows of the untuned generator, and what it is asked about APIs held out of training."""
     if not is_remote(parameters.untuned_generator):
         return
-    flows = min(sample.n_pairs("test"), sample.values.get("dsl_flows", 48))
+    flows = {name: there for name in parameters.test_sets if (there := sample.n_pairs(name))}
     unseen = min(sample.n_pairs("unseen") // 3, parameters.unseen_flows)
     ways = ways_of_adding(parameters.new_shots)
-    asked = asked_conditions(parameters.ablation, flows, ways, unseen, grammars=False)
+    asked = asked_conditions(parameters.rows, flows, ways, unseen, parameters.reader, grammars=False)
     materials, sums = flow_materials(parameters, sample), np.zeros(3, dtype=int)
     for one in asked:
         if one.condition.generator == "untuned":
@@ -248,26 +248,28 @@ def dsl_ablation(parameters: DSLAblation, sample: Sample) -> Planned:
 def flow_materials(parameters: DSLAblation, sample: Sample) -> Materials:
     """What the notebook writes prompts from, of the sample: every selector's few-shots are the nearest by words, none
     is added for APIs held out of training, and SFD's definitions are drawn."""
-    training, pairs = sample.pairs("training"), sample.asked["pair"].tolist()
-    near = dict.fromkeys(("pretrained", "tst", "pretrained_learned"), pd.Series(sample.near, index=pairs))
-    searched = {name: near[name] for name in ("pretrained", "tst")}
+    training, asked = sample.pairs("training"), sample.asked.assign(half="")
+    pairs = asked["pair"].tolist()
+    near = dict.fromkeys((*MAY_STAND_BESIDE_SFD, "oracle_shots"), pd.Series(sample.near, index=pairs))
+    searched = {name: near[name] for name in MAY_STAND_BESIDE_SFD}
     beside = definitions_beside(parameters.ablation, searched, pairs, training["apis"].tolist())
     rng, names = np.random.default_rng(parameters.seed), [api.name for api in sample.catalogue]
     most = min(max(beside.values()), len(names))
     semantic = pd.Series([rng.choice(names, most, replace=False).tolist() for _ in pairs], index=pairs)
     ways = ways_of_adding(parameters.new_shots)
-    unseen = Unseen(sample.asked, (), dict.fromkeys((n for n, _ in ways), training), dict.fromkeys(ways, sample.near))
+    unseen = Unseen(asked, (), dict.fromkeys((n for n, _ in ways), training), dict.fromkeys(ways, sample.near))
     room = parameters.remote_window - parameters.dsl_max_tokens, estimate_tokens
     return Materials(
         training,
         sample.catalogue,
-        sample.asked,
+        dict.fromkeys(parameters.test_sets, asked),
         near,
         semantic,
         beside,
         {"untuned": room},
         unseen,
         parameters.seed,
+        parameters.definition_form,
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,12 +15,13 @@ from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs
 from lib.workbook.machine import cores, has_bfloat16
 
 
-def load_encoder(path: str, threads: int | None = None):
+def load_encoder(path: str, threads: int | None = None, adapter: str | Path | None = None):
     """A `SentenceTransformer` in float32, on the CPU or, where there is one, the GPU.
 
     Args:
         path: folder or Hugging Face id (see `lib.generation.models.locate`).
         threads: CPU threads; None leaves PyTorch's choice.
+        adapter: folder of a LoRA adapter for its transformer, which is merged into the weights.
     """
     logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it offers to fetch kernels from a hub
     import torch
@@ -32,7 +35,15 @@ def load_encoder(path: str, threads: int | None = None):
     hub, _, revision = (path, "", "") if own else path.partition("@")
     # float32 whatever the files hold: T5 encoders come in float16, in which a CPU is slow and training is lost
     settings = {"dtype": torch.float32}
-    return SentenceTransformer(hub, revision=revision or None, local_files_only=own, model_kwargs=settings)
+    encoder = SentenceTransformer(hub, revision=revision or None, local_files_only=own, model_kwargs=settings)
+    if adapter:
+        from peft import PeftModel
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a renamed attribute
+            adapted = PeftModel.from_pretrained(encoder[0].auto_model, str(adapter))
+        encoder[0].auto_model = adapted.merge_and_unload()
+    return encoder
 
 
 def encode(

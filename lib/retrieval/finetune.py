@@ -25,6 +25,7 @@ import pandas as pd
 
 from lib.retrieval.dense import load_encoder
 from lib.retrieval.stores import rank_pairs, relevant_pairs_mask, seeded_order
+from lib.retrieval.tuning import plan_rows
 from lib.workbook.artifacts import atomic_folder, sha256_of
 from lib.workbook.machine import has_bfloat16
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 RECORD = "finetuning.json"
-WINDOW = 32  # batches; sorting by length within so many keeps padding small and the order random enough
 CURVE = ["step", "loss"]
 RANKED, SCORED = ["query", "positive", "negative"], ["sentence1", "sentence2"]
 
@@ -137,19 +137,6 @@ def folds_of(collections: pd.Series, folds: int, seed: int) -> np.ndarray:
     """Fold (from 0) of each row: whole collections dealt in turn, in an order that the seed and their names decide."""
     place = {name: i % folds for i, name in enumerate(seeded_order(collections, seed))}
     return collections.map(place).to_numpy(dtype=int)
-
-
-def plan_rows(lengths: np.ndarray, batch_size: int, seed: int) -> np.ndarray:
-    """An order of rows in which each batch holds rows of similar length: shuffled, sorted by length within windows of
-    32 batches, the full batches shuffled again."""
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(lengths))
-    window = WINDOW * batch_size
-    parts = [order[start : start + window] for start in range(0, len(order), window)]
-    order = np.concatenate([part[np.argsort(lengths[part], kind="stable")] for part in parts]) if parts else order
-    full = len(order) // batch_size * batch_size
-    batches = rng.permutation(order[:full].reshape(-1, batch_size))
-    return np.concatenate([batches.ravel(), order[full:]])
 
 
 # ---------------------------------------------------------------- training

@@ -127,6 +127,13 @@ def replace_folder(fresh: Path, target: Path) -> None:
     os.replace(fresh, target)
 
 
+def copy_folder(source: Path, target: Path) -> None:
+    """Make `target` a copy of a folder, whole or not at all. Raises ArtifactError if it cannot be written."""
+    if source.resolve() != target.resolve():
+        with atomic_folder(target) as fresh:
+            shutil.copytree(source, fresh, dirs_exist_ok=True)
+
+
 def sha256_of(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -287,6 +294,12 @@ class Workbook:
         }
         with atomic_path(sidecar_of(path)) as temporary:
             temporary.write_text(json.dumps(meta, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+    def table_of(self, profile: str, name: str) -> pd.DataFrame:
+        """The table `name` of another profile's report as it lies in the project; empty where there is none, or where
+        the profile is this notebook's own."""
+        path = self.root / "reports" / profile / "tables" / f"{name}.csv"
+        return pd.read_csv(path) if path.exists() and profile != self.parameters.profile else pd.DataFrame()
 
     def write_table(self, name: str, frame: pd.DataFrame) -> None:
         """Write `tables/<name>.csv` of the report, six significant digits."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -208,7 +209,7 @@ def show_table(
     """Show a frame as an HTML table with a caption; everything in it is escaped.
 
     Args:
-        frame: columns in the order shown; missing values appear as a dash.
+        frame: columns in the order shown, those of two levels as groups; missing values appear as a dash.
         caption: what is counted, in which units, over how many.
         decimals: of floating-point columns.
         best: {column: "max" or "min"}; the best value of the column (of an interval, its first number) is set bold and
@@ -227,7 +228,6 @@ def show_table(
         ]
     if any(winners.values()):
         caption += f" ★: best of its column{f' among rows of the same “{among}”' if among else ''}."
-    head = "".join(f"<th scope='col'>{html.escape(readable(column))}</th>" for column in frame.columns)
     body = []
     for index, row in frame.iterrows():
         cells = []
@@ -244,9 +244,23 @@ def show_table(
     display(
         HTML(
             f"<div class='table'><table class='workbook'><caption>{html.escape(readable(caption))}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+            f"<thead>{_heads(frame.columns)}</thead><tbody>{''.join(body)}</tbody></table></div>"
         )
     )
+
+
+def _heads(columns: pd.Index) -> str:
+    """The rows of a table's head: one, or above it one of groups where columns have two levels."""
+    names = [column[-1] for column in columns] if columns.nlevels > 1 else list(columns)
+    head = "".join(f"<th scope='col'>{html.escape(readable(name))}</th>" for name in names)
+    if columns.nlevels == 1:
+        return f"<tr>{head}</tr>"
+    sizes = itertools.groupby(column[0] for column in columns)
+    groups = "".join(
+        f"<th scope='colgroup' colspan='{len(list(members))}'>{html.escape(readable(name))}</th>"
+        for name, members in sizes
+    )
+    return f"<tr>{groups}</tr><tr>{head}</tr>"
 
 
 def cell_text(value: object, decimals: int) -> str:

@@ -57,6 +57,8 @@ METHODS = {
     "context_tuned_upper_bound": Method("the right tool and context (context-tuned upper bound)", "#0B7A5E", (8, 1, 0)),
     "pretrained": Method("pretrained encoder", "#2457A6", (7, 0, 0)),
     "tst": Method("TST", "#C0392B", (7, 1, 0)),
+    "tst_affine": Method("TST, affine", "#E67E22", (6, 1, 30)),
+    "tst_shuffled": Method("TST, shuffled targets", "#8D6E63", (4, 1, 20)),
     "oracle_shots": Method("oracle", "#1B7837", (8, 0, 0)),
     "fd": Method("FD", "#7B5EA7", (4, 2, 0)),
     "sfd": Method("SFD", "#C98B00", (5, 2, 0)),

@@ -2,8 +2,8 @@
 
 A condition (`lib.workbook.parameters.dsl_ablation.Condition`) says whose few-shots a prompt shows and how many, which
 definitions, which model continues it and what that may write. All conditions of a model are answered in one call, so
-that prompts that begin alike are read once; the values of each row are compared on the test flows that both rows have.
-`lib.workflows.ablation_grid` says which conditions are asked.
+that prompts that begin alike are read once; the values of each row are compared on the flows of a test set that both
+rows have. `lib.workflows.ablation_grid` says which conditions are asked.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ import pandas as pd
 from lib.evaluation.inference import holm_adjust
 from lib.evaluation.rates import paired_deltas, rates_with_intervals
 from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows import nl2dsl
+from lib.workflows import instruct, nl2dsl
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.language import FlowError, called_apis, parse
 from lib.workflows.metaprompt import STOP, flow_of, flow_prompts, prompt_parts
 from lib.workflows.scoring import PERCENT, outcomes, score_flows
 
-STOPS = {"untuned": STOP, "finetuned": (nl2dsl.END,)}
+STOPS = {"untuned": STOP, "finetuned": (nl2dsl.END,), "in_context": STOP, "instruct": instruct.STOP}
+PARTS = {"finetuned": nl2dsl.prompt_parts, "instruct": instruct.prompt_parts}  # of prompts unlike the metaprompt
 
 
 def write_condition(
@@ -36,6 +37,7 @@ def write_condition(
     count: Callable[[str], int],
     semantic: Sequence[Sequence[str]] = (),
     first: bool = False,
+    form: str = "compact",
 ) -> pd.DataFrame:
     """The prompts of one condition, and what the answers may be.
 
@@ -47,6 +49,7 @@ def write_condition(
         limit, count: as for `lib.workflows.metaprompt.fit`.
         semantic: for each request API names, nearest first: the definitions of SFD, as many as are to be shown.
         first: whether definitions come before the few-shots, as they do in a condition of `fd_first`.
+        form: of definitions.
 
     Returns:
         One row a request: unit (the pair), what `flow_prompts` returns, and grammar (None where decoding is free;
@@ -54,9 +57,9 @@ def write_condition(
     """
     what = condition.definitions
     chosen = {"gold": asked["apis"], "sfd": semantic, "fd_sfd": semantic}.get(what)
-    parts = nl2dsl.prompt_parts
-    if condition.generator == "untuned":
-        parts = functools.partial(prompt_parts, first=first or what == "fd_first")
+    parts = PARTS.get(condition.generator, prompt_parts)
+    if condition.generator != "finetuned":
+        parts = functools.partial(parts, first=first or what == "fd_first")
     prompts = flow_prompts(
         asked["request"].tolist(),
         [list(near[: condition.shots]) for near in shots],
@@ -68,6 +71,7 @@ def write_condition(
         semantic=None if chosen is None else list(chosen),
         explain=True if what == "instruction" else None,
         parts=parts,
+        form=form,
     )
     stop = STOPS[condition.generator]
     if condition.decoding == "grounded":
@@ -90,6 +94,7 @@ def answer(
     max_new_tokens: int,
     progress: bool = False,
     chat: bool = False,
+    read: Callable[[str], str] = flow_of,
 ) -> pd.DataFrame:
     """The flows that a model writes, greedily, all prompts in one call.
 
@@ -99,6 +104,7 @@ def answer(
         stop: texts that end an answer.
         chat: whether a prompt is a user's message. A blank line does not end the answer then: what chat models like to
             say first ends with one.
+        read: the flow in an answer.
 
     Returns:
         `prompts` with columns text (the flow), finished (bool), tokens_in, tokens_out, seconds.
@@ -117,7 +123,22 @@ def answer(
         columns=["tokens_in", "tokens_out", "seconds"],
         index=prompts.index,
     )
-    return prompts.assign(text=list(map(flow_of, answers)), finished=model.finished).join(costs)
+    return prompts.assign(text=list(map(read, answers)), finished=model.finished).join(costs)
+
+
+def answer_as(
+    name: str, prompts: pd.DataFrame, model, max_new_tokens: int, remote: bool = False, progress: bool = False
+) -> pd.DataFrame:
+    """`answer` as a generator is asked: with its stop texts, an instruct or remote model through its chat template.
+
+    Args:
+        name: of the generator, or of one of the in-context models, such as `in_context-a`.
+        remote: whether it is behind an endpoint.
+    """
+    generator = name.split("-")[0]
+    chats = generator == "instruct"
+    read = instruct.flow_of if chats else flow_of
+    return answer(prompts, model, STOPS[generator], max_new_tokens, progress, chats or remote, read)
 
 
 def score(answers: pd.DataFrame, golds: Mapping[str, str], catalogue: Catalogue) -> pd.DataFrame:
@@ -134,21 +155,34 @@ def score(answers: pd.DataFrame, golds: Mapping[str, str], catalogue: Catalogue)
     return pd.concat([answers.reset_index(drop=True), found], axis=1)
 
 
-def with_earlier(scores: pd.DataFrame, written: pd.DataFrame, finetuned: str) -> pd.DataFrame:
-    """The scores, and of notebook 08's those of copied flows and of its fine-tuned model, named `finetuned` here.
+def copied(near: Mapping[str, pd.Series], asked: Mapping[str, pd.DataFrame], training: pd.DataFrame) -> pd.DataFrame:
+    """What writes without any model: for each request the flow of its nearest few-shot.
 
     Args:
-        scores, written: what `score` returned, with a column condition.
-        finetuned: the fine-tuned model's name in `written`.
+        near: {selector: few-shots by pair, as positions in `training`, nearest first}.
+        asked: {test set: its requests}, columns pair, half.
+        training: column dsl.
+
+    Returns:
+        columns condition (`copy_` and the selector), test_set, unit, half, text, finished.
     """
-    names = written["condition"]
-    earlier = written[(names == finetuned) | names.str.startswith("copy")]
-    return pd.concat([scores, earlier.replace({"condition": {finetuned: "finetuned"}})], ignore_index=True)
+    parts = [
+        flows[["half"]].assign(
+            condition=f"copy_{selector}",
+            test_set=test_set,
+            unit=flows["pair"],
+            text=[training["dsl"].iloc[shots[0]] for shots in near[selector][flows["pair"]]],
+            finished=True,
+        )
+        for test_set, flows in asked.items()
+        for selector in near
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
 def as_artifact(scores: pd.DataFrame) -> pd.DataFrame:
     """The scores as later notebooks read them: without prompts, and with lists where a table cannot hold tuples."""
-    kept = scores.drop(columns=["prompt", "grammar", "definitions"])
+    kept = scores.drop(columns=["prompt", "grammar", "definitions"], errors="ignore")
     return kept.assign(
         made_up_parameters=kept["made_up_parameters"].map(lambda made: [list(one) for one in made]),
         made_up_names=kept["made_up_names"].map(list),
@@ -205,27 +239,46 @@ DELTAS = ["delta", "delta_ci_low", "delta_ci_high"]
 def compare_conditions(
     scores: pd.DataFrame, conditions: Sequence[str], baseline: str, samples: int, seed: int
 ) -> pd.DataFrame:
-    """The four metrics of conditions, and how they differ from those of a baseline.
+    """The metrics of conditions on each test set, and how they differ from those of a baseline.
 
     Args:
-        scores: what `score` returned, with a column condition.
-        conditions: names, in the order of the rows; the baseline may be among them.
+        scores: what `score` returned, with columns condition and test_set.
+        conditions: names, in the order of the rows; the baseline may be among them. A test set that lacks the baseline
+            is left out, and so is a condition where a test set lacks it.
         samples, seed: of the bootstrap.
 
     Returns:
-        columns condition, metric, `VALUES`, n, counted (of these, the flows that the metric counts), `DELTAS`, p_value,
-        p_holm (over all rows), shared (test flows that both have), counted_both (of these, the flows that it counts in
-        both: those tested). The deltas are on shared flows, NaN in the baseline's own rows. Intervals are 95%.
+        columns test_set, condition, metric, `VALUES`, n, counted (of these, the flows that the metric counts),
+        `DELTAS`, p_value, p_holm (over all rows of all test sets), shared (flows that both have), counted_both (of
+        these, the flows that it counts in both: those tested). The deltas are on shared flows, NaN in the baseline's
+        own rows. Intervals are 95%.
     """
-    chosen = list(dict.fromkeys([*conditions, baseline]))
-    counted = outcomes(scores[scores["condition"].isin(chosen)])
+    parts = []
+    for test_set, part in scores.groupby("test_set", sort=False):
+        there = set(part["condition"])
+        if baseline in there and (names := [name for name in dict.fromkeys(conditions) if name in there]):
+            parts.append(_compared(part, names, baseline, samples, seed).assign(test_set=test_set))
+    table = pd.concat(parts, ignore_index=True)
+    return _with_holm(table[["test_set", *table.columns.drop("test_set")]])
+
+
+def _compared(scores: pd.DataFrame, conditions: Sequence[str], baseline: str, samples: int, seed: int) -> pd.DataFrame:
+    counted = outcomes(scores[scores["condition"].isin([*conditions, baseline])])
     values = rates_with_intervals(counted, PERCENT, samples, seed)
     rivals = [(name, baseline) for name in conditions if name != baseline]
-    deltas = paired_deltas(counted, rivals, PERCENT, samples, seed).drop(columns="b")
+    deltas = paired_deltas(counted, rivals, PERCENT, samples, seed).drop(columns=["b", "p_holm"])
     deltas = deltas.rename(columns={"a": "condition", "ci_low": DELTAS[1], "ci_high": DELTAS[2], "n": "shared"})
     order = pd.MultiIndex.from_product([conditions, counted["metric"].unique()], names=["condition", "metric"])
     table = values.merge(deltas, on=["condition", "metric"], how="left").set_index(["condition", "metric"])
     return table.loc[order].reset_index()
+
+
+def _with_holm(table: pd.DataFrame) -> pd.DataFrame:
+    """The same with p_holm, over all rows that have a p-value."""
+    tested = table["p_value"].notna()
+    adjusted = pd.Series(float("nan"), table.index)
+    adjusted[tested] = holm_adjust(table.loc[tested, "p_value"])
+    return table.assign(p_holm=adjusted)
 
 
 def compare_pairs(scores: pd.DataFrame, pairs: Sequence[tuple[str, str]], samples: int, seed: int) -> pd.DataFrame:
@@ -235,19 +288,17 @@ def compare_pairs(scores: pd.DataFrame, pairs: Sequence[tuple[str, str]], sample
         its columns and against; p_holm is over all rows.
     """
     parts = [compare_conditions(scores, [a], b, samples, seed).assign(against=b) for a, b in pairs]
-    table = pd.concat(parts, ignore_index=True)
-    return table.assign(p_holm=holm_adjust(table["p_value"]))
+    return _with_holm(pd.concat(parts, ignore_index=True))
 
 
 def free_counterparts(rows: Sequence[Condition]) -> dict[str, str]:
     """{condition under a grammar: the same decoded freely}."""
-    free = {row.name: row.model_copy(update={"decoding": "free"}).name for row in rows if row.decoding != "free"}
-    return {name: "finetuned" if other == "no_shots_finetuned" else other for name, other in free.items()}
+    return {row.name: row.model_copy(update={"decoding": "free"}).name for row in rows if row.decoding != "free"}
 
 
-def sweep_rows(rows: Sequence[Condition]) -> list[Condition]:
-    """The conditions that differ in the number of few-shots alone, fewest first."""
-    plain = ("pretrained", "none", "untuned", "free")
+def sweep_rows(rows: Sequence[Condition], generator: str) -> list[Condition]:
+    """A generator's conditions that differ in the number of few-shots alone, fewest first."""
+    plain = ("pretrained", "none", generator, "free")
     found = (row for row in rows if (row.selector, row.definitions, row.generator, row.decoding) == plain)
     return sorted(found, key=lambda row: row.shots)
 
@@ -261,10 +312,11 @@ def contract(compared: pd.DataFrame, rows: pd.DataFrame, published: pd.DataFrame
         published: columns selector, shots, definitions, metric, delta; None leaves the column out.
 
     Returns:
-        `CONDITION`, metric, `VALUES`, `DELTAS`, n and, where given, published_delta; one row for each of `compared`.
+        `CONDITION`, test_set, metric, `VALUES`, `DELTAS`, n and, where given, published_delta; one row for each of
+        `compared`.
     """
     table = compared.join(rows[CONDITION], on="condition")
-    columns = [*CONDITION, "metric", *VALUES, *DELTAS, "n"]
+    columns = [*CONDITION, "test_set", "metric", *VALUES, *DELTAS, "n"]
     if published is None:
         return table[columns]
     keys = ["selector", "shots", "definitions", "metric"]
@@ -275,8 +327,10 @@ def contract(compared: pd.DataFrame, rows: pd.DataFrame, published: pd.DataFrame
 SELECTED = {
     "pretrained": "pretrained encoder",
     "tst": "TST",
+    "tst_affine": "TST, affine",
     "random": "drawn at random",
-    "pretrained_learned": "pretrained encoder among the learned pairs",
+    "other": "of another request",
+    "oracle_shots": "nearest by the right flow (oracle)",
 }
 DEFINED = {
     "none": "",
@@ -295,11 +349,19 @@ DECODED = {
 }
 
 
-def title(condition: Condition) -> str:
-    """A condition's name for readers, such as `TST, 20 few-shots, FD + SFD`."""
+GENERATED = {
+    "untuned": "untuned model",
+    "finetuned": "fine-tuned model",
+    "in_context": "in-context model",
+    "instruct": "instruct model",
+}
+
+
+def title(condition: Condition, usual: str) -> str:
+    """A condition's name for readers, such as `TST, 20 few-shots, FD + SFD`; the usual generator goes unnamed."""
     shots = f"{SELECTED[condition.selector]}, {condition.shots} few-shot{'s' if condition.shots > 1 else ''}"
     parts = [
-        "fine-tuned model" if condition.generator == "finetuned" else "",
+        GENERATED[condition.generator] if condition.generator != usual else "",
         shots if condition.shots else "no few-shots",
         DEFINED[condition.definitions],
         DECODED[condition.decoding],

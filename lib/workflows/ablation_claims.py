@@ -17,23 +17,24 @@ COLUMNS = ["flow", "method", "metric", "k", "value"]
 Methods = dict[str, list[tuple[str, int]]]
 
 
-def claimed_methods(rows: Sequence[Condition], new_shots: Collection[int], unseen: bool) -> Methods:
+def claimed_methods(rows: Sequence[Condition], reader: str, new_shots: Collection[int], unseen: bool) -> Methods:
     """The methods of `data/claims.yaml` that each condition stands for, with their numbers of few-shots.
 
     The fine-tuned model, which has none, stands at both numbers.
 
     Args:
+        reader: the generator that stands for the paper's GPT-4; claims are about its rows alone.
         new_shots: examples of each API held out of training that are added; the fewest are what claims are about.
         unseen: whether such APIs were asked for.
     """
     methods = {
         row.name: [(method_name(row.selector, row.definitions), row.shots)]
         for row in rows
-        if (row.generator, row.decoding) == ("untuned", "free")
+        if (row.generator, row.decoding) == (reader, "free")
         and row.selector in ("pretrained", "tst")
         and row.definitions != "instruction"
     }
-    methods["finetuned"] = [("finetuned_dsl", 5), ("finetuned_dsl", 20)]
+    methods["no_shots_finetuned"] = [("finetuned_dsl", 5), ("finetuned_dsl", 20)]
     if not unseen:
         return methods
     names = {

@@ -1,4 +1,7 @@
-"""What the ablation asks: every condition, on test flows and on APIs held out of training, and the prompts of each.
+"""What the ablation asks: every condition, on each test set and on APIs held out of training, and the prompts of each.
+
+The in-context model is two: one learned on half of the connectors, one on the other. A flow is asked of the one that
+learned on the half that the flow's connectors are not of; flows with connectors of both halves are not asked of it.
 
 Notebook 09 and the dry run (`lib.report.planned_calls`) ask through the same two functions: `asked_conditions` says
 which conditions and on how many flows, `write_prompts` writes their prompts.
@@ -20,6 +23,7 @@ from lib.generation.remote import estimate_tokens
 from lib.retrieval.neighbours import nearest
 from lib.workbook.parameters.base import is_remote
 from lib.workbook.parameters.dsl_ablation import Condition
+from lib.workflows import nl2dsl, target_similarity
 from lib.workflows.ablation import write_condition
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.definitions import few_shot_definitions
@@ -27,6 +31,8 @@ from lib.workflows.metaprompt import token_counter
 
 UNSEEN_SHOTS = 5  # in the prompts that ask for APIs held out of training
 UNSEEN_FINETUNED, UNSEEN_HELD = "unseen: fine-tuned", "unseen: fine-tuned, catalogue"
+UNSEEN = "unseen"  # the test set of flows with such APIs
+OTHER_HALF = {"a": "b", "b": "a"}
 
 Way = tuple[int, bool]  # of adding examples of such APIs: how many of each, and whether a slot is kept for one
 Counter = Callable[[str], int]
@@ -37,36 +43,48 @@ class Asked(NamedTuple):
 
     Attributes:
         name: in the artifacts.
-        condition: its `flows` is the number of requests that are asked.
+        condition: its `flows` is the number of requests of the test set that are asked.
+        test_set: `test` (wordings held out of training), `test_same` (those of training) or `UNSEEN`.
         way: of adding examples, where APIs held out of training are asked for; None for test flows.
     """
 
     name: str
     condition: Condition
+    test_set: str = "test"
     way: Way | None = None
 
 
 def asked_conditions(
-    rows: Sequence[Condition], test_flows: int, ways: Sequence[Way], unseen_flows: int, grammars: bool = True
+    rows: Sequence[Condition],
+    test_flows: Mapping[str, int],
+    ways: Sequence[Way],
+    unseen_flows: int,
+    reader: str,
+    grammars: bool = True,
 ) -> list[Asked]:
     """Every condition that is asked, in the order of asking.
 
     Args:
-        rows: of the ablation, each asked on its `flows` or as many as there are.
-        test_flows: how many there are.
+        rows: of the ablation, each asked on its `flows` of each test set or as many as there are.
+        test_flows: {test set: how many there are}.
         ways: as for `unseen_grid`.
         unseen_flows: requests for APIs held out of training; with 0 none of their conditions is asked.
-        grammars: whether the untuned model can be held to one.
+        reader: the generator that is asked for these, beside the fine-tuned one.
+        grammars: whether it can be held to one.
     """
-    asked = [Asked(row.name, row.model_copy(update={"flows": min(row.flows, test_flows)})) for row in rows]
+    asked = [
+        Asked(row.name, row.model_copy(update={"flows": min(row.flows, there)}), test_set)
+        for test_set, there in test_flows.items()
+        for row in rows
+    ]
     if not unseen_flows:
         return asked
     for way, what, decoding in unseen_grid(ways, grammars):
-        row = Condition.model_validate(["pretrained", UNSEEN_SHOTS, what, "untuned", decoding, unseen_flows])
-        asked.append(Asked(unseen_name(way, what, decoding), row, way))
+        row = Condition.model_validate(["pretrained", UNSEEN_SHOTS, what, reader, decoding, unseen_flows])
+        asked.append(Asked(unseen_name(way, what, decoding), row, UNSEEN, way))
     for name, decoding in ((UNSEEN_FINETUNED, "free"), (UNSEEN_HELD, "catalogue")):
         row = Condition.model_validate(["pretrained", 0, "none", "finetuned", decoding, unseen_flows])
-        asked.append(Asked(name, row, (0, False)))
+        asked.append(Asked(name, row, UNSEEN, (0, False)))
     return asked
 
 
@@ -80,7 +98,7 @@ def unseen_name(way: Way, definitions: str, decoding: str = "free") -> str:
     return f"unseen: {way[0]} new{' in a slot' if way[1] else ''}, {definitions}, {decoding}"
 
 
-def unseen_grid(ways: Sequence[tuple[int, bool]], grammars: bool = True) -> list[tuple[tuple[int, bool], str, str]]:
+def unseen_grid(ways: Sequence[Way], grammars: bool = True) -> list[tuple[Way, str, str]]:
     """The conditions under which APIs held out of training are asked for.
 
     Args:
@@ -90,14 +108,9 @@ def unseen_grid(ways: Sequence[tuple[int, bool]], grammars: bool = True) -> list
     Returns:
         (way, definitions, decoding) each.
     """
-    free = [
-        (way, what, "free")
-        for way in ways
-        for what in ("none", "fd", "sfd", "fd_sfd", "gold")
-        if not way[0] or what in ("none", "fd_sfd") or (what == "gold" and not way[1])
-    ]
-    grounded = {(0, False): ("sfd", "gold")} | {way: ("fd_sfd",) for way in ways if way[1]}
-    return free + [(way, what, "grounded") for way in ways if grammars for what in grounded.get(way, ())]
+    free = [(way, what, "free") for way in ways for what in (("none", "fd_sfd") if way[0] else ("none", "sfd", "gold"))]
+    grounded = {(0, False): "sfd"} | {way: "fd_sfd" for way in ways if way[1]}
+    return free + [(way, grounded[way], "grounded") for way in ways if grammars and way in grounded]
 
 
 def with_new_shots(
@@ -147,7 +160,7 @@ class Unseen:
     """Requests for APIs held out of training, and the few-shots that each way of adding examples gives them.
 
     Attributes:
-        requests: those that may be asked, the first of them are; columns pair, request, apis.
+        requests: those that may be asked, the first of them are; columns pair, request, apis, half.
         new: names of the APIs held out.
         pools: {examples of each: pairs to choose few-shots from}, the training pairs first.
         shots: {way: for each request positions in the pool, nearest first}; empty where nothing may be asked.
@@ -184,14 +197,14 @@ def held_out(
     """Which requests for APIs held out of training may be asked, a third of them, and their few-shots.
 
     Args:
-        flows: columns pair, split, request, dsl, apis; a range index.
+        flows: columns pair, split, request, dsl, apis, half; a range index.
         vectors: of their requests, (flows, dimensions), from the pretrained encoder.
         new_shots: examples of each such API to add; a number that no pair is left for gives no way.
         seed: of the draws.
     """
     new = {api.name for api in catalogue if not api.in_training}
     training, unseen = flows[flows["split"] == "training"], flows[flows["split"] == "unseen"]
-    drawn = unseen.iloc[np.random.default_rng(seed).permutation(len(unseen))].head(len(unseen) // 3)
+    drawn = in_one_half_first(unseen.iloc[np.random.default_rng(seed).permutation(len(unseen))].head(len(unseen) // 3))
     pools = {n: with_new_shots(training, unseen, drawn["pair"], new, n, seed) for n in sorted({0, *new_shots})}
     ways = [way for way in ways_of_adding(new_shots) if not way[0] or len(pools[way[0]]) > len(training)]
     shots = {way: _few_shots(pools[way[0]], len(training), drawn, vectors, way[1]) for way in ways if len(drawn)}
@@ -230,22 +243,44 @@ def shots_by_selector(few_shots: pd.DataFrame, training: pd.DataFrame, most: int
     }
 
 
-def shots_among(
-    learned: Sequence[str], flows: pd.DataFrame, vectors: np.ndarray, pairs: Sequence[str], k: int
-) -> pd.Series:
-    """For each pair the k nearest of some training pairs, as positions in all of them.
+def in_one_half_first(flows: pd.DataFrame) -> pd.DataFrame:
+    """The same rows, those whose connectors are of one half (column half) first: any sample then shares its flows with
+    that of the in-context model, which is asked no others."""
+    return flows.iloc[np.argsort(flows["half"].eq("").to_numpy(), kind="stable")]
+
+
+def order_of_asking(flows: pd.DataFrame, test_sets: Sequence[str], seed: int) -> dict[str, pd.DataFrame]:
+    """{test set: its flows in the order of asking}, of which every condition takes the first; only sets that have any.
 
     Args:
-        learned: the training pairs to search.
-        flows, vectors: as for `held_out`.
-        pairs: whose requests are asked.
+        flows: columns pair, split, half and whatever else.
+        seed: of the order.
     """
-    training = flows[flows["split"] == "training"]
-    position = {pair: i for i, pair in enumerate(training["pair"])}
-    own = np.array([position[pair] for pair in learned])
-    rows = flows.index[flows["pair"].isin(pairs)]
-    found = nearest(vectors[training.index[own]], vectors[rows], k)[0]
-    return pd.Series(own[found].tolist(), index=flows.loc[rows, "pair"])
+    ordered = {name: in_one_half_first(nl2dsl.sample(flows, name, len(flows), seed)) for name in test_sets}
+    return {name: part for name, part in ordered.items() if len(part)}
+
+
+def oracle_shots(
+    rows: Sequence[Condition], asked: Mapping[str, pd.DataFrame], training: pd.DataFrame, seed: int
+) -> dict[str, pd.Series]:
+    """Few-shots nearest by the right flow, as `shots_by_selector` has them, of the flows that rows ask; empty where no
+    row asks for them.
+
+    Args:
+        asked: of `order_of_asking`.
+        training: columns pair, apis.
+    """
+    wanted = [row for row in rows if row.shots and row.selector == "oracle_shots"]
+    if not wanted:
+        return {}
+    flows = pd.concat([part.head(max(row.flows for row in wanted)) for part in asked.values()], ignore_index=True)
+    found = target_similarity.oracle_shots(flows, training, max(row.shots for row in wanted), seed)
+    return shots_by_selector(found.assign(selector="oracle_shots"), training, 0)
+
+
+def may_be_asked(unseen: Unseen, reader: str) -> int:
+    """How many requests for APIs held out of training a generator may be asked."""
+    return int((unseen.requests["half"] != "").sum()) if reader == "in_context" else len(unseen.requests)
 
 
 def definitions_beside(
@@ -287,56 +322,70 @@ class Materials:
     Attributes:
         training: the pairs that few-shots come from, columns request, dsl, apis.
         catalogue: has the definitions.
-        asked: test flows in the order of asking, columns pair, request, apis.
-        near: {selector: few-shots by pair, as positions in `training`, nearest first}; those drawn at random are not
-            among them.
+        asked: {test set: its flows in the order of asking}, columns pair, request, apis, half.
+        near: {selector: few-shots by pair, as positions in `training`, nearest first}; those drawn at random and those
+            of another request are not among them.
         semantic: the API names nearest to each pair's request (SFD).
         beside: of `definitions_beside`.
         room: {generator: (tokens that a prompt may have, what counts them)}.
         unseen: requests for APIs held out of training.
         seed: of the few-shots drawn at random.
+        form: of definitions.
     """
 
     training: pd.DataFrame
     catalogue: Catalogue
-    asked: pd.DataFrame
+    asked: Mapping[str, pd.DataFrame]
     near: Mapping[str, pd.Series]
     semantic: pd.Series
     beside: Mapping[tuple[str, int], int]
     room: Mapping[str, tuple[int, Counter]]
     unseen: Unseen
     seed: int
+    form: str = "described"
 
-    def shots(self, row: Condition, pairs: Sequence[str]) -> list[list[int]]:
-        """The few-shots of test requests; those drawn at random are other ones for each request."""
-        if row.selector != "random":
-            return self.near[row.selector][list(pairs)].tolist()
-        draw, size = np.random.default_rng([self.seed, row.shots]), min(row.shots, len(self.training))
-        return [draw.choice(len(self.training), size, replace=False).tolist() for _ in pairs]
+    def shots(self, row: Condition, test_set: str, pairs: Sequence[str]) -> list[list[int]]:
+        """The few-shots of test requests; those drawn at random are other ones for each request, and those of another
+        request are the nearest ones of the next request in the order of asking."""
+        if row.selector == "random":
+            draw, size = np.random.default_rng([self.seed, row.shots]), min(row.shots, len(self.training))
+            return [draw.choice(len(self.training), size, replace=False).tolist() for _ in pairs]
+        if row.selector == "other":
+            order = self.asked[test_set]["pair"].tolist()
+            following = dict(zip(order, [*order[1:], *order[:1]], strict=True))
+            return self.near["pretrained"][[following[pair] for pair in pairs]].tolist()
+        return self.near[row.selector][list(pairs)].tolist()
 
 
 def write_prompts(asked: Sequence[Asked], materials: Materials) -> pd.DataFrame:
-    """The prompts of conditions: what `write_condition` returns, with columns condition (its name) and generator."""
-    parts = [_prompts(one, materials).assign(condition=one.name, generator=one.condition.generator) for one in asked]
-    return pd.concat(parts, ignore_index=True)
+    """The prompts of conditions: what `write_condition` returns, with columns condition (its name), test_set, half (of
+    the flow's connectors) and model: the generator, of the in-context model which of its two."""
+    return pd.concat([_prompts(one, materials) for one in asked], ignore_index=True)
 
 
 def _prompts(asked: Asked, materials: Materials) -> pd.DataFrame:
     row, unseen = asked.condition, materials.unseen
-    requests = (materials.asked if asked.way is None else unseen.requests).head(row.flows)
+    requests = unseen.requests if asked.way is not None else materials.asked[asked.test_set]
+    if row.generator == "in_context":
+        requests = requests[requests["half"] != ""]
+    requests = requests.head(row.flows)
     if asked.way is None:
-        pool, shots = materials.training, materials.shots(row, requests["pair"])
+        pool, shots = materials.training, materials.shots(row, asked.test_set, requests["pair"])
     else:
-        pool, shots = unseen.pools[asked.way[0]], unseen.shots[asked.way][: len(requests)]
+        place = dict(zip(unseen.requests["pair"], unseen.shots[asked.way], strict=True))
+        pool, shots = unseen.pools[asked.way[0]], [place[pair] for pair in requests["pair"]]
     number = materials.beside.get((row.selector, row.shots), 0)
-    defined = [list(materials.semantic[pair][:number]) for pair in requests["pair"]]
-    return write_condition(
+    prompts = write_condition(
         row,
         requests,
         shots,
         pool,
         materials.catalogue,
         *materials.room[row.generator],
-        defined,
+        [list(materials.semantic[pair][:number]) for pair in requests["pair"]],
         first=asked.way is not None,
+        form=materials.form,
     )
+    half = requests["half"].to_numpy()
+    of_half = [f"in_context-{OTHER_HALF[one]}" for one in half] if row.generator == "in_context" else row.generator
+    return prompts.assign(condition=asked.name, test_set=asked.test_set, half=half, model=of_half)

@@ -110,7 +110,7 @@ def gold_coverage(
     return pd.DataFrame(rows, columns=COVERAGE)
 
 
-SAMPLES, KINDS = ("test", "reworded", "unseen"), ("fd", "sfd", "fd_sfd")
+SAMPLES, KINDS = ("test", "test_same", "reworded", "unseen"), ("fd", "sfd", "fd_sfd")
 SHARES = ["share", "ci_low", "ci_high", "all_covered", "sibling_share"]
 SUMMARY = ["sample", "kind", "selector", "shots", *SHARES, "definitions", "tokens", "n"]
 

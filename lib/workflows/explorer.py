@@ -69,7 +69,7 @@ def read_saved(book: Workbook) -> Saved:
     """
     book.require(NEEDED)
     learned, mined = len(book.read("dsl_training_pairs")), len(book.read("tst_pairs"))
-    trained = [adapter_of(learned) + "/training.json", *["encoders/tst/modules.json"] * (mined > 0)]
+    trained = [adapter_of(learned) + "/training.json", *["encoders/tst/adapter_config.json"] * (mined > 0)]
     book.require({DSLRetrieval.notebook: trained})
     flows = book.read("flows")
     is_training = flows["split"] == "training"
@@ -126,7 +126,8 @@ def load_selector(book: Workbook, saved: Saved, name: str) -> Selector:
     else:
         vectors = book.read_arrays("embeddings_requests")["requests"]
         vectors = vectors[(book.read("flows")["split"] == "training").to_numpy()]
-    encoder = load_or_say_how(str(book.data / "encoders" / "tst") if name == "tst" else saved.encoder, load_encoder)
+    adapter = book.data / "encoders" / "tst" if name == "tst" else None
+    encoder = load_or_say_how(saved.encoder, partial(load_encoder, adapter=adapter))
     return Selector(vectors, partial(encode, encoder, bfloat16=True))
 
 

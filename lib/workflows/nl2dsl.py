@@ -72,6 +72,33 @@ def flows_to_write(pairs: pd.DataFrame, reworded: Sequence[str], n: int, seed: i
     return pd.concat([sample(part, "test", n, seed) for part in (pairs[too], pairs[~too])]).head(n)
 
 
+def questions(pairs: pd.DataFrame, reworded: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
+    """The requests whose flows are to be written: n of each test set, half as many of those reworded by people (of the
+    test requests chosen) and of those that need held-out APIs.
+
+    Args:
+        pairs, n, seed: as for `sample`.
+        reworded: columns pair (the test request), request, dsl, apis.
+
+    Returns:
+        columns test_set (test, test_same, reworded, unseen), unit (the composed pair), pair (of the request asked),
+        request, dsl, apis; a range index.
+    """
+    half = -(-n // 2)
+    tests = flows_to_write(pairs, reworded["pair"], n, seed)
+    free = reworded.set_index("pair", drop=False).reindex(tests["pair"]).dropna(subset=["request"]).head(half)
+    parts = {
+        "test": tests,
+        "test_same": sample(pairs, "test_same", n, seed),
+        "reworded": free,
+        "unseen": sample(pairs, "unseen", half, seed),
+    }
+    asked = pd.concat([part.assign(test_set=name) for name, part in parts.items()], ignore_index=True)
+    asked = asked.assign(unit=asked["pair"])
+    asked.loc[asked["test_set"] == "reworded", "pair"] += " reworded"
+    return asked[["test_set", "unit", "pair", "request", "dsl", "apis"]]
+
+
 def copied_flows(pool: pd.DataFrame, pool_vectors: np.ndarray, vectors: np.ndarray) -> pd.DataFrame:
     """What writes without any model: for each request the flow of the nearest training pair.
 
@@ -102,6 +129,23 @@ def scored_answers(
     """
     scores = score_flows(answers["text"], golds, catalogue)
     return scores.join(answers.reset_index(drop=True)).assign(condition=condition, unit=list(units))
+
+
+def scored_copies(
+    condition: str, pool: pd.DataFrame, pool_vectors: np.ndarray, asks: pd.DataFrame, vectors: np.ndarray, catalogue
+) -> pd.DataFrame:
+    """`copied_flows` of a pool with their scores.
+
+    Args:
+        pool, pool_vectors, vectors: as for `copied_flows`.
+        asks: of `questions`.
+
+    Returns:
+        as `scored_answers`, with columns test_set, pairs (of the pool) and run (0).
+    """
+    copied = copied_flows(pool, pool_vectors, vectors)
+    scores = scored_answers(condition, copied, asks["unit"], asks["dsl"], catalogue)
+    return scores.assign(test_set=asks["test_set"].to_numpy(), pairs=len(pool), run=0)
 
 
 def with_lists(scores: pd.DataFrame) -> pd.DataFrame:

@@ -137,12 +137,14 @@ def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
     denominators.
 
     Args:
-        scores: what `score_flows` returned, with columns condition and unit (the test pair) besides.
+        scores: what `score_flows` returned, with columns condition and unit (the test pair) besides, and run where
+            several training runs wrote a condition.
 
     Returns:
-        columns condition, unit, metric, numerator, denominator (0–1); rates of made-up names and parameters count the
-        flows that parse. `valid` counts all flows: the share that parse and have neither a made-up name nor a made-up
-        parameter (the column `valid` of the scores allows made-up parameters, as the paper's similarity does).
+        columns condition, unit, run (where given), metric, numerator, denominator (0–1); rates of made-up names and
+        parameters count the flows that parse. `valid` counts all flows: the share that parse and have neither a made-up
+        name nor a made-up parameter (the column `valid` of the scores allows made-up parameters, as the paper's
+        similarity does).
     """
     parsed = scores["parsed"].astype(float)
     names, parameters = (scores[f"made_up_{what}"].map(len).gt(0) * parsed for what in ("names", "parameters"))
@@ -153,7 +155,7 @@ def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
         "made_up_parameters": (parameters, parsed),
         "valid": (parsed * (1 - names) * (1 - parameters), 1.0),
     }
-    keys = scores[["condition", "unit"]]
+    keys = scores[[name for name in ("condition", "unit", "run") if name in scores]]
     return pd.concat(
         [keys.assign(metric=name, numerator=over, denominator=under) for name, (over, under) in parts.items()],
         ignore_index=True,

@@ -160,10 +160,15 @@ def nearest_other_shots(rows: Sequence[int], pool: Sequence[str], vectors: np.nd
 
 def lexical_shots(flows: pd.DataFrame, training: pd.DataFrame, k: int) -> pd.DataFrame:
     """The `k` training pairs whose requests are nearest by their words (BM25T). Both frames: columns pair, request."""
-    words = BM25T([tokenize(text) for text in training["request"]])
-    scores = (words.get_scores(tokenize(text)) for text in flows["request"])
-    best = [np.argsort(-row, kind="stable")[:k] for row in scores]
-    return ranked_shots(flows["pair"], training["pair"], np.array(best))
+    words, k = BM25T([tokenize(text) for text in training["request"]]), min(k, len(training))
+    best = [highest(words.get_scores(tokenize(text)), k) for text in flows["request"]]
+    return ranked_shots(flows["pair"], training["pair"], np.array(best, dtype=np.int64).reshape(-1, k))
+
+
+def highest(scores: np.ndarray, k: int) -> np.ndarray:
+    """Positions of the k highest scores, best first; of equal ones the first."""
+    some = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
+    return some[np.argsort(-scores[some], kind="stable")[:k]]
 
 
 def random_shots(flows: pd.DataFrame, training: pd.DataFrame, k: int, seed: int) -> pd.DataFrame:
@@ -186,8 +191,11 @@ def oracle_shots(flows: pd.DataFrame, training: pd.DataFrame, k: int, seed: int)
     k = min(k, len(training))
     place = {pair: i for i, pair in enumerate(seeded_order(training["pair"], seed))}
     training = training.iloc[np.argsort(training["pair"].map(place).to_numpy())]
+    named = training["apis"].map(lambda names: tuple(sorted(set(names))))
+    kind, distinct = pd.factorize(named)  # of flows with the same APIs one is compared
+    members = training.groupby(kind, sort=True).indices  # in the order of the hashes
     column = {name: i for i, name in enumerate(sorted(set().union(*training["apis"], *flows["apis"])))}
-    wanted, offered = _incidence(flows["apis"], column), _incidence(training["apis"], column)
+    wanted, offered = _incidence(flows["apis"], column), _incidence(distinct, column)
     sizes = offered.sum(axis=1)
     indices = np.empty((len(flows), k), dtype=np.int64)
     for start in range(0, len(flows), ROWS_AT_A_TIME):
@@ -195,10 +203,11 @@ def oracle_shots(flows: pd.DataFrame, training: pd.DataFrame, k: int, seed: int)
         common = (part @ offered.T).toarray()
         either = part.sum(axis=1)[:, None] + sizes - common
         ratio = np.divide(common, either, out=np.ones_like(common), where=either > 0)
-        least = np.partition(ratio, -k, axis=1)[:, -k]
         for i, row in enumerate(ratio):
-            best = np.flatnonzero(row >= least[i])  # in the order of the hashes, which the stable sort keeps
-            indices[start + i] = best[np.argsort(-row[best], kind="stable")[:k]]
+            kinds = highest(row, min(k, len(row)))
+            kinds = np.flatnonzero(row >= row[kinds[-1]])  # k of them name k flows or more
+            rows = np.sort(np.concatenate([members[one] for one in kinds]))
+            indices[start + i] = rows[np.argsort(-row[kind[rows]], kind="stable")[:k]]
     return ranked_shots(flows["pair"], training["pair"], indices)
 
 
@@ -265,6 +274,37 @@ def score_table(
     """
     scores = [few_shot_scores(frame, flows, training, ks).assign(method=method) for method, frame in shots.items()]
     return pd.concat(scores).pivot(index="pair", columns=["method", "metric", "k"], values="value")
+
+
+def over_seeds(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Tables of `score_table`, one a training run, as one: its rows have the index (pair, seed).
+
+    Intervals that resample both levels cover the chance of the requests and that of the training.
+    """
+    return pd.concat(tables, keys=range(len(tables)), names=["seed"]).swaplevel()
+
+
+def curve_scores(
+    vectors: Mapping[tuple[str, int, int], Sequence[np.ndarray]], asked: pd.DataFrame, pool: pd.DataFrame, k: int
+) -> pd.DataFrame:
+    """How good the k few-shots of several encoders are, out of one pool.
+
+    Args:
+        vectors: by (method, training pairs, training seed) those of the pool's requests and of those asked.
+        asked: columns pair, sample, apis.
+        pool: columns pair, apis.
+
+    Returns:
+        columns test_set (the sample), method, pairs, seed, pair, jaccard; one row an encoder and request.
+    """
+    parts = []
+    for (method, pairs, seed), sides in vectors.items():
+        shots = nearest_shots(asked["pair"], pool["pair"], *sides, k)
+        scores = few_shot_scores(shots, asked, pool, [k]).pivot(index="pair", columns="metric", values="value")
+        found = asked[["pair", "sample"]].join(scores["jaccard"], on="pair")
+        parts.append(found.assign(method=method, pairs=pairs, seed=seed))
+    columns = ["test_set", "method", "pairs", "seed", "pair", "jaccard"]
+    return pd.concat(parts, ignore_index=True).rename(columns={"sample": "test_set"})[columns]
 
 
 def shot_positions(shots: pd.DataFrame, pool: Sequence[str], k: int) -> pd.Series:

@@ -10,17 +10,21 @@ from transformers import AutoModelForCausalLM
 
 from lib.generation import finetune as module
 from lib.generation.finetune import (
-    Checkpoints,
     Training,
+    adapter_for,
+    add_adapter,
     collate,
     finetune_language_model,
     learning_rates,
+    pairs_hash,
     plan_epoch,
     target_loss,
 )
-from lib.generation.local import LocalModel
+from lib.generation.local import LocalModel, load_model
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError
+from lib.workbook.checkpoints import Checkpoints
+from lib.workbook.trained import FOLDER, ship
 
 WORDS = ["fox", "dog", "guitar", "music room", "evening", "quick", "lazy", "brown"]
 PAIRS = [(f"the {a} and the {b}", f"{b} over {a}") for a in WORDS for b in WORDS]
@@ -279,3 +283,92 @@ def test_a_full_disk_keeps_the_old_adapter_and_the_checkpoints(tiny, tmp_path, s
 def test_a_missing_adapter_is_refused(tiny, tmp_path):
     with pytest.raises(ModelError):
         LocalModel(tiny, adapter=tmp_path / "none", **HERE).generate(["a"])
+
+
+# ---------------------------------------------------------------- shipped adapters
+
+
+def test_a_shipped_adapter_is_taken_for_its_own_pairs_only(tiny, tmp_path):
+    """And a world changed by one pair refuses it with one sentence, and goes on."""
+    training = Training(rank=2, learning_rate=1e-2)
+    ask = {"training": training, "root": tmp_path, **HERE}
+    trained = adapter_for("words-64", tiny, PROMPTS, TARGETS, tmp_path / "a", **ask)
+    assert (trained.shipped, trained.reason) == (False, "No trained part words-64 is shipped.")
+    assert (trained.rows, len(trained.curve)) == (64, 8)
+    assert trained.tokens == trained.curve["tokens"].sum()
+    ship(tmp_path / "a", "words-64", pairs_hash(PROMPTS, TARGETS), tmp_path)
+    found = adapter_for("words-64", tiny, PROMPTS, TARGETS, tmp_path / "b", **ask)
+    assert (found.shipped, found.reason, found.folder) == (True, "", tmp_path / FOLDER / "words-64")
+    assert (found.rows, found.tokens, found.device) == (trained.rows, trained.tokens, trained.device)
+    assert not (tmp_path / "b").exists()
+    assert LocalModel(tiny, adapter=found.folder, **HERE).generate(PROMPTS[:1], max_new_tokens=2)
+
+    changed = [*TARGETS[:-1], "fox over fox"]
+    other = adapter_for("words-64", tiny, PROMPTS, changed, tmp_path / "b", **ask)
+    assert other.reason == "The shipped part words-64 is not used: it was trained on other pairs than these."
+    assert (other.shipped, other.folder) == (False, tmp_path / "b")
+
+
+# ---------------------------------------------------------------- on a GPU
+
+
+def test_a_compiled_decoder_is_one_graph_with_the_same_loss_and_gradients(tiny):
+    """What a GPU compiles, traced here without code being generated; batches padded to few shapes change nothing."""
+    pairs = [([5, 6, 7, 8], [9, 10]), ([11], [12, 13, 14]), ([4, 3], [2])]
+    results = []
+    for compiled in (False, True):
+        model = load_model(tiny, "float32")
+        _, weights = add_adapter(model, tiny, TRAINING)
+        shape = (0, 1)
+        if compiled:
+            model.get_decoder().compile(backend="aot_eager", fullgraph=True)
+            shape = (4, 16)
+        ids, labels = collate(pairs, model.device, *shape)
+        assert ids.shape == ((4, 16) if compiled else (3, 6))
+        loss = target_loss(model, ids, labels)
+        loss.backward()
+        results.append([loss.detach(), *(weight.grad for weight in weights.values())])
+    for plain, traced in zip(*results, strict=True):
+        torch.testing.assert_close(plain, traced, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_gpu_learns_and_a_killed_run_goes_on(tiny, tmp_path, monkeypatch, compiled):
+    monkeypatch.setattr(module, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(module, "READ_EVERY", 4)
+    monkeypatch.setattr(module, "COMPILED_TOKENS", 0 if compiled else 10**9)
+    whole = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "whole", TRAINING, dtype="bfloat16")
+    assert whole["step"].tolist() == list(range(1, 17))
+    assert whole["loss"].tail(3).mean() < 0.6 * whole["loss"].head(3).mean()
+    save = Checkpoints.save
+
+    def then_die(self, *args):
+        save(self, *args)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "save", then_die)
+        with pytest.raises(Killed):
+            finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "cut", TRAINING, dtype="bfloat16")
+    assert [path.stem for path in checkpoints(tmp_path / "cut")] == ["00000004"]
+    again = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "cut", TRAINING, dtype="bfloat16")
+    assert again["loss"].tolist() == pytest.approx(whole["loss"].tolist(), rel=0.05)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_step_on_a_gpu_waits_for_nothing(tiny):
+    model = load_model(tiny, "bfloat16")
+    _, weights = add_adapter(model, tiny, TRAINING)
+    masters = {key: weight.detach().float().clone() for key, weight in weights.items()}
+    optimizer = torch.optim.AdamW(masters.values(), lr=1e-3, weight_decay=0.0, fused=True)
+    batch = [([5, 6, 7, 8], [9, 10]), ([11], [12, 13, 14])]
+    module.train_step(model, weights, masters, optimizer, *collate(batch, model.device))
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        loss = module.train_step(model, weights, masters, optimizer, *collate(batch, model.device))
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert loss.item() > 0

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lib.generation import models, wheels
-from lib.generation.finetune import Checkpoints
 from lib.workbook.artifacts import temporary_prefix
+from lib.workbook.checkpoints import Checkpoints
 from tests.generation.test_models import MODEL, build_wheel, kept
 
 pytestmark = pytest.mark.slow

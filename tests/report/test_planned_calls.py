@@ -32,7 +32,7 @@ from lib.retrieval.dense import encode, load_encoder
 from lib.retrieval.neighbours import nearest
 from lib.workbook.artifacts import ROOT
 from lib.workbook.parameters.base import ProfileError, select
-from lib.workbook.parameters.dsl_ablation import Condition
+from lib.workbook.parameters.dsl_ablation import PUBLISHED_ROWS, Condition
 from lib.workbook.parameters.worlds import FlowKnobs, WorldKnobs
 from lib.workbook.profiles import NOTEBOOKS, read_profile
 from lib.workflows.ablation import write_condition
@@ -44,10 +44,14 @@ from tests.assistant.test_written_world import Scripted, right, shown_schema, st
 from tests.generation.endpoint import Endpoint
 
 PRICES = {"remote_price_in": 10.0, "remote_price_out": 20.0}
+OF_AN_ENDPOINT = [
+    *([*row, "untuned", "free", 1] for row in PUBLISHED_ROWS),
+    ["pretrained", 0, "none", "finetuned", "free", 1],
+]
 REMOTE = {
     "01_data_gen": {"data_writer": "remote:m"},
     "03_cot_augmentation": {"writer": "remote:m", "distilled_writer": "SmolLM2-135M-Instruct"},
-    "09_dsl_ablation": {"untuned_generator": "remote:m"},
+    "09_dsl_ablation": {"untuned_generator": "remote:m", "ablation": OF_AN_ENDPOINT},
     "10_generators": {"compared_writer": "remote:m"},
 }
 
@@ -55,7 +59,6 @@ REMOTE = {
 @pytest.fixture(scope="module")
 def smoke():
     values = read_profile(ROOT / "notebooks" / "profiles" / "smoke.yaml")
-    values["ablation"] = [row for row in values["ablation"] if row[3] == "finetuned" or row[4] == "free"]
     return values | PRICES
 
 
@@ -217,15 +220,18 @@ def test_calls_for_a_world_are_those_that_writing_it_makes(smoke, tmp_path, monk
 def test_flows_of_a_smoke_profile(smoke):
     """A call for each flow of each untuned row; tokens are no fewer and not many more than those of the profile's own
     prompts, whose few-shots are the encoder's out of the profile's own pairs."""
-    rows = [["pretrained", 20, what, "untuned", "free", 12] for what in ("none", "fd")]
-    rows += [row for row in smoke["ablation"] if row[:4] not in [one[:4] for one in rows]]
-    values = smoke | REMOTE["09_dsl_ablation"] | {"ablation": rows, "n_training_pairs": 2000, "dsl_flows": 40}
+    big = [("pretrained", 20, what) for what in ("none", "fd")]
+    rows = [[*row, "untuned", "free", 12 if row in big else 2] for row in PUBLISHED_ROWS]
+    rows += [row for row in smoke["ablation"] if row[3] == "finetuned"]
+    values = smoke | REMOTE["09_dsl_ablation"] | {"ablation": rows, "n_training_pairs": 2000, "n_test_same_pairs": 0}
     values["new_shots"] = [0]
     found = numbers(planned_calls(values)["09_dsl_ablation"])["flows"]
     untuned = [row for row in rows if row[3] == "untuned"]
-    grid = 5 * values["unseen_flows"]  # notebook 09's conditions on APIs held out of training, none under a grammar
+    grid = 3 * values["unseen_flows"]  # notebook 09's conditions on APIs held out of training, none under a grammar
     assert found[0] == sum(row[5] for row in untuned) + grid
     assert found[2] == found[0] * values["dsl_max_tokens"]
+    twice = numbers(planned_calls(values | {"n_test_same_pairs": 40})["09_dsl_ablation"])["flows"]
+    assert twice[0] == 2 * (found[0] - grid) + grid
 
     catalogue = Catalogue.load(ROOT / "data" / "catalogue")
     knobs = FlowKnobs.model_validate(select(values, FlowKnobs))
@@ -238,7 +244,9 @@ def test_flows_of_a_smoke_profile(smoke):
     for row in untuned:
         defined = [training["apis"].iloc[shots[: row[1]]].explode().dropna().unique().tolist() for shots in near]
         arguments = near[: row[5]], training, catalogue, 8192, estimate_tokens, defined[: row[5]]
-        real += write_condition(Condition.model_validate(row), asked.head(row[5]), *arguments)["tokens"].sum()
+        real += write_condition(Condition.model_validate(row), asked.head(row[5]), *arguments, form="described")[
+            "tokens"
+        ].sum()
     assert real < found[1] < 1.3 * real
 
 

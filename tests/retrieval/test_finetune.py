@@ -16,14 +16,11 @@ from lib.retrieval.finetune import (
     folds_of,
     hardest_negatives,
     nested_sample,
-    plan_rows,
     training_rows,
 )
 from lib.retrieval.stores import candidate_pairs
 from lib.workbook.artifacts import ArtifactError
-
-WORDS = ("lemon tree river stone music piano garden winter letter doctor ticket train window bottle coffee paper "
-         "market summer island mirror").split()  # fmt: skip
+from tests.retrieval.conftest import WORDS
 
 
 @pytest.fixture
@@ -123,45 +120,7 @@ def test_folds_keep_a_persona_together(world):
     assert (folds == folds_of(queries["persona"][::-1], 2, seed=1)[::-1]).all()
 
 
-def test_the_plan_is_a_permutation_of_similar_lengths():
-    lengths = np.random.default_rng(0).integers(5, 60, size=330)
-    order = plan_rows(lengths, 32, seed=1)
-    assert sorted(order) == list(range(330))
-    spread = np.mean([np.ptp(lengths[order[i : i + 32]]) for i in range(0, 320, 32)])
-    assert spread < 12
-    assert (order == plan_rows(lengths, 32, seed=1)).all()
-    assert (order != plan_rows(lengths, 32, seed=2)).any()
-    assert len(plan_rows(np.array([], dtype=int), 8, seed=0)) == 0
-
-
 # ---------------------------------------------------------------- training
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    """Folder of a random two-layer encoder."""
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
-
-    folder = tmp_path_factory.mktemp("tiny")
-    vocabulary = {name: i for i, name in enumerate(["[PAD]", "[UNK]", *WORDS])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]")
-    fast.save_pretrained(folder / "bert")
-    torch.manual_seed(1)
-    config = BertConfig(
-        vocab_size=len(vocabulary), hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
-        max_position_embeddings=32,
-    )  # fmt: skip
-    BertModel(config).save_pretrained(folder / "bert")
-    words = Transformer(str(folder / "bert"), max_seq_length=32)
-    encoder = SentenceTransformer(modules=[words, Pooling(16)])
-    encoder.save_pretrained(str(folder / "encoder"), create_model_card=False)
-    return str(folder / "encoder")
 
 
 @pytest.fixture

@@ -180,7 +180,7 @@ def test_a_row_of_the_ablation_is_a_list():
     assert (row.selector, row.shots, row.definitions, row.flows) == ("tst", 20, "fd_sfd", 12)
     assert row.name == "tst_20_fd_sfd"
     names = {row.name for row in DSLAblation().ablation}
-    assert {"pretrained_5", "no_shots", "tst_5_finetuned", "no_shots_finetuned_catalogue"} <= names
+    assert {"pretrained_5", "no_shots_in_context", "tst_5_finetuned", "no_shots_finetuned_catalogue"} <= names
     assert len(names) == len(ABLATION)
 
 
@@ -193,7 +193,8 @@ def test_a_row_of_the_ablation_is_a_list():
         (["tst", 5, "fd", "untuned", "free", 0], "flows"),
         (["tst", 0, "none", "untuned", "grounded", 9], "grounded needs few-shots or definitions"),
         (["tst", 5, "fd", "finetuned", "free", 9], "reads no definitions"),
-        (["tst", 5, "fd", "untuned", "free", 9], "two rows are tst_5_fd"),
+        (["tst", 5, "fd", "in_context", "free", 9], "two rows are tst_5_fd_in_context"),
+        (["random", 5, "sfd", "in_context", "free", 9], "needs the few-shots of one of pretrained, tst, tst_affine"),
     ],
 )
 def test_an_impossible_row_says_what_is_wrong(row, words):
@@ -207,9 +208,30 @@ def test_the_papers_rows_must_be_there(missing):
         DSLAblation(ablation=[row for i, row in enumerate(ABLATION) if i != missing])
 
 
+def test_table_4_needs_the_fine_tuned_model():
+    with pytest.raises(ValidationError, match="Table 4 needs the row"):
+        DSLAblation(ablation=[row for row in ABLATION if row[3:5] != ["finetuned", "free"] or row[1]])
+
+
+def test_who_stands_for_gpt_4():
+    assert DSLAblation().reader == "in_context"
+    assert DSLAblation(untuned_generator="other", ablation=UNTUNED).reader == "untuned"
+    with pytest.raises(ValidationError, match=r"the paper's row .*'untuned', 'free'. is missing"):
+        DSLAblation(untuned_generator="other")
+
+
+def test_rows_of_an_instruct_model_need_its_name():
+    row = ["pretrained", 5, "none", "instruct", "free", 1]
+    assert [one.name for one in ablation([row]).rows] == [one.name for one in DSLAblation().ablation]
+    named = DSLAblation(ablation=[*ABLATION, row], instruct_generator="Qwen")
+    assert named.rows[-1].name == "pretrained_5_instruct"
+
+
 # ---------------------------------------------------------------- models behind an endpoint
 
-FREE = [row for row in ABLATION if row[3] == "finetuned" or row[4] == "free"]
+UNTUNED = [[*row[:3], "untuned", *row[4:]] for row in ABLATION if row[3] == "in_context"]
+UNTUNED += [row for row in ABLATION if row[3] == "finetuned"]
+FREE = [row for row in UNTUNED if row[3] == "finetuned" or row[4] == "free"]
 
 
 @pytest.mark.parametrize(
@@ -225,8 +247,8 @@ FREE = [row for row in ABLATION if row[3] == "finetuned" or row[4] == "free"]
         ("09_dsl_ablation", {"generator": "remote:a"}, "generator: a model behind an endpoint cannot be fine-tuned"),
         (
             "09_dsl_ablation",
-            {"untuned_generator": "remote:a"},
-            "ablation: remote:a cannot be held to a grammar, as pretrained_5_fd_first_grounded"
+            {"untuned_generator": "remote:a", "ablation": UNTUNED},
+            "ablation: remote:a cannot be held to a grammar, as pretrained_5_catalogue"
             ", .* must be: give these rows the decoding free or leave them out$",
         ),
         ("09_dsl_ablation", {"untuned_generator": "remote:a", "ablation": FREE, "remote_window": 256}, "remote_window"),

@@ -122,7 +122,7 @@ def flow_book(tmp_path, four_flows, catalogue):
     tuned = Workbook("08_dsl_retrieval", DSLRetrieval(profile="smoke", generator=model, dsl_max_tokens=32), root)
     tuned.write("dsl_training_pairs", four_flows[["pair"]].head(2))
     tuned.write_arrays("embeddings_requests_tst", {"training": vectors[[1, 0, 2]], "asked": vectors[3:]})
-    for name in ("adapters/nl2dsl_2/training.json", "encoders/tst/modules.json"):
+    for name in ("adapters/nl2dsl_2/training.json", "encoders/tst/adapter_config.json"):
         (tuned.data / name).parent.mkdir(parents=True)
         (tuned.data / name).write_text("{}")
     return Workbook("explore_workflows", Parameters(profile="smoke"), root)

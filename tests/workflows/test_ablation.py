@@ -11,17 +11,18 @@ from lib.workflows.ablation import (
     DELTAS,
     STOPS,
     answer,
+    answer_as,
     as_artifact,
     compare_conditions,
     compare_pairs,
     contract,
+    copied,
     cost_of,
     free_counterparts,
     new_apis_called,
     score,
     sweep_rows,
     title,
-    with_earlier,
     write_condition,
 )
 from lib.workflows.catalogue import Catalogue
@@ -166,6 +167,37 @@ def test_a_chat_model_may_say_something_first_and_needs_no_grammar():
     assert writer.asked == (["\nRequest:"], True, None)
 
 
+def test_every_generator_is_asked_in_its_own_way():
+    prompts = pd.DataFrame({"prompt": ["one", "two"], "grammar": [None, None]})
+    asked = {}
+    for name in ("in_context-a", "finetuned", "instruct", "untuned"):
+        writer = Writer()
+        answer_as(name, prompts, writer, 9)
+        asked[name] = writer.asked
+    assert asked["in_context-a"] == asked["untuned"] == (list(STOPS["untuned"]), False, None)
+    assert asked["finetuned"] == ([END], False, None)
+    assert asked["instruct"] == (list(STOPS["instruct"]), True, None)
+    writer = Writer()
+    answer_as("untuned", prompts, writer, 9, remote=True)
+    assert writer.asked[1]
+
+
+def test_an_instruct_model_has_its_own_form(catalogue):
+    made = written(catalogue, condition("fd", generator="instruct"))
+    assert "```flow" in made["prompt"]
+    same = written(catalogue, condition("fd", generator="in_context"))["prompt"]
+    assert same == written(catalogue, condition("fd"))["prompt"]
+
+
+def test_definitions_have_the_form_that_is_asked_for(catalogue):
+    arguments = [[1, 0, 2]], TRAINING, catalogue, 4000, words
+    short, long = (
+        write_condition(condition("fd"), ASKED, *arguments, form=form).loc[0, "prompt"]
+        for form in ("compact", "described")
+    )
+    assert len(long) > len(short)
+
+
 def test_scores_stand_beside_the_answers(catalogue):
     flow = 'shared_gmail.SendEmailV2({"emailMessage/To": "a@b.example"});'
     answers = pd.DataFrame({"unit": ["q", "r", "q"], "text": [flow, "(", "made.Up();"]}, index=[5, 3, 8])
@@ -177,7 +209,7 @@ def test_scores_stand_beside_the_answers(catalogue):
 
 def outcome(condition, unit, similarity, parsed=True):
     flow = {"similarity": similarity, "parsed": parsed, "valid": parsed, "made_up_names": (), "made_up_parameters": ()}
-    return {"condition": condition, "unit": unit} | flow
+    return {"condition": condition, "test_set": "test", "unit": unit} | flow
 
 
 def test_deltas_are_on_the_flows_that_both_rows_share():
@@ -191,7 +223,16 @@ def test_deltas_are_on_the_flows_that_both_rows_share():
     base = table[table["condition"] == "base"]
     assert base[DELTAS].isna().all(axis=None)
     assert base["n"].eq(4).all()
-    assert table["condition"].tolist() == ["base"] * 4 + ["few"] * 4
+    assert table["condition"].tolist() == ["base"] * 5 + ["few"] * 5
+
+
+def test_each_test_set_is_compared_for_itself():
+    flows = [outcome(name, unit, value) for name, value in (("base", 0.0), ("few", 1.0)) for unit in range(8)]
+    same = [outcome("base", unit, 0.5) | {"test_set": "test_same"} for unit in range(8, 12)]
+    other = [outcome("few", unit, 0.5) | {"test_set": "unseen"} for unit in range(12, 14)]
+    table = compare_conditions(pd.DataFrame([*flows, *same, *other]), ["base", "few"], "base", 200, 0)
+    found = table[table["metric"] == "similarity"][["test_set", "condition", "n", "shared"]].fillna(0)
+    assert found.to_numpy().tolist() == [["test", "base", 8, 0], ["test", "few", 8, 8], ["test_same", "base", 4, 0]]
 
 
 def test_rates_of_made_up_names_say_how_many_flows_they_count():
@@ -212,26 +253,40 @@ def test_pairs_are_one_family():
     pairs = compare_pairs(scores, [("few", "base"), ("more", "few")], 200, 0)
     assert pairs[["condition", "against"]].drop_duplicates().to_numpy().tolist() == [["few", "base"], ["more", "few"]]
     alone = compare_conditions(scores, ["few"], "base", 200, 0)
-    assert pairs["p_value"].tolist()[:4] == alone["p_value"].tolist()
-    assert pairs["p_holm"][0] == pytest.approx(8 * pairs["p_value"][0])
-    assert alone["p_holm"][0] == pytest.approx(4 * alone["p_value"][0])
+    assert pairs["p_value"].tolist()[:5] == alone["p_value"].tolist()
+    assert pairs["p_holm"][0] == pytest.approx(10 * pairs["p_value"][0])
+    assert alone["p_holm"][0] == pytest.approx(5 * alone["p_value"][0])
 
 
 def test_what_a_row_under_a_grammar_is_compared_with():
     rows = [condition(decoding="grammar"), condition(), condition(shots=0, decoding="catalogue", generator="finetuned")]
-    assert free_counterparts(rows) == {"tst_2_grammar": "tst_2", "no_shots_finetuned_catalogue": "finetuned"}
+    assert free_counterparts(rows) == {
+        "tst_2_grammar": "tst_2",
+        "no_shots_finetuned_catalogue": "no_shots_finetuned",
+    }
 
 
 def test_the_sweep_changes_the_number_of_few_shots_alone():
     rows = [Condition.model_validate(["pretrained", n, what, "untuned", "free", 1])
             for n, what in ((20, "none"), (1, "none"), (5, "fd"))]  # fmt: skip
-    assert [row.name for row in sweep_rows([*rows, condition()])] == ["pretrained_1", "pretrained_20"]
+    others = [Condition.model_validate(["pretrained", 3, "none", "in_context", "free", 1])]
+    assert [row.name for row in sweep_rows([*rows, condition(), *others], "untuned")] == [
+        "pretrained_1",
+        "pretrained_20",
+    ]
 
 
-def test_earlier_flows_join_under_their_names_here():
-    written = pd.DataFrame({"condition": ["copy, TST", "fine-tuned, 2 pairs", "fine-tuned, 9 pairs"], "unit": "q"})
-    joined = with_earlier(pd.DataFrame({"condition": ["tst_5"], "unit": ["q"]}), written, "fine-tuned, 9 pairs")
-    assert joined["condition"].tolist() == ["tst_5", "copy, TST", "finetuned"]
+def test_flows_that_are_copied():
+    near = {"tst": pd.Series([[1, 0], [2, 1]], ["q", "r"])}
+    asked = {
+        "test": pd.DataFrame({"pair": ["q"], "half": ["a"]}),
+        "test_same": pd.DataFrame({"pair": ["r"], "half": [""]}),
+    }
+    found = copied(near, asked, TRAINING)
+    assert found[["condition", "test_set", "unit", "half", "text"]].to_numpy().tolist() == [
+        ["copy_tst", "test", "q", "a", "x();"], ["copy_tst", "test_same", "r", "", "y();"],
+    ]  # fmt: skip
+    assert found["finished"].all()
 
 
 def test_the_cost_of_answers_that_were_timed():
@@ -287,8 +342,8 @@ def test_the_contracts_columns():
     )
     table = contract(compared, rows, published)
     assert table.columns.tolist() == [
-        "selector", "shots", "definitions", "generator", "decoding", "train_pairs", "metric", "value", "ci_low",
-        "ci_high", "delta", "delta_ci_low", "delta_ci_high", "n", "published_delta",
+        "selector", "shots", "definitions", "generator", "decoding", "train_pairs", "test_set", "metric",
+        "value", "ci_low", "ci_high", "delta", "delta_ci_low", "delta_ci_high", "n", "published_delta",
     ]  # fmt: skip
     assert table["published_delta"].dropna().tolist() == [0.02, -0.61]
     assert contract(compared, rows).columns[-1] == "n"
@@ -304,7 +359,11 @@ def test_the_contracts_columns():
     ],
 )  # fmt: skip
 def test_titles(made, words):
-    assert title(made) == words
+    assert title(made, "untuned") == words
+
+
+def test_the_usual_generator_goes_unnamed():
+    assert title(condition(), "in_context") == "untuned model, TST, 2 few-shots"
 
 
 def test_prompts_of_a_flow_share_their_beginning(catalogue):

@@ -10,20 +10,28 @@ ROWS = [Condition.model_validate(row) for row in ABLATION]
 
 
 def test_which_conditions_claims_are_about():
-    methods = claimed_methods(ROWS, [0, 1], unseen=False)
-    assert methods["tst_20_fd_sfd"] == [("tst_fd_sfd", 20)]
-    assert methods["pretrained_5"] == [("pretrained", 5)]
-    assert methods["finetuned"] == [("finetuned_dsl", 5), ("finetuned_dsl", 20)]
-    for other in ("random_5", "pretrained_learned_5", "pretrained_5_instruction", "pretrained_5_grammar"):
+    methods = claimed_methods(ROWS, "in_context", [0, 1], unseen=False)
+    assert methods["tst_20_fd_sfd_in_context"] == [("tst_fd_sfd", 20)]
+    assert methods["pretrained_5_in_context"] == [("pretrained", 5)]
+    assert methods["no_shots_finetuned"] == [("finetuned_dsl", 5), ("finetuned_dsl", 20)]
+    for other in (
+        "random_5_in_context",
+        "other_5_in_context",
+        "pretrained_5",  # the untuned model's
+        "tst_affine_5_in_context",
+        "pretrained_5_in_context_catalogue",
+    ):
         assert other not in methods
 
 
 def test_of_the_added_examples_the_fewest_are_claimed_about():
-    methods = claimed_methods(ROWS, [0, 3, 1], unseen=True)
+    methods = claimed_methods(ROWS, "in_context", [0, 3, 1], unseen=True)
     assert methods[unseen_name((1, False), "fd_sfd")] == [("unseen_fd_sfd_new_shot", 5)]
     assert methods[UNSEEN_FINETUNED] == [("unseen_finetuned_dsl", 5)]
     assert unseen_name((3, False), "none") not in methods
-    assert not any("new_shot" in method for pairs in claimed_methods(ROWS, [0], True).values() for method, _ in pairs)
+    assert not any(
+        "new_shot" in method for pairs in claimed_methods(ROWS, "in_context", [0], True).values() for method, _ in pairs
+    )
 
 
 def flow(condition, parsed):
@@ -37,7 +45,7 @@ def test_scores_that_claims_are_tested_on():
     methods = {"finetuned": [("finetuned_dsl", 5), ("finetuned_dsl", 20)], "tst_5": [("tst", 5)]}
     scores = pd.DataFrame([flow("finetuned", True), flow("tst_5", False), flow("random_5", True)])
     claimed = claimed_scores(scores, methods).set_index(["method", "k", "metric"])["value"]
-    assert len(claimed) == 12
+    assert len(claimed) == 15
     assert claimed["finetuned_dsl", 20, "similarity"] == 50
     assert claimed["finetuned_dsl", 5, "made_up_names"] == 100
     assert claimed["tst", 5, "unparsed"] == 100

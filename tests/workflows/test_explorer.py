@@ -61,11 +61,13 @@ def test_what_was_saved_is_read_without_models(flow_book):
 
 
 def test_missing_artifacts_are_named_with_their_notebooks(flow_book):
-    (flow_book.data / "encoders/tst/modules.json").unlink()
+    (flow_book.data / "encoders/tst/adapter_config.json").unlink()
     (flow_book.data / "adapters/nl2dsl_2/training.json").unlink()
     with pytest.raises(ArtifactError) as error:
         read_saved(flow_book)
-    assert "08_dsl_retrieval (adapters/nl2dsl_2/training.json, encoders/tst/modules.json): run" in str(error.value)
+    assert "08_dsl_retrieval (adapters/nl2dsl_2/training.json, encoders/tst/adapter_config.json): run" in str(
+        error.value
+    )
     empty = Workbook("explore_workflows", flow_book.parameters, flow_book.root / "elsewhere")
     with pytest.raises(ArtifactError) as error:
         read_saved(empty)
@@ -76,7 +78,7 @@ def test_missing_artifacts_are_named_with_their_notebooks(flow_book):
 def test_without_mined_pairs_only_the_pretrained_encoder_chooses(flow_book):
     nothing = pd.DataFrame({"a": [], "b": []})
     Workbook("01_data_gen", flow_book.parameters, flow_book.root).write("tst_pairs", nothing)
-    (flow_book.data / "encoders/tst/modules.json").unlink()
+    (flow_book.data / "encoders/tst/adapter_config.json").unlink()
     assert read_saved(flow_book).selectors == ("pretrained",)
 
 
@@ -93,11 +95,13 @@ def test_artifacts_of_another_version_are_not_taken(flow_book):
 def test_the_vectors_of_each_selector_are_those_of_the_training_requests(flow_book, monkeypatch):
     saved = read_saved(flow_book)
     asked = []
-    monkeypatch.setattr("lib.retrieval.dense.load_encoder", lambda path: asked.append(path) or "encoder")
+    monkeypatch.setattr(
+        "lib.retrieval.dense.load_encoder", lambda path, adapter: asked.append((path, adapter)) or "encoder"
+    )
     (flow_book.root.parent / "no-model").mkdir()
     assert load_selector(flow_book, saved, "pretrained").vectors[:, 0].tolist() == pytest.approx([1, 0, 0.6])
     assert load_selector(flow_book, saved, "tst").vectors[:, 0].tolist() == pytest.approx([0, 1, 0.6])
-    assert asked == [saved.encoder, str(flow_book.data / "encoders" / "tst")]
+    assert asked == [(saved.encoder, None), (saved.encoder, flow_book.data / "encoders" / "tst")]
 
 
 def test_a_missing_model_is_named(flow_book):

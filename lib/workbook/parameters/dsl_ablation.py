@@ -9,28 +9,32 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from lib.workbook.parameters.base import LanguageModelName, LocalModelName, is_remote
 from lib.workbook.parameters.shared import HeldModel, RemoteKnobs
 
+MAY_STAND_BESIDE_SFD = ("pretrained", "tst", "tst_affine")  # selectors whose few-shots bring a number of definitions
+
 
 class Condition(BaseModel):
     """A row of the ablation's table, given as a list in the order of these fields.
 
     Attributes:
-        selector: whose few-shots: by the pretrained encoder or by TST, or drawn at random; `_learned` searches only the
-            pairs that the fine-tuned model learned from.
+        selector: whose few-shots: by the pretrained encoder, by TST or by TST with a learned scale before its loss;
+            drawn at random; `other`: those of another request; `oracle_shots`: the nearest by the right flow, which no
+            method could know.
         shots: few-shots in the prompt.
         definitions: none; FD, SFD or both, after the few-shots; FD before them; `instruction`: how to use definitions,
             without any; `gold`: those of the right flow's APIs, which no method could know.
-        generator: the language model as it comes, or fine-tuned on requests and flows.
+        generator: the language model as it comes; fine-tuned on requests and flows; in_context: taught to read
+            few-shots on connectors that it is not asked about; an instruct model, asked through its chat template.
         decoding: free, under the grammar, under the grammar with the catalogue's names and keys, or with those of the
             APIs that the prompt shows.
-        flows: test flows it is tried on, the first ones of the order of notebook 08.
+        flows: of each test set that it is tried on, the first ones of one order.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    selector: Literal["pretrained", "tst", "pretrained_learned", "random"]
+    selector: Literal["pretrained", "tst", "tst_affine", "random", "other", "oracle_shots"]
     shots: int = Field(ge=0, le=100)
     definitions: Literal["none", "instruction", "fd", "fd_first", "sfd", "fd_sfd", "gold"]
-    generator: Literal["untuned", "finetuned"]
+    generator: Literal["untuned", "finetuned", "in_context", "instruct"]
     decoding: Literal["free", "grammar", "catalogue", "grounded"]
     flows: int = Field(ge=1)
 
@@ -48,8 +52,9 @@ class Condition(BaseModel):
     def _possible(self) -> Condition:
         if self.decoding == "grounded" and not self.shots and self.definitions in ("none", "instruction"):
             raise ValueError("decoding grounded needs few-shots or definitions: their APIs are what may be called")
-        if self.selector in ("pretrained_learned", "random") and self.definitions in ("sfd", "fd_sfd"):
-            raise ValueError("SFD shows as many definitions as FD: it needs the few-shots of pretrained or tst")
+        if self.selector not in MAY_STAND_BESIDE_SFD and self.definitions in ("sfd", "fd_sfd"):
+            beside = ", ".join(MAY_STAND_BESIDE_SFD)
+            raise ValueError(f"SFD shows as many definitions as FD: it needs the few-shots of one of {beside}")
         if self.generator == "finetuned" and self.definitions != "none":
             raise ValueError("the fine-tuned model reads no definitions")
         return self
@@ -70,20 +75,23 @@ PUBLISHED_ROWS = [
     ("tst", 20, "sfd"),
     ("tst", 20, "fd_sfd"),
 ]
+BASELINE = "no_shots_finetuned"  # of Table 4
 
 
 ABLATION = [
-    *([selector, shots, what, "untuned", "free", 30 if shots == 5 else 12] for selector, shots, what in PUBLISHED_ROWS),
-    *(["pretrained", shots, "none", "untuned", "free", 30 if shots < 5 else 12] for shots in (0, 1, 3, 10)),
-    ["random", 5, "none", "untuned", "free", 30],
-    ["pretrained", 5, "instruction", "untuned", "free", 30],
-    ["pretrained", 5, "fd_first", "untuned", "free", 30],
-    ["pretrained", 5, "fd_first", "untuned", "grounded", 30],
-    ["pretrained_learned", 5, "none", "untuned", "free", 30],
-    ["pretrained_learned", 5, "none", "untuned", "catalogue", 30],
-    *(["pretrained", 5, "none", "untuned", decoding, 30] for decoding in ("grammar", "catalogue", "grounded")),
-    ["tst", 5, "none", "finetuned", "free", 30],
-    ["pretrained", 0, "none", "finetuned", "catalogue", 30],
+    *([*row, "in_context", "free", 3 if row[1] == 5 else 2] for row in PUBLISHED_ROWS),
+    *(["pretrained", shots, "none", "in_context", "free", 3] for shots in (0, 1)),
+    ["tst_affine", 5, "none", "in_context", "free", 3],
+    ["random", 5, "none", "in_context", "free", 3],
+    ["other", 5, "none", "in_context", "free", 3],
+    ["oracle_shots", 5, "none", "in_context", "free", 3],
+    ["pretrained", 5, "gold", "in_context", "free", 3],
+    ["pretrained", 5, "none", "in_context", "catalogue", 3],
+    ["tst", 5, "fd", "in_context", "catalogue", 3],
+    ["pretrained", 0, "none", "finetuned", "free", 8],
+    ["pretrained", 0, "none", "finetuned", "catalogue", 8],
+    ["tst", 5, "none", "finetuned", "free", 4],
+    ["pretrained", 5, "none", "untuned", "free", 3],
 ]
 
 
@@ -91,13 +99,35 @@ class DSLAblation(HeldModel, RemoteKnobs):
     notebook: ClassVar[str] = "09_dsl_ablation"
 
     generator: LocalModelName = Field(default="SmolLM2-135M-Instruct", min_length=1)
-    untuned_generator: LanguageModelName = Field(default="", description="reads few-shots; empty: the generator")
+    untuned_generator: LanguageModelName = Field(
+        default="", description="stands for GPT-4; empty: the in-context model"
+    )
+    workflow_encoder: LocalModelName = Field(default="all-MiniLM-L6-v2", min_length=1)
+    instruct_generator: LocalModelName = Field(
+        default="", description="an instruct model; empty: its rows are left out"
+    )
     remote_window: int = Field(default=8192, ge=256, description="tokens that prompt and answer may have")
     dsl_max_tokens: int = Field(default=256, ge=1, le=4096)
+    test_sets: list[Literal["test", "test_same"]] = Field(default=["test", "test_same"], min_length=1, max_length=2)
+    definition_form: Literal["compact", "described", "record"] = "described"
+    shipped_in_context: bool = Field(default=True, description="take the shipped in-context model where it fits")
+    in_context_prompts: int = Field(
+        default=400, ge=1, description="that each half learns from where it is trained here"
+    )
     ablation: list[Condition] = Field(default=ABLATION, validate_default=True)
     new_shots: list[Annotated[int, Field(ge=0, le=100)]] = Field(default=[0, 1], min_length=1, max_length=5)
-    unseen_flows: int = Field(default=12, ge=1)
+    unseen_flows: int = Field(default=3, ge=1)
     bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
+
+    @property
+    def reader(self) -> str:
+        """The generator that stands for GPT-4: the untuned one where it has a name, else the in-context one."""
+        return "untuned" if self.untuned_generator else "in_context"
+
+    @property
+    def rows(self) -> list[Condition]:
+        """The conditions that are asked: those of the instruct model only where the profile names one."""
+        return [row for row in self.ablation if row.generator != "instruct" or self.instruct_generator]
 
     @model_validator(mode="after")
     def _rows(self) -> DSLAblation:
@@ -108,11 +138,15 @@ class DSLAblation(HeldModel, RemoteKnobs):
         plain = {
             (row.selector, row.shots, row.definitions)
             for row in self.ablation
-            if (row.generator, row.decoding) == ("untuned", "free")
+            if (row.generator, row.decoding) == (self.reader, "free")
         }
         for row in PUBLISHED_ROWS:
             if row not in plain:
-                raise ValueError(f"ablation: the paper's row {[*row, 'untuned', 'free']} is missing")
+                raise ValueError(f"ablation: the paper's row {[*row, self.reader, 'free']} is missing")
+        if BASELINE not in names:
+            raise ValueError("ablation: Table 4 needs the row [pretrained, 0, none, finetuned, free, …]")
+        if len(set(self.test_sets)) < len(self.test_sets):
+            raise ValueError("test_sets: one of them stands there twice")
         return self
 
     @model_validator(mode="after")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.evaluation.inference import settled
-from lib.workbook.display import interval, number
+from lib.workbook.display import Table, interval, number
 from lib.workflows.ablation import DELTAS, VALUES
 from lib.workflows.scoring import PERCENT
 
@@ -20,12 +20,13 @@ METRIC = {
     "valid": "valid, %",
 }
 DIGITS = {metric: 0 if metric in PERCENT else 2 for metric in METRIC}
+TEST_SETS = {"test": "new wordings", "test_same": "known wordings", "unseen": "APIs held out of training"}
 SETTLED = "●"  # after a difference that is
 
 
 def without_unit(metric: str) -> str:
     """A metric's name inside a sentence."""
-    return METRIC[metric].removesuffix(", %")
+    return METRIC[metric].split(",")[0]
 
 
 def intervals(table: pd.DataFrame, columns: Sequence[str] = VALUES, decimals: int = 2) -> list[str]:
@@ -62,6 +63,22 @@ def wide_by_metric(table: pd.DataFrame, rows: str, texts: Sequence[str]) -> pd.D
     return wide.loc[list(dict.fromkeys(table[rows])), known].rename(columns=METRIC)
 
 
+def wide_by_set(table: pd.DataFrame, rows: str, texts: Sequence[str], flows: Sequence[str]) -> pd.DataFrame:
+    """Texts as a table for readers: one row for each value of the column `rows`, in order of appearance, and for each
+    test set a group of columns: the flows, then one a metric.
+
+    Args:
+        texts, flows: of each row of `table`.
+    """
+    table, order = table.assign(text=list(texts), flows=list(flows)), list(dict.fromkeys(table[rows]))
+    columns = {}
+    for test_set, part in table.groupby("test_set", sort=False):
+        wide = part.pivot(index=rows, columns="metric", values="text").reindex(order)
+        columns[TEST_SETS[test_set], "flows"] = part.groupby(rows)["flows"].first().reindex(order)
+        columns |= {(TEST_SETS[test_set], METRIC[metric]): wide[metric] for metric in METRIC if metric in wide}
+    return pd.DataFrame(columns, index=pd.Index(order, name=rows))
+
+
 def error_bars(table: pd.DataFrame, columns: Sequence[str] = VALUES) -> np.ndarray:
     """How far the interval reaches below and above each value, (2, rows), as matplotlib's `errorbar` takes it."""
     value, *ends = (table[column].to_numpy(float) for column in columns)
@@ -81,3 +98,44 @@ def rarest_use(apis: pd.Series, uses: pd.Series) -> pd.Series:
         uses: of `api_uses`.
     """
     return apis.map(lambda names: min(uses.get(name, 0) for name in names))
+
+
+def beside_full(ours: pd.DataFrame, full: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """The rows of a table that the report of profile `full` has too, with its values.
+
+    Args:
+        ours, full: the same table of both: `keys`, value, ci_low, ci_high; `full` may be empty.
+
+    Returns:
+        `keys`, value and `VALUES` of `full` as full, full_low, full_high; agrees: whether ours lies in full's interval.
+        Rows without a value on either side are left out.
+    """
+    if full.empty or not set(keys) <= set(full):
+        return pd.DataFrame(columns=[*keys, "value", "full", "full_low", "full_high", "agrees"])
+    names = {"value": "full", "ci_low": "full_low", "ci_high": "full_high"}
+    both = ours[[*keys, "value"]].merge(full[[*keys, *names]].rename(columns=names), on=list(keys))
+    both = both.dropna(subset=["value", "full"]).reset_index(drop=True)
+    near = 1e-5 * both["full"].abs()  # a report's tables have six digits
+    return both.assign(agrees=both["value"].between(both["full_low"] - near, both["full_high"] + near))
+
+
+def full_table(both: pd.DataFrame, what: str) -> Table:
+    """Values of this page beside those of the report `full`; `both` of `beside_full`."""
+    keys = list(both.columns[: both.columns.get_loc("value")])
+    frame = both[keys].assign(
+        **{
+            "here": both["value"],
+            "full": intervals(both, ["full", "full_low", "full_high"]),
+            "in its interval": both["agrees"].map({True: "yes", False: "no"}),
+        }
+    )
+    return Table(frame, f"{what}: the values of this page beside those of the report `full` with its 95% intervals.")
+
+
+def agreement_in_words(both: pd.DataFrame) -> str:
+    """How many values of this page agree with `full`'s; nothing where there is nothing to compare."""
+    if both.empty:
+        return ""
+    return (
+        f"**{both['agrees'].sum()} of {len(both)} values of this page lie in the 95% intervals of the report `full`.**"
+    )

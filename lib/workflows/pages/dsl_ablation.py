@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from lib.evaluation.inference import bootstrap_interval
 from lib.workbook.display import Table, interval
+from lib.workbook.markup import plain
 from lib.workbook.methods import label
 from lib.workbook.parameters.base import is_remote
-from lib.workflows.ablation import (
-    CONDITION,
-    DELTAS,
-    compare_conditions,
-    compare_pairs,
-    title,
-)
-from lib.workflows.ablation_grid import UNSEEN_FINETUNED, UNSEEN_HELD, Asked, Way
-from lib.workflows.pages.common import (
-    intervals,
-    settled_deltas,
-)
+from lib.workbook.parameters.dsl_ablation import Condition
+from lib.workflows.ablation import CONDITION, GENERATED, compare_conditions, compare_pairs, title
+from lib.workflows.ablation_grid import UNSEEN, UNSEEN_FINETUNED, UNSEEN_HELD, Asked, Way
+from lib.workflows.pages.common import TEST_SETS, settled_deltas
 
-COPY = "copy, pretrained"
+if TYPE_CHECKING:
+    from lib.workbook.trained import Adapter
+
+COPIES = {"copy_pretrained": "pretrained", "copy_tst": "tst", "copy_tst_affine": "tst_affine"}
+COPY = "copy_pretrained"
+FINETUNED = "no_shots_finetuned"
 HELD = "no_shots_finetuned_catalogue"  # the fine-tuned model under the catalogue's grammar
+BESIDE = ("instruct",)  # generators whose rows stand beside those of the one that stands for GPT-4
 
 
 @dataclass(frozen=True)
@@ -33,31 +33,28 @@ class Writers:
     """The models that write flows.
 
     Attributes:
-        untuned: writes from few-shots.
-        generator: was fine-tuned.
-        pairs: that it learned from.
+        reader: the generator that stands for the paper's GPT-4.
+        models: {generator: its model's name}.
+        pairs: that the fine-tuned model learned from.
     """
 
-    untuned: str
-    generator: str
+    reader: str
+    models: Mapping[str, str]
     pairs: int
-
-    @property
-    def one(self) -> bool:
-        return self.untuned == self.generator
-
-    @property
-    def names(self) -> str:
-        return self.generator if self.one else f"{self.untuned} (with few-shots) and {self.generator} (fine-tuned)"
 
     def of(self, generator: str) -> str:
         """What stands in the column generator of the report's tables."""
-        return self.untuned if generator == "untuned" else f"{self.generator}, fine-tuned"
+        tuned = {"finetuned": ", fine-tuned", "in_context": ", in-context"}
+        return self.models[generator] + tuned.get(generator, "")
+
+    def named(self, generator: str) -> str:
+        """A generator in a sentence."""
+        what = "in-context model, catalogue unseen" if generator == "in_context" else GENERATED[generator]
+        return f"the {what} ({self.models[generator]})"
 
     @property
-    def also_tuned(self) -> str:
-        """A caption's end that names the fine-tuned model where it is another one."""
-        return "" if self.one else f"; {self.generator} was fine-tuned"
+    def names(self) -> str:
+        return f"{self.named(self.reader)} and {self.named('finetuned')}"
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ class Study:
     """The scored answers of all conditions, and what is said about each.
 
     Attributes:
-        scores: what `lib.workflows.ablation.score` returned, with a column condition.
+        scores: what `lib.workflows.ablation.score` returned, with columns condition, test_set and half.
         titles: each condition's name for readers.
         rows: `CONDITION` of each, indexed by name.
         writers: the models.
@@ -79,10 +76,21 @@ class Study:
     samples: int
     seed: int
 
+    def name(
+        self, selector: str, shots: int, definitions: str = "none", decoding: str = "free", generator: str = ""
+    ) -> str:
+        """A condition's name; the generator that stands for GPT-4 unless another one is given."""
+        row = [selector, shots, definitions, generator or self.writers.reader, decoding, 1]
+        return Condition.model_validate(row).name
+
     def present(self, names: Iterable[str]) -> list[str]:
         """Those of the conditions that were asked."""
         asked = set(self.scores["condition"])
         return [name for name in names if name in asked]
+
+    def sets(self) -> list[str]:
+        """The test sets."""
+        return [name for name in self.scores["test_set"].unique() if name != UNSEEN]
 
     def compare(self, conditions: Sequence[str], baseline: str) -> pd.DataFrame:
         return compare_conditions(self.scores, conditions, baseline, self.samples, self.seed)
@@ -92,29 +100,13 @@ class Study:
 
 
 def study(scores: pd.DataFrame, asked: Sequence[Asked], writers: Writers, samples: int, seed: int) -> Study:
-    copies = copied_selectors(scores["condition"].unique())
-    return Study(
-        scores, titles(asked, copies, writers.pairs), described(asked, copies, writers), writers, samples, seed
-    )
+    return Study(scores, titles(asked, writers), described(asked, writers), writers, samples, seed)
 
 
-def copied_selectors(names: Iterable[str]) -> dict[str, str]:
-    """{condition of copied flows: whose nearest few-shot is copied}."""
-    return {
-        name: ("tst" if "TST" in name else "pretrained") + ("_learned" if " of the " in name else "")
-        for name in names
-        if name.startswith("copy")
-    }
-
-
-def titles(asked: Sequence[Asked], copies: Mapping[str, str], pairs: int) -> dict[str, str]:
-    """Each condition's name for readers; copies as of `copied_selectors`, `pairs` as in `Writers`."""
-    named = {one.name: title(one.condition) for one in asked if one.way is None}
-    named["finetuned"] = f"fine-tuned model ({pairs:,} pairs), no few-shots"
-    for name, selector in copies.items():
-        whose = "TST" if "tst" in selector else "pretrained encoder"
-        among = " among the learned pairs" if "learned" in selector else ""
-        named[name] = f"nearest few-shot copied, {whose}{among}"
+def titles(asked: Sequence[Asked], writers: Writers) -> dict[str, str]:
+    """Each condition's name for readers."""
+    named = {one.name: title(one.condition, writers.reader) for one in asked if one.way is None}
+    named |= {name: f"nearest few-shot copied, {label(selector)}" for name, selector in COPIES.items()}
     named |= {one.name: unseen_title(one) for one in asked if one.way is not None}
     named[UNSEEN_FINETUNED] = "fine-tuned model, no few-shots"
     named[UNSEEN_HELD] = f"{named[UNSEEN_FINETUNED]}, under the grammar and the catalogue"
@@ -136,113 +128,105 @@ def way_title(way: Way) -> str:
     return f"{way[0]} example{'s' if way[0] > 1 else ''} of each added{', a slot kept' if way[1] else ''}"
 
 
-def described(asked: Sequence[Asked], copies: Mapping[str, str], writers: Writers) -> pd.DataFrame:
-    """`CONDITION` of each condition, as `contract` takes it. A fine-tuned model without few-shots, other than in a row
-    of the ablation, has the selector `none`."""
-    tuned = writers.of("finetuned")
-    rows = {"finetuned": ["none", 0, "none", tuned, "free", writers.pairs]}
-    for name, row, way in asked:
+def described(asked: Sequence[Asked], writers: Writers) -> pd.DataFrame:
+    """`CONDITION` of each condition, as `contract` takes it. Without few-shots there is no selector: `none`."""
+    rows = {}
+    for name, row, _, _ in asked:
         pairs = writers.pairs * (row.generator == "finetuned")
-        selector = "none" if way is not None and row.generator == "finetuned" else row.selector
+        selector = row.selector if row.shots and name not in (UNSEEN_FINETUNED, UNSEEN_HELD) else "none"
         rows[name] = [selector, row.shots, row.definitions, writers.of(row.generator), row.decoding, pairs]
-    rows |= {name: [selector, 1, "none", "copy", "free", 0] for name, selector in copies.items()}
+    rows |= {name: [selector, 1, "none", "copy", "free", 0] for name, selector in COPIES.items()}
     return pd.DataFrame.from_dict(rows, orient="index", columns=CONDITION)
 
 
-IN_SHORT = {
-    COPY: "copying the nearest flow",
-    "pretrained_5": "five few-shots",
-    "pretrained_5_fd_first": "five few-shots with definitions before them",
-    "pretrained_5_catalogue": "five few-shots under the catalogue's grammar",
-    "pretrained_5_grounded": "five few-shots under the grammar of the APIs shown",
-    "finetuned": "the fine-tuned model",
-    HELD: "the fine-tuned model under the catalogue's grammar",
-}
+def models_in_words(
+    writers: Writers, readers: Mapping[str, Adapter], tuned: Adapter, asked: Mapping[str, pd.DataFrame]
+) -> str:
+    """Which models write, what they learned from and where, and how many flows the in-context model may be asked.
+
+    Args:
+        readers: the in-context models, by name; empty where no row has one.
+        tuned: the fine-tuned model.
+        asked: {test set: its flows}, column half.
+    """
+    taught = [
+        f"{name} {'shipped' if made.shipped else 'trained here'} ({made.rows:,} prompts, {made.tokens:,} tokens, "
+        f"{made.seconds:,.0f} s on {made.device})" + (f" {made.reason}" if made.reason else "")
+        for name, made in readers.items()
+    ]
+    shares = [
+        f"{(part['half'] != '').sum():,} of {len(part):,} ({TEST_SETS[test_set]})" for test_set, part in asked.items()
+    ]
+    came = "shipped" if tuned.shipped else "trained by notebook 08"
+    parts = [
+        f"The fine-tuned model learned from {writers.pairs:,} pairs ({tuned.tokens:,} tokens; {came}).",
+        f"In-context models: {'; '.join(taught)}. Flows that lie in one half: {', '.join(shares)}." if taught else "",
+    ]
+    return plain(" ".join(part for part in parts if part))
+
+
+def mean_tokens(readers: Mapping[str, Adapter]) -> dict[str, float]:
+    """{in_context: tokens that one of its models learned from, their mean}; empty where there is none."""
+    tokens = [made.tokens for made in readers.values()]
+    return {"in_context": sum(tokens) / len(tokens)} if tokens else {}
+
+
+def headline(study: Study) -> dict[str, str]:
+    """{condition: what it is called} of what is compared most often, those that were asked."""
+    said = {
+        COPY: "copying the nearest flow",
+        study.name("pretrained", 5): "five few-shots",
+        study.name("tst", 5): "five few-shots by TST",
+        study.name("tst", 5, "fd"): "five few-shots by TST with definitions",
+        study.name("tst", 5, "fd", "catalogue"): "the same under the catalogue's grammar",
+        FINETUNED: "the fine-tuned model",
+        HELD: "the fine-tuned model under the catalogue's grammar",
+    }
+    return {name: said[name] for name in study.present(said)}
 
 
 def in_short(study: Study) -> str:
-    """Similarity of what is compared most often, on the flows that all of it has, and what beats copying."""
-    scores = study.scores[study.scores["condition"].isin(IN_SHORT)]
+    """Similarity of what is compared most often, on the flows of each test set that all of it has, and what beats
+    copying."""
+    said = headline(study)
+    against = study.compare([name for name in said if name != COPY], COPY)
+    ahead = against[(against["metric"] == "similarity") & settled_deltas(against)]
+    return " ".join(_levels(study, test_set, said, ahead) for test_set in study.sets())
+
+
+def _levels(study: Study, test_set: str, said: Mapping[str, str], ahead: pd.DataFrame) -> str:
+    scores = study.scores[study.scores["condition"].isin(said) & (study.scores["test_set"] == test_set)]
     shared = scores.pivot(index="unit", columns="condition", values="similarity").dropna()
-    shared = shared[[name for name in IN_SHORT if name in shared]]
+    shared = shared[[name for name in said if name in shared]]
+    if shared.empty:
+        return f"{TEST_SETS[test_set].capitalize()}: no flow was asked of all."
     low, high = bootstrap_interval(shared.to_numpy(), [shared.index], study.samples, study.seed)
     ends = zip(shared, shared.mean(), low, high, strict=True)
-    levels = [f"{IN_SHORT[name]} {interval(mean, start, end, 2)}" for name, mean, start, end in ends]
-    against = study.compare([name for name in shared if name != COPY], COPY)
-    ahead = against[(against["metric"] == "similarity") & settled_deltas(against)]
-    better = [IN_SHORT[row.condition] for row in ahead.itertuples() if row.delta > 0]
-    worse = [IN_SHORT[row.condition] for row in ahead.itertuples() if row.delta < 0]
+    levels = [f"{said[name]} {interval(mean, start, end, 2)}" for name, mean, start, end in ends]
+    rows = list(ahead[ahead["test_set"] == test_set].itertuples())
+    better, worse = ([said[row.condition] for row in rows if row.delta * sign > 0] for sign in (1, -1))
     return (
-        f"Similarity on the same {len(shared)} flows: {'; '.join(levels)}. Significantly better than copying (Holm "
-        f"over these rows and the four metrics): {'; '.join(better) or 'none of these'}. "
-        f"Worse: {'; '.join(worse) or 'none'}."
-    )
-
-
-AMONG_LEARNED = "the same, both under the catalogue"
-OUT_OF_ALL = "few-shots out of all pairs or fine-tuning, both under the catalogue"
-
-
-def fair_comparisons(study: Study) -> pd.DataFrame:
-    """What is compared on equal terms: `compare_pairs` of the conditions that were asked, and why (the question)."""
-    questions = {
-        ("pretrained_5", COPY): "does the model add to its nearest few-shot?",
-        ("tst_5", "copy, TST"): "and with TST's?",
-        ("pretrained_5", "random_5"): "does it matter which few-shots?",
-        (
-            "pretrained_learned_5",
-            f"copy of the {study.writers.pairs:,}, pretrained",
-        ): "and among the learned pairs?",
-        ("pretrained_learned_5", "finetuned"): "retrieval or fine-tuning, from the same pairs",
-        ("pretrained_learned_5_catalogue", HELD): AMONG_LEARNED,
-        ("pretrained_5_grounded", COPY): "only the APIs shown, or a copy",
-        (HELD, COPY): "the fine-tuned model under the catalogue, or a copy",
-        ("pretrained_5_catalogue", HELD): OUT_OF_ALL,
-        ("tst_5_finetuned", "finetuned"): "few-shots out of all pairs for the fine-tuned model",
-        ("tst_5_finetuned", "tst_5"): "fine-tuning, given the few-shots",
-        ("pretrained_5_fd", "pretrained_5_instruction"): "definitions, given their instruction",
-        ("pretrained_5_fd_first", "pretrained_5_fd"): "definitions before the few-shots instead of after them",
-        ("pretrained_5_fd_first", "pretrained_5"): "definitions before the few-shots, or none",
-    }
-    asked = [pair for pair in questions if len(study.present(pair)) == 2]
-    fair = study.compare_pairs(asked)
-    return fair.assign(why=[questions[pair] for pair in zip(fair["condition"], fair["against"], strict=True)])
-
-
-def retrieval_or_finetuning(fair: pd.DataFrame, learned: int, training: int) -> str:
-    """The answer to the page's title, from `fair_comparisons`; numbers of pairs: learned from, and in all."""
-    of_similarity = fair[fair["metric"] == "similarity"].set_index("why", drop=False)
-    answers = []
-    for why, whose in (
-        (AMONG_LEARNED, f"the {learned:,} pairs that it learned from"),
-        (OUT_OF_ALL, f"all {training:,} pairs"),
-    ):
-        row = of_similarity[of_similarity["why"] == why]
-        if len(row):
-            clear = "settled" if settled_deltas(row).item() else "not settled"
-            answers.append(f"with few-shots from {whose} {intervals(row, DELTAS)[0]} ({clear})")
-    return (
-        "Retrieval or fine-tuning? Both under the catalogue's grammar, five few-shots differ from the fine-tuned model "
-        f"in similarity by: {'; '.join(answers) or 'not tested in this profile'}."
+        f"{TEST_SETS[test_set].capitalize()}, similarity on the same {len(shared)} flows: {'; '.join(levels)}. Settled "
+        f"to be better than copying: {'; '.join(better) or 'none of these'}; worse: {'; '.join(worse) or 'none'}."
     )
 
 
 def cost_table(
-    study: Study, cost: pd.DataFrame, beside: Mapping[tuple[str, int], int], threads: int, max_tokens: int
+    study: Study, cost: pd.DataFrame, beside: Mapping[tuple[str, int], int], device: str, max_tokens: int
 ) -> Table:
     """The conditions on test flows with the cost of an answer.
 
     Args:
         cost: of `lib.workflows.ablation.cost_of`.
         beside: how many definitions SFD shows, by (selector, shots).
-        threads: cores in use.
+        device: what answered, such as `2 cores`.
         max_tokens: of the longest answer.
     """
     of_test = cost[~cost.index.str.startswith("unseen")]
     frame = pd.DataFrame(
         {
             "condition": of_test.index.map(study.titles),
-            "flows": of_test["n"],
+            "answers": of_test["n"],
             "prompt, tokens": of_test["tokens_in"],
             "answer, tokens": of_test["tokens_out"],
             "seconds an answer": of_test["seconds"].round(1).astype(str),
@@ -250,20 +234,20 @@ def cost_table(
             "cut": of_test["cut"],
         }
     )
-    caption = cost_caption(study.writers, beside, threads, max_tokens)
+    caption = cost_caption(study.writers, beside, device, max_tokens)
     return Table(frame.reset_index(drop=True), caption, decimals=0, text_columns=["condition"])
 
 
-def cost_caption(writers: Writers, beside: Mapping[tuple[str, int], int], threads: int, max_tokens: int) -> str:
-    waited = "; of a model behind an endpoint, those of its request" if is_remote(writers.untuned) else ""
-    size = "135 million parameters; " if "135M" in writers.generator else ""
+def cost_caption(writers: Writers, beside: Mapping[tuple[str, int], int], device: str, max_tokens: int) -> str:
+    reader = writers.models[writers.reader]
+    waited = "; of a model behind an endpoint, those of its request" if is_remote(reader) else ""
     shown = [f"{n} beside {shots} by {label(name)}" for (name, shots), n in sorted(beside.items()) if shots in (5, 20)]
     return (
-        "The conditions and what an answer costs: means. Seconds: reading the whole prompt, and the answer's share of "
-        f"the steps of its batch, on {threads} cores{waited}. Cut: answers that reached {max_tokens} tokens. "
-        f"{'The model is' if writers.one else 'The models are'} {writers.names} ({size}the paper's are GPT-4 and, "
-        "fine-tuned, Codex). SFD shows as many definitions as FD has on average beside as many few-shots of the same "
-        f"selector: {', '.join(shown)}."
+        "The conditions and what an answer costs: means over all test sets. Seconds: reading the whole prompt, and the "
+        f"answer's share of the steps of its batch, on {device}{waited}. Cut: answers that reached "
+        f"{max_tokens} tokens. Where no model is named, {writers.named(writers.reader)} writes; the paper's models are "
+        "GPT-4 and, fine-tuned, Codex. SFD shows as many definitions as FD has on average beside as many few-shots of "
+        f"the same selector: {', '.join(shown)}."
     )
 
 

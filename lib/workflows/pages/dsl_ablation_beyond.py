@@ -1,4 +1,4 @@
-"""Notebook 09 beyond the paper's tables: floors, fair comparisons, validity, the number of few-shots, grammars."""
+"""Notebook 09 beyond the paper's tables: validity, the number of few-shots, grammars."""
 
 from __future__ import annotations
 
@@ -21,93 +21,52 @@ from lib.workflows.ablation import DELTAS, contract, free_counterparts, sweep_ro
 from lib.workflows.pages.common import (
     METRIC,
     SETTLED,
+    TEST_SETS,
     change,
     error_bars,
     intervals,
     metric_intervals,
-    p_values,
     settled_deltas,
-    wide_by_metric,
+    wide_by_set,
     without_unit,
 )
-from lib.workflows.pages.dsl_ablation import COPY, Study, copied_selectors
+from lib.workflows.pages.dsl_ablation import COPY, Study
 from lib.workflows.pages.dsl_ablation_tables import changes
 from lib.workflows.scoring import rates
 
 LEVEL_OFF = 0.05  # of similarity: a step whose interval lies within is shown to change little
-FLOORS = [
-    "random_5",
-    "pretrained_learned_5",
-    "finetuned",
-    "tst_5_finetuned",
-    "pretrained_5_instruction",
-    "pretrained_5_fd_first",
-]
-
-
-def floors(study: Study) -> pd.DataFrame:
-    """Copies, random few-shots and other controls against five few-shots by the pretrained encoder."""
-    copies = copied_selectors(study.scores["condition"].unique())
-    return study.compare([*copies, *study.present(FLOORS)], "pretrained_5")
-
-
-def fair_table(study: Study, fair: pd.DataFrame) -> Table:
-    """`lib.workflows.pages.dsl_ablation.fair_comparisons` in similarity."""
-    part = fair[fair["metric"] == "similarity"]
-    frame = pd.DataFrame(
-        {
-            "question": part["why"],
-            "condition": part["condition"].map(study.titles),
-            "against": part["against"].map(study.titles),
-            "similarity, difference": metric_intervals(part, DELTAS),
-            "p (Holm)": p_values(part["p_holm"]),
-            "n": part["shared"].astype(int),
-        }
-    )
-    caption = (
-        "Fair comparisons in similarity, paired; Holm over these rows and those of the other three metrics "
-        f"({len(fair)} in all)."
-    )
-    return Table(frame.reset_index(drop=True), caption, text_columns=["question", "condition", "against"])
-
-
-def fair_in_words(study: Study, fair: pd.DataFrame) -> str:
-    """Which of the fair comparisons in similarity are settled."""
-    part = fair[fair["metric"] == "similarity"]
-    clear = [
-        f"{study.titles[row.condition]} against {study.titles[row.against]} {change(row)}"
-        for row in part[settled_deltas(part)].itertuples()
-    ]
-    if clear:
-        return f"Settled: {'; '.join(clear)}."
-    return f"None of these differences in similarity is settled with {int(part['shared'].max())} flows."
 
 
 def valid_table(study: Study, rows: Sequence[Condition]) -> Table:
     """Similarity as P(valid) times similarity if valid, and made-up names and parameters over all flows."""
-    names = study.present([*(row.name for row in rows), "finetuned", COPY])
+    names = study.present([*(row.name for row in rows), COPY])
     columns = [
+        "test set",
         "condition",
         "flows",
-        "valid, %",
-        "similarity if valid",
+        "no made-up name, %",
+        "similarity of these",
         "similarity",
         "made-up names, % of all",
         "made-up parameters, % of all",
     ]
     caption = (
-        "Similarity as P(valid) times similarity if valid (its interval stands in the tables above), and rates over "
-        "all flows; 95% intervals (Wilson for rates, bootstrap for similarity)."
+        "Similarity as the share of flows that parse and make up no name, times the similarity of these (its interval "
+        "stands in the tables above), and rates over all flows; 95% intervals (Wilson for rates, bootstrap for "
+        "similarity)."
     )
-    return Table(pd.DataFrame([_split(study, name) for name in names], columns=columns), caption,
-                 text_columns=["condition"])  # fmt: skip
+    cells = [_split(study, test_set, name) for test_set in study.sets() for name in names]
+    return Table(pd.DataFrame([row for row in cells if row], columns=columns), caption, text_columns=["condition"])
 
 
-def _split(study: Study, name: str) -> list:
-    part = study.scores[study.scores["condition"] == name]
+def _split(study: Study, test_set: str, name: str) -> list:
+    part = study.scores[(study.scores["condition"] == name) & (study.scores["test_set"] == test_set)]
+    if part.empty:
+        return []
     flags = [part["valid"].astype(bool), *(part[f"made_up_{what}"].map(len) > 0 for what in ("names", "parameters"))]
     valid, *made_up = [interval(*percent(flag.sum(), len(part)), 0) for flag in flags]
-    return [study.titles[name], len(part), valid, _among_valid(study, part), rates(part)["similarity"], *made_up]
+    similar = _among_valid(study, part), rates(part)["similarity"]
+    return [TEST_SETS[test_set], study.titles[name], len(part), valid, *similar, *made_up]
 
 
 def _among_valid(study: Study, part: pd.DataFrame) -> str:
@@ -137,7 +96,7 @@ class Sweep:
     @cached_property
     def compared(self) -> pd.DataFrame:
         """Each against five few-shots."""
-        return self.study.compare([row.name for row in self.rows], "pretrained_5")
+        return self.study.compare([row.name for row in self.rows], self.study.name("pretrained", 5))
 
     @cached_property
     def curve(self) -> pd.DataFrame:
@@ -146,58 +105,54 @@ class Sweep:
         return self.compared.assign(shots=shots).join(self.cost[["tokens_in", "seconds"]], on="condition")
 
     @cached_property
-    def shared(self) -> pd.DataFrame:
-        """Similarity on the flows that all have: flows by conditions."""
-        names = [row.name for row in self.rows]
-        scores = self.study.scores[self.study.scores["condition"].isin(names)]
-        return scores.pivot(index="unit", columns="condition", values="similarity").dropna()[names]
-
-    @cached_property
     def steps(self) -> pd.DataFrame:
-        """Each number of few-shots against the one before it; p_holm is over all steps and metrics."""
+        """Each number of few-shots against the one before it; p_holm is over all steps, metrics and test sets."""
         pairs = {(b.name, a.name): f"{a.shots} to {b.shots}" for a, b in itertools.pairwise(self.rows)}
         table = self.study.compare_pairs(list(pairs))
         return table.assign(step=[pairs[pair] for pair in zip(table["condition"], table["against"], strict=True)])
 
 
 def sweep(study: Study, rows: Sequence[Condition], cost: pd.DataFrame) -> Sweep:
-    return Sweep(study, sweep_rows(rows), cost)
+    return Sweep(study, sweep_rows(rows, study.writers.reader), cost)
 
 
 def sweep_drawing(swept: Sweep) -> Drawing:
     """Similarity, failure rates and cost against the number of few-shots."""
     figure, axes = plt.subplots(1, 3, figsize=(11, 4))
-    for metric, axis, color, aside in (
-        ("similarity", axes[0], colour("pretrained"), 0.0),
-        ("unparsed", axes[1], "#8A8D91", -0.3),
-        ("made_up_names", axes[1], "#D1570A", 0.0),
-        ("made_up_parameters", axes[1], "#7B5EA7", 0.3),
+    first = swept.study.sets()[0]
+    similar = swept.curve[swept.curve["metric"] == "similarity"]
+    for (test_set, part), (method, aside) in zip(
+        similar.groupby("test_set", sort=False), (("pretrained", 0.0), ("tst", 0.3)), strict=False
     ):
-        _sweep_line(axis, swept.curve[swept.curve["metric"] == metric], metric, color, aside)
-    means = swept.shared.mean()
-    axes[0].containers[0].set_label("all flows of a row (hollow: fewer)")
-    shots = [row.shots for row in swept.rows]
-    axes[0].plot(shots, means, "--", color="#8A8D91", label=f"the {len(swept.shared)} flows that all have")
-    _cost_panel(axes[2], swept.curve[swept.curve["metric"] == "similarity"])
+        _sweep_line(axes[0], part, TEST_SETS[test_set], colour(method), aside)
+    of_first = swept.curve[swept.curve["test_set"] == first]
+    for metric, color, aside in (
+        ("unparsed", "#8A8D91", -0.3),
+        ("made_up_names", "#D1570A", 0.0),
+        ("made_up_parameters", "#7B5EA7", 0.3),
+    ):
+        _sweep_line(axes[1], of_first[of_first["metric"] == metric], METRIC[metric], color, aside)
+    _cost_panel(axes[2], of_first[of_first["metric"] == "similarity"])
     axes[0].set(xlabel="few-shots", ylabel="similarity", ylim=(0, 1))
-    axes[1].set(xlabel="few-shots", ylabel="flows, %", ylim=(0, 100))
+    axes[1].set(xlabel="few-shots", ylabel=f"flows, % ({TEST_SETS[first]})", ylim=(0, 100))
     for axis in axes[:2]:
         axis.legend(fontsize=8)
-    levels = [f"{number(means[row.name], 2)} with {row.shots}" for row in swept.rows]
-    finding = (
-        f"Few-shots: similarity on the {len(swept.shared)} flows that all numbers have (dashed) is {', '.join(levels)}"
-    )
+    levels = [f"{TEST_SETS[name]}: {_levels(part)}" for name, part in similar.groupby("test_set", sort=False)]
+    finding = f"Similarity by the number of few-shots. {'; '.join(levels)}"
     alt = (
-        "Three panels: similarity against the number of few-shots (dashed: on the flows that all numbers have), the "
-        "three failure rates against it (bars: 95% intervals), and seconds an answer against tokens of the prompt."
+        "Three panels: similarity on each test set against the number of few-shots, the three failure rates against it "
+        "(bars: 95% intervals; hollow: fewer flows), and seconds an answer against tokens of the prompt."
     )
     return Drawing(figure, "dsl_sweep", finding, alt, swept.curve)
 
 
-def _sweep_line(axis: Axes, part: pd.DataFrame, metric: str, color: str, aside: float) -> None:
+def _levels(part: pd.DataFrame) -> str:
+    return ", ".join(f"{number(row.value, 2)} with {row.shots}" for row in part.itertuples())
+
+
+def _sweep_line(axis: Axes, part: pd.DataFrame, name: str, color: str, aside: float) -> None:
     at = part["shots"] + aside
-    bars = error_bars(part)
-    axis.errorbar(at, part["value"], yerr=bars, color=color, marker="o", capsize=2, label=METRIC[metric])
+    axis.errorbar(at, part["value"], yerr=error_bars(part), color=color, marker="o", capsize=2, label=name)
     fewer = part["n"] < part["n"].max()
     axis.plot(at[fewer], part.loc[fewer, "value"], "o", color=color, markerfacecolor="white", zorder=5)
 
@@ -217,40 +172,45 @@ def steps_table(swept: Sweep) -> Table:
     steps = swept.steps
     marks = np.where(settled_deltas(steps), f" {SETTLED}", "")
     texts = [text + mark for text, mark in zip(metric_intervals(steps, DELTAS), marks, strict=True)]
-    frame = wide_by_metric(steps, "step", texts).reset_index()
-    frame = frame.assign(flows=steps.groupby("step", sort=False)["shared"].first().astype(int).to_numpy())
+    frame = wide_by_set(steps, "step", texts, [f"{n:.0f}" for n in steps["shared"]])
+    frame.insert(0, ("", "few-shots"), frame.index)
     caption = (
         "What each step in the number of few-shots changes, on the flows that both have; 95% intervals; "
-        f"{SETTLED} settled (Holm over all steps and metrics)."
+        f"{SETTLED} settled (Holm over all of the table)."
     )
-    return Table(frame, caption)
+    return Table(frame.reset_index(drop=True), caption)
 
 
 def amounts_table(swept: Sweep) -> Table:
     """Quality and cost by the number of few-shots."""
-    frame = wide_by_metric(swept.curve, "shots", metric_intervals(swept.curve))
-    once = swept.curve[swept.curve["metric"] == "similarity"].set_index("shots")
-    frame.insert(0, "flows", once["n"])
-    frame["prompt, tokens"] = once["tokens_in"].round().astype(int)
-    frame["seconds an answer"] = once["seconds"].round(1).astype(str)
+    frame = wide_by_set(swept.curve, "shots", metric_intervals(swept.curve), [f"{n:.0f}" for n in swept.curve["n"]])
+    once = swept.curve.drop_duplicates("shots").set_index("shots")
+    frame.insert(0, ("", "few-shots"), frame.index)
+    frame["cost", "prompt, tokens"] = once["tokens_in"].round().astype(int)
+    frame["cost", "seconds an answer"] = once["seconds"].round(1).astype(str)
     caption = "Quality and cost by the number of few-shots (pretrained encoder, no definitions); 95% intervals."
-    return Table(frame.reset_index().rename(columns={"shots": "few-shots"}), caption)
+    return Table(frame.reset_index(drop=True), caption)
 
 
 def steps_in_words(swept: Sweep) -> str:
     """Which steps are settled, and whether the last one is shown to change little."""
     steps = swept.steps
     gains = [
-        f"{without_unit(row.metric)} from {row.step} few-shots by {change(row)}"
+        f"{without_unit(row.metric)} from {row.step} few-shots by {change(row)} ({TEST_SETS[row.test_set]})"
         for row in steps[settled_deltas(steps)].itertuples()
     ]
-    last = steps[steps["metric"] == "similarity"].iloc[-1]
-    flat = abs(last["delta_ci_low"]) < LEVEL_OFF and abs(last["delta_ci_high"]) < LEVEL_OFF
-    off = f"it is shown to level off (within {LEVEL_OFF})" if flat else "too uncertain to say that it levels off"
+    last = steps[steps["metric"] == "similarity"].groupby("test_set", sort=False).tail(1)
+    ends = [_levelled(row) for row in last.itertuples()]
     return (
-        f"Settled: {', '.join(gains) if gains else 'no single step'}. The last step, {last['step']} few-shots, changes "
-        f"similarity by {change(last)}: {off}."
+        f"Settled: {', '.join(gains) if gains else 'no single step'}. The last step changes similarity: "
+        f"{'; '.join(ends)}."
     )
+
+
+def _levelled(last) -> str:
+    flat = abs(last.delta_ci_low) < LEVEL_OFF and abs(last.delta_ci_high) < LEVEL_OFF
+    off = f"it is shown to level off (within {LEVEL_OFF})" if flat else "too uncertain to say that it levels off"
+    return f"{TEST_SETS[last.test_set]}, {last.step} few-shots, by {change(last)}: {off}"
 
 
 def constrained(study: Study, rows: Sequence[Condition]) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -316,11 +276,3 @@ def _experiments(study: Study, name: str, part: pd.DataFrame, own: Mapping[str, 
     if "against" in part:
         return [f"{name}, against {study.titles[rival]}" for rival in part["against"]]
     return [own.get(condition, name) for condition in part["condition"]]
-
-
-FAIR = ["why", "condition", "against", "metric", *DELTAS, "p_value", "p_holm", "shared", "counted_both"]
-
-
-def fair_contract(fair: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
-    """The columns of the report's `dsl_fair.csv`: the fair comparisons and the steps in the number of few-shots."""
-    return pd.concat([fair, steps.assign(why="step in the number of few-shots")])[FAIR]

@@ -16,13 +16,21 @@ from lib.workbook.display import Table, interval, number
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.errors import GROUP_OF, GROUPS, KINDS, error_table
 from lib.workflows.pages.common import api_uses, intervals, rarest_use
-from lib.workflows.pages.dsl_ablation import COPY, HELD, Study
+from lib.workflows.pages.dsl_ablation import COPY, FINETUNED, HELD, Study
 
-LOOKED_AT = ["pretrained_5", "pretrained_5_fd", "pretrained_20", "tst_20_fd", "pretrained_5_catalogue", "finetuned"]
-OF_RETRIEVAL = ["pretrained_5", "pretrained_5_fd", "tst_5", "tst_5_fd"]
-SHOWN = [COPY, "pretrained_5", "pretrained_5_fd", "pretrained_5_catalogue", "finetuned", HELD]
 REPEATED = 25  # characters at the end of an answer that stand in it before
 LONGEST = 600  # characters of a flow that is shown
+
+
+def looked_at(study: Study) -> list[str]:
+    """The conditions whose errors are counted."""
+    rows = [("pretrained", 5), ("pretrained", 5, "fd"), ("pretrained", 20), ("tst", 20, "fd")]
+    return [*(study.name(*row) for row in rows), study.name("pretrained", 5, decoding="catalogue"), FINETUNED]
+
+
+def of_retrieval(study: Study) -> list[str]:
+    """The conditions that show how errors depend on what is wanted: those with five few-shots of the tables."""
+    return [study.name(selector, 5, what) for selector in ("pretrained", "tst") for what in ("none", "fd")]
 
 
 @dataclass(frozen=True)
@@ -71,16 +79,16 @@ def kinds_table(study: Study, found: Flaws, max_tokens: int) -> Table:
     kinds = [kind for kind in KINDS if kind in set(found.errors["kind"])]
     columns = {
         f"{brief(study.titles[name])} (n = {found.sizes[name]})": _kind_column(found, name, kinds)
-        for name in study.present(LOOKED_AT)
+        for name in study.present(looked_at(study))
     }
     frame = pd.DataFrame({"kind of error": [f"{GROUP_OF[kind]}: {KINDS[kind]}" for kind in kinds]} | columns)
     cut = study.scores.loc[~study.scores["finished"].fillna(True).astype(bool), "text"]
     repeating = sum(text[-REPEATED:] in text[:-REPEATED] for text in cut)
     caption = (
-        "Flows with an error of each kind, % of all flows, with Wilson's 95% intervals. A flow that does not parse "
-        f"shows no other error: read the lower rows beside the syntax rows. Cut: reached {max_tokens} tokens "
-        f"and does not parse; {repeating} of the {len(cut)} answers cut on this page end in text that stands in them "
-        "before."
+        "Flows of all test sets with an error of each kind, % of all flows, with Wilson's 95% intervals. A flow that "
+        "does not parse shows no other error: read the lower rows beside the syntax rows. Cut: reached "
+        f"{max_tokens} tokens and does not parse; {repeating} of the {len(cut)} answers cut on this page end in text "
+        "that stands in them before."
     )
     return Table(frame, caption, text_columns=["kind of error"])
 
@@ -96,11 +104,12 @@ def brief(title: str) -> str:
     """A condition's name that fits into a table's head."""
     for long, short in (
         ("pretrained encoder", "pretrained"),
+        (", no few-shots", ""),
         (" few-shots", ""),
         ("under the grammar and the ", ""),
     ):
         title = title.replace(long, short)
-    return title.split(" (")[0]
+    return title
 
 
 def parts_of(asked: pd.DataFrame, training: pd.DataFrame) -> dict[str, pd.Index]:
@@ -148,19 +157,20 @@ def _group_share(study: Study, found: Flaws, group: str, members: pd.Index) -> s
 
 def commonest(study: Study, found: Flaws) -> str:
     """The commonest error with five few-shots by the pretrained encoder; nothing where there is none."""
-    missed = found.counted[found.counted["condition"] == "pretrained_5"]
+    usual = study.name("pretrained", 5)
+    missed = found.counted[found.counted["condition"] == usual]
     if missed.empty:
         return ""
     first = missed.sort_values("flows", ascending=False, kind="stable").iloc[0]
     return (
-        f"The commonest error with {study.titles['pretrained_5']}: {KINDS[first['kind']]}, in {first['flows']} of "
+        f"The commonest error with {study.titles[usual]}: {KINDS[first['kind']]}, in {first['flows']} of "
         f"{first['n']} flows."
     )
 
 
 def typical_flow(study: Study) -> str:
     """Of the valid flows with five few-shots (of all, where none is) the one nearest to their mean similarity."""
-    usual = study.scores[study.scores["condition"] == "pretrained_5"].set_index("unit")
+    usual = study.scores[study.scores["condition"] == study.name("pretrained", 5)].set_index("unit")
     usual = usual[usual["valid"].astype(bool)] if usual["valid"].any() else usual
     return (usual["similarity"] - usual["similarity"].mean()).abs().idxmin()
 
@@ -168,7 +178,12 @@ def typical_flow(study: Study) -> str:
 def several_ways_table(study: Study, unit: str, asked: pd.DataFrame) -> Table:
     """One request as several conditions write it; `asked` has columns request, dsl and is indexed by pair."""
     texts = study.scores[study.scores["unit"] == unit].set_index("condition")
-    names = [name for name in SHOWN if name in texts.index]
+    five = [
+        study.name("pretrained", 5),
+        study.name("pretrained", 5, "fd"),
+        study.name("pretrained", 5, "none", "catalogue"),
+    ]
+    names = [name for name in (COPY, *five, FINETUNED, HELD) if name in texts.index]
     titles = [f"{study.titles[name]} (similarity {number(texts.loc[name, 'similarity'], 2)})" for name in names]
     flows = [asked.loc[unit, "dsl"], *map(_shortened, texts.loc[names, "text"])]
     caption = (
@@ -188,7 +203,6 @@ def prompt_table(study: Study, unit: str, condition: str) -> Table | None:
     scores = study.scores[(study.scores["unit"] == unit) & (study.scores["condition"] == condition)]
     if scores.empty:
         return None
-    caption = (
-        f"The whole prompt for this request, {study.titles[condition]}: {study.writers.untuned} goes on from its end."
-    )
+    writer = study.writers.named(study.writers.reader)
+    caption = f"The whole prompt for this request, {study.titles[condition]}: {writer} goes on from its end."
     return Table(scores[["prompt"]], caption, code_columns=["prompt"])

@@ -13,45 +13,54 @@ from matplotlib.axes import Axes
 from lib.evaluation.inference import LEVEL
 from lib.workbook.display import Drawing, Table, number
 from lib.workbook.markup import plain
-from lib.workbook.methods import colour
-from lib.workflows.ablation import DELTAS, contract
+from lib.workbook.methods import colour, label
+from lib.workflows.ablation import DELTAS, VALUES, contract
 from lib.workflows.pages.common import (
     METRIC,
     SETTLED,
+    TEST_SETS,
     change,
     error_bars,
     metric_intervals,
     settled_deltas,
-    wide_by_metric,
+    wide_by_set,
     without_unit,
 )
-from lib.workflows.pages.dsl_ablation import Study, Writers
+from lib.workflows.pages.dsl_ablation import BESIDE, FINETUNED, Study
+from lib.workflows.pages.dsl_ablation_full import FullReport
 from lib.workflows.scoring import METRICS
 from lib.workflows.target_similarity import jaccard
 
 MARKS = (
     " Flows: tested, and in brackets those that the other row has too, on which the difference Δ is taken; the value "
     "of a row is over all of its own. After a difference: on how many flows it is tested, where fewer count in both "
-    f"rows. {SETTLED} settled."
+    f"rows. {SETTLED} settled. Valid flows parse and make up neither a name nor a parameter."
 )
 
 
 def compared_table(study: Study, compared: pd.DataFrame, caption: str) -> Table:
-    """Rows with their values and differences: what `Study.compare` returned, where there is one with a column
-    published_delta."""
-    table = wide_by_metric(compared, "condition", compared_cells(compared))
-    table.insert(0, "flows", flows_of(compared))
-    table.insert(0, "condition", table.index.map(study.titles))
-    return Table(table.reset_index(drop=True), caption + MARKS, text_columns=["condition"])
+    """Rows with their values and differences, a group of columns a test set: what `Study.compare` returned, where there
+    is one with columns published_delta, full_value."""
+    table = wide_by_set(compared, "condition", compared_cells(compared), flows_of(compared))
+    table.insert(0, ("", "condition"), table.index.map(study.titles))
+    return Table(table.reset_index(drop=True), caption + MARKS, text_columns=[("", "condition")])
 
 
 def compared_cells(compared: pd.DataFrame) -> list[str]:
-    """What stands in a cell: the value, and of how many where not of all; its difference; the published one."""
+    """What stands in a cell: the value, and of how many where not of all; its difference; the published one; the full
+    report's value."""
     parsed = np.where(compared["counted"] == compared["n"], "", " of " + compared["counted"].map("{:.0f}".format))
     printed = compared.get("published_delta", pd.Series(np.nan, compared.index))
     beside = ["" if value != value else f"\npublished Δ {number(value, 2)}" for value in printed]
-    parts = metric_intervals(compared), parsed, _differences(compared), beside
+    parts = metric_intervals(compared), parsed, _differences(compared), beside, _full(compared)
     return ["".join(one) for one in zip(*parts, strict=True)]
+
+
+def _full(compared: pd.DataFrame) -> list[str]:
+    if "full_value" not in compared:
+        return [""] * len(compared)
+    texts = metric_intervals(compared, [f"full_{name}" for name in VALUES])
+    return ["" if text == "–" else f"\nfull report {text}" for text in texts]
 
 
 def _differences(compared: pd.DataFrame) -> list[str]:
@@ -63,18 +72,19 @@ def _differences(compared: pd.DataFrame) -> list[str]:
 
 
 def flows_of(compared: pd.DataFrame) -> list[str]:
-    """For each condition its flows, and in brackets those shared with the baseline."""
-    sizes = compared.drop_duplicates("condition")
-    return [f"{row.n:.0f}" + (f" ({row.shared:.0f})" if row.shared == row.shared else "") for row in sizes.itertuples()]
+    """For each row its condition's flows, and in brackets those shared with the baseline."""
+    sizes = zip(compared["n"], compared["shared"], strict=True)
+    return [f"{n:.0f}" + (f" ({shared:.0f})" if shared == shared else "") for n, shared in sizes]
 
 
 def changes(study: Study, compared: pd.DataFrame) -> str:
     """Which differences of a table are settled, and how many could not be."""
+    tested, several = compared.dropna(subset=["delta"]), len(set(compared["test_set"])) > 1
     texts = [
         f"{study.titles[row.condition]}: {without_unit(row.metric)} {change(row)}"
+        + (f", {TEST_SETS[row.test_set]}" if several else "")
         for row in compared[settled_deltas(compared)].itertuples()
     ]
-    tested = compared.dropna(subset=["delta"])
     return (
         f"**{len(texts)} of {len(tested)} differences are settled**"
         + (f" ({'; '.join(texts)})" if texts else "")
@@ -98,17 +108,44 @@ class Rebuilt(NamedTuple):
     words: str
 
 
-def rebuilt(study: Study, published: pd.DataFrame, number: int, conditions: Sequence[str], baseline: str) -> Rebuilt:
-    """Table `number` of the paper: its conditions against its baseline; `published` has the printed differences."""
-    compared = study.compare([baseline, *conditions], baseline)
+PAPERS_TABLES = {  # number: the rows, and what they are compared with; None is the fine-tuned model
+    1: ([("pretrained", 20, "none"), ("tst", 5, "none"), ("tst", 20, "none")], ("pretrained", 5, "none")),
+    2: ([("pretrained", 5, "fd"), ("tst", 5, "none"), ("tst", 5, "fd")], ("pretrained", 5, "none")),
+    3: ([("pretrained", 20, "fd"), ("tst", 20, "none"), ("tst", 20, "fd")], ("pretrained", 20, "none")),
+    4: ([("tst", 20, "fd"), ("tst", 20, "sfd"), ("tst", 20, "fd_sfd")], None),
+}
+
+
+def rebuilt(study: Study, published: pd.DataFrame, number: int, full: FullReport) -> Rebuilt:
+    """Table `number` of the paper: its rows against its baseline, of the generator that stands for GPT-4, then of those
+    that stand beside it; `published` has the printed differences."""
+    parts = [_against(study, number, generator) for generator in (study.writers.reader, *BESIDE)]
+    compared = pd.concat([part for part in parts if part is not None], ignore_index=True)
+    compared = compared.drop_duplicates(["test_set", "condition", "metric"], ignore_index=True)
     table = contract(compared, study.rows, published[published["table"] == number])
-    compared = compared.assign(published_delta=table["published_delta"], table=number, baseline=baseline)
+    compared = compared.assign(published_delta=table["published_delta"], table=number)
+    beside = full.beside(table)
+    compared = compared.assign(**{name: beside[name] for name in beside if name.startswith("full_")})
     caption = (
-        f"Table {number} of the paper, rebuilt. Differences from: {study.titles[baseline]}. {study.writers.untuned} "
-        f"writes the flows of all rows with few-shots{study.writers.also_tuned}."
+        f"Table {number} of the paper, rebuilt. Differences from: {_baselines(study, compared)}. Where no model is "
+        f"named, {study.writers.named(study.writers.reader)} writes."
     )
-    words = changes(study, compared) + with_published(compared)
+    words = changes(study, compared) + with_published(compared) + full.in_words(table)
     return Rebuilt(compared, table, compared_table(study, compared, caption), words)
+
+
+def _against(study: Study, number: int, generator: str) -> pd.DataFrame | None:
+    rows, base = PAPERS_TABLES[number]
+    names = study.present(study.name(*row, generator=generator) for row in rows)
+    baseline = FINETUNED if base is None else study.name(*base, generator=generator)
+    if not names or not study.present([baseline]):
+        return None
+    return study.compare([baseline, *names], baseline).assign(baseline=baseline, writer=generator)
+
+
+def _baselines(study: Study, compared: pd.DataFrame) -> str:
+    """Each baseline by its title."""
+    return " and, of its own, ".join(study.titles[name] for name in compared["baseline"].unique())
 
 
 def with_published(compared: pd.DataFrame) -> str:
@@ -122,20 +159,22 @@ def with_published(compared: pd.DataFrame) -> str:
     )
 
 
-def tuning_in_words(tuned: int, near: Mapping[str, pd.Series], asked: pd.DataFrame, apis: Sequence) -> str:
-    """What TST's few-shots have in common with the right flows, before any model reads them.
+def tuning_in_words(near: Mapping[str, pd.Series], asked: Mapping[str, pd.DataFrame], apis: Sequence) -> str:
+    """What each encoder's few-shots have in common with the right flows, before any model reads them.
 
     Args:
-        tuned: pairs that TST's encoder was tuned on, at most.
         near: {selector: few-shots by pair, as positions in `apis`}.
-        asked: the test requests, columns pair, apis.
+        asked: {test set: its requests}, columns pair, apis.
         apis: of each training pair.
     """
-    tst, pretrained = (number(_mean_jaccard(near[name], asked, apis), 2) for name in ("tst", "pretrained"))
+    texts = [
+        f"{label(name)} {number(_mean_jaccard(near[name], flows, apis), 2)} ({TEST_SETS[test_set]})"
+        for test_set, flows in asked.items()
+        for name in near
+    ]
     return (
-        f"TST's encoder was tuned on at most {tuned:,} pairs of requests, the paper's on 100,000. Before any model "
-        f"reads them, its five few-shots have a mean Jaccard similarity of {tst} with the right flow, those of the "
-        f"pretrained encoder {pretrained} (notebook 08, over all test requests)."
+        "Before any model reads them, five few-shots have a mean Jaccard similarity with the right flow of: "
+        f"{'; '.join(texts)}. Notebook 08 says how many pairs each encoder learned from."
     )
 
 
@@ -145,8 +184,10 @@ def _mean_jaccard(near: pd.Series, asked: pd.DataFrame, apis: Sequence) -> float
 
 
 def at_a_glance(study: Study, tables: Sequence[Rebuilt]) -> pd.DataFrame:
-    """The rows of all tables that have a difference, with a column name: how the figure calls them."""
+    """The rows of all tables that have a difference, of the generator that stands for GPT-4, with a column name: how
+    the figure calls them."""
     everything = pd.concat([one.compared for one in tables], ignore_index=True).dropna(subset=["delta"])
+    everything = everything[everything["writer"] == study.writers.reader]
     short = everything["condition"].map(study.titles).str.replace("pretrained encoder", "pretrained")
     names = "Table " + everything["table"].astype(str) + ": " + short.str.replace(" few-shots", "")
     return everything.assign(name=names)
@@ -154,7 +195,8 @@ def at_a_glance(study: Study, tables: Sequence[Rebuilt]) -> pd.DataFrame:
 
 def verdict(everything: pd.DataFrame) -> str:
     """How our differences agree with the published ones, a comparison printed in two tables counted once."""
-    once = everything.drop_duplicates(["condition", "metric", "baseline"])
+    once = everything.dropna(subset=["published_delta"])
+    once = once.drop_duplicates(["test_set", "condition", "metric", "baseline"])
     inside = once["published_delta"].between(once["delta_ci_low"], once["delta_ci_high"])
     undecided = inside & (once["delta_ci_low"] * once["delta_ci_high"] <= 0)
     opposite = (once["delta"] * once["published_delta"] < 0) & settled_deltas(once)
@@ -165,34 +207,45 @@ def verdict(everything: pd.DataFrame) -> str:
 
 
 def glance_drawing(everything: pd.DataFrame) -> Drawing:
-    """A panel a metric: our differences with their intervals, and the published ones."""
+    """A panel a metric: our differences on each test set with their intervals, and the published ones."""
     names = list(dict.fromkeys(everything["name"]))[::-1]
     figure, axes = plt.subplots(2, 2, figsize=(11, 7.6), sharey=True)
     for axis, metric in zip(axes.flat, METRICS, strict=True):
-        part = everything[everything["metric"] == metric].set_index("name").reindex(names)
-        _glance_panel(axis, part, metric)
+        _glance_panel(axis, everything[everything["metric"] == metric], names, metric)
     for axis in axes[:, 1]:
         axis.tick_params(labelleft=False)
-    axes[1][0].legend(loc="upper center", bbox_to_anchor=(0.4, -0.12), ncol=2)
+    axes[1][0].legend(loc="upper center", bbox_to_anchor=(0.6, -0.12), ncol=3)
     said = verdict(everything)
     alt = (
         f"Four panels, one a metric, with {len(names)} rows of Tables 1 to 4: our difference from the table's baseline "
-        "with its 95% interval, and the published one as a diamond."
+        "on each test set with its 95% interval, and the published one as a diamond."
     )
     return Drawing(figure, "dsl_ablation", said[0].upper() + said[1:], alt, everything)
 
 
-def _glance_panel(axis: Axes, part: pd.DataFrame, metric: str) -> None:
-    y = np.arange(len(part))
-    bars = error_bars(part, DELTAS)
+SET_STYLE = {
+    "test": ("rag", "o", 0.14),
+    "test_same": ("context_tuned_rag", "s", -0.14),
+}  # method's colour, marker, aside
+
+
+def _glance_panel(axis: Axes, part: pd.DataFrame, names: Sequence[str], metric: str) -> None:
     axis.axvline(0, color="#333333", linewidth=0.8)
-    axis.errorbar(part["delta"], y, xerr=bars, fmt="o", color=colour("rag"), capsize=2, label="ours, 95% interval")
-    axis.plot(part["published_delta"], y, "D", markersize=5, mfc="none", color=colour("published"), label="published")
+    for test_set, rows in part.groupby("test_set", sort=False):
+        method, marker, aside = SET_STYLE[test_set]
+        rows = rows.set_index("name").reindex(names)
+        bars = error_bars(rows, DELTAS)
+        axis.errorbar(rows["delta"], np.arange(len(names)) + aside, xerr=bars, fmt=marker, color=colour(method),
+                      capsize=2, markersize=4, label=f"ours, {TEST_SETS[test_set]}")  # fmt: skip
+    printed = part.drop_duplicates("name").set_index("name").reindex(names)["published_delta"]
+    axis.plot(
+        printed, np.arange(len(names)), "D", markersize=5, mfc="none", color=colour("published"), label="published"
+    )
     better = "right" if metric == "similarity" else "left"
-    axis.set(title=f"{METRIC[metric]} ({better} is better)", yticks=y, yticklabels=part.index)
+    axis.set(title=f"{METRIC[metric]} ({better} is better)", yticks=np.arange(len(names)), yticklabels=names)
 
 
-def highlight(writers: Writers, everything: pd.DataFrame, short: str) -> tuple[str, str, str]:
+def highlight(study: Study, everything: pd.DataFrame, short: str) -> tuple[str, str, str]:
     """The page's finding: text, figure, alt text.
 
     Args:
@@ -200,7 +253,7 @@ def highlight(writers: Writers, everything: pd.DataFrame, short: str) -> tuple[s
         short: of `lib.workflows.pages.dsl_ablation.in_short`.
     """
     text = (
-        f"Tables 1 to 4 of the workflow paper with {plain(writers.names)} as the writer{'' if writers.one else 's'}: "
+        f"Tables 1 to 4 of the workflow paper with {plain(study.writers.names)} as the writers: "
         f"{verdict(everything)}. {short}"
     )
     alt = (

@@ -11,9 +11,10 @@ from matplotlib.axes import Axes
 from lib.workbook.display import Drawing, Table, number
 from lib.workbook.methods import colour, label, marker
 from lib.workflows.pages.common import intervals
-from lib.workflows.pages.dsl_retrieval import BY
+from lib.workflows.pages.dsl_retrieval import by
 
 SHARE = ["share", "ci_low", "ci_high"]
+SHOWN = {"test": "new wordings", "test_same": "known wordings", "unseen": "held-out APIs"}
 
 
 def coverage_table(summary: pd.DataFrame, beside: Mapping[int, int]) -> Table:
@@ -23,10 +24,10 @@ def coverage_table(summary: pd.DataFrame, beside: Mapping[int, int]) -> Table:
         summary: of `lib.workflows.definitions.coverage_summary`.
         beside: how many definitions SFD shows, by number of few-shots.
     """
-    main = summary[summary["sample"].isin(["test", "unseen"])]
+    main = summary[summary["sample"].isin(SHOWN)]
     frame = pd.DataFrame(
         {
-            "requests": main["sample"].map({"test": "test", "unseen": "held-out APIs"}).astype(str),
+            "requests": main["sample"].map(SHOWN).astype(str),
             "few-shots": main["shots"],
             "definitions": main["kind"].map(label).astype(str),
             "selector": [label(name) if name else "–" for name in main["selector"]],
@@ -37,12 +38,13 @@ def coverage_table(summary: pd.DataFrame, beside: Mapping[int, int]) -> Table:
             "tokens": main["tokens"],
         }
     )
-    held_out = summary.loc[summary["sample"] == "unseen", "n"].max() if "unseen" in set(summary["sample"]) else 0
+    counts = main.drop_duplicates("sample").set_index("sample")["n"]
+    asked = ", ".join(f"{counts[name]:,} requests ({said})" for name, said in SHOWN.items() if name in counts.index)
     shown = ", ".join(f"{n} definitions beside {k} few-shots" for k, n in beside.items())
     caption = (
         "Wanted APIs with a definition in the prompt, flows that have all of theirs, APIs of which only another "
         "version (V1 for V2) is defined; number and tokens of the definitions a prompt: means over "
-        f"{main['n'].max():,} test requests ({held_out:,} for held-out APIs); SFD with {shown}."
+        f"{asked}; SFD with {shown}."
     )
     return Table(frame, caption, decimals=1)
 
@@ -54,19 +56,18 @@ def coverage_drawing(summary: pd.DataFrame, best: str) -> Drawing:
         summary: of `lib.workflows.definitions.coverage_summary`.
         best: the selector whose few-shots FD goes with here.
     """
-    titles = {"test": "test requests", "unseen": "requests for held-out APIs"}
-    samples = [name for name in titles if name in set(summary["sample"])]
-    figure, axes = plt.subplots(1, len(samples), figsize=(9.5, 4), sharey=True, squeeze=False)
+    samples = [name for name in SHOWN if name in set(summary["sample"])]
+    figure, axes = plt.subplots(1, len(samples), figsize=(3 + 3.3 * len(samples), 4), sharey=True, squeeze=False)
     for axis, name in zip(axes[0], samples, strict=True):
         _coverage_panel(axis, summary[(summary["sample"] == name) & summary["selector"].isin(["", best])])
-        axis.set_title(titles[name])
+        axis.set_title(SHOWN[name])
     axes[0][0].set_ylabel("wanted APIs with a definition, %")
     axes[0][0].legend(loc="lower right")
     numbers = sorted(summary["shots"].unique())
     rows = summary[(summary["sample"] == "test") & (summary["shots"] == numbers[-1])].set_index(["kind", "selector"])
     fd, sfd, both = (rows.loc[key] for key in (("fd", best), ("sfd", ""), ("fd_sfd", best)))
     finding = (
-        f"With {numbers[-1]} few-shots {BY[best]} SFD raises the wanted APIs shown or defined from {fd['share']:.0f}% "
+        f"With {numbers[-1]} few-shots {by(best)} SFD raises the wanted APIs shown or defined from {fd['share']:.0f}% "
         f"to {both['share']:.0f}% for {sfd['tokens']:,.0f} tokens; FD explains those shown, for {fd['tokens']:,.0f}"
     )
     alt = (
@@ -136,7 +137,7 @@ def lengths_table(
     ]
     n = len(next(iter(prompts.values())))
     caption = (
-        f"Length of {n:,} prompts in tokens of {generator}, few-shots {BY[best]}; {limit:,} tokens fit beside an "
+        f"Length of {n:,} prompts in tokens of {generator}, few-shots {by(best)}; {limit:,} tokens fit beside an "
         f"answer of {room}."
     )
     return Table(pd.DataFrame(rows), caption, decimals=0)

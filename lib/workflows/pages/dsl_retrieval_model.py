@@ -1,22 +1,27 @@
-"""Notebook 08: the fine-tuned model, how it learned and what it writes."""
+"""Notebook 08: the fine-tuned model, what it writes, and from how many pairs on it beats copying."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from lib.evaluation.inference import holm_adjust
-from lib.evaluation.rates import paired_deltas, rates_with_intervals
-from lib.workbook.display import Drawing, Table, number
+from lib.evaluation.rates import rates_with_intervals
+from lib.workbook.display import Drawing, Table, interval, number
 from lib.workbook.markup import plain
-from lib.workbook.methods import colour
-from lib.workflows.pages.common import intervals, metric_intervals, p_values, wide_by_metric
-from lib.workflows.pages.dsl_retrieval_tuning import ends_of
-from lib.workflows.scoring import PERCENT, outcomes, rates
+from lib.workbook.methods import colour, marker
+from lib.workflows.pages.common import error_bars, intervals, metric_intervals, p_values, wide_by_metric
+from lib.workflows.pages.dsl_retrieval import DIFFERENCE, SETS, change, covered, from_which, listed, tested
+from lib.workflows.scoring import PERCENT, outcomes
+
+if TYPE_CHECKING:
+    from lib.workflows.training_runs import Run
 
 FEWEST = 20  # flows on a side that are compared in a sentence
+ASKED = SETS | {"reworded": "reworded by people", "unseen": "held-out APIs"}
+COPIED = "copy, pretrained"
 
 
 def finetuned(pairs: int) -> str:
@@ -24,62 +29,83 @@ def finetuned(pairs: int) -> str:
     return f"fine-tuned, {pairs:,} pairs"
 
 
-def reworded(pairs: int) -> str:
-    """The same, asked in people's own words."""
-    return f"{finetuned(pairs)}, reworded"
+def constrained(pairs: int) -> str:
+    """The same under the catalogue's grammar."""
+    return f"{finetuned(pairs)}, catalogue's grammar"
 
 
-# ---------------------------------------------------------------- training
+def copied(pairs: int) -> str:
+    """The condition that copies the nearest of so many pairs."""
+    return f"copy of the {pairs:,}, pretrained"
 
 
-def loss_drawing(curves: Mapping[int, pd.DataFrame], batch_size: int) -> Drawing:
-    """The training loss (moving mean) by pairs seen.
+class Task(NamedTuple):
+    """What one training run is asked to write: a condition of the page.
+
+    Attributes:
+        grammar: whether the catalogue's grammar holds the answers.
+    """
+
+    run: Run
+    condition: str
+    asks: pd.DataFrame
+    grammar: bool = False
+
+
+def tasks(runs: Iterable[Run], asks: pd.DataFrame) -> list[Task]:
+    """What the runs write: the largest of the first seed all, and some under the grammar; its other seeds both test
+    sets; smaller ones half of each.
 
     Args:
-        curves: of `lib.generation.finetune.finetune_language_model`, by number of pairs, ascending.
-        batch_size: pairs a step.
+        runs: of `lib.workflows.training_runs.Trainer.runs`.
+        asks: of `lib.workflows.nl2dsl.questions`.
     """
-    largest = max(curves)
-    first, last, _ = ends_of(curves[largest]["loss"])
-    figure, axis = plt.subplots(figsize=(8, 3.2))
-    for size, steps in curves.items():
-        smooth = steps["loss"].rolling(max(1, len(steps) // 10), min_periods=1).mean()
-        axis.plot(
-            steps["step"] * batch_size,
-            smooth,
-            color=colour("finetuned_dsl"),
-            alpha=1 if size == largest else 0.45,
-            linewidth=2,
-            label=f"{size:,} pairs",
-        )
-    axis.set(xlabel="pairs seen", ylabel="loss on the flow's tokens, nats", ylim=(0, None))
-    axis.legend()
-    columns = ["step", "loss", "tokens", "target_tokens"]
-    return Drawing(
-        figure,
-        "nl2dsl_loss",
-        f"The loss goes from {first:.2f} to {last:.2f} nats a token over {largest:,} pairs",
-        "Training loss (moving mean) against pairs seen, one line a size of the training sample.",
-        pd.concat([steps[columns].assign(pairs=size) for size, steps in curves.items()]),
-    )
+    tests, runs = asks[asks["test_set"].isin(SETS)], list(runs)
+    place = tests.groupby("test_set").cumcount()
+    half, quarter = (tests[place < -(-tests.groupby("test_set")["unit"].transform("size") // part)] for part in (2, 4))
+    most, made = max(run.pairs for run in runs), []
+    for run in runs:
+        if run.pairs < most:
+            made.append(Task(run, finetuned(run.pairs), half))
+        else:
+            made.append(Task(run, finetuned(most), tests if run.seed else asks))
+            made += [Task(run, constrained(most), quarter, True)] if not run.seed else []
+    return made
+
+
+SIZES = (64, 256, 1_024, 4_096, 16_384)  # of the pairs to copy from, beside the sizes of the models
+
+
+def curve_sizes(runs: Iterable[Run], training: int) -> list[int]:
+    """From how many pairs flows are copied: as many as each run learned from, some sizes between, and all."""
+    sizes = {run.pairs for run in runs}
+    return sorted({*sizes, *(size for size in SIZES if min(sizes) <= size < training), training})
+
+
+def for_later(scores: pd.DataFrame, pairs: int) -> pd.DataFrame:
+    """What notebook 09 reads: the model's flows by the first training seed, free and under the grammar, and those copied
+    out of all training pairs, on both test sets."""
+    named = scores["condition"].isin([finetuned(pairs), constrained(pairs), COPIED, "copy, TST"])
+    return scores[named & (scores["run"] == 0) & scores["test_set"].isin(SETS)].drop(columns="run")
 
 
 def training_in_words(
-    generator: str, training: pd.DataFrame, known: Sequence[str], curve: pd.DataFrame, pairs: int, learning_rate: float
+    generator: str, training: pd.DataFrame, known: Sequence[str], runs: pd.DataFrame, learning_rate: float
 ) -> str:
-    """What the model learned from.
+    """What the largest model learned from.
 
     Args:
         training: all training pairs, column apis.
         known: the APIs of the pairs that it learned from.
-        curve: of its training.
-        pairs: that it learned from.
+        runs: of `lib.workflows.pages.dsl_retrieval_tuning.runs_table`, the largest last.
+        learning_rate: of what is trained here.
     """
+    pairs, used = runs["pairs"].iloc[-1], training["apis"].explode().nunique()
+    rest = "" if len(known) == used else "; what the model writes of the others, it has not seen"
     return (
-        f"{plain(generator)}, {pairs:,} of {len(training):,} training pairs, {curve['epoch'].max()} epoch(s), "
-        f"{curve['tokens'].sum():,} tokens read, {curve['target_tokens'].sum():,} learned, learning rate "
-        f"{learning_rate:g}. These pairs use {len(known)} of the {training['apis'].explode().nunique()} APIs that "
-        "training uses; what the model writes of the others, it has not seen."
+        f"{plain(generator)} learned from at most {pairs:,} of {len(training):,} training pairs, which use "
+        f"{len(known)} of the {used} APIs that training uses{rest}. What is trained here has a learning rate of "
+        f"{learning_rate:g}."
     )
 
 
@@ -87,60 +113,77 @@ def training_in_words(
 
 
 def metric_values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
-    """The four metrics of each condition, see `lib.evaluation.rates.rates_with_intervals`.
+    """The four metrics of each condition on each set of requests, see `lib.evaluation.rates.rates_with_intervals`.
 
     Args:
-        scores: of `lib.workflows.nl2dsl.scored_answers`, of all conditions.
+        scores: of `lib.workflows.nl2dsl.scored_answers`, of all conditions, with columns test_set, pairs (learned or
+            copied from) and run.
         samples, seed: of the bootstrap.
+
+    Returns:
+        columns test_set, condition, pairs, runs, metric, value, ci_low, ci_high, n, counted.
     """
-    return rates_with_intervals(outcomes(scores), PERCENT, samples, seed)
+    parts = []
+    for where, part in scores.groupby("test_set", sort=False):
+        about = part.groupby("condition").agg(pairs=("pairs", "first"), runs=("run", "nunique"))
+        values = rates_with_intervals(outcomes(part), PERCENT, samples, seed)
+        parts.append(values.join(about, on="condition").assign(test_set=where))
+    columns = ["test_set", "condition", "pairs", "runs", "metric", "value", "ci_low", "ci_high", "n", "counted"]
+    return pd.concat(parts, ignore_index=True)[columns]
 
 
-def flows_table(scores: pd.DataFrame, table: pd.DataFrame, flows: int, pairs: int) -> Table:
-    """The four metrics of all conditions, and similarity as a product.
+def flows_table(table: pd.DataFrame) -> Table:
+    """The four metrics of all conditions, one group of rows a set of requests.
 
     Args:
-        scores: as for `metric_values`.
-        table: what it returned.
-        flows: how many test requests were asked.
-        pairs: that the model learned from.
+        table: of `metric_values`.
     """
-    parts = scores.groupby("condition", sort=False).apply(rates, include_groups=False)
-    wide = wide_by_metric(table, "condition", metric_intervals(table)).loc[parts.index]
-    wide = wide.assign(**{"P(valid)": parts["p_valid"], "similarity if valid": parts["similarity_if_valid"]})
+    parts = []
+    table = table[~table["condition"].str.startswith("copy of")]  # the learning curve's
+    for where, part in table.groupby("test_set", sort=False):
+        wide = wide_by_metric(part, "condition", metric_intervals(part)).rename_axis(None).reset_index(names="")
+        wide.insert(0, "requests", ASKED[where])
+        wide["n"] = part.drop_duplicates("condition")["n"].to_numpy()
+        parts.append(wide)
     return Table(
-        wide.rename_axis("").reset_index(),
-        f"Flows written for {flows} test requests: the paper's four metrics with 95% intervals, and similarity as "
-        f"P(valid) times similarity if valid. TST's encoder was tuned on more pairs than the {pairs:,}.",
+        pd.concat(parts, ignore_index=True),
+        "Flows written: the paper's four metrics, 95% intervals "
+        f"{covered(table['runs'].max())} where there are as many. Copying takes the flow of the nearest training "
+        "request. TST's encoder learned from all training requests.",
+        decimals=0,
     )
 
 
 def similarity_tests(scores: pd.DataFrame, pairs: int, samples: int, seed: int) -> pd.DataFrame:
-    """The fine-tuned model against all else in similarity, and its reworded requests against the composed ones.
+    """The fine-tuned model against copying and itself under the grammar in similarity, on each set of requests.
 
     Args:
         scores: as for `metric_values`.
         pairs: that the model learned from.
-        samples, seed: of the bootstrap and the tests.
 
     Returns:
-        columns of `paired_deltas`, Holm over these rows.
+        columns test_set, a, b and those of `lib.workflows.pages.dsl_retrieval.tested`.
     """
-    model, again = finetuned(pairs), reworded(pairs)
-    names = scores["condition"].unique()
-    rivals = [(model, name) for name in names if name not in (model, again)]
-    rivals += [(again, model)] if again in names else []
-    tests = paired_deltas(outcomes(scores), rivals, PERCENT, samples, seed)
-    tests = tests[tests["metric"] == "similarity"]
-    return tests.assign(p_holm=holm_adjust(tests["p_value"]))
+    scores = scores.rename(columns={"unit": "pair", "run": "seed"})
+    sides = {}
+    for where, part in scores.groupby("test_set", sort=False):
+        by_name = dict(tuple(part.groupby("condition", sort=False)))
+        for name in by_name:
+            if name in (COPIED, "copy, TST"):
+                sides[where, finetuned(pairs), name] = by_name[finetuned(pairs)], by_name[name]
+            elif name == constrained(pairs):
+                sides[where, name, finetuned(pairs)] = by_name[name], by_name[finetuned(pairs)]
+    keys = pd.DataFrame(list(sides), columns=["test_set", "a", "b"])
+    return keys.join(tested(sides, "similarity", samples, seed))
 
 
 def similarity_table(tests: pd.DataFrame) -> Table:
     """`tests` of `similarity_tests`."""
     frame = pd.DataFrame(
         {
+            "requests": tests["test_set"].map(ASKED),
             "comparison": tests["a"] + " minus " + tests["b"],
-            "similarity": intervals(tests, ["delta", "ci_low", "ci_high"]),
+            "similarity": intervals(tests, DIFFERENCE),
             "p (Holm)": p_values(tests["p_holm"]),
             "n": tests["n"],
         }
@@ -151,33 +194,28 @@ def similarity_table(tests: pd.DataFrame) -> Table:
     )
 
 
-def all_known(flows: pd.DataFrame, known: Sequence[str]) -> pd.Series:
-    """For each pair whether all APIs of its flow are known. `flows`: columns pair, apis."""
-    return flows.set_index("pair")["apis"].map(set(known).issuperset)
-
-
-def answers_in_words(mine: pd.DataFrame, familiar: pd.Series, everywhere: float, max_tokens: int) -> str:
-    """How well the model writes, and whether it is the APIs that it learned.
+def answers_in_words(mine: pd.DataFrame, same: pd.Series, max_tokens: int) -> str:
+    """How well the model writes, and whether it is flows that it learned by heart.
 
     Args:
-        mine: its scored answers, indexed by pair.
-        familiar: of `all_known`, over the same pairs.
-        everywhere: the share of all test flows for which that is true.
+        mine: its scored answers to one test set, indexed by unit.
+        same: whether the wanted flow, values included, is one that it learned; over the same index.
         max_tokens: of the longest answer.
     """
-    known, other = (mine.loc[familiar.index[familiar == side], "similarity"] for side in (True, False))
+    where = ASKED[mine["test_set"].iloc[0]]
+    there, other = (mine.loc[same.index[same == side], "similarity"] for side in (True, False))
     apart = (
-        f": similarity {number(known.mean(), 2)} there, {number(other.mean(), 2)} elsewhere. "
-        if min(len(known), len(other)) >= FEWEST
+        f": similarity {number(there.mean(), 2)} there, {number(other.mean(), 2)} elsewhere. "
+        if min(len(there), len(other)) >= FEWEST
         else "; too few flows are on one side to compare. "
     )
     invented = sorted({name for names in mine["made_up_names"] for name in names})
     made_up = f"Names it made up: {', '.join(map(_code, invented[:5]))}. " if invented else "It made up no name. "
     return (
-        f"The fine-tuned model reaches a similarity of {number(mine['similarity'].mean(), 2)}; {mine['valid'].sum()} "
-        f"of its {len(mine)} flows are valid. All APIs that are wanted occur among the pairs it learned from for "
-        f"{len(known)} of these {len(mine)} flows ({everywhere:.0%} of all test flows){apart}{made_up}"
-        f"Cut at {max_tokens} tokens: {(~mine['finished'].astype(bool)).sum()} of {len(mine)}."
+        f"On {where} the fine-tuned model reaches a similarity of {number(mine['similarity'].mean(), 2)}; "
+        f"{mine['valid'].sum()} of its {len(mine)} flows are valid. Exactly the wanted flow is among what it learned "
+        f"for {len(there)} of them{apart}{made_up}"
+        f"Cut at {max_tokens} tokens or for repetition: {(~mine['finished'].astype(bool)).sum()} of {len(mine)}."
     )
 
 
@@ -186,17 +224,37 @@ def _code(name: str) -> str:
     return f"`{' '.join(name.replace('`', '').split())}`"
 
 
+def elsewhere_in_words(table: pd.DataFrame, pairs: int) -> str:
+    """The model on reworded requests and on held-out APIs, and under the grammar; `table` of `metric_values`."""
+    rows = table.set_index(["test_set", "condition", "metric"])
+    said = []
+    for where in ("reworded", "unseen"):
+        if (where, finetuned(pairs), "similarity") in rows.index:
+            values, names = (rows.loc[(where, finetuned(pairs), metric)] for metric in ("similarity", "made_up_names"))
+            said.append(
+                f"{ASKED[where].capitalize()}: similarity {interval(*values[['value', 'ci_low', 'ci_high']], 2)}, a "
+                f"made-up name in {number(names['value'], 0)}% of the flows that parse (n = {values['n']})."
+            )
+    if ("test", constrained(pairs), "similarity") in rows.index:
+        row = rows.loc[("test", constrained(pairs), "similarity")]
+        said.append(
+            f"Under the catalogue's grammar, on {SETS['test']}: similarity "
+            f"{interval(*row[['value', 'ci_low', 'ci_high']], 2)} (n = {row['n']})."
+        )
+    return " ".join(said)
+
+
 def examples_table(mine: pd.DataFrame, written: pd.DataFrame) -> Table:
     """Flows from the worst to the best.
 
     Args:
-        mine: the model's scored answers, indexed by pair.
-        written: columns pair, request, dsl.
+        mine: the model's scored answers, indexed by unit.
+        written: columns unit, request, dsl.
     """
     scale = mine["similarity"].sort_values(kind="stable")
     some = scale[scale > 0]
     picks = list(dict.fromkeys([*scale.index[:2], *some.index[len(some) // 2 :][:1], *scale.index[-1:]]))
-    gold, shown = written.set_index("pair").loc[picks], mine.loc[picks]
+    gold, shown = written.set_index("unit").loc[picks], mine.loc[picks]
     frame = pd.DataFrame(
         {
             "request": gold["request"].tolist(),
@@ -211,9 +269,111 @@ def examples_table(mine: pd.DataFrame, written: pd.DataFrame) -> Table:
     return Table(frame, caption, text_columns=["request"], code_columns=["flow"])
 
 
-def finding(mine: pd.DataFrame, pairs: int) -> str:
-    """How well the model writes; `mine`: its scored answers, `pairs`: that it learned from."""
+# ---------------------------------------------------------------- learning curve
+
+
+def curve_tests(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
+    """The model against copying the nearest of the very pairs that it learned from, at each size and on each test set.
+
+    Args:
+        scores: as for `metric_values`.
+
+    Returns:
+        columns test_set, pairs and those of `lib.workflows.pages.dsl_retrieval.tested`.
+    """
+    scores = scores[scores["test_set"].isin(SETS)].rename(columns={"unit": "pair", "run": "seed"})
+    by_name = dict(tuple(scores.groupby(["test_set", "condition"], sort=False)))
+    sides = {
+        (where, size): (by_name[where, finetuned(size)], by_name[where, copied(size)])
+        for where in scores["test_set"].unique()
+        for size in sorted(scores["pairs"].unique())
+        if (where, finetuned(size)) in by_name
+    }
+    keys = pd.DataFrame(list(sides), columns=["test_set", "pairs"])
+    return keys.join(tested(sides, "similarity", samples, seed))
+
+
+def curve_drawing(table: pd.DataFrame, tests: pd.DataFrame) -> Drawing:
+    """Similarity against the pairs learned from, beside copying the nearest of as many.
+
+    Args:
+        table: of `metric_values`.
+        tests: of `curve_tests`.
+    """
+    values = table[(table["metric"] == "similarity") & table["test_set"].isin(SETS)]
+    sets = list(dict.fromkeys(values["test_set"]))
+    figure, axes = plt.subplots(1, len(sets), figsize=(5.2 * len(sets), 3.8), sharey=True, squeeze=False)
+    lines = {
+        "fine-tuned on the pairs": (finetuned, "finetuned_dsl"),
+        "nearest of the same pairs, copied": (copied, "pretrained"),
+    }
+    drawn = []
+    for axis, where in zip(axes[0], sets, strict=True):
+        for said, (name, style) in lines.items():
+            here = values[(values["test_set"] == where) & (values["condition"] == values["pairs"].map(name))]
+            here = here.sort_values("pairs")
+            axis.errorbar(here["pairs"], here["value"], error_bars(here), color=colour(style), marker=marker(style),
+                          capsize=3, label=said)  # fmt: skip
+            axis.fill_between(here["pairs"], here["ci_low"], here["ci_high"], color=colour(style), alpha=0.12)
+            drawn.append(here)
+        axis.set(xscale="log", xlabel="training pairs", ylim=(0, 1), title=SETS[where])
+    axes[0][0].set_ylabel("similarity")
+    axes[0][0].legend(loc="upper left", fontsize=9)
+    alt = (
+        "Similarity of the written flow with the right one against the number of training pairs (logarithmic), on "
+        f"{listed([SETS[where] for where in sets])}: the model fine-tuned on these pairs, and the flow of the nearest "
+        "of the same pairs by the pretrained encoder, copied. Bars and bands: 95% intervals."
+    )
+    return Drawing(figure, "nl2dsl_learning_curve", f"Fine-tuning {overtakes(tests)}", alt, pd.concat(drawn))
+
+
+def overtakes(tests: pd.DataFrame) -> str:
+    """From how many pairs on fine-tuning beats copying the nearest of the same pairs, on each test set."""
+    said = {
+        where: from_which(part, "beats copying", "beat copying")
+        for where, part in tests.groupby("test_set", sort=False)
+    }
+    if len(set(said.values())) == 1:
+        sets = listed([SETS[where] for where in said])
+        return f"{next(iter(said.values()))} ({sets})"
+    return "; ".join(f"{words} ({SETS[where]})" for where, words in said.items())
+
+
+def curve_in_words(tests: pd.DataFrame, runs: pd.DataFrame) -> str:
+    """Where fine-tuning overtakes retrieval, and what the points rest on.
+
+    Args:
+        tests: of `curve_tests`.
+        runs: of `lib.workflows.pages.dsl_retrieval_tuning.runs_table`.
+    """
+    rows = [
+        f"{row.pairs:,} pairs: {change(row)}" + ("" if row.settled else ", not settled")
+        for row in tests[tests["test_set"] == tests["test_set"].iloc[0]].itertuples()
+    ]
+    shipped = runs["shipped"].astype(bool)
+    made = [
+        f"{listed([f'{size:,}' for size in sorted(set(runs.loc[mask, 'pairs']))])} pairs {where}"
+        for mask, where in ((~shipped, "trained here"), (shipped, "shipped"))
+        if mask.any()
+    ]
     return (
-        f"A model fine-tuned on {pairs:,} pairs reaches a similarity of {number(mine['similarity'].mean(), 2)} "
-        f"({len(mine)} flows)."
+        f"**Fine-tuning {overtakes(tests)}.** Its similarity minus that of the nearest of the same pairs, copied, on "
+        f"{SETS[tests['test_set'].iloc[0]]}: {'; '.join(rows)}. Models: {listed(made)}."
+    )
+
+
+def finding(table: pd.DataFrame, tests: pd.DataFrame, pairs: int) -> str:
+    """How well the model writes, and from which size on it beats copying.
+
+    Args:
+        table, tests: of `metric_values` and `curve_tests`.
+        pairs: that the model learned from.
+    """
+    mine = table[(table["condition"] == finetuned(pairs)) & (table["metric"] == "similarity")]
+    said = [
+        f"{number(row.value, 2)} on {ASKED[row.test_set]}" for row in mine.itertuples() if row.test_set != "reworded"
+    ]
+    return (
+        f"A model fine-tuned on {pairs:,} pairs, which retrieves nothing, reaches a similarity of {listed(said)}. "
+        f"Fine-tuning {overtakes(tests)} the nearest of the same pairs."
     )

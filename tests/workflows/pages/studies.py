@@ -6,17 +6,27 @@ from lib.workbook.parameters.dsl_ablation import ABLATION, Condition
 from lib.workflows.ablation_grid import asked_conditions, ways_of_adding
 from lib.workflows.pages.dsl_ablation import Writers, study
 
-ROWS = [Condition.model_validate(row) for row in ABLATION]
-ASKED = asked_conditions(ROWS, 40, ways_of_adding([0, 1]), 6)
-WRITERS = Writers("SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct", 512)
+INSTRUCT = [[selector, 5, "none", "instruct", "free", 3] for selector in ("pretrained", "tst")]
+MORE = [["pretrained", 5, "none", "in_context", "grammar", 3], *INSTRUCT]
+ROWS = [Condition.model_validate(row) for row in [*ABLATION, *MORE]]
+ASKED = asked_conditions(ROWS, {"test": 40, "test_same": 40}, ways_of_adding([0, 1]), 6, "in_context")
+BASE = "SmolLM2-135M-Instruct"
+WRITERS = Writers("in_context", dict.fromkeys(("untuned", "finetuned", "in_context"), BASE) | {"instruct": "Qwen"}, 512)
+REMOTE = Writers("untuned", {"untuned": "remote:gpt-4", "finetuned": BASE}, 512)
+FIVE, TWENTY, FIVE_TST, TWENTY_TST = (
+    f"{selector}_{shots}_in_context" for selector in ("pretrained", "tst") for shots in (5, 20)
+)
 
 
-def scored(condition, similarities, **columns):
+def scored(condition, similarities, test_set="test", **columns):
     """A flow for each similarity; None is one that does not parse."""
+    prefix = "" if test_set == "test" else f"{test_set} "
     return pd.DataFrame(
         {
             "condition": condition,
-            "unit": [f"q{i}" for i in range(len(similarities))],
+            "test_set": "unseen" if condition.startswith("unseen") else test_set,
+            "unit": [f"{prefix}q{i}" for i in range(len(similarities))],
+            "half": "a",
             "text": "a.B();",
             "finished": True,
             "parsed": [value is not None for value in similarities],
@@ -33,7 +43,8 @@ def scored(condition, similarities, **columns):
     )
 
 
-def study_of(similarities, writers=WRITERS, asked=ASKED, **columns):
-    """A study of {condition: similarity of each flow}."""
-    scores = pd.concat([scored(name, values, **columns) for name, values in similarities.items()], ignore_index=True)
-    return study(scores, asked, writers, samples=200, seed=0)
+def study_of(similarities, writers=WRITERS, asked=ASKED, same=None, **columns):
+    """A study of {condition: similarity of each flow}; `same` has those of the second test set."""
+    parts = [scored(name, values, **columns) for name, values in similarities.items()]
+    parts += [scored(name, values, "test_same", **columns) for name, values in (same or {}).items()]
+    return study(pd.concat(parts, ignore_index=True), asked, writers, samples=200, seed=0)

@@ -1,58 +1,50 @@
 import pandas as pd
-import pytest
 
 from lib.generation.local import Usage
 from lib.workbook.parameters.dsl_ablation import Condition
+from lib.workbook.trained import Adapter
 from lib.workflows.ablation import CONDITION, cost_of
-from lib.workflows.ablation_grid import UNSEEN_FINETUNED, UNSEEN_HELD, Asked, unseen_name
+from lib.workflows.ablation_grid import UNSEEN, UNSEEN_FINETUNED, UNSEEN_HELD, Asked, unseen_name
 from lib.workflows.pages.dsl_ablation import (
     COPY,
+    FINETUNED,
     HELD,
-    Writers,
-    copied_selectors,
     cost_caption,
     cost_table,
     described,
-    fair_comparisons,
     in_short,
-    retrieval_or_finetuning,
+    mean_tokens,
+    models_in_words,
     titles,
     usage_in_words,
     way_title,
 )
-from tests.workflows.pages.studies import ASKED, WRITERS, study_of
-
-REMOTE = Writers("remote:gpt-4", "SmolLM2-135M-Instruct", 512)
-COPIES = [COPY, "copy, TST", "copy of the 512, pretrained", "copy of the 512, TST"]
+from tests.workflows.pages.studies import ASKED, BASE, FIVE, REMOTE, WRITERS, study_of
 
 
 def test_the_writers_by_name():
-    assert WRITERS.names == "SmolLM2-135M-Instruct"
-    assert WRITERS.also_tuned == ""
-    assert REMOTE.names == "remote:gpt-4 (with few-shots) and SmolLM2-135M-Instruct (fine-tuned)"
-    assert REMOTE.also_tuned == "; SmolLM2-135M-Instruct was fine-tuned"
-    assert [REMOTE.of(name) for name in ("untuned", "finetuned")] == [
-        "remote:gpt-4", "SmolLM2-135M-Instruct, fine-tuned",
+    assert WRITERS.names == f"the in-context model, catalogue unseen ({BASE}) and the fine-tuned model ({BASE})"
+    assert REMOTE.names == f"the untuned model (remote:gpt-4) and the fine-tuned model ({BASE})"
+    assert [WRITERS.of(name) for name in ("untuned", "finetuned", "in_context", "instruct")] == [
+        BASE, f"{BASE}, fine-tuned", f"{BASE}, in-context", "Qwen",
     ]  # fmt: skip
 
 
-def test_whose_few_shot_is_copied():
-    found = copied_selectors([*COPIES, "pretrained_5"])
-    assert list(found.values()) == ["pretrained", "tst", "pretrained_learned", "tst_learned"]
-
-
 def test_what_conditions_are_called():
-    named = titles(ASKED, copied_selectors(COPIES), 512)
-    assert named["tst_20_fd_sfd"] == "TST, 20 few-shots, FD + SFD"
-    assert named["finetuned"] == "fine-tuned model (512 pairs), no few-shots"
-    assert named["copy of the 512, TST"] == "nearest few-shot copied, TST among the learned pairs"
+    named = titles(ASKED, WRITERS)
+    assert named["tst_20_fd_sfd_in_context"] == "TST, 20 few-shots, FD + SFD"
+    assert named["other_5_in_context"] == "of another request, 5 few-shots"
+    assert named["pretrained_5"] == "untuned model, pretrained encoder, 5 few-shots"
+    assert named["pretrained_5_instruct"] == "instruct model, pretrained encoder, 5 few-shots"
+    assert named[FINETUNED] == "fine-tuned model, no few-shots"
     assert named[COPY] == "nearest few-shot copied, pretrained encoder"
     assert named[unseen_name((0, False), "none")] == "no examples of the new APIs, no definitions"
-    assert named[unseen_name((0, False), "gold", "grounded")] == (
-        "no examples of the new APIs, gold definitions, only the APIs shown"
+    assert named[unseen_name((0, False), "sfd", "grounded")] == (
+        "no examples of the new APIs, SFD, only the APIs shown"
     )
     assert named[unseen_name((1, True), "fd_sfd")] == "1 example of each added, a slot kept, FD + SFD"
     assert named[UNSEEN_HELD] == "fine-tuned model, no few-shots, under the grammar and the catalogue"
+    assert titles([Asked("pretrained_5", ASKED[-1].condition)], REMOTE)["pretrained_5"].startswith("fine-tuned model")
 
 
 def test_ways_of_adding_examples():
@@ -61,79 +53,57 @@ def test_ways_of_adding_examples():
 
 
 def test_the_reports_columns_of_each_condition():
-    rows = described(ASKED, copied_selectors(COPIES), REMOTE)
+    rows = described(ASKED, WRITERS)
     assert rows.columns.tolist() == CONDITION
-    assert rows.loc["tst_5_fd"].tolist() == ["tst", 5, "fd", "remote:gpt-4", "free", 0]
-    assert rows.loc["finetuned"].tolist() == ["none", 0, "none", "SmolLM2-135M-Instruct, fine-tuned", "free", 512]
-    assert rows.loc[HELD, ["selector", "decoding", "train_pairs"]].tolist() == ["pretrained", "catalogue", 512]
-    assert rows.loc[UNSEEN_FINETUNED].tolist() == rows.loc["finetuned"].tolist()
+    assert rows.loc["tst_5_fd_in_context"].tolist() == ["tst", 5, "fd", f"{BASE}, in-context", "free", 0]
+    assert rows.loc[FINETUNED].tolist() == ["none", 0, "none", f"{BASE}, fine-tuned", "free", 512]
+    assert rows.loc[HELD, ["selector", "decoding", "train_pairs"]].tolist() == ["none", "catalogue", 512]
+    assert rows.loc[UNSEEN_FINETUNED].tolist() == rows.loc[FINETUNED].tolist()
     assert rows.loc[UNSEEN_HELD, ["selector", "decoding"]].tolist() == ["none", "catalogue"]
-    assert rows.loc["copy, TST"].tolist() == ["tst", 1, "none", "copy", "free", 0]
+    assert rows.loc["copy_tst"].tolist() == ["tst", 1, "none", "copy", "free", 0]
 
 
-def test_in_short_says_what_beats_copying():
-    study = study_of({COPY: [0.5] * 14, "pretrained_5": [0.0] * 14, "finetuned": [1.0] * 12 + [None, 1.0]})
-    text = in_short(study)
+def adapter(tokens, shipped, reason=""):
+    return Adapter(None, shipped, reason, pd.DataFrame(), 60, tokens, 5.0, "a GPU", {})
+
+
+def test_what_the_models_learned_from():
+    asked = {"test": pd.DataFrame({"half": ["a", "", "b"]})}
+    readers = {"in_context-a": adapter(1000, True), "in_context-b": adapter(2000, False, "Another world.")}
+    text = models_in_words(WRITERS, readers, adapter(9000, True), asked)
+    assert text.startswith("The fine-tuned model learned from 512 pairs (9,000 tokens; shipped).")
+    assert "a shipped (60 prompts, 1,000 tokens, 5 s on a GPU)" in text
+    assert "b trained here (60 prompts, 2,000 tokens, 5 s on a GPU) Another world." in text
+    assert text.endswith("Flows that lie in one half: 2 of 3 (new wordings).")
+    assert models_in_words(WRITERS, {}, adapter(9000, False), asked).endswith("tokens; trained by notebook 08).")
+    assert mean_tokens(readers) == {"in_context": 1500}
+    assert mean_tokens({}) == {}
+
+
+def test_in_short_says_what_beats_copying_on_each_test_set():
+    values = {COPY: [0.5] * 14, FIVE: [0.0] * 14, FINETUNED: [1.0] * 12 + [None, 1.0]}
+    text = in_short(study_of(values, same={COPY: [0.5, 0.4], FIVE: [0.4, 0.5]}))
     assert text.startswith(
-        "Similarity on the same 14 flows: copying the nearest flow 0.50 [0.50, 0.50]; five few-shots"
+        "New wordings, similarity on the same 14 flows: copying the nearest flow 0.50 [0.50, 0.50]; five few-shots"
     )
-    assert (
-        "Significantly better than copying (Holm over these rows and the four metrics): the fine-tuned model." in text
-    )
-    assert text.endswith("Worse: five few-shots.")
-
-
-def test_in_short_where_nothing_is_settled():
-    text = in_short(study_of({COPY: [0.5, 0.4], "pretrained_5": [0.4, 0.5, 1.0]}))
-    assert "the same 2 flows" in text
-    assert text.endswith("four metrics): none of these. Worse: none.")
-
-
-def test_fair_comparisons_are_those_whose_sides_were_asked():
-    study = study_of({COPY: [0.5] * 3, "pretrained_5": [0.5] * 3, "random_5": [0.2] * 3, "tst_5": [0.1] * 3})
-    fair = fair_comparisons(study)
-    assert fair["why"].unique().tolist() == [
-        "does the model add to its nearest few-shot?",
-        "does it matter which few-shots?",
-    ]
-    assert len(fair) == 8
-
-
-@pytest.mark.parametrize(("level", "said"), [(1.0, "settled"), (0.01, "not settled")])
-def test_retrieval_or_finetuning(level, said):
-    conditions = {
-        "pretrained_5": [0.0] * 14,
-        COPY: [0.0] * 14,
-        "pretrained_5_catalogue": [level] * 7 + [1.0 - level if level < 1 else 1.0] * 7,
-        HELD: [0.0] * 7 + [1.0 if level < 1 else 0.0] * 7,
-    }
-    text = retrieval_or_finetuning(fair_comparisons(study_of(conditions)), 512, 67_000)
-    assert "with few-shots from all 67,000 pairs" in text
-    assert text.endswith(f"({said}).")
-    assert "learned from" not in text
-
-
-def test_retrieval_or_finetuning_may_not_be_tested():
-    fair = fair_comparisons(study_of({COPY: [0.5] * 3, "pretrained_5": [0.5] * 3}))
-    assert retrieval_or_finetuning(fair, 512, 67_000).endswith("in similarity by: not tested in this profile.")
+    assert "Settled to be better than copying: the fine-tuned model; worse: five few-shots. Known wordings, sim" in text
+    assert text.endswith("Settled to be better than copying: none of these; worse: none.")
 
 
 def test_the_cost_of_test_flows():
     unseen = unseen_name((0, False), "none")
-    study = study_of({"pretrained_5": [0.5] * 3, unseen: [0.5]})
-    shown = cost_table(study, cost_of(study.scores), {("tst", 20): 31, ("pretrained", 5): 9, ("tst", 1): 2}, 2, 256)
+    study = study_of({FIVE: [0.5] * 3, unseen: [0.5]})
+    shown = cost_table(study, cost_of(study.scores), {("tst", 20): 31, ("pretrained", 5): 9, ("tst", 1): 2}, "2 x", 256)
     assert shown.frame["condition"].tolist() == ["pretrained encoder, 5 few-shots"]
     assert shown.frame.iloc[0, 1:].tolist() == [3, 100.0, 10.0, "0.5", 0, 0]
     assert shown.caption.endswith("same selector: 9 beside 5 by pretrained encoder, 31 beside 20 by TST.")
-    assert "on 2 cores. Cut: answers that reached 256 tokens. The model is SmolLM2" in shown.caption
+    assert "on 2 x. Cut: answers that reached 256 tokens. Where no model is named, the in-context" in shown.caption
 
 
 def test_the_cost_of_a_model_behind_an_endpoint():
-    caption = cost_caption(REMOTE, {}, 2, 256)
+    caption = cost_caption(REMOTE, {}, "2 cores", 256)
     assert "on 2 cores; of a model behind an endpoint, those of its request. Cut" in caption
-    assert "The models are remote:gpt-4 (with few-shots) and" in caption
-    assert "(135 million parameters; the paper's are GPT-4" in caption
-    assert "(the paper's are GPT-4" in cost_caption(Writers("a", "a", 1), {}, 2, 256)
+    assert "the untuned model (remote:gpt-4) writes; the paper's models are GPT-4" in caption
 
 
 def test_what_all_answers_took():
@@ -149,4 +119,4 @@ def test_what_all_answers_took():
 
 def test_a_condition_without_definitions_needs_no_method_of_that_name():
     row = Condition.model_validate(["pretrained", 5, "none", "untuned", "free", 1])
-    assert titles([Asked("x", row, (0, False))], {}, 1)["x"].endswith("no definitions")
+    assert titles([Asked("x", row, UNSEEN, (0, False))], WRITERS)["x"].endswith("no definitions")

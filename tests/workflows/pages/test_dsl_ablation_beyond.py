@@ -1,123 +1,97 @@
 import numpy as np
-import pytest
 
 from lib.workflows.ablation import cost_of
-from lib.workflows.pages.dsl_ablation import COPY, fair_comparisons
 from lib.workflows.pages.dsl_ablation_beyond import (
-    FAIR,
     amounts_table,
     beyond_contract,
     constrained,
     constrained_in_words,
-    fair_contract,
-    fair_in_words,
-    fair_table,
-    floors,
     steps_in_words,
     steps_table,
     sweep,
     sweep_drawing,
     valid_table,
 )
-from tests.workflows.pages.studies import ROWS, study_of
+from tests.workflows.pages.studies import FIVE, FIVE_TST, ROWS, TWENTY, study_of
 
-SWEPT = [row for row in ROWS if row.name in ("pretrained_1", "pretrained_5", "pretrained_20")]
+ONE = "pretrained_1_in_context"
+SWEPT = [row for row in ROWS if row.name in (ONE, FIVE, TWENTY)]
+NEW, KNOWN = "new wordings", "known wordings"
 
 
-def swept(one, five, twenty):
-    study = study_of({"pretrained_1": one, "pretrained_5": five, "pretrained_20": twenty})
+def swept(one, five, twenty, same=(0.5, 0.5, 0.5)):
+    study = study_of(
+        {ONE: one, FIVE: five, TWENTY: twenty},
+        same=dict(zip((ONE, FIVE, TWENTY), ([x] * 3 for x in same), strict=True)),
+    )
     return sweep(study, SWEPT[::-1], cost_of(study.scores))
 
 
-def test_floors_are_copies_and_controls_that_were_asked():
-    study = study_of({"pretrained_5": [0.5] * 3, "random_5": [0.1] * 3, COPY: [0.4] * 3, "tst_5": [0.1] * 3})
-    assert floors(study)["condition"].unique().tolist() == [COPY, "random_5"]
-
-
-def test_fair_comparisons_in_similarity():
-    study = study_of({COPY: [0.5] * 14, "pretrained_5": [0.9] * 14, "random_5": [0.85, 0.95] * 7})
-    fair = fair_comparisons(study)
-    shown = fair_table(study, fair)
-    assert shown.frame["against"].tolist() == [
-        "nearest few-shot copied, pretrained encoder", "drawn at random, 5 few-shots",
-    ]  # fmt: skip
-    assert shown.frame["similarity, difference"].iloc[0] == "0.40 [0.40, 0.40]"
-    assert shown.frame["n"].tolist() == [14, 14]
-    assert "(8 in all)" in shown.caption
-    assert fair_in_words(study, fair) == (
-        "Settled: pretrained encoder, 5 few-shots against nearest few-shot copied, pretrained encoder "
-        "0.40 [0.40, 0.40]."
-    )
-
-
-def test_no_fair_comparison_may_be_settled():
-    study = study_of({COPY: [0.5] * 3, "pretrained_5": [0.9] * 3})
-    assert fair_in_words(study, fair_comparisons(study)) == (
-        "None of these differences in similarity is settled with 3 flows."
-    )
-
-
 def test_valid_times_similar():
-    study = study_of({"pretrained_5": [None, 0.5, 1.0, 0.5], "tst_5": [None, None]})
+    study = study_of({FIVE: [None, 0.5, 1.0, 0.5], FIVE_TST: [None, None]}, same={FIVE: [1.0]})
     frame = valid_table(study, ROWS).frame
-    assert frame["condition"].tolist() == ["pretrained encoder, 5 few-shots", "TST, 5 few-shots"]
-    assert frame.loc[0, "valid, %"].startswith("75 [")
-    assert frame.loc[0, "similarity if valid"].startswith("0.67 [")
-    assert frame.loc[0, "similarity if valid"].endswith(" of 3")
+    assert frame["condition"].tolist() == [
+        "pretrained encoder, 5 few-shots", "TST, 5 few-shots", "pretrained encoder, 5 few-shots",
+    ]  # fmt: skip
+    assert frame["test set"].tolist() == [NEW, NEW, KNOWN]
+    assert frame.loc[0, "no made-up name, %"].startswith("75 [")
+    assert frame.loc[0, "similarity of these"].startswith("0.67 [")
+    assert frame.loc[0, "similarity of these"].endswith(" of 3")
     assert frame.loc[0, "similarity"] == 0.5
-    assert frame.loc[1, "similarity if valid"] == "–"
+    assert frame.loc[1, "similarity of these"] == "–"
 
 
 def test_a_sweep_has_its_rows_in_order_and_its_cost():
     curve = swept([0.5] * 4, [0.6] * 4, [0.7] * 3).curve
     assert curve["shots"].drop_duplicates().tolist() == [1, 5, 20]
+    assert curve["test_set"].unique().tolist() == ["test", "test_same"]
     assert curve[["tokens_in", "seconds"]].drop_duplicates().to_numpy().tolist() == [[100.0, 0.5]]
 
 
 def test_a_sweep_drawn():
-    drawing = sweep_drawing(swept([0.5] * 4, [0.6] * 4, [0.7] * 3))
+    drawing = sweep_drawing(swept([0.5] * 4, [0.6] * 4, [0.7] * 3, same=(0.1, 0.2, 0.3)))
     assert drawing.finding == (
-        "Few-shots: similarity on the 3 flows that all numbers have (dashed) is 0.50 with 1, 0.60 with 5, 0.70 with 20"
+        "Similarity by the number of few-shots. new wordings: 0.50 with 1, 0.60 with 5, 0.70 with 20; known wordings: "
+        "0.10 with 1, 0.20 with 5, 0.30 with 20"
     )
-    assert len(drawing.data) == 12
+    assert len(drawing.data) == 30
     hollow = [line for line in drawing.figure.axes[0].lines if line.get_markerfacecolor() == "white"]
-    assert [line.get_xdata().tolist() for line in hollow] == [[20.0]]
-    dashed = next(line for line in drawing.figure.axes[0].lines if line.get_linestyle() == "--")
-    assert dashed.get_ydata() == pytest.approx([0.5, 0.6, 0.7])
+    assert [line.get_xdata().tolist() for line in hollow] == [[20.0], []]
     assert [text.get_text() for text in drawing.figure.axes[2].texts] == ["1", "5", "20"]
 
 
 def test_steps_and_amounts():
     one = swept([0.1] * 14, [0.6] * 14, [0.6] * 14)
     steps = steps_table(one).frame
-    assert steps["step"].tolist() == ["1 to 5", "5 to 20"]
-    assert steps["similarity"].iloc[0] == "0.50 [0.50, 0.50] ●"
-    assert steps["flows"].tolist() == [14, 14]
+    assert steps["", "few-shots"].tolist() == ["1 to 5", "5 to 20"]
+    assert steps[NEW, "similarity"].iloc[0] == "0.50 [0.50, 0.50] ●"
+    assert steps[NEW, "flows"].tolist() == ["14", "14"]
     amounts = amounts_table(one).frame
-    assert amounts["few-shots"].tolist() == [1, 5, 20]
-    assert amounts["flows"].tolist() == [14] * 3
+    assert amounts["", "few-shots"].tolist() == [1, 5, 20]
+    assert amounts[KNOWN, "flows"].tolist() == ["3"] * 3
     assert amounts.iloc[0, -2:].tolist() == [100, "0.5"]
 
 
 def test_a_step_that_is_settled_and_one_that_says_nothing():
     text = steps_in_words(swept([0.1] * 14, [0.6] * 14, [0.0, 1.0] * 7))
-    assert text.startswith("Settled: similarity from 1 to 5 few-shots by 0.50 [0.50, 0.50]. The last step, 5 to 20")
-    assert text.endswith("too uncertain to say that it levels off.")
+    assert text.startswith("Settled: similarity from 1 to 5 few-shots by 0.50 [0.50, 0.50] (new wordings). The last st")
+    assert "new wordings, 5 to 20 few-shots, by -0.10" in text.replace("−", "-")
+    assert text.count("too uncertain to say that it levels off") == 2
 
 
 def test_levelling_off_is_shown_not_assumed():
     text = steps_in_words(swept([0.5] * 3, [0.6] * 40, [0.61, 0.59] * 20))
     assert text.startswith("Settled: no single step.")
-    assert text.endswith("it is shown to level off (within 0.05).")
+    assert "0.00 [0.00, 0.00]: it is shown to level off (within 0.05); known" in text
 
 
 def bound_study(**columns):
     return study_of(
         {
-            "pretrained_5": [0.2] * 14,
-            "pretrained_5_grammar": [0.3] * 13 + [None],
-            "pretrained_5_catalogue": [0.9] * 14,
-            "finetuned": [0.5] * 14,
+            FIVE: [0.2] * 14,
+            "pretrained_5_in_context_grammar": [0.3] * 13 + [None],
+            "pretrained_5_in_context_catalogue": [0.9] * 14,
+            "no_shots_finetuned": [0.5] * 14,
             "no_shots_finetuned_catalogue": [0.5] * 14,
         },
         **columns,
@@ -128,12 +102,12 @@ def test_rows_under_a_grammar_beside_the_same_decoded_freely():
     study = bound_study()
     tested, shown = constrained(study, ROWS)
     assert tested[["condition", "against"]].drop_duplicates().to_numpy().tolist() == [
-        ["pretrained_5_grammar", "pretrained_5"],
-        ["pretrained_5_catalogue", "pretrained_5"],
-        ["no_shots_finetuned_catalogue", "finetuned"],
+        ["pretrained_5_in_context_catalogue", FIVE],
+        ["no_shots_finetuned_catalogue", "no_shots_finetuned"],
+        ["pretrained_5_in_context_grammar", FIVE],
     ]
-    assert shown["condition"].unique().tolist()[:2] == ["pretrained_5", "finetuned"]
-    assert np.isnan(shown.loc[:7, ["delta", "p_holm", "shared"]].to_numpy(float)).all()
+    assert shown["condition"].unique().tolist()[:2] == [FIVE, "no_shots_finetuned"]
+    assert np.isnan(shown.loc[:9, ["delta", "p_holm", "shared"]].to_numpy(float)).all()
     text = constrained_in_words(study, ROWS, tested, cost_of(study.scores), 256)
     assert text.startswith(
         "Of 42 finished answers under a grammar 1 do not parse; of 28 under the catalogue 0 make up a name and 0 a "
@@ -151,7 +125,7 @@ def test_what_a_grammar_lets_through():
 
 
 def test_a_profile_without_a_grammar():
-    study = study_of({"pretrained_5": [0.2] * 4})
+    study = study_of({FIVE: [0.2] * 4})
     tested, shown = constrained(study, ROWS)
     assert tested.empty
     assert shown.empty
@@ -163,15 +137,12 @@ def test_a_profile_without_a_grammar():
 def test_the_reports_tables():
     study = bound_study()
     tested, _ = constrained(study, ROWS)
-    parts = {"floors": study.compare(["finetuned"], "pretrained_5"), "constrained decoding": tested}
-    table = beyond_contract(study, parts, {"finetuned": "its own"})
+    parts = {"sweep": study.compare(["no_shots_finetuned"], FIVE), "constrained decoding": tested}
+    table = beyond_contract(study, parts, {"no_shots_finetuned": "its own"})
     assert table.columns[:3].tolist() == ["experiment", "selector", "shots"]
+    assert "test_set" in table
     assert table["experiment"].unique().tolist() == [
         "its own",
         "constrained decoding, against pretrained encoder, 5 few-shots",
-        "constrained decoding, against fine-tuned model (512 pairs), no few-shots",
+        "constrained decoding, against fine-tuned model, no few-shots",
     ]
-    steps = swept([0.5] * 3, [0.6] * 3, [0.7] * 3).steps
-    fair = fair_contract(tested.assign(why="because"), steps)
-    assert fair.columns.tolist() == FAIR
-    assert fair["why"].unique().tolist() == ["because", "step in the number of few-shots"]

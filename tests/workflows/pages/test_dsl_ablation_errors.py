@@ -5,19 +5,19 @@ from lib.workbook.artifacts import ROOT
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.pages.dsl_ablation import COPY
 from lib.workflows.pages.dsl_ablation_errors import (
-    LOOKED_AT,
-    OF_RETRIEVAL,
     brief,
     commonest,
     flaws,
     groups_table,
     kinds_table,
+    looked_at,
+    of_retrieval,
     parts_of,
     prompt_table,
     several_ways_table,
     typical_flow,
 )
-from tests.workflows.pages.studies import study_of
+from tests.workflows.pages.studies import FIVE, FIVE_TST, study_of
 
 MAIL = 'shared_gmail.SendEmailV2({"emailMessage/To": "a@b.example"});'
 POST = "shared_teams.PostMessageToConversation();"
@@ -54,12 +54,12 @@ def study_writing(texts, **columns):
 @pytest.fixture(scope="module")
 def study():
     made_up = "shared_gmail.SendEmailV9();"
-    return study_writing({"pretrained_5": [made_up, made_up, "cut("], "tst_5": [MAIL, POST, "cut("]})
+    return study_writing({FIVE: [made_up, made_up, "cut("], FIVE_TST: [MAIL, POST, "cut("]})
 
 
 def test_errors_are_counted_by_flow(study, catalogue):
-    found = flaws(study, LOOKED_AT, ASKED["dsl"], catalogue)
-    assert found.conditions == ["pretrained_5"]
+    found = flaws(study, looked_at(study), ASKED["dsl"], catalogue)
+    assert found.conditions == [FIVE]
     counted = found.counted.set_index("kind")
     assert counted.loc["made_up_version", ["flows", "times", "n"]].tolist() == [2, 2, 3]
     shown = kinds_table(study, found, 8)
@@ -70,23 +70,23 @@ def test_errors_are_counted_by_flow(study, catalogue):
 
 
 def test_answers_that_were_cut_may_repeat_themselves(catalogue):
-    cut = study_writing({"pretrained_5": ["a.B(" * 20, "c.D("]}, finished=False)
-    shown = kinds_table(cut, flaws(cut, LOOKED_AT, ASKED["dsl"], catalogue), 8)
+    cut = study_writing({FIVE: ["a.B(" * 20, "c.D("]}, finished=False)
+    shown = kinds_table(cut, flaws(cut, looked_at(cut), ASKED["dsl"], catalogue), 8)
     assert "1 of the 2 answers cut on this page end in text that stands in them before." in shown.caption
     assert shown.frame.iloc[0, 0] == "syntax: cut at the token limit"
     assert shown.frame.iloc[0, 1].startswith("100 [")
 
 
 def test_a_copied_flow_was_not_cut(catalogue):
-    copied = study_writing({"finetuned": ["x("]}, finished=None)
-    kinds = flaws(copied, LOOKED_AT, ASKED["dsl"], catalogue).errors["kind"].tolist()
+    copied = study_writing({"no_shots_finetuned": ["x("]}, finished=None)
+    kinds = flaws(copied, looked_at(copied), ASKED["dsl"], catalogue).errors["kind"].tolist()
     assert kinds != ["cut"]
     assert len(kinds) == 1
 
 
 def test_the_head_of_a_column():
     assert brief("pretrained encoder, 5 few-shots, under the grammar and the catalogue") == "pretrained, 5, catalogue"
-    assert brief("fine-tuned model (512 pairs), no few-shots") == "fine-tuned model"
+    assert brief("fine-tuned model, no few-shots") == "fine-tuned model"
 
 
 def test_parts_by_what_is_wanted():
@@ -101,7 +101,7 @@ def test_parts_by_what_is_wanted():
 
 
 def test_groups_of_errors_over_conditions(study, catalogue):
-    found = flaws(study, OF_RETRIEVAL, ASKED["dsl"], catalogue)
+    found = flaws(study, of_retrieval(study), ASKED["dsl"], catalogue)
     shown = groups_table(study, found, ASKED, TRAINING)
     frame = shown.frame.set_index("flows that are wanted")
     assert frame.columns.tolist() == ["syntax, %", "names, %", "calls, %", "parameters, %"]
@@ -113,20 +113,20 @@ def test_groups_of_errors_over_conditions(study, catalogue):
 
 
 def test_the_commonest_error(study, catalogue):
-    text = commonest(study, flaws(study, LOOKED_AT, ASKED["dsl"], catalogue))
+    text = commonest(study, flaws(study, looked_at(study), ASKED["dsl"], catalogue))
     assert text.startswith("The commonest error with pretrained encoder, 5 few-shots: ")
     assert text.endswith("in 2 of 3 flows.")
-    right = study_writing({"pretrained_5": [MAIL]})
-    assert commonest(right, flaws(right, LOOKED_AT, ASKED["dsl"], catalogue)) == ""
+    right = study_writing({FIVE: [MAIL]})
+    assert commonest(right, flaws(right, looked_at(right), ASKED["dsl"], catalogue)) == ""
 
 
 def test_the_flow_that_is_shown_is_a_valid_one_near_the_mean():
-    assert typical_flow(study_of({"pretrained_5": [None, 0.2, 0.5, 1.0]})) == "q2"
-    assert typical_flow(study_of({"pretrained_5": [None, None]})) == "q0"
+    assert typical_flow(study_of({FIVE: [None, 0.2, 0.5, 1.0]})) == "q2"
+    assert typical_flow(study_of({FIVE: [None, None]})) == "q0"
 
 
 def test_one_request_several_ways():
-    study = study_writing({"pretrained_5": [MAIL], COPY: ["x " * 400]}, prompt="the prompt")
+    study = study_writing({FIVE: [MAIL], COPY: ["x " * 400]}, prompt="the prompt")
     shown = several_ways_table(study, "q0", ASKED)
     assert shown.frame[""].tolist() == [
         "the flow that is wanted",
@@ -137,7 +137,10 @@ def test_one_request_several_ways():
     assert shown.frame["flow"][1].endswith(" …")
     assert len(shown.frame["flow"][1]) <= 600
     assert shown.caption.startswith("Request: mail (of the valid")
-    whole = prompt_table(study, "q0", "pretrained_5")
+    whole = prompt_table(study, "q0", FIVE)
     assert whole.frame["prompt"].tolist() == ["the prompt"]
-    assert whole.caption.endswith("pretrained encoder, 5 few-shots: SmolLM2-135M-Instruct goes on from its end.")
-    assert prompt_table(study, "q0", "pretrained_5_fd") is None
+    assert whole.caption.endswith(
+        "pretrained encoder, 5 few-shots: the in-context model, catalogue unseen (SmolLM2-135M-Instruct) goes on "
+        "from its end."
+    )
+    assert prompt_table(study, "q0", "pretrained_5_fd_in_context") is None

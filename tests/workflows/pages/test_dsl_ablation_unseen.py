@@ -59,7 +59,7 @@ def test_in_how_many_prompts_an_added_example_stands():
 
 
 def test_nothing_was_asked():
-    assert held(study_of({"pretrained_5": [0.5]}), ASKED, Unseen(REQUESTS.head(0), (), {}, {})) is None
+    assert held(study_of({"pretrained_5_in_context": [0.5]}), ASKED, Unseen(REQUESTS.head(0), (), {}, {})) is None
 
 
 def test_flows_that_call_new_apis():
@@ -81,7 +81,7 @@ def test_who_calls_them_more_often():
     )
     text = held_in_words(held(study, ASKED, UNSEEN))
     assert text.startswith(
-        "**0 of 12 differences are settled**. New APIs called: significant differences (McNemar, Holm): "
+        "**0 of 15 differences are settled**. New APIs called: significant differences (McNemar, Holm): "
     )
     assert "1 example of each added, no definitions against no examples of the new APIs, no definitions; 1 ex" in text
     assert "gold definitions against" not in text

@@ -1,0 +1,369 @@
+"""LoRA tuning of a sentence encoder on scored pairs (Hu et al. 2022, arXiv:2106.09685), resumable.
+
+Pairs have columns sentence1, sentence2, score (0-1). Two losses:
+
+- squared: squared error between the cosine of the two embeddings and the score (Reimers and Gurevych 2019,
+  arXiv:1908.10084);
+- affine: squared error between `a · cosine + b` and the score, a and b learned beside the adapter (from 1 and 0). Only
+  the order of cosines matters to a search; under the first loss a few pairs teach little but their level.
+
+The frozen encoder computes in bfloat16 where the machine has it, without dropout. The adapter is updated, and pooling
+and loss are computed, in float32.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import time
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from tqdm.auto import tqdm
+
+from lib.retrieval.dense import has_bfloat16, load_encoder
+from lib.workbook.artifacts import ROOT, atomic_folder, sha256_of
+from lib.workbook.checkpoints import Checkpoints
+from lib.workbook.machine import accelerator
+from lib.workbook.trained import NONE, Adapter, adapter_of, shipped
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+RECORD = "training.json"
+WEIGHTS = "adapter_model.safetensors"
+CURVE = ["step", "loss"]
+SCORED = ["sentence1", "sentence2"]
+LOSSES = ("squared", "affine")
+WINDOW = 32  # batches; sorting by length within so many keeps padding small and the order random enough
+READ_EVERY = 50  # steps; a loss that is read makes the processor wait for a GPU
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Settings of a tuning.
+
+    Attributes:
+        rank: rank of the adapter's matrices; they are added to every linear layer of the encoder.
+        alpha: the adapter is scaled by alpha / rank.
+        learning_rate: of AdamW at its highest: it rises over the first 10% of the steps and falls linearly to zero.
+        batch_size: pairs a step.
+        loss: squared or affine, see above.
+        affine_rate: learning rate of a and b, rising and falling as the other.
+        seed: of the adapter's first weights and the order of the pairs.
+        checkpoint_every: steps between checkpoints.
+    """
+
+    rank: int = 16
+    alpha: int = 32
+    learning_rate: float = 1e-3
+    batch_size: int = 64
+    loss: str = "squared"
+    affine_rate: float = 1e-2
+    seed: int = 0
+    checkpoint_every: int = 50
+
+    def __post_init__(self):
+        if self.loss not in LOSSES:
+            raise ValueError(f"loss: must be one of {', '.join(LOSSES)}, not {self.loss!r}")
+
+
+def tune_encoder(
+    path: str,
+    rows: pd.DataFrame,
+    output: str | Path,
+    settings: Tuning = Tuning(),
+    threads: int | None = None,
+    progress: bool = False,
+) -> dict:
+    """Train an adapter and write it to the folder `output`, which `load_encoder(path, adapter=output)` reads.
+
+    A run that was killed goes on from its last whole checkpoint (beside `output`, removed at the end) and gives the
+    same adapter; a finished run with the same encoder, rows and settings is not repeated.
+
+    Args:
+        path: folder or Hugging Face id of the encoder to start from.
+        rows: columns sentence1, sentence2, score (0-1), each row once an epoch. Further columns are ignored.
+        output: folder of the adapter: `adapter_model.safetensors`, `adapter_config.json`, `training.json`.
+        settings: see `Tuning`.
+        threads: CPU threads; None leaves PyTorch's choice.
+        progress: show a progress bar over steps.
+
+    Returns:
+        the record: curve (lists of step, from 1, and mean loss of its batch; `columns` names both), rows, tokens (of
+        all texts trained on, padding excluded), seconds (of training, those before a kill too), device, affine ([a,
+        b]), settings, bfloat16, and hashes: model, pairs, code, run, sha256 (of the weights).
+
+    Raises:
+        ValueError: there is no row.
+        KeyError: a column is missing.
+        ArtifactError: a checkpoint or the adapter cannot be written.
+    """
+    if rows.empty:
+        raise ValueError("there is nothing to train on: no scored pair")
+    rows, output = rows[[*SCORED, "score"]], Path(output)
+    encoder = load_encoder(path, threads)
+    content = {
+        "model": weights_hash(encoder),
+        "pairs": rows_hash(rows),
+        "settings": {key: value for key, value in asdict(settings).items() if key != "checkpoint_every"},
+        "bfloat16": has_bfloat16(),
+        "code": [sha256_of(Path(__file__))],
+    }
+    run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    record = read_finished(output, run)
+    if record is None:
+        checkpoints = Checkpoints(output.with_name(f".{output.name}.checkpoints"), run)
+        adapted, masters, result = train(encoder, rows, settings, checkpoints, progress)
+        record = {"run": run, **content, **result, "columns": CURVE, "device": accelerator()}
+        save_adapter(adapted, masters, output, record)
+        checkpoints.remove()
+    return record
+
+
+def encoder_for(
+    part: str,
+    path: str,
+    rows: pd.DataFrame,
+    output: str | Path,
+    settings: Tuning = Tuning(),
+    threads: int | None = None,
+    progress: bool = False,
+    root: Path = ROOT,
+) -> Adapter:
+    """The shipped part where it was trained from this encoder on these rows, else an adapter trained here.
+
+    Args:
+        part: name of the shipped part, such as tst-100000; empty: none is wanted.
+        path, rows, output, settings, threads, progress: see `tune_encoder`.
+        root: the project's folder.
+
+    Returns:
+        the adapter, for `load_encoder(path, threads, adapter.folder)`.
+
+    Raises:
+        As `tune_encoder`.
+    """
+    found = shipped(part, weights_hash(load_encoder(path, threads)), rows_hash(rows), root) if part else NONE
+    if found.folder:
+        return adapter_of(found.folder, found.record, from_project=True)
+    record = tune_encoder(path, rows, output, settings, threads, progress)
+    return adapter_of(Path(output), record, found.reason)
+
+
+# ---------------------------------------------------------------- training
+
+
+def train(encoder, rows: pd.DataFrame, settings: Tuning, checkpoints: Checkpoints, progress: bool = False):
+    """Train an adapter of `encoder`; returns the adapted module, the adapter's float32 weights by name, and the
+    record's curve, rows, tokens, seconds and affine."""
+    import torch
+
+    tokens = {side: tokenize(encoder, rows[side]) for side in SCORED}
+    lengths = np.array([[len(ids) for ids in tokens[side]] for side in SCORED])
+    scores = torch.tensor(rows["score"].to_numpy(dtype=np.float32), device=encoder.device)
+    adapted, weights = add_adapter(encoder, settings)
+    masters = {key: weight.detach().float().clone() for key, weight in weights.items()}
+    affine = torch.tensor([1.0, 0.0], device=encoder.device)
+    optimizer = make_optimizer(masters, affine, settings)
+    order = plan_rows(lengths.max(axis=0), settings.batch_size, settings.seed)
+    batches = [order[start : start + settings.batch_size] for start in range(0, len(order), settings.batch_size)]
+    curve = checkpoints.restore({**masters, "affine": affine}, optimizer)
+    waiting: list = []
+    copy_weights(masters, weights)
+    started = time.perf_counter() - (curve[-1][2] if curve else 0.0)
+    steps = range(len(curve), len(batches))
+    for step in tqdm(steps, disable=not progress, unit="step", desc="training", initial=len(curve), total=len(batches)):
+        batch = batches[step]
+        share = min((step + 1) / max(1, len(batches) // 10), (len(batches) - step) / len(batches) / 0.9)
+        for group in optimizer.param_groups:
+            group["lr"] = group["highest"] * share
+        sides = [[tokens[side][i] for i in batch] for side in SCORED]
+        waiting.append(train_step(encoder, weights, masters, affine, optimizer, sides, scores[batch], settings.loss))
+        last, due = step + 1 == len(batches), (step + 1) % settings.checkpoint_every == 0
+        if last or due or len(waiting) == READ_EVERY:
+            losses, seconds = torch.stack(waiting).tolist(), time.perf_counter() - started
+            curve += [[len(curve) + i, loss, seconds] for i, loss in enumerate(losses, 1)]
+            waiting.clear()
+        if due and not last:
+            checkpoints.save({**masters, "affine": affine}, optimizer, curve)
+    result = {
+        "curve": [line[:2] for line in curve],
+        "rows": len(rows),
+        "tokens": int(lengths.sum()),
+        "seconds": curve[-1][2],
+        "affine": affine.tolist(),
+    }
+    return adapted, masters, result
+
+
+def tokenize(encoder, texts) -> list[list[int]]:
+    """Token ids of each text as the encoder reads it, its window included; equal texts are read once."""
+    unique = list(dict.fromkeys(texts))
+    ids = encoder.tokenizer(unique, truncation=True, max_length=encoder.max_seq_length)["input_ids"]
+    known = dict(zip(unique, ids, strict=True))
+    return [known[text] for text in texts]
+
+
+def plan_rows(lengths: np.ndarray, batch_size: int, seed: int) -> np.ndarray:
+    """An order of rows in which each batch holds rows of similar length: shuffled, sorted by length within windows of
+    32 batches, the full batches shuffled again."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(lengths))
+    window = WINDOW * batch_size
+    parts = [order[start : start + window] for start in range(0, len(order), window)]
+    order = np.concatenate([part[np.argsort(lengths[part], kind="stable")] for part in parts]) if parts else order
+    full = len(order) // batch_size * batch_size
+    batches = rng.permutation(order[:full].reshape(-1, batch_size))
+    return np.concatenate([batches.ravel(), order[full:]])
+
+
+def add_adapter(encoder, settings: Tuning):
+    """The encoder's transformer with a seeded adapter in place, and the adapter's trainable weights by name."""
+    import torch
+    from peft import LoraConfig, get_peft_model
+
+    torch.manual_seed(settings.seed)
+    config = LoraConfig(
+        r=settings.rank,
+        lora_alpha=settings.alpha,
+        lora_dropout=0.0,
+        target_modules="all-linear",
+        exclude_modules=r".*pooler.*",  # a sentence's vector does not pass through it
+    )
+    transformer = encoder[0].auto_model
+    if has_bfloat16():
+        transformer.to(torch.bfloat16)
+    if encoder.device.type == "cpu":
+        transformer.set_attn_implementation(
+            "eager"
+        )  # plain products: PyTorch's kernel is slow there to go back through
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a renamed attribute
+        adapted = get_peft_model(transformer, config, autocast_adapter_dtype=False)
+    encoder.eval()  # no dropout
+    use_two_operations(adapted)
+    return adapted, {key: weight for key, weight in adapted.named_parameters() if weight.requires_grad}
+
+
+def use_two_operations(adapted) -> None:
+    """Let plain LoRA layers compute y = x·Wᵀ + scale · (x·Aᵀ)·Bᵀ with the sum inside a product; peft adds in passes of
+    their own."""
+    import torch
+    from peft.tuners.lora import Linear
+
+    for layer in adapted.modules():
+        if type(layer) is Linear and type(layer.base_layer) is torch.nn.Linear:
+            layer.forward = functools.partial(_forward, layer)  # type: ignore[method-assign]  # a module calls it
+
+
+def _forward(layer, x):
+    a, b = layer.lora_A["default"].weight, layer.lora_B["default"].weight
+    rows = x.flatten(0, -2)
+    y = layer.base_layer(rows).addmm_(rows @ a.t(), b.t(), alpha=layer.scaling["default"])
+    return y.view(*x.shape[:-1], -1)
+
+
+def make_optimizer(masters: dict, affine, settings: Tuning):
+    """AdamW over the adapter and the two numbers of the affine loss, each with its highest rate as `highest`."""
+    import torch
+
+    groups = [
+        {"params": list(masters.values()), "highest": settings.learning_rate},
+        {"params": [affine], "highest": settings.affine_rate},
+    ]
+    return torch.optim.AdamW(groups, weight_decay=0.0, fused=affine.is_cuda)
+
+
+def train_step(encoder, weights: dict, masters: dict, affine, optimizer, sides, scores, loss: str):
+    """One step of `optimizer`, which holds the float32 `masters` of the adapter's `weights`, and `affine`; gradients of
+    the adapter are clipped to a norm of 1. Returns the loss before the step, which nothing has read yet."""
+    import torch
+
+    affine.requires_grad_(loss == "affine")
+    cosines = torch.nn.functional.cosine_similarity(*(embed(encoder, ids) for ids in sides))
+    error = (affine[0] * cosines + affine[1] - scores).square().mean()
+    error.backward()
+    for key, weight in weights.items():
+        masters[key].grad, weight.grad = weight.grad.float(), None
+    if loss == "squared":
+        affine.grad = torch.zeros_like(affine)
+    torch.nn.utils.clip_grad_norm_(masters.values(), 1.0)
+    optimizer.step()
+    affine.grad = None
+    copy_weights(masters, weights)
+    return error.detach()
+
+
+def embed(encoder, texts: list[list[int]]):
+    """Embeddings of tokenised texts: float32 (texts, dimensions), with a gradient."""
+    import torch
+
+    longest = max(map(len, texts))
+    padding = encoder.tokenizer.pad_token_id or 0
+    ids = torch.tensor([text + [padding] * (longest - len(text)) for text in texts])
+    mask = torch.arange(longest) < torch.tensor([len(text) for text in texts])[:, None]
+    features = {"input_ids": ids, "attention_mask": mask.long()}
+    features = encoder[0]({key: value.to(encoder.device, non_blocking=True) for key, value in features.items()})
+    features["token_embeddings"] = features["token_embeddings"].float()
+    for module in list(encoder)[1:]:
+        features = module(features)
+    return features["sentence_embedding"]
+
+
+def copy_weights(masters: dict, weights: dict) -> None:
+    """Round the float32 weights into the encoder."""
+    import torch
+
+    with torch.no_grad():
+        for key, weight in weights.items():
+            weight.copy_(masters[key])
+
+
+# ---------------------------------------------------------------- on disk
+
+
+def weights_hash(encoder: SentenceTransformer) -> str:
+    """SHA-256 over the names and values of an encoder's weights and its window."""
+    digest = hashlib.sha256(f"{encoder.max_seq_length}".encode())
+    for name, value in sorted(encoder.state_dict().items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.detach().cpu().float().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def rows_hash(rows: pd.DataFrame) -> str:
+    """SHA-256 over scored pairs in their order."""
+    lines = rows[[*SCORED, "score"]].itertuples(index=False)
+    return hashlib.sha256(json.dumps([[one, other, float(score)] for one, other, score in lines]).encode()).hexdigest()
+
+
+def save_adapter(adapted, masters: dict, output: Path, record: dict) -> None:
+    """Write the adapter in float32, in peft's format, and the record of its training; whole or not at all."""
+    from peft import get_peft_model_state_dict
+    from safetensors.torch import save_file
+
+    state = get_peft_model_state_dict(adapted, state_dict=dict(masters), save_embedding_layers=False)
+    with atomic_folder(output) as fresh:
+        save_file({key: value.contiguous().cpu() for key, value in state.items()}, fresh / WEIGHTS)
+        config = adapted.peft_config["default"]
+        config.inference_mode, config.base_model_name_or_path = True, None  # a folder of this machine
+        config.target_modules = sorted(config.target_modules)  # a set, written in an order of its own
+        config.save_pretrained(fresh)
+        record["sha256"] = sha256_of(fresh / WEIGHTS)
+        (fresh / RECORD).write_text(json.dumps(record) + "\n", encoding="utf-8")
+
+
+def read_finished(output: Path, run: str) -> dict | None:
+    """The record of a finished run, or None if `output` is missing, damaged or of another run."""
+    try:
+        record = json.loads((output / RECORD).read_text(encoding="utf-8"))
+        whole = record["sha256"] == sha256_of(output / WEIGHTS) and (output / "adapter_config.json").exists()
+        return record if record["run"] == run and whole else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

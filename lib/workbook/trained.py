@@ -1,0 +1,144 @@
+"""Trained parts that come with the project: `data/trained/<part>/`.
+
+A part is a LoRA adapter in peft's format, its weights in bfloat16, and `training.json`, the record of its training. It
+is used only where base model and training pairs are the same as the caller's: another world is trained for anew.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from lib.workbook.artifacts import ROOT, atomic_folder, sha256_of
+
+FOLDER = Path("data") / "trained"
+RECORD, WEIGHTS, CONFIG = "training.json", "adapter_model.safetensors", "adapter_config.json"
+LIMIT = 80_000_000  # bytes of all parts together
+POINTS = 200  # of a loss curve that is kept
+ADDED_UP = ("tokens", "target_tokens", "seconds")  # columns of a curve that count what a step took
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A part that was looked for.
+
+    Attributes:
+        folder: of the adapter; None where none fits.
+        record: of its training; empty where there is none.
+        reason: why none is used, a sentence; empty where one is.
+    """
+
+    folder: Path | None
+    record: dict[str, Any]
+    reason: str
+
+
+NONE = Shipped(None, {}, "")
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """An adapter, shipped or trained here.
+
+    Attributes:
+        folder: where it is.
+        shipped: whether it came with the project.
+        reason: why no shipped one is used, a sentence; empty where one is, or none was asked for.
+        curve: a row a step, or where shipped a row for several: columns step, loss and what else the training wrote.
+        rows: rows trained on, each epoch counted.
+        tokens: of all texts trained on, padding excluded.
+        seconds: of training.
+        device: what trained it, a processor's or a GPU's name.
+        record: everything else on record.
+    """
+
+    folder: Path
+    shipped: bool
+    reason: str
+    curve: pd.DataFrame
+    rows: int
+    tokens: int
+    seconds: float
+    device: str
+    record: dict[str, Any]
+
+
+def shipped(part: str, model: str, pairs: str, root: Path = ROOT) -> Shipped:
+    """The shipped part of this name, if it was trained from this model on these pairs.
+
+    Args:
+        part: such as tst-100000.
+        model: hash of the base model.
+        pairs: hash of the training pairs.
+        root: the project's folder.
+    """
+    folder = root / FOLDER / part
+    if not folder.is_dir():
+        return Shipped(None, {}, f"No trained part {part} is shipped.")
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        whole = record["sha256"] == sha256_of(folder / WEIGHTS) and (folder / CONFIG).exists()
+        same_model, same_pairs = record["model"] == model, record["pairs"] == pairs
+    except (OSError, ValueError, KeyError, TypeError):
+        return Shipped(None, {}, f"The shipped part {part} is damaged and is not used.")
+    if not whole:
+        return Shipped(None, record, f"The weights of the shipped part {part} are damaged and are not used.")
+    if not same_model:
+        return Shipped(None, record, f"The shipped part {part} is not used: it was trained from another base model.")
+    if not same_pairs:
+        return Shipped(None, record, f"The shipped part {part} is not used: it was trained on other pairs than these.")
+    return Shipped(folder, record, "")
+
+
+def adapter_of(folder: Path, record: dict[str, Any], reason: str = "", from_project: bool = False) -> Adapter:
+    """An adapter with the record of its training (`columns` names those of its curve)."""
+    curve = pd.DataFrame(record["curve"], columns=record["columns"])
+    figures = {key: record[key] for key in ("rows", "tokens", "seconds", "device")}
+    rest = {key: value for key, value in record.items() if key not in {"curve", "columns", *figures}}
+    return Adapter(folder, from_project, reason, curve, **figures, record=rest)
+
+
+def thinned(curve: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
+    """A curve of at most `points` rows: each stands for as many steps, with their last step, their mean loss, and the
+    sums of tokens and seconds."""
+    steps = -(-len(curve) // points) or 1
+    groups = (pd.RangeIndex(len(curve)) // steps).to_numpy()
+    how = {name: "mean" if name == "loss" else "sum" if name in ADDED_UP else "last" for name in curve}
+    return curve.groupby(groups).agg(how)
+
+
+def ship(source: Path, part: str, pairs: str, root: Path = ROOT) -> Path:
+    """Put a finished training's adapter among the shipped parts, rounded to bfloat16, its curve thinned.
+
+    Args:
+        source: folder of the adapter with its record.
+        part: name of the part.
+        pairs: hash of what it learned from, as `shipped` is asked.
+        root: the project's folder.
+
+    Returns:
+        the part's folder.
+
+    Raises:
+        ArtifactError: it cannot be written.
+    """
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    record = json.loads((source / RECORD).read_text(encoding="utf-8"))
+    curve = thinned(pd.DataFrame(record["curve"], columns=record["columns"]))
+    target = root / FOLDER / part
+    with atomic_folder(target) as fresh:
+        weights = {key: value.to(torch.bfloat16) for key, value in load_file(source / WEIGHTS).items()}
+        save_file(weights, fresh / WEIGHTS)
+        shutil.copy(source / CONFIG, fresh / CONFIG)
+        lines = [[float(f"{value:.5g}") if isinstance(value, float) else value for value in line]
+                 for line in curve.astype(object).to_numpy().tolist()]  # fmt: skip
+        record |= {"part": part, "pairs": pairs, "curve": lines, "sha256": sha256_of(fresh / WEIGHTS)}
+        (fresh / RECORD).write_text(json.dumps(record, sort_keys=True) + "\n", encoding="utf-8")
+    return target

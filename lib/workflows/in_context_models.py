@@ -1,0 +1,122 @@
+"""The two in-context models: shipped ones where they fit this world, else trained here on fewer prompts.
+
+What a half learns from is known by its source: the world's training flows, its catalogue and the seed. The shipped
+parts have the source's hash on record in place of that of the prompts, which take minutes to write.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lib.generation.finetune import Training, adapter_for
+from lib.generation.local import fingerprint
+from lib.generation.models import locate
+from lib.retrieval import dense
+from lib.workbook.artifacts import ROOT
+from lib.workbook.trained import NONE, RECORD, Adapter, adapter_of, shipped
+from lib.workflows.apis import DefinitionForm
+from lib.workflows.catalogue import Catalogue
+from lib.workflows.in_context import HALVES, Half, Pool, pool_of, training_prompts
+
+READER = Training(rank=64, alpha=128, learning_rate=1e-3, epochs=1, batch_size=16)
+PROMPTS = 7_000  # that a shipped half learned from
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the in-context models of a world learn from.
+
+    Attributes:
+        flows: columns pair, split, request, dsl, apis.
+        catalogue: the whole one.
+        halves: of `lib.workflows.in_context.halves`.
+        seed: of halves and prompts.
+        form: of definitions.
+    """
+
+    flows: pd.DataFrame
+    catalogue: Catalogue
+    halves: Mapping[str, Half]
+    seed: int
+    form: DefinitionForm
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over training pairs, catalogue, halves, seed and form of definitions."""
+        training = self.flows.loc[self.flows["split"] == "training", ["pair", "request", "dsl"]]
+        digest = hashlib.sha256(json.dumps([self.seed, self.form, sorted(self.halves.items())]).encode())
+        for column in training:
+            digest.update("\0".join(training[column]).encode())
+        for api in self.catalogue:
+            digest.update(f"\0{api.definition_in('record')}\0{api.in_training}".encode())
+        return digest.hexdigest()
+
+
+def part_of(half: Half) -> str:
+    """The name of a half's model: the one that learned from it."""
+    return f"in_context-{half}"
+
+
+def adapter_in(folder: Path) -> Adapter:
+    """An adapter that notebook 08 put into a folder, trained by it or shipped."""
+    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    return adapter_of(folder, record, from_project="part" in record)
+
+
+def in_context_models(
+    source: Source,
+    name: str,
+    vectors: np.ndarray,
+    encoder: str,
+    prompts: int,
+    output: Path,
+    count: Callable[[str], int],
+    take_shipped: bool = True,
+    root: Path = ROOT,
+    quantization: str = "none",
+    threads: int = 2,
+    progress: bool = False,
+) -> dict[str, Adapter]:
+    """{name of the model: its adapter} of both halves: the shipped parts where base model and source are the same, else
+    trained here, or finished here earlier, on few-shots and definitions by the pretrained encoder.
+
+    Args:
+        name: of the base model.
+        vectors: of the flows' requests by the encoder, (flows, dimensions).
+        encoder: its name; it encodes the APIs where a model is trained here.
+        prompts: that a model learns from where it is trained here.
+        output: folder of what is trained here.
+        count: tokens of a text.
+        take_shipped: whether shipped parts are wanted.
+        root: the project's folder.
+    """
+    parts = {half: part_of(half) for half in HALVES}
+    found = dict.fromkeys(HALVES, NONE)
+    if take_shipped:
+        model, made_from = fingerprint(locate(name), quantization=quantization), source.hash
+        found = {half: shipped(part, model, made_from, root) for half, part in parts.items()}
+    if all(one.folder for one in found.values()):
+        return {parts[half]: adapter_of(one.folder, one.record, from_project=True) for half, one in found.items()}
+    texts = [api.text for api in source.catalogue]
+    api_vectors = dense.encode(dense.load_encoder(locate(encoder), threads), texts, bfloat16=True)
+    machine = {"quantization": quantization, "threads": threads, "progress": progress}
+    made = {}
+    for half, part in parts.items():
+        pool = pool_of(half, source.halves, source.flows, {"pretrained": vectors}, source.catalogue, api_vectors)
+        rows = prompts_of(source, pool, prompts, count, progress)
+        texts = rows["prompt"].tolist(), rows["target"].tolist()
+        adapter = adapter_for("", name, *texts, output / part, replace(READER, seed=source.seed), **machine)
+        made[part] = replace(adapter, reason=found[half].reason)
+    return made
+
+
+def prompts_of(source: Source, pool: Pool, n: int, count: Callable[[str], int], progress: bool = False) -> pd.DataFrame:
+    """`lib.workflows.in_context.training_prompts` with the source's seed and form of definitions."""
+    return training_prompts(pool, n, source.seed, count, form=source.form, progress=progress)

@@ -1,0 +1,158 @@
+"""The training runs that notebook 08 compares: shipped parts, at the papers' sizes, where they fit this world, and what
+is trained here, at the profile's sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from lib.generation.finetune import Training, adapter_for, pairs_hash
+from lib.generation.local import fingerprint
+from lib.generation.models import locate
+from lib.retrieval.dense import load_encoder
+from lib.retrieval.tuning import Tuning, encoder_for, rows_hash, weights_hash
+from lib.workbook.artifacts import ROOT
+from lib.workbook.machine import cores
+from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
+from lib.workbook.trained import FOLDER, Adapter, adapter_of, shipped
+from lib.workflows.trained_parts import SEEDS, World, parts
+
+
+class Run(NamedTuple):
+    """A training run: what of, on how many pairs, by which training seed."""
+
+    kind: str  # nl2dsl, tst, tst_affine or tst_shuffled
+    pairs: int
+    seed: int
+
+    @property
+    def part(self) -> str:
+        """What it is called where it is shipped, or as a folder."""
+        return f"{self.kind}-{self.pairs}" + (f"-s{self.seed}" if self.seed else "")
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """Takes shipped parts, and trains here what is missing.
+
+    Attributes:
+        world: what is learned from.
+        output: folder of what is trained here.
+        settings: of what is trained here, by kind; the seed is the run's.
+        seeds: training seeds of what is trained here.
+        epochs: passes over scored pairs.
+        machine: threads, progress, and for a language model quantization and processes.
+        root: the project's folder.
+    """
+
+    world: World
+    output: Path
+    settings: dict[str, Training | Tuning]
+    seeds: int
+    epochs: int
+    machine: dict
+    root: Path = ROOT
+
+    def runs(self, kind: str, shipped_pairs: int, pairs: int, fewer: Sequence[int] = ()) -> dict[Run, Adapter]:
+        """The runs of one kind: fewer pairs first, the largest number last.
+
+        Args:
+            shipped_pairs: of the shipped parts; 0 takes none.
+            pairs: trained on here where the shipped part of the first seed does not fit.
+            fewer: other numbers of pairs to train on here; those that are not fewer are left out.
+
+        Returns:
+            adapters; the one of the first seed on the most pairs says why no shipped part was taken, if none was.
+        """
+        found, refused = self.shipped(kind, shipped_pairs) if shipped_pairs else ({}, "")
+        first = Run(kind, shipped_pairs, 0)
+        most = shipped_pairs if first in found else min(pairs, self.available(kind))
+        here = sorted({size for size in fewer if size < most} | ({most} if first not in found else set()))
+        made = {
+            run: self.trained(run) for size in here for run in (Run(kind, size, seed) for seed in range(self.seeds))
+        }
+        runs = made | found if first in found else made
+        last = Run(kind, most, 0)
+        return {run: replace(made, reason=refused if run == last else "") for run, made in runs.items()}
+
+    def shipped(self, kind: str, pairs: int) -> tuple[dict[Run, Adapter], str]:
+        """The shipped parts that fit, and why others that are there, or the first seed's, do not."""
+        if self.available(kind) < pairs:
+            some = f"this world has {self.available(kind):,} of its {pairs:,} pairs"
+            return {}, f"The shipped part {Run(kind, pairs, 0).part} is not used: {some}."
+        hashes = self.hashes(kind, pairs)
+        found, refused = {}, []
+        for run in (Run(kind, pairs, seed) for seed in SEEDS):
+            part = shipped(run.part, *hashes, root=self.root)
+            if part.folder:
+                found[run] = adapter_of(part.folder, part.record, from_project=True)
+            elif not run.seed or (self.root / FOLDER / run.part).is_dir():
+                refused.append(part.reason)
+        return found, " ".join(refused)
+
+    def available(self, kind: str) -> int:
+        """How many pairs this world has to learn from."""
+        return int((self.world.flows["split"] == "training").sum()) if kind == "nl2dsl" else len(self.world.mined)
+
+    def rows(self, kind: str, pairs: int) -> pd.DataFrame:
+        """What a run learns from in one epoch."""
+        (part,) = (part for name, part in parts().items() if re.fullmatch(rf"{kind}-\d+", name))
+        return part.rows(self.world, pairs)
+
+    def hashes(self, kind: str, pairs: int) -> tuple[str, str]:
+        """Of the base model and of the training pairs, as a shipped part has them on record."""
+        rows = self.rows(kind, pairs)
+        if kind != "nl2dsl":
+            return weights_hash(load_encoder(locate(self.world.encoder))), rows_hash(rows)
+        model = fingerprint(locate(self.world.generator), quantization=self.machine.get("quantization", "none"))
+        return model, pairs_hash(rows["prompt"].tolist(), rows["target"].tolist())
+
+    def trained(self, run: Run) -> Adapter:
+        """An adapter trained here, or earlier by an equal run."""
+        rows, settings = self.rows(run.kind, run.pairs), replace(self.settings[run.kind], seed=run.seed)
+        output = self.output / run.part
+        if run.kind == "nl2dsl":
+            texts = rows["prompt"].tolist(), rows["target"].tolist()
+            return adapter_for("", self.world.generator, *texts, output, settings, **self.machine)
+        rows = pd.concat([rows] * self.epochs, ignore_index=True)
+        own = {name: self.machine[name] for name in ("threads", "progress") if name in self.machine}
+        return encoder_for("", locate(self.world.encoder), rows, output, settings, **own)
+
+
+def runs_frame(runs: dict[Run, Adapter]) -> pd.DataFrame:
+    """The records of training runs: columns name (the kind), pairs, seed, curve, tokens, seconds, device, shipped,
+    reason, folder."""
+    wanted = ("curve", "tokens", "seconds", "device", "shipped", "reason", "folder")
+    rows = [
+        {"name": run.kind, "pairs": run.pairs, "seed": run.seed, **{key: getattr(made, key) for key in wanted}}
+        for run, made in runs.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def trainer_of(
+    parameters: DSLRetrieval, flows: pd.DataFrame, mined: pd.DataFrame, output: Path, progress: bool = False
+) -> Trainer:
+    """The trainer of a profile: its settings, on its flows and mined pairs (see `World`); `output` as for `Trainer`."""
+    plain = Tuning(learning_rate=parameters.tst_learning_rate, batch_size=parameters.tst_batch_size)
+    writer = Training(
+        learning_rate=parameters.dsl_learning_rate, epochs=parameters.dsl_epochs, batch_size=parameters.dsl_batch_size
+    )
+    return Trainer(
+        World(flows, mined, parameters.workflow_encoder, parameters.generator, parameters.seed),
+        output,
+        {"tst": plain, "tst_affine": replace(plain, loss="affine"), "tst_shuffled": plain, "nl2dsl": writer},
+        parameters.training_seeds,
+        parameters.tst_epochs,
+        {
+            "threads": cores(),
+            "progress": progress,
+            "quantization": parameters.quantization,
+            "processes": parameters.training_processes,
+        },
+    )

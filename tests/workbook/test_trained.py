@@ -1,0 +1,82 @@
+"""Shipped trained parts: those of the project are whole and small, and none is used for another world."""
+
+import json
+import shutil
+
+import pandas as pd
+import pytest
+
+from lib.workbook.artifacts import ROOT, sha256_of
+from lib.workbook.trained import CONFIG, FOLDER, LIMIT, POINTS, RECORD, WEIGHTS, adapter_of, shipped, thinned
+
+PARTS = sorted(path for path in (ROOT / FOLDER).iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("folder", PARTS, ids=lambda path: path.name)
+def test_every_part_has_a_record_that_holds(folder):
+    record = json.loads((folder / RECORD).read_text())
+    assert record["part"] == folder.name
+    assert record["sha256"] == sha256_of(folder / WEIGHTS)
+    assert sorted(path.name for path in folder.iterdir()) == [CONFIG, WEIGHTS, RECORD]
+    assert {"model", "pairs", "code", "settings"} <= set(record)
+    adapter = adapter_of(folder, record, from_project=True)
+    assert 0 < len(adapter.curve) <= POINTS
+    assert {"step", "loss"} <= set(adapter.curve)
+    assert adapter.curve["loss"].tail(5).mean() < adapter.curve["loss"].head(5).mean()
+    assert min(adapter.rows, adapter.tokens, adapter.seconds) > 0
+    assert adapter.device
+    names = {key: value for key, value in json.loads((folder / CONFIG).read_text()).items() if isinstance(value, str)}
+    assert not [key for key, value in names.items() if value.startswith("/")], "no folder of another machine"
+
+
+@pytest.mark.parametrize("folder", PARTS, ids=lambda path: path.name)
+def test_weights_are_in_bfloat16(folder):
+    from safetensors import safe_open
+
+    with safe_open(folder / WEIGHTS, framework="np") as file:
+        assert {file.get_slice(key).get_dtype() for key in file.keys()} == {"BF16"}  # noqa: SIM118 (not a dict)
+
+
+def test_all_parts_together_are_small():
+    assert PARTS
+    assert sum(path.stat().st_size for path in (ROOT / FOLDER).rglob("*") if path.is_file()) < LIMIT
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A project with one part, and the hashes of what it was trained from and on."""
+    shutil.copytree(PARTS[0], tmp_path / FOLDER / PARTS[0].name)
+    record = json.loads((PARTS[0] / RECORD).read_text())
+    return tmp_path, PARTS[0].name, record["model"], record["pairs"]
+
+
+def test_a_part_is_used_for_its_own_model_and_pairs_only(project):
+    root, part, model, pairs = project
+    found = shipped(part, model, pairs, root)
+    assert (found.folder, found.reason) == (root / FOLDER / part, "")
+    for name, of_model, of_pairs, why in (
+        ("tst-1", model, pairs, "No trained part tst-1 is shipped."),
+        (part, model[::-1], pairs, f"The shipped part {part} is not used: it was trained from another base model."),
+        (part, model, pairs[::-1], f"The shipped part {part} is not used: it was trained on other pairs than these."),
+    ):
+        refused = shipped(name, of_model, of_pairs, root)
+        assert (refused.folder, refused.reason) == (None, why)
+
+
+@pytest.mark.parametrize("file", [WEIGHTS, CONFIG, RECORD])
+def test_a_damaged_part_is_not_used(project, file):
+    root, part, model, pairs = project
+    path = root / FOLDER / part / file
+    path.write_bytes(path.read_bytes()[:-9]) if file != CONFIG else path.unlink()
+    refused = shipped(part, model, pairs, root)
+    assert refused.folder is None
+    assert "damaged" in refused.reason
+
+
+def test_a_thinned_curve_keeps_sums_and_the_last_step():
+    curve = pd.DataFrame({"step": range(1, 1048), "loss": range(1047), "tokens": 3, "seconds": 0.5})
+    thin = thinned(curve)
+    assert len(thin) == 175
+    assert (thin["tokens"].sum(), thin["seconds"].sum(), thin["step"].iloc[-1]) == (3141, 523.5, 1047)
+    assert thin["loss"].iloc[0] == 2.5
+    pd.testing.assert_frame_equal(thinned(curve.head(7)), curve.head(7), check_dtype=False)

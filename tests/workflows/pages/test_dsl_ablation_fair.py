@@ -1,0 +1,112 @@
+import pandas as pd
+import pytest
+
+from lib.workflows.ablation import cost_of
+from lib.workflows.pages.dsl_ablation import COPY, FINETUNED, HELD
+from lib.workflows.pages.dsl_ablation_fair import (
+    QUESTIONS,
+    fair_drawing,
+    fair_finding,
+    fair_rows,
+    fair_table,
+    questions,
+    questions_contract,
+    questions_in_words,
+    questions_table,
+    retrieval_or_finetuning,
+)
+from tests.workflows.pages.studies import FIVE, FIVE_TST, ROWS, study_of
+
+BOUND = "pretrained_5_in_context_catalogue"
+VALUES = {FIVE: [0.6] * 4, BOUND: [0.7] * 4, FINETUNED: [0.8] * 4, HELD: [0.9] * 4, COPY: [0.4] * 4}
+OTHERS = {"random_5_in_context": [0.1] * 4, "pretrained_5_gold_in_context": [0.9] * 4, "pretrained_5": [0.3] * 4}
+
+
+def rows_of(values, same=None, **columns):
+    study = study_of(values, same=same, **columns)
+    return fair_rows(study, ROWS, cost_of(study.scores), {"in_context": 1500, "finetuned": 9000})
+
+
+def test_one_row_for_what_is_free_and_what_is_held():
+    fair = rows_of(VALUES | OTHERS, same={FIVE: [0.5] * 3})
+    assert "pretrained_5" not in set(fair["condition"])  # the untuned model stands beside another table
+    kinds = fair.drop_duplicates("condition").set_index("condition")[["knows", "kind"]].T.to_dict("list")
+    assert kinds[FIVE] == kinds[BOUND] == ["catalogue unseen", "method"]
+    assert kinds[HELD] == ["catalogue learned", "method"]
+    assert kinds[COPY] == ["no model", "floor"]
+    assert kinds["random_5_in_context"] == ["catalogue unseen", "floor"]
+    assert kinds["pretrained_5_gold_in_context"] == ["catalogue unseen", "ceiling"]
+    frame = fair_table(fair).frame
+    new, cost = "new wordings", "cost"
+    five = frame[frame["", "retrieval"] == "5 few-shots, pretrained encoder"].iloc[0]
+    assert five[new, "similarity, free"] == "0.60 [0.60, 0.60]"
+    assert five[new, "similarity, catalogue's grammar"] == "0.70 [0.70, 0.70]"
+    assert five["known wordings", "similarity, free"] == "0.50 [0.50, 0.50]"
+    assert five["known wordings", "similarity, catalogue's grammar"] == "–"
+    assert five[new, "flows"] == "4 / 4"
+    assert five[cost, "tokens trained on"] == "1,500"
+    tuned = frame[frame["", "the model's catalogue"] == "catalogue learned"].iloc[0]
+    assert [tuned["", "retrieval"], tuned[cost, "tokens trained on"]] == ["none", "9,000"]
+    copied = frame[frame["", "the model's catalogue"] == "no model"].iloc[0]
+    assert copied["", "retrieval"] == "nearest few-shot copied, pretrained encoder"
+
+
+def test_all_rows_are_on_flows_of_one_half():
+    assert set(rows_of(VALUES, half=["a", "", "b", ""])["n"]) == {2}
+
+
+def test_the_fair_table_drawn():
+    fair = rows_of(VALUES, same={FIVE: [0.5] * 3})
+    drawing = fair_drawing(fair)
+    assert drawing.name == "dsl_fair"
+    assert "A panel a test set with 3 rows" in drawing.alt
+    assert drawing.finding == fair_finding(fair)
+    assert drawing.finding == (
+        "Best similarity without and with training on the catalogue. new wordings: catalogue unseen 0.70 (5 few-shots, "
+        "pretrained encoder, catalogue), catalogue learned 0.90 (none, catalogue); known wordings: catalogue unseen "
+        "0.50 (5 few-shots, pretrained encoder, free)"
+    )
+    assert len(drawing.figure.axes) == 2
+    assert [label.get_text() for label in drawing.figure.axes[0].get_yticklabels()][-1].endswith("catalogue unseen")
+
+
+def test_questions_are_those_whose_sides_were_asked():
+    study = study_of({COPY: [0.5] * 14, FIVE: [0.9] * 14, "random_5_in_context": [0.85, 0.95] * 7})
+    asked = questions(study)
+    shown = questions_table(study, asked)
+    assert shown.frame["question"].tolist() == [
+        "does the model add to its nearest few-shot?", "does it matter which few-shots?",
+    ]  # fmt: skip
+    assert shown.frame["similarity, difference"].iloc[0] == "0.40 [0.40, 0.40]"
+    assert shown.frame["test set"].tolist() == ["new wordings"] * 2
+    assert "(10 in all)" in shown.caption
+    assert questions_in_words(study, asked) == (
+        "Settled: pretrained encoder, 5 few-shots against nearest few-shot copied, pretrained encoder "
+        "0.40 [0.40, 0.40] (new wordings)."
+    )
+
+
+def test_no_question_may_be_settled():
+    study = study_of({COPY: [0.5] * 3, FIVE: [0.9] * 3})
+    assert questions_in_words(study, questions(study)) == (
+        "None of these differences in similarity is settled with 3 flows."
+    )
+
+
+@pytest.mark.parametrize(("level", "said"), [(1.0, "settled"), (0.01, "not settled")])
+def test_retrieval_or_finetuning(level, said):
+    held = {"tst_5_fd_in_context_catalogue": [level, 1.0] * 7, HELD: [1.0 - level, 0.0] * 7}
+    text = retrieval_or_finetuning(questions(study_of(held)))
+    assert "five with definitions, both under the catalogue's grammar, new wordings" in text
+    assert text.endswith(f"({said}).")
+    nothing = questions(study_of({COPY: [0.5] * 3, FIVE: [0.5] * 3}))
+    assert retrieval_or_finetuning(nothing).endswith("in similarity by: not tested in this profile.")
+
+
+def test_the_questions_in_the_report():
+    study = study_of({COPY: [0.5] * 3, FIVE: [0.5] * 3, FIVE_TST: [0.6] * 3})
+    steps = study.compare_pairs([(FIVE_TST, FIVE)])
+    table = questions_contract(questions(study), steps)
+    assert table.columns.tolist() == QUESTIONS
+    assert table["why"].iloc[-1] == "step in the number of few-shots"
+    assert isinstance(table, pd.DataFrame)
