@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,6 +48,7 @@ class Trainer:
         epochs: passes over scored pairs.
         machine: threads, progress, and for a language model quantization and processes.
         root: the project's folder.
+        made: rows that were made already: plain and affine tuning learn from the same.
     """
 
     world: World
@@ -57,6 +58,7 @@ class Trainer:
     epochs: int
     machine: dict
     root: Path = ROOT
+    made: dict = field(default_factory=dict, repr=False, compare=False)
 
     def runs(self, kind: str, shipped_pairs: int, pairs: int, fewer: Sequence[int] = ()) -> dict[Run, Adapter]:
         """The runs of one kind: fewer pairs first, the largest number last.
@@ -102,7 +104,9 @@ class Trainer:
     def rows(self, kind: str, pairs: int) -> pd.DataFrame:
         """What a run learns from in one epoch."""
         (part,) = (part for name, part in parts().items() if re.fullmatch(rf"{kind}-\d+", name))
-        return part.rows(self.world, pairs)
+        if (part.rows, pairs) not in self.made:
+            self.made[part.rows, pairs] = part.rows(self.world, pairs)
+        return self.made[part.rows, pairs]
 
     def hashes(self, kind: str, pairs: int) -> tuple[str, str]:
         """Of the base model and of the training pairs, as a shipped part has them on record."""

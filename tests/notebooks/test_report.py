@@ -175,30 +175,41 @@ def test_tables_follow_the_contract(finished):
 def test_the_tables_of_few_shots_and_definitions_follow_the_contract(finished):
     folder = finished / "reports" / "smoke" / "tables"
     few_shots = pd.read_csv(folder / "few_shot_retrieval.csv")
-    assert list(few_shots) == ["selector", "metric", "shots", "value", "ci_low", "ci_high", "n"]
-    assert set(few_shots["selector"]) == {"random", "bm25t", "pretrained", "tst", "oracle_shots"}
+    assert list(few_shots) == [
+        "test_set", "selector", "train_pairs", "seeds", "metric", "shots", "value", "ci_low", "ci_high", "n"
+    ]  # fmt: skip
+    assert set(few_shots["test_set"]) == {"test", "test_same"}
+    assert set(few_shots["selector"]) == {"random", "bm25t", "pretrained", "tst", "tst_affine", "oracle_shots"}
     assert set(few_shots["metric"]) == {"jaccard", "jaccard_best", "lcs", "lcs_best", "coverage"}
     assert (few_shots["n"] == 40).all()
     assert few_shots["value"].between(0, 1).all()
     assert (few_shots["ci_low"] <= few_shots["value"] + 1e-6).all()
     assert (few_shots["value"] <= few_shots["ci_high"] + 1e-6).all()
-    at = few_shots.set_index(["selector", "metric", "shots"])["value"]
-    assert at["oracle_shots", "jaccard", 5] >= at["pretrained", "jaccard", 5] > at["random", "jaccard", 5]
+    at = few_shots.set_index(["test_set", "selector", "metric", "shots"])["value"]
+    for name in ("test", "test_same"):
+        assert at[name, "oracle_shots", "jaccard", 5] >= at[name, "pretrained", "jaccard", 5]
+        assert at[name, "pretrained", "jaccard", 5] > at[name, "random", "jaccard", 5]
     growing = few_shots[few_shots["metric"].isin(["coverage", "jaccard_best", "lcs_best"])].sort_values("shots")
-    assert growing.groupby(["selector", "metric"])["value"].apply(lambda values: values.is_monotonic_increasing).all()
+    rising = growing.groupby(["test_set", "selector", "metric"])["value"].apply(
+        lambda part: part.is_monotonic_increasing
+    )
+    assert rising.all()
     definitions = pd.read_csv(folder / "definition_coverage.csv", keep_default_na=False)
     assert set(definitions["kind"]) == {"fd", "sfd", "fd_sfd"}
-    assert set(definitions["sample"]) == {"test", "reworded", "unseen"}
+    assert set(definitions["sample"]) == {"test", "test_same", "reworded", "unseen"}
     both = definitions.pivot_table(index=["sample", "shots"], columns="kind", values="share", aggfunc="max")
     assert (both["fd_sfd"] >= both["sfd"] - 1e-6).all()
 
 
 def test_the_table_of_the_fine_tuned_model_follows_the_contract(finished):
     table = pd.read_csv(finished / "reports" / "smoke" / "tables" / "finetuned_dsl.csv")
-    assert list(table) == ["condition", "metric", "value", "ci_low", "ci_high", "n", "counted"]
-    assert set(table["metric"]) == set(METRICS)
+    assert list(table) == [
+        "test_set", "condition", "pairs", "runs", "metric", "value", "ci_low", "ci_high", "n", "counted"
+    ]  # fmt: skip
+    assert set(METRICS) <= set(table["metric"])
     assert {"fine-tuned, 8 pairs", "fine-tuned, 16 pairs", "copy, TST", "copy, pretrained"} <= set(table["condition"])
-    assert (table["n"] == 6).all()
+    largest = table[table["condition"] == "fine-tuned, 16 pairs"]
+    assert largest.groupby("test_set")["n"].max().to_dict() == {"test": 6, "test_same": 6, "reworded": 3, "unseen": 3}
     known = table.dropna(subset=["value"])
     assert known.loc[known["metric"] == "similarity", "value"].between(0, 1).all()
     assert known["value"].between(0, 100).all()

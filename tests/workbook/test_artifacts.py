@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from lib.workbook.artifacts import ArtifactError, Workbook, atomic_path, remove_leftovers, sidecar_of
+from lib.workbook.artifacts import ArtifactError, Workbook, atomic_path, copy_folder, remove_leftovers, sidecar_of
 from lib.workbook.parameters.context_baselines import ContextBaselines
 from lib.workbook.parameters.data_gen import DataGen
 
@@ -230,3 +230,27 @@ def test_the_writers_parameters_are_read_as_its_model(first, second):
 
     with pytest.raises(ArtifactError, match=r"items\.parquet: another version of notebook 01_data_gen wrote it: run"):
         second.parameters_of("items.parquet", Newer)
+
+
+def test_a_folder_is_copied_whole_and_replaces_what_was_there(tmp_path):
+    source, target = tmp_path / "source", tmp_path / "deep" / "target"
+    source.mkdir()
+    (source / "weights").write_text("new")
+    target.mkdir(parents=True)
+    (target / "left").write_text("old")
+    copy_folder(source, target)
+    assert {path.name: path.read_text() for path in target.iterdir()} == {"weights": "new"}
+    copy_folder(target, target)
+    assert (target / "weights").read_text() == "new"
+    with pytest.raises(ArtifactError):
+        copy_folder(tmp_path / "nowhere", tmp_path / "other")
+
+
+def test_tables_of_another_profile(first):
+    folder = first.root / "reports" / "full" / "tables"
+    assert first.table_of("full", "few").empty
+    folder.mkdir(parents=True)
+    (folder / "few.csv").write_text("value\n0.5\n")
+    assert first.table_of("full", "few")["value"].tolist() == [0.5]
+    full = Workbook("01_data_gen", DataGen(profile="full"), root=first.root)
+    assert full.table_of("full", "few").empty

@@ -11,8 +11,10 @@ from lib.workflows.nl2dsl import (
     copied_flows,
     flows_to_write,
     prompt,
+    questions,
     sample,
     scored_answers,
+    scored_copies,
     target,
     with_lists,
 )
@@ -86,3 +88,31 @@ def test_answers_are_scored_under_their_condition(six_apis):
     kept = with_lists(scores)
     assert kept["made_up_names"].tolist() == [[], [], ["shared_office365.Fly"]]
     assert kept["made_up_parameters"][2] == [["shared_office365.SendEmailV2", "own"]]
+
+
+def test_questions_of_all_kinds():
+    rows = [(f"{split}-{i}", split) for split in ("training", "test", "test_same", "unseen") for i in range(6)]
+    pairs = pd.DataFrame(rows, columns=["pair", "split"])
+    pairs = pairs.assign(request=pairs["pair"], dsl="f", apis=[["a"]] * len(pairs))
+    reworded = pd.DataFrame({"pair": ["test-5", "test-1"], "request": ["five", "one"], "dsl": "f", "apis": [["a"]] * 2})
+    asks = questions(pairs, reworded, 4, 0)
+    assert asks["test_set"].value_counts().to_dict() == {"test": 4, "test_same": 4, "reworded": 2, "unseen": 2}
+    again = asks[asks["test_set"] == "reworded"]
+    assert set(again["unit"]) == {"test-1", "test-5"} <= set(asks.loc[asks["test_set"] == "test", "unit"])
+    assert (again["pair"] == again["unit"] + " reworded").all()
+    assert set(again["request"]) == {"five", "one"}
+    assert not asks["unit"].str.startswith("training").any()
+    alone = questions(pairs[pairs["split"] != "test_same"], reworded[:0], 3, 0)
+    assert alone["test_set"].value_counts().to_dict() == {"test": 3, "unseen": 2}
+
+
+def test_copies_are_scored_with_what_they_come_from(catalogue):
+    mail = 'shared_office365.SendEmailV2({"emailMessage/To": "a@b.c"});'
+    pool = pd.DataFrame({"dsl": [mail, "no flow"]})
+    asks = pd.DataFrame({"test_set": ["test", "unseen"], "unit": ["x", "y"], "dsl": [mail, mail]})
+    vectors = np.eye(2, dtype=np.float32)
+    scores = scored_copies("copied", pool, vectors, asks, vectors, catalogue)
+    assert scores["similarity"].tolist() == [1, 0]
+    assert scores["test_set"].tolist() == ["test", "unseen"]
+    assert set(scores["pairs"]) == {2}
+    assert set(scores["run"]) == {0}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import pandas as pd
+from matplotlib.axes import Axes
 
 from lib.evaluation.comparison import compare, compare_family
 from lib.evaluation.inference import Resampling, bootstrap_interval, holm_adjust, settled
@@ -237,10 +238,16 @@ def selectors_table(values: pd.DataFrame, shots: Sequence[int]) -> Table:
     )
 
 
-def covered(runs: int) -> str:
-    """What intervals cover, in words; `runs` of training."""
-    chance = "requests" if runs < 2 else f"requests and {runs} training runs"
-    return f"over {chance}" + (" (one training run: its chance is not covered)" if runs == 1 else "")
+def covered(runs: int, everywhere: bool = True) -> str:
+    """What intervals cover, in words.
+
+    Args:
+        runs: of training, at most.
+        everywhere: whether each trained row has as many.
+    """
+    if runs > 1:
+        return f"over requests and {runs} training runs" + ("" if everywhere else ", where there are as many")
+    return "over requests" + (" (one training run: its chance is not covered)" if runs else "")
 
 
 def tst_tests(
@@ -312,7 +319,7 @@ def verdict(tests: pd.DataFrame, cells: pd.Series, pairs: Mapping[str, int]) -> 
 def _effect(test, cells: pd.Series, name: str, where: str, k: int) -> str:
     before, after, most = (cells[where, one, "jaccard", k] for one in ("pretrained", name, "oracle_shots"))
     said = f"{outcome(test)} on {SETS[where]}, {change(test)}"
-    if not test.settled or after <= before or most <= before:
+    if outcome(test) != "helps" or most <= before:
         return said
     return f"{said}, {(after - before) / (most - before):.0%} of the way to the oracle"
 
@@ -342,7 +349,7 @@ def selectors_drawing(values: pd.DataFrame, k: int) -> Drawing:
             )
             ends[NAMES[name]] = (part["shots"].iloc[-1], part["value"].iloc[-1], colour(name))
         axis.set(xlabel="few-shots", ylim=(0, 1), xticks=sorted(values["shots"].unique()), title=SETS[where])
-        label_lines(axis, ends, 0.06)
+        label_lines(axis, ends, 0.08)
     axes[0][0].set_ylabel("mean Jaccard with the right flow")
     cells = cells_of(values)
     shown = [
@@ -356,6 +363,15 @@ def selectors_drawing(values: pd.DataFrame, k: int) -> Drawing:
         f"{len(SELECTORS)} selectors, on {listed([SETS[where] for where in sets])}. Bands: 95% intervals."
     )
     return Drawing(figure, "few_shot_retrieval", f"Jaccard of {k} few-shots: {'; '.join(shown)}", alt, values)
+
+
+def of_sizes(axis: Axes, sizes: Iterable[int], label: str) -> None:
+    """A logarithmic x axis with a tick at each number of training pairs."""
+    ticks = sorted(set(sizes))
+    axis.set_xscale("log")
+    axis.set_xticks(ticks, [f"{size:,}" for size in ticks], rotation=30, ha="right")
+    axis.minorticks_off()
+    axis.set_xlabel(label)
 
 
 # ---------------------------------------------------------------- groups of requests

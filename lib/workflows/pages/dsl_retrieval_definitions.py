@@ -112,7 +112,7 @@ def semantic_in_words(summary: pd.DataFrame, beside: Mapping[int, int], of_new: 
 
 
 def lengths_table(
-    prompts: Mapping[tuple[int, str], pd.DataFrame], best: str, generator: str, limit: int, room: int
+    prompts: Mapping[tuple[int, str], pd.DataFrame], best: str, form: str, generator: str, limit: int, room: int
 ) -> Table:
     """How long prompts are.
 
@@ -120,6 +120,7 @@ def lengths_table(
         prompts: of `lib.workflows.metaprompt.flow_prompts`, by number of few-shots and definitions (fd, sfd, fd_sfd, or
             none).
         best: the selector of the few-shots.
+        form: of the definitions, where there is room for it.
         generator: the model whose tokens are counted.
         limit: tokens that a prompt may have.
         room: tokens that the answer may have.
@@ -131,6 +132,7 @@ def lengths_table(
             "tokens, median": made["tokens"].median(),
             "90th percentile": made["tokens"].quantile(0.9),
             "most": made["tokens"].max(),
+            f"not {form}, %": float("nan") if name == "none" else 100 * made["form"].ne(form).mean(),
             "lost few-shots, %": 100 * made["dropped"].gt(0).mean(),
         }
         for (k, name), made in prompts.items()

@@ -13,7 +13,7 @@ from lib.workbook.display import Drawing, Table, interval, number
 from lib.workbook.markup import plain
 from lib.workbook.methods import colour, marker
 from lib.workflows.pages.common import error_bars, intervals, metric_intervals, p_values, wide_by_metric
-from lib.workflows.pages.dsl_retrieval import DIFFERENCE, SETS, change, covered, from_which, listed, tested
+from lib.workflows.pages.dsl_retrieval import DIFFERENCE, SETS, change, covered, from_which, listed, of_sizes, tested
 from lib.workflows.scoring import PERCENT, outcomes
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ def curve_sizes(runs: Iterable[Run], training: int) -> list[int]:
 
 
 def for_later(scores: pd.DataFrame, pairs: int) -> pd.DataFrame:
-    """What notebook 09 reads: the model's flows by the first training seed, free and under the grammar, and those copied
-    out of all training pairs, on both test sets."""
+    """What notebook 09 reads: the model's flows by the first training seed, free and under the grammar, and those
+    copied out of all training pairs, on both test sets."""
     named = scores["condition"].isin([finetuned(pairs), constrained(pairs), COPIED, "copy, TST"])
     return scores[named & (scores["run"] == 0) & scores["test_set"].isin(SETS)].drop(columns="run")
 
@@ -148,8 +148,7 @@ def flows_table(table: pd.DataFrame) -> Table:
     return Table(
         pd.concat(parts, ignore_index=True),
         "Flows written: the paper's four metrics, 95% intervals "
-        f"{covered(table['runs'].max())} where there are as many. Copying takes the flow of the nearest training "
-        "request. TST's encoder learned from all training requests.",
+        f"{covered(table['runs'].max(), everywhere=False)}. Copying takes the flow of the nearest training request.",
         decimals=0,
     )
 
@@ -227,21 +226,23 @@ def _code(name: str) -> str:
 def elsewhere_in_words(table: pd.DataFrame, pairs: int) -> str:
     """The model on reworded requests and on held-out APIs, and under the grammar; `table` of `metric_values`."""
     rows = table.set_index(["test_set", "condition", "metric"])
+    asked = {"reworded": "Reworded by people", "unseen": "Held-out APIs"}
     said = []
-    for where in ("reworded", "unseen"):
+    for where, name in asked.items():
         if (where, finetuned(pairs), "similarity") in rows.index:
-            values, names = (rows.loc[(where, finetuned(pairs), metric)] for metric in ("similarity", "made_up_names"))
-            said.append(
-                f"{ASKED[where].capitalize()}: similarity {interval(*values[['value', 'ci_low', 'ci_high']], 2)}, a "
-                f"made-up name in {number(names['value'], 0)}% of the flows that parse (n = {values['n']})."
-            )
+            names = rows.loc[(where, finetuned(pairs), "made_up_names")]
+            parsed = f"a made-up name in {number(names['value'], 0)}% of the flows that parse"
+            parsed = parsed if names["counted"] else "no flow parses"
+            said.append(f"{name}: {_similarity(rows.loc[(where, finetuned(pairs), 'similarity')], parsed)}.")
     if ("test", constrained(pairs), "similarity") in rows.index:
         row = rows.loc[("test", constrained(pairs), "similarity")]
-        said.append(
-            f"Under the catalogue's grammar, on {SETS['test']}: similarity "
-            f"{interval(*row[['value', 'ci_low', 'ci_high']], 2)} (n = {row['n']})."
-        )
+        said.append(f"Under the catalogue's grammar, on {SETS['test']}: {_similarity(row)}.")
     return " ".join(said)
+
+
+def _similarity(row, more: str = "") -> str:
+    value = interval(row["value"], row["ci_low"], row["ci_high"], 2)
+    return f"similarity {value}{', ' * bool(more)}{more} (n = {row['n']:.0f})"
 
 
 def examples_table(mine: pd.DataFrame, written: pd.DataFrame) -> Table:
@@ -316,7 +317,8 @@ def curve_drawing(table: pd.DataFrame, tests: pd.DataFrame) -> Drawing:
                           capsize=3, label=said)  # fmt: skip
             axis.fill_between(here["pairs"], here["ci_low"], here["ci_high"], color=colour(style), alpha=0.12)
             drawn.append(here)
-        axis.set(xscale="log", xlabel="training pairs", ylim=(0, 1), title=SETS[where])
+        of_sizes(axis, values["pairs"], "training pairs")
+        axis.set(ylim=(0, 1), title=SETS[where])
     axes[0][0].set_ylabel("similarity")
     axes[0][0].legend(loc="upper left", fontsize=9)
     alt = (
@@ -375,5 +377,5 @@ def finding(table: pd.DataFrame, tests: pd.DataFrame, pairs: int) -> str:
     ]
     return (
         f"A model fine-tuned on {pairs:,} pairs, which retrieves nothing, reaches a similarity of {listed(said)}. "
-        f"Fine-tuning {overtakes(tests)} the nearest of the same pairs."
+        f"Beside the nearest of the same pairs, copied: fine-tuning {overtakes(tests)}."
     )

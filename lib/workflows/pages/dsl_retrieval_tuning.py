@@ -12,7 +12,7 @@ from lib.evaluation.inference import bootstrap_interval, settled
 from lib.workbook.display import Drawing, Table, number
 from lib.workbook.markup import plain
 from lib.workbook.methods import colour, label, marker
-from lib.workflows.pages.common import intervals, p_values
+from lib.workflows.pages.common import error_bars, intervals, p_values
 from lib.workflows.pages.dsl_retrieval import (
     DIFFERENCE,
     SETS,
@@ -22,6 +22,7 @@ from lib.workflows.pages.dsl_retrieval import (
     from_which,
     listed,
     of_requests,
+    of_sizes,
     outcome,
     resampling,
     tested,
@@ -29,6 +30,7 @@ from lib.workflows.pages.dsl_retrieval import (
 
 NOTHING_TO_TUNE = "No pair was mined, so nothing can be tuned: below, TST stands for the pretrained encoder."
 SHUFFLED = "tst_shuffled"
+METHOD_OF = {name: name for name in (*TUNED, SHUFFLED)} | {"nl2dsl": "finetuned_dsl"}  # by the kind of a training run
 
 
 def targets_table(pairs: pd.DataFrame) -> Table:
@@ -66,7 +68,7 @@ def runs_table(runs: pd.DataFrame, what: str) -> Table:
     ends = [ends_of(curve["loss"]) for curve in runs["curve"]]
     frame = pd.DataFrame(
         {
-            "": runs["name"],
+            "": runs["name"].map(METHOD_OF).map(label),
             "pairs": runs["pairs"],
             "seed": runs["seed"],
             "loss, first tenth": [first for first, _, _ in ends],
@@ -82,8 +84,7 @@ def runs_table(runs: pd.DataFrame, what: str) -> Table:
 
 def refused_in_words(runs: pd.DataFrame) -> str:
     """Which shipped parts were not taken, and why; nothing where none was refused. `runs`: a column reason."""
-    reasons = [reason for reason in dict.fromkeys(runs.loc[~runs["shipped"].astype(bool), "reason"]) if reason]
-    return plain(" ".join(reasons))
+    return plain(" ".join(reason for reason in dict.fromkeys(runs["reason"]) if reason))
 
 
 # ---------------------------------------------------------------- learning curve
@@ -154,11 +155,11 @@ def curve_drawing(values: pd.DataFrame, tests: pd.DataFrame, k: int, pool: int) 
         for name in (*TUNED, SHUFFLED):
             part = here[here["method"] == name].sort_values("pairs")
             if len(part):
-                error = part["value"] - part["ci_low"], part["ci_high"] - part["value"]
-                axis.errorbar(part["pairs"], part["value"], error, color=colour(name), marker=marker(name),
+                axis.errorbar(part["pairs"], part["value"], error_bars(part), color=colour(name), marker=marker(name),
                               capsize=3, label=label(name))  # fmt: skip
                 axis.fill_between(part["pairs"], part["ci_low"], part["ci_high"], color=colour(name), alpha=0.12)
-        axis.set(xscale="log", xlabel="pairs tuned on", ylim=(0, None), title=SETS[where])
+        of_sizes(axis, here.loc[here["pairs"] > 0, "pairs"], "pairs tuned on")
+        axis.set(ylim=(0, 1.08 * values["ci_high"].max()), title=SETS[where])
     axes[0][0].set_ylabel(f"mean Jaccard of {k} few-shots")
     axes[0][-1].legend(loc="lower right", fontsize=9)
     alt = (
@@ -191,7 +192,7 @@ def curve_table(values: pd.DataFrame, tests: pd.DataFrame, k: int, pool: int) ->
     counts = values.drop_duplicates("test_set")["n"].map("{:,}".format)
     caption = (
         f"{k} few-shots out of {pool:,} training requests, {listed(list(counts))} test requests; 95% intervals "
-        f"{covered(values['seeds'].max())} where there are as many; paired randomisation tests, Holm over all rows and "
+        f"{covered(values['seeds'].max(), everywhere=False)}; paired randomisation tests, Holm over all rows and "
         "those of shuffled targets against true ones."
     )
     return Table(frame, caption)

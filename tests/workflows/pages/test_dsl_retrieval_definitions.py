@@ -13,7 +13,7 @@ BESIDE = {5: 8, 20: 30}
 def summary():
     rows = [
         (sample, kind, selector, k, share + (k == 20) * 5, 4)
-        for sample in ("test", "reworded", "unseen")
+        for sample in ("test", "test_same", "reworded", "unseen")
         for k in (5, 20)
         for kind, selector, share in (
             ("fd", "pretrained", 50.0),
@@ -37,15 +37,16 @@ def summary():
 
 def test_coverage_is_tabulated_without_the_reworded(summary):
     table = page.coverage_table(summary, BESIDE)
-    assert len(table.frame) == 20
-    assert set(table.frame["requests"]) == {"test", "held-out APIs"}
+    assert len(table.frame) == 30
+    assert set(table.frame["requests"]) == {"new wordings", "known wordings", "held-out APIs"}
     assert table.frame["selector"].tolist()[:3] == ["pretrained encoder", "TST", "–"]
     assert table.frame["definitions"].tolist()[2:4] == ["SFD", "FD + SFD"]
     assert table.frame["APIs defined, %"].iloc[0] == "50.0 [40.0, 60.0]"
-    assert "means over 4 test requests (4 for held-out APIs)" in table.caption
+    asked = "4 requests (new wordings), 4 requests (known wordings), 4 requests (held-out APIs)"
+    assert f"means over {asked}; SFD" in table.caption
     assert table.caption.endswith("SFD with 8 definitions beside 5 few-shots, 30 definitions beside 20 few-shots.")
     alone = page.coverage_table(summary[summary["sample"] == "test"], BESIDE)
-    assert "(0 for held-out APIs)" in alone.caption
+    assert "means over 4 requests (new wordings); SFD" in alone.caption
 
 
 def test_coverage_is_drawn_with_the_better_selector(summary):
@@ -56,10 +57,11 @@ def test_coverage_is_drawn_with_the_better_selector(summary):
     )
     assert "for FD (TST), SFD and both, with 5 and 20 few-shots" in drawing.alt
     assert [axis.get_title(loc="left") or axis.get_title() for axis in drawing.figure.axes] == [
-        "test requests",
-        "requests for held-out APIs",
+        "new wordings",
+        "known wordings",
+        "held-out APIs",
     ]
-    assert [len(axis.lines) for axis in drawing.figure.axes] == [3, 3]
+    assert [len(axis.lines) for axis in drawing.figure.axes] == [3, 3, 3]
     assert drawing.data is summary
     plt.close(drawing.figure)
     alone = page.coverage_drawing(summary[summary["sample"] == "test"], "pretrained")
@@ -79,10 +81,13 @@ def test_what_sfd_defines_alone(summary):
 
 def test_lengths_of_prompts():
     made = pd.DataFrame({"tokens": [100, 200, 300], "dropped": [0, 0, 2]})
-    table = page.lengths_table({(5, "none"): made, (5, "fd_sfd"): made * 2}, "tst", "a-model", 7936, 256)
+    plain, defined = (part.assign(form=["described", "described", "compact"]) for part in (made, made * 2))
+    prompts = {(5, "none"): plain, (5, "fd_sfd"): defined}
+    table = page.lengths_table(prompts, "tst", "described", "a-model", 7936, 256)
     assert table.frame["definitions"].tolist() == ["none", "FD + SFD"]
     assert table.frame["tokens, median"].tolist() == [200, 400]
     assert table.frame["most"].tolist() == [300, 600]
+    assert table.frame["not described, %"].round().fillna(-1).tolist() == [-1, 33]
     assert table.frame["lost few-shots, %"].round().tolist() == [33, 33]
     assert table.caption == (
         "Length of 3 prompts in tokens of a-model, few-shots by TST; 7,936 tokens fit beside an answer of 256."

@@ -1,0 +1,131 @@
+"""Which training runs notebook 08 takes, and which it makes."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from lib.generation.finetune import Training
+from lib.retrieval.tuning import Tuning
+from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
+from lib.workbook.trained import Adapter, Shipped
+from lib.workflows import training_runs
+from lib.workflows.trained_parts import World
+from lib.workflows.training_runs import Run, Trainer, runs_frame, trainer_of
+
+RECORD = {"curve": [[1, 0.5]], "columns": ["step", "loss"], "rows": 9, "tokens": 90, "seconds": 1.0, "device": "a GPU"}
+
+
+@pytest.fixture
+def world():
+    rows = [(f"training-{i}", "training", f"request {i}", "a.Do();", ["a.Do"]) for i in range(6)]
+    flows = pd.DataFrame(
+        [*rows, ("test-0", "test", "other", "a.Do();", ["a.Do"])], columns=["pair", "split", "request", "dsl", "apis"]
+    )
+    ids = [f"training-{i}" for i in range(6)]
+    mined = pd.DataFrame({"a": ids[:-1], "b": ids[1:], "positive": [True, False] * 2 + [True]})
+    return World(flows, mined, "encoder", "generator", 7)
+
+
+@pytest.fixture
+def trainer(world, tmp_path, monkeypatch):
+    """A trainer that notes what it would train, in a project whose shipped parts fit by their names in `fit`."""
+    made = Trainer(
+        world,
+        tmp_path / "runs",
+        {"tst": Tuning(batch_size=2), "tst_affine": Tuning(loss="affine"), "nl2dsl": Training(batch_size=2)},
+        seeds=1,
+        epochs=1,
+        machine={"threads": 1, "quantization": "none"},
+        root=tmp_path,
+    )
+    calls, fit = [], set()
+
+    def look_up(part, model, pairs, root):
+        assert (model, pairs) == ("model", "pairs")
+        found = root / "data" / "trained" / part if part in fit else None
+        return Shipped(found, RECORD, "" if found else f"The shipped part {part} is not used: other pairs.")
+
+    def train(part, name, *rows, **own):
+        *rows, output, settings = rows
+        assert part == ""
+        calls.append((output.name, len(rows[0]), settings.seed, sorted(own)))
+        return Adapter(output, False, "", pd.DataFrame({"loss": [0.4]}), len(rows[0]), 90, 1.0, "a laptop", {})
+
+    monkeypatch.setattr(training_runs, "shipped", look_up)
+    monkeypatch.setattr(training_runs, "adapter_for", train)
+    monkeypatch.setattr(training_runs, "encoder_for", train)
+    monkeypatch.setattr(training_runs, "locate", lambda name: name)
+    monkeypatch.setattr(Trainer, "hashes", lambda self, kind, pairs: ("model", "pairs"))
+    object.__setattr__(made, "calls", calls)
+    object.__setattr__(made, "fit", fit)
+    return made
+
+
+def test_shipped_parts_of_all_seeds_are_taken_and_smaller_ones_trained(trainer):
+    trainer.fit.update({"tst-4", "tst-4-s2"})
+    runs = trainer.runs("tst", 4, 3, fewer=[2, 4, 5])
+    assert list(runs) == [Run("tst", 2, 0), Run("tst", 4, 0), Run("tst", 4, 2)]
+    assert [made.shipped for made in runs.values()] == [False, True, True]
+    assert [made.reason for made in runs.values()] == ["", "", ""]
+    assert trainer.calls == [("tst-2", 2, 0, ["threads"])]
+
+
+def test_a_part_that_does_not_fit_is_named_and_less_is_trained_here(trainer):
+    runs = trainer.runs("tst", 4, 3, fewer=[2])
+    assert list(runs) == [Run("tst", 2, 0), Run("tst", 3, 0)]
+    assert runs[Run("tst", 3, 0)].reason == "The shipped part tst-4 is not used: other pairs."
+    assert runs[Run("tst", 2, 0)].reason == ""
+
+
+def test_another_seed_that_is_there_and_does_not_fit_is_named_too(trainer, tmp_path):
+    trainer.fit.add("tst-4")
+    (tmp_path / "data" / "trained" / "tst-4-s1").mkdir(parents=True)
+    runs = trainer.runs("tst", 4, 3)
+    assert list(runs) == [Run("tst", 4, 0)]
+    assert runs[Run("tst", 4, 0)].reason == "The shipped part tst-4-s1 is not used: other pairs."
+
+
+def test_a_world_with_fewer_pairs_takes_no_shipped_part(trainer):
+    trainer.fit.add("nl2dsl-67000")
+    runs = trainer.runs("nl2dsl", 67_000, 8)
+    assert list(runs) == [Run("nl2dsl", 6, 0)]
+    assert runs[Run("nl2dsl", 6, 0)].reason == (
+        "The shipped part nl2dsl-67000 is not used: this world has 6 of its 67,000 pairs."
+    )
+    assert trainer.calls == [("nl2dsl-6", 6, 0, ["quantization", "threads"])]
+
+
+def test_no_part_is_looked_for_where_none_is_wanted(trainer):
+    trainer.fit.add("tst-4")
+    runs = trainer.runs("tst", 0, 4, fewer=[2])
+    assert [(run.pairs, made.shipped, made.reason) for run, made in runs.items()] == [(2, False, ""), (4, False, "")]
+
+
+def test_each_size_is_trained_with_each_seed(trainer):
+    object.__setattr__(trainer, "seeds", 2)
+    object.__setattr__(trainer, "epochs", 3)
+    runs = trainer.runs("tst_affine", 0, 4, fewer=[2])
+    assert [run[1:] for run in runs] == [(2, 0), (2, 1), (4, 0), (4, 1)]
+    assert [call[:3] for call in trainer.calls] == [
+        ("tst_affine-2", 6, 0), ("tst_affine-2-s1", 6, 1), ("tst_affine-4", 12, 0), ("tst_affine-4-s1", 12, 1)
+    ]  # fmt: skip
+
+
+def test_the_runs_as_a_frame(trainer):
+    trainer.fit.add("tst-4")
+    frame = runs_frame(trainer.runs("tst", 4, 3, fewer=[2]))
+    assert frame[["name", "pairs", "seed", "shipped", "device"]].to_numpy().tolist() == [
+        ["tst", 2, 0, False, "a laptop"], ["tst", 4, 0, True, "a GPU"]
+    ]  # fmt: skip
+    assert frame["curve"][1]["loss"].tolist() == [0.5]
+
+
+def test_a_profile_makes_a_trainer(world):
+    parameters = DSLRetrieval(profile="smoke", tst_batch_size=16, dsl_batch_size=2, training_seeds=3)
+    made = trainer_of(parameters, world.flows, world.mined, Path("runs"))
+    assert made.settings["tst"].batch_size == 16
+    assert made.settings["tst"].loss == "squared"
+    assert made.settings["tst_affine"].loss == "affine"
+    assert made.settings["nl2dsl"].batch_size == 2
+    assert (made.seeds, made.world.generator) == (3, parameters.generator)
