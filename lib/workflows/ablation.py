@@ -17,6 +17,7 @@ from lib.evaluation.inference import holm_adjust
 from lib.evaluation.rates import paired_deltas, rates_with_intervals
 from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workflows import instruct, nl2dsl
+from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.language import FlowError, called_apis, parse
@@ -37,7 +38,7 @@ def write_condition(
     count: Callable[[str], int],
     semantic: Sequence[Sequence[str]] = (),
     first: bool = False,
-    form: str = "compact",
+    form: DefinitionForm = "compact",
 ) -> pd.DataFrame:
     """The prompts of one condition, and what the answers may be.
 

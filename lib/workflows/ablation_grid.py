@@ -25,6 +25,7 @@ from lib.workbook.parameters.base import is_remote
 from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workflows import nl2dsl, target_similarity
 from lib.workflows.ablation import write_condition
+from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.definitions import few_shot_definitions
 from lib.workflows.metaprompt import token_counter
@@ -342,7 +343,7 @@ class Materials:
     room: Mapping[str, tuple[int, Counter]]
     unseen: Unseen
     seed: int
-    form: str = "described"
+    form: DefinitionForm = "described"
 
     def shots(self, row: Condition, test_set: str, pairs: Sequence[str]) -> list[list[int]]:
         """The few-shots of test requests; those drawn at random are other ones for each request, and those of another

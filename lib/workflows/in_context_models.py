@@ -25,7 +25,7 @@ from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.in_context import HALVES, Half, Pool, pool_of, training_prompts
 
-READER = Training(rank=64, alpha=128, learning_rate=1e-3, epochs=1, batch_size=16)
+READER = Training(rank=24, alpha=48, learning_rate=1e-3, epochs=1, batch_size=16)
 PROMPTS = 7_000  # that a shipped half learned from
 
 
@@ -96,6 +96,9 @@ def in_context_models(
         count: tokens of a text.
         take_shipped: whether shipped parts are wanted.
         root: the project's folder.
+
+    Raises:
+        ValueError: the world is too small for any prompt over one half.
     """
     parts = {half: part_of(half) for half in HALVES}
     found = dict.fromkeys(HALVES, NONE)
@@ -111,6 +114,11 @@ def in_context_models(
     for half, part in parts.items():
         pool = pool_of(half, source.halves, source.flows, {"pretrained": vectors}, source.catalogue, api_vectors)
         rows = prompts_of(source, pool, prompts, count, progress)
+        if rows.empty:
+            raise ValueError(
+                f"this world is too small to teach an in-context model: no prompt over half {half} of its connectors; "
+                "give untuned_generator a name, and the rows of in_context the generator untuned"
+            )
         texts = rows["prompt"].tolist(), rows["target"].tolist()
         adapter = adapter_for("", name, *texts, output / part, replace(READER, seed=source.seed), **machine)
         made[part] = replace(adapter, reason=found[half].reason)

@@ -13,6 +13,7 @@ import yaml
 from safetensors.numpy import load_file
 
 from lib.workbook.artifacts import ROOT
+from lib.workbook.parameters.dsl_ablation import PUBLISHED_ROWS
 from lib.workflows.catalogue import Catalogue
 from tests.assistant.test_written_world import CUE, right
 from tests.generation.endpoint import Endpoint
@@ -88,7 +89,9 @@ def run(project, notebook="01_data_gen", **parameters):
     }
     sizes = small | {"pairs_file": "pairs.jsonl"} if notebook == "01_data_gen" else {}
     values = {"profile": "mine"} | sizes | parameters
+    lists = {name: values.pop(name) for name in list(values) if isinstance(values[name], list)}
     named = [part for name, value in values.items() for part in ("-p", name, str(value))]
+    named += ["-y", json.dumps(lists)] if lists else []
     command = [sys.executable, "-m", "papermill", f"notebooks/{notebook}.ipynb", f"{notebook}.ipynb", *named]
     environment = os.environ | {"PYTHONPATH": str(project), "WORKBOOK_BATCH": "1"}
     return subprocess.run(
@@ -168,7 +171,10 @@ def test_few_shots_definitions_and_tuning_on_your_own(finished, tmp_path):
     assert coverage.loc[("test", "fd"), "share"].tolist() == [100.0] * len(coverage.loc[("test", "fd")])
     assert coverage.loc[("unseen", "fd"), "share"].tolist() == [50.0] * len(coverage.loc[("unseen", "fd")])
     assert len(pd.read_parquet(data / "finetuned_flows.parquet")["unit"].unique()) == 2
-    done = run(project, "09_dsl_ablation", dsl_max_tokens=8, bootstrap_samples=100)
+    rows = [[*row, "untuned", "free", 2] for row in PUBLISHED_ROWS] + [["pretrained", 1, "none", "untuned", "free", 2]]
+    rows += [["pretrained", 0, "none", "finetuned", "free", 2]]
+    few = {"untuned_generator": "SmolLM2-135M-Instruct", "ablation": rows, "test_sets": ["test"]}
+    done = run(project, "09_dsl_ablation", dsl_max_tokens=8, bootstrap_samples=100, **few)
     assert done.returncode == 0, done.stderr[-3000:]
     assert (pd.read_csv(tables / "dsl_shots.csv")["n"] == 2).all()
     scores = pd.read_parquet(data / "ablation_scores.parquet")

@@ -223,9 +223,10 @@ def test_the_table_of_the_fine_tuned_model_follows_the_contract(finished):
 
 
 ABLATION_COLUMNS = [
-    "selector", "shots", "definitions", "generator", "decoding", "train_pairs", "metric", "value", "ci_low", "ci_high",
-    "delta", "delta_ci_low", "delta_ci_high", "n",
+    "selector", "shots", "definitions", "generator", "decoding", "train_pairs", "test_set", "metric", "value", "ci_low",
+    "ci_high", "delta", "delta_ci_low", "delta_ci_high", "n",
 ]  # fmt: skip
+READER = "SmolLM2-135M-Instruct, in-context"
 
 
 def test_the_ablations_tables_follow_the_contract(finished):
@@ -234,40 +235,52 @@ def test_the_ablations_tables_follow_the_contract(finished):
     names = {1: "dsl_shots", 2: "dsl_definitions_5", 3: "dsl_definitions_20", 4: "dsl_semantic_definitions"}
     keys = ["selector", "shots", "definitions", "metric"]
     for number, name in names.items():
-        table = pd.read_csv(folder / f"{name}.csv", keep_default_na=False, na_values=[""])
-        assert list(table) == [*ABLATION_COLUMNS, "published_delta"]
-        assert len(table) == 16, "a baseline and three rows of four metrics"
-        printed = published[published["table"] == number].set_index(keys)["delta"]
-        ours = table.dropna(subset=["published_delta"]).set_index(keys)["published_delta"]
-        assert ours.sort_index().to_dict() == printed.sort_index().to_dict()
-        rows = table.dropna(subset=["value"])
+        every = pd.read_csv(folder / f"{name}.csv", keep_default_na=False, na_values=[""])
+        assert list(every) == [*ABLATION_COLUMNS, "published_delta"]
+        assert every["test_set"].unique().tolist() == ["test", "test_same"]
+        for _, table in every.groupby("test_set"):
+            assert len(table) == 20, "a baseline and three rows of five metrics"
+            printed = published[published["table"] == number].set_index(keys)["delta"]
+            ours = table.dropna(subset=["published_delta"]).set_index(keys)["published_delta"]
+            assert ours.sort_index().to_dict() == printed.sort_index().to_dict()
+            baseline = table.iloc[: len(METRICS) + 1]
+            assert baseline["metric"].tolist() == [*METRICS, "valid"]
+            assert baseline[["delta", "published_delta"]].isna().all(axis=None)
+            assert set(table.loc[table["shots"] > 0, "generator"]) == {READER}, "one model writes all rows of retrieval"
+        rows = every.dropna(subset=["value"])
         assert (rows["ci_low"] <= rows["value"] + 1e-6).all()
         assert (rows["value"] <= rows["ci_high"] + 1e-6).all()
-        baseline = table[table["published_delta"].isna()]
-        assert baseline["metric"].tolist() == list(METRICS)
-        assert baseline["delta"].isna().all()
-        assert table.loc[table["metric"] == "similarity", "value"].between(0, 1).all()
-        writers = set(table.loc[table["shots"] > 0, "generator"])
-        assert writers == {"SmolLM2-135M-Instruct"}, "one model writes all rows of retrieval"
+        assert every.loc[every["metric"] == "similarity", "value"].between(0, 1).all()
     beyond = pd.read_csv(folder / "dsl_beyond.csv", keep_default_na=False, na_values=[""])
     assert list(beyond) == ["experiment", *ABLATION_COLUMNS]
     kind = beyond["experiment"].str.split(", ").str[0]
-    assert set(kind) == {"floors", "sweep", "constrained decoding", "unseen APIs"}
-    assert not beyond.duplicated(["experiment", *ABLATION_COLUMNS[:7]]).any(), "two rows cannot be told apart"
-    assert set(beyond.loc[beyond["experiment"] == "sweep", "shots"]) == {0, 1, 3, 5, 10, 20}
-    assert set(beyond.loc[kind == "constrained decoding", "decoding"]) == {
-        "grammar",
-        "catalogue",
-        "grounded",
-    }
-    assert {"copy", "SmolLM2-135M-Instruct, fine-tuned"} <= set(beyond["generator"])
+    assert set(kind) == {"questions", "sweep", "constrained decoding", "unseen APIs"}
+    assert not beyond.duplicated(["experiment", *ABLATION_COLUMNS[:8]]).any(), "two rows cannot be told apart"
+    assert set(beyond.loc[beyond["experiment"] == "sweep", "shots"]) == {0, 1, 5, 20}
+    assert set(beyond.loc[kind == "constrained decoding", "decoding"]) == {"grammar", "catalogue", "grounded"}
+    assert {READER, "SmolLM2-135M-Instruct, fine-tuned"} <= set(beyond["generator"])
     assert "gold" in set(beyond.loc[kind == "unseen APIs", "definitions"])
+
+
+def test_the_ablations_answers_follow_the_halves(finished):
     scores = pd.read_parquet(finished / "data" / "generated" / "smoke" / "ablation_scores.parquet")
-    learned = pd.read_parquet(finished / "data" / "generated" / "smoke" / "finetuned_flows.parquet")
-    order = learned.loc[learned["condition"] == "fine-tuned, 16 pairs", "unit"].tolist()
-    units = scores.groupby("condition", sort=False)["unit"].agg(list)
-    assert units["pretrained_5"] == order[:2]
-    assert units["tst_20_fd_sfd"] == order[:1]
+    read = scores[scores["model"].fillna("").str.startswith("in_context")]
+    assert (read["half"] != "").all(), "no flow with connectors of both halves is asked of the in-context model"
+    assert (read["model"].str[-1] != read["half"]).all(), "none is asked of the model that learned on its half"
+    assert set(read["model"]) == {"in_context-a", "in_context-b"}
+    assert set(scores["test_set"]) == {"test", "test_same", "unseen"}
+
+
+def test_the_fair_table_follows_the_contract(finished):
+    fair = pd.read_csv(
+        finished / "reports" / "smoke" / "tables" / "dsl_fair.csv", keep_default_na=False, na_values=[""]
+    )
+    keys = ["knows", "kind", *ABLATION_COLUMNS[:8]]
+    assert list(fair) == [*keys, "value", "ci_low", "ci_high", "n", "tokens_trained", "seconds"]
+    assert not fair.duplicated(keys).any()
+    assert set(fair["kind"]) == {"method", "floor", "ceiling"}
+    assert set(fair["knows"]) == {"catalogue unseen", "catalogue learned", "no model"}
+    assert fair.loc[fair["knows"] != "no model", ["tokens_trained", "seconds"]].notna().all(axis=None)
 
 
 def test_the_table_of_tool_retrieval_follows_the_contract(finished):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,8 +17,11 @@ from lib.workflows.ablation_grid import (
     asked_conditions,
     definitions_beside,
     held_out,
+    in_one_half_first,
+    may_be_asked,
+    oracle_shots,
+    order_of_asking,
     reading_windows,
-    shots_among,
     shots_by_selector,
     unseen_grid,
     unseen_name,
@@ -30,27 +35,31 @@ from lib.workflows.catalogue import Catalogue
 ROWS = [Condition.model_validate(row) for row in ABLATION]
 
 
-def row(selector="pretrained", shots=2, definitions="none", generator="untuned", decoding="free", flows=9):
+def row(selector="pretrained", shots=2, definitions="none", generator="in_context", decoding="free", flows=9):
     return Condition.model_validate([selector, shots, definitions, generator, decoding, flows])
 
 
 def test_every_row_is_asked_on_the_flows_that_there_are():
-    asked = asked_conditions(ROWS, 20, ways_of_adding([0]), 0)
-    assert [one.name for one in asked] == [one.name for one in ROWS]
-    assert {one.condition.flows for one in asked} == {12, 20}
+    asked = asked_conditions(ROWS, {"test": 20, "test_same": 2}, ways_of_adding([0]), 0, "in_context")
+    assert [one.name for one in asked] == [one.name for one in ROWS] * 2
+    assert [one.test_set for one in asked] == ["test"] * len(ROWS) + ["test_same"] * len(ROWS)
+    assert {one.condition.flows for one in asked if one.test_set == "test"} == {one.flows for one in ROWS}
+    assert {one.condition.flows for one in asked if one.test_set == "test_same"} == {2}
     assert all(one.way is None for one in asked)
 
 
 def test_apis_held_out_are_asked_for_in_every_way():
     ways = ways_of_adding([1, 0])
     assert ways == [(0, False), (1, False), (1, True)]
-    asked = asked_conditions([], 20, ways, 6, grammars=False)
+    asked = asked_conditions([], {}, ways, 6, "in_context", grammars=False)
     assert [one.name for one in asked] == [
         *(unseen_name(*one) for one in unseen_grid(ways, grammars=False)), UNSEEN_FINETUNED, UNSEEN_HELD,
     ]  # fmt: skip
     assert {one.condition.flows for one in asked} == {6}
     assert [(one.condition.shots, one.condition.decoding) for one in asked[-2:]] == [(0, "free"), (0, "catalogue")]
-    assert len(asked_conditions([], 20, ways, 6)) == len(asked) + 3
+    assert len(asked_conditions([], {}, ways, 6, "in_context")) == len(asked) + 2
+    assert {one.condition.generator for one in asked[:-2]} == {"in_context"}
+    assert {one.test_set for one in asked} == {"unseen"}
     assert unseen_name((1, True), "fd_sfd") == "unseen: 1 new in a slot, fd_sfd, free"
 
 
@@ -61,6 +70,7 @@ FLOWS = pd.DataFrame(
         "request": ["mail me", "post it", "form one", "form two", "form three", "mail and post"],
         "dsl": ["a.Mail();", "b.Post();", "c.Form();", "c.Form();", "c.Form();", "a.Mail();"],
         "apis": [["a.Mail"], ["b.Post"], ["c.Form"], ["c.Form"], ["c.Form", "a.Mail"], ["a.Mail"]],
+        "half": ["a", "b", "a", "a", "", "a"],
     }
 )
 VECTORS = np.array([[1, 0], [0, 1], [0.8, 0.6], [0.8, 0.6], [0.8, 0.6], [0.6, 0.8]], dtype=np.float32)
@@ -113,10 +123,26 @@ def test_few_shots_are_positions_of_training_pairs():
         shots_by_selector(kept[:1], FLOWS[:2], most=2)
 
 
-def test_few_shots_among_the_learned_pairs():
-    assert shots_among(["t1"], FLOWS, VECTORS, ["q0", "u0"], 5).to_dict() == {"u0": [1], "q0": [1]}
-    assert shots_among(["t1", "t0"], FLOWS, VECTORS, ["q0"], 2)["q0"] == [1, 0]
-    assert shots_among(["t1"], FLOWS, VECTORS, ["q0"], 0)["q0"] == []
+def test_flows_of_one_half_are_asked_first():
+    flows = pd.DataFrame({"pair": list("abcdef"), "split": "test", "half": ["", "a", "", "b", "a", ""]})
+    ordered = order_of_asking(flows, ["test", "test_same"], 0)
+    assert list(ordered) == ["test"]
+    assert ordered["test"]["half"].ne("").tolist() == [True] * 3 + [False] * 3
+    assert sorted(ordered["test"]["pair"]) == list("abcdef")
+    assert in_one_half_first(flows)["pair"].tolist() == list("bdeacf")
+
+
+def test_oracle_few_shots_are_searched_where_a_row_asks_for_them():
+    training = pd.DataFrame({"pair": ["t0", "t1"], "apis": [["a.B"], ["c.D", "e.F"]]})
+    asked = {"test": pd.DataFrame({"pair": ["q", "r"], "apis": [["c.D"], ["a.B"]]})}
+    assert oracle_shots([row("random", 1)], asked, training, 0) == {}
+    found = oracle_shots([row("oracle_shots", 1, flows=1)], asked, training, 0)["oracle_shots"]
+    assert found.to_dict() == {"q": [1]}
+
+
+def test_of_requests_for_new_apis_the_in_context_model_is_asked_those_of_one_half():
+    unseen = Unseen(FLOWS[2:5], {"c.Form"}, {}, {})
+    assert [may_be_asked(unseen, name) for name in ("in_context", "untuned")] == [2, 3]
 
 
 def test_sfd_shows_as_many_definitions_as_fd():
@@ -152,15 +178,17 @@ def materials():
     )
     training = pd.DataFrame({"request": ["mail me", "post it"], "dsl": ["m();", "p();"], "apis": [[mail], [post]]})
     pool = pd.concat([training, pd.DataFrame({"request": ["new one"], "dsl": ["f();"], "apis": [[form]]})])
-    asked = pd.DataFrame({"pair": ["q", "r"], "request": ["first", "second"], "apis": [[mail], [mail]]})
+    asked = pd.DataFrame(
+        {"pair": ["q", "r"], "request": ["first", "second"], "apis": [[mail], [mail]], "half": ["a", "b"]}
+    )
     return Materials(
         training,
         catalogue,
-        asked,
+        {"test": asked, "test_same": asked.assign(half=["", "a"])},
         {"pretrained": pd.Series([[0, 1], [1, 0]], ["q", "r"])},
         pd.Series([[form, mail], [form, mail]], ["q", "r"]),
         {("pretrained", 1): 1},
-        {"untuned": (4000, len), "finetuned": (4000, len)},
+        dict.fromkeys(("untuned", "finetuned", "in_context"), (4000, len)),
         Unseen(asked.assign(apis=[[form], [form]]), {form}, {0: training, 1: pool}, {(1, False): [[2, 0], [0, 2]]}),
         seed=7,
     )
@@ -169,25 +197,46 @@ def materials():
 def test_prompts_of_test_flows(materials):
     asked = [Asked("one", row(shots=1, flows=2)), Asked("sfd", row(shots=1, definitions="sfd", flows=1))]
     prompts = write_prompts(asked, materials)
-    assert prompts[["condition", "unit", "generator"]].to_numpy().tolist() == [
-        ["one", "q", "untuned"], ["one", "r", "untuned"], ["sfd", "q", "untuned"],
-    ]  # fmt: skip
+    assert prompts[["condition", "unit", "test_set", "half", "model"]].to_numpy().tolist() == [
+        ["one", "q", "test", "a", "in_context-b"],
+        ["one", "r", "test", "b", "in_context-a"],
+        ["sfd", "q", "test", "a", "in_context-b"],
+    ]
     assert ["mail me" in text for text in prompts["prompt"]] == [True, False, True]
     assert prompts["definitions"].tolist() == [[], [], ["shared_planner.CreateTask_V4"]]
     assert prompts.index.tolist() == [0, 1, 2]
 
 
+def test_the_in_context_model_is_asked_flows_of_one_half_alone(materials):
+    both = [Asked(name, row(shots=1, generator=name, flows=2), "test_same") for name in ("in_context", "finetuned")]
+    prompts = write_prompts(both, materials)
+    assert prompts[["unit", "model"]].to_numpy().tolist() == [
+        ["r", "in_context-b"], ["q", "finetuned"], ["r", "finetuned"],
+    ]  # fmt: skip
+    none = write_prompts([Asked("x", row(flows=2), "test_same")], replace(materials, asked={"test_same": UNASKED}))
+    assert none.empty
+
+
+UNASKED = pd.DataFrame({"pair": ["q"], "request": ["first"], "apis": [["a.B"]], "half": [""]})
+
+
+def test_few_shots_of_another_request_are_the_next_ones(materials):
+    assert materials.shots(row("pretrained", 1), "test", ["q", "r"]) == [[0, 1], [1, 0]]
+    assert materials.shots(row("other", 1), "test", ["q", "r"]) == [[1, 0], [0, 1]]
+    assert materials.shots(row("other", 1), "test", ["q"]) == [[1, 0]]
+
+
 def test_random_few_shots_are_drawn_anew_for_each_request(materials):
-    draws = materials.shots(row("random", 1), [f"q{i}" for i in range(40)])
+    draws = materials.shots(row("random", 1), "test", [f"q{i}" for i in range(40)])
     assert {shots[0] for shots in draws} == {0, 1}
-    assert draws == materials.shots(row("random", 1), [f"r{i}" for i in range(40)])
-    assert sorted(materials.shots(row("random", 9), ["q"])[0]) == [0, 1]
+    assert draws == materials.shots(row("random", 1), "test", [f"r{i}" for i in range(40)])
+    assert sorted(materials.shots(row("random", 9), "test", ["q"])[0]) == [0, 1]
 
 
 def test_prompts_for_apis_held_out_have_the_pool_of_their_way(materials):
     asked = [
-        Asked("new", row(shots=1, definitions="fd", flows=1), (1, False)),
-        Asked("tuned", row(shots=0, generator="finetuned", flows=1), (1, False)),
+        Asked("new", row(shots=1, definitions="fd", flows=1), "unseen", (1, False)),
+        Asked("tuned", row(shots=0, generator="finetuned", flows=1), "unseen", (1, False)),
     ]
     prompts = write_prompts(asked, materials).set_index("condition")["prompt"]
     assert "new one" in prompts["new"]
@@ -200,9 +249,9 @@ def test_without_grammars_the_grid_of_unseen_apis_is_free():
     every = unseen_grid(ways)
     assert unseen_grid(ways, grammars=False) == [one for one in every if one[2] == "free"]
     assert [one for one in every if one[2] == "grounded"] == [
-        ((0, False), "sfd", "grounded"), ((0, False), "gold", "grounded"), ((1, True), "fd_sfd", "grounded"),
+        ((0, False), "sfd", "grounded"), ((1, True), "fd_sfd", "grounded"),
     ]  # fmt: skip
-    assert len(every) == len(set(every)) == 5 + 3 + 2 + 3
+    assert len(every) == len(set(every)) == 3 + 2 + 2 + 2
 
 
 def pairs(name, apis):
