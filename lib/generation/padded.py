@@ -112,8 +112,8 @@ class Steps:
         self.positions = torch.zeros_like(self.tokens)
         self.columns = torch.arange(columns, device=model.device)
         self.cache = Cache(layers=[Slots(layer.keys, layer.values, self.positions) for layer in layers])
-        self.graph = None
-        self.logits = None
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.logits: torch.Tensor | None = None
         self.recorded = False
         self._untried = model.device.type == "cuda" and steps >= WORTH_RECORDING
 

@@ -66,6 +66,7 @@ def train(book: Workbook, chosen: Mapping, root: Path = ROOT) -> None:
     from lib.workflows.trained_parts import World, make
 
     parameters = book.parameters
+    assert isinstance(parameters, DSLRetrieval)  # its notebook's
     world = World(
         book.read("flows"),
         book.read("tst_pairs"),

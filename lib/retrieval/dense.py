@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -41,7 +42,7 @@ def load_encoder(path: str, threads: int | None = None, adapter: str | Path | No
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a renamed attribute
-            adapted = PeftModel.from_pretrained(encoder[0].auto_model, str(adapter))
+            adapted = PeftModel.from_pretrained(cast(Any, encoder[0].auto_model), str(adapter))
         encoder[0].auto_model = adapted.merge_and_unload()
     return encoder
 

@@ -6,7 +6,7 @@ import html
 import itertools
 import os
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -108,7 +108,7 @@ class Table(NamedTuple):
     caption: str
     decimals: int = 2
     best: Mapping[str, str] | None = None
-    text_columns: Sequence[str] = ()
+    text_columns: Sequence[Hashable] = ()
     among: str | None = None
     code_columns: Sequence[str] = ()
 
@@ -202,7 +202,7 @@ def show_table(
     caption: str,
     decimals: int = 2,
     best: Mapping[str, str] | None = None,
-    text_columns: Sequence[str] = (),
+    text_columns: Sequence[Hashable] = (),
     among: str | None = None,
     code_columns: Sequence[str] = (),
 ) -> None:

@@ -25,7 +25,10 @@ from lib.workflows.metaprompt import STOP, flow_of, flow_prompts, prompt_parts
 from lib.workflows.scoring import PERCENT, outcomes, score_flows
 
 STOPS = {"untuned": STOP, "finetuned": (nl2dsl.END,), "in_context": STOP, "instruct": instruct.STOP}
-PARTS = {"finetuned": nl2dsl.prompt_parts, "instruct": instruct.prompt_parts}  # of prompts unlike the metaprompt
+PARTS: dict[str, Callable[..., list[str]]] = {
+    "finetuned": nl2dsl.prompt_parts,
+    "instruct": instruct.prompt_parts,
+}  # of prompts unlike the metaprompt
 
 
 def write_condition(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -57,7 +57,7 @@ class Asked(NamedTuple):
 
 def asked_conditions(
     rows: Sequence[Condition],
-    test_flows: Mapping[str, int],
+    test_flows: Mapping[Any, int],
     ways: Sequence[Way],
     unseen_flows: int,
     reader: str,

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -106,10 +107,14 @@ def in_context_models(
         model, made_from = fingerprint(locate(name), quantization=quantization), source.hash
         found = {half: shipped(part, model, made_from, root) for half, part in parts.items()}
     if all(one.folder for one in found.values()):
-        return {parts[half]: adapter_of(one.folder, one.record, from_project=True) for half, one in found.items()}
-    texts = [api.text for api in source.catalogue]
-    api_vectors = dense.encode(dense.load_encoder(locate(encoder), threads), texts, bfloat16=True)
-    machine = {"quantization": quantization, "threads": threads, "progress": progress}
+        return {
+            parts[half]: adapter_of(one.folder, one.record, from_project=True)
+            for half, one in found.items()
+            if one.folder
+        }
+    api_texts = [api.text for api in source.catalogue]
+    api_vectors = dense.encode(dense.load_encoder(locate(encoder), threads), api_texts, bfloat16=True)
+    machine: dict[str, Any] = {"quantization": quantization, "threads": threads, "progress": progress}
     made = {}
     for half, part in parts.items():
         pool = pool_of(half, source.halves, source.flows, {"pretrained": vectors}, source.catalogue, api_vectors)

@@ -298,8 +298,8 @@ def curve_scores(
         columns test_set (the sample), method, pairs, seed, pair, jaccard; one row an encoder and request.
     """
     parts = []
-    for (method, pairs, seed), sides in vectors.items():
-        shots = nearest_shots(asked["pair"], pool["pair"], *sides, k)
+    for (method, pairs, seed), (of_pool, of_asked) in vectors.items():
+        shots = nearest_shots(asked["pair"], pool["pair"], of_pool, of_asked, k)
         scores = few_shot_scores(shots, asked, pool, [k]).pivot(index="pair", columns="metric", values="value")
         found = asked[["pair", "sample"]].join(scores["jaccard"], on="pair")
         parts.append(found.assign(method=method, pairs=pairs, seed=seed))

@@ -185,6 +185,7 @@ def make_reader(name: str, part: Part, world: World, output: Path, root: Path, *
         return adapter_of(found.folder, found.record, from_project=True), made_from
     selector = f"tst-{part.reads}"
     tuned, _ = make(selector, parts()[selector], world, output.with_name(selector), root, **machine)
+    assert isinstance(part.settings, Training)  # of a language model
     rows = part.rows(world, part.size, adapter=tuned.folder, progress=machine.get("progress", False))
     texts = rows["prompt"].tolist(), rows["target"].tolist()
     adapter = adapter_for("", world.generator, *texts, output, part.settings, **machine)

@@ -121,8 +121,10 @@ class Trainer:
         rows, settings = self.rows(run.kind, run.pairs), replace(self.settings[run.kind], seed=run.seed)
         output = self.output / run.part
         if run.kind == "nl2dsl":
+            assert isinstance(settings, Training)
             texts = rows["prompt"].tolist(), rows["target"].tolist()
             return adapter_for("", self.world.generator, *texts, output, settings, **self.machine)
+        assert isinstance(settings, Tuning)
         rows = pd.concat([rows] * self.epochs, ignore_index=True)
         own = {name: self.machine[name] for name in ("threads", "progress") if name in self.machine}
         return encoder_for("", locate(self.world.encoder), rows, output, settings, **own)

@@ -24,8 +24,12 @@ LONGEST = 600  # characters of a flow that is shown
 
 def looked_at(study: Study) -> list[str]:
     """The conditions whose errors are counted."""
-    rows = [("pretrained", 5), ("pretrained", 5, "fd"), ("pretrained", 20), ("tst", 20, "fd")]
-    return [*(study.name(*row) for row in rows), study.name("pretrained", 5, decoding="catalogue"), FINETUNED]
+    rows = [("pretrained", 5, "none"), ("pretrained", 5, "fd"), ("pretrained", 20, "none"), ("tst", 20, "fd")]
+    return [
+        *(study.name(*row) for row in rows),
+        study.name("pretrained", 5, decoding="catalogue"),
+        FINETUNED,
+    ]
 
 
 def of_retrieval(study: Study) -> list[str]:
