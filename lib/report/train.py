@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 from lib.report.run import run_notebooks
 from lib.workbook.artifacts import ROOT, ArtifactError, Workbook
@@ -65,8 +66,7 @@ def train(book: Workbook, chosen: Mapping, root: Path = ROOT) -> None:
     from lib.workflows.catalogue import Catalogue
     from lib.workflows.trained_parts import World, make
 
-    parameters = book.parameters
-    assert isinstance(parameters, DSLRetrieval)  # its notebook's
+    parameters = cast(DSLRetrieval, book.parameters)
     world = World(
         book.read("flows"),
         book.read("tst_pairs"),

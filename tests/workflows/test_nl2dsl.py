@@ -84,7 +84,7 @@ def test_answers_are_scored_under_their_condition(six_apis):
     assert scores["similarity"].tolist() == [1, 0, 0]
     assert scores["tokens"].tolist() == [1, 2, 3]
     assert scores["unit"].tolist() == ["x", "y", "z"]
-    assert len(outcomes(scores)) == 12
+    assert len(outcomes(scores)) == 15  # of three answers, five metrics
     kept = with_lists(scores)
     assert kept["made_up_names"].tolist() == [[], [], ["shared_office365.Fly"]]
     assert kept["made_up_parameters"][2] == [["shared_office365.SendEmailV2", "own"]]

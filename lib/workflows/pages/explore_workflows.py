@@ -60,7 +60,8 @@ def answer_html(
         max_tokens: of a flow.
         gold: columns dsl, apis of a test request.
     """
-    cost = f"{text(title(written.condition, 'untuned'))}: {written.tokens_in:,} tokens read, {written.tokens_out:,} written"
+    tokens = f"{written.tokens_in:,} tokens read, {written.tokens_out:,} written"
+    cost = f"{text(title(written.condition, 'untuned'))}: {tokens}"
     compared = None
     if gold is not None:
         compared = compare_with_gold(written.text, gold["dsl"], catalogue, written.finished)
