@@ -135,6 +135,7 @@ def encoder_for(
     threads: int | None = None,
     progress: bool = False,
     root: Path = ROOT,
+    pairs: str = "",
 ) -> Adapter:
     """The shipped part where it was trained from this encoder on these rows, else an adapter trained here.
 
@@ -142,6 +143,7 @@ def encoder_for(
         part: name of the shipped part, such as tst-100000; empty: none is wanted.
         path, rows, output, settings, threads, progress: see `tune_encoder`.
         root: the project's folder.
+        pairs: hash that the shipped part's record must have; empty: that of the rows.
 
     Returns:
         the adapter, for `load_encoder(path, threads, adapter.folder)`.
@@ -149,7 +151,8 @@ def encoder_for(
     Raises:
         As `tune_encoder`.
     """
-    found = shipped(part, weights_hash(load_encoder(path, threads)), rows_hash(rows), root) if part else NONE
+    known = pairs or rows_hash(rows)
+    found = shipped(part, weights_hash(load_encoder(path, threads)), known, root) if part else NONE
     if found.folder:
         return adapter_of(found.folder, found.record, from_project=True)
     record = tune_encoder(path, rows, output, settings, threads, progress)

@@ -8,6 +8,9 @@ flows over one half of the connectors; `in_context-a`, `in_context-b`: taught to
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +22,7 @@ from lib.generation.finetune import Training, adapter_for, pairs_hash
 from lib.generation.local import fingerprint, load_tokenizer
 from lib.generation.models import locate
 from lib.retrieval.dense import encode, load_encoder
-from lib.retrieval.tuning import Tuning, encoder_for, rows_hash
+from lib.retrieval.tuning import Tuning, encoder_for
 from lib.workbook.trained import Adapter, adapter_of, shipped
 from lib.workflows import in_context, nl2dsl, target_similarity
 from lib.workflows.apis import DefinitionForm
@@ -134,6 +137,26 @@ def reader_rows(world: World, size: int, half: Half, adapter: Path, progress: bo
     return prompts_of(world.source, pool, size, token_counter(tokenizer), progress)
 
 
+def mined_from(world: World, name: str) -> str:
+    """SHA-256 of what an encoder's part learns from: the training requests and flows, and how pairs are mined and drawn.
+
+    Not of the scored pairs themselves: which ones are mined depends on the last bits of the pretrained embeddings, and
+    those on the processor.
+
+    Args:
+        name: of the part, whose training seed does not matter.
+    """
+    training = world.flows.loc[world.flows["split"] == "training", ["pair", "request", "dsl"]]
+    halves = (
+        sorted(world.source.halves.items()) if name.endswith(tuple(f"-{half}" for half in in_context.HALVES)) else []
+    )
+    how = [re.sub(r"-s\d+$", "", name), world.threshold, world.seed, halves]
+    digest = hashlib.sha256(json.dumps(how).encode())
+    for column in training:
+        digest.update("\0".join(training[column]).encode() + b"\0\0")
+    return digest.hexdigest()
+
+
 def parts() -> dict[str, Part]:
     """Every part by its name."""
     kinds = {
@@ -169,8 +192,9 @@ def make(name: str, part: Part, world: World, output: Path, root: Path, **machin
     if len(rows) < part.size:
         raise ValueError(f"{name}: this world has {len(rows):,} of the {part.size:,} that the part learns from")
     if isinstance(part.settings, Tuning):
-        adapter = encoder_for(name, locate(world.encoder), rows, output, part.settings, root=root, **machine)
-        return adapter, rows_hash(rows)
+        source = mined_from(world, name)
+        known = {"root": root, "pairs": source, **machine}
+        return encoder_for(name, locate(world.encoder), rows, output, part.settings, **known), source
     texts = rows["prompt"].tolist(), rows["target"].tolist()
     adapter = adapter_for(name, world.generator, *texts, output, part.settings, root=root, **machine)
     return adapter, pairs_hash(*texts)

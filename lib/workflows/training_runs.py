@@ -15,12 +15,12 @@ from lib.generation.finetune import Training, adapter_for, pairs_hash
 from lib.generation.local import fingerprint
 from lib.generation.models import locate
 from lib.retrieval.dense import load_encoder
-from lib.retrieval.tuning import Tuning, encoder_for, rows_hash, weights_hash
+from lib.retrieval.tuning import Tuning, encoder_for, weights_hash
 from lib.workbook.artifacts import ROOT
 from lib.workbook.machine import cores
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
 from lib.workbook.trained import FOLDER, Adapter, adapter_of, shipped
-from lib.workflows.trained_parts import SEEDS, World, parts
+from lib.workflows.trained_parts import SEEDS, World, mined_from, parts
 
 
 class Run(NamedTuple):
@@ -110,9 +110,9 @@ class Trainer:
 
     def hashes(self, kind: str, pairs: int) -> tuple[str, str]:
         """Of the base model and of the training pairs, as a shipped part has them on record."""
-        rows = self.rows(kind, pairs)
         if kind != "nl2dsl":
-            return weights_hash(load_encoder(locate(self.world.encoder))), rows_hash(rows)
+            return weights_hash(load_encoder(locate(self.world.encoder))), mined_from(self.world, f"{kind}-{pairs}")
+        rows = self.rows(kind, pairs)
         model = fingerprint(locate(self.world.generator), quantization=self.machine.get("quantization", "none"))
         return model, pairs_hash(rows["prompt"].tolist(), rows["target"].tolist())
 
@@ -142,15 +142,21 @@ def runs_frame(runs: dict[Run, Adapter]) -> pd.DataFrame:
 
 
 def trainer_of(
-    parameters: DSLRetrieval, flows: pd.DataFrame, mined: pd.DataFrame, output: Path, progress: bool = False
+    parameters: DSLRetrieval,
+    flows: pd.DataFrame,
+    mined: pd.DataFrame,
+    threshold: float,
+    output: Path,
+    progress: bool = False,
 ) -> Trainer:
-    """The trainer of a profile: its settings, on its flows and mined pairs (see `World`); `output` as for `Trainer`."""
+    """The trainer of a profile: its settings, on its flows and mined pairs (see `World`, `threshold` too); `output` as
+    for `Trainer`."""
     plain = Tuning(learning_rate=parameters.tst_learning_rate, batch_size=parameters.tst_batch_size)
     writer = Training(
         learning_rate=parameters.dsl_learning_rate, epochs=parameters.dsl_epochs, batch_size=parameters.dsl_batch_size
     )
     return Trainer(
-        World(flows, mined, parameters.workflow_encoder, parameters.generator, parameters.seed),
+        World(flows, mined, parameters.workflow_encoder, parameters.generator, parameters.seed, threshold=threshold),
         output,
         {"tst": plain, "tst_affine": replace(plain, loss="affine"), "tst_shuffled": plain, "nl2dsl": writer},
         parameters.training_seeds,

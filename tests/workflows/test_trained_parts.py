@@ -89,7 +89,7 @@ def test_a_part_is_made_once_and_anew_where_one_pair_changed(book, world, tmp_pa
         command.train(book, chosen, tmp_path)
         assert expected in capsys.readouterr().out
     model = weights_hash(load_encoder(world.encoder))
-    kept = module.rows_hash(module.selector_rows(world, 48))
+    kept = module.mined_from(world, "tst-48")
     assert shipped("tst-48", model, kept, tmp_path).folder == tmp_path / FOLDER / "tst-48"
 
     row = world.flows.index[world.flows["pair"] == world.mined["a"][0]][0]

@@ -123,7 +123,7 @@ def test_the_runs_as_a_frame(trainer):
 
 def test_a_profile_makes_a_trainer(world):
     parameters = DSLRetrieval(profile="smoke", tst_batch_size=16, dsl_batch_size=2, training_seeds=3)
-    made = trainer_of(parameters, world.flows, world.mined, Path("runs"))
+    made = trainer_of(parameters, world.flows, world.mined, 0.7, Path("runs"))
     assert made.settings["tst"].batch_size == 16
     assert made.settings["tst"].loss == "squared"
     assert made.settings["tst_affine"].loss == "affine"
