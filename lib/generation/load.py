@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,3 +55,8 @@ def load_language_model(
         price_out=price_out,
         limit=limit,
     )
+
+
+def loader(**settings) -> Callable[[str], LocalModel | RemoteModel]:
+    """`load_language_model` with these settings, by name; a model is loaded once, however often it is asked for."""
+    return functools.cache(functools.partial(load_language_model, **settings))

@@ -138,7 +138,7 @@ def reader_rows(world: World, size: int, half: Half, adapter: Path, progress: bo
 
 
 def mined_from(world: World, name: str) -> str:
-    """SHA-256 of what an encoder's part learns from: the training requests and flows, and how pairs are mined and drawn.
+    """SHA-256 of what an encoder's part learns from: the training requests and flows, and how pairs are mined of them.
 
     Not of the scored pairs themselves: which ones are mined depends on the last bits of the pretrained embeddings, and
     those on the processor.

