@@ -161,7 +161,8 @@ class Workbook:
         self.spending = self.data / f"{notebook}.spending.json"
         self.inputs: dict[str, str] = {}
         self.highlights: list[dict[str, str]] = []
-        if RENDERED.match(notebook):
+        self._unnoted = bool(RENDERED.match(notebook))
+        if self.data.is_dir():  # what fails on its inputs leaves no folder behind
             self._note_start()
 
     def _note_start(self) -> None:
@@ -169,7 +170,11 @@ class Workbook:
 
         Answers, adapters and encoders that a notebook made are in this folder: one that never started here finds none
         of its own. One that was killed did start, and so did one whose finding is there from before there were records.
+        Where the folder is not there yet, the first thing written brings the record.
         """
+        if not self._unnoted:
+            return
+        self._unnoted = False
         record = self.data / f"{self.notebook}.start.json"
         cold = not record.exists() and not (self.data / f"{self.notebook}.highlights.json").exists()
         started = datetime.now(UTC).isoformat()
@@ -292,6 +297,7 @@ class Workbook:
             "parameters": self.parameters.model_dump(mode="json"),
             "inputs": dict(sorted(self.inputs.items())),
         }
+        self._note_start()
         with atomic_path(sidecar_of(path)) as temporary:
             temporary.write_text(json.dumps(meta, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
@@ -320,5 +326,6 @@ class Workbook:
     def highlight(self, text: str, figure: str = "", alt: str = "") -> None:
         """Put a sentence, and a figure where one is named, on the report's index page."""
         self.highlights.append({"text": text, "figure": figure, "alt": alt})
+        self._note_start()
         with atomic_path(self.data / f"{self.notebook}.highlights.json") as temporary:
             temporary.write_text(json.dumps(self.highlights, ensure_ascii=False, indent=1), encoding="utf-8")

@@ -56,7 +56,7 @@ def halves(catalogue: Catalogue, flows: pd.DataFrame, seed: int) -> dict[str, Ha
     """
     used = [" ".join(sorted(connectors_of(apis))) for apis in flows.loc[flows["split"] == "training", "apis"]]
     counts = pd.Series(used, dtype=object).value_counts().sort_index()
-    names = sorted(catalogue.connectors)
+    names = sorted({*catalogue.connectors, *(name for found in counts.index for name in found.split())})
     place = {name: i for i, name in enumerate(names)}
     member = np.zeros((len(counts), len(names)))
     for row, found in enumerate(counts.index):

@@ -15,6 +15,7 @@ from bs4 import BeautifulSoup
 from lib.assistant.world import simulate
 from lib.report import site
 from lib.workbook.artifacts import ROOT
+from lib.workbook.parameters.dsl_ablation import PUBLISHED_ROWS
 from lib.workbook.parameters.worlds import WorldKnobs
 from tests.generation.endpoint import Endpoint
 from tests.notebooks.test_own_flows import PAIRS, PARCELS
@@ -84,6 +85,8 @@ def write_inputs(folder):
     write_lines(folder / "pairs.jsonl", pairs)
 
 
+# Too few pairs to teach an in-context model: the untuned one reads few-shots.
+ROWS = [[*row, "untuned", "free", 2] for row in PUBLISHED_ROWS] + [["pretrained", 0, "none", "finetuned", "free", 2]]
 VALUES = {
     "01_data_gen": {"world_folder": "world", "openapi_folder": "apis", "pairs_file": "pairs.jsonl", "tst_pairs": 4,
                     "tst_threshold": 0.4},
@@ -91,7 +94,8 @@ VALUES = {
     "03_cot_augmentation": {"writer": f"remote:gpt-4 {HOSTILE}", "distilled_writer": "SmolLM2-135M-Instruct",
                             "cot_queries": 4, "cot_training_queries": 4, "distilled_pairs": 2, "cot_max_tokens": 8},
     "08_dsl_retrieval": {"tst_training_pairs": 4, "dsl_training_pairs": 2, "dsl_flows": 2, "dsl_max_tokens": 8},
-    "09_dsl_ablation": {"dsl_max_tokens": 8},
+    "09_dsl_ablation": {"dsl_max_tokens": 8, "untuned_generator": "SmolLM2-135M-Instruct", "test_sets": ["test"],
+                        "ablation": ROWS},
     "10_generators": {"compared_writer": f"remote:gpt-4 {HOSTILE}", "compared_queries": 2, "compared_flows": 2},
 }  # fmt: skip
 

@@ -18,6 +18,7 @@ def start(tmp_path):
 
     def run(seconds, notebook=NAME):
         began = datetime.now(UTC)
+        (tmp_path / "data" / "generated" / "smoke").mkdir(parents=True, exist_ok=True)
         Workbook(notebook, Parameters(profile="smoke"), tmp_path)
         ended = datetime.now(UTC) + timedelta(seconds=1)
         return {"start_time": began.isoformat(), "end_time": ended.isoformat(), "duration": seconds}
@@ -96,4 +97,11 @@ def test_the_device_is_named(monkeypatch):
 
 def test_the_record_is_json(start, data):
     start(1)
+    assert json.loads((data / f"{NAME}.start.json").read_text())["cold"] is True
+
+
+def test_a_notebook_that_fails_on_its_inputs_leaves_no_folder(data, tmp_path):
+    book = Workbook(NAME, Parameters(profile="smoke"), tmp_path)
+    assert not data.exists()
+    book.highlight("A finding.")
     assert json.loads((data / f"{NAME}.start.json").read_text())["cold"] is True
