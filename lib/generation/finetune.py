@@ -37,15 +37,14 @@ from lib.generation.local import (
     tokenize,
 )
 from lib.generation.processes import add_up, join, launch
-from lib.workbook.artifacts import ROOT, atomic_folder, atomic_path, sha256_of
-from lib.workbook.checkpoints import Checkpoints
+from lib.workbook.artifacts import ROOT, sha256_of
+from lib.workbook.checkpoints import Checkpoints, copy_weights
 from lib.workbook.machine import accelerator
-from lib.workbook.trained import NONE, Adapter, adapter_of, shipped
+from lib.workbook.trained import NONE, RECORD, Adapter, adapter_of, finished_record, save_adapter, shipped
 
 if TYPE_CHECKING:
     from accelerate import PartialState
 
-RECORD = "training.json"
 WINDOW = 32  # batches; sorting by length within so many keeps padding small and the order random enough
 READ_EVERY = 50  # steps on a GPU; it stands still while a loss is read
 CHECKPOINT_SECONDS = 30.0  # between checkpoints on a GPU, which may be lent for minutes
@@ -245,7 +244,7 @@ def train(
     curve = checkpoints.restore(masters, optimizer)
     copy_weights(masters, weights)
     model.train()
-    waiting: list = []  # losses that nobody has read, each with the rest of its row
+    waiting: list = []  # losses not read yet, each with the rest of its row
     read = saved = time.perf_counter()
     steps = range(len(curve), len(batches))
     for step in tqdm(steps, disable=not progress, unit="step", desc="training", initial=len(curve), total=len(batches)):
@@ -341,7 +340,7 @@ def collate(pairs: Sequence[tuple[list[int], list[int]]], device, rows: int = 0,
 
 
 def moved(tensor, device):
-    """A tensor on `device`; a GPU fetches it when it gets there, and nobody waits."""
+    """A tensor on `device`; a GPU fetches it when it gets there, without being waited for."""
     return tensor.pin_memory().to(device, non_blocking=True) if str(device).startswith("cuda") else tensor.to(device)
 
 
@@ -432,46 +431,10 @@ def train_step(
     return loss
 
 
-def copy_weights(masters: dict, weights: dict) -> None:
-    """Round the float32 weights into the model."""
-    import torch
-
-    with torch.no_grad():
-        torch._foreach_copy_(list(weights.values()), [masters[key] for key in weights])
-
-
-def save_adapter(adapted, masters: dict, output: Path, record: dict) -> None:
-    """Write the adapter in float32, in peft's format, and the record of its training; whole or not at all."""
-    from peft import get_peft_model_state_dict
-    from safetensors.torch import save_file
-
-    state = get_peft_model_state_dict(adapted, state_dict=dict(masters), save_embedding_layers=False)
-    with atomic_folder(output) as fresh:
-        weights = fresh / "adapter_model.safetensors"
-        with atomic_path(weights) as temporary:
-            save_file({key: value.contiguous().cpu() for key, value in state.items()}, temporary)
-        config = adapted.peft_config["default"]
-        config.inference_mode = True
-        config.target_modules = sorted(config.target_modules)  # a set, written in an order of its own
-        config.save_pretrained(fresh)
-        record = {**record, "sha256": sha256_of(weights)}
-        (fresh / RECORD).write_text(json.dumps(record) + "\n", encoding="utf-8")
-
-
 def finished_curve(output: Path, run: str) -> pd.DataFrame | None:
     """The loss curve of a finished run, or None if `output` is missing, damaged or of another run."""
-    try:
-        record = json.loads((output / RECORD).read_text(encoding="utf-8"))
-        weights = output / "adapter_model.safetensors"
-        if (
-            record["run"] == run
-            and record["sha256"] == sha256_of(weights)
-            and (output / "adapter_config.json").exists()
-        ):
-            return pd.DataFrame(record["curve"], columns=CURVE)
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    return None
+    record = finished_record(output, run)
+    return None if record is None else pd.DataFrame(record["curve"], columns=CURVE)
 
 
 # ---------------------------------------------------------------- several processes

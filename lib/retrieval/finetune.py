@@ -25,7 +25,7 @@ import pandas as pd
 
 from lib.retrieval.dense import load_encoder
 from lib.retrieval.stores import rank_pairs, relevant_pairs_mask, seeded_order
-from lib.retrieval.tuning import plan_rows
+from lib.retrieval.tuning import hash_of, plan_rows
 from lib.workbook.artifacts import atomic_folder, sha256_of
 from lib.workbook.machine import has_bfloat16
 
@@ -256,11 +256,7 @@ def token_counts(encoder, texts) -> np.ndarray:
 
 def fingerprint(encoder) -> str:
     """SHA-256 over an encoder's modules and their settings, and the names and values of its weights."""
-    digest = hashlib.sha256(f"{encoder} {encoder.max_seq_length}".encode())
-    for name, value in sorted(encoder.state_dict().items()):
-        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-        digest.update(value.detach().cpu().float().numpy().tobytes())
-    return digest.hexdigest()
+    return hash_of(encoder, f"{encoder} {encoder.max_seq_length}")
 
 
 def files_of(folder: Path) -> dict[str, str]:

@@ -27,16 +27,14 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib.retrieval.dense import has_bfloat16, load_encoder
-from lib.workbook.artifacts import ROOT, atomic_folder, sha256_of
-from lib.workbook.checkpoints import Checkpoints
+from lib.workbook.artifacts import ROOT, sha256_of
+from lib.workbook.checkpoints import Checkpoints, copy_weights
 from lib.workbook.machine import accelerator
-from lib.workbook.trained import NONE, Adapter, adapter_of, shipped
+from lib.workbook.trained import NONE, Adapter, adapter_of, finished_record, save_adapter, shipped
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-RECORD = "training.json"
-WEIGHTS = "adapter_model.safetensors"
 CURVE = ["step", "loss"]
 SCORED = ["sentence1", "sentence2"]
 LOSSES = ("squared", "affine")
@@ -116,12 +114,12 @@ def tune_encoder(
         "code": [sha256_of(Path(__file__))],
     }
     run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    record = read_finished(output, run)
+    record = finished_record(output, run)
     if record is None:
         checkpoints = Checkpoints(output.with_name(f".{output.name}.checkpoints"), run)
         adapted, masters, result = train(encoder, rows, settings, checkpoints, progress)
         record = {"run": run, **content, **result, "columns": CURVE, "device": accelerator()}
-        save_adapter(adapted, masters, output, record)
+        record = save_adapter(adapted, masters, output, record)
         checkpoints.remove()
     return record
 
@@ -243,12 +241,11 @@ def add_adapter(encoder, settings: Tuning):
     if has_bfloat16():
         transformer.to(torch.bfloat16)
     if encoder.device.type == "cpu":
-        transformer.set_attn_implementation(
-            "eager"
-        )  # plain products: PyTorch's kernel is slow there to go back through
+        transformer.set_attn_implementation("eager")  # plain products: going back through PyTorch's kernel is slow
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a renamed attribute
         adapted = get_peft_model(transformer, config, autocast_adapter_dtype=False)
+    adapted.peft_config["default"].base_model_name_or_path = None  # a folder of this machine
     encoder.eval()  # no dropout
     use_two_operations(adapted)
     return adapted, {key: weight for key, weight in adapted.named_parameters() if weight.requires_grad}
@@ -319,21 +316,17 @@ def embed(encoder, texts: list[list[int]]):
     return features["sentence_embedding"]
 
 
-def copy_weights(masters: dict, weights: dict) -> None:
-    """Round the float32 weights into the encoder."""
-    import torch
-
-    with torch.no_grad():
-        for key, weight in weights.items():
-            weight.copy_(masters[key])
-
-
 # ---------------------------------------------------------------- on disk
 
 
 def weights_hash(encoder: SentenceTransformer) -> str:
     """SHA-256 over the names and values of an encoder's weights and its window."""
-    digest = hashlib.sha256(f"{encoder.max_seq_length}".encode())
+    return hash_of(encoder, f"{encoder.max_seq_length}")
+
+
+def hash_of(encoder: SentenceTransformer, heading: str) -> str:
+    """SHA-256 over a heading and the names and values of an encoder's weights."""
+    digest = hashlib.sha256(heading.encode())
     for name, value in sorted(encoder.state_dict().items()):
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
         digest.update(value.detach().cpu().float().numpy().tobytes())
@@ -344,29 +337,3 @@ def rows_hash(rows: pd.DataFrame) -> str:
     """SHA-256 over scored pairs in their order."""
     lines = rows[[*SCORED, "score"]].itertuples(index=False)
     return hashlib.sha256(json.dumps([[one, other, float(score)] for one, other, score in lines]).encode()).hexdigest()
-
-
-def save_adapter(adapted, masters: dict, output: Path, record: dict) -> None:
-    """Write the adapter in float32, in peft's format, and the record of its training; whole or not at all."""
-    from peft import get_peft_model_state_dict
-    from safetensors.torch import save_file
-
-    state = get_peft_model_state_dict(adapted, state_dict=dict(masters), save_embedding_layers=False)
-    with atomic_folder(output) as fresh:
-        save_file({key: value.contiguous().cpu() for key, value in state.items()}, fresh / WEIGHTS)
-        config = adapted.peft_config["default"]
-        config.inference_mode, config.base_model_name_or_path = True, None  # a folder of this machine
-        config.target_modules = sorted(config.target_modules)  # a set, written in an order of its own
-        config.save_pretrained(fresh)
-        record["sha256"] = sha256_of(fresh / WEIGHTS)
-        (fresh / RECORD).write_text(json.dumps(record) + "\n", encoding="utf-8")
-
-
-def read_finished(output: Path, run: str) -> dict | None:
-    """The record of a finished run, or None if `output` is missing, damaged or of another run."""
-    try:
-        record = json.loads((output / RECORD).read_text(encoding="utf-8"))
-        whole = record["sha256"] == sha256_of(output / WEIGHTS) and (output / "adapter_config.json").exists()
-        return record if record["run"] == run and whole else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None

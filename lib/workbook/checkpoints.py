@@ -91,6 +91,14 @@ class Checkpoints:
         return tensors, content["curve"]
 
 
+def copy_weights(masters: dict, weights: dict) -> None:
+    """Round the float32 weights into those of the model that is trained."""
+    import torch
+
+    with torch.no_grad():
+        torch._foreach_copy_(list(weights.values()), [masters[key] for key in weights])
+
+
 def checksum(tensors: dict, note: str) -> str:
     """SHA-256 over a note and the names, types, shapes and bytes of tensors."""
     digest = hashlib.sha256(note.encode())

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from lib.workbook.artifacts import ROOT, atomic_folder, sha256_of
+from lib.workbook.artifacts import ROOT, atomic_folder, atomic_path, sha256_of
 
 FOLDER = Path("data") / "trained"
 RECORD, WEIGHTS, CONFIG = "training.json", "adapter_model.safetensors", "adapter_config.json"
@@ -101,6 +101,36 @@ def adapter_of(folder: Path, record: dict[str, Any], reason: str = "", from_proj
     figures = {key: record[key] for key in ("rows", "tokens", "seconds", "device")}
     rest = {key: value for key, value in record.items() if key not in {"curve", "columns", *figures}}
     return Adapter(folder, from_project, reason, curve, **figures, record=rest)
+
+
+def save_adapter(adapted, masters: dict, output: Path, record: dict) -> dict:
+    """Write the adapter in float32, in peft's format, and the record of its training; whole or not at all. Returns the
+    record with the hash of the weights."""
+    from peft import get_peft_model_state_dict
+    from safetensors.torch import save_file
+
+    state = get_peft_model_state_dict(adapted, state_dict=dict(masters), save_embedding_layers=False)
+    with atomic_folder(output) as fresh:
+        weights = fresh / WEIGHTS
+        with atomic_path(weights) as temporary:
+            save_file({key: value.contiguous().cpu() for key, value in state.items()}, temporary)
+        config = adapted.peft_config["default"]
+        config.inference_mode = True
+        config.target_modules = sorted(config.target_modules)  # a set, written in an order of its own
+        config.save_pretrained(fresh)
+        record = {**record, "sha256": sha256_of(weights)}
+        (fresh / RECORD).write_text(json.dumps(record) + "\n", encoding="utf-8")
+    return record
+
+
+def finished_record(output: Path, run: str) -> dict[str, Any] | None:
+    """The record of a finished run, or None if `output` is missing, damaged or of another run."""
+    try:
+        record = json.loads((output / RECORD).read_text(encoding="utf-8"))
+        whole = record["sha256"] == sha256_of(output / WEIGHTS) and (output / CONFIG).exists()
+        return record if record["run"] == run and whole else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def thinned(curve: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:

@@ -23,7 +23,7 @@ from lib.generation.remote import estimate_tokens
 from lib.retrieval.neighbours import nearest
 from lib.workbook.parameters.base import is_remote
 from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows import nl2dsl, target_similarity
+from lib.workflows import nl2dsl
 from lib.workflows.ablation import write_condition
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
@@ -259,24 +259,6 @@ def order_of_asking(flows: pd.DataFrame, test_sets: Sequence[str], seed: int) ->
     """
     ordered = {name: in_one_half_first(nl2dsl.sample(flows, name, len(flows), seed)) for name in test_sets}
     return {name: part for name, part in ordered.items() if len(part)}
-
-
-def oracle_shots(
-    rows: Sequence[Condition], asked: Mapping[str, pd.DataFrame], training: pd.DataFrame, seed: int
-) -> dict[str, pd.Series]:
-    """Few-shots nearest by the right flow, as `shots_by_selector` has them, of the flows that rows ask; empty where no
-    row asks for them.
-
-    Args:
-        asked: of `order_of_asking`.
-        training: columns pair, apis.
-    """
-    wanted = [row for row in rows if row.shots and row.selector == "oracle_shots"]
-    if not wanted:
-        return {}
-    flows = pd.concat([part.head(max(row.flows for row in wanted)) for part in asked.values()], ignore_index=True)
-    found = target_similarity.oracle_shots(flows, training, max(row.shots for row in wanted), seed)
-    return shots_by_selector(found.assign(selector="oracle_shots"), training, 0)
 
 
 def may_be_asked(unseen: Unseen, reader: str) -> int:

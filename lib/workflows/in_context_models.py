@@ -6,7 +6,6 @@ parts have the source's hash on record in place of that of the prompts, which ta
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -25,8 +24,9 @@ from lib.workbook.trained import NONE, RECORD, Adapter, adapter_of, shipped
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.in_context import HALVES, Half, Pool, pool_of, training_prompts
+from lib.workflows.pairs import training_hash
 
-READER = Training(rank=24, alpha=48, learning_rate=1e-3, epochs=1, batch_size=16)
+READER = Training(rank=24, alpha=48, learning_rate=1e-3, epochs=1, batch_size=16)  # both halves in 30 MB
 PROMPTS = 7_000  # that a shipped half learned from
 
 
@@ -51,13 +51,8 @@ class Source:
     @property
     def hash(self) -> str:
         """SHA-256 over training pairs, catalogue, halves, seed and form of definitions."""
-        training = self.flows.loc[self.flows["split"] == "training", ["pair", "request", "dsl"]]
-        digest = hashlib.sha256(json.dumps([self.seed, self.form, sorted(self.halves.items())]).encode())
-        for column in training:
-            digest.update("\0".join(training[column]).encode())
-        for api in self.catalogue:
-            digest.update(f"\0{api.definition_in('record')}\0{api.in_training}".encode())
-        return digest.hexdigest()
+        apis = [(api.definition_in("record"), api.in_training) for api in self.catalogue]
+        return training_hash(self.flows, [self.seed, self.form, sorted(self.halves.items()), apis])
 
 
 def part_of(half: Half) -> str:

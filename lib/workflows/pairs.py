@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import re
 from collections import Counter
@@ -26,6 +27,19 @@ log = logging.getLogger(__name__)
 Split = Literal["training", "test", "unseen", "test_same"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 TEST_SETS: tuple[Split, ...] = ("test", "test_same")  # in other wordings than training's, and in the same
+
+
+def training_hash(pairs: pd.DataFrame, how: Any) -> str:
+    """SHA-256 over the training pairs, ids, requests and flows in their order, and over how they are learned from.
+
+    Args:
+        pairs: columns pair, split, request, dsl.
+        how: anything that JSON holds.
+    """
+    digest = hashlib.sha256(json.dumps(how).encode())
+    for _, column in pairs.loc[pairs["split"] == "training", ["pair", "request", "dsl"]].items():
+        digest.update("\0".join(column).encode() + b"\0\0")
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,6 @@ flows over one half of the connectors; `in_context-a`, `in_context-b`: taught to
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -30,11 +28,11 @@ from lib.workflows.catalogue import Catalogue
 from lib.workflows.in_context import Half
 from lib.workflows.in_context_models import PROMPTS, READER, Source, part_of, prompts_of
 from lib.workflows.metaprompt import token_counter
+from lib.workflows.pairs import training_hash
 
 SEEDS = (0, 1, 2)
 WRITER = Training(rank=16, alpha=32, learning_rate=2e-3, epochs=1, batch_size=64)
 SELECTOR = Tuning(rank=16, alpha=32, learning_rate=1e-3, batch_size=64)
-SHIPPED_READER = replace(READER, rank=24, alpha=48)  # both halves in 30 MB
 HALF_PAIRS = 50_000  # scored pairs over one half of the connectors, which has about a quarter of the training flows
 
 
@@ -110,6 +108,14 @@ def shuffled_rows(world: World, size: int) -> pd.DataFrame:
     return target_similarity.permuted_targets(selector_rows(world, size), world.seed)
 
 
+ROWS = {"nl2dsl": writer_rows, "tst": selector_rows, "tst_affine": selector_rows, "tst_shuffled": shuffled_rows}
+
+
+def name_of(kind: str, size: int, seed: int) -> str:
+    """What a part is called, such as tst-100000-s1; the first seed goes unnamed."""
+    return f"{kind}-{size}" + (f"-s{seed}" if seed else "")
+
+
 def half_rows(world: World, size: int, half: str) -> pd.DataFrame:
     """Pairs of requests whose flows lie in one half of the connectors, mined as those of all flows are."""
     assert world.vectors is not None
@@ -146,32 +152,27 @@ def mined_from(world: World, name: str) -> str:
     Args:
         name: of the part, whose training seed does not matter.
     """
-    training = world.flows.loc[world.flows["split"] == "training", ["pair", "request", "dsl"]]
-    halves = (
-        sorted(world.source.halves.items()) if name.endswith(tuple(f"-{half}" for half in in_context.HALVES)) else []
-    )
-    how = [re.sub(r"-s\d+$", "", name), world.threshold, world.seed, halves]
-    digest = hashlib.sha256(json.dumps(how).encode())
-    for column in training:
-        digest.update("\0".join(training[column]).encode() + b"\0\0")
-    return digest.hexdigest()
+    of_a_half = name.endswith(tuple(f"-{half}" for half in in_context.HALVES))
+    halves = sorted(world.source.halves.items()) if of_a_half else []
+    return training_hash(world.flows, [re.sub(r"-s\d+$", "", name), world.threshold, world.seed, halves])
 
 
 def parts() -> dict[str, Part]:
     """Every part by its name."""
-    kinds = {
-        "nl2dsl-67000": Part(67_000, WRITER, writer_rows),
-        "tst-100000": Part(100_000, SELECTOR, selector_rows),
-        "tst_affine-100000": Part(100_000, replace(SELECTOR, loss="affine"), selector_rows),
-        "tst_shuffled-100000": Part(100_000, SELECTOR, shuffled_rows),
+    kinds: dict[str, tuple[int, Training | Tuning]] = {
+        "nl2dsl": (67_000, WRITER),
+        "tst": (100_000, SELECTOR),
+        "tst_affine": (100_000, replace(SELECTOR, loss="affine")),
+        "tst_shuffled": (100_000, SELECTOR),
     }
-    every = {}
-    for name, part in kinds.items():
-        for seed in SEEDS:
-            every[f"{name}-s{seed}" if seed else name] = replace(part, settings=replace(part.settings, seed=seed))
+    every = {
+        name_of(kind, size, seed): Part(size, replace(settings, seed=seed), ROWS[kind])
+        for kind, (size, settings) in kinds.items()
+        for seed in SEEDS
+    }
     for half in in_context.HALVES:
         every[f"tst-{half}"] = Part(HALF_PAIRS, SELECTOR, functools.partial(half_rows, half=half))
-        every[part_of(half)] = Part(PROMPTS, SHIPPED_READER, functools.partial(reader_rows, half=half), reads=half)
+        every[part_of(half)] = Part(PROMPTS, READER, functools.partial(reader_rows, half=half), reads=half)
     return every
 
 

@@ -3,7 +3,6 @@ is trained here, at the profile's sizes."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from lib.workbook.artifacts import ROOT
 from lib.workbook.machine import cores
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
 from lib.workbook.trained import FOLDER, Adapter, adapter_of, shipped
-from lib.workflows.trained_parts import SEEDS, World, mined_from, parts
+from lib.workflows.trained_parts import ROWS, SEEDS, World, mined_from, name_of
 
 
 class Run(NamedTuple):
@@ -33,7 +32,7 @@ class Run(NamedTuple):
     @property
     def part(self) -> str:
         """What it is called where it is shipped, or as a folder."""
-        return f"{self.kind}-{self.pairs}" + (f"-s{self.seed}" if self.seed else "")
+        return name_of(*self)
 
 
 @dataclass(frozen=True)
@@ -103,15 +102,16 @@ class Trainer:
 
     def rows(self, kind: str, pairs: int) -> pd.DataFrame:
         """What a run learns from in one epoch."""
-        (part,) = (part for name, part in parts().items() if re.fullmatch(rf"{kind}-\d+", name))
-        if (part.rows, pairs) not in self.made:
-            self.made[part.rows, pairs] = part.rows(self.world, pairs)
-        return self.made[part.rows, pairs]
+        made_by = ROWS[kind]
+        if (made_by, pairs) not in self.made:
+            self.made[made_by, pairs] = made_by(self.world, pairs)
+        return self.made[made_by, pairs]
 
     def hashes(self, kind: str, pairs: int) -> tuple[str, str]:
         """Of the base model and of the training pairs, as a shipped part has them on record."""
         if kind != "nl2dsl":
-            return weights_hash(load_encoder(locate(self.world.encoder))), mined_from(self.world, f"{kind}-{pairs}")
+            encoder = load_encoder(locate(self.world.encoder))
+            return weights_hash(encoder), mined_from(self.world, name_of(kind, pairs, 0))
         rows = self.rows(kind, pairs)
         model = fingerprint(locate(self.world.generator), quantization=self.machine.get("quantization", "none"))
         return model, pairs_hash(rows["prompt"].tolist(), rows["target"].tolist())

@@ -9,10 +9,10 @@ import pytest
 
 from lib.retrieval import tuning as module
 from lib.retrieval.dense import encode, has_bfloat16, load_encoder
-from lib.retrieval.tuning import RECORD, WEIGHTS, Tuning, encoder_for, plan_rows, rows_hash, tune_encoder, weights_hash
+from lib.retrieval.tuning import Tuning, encoder_for, plan_rows, rows_hash, tune_encoder, weights_hash
 from lib.workbook.artifacts import ArtifactError
 from lib.workbook.checkpoints import Checkpoints
-from lib.workbook.trained import FOLDER, ship
+from lib.workbook.trained import FOLDER, RECORD, WEIGHTS, ship
 from tests.retrieval.conftest import WORDS
 
 SETTINGS = Tuning(rank=4, alpha=8, learning_rate=2e-2, batch_size=8, seed=1, checkpoint_every=5)

@@ -19,7 +19,6 @@ from lib.workflows.ablation_grid import (
     held_out,
     in_one_half_first,
     may_be_asked,
-    oracle_shots,
     order_of_asking,
     reading_windows,
     shots_by_selector,
@@ -130,14 +129,6 @@ def test_flows_of_one_half_are_asked_first():
     assert ordered["test"]["half"].ne("").tolist() == [True] * 3 + [False] * 3
     assert sorted(ordered["test"]["pair"]) == list("abcdef")
     assert in_one_half_first(flows)["pair"].tolist() == list("bdeacf")
-
-
-def test_oracle_few_shots_are_searched_where_a_row_asks_for_them():
-    training = pd.DataFrame({"pair": ["t0", "t1"], "apis": [["a.B"], ["c.D", "e.F"]]})
-    asked = {"test": pd.DataFrame({"pair": ["q", "r"], "apis": [["c.D"], ["a.B"]]})}
-    assert oracle_shots([row("random", 1)], asked, training, 0) == {}
-    found = oracle_shots([row("oracle_shots", 1, flows=1)], asked, training, 0)["oracle_shots"]
-    assert found.to_dict() == {"q": [1]}
 
 
 def test_of_requests_for_new_apis_the_in_context_model_is_asked_those_of_one_half():
