@@ -13,7 +13,7 @@ from typing import cast
 
 from lib.report.run import run_notebooks
 from lib.workbook.artifacts import ROOT, ArtifactError, Workbook
-from lib.workbook.machine import cores
+from lib.workbook.machine import accelerator, cores, processor
 from lib.workbook.parameters.base import ProfileError, check_profile_name, did_you_mean, select
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
 from lib.workbook.profiles import read_profile, write_notebook_parameters
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     from lib.generation.models import ModelError
     from lib.workflows.trained_parts import parts
 
-    profile, chosen, known = arguments[0], arguments[1:], parts()
+    profile, chosen, known = arguments[0], arguments[1:], parts(on_gpu=accelerator() != processor())
     if wrong := [name for name in chosen if name not in known]:
         print(f"error: no part is called {wrong[0]}{did_you_mean(wrong[0], known)}", file=sys.stderr)
         return 1

@@ -23,11 +23,11 @@ from lib.workbook.artifacts import ROOT
 from lib.workbook.trained import NONE, RECORD, Adapter, adapter_of, shipped
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.in_context import HALVES, Half, Pool, pool_of, training_prompts
+from lib.workflows.in_context import HALVES, LIMIT, Half, pool_of, training_prompts
 from lib.workflows.pairs import training_hash
 
 READER = Training(rank=24, alpha=48, learning_rate=1e-3, epochs=1, batch_size=16)  # both halves in 30 MB
-PROMPTS = 7_000  # that a shipped half learned from
+MANY = 2_000  # prompts; fewer are learned in batches of 4, or there would be few steps
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,11 @@ class Source:
         """SHA-256 over training pairs, catalogue, halves, seed and form of definitions."""
         apis = [(api.definition_in("record"), api.in_training) for api in self.catalogue]
         return training_hash(self.flows, [self.seed, self.form, sorted(self.halves.items()), apis])
+
+
+def reader(prompts: int, seed: int) -> Training:
+    """Those of a training on so many prompts."""
+    return replace(READER, seed=seed, batch_size=READER.batch_size if prompts > MANY else 4)
 
 
 def part_of(half: Half) -> str:
@@ -107,24 +112,44 @@ def in_context_models(
             for half, one in found.items()
             if one.folder
         }
-    api_texts = [api.text for api in source.catalogue]
-    api_vectors = dense.encode(dense.load_encoder(locate(encoder), threads), api_texts, bfloat16=True)
+    of_apis = api_vectors(source, encoder, threads)
     machine: dict[str, Any] = {"quantization": quantization, "threads": threads, "progress": progress}
     made = {}
     for half, part in parts.items():
-        pool = pool_of(half, source.halves, source.flows, {"pretrained": vectors}, source.catalogue, api_vectors)
-        rows = prompts_of(source, pool, prompts, count, progress)
+        rows = prompts_over(half, source, {"pretrained": vectors}, of_apis, prompts, count, progress=progress)
         if rows.empty:
             raise ValueError(
                 f"this world is too small to teach an in-context model: no prompt over half {half} of its connectors; "
                 "give untuned_generator a name, and the rows of in_context the generator untuned"
             )
         texts = rows["prompt"].tolist(), rows["target"].tolist()
-        adapter = adapter_for("", name, *texts, output / part, replace(READER, seed=source.seed), **machine)
+        adapter = adapter_for("", name, *texts, output / part, reader(prompts, source.seed), **machine)
         made[part] = replace(adapter, reason=found[half].reason)
     return made
 
 
-def prompts_of(source: Source, pool: Pool, n: int, count: Callable[[str], int], progress: bool = False) -> pd.DataFrame:
-    """`lib.workflows.in_context.training_prompts` with the source's seed and form of definitions."""
-    return training_prompts(pool, n, source.seed, count, form=source.form, progress=progress)
+def api_vectors(source: Source, encoder: str, threads: int = 2) -> np.ndarray:
+    """Unit vectors of the source's APIs by the pretrained encoder, (APIs, dimensions)."""
+    texts = [api.text for api in source.catalogue]
+    return dense.encode(dense.load_encoder(locate(encoder), threads), texts, bfloat16=True)
+
+
+def prompts_over(
+    half: Half,
+    source: Source,
+    vectors: Mapping[str, np.ndarray],
+    of_apis: np.ndarray,
+    n: int,
+    count: Callable[[str], int],
+    limit: int = LIMIT,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """`lib.workflows.in_context.training_prompts` over one half of the source's connectors.
+
+    Args:
+        vectors: of the flows' requests by selector, as for `lib.workflows.in_context.pool_of`.
+        of_apis: of `api_vectors`.
+        n, count, limit: of prompts and their tokens.
+    """
+    pool = pool_of(half, source.halves, source.flows, vectors, source.catalogue, of_apis)
+    return training_prompts(pool, n, source.seed, count, limit, source.form, progress)

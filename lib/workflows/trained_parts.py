@@ -25,14 +25,16 @@ from lib.workbook.trained import Adapter, adapter_of, shipped
 from lib.workflows import in_context, nl2dsl, target_similarity
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.in_context import Half
-from lib.workflows.in_context_models import PROMPTS, READER, Source, part_of, prompts_of
+from lib.workflows.in_context import LIMIT, Half
+from lib.workflows.in_context_models import Source, api_vectors, part_of, prompts_over, reader
 from lib.workflows.metaprompt import token_counter
 from lib.workflows.pairs import training_hash
 
 SEEDS = (0, 1, 2)
 WRITER = Training(rank=16, alpha=32, learning_rate=2e-3, epochs=1, batch_size=64)
 SELECTOR = Tuning(rank=16, alpha=32, learning_rate=1e-3, batch_size=64)
+PROMPTS = 7_000  # that an in-context model learns from on a GPU, of up to 3,000 tokens
+SHORT_PROMPTS, SHORT = 960, 1_000  # elsewhere: prompts of so many tokens at most, an hour of a core
 HALF_PAIRS = 50_000  # scored pairs over one half of the connectors, which has about a quarter of the training flows
 
 
@@ -82,13 +84,15 @@ class Part:
         size: rows that it learns from.
         settings: of a language model (`Training`) or of an encoder (`Tuning`).
         rows: for a language model columns prompt, target; for an encoder scored pairs.
-        reads: the half that an in-context model learns to read prompts over, for which `rows` needs a tuned encoder.
+        reads: the half that an in-context model learns to read prompts over.
+        selector: name of the tuned encoder whose few-shots it reads, too.
     """
 
     size: int
     settings: Training | Tuning
     rows: Callable[..., pd.DataFrame]
     reads: str = ""
+    selector: str = ""
 
 
 def writer_rows(world: World, size: int) -> pd.DataFrame:
@@ -125,22 +129,24 @@ def half_rows(world: World, size: int, half: str) -> pd.DataFrame:
     return target_similarity.scored_pairs(mined, flows)
 
 
-def reader_rows(world: World, size: int, half: Half, adapter: Path, progress: bool = False) -> pd.DataFrame:
+def reader_rows(
+    world: World, size: int, half: Half, limit: int = LIMIT, adapter: Path | None = None, progress: bool = False
+) -> pd.DataFrame:
     """Prompts and targets over one half, their few-shots chosen by the pretrained encoder and by one tuned there.
 
     Args:
-        adapter: folder of the tuned encoder.
+        limit: tokens of a prompt.
+        adapter: folder of the tuned encoder; without one, the pretrained encoder chooses all few-shots.
     """
     assert world.vectors is not None
-    assert world.catalogue is not None
-    pretrained, tuned = load_encoder(locate(world.encoder)), load_encoder(locate(world.encoder), adapter=adapter)
-    own, vectors = world.half == half, np.zeros_like(world.vectors)
-    vectors[own] = encode(tuned, world.flows["request"][own].tolist(), progress=progress, bfloat16=True)
-    by = {"pretrained": world.vectors, "tst": vectors}
-    of_apis = encode(pretrained, [api.text for api in world.catalogue], bfloat16=True)
-    pool = in_context.pool_of(half, world.source.halves, world.flows, by, world.catalogue, of_apis)
+    by = {"pretrained": world.vectors}
+    if adapter:
+        own, by["tst"] = world.half == half, np.zeros_like(world.vectors)
+        tuned = load_encoder(locate(world.encoder), adapter=adapter)
+        by["tst"][own] = encode(tuned, world.flows["request"][own].tolist(), progress=progress, bfloat16=True)
+    of_apis = api_vectors(world.source, world.encoder)
     tokenizer, _ = load_tokenizer(locate(world.generator))
-    return prompts_of(world.source, pool, size, token_counter(tokenizer), progress)
+    return prompts_over(half, world.source, by, of_apis, size, token_counter(tokenizer), limit, progress)
 
 
 def mined_from(world: World, name: str) -> str:
@@ -157,8 +163,12 @@ def mined_from(world: World, name: str) -> str:
     return training_hash(world.flows, [re.sub(r"-s\d+$", "", name), world.threshold, world.seed, halves])
 
 
-def parts() -> dict[str, Part]:
-    """Every part by its name."""
+def parts(on_gpu: bool = True) -> dict[str, Part]:
+    """Every part by its name.
+
+    Args:
+        on_gpu: whether one trains them. Elsewhere an in-context model learns from fewer and shorter prompts.
+    """
     kinds: dict[str, tuple[int, Training | Tuning]] = {
         "nl2dsl": (67_000, WRITER),
         "tst": (100_000, SELECTOR),
@@ -172,7 +182,12 @@ def parts() -> dict[str, Part]:
     }
     for half in in_context.HALVES:
         every[f"tst-{half}"] = Part(HALF_PAIRS, SELECTOR, functools.partial(half_rows, half=half))
-        every[part_of(half)] = Part(PROMPTS, READER, functools.partial(reader_rows, half=half), reads=half)
+        rows = functools.partial(reader_rows, half=half)
+        every[part_of(half)] = (
+            Part(PROMPTS, reader(PROMPTS, 0), rows, half, selector=f"tst-{half}")
+            if on_gpu
+            else Part(SHORT_PROMPTS, reader(SHORT_PROMPTS, 0), functools.partial(rows, limit=SHORT), half)
+        )
     return every
 
 
@@ -202,16 +217,18 @@ def make(name: str, part: Part, world: World, output: Path, root: Path, **machin
 
 
 def make_reader(name: str, part: Part, world: World, output: Path, root: Path, **machine) -> tuple[Adapter, str]:
-    """`make` of an in-context model, whose prompts are written where no shipped part fits; the hash is their source's.
-    The encoder of its half is made before."""
+    """`make` of an in-context model, whose prompts are written where no shipped part fits that learned from as many;
+    the hash is their source's. The encoder of its half is made before."""
+    assert isinstance(part.settings, Training)  # of a language model
     made_from = world.source.hash
     found = shipped(name, fingerprint(locate(world.generator)), made_from, root)
-    if found.folder:
+    if found.folder and found.record["rows"] >= part.size:
         return adapter_of(found.folder, found.record, from_project=True), made_from
-    selector = f"tst-{part.reads}"
-    tuned, _ = make(selector, parts()[selector], world, output.with_name(selector), root, **machine)
-    assert isinstance(part.settings, Training)  # of a language model
-    rows = part.rows(world, part.size, adapter=tuned.folder, progress=machine.get("progress", False))
+    tuned = None
+    if part.selector:
+        output_of_tuned = output.with_name(part.selector)
+        tuned = make(part.selector, parts()[part.selector], world, output_of_tuned, root, **machine)[0].folder
+    rows = part.rows(world, part.size, adapter=tuned, progress=machine.get("progress", False))
     texts = rows["prompt"].tolist(), rows["target"].tolist()
-    adapter = adapter_for("", world.generator, *texts, output, part.settings, **machine)
+    adapter = adapter_for("", world.generator, *texts, output, replace(part.settings, seed=world.seed), **machine)
     return replace(adapter, reason=found.reason), made_from

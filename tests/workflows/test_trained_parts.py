@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.generation.local import load_tokenizer
 from lib.report import train as command
 from lib.retrieval.dense import load_encoder
 from lib.retrieval.tuning import Tuning, weights_hash
-from lib.workbook.trained import FOLDER, shipped
+from lib.workbook.trained import FOLDER, Shipped, shipped
 from lib.workflows import trained_parts as module
 from lib.workflows.in_context import HALVES, half_of
 from lib.workflows.trained_parts import Part, World, half_rows, make_reader, parts
@@ -106,14 +107,20 @@ def test_a_world_that_is_too_small_says_so(book, tmp_path):
         command.train(book, {"tst-90": Part(90, Tuning(), module.selector_rows)}, tmp_path)
 
 
-def test_an_in_context_model_reads_few_shots_of_an_encoder_tuned_on_its_half(world, tmp_path, monkeypatch):
+@pytest.fixture
+def asked(monkeypatch):
+    """What the training of a language model was asked, which does not take place."""
     asked = {}
 
     def adapter_for(part, name, prompts, targets, output, settings):
-        asked.update(part=part, prompts=prompts, targets=targets, output=output)
+        asked.update(part=part, prompts=prompts, targets=targets, output=output, settings=settings)
         return module.Adapter(output, False, "", pd.DataFrame(), len(prompts), 1, 1.0, "here", {})
 
     monkeypatch.setattr(module, "adapter_for", adapter_for)
+    return asked
+
+
+def test_an_in_context_model_reads_few_shots_of_an_encoder_tuned_on_its_half(world, tmp_path, asked, monkeypatch):
     monkeypatch.setattr(module, "HALF_PAIRS", 32)
     part = replace(parts()["in_context-b"], size=12)
     adapter, made_from = make_reader("in_context-b", part, world, tmp_path / "in_context-b", tmp_path)
@@ -122,6 +129,27 @@ def test_an_in_context_model_reads_few_shots_of_an_encoder_tuned_on_its_half(wor
     assert (tmp_path / "tst-b" / "adapter_model.safetensors").exists()
     assert len(asked["prompts"]) == len(asked["targets"]) == 12
     assert not any(name in prompt for prompt in asked["prompts"] for name in ("shared_teams.", "shared_office365."))
+
+
+def test_without_a_gpu_it_reads_fewer_and_shorter_prompts_of_the_pretrained_encoder(world, tmp_path, asked):
+    assert parts()["in_context-a"].size == 7_000
+    part = replace(parts(on_gpu=False)["in_context-a"], size=12)
+    make_reader("in_context-a", part, world, tmp_path / "in_context-a", tmp_path)
+    assert not (tmp_path / "tst-a").exists()
+    tokenizer, _ = load_tokenizer(world.generator)
+    assert max(len(tokenizer(prompt)["input_ids"]) for prompt in asked["prompts"]) <= 1_000
+    assert asked["settings"].batch_size == 4
+    assert asked["settings"].seed == world.seed
+
+
+def test_a_gpu_trains_anew_what_learned_from_fewer_prompts(world, tmp_path, asked, monkeypatch):
+    record = {"rows": 12, "tokens": 1, "seconds": 1.0, "device": "two cores", "curve": [], "columns": []}
+    monkeypatch.setattr(module, "shipped", lambda *_: Shipped(tmp_path, record, ""))
+    few, more = (replace(parts(on_gpu=False)["in_context-a"], size=size) for size in (12, 13))
+    assert make_reader("in_context-a", few, world, tmp_path / "made", tmp_path)[0].shipped
+    assert not asked
+    assert not make_reader("in_context-a", more, world, tmp_path / "made", tmp_path)[0].shipped
+    assert len(asked["prompts"]) == 13
 
 
 def test_a_part_that_does_not_exist_is_an_error(capsys):
