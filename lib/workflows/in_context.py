@@ -120,7 +120,7 @@ NEAR = 100  # few-shots that are searched, of which some may be left out
 MOST_SEMANTIC = 40
 BLOCK = 512  # flows whose neighbours are searched at a time
 LIMIT = 3000  # tokens of a prompt
-TRIED = 300  # flows, until a sort of prompt is given up for this time
+TRIED = 300  # flows, until a sort of prompt is given up
 COMPACT: DefinitionForm = "compact"
 KEPT = (0.0, 0.5)  # share of words that stay in a prompt's new names
 
@@ -286,21 +286,21 @@ def training_prompts(
 
 
 def _prompts(pool: Pool, seed: int, write: Callable[..., tuple | None]) -> Iterator[tuple]:
-    """The rows of `training_prompts` without end, round by round of the mixture; ends where a round has none."""
+    """The rows of `training_prompts` without end, round by round of the mixture; ends where no sort is left."""
     if not len(pool.pairs):
         return
     stream = candidates(pool, seed)
     usual = _usual_numbers(pool, list(itertools.islice(candidates(pool, seed), BLOCK)))
-    cells, rng, found = mixture(list(pool.vectors)), random.Random(seed), True
-    while found:
-        found = False
+    cells, rng = mixture(list(pool.vectors)), random.Random(seed)
+    while cells:
         for cell in rng.sample(cells, len(cells)):
             kept, number = rng.choice(KEPT), usual[cell.selector, cell.beside]
             tried = itertools.islice(stream, min(TRIED, len(pool.pairs)))
             made = next(filter(None, (write(pool, one, cell, number, kept, rng) for one in tried)), None)
             if made:
-                found = True
                 yield (*made, kept, *cell)
+            else:
+                cells.remove(cell)
 
 
 def _usual_numbers(pool: Pool, some: Sequence[Candidate]) -> dict[tuple[str, int], int]:
