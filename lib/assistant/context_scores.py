@@ -72,7 +72,7 @@ class EvaluationQueries:
         return {(kind, sample): chosen & self.of_kind(kind) for kind in ("all", *self.kinds)}
 
     def resampling(self, samples: int, seed: int) -> Resampling:
-        """How intervals resample these queries: personas and needs, crossed."""
+        """How these queries cluster: by persona and by need."""
         return Resampling([self.persona, self.need], samples, seed)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.context_scores import RankerScores
-from lib.evaluation.inference import bootstrap_interval
+from lib.evaluation.intervals import difference_interval
 from lib.retrieval.stores import relevant_pairs_mask
 
 if TYPE_CHECKING:
@@ -85,11 +85,11 @@ def weigh_controls(recalls: Mapping[str, np.ndarray], rankers: RankerScores) -> 
     rows = []
     for name, recall in recalls.items():
         reference, one_sided = REFERENCES[name], name in ONE_SIDED
-        gaps = recall - rankers.scores[reference, "recall", rankers.k].to_numpy()
+        other = rankers.scores[reference, "recall", rankers.k].to_numpy()
         for kind in ("all", "habit") if "habit" in rankers.asked.kinds else ("all",):
             here = rankers.asked.of_kind(kind)
-            gap, part = gaps[here], rankers.resampling.among(here)
-            low, high = bootstrap_interval(gap, part.clusters, part.samples, part.seed, confidence=0.9)
+            gap, part = recall[here] - other[here], rankers.resampling.among(here)
+            low, high = difference_interval(recall[here], other[here], part, confidence=0.9)
             rows.append(
                 {
                     "control": name,

@@ -52,14 +52,14 @@ def needs_no_argument(gold: pd.DataFrame) -> pd.Series:
 def per_query(
     plans: pd.DataFrame, queries: pd.DataFrame, gold: pd.DataFrame, samples: int, seed: int
 ) -> tuple[pd.DataFrame, Resampling]:
-    """Scores as `lib.evaluation.comparison` takes them, k being 1, and how to resample them: by persona and need.
+    """Scores as `lib.evaluation.comparison` takes them, k being 1, and how they cluster: by persona and need.
 
     Args:
         plans: columns query, setting and `MEASURES`; one row for each query and setting.
-        samples, seed: of the resampling.
+        samples, seed: of the resampling and the tests.
 
     Returns:
-        one row a query, columns (setting, measure, 1); and the resampling of these rows.
+        one row a query, columns (setting, measure, 1); and how these rows cluster.
     """
     wide = plans.pivot(index="query", columns="setting", values=list(MEASURES)).swaplevel(axis=1)
     wide.columns = pd.MultiIndex.from_tuples([(*column, 1) for column in wide], names=["method", "metric", "k"])
@@ -73,8 +73,8 @@ def per_query(
 def summary(scores: pd.DataFrame, resampling: Resampling, published: pd.DataFrame) -> pd.DataFrame:
     """Each setting's value of each measure, in the order of Table 3.
 
-    Intervals are the bootstrap's; those of rare events, and of 0 and 100%, which leave nothing to resample, are
-    Wilson's.
+    Intervals are `lib.evaluation.intervals.mean_interval`'s; those of rare events, and of 0 and 100%, which show no
+    spread, are Wilson's.
 
     Args:
         scores: see `per_query`.

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import pandas as pd
 
-from lib.evaluation.inference import bootstrap_interval
+from lib.evaluation.inference import Resampling
+from lib.evaluation.intervals import difference_interval, mean_interval
 from lib.workbook.parameters.worlds import WorldKnobs
 
 # The levels of each knob that is turned, one at a time.
@@ -75,14 +77,13 @@ class Sweep:
         return [small_knobs(self.base, self.personas, **changes) for changes in self.changes]
 
     def summarise(
-        self, worlds: Sequence[Mapping[str, pd.DataFrame]], scores: Sequence[pd.DataFrame], k: int, samples: int
+        self, worlds: Sequence[Mapping[str, pd.DataFrame]], scores: Sequence[pd.DataFrame], k: int
     ) -> pd.DataFrame:
         """Mean recall at K in every setting, of `COMPARED` methods and of `DIFFERENCES` ("a − b").
 
         Args:
             worlds, scores: of each world: its frames, and `lib.assistant.sensitivity.cross_fitted_scores`.
             k: K.
-            samples: of the bootstrap, which resamples personas and needs.
 
         Returns:
             columns knob, level, method, recall@K in percent, ci_low, ci_high, n.
@@ -90,17 +91,18 @@ class Sweep:
         rows = []
         for (knob, level), changes in self.settings.items():
             number = self.changes.index(changes)
-            for row in _summarise_world(worlds[number], scores[number], k, samples, self.seed).itertuples():
+            for row in _summarise_world(worlds[number], scores[number], k).itertuples():
                 rows.append((knob, level, row.Index, row.value, row.ci_low, row.ci_high, row.n))
         return pd.DataFrame(rows, columns=["knob", "level", "method", f"recall@{k}", "ci_low", "ci_high", "n"])
 
 
-def _summarise_world(
-    world: Mapping[str, pd.DataFrame], scores: pd.DataFrame, k: int, samples: int, seed: int
-) -> pd.DataFrame:
-    columns = {method: scores[method, "recall", k] for method in COMPARED}
-    values = pd.DataFrame(columns | {f"{a} − {b}": columns[a] - columns[b] for a, b in DIFFERENCES})
-    units = [world["queries"]["persona"], world["gold"].set_index("query").loc[values.index, "need"]]
-    low, high = bootstrap_interval(values.to_numpy(), units, samples, seed)
-    means = [values[name].mean() for name in values]
-    return pd.DataFrame({"value": means, "ci_low": low, "ci_high": high, "n": len(values)}, index=values.columns)
+def _summarise_world(world: Mapping[str, pd.DataFrame], scores: pd.DataFrame, k: int) -> pd.DataFrame:
+    recall = pd.DataFrame({method: scores[method, "recall", k] for method in COMPARED})
+    needs = world["gold"].set_index("query").loc[recall.index, "need"]
+    over = Resampling([world["queries"]["persona"].to_numpy(), needs.to_numpy()])
+    ends = mean_interval(recall.to_numpy(), over)
+    left, right = (recall[[pair[side] for pair in DIFFERENCES]].to_numpy() for side in (0, 1))
+    low, high = (np.concatenate(both) for both in zip(ends, difference_interval(left, right, over), strict=True))
+    means = np.concatenate([recall.mean(), (left - right).mean(axis=0)])
+    names = [*COMPARED, *(f"{a} − {b}" for a, b in DIFFERENCES)]
+    return pd.DataFrame({"value": means, "ci_low": low, "ci_high": high, "n": len(recall)}, index=names)

@@ -70,7 +70,7 @@ class ToolTask:
 
     @property
     def clusters(self) -> list[np.ndarray]:
-        """Labels over `evaluated` by which the bootstrap resamples: personas and needs, or the queries of a file."""
+        """Labels over `evaluated` by which queries cluster: personas and needs, or the queries of a file."""
         names = ["persona", "need"] if self.contexts else ["query"]
         return [self.evaluated[name].to_numpy() for name in names]
 

@@ -11,7 +11,8 @@ import pandas as pd
 
 from lib.assistant.context_scores import ORDER, ContextScores
 from lib.evaluation.comparison import per_query_scores, summarise
-from lib.evaluation.inference import Resampling, bootstrap_interval
+from lib.evaluation.inference import Resampling
+from lib.evaluation.intervals import difference_interval
 
 UNTRAINED = ("recency", "bm25t", "semantic", "cot", "cot_distilled", "finetuned_cot")  # on these needs
 TRAINED = ("finetuned", "lambdamart", "lambdamart_rrf")
@@ -60,11 +61,9 @@ class UnseenNeeds:
         methods = [method for method in TRAINED if method in self.methods]
         columns = [(method, "recall", self.k) for method in methods]
         known, fresh = (frame.loc[:, columns].droplevel(["metric", "k"], axis=1) for frame in (self.known, self.scores))
-        change = fresh - known
-        low, high = bootstrap_interval(
-            change.to_numpy(), self.resampling.clusters, self.resampling.samples, self.resampling.seed
-        )
-        return pd.DataFrame({"known": known.mean(), "difference": change.mean(), "ci_low": low, "ci_high": high})
+        low, high = difference_interval(fresh.to_numpy(), known.to_numpy(), self.resampling)
+        change = (fresh - known).mean()
+        return pd.DataFrame({"known": known.mean(), "difference": change, "ci_low": low, "ci_high": high})
 
 
 def score_unseen(

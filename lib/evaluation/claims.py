@@ -11,17 +11,18 @@ not parse has no made-up names, a trend and a `conditional` comparison average e
 tested on the queries that have one on both: otherwise a side that parses more often would seem to make up less. Any
 other comparison drops the query.
 
-Evidence in a cell: the effect, its 95% interval (bootstrap over the resampled units: personas and needs, crossed, for
-the assistant, test flows for workflows), and the p-value of a paired randomisation test that exchanges the sides in
-whole first units (personas; flows), among the queries that have a value on both sides. P-values are adjusted by Holm's
+Evidence in a cell: the effect, its standard error and 95% interval (`lib.evaluation.intervals`: two-way cluster-robust
+over personas and needs for the assistant, as in the tables beside; a bootstrap of test flows for workflows), and the
+p-value of a paired randomisation test that exchanges the sides in whole first units (personas; flows), among the
+queries that have a value on both sides. P-values are adjusted by Holm's
 method over all cutoffs of all claims of one `evaluate` call, those on all flows apart: they restate others. A claim has
 the largest p-value of its cutoffs. A side is *settled* if the adjusted p is at most .05 **and** the interval lies
 wholly on that side. The *detectable* effect is the smallest that this n would show with 80% power: 2.8 standard errors
-of the bootstrap. Fewer than six first units with a value on both sides can settle nothing, since their exchanges give
-no p below .05: theirs is 1. Where no outcome (0 or 100) differs between the sides, as of an event that never occurred,
-there is nothing to resample: the interval is then as wide as the largest effect that n queries may all have missed (see
-`unseen_rate`). Where a rate is 0 or 100% on one side alone, the interval allows for what that side may have missed (see
-`lib.evaluation.rates.beside_a_constant`), and the standard error is that of its width.
+of the effect. Fewer than six first units with a value on both sides can settle nothing, since their exchanges give no p
+below .05: theirs is 1. Where no outcome (0 or 100) differs between the sides, as of an event that never occurred, there
+is no spread: the interval is then as wide as the largest effect that n queries may all have missed (see `unseen_rate`).
+Where a rate is 0 or 100% on one side alone, the interval allows for what that side may have missed (see
+`lib.evaluation.rates.square_and_add`), and the standard error is that of its width.
 
 The first rule that applies to the weakest cell gives the verdict (`lib.evaluation.judgement`). The effect *looked for*
 is the published one; where none is, the size of a claim that has one, otherwise the margin; for sameness the margin.
@@ -66,6 +67,7 @@ from lib.evaluation.claim_records import ClaimError as ClaimError
 from lib.evaluation.claim_records import Ratio as Ratio
 from lib.evaluation.claim_records import read_claims as read_claims
 from lib.evaluation.inference import bootstrap_means, holm_adjust, randomisation_test, wilson_interval
+from lib.evaluation.intervals import two_way_differences, two_way_means, two_way_ratios, unseen_rate
 from lib.evaluation.judgement import VERDICTS, Evidence, combined_p, judge, n_needed, weakest
 from lib.evaluation.rates import FEWEST_UNITS, beside_a_constant
 
@@ -91,9 +93,9 @@ def evaluate(
         scores: columns query, method, metric, k, value and `units`; one row for each (query, method, metric, k). Rates
             and similarity are 0–100. Without a column query, a query is the first of `units`.
         published: columns method, metric, k, value; `ndcg` stands for every definition of NDCG.
-        samples, seed: of the bootstrap; the seed is the randomisation tests', too.
-        units: columns of `scores` whose units are resampled (crossed, where there are two); the randomisation tests
-            exchange the two sides in whole units of the first, and reasons name it. Workflows: ("flow",).
+        samples, seed: of the bootstrap, where there is one unit; the seed is the randomisation tests', too.
+        units: one or two columns of `scores` by which queries cluster; the randomisation tests exchange the two sides
+            in whole units of the first, and reasons name it. Workflows: ("flow",).
 
     Returns:
         `COLUMNS`, of the weakest cell, with its K as text, the adjusted p as `p_value` and the queries with a value on
@@ -209,65 +211,100 @@ def _weigh(cells, wide, listed, labels, printed, samples, seed) -> list[Evidence
     sides = [_sides(wide, listed, left, right, claim.own_values) for claim, _, _, left, right in cells]
     pairs, shared = (np.stack(arrays) for arrays in zip(*sides, strict=True))
     clusterings = [labels[name].to_numpy() for name in labels]
-    draws = _resample(pairs, shared, clusterings, samples, seed)
+    if len(clusterings) == 2:
+        spreads = [
+            _two_way(claim, pair, isinstance(right, tuple), clusterings)
+            for (claim, *_, right), pair in zip(cells, pairs, strict=True)
+        ]
+    else:
+        draws = _resample(pairs, shared, clusterings, samples, seed)
+        spreads = [_bootstrapped(cell[0], pairs[number], draws[:, number]) for number, cell in enumerate(cells)]
     evidence = []
-    for number, (claim, method, k, left, right) in enumerate(cells):
-        pair = pairs[number]
+    for (claim, method, k, left, right), pair, spread in zip(cells, pairs, spreads, strict=True):
         known = ~np.isnan(pair)
         numbers = {"method": method, "k": k, "n": int(known.any(axis=1).sum()), "cluster": labels.columns[0]}
         numbers["published"] = float(
             claim.effect(*(np.float64(_published(claim, side, printed)) for side in (left, right)))
         )
-        numbers |= _against(pair, known, draws[:, number, 1])
+        numbers |= spread | _against(pair, known)
         if known.any(axis=0).all():
-            resampled = claim.effect(draws[:, number, 0], draws[:, number, 1])
-            resampled = resampled[np.isfinite(resampled)]
             numbers |= {
                 "clusters": len(np.unique(clusterings[0][known.all(axis=1)])),
                 "effect": float(claim.effect(*np.nanmean(pair, axis=0))),
                 "p_value": _p_value(claim, pair, clusterings[0], seed),
             }
-            if len(resampled):
-                numbers["ci_low"], numbers["ci_high"] = np.percentile(resampled, [2.5, 97.5]).tolist()
-                numbers["se"] = float(resampled.std())
-            outcomes = claim.unit == "points" and np.isin(pair[known], (0, 100)).all()
-            if outcomes and numbers["effect"] == 0 and numbers.get("se") == 0:
-                missed = 100 * unseen_rate(int(known.sum(axis=0).min()))
-                numbers |= {"ci_low": -missed, "ci_high": missed, "se": missed / 1.96}
-            elif outcomes and len(resampled):
-                drawn, ends = draws[:, number].T / 100, (numbers["ci_low"] / 100, numbers["ci_high"] / 100)
-                low, high = beside_a_constant(ends, np.nanmean(pair, axis=0) / 100, known.sum(axis=0), drawn)
-                if (low, high) != ends:
-                    numbers |= {"ci_low": 100 * low, "ci_high": 100 * high, "se": 100 * (high - low) / (2 * 1.96)}
         evidence.append(Evidence(**numbers))
     return evidence
 
 
-def _against(pair: np.ndarray, known: np.ndarray, drawn: np.ndarray) -> dict[str, float | bool]:
-    """The level of the side held against, with its interval, and how many values lie off the floor and the ceiling."""
-    rate = bool(known.any() and np.isin(pair[known], (0, 100)).all())
+def _against(pair: np.ndarray, known: np.ndarray) -> dict[str, float | bool]:
+    """The level of the side held against, and how many values lie off the floor and the ceiling; the level's interval
+    where it is a rate."""
+    rate = _is_rate(pair)
     numbers: dict[str, float | bool] = {
         "rate": rate,
         "off_floor": float((known & (pair != 0)).sum(axis=0).max()),
         "off_ceiling": float((known & (pair != 100)).sum(axis=0).max()),
     }
     other = pair[known[:, 1], 1]
-    if not len(other):
+    if len(other):
+        numbers["other"] = float(other.mean())
+        if rate:
+            low, high = (100 * float(end) for end in wilson_interval(other.sum() / 100, len(other)))
+            numbers |= {"other_low": low, "other_high": high}
+    return numbers
+
+
+def _is_rate(pair: np.ndarray) -> bool:
+    """Whether there are values, all of them 0 or 100."""
+    values = pair[~np.isnan(pair)]
+    return len(values) > 0 and bool(np.isin(values, (0, 100)).all())
+
+
+def _two_way(claim: Claim, pair: np.ndarray, estimated: bool, clusterings: Sequence[np.ndarray]) -> dict[str, float]:
+    """The effect's interval and standard error and the interval of the side held against, where that is `estimated` and
+    no constant; as the tables have them."""
+    left, right = pair[:, [0]], pair[:, [1]]
+    numbers: dict[str, float] = {}
+    if estimated and not np.isnan(right).all():
+        level = two_way_means(right, clusterings)
+        numbers |= {"other_low": float(level.low[0]), "other_high": float(level.high[0])}
+    if np.isnan(pair).all(axis=0).any():
         return numbers
-    if rate:
-        low, high = (100 * float(end) for end in wilson_interval(other.sum() / 100, len(other)))
+    if isinstance(claim, Ratio):
+        found = two_way_ratios(left, right, clusterings)
+    elif estimated:
+        found = two_way_differences(left, right, clusterings)
     else:
-        low, high = np.percentile(drawn[np.isfinite(drawn)], [2.5, 97.5]).tolist()
-    return numbers | {"other": float(other.mean()), "other_low": low, "other_high": high}
+        found = two_way_means(left, clusterings)
+    return numbers | {"ci_low": float(found.low[0]), "ci_high": float(found.high[0]), "se": float(found.se[0])}
 
 
-def unseen_rate(n: int) -> float:
-    """The largest rate of an event that n independent observations without it do not exclude at 97.5%: about 3.7/n.
-
-    >>> round(unseen_rate(100), 3)
-    0.036
-    """
-    return 1 - 0.025 ** (1 / n)
+def _bootstrapped(claim: Claim, pair: np.ndarray, draws: np.ndarray) -> dict[str, float]:
+    """The same as `_two_way` from bootstrap means of both sides (samples, 2), where units are of one kind."""
+    numbers: dict[str, float] = {}
+    known = ~np.isnan(pair)
+    drawn = draws[np.isfinite(draws[:, 1]), 1]
+    if len(drawn):
+        numbers["other_low"], numbers["other_high"] = np.percentile(drawn, [2.5, 97.5]).tolist()
+    if not known.any(axis=0).all():
+        return numbers
+    effect = float(claim.effect(*np.nanmean(pair, axis=0)))
+    resampled = claim.effect(draws[:, 0], draws[:, 1])
+    resampled = resampled[np.isfinite(resampled)]
+    if len(resampled):
+        numbers["ci_low"], numbers["ci_high"] = np.percentile(resampled, [2.5, 97.5]).tolist()
+        numbers["se"] = float(resampled.std())
+    outcomes = claim.unit == "points" and _is_rate(pair)
+    if outcomes and effect == 0 and numbers.get("se") == 0:
+        missed = 100 * unseen_rate(int(known.sum(axis=0).min()))
+        numbers |= {"ci_low": -missed, "ci_high": missed, "se": missed / 1.96}
+    elif outcomes and len(resampled):
+        ends = (numbers["ci_low"] / 100, numbers["ci_high"] / 100)
+        low, high = beside_a_constant(ends, np.nanmean(pair, axis=0) / 100, known.sum(axis=0), draws.T / 100)
+        if (low, high) != ends:
+            numbers |= {"ci_low": 100 * low, "ci_high": 100 * high, "se": 100 * (high - low) / (2 * 1.96)}
+    return numbers
 
 
 def _sides(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,12 +9,11 @@ import pandas as pd
 
 from lib.evaluation.inference import (
     Resampling,
-    bootstrap_interval,
-    bootstrap_means,
     holm_adjust,
     mcnemar_test,
     randomisation_test,
 )
+from lib.evaluation.intervals import difference_interval, mean_interval, ratio_interval
 from lib.evaluation.ranking import hit_matrix, ndcg_from_hits, recall_from_hits
 
 METRICS = ("recall", "ndcg", "ndcg_retrieved")
@@ -92,7 +90,7 @@ def summarise(
     groups: Mapping[tuple[str, str], np.ndarray],
     resampling: Resampling,
 ) -> pd.DataFrame:
-    """Mean and 95% interval of every column of `scores` in every group of queries.
+    """Mean and 95% interval (`lib.evaluation.intervals`) of every column of `scores` in every group of queries.
 
     Args:
         scores: from `per_query_scores`.
@@ -107,7 +105,7 @@ def summarise(
         if not chosen.any():
             continue
         part, here = scores[chosen], resampling.among(chosen)
-        low, high = bootstrap_interval(part.to_numpy(), here.clusters, here.samples, here.seed)
+        low, high = mean_interval(part.to_numpy(), here)
         frame = part.columns.to_frame(index=False)
         frame["value"] = part.mean().to_numpy()
         frame["ci_low"], frame["ci_high"] = low, high
@@ -180,14 +178,13 @@ def compare_outcomes(
 
 
 def _compared(scores, pairs, metric, k, resampling, p_values) -> pd.DataFrame:
-    differences = np.column_stack([scores[a, metric, k] - scores[b, metric, k] for a, b in pairs])
-    means = bootstrap_means(differences, resampling.clusters, resampling.samples, resampling.seed)
-    low, high = np.nanpercentile(means, [2.5, 97.5], axis=0)
+    left, right = (np.column_stack([scores[pair[side], metric, k] for pair in pairs]) for side in (0, 1))
+    low, high = difference_interval(left, right, resampling)
     return pd.DataFrame(
         {
             "a": [a for a, _ in pairs],
             "b": [b for _, b in pairs],
-            "difference": np.nanmean(differences, axis=0),
+            "difference": np.nanmean(left - right, axis=0),
             "ci_low": low,
             "ci_high": high,
             "p_value": p_values,
@@ -204,24 +201,20 @@ def ratios(
     cutoffs: Sequence[int],
     resampling: Resampling,
 ) -> pd.DataFrame:
-    """How many times b's mean is a's at each cutoff: ratio of means, resampled together.
+    """How many times b's mean is a's at each cutoff: ratio of means, with its 95% interval.
 
     Args:
         scores: from `per_query_scores`.
         resampling: of the queries.
 
     Returns:
-        columns k, ratio, ci_low, ci_high; NaN where b's mean is 0. A resample in which it is 0 is left out.
+        columns k, ratio, ci_low, ci_high; NaN where b's mean is 0.
     """
-    sides = scores[[(method, metric, k) for method in (a, b) for k in cutoffs]].to_numpy()
-    resampled = bootstrap_means(sides, resampling.clusters, resampling.samples, resampling.seed)
-    draws = np.vstack([sides.mean(axis=0), resampled])
-    over, under = np.split(draws, 2, axis=1)
-    folds = np.divide(over, under, out=np.full(over.shape, np.nan), where=under > 0)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "All-NaN slice")  # b never finds anything: there is no ratio
-        low, high = np.nanpercentile(folds[1:], [2.5, 97.5], axis=0)
-    return pd.DataFrame({"k": list(cutoffs), "ratio": folds[0], "ci_low": low, "ci_high": high})
+    over, under = (scores[[(method, metric, k) for k in cutoffs]].to_numpy() for method in (a, b))
+    means = over.mean(axis=0), under.mean(axis=0)
+    ratio = np.divide(*means, out=np.full(len(cutoffs), np.nan), where=means[1] > 0)
+    low, high = ratio_interval(over, under, resampling)
+    return pd.DataFrame({"k": list(cutoffs), "ratio": ratio, "ci_low": low, "ci_high": high})
 
 
 def compare_in_groups(

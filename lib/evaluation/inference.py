@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,21 +16,29 @@ LEVEL = 0.05  # of every test
 
 @dataclass(frozen=True)
 class Resampling:
-    """How a bootstrap resamples observations.
+    """How observations cluster, and how tests and bootstraps resample them.
 
     Attributes:
         clusters: one label sequence per clustering (crossed if several), each as long as the observations.
-        samples: number of resamples.
-        seed: of the generator.
+        samples: number of the bootstrap's resamples.
+        seed: of the bootstraps and tests.
+        bootstrap: whether intervals over two clusterings are the crossed bootstrap's, too: where one of them is a
+            handful of training runs, too few for a variance between clusters.
     """
 
     clusters: Sequence[Sequence | np.ndarray]
     samples: int = 2000
     seed: int = 0
+    bootstrap: bool = False
+
+    @property
+    def two_way(self) -> bool:
+        """Whether intervals come from the two-way cluster-robust variance (`lib.evaluation.intervals`)."""
+        return len(self.clusters) == 2 and not self.bootstrap
 
     def among(self, chosen: np.ndarray) -> Resampling:
         """The same for the observations that a bool array chooses."""
-        return Resampling([np.asarray(labels)[chosen] for labels in self.clusters], self.samples, self.seed)
+        return replace(self, clusters=[np.asarray(labels)[chosen] for labels in self.clusters])
 
 
 def settled(tests: pd.DataFrame, low: str = "ci_low", high: str = "ci_high") -> pd.Series:
@@ -62,7 +70,7 @@ def bootstrap_means(
 
     With one clustering (personas) this is the cluster bootstrap; with two (personas and needs) both are resampled
     independently and an observation counts as often as the product of its labels' draws: the crossed or "pigeonhole"
-    bootstrap (Owen, 2007), which is conservative.
+    bootstrap (Owen, 2007), which is too wide where observations differ within clusters (`lib.evaluation.intervals`).
 
     Args:
         values: float array (observations,) or (observations, columns); NaN entries are left out of their column.

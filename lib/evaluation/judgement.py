@@ -40,7 +40,7 @@ class Evidence:
     Attributes:
         n: queries with a value on either side; clusters: first units (each a `cluster`, such as a persona) with a query
             that has a value on both.
-        se: the bootstrap's standard error of the effect.
+        se: the standard error of the effect.
         published: the same effect in the published table, NaN where it has none.
         other, other_low, other_high: the mean of the side held against, with its 95% interval.
         off_floor, off_ceiling: queries with another value than 0, and than 100, on the side that has more of them.

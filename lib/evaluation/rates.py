@@ -121,9 +121,7 @@ def beside_a_constant(
 ) -> tuple[float, float]:
     """The 95% interval of a difference a − b of two rates of 0/1 outcomes of which one or each is 0 or 1.
 
-    Resampling gives such a side no spread, so that the bootstrap's interval is too narrow. The square-and-add method
-    (Newcombe, 1998; Zou and Donner, 2008) joins that side's Wilson interval to the other side's of the bootstrap: a
-    constant is not correlated with anything. The wider of this and the bootstrap's, at either end.
+    `square_and_add` of Wilson's interval of the constant side and the other side's of the bootstrap.
 
     Args:
         ends: the bootstrap's interval of the difference; returned as it is where neither rate is 0 or 1.
@@ -133,10 +131,28 @@ def beside_a_constant(
     """
     if not np.isin(rates, (0.0, 1.0)).any():
         return ends
-    (low_a, high_a), (low_b, high_b) = (
+    sides = [
         wilson_interval(rate * count, count) if rate in (0.0, 1.0) else _percentiles(drawn)
         for rate, count, drawn in zip(rates, counts, draws, strict=True)
-    )
+    ]
+    return square_and_add(ends, rates, sides)
+
+
+def square_and_add(
+    ends: tuple[float, float], rates: Sequence[float] | np.ndarray, sides: Sequence
+) -> tuple[float, float]:
+    """An interval of a difference a − b that allows for a side of 0 or 1.
+
+    Such a side has no spread, so that a standard error or a bootstrap of the difference is too small. The
+    square-and-add method (Newcombe, 1998; Zou and Donner, 2008) joins its Wilson interval to the other side's own: a
+    constant is not correlated with anything. The wider of this and `ends`, at either end.
+
+    Args:
+        ends: the interval of the difference without such an allowance.
+        rates: of a and b, 0–1.
+        sides: the interval (low, high) of either rate.
+    """
+    (low_a, high_a), (low_b, high_b) = sides
     a, b = rates
     low = a - b - np.hypot(a - low_a, high_b - b)
     high = a - b + np.hypot(high_a - a, b - low_b)

@@ -34,7 +34,7 @@ def test_each_setting_is_summarised_from_its_own_world():
         )
         for number in range(len(SWEEP.changes))
     ]
-    swept = SWEEP.summarise([world] * len(scores), scores, 3, samples=100)
+    swept = SWEEP.summarise([world] * len(scores), scores, 3)
     assert list(swept) == ["knob", "level", "method", "recall@3", "ci_low", "ci_high", "n"]
     assert len(swept) == len(SWEEP.settings) * (len(COMPARED) + 2)
     values = swept.set_index(["knob", "level", "method"])["recall@3"]

@@ -12,7 +12,8 @@ from scipy import stats
 from lib.assistant.context_scores import HELPED, ORDER
 from lib.evaluation.claim_records import ABOUT, ClaimError
 from lib.evaluation.claims import BY_ROW, COLUMNS, by_row, evaluate, read_claims, tally, unseen_rate
-from lib.evaluation.inference import holm_adjust, randomisation_test, wilson_interval
+from lib.evaluation.comparison import compare, ratios, summarise
+from lib.evaluation.inference import Resampling, holm_adjust, randomisation_test, wilson_interval
 from lib.evaluation.judgement import VERDICTS, Evidence, combined_p, judge, n_needed, weakest
 from lib.evaluation.rates import paired_deltas
 from lib.workbook.artifacts import ROOT
@@ -788,10 +789,36 @@ def test_queries_without_a_common_one(claims_of):
 
 
 def test_methods_that_agree_everywhere_are_equivalent(claims_of):
-    scores = scores_of({("a", "recall", 3): 40 + noise(5), ("b", "recall", 3): 40 + noise(5)})
+    scores = scores_of({("a", "recall", 3): 40 + noise(5, 400), ("b", "recall", 3): 40 + noise(5, 400)})
     table = evaluate(claims_of({}, KINDS["ratio"], KINDS["same"]), scores, PUBLISHED, samples=200, seed=1)
     assert table["verdict"].tolist() == ["equivalent"] * 3
     assert table["effect"].tolist() == pytest.approx([0, 1, 0])
+    # No interval is a point: 400 queries may all have missed something.
+    missed = 100 * unseen_rate(400)
+    assert table["ci_high"].tolist() == pytest.approx([missed, 1 + missed / 40, missed])
+
+
+@pytest.mark.parametrize("kind", ["greater", "ratio", "below", "rises"])
+def test_the_interval_is_the_one_of_the_tables(claims_of, kind):
+    rng = np.random.default_rng(2)
+    personas, needs = rng.integers(0, 30, 120), rng.integers(0, 15, 120)
+    values = {("a", "recall", 3): rng.uniform(0, 90, 120), ("b", "recall", 3): rng.choice([0.0, 50, 100], 120)}
+    values["a", "recall", 10] = values["a", "recall", 3] + 10
+    values["a", "recall", 10][:5] = 3.0
+    row = verdict_of(claims_of(KINDS[kind]), scores_of(values, personas, needs))
+    table = pd.DataFrame(values).rename_axis(columns=["method", "metric", "k"])
+    over = Resampling([personas, needs])
+    later = table.xs(10, axis=1, level="k").join(table[["a"]].xs(3, axis=1, level="k").rename(columns={"a": "first"}))
+    expected = {
+        "greater": lambda: compare(table, [("a", "b")], "recall", 3, over),
+        "ratio": lambda: ratios(table, "a", "b", "recall", [3], over),
+        "below": lambda: summarise(table[["a"]], {("all", "all"): np.ones(120, dtype=bool)}, over),
+        "rises": lambda: compare(
+            pd.concat({10: later}, axis=1, names=["k"]).reorder_levels(["method", "metric", "k"], axis=1),
+            [("a", "first")], "recall", 10, over,
+        ),
+    }[kind]().iloc[0]  # fmt: skip
+    assert [row["ci_low"], row["ci_high"]] == pytest.approx(expected[["ci_low", "ci_high"]].tolist())
 
 
 def test_a_rare_event_that_never_occurred_settles_nothing_finer_than_n_can_show(claims_of):

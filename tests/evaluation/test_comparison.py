@@ -1,5 +1,6 @@
 """Tables of several methods on the same queries."""
 
+import itertools
 import math
 
 import numpy as np
@@ -18,6 +19,7 @@ from lib.evaluation.comparison import (
     summarise,
 )
 from lib.evaluation.inference import Resampling, bootstrap_interval, holm_adjust, randomisation_test
+from lib.evaluation.intervals import mean_interval, unseen_rate
 
 QUERIES = ["q1", "q2", "q3", "q4"]
 SECOND = 100 / math.log2(3)  # NDCG of one relevant item on rank 2
@@ -93,12 +95,16 @@ def test_n_counts_the_queries_averaged_over(scores):
 
 
 def test_intervals_are_those_of_the_group(scores):
-    table = summarise(scores, GROUPS, Resampling([PERSONAS, QUERIES], samples=300, seed=5)).set_index(
-        ["method", "sample", "metric", "k"]
-    )
-    for sample, chosen in (("all", GROUPS["all", "all"]), ("first", GROUPS["kind", "first"])):
+    for (sample, chosen), clusters in itertools.product(
+        (("all", GROUPS["all", "all"]), ("first", GROUPS["kind", "first"])), ([PERSONAS, QUERIES], [QUERIES])
+    ):
+        table = summarise(scores, GROUPS, Resampling(clusters, samples=300, seed=5)).set_index(
+            ["method", "sample", "metric", "k"]
+        )
         values = scores["two", "ndcg", 2][chosen].to_numpy()
-        expected = bootstrap_interval(values, [np.array(c)[chosen] for c in (PERSONAS, QUERIES)], samples=300, seed=5)
+        here = [np.array(labels)[chosen] for labels in clusters]
+        two_way = len(clusters) == 2
+        expected = mean_interval(values, Resampling(here)) if two_way else bootstrap_interval(values, here, 300, 5)
         row = table.loc[("two", sample, "ndcg", 2)]
         assert (row["ci_low"], row["ci_high"]) == pytest.approx(expected)
         assert row["ci_low"] <= row["value"] <= row["ci_high"]
@@ -110,7 +116,8 @@ def test_comparison(scores):
     assert table.columns.tolist() == ["a", "b", "difference", "ci_low", "ci_high", "p_value", "p_holm"]
     assert list(zip(table["a"], table["b"], strict=True)) == pairs
     assert table["difference"].tolist() == pytest.approx([37.5, -37.5, 0])
-    assert table["ci_low"].tolist() == pytest.approx([table["ci_low"][0], -table["ci_high"][0], 0])
+    assert table["ci_low"].tolist()[:2] == pytest.approx([table["ci_low"][0], -table["ci_high"][0]])
+    assert table["ci_high"][2] == -table["ci_low"][2] == pytest.approx(100 * unseen_rate(4))
     assert table["ci_low"][0] < 37.5 < table["ci_high"][0]
     assert table["p_value"][2] == 1
     assert table["p_value"][0] == table["p_value"][1]
@@ -170,7 +177,8 @@ def test_a_ratio_of_means_with_its_interval():
     scores = by_method(a=1.5 * under, b=under, c=rng.uniform(20, 60, 200))
     clusters = [np.arange(200) % 40, np.arange(200) % 25]
     exact = ratios(scores, "a", "b", "recall", [1], Resampling(clusters, 200, 0)).iloc[0]
-    np.testing.assert_allclose(exact[["ratio", "ci_low", "ci_high"]].astype(float), 1.5)
+    missed = 100 * unseen_rate(200) / under.mean()  # nothing varies; 200 queries may all have missed something
+    np.testing.assert_allclose(exact[["ratio", "ci_low", "ci_high"]].astype(float), [1.5, 1.5 - missed, 1.5 + missed])
     loose = ratios(scores, "c", "b", "recall", [1], Resampling(clusters, 200, 0)).iloc[0]
     assert loose["ci_low"] < loose["ratio"] < loose["ci_high"]
 

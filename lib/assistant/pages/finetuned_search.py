@@ -27,6 +27,7 @@ from lib.assistant.pages.common import (
 )
 from lib.evaluation.comparison import compare, summarise
 from lib.evaluation.inference import holm_adjust, settled
+from lib.evaluation.intervals import difference_interval
 from lib.retrieval.finetune import Finished
 from lib.workbook.display import Drawing, Table, label_lines, legend_below, number
 from lib.workbook.methods import label
@@ -236,19 +237,16 @@ def cot_in_words(tests: pd.DataFrame, writer: str, done: Mapping[str, Finished],
 
 
 def ndcg_rises(scored: Scored, methods: Sequence[str]) -> pd.DataFrame:
-    """NDCG at the last K minus that at the first, in percentage points, query by query: columns of `summarise`, indexed
-    by (method, metric)."""
-    first, last = scored.cutoffs[0], scored.cutoffs[-1]
-    rise = pd.DataFrame(
-        {
-            (method, metric, last): scored.table[method, metric, last] - scored.table[method, metric, first]
-            for method in methods
-            for metric in ("ndcg", "ndcg_retrieved")
-        }
+    """NDCG at the last K minus that at the first, in percentage points, query by query: columns value, ci_low,
+    ci_high and n, indexed by (method, metric)."""
+    columns = pd.MultiIndex.from_product([methods, ("ndcg", "ndcg_retrieved")], names=["method", "metric"])
+    later, earlier = (
+        scored.table[[(*column, k) for column in columns]].to_numpy() for k in (scored.cutoffs[-1], scored.cutoffs[0])
     )
-    rise.columns = rise.columns.set_names(["method", "metric", "k"])
-    rises = summarise(rise, {("all", "all"): scored.everyone}, scored.resampling)
-    return rises.set_index(["method", "metric"])
+    low, high = difference_interval(later, earlier, scored.resampling)
+    rise = later - earlier
+    found = {"value": np.nanmean(rise, axis=0), "ci_low": low, "ci_high": high, "n": (~np.isnan(rise)).sum(axis=0)}
+    return pd.DataFrame(found, index=columns)
 
 
 def ndcg_table(rises: pd.DataFrame, methods: Sequence[str], scored: Scored, printed: pd.Series) -> Table:

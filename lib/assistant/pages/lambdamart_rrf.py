@@ -199,7 +199,7 @@ def by_kind_table(two: TableTwo) -> Table:
     ]
     return Table(
         pd.DataFrame(rows),
-        f"Recall@{scored.k} in percent by kind of query, 95% intervals that resample personas and needs; "
+        f"Recall@{scored.k} in percent by kind of query, 95% intervals for other personas and other needs; "
         f"{len(scored.asked.names)} queries, {scored.asked.in_cot.sum()} in the CoT sample.",
         best=dict.fromkeys([*kinds, "all kinds"], "max"),
         among="queries",

@@ -22,7 +22,8 @@ from lib.assistant.pages.tool_retrieval import (
 from lib.assistant.schemas import APP_NAMES
 from lib.assistant.tool_retrieval import ceiling
 from lib.assistant.tool_search import WordEffects, WordingTrial, option_name
-from lib.evaluation.inference import Resampling, bootstrap_interval
+from lib.evaluation.inference import Resampling
+from lib.evaluation.intervals import mean_interval
 from lib.workbook.display import Table, interval, number
 from lib.workbook.methods import label
 
@@ -110,7 +111,7 @@ def effects(words: WordEffects, k: int) -> Table:
 def recall(results: Results) -> Table:
     """A row a setting of semantic search."""
     caption = (
-        "Recall of the right tools in percent with 95% intervals that resample personas and needs; "
+        "Recall of the right tools in percent with 95% intervals for other personas and other needs; "
         f"n = {results.n}, semantic search over {len(results.task.tools)} tools."
     )
     return settings_table(results, [*MAIN, BY_CONTENT, *FLOORS], caption)
@@ -320,7 +321,7 @@ def shown_to_the_planner(whole: pd.DataFrame, resampling: Resampling, depth: int
         resampling: of its queries.
         depth: number of tools shown.
     """
-    low, high = bootstrap_interval(whole.to_numpy(), resampling.clusters, resampling.samples, resampling.seed)
+    low, high = mean_interval(whole.to_numpy(), resampling)
     cells = [interval(*row) for row in zip(whole.mean(), low, high, strict=True)]
     caption = (
         f"Queries whose right tools are all among the first {depth}, with 95% intervals; the {len(whole)} queries that "

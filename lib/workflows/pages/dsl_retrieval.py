@@ -113,8 +113,9 @@ def of_pairs(found: Mapping[str, pd.DataFrame], asked: pd.DataFrame, k: int | No
 
 
 def resampling(table: pd.DataFrame, samples: int, seed: int) -> Resampling:
-    """Of both levels of the index (pair, seed): requests and training runs."""
-    return Resampling([table.index.get_level_values(level) for level in table.index.names], samples, seed)
+    """Of both levels of the index (pair, seed): requests and training runs, of which there are a few at most."""
+    levels = [table.index.get_level_values(level) for level in table.index.names]
+    return Resampling(levels, samples, seed, bootstrap=True)
 
 
 def of_requests(table: pd.DataFrame, pairs: Sequence[str]) -> pd.DataFrame:

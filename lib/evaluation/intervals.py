@@ -1,0 +1,261 @@
+"""Intervals of means, paired differences and ratios of observations in clusters.
+
+With one clustering (flows; the queries of a file) they are percentiles of the cluster bootstrap. With two that cross
+(personas and needs) they come from the two-way cluster-robust variance of Cameron, Gelbach and Miller (2011,
+doi:10.1198/jbes.2010.07136, section 2.2): V = V_personas + V_needs − V_both, each term with the factor G/(G − 1), and
+Student's t with min(G) − 1 degrees of freedom. The crossed bootstrap, which counts what differs between single
+observations three times (Owen, 2007), is wider than it says; `lib.evaluation.coverage` shows both.
+
+What is ours:
+
+- V is at least each of its three terms. With components of variance that are not negative none of them exceeds it; the
+  difference of estimates may.
+- A mean of scores (0–100) has its interval on the logit scale, a ratio on the log scale: near an end the estimate is
+  skewed, and no interval leaves the scale. Differences are symmetrical and cut at ±100.
+- No interval is a point. Where nothing varies (no standard error), n observations may all have missed something of
+  `unseen_rate(n)`, which moves the mean by 100 points at most; a mean of 0 or 100 has Wilson's interval. A difference
+  of which one side is 0 or 100 allows for what that side may have missed (`lib.evaluation.rates.square_and_add`).
+  All of these take the observations as independent: about clusters, what does not vary says nothing.
+- A clustering with one cluster adds nothing to V and is left out of min(G): the interval is then about this cluster.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special, stats
+
+from lib.evaluation.inference import Resampling, bootstrap_interval, bootstrap_means, wilson_interval
+from lib.evaluation.rates import square_and_add
+
+Clusters = Sequence[Sequence | np.ndarray]
+NOTHING = 1e-9  # points; a standard error below is rounding
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Estimates with their intervals; float arrays (columns,), NaN where a column has no value.
+
+    Attributes:
+        se: the standard error on the estimate's own scale; where the interval had to be made wider than it says, the
+            one that the width stands for.
+    """
+
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    se: np.ndarray
+
+
+def mean_interval(values: np.ndarray, over: Resampling, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    """Interval of each column's mean of scores: (low, high), scalars for one-dimensional values.
+
+    Args:
+        values: float array (observations,) or (observations, columns) of 0–100; NaN entries are left out of their
+            column.
+        over: how the observations cluster.
+    """
+    if not over.two_way:
+        return bootstrap_interval(values, over.clusters, over.samples, over.seed, confidence)
+    found = two_way_means(values, over.clusters, confidence)
+    return (found.low, found.high) if np.ndim(values) > 1 else (found.low[0], found.high[0])
+
+
+def difference_interval(
+    a: np.ndarray, b: np.ndarray, over: Resampling, confidence: float = 0.95
+) -> tuple[np.ndarray, np.ndarray]:
+    """Interval of each column's mean paired difference a − b, of the observations with a value on both sides.
+
+    Args:
+        a, b: float arrays (observations,) or (observations, columns) of scores, 0–100, or NaN.
+        over: how the observations cluster.
+
+    Returns:
+        (low, high), scalars for one-dimensional scores.
+    """
+    if over.two_way:
+        missing = np.isnan(a) | np.isnan(b)
+        sides = [np.where(missing, np.nan, side) for side in (a, b)]
+        found = two_way_differences(sides[0], sides[1], over.clusters, confidence)
+        return (found.low, found.high) if missing.ndim > 1 else (found.low[0], found.high[0])
+    tail = round(50 * (1 - confidence), 9)
+    means = bootstrap_means(a - b, over.clusters, over.samples, over.seed)
+    low, high = np.nanpercentile(means, [tail, 100 - tail], axis=0)
+    return low, high
+
+
+def ratio_interval(a: np.ndarray, b: np.ndarray, over: Resampling) -> tuple[np.ndarray, np.ndarray]:
+    """95% interval of each column's ratio of means a/b; NaN where b's mean is 0.
+
+    A bootstrap resample without anything on the side of b is left out.
+
+    Args:
+        a, b: float arrays (observations, columns) of scores, 0–100.
+        over: how the observations cluster.
+    """
+    if over.two_way:
+        found = two_way_ratios(a, b, over.clusters)
+        return found.low, found.high
+    means = bootstrap_means(np.hstack([a, b]), over.clusters, over.samples, over.seed)
+    above, below = np.split(means, 2, axis=1)
+    folds = np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice")  # b never finds anything: there is no ratio
+        low, high = np.nanpercentile(folds, [2.5, 97.5], axis=0)
+    return low, high
+
+
+def two_way_means(values: np.ndarray, clusters: Clusters, confidence: float = 0.95) -> Estimates:
+    """Means of scores, their intervals on the logit scale. See `mean_interval`; `clusters` are two."""
+    values = _columns(values)
+    mean, influence = _influences(values)
+    se, reach = two_way_errors(influence, ~np.isnan(values), clusters, confidence)
+    n = (~np.isnan(values)).sum(axis=0)
+    share = np.clip(mean / 100, 1e-12, 1 - 1e-12)
+    half = reach * se / 100 / (share * (1 - share))
+    log_odds = np.log(share / (1 - share))
+    low, high = (100 * special.expit(log_odds + sign * half) for sign in (-1, 1))
+    constant = ~(se > NOTHING)
+    missed = _missed(n, confidence)
+    low = np.where(constant, np.maximum(mean - missed, 0), low)
+    high = np.where(constant, np.minimum(mean + missed, 100), high)
+    at_an_end = constant & (np.minimum(mean, 100 - mean) < NOTHING)
+    wilson = wilson_interval(np.round(np.where(at_an_end, mean, 0) * n / 100), n, confidence)
+    low, high = (np.where(at_an_end, 100 * end, own) for end, own in zip(wilson, (low, high), strict=True))
+    return _estimates(mean, low, high, np.where(constant, (high - low) / (2 * _normal(confidence)), se))
+
+
+def two_way_differences(a: np.ndarray, b: np.ndarray, clusters: Clusters, confidence: float = 0.95) -> Estimates:
+    """Differences of means a − b, each mean over the observations that have a value on its own side.
+
+    Args:
+        a, b: float arrays (observations, columns) of scores, 0–100, or NaN.
+        clusters: two label sequences, each as long as the observations.
+    """
+    a, b = _columns(a), _columns(b)
+    (mean_a, of_a), (mean_b, of_b) = _influences(a), _influences(b)
+    difference = mean_a - mean_b
+    se, reach = two_way_errors(of_a - of_b, ~np.isnan(a) | ~np.isnan(b), clusters, confidence)
+    counts = np.array([(~np.isnan(side)).sum(axis=0) for side in (a, b)])
+    half = np.where(se > NOTHING, reach * se, _missed(counts.min(axis=0), confidence))
+    low, high = difference - half, difference + half
+    means = np.array([mean_a, mean_b])
+    for column in np.flatnonzero(np.isin(means, (0, 100)).any(axis=0) & (np.abs(difference) > NOTHING)):
+        sides = [two_way_means(side[:, [column]], clusters, confidence) for side in (a, b)]
+        ends = square_and_add(
+            (low[column] / 100, high[column] / 100),
+            means[:, column] / 100,
+            [(side.low[0] / 100, side.high[0] / 100) for side in sides],
+        )
+        low[column], high[column] = 100 * ends[0], 100 * ends[1]
+    se = np.where(high - low > 2 * reach * se + NOTHING, (high - low) / (2 * _normal(confidence)), se)
+    return _estimates(difference, np.maximum(low, -100), np.minimum(high, 100), se)
+
+
+def two_way_ratios(a: np.ndarray, b: np.ndarray, clusters: Clusters, confidence: float = 0.95) -> Estimates:
+    """Ratios of means a/b by the delta method, their intervals on the log scale; NaN where b's mean is 0.
+
+    Linearised, an observation adds (a − ratio·b)/mean(b). Where a's mean is 0 the interval ends at what its Wilson
+    interval leaves for it, over the lower end of b.
+
+    Args:
+        a, b: float arrays (observations, columns) of scores, 0–100, or NaN.
+        clusters: two label sequences, each as long as the observations.
+    """
+    a, b = _columns(a), _columns(b)
+    (mean_a, of_a), (mean_b, of_b) = _influences(a), _influences(b)
+    under = np.where(mean_b > 0, mean_b, np.nan)
+    ratio = mean_a / under
+    se, reach = two_way_errors((of_a - ratio * of_b) / under, ~np.isnan(a) | ~np.isnan(b), clusters, confidence)
+    n = np.minimum((~np.isnan(a)).sum(axis=0), (~np.isnan(b)).sum(axis=0))
+    missed = _missed(n, confidence) / under
+    constant = ~(se > NOTHING / 100)
+    spread = np.exp(reach * se / np.where(ratio > 0, ratio, np.nan))
+    low = np.where(constant, np.maximum(ratio - missed, 0), ratio / spread)
+    high = np.where(constant, ratio + missed, ratio * spread)
+    nothing = ratio == 0
+    if nothing.any():
+        most, least = two_way_means(a, clusters, confidence).high, two_way_means(b, clusters, confidence).low
+        low, high = np.where(nothing, 0, low), np.where(nothing, most / least, high)
+    return _estimates(ratio, low, high, np.where(constant | nothing, (high - low) / (2 * _normal(confidence)), se))
+
+
+def two_way_errors(
+    influence: np.ndarray, present: np.ndarray, clusters: Clusters, confidence: float = 0.95
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two-way cluster-robust standard errors, and how many of them an interval reaches to either side.
+
+    Args:
+        influence: float array (observations, columns): what each observation adds to the estimate's error; for a mean
+            (value − mean)/n, 0 where there is no value.
+        present: bool array of that shape; clusters without a value do not count.
+        clusters: two label sequences, each as long as the observations.
+
+    Returns:
+        arrays (columns,): standard errors, and quantiles of t.
+
+    Raises:
+        ValueError: no observations, or not two clusterings of their length.
+    """
+    if not len(influence) or len(clusters) != 2 or any(len(labels) != len(influence) for labels in clusters):
+        raise ValueError("two clusterings are needed, each of the same, positive length as the observations")
+    first, second = (np.unique(np.asarray(labels), return_inverse=True)[1] for labels in clusters)
+    of_first, n_first = _one_way(influence, present, first)
+    of_second, n_second = _one_way(influence, present, second)
+    of_both, _ = _one_way(influence, present, first * (second.max() + 1) + second)
+    variance = np.maximum.reduce([of_first + of_second - of_both, of_first, of_second, of_both])
+    counts = np.array([n_first, n_second])
+    fewest = np.where(counts > 1, counts, np.inf).min(axis=0)
+    freedom = np.where(np.isfinite(fewest), fewest - 1, 1)
+    return np.sqrt(variance), stats.t.ppf(0.5 + confidence / 2, freedom)
+
+
+def unseen_rate(n, confidence: float = 0.95):
+    """The largest rate of an event that n independent observations without it do not exclude at 97.5%: about 3.7/n.
+
+    >>> round(unseen_rate(100), 3)
+    0.036
+    """
+    return 1 - ((1 - confidence) / 2) ** (1 / n)
+
+
+def _one_way(influence: np.ndarray, present: np.ndarray, code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The one-way variance of each column, 0 where there are not two clusters, and its number of clusters."""
+    order = np.argsort(code, kind="stable")
+    starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+    sums = np.add.reduceat(influence[order], starts, axis=0)
+    count = (np.add.reduceat(present[order].astype(np.int32), starts, axis=0) > 0).sum(axis=0)
+    return (sums**2).sum(axis=0) * np.where(count > 1, count / np.maximum(count - 1, 1), 0), count
+
+
+def _influences(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each column's mean, and what each observation adds to its error; NaN where a column has no value."""
+    present = ~np.isnan(values)
+    n = present.sum(axis=0)
+    mean = np.divide(np.where(present, values, 0.0).sum(axis=0), n, out=np.full(values.shape[1], np.nan), where=n > 0)
+    return mean, np.where(present, values - mean, 0.0) / np.maximum(n, 1)
+
+
+def _columns(values: np.ndarray) -> np.ndarray:
+    """Values as (observations, columns)."""
+    table = np.asarray(values, dtype=float)
+    return table.reshape(len(table), -1)
+
+
+def _missed(n: np.ndarray, confidence: float) -> np.ndarray:
+    """How far, in points, a mean of n scores may move by what none of them showed; NaN without any."""
+    return np.where(n > 0, 100 * unseen_rate(np.maximum(n, 1), confidence), np.nan)
+
+
+def _normal(confidence: float) -> float:
+    return float(stats.norm.ppf(0.5 + confidence / 2))
+
+
+def _estimates(value: np.ndarray, low: np.ndarray, high: np.ndarray, se: np.ndarray) -> Estimates:
+    """NaN throughout where there is no value."""
+    gone = np.isnan(value)
+    low, high, se = (np.where(gone, np.nan, array) for array in (low, high, se))
+    return Estimates(value, low, high, se)

@@ -1,0 +1,200 @@
+"""Two-way cluster-robust intervals against the formula in plain loops, at the edges, and what keeps the bootstrap."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from lib.evaluation.inference import Resampling, bootstrap_interval, bootstrap_means, wilson_interval
+from lib.evaluation.intervals import (
+    difference_interval,
+    mean_interval,
+    ratio_interval,
+    two_way_differences,
+    two_way_means,
+    two_way_ratios,
+    unseen_rate,
+)
+
+PERSONAS = np.array(list("aaabbbccccdd"))
+NEEDS = np.array([1, 2, 3, 1, 1, 2, 3, 4, 4, 1, 2, 4])
+CLUSTERS = [PERSONAS, NEEDS]
+A = np.array([100.0, 50, 0, 100, 100, 100, 50, 0, 0, 100, 100, 25])
+B = np.array([50.0, 50, 0, 0, 100, 50, 50, 0, 25, 0, 100, 25])
+LACKING = np.where(np.arange(12) % 5 == 0, np.nan, A)
+
+
+def brute_force(influence):
+    """Standard error and t of the formula, term by term; `influence` has an entry for each observation with a value."""
+
+    def term(key):
+        sums = {}
+        for i, share in influence.items():
+            sums[key(i)] = sums.get(key(i), 0.0) + share
+        n = len(sums)
+        return n / (n - 1) * sum(total**2 for total in sums.values()), n
+
+    of_persona, personas = term(lambda i: PERSONAS[i])
+    of_need, needs = term(lambda i: NEEDS[i])
+    of_both, _ = term(lambda i: (PERSONAS[i], NEEDS[i]))
+    variance = max(of_persona + of_need - of_both, of_persona, of_need, of_both)
+    return math.sqrt(variance), stats.t.ppf(0.975, min(personas, needs) - 1)
+
+
+def of_mean(values):
+    known = {i: value for i, value in enumerate(values) if not math.isnan(value)}
+    mean = sum(known.values()) / len(known)
+    return mean, {i: (value - mean) / len(known) for i, value in known.items()}
+
+
+@pytest.mark.parametrize("values", [A, LACKING], ids=["all", "some missing"])
+def test_a_mean_is_the_formula_on_the_logit_scale(values):
+    mean, influence = of_mean(values)
+    se, reach = brute_force(influence)
+    centre, half = math.log(mean / (100 - mean)), reach * 100 * se / (mean * (100 - mean))
+    ends = [100 / (1 + math.exp(-(centre + sign * half))) for sign in (-1, 1)]
+    found = two_way_means(values, CLUSTERS)
+    assert found.se[0] == pytest.approx(se)
+    assert mean_interval(values, Resampling(CLUSTERS)) == pytest.approx(ends)
+    # A column's interval does not depend on the columns beside it.
+    both = mean_interval(np.column_stack([B, values]), Resampling(CLUSTERS))
+    assert [end[1] for end in both] == pytest.approx(ends)
+
+
+@pytest.mark.parametrize("values", [A, LACKING], ids=["all", "some missing"])
+def test_a_paired_difference_is_the_formula(values):
+    mean, influence = of_mean(values - B)
+    se, reach = brute_force(influence)
+    expected = [max(mean - reach * se, -100), min(mean + reach * se, 100)]
+    assert difference_interval(values, B, Resampling(CLUSTERS)) == pytest.approx(expected)
+    narrow = difference_interval(values, B, Resampling(CLUSTERS), confidence=0.5)
+    assert expected[0] < narrow[0] < mean < narrow[1] < expected[1]
+
+
+def test_sides_may_have_values_of_their_own():
+    (mean_a, of_a), (mean_b, of_b) = of_mean(LACKING), of_mean(B)
+    se, _ = brute_force({i: of_a.get(i, 0) - of_b[i] for i in of_b})
+    found = two_way_differences(LACKING, B, CLUSTERS)
+    assert (found.value[0], found.se[0]) == pytest.approx((mean_a - mean_b, se))
+
+
+def test_a_ratio_is_the_delta_method_on_the_log_scale():
+    (mean_a, of_a), (mean_b, of_b) = of_mean(A), of_mean(B)
+    ratio = mean_a / mean_b
+    se, reach = brute_force({i: (of_a[i] - ratio * of_b[i]) / mean_b for i in of_a})
+    found = two_way_ratios(A, B, CLUSTERS)
+    assert (found.value[0], found.se[0]) == pytest.approx((ratio, se))
+    expected = [ratio * math.exp(sign * reach * se / ratio) for sign in (-1, 1)]
+    low, high = ratio_interval(A[:, None], B[:, None], Resampling(CLUSTERS))
+    assert [low[0], high[0]] == pytest.approx(expected)
+
+
+def test_the_variance_is_never_below_one_of_its_terms():
+    """Personas that balance out exactly: their term is 0, and the difference of the terms would be negative."""
+    personas, needs = np.repeat(np.arange(6), 2), np.tile([0, 1, 2, 3], 3)
+    values = np.tile([0.0, 100.0], 6) * np.repeat([1, 0.5], 6) + np.repeat([0, 25.0], 6)
+    centred = values - 50
+    terms = [np.bincount(code, centred) for code in (personas, needs, personas * 4 + needs)]
+    of_persona, of_need, of_both = (len(sums) / (len(sums) - 1) * (sums**2).sum() / 144 for sums in terms)
+    assert of_persona == 0
+    assert of_persona + of_need - of_both > 0
+    assert two_way_means(values, [personas, needs]).se[0] ** 2 == pytest.approx(max(of_need, of_both))
+    # The other way round: nested in one clustering and balanced in the other, the sum alone would be negative.
+    wave = np.tile([0.0, 100.0, 100.0, 0.0], 3)
+    assert two_way_means(wave, [np.repeat(np.arange(6), 2), np.tile([0, 0, 1, 1], 3)]).se[0] > 5
+
+
+@pytest.mark.parametrize("value", [0.0, 100.0])
+def test_a_mean_at_an_end_has_wilsons_interval(value):
+    low, high = mean_interval(np.full(12, value), Resampling(CLUSTERS))
+    expected = wilson_interval(12 * value / 100, 12)
+    assert (low, high) == pytest.approx((100 * expected[0], 100 * expected[1]))
+    assert high - low > 20
+
+
+@pytest.mark.parametrize(
+    ("values", "clusters"),
+    [(np.full(12, 50.0), CLUSTERS), (np.array([50.0]), [["a"], [1]]), (np.array([20.0, 80.0]), [["a", "a"], [1, 1]])],
+    ids=["constant", "one observation", "one cluster"],
+)
+def test_no_interval_is_a_point(values, clusters):
+    low, high = mean_interval(values, Resampling(clusters))
+    missed = 100 * unseen_rate(len(values))
+    assert (low, high) == pytest.approx((max(50 - missed, 0), min(50 + missed, 100)))
+    low, high = difference_interval(values, values, Resampling(clusters))
+    assert (low, high) == pytest.approx((-missed, missed))
+    low, high = ratio_interval(values[:, None], values[:, None], Resampling(clusters))
+    assert low[0] < 1 < high[0]
+
+
+def test_no_interval_leaves_its_scale():
+    rare = np.zeros((60, 2))
+    rare[7, 0], rare[:, 1] = 100, 100
+    rare[9, 1] = 0
+    over = Resampling([np.arange(60) % 20, np.arange(60) % 7])
+    low, high = mean_interval(rare, over)
+    assert (low > 0).all()
+    assert (high < 100).all()
+    # One of sixty: far from symmetrical, and no narrower than an interval for independent queries.
+    assert low[0] <= 100 * wilson_interval(1, 60)[0]
+    assert 100 * wilson_interval(1, 60)[1] <= high[0] < 20
+    low, high = difference_interval(rare[:, [1]], rare[:, [0]], over)
+    assert high[0] <= 100
+    fold = ratio_interval(rare[:, [0]], rare[:, [1]], over)
+    assert 0 < fold[0][0] < 1 / 59 < fold[1][0]
+
+
+def test_a_side_at_an_end_widens_the_difference():
+    """None of 8 (values of its own) against 15 of 60: no narrower than what b alone says, wider for what 8 may miss."""
+    clusters = [np.arange(60) % 20, np.arange(60) % 7]
+    a, b = np.where(np.arange(60) < 8, 0.0, np.nan), 100.0 * (np.arange(60) < 15)
+    found = two_way_differences(a, b, clusters)
+    of_b = mean_interval(b, Resampling(clusters))
+    missed = 100 * float(wilson_interval(0, 8)[1])
+    assert found.low[0] == pytest.approx(-of_b[1])
+    assert found.high[0] == pytest.approx(-25 + math.hypot(missed, 25 - of_b[0]))
+    assert found.se[0] == pytest.approx((found.high[0] - found.low[0]) / (2 * stats.norm.ppf(0.975)))
+
+
+def test_a_clustering_with_one_cluster_is_left_out():
+    one_need = two_way_differences(A, B, [PERSONAS, np.ones(12)])
+    sums = [((A - B)[name == PERSONAS] - (A - B).mean()).sum() / 12 for name in "abcd"]
+    se = math.sqrt(4 / 3 * np.square(sums).sum())
+    assert one_need.se[0] == pytest.approx(se)
+    assert one_need.high[0] - one_need.low[0] == pytest.approx(2 * stats.t.ppf(0.975, 3) * se)
+
+
+def test_nothing_found_has_no_ratio_and_nothing_seen_no_interval(recwarn):
+    found = two_way_ratios(A, 0 * B, CLUSTERS)
+    assert np.isnan([found.value[0], found.low[0], found.high[0], found.se[0]]).all()
+    fold = two_way_ratios(0 * A, B, CLUSTERS)
+    assert (fold.value[0], fold.low[0]) == (0, 0)
+    assert 0.2 < fold.high[0] < 10
+    gone = mean_interval(np.full(12, np.nan), Resampling(CLUSTERS))
+    assert np.isnan(gone).all()
+    assert not recwarn.list
+
+
+def test_one_clustering_and_training_runs_keep_the_bootstrap():
+    table = np.column_stack([A, B])
+    one = Resampling([PERSONAS], 200, 3)
+    np.testing.assert_array_equal(mean_interval(table, one), bootstrap_interval(table, [PERSONAS], 200, 3))
+    means = bootstrap_means(A - B, [PERSONAS], 200, 3)
+    np.testing.assert_array_equal(difference_interval(A, B, one), np.percentile(means, [2.5, 97.5]))
+    sides = bootstrap_means(table, [PERSONAS], 200, 3)
+    fold = ratio_interval(A[:, None], B[:, None], one)
+    np.testing.assert_array_equal(np.ravel(fold), np.percentile(sides[:, 0] / sides[:, 1], [2.5, 97.5]))
+    runs = Resampling(CLUSTERS, 200, 3, bootstrap=True)
+    np.testing.assert_array_equal(mean_interval(table, runs), bootstrap_interval(table, CLUSTERS, 200, 3))
+    assert runs.among(np.arange(12) < 6).bootstrap
+
+
+@pytest.mark.parametrize("clusters", [[[1, 2], [1]], [[1], [1]], [[1, 2], [1, 2], [1, 2]]])
+def test_refuses(clusters):
+    with pytest.raises(ValueError, match="two clusterings"):
+        two_way_means(np.array([1.0, 2.0]), clusters)
+
+
+def test_unseen_rate():
+    assert (1 - unseen_rate(100)) ** 100 == pytest.approx(0.025)
