@@ -20,11 +20,12 @@ from lib.assistant.pages.common import (
 )
 from lib.evaluation.inference import settled
 from lib.retrieval.stores import relevant_pairs_mask
-from lib.workbook.display import Drawing, Table, legend_below
+from lib.workbook.display import Drawing, Table, legend_below, number
 from lib.workbook.methods import label
 
 TEXT_METHODS = ("bm25t", "semantic")
 DRAWN = ("random", "recency", *TEXT_METHODS)
+COVERING = {"two_way": "two-way", "crossed": "crossed bootstrap"}  # intervals over personas and needs
 FAMILY = (
     ("semantic", "bm25t"),
     ("semantic", "random"),
@@ -120,6 +121,45 @@ def tests_table(tests: pd.DataFrame, k: int, n: int) -> Table:
         shown_tests(tests)[["comparison", "difference", "p", "p, Holm"]],
         f"Differences in Recall@{k}, percentage points with 95% intervals; n = {n}.",
         decimals=4,
+    )
+
+
+def coverage_table(found: pd.DataFrame, n: int) -> Table:
+    """How often intervals cover a known truth.
+
+    Args:
+        found: of `lib.evaluation.coverage.coverage_table`.
+        n: number of queries.
+    """
+    of_rates = [" − ".join(f"{rate:g}" for rate in rates) for rates in found["rates"]]
+    frame = pd.DataFrame({"true rate, or difference": [
+        f"{text} = {truth:g}" if "−" in text else text for text, truth in zip(of_rates, found["truth"], strict=True)
+    ]})  # fmt: skip
+    frame["personas, %"], frame["needs, %"] = 100 * found["persona"], 100 * found["need"]
+    for name, words in COVERING.items():
+        frame[f"{words} covers, %"] = found[name]
+        frame[f"{words}: width"] = found[f"{name}_width"]
+    replicates = found["replicates"].iloc[0]
+    return Table(
+        frame,
+        "Simulated answers, right or wrong, to as many queries of as many personas and needs as here: how often 95% "
+        "intervals cover the true rate (or difference of two methods' rates) in percent, and their mean width in "
+        f"points. Personas and needs have the given shares of the variance; n = {n} queries, {replicates:,} worlds a "
+        "row.",
+        decimals=1,
+    )
+
+
+def coverage_in_words(found: pd.DataFrame) -> str:
+    """What `coverage_table` shows."""
+    covers = {
+        name: f"{number(found[name].min(), 1)} to {number(found[name].max(), 1)}%" for name in ("two_way", "crossed")
+    }
+    wider = found["crossed_width"] / found["two_way_width"]
+    return (
+        f"Intervals that shall cover 95% cover {covers['two_way']} of these worlds. The crossed bootstrap's, which "
+        f"resample personas and needs at once, cover {covers['crossed']} and are {number(wider.min(), 1)} to "
+        f"{number(wider.max(), 1)} times as wide."
     )
 
 

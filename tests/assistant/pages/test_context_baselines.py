@@ -87,6 +87,32 @@ def test_tests_are_shown_as_differences(scored):
     assert table.caption == "Differences in Recall@3, percentage points with 95% intervals; n = 8."
 
 
+def test_coverage_is_tabulated_and_told_in_words():
+    found = pd.DataFrame(
+        {
+            "rates": [(10.0,), (40.0, 15.0)],
+            "persona": [0.0, 0.05],
+            "need": [0.1, 0.3],
+            "truth": [10.0, 25.0],
+            "two_way": [94.04, 96.0],
+            "two_way_width": [5.0, 8.0],
+            "crossed": [99.9, 98.0],
+            "crossed_width": [7.0, 12.8],
+            "replicates": [1000, 1000],
+        }
+    )
+    table = page.coverage_table(found, 936)
+    assert table.frame["true rate, or difference"].tolist() == ["10", "40 − 15 = 25"]
+    assert table.frame["needs, %"].tolist() == [10, 30]
+    assert table.frame["two-way covers, %"].tolist() == [94.04, 96.0]
+    assert table.frame["crossed bootstrap: width"].tolist() == [7.0, 12.8]
+    assert "n = 936 queries, 1,000 worlds a row" in table.caption
+    assert page.coverage_in_words(found) == (
+        "Intervals that shall cover 95% cover 94.0 to 96.0% of these worlds. The crossed bootstrap's, which resample "
+        "personas and needs at once, cover 98.0 to 99.9% and are 1.4 to 1.6 times as wide."
+    )
+
+
 def test_kinds_are_drawn_and_tabulated(retrieval, scored):
     rows = page.recall_by_kind(retrieval, 3)
     assert set(rows["kind"]) == {"meaning", "habit"}
