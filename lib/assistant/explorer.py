@@ -17,13 +17,14 @@ import pandas as pd
 
 from lib.assistant.persona_index import PersonaIndex
 from lib.assistant.planner import SETTINGS, Desk, planner_prompts, score_plans, shown
-from lib.assistant.tool_retrieval import context_words, tool_pairs, with_words
+from lib.assistant.tool_retrieval import context_words, tool_pairs, tool_texts, with_words
 from lib.generation.models import load_or_say_how
 from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.stores import best_first, cosine_of_pairs, rank_pairs
 from lib.workbook.artifacts import ArtifactError, Workbook
 from lib.workbook.machine import cores
 from lib.workbook.parameters.planner import PlannerTuning
+from lib.workbook.parameters.tool_retrieval import ToolRetrieval
 
 TYPED = "typed"  # the id of a request that is not among the queries
 # The files that the assistant needs, by the notebook that writes them.
@@ -50,7 +51,8 @@ class Saved:
 
     Attributes:
         personas: name, age and profession of each persona of an evaluation query, by id.
-        items, opens, people, toolbox: as notebook 01 writes them.
+        items, opens, people: as notebook 01 writes them.
+        toolbox: the same, with the texts that notebook 06 searched.
         queries: evaluation queries: columns query, persona, text, time, weekday, place.
         gold: columns query, apis, relevant, plan, answers.
         wording, n_worded: how context enters the text that tools are searched with (see `tool_retrieval`).
@@ -85,7 +87,8 @@ def read_saved(book: Workbook) -> Saved:
     for record in map(json.loads, book.read_lines("personas")):
         if record["id"] in asked:
             personas[record["id"]] = f"{record['name']}, {record['age']}, {record['profession']}"
-    wording = book.read("tool_wording").iloc[0]
+    wording, toolbox = book.read("tool_wording").iloc[0], book.read("toolbox")
+    searched = book.parameters_of("tool_wording.parquet", ToolRetrieval).tool_wording
     return Saved(
         personas=personas,
         queries=queries,
@@ -93,7 +96,8 @@ def read_saved(book: Workbook) -> Saved:
         n_worded=int(wording["items"]),
         encoder=book.made_with("embeddings_pretrained.safetensors")["encoder"],
         tuned=book.parameters_of("plans.parquet", PlannerTuning),
-        **{name: book.read(name) for name in ("items", "opens", "people", "toolbox", "gold")},
+        toolbox=toolbox.assign(text=tool_texts(toolbox, searched)),
+        **{name: book.read(name) for name in ("items", "opens", "people", "gold")},
     )
 
 

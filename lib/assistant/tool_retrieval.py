@@ -5,6 +5,7 @@ Frames in, frames out. In a run of this module `item` is an API's name, and a qu
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -133,6 +134,37 @@ def task_of_functions(queries: pd.DataFrame, toolbox: Toolbox) -> ToolTask:
     )
 
 
+def tool_texts(toolbox: pd.DataFrame, wording: str) -> list[str]:
+    """What search sees of each tool.
+
+    Args:
+        toolbox: as notebook 01 writes it: columns app, text, function (a definition as JSON).
+        wording: `terse` takes `text`; `paper` the form of appendix A.3, which names the app. A tool without an app
+            keeps its text.
+    """
+    if wording == "terse":
+        return toolbox["text"].tolist()
+    return [
+        appendix_text(APP_NAMES[app], json.loads(function)) if app in APP_NAMES else text
+        for app, text, function in zip(toolbox["app"], toolbox["text"], toolbox["function"], strict=True)
+    ]
+
+
+def appendix_text(app: str, function: dict) -> str:
+    """A tool in the words of appendix A.3, then its arguments; a description that has this form already stays.
+
+    >>> appendix_text("Mail", {"name": "read_mail", "description": "Open a message."})
+    "Mail App's read_mail API is used to open a message."
+    """
+    description = function["description"].strip()
+    if "API is used to" not in description:
+        verb = description[:1].lower() + description[1:]
+        description = f"{app} App's {function['name']} API is used to {verb}"
+    properties = function.get("parameters", {}).get("properties", {})
+    arguments = "; ".join(f"{name}: {schema['description']}" for name, schema in properties.items())
+    return f"{description} {arguments}".strip()
+
+
 def gold_tools(queries: pd.Series, apis: pd.Series) -> pd.DataFrame:
     """Columns query, item: the distinct APIs of each plan. `default` says that no tool fits, so it is none."""
     pairs = pd.DataFrame({"query": queries, "item": apis}).explode("item").drop_duplicates()
@@ -248,8 +280,10 @@ def first_item_in_app(rankings: pd.DataFrame, items: pd.DataFrame, apps: pd.Data
 
 
 def names_its_app(tools: pd.DataFrame) -> np.ndarray:
-    """Whether each tool's text has a word (a stem) of its app's name; "PhoneCall" is two words."""
-    words = {app: set(tokenize(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name))) for app, name in APP_NAMES.items()}
+    """Whether each tool's text has a word (a stem) of its app's name; "PhoneCall" is one word and two."""
+    words = {
+        app: set(tokenize(f"{name} " + re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name))) for app, name in APP_NAMES.items()
+    }
     return np.array(
         [bool(words[app] & set(tokenize(text))) for app, text in zip(tools["app"], tools["text"], strict=True)]
     )
@@ -305,6 +339,13 @@ def trained_scores(
     return scores | {"classifier": classifier_scores(pairs, vectors, model)}
 
 
+def fold_of_units(units: pd.Series, seed: int, folds: int = 5) -> dict[str, int]:
+    """A fold, from 0, of each distinct unit (a need, say), drawn with the seed."""
+    return {
+        unit: place % folds for place, unit in enumerate(np.random.default_rng(seed).permutation(sorted(set(units))))
+    }
+
+
 def scores_on_unseen_needs(
     pairs: pd.DataFrame,
     vectors: np.ndarray,
@@ -321,11 +362,8 @@ def scores_on_unseen_needs(
         needs: the need of each query, known or asked, indexed by query.
         seed: of the folds and the classifier.
     """
-    fold_of_need = {
-        need: place % folds for place, need in enumerate(np.random.default_rng(seed).permutation(sorted(set(needs))))
-    }
-    asked_fold = pairs["query"].map(needs).map(fold_of_need).to_numpy()
-    known_fold = pd.Series(known).map(needs).map(fold_of_need).to_numpy()
+    fold = needs.map(fold_of_units(needs, seed, folds))
+    asked_fold, known_fold = pairs["query"].map(fold).to_numpy(), pd.Series(known).map(fold).to_numpy()
     scores = {name: np.zeros(len(pairs)) for name in ("frequency", "classifier")}
     for fold in np.unique(asked_fold):
         inside, outside = asked_fold == fold, known_fold != fold

@@ -36,6 +36,10 @@ RETRIEVERS = {
     "classifier": "classifier",
     "frequency_unseen": "commonest tools, needs unseen",
     "classifier_unseen": "classifier, needs unseen",
+    "lambdamart": "LambdaMART",
+    "lambdamart_unseen": "LambdaMART, needs unseen",
+    "semantic_terse": "semantic search, terse texts",
+    "semantic_paper": "semantic search, texts as in the paper",
 }
 
 

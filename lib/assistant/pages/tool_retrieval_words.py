@@ -292,6 +292,25 @@ def repeated_names(by_letter: pd.DataFrame, tools: pd.DataFrame, k: int) -> str:
     )
 
 
+def over_other_texts(results: Results, others: pd.DataFrame, ratios: pd.DataFrame, run: str) -> str:
+    """What the same searches find over the tools' texts in the other wording.
+
+    Args:
+        others: the tools with these texts.
+        ratios: of recall with retrieved context to that of the query alone over these texts.
+        run: the retriever's name in the runs, behind the setting.
+    """
+    share = 100 * names_its_app(others).mean()
+    ratio = ratios.set_index("k").loc[results.k, ["ratio", "ci_low", "ci_high"]]
+    texts = label(run).removeprefix("semantic search, ")
+    return (
+        f"- **Another wording of the tools.** Over {texts}, of which {share:.0f}% have a word of their app's name, "
+        f"the query alone finds {results.interval(f'query_only/{run}')}% at K = "
+        f"{results.k} and retrieved context, in the words chosen above, "
+        f"{results.interval(f'query_plus_context/{run}')}%: {interval(*ratio, 2)} times as many."
+    )
+
+
 def needs_that_decide(task: ToolTask) -> str:
     """How much the need alone tells of the tool."""
     tool, needs = first_tools(task), task.queries["need"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -13,5 +13,6 @@ class ToolRetrieval(Parameters):
     notebook: ClassVar[str] = "06_tool_retrieval"
 
     encoder: LocalModelName = Field(default="all-MiniLM-L6-v2", min_length=1)
+    tool_wording: Literal["paper", "terse"] = "paper"
     wording_queries: int = Field(default=600, ge=1)
     bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)

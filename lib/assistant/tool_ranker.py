@@ -1,0 +1,319 @@
+"""LambdaMART over tools: which tool a query needs, learned from training plans, with or without retrieved context.
+
+A query's candidates are all tools; labels are the gold APIs of training queries. What a classifier of queries and the
+plans' frequencies say of a training query is learned without its fold, so that the ranker sees how far to trust them
+where they have not seen the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.tool_retrieval import ToolTask, fold_of_units, tool_pairs, trained_scores
+from lib.retrieval.lambdamart import train
+from lib.retrieval.stores import bm25t_scores, cosine_of_pairs, rank_pairs, relevant_pairs_mask
+
+ITEM_NUMBERS = (1, 3, 5)  # how many of the first context items are compared with a tool's text
+APP_DEPTHS = (5, 10)  # how many of them have a say on a tool's app
+CATEGORICAL = ["app"]
+FOLDS = 5
+NO_FOLD = -1  # of queries that are never learned from
+UNITS = ("need", "phrasing", "persona")
+
+
+@dataclass(frozen=True)
+class RankerTask:
+    """What rankers of tools learn from and are asked.
+
+    Attributes:
+        task: the queries of both sides, their plans, and the tools, each of an app.
+        phrasing: of each query, by its id; only folds are made of it.
+        vectors: unit-length embeddings of `task.queries`, (queries, dimensions).
+        pairs: every query with every tool; all that follows has one row a pair.
+        fixed: features that no plan has taught: cosine, bm25t and app.
+        relevant: whether the query's plan calls the tool.
+        cutoff: the largest K of interest.
+        seed: of folds, classifiers and rankers.
+        threads: of the training.
+    """
+
+    task: ToolTask
+    phrasing: pd.Series
+    vectors: np.ndarray
+    pairs: pd.DataFrame
+    fixed: pd.DataFrame
+    relevant: np.ndarray
+    cutoff: int
+    seed: int
+    threads: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        task: ToolTask,
+        phrasing: pd.Series,
+        vectors: np.ndarray,
+        tool_vectors: np.ndarray,
+        cutoff: int,
+        seed: int,
+        threads: int = 1,
+    ) -> RankerTask:
+        """The task with its features; `tool_vectors` are unit-length embeddings of `task.tools`."""
+        pairs = tool_pairs(task.queries, task.tools)
+        app = task.tools["app"].map({name: code for code, name in enumerate(apps_of(task))})
+        fixed = {
+            "cosine": cosine_of_pairs(pairs, vectors, tool_vectors),
+            "bm25t": bm25t_scores(pairs, task.queries, task.tools.assign(toolbox=0), within=["toolbox"]),
+            "app": app.to_numpy()[pairs["item_row"]],
+        }
+        relevant = relevant_pairs_mask(pairs, task.gold)
+        return cls(task, phrasing, vectors, pairs, pd.DataFrame(fixed), relevant, cutoff, seed, threads)
+
+    def of_pairs(self, values: pd.Series | np.ndarray) -> np.ndarray:
+        """What each pair's query has of one value a query."""
+        return np.asarray(values)[self.pairs["query_row"].to_numpy()]
+
+    @property
+    def training(self) -> np.ndarray:
+        """Whether each query is one to learn from."""
+        return (self.task.queries["split"] == "training").to_numpy()
+
+    def units(self, name: str) -> pd.Series:
+        """The need, the phrasing or the persona of each query."""
+        queries = self.task.queries
+        return queries["query"].map(self.phrasing) if name == "phrasing" else queries[name]
+
+    @property
+    def kept_apart(self) -> str:
+        """The coarsest of `UNITS` that evaluation never shares with training; personas are always kept apart."""
+        for name in UNITS[:-1]:
+            units = self.units(name)
+            if not set(units[self.training]) & set(units[~self.training]):
+                return name
+        return UNITS[-1]
+
+
+def apps_of(task: ToolTask) -> list[str]:
+    """The apps that have tools, in alphabetical order."""
+    return sorted(task.tools["app"].unique())
+
+
+# ---------------------------------------------------------------- features of retrieved context
+
+
+def ranked_rows(context: pd.DataFrame, queries: pd.Series, items: pd.Series, depth: int) -> np.ndarray:
+    """Which item stands at each rank of each query's context.
+
+    Args:
+        context: columns query, item, rank (from 1).
+        queries, items: ids.
+
+    Returns:
+        positions in `items`, (queries, depth); −1 where the context is shorter.
+    """
+    rows = np.full((len(queries), depth), -1)
+    first = context[(context["rank"] <= depth) & context["query"].isin(queries)]
+    rows[pd.Index(queries).get_indexer(first["query"]), first["rank"] - 1] = pd.Index(items).get_indexer(first["item"])
+    return rows
+
+
+def context_features(
+    ranking: RankerTask, context: pd.DataFrame, items: pd.DataFrame, item_vectors: np.ndarray, tool_vectors: np.ndarray
+) -> pd.DataFrame:
+    """What retrieved context says of each tool; missing where a query has no context.
+
+    Args:
+        context: columns query, item, rank: of both sides; that of training queries ranked by what had not seen them.
+        items: columns item, app; `item_vectors` are unit-length embeddings of them.
+        tool_vectors: the same of the task's tools.
+
+    Returns:
+        one row a pair: the highest and the mean cosine of the first items and the tool (`item_cosine_max_3`, …), and
+        the share of the first items, discounted by log2(rank + 1), that lie in the tool's app (`app_mass_5`, …).
+    """
+    task, pairs = ranking.task, ranking.pairs
+    query, tool = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
+    rows = ranked_rows(context, task.queries["query"], items["item"], max(APP_DEPTHS))
+    there = rows >= 0
+    features = {}
+    cosines = item_vectors[rows[:, : max(ITEM_NUMBERS)]] @ tool_vectors.T
+    for n in ITEM_NUMBERS:
+        part, known = cosines[:, :n], there[:, :n, None]
+        count = np.where(known.any(axis=1), known.sum(axis=1), np.nan)
+        features[f"item_cosine_max_{n}"] = np.where(known, part, -1).max(axis=1) + 0 * count
+        if n > 1:
+            features[f"item_cosine_mean_{n}"] = np.where(known, part, 0).sum(axis=1) / count
+    apps = apps_of(task)
+    weight = there / np.log2(np.arange(2, there.shape[1] + 2))
+    in_app = (items["app"].to_numpy()[rows][:, :, None] == np.array(apps, dtype=object)) * weight[:, :, None]
+    app = pd.Index(apps).get_indexer(task.tools["app"])
+    for n in APP_DEPTHS:
+        total = weight[:, :n].sum(axis=1, keepdims=True)
+        features[f"app_mass_{n}"] = (in_app[:, :n].sum(axis=1) / np.where(total > 0, total, np.nan))[:, app]
+    return pd.DataFrame({name: values[query, tool] for name, values in features.items()})
+
+
+# ---------------------------------------------------------------- what plans teach, cross-fitted
+
+
+@dataclass(frozen=True)
+class PlanLessons:
+    """What a classifier of queries and the frequencies of plans say of each pair, learned without some folds.
+
+    Attributes:
+        ranking: the queries and tools.
+        fold: of each query; `NO_FOLD` for one that belongs to none.
+    """
+
+    ranking: RankerTask
+    fold: np.ndarray
+    _kept: dict[frozenset[int], np.ndarray] = field(default_factory=dict)
+
+    def without(self, folds: frozenset[int]) -> np.ndarray:
+        """The classifier's probability and the share of plans for each pair, (pairs, 2), learned from the training
+        queries of other folds."""
+        if folds not in self._kept:
+            ranking = self.ranking
+            learned = ranking.training & ~np.isin(self.fold, list(folds))
+            known = pd.Index(ranking.task.queries["query"][learned])
+            scores = trained_scores(
+                ranking.pairs, ranking.vectors, ranking.task.gold, known, ranking.vectors[learned], ranking.seed
+            )
+            self._kept[folds] = np.column_stack([scores["classifier"], scores["frequency"] / max(1, len(known))])
+        return self._kept[folds]
+
+    def features(self, outer: int) -> pd.DataFrame:
+        """Columns classifier, frequency: each query's learned from training queries neither of its own fold nor of
+        the fold `outer`, whose queries are asked."""
+        of_pair = self.ranking.of_pairs(self.fold)
+        values = np.empty((len(of_pair), 2))
+        for own in np.unique(self.fold).tolist():
+            rows = of_pair == own
+            values[rows] = self.without(frozenset({own, outer}))[rows]
+        return pd.DataFrame(values, columns=["classifier", "frequency"])
+
+
+def lessons_of_training(ranking: RankerTask) -> PlanLessons:
+    """For evaluation queries, learned from all training queries; for each of these, from other folds of what
+    evaluation does not share with training (`RankerTask.kept_apart`)."""
+    units = ranking.units(ranking.kept_apart)
+    fold = units.map(fold_of_units(units[ranking.training], ranking.seed, FOLDS))
+    return PlanLessons(ranking, fold.where(ranking.training, NO_FOLD).to_numpy(dtype=int))
+
+
+def lessons_of_other_needs(ranking: RankerTask) -> PlanLessons:
+    """For every query learned from queries of other needs: folds of needs, those of `scores_on_unseen_needs`."""
+    needs = ranking.units("need")
+    return PlanLessons(ranking, needs.map(fold_of_units(needs, ranking.seed, FOLDS)).to_numpy(dtype=int))
+
+
+# ---------------------------------------------------------------- rankings of the evaluated queries
+
+
+def learned_scores(
+    lessons: PlanLessons, outer: int, context: pd.DataFrame | None, collections: pd.Series, labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which pairs are of evaluation queries in the fold `outer`, and their scores by a ranker that has learned from
+    the training queries of other folds.
+
+    Args:
+        context: from `context_features`; None: the ranker sees the query alone.
+        collections: of each query, for early stopping: held out are queries of other collections than learned from.
+        labels: one bool a pair; those of queries asked are ignored.
+    """
+    ranking = lessons.ranking
+    features = pd.concat([ranking.fixed, lessons.features(outer), *([] if context is None else [context])], axis=1)
+    learned = ranking.of_pairs(ranking.training & (lessons.fold != outer))
+    asked = ranking.of_pairs(~ranking.training & (lessons.fold == outer))
+    model = train(
+        ranking.pairs[learned],
+        features[learned],
+        labels[learned],
+        ranking.of_pairs(collections)[learned],
+        CATEGORICAL,
+        ranking.cutoff,
+        ranking.seed,
+        ranking.threads,
+    )
+    return asked, model.predict(features[asked])
+
+
+def known_needs_run(
+    lessons: PlanLessons, context: pd.DataFrame | None, labels: np.ndarray | None = None
+) -> pd.DataFrame:
+    """The ranking of the evaluation queries by a ranker that has learned from all training queries.
+
+    Args:
+        lessons: from `lessons_of_training`.
+        context: see `learned_scores`.
+        labels: one bool a pair; None: what plans call.
+    """
+    ranking = lessons.ranking
+    labels = ranking.relevant if labels is None else labels
+    asked, scores = learned_scores(lessons, NO_FOLD, context, ranking.units("persona"), labels)
+    return rank_pairs(ranking.pairs[asked], scores)
+
+
+def unseen_needs_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.DataFrame:
+    """The ranking of all evaluation queries, each by classifier, frequencies and ranker that have learned from queries
+    of other needs only.
+
+    Args:
+        lessons: from `lessons_of_other_needs`.
+        context: see `learned_scores`; whatever ranked it may have learned from the needs.
+    """
+    ranking = lessons.ranking
+    scores, needs = np.zeros(len(ranking.pairs)), ranking.units("need")
+    for fold in np.unique(lessons.fold[~ranking.training]).tolist():
+        asked, part = learned_scores(lessons, fold, context, needs, ranking.relevant)
+        scores[asked] = part
+    evaluated = ranking.of_pairs(~ranking.training)
+    return rank_pairs(ranking.pairs[evaluated], scores[evaluated])
+
+
+def ranker_runs(known: PlanLessons, contexts: Mapping[str, pd.DataFrame | None]) -> dict[str, pd.DataFrame]:
+    """Rankings of the evaluation queries by setting, `…/lambdamart`, and on needs not learned from,
+    `…/lambdamart_unseen`.
+
+    Args:
+        known: from `lessons_of_training`.
+        contexts: from `context_features` by setting; None for the query alone.
+    """
+    runs = {f"{setting}/lambdamart": known_needs_run(known, context) for setting, context in contexts.items()}
+    unseen = lessons_of_other_needs(known.ranking)
+    return runs | {
+        f"{setting}/lambdamart_unseen": unseen_needs_run(unseen, context) for setting, context in contexts.items()
+    }
+
+
+def others_features(ranking: RankerTask, context: pd.DataFrame) -> pd.DataFrame:
+    """`context_features` in which each query has another's of its own side."""
+    rng = np.random.default_rng(ranking.seed)
+    owner = np.arange(len(ranking.training))
+    for side in (ranking.training, ~ranking.training):
+        order = rng.permutation(np.flatnonzero(side))
+        owner[order] = np.roll(order, 1)
+    n_tools = len(ranking.task.tools)
+    rows = ranking.of_pairs(owner) * n_tools + np.arange(len(context)) % n_tools  # pairs lie query by query
+    return context.iloc[rows].reset_index(drop=True)
+
+
+def control_runs(
+    lessons: PlanLessons, context: pd.DataFrame, dealt: Sequence[np.ndarray]
+) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
+    """What a ranker with one link cut, in training and evaluation, makes of the evaluation queries.
+
+    Args:
+        lessons: from `lessons_of_training`.
+        context: from `context_features`.
+        dealt: labels that were dealt anew within queries, one draw or several.
+
+    Returns:
+        the ranking with another query's context, and one for each of `dealt`.
+    """
+    other = known_needs_run(lessons, others_features(lessons.ranking, context))
+    return other, [known_needs_run(lessons, context, labels) for labels in dealt]

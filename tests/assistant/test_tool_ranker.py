@@ -1,0 +1,189 @@
+"""LambdaMART over tools, in a world where the need tells half of the answer and the retrieved item's app the rest."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.controls import permute_labels
+from lib.assistant.tool_ranker import (
+    NO_FOLD,
+    RankerTask,
+    context_features,
+    control_runs,
+    lessons_of_other_needs,
+    lessons_of_training,
+    others_features,
+    ranked_rows,
+    ranker_runs,
+)
+from lib.assistant.tool_retrieval import ToolTask
+from lib.assistant.tool_search import runs_of_plans, tool_scores
+
+APPS = ["calendar", "mail", "music", "notes"]
+NEEDS = [f"need {n}" for n in range(6)]
+N_TRAINING, N_QUERIES = 240, 300
+
+
+def make_task():
+    """Each need is served by one tool of each app; the app of a query's item, drawn at random, decides which."""
+    rng = np.random.default_rng(3)
+    need, app = rng.integers(6, size=N_QUERIES), rng.integers(4, size=N_QUERIES)
+    names = [f"q{n:03}" for n in range(N_QUERIES)]
+    queries = pd.DataFrame(
+        {
+            "query": names,
+            "text": "who",
+            "split": ["training"] * N_TRAINING + ["evaluation"] * (N_QUERIES - N_TRAINING),
+            "persona": [f"p{n // 3:03}" for n in range(N_QUERIES)],
+            "need": [NEEDS[n] for n in need],
+            "kind": "habit",
+        }
+    )
+    tools = pd.DataFrame([(f"{app}_{n}", app, f"{app} {n}") for app in APPS for n in range(6)])
+    tools.columns = ["item", "app", "text"]
+    gold = pd.DataFrame({"query": names, "item": [f"{APPS[a]}_{n}" for a, n in zip(app, need, strict=True)]})
+    context = pd.DataFrame({"query": names, "item": [f"i{n}" for n in range(N_QUERIES)], "rank": 1})
+    items = pd.DataFrame({"item": context["item"], "app": [APPS[a] for a in app]})
+    vectors = np.eye(8, dtype=np.float32)[need]
+    task = ToolTask(queries, tools, gold, gold.assign(item=[APPS[a] for a in app]), {})
+    return task, context, items, vectors
+
+
+@pytest.fixture(scope="module")
+def world():
+    task, context, items, vectors = make_task()
+    phrasing = pd.Series([f"{n % 40}" for n in range(N_QUERIES)], index=task.queries["query"])
+    tool_vectors = np.full((24, 8), 8**-0.5, dtype=np.float32)
+    ranking = RankerTask.of(task, phrasing, vectors, tool_vectors, cutoff=3, seed=7)
+    item_vectors = np.zeros((N_QUERIES, 8), dtype=np.float32)
+    return ranking, context_features(ranking, context, items, item_vectors, tool_vectors)
+
+
+def recall(ranking, runs, k=3):
+    names = ranking.task.evaluated["query"].tolist()
+    return tool_scores(runs, ranking.task, names, [k]).mean().xs("recall", level="metric").droplevel("k")
+
+
+def test_context_is_what_the_need_leaves_open(world):
+    ranking, told = world
+    lessons = lessons_of_training(ranking)
+    runs = ranker_runs(lessons, {"query_only": None, "query_plus_context": told})
+    found = recall(ranking, runs, k=1)
+    assert found["query_plus_context/lambdamart"] > 90
+    assert found["query_only/lambdamart"] < 50, "one of four apps"
+    # On needs not learned from, context still tells the app: one of its six tools.
+    assert found["query_plus_context/lambdamart_unseen"] < 50
+    for run in runs.values():
+        assert set(run["query"]) == set(ranking.task.evaluated["query"])
+        assert (run.groupby("query").size() == 24).all()
+    again = ranker_runs(lessons_of_training(ranking), {"query_plus_context": told})
+    pd.testing.assert_frame_equal(again["query_plus_context/lambdamart"], runs["query_plus_context/lambdamart"])
+
+
+def test_a_cut_link_gains_nothing(world):
+    ranking, told = world
+    lessons = lessons_of_training(ranking)
+    dealt = [permute_labels(ranking.pairs, ranking.relevant, np.random.default_rng(draw)) for draw in range(3)]
+    other, permuted = control_runs(lessons, told, dealt)
+    runs = ranker_runs(lessons, {"query_only": None}) | {"other": other}
+    runs |= {f"dealt {draw}": run for draw, run in enumerate(permuted)}
+    found = recall(ranking, runs)
+    assert found["other"] < found["query_only/lambdamart"] + 8
+    assert found.filter(like="dealt").mean() < 100 * 3 / 24 + 10
+
+
+def test_another_querys_context_is_of_the_same_side(world):
+    ranking, told = world
+    query = ranking.of_pairs(np.arange(N_QUERIES))
+    marked = others_features(ranking, told.assign(owner=query, tool=ranking.pairs["item_row"]))
+    owner = marked["owner"].to_numpy()
+    assert (owner != query).all()
+    assert ((owner < N_TRAINING) == (query < N_TRAINING)).all()
+    assert (marked["tool"].to_numpy() == ranking.pairs["item_row"]).all()
+    assert len(set(owner)) == N_QUERIES
+
+
+def test_no_label_that_is_asked_for_is_learned_from(world):
+    """Other plans for the queries asked, and for those of the fold asked, leave every score as it was."""
+    ranking, _ = world
+    unseen = lessons_of_other_needs(ranking)
+    fold = unseen.fold[N_TRAINING]
+    kept_back = ranking.task.queries["query"][(unseen.fold == fold) | ~ranking.training]
+    gold = ranking.task.gold.copy()
+    gold.loc[gold["query"].isin(kept_back), "item"] = "mail_0"
+    changed = replace(ranking, task=replace(ranking.task, gold=gold))
+    pd.testing.assert_frame_equal(lessons_of_other_needs(changed).features(fold), unseen.features(fold))
+    known = lessons_of_training(ranking).features(NO_FOLD)
+    only_asked = ranking.task.gold.copy()
+    only_asked.loc[only_asked["query"].isin(ranking.task.evaluated["query"]), "item"] = "mail_0"
+    evaluated = replace(ranking, task=replace(ranking.task, gold=only_asked))
+    pd.testing.assert_frame_equal(lessons_of_training(evaluated).features(NO_FOLD), known)
+    assert known.loc[~ranking.of_pairs(ranking.training), "classifier"].max() > 0
+
+
+def test_a_training_query_never_teaches_about_itself(world):
+    """Its own fold's plans, changed, leave its features as they were; with folds of nothing they would not."""
+    ranking, _ = world
+    lessons = lessons_of_training(ranking)
+    own = lessons.fold == 0
+    gold = ranking.task.gold.copy()
+    gold.loc[gold["query"].isin(ranking.task.queries["query"][own]), "item"] = "mail_0"
+    changed = lessons_of_training(replace(ranking, task=replace(ranking.task, gold=gold))).features(NO_FOLD)
+    before, rows = lessons.features(NO_FOLD), ranking.of_pairs(own)
+    pd.testing.assert_frame_equal(changed[rows], before[rows])
+    assert (changed[~rows] != before[~rows]).any(axis=None)
+    assert (lessons.fold[~ranking.training] == NO_FOLD).all()
+
+
+def test_folds_are_of_what_evaluation_does_not_share(world):
+    ranking, _ = world
+    assert ranking.kept_apart == "persona", "phrasings recur"
+    apart = ranking.phrasing.where(ranking.training, "new")
+    assert replace(ranking, phrasing=apart).kept_apart == "phrasing"
+    needs = ranking.task.queries.assign(need=np.where(ranking.training, "old", "new"))
+    assert replace(ranking, task=replace(ranking.task, queries=needs)).kept_apart == "need"
+
+
+def test_features_of_context(world):
+    ranking, _ = world
+    context = pd.DataFrame(
+        {"query": ["q001", "q001", "q002"], "item": ["a", "b", "c"], "rank": [1, 2, 1]},
+    )
+    items = pd.DataFrame({"item": list("abc"), "app": ["mail", "notes", "mail"]})
+    item_vectors = np.eye(8, dtype=np.float32)[:3]
+    tool_vectors = np.tile(np.eye(8, dtype=np.float32)[:2], (12, 1))  # of tools 0, 2, …: that of item a
+    features = context_features(ranking, context, items, item_vectors, tool_vectors)
+    pairs = ranking.pairs
+    second = features[(pairs["query"] == "q001").to_numpy()].reset_index(drop=True)
+    tool = pairs.loc[pairs["query"] == "q001", "item_row"].to_numpy()
+    assert second["item_cosine_max_1"].tolist() == [1.0 if row % 2 == 0 else 0.0 for row in tool]
+    assert second["item_cosine_max_3"].tolist() == [1.0] * 24
+    assert second["item_cosine_mean_3"].tolist() == [0.5] * 24
+    app = ranking.task.tools["app"].to_numpy()[tool]
+    first, later = 1.0, 1 / np.log2(3)
+    assert second["app_mass_5"][app == "mail"].tolist() == pytest.approx([first / (first + later)] * 6)
+    assert second["app_mass_5"][app == "notes"].tolist() == pytest.approx([later / (first + later)] * 6)
+    assert (second["app_mass_5"][app == "music"] == 0).all()
+    assert features[(pairs["query"] == "q000").to_numpy()].isna().all(axis=None), "no context"
+
+
+def test_ranked_rows_keep_their_ranks():
+    context = pd.DataFrame({"query": ["b", "b", "x"], "item": ["j", "i", "i"], "rank": [2, 1, 1]})
+    rows = ranked_rows(context, pd.Series(["a", "b"]), pd.Series(["i", "j"]), 3)
+    assert rows.tolist() == [[-1, -1, -1], [0, 1, -1]]
+
+
+def test_unseen_needs_are_those_of_the_classifiers_row(world):
+    """The folds are those of `classifier_unseen`, so that both rows have learned from the same queries."""
+    ranking, _ = world
+    lessons = lessons_of_other_needs(ranking)
+    asked, learned = ~ranking.training, ranking.training
+    runs = runs_of_plans(ranking.task, ranking.vectors[asked], ranking.vectors[learned], ranking.seed)
+    row = runs["query_only/classifier_unseen"].set_index(["query", "item"])["score"]
+    for fold in np.unique(lessons.fold[asked]).tolist():
+        rows = ranking.of_pairs(asked & (lessons.fold == fold))
+        index = pd.MultiIndex.from_frame(ranking.pairs.loc[rows, ["query", "item"]])
+        found = lessons.features(fold).loc[rows, "classifier"].to_numpy()
+        np.testing.assert_allclose(found, row.reindex(index).to_numpy(), atol=1e-5)
