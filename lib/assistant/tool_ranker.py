@@ -20,6 +20,9 @@ from lib.retrieval.stores import bm25t_scores, cosine_of_pairs, rank_pairs, rele
 ITEM_NUMBERS = (1, 3, 5)  # how many of the first context items are compared with a tool's text
 APP_DEPTHS = (5, 10)  # how many of them have a say on a tool's app
 CATEGORICAL = ["app"]
+# What is learned without a fold knows least of the very tools that the fold calls: a ranker that took a low value for a
+# good sign would read the labels off the folds.
+RISING = ["classifier", "frequency"]
 FOLDS = 5
 NO_FOLD = -1  # of queries that are never learned from
 UNITS = ("need", "phrasing", "persona")
@@ -194,7 +197,7 @@ class PlanLessons:
         for own in np.unique(self.fold).tolist():
             rows = of_pair == own
             values[rows] = self.without(frozenset({own, outer}))[rows]
-        return pd.DataFrame(values, columns=["classifier", "frequency"])
+        return pd.DataFrame(values, columns=RISING)
 
 
 def lessons_of_training(ranking: RankerTask) -> PlanLessons:
@@ -238,6 +241,7 @@ def learned_scores(
         ranking.cutoff,
         ranking.seed,
         ranking.threads,
+        RISING,
     )
     return asked, model.predict(features[asked])
 

@@ -100,6 +100,7 @@ def train(
     cutoff: int,
     seed: int,
     threads: int,
+    rising: Sequence[str] = (),
 ) -> LambdaMART:
     """Train on some collections and stop early on others, so that no query of a held-out collection has a sibling in
     training.
@@ -112,6 +113,7 @@ def train(
         categorical: columns of `features` that hold category codes, integers from 0.
         cutoff: the largest K of interest.
         seed, threads: the same of both, the same model.
+        rising: columns of `features` that may raise a score as they grow, and never lower it.
 
     Raises:
         ValueError: lengths differ, or there are fewer than two collections.
@@ -134,6 +136,8 @@ def train(
         "seed": seed,
         "verbosity": -1,
     }
+    if rising:
+        parameters["monotone_constraints"] = [int(name in rising) for name in features.columns]
     order = np.lexsort((tie_breakers(pairs["item"]), tie_breakers(pairs["query"])))
     values, queries = features.to_numpy(dtype=float), pairs["query"].to_numpy()
 

@@ -8,6 +8,7 @@ from lib.assistant.planner import SETTINGS
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError, Workbook
 from lib.workbook.parameters.planner import PlannerTuning
+from lib.workbook.parameters.tool_retrieval import ToolRetrieval
 
 
 def test_a_typed_request_goes_through_the_whole_chain(make_assistant, own_tables):
@@ -44,6 +45,16 @@ def test_what_was_saved_is_read_without_models(book):
     assert saved.personas == {"b": "Person b, 30, Baker"}
     assert saved.queries["query"].tolist() == ["b-q0", "b-q1"]
     assert (saved.wording, saved.n_worded, saved.tuned.shown_tools) == ("app", 1, 4)
+
+
+@pytest.mark.parametrize("texts", ["paper", "terse"])
+def test_tools_have_the_texts_that_were_searched(book, texts):
+    wording = pd.DataFrame({"wording": ["app"], "items": [1]})
+    Workbook("06_tool_retrieval", ToolRetrieval(profile="smoke", tool_wording=texts), book.root).write(
+        "tool_wording", wording
+    )
+    named = read_saved(book).toolbox["text"].str.contains(" App's ")
+    assert named.all() if texts == "paper" else not named.any()
 
 
 def test_missing_artifacts_are_named_with_their_notebooks(book):

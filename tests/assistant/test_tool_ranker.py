@@ -73,7 +73,8 @@ def test_context_is_what_the_need_leaves_open(world):
     found = recall(ranking, runs, k=1)
     assert found["query_plus_context/lambdamart"] > 90
     assert found["query_only/lambdamart"] < 50, "one of four apps"
-    # On needs not learned from, context still tells the app: one of its six tools.
+    # On needs not learned from, context still tells the app, one of its six tools; that other needs' plans never call
+    # the right one must not give it away.
     assert found["query_plus_context/lambdamart_unseen"] < 50
     for run in runs.values():
         assert set(run["query"]) == set(ranking.task.evaluated["query"])

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from lib.assistant.tool_retrieval import (
     WORDINGS,
     ToolTask,
     app_run,
+    appendix_text,
     apps_of_tools,
     best_rank,
     ceiling,
@@ -32,6 +35,7 @@ from lib.assistant.tool_retrieval import (
     task_of_world,
     tool_pairs,
     tool_scores,
+    tool_texts,
     trained_scores,
     with_words,
 )
@@ -318,6 +322,34 @@ def test_how_often_the_first_item_names_the_right_app():
 def test_a_name_in_camel_case_is_two_words():
     tools = pd.DataFrame({"app": ["phone_call", "phone_call", "notes"], "text": ["call mum", "dial mum", "open note"]})
     assert names_its_app(tools).tolist() == [True, False, True]
+    as_one_word = pd.DataFrame({"app": ["phone_call"], "text": ["PhoneCall App's dial API is used to dial"]})
+    assert names_its_app(as_one_word).all()
+
+
+def test_tool_texts_of_the_paper_name_the_app():
+    toolbox = Toolbox.from_yaml("data/toolbox.yaml")
+    frame = pd.DataFrame(
+        [(api.api, api.app, api.text, json.dumps(api.function)) for api in toolbox],
+        columns=["api", "app", "text", "function"],
+    )
+    texts = dict(zip(frame["api"], tool_texts(frame, "paper"), strict=True))
+    assert texts["read_mail"].startswith("Mail App's read_mail API is used to ")
+    described = toolbox["read_mail"].description
+    assert described[1:] in texts["read_mail"]
+    assert texts["read_mail"].endswith(
+        "; ".join(f"{n}: {a.description}" for n, a in toolbox["read_mail"].arguments.items())
+    )
+    assert names_its_app(frame.assign(text=list(texts.values()))).all()
+    assert not names_its_app(frame).all()
+    assert tool_texts(frame, "terse") == frame["text"].tolist()
+    homeless = frame.assign(app=None)
+    assert tool_texts(homeless, "paper") == frame["text"].tolist(), "a tool of no app keeps its text"
+
+
+def test_a_description_in_the_papers_form_stays():
+    function = {"name": "f", "description": "Messages App's f API is used to read."}
+    assert appendix_text("Mail", function) == function["description"]
+    assert appendix_text("Mail", function | {"description": "Read."}) == "Mail App's f API is used to read."
 
 
 @pytest.fixture

@@ -437,6 +437,16 @@ def test_what_would_make_it_fake(task):
     said = words.repeated_names(by_letter, task.tools, 5)
     assert "40% of the tools' texts have a word of their app's name" in said
     assert "9.0 [8.0, 10.0] points of Recall@5 resolved by habit (n = 10); 1.0" in said
+    runs = {f"query_{name}/semantic_terse": value for name, value in (("only", 10.0), ("plus_context", 20.0))}
+    scores = results_of(task).scores
+    for run, value in runs.items():
+        for k in (1, 2, 3, 4, 5):
+            scores[run, "recall", k] = value
+    other = Results(task, scores, cutoffs_of(5), Resampling(task.clusters, 50, 1))
+    over = words.over_other_texts(other, task.tools, ratios_of((3, 2.0, 1.5, 2.5)), "semantic_terse")
+    assert "Over terse texts, of which 40% have a word of their app's name" in over
+    assert "finds 10.0 [10.0, 10.0]% at K = 3" in over
+    assert over.endswith("20.0 [20.0, 20.0]%: 2.00 [1.50, 2.50] times as many.")
     decided = words.needs_that_decide(task)
     assert "(all 5 queries;" in decided
     assert "uncertainty is 1.92 bits, and 0.95 bits" in decided

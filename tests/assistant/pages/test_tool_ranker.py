@@ -1,0 +1,167 @@
+"""Notebook 06's part on learned tools: what tables, figure and sentences say of numbers that are given."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.pages import tool_ranker as page
+from lib.assistant.pages.tool_retrieval import Results, cutoffs_of
+from lib.assistant.tool_retrieval import ToolTask
+from lib.evaluation.inference import Resampling
+
+NAMES = ["q0", "q1", "q2", "q3"]
+METHODS = [page.ALONE, page.CONTEXT, *page.CLASSIFIERS, *page.OURS, *page.OURS_UNSEEN, "query_only/random"]
+
+
+@pytest.fixture
+def task():
+    queries = pd.DataFrame(
+        {
+            "query": NAMES,
+            "text": NAMES,
+            "split": "evaluation",
+            "persona": ["a", "a", "b", "b"],
+            "need": ["n", "m", "n", "m"],
+            "kind": ["habit", "meaning", "either", "habit"],
+        }
+    )
+    tools = pd.DataFrame({"item": list("vwxyz"), "app": "mail", "text": list("vwxyz")})
+    gold = pd.DataFrame({"query": NAMES, "item": ["v", "v", "y", "x"]})
+    one = pd.DataFrame({"query": NAMES, "item": "i", "rank": 1, "app": "mail"})
+    return ToolTask(queries, tools, gold, gold.iloc[:0], {"query_plus_context": one})
+
+
+def results_of(task, **levels):
+    """Every method finds 40% of everything, unless `levels` says otherwise."""
+    cutoffs = cutoffs_of(len(task.tools))
+    columns = {
+        (method, "recall", k): np.full(4, float(levels.get(method.replace("/", "_"), 40)))
+        for method in METHODS
+        for k in cutoffs.all
+    }
+    scores = pd.DataFrame(columns, index=pd.Index(NAMES, name="query"))
+    scores.columns = scores.columns.set_names(["method", "metric", "k"])
+    return Results(task, scores, cutoffs, Resampling(task.clusters, 50, 1))
+
+
+@pytest.fixture
+def results(task):
+    return results_of(
+        task,
+        query_only=20,
+        query_plus_context_lambdamart=80,
+        query_only_lambdamart=50,
+        query_plus_context_lambdamart_unseen=60,
+        query_only_lambdamart_unseen=30,
+    )
+
+
+def test_ratios_say_what_is_over_what(results):
+    over = page.times_as_many(results)
+    assert [part["ratio"].iloc[0] for part in over.values()] == [4, 1.6, 2, 2]
+    table = page.ratio_table(results, over).frame
+    assert table["K = 3"].tolist() == [
+        "4.00 [4.00, 4.00]",
+        "1.60 [1.60, 1.60]",
+        "2.00 [2.00, 2.00]",
+        "2.00 [2.00, 2.00]",
+    ]
+    said = page.finding(results, over)
+    assert "has 80% of the right tools among the first 3: 4.00 [4.00, 4.00] times as many" in said
+    assert "by the query alone (20%), 1.60 [1.60, 1.60] times as many as itself without context (50%)" in said
+
+
+def test_the_figure_has_a_panel_for_each(results):
+    drawing = page.panels_figure(results, "a finding")
+    left, right = drawing.figure.axes
+    assert (len(left.lines), len(right.lines)) == (3, 5), "with the best possible"
+    assert right.lines[1].get_ydata().tolist() == [80] * 5
+    assert "At K = 3: semantic search, query alone: 20%" in drawing.alt
+    assert "LambdaMART, query + retrieved context: 80%" in drawing.alt
+    assert "LambdaMART, needs unseen, query + retrieved context: 60%" in drawing.alt
+    assert set(drawing.data["method"]) == {
+        page.ALONE, page.CONTEXT, page.OURS_ALONE, page.OURS_CONTEXT, page.OURS_UNSEEN[0], page.OURS_UNSEEN[2],
+    }  # fmt: skip
+    plt.close(drawing.figure)
+
+
+def test_each_ranker_stands_with_what_it_saw(results):
+    table = page.recall_table(results)
+    frame = table.frame.set_index(["ranked by", "with"])
+    assert frame.loc[("LambdaMART", "query + retrieved context"), "Recall@3"] == "80.0 [80.0, 80.0]"
+    assert frame.loc[("LambdaMART, needs unseen", "query alone"), "Recall@3"] == "30.0 [30.0, 30.0]"
+    assert ("classifier, needs unseen", "query alone") in frame.index
+    assert not frame.index.duplicated().any()
+
+
+def test_kinds_are_apart(results):
+    results.scores.loc["q1", (page.OURS_CONTEXT, "recall", 3)] = 10
+    frame = page.kind_table(results).frame.set_index("resolved by")
+    column = "LambdaMART, query + retrieved context"
+    assert frame[column].str.split().str[0].to_dict() == {"meaning": "10.0", "habit": "80.0", "either": "80.0"}
+    assert frame["n"].to_dict() == {"meaning": 1, "habit": 2, "either": 1}
+
+
+def tests_of(*rows):
+    """Paired tests (a, b, difference); settled where the difference is 5 or more."""
+    frame = pd.DataFrame(rows, columns=["a", "b", "difference"])
+    firm = frame["difference"].abs() >= 5
+    return frame.assign(
+        ci_low=frame["difference"] - np.where(firm, 1, 9),
+        ci_high=frame["difference"] + np.where(firm, 1, 9),
+        p_value=0.01,
+        p_holm=np.where(firm, 0.01, 0.5),
+    )
+
+
+def test_what_context_and_ranker_add(results):
+    pairs = page.paired_tests(results)[["a", "b"]].to_numpy()
+    tests = tests_of(*((a, b, 9 if a == page.OURS_CONTEXT else 1) for a, b in pairs))
+    said = page.what_adds(results, tests)
+    assert "The classifier of queries alone finds 40.0 [40.0, 40.0]% at K = 3." in said
+    assert "adds 1.0 [−8.0, 10.0] points (not settled) to it by the query alone" in said
+    assert "9.0 [8.0, 10.0] points (settled) with retrieved context" in said
+    assert "On needs that none of the ranker's parts has learned from, context adds 1.0" in said
+    assert (
+        "LambdaMART, query + retrieved context − LambdaMART, query alone"
+        in page.paired_table(results, tests).frame["difference"].tolist()
+    )
+
+
+def run_of(first):
+    """The tools of every query, `first` first."""
+    order = [first, *(tool for tool in "vwxyz" if tool != first)]
+    rows = [(query, tool, rank) for query in NAMES for rank, tool in enumerate(order, start=1)]
+    return pd.DataFrame(rows, columns=["query", "item", "rank"])
+
+
+def test_controls_are_scored_beside_the_rest(results):
+    scores = page.control_scores(results, run_of("v"), [run_of("v"), run_of("z")])
+    assert scores[page.OTHER, "recall", 1].tolist() == [100, 100, 0, 0]
+    assert scores[page.DEALT, "recall", 1].tolist() == [50, 50, 0, 0], "the mean of two draws"
+    tests = page.control_tests(results, scores)
+    assert tests["b"].tolist() == [page.OURS_ALONE, "query_only/random"]
+    assert tests["recall"].iloc[0] == scores[page.OTHER, "recall", 3].mean()
+    frame = page.control_table(results, tests).frame
+    assert frame["link cut"].tolist() == ["another query's context", "labels permuted"]
+    assert frame["must not exceed"].tolist() == ["LambdaMART, query alone", "random order"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [(9, "more than it may"), (1, "no settled gain"), (-9, "no settled gain")],
+)
+def test_a_control_that_gains_is_not_passed_over(change, said):
+    tests = tests_of(("o", "a", change), ("d", "r", 0)).assign(recall=50.0, reference=50.0)
+    sentence = page.controls_hold(tests)
+    other, dealt = sentence.split(" With training labels ")
+    assert said in other
+    assert "no settled gain" in dealt
+
+
+def test_the_answer(results):
+    assert page.answer(results) == (
+        "A LambdaMART over tools that learned from training plans finds **80.0 [80.0, 80.0]%** with retrieved context "
+        "and 50.0 [50.0, 50.0]% without; on needs it has not learned from, 60.0 [60.0, 60.0]% and 30.0 [30.0, 30.0]%."
+    )
