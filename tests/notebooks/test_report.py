@@ -301,6 +301,8 @@ def test_the_table_of_tool_retrieval_follows_the_contract(finished):
     assert all(cutoffs == list(range(1, 11)) for cutoffs in by_semantic)
     for setting in ("query_only", "query_plus_context", "oracle_context"):
         assert {"semantic", "bm25t", "rrf"} <= set(tools[tools["setting"] == setting]["retriever"])
+    for setting in ("query_only", "query_plus_semantic_context", "query_plus_context"):
+        assert {"lambdamart", "lambdamart_unseen"} <= set(tools[tools["setting"] == setting]["retriever"])
     trained = {"frequency", "classifier", "frequency_unseen", "classifier_unseen"}
     assert {"random"} | trained <= set(tools[tools["setting"] == "query_only"]["retriever"])
     assert set(tools[tools["retriever"] == "random"]["target"]) == {"api", "app"}

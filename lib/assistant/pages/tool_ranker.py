@@ -161,7 +161,7 @@ def control_scores(results: Results, other: pd.DataFrame, dealt: Sequence[pd.Dat
         "recall", axis=1, level="metric", drop_level=False
     )
     draws = [found.xs(f"{DEALT} {draw}", axis=1, level="method") for draw in range(len(dealt))]
-    mean = pd.concat({DEALT: sum(draws) / len(draws)}, axis=1, names=["method"])
+    mean = pd.concat({DEALT: pd.concat(draws).groupby(level="query", sort=False).mean()}, axis=1, names=["method"])
     return pd.concat([results.scores, found[[OTHER]], mean], axis=1)
 
 

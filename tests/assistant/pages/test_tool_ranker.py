@@ -103,7 +103,7 @@ def test_kinds_are_apart(results):
     assert frame["n"].to_dict() == {"meaning": 1, "habit": 2, "either": 1}
 
 
-def tests_of(*rows):
+def compared(*rows):
     """Paired tests (a, b, difference); settled where the difference is 5 or more."""
     frame = pd.DataFrame(rows, columns=["a", "b", "difference"])
     firm = frame["difference"].abs() >= 5
@@ -117,7 +117,7 @@ def tests_of(*rows):
 
 def test_what_context_and_ranker_add(results):
     pairs = page.paired_tests(results)[["a", "b"]].to_numpy()
-    tests = tests_of(*((a, b, 9 if a == page.OURS_CONTEXT else 1) for a, b in pairs))
+    tests = compared(*((a, b, 9 if a == page.OURS_CONTEXT else 1) for a, b in pairs))
     said = page.what_adds(results, tests)
     assert "The classifier of queries alone finds 40.0 [40.0, 40.0]% at K = 3." in said
     assert "adds 1.0 [−8.0, 10.0] points (not settled) to it by the query alone" in said
@@ -153,7 +153,7 @@ def test_controls_are_scored_beside_the_rest(results):
     [(9, "more than it may"), (1, "no settled gain"), (-9, "no settled gain")],
 )
 def test_a_control_that_gains_is_not_passed_over(change, said):
-    tests = tests_of(("o", "a", change), ("d", "r", 0)).assign(recall=50.0, reference=50.0)
+    tests = compared(("o", "a", change), ("d", "r", 0)).assign(recall=50.0, reference=50.0)
     sentence = page.controls_hold(tests)
     other, dealt = sentence.split(" With training labels ")
     assert said in other
