@@ -7,12 +7,13 @@ where they have not seen the answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
+from lib.assistant.controls import permute_labels
 from lib.assistant.tool_retrieval import ToolTask, fold_of_units, tool_pairs, trained_scores
 from lib.retrieval.lambdamart import train
 from lib.retrieval.stores import bm25t_scores, cosine_of_pairs, rank_pairs, relevant_pairs_mask
@@ -307,17 +308,22 @@ def others_features(ranking: RankerTask, context: pd.DataFrame) -> pd.DataFrame:
 
 
 def control_runs(
-    lessons: PlanLessons, context: pd.DataFrame, dealt: Sequence[np.ndarray]
+    lessons: PlanLessons, context: pd.DataFrame, draws: int = 3
 ) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
     """What a ranker with one link cut, in training and evaluation, makes of the evaluation queries.
 
     Args:
         lessons: from `lessons_of_training`.
         context: from `context_features`.
-        dealt: labels that were dealt anew within queries, one draw or several.
+        draws: how often labels are dealt anew within queries.
 
     Returns:
-        the ranking with another query's context, and one for each of `dealt`.
+        the ranking with another query's context, and one for each draw of the labels.
     """
-    other = known_needs_run(lessons, others_features(lessons.ranking, context))
+    ranking = lessons.ranking
+    other = known_needs_run(lessons, others_features(ranking, context))
+    dealt = [
+        permute_labels(ranking.pairs, ranking.relevant, np.random.default_rng([ranking.seed, draw]))
+        for draw in range(draws)
+    ]
     return other, [known_needs_run(lessons, context, labels) for labels in dealt]

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.controls import permute_labels
 from lib.assistant.tool_ranker import (
     NO_FOLD,
     RankerTask,
@@ -86,8 +85,7 @@ def test_context_is_what_the_need_leaves_open(world):
 def test_a_cut_link_gains_nothing(world):
     ranking, told = world
     lessons = lessons_of_training(ranking)
-    dealt = [permute_labels(ranking.pairs, ranking.relevant, np.random.default_rng(draw)) for draw in range(3)]
-    other, permuted = control_runs(lessons, told, dealt)
+    other, permuted = control_runs(lessons, told)
     runs = ranker_runs(lessons, {"query_only": None}) | {"other": other}
     runs |= {f"dealt {draw}": run for draw, run in enumerate(permuted)}
     found = recall(ranking, runs)

@@ -115,6 +115,18 @@ def test_two_collections_are_enough():
 # ---------------------------------------------------------------- out of fold
 
 
+def test_a_rising_feature_never_lowers_a_score(task):
+    """The larger the signal, the worse: what may only rise is of no use then, and no score falls with it."""
+    pairs, features, relevant, collections = task
+    falling = features.assign(signal=-features["signal"])
+    free = fit(pairs, falling, relevant, collections)
+    model = train(pairs, falling, relevant, collections, ["store"], 5, seed=0, threads=1, rising=["signal"])
+    rows = falling.iloc[:50]
+    change = model.predict(rows.assign(signal=rows["signal"] + 1)) - model.predict(rows)
+    assert (change >= 0).all()
+    assert (free.predict(rows.assign(signal=rows["signal"] + 1)) < free.predict(rows)).any()
+
+
 def test_out_of_fold_scores_never_come_from_a_model_that_saw_the_labels(task):
     pairs, features, relevant, collections = task
     arguments = {"categorical": ["store"], "cutoff": 5, "seed": 0, "threads": 1, "folds": 3}
