@@ -226,18 +226,24 @@ def learned_scores(
 
     Args:
         context: from `context_features`; None: the ranker sees the query alone.
-        collections: of each query, for early stopping: held out are queries of other collections than learned from.
+        collections: of each query, for early stopping: held out are queries of other collections than learned from
+            (of other personas where all learned from are of one collection).
         labels: one bool a pair; those of queries asked are ignored.
     """
     ranking = lessons.ranking
     features = pd.concat([ranking.fixed, lessons.features(outer), *([] if context is None else [context])], axis=1)
     learned = ranking.of_pairs(ranking.training & (lessons.fold != outer))
     asked = ranking.of_pairs(~ranking.training & (lessons.fold == outer))
+    if not learned.any():
+        return asked, np.zeros(asked.sum())  # nothing to learn from: all tools tie
+    held_together = ranking.of_pairs(collections)[learned]
+    if len(set(held_together)) < 2:
+        held_together = ranking.of_pairs(ranking.units("persona"))[learned]
     model = train(
         ranking.pairs[learned],
         features[learned],
         labels[learned],
-        ranking.of_pairs(collections)[learned],
+        held_together,
         CATEGORICAL,
         ranking.cutoff,
         ranking.seed,

@@ -16,6 +16,7 @@ from lib.assistant.tool_ranker import (
     others_features,
     ranked_rows,
     ranker_runs,
+    unseen_needs_run,
 )
 from lib.assistant.tool_retrieval import ToolTask
 from lib.assistant.tool_search import runs_of_plans, tool_scores
@@ -91,6 +92,17 @@ def test_a_cut_link_gains_nothing(world):
     found = recall(ranking, runs)
     assert found["other"] < found["query_only/lambdamart"] + 8
     assert found.filter(like="dealt").mean() < 100 * 3 / 24 + 10
+
+
+@pytest.mark.parametrize("n_needs", [1, 2])
+def test_a_world_of_few_needs_is_ranked_all_the_same(world, n_needs):
+    ranking, told = world
+    queries = ranking.task.queries.assign(need=[f"n{n % n_needs}" for n in range(N_QUERIES)])
+    few = replace(ranking, task=replace(ranking.task, queries=queries))
+    run = unseen_needs_run(lessons_of_other_needs(few), told)
+    assert len(run) == 24 * (N_QUERIES - N_TRAINING)
+    if n_needs == 1:
+        assert (run["score"] == 0).all(), "no other need to learn from"
 
 
 def test_another_querys_context_is_of_the_same_side(world):
