@@ -8,7 +8,7 @@ where they have not seen the answer.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -219,7 +219,7 @@ def lessons_of_other_needs(ranking: RankerTask) -> PlanLessons:
 
 
 def learned_scores(
-    lessons: PlanLessons, outer: int, context: pd.DataFrame | None, collections: pd.Series, labels: np.ndarray
+    lessons: PlanLessons, outer: int, context: pd.DataFrame | None, collections: pd.Series
 ) -> tuple[np.ndarray, np.ndarray]:
     """Which pairs are of evaluation queries in the fold `outer`, and their scores by a ranker that has learned from
     the training queries of other folds.
@@ -228,7 +228,6 @@ def learned_scores(
         context: from `context_features`; None: the ranker sees the query alone.
         collections: of each query, for early stopping: held out are queries of other collections than learned from
             (of other personas where all learned from are of one collection).
-        labels: one bool a pair; those of queries asked are ignored.
     """
     ranking = lessons.ranking
     features = pd.concat([ranking.fixed, lessons.features(outer), *([] if context is None else [context])], axis=1)
@@ -242,7 +241,7 @@ def learned_scores(
     model = train(
         ranking.pairs[learned],
         features[learned],
-        labels[learned],
+        ranking.relevant[learned],
         held_together,
         CATEGORICAL,
         ranking.cutoff,
@@ -253,19 +252,15 @@ def learned_scores(
     return asked, model.predict(features[asked])
 
 
-def known_needs_run(
-    lessons: PlanLessons, context: pd.DataFrame | None, labels: np.ndarray | None = None
-) -> pd.DataFrame:
+def known_needs_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.DataFrame:
     """The ranking of the evaluation queries by a ranker that has learned from all training queries.
 
     Args:
         lessons: from `lessons_of_training`.
         context: see `learned_scores`.
-        labels: one bool a pair; None: what plans call.
     """
     ranking = lessons.ranking
-    labels = ranking.relevant if labels is None else labels
-    asked, scores = learned_scores(lessons, NO_FOLD, context, ranking.units("persona"), labels)
+    asked, scores = learned_scores(lessons, NO_FOLD, context, ranking.units("persona"))
     return rank_pairs(ranking.pairs[asked], scores)
 
 
@@ -280,7 +275,7 @@ def unseen_needs_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.D
     ranking = lessons.ranking
     scores, needs = np.zeros(len(ranking.pairs)), ranking.units("need")
     for fold in np.unique(lessons.fold[~ranking.training]).tolist():
-        asked, part = learned_scores(lessons, fold, context, needs, ranking.relevant)
+        asked, part = learned_scores(lessons, fold, context, needs)
         scores[asked] = part
     evaluated = ranking.of_pairs(~ranking.training)
     return rank_pairs(ranking.pairs[evaluated], scores[evaluated])
@@ -313,8 +308,17 @@ def others_features(ranking: RankerTask, context: pd.DataFrame) -> pd.DataFrame:
     return context.iloc[rows].reset_index(drop=True)
 
 
+def labels_dealt_anew(ranking: RankerTask, draw: int) -> RankerTask:
+    """The task in which each training query's plan calls as many tools, but any of them; what classifier and
+    frequencies learn from is dealt anew, too."""
+    dealt = permute_labels(ranking.pairs, ranking.relevant, np.random.default_rng([ranking.seed, draw]))
+    relevant = np.where(ranking.of_pairs(ranking.training), dealt, ranking.relevant)
+    gold = ranking.pairs.loc[relevant, ["query", "item"]].reset_index(drop=True)
+    return replace(ranking, task=replace(ranking.task, gold=gold), relevant=relevant)
+
+
 def control_runs(
-    lessons: PlanLessons, context: pd.DataFrame, draws: int = 3
+    lessons: PlanLessons, context: pd.DataFrame, draws: int = 2
 ) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
     """What a ranker with one link cut, in training and evaluation, makes of the evaluation queries.
 
@@ -328,8 +332,5 @@ def control_runs(
     """
     ranking = lessons.ranking
     other = known_needs_run(lessons, others_features(ranking, context))
-    dealt = [
-        permute_labels(ranking.pairs, ranking.relevant, np.random.default_rng([ranking.seed, draw]))
-        for draw in range(draws)
-    ]
-    return other, [known_needs_run(lessons, context, labels) for labels in dealt]
+    dealt = [lessons_of_training(labels_dealt_anew(ranking, draw)) for draw in range(draws)]
+    return other, [known_needs_run(part, context) for part in dealt]
