@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 
 from lib.assistant.needs import KINDS
@@ -38,7 +39,7 @@ def panels_figure(results: Results, finding: str) -> Drawing:
         "our ranker": [OURS_ALONE, OURS_CONTEXT, f"{ALONE}/lambdamart_unseen", f"{CONTEXT}/lambdamart_unseen"],
     }
     for axis, (title, methods) in zip(axes, drawn.items(), strict=True):
-        ends = {}
+        ends: dict[str, tuple[float, float, str]] = {}
         for method in methods:
             part, setting, unseen = results.value.loc[(method, "recall")], setting_of(method), "unseen" in method
             draw_line(axis, part, setting, strong=not unseen)
@@ -78,7 +79,7 @@ def times_as_many(results: Results) -> dict[str, pd.DataFrame]:
 
 def ratio_cells(part: pd.DataFrame, cutoffs: Sequence[int]) -> dict[str, str]:
     shown = part.set_index("k").loc[list(cutoffs), ["ratio", "ci_low", "ci_high"]]
-    return {f"K = {at}": interval(*row, 2) for at, row in zip(shown.index, shown.to_numpy(), strict=True)}
+    return {f"K = {at}": interval(value, low, high, 2) for at, value, low, high in shown.itertuples()}
 
 
 def ratio_table(results: Results, over: Mapping[str, pd.DataFrame]) -> Table:
@@ -110,7 +111,7 @@ def kind_table(results: Results) -> Table:
     """A row a kind of query: Recall@K of search and ranker, with and without context."""
     methods = [ALONE, CONTEXT, OURS_ALONE, OURS_CONTEXT, OURS_UNSEEN[0], OURS_UNSEEN[2]]
     kinds = results.task.evaluated["kind"].to_numpy()
-    groups = {(kind, "all"): kinds == kind for kind in KINDS}
+    groups: dict[tuple[str, str], np.ndarray] = {(kind, "all"): kinds == kind for kind in KINDS}
     scores = results.scores[[(method, "recall", results.k) for method in methods]]
     found = summarise(scores, groups, results.resampling).set_index(["kind", "method"])
     rows = []

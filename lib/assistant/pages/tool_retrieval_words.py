@@ -301,13 +301,13 @@ def over_other_texts(results: Results, others: pd.DataFrame, ratios: pd.DataFram
         run: the retriever's name in the runs, behind the setting.
     """
     share = 100 * names_its_app(others).mean()
-    ratio = ratios.set_index("k").loc[results.k, ["ratio", "ci_low", "ci_high"]]
+    ratio, low, high = ratios.set_index("k").loc[results.k, ["ratio", "ci_low", "ci_high"]]
     texts = label(run).removeprefix("semantic search, ")
     return (
         f"- **Another wording of the tools.** Over {texts}, of which {share:.0f}% have a word of their app's name, "
         f"the query alone finds {results.interval(f'query_only/{run}')}% at K = "
         f"{results.k} and retrieved context, in the words chosen above, "
-        f"{results.interval(f'query_plus_context/{run}')}%: {interval(*ratio, 2)} times as many."
+        f"{results.interval(f'query_plus_context/{run}')}%: {interval(ratio, low, high, 2)} times as many."
     )
 
 
