@@ -445,8 +445,8 @@ def test_what_would_make_it_fake(task):
     other = Results(task, scores, cutoffs_of(5), Resampling(task.clusters, 50, 1))
     over = words.over_other_texts(other, task.tools, ratios_of((3, 2.0, 1.5, 2.5)), "semantic_terse")
     assert "Over terse texts, of which 40% have a word of their app's name" in over
-    assert "finds 10.0 [10.0, 10.0]% at K = 3" in over
-    assert over.endswith("20.0 [20.0, 20.0]%: 2.00 [1.50, 2.50] times as many.")
+    assert "finds 10.0 [0.0, 70.2]% at K = 3" in over
+    assert over.endswith("20.0 [0.0, 80.2]%: 2.00 [1.50, 2.50] times as many.")
     decided = words.needs_that_decide(task)
     assert "(all 5 queries;" in decided
     assert "uncertainty is 1.92 bits, and 0.95 bits" in decided
