@@ -204,8 +204,9 @@ def wilson_interval(successes, n, confidence: float = 0.95) -> tuple[np.ndarray,
     rate = successes / size
     centre = (rate + z**2 / (2 * size)) / (1 + z**2 / size)
     half = z / (1 + z**2 / size) * np.sqrt(rate * (1 - rate) / size + z**2 / (4 * size**2))
-    empty = n == 0
-    return np.where(empty, 0.0, np.clip(centre - half, 0, 1)), np.where(empty, 1.0, np.clip(centre + half, 0, 1))
+    # At an end the interval reaches it exactly; computed, it is off by a rounding.
+    low = np.where(successes == 0, 0.0, np.clip(centre - half, 0, 1))
+    return low, np.where(successes == n, 1.0, np.clip(centre + half, 0, 1))
 
 
 def percent(successes, n) -> tuple[Any, Any, Any]:

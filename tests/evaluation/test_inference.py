@@ -297,6 +297,11 @@ def test_wilson_of_nothing_is_everything():
     assert 0 < low[1] < 0.75 < high[1] < 1
 
 
+def test_wilson_reaches_the_ends_exactly():
+    low, high = wilson_interval([0, 48, 24], [24, 48, 24])
+    assert (low[0], high[1], high[2]) == (0, 1, 1)
+
+
 def test_wilson_broadcasts():
     low, _ = wilson_interval([[1], [2]], [10, 20, 30])
     assert low.shape == (2, 3)

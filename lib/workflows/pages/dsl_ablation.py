@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from lib.evaluation.inference import bootstrap_interval
+from lib.evaluation.rates import rates_with_intervals
 from lib.workbook.display import Table, interval
 from lib.workbook.markup import plain
 from lib.workbook.methods import label
@@ -200,9 +200,10 @@ def _levels(study: Study, test_set: str, said: Mapping[str, str], ahead: pd.Data
     shared = shared[[name for name in said if name in shared]]
     if shared.empty:
         return f"{TEST_SETS[test_set].capitalize()}: no flow was asked of all."
-    low, high = bootstrap_interval(shared.to_numpy(), [shared.index], study.samples, study.seed)
-    ends = zip(shared, shared.mean(), low, high, strict=True)
-    levels = [f"{said[name]} {interval(mean, start, end, 2)}" for name, mean, start, end in ends]
+    outcomes = shared.melt(var_name="condition", value_name="numerator", ignore_index=False).reset_index()
+    outcomes = outcomes.assign(metric="similarity", denominator=1)
+    rates = rates_with_intervals(outcomes, [], study.samples, study.seed)
+    levels = [f"{said[row.condition]} {interval(row.value, row.ci_low, row.ci_high, 2)}" for row in rates.itertuples()]
     rows = list(ahead[ahead["test_set"] == test_set].itertuples())
     better, worse = ([said[row.condition] for row in rows if row.delta * sign > 0] for sign in (1, -1))
     return (

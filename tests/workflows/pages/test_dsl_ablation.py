@@ -90,6 +90,11 @@ def test_in_short_says_what_beats_copying_on_each_test_set():
     assert text.endswith("Settled to be better than copying: none of these; worse: none.")
 
 
+def test_in_short_has_no_point_interval_where_all_flows_are_right():
+    text = in_short(study_of({COPY: [0.5, 0.2, 0.8], FINETUNED: [1.0] * 3}))
+    assert "the fine-tuned model 1.00 [0.44, 1.00]" in text
+
+
 def test_the_cost_of_test_flows():
     unseen = unseen_name((0, False), "none")
     study = study_of({FIVE: [0.5] * 3, unseen: [0.5]})
