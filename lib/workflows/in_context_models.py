@@ -56,7 +56,7 @@ class Source:
 
 
 def reader(prompts: int, seed: int) -> Training:
-    """Those of a training on so many prompts."""
+    """Settings of a training on so many prompts."""
     return replace(READER, seed=seed, batch_size=READER.batch_size if prompts > MANY else 4)
 
 
