@@ -362,8 +362,8 @@ def scores_on_unseen_needs(
         needs: the need of each query, known or asked, indexed by query.
         seed: of the folds and the classifier.
     """
-    fold = needs.map(fold_of_units(needs, seed, folds))
-    asked_fold, known_fold = pairs["query"].map(fold).to_numpy(), pd.Series(known).map(fold).to_numpy()
+    fold_of_query = needs.map(fold_of_units(needs, seed, folds))
+    asked_fold, known_fold = (names.map(fold_of_query).to_numpy() for names in (pairs["query"], pd.Series(known)))
     scores = {name: np.zeros(len(pairs)) for name in ("frequency", "classifier")}
     for fold in np.unique(asked_fold):
         inside, outside = asked_fold == fold, known_fold != fold

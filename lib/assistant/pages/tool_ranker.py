@@ -11,7 +11,7 @@ import pandas as pd
 from lib.assistant.needs import KINDS
 from lib.assistant.pages.tool_retrieval import Results, best_recall, difference_columns, named, recall_cells
 from lib.assistant.pages.tool_retrieval_figures import draw_ceiling, draw_line
-from lib.assistant.pages.tool_retrieval_tables import RETRIEVERS, retriever_name
+from lib.assistant.pages.tool_retrieval_tables import retriever_name, retriever_of, setting_of
 from lib.assistant.tool_retrieval import tool_scores
 from lib.evaluation.comparison import compare, ratios, summarise
 from lib.evaluation.inference import settled
@@ -59,10 +59,6 @@ def panels_figure(results: Results, finding: str) -> Drawing:
     return Drawing(figure, "tool_recall_learned", finding, alt, data.drop(columns=["kind", "sample"]))
 
 
-def setting_of(method: str) -> str:
-    return method.partition("/")[0]
-
-
 def times_as_many(results: Results) -> dict[str, pd.DataFrame]:
     """Ratios of recalls (see `lib.evaluation.comparison.ratios`), by what is over what."""
     over = {
@@ -101,10 +97,6 @@ def recall_table(results: Results) -> Table:
         "each query ranked by what has learned from queries of other folds."
     )
     return Table(pd.DataFrame(rows), caption, best=best_recall(results.cutoffs.shown))
-
-
-def retriever_of(method: str) -> str:
-    return RETRIEVERS[method.partition("/")[2] or "semantic"]
 
 
 def kind_table(results: Results) -> Table:

@@ -266,10 +266,17 @@ def by_named_apps(parts: pd.DataFrame, k: int) -> Table:
 # ---------------------------------------------------------------- other retrievers, the planner, the claims
 
 
+def setting_of(run: str) -> str:
+    return run.partition("/")[0]
+
+
+def retriever_of(run: str) -> str:
+    return RETRIEVERS[run.partition("/")[2] or "semantic"]
+
+
 def retriever_name(run: str) -> str:
     """The retriever of a run and what it searched with."""
-    setting, _, retriever = run.partition("/")
-    return f"{RETRIEVERS[retriever or 'semantic']}, {label(setting)}"
+    return f"{retriever_of(run)}, {label(setting_of(run))}"
 
 
 def reference_name(run: str) -> str:
@@ -285,7 +292,7 @@ def retrievers(results: Results) -> Table:
     for name in methods:
         setting, _, retriever = name.partition("/")
         if retriever or name in ("query_only", "query_plus_context", "oracle_context"):
-            searched = {"retriever": RETRIEVERS[retriever or "semantic"], "searched with": _searched_with(setting)}
+            searched = {"retriever": retriever_of(name), "searched with": _searched_with(setting)}
             rows.append(searched | recall_cells(results, name))
     order = {_searched_with(name): place for place, name in enumerate(MAIN)}
     frame = pd.DataFrame(rows).sort_values(
