@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+from tqdm.auto import tqdm
 
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs
 from lib.workbook.machine import cores, has_bfloat16
@@ -52,7 +55,9 @@ def encode(
 ) -> np.ndarray:
     """Unit-length embeddings: float32 array (texts, dimensions), in the order of `texts`.
 
-    Equal texts are encoded once, in sorted order, so that a text's embedding does not depend on where it stood.
+    Equal texts are encoded once, in an order of their own, so that a text's embedding does not depend on where it
+    stood. On a CPU, batches are computed side by side, each by one thread: which texts share a batch, and so the last
+    bits, do not depend on the number of cores.
 
     Args:
         bfloat16: compute matrix products in bfloat16 where the processor has it; about twice as fast, less exact.
@@ -63,18 +68,57 @@ def encode(
         return np.empty((0, 0), dtype=np.float32)
     unique = sorted(set(texts))
     row = {text: i for i, text in enumerate(unique)}
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    with torch.autocast(device, dtype=torch.bfloat16, enabled=bfloat16 and has_bfloat16()):
-        vectors = encoder.encode(
-            unique,
-            batch_size=batch_size,
-            normalize_embeddings=True,
-            convert_to_numpy=True,
-            show_progress_bar=progress,
-        ).astype(np.float32)
+    on_gpu = torch.cuda.is_available()
+    batches = _batches(_token_lengths(encoder, unique), 8 * batch_size if on_gpu else batch_size)
+
+    def embed(batch: np.ndarray) -> np.ndarray:
+        with torch.autocast("cuda" if on_gpu else "cpu", torch.bfloat16, enabled=bfloat16 and has_bfloat16()):
+            return encoder.encode(
+                [unique[i] for i in batch],
+                batch_size=len(batch),
+                normalize_embeddings=True,
+                convert_to_numpy=True,
+                show_progress_bar=False,
+            ).astype(np.float32)
+
+    with _side_by_side(1 if on_gpu else cores(), torch.get_num_threads() if on_gpu else 1) as pool:
+        found = list(tqdm(pool.map(embed, batches), total=len(batches), disable=not progress, unit="batch"))
+    vectors = np.concatenate(found)[np.argsort(np.concatenate(batches))]
     if bfloat16:
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)  # eight bits leave lengths off by a thousandth
     return vectors[[row[text] for text in texts]]
+
+
+def _token_lengths(encoder, texts: Sequence[str], chunk: int = 4096) -> list[int]:
+    """How many tokens the encoder reads of each text; characters where it has no tokenizer of `transformers`."""
+    from transformers import PreTrainedTokenizerBase
+
+    tokenizer = getattr(encoder, "tokenizer", None)
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        return [len(text) for text in texts]
+    cut = {"truncation": True, "max_length": encoder.max_seq_length} if encoder.max_seq_length else {}
+    chunks = (list(texts[start : start + chunk]) for start in range(0, len(texts), chunk))
+    return [len(ids) for part in chunks for ids in tokenizer(part, return_attention_mask=False, **cut)["input_ids"]]
+
+
+def _batches(lengths: Sequence[int], size: int) -> list[np.ndarray]:
+    """Positions of texts of nearly equal length, so that little is padded; the longest first."""
+    order = np.argsort(-np.asarray(lengths), kind="stable")
+    return [order[start : start + size] for start in range(0, len(order), size)]
+
+
+@contextlib.contextmanager
+def _side_by_side(workers: int, threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Workers that compute side by side, with so many threads of PyTorch each."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with ThreadPoolExecutor(workers) as pool:
+            yield pool
+    finally:
+        torch.set_num_threads(before)
 
 
 def reembed(

@@ -3,8 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
-from lib.retrieval.dense import encode, reembed, search
+from lib.retrieval import dense
+from lib.retrieval.dense import _batches, encode, load_encoder, reembed, search
 
 
 class Letters:
@@ -33,10 +35,10 @@ def test_rows_follow_the_texts():
     assert vectors[1].argmax() == 4
 
 
-def test_equal_texts_are_encoded_once_in_sorted_order():
+def test_equal_texts_are_encoded_once_long_ones_first():
     encoder = Letters()
     vectors = encode(encoder, TEXTS)
-    assert encoder.seen == sorted(set(TEXTS))
+    assert encoder.seen == ["deaf", "feed", "aaa", "cab", ""]
     assert (vectors[0] == vectors[3]).all()
     assert (vectors[2] == vectors[6]).all()
 
@@ -46,6 +48,27 @@ def test_the_encoder_sees_the_same_whatever_the_order():
     encode(first, TEXTS)
     encode(second, TEXTS[::-1])
     assert first.seen == second.seen
+
+
+def test_batches_hold_texts_of_like_length():
+    batches = _batches([3, 9, 4, 8, 3], 2)
+    assert [batch.tolist() for batch in batches] == [[1, 3], [2, 0], [4]]
+
+
+@pytest.mark.parametrize("bfloat16", [False, True])
+def test_embeddings_do_not_depend_on_the_number_of_cores(tiny, monkeypatch, bfloat16):
+    encoder = load_encoder(tiny)
+    words = "user item query app plan call mail note".split()
+    texts = [" ".join(words[i % 8 :] * (1 + i % 5)) + f" {words[i % 7]}" for i in range(150)]
+    found, threads = [], torch.get_num_threads()
+    for cores in (1, 2, 5):
+        monkeypatch.setattr(dense, "cores", lambda cores=cores: cores)
+        found.append(encode(encoder, texts, batch_size=8, bfloat16=bfloat16))
+    assert torch.get_num_threads() == threads
+    for other in found[1:]:
+        assert (found[0] == other).all()
+    alone = np.concatenate([encode(encoder, [text]) for text in texts])
+    assert found[0] == pytest.approx(alone, abs=2e-2 if bfloat16 else 1e-6)
 
 
 def test_embeddings_have_unit_length():
