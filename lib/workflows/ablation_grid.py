@@ -224,19 +224,27 @@ def _few_shots(
     return chosen.tolist()
 
 
-def shots_by_selector(few_shots: pd.DataFrame, training: pd.DataFrame, most: int) -> dict[str, pd.Series]:
+def shots_by_selector(
+    few_shots: pd.DataFrame, training: pd.DataFrame, rows: Sequence[Condition]
+) -> dict[str, pd.Series]:
     """Each selector's few-shots, by pair, as positions in the training pairs, nearest first.
 
     Args:
         few_shots: columns selector, pair, shot (a training pair), rank (from 1).
-        most: few-shots that a condition needs.
+        rows: of the ablation, whose few-shots are needed.
 
     Raises:
-        ValueError: fewer were kept, and there are more training pairs.
+        ValueError: fewer were kept than a row needs, and there are more training pairs; or none by its selector.
     """
-    kept = few_shots["rank"].max()
+    chosen = set(few_shots["selector"])
+    kept, most = few_shots["rank"].max(), max(row.shots for row in rows)
     if kept < min(most, len(training)):
         raise ValueError(f"notebook 08 kept {kept} few-shots a request, a row needs {most}: set its `shots`")
+    if missing := next((row for row in rows if row.selector == "tst_affine" and "tst_affine" not in chosen), None):
+        raise ValueError(
+            f"notebook 08 kept no few-shots by tst_affine, which the row {missing.name} needs: name it in "
+            "`searched_whole`"
+        )
     position = {pair: i for i, pair in enumerate(training["pair"])}
     return {
         name: part["shot"].map(position).groupby(part["pair"], sort=False).agg(list)

@@ -1,8 +1,9 @@
 """The workflow paper's trained parts, at its sizes: what each learns from, and its settings.
 
 Names: `nl2dsl-67000` writes flows; `tst-100000` is the encoder tuned on pairs of requests, `tst_affine-100000` the same
-with a learned scale, `tst_shuffled-100000` the control; `-s1`, `-s2`: other training seeds. `tst-a`, `tst-b`: tuned on
-flows over one half of the connectors; `in_context-a`, `in_context-b`: taught to read prompts over that half.
+with a learned scale, `tst_shuffled-100000` the control; `-s1`, `-s2`: other training seeds; `tst-3000` and the like, of
+fewer pairs: for learning curves. `tst-a`, `tst-b`: tuned on flows over one half of the connectors; `in_context-a`,
+`in_context-b`: taught to read prompts over that half.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ from lib.workflows.pairs import training_hash
 
 SEEDS = (0, 1, 2)
 WRITER = Training(rank=16, alpha=32, learning_rate=2e-3, epochs=1, batch_size=64)
+SMALL_WRITER = Training(rank=16, alpha=32, learning_rate=3e-3, epochs=1, batch_size=4)  # of a few thousand pairs
 SELECTOR = Tuning(rank=16, alpha=32, learning_rate=1e-3, batch_size=64)
+FEWER = {"tst": (3_000, 12_000, 40_000), "tst_affine": (3_000, 12_000), "nl2dsl": (2_048,)}  # of learning curves
 PROMPTS = 7_000  # that an in-context model learns from on a GPU, of up to 3,000 tokens
 SHORT_PROMPTS, SHORT = 960, 1_000  # elsewhere: prompts of so many tokens at most, an hour of a core
 HALF_PAIRS = 50_000  # scored pairs over one half of the connectors, which has about a quarter of the training flows
@@ -180,6 +183,9 @@ def parts(on_gpu: bool = True) -> dict[str, Part]:
         for kind, (size, settings) in kinds.items()
         for seed in SEEDS
     }
+    for kind, sizes in FEWER.items():
+        settings = SMALL_WRITER if kind == "nl2dsl" else kinds[kind][1]
+        every |= {name_of(kind, size, 0): Part(size, settings, ROWS[kind]) for size in sizes}
     for half in in_context.HALVES:
         every[f"tst-{half}"] = Part(HALF_PAIRS, SELECTOR, functools.partial(half_rows, half=half))
         rows = functools.partial(reader_rows, half=half)

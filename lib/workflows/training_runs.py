@@ -65,24 +65,28 @@ class Trainer:
         Args:
             shipped_pairs: of the shipped parts; 0 takes none.
             pairs: trained on here where the shipped part of the first seed does not fit.
-            fewer: other numbers of pairs to train on here; those that are not fewer are left out.
+            fewer: other numbers of pairs, whose shipped parts are taken where they fit and the largest is one; the
+                rest is trained here. Those that are not fewer are left out.
 
         Returns:
-            adapters; the one of the first seed on the most pairs says why no shipped part was taken, if none was.
+            adapters; the first seed's says why a shipped part was not taken, where one was looked for in vain.
         """
         found, refused = self.shipped(kind, shipped_pairs) if shipped_pairs else ({}, "")
-        first = Run(kind, shipped_pairs, 0)
-        most = shipped_pairs if first in found else min(pairs, self.available(kind))
-        here = sorted({size for size in fewer if size < most} | ({most} if first not in found else set()))
-        made = {
-            run: self.trained(run) for size in here for run in (Run(kind, size, seed) for seed in range(self.seeds))
-        }
-        runs = made | found if first in found else made
-        last = Run(kind, most, 0)
-        return {run: replace(made, reason=refused if run == last else "") for run, made in runs.items()}
+        fits = Run(kind, shipped_pairs, 0) in found
+        most = shipped_pairs if fits else min(pairs, self.available(kind))
+        runs, reasons = {}, {Run(kind, most, 0): refused}
+        for size in sorted({size for size in fewer if size < most}):
+            small, reasons[Run(kind, size, 0)] = self.shipped(kind, size, expected=False) if fits else ({}, "")
+            runs |= small or self.trained_with_each_seed(kind, size)
+        runs |= found if fits else self.trained_with_each_seed(kind, most)
+        return {run: replace(made, reason=reasons.get(run, "")) for run, made in runs.items()}
 
-    def shipped(self, kind: str, pairs: int) -> tuple[dict[Run, Adapter], str]:
-        """The shipped parts that fit, and why others that are there, or the first seed's, do not."""
+    def shipped(self, kind: str, pairs: int, expected: bool = True) -> tuple[dict[Run, Adapter], str]:
+        """The shipped parts that fit, and why others that are there do not.
+
+        Args:
+            expected: whether a missing part of the first seed is worth a word, too.
+        """
         if self.available(kind) < pairs:
             some = f"this world has {self.available(kind):,} of its {pairs:,} pairs"
             return {}, f"The shipped part {Run(kind, pairs, 0).part} is not used: {some}."
@@ -92,7 +96,7 @@ class Trainer:
             part = shipped(run.part, *hashes, root=self.root)
             if part.folder:
                 found[run] = adapter_of(part.folder, part.record, from_project=True)
-            elif not run.seed or (self.root / FOLDER / run.part).is_dir():
+            elif (expected and not run.seed) or (self.root / FOLDER / run.part).is_dir():
                 refused.append(part.reason)
         return found, " ".join(refused)
 
@@ -115,6 +119,10 @@ class Trainer:
         rows = self.rows(kind, pairs)
         model = fingerprint(locate(self.world.generator), quantization=self.machine.get("quantization", "none"))
         return model, pairs_hash(rows["prompt"].tolist(), rows["target"].tolist())
+
+    def trained_with_each_seed(self, kind: str, pairs: int) -> dict[Run, Adapter]:
+        """Adapters trained here, or earlier by equal runs."""
+        return {run: self.trained(run) for run in (Run(kind, pairs, seed) for seed in range(self.seeds))}
 
     def trained(self, run: Run) -> Adapter:
         """An adapter trained here, or earlier by an equal run."""

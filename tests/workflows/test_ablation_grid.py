@@ -6,7 +6,7 @@ import pytest
 
 from lib.generation.remote import estimate_tokens
 from lib.workbook.artifacts import ROOT
-from lib.workbook.parameters.dsl_ablation import ABLATION, Condition
+from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workflows import ablation_grid
 from lib.workflows.ablation_grid import (
     UNSEEN_FINETUNED,
@@ -30,6 +30,7 @@ from lib.workflows.ablation_grid import (
     write_prompts,
 )
 from lib.workflows.catalogue import Catalogue
+from tests.workflows.ablation_rows import ABLATION
 
 ROWS = [Condition.model_validate(row) for row in ABLATION]
 
@@ -116,10 +117,12 @@ def test_nothing_is_asked_where_too_few_flows_need_such_apis():
 
 def test_few_shots_are_positions_of_training_pairs():
     kept = pd.DataFrame({"selector": "tst", "pair": "q0", "shot": ["t1", "t0"], "rank": [1, 2]})
-    near = shots_by_selector(kept, FLOWS[:2], most=20)
+    near = shots_by_selector(kept, FLOWS[:2], [row("tst", 20)])
     assert near["tst"]["q0"] == [1, 0]
     with pytest.raises(ValueError, match="notebook 08 kept 1 few-shots a request, a row needs 2: set its `shots`"):
-        shots_by_selector(kept[:1], FLOWS[:2], most=2)
+        shots_by_selector(kept[:1], FLOWS[:2], [row("tst", 1), row("tst", 2)])
+    with pytest.raises(ValueError, match=r"by tst_affine, which the row tst_affine_2.* needs: name it in `searched_wh"):
+        shots_by_selector(kept, FLOWS[:2], [row("tst_affine", 2)])
 
 
 def test_flows_of_one_half_are_asked_first():

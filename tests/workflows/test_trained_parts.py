@@ -40,6 +40,7 @@ def test_names_say_kind_and_seed_and_only_the_seed_differs():
     every = parts()
     assert {re.sub(r"-s\d$", "", name) for name in every} == {
         *("nl2dsl-67000", "tst-100000", "tst_affine-100000", "tst_shuffled-100000"),
+        *("tst-3000", "tst-12000", "tst-40000", "tst_affine-3000", "tst_affine-12000", "nl2dsl-2048"),
         *("tst-a", "tst-b", "in_context-a", "in_context-b"),
     }
     for name, part in every.items():

@@ -71,6 +71,26 @@ def test_shipped_parts_of_all_seeds_are_taken_and_smaller_ones_trained(trainer):
     assert trainer.calls == [("tst-2", 2, 0, ["threads"])]
 
 
+def test_smaller_shipped_parts_are_taken_where_the_largest_is(trainer, tmp_path):
+    trainer.fit.update({"tst-2", "tst-4"})
+    runs = trainer.runs("tst", 4, 3, fewer=[2, 3])
+    assert {run: made.shipped for run, made in runs.items()} == {
+        Run("tst", 2, 0): True, Run("tst", 3, 0): False, Run("tst", 4, 0): True
+    }  # fmt: skip
+    trainer.fit.remove("tst-4")
+    assert [made.shipped for made in trainer.runs("tst", 4, 3, fewer=[2]).values()] == [False, False]
+
+
+def test_a_smaller_part_that_is_there_and_does_not_fit_is_named(trainer, tmp_path):
+    trainer.fit.add("tst-4")
+    (tmp_path / "data" / "trained" / "tst-2").mkdir(parents=True)
+    runs = trainer.runs("tst", 4, 3, fewer=[2, 3])
+    assert [(run.pairs, made.reason) for run, made in runs.items()] == [
+        (2, "The shipped part tst-2 is not used: other pairs."), (3, ""), (4, "")
+    ]  # fmt: skip
+    assert [call[0] for call in trainer.calls] == ["tst-2", "tst-3"]
+
+
 def test_a_part_that_does_not_fit_is_named_and_less_is_trained_here(trainer):
     runs = trainer.runs("tst", 4, 3, fewer=[2])
     assert list(runs) == [Run("tst", 2, 0), Run("tst", 3, 0)]

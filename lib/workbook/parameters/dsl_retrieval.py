@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from lib.workbook.parameters.base import LocalModelName
 from lib.workbook.parameters.shared import TunedModel
@@ -19,9 +19,12 @@ class DSLRetrieval(TunedModel):
     tst_learning_rate: float = Field(default=1e-3, gt=0, le=0.1)
     tst_epochs: int = Field(default=1, ge=1, le=20)
     tst_batch_size: int = Field(default=64, ge=2, le=1024)
-    tst_curve: list[Annotated[int, Field(ge=2)]] = Field(default=[3_000], max_length=10)
+    tst_curve: list[Annotated[int, Field(ge=2)]] = Field(default=[3_000, 12_000], max_length=10)
     tst_curve_pool: int = Field(default=2_500, ge=20)
     tst_curve_requests: int = Field(default=300, ge=1, description="of each test set")
+    searched_whole: list[Literal["tst", "tst_affine"]] = Field(
+        default=["tst"], description="encoders that search all training requests; tst is one of them"
+    )
     shots: list[Annotated[int, Field(ge=1, le=100)]] = Field(default=[5, 20], min_length=1, max_length=10)
     definition_form: Literal["compact", "described", "record"] = "described"
     generator: LocalModelName = Field(default="SmolLM2-135M-Instruct", min_length=1)
@@ -30,8 +33,15 @@ class DSLRetrieval(TunedModel):
     dsl_learning_rate: float = Field(default=3e-3, gt=0, le=0.1)
     dsl_epochs: int = Field(default=1, ge=1, le=20)
     dsl_batch_size: int = Field(default=4, ge=1, le=1024)
-    dsl_curve: list[Annotated[int, Field(ge=1)]] = Field(default=[128], max_length=10)
+    dsl_curve: list[Annotated[int, Field(ge=1)]] = Field(default=[2_048], max_length=10)
     dsl_flows: int = Field(default=48, ge=2, description="of each test set")
     dsl_max_tokens: int = Field(default=256, ge=1, le=4096)
     training_seeds: int = Field(default=1, ge=1, le=3, description="of what is trained here and of full searches")
     bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
+
+    @field_validator("searched_whole")
+    @classmethod
+    def _with_the_papers(cls, kinds: list[str]) -> list[str]:
+        if "tst" not in kinds or len(set(kinds)) < len(kinds):
+            raise ValueError("must name tst, the paper's, and no encoder twice")
+        return kinds

@@ -100,11 +100,12 @@ def too_few(tested: pd.DataFrame) -> str:
 
 
 class Rebuilt(NamedTuple):
-    """A table of the paper, rebuilt: its rows beside the baseline, the report's columns, and what a page shows."""
+    """A table of the paper, rebuilt: its rows beside the baseline, the report's columns, and what a page shows; without
+    a table where no two of its rows are asked."""
 
     compared: pd.DataFrame
     contract: pd.DataFrame
-    table: Table
+    table: Table | None
     words: str
 
 
@@ -119,8 +120,13 @@ PAPERS_TABLES = {  # number: the rows, and what they are compared with; None is 
 def rebuilt(study: Study, published: pd.DataFrame, number: int, full: FullReport) -> Rebuilt:
     """Table `number` of the paper: its rows against its baseline, of the generator that stands for GPT-4, then of those
     that stand beside it; `published` has the printed differences."""
-    parts = [_against(study, number, generator) for generator in (study.writers.reader, *BESIDE)]
-    compared = pd.concat([part for part in parts if part is not None], ignore_index=True)
+    found = [_against(study, number, generator) for generator in (study.writers.reader, *BESIDE)]
+    parts = [part for part in found if part is not None]
+    if not parts:
+        none = study.compare([FINETUNED], FINETUNED).iloc[:0].assign(table=number, published_delta=np.nan, writer="")
+        words = f"This profile asks no two rows of Table {number}; profile `full` asks all."
+        return Rebuilt(none, contract(none, study.rows).assign(published_delta=np.nan), None, words)
+    compared = pd.concat(parts, ignore_index=True)
     compared = compared.drop_duplicates(["test_set", "condition", "metric"], ignore_index=True)
     table = contract(compared, study.rows, published[published["table"] == number])
     compared = compared.assign(published_delta=table["published_delta"], table=number)

@@ -189,7 +189,7 @@ def selector_values(
     Args:
         table: of `lib.workflows.target_similarity.over_seeds`.
         sets: of `sets_of`.
-        pairs: that each of `TUNED` learned from.
+        pairs: that each tuned encoder learned from.
 
     Returns:
         columns test_set, selector, train_pairs and seeds (0 for selectors that learned nothing), metric, shots, value,
@@ -227,7 +227,7 @@ def selectors_table(values: pd.DataFrame, shots: Sequence[int]) -> Table:
     wide = texts.pivot(index=["shots", "selector"], columns=["test_set", "metric"], values="text")
     sets = list(dict.fromkeys(values["test_set"]))
     columns = [(name, metric) for name in sets for metric in TABULATED]
-    wide = wide.loc[[(k, name) for k in shots for name in SELECTORS], columns]
+    wide = wide.loc[[(k, name) for k in shots for name in SELECTORS if (k, name) in wide.index], columns]
     wide.columns = [f"{MEASURES[metric]}, {SETS[name]}" for name, metric in columns]
     wide = wide.reset_index().assign(selector=lambda rows: rows["selector"].map(NAMES))
     counts = values.drop_duplicates("test_set").set_index("test_set")["n"]
@@ -254,12 +254,14 @@ def covered(runs: int, everywhere: bool = True) -> str:
 def tst_tests(
     table: pd.DataFrame, sets: Mapping[str, pd.DataFrame], shots: Sequence[int], samples: int, seed: int
 ) -> pd.DataFrame:
-    """`RIVALS` in the `TABULATED` measures on each test set: columns of `compare_family`, test_set and settled; Holm
-    over all rows."""
+    """`RIVALS`, those that the table has, in the `TABULATED` measures on each test set: columns of `compare_family`,
+    test_set and settled; Holm over all rows."""
+    scored = set(table.columns.get_level_values("method"))
+    rivals = [pair for pair in RIVALS if scored.issuperset(pair)]
     parts = []
     for name, requests in sets.items():
         part = of_requests(table, requests["pair"])
-        tests = compare_family(part, RIVALS, TABULATED, shots, resampling(part, samples, seed))
+        tests = compare_family(part, rivals, TABULATED, shots, resampling(part, samples, seed))
         parts.append(tests.assign(test_set=name))
     tests = pd.concat(parts, ignore_index=True)
     tests["p_holm"] = holm_adjust(tests["p_value"])
@@ -297,22 +299,23 @@ def verdict(tests: pd.DataFrame, cells: pd.Series, pairs: Mapping[str, int]) -> 
     Args:
         tests: of `tst_tests`.
         cells: of `cells_of`.
-        pairs: that each of `TUNED` learned from.
+        pairs: that each tuned encoder learned from.
     """
     k = tests["k"].min()
     first = tests[(tests["k"] == k) & (tests["metric"] == "jaccard")].set_index(["a", "b", "test_set"])
     sets = list(dict.fromkeys(tests["test_set"]))
     parts = []
-    for name in TUNED:
+    for name in pairs:
         said = [_effect(first.loc[name, "pretrained", where], cells, name, where, k) for where in sets]
         parts.append(f"**{label(name)}: {'; '.join(said)}.**")
-    both = {where: first.loc["tst_affine", "tst", where] for where in sets}
+    both = {where: first.loc["tst_affine", "tst", where] for where in sets} if "tst_affine" in pairs else {}
     apart = [f"{_which(test)} ({SETS[where]}, {change(test)})" for where, test in both.items()]
+    of_the_two = f" Of the two, {listed(apart)}." if apart else ""
     words = [f"{change(first.loc['tst', 'bm25t', where])} ({SETS[where]})" for where in sets]
     return (
         f"Mean Jaccard similarity of {k} few-shots with the right flow, encoders tuned on {tuned_on(pairs)}, against "
-        f"the pretrained encoder. {' '.join(parts)} Of the two, {listed(apart)}. Against the words alone (BM25T) TST "
-        f"changes it by {listed(words)}."
+        f"the pretrained encoder. {' '.join(parts)}{of_the_two} Against the words alone (BM25T) TST changes it by "
+        f"{listed(words)}."
         + (" So few pairs give no verdict on the paper's TST." if max(pairs.values()) < PUBLISHED_PAIRS else "")
     )
 
@@ -338,10 +341,11 @@ def selectors_drawing(values: pd.DataFrame, k: int) -> Drawing:
         values: of `selector_values`.
     """
     sets = list(dict.fromkeys(values["test_set"]))
+    selectors = [name for name in SELECTORS if name in set(values["selector"])]
     figure, axes = plt.subplots(1, len(sets), figsize=(5.2 * len(sets), 3.9), sharey=True, squeeze=False)
     for axis, where in zip(axes[0], sets, strict=True):
         ends = {}
-        for name in SELECTORS:
+        for name in selectors:
             chosen = (values["test_set"] == where) & (values["selector"] == name) & (values["metric"] == "jaccard")
             part = values[chosen].sort_values("shots")
             axis.plot(part["shots"], part["value"], color=colour(name), marker=marker(name))
@@ -353,15 +357,17 @@ def selectors_drawing(values: pd.DataFrame, k: int) -> Drawing:
         label_lines(axis, ends, 0.08)
     axes[0][0].set_ylabel("mean Jaccard with the right flow")
     cells = cells_of(values)
+    said = {"pretrained": "by the pretrained encoder", "tst": "after TST", "tst_affine": "after affine TST"}
     shown = [
-        f"{number(cells[where, 'pretrained', 'jaccard', k], 2)} by the pretrained encoder, "
-        f"{number(cells[where, 'tst', 'jaccard', k], 2)} after TST and "
-        f"{number(cells[where, 'tst_affine', 'jaccard', k], 2)} after affine TST on {SETS[where]}"
+        listed(
+            [f"{number(cells[where, name, 'jaccard', k], 2)} {how}" for name, how in said.items() if name in selectors]
+        )
+        + f" on {SETS[where]}"
         for where in sets
     ]
     alt = (
         f"Line plots of the mean Jaccard similarity with the right flow against the number of few-shots, for "
-        f"{len(SELECTORS)} selectors, on {listed([SETS[where] for where in sets])}. Bands: 95% intervals."
+        f"{len(selectors)} selectors, on {listed([SETS[where] for where in sets])}. Bands: 95% intervals."
     )
     return Drawing(figure, "few_shot_retrieval", f"Jaccard of {k} few-shots: {'; '.join(shown)}", alt, values)
 
@@ -410,8 +416,8 @@ def thirds_by_rarity(test: pd.DataFrame, training: pd.DataFrame) -> pd.Series:
 
 
 def tuned_on(pairs: Mapping[str, int]) -> str:
-    """How many pairs each of `TUNED` learned from, beside the paper's number."""
-    sizes = list(dict.fromkeys(pairs[name] for name in TUNED))
+    """How many pairs each tuned encoder learned from, beside the paper's number."""
+    sizes = list(dict.fromkeys(pairs.values()))
     if not any(sizes):
         return "no pair"
     if sizes == [PUBLISHED_PAIRS]:
@@ -420,14 +426,14 @@ def tuned_on(pairs: Mapping[str, int]) -> str:
 
 
 FINDING_ALT = (
-    "Line plots: mean Jaccard similarity with the right flow against the number of few-shots, for "
-    f"{len(SELECTORS)} selectors."
+    "Line plots: mean Jaccard similarity with the right flow against the number of few-shots, a line a selector."
 )
 
 
 def best_encoder(cells: pd.Series, k: int) -> str:
     """The encoder whose k few-shots show more of the APIs that test requests want; `cells` of `cells_of`."""
-    return max(ENCODERS, key=lambda name: cells["test", name, "coverage", k])
+    selectors = cells.index.get_level_values("selector")
+    return max((name for name in ENCODERS if name in selectors), key=lambda name: cells["test", name, "coverage", k])
 
 
 def by(selector: str) -> str:
@@ -445,7 +451,7 @@ def finding(
         cells: of `cells_of`.
         shots: numbers of few-shots, ascending.
         training: pairs that few-shots come from.
-        pairs: that each of `TUNED` learned from.
+        pairs: that each tuned encoder learned from.
     """
     few, most, best = shots[0], shots[-1], best_encoder(cells, shots[-1])
     plain = tests[(tests["a"] == "tst") & (tests["b"] == "pretrained") & (tests["metric"] == "jaccard")]

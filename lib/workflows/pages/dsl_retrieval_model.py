@@ -104,8 +104,8 @@ def training_in_words(
     rest = "" if len(known) == used else "; what the model writes of the others, it has not seen"
     return (
         f"{plain(generator)} learned from at most {pairs:,} of {len(training):,} training pairs, which use "
-        f"{len(known)} of the {used} APIs that training uses{rest}. What is trained here has a learning rate of "
-        f"{learning_rate:g}."
+        f"{len(known)} of the {used} APIs that training uses{rest}."
+        + ("" if runs["shipped"].all() else f" What is trained here has a learning rate of {learning_rate:g}.")
     )
 
 

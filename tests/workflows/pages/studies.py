@@ -2,9 +2,10 @@
 
 import pandas as pd
 
-from lib.workbook.parameters.dsl_ablation import ABLATION, Condition
+from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workflows.ablation_grid import asked_conditions, ways_of_adding
 from lib.workflows.pages.dsl_ablation import Writers, study
+from tests.workflows.ablation_rows import ABLATION
 
 INSTRUCT = [[selector, 5, "none", "instruct", "free", 3] for selector in ("pretrained", "tst")]
 MORE = [["pretrained", 5, "none", "in_context", "grammar", 3], *INSTRUCT]

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from lib.workbook.artifacts import ROOT
-from lib.workflows.pages.dsl_ablation import Writers
+from lib.workflows.pages.dsl_ablation import FINETUNED, Writers
 from lib.workflows.pages.dsl_ablation_full import FullReport
 from lib.workflows.pages.dsl_ablation_tables import (
     at_a_glance,
@@ -38,6 +38,18 @@ def study():
 @pytest.fixture(scope="module")
 def table_1(study):
     return rebuilt(study, PUBLISHED, 1, NO_REPORT)
+
+
+def test_a_table_of_which_no_two_rows_are_asked_is_empty_and_says_so(table_1):
+    few = study_of({FIVE: [0.2] * 4, FIVE_TST: [0.9] * 4, FINETUNED: [0.9] * 4})
+    for number in (3, 4):
+        absent = rebuilt(few, PUBLISHED, number, NO_REPORT)
+        assert absent.table is None
+        assert absent.words == f"This profile asks no two rows of Table {number}; profile `full` asks all."
+        assert list(absent.contract) == list(table_1.contract)
+        assert absent.contract.empty
+        together = at_a_glance(few, [rebuilt(few, PUBLISHED, 1, NO_REPORT), absent])
+        assert set(together["table"]) == {1}
 
 
 def test_a_rebuilt_table_has_values_differences_and_the_published_ones(table_1):

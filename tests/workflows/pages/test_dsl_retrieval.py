@@ -297,3 +297,22 @@ def test_the_better_encoder_is_the_one_that_shows_more(values):
     assert page.by("tst_affine") == "by affine TST"
     assert page.best_encoder(cells * 0, 20) == "pretrained"
     assert page.by("pretrained") == "by the pretrained encoder"
+
+
+def test_an_encoder_that_searches_a_sample_only_is_left_out():
+    plain = {name: value for name, value in JACCARD.items() if name != "tst_affine"}
+    table, pairs = over_seeds([scores(plain)]), {"tst": 100_000}
+    values = page.selector_values(table, ASKED, pairs, 100, 0)
+    tests = page.tst_tests(table, ASKED, [5], 100, 0)
+    assert set(tests["a"] + tests["b"]) == {"tstpretrained", "tstbm25t"}
+    assert page.selectors_table(values, [5]).frame["selector"].tolist() == [
+        page.NAMES[name] for name in page.SELECTORS if name != "tst_affine"
+    ]
+    text = page.verdict(tests, page.cells_of(values), pairs)
+    assert "affine" not in text
+    assert "Of the two" not in text
+    drawing = page.selectors_drawing(values, 5)
+    assert "0.40 by the pretrained encoder and 0.50 after TST on new wordings" in drawing.finding
+    assert "for 5 selectors" in drawing.alt
+    plt.close(drawing.figure)
+    assert page.best_encoder(page.cells_of(values), 20) in ("pretrained", "tst")

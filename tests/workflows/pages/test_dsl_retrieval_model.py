@@ -87,7 +87,7 @@ def test_what_was_learned_from():
         "model writes of the others, it has not seen. What is trained here has a learning rate of 0.003."
     )
     everything = page.training_in_words("my_model", training, {"a", "b", "c"}, runs((3, 0, True)), 0.003)
-    assert "use 3 of the 3 APIs that training uses. What is" in everything
+    assert everything.endswith("which use 3 of the 3 APIs that training uses.")
 
 
 def test_metrics_by_set_and_condition(table):
