@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lib.generation.local import LocalModel
+from lib.generation.local import CPU_ROWS, LocalModel
 from lib.workbook.parameters.base import REMOTE, is_remote
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def load_language_model(
     name: str,
     cache: str | Path | None = None,
     *,
-    batch_size: int = 32,
+    batch_size: int = CPU_ROWS,
     threads: int = 2,
     quantization: str = "none",
     record: str | Path | None = None,

@@ -30,7 +30,8 @@ from lib.workbook.machine import cores, has_bfloat16
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-BATCH_BYTES = 4 * 2**30  # of keys and values in one batch on a CPU
+BATCH_BYTES = 2 * 2**30  # of keys and values in one batch on a CPU
+CPU_ROWS = 128  # continued together at most: each step reads all weights, for 32 rows as for 128
 GPU_ROWS = 256  # continued together at most
 ENTRY = 2  # form of a cache entry; one of another form is not looked up
 
@@ -91,7 +92,7 @@ class LocalModel:
         adapter: str | Path | None = None,
         cache: str | Path | None = None,
         dtype: str | None = None,
-        batch_size: int = 32,
+        batch_size: int = CPU_ROWS,
         threads: int = 2,
         quantization: str = "none",
     ):
@@ -103,7 +104,7 @@ class LocalModel:
             cache: folder that keeps answers; None keeps none.
             dtype: "float32" or "bfloat16"; None takes what the machine computes fast in (see `choose_dtype`).
             batch_size: prompts that a CPU continues together at most, fewer where their keys and values would take more
-                than 4 GiB; a GPU takes 256, fewer where they would fill more than half of its free memory.
+                than 2 GiB; a GPU takes 256, fewer where they would fill more than half of its free memory.
             threads: CPU threads.
             quantization: "none", or "nf4" for linear layers in 4 bits (see `load_model`).
 
