@@ -31,6 +31,7 @@ from lib.workflows.scoring import PERCENT, outcomes
 UNSEEN_CATALOGUE, LEARNED_CATALOGUE, NO_MODEL = "catalogue unseen", "catalogue learned", "no model"
 FLOORS, CEILINGS = ("random", "other"), ("oracle_shots", "gold")
 OUT_OF_ALL = "few-shots or fine-tuning, both under the catalogue"
+FIVE_FREE = "five few-shots or fine-tuning, both free"
 BOTH_FREE = "twenty few-shots with definitions or fine-tuning, both free"
 ROW = ["knows", "kind", *CONDITION, "test_set", "metric", *VALUES, "n", "tokens_trained", "seconds"]
 
@@ -197,6 +198,7 @@ def questions(study: Study) -> pd.DataFrame:
         (name("pretrained", 5, "fd"), name("pretrained", 5, "instruction")): "definitions, given their instruction",
         (name("pretrained", 5, "fd_first"), name("pretrained", 5, "fd")): "definitions before the few-shots",
         (held, HELD): OUT_OF_ALL,
+        (five_tst, FINETUNED): FIVE_FREE,
         (name("tst", 20, "fd"), FINETUNED): BOTH_FREE,
         (tuned, FINETUNED): "few-shots for the fine-tuned model",
         (tuned, five_tst): "fine-tuning, given the few-shots",
@@ -245,6 +247,7 @@ def retrieval_or_finetuning(asked: pd.DataFrame) -> str:
     of_similarity = asked[asked["metric"] == "similarity"]
     answers = []
     for why, how in ((OUT_OF_ALL, "five with definitions, both under the catalogue's grammar"),
+                     (FIVE_FREE, "five without definitions, both free"),
                      (BOTH_FREE, "twenty with definitions, both free")):  # fmt: skip
         for row in of_similarity[of_similarity["why"] == why].itertuples():
             clear = "settled" if settled_deltas(of_similarity.loc[[row.Index]]).item() else "not settled"

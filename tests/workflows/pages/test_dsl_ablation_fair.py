@@ -99,6 +99,8 @@ def test_retrieval_or_finetuning(level, said):
     text = retrieval_or_finetuning(questions(study_of(held)))
     assert "five with definitions, both under the catalogue's grammar, new wordings" in text
     assert text.endswith(f"({said}).")
+    free = questions(study_of({FIVE_TST: [0.5, 0.4] * 7, FINETUNED: [0.9, 0.8] * 7}))
+    assert "by: five without definitions, both free, new wordings −0.40 [" in retrieval_or_finetuning(free)
     nothing = questions(study_of({COPY: [0.5] * 3, FIVE: [0.5] * 3}))
     assert retrieval_or_finetuning(nothing).endswith("in similarity by: not tested in this profile.")
 
