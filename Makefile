@@ -10,8 +10,11 @@ FAST ?=
 SPREAD = -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 SETUP = $(PYTHON) lib/workbook/install.py
 export PYTHONNOUSERSITE = 1
-# threads that wait sleep, or they take the time of the threads they wait for
+# threads that wait sleep, or they take the time of the threads they wait for: see lib/workbook/machine.py
 export OMP_WAIT_POLICY ?= passive
+ifeq ($(OMP_WAIT_POLICY),passive)
+export GOMP_SPINCOUNT ?= 2000
+endif
 
 .PHONY: report train test lab bench clean
 report:

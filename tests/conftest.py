@@ -8,6 +8,7 @@ import pytest
 
 # Two workers share two cores: a thread that waits must not keep one busy.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 FIRST = "tests/notebooks/test_report.py"  # the longest file
 
 
