@@ -7,10 +7,10 @@ import platform
 from pathlib import Path
 
 # Threads that wait for work must sleep: by default they spin, and beside another busy process on as many cores that
-# takes the time of the threads they wait for. GNU's OpenMP looks 2,000 times (a tenth of a millisecond) before that, or
-# the hundreds of little products of a decoding step wait for sleepers: 32 rows take two cores 54 ms a step where threads
-# spin, 99 where they sleep at once, 65 so; beside a busy process 2,300, 88 and 106. OpenMP reads this when PyTorch or
-# LightGBM loads it, which is later.
+# takes the time of the threads they wait for. GNU's OpenMP looks 2,000 times, for a tenth of a millisecond, before they
+# do, or the hundreds of little products of a decoding step wait for sleepers. A step of 32 rows takes two cores 54 ms
+# where threads spin, 99 where they sleep at once, 65 so; beside a busy process 2,300, 88 and 106. OpenMP reads this
+# when PyTorch or LightGBM loads it, which is later.
 if os.environ.setdefault("OMP_WAIT_POLICY", "passive") == "passive":
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 

@@ -80,14 +80,13 @@ BASELINE = "no_shots_finetuned"  # of Table 4
 COMPARED_WITH = [PUBLISHED_ROWS[0], PUBLISHED_ROWS[2]]  # five few-shots: what Tables 1 and 2 cannot do without
 
 ABLATION = [
-    *([selector, 5, "none", "in_context", "free", 16] for selector in ("pretrained", "tst")),
-    *([selector, 5, "fd", "in_context", "free", 8] for selector in ("pretrained", "tst")),
-    ["pretrained", 0, "none", "in_context", "free", 8],
-    ["random", 5, "none", "in_context", "free", 8],
-    ["other", 5, "none", "in_context", "free", 8],
-    ["pretrained", 5, "none", "in_context", "catalogue", 8],
-    ["pretrained", 0, "none", "finetuned", "free", 16],
-    ["pretrained", 0, "none", "finetuned", "catalogue", 8],
+    *([selector, 5, "none", "in_context", "free", 12] for selector in ("pretrained", "tst")),
+    *([selector, 5, "fd", "in_context", "free", 6] for selector in ("pretrained", "tst")),
+    ["pretrained", 0, "none", "in_context", "free", 6],
+    ["random", 5, "none", "in_context", "free", 6],
+    ["other", 5, "none", "in_context", "free", 6],
+    ["pretrained", 0, "none", "finetuned", "free", 12],
+    ["pretrained", 0, "none", "finetuned", "catalogue", 6],
 ]
 
 
@@ -110,7 +109,7 @@ class DSLAblation(HeldModel, RemoteKnobs):
     in_context_prompts: int = Field(default=60, ge=1, description="that each half learns from where it is trained here")
     ablation: list[Condition] = Field(default=ABLATION, validate_default=True)
     new_shots: list[Annotated[int, Field(ge=0, le=100)]] = Field(default=[0], min_length=1, max_length=5)
-    unseen_flows: int = Field(default=4, ge=1)
+    unseen_flows: int = Field(default=3, ge=1)
     bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
 
     @property

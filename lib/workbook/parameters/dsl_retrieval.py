@@ -34,7 +34,7 @@ class DSLRetrieval(TunedModel):
     dsl_epochs: int = Field(default=1, ge=1, le=20)
     dsl_batch_size: int = Field(default=4, ge=1, le=1024)
     dsl_curve: list[Annotated[int, Field(ge=1)]] = Field(default=[2_048], max_length=10)
-    dsl_flows: int = Field(default=48, ge=2, description="of each test set")
+    dsl_flows: int = Field(default=32, ge=2, description="of each test set")
     dsl_max_tokens: int = Field(default=256, ge=1, le=4096)
     training_seeds: int = Field(default=1, ge=1, le=3, description="of what is trained here and of full searches")
     bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
