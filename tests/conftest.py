@@ -1,14 +1,12 @@
 """What tests of several folders share."""
 
 import contextlib
-import os
 import resource
 
 import pytest
 
-# Two workers share two cores: a thread that waits must not keep one busy.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-os.environ.setdefault("GOMP_SPINCOUNT", "2000")
+import lib.workbook.machine  # noqa: F401  two workers share two cores: a thread that waits must not keep one busy
+
 FIRST = "tests/notebooks/test_report.py"  # the longest file
 
 
