@@ -74,7 +74,8 @@ class Trainer:
         found, refused = self.shipped(kind, shipped_pairs) if shipped_pairs else ({}, "")
         fits = Run(kind, shipped_pairs, 0) in found
         most = shipped_pairs if fits else min(pairs, self.available(kind))
-        runs, reasons = {}, {Run(kind, most, 0): refused}
+        runs: dict[Run, Adapter] = {}
+        reasons = {Run(kind, most, 0): refused}
         for size in sorted({size for size in fewer if size < most}):
             small, reasons[Run(kind, size, 0)] = self.shipped(kind, size, expected=False) if fits else ({}, "")
             runs |= small or self.trained_with_each_seed(kind, size)
