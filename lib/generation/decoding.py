@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 
 import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
@@ -198,9 +200,16 @@ class Batch:
     same column, so that a step writes one column for all rows; a mask hides the empty columns before short prompts.
     """
 
-    def __init__(self, model, tokenizer, prompts: Sequence[Prompt], prefixes: Prefixes):
+    def __init__(
+        self, model, tokenizer, prompts: Sequence[Prompt], prefixes: Prefixes, cancelled: threading.Event | None = None
+    ):
+        """`cancelled`: set while the batch is answered, it ends with a `CancelledError` before its next step."""
         self.model, self.tokenizer, self.prefixes = model, tokenizer, prefixes
-        self.prompts = prompts
+        self.prompts, self.cancelled = prompts, cancelled or threading.Event()
+
+    def _check(self) -> None:
+        if self.cancelled.is_set():
+            raise CancelledError
 
     def run(
         self, max_new_tokens: int, stop: Sequence[str], sampler: Sampler, constraint: Constraint | None = None
@@ -218,6 +227,7 @@ class Batch:
         mask = mask[:, None, None]
         rows = list(range(len(self.prompts)))  # which prompt a row of the buffers belongs to
         for step in range(max_new_tokens):
+            self._check()
             started = clock(model)
             if constraint:
                 logits = constraint(logits, [row if row in open_rows else None for row in rows])
@@ -251,6 +261,7 @@ class Batch:
         layers = empty_columns(self.model, len(self.prompts), columns, width)
         logits, seconds = [], []
         for row, prompt in enumerate(self.prompts):
+            self._check()
             start, prefix = width - len(prompt.tokens), prompt.cuts[-1] if prompt.cuts else 0
             views = [
                 Columns(layer.keys[row : row + 1, :, start:], layer.values[row : row + 1, :, start:], prefix)

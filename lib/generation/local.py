@@ -2,7 +2,8 @@
 
 Prompts are sorted by length and cut into batches before any look-up in the cache, so that a batch never depends on what
 is cached. All prompts of a batch are continued together. On a CPU each is read without padding (padding costs a third
-of the rate), and what prompts begin with in common once; a GPU reads them side by side (see `lib.generation.padded`).
+of the rate), and what prompts begin with in common once; batches are answered side by side, by one core each: several
+cores on one batch mostly wait for each other. A GPU reads prompts side by side (see `lib.generation.padded`).
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import hashlib
 import json
 import logging
 import os
+import threading
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +29,12 @@ from lib.generation.batches import Prompt, plan_batches, shared_prefixes
 from lib.generation.cache import LONE_SURROGATE, AnswerCache, batch_key, encodable
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import sha256_of
-from lib.workbook.machine import cores, has_bfloat16
+from lib.workbook.machine import cores, has_bfloat16, side_by_side
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-BATCH_BYTES = 2 * 2**30  # of keys and values in one batch on a CPU
-CPU_ROWS = 128  # continued together at most: each step reads all weights, for 32 rows as for 128
+BATCH_BYTES = 2**30  # of keys and values in one batch on a CPU
+CPU_ROWS = 64  # continued together at most: each step reads all weights, for one row as for many
 GPU_ROWS = 256  # continued together at most
 ENTRY = 2  # form of a cache entry; one of another form is not looked up
 
@@ -44,7 +47,8 @@ class Usage:
         prompts: distinct prompts.
         tokens_in: tokens of the prompts; a shared prefix counts for every prompt.
         tokens_out: tokens generated, the token that ended an answer included.
-        seconds: of computation, loading the model excluded.
+        seconds: of computation, loading the model excluded; on a CPU the sum over batches, several of which are
+            answered at a time, by one core each.
         cached: distinct prompts whose answer came from the cache.
     """
 
@@ -63,7 +67,7 @@ class Cost:
         tokens_in: tokens of the prompt.
         tokens_out: tokens generated, the token that ended the answer included.
         seconds: of reading the whole prompt, as if no other shared its beginning, and the answer's share of the steps
-            of its batch.
+            of its batch; on a CPU of one core, or of all where there was one batch only.
     """
 
     tokens_in: int
@@ -104,8 +108,8 @@ class LocalModel:
             cache: folder that keeps answers; None keeps none.
             dtype: "float32" or "bfloat16"; None takes what the machine computes fast in (see `choose_dtype`).
             batch_size: prompts that a CPU continues together at most, fewer where their keys and values would take more
-                than 2 GiB; a GPU takes 256, fewer where they would fill more than half of its free memory.
-            threads: CPU threads.
+                than 1 GiB; a GPU takes 256, fewer where they would fill more than half of its free memory.
+            threads: CPU threads; as many batches are answered side by side.
             quantization: "none", or "nf4" for linear layers in 4 bits (see `load_model`).
 
         Raises:
@@ -138,6 +142,10 @@ class LocalModel:
                 from lib.generation.padded import use_grouped
 
                 use_grouped(self._model)
+            elif self.quantization == "none":
+                from lib.generation.packed import pack
+
+                pack(self._model)
         return self._model
 
     def generate(
@@ -175,7 +183,7 @@ class LocalModel:
             ModelError: the model has no chat template, or cannot be loaded.
             ArtifactError: an answer cannot be written to the cache.
         """
-        from lib.generation.decoding import REPEATS, Prefixes, Sampler, bytes_per_token
+        from lib.generation.decoding import REPEATS, Sampler, bytes_per_token
         from lib.generation.padded import free_bytes
 
         check_arguments(prompts, max_new_tokens, stop, temperature)
@@ -191,7 +199,8 @@ class LocalModel:
         check_lengths(texts, tokens, max_new_tokens, self.config)
         cuts = [()] * len(tokens) if self.padded else shared_prefixes(tokens)
         room = (free_bytes() if self.padded else BATCH_BYTES) // bytes_per_token(self.config, self.dtype)
-        batches = plan_batches(distinct, tokens, cuts, self.batch_size, max_new_tokens, room)
+        size = -(-len(distinct) // -(-len(distinct) // self.batch_size)) if distinct else 1  # like loads for all cores
+        batches = plan_batches(distinct, tokens, cuts, size, max_new_tokens, room)
         settings = {
             "max_new_tokens": max_new_tokens,
             "stop": list(stop),
@@ -200,22 +209,19 @@ class LocalModel:
             "repeats": None if temperature else REPEATS,
             "entry": ENTRY,
         } | ({"reading": "padded"} if self.padded else {})
-        prefixes = Prefixes(columns=max((cut for ends in cuts for cut in ends), default=0))
+        work = []
+        for batch in batches:
+            rows = [Prompt(tokens[i], cuts[i], distinct[i][1]) for i in batch]
+            settings["cuts"] = [row.cuts for row in rows]  # they change how bfloat16 rounds
+            settings["grammars"] = [hashlib.sha256(row.grammar.encode()).hexdigest() for row in rows]
+            key = batch_key([texts[i] for i in batch], self.fingerprint, self.dtype, settings)
+            work.append((key, rows, Sampler(temperature, f"{seed} {key}")))
         answers: dict[tuple[str, str], tuple[str, bool, Cost]] = {}
         self.usage = Usage(prompts=len(distinct))
         with tqdm(total=len(distinct), disable=not progress, unit="prompt", desc="generating") as bar:
-            for batch in batches:
-                rows = [Prompt(tokens[i], cuts[i], distinct[i][1]) for i in batch]
-                settings["cuts"] = [row.cuts for row in rows]  # they change how bfloat16 rounds
-                settings["grammars"] = [hashlib.sha256(row.grammar.encode()).hexdigest() for row in rows]
-                key = batch_key([texts[i] for i in batch], self.fingerprint, self.dtype, settings)
-                entry = self.cache.load(key) if self.cache else None
-                if entry is None:
-                    entry = self._answer(rows, prefixes, max_new_tokens, stop, Sampler(temperature, f"{seed} {key}"))
-                    if self.cache:
-                        self.cache.store(key, entry)
-                else:
-                    self.usage.cached += len(batch)
+            for number, entry, cached in self._entries(work, max_new_tokens, stop):
+                batch = batches[number]
+                self.usage.cached += len(batch) * cached
                 for i, answer, finished, cost in zip(
                     batch, entry["answers"], entry["finished"], entry["costs"], strict=True
                 ):
@@ -228,9 +234,73 @@ class LocalModel:
         self.costs = [answers[one][2] for one in asked]
         return [answers[one][0] for one in asked]
 
-    def _answer(self, rows: list[Prompt], prefixes, max_new_tokens: int, stop: Sequence[str], sampler) -> dict:
+    def _entries(
+        self, work: Sequence[tuple[str, list[Prompt], Any]], max_new_tokens: int, stop: Sequence[str]
+    ) -> Iterator[tuple[int, dict, bool]]:
+        """The cache entries of batches, as they are there: the batch's number, its entry, whether it was kept.
+
+        How many cores a batch gets depends on all batches, those in the cache included.
+
+        Args:
+            work: key, prompts and sampler of each batch.
+        """
+        missing = []
+        for number, (key, _, _) in enumerate(work):
+            entry = self.cache.load(key) if self.cache else None
+            if entry is None:
+                missing.append(number)
+            else:
+                yield number, entry, True
+        if not missing:
+            return
+        import_torch(self.threads)
+        from lib.generation.decoding import Prefixes
+
+        _ = self.model  # loaded before workers ask for it
+        columns = max(cut for _, rows, _ in work for row in rows for cut in (0, *row.cuts))
+        workers = 1 if self.padded else min(self.threads, cores(), len(work))
+        threads = max(1, min(self.threads, cores()) // workers)
+        spare = [Prefixes(columns) for _ in range(workers)]
+        cancelled = threading.Event()
+
+        def answered(number: int) -> dict:
+            key, rows, sampler = work[number]
+            prefixes = spare.pop()
+            try:
+                entry = self._answer(rows, prefixes, max_new_tokens, stop, sampler, threads, cancelled)
+            finally:
+                spare.append(prefixes)
+            if self.cache:
+                self.cache.store(key, entry)
+            return entry
+
+        if workers == 1:
+            for number in missing:
+                yield number, answered(number), False
+            return
+        missing.sort(key=lambda number: -sum(len(row.tokens) for row in work[number][1]))  # the longest work first
+        with side_by_side(workers, threads) as pool:
+            running: dict[Future, int] = {pool.submit(answered, number): number for number in missing}
+            try:
+                for future in as_completed(running):
+                    yield running[future], future.result(), False
+            except BaseException:
+                cancelled.set()
+                raise
+
+    def _answer(
+        self,
+        rows: list[Prompt],
+        prefixes,
+        max_new_tokens: int,
+        stop: Sequence[str],
+        sampler,
+        threads: int,
+        cancelled: threading.Event,
+    ) -> dict:
         """The cache entry of a batch."""
-        torch = import_torch(self.threads)
+        import torch
+
         from lib.generation.constrained import Constraint, Grammar, vocabulary
         from lib.generation.decoding import Batch, answer_text, stop_tokens
         from lib.generation.padded import PaddedBatch
@@ -244,12 +314,12 @@ class LocalModel:
                 self._vocabularies[ends] = vocabulary(self.tokenizer, self.config.vocab_size, ends)
             compiled[text] = Grammar(text, self._vocabularies[ends])
         grammars = [compiled[row.grammar] for row in rows]
-        constraint = Constraint(grammars, self.threads) if any(grammars) else None
+        constraint = Constraint(grammars, threads) if any(grammars) else None
         with torch.inference_mode():
             batch: Batch | PaddedBatch = (
                 PaddedBatch(model, self.tokenizer, rows)
                 if self.padded
-                else Batch(model, self.tokenizer, rows, prefixes)
+                else Batch(model, self.tokenizer, rows, prefixes, cancelled)
             )
             outputs, ended, seconds = batch.run(max_new_tokens, stop, sampler, constraint)
         answers = [answer_text(self.tokenizer, output, stop) for output in outputs]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +14,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs
-from lib.workbook.machine import cores, has_bfloat16
+from lib.workbook.machine import cores, has_bfloat16, side_by_side
 
 
 def load_encoder(path: str, threads: int | None = None, adapter: str | Path | None = None):
@@ -81,7 +79,7 @@ def encode(
                 show_progress_bar=False,
             ).astype(np.float32)
 
-    with _side_by_side(1 if on_gpu else cores(), torch.get_num_threads() if on_gpu else 1) as pool:
+    with side_by_side(1 if on_gpu else cores(), torch.get_num_threads() if on_gpu else 1) as pool:
         found = list(tqdm(pool.map(embed, batches), total=len(batches), disable=not progress, unit="batch"))
     vectors = np.concatenate(found)[np.argsort(np.concatenate(batches))]
     if bfloat16:
@@ -105,20 +103,6 @@ def _batches(lengths: Sequence[int], size: int) -> list[np.ndarray]:
     """Positions of texts of nearly equal length, so that little is padded; the longest first."""
     order = np.argsort(-np.asarray(lengths), kind="stable")
     return [order[start : start + size] for start in range(0, len(order), size)]
-
-
-@contextlib.contextmanager
-def _side_by_side(workers: int, threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Workers that compute side by side, with so many threads of PyTorch each."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        with ThreadPoolExecutor(workers) as pool:
-            yield pool
-    finally:
-        torch.set_num_threads(before)
 
 
 def reembed(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 # Threads that wait for work must sleep: by default they spin, and beside another busy process on as many cores that
@@ -27,6 +30,21 @@ def processor() -> str:
 def cores() -> int:
     """Cores that this process may use: on a cluster's node those of its job, not all that the node has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def side_by_side(workers: int, threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Workers that compute side by side, with so many threads of PyTorch each; what waits when one fails never runs."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    pool = ThreadPoolExecutor(workers)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(before)
 
 
 def accelerator() -> str:

@@ -2,6 +2,8 @@
 
 import json
 import random
+import threading
+import time
 
 import pytest
 import torch
@@ -9,9 +11,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lib.generation import batches, local
 from lib.generation.batches import shared_prefixes
-from lib.generation.decoding import REPEATS, Batch, repeats
+from lib.generation.decoding import REPEATS, Answers, Batch, repeats
 from lib.generation.local import LocalModel, choose_dtype
 from lib.generation.models import ModelError, locate
+from lib.generation.packed import pack
+from lib.workbook.machine import cores
 
 PROMPTS = [
     "the fox",
@@ -310,7 +314,61 @@ def test_batches_are_sorted_by_length_and_do_not_depend_on_the_order(tiny, runs)
     assert runs == first
     lengths = [len(ids) for batch in first for ids in batch]
     assert lengths == sorted(lengths, reverse=True)
-    assert [len(batch) for batch in first] == [4, 2]
+    assert [len(batch) for batch in first] == [3, 3]  # not four and two: cores get like loads
+
+
+def test_batches_side_by_side_answer_as_one_after_the_other(tiny, reference, tmp_path):
+    model = load(tiny, threads=2, batch_size=2, cache=tmp_path)
+    assert model.generate(PROMPTS, max_new_tokens=12) == [reference(prompt, 12)[1] for prompt in PROMPTS]
+    assert len(list(tmp_path.rglob("*.json"))) == 3
+    assert model.generate(PROMPTS[::-1], max_new_tokens=12) == [reference(prompt, 12)[1] for prompt in PROMPTS[::-1]]
+    assert model.usage.cached == len(PROMPTS)
+
+
+@pytest.mark.skipif(cores() < 2, reason="needs two cores")
+def test_batches_are_answered_side_by_side(tiny, monkeypatch):
+    """Two batches wait for each other at their first token: one after the other they would wait for ever."""
+    meeting = threading.Barrier(2)
+    add = Answers.add
+
+    def meets(answers, row, token):
+        if not any(answers.outputs):
+            meeting.wait(timeout=60)
+        add(answers, row, token)
+
+    monkeypatch.setattr(Answers, "add", meets)
+    model = load(tiny, threads=2, batch_size=3)
+    assert len(model.generate(PROMPTS, max_new_tokens=2)) == len(PROMPTS)
+
+
+@pytest.mark.skipif(cores() < 2, reason="needs two cores")
+def test_a_batch_that_fails_ends_the_others(tiny, tmp_path, monkeypatch):
+    failed, add = threading.Event(), Answers.add
+
+    def fails(answers, row, token):
+        if len(answers.outputs) == 1:  # the second batch
+            failed.set()
+            raise RuntimeError("out of order")
+        assert failed.wait(timeout=60)
+        time.sleep(0.01)
+        add(answers, row, token)
+
+    monkeypatch.setattr(Answers, "add", fails)
+    model = load(tiny, threads=2, batch_size=2, cache=tmp_path)
+    with pytest.raises(RuntimeError, match="out of order"):
+        model.generate(PROMPTS[:3], max_new_tokens=100)
+    assert not list(tmp_path.rglob("*.json"))  # the first one was left
+
+
+@pytest.mark.skipif(not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="needs products in bfloat16")
+def test_packed_layers_give_the_same_products(tiny):
+    plain = local.load_model(str(tiny), "bfloat16")
+    packed = local.load_model(str(tiny), "bfloat16")
+    pack(packed)
+    assert not any(type(layer) is torch.nn.Linear for layer in packed.modules())
+    with torch.inference_mode():
+        for ids in (torch.arange(2, 40)[None], torch.arange(2, 10)[:, None]):
+            assert torch.equal(packed(ids).logits, plain(ids).logits)
 
 
 # ---------------------------------------------------------------- cache
