@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from accelerate import PartialState
 
 WINDOW = 32  # batches; sorting by length within so many keeps padding small and the order random enough
+PASS_TOKENS = 1_024  # that a CPU computes at once: what is kept for the backward pass takes a megabyte a token and more
 READ_EVERY = 50  # steps on a GPU; it stands still while a loss is read
 CHECKPOINT_SECONDS = 30.0  # between checkpoints on a GPU, which may be lent for minutes
 COMPILED_TOKENS = 5_000_000  # of a run on a GPU that is worth compiling for a minute or two
@@ -251,10 +252,15 @@ def train(
         epoch, batch = batches[step]
         mine = batch[group.process_index :: group.num_processes]
         target_tokens = sum(len(pairs[i][1]) for i in batch)
-        share = sum(len(pairs[i][1]) for i in mine) / target_tokens
-        ids, labels = collate([pairs[i] for i in mine], model.device, *shape)
+        passes = [
+            (
+                *collate([pairs[i] for i in rows], model.device, *shape),
+                sum(len(pairs[i][1]) for i in rows) / target_tokens,
+            )
+            for rows in ([mine] if on_gpu else plan_passes(mine, lengths, PASS_TOKENS))
+        ]
         optimizer.param_groups[0]["lr"] = rates[step]
-        loss = train_step(model, weights, masters, optimizer, ids, labels, share, group)
+        loss = train_step(model, weights, masters, optimizer, passes, group)
         waiting.append((loss, [step + 1, epoch + 1, rates[step], sum(lengths[i] for i in batch), target_tokens]))
         last = step + 1 == len(batches)
         if not on_gpu or len(waiting) == READ_EVERY or last:
@@ -310,6 +316,16 @@ def plan_epoch(lengths: Sequence[int], batch_size: int, seed: int, epoch: int) -
         window = window[np.argsort(np.asarray(lengths)[window], kind="stable")]
         batches += [window[i : i + batch_size].tolist() for i in range(0, len(window), batch_size)]
     return [batches[i] for i in generator.permutation(len(batches))]
+
+
+def plan_passes(batch: Sequence[int], lengths: Sequence[int], tokens: int) -> list[list[int]]:
+    """Rows of a batch that are computed at once: like lengths, so many tokens at most, padding included, or one row."""
+    passes: list[list[int]] = []
+    for row in sorted(batch, key=lambda i: -lengths[i]):
+        if not passes or (len(passes[-1]) + 1) * lengths[passes[-1][0]] > tokens:
+            passes.append([])
+        passes[-1].append(row)
+    return passes
 
 
 def learning_rates(steps: int, highest: float) -> list[float]:
@@ -401,28 +417,33 @@ def add_adapter(model, name: str, training: Training):
 
 
 def train_step(
-    model, weights: dict, masters: dict, optimizer, ids, labels, share: float = 1.0, group: PartialState | None = None
+    model, weights: dict, masters: dict, optimizer, passes: Sequence[tuple], group: PartialState | None = None
 ):
     """One step of `optimizer`, which holds the float32 `masters` of the adapter's `weights`; gradients are clipped to a
     norm of 1. Returns the loss before the step, a tensor that a GPU may still be computing.
 
     Args:
-        ids, labels: of this process's pairs, see `collate`; there may be none.
-        share: of the batch's target tokens that these pairs have.
+        passes: this process's pairs, in parts that are computed one after the other: ids and labels, see `collate`, and
+            the share of the batch's target tokens that they have. Their gradients are added up in float32.
         group: the processes that share the batch; their gradients and losses are added up.
     """
     import torch
 
-    loss = torch.zeros((), device=ids.device)
-    if len(ids):
-        quantised = getattr(model, "is_loaded_in_4bit", False)
+    loss = torch.zeros((), device=model.device)
+    for master in masters.values():
+        master.grad = torch.zeros_like(master)
+    quantised = getattr(model, "is_loaded_in_4bit", False)
+    for ids, labels, share in passes:
+        if not len(ids):
+            continue
         with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=quantised):
-            loss = target_loss(model, ids, labels) * share
-        loss.backward()
-        loss = loss.detach()
-    for key, weight in weights.items():
-        masters[key].grad = torch.zeros_like(masters[key]) if weight.grad is None else weight.grad.float()
-        weight.grad = None
+            part = target_loss(model, ids, labels) * share
+        part.backward()
+        loss = loss + part.detach()
+        for key, weight in weights.items():
+            if weight.grad is not None:
+                masters[key].grad += weight.grad.float()
+                weight.grad = None
     if group:
         add_up([loss, *(master.grad for master in masters.values())], group)
     torch.nn.utils.clip_grad_norm_(masters.values(), 1.0)

@@ -74,7 +74,9 @@ def test_training(benchmark, rate, language_model, prompt, target):
     batch = collate([(row[:prompt], row[prompt:]) for row in ids], model.device)
     benchmark.group = f"LoRA training, pairs of {prompt + target} tokens"
     model.train()
-    loss = benchmark.pedantic(train_step, args=(model, weights, masters, optimizer, *batch), rounds=3, warmup_rounds=1)
+    loss = benchmark.pedantic(
+        train_step, args=(model, weights, masters, optimizer, [(*batch, 1.0)]), rounds=3, warmup_rounds=1
+    )
     rate("training steps", TRAINING.batch_size * (prompt + target), "tokens")
     assert loss > 0
 

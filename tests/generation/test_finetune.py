@@ -220,6 +220,21 @@ def test_an_epoch_has_every_pair_once_in_batches_of_like_length():
     assert batches != plan_epoch(lengths, 8, seed=4, epoch=0)
 
 
+def test_a_batch_in_several_passes_learns_the_same(tiny, trained, tmp_path, monkeypatch):
+    passes, step = [], module.train_step
+    monkeypatch.setattr(module, "train_step", lambda *args: passes.append(len(args[4])) or step(*args))
+    monkeypatch.setattr(module, "PASS_TOKENS", 40)
+    curve = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "again", TRAINING, **HERE)
+    assert max(passes) > 2
+    assert curve["loss"].tolist() == pytest.approx(trained[1]["loss"].tolist(), rel=1e-3)
+
+
+def test_passes_hold_so_many_tokens_at_most_or_one_row():
+    lengths = [5, 90, 40, 45, 300, 10]
+    assert module.plan_passes(range(6), lengths, 100) == [[4], [1], [3, 2], [5, 0]]
+    assert module.plan_passes([], lengths, 100) == []
+
+
 @pytest.mark.parametrize("steps", [1, 2, 19, 100])
 def test_learning_rates_rise_and_fall(steps):
     rates = learning_rates(steps, 1.0)
@@ -365,10 +380,10 @@ def test_a_step_on_a_gpu_waits_for_nothing(tiny):
     masters = {key: weight.detach().float().clone() for key, weight in weights.items()}
     optimizer = torch.optim.AdamW(masters.values(), lr=1e-3, weight_decay=0.0, fused=True)
     batch = [([5, 6, 7, 8], [9, 10]), ([11], [12, 13, 14])]
-    module.train_step(model, weights, masters, optimizer, *collate(batch, model.device))
+    module.train_step(model, weights, masters, optimizer, [(*collate(batch, model.device), 1.0)])
     torch.cuda.set_sync_debug_mode("error")
     try:
-        loss = module.train_step(model, weights, masters, optimizer, *collate(batch, model.device))
+        loss = module.train_step(model, weights, masters, optimizer, [(*collate(batch, model.device), 1.0)])
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert loss.item() > 0
