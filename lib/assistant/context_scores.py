@@ -11,12 +11,19 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.needs import KINDS
-from lib.evaluation.comparison import compare, leads, per_query_scores, random_order_scores, summarise
-from lib.evaluation.inference import Resampling, settled
+from lib.evaluation.comparison import (
+    compare,
+    compare_in_groups,
+    leads,
+    per_query_scores,
+    random_order_scores,
+    summarise,
+)
+from lib.evaluation.inference import Resampling, holm_adjust, settled
 
 ORDER = (
     "random", "recency", "bm25t", "semantic", "cot", "cot_distilled", "finetuned", "finetuned_cot", "lambdamart",
-    "rrf_text", "lambdamart_rrf",
+    "rrf_text", "lambdamart_rrf", "lambdamart_2",
 )  # fmt: skip
 SEARCHES = ("recency", "bm25t", "semantic", "finetuned")  # on all queries, by earlier notebooks
 HELPED = ("cot", "cot_distilled", "finetuned_cot", "finetuned_subset")  # on the queries with chains of thought
@@ -267,6 +274,23 @@ class RankerScores:
 def means_by_kind(scores: pd.DataFrame, asked: EvaluationQueries, resampling: Resampling) -> pd.DataFrame:
     """`summarise` of scores on all evaluation queries and on each kind."""
     return summarise(scores, asked.by_kind("all", asked.everyone), resampling)
+
+
+def compare_by_kind(scored: ContextScores, method: str, others: Sequence[str]) -> pd.DataFrame:
+    """Recall of one method against each of some others at the first cutoff, on all queries and on each kind.
+
+    Returns:
+        as `compare_in_groups`, with a column `other`; Holm over all rows.
+    """
+    groups = {kind: scored.asked.of_kind(kind) for kind in ("all", *scored.asked.kinds)}
+    tests = [
+        compare_in_groups(scored.scores, method, other, groups, "recall", scored.k, scored.resampling).assign(
+            other=other
+        )
+        for other in others
+    ]
+    table = pd.concat(tests, ignore_index=True)
+    return table.assign(p_holm=holm_adjust(table["p_value"]))
 
 
 def compare_told(scored: ContextScores, told: pd.DataFrame) -> pd.DataFrame:

@@ -12,11 +12,13 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.context_scores import RankerScores
+from lib.assistant.ranker_ablation import TWO_NO_USAGE
 from lib.evaluation.intervals import difference_interval
-from lib.retrieval.stores import relevant_pairs_mask
+from lib.retrieval.stores import rank_pairs, relevant_pairs_mask
 
 if TYPE_CHECKING:
     from lib.assistant.ranking_task import RankingTask
+    from lib.assistant.second_stage import Setting, TwoStages
     from lib.retrieval.lambdamart import LambdaMART
 
 MARGIN = 4.0  # percentage points of recall: what counts as no difference
@@ -28,6 +30,7 @@ REFERENCES = {
     "moments shuffled": "without habitual",
     "moments shuffled at evaluation only": "without habitual",
 }
+REFERENCES_OF_TWO_STAGES = {"logs permuted": TWO_NO_USAGE, "labels permuted": "random"}
 ONE_SIDED = {"moments shuffled at evaluation only"}
 LOG_DRAWS = 2  # at most: each needs features of its own
 
@@ -60,6 +63,28 @@ def negative_controls(task: RankingTask, ranker: LambdaMART, draws: int) -> dict
     }
 
 
+def controls_of_two_stages(
+    two: TwoStages, setting: Setting, item_vectors: np.ndarray, draws: int
+) -> dict[str, list[pd.DataFrame]]:
+    """Rankings of the evaluation queries by two stages that learned with one link cut (see
+    `REFERENCES_OF_TWO_STAGES`), one for each draw: one permutation of the logs, several of the labels.
+
+    Args:
+        item_vectors: unit-length embeddings of the items.
+    """
+    task, seed = two.task, two.task.learning.seed
+    pairs = task.pairs[task.evaluation]
+    other = task.with_opens(permute_logs(task.items, task.opens, np.random.default_rng([seed, 300])))
+    logs = type(two).of(other, item_vectors, two.columns).evaluation_scores(setting)
+    labels = [
+        permute_labels(task.pairs, task.relevant, np.random.default_rng([seed, 400 + draw])) for draw in range(draws)
+    ]
+    return {
+        "logs permuted": [rank_pairs(pairs, logs)],
+        "labels permuted": [rank_pairs(pairs, two.evaluation_scores(setting, dealt)) for dealt in labels],
+    }
+
+
 def recall_of_draws(task: RankingTask, controls: Mapping[str, Sequence[pd.DataFrame]], k: int) -> dict[str, np.ndarray]:
     """Each evaluation query's recall at `k`, in percent, the mean over a control's draws, by control."""
     return {
@@ -68,7 +93,9 @@ def recall_of_draws(task: RankingTask, controls: Mapping[str, Sequence[pd.DataFr
     }
 
 
-def weigh_controls(recalls: Mapping[str, np.ndarray], rankers: RankerScores) -> pd.DataFrame:
+def weigh_controls(
+    recalls: Mapping[str, np.ndarray], rankers: RankerScores, references: Mapping[str, str] = REFERENCES
+) -> pd.DataFrame:
     """Whether each control is worth no more than its reference, on all queries and on habit queries.
 
     A control holds if the 90% interval of its difference lies within ±`MARGIN` (two one-sided tests at 5%); a one-sided
@@ -77,6 +104,7 @@ def weigh_controls(recalls: Mapping[str, np.ndarray], rankers: RankerScores) -> 
     Args:
         recalls: of each evaluation query, by control (see `recall_of_draws`).
         rankers: with the references.
+        references: what each control must be worth.
 
     Returns:
         columns control, queries (all, habit), recall, reference, reference_recall, difference, ci_low, ci_high, test
@@ -84,7 +112,7 @@ def weigh_controls(recalls: Mapping[str, np.ndarray], rankers: RankerScores) -> 
     """
     rows = []
     for name, recall in recalls.items():
-        reference, one_sided = REFERENCES[name], name in ONE_SIDED
+        reference, one_sided = references[name], name in ONE_SIDED
         other = rankers.scores[reference, "recall", rankers.k].to_numpy()
         for kind in ("all", "habit") if "habit" in rankers.asked.kinds else ("all",):
             here = rankers.asked.of_kind(kind)

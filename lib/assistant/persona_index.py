@@ -17,6 +17,7 @@ from lib.retrieval.fusion import reciprocal_rank_fusion
 from lib.retrieval.stores import best_first
 
 if TYPE_CHECKING:
+    from lib.assistant.second_stage import SecondStage
     from lib.retrieval.lambdamart import LambdaMART
 
 Result = TypeVar("Result")
@@ -48,6 +49,11 @@ class PersonaIndex:
         return pd.DataFrame(
             {"item": self.names, "query_row": np.zeros(n, dtype=int), "item_row": np.arange(n)}, index=np.arange(n)
         )
+
+    @cached_property
+    def text_similarity(self) -> np.ndarray:
+        """Cosines between the items, (items, items)."""
+        return self.vectors @ self.vectors.T
 
     def bm25t(self, text: str) -> np.ndarray:
         """BM25T scores of the items, (items,)."""
@@ -85,6 +91,7 @@ def time_stages(
     ranker: LambdaMART,
     fused_text: Sequence[str],
     k: float,
+    second: SecondStage,
 ) -> dict[str, float]:
     """Milliseconds of each stage of ranking one query's context.
 
@@ -95,9 +102,11 @@ def time_stages(
         ranker: on the features of `signals` with the text scores bm25t and semantic.
         fused_text, k: which text rankings are fused with LambdaMART's (see `PersonaIndex.fuse`), and RRF's constant.
 
+        second: our second stage upon the ranker.
+
     Returns:
         {stage: ms}: encode, cosine, bm25t, signals, predict, sort (of one score, instead of fusion), fuse,
-        fuse_text (of the two text rankings, instead).
+        fuse_text (of the two text rankings, instead), second (features and prediction of the second stage).
     """
     text = query["text"].iloc[0]
     took: dict[str, float] = {}
@@ -113,4 +122,5 @@ def time_stages(
     took["fuse_text"], _ = milliseconds(
         lambda: reciprocal_rank_fusion([best_first(index.names, score) for score in text_scores.values()])
     )
+    took["second"], _ = milliseconds(second.of_one, index, query, features, predicted)
     return took

@@ -3,17 +3,25 @@ needs, and rankings without learning."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
+
+from lib.retrieval.stores import rank_pairs, seeded_order
 
 if TYPE_CHECKING:
     from lib.assistant.ranking_task import RankingTask
+    from lib.assistant.second_stage import Setting, TwoStages
     from lib.retrieval.lambdamart import LambdaMART
 
 TEXT_ALONE = "text alone"
 QUERY_UNSEEN = "items alone (query unseen)"
+TWO_NO_USAGE = "two stages without usage"
+TWO_QUERY_UNSEEN = "two stages, items alone (query unseen)"
+NEED_FOLDS = 5
 UNLEARNED = {
     "frequency × time match, not learned": "moment_count",
     "share of opens at such a moment, not learned": "moment_share",
@@ -52,8 +60,37 @@ def told_the_kind(task: RankingTask, kinds: Sequence[str], ranker: LambdaMART) -
     return runs
 
 
-def without_held_out_needs(task: RankingTask) -> dict[str, pd.DataFrame]:
-    """The evaluation rankings (see `RankingTask.rankings`) of a LambdaMART that no training query told of the needs
-    that are held out."""
-    about = task.pairs["query"].map(task.gold.set_index("query")["need"]).isin(task.held_out_needs).to_numpy()
-    return task.evaluation_rankings(task.learn(rows=task.training & ~about))
+def folds_of_needs(needs: Iterable[str], held_out: Collection[str], seed: int) -> dict[str, int]:
+    """The fold of each need: those held out elsewhere are fold 0, the others are dealt to the rest of `NEED_FOLDS`."""
+    others = [name for name in seeded_order(needs, seed) if name not in held_out]
+    return dict.fromkeys(held_out, 0) | {name: 1 + place % (NEED_FOLDS - 1) for place, name in enumerate(others)}
+
+
+def without_their_needs(two: TwoStages, setting: Setting) -> dict[str, pd.DataFrame]:
+    """The rankings of all evaluation queries (see `RankingTask.rankings`, and lambdamart_2) by a LambdaMART, and a
+    second stage upon it, that no training query told of the needs in the query's fold."""
+    task = two.task
+    need = task.pairs["query"].map(task.gold.set_index("query")["need"])
+    fold = need.map(folds_of_needs(need, task.held_out_needs, task.learning.seed)).to_numpy()
+    parts = []
+    for number in np.unique(fold[task.evaluation]):
+        asked = task.evaluation & (fold == number)
+        first, second = two.scores_without(setting, task.training & (fold != number), asked)
+        parts.append(task.rankings(first, asked) | {"lambdamart_2": rank_pairs(task.pairs[asked], second)})
+    return {name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]}
+
+
+def reduced_two_stages(two: TwoStages, setting: Setting) -> dict[str, pd.DataFrame]:
+    """Rankings by two stages that see less: nothing of the usage log (`TWO_NO_USAGE`), or nothing of the query
+    (`TWO_QUERY_UNSEEN`)."""
+    task, groups = two.task, two.task.groups
+    text_only = setting._replace(groups=tuple(name for name in setting.groups if name != "log"))
+    seen = {
+        TWO_NO_USAGE: (groups["categorical"] + groups["text"], text_only),
+        TWO_QUERY_UNSEEN: ([*groups["numerical"], "app"], setting),
+    }
+    pairs = task.pairs[task.evaluation]
+    return {
+        name: rank_pairs(pairs, replace(two, columns=columns).evaluation_scores(less))
+        for name, (columns, less) in seen.items()
+    }

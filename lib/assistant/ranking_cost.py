@@ -17,12 +17,20 @@ from lib.assistant.prompts import distilled_cot_prompt
 from lib.workbook.parameters.base import is_remote
 
 if TYPE_CHECKING:
+    from lib.assistant.second_stage import SecondStage
     from lib.retrieval.lambdamart import LambdaMART
     from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
 
 TIMED_QUERIES = 200  # at most
 ENOUGH_FOR_P95 = 50  # queries
-ENCODED = ("semantic", "finetuned", "rrf_text", "lambdamart", "lambdamart_rrf")  # methods that encode the query
+ENCODED = (
+    "semantic",
+    "finetuned",
+    "rrf_text",
+    "lambdamart",
+    "lambdamart_rrf",
+    "lambdamart_2",
+)  # methods that encode the query
 WITHOUT_TEXT_SCORES = "lambdamart_rrf_without_text_scores"
 
 
@@ -109,13 +117,17 @@ def time_queries(
     ranker: LambdaMART,
     fused_text: Sequence[str],
     k: float,
+    second: SecondStage,
 ) -> pd.DataFrame:
     """`lib.assistant.persona_index.time_stages` of each query: one row a query, one column a stage, in milliseconds."""
-    alone = replace(ranker, threads=1)  # a few dozen rows: more threads would wait for each other
+    # A few dozen rows: more threads would wait for each other.
+    alone, second = replace(ranker, threads=1), replace(second, ranker=replace(second.ranker, threads=1))
+    for index in indexes.values():
+        _ = index.text_similarity  # of the items alone: it is there before a query comes
 
     def timed(row: int) -> dict[str, float]:
         query = queries.iloc[[row]].reset_index(drop=True)
-        return time_stages(indexes[query["persona"].iloc[0]], query, encode, alone, fused_text, k)
+        return time_stages(indexes[query["persona"].iloc[0]], query, encode, alone, fused_text, k, second)
 
     timed(0)  # the first call of anything is slow
     return pd.DataFrame([timed(row) for row in range(len(queries))])
@@ -137,6 +149,7 @@ def ranking_costs(stages: pd.DataFrame, tokens: float) -> dict[str, Cost]:
         "rrf_text": ["encode", "cosine", "bm25t", "fuse_text"],
         "lambdamart": [*features, "sort"],
         "lambdamart_rrf": [*features, "fuse"],
+        "lambdamart_2": [*features, "second", "sort"],
         "finetuned": ["encode", "cosine", "sort"],  # an encoder of the pretrained one's shape
         WITHOUT_TEXT_SCORES: ["signals", "predict", "fuse"],
     }
@@ -199,6 +212,6 @@ def stage_table(stages: pd.DataFrame) -> pd.DataFrame:
         columns stage, p50_ms, p95_ms (NaN for fewer than `ENOUGH_FOR_P95` queries).
     """
     own = stages[["signals", "predict", "fuse"]].sum(axis=1)
-    table = stages.drop(columns="fuse_text").assign(together=own).quantile([0.5, 0.95]).T
+    table = stages.drop(columns=["fuse_text", "second"]).assign(together=own).quantile([0.5, 0.95]).T
     table = table.set_axis(["p50_ms", "p95_ms"], axis=1).rename_axis("stage").reset_index()
     return table if len(stages) >= ENOUGH_FOR_P95 else table.assign(p95_ms=np.nan)

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.queries import held_out_needs
-from lib.assistant.signals import CATEGORICAL, feature_groups, signals
+from lib.assistant.signals import CATEGORICAL, feature_groups, rank_within, signals
 from lib.evaluation.comparison import per_query_scores
 from lib.retrieval.fusion import Fusion, fuse_runs, rank_per_store, try_fusions
 from lib.retrieval.lambdamart import LambdaMART, importance, out_of_fold, train
@@ -45,11 +45,13 @@ class Learning:
 
 
 class Fitted(NamedTuple):
-    """A ranker and the rankings that may be fused, by name: those of its training queries are out of fold."""
+    """A ranker, the rankings that may be fused, by name, and the score of every pair: those of its training queries are
+    out of fold."""
 
     ranker: LambdaMART
     training: dict[str, pd.DataFrame]
     evaluation: dict[str, pd.DataFrame]
+    scores: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -99,8 +101,17 @@ class RankingTask:
 
     def with_text(self, name: str, vectors: Mapping[str, np.ndarray]) -> RankingTask:
         """The task in which the ranker also sees the cosine of another encoder, which may then be fused, too."""
-        text = {**self.text, name: cosine_of_pairs(self.pairs, vectors["queries"], vectors["items"])}
-        return replace(self, text=text, features=signals(self.pairs, self.queries, self.items, self.opens, text))
+        return self.with_text_scores(name, cosine_of_pairs(self.pairs, vectors["queries"], vectors["items"]))
+
+    def with_text_scores(self, name: str, scores: np.ndarray) -> RankingTask:
+        """The task with another text score of each pair, or with other values of one."""
+        rank = rank_within(self.pairs["query_row"].to_numpy(), scores)
+        features = self.features.assign(**{name: scores.astype(float), f"{name}_rank": rank})
+        return replace(self, text={**self.text, name: scores}, features=features)
+
+    def with_opens(self, opens: pd.DataFrame) -> RankingTask:
+        """The task as it would be with another log."""
+        return replace(self, opens=opens, features=self.features_with(opens=opens))
 
     # ---- the data
 
@@ -204,8 +215,11 @@ class RankingTask:
     def fit(self) -> Fitted:
         """A ranker of all features, with the rankings of training queries out of fold."""
         ranker = self.learn()
-        crossed = self.cross_fit(self.training)
-        return Fitted(ranker, self.rankings(crossed, self.training), self.evaluation_rankings(ranker))
+        scores = np.empty(len(self.pairs))
+        scores[self.training] = self.cross_fit(self.training)
+        scores[self.evaluation] = ranker.predict(self.features[self.evaluation])
+        training, evaluation = (self.rankings(scores[side], side) for side in (self.training, self.evaluation))
+        return Fitted(ranker, training, evaluation, scores)
 
     def importance(self, ranker: LambdaMART) -> pd.DataFrame:
         """Mean absolute SHAP value of each feature on a sample of evaluation queries, largest first (see
@@ -244,10 +258,6 @@ class RankingTask:
         by_text = {name: rank_pairs(self.pairs[rows], values[rows]) for name, values in self.text.items()}
         return {"whole": whole, "per store": rank_per_store(whole, whole["item"].map(self.store)), **by_text}
 
-    def evaluation_rankings(self, ranker: LambdaMART) -> dict[str, pd.DataFrame]:
-        """`rankings` of the evaluation queries' candidates by a ranker."""
-        return self.rankings(ranker.predict(self.features[self.evaluation]), self.evaluation)
-
     def try_fusions(self, rankings: Mapping[str, pd.DataFrame], ks: Sequence[float]) -> pd.DataFrame:
         """`lib.retrieval.fusion.try_fusions` on the training queries; LambdaMART's two rankings are always fused, if
         both are there."""
@@ -259,17 +269,21 @@ class RankingTask:
         """`lib.evaluation.comparison.per_query_scores` of the evaluation queries."""
         return per_query_scores(runs, self.qrels, self.queries_of("evaluation"), self.learning.cutoffs)
 
-    def rankings_to_keep(self, fitted: Fitted, fusion: Fusion) -> pd.DataFrame:
+    def rankings_to_keep(self, fitted: Fitted, fusion: Fusion, second: np.ndarray) -> pd.DataFrame:
         """What later notebooks retrieve context with: the first `KEPT` results of every query.
 
+        Args:
+            second: our second stage's score of each pair, of training queries out of fold.
+
         Returns:
-            columns method (lambdamart, lambdamart_rrf, semantic), query, item, rank, score; of training queries those
-            of the learned methods are out of fold.
+            columns method (lambdamart, lambdamart_rrf, lambdamart_2, semantic), query, item, rank, score; of training
+            queries those of the learned methods are out of fold.
         """
         sides = (fitted.training, fitted.evaluation)
         runs = {
             "lambdamart": pd.concat([side["whole"] for side in sides]),
             "lambdamart_rrf": pd.concat([fusion.of(side) for side in sides]),
+            "lambdamart_2": rank_pairs(self.pairs, second),
             "semantic": rank_pairs(self.pairs, self.text["semantic"]),
         }
         kept = [run[run["rank"] <= KEPT].assign(method=method) for method, run in runs.items()]

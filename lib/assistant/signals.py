@@ -187,6 +187,41 @@ def _usage(
     return columns
 
 
+def log_similarities(items: pd.DataFrame, opens: pd.DataFrame, times: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """How alike the logs of one persona's items are at the moment of each query.
+
+    A log is a histogram over the hour of the day (blurred by `hour_kernel`), the kind of day and the place, of the
+    opens before the query; the similarity of two is their cosine, 0 where an item was never opened. Nothing of the
+    query but its time is used, and that only to leave out what came later.
+
+    Args:
+        items: column item.
+        opens: columns item, time, place; opens of other items are ignored.
+        times: of the queries.
+
+    Returns:
+        (states, items, items), one for each state of the log that a query finds, and each query's state.
+    """
+    used, asked = _clock(opens["time"]), _clock(times)
+    item = pd.Index(items["item"]).get_indexer(opens["item"])
+    place = pd.Index(PLACES).get_indexer(opens["place"])
+    cell = ((item * 2 + (used["weekday"] >= 5)) * len(PLACES) + place) * 24 + used["hour"].astype(int)
+    # The number of earlier opens says which they are: states of a log are nested.
+    earlier = np.searchsorted(np.sort(used["minutes"]), asked["minutes"])
+    _, first, state = np.unique(earlier, return_index=True, return_inverse=True)
+    hours = np.arange(24)
+    kernel = hour_kernel(hours[:, None] - hours)
+    alike = np.empty((len(first), len(items), len(items)))
+    for number, query in enumerate(first):
+        seen = cell[(used["minutes"] < asked["minutes"][query]) & (item >= 0)]
+        counts = np.bincount(seen, minlength=len(items) * 2 * len(PLACES) * 24).reshape(-1, 24)
+        log = (counts @ kernel).reshape(len(items), -1)
+        length = np.linalg.norm(log, axis=1, keepdims=True)
+        log = np.divide(log, length, out=np.zeros_like(log), where=length > 0)
+        alike[number] = log @ log.T
+    return alike, state
+
+
 def hour_kernel(difference: np.ndarray) -> np.ndarray:
     """Gaussian kernel of differences between hours of the day, 1 at 0; the clock is round: 23 and 1 are 2 apart."""
     apart = np.abs(difference) % 24

@@ -15,7 +15,8 @@ from lib.evaluation.inference import Resampling
 from lib.evaluation.intervals import difference_interval
 
 UNTRAINED = ("recency", "bm25t", "semantic", "cot", "cot_distilled", "finetuned_cot")  # on these needs
-TRAINED = ("finetuned", "lambdamart", "lambdamart_rrf")
+NEVER_TRAINED = ("recency", "bm25t", "semantic", "cot")  # on any need
+TRAINED = ("finetuned", "lambdamart", "lambdamart_rrf", "lambdamart_2")
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,11 @@ from lib.workbook.artifacts import atomic_path
 
 HELD_OUT_EVERY = 7  # one training collection in seven is for early stopping
 MAX_TREES = 600
+LEAVES = 15
 PATIENCE = 40  # trees without a better held-out NDCG before training stops
 # Small trees with a random part of the features each: a few thousand queries with two relevant items are little data.
 TREES = {
     "learning_rate": 0.05,
-    "num_leaves": 15,
     "min_data_in_leaf": 100,
     "feature_fraction": 0.5,
     "lambda_l2": 5.0,
@@ -101,6 +101,7 @@ def train(
     seed: int,
     threads: int,
     rising: Sequence[str] = (),
+    leaves: int = LEAVES,
 ) -> LambdaMART:
     """Train on some collections and stop early on others, so that no query of a held-out collection has a sibling in
     training.
@@ -114,6 +115,7 @@ def train(
         cutoff: the largest K of interest.
         seed, threads: the same of both, the same model.
         rising: columns of `features` that may raise a score as they grow, and never lower it.
+        leaves: of a tree, at most.
 
     Raises:
         ValueError: lengths differ, or there are fewer than two collections.
@@ -125,6 +127,7 @@ def train(
     if held_out.all():
         raise ValueError("training needs at least two collections: one of them to stop early on")
     parameters = TREES | {
+        "num_leaves": leaves,
         "objective": "lambdarank",
         "metric": "ndcg",
         "eval_at": [cutoff],
@@ -176,6 +179,7 @@ def out_of_fold(
     seed: int,
     threads: int,
     folds: int = 5,
+    leaves: int = LEAVES,
 ) -> np.ndarray:
     """Scores of all pairs, each by a model that saw no query of its collection, not even to stop early.
 
@@ -201,6 +205,7 @@ def out_of_fold(
             cutoff,
             seed,
             threads,
+            leaves=leaves,
         )
         scores[inside] = model.predict(features[inside])
     return scores

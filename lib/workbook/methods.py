@@ -35,6 +35,7 @@ METHODS = {
     "lambdamart": Method("LambdaMART", "#CC79A7", "D"),
     "rrf_text": Method("RRF of text rankings", "#8C6BB1", "h"),
     "lambdamart_rrf": Method("LambdaMART-RRF", "#D55E00", "*"),
+    "lambdamart_2": Method("LambdaMART, two stages (ours)", "#1A1A6E", "$2$"),
     "lambdamart_no_usage": Method("LambdaMART without usage", "#999933", "d"),
     "time_match": Method("time match, not learned", "#882255", "H"),
     "published": Method("published", "#000000", "_"),

@@ -3,6 +3,8 @@ import pandas as pd
 import pytest
 
 from lib.assistant.persona_index import PersonaIndex, time_stages
+from lib.assistant.ranking_task import Learning, RankingTask
+from lib.assistant.second_stage import Setting, TwoStages
 from lib.assistant.signals import CATEGORICAL, signals
 from lib.retrieval.fusion import fuse_runs, rank_per_store
 from lib.retrieval.lambdamart import train
@@ -59,5 +61,8 @@ def test_every_stage_is_timed(batch):
     query = batch["queries"].iloc[[3]].reset_index(drop=True)
     index = index_of(batch, query["persona"].iloc[0])
     vector = batch["vectors"]["queries"][3]
-    took = time_stages(index, query, lambda text: vector, batch["model"], ["semantic"], 5)
-    assert list(took) == ["encode", "cosine", "bm25t", "signals", "predict", "sort", "fuse", "fuse_text"]
+    task = RankingTask.of_world(batch, batch["vectors"], Learning([10], seed=0, folds=2))
+    scores = batch["model"].predict(batch["features"])
+    second = TwoStages.of(task, batch["vectors"]["items"]).learn(scores, Setting(leaves=7))
+    took = time_stages(index, query, lambda text: vector, batch["model"], ["semantic"], 5, second)
+    assert list(took) == ["encode", "cosine", "bm25t", "signals", "predict", "sort", "fuse", "fuse_text", "second"]

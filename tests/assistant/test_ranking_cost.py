@@ -21,8 +21,8 @@ from lib.assistant.ranking_cost import (
 )
 from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
 
-NAMES = ["encode", "cosine", "bm25t", "signals", "predict", "sort", "fuse", "fuse_text"]
-STAGES = pd.DataFrame([[1, 2, 4, 8, 16, 32, 64, 128]] * 2, columns=NAMES, dtype=float)
+NAMES = ["encode", "cosine", "bm25t", "signals", "predict", "sort", "fuse", "fuse_text", "second"]
+STAGES = pd.DataFrame([[1, 2, 4, 8, 16, 32, 64, 128, 256]] * 2, columns=NAMES, dtype=float)
 
 
 class Writer:
@@ -48,6 +48,7 @@ def test_a_method_costs_the_stages_that_it_needs():
         "rrf_text": [135, 135],
         "lambdamart": [63, 63],
         "lambdamart_rrf": [95, 95],
+        "lambdamart_2": [319, 319],
         WITHOUT_TEXT_SCORES: [88, 88],
     }
     assert {method for method, cost in costs.items() if cost.tokens_in == 12.0} == {
@@ -56,6 +57,7 @@ def test_a_method_costs_the_stages_that_it_needs():
         "rrf_text",
         "lambdamart",
         "lambdamart_rrf",
+        "lambdamart_2",
     }
     assert {cost.tokens_out for cost in costs.values()} == {0.0}
     chains = {"cot", "cot_distilled", "finetuned_cot"}  # timed with their language models
@@ -106,7 +108,7 @@ def test_a_95th_percentile_needs_fifty_queries():
 
 def test_stages_of_few_queries_have_no_95th_percentile():
     table = stage_table(STAGES).set_index("stage")
-    assert "fuse_text" not in table.index
+    assert not {"fuse_text", "second"} & set(table.index)  # LambdaMART-RRF has neither
     assert table.loc["together", "p50_ms"] == 88
     assert table["p95_ms"].isna().all()
     assert stage_table(pd.concat([STAGES] * 25)).set_index("stage").loc["together", "p95_ms"] == 88
@@ -134,16 +136,20 @@ def test_every_persona_has_its_own_items_and_vectors():
 
 
 def test_the_first_query_is_timed_twice_and_on_one_thread(monkeypatch):
+    from lib.assistant.second_stage import SecondStage, Setting
     from lib.retrieval.lambdamart import LambdaMART
 
     calls = []
 
-    def stages(index, query, encode, ranker, fused_text, k):
-        calls.append((index, query["text"].item(), ranker.threads, list(fused_text), k))
+    def stages(index, query, encode, ranker, fused_text, k, second):
+        assert second.ranker.threads == 1
+        calls.append((index.name, query["text"].item(), ranker.threads, list(fused_text), k))
         return {"encode": float(len(calls))}
 
     monkeypatch.setattr(ranking_cost, "time_stages", stages)
     queries = pd.DataFrame({"text": ["t0", "t1"], "persona": ["p", "q"]})
-    timed = time_queries({"p": "P", "q": "Q"}, queries, None, LambdaMART(None, threads=4), ["semantic"], 5)
+    indexes = {name: SimpleNamespace(name=name.upper(), text_similarity=None) for name in "pq"}
+    ranker = LambdaMART(None, threads=4)
+    timed = time_queries(indexes, queries, None, ranker, ["semantic"], 5, SecondStage(ranker, Setting(), []))
     assert calls == [("P", "t0", 1, ["semantic"], 5), ("P", "t0", 1, ["semantic"], 5), ("Q", "t1", 1, ["semantic"], 5)]
     assert timed["encode"].tolist() == [2.0, 3.0]

@@ -11,10 +11,11 @@ from lib.assistant.ranker_ablation import (
     UNLEARNED,
     reduced_rankers,
     told_the_kind,
-    without_held_out_needs,
+    without_their_needs,
     without_usage,
 )
 from lib.assistant.ranking_task import KEPT, Learning, RankingTask, lambdamart_runs
+from lib.assistant.second_stage import Setting, TwoStages
 from lib.assistant.unseen_needs import score_unseen
 from lib.assistant.world import frames
 from lib.retrieval.fusion import Fusion, fuse_runs
@@ -110,12 +111,16 @@ def test_importance_names_every_feature_once_with_its_group(task, fitted):
 
 
 def test_what_is_kept_holds_every_query_once_a_method(task, fitted):
-    kept = task.rankings_to_keep(fitted, FUSION)
+    kept = task.rankings_to_keep(fitted, FUSION, fitted.scores)
     assert list(kept) == ["method", "query", "item", "rank", "score"]
     assert kept["rank"].max() == KEPT
     assert not kept.duplicated(["method", "query", "rank"]).any()
     for _, part in kept.groupby("method"):
         assert set(part["query"]) == set(task.queries["query"])
+    # Given the first stage's scores as the second's, both ranked the same.
+    ours, first = (kept[kept["method"] == name].set_index(["query", "rank"])["item"] for name in
+                   ("lambdamart_2", "lambdamart"))  # fmt: skip
+    pd.testing.assert_series_equal(ours.sort_index(), first.sort_index())
 
 
 def test_reduced_rankers_see_less(task, variants, rankers):
@@ -164,12 +169,21 @@ def test_a_kind_that_one_persona_alone_asks_about_gets_the_ranker_of_all(task, f
 
 def test_held_out_needs_are_kept_from_the_ranker(task, fitted, scored):
     assert 0 < len(task.held_out_needs) < task.gold["need"].nunique()
-    fresh = without_held_out_needs(task)
+    fresh = without_their_needs(TwoStages.of(task, unit(len(task.items), 0)), Setting(leaves=7))
     assert not fresh["whole"].equals(fitted.evaluation["whole"])
-    unseen = score_unseen(scored, task.held_out_needs, lambdamart_runs(fresh, FUSION), task.qrels)
-    assert unseen.methods == ["random", "lambdamart", "rrf_text", "lambdamart_rrf"]
+    # On the held-out needs it is the ranker that learned from all others.
+    about = task.pairs["query"].map(task.gold.set_index("query")["need"]).isin(task.held_out_needs).to_numpy()
+    alone = task.rank(task.learn(rows=task.training & ~about))
+    queries = task.pairs["query"][task.evaluation & about].unique()
+    runs = [run[run["query"].isin(queries)].set_index(["query", "rank"])["item"] for run in (fresh["whole"], alone)]
+    pd.testing.assert_series_equal(runs[0].sort_index(), runs[1].sort_index())
+    runs = lambdamart_runs(fresh, FUSION) | {"lambdamart_2": fresh["lambdamart_2"]}
+    unseen = score_unseen(scored, task.held_out_needs, runs, task.qrels)
+    assert unseen.methods == ["random", "lambdamart", "rrf_text", "lambdamart_rrf", "lambdamart_2"]
     assert unseen.needs == task.held_out_needs & set(scored.asked.need)
     assert len(unseen.kind) == np.isin(scored.asked.need, list(task.held_out_needs)).sum()
+    every = score_unseen(scored, set(scored.asked.need), runs, task.qrels)
+    assert len(every.kind) == len(scored.asked.names)
 
 
 def test_stores_are_counted_query_by_query():

@@ -19,8 +19,8 @@ from lib.workbook.methods import colour, label, marker
 if TYPE_CHECKING:
     from lib.assistant.ranking_task import RankingTask
 
-BY_KIND = ("bm25t", "semantic", "cot", "cot_distilled", "finetuned", "lambdamart", "lambdamart_rrf")
-LINES = ("bm25t", "semantic", "cot", "finetuned", "finetuned_cot", "lambdamart", "lambdamart_rrf")
+BY_KIND = ("bm25t", "semantic", "cot", "cot_distilled", "finetuned", "lambdamart", "lambdamart_rrf", "lambdamart_2")
+LINES = ("bm25t", "semantic", "cot", "finetuned", "finetuned_cot", "lambdamart", "lambdamart_rrf", "lambdamart_2")
 TITLES = {
     "recall": "Recall@K",
     "ndcg": "NDCG@K, standard ideal",
@@ -340,7 +340,7 @@ def ndcg_figure(two: TableTwo) -> Drawing:
     changes = []
     for axis, (ideal, title) in zip(axes, IDEALS.items(), strict=True):
         ends: dict[str, tuple[float, float, str]] = {}
-        for method in two.shown(name for name in LINES if name != "lambdamart"):
+        for method in two.shown(name for name in LINES if name not in ("lambdamart", "lambdamart_2")):
             heights = [
                 two.printed(method, "ndcg", k) if ideal == "published" else two.value(method, ideal, k) for k in cutoffs
             ]

@@ -13,7 +13,7 @@ from lib.assistant.context_scores import RankerScores
 from lib.assistant.controls import MARGIN
 from lib.assistant.leaks import conditional_entropy_bits, entropy_bits
 from lib.assistant.pages.lambdamart_rrf_parts import ranker_name, rankers_table
-from lib.assistant.ranker_ablation import QUERY_UNSEEN, UNLEARNED
+from lib.assistant.ranker_ablation import QUERY_UNSEEN, TWO_QUERY_UNSEEN, UNLEARNED
 from lib.assistant.sweeps import COMPARED, SWEEPS, Sweep
 from lib.assistant.unseen_needs import UnseenNeeds
 from lib.workbook.display import Drawing, Table, interval, number
@@ -54,7 +54,7 @@ def api_table(named: float, commonest: float, apis: pd.Series, needs: pd.Series)
 
 def floors_table(rankers: RankerScores) -> Table:
     return Table(
-        rankers_table(rankers, ["lambdamart", *UNLEARNED, QUERY_UNSEEN, "random"]),
+        rankers_table(rankers, ["lambdamart", *UNLEARNED, QUERY_UNSEEN, TWO_QUERY_UNSEEN, "random"]),
         f"Recall@{rankers.k} in percent of rankings without learning, or without the query. "
         f"n = {len(rankers.asked.names)}.",
         decimals=1,
@@ -64,11 +64,12 @@ def floors_table(rankers: RankerScores) -> Table:
 # ---- negative controls
 
 
-def controls_table(controls: pd.DataFrame, k: int, draws: Mapping[str, int]) -> Table:
+def controls_table(controls: pd.DataFrame, k: int, draws: Mapping[str, int], method: str = "lambdamart") -> Table:
     """The controls that `lib.assistant.controls.weigh_controls` weighed.
 
     Args:
         draws: how many permutations each is the mean of.
+        method: whose learning was cut.
     """
     intervals = [interval(*row) for row in controls[["difference", "ci_low", "ci_high"]].to_numpy()]
     return Table(
@@ -84,9 +85,9 @@ def controls_table(controls: pd.DataFrame, k: int, draws: Mapping[str, int]) -> 
                 f"within {MARGIN:g} points": np.where(controls["holds"], "holds", "not shown"),
             }
         ),
-        f"Negative controls, percent; labels permuted: mean of {draws['labels permuted']} draws, logs permuted: of "
-        f"{draws['logs permuted']}. One-sided: it must not exceed the reference by more than the margin, and may fall "
-        "below.",
+        f"Negative controls of {label(method)}, percent; labels permuted: mean of {draws['labels permuted']} draws, "
+        f"logs permuted: of {draws['logs permuted']}. One-sided: it must not exceed the reference by more than the "
+        "margin, and may fall below.",
         decimals=1,
     )
 

@@ -39,6 +39,15 @@ class Costs:
         return self.of_methods.set_index("method")["p50_ms"].sort_values()
 
     @property
+    def front(self) -> list[str]:
+        """The methods that find more than every quicker one, the quickest first: the Pareto front."""
+        at, front = self.medians, list[str]()
+        for method in sorted(at.index, key=lambda name: (at[name], -self.two.value(name))):
+            if not front or self.two.value(method) > self.two.value(front[-1]):
+                front.append(method)
+        return front
+
+    @property
     def chains(self) -> dict[str, str]:
         """The methods with chains of thought, as a sentence names them."""
         return {method: words for method, words in CHAINS.items() if method in self.two.scored.methods}
@@ -92,6 +101,8 @@ def cost_figure(costs: Costs) -> Drawing:
             capsize=3,
             markersize=8,
         )
+    front = costs.front
+    axis.plot(at[front], [two.value(method) for method in front], color="#999999", linewidth=1, zorder=0)
     axis.set(
         xscale="log",
         xlabel="median time for one query, ms (log scale)",
@@ -108,7 +119,8 @@ def cost_figure(costs: Costs) -> Drawing:
         f"Recall at {two.scored.k} against the median time for one query, logarithmic. "
         + "; ".join(
             f"{label(row.method)} {row.p50_ms:.2g} ms, {two.value(row.method):.0f}%" for row in table.itertuples()
-        ),
+        )
+        + f". The line joins those that nothing quicker beats: {', '.join(map(label, front))}.",
         table.assign(recall=[two.value(method) for method in table["method"]]),
     )
 

@@ -494,9 +494,10 @@ def test_floors():
     apis, needs = pd.Series(["a", "a", "b", "b"]), pd.Series(["x", "x", "y", "y"], index=range(4, 8))
     table = doubts.api_table(40.0, 25.0, apis, needs)
     assert table.frame["value"].tolist() == [40.0, 25.0, 1.0, 0.0]
-    unlearned = dict.fromkeys(doubts.UNLEARNED, 30) | {doubts.QUERY_UNSEEN: 20}
+    unlearned = dict.fromkeys(doubts.UNLEARNED, 30) | {doubts.QUERY_UNSEEN: 20, doubts.TWO_QUERY_UNSEEN: 25}
     floors = doubts.floors_table(rankers_with(**unlearned)).frame
-    assert floors["ranker"].tolist() == ["LambdaMART", *doubts.UNLEARNED, doubts.QUERY_UNSEEN, "random order"]
+    unseen = [doubts.QUERY_UNSEEN, doubts.TWO_QUERY_UNSEEN]
+    assert floors["ranker"].tolist() == ["LambdaMART", *doubts.UNLEARNED, *unseen, "random order"]
 
 
 def controls(holds, kinds=("all", "habit")):
@@ -528,7 +529,10 @@ def test_controls_that_hold_on_every_group_are_counted():
     assert text.startswith("1 of 4 controls hold on both groups of queries.")
     assert "3.0 points (moments shuffled at evaluation only, all queries)" in text
     assert text.endswith("Habit queries fall from 70% to 20% once the moments are shuffled.")
-    frame = doubts.controls_table(half, 3, {"labels permuted": 5, "logs permuted": 2}).frame
+    draws = {"labels permuted": 5, "logs permuted": 2}
+    ours = doubts.controls_table(half, 3, draws, "lambdamart_2").caption
+    assert ours.startswith("Negative controls of LambdaMART, two stages (ours), percent")
+    frame = doubts.controls_table(half, 3, draws).frame
     assert frame["within 4 points"].tolist() == ["not shown", *["holds"] * 3, *["not shown"] * 4]
     assert frame["compared with"].tolist()[:3:2] == ["LambdaMART without usage", "random order"]
     assert frame["difference [90% interval]"][0] == "2.0 [−1.0, 3.0]"
@@ -703,8 +707,16 @@ def test_the_figure_and_the_tables_of_cost():
     assert frame.loc["fine-tuned search (1,200 pairs)", "Recall@3, %"].startswith("41.7 [")
 
 
+def test_the_front_holds_what_nothing_quicker_beats():
+    costs = costs_with(cot=CHAIN)
+    assert costs.front == ["random", "lambdamart"]  # of equals in time the one that finds most; CoT finds less
+    assert costing.cost_figure(costs).alt.endswith("nothing quicker beats: random order, LambdaMART.")
+    assert costs_with(cot=Cost(pd.Series([0.05]), 150.0, 20.0)).front == ["cot", "lambdamart"]
+
+
 def test_the_stages_of_cost():
-    stages = pd.DataFrame([[1.0, 2.0, 4.0, 8.0]] * 60, columns=["signals", "predict", "fuse", "fuse_text"])
+    names = ["signals", "predict", "fuse", "fuse_text", "second"]
+    stages = pd.DataFrame([[1.0, 2.0, 4.0, 8.0, 16.0]] * 60, columns=names)
     table = costing.stages_table(stages)
     assert table.frame["stage"].tolist() == ["signals", "predict", "fuse", "signals, prediction and fusion together"]
     assert table.frame["median, ms"].tolist() == [1, 2, 4, 7]
@@ -714,9 +726,14 @@ def test_the_stages_of_cost():
 # ---- the modules
 
 
+PAGES = [
+    "lambdamart_rrf", "lambdamart_rrf_parts", "lambdamart_rrf_controls", "lambdamart_rrf_cost", "lambdamart_rrf_second",
+]  # fmt: skip
+
+
 def test_no_other_module_and_no_other_notebook_imports_these_pages():
     """A change of this page's words trains nothing else again."""
-    own = {"lambdamart_rrf.py", "lambdamart_rrf_parts.py", "lambdamart_rrf_controls.py", "lambdamart_rrf_cost.py"}
+    own = {f"{name}.py" for name in PAGES}
     others = [path for path in (ROOT / "lib").rglob("*.py") if not (path.parent.name == "pages" and path.name in own)]
     others += [path for path in (ROOT / "notebooks").glob("*.ipynb") if path.stem != "05_lambdamart_rrf"]
     importing = re.compile(r"pages(\.| import )lambdamart_rrf")
@@ -725,10 +742,7 @@ def test_no_other_module_and_no_other_notebook_imports_these_pages():
 
 
 def test_the_pages_load_no_model_library():
-    modules = ", ".join(
-        f"lib.assistant.pages.{module}"
-        for module in ("lambdamart_rrf", "lambdamart_rrf_parts", "lambdamart_rrf_controls", "lambdamart_rrf_cost")
-    )
+    modules = ", ".join(f"lib.assistant.pages.{module}" for module in PAGES)
     check = (
         f"import sys, {modules}; print([name for name in ('torch', 'lightgbm', 'transformers') if name in sys.modules])"
     )

@@ -1,0 +1,216 @@
+"""Tables and sentences of notebook 05_lambdamart_rrf about our own ranker, LambdaMART in two stages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from lib.assistant.unseen_needs import UnseenNeeds
+from lib.evaluation.comparison import compare
+from lib.evaluation.inference import settled
+from lib.workbook.display import Table, interval, number
+from lib.workbook.methods import label
+
+if TYPE_CHECKING:
+    from lib.assistant.second_stage import Choice
+
+OURS = "lambdamart_2"
+OTHERS = ("semantic", "lambdamart", "lambdamart_rrf")
+LEARNED = ("lambdamart", "lambdamart_rrf", OURS)
+COMPARED = {
+    "": "nothing",
+    "text": "text",
+    "log": "usage log",
+    "text + log": "text, usage log",
+    "text + log + passed on": "text, usage log; neighbours' signals",
+}
+
+
+def _change(row) -> str:
+    return interval(*row[["difference", "ci_low", "ci_high"]])
+
+
+# ---- what was chosen
+
+
+def choice_table(choice: Choice, alone: pd.DataFrame, n_queries: int) -> Table:
+    """The settings that were tried.
+
+    Args:
+        alone: recall of the first stage by itself, one row of `lib.retrieval.fusion.try_fusions`.
+        n_queries: training queries.
+    """
+    recalls = [name for name in alone if name.startswith("recall@")] + ["mean"]
+    first = alone[recalls].assign(step="first stage alone", compared="–", top="–", leaves="–")
+    trials = choice.trials.assign(compared=choice.trials["compared"].map(COMPARED))
+    chosen = [
+        setting == choice.setting and step == "leaves" for setting, step in trials[["setting", "step"]].to_numpy()
+    ]
+    shown = pd.concat([first, trials.assign(chosen=["←" if here else "" for here in chosen])], ignore_index=True)
+    names = {"compared": "compared with top items by", "top": "top items"}
+    columns = ["step", *names, "leaves", *recalls, "chosen"]
+    return Table(
+        shown[columns].fillna("").rename(columns=names),
+        f"Recall in percent on the {n_queries:,} training queries, each ranked by a second stage that did not see its "
+        "persona (two folds; the first stage alone: as many as above). Chosen step by step, by the mean: the features, "
+        "then how many top items, then the leaves of a tree. The number of trees is set by early stopping on training "
+        "personas.",
+        text_columns=["step", "compared with top items by", "chosen"],
+    )
+
+
+def what_is_chosen(choice: Choice, alone: pd.DataFrame, n_trees: int) -> str:
+    """The chosen setting, and what it gains on training queries; `n_trees` are the final second stage's."""
+    setting, before = choice.setting, alone["mean"].iloc[0]
+    found = next(row.mean for row in choice.trials.itertuples() if row.setting == setting)
+    compared = COMPARED[" + ".join(setting.groups)]
+    seen = f"compared with the first stage's {setting.top} best by **{compared}**" if setting.groups else "not compared"
+    seen += " and see what their neighbours' own signals say" if setting.passed_on else ""
+    return (
+        f"Chosen: items are {seen}, {setting.leaves} leaves. Mean recall on the training queries "
+        f"{found:.1f}%, {number(found - before, 1)} points from the first stage alone. Trained on all of them, the "
+        f"second stage has {n_trees} trees."
+    )
+
+
+# ---- against the others
+
+
+def tests_table(tests: pd.DataFrame, k: int) -> Table:
+    """`lib.assistant.context_scores.compare_by_kind` of our ranker for readers."""
+    return Table(
+        pd.DataFrame(
+            {
+                "against": tests["other"].map(label),
+                "queries": tests["group"],
+                "n": tests["n"],
+                "ours": tests["a"],
+                "theirs": tests["b"],
+                "difference": [_change(row) for _, row in tests.iterrows()],
+                "p, Holm": [number(p, 4) for p in tests["p_holm"]],
+            }
+        ),
+        f"Recall@{k} in percent of {label(OURS)} against other methods; differences in points, paired, with 95% "
+        f"intervals (two-way cluster-robust), Holm over the {len(tests)} tests. The paper's methods stay what they "
+        "are: no claim is tested with this one.",
+        decimals=1,
+        text_columns=["against", "queries"],
+    )
+
+
+def gain_finding(tests: pd.DataFrame, k: int) -> str:
+    """What the second stage adds to LambdaMART; without a full stop."""
+    over = tests[(tests["other"] == "lambdamart") & (tests["group"] == "all")]
+    words = "settled" if settled(over).item() else "not settled"
+    return (
+        f"{label(OURS)} finds {over['a'].item():.1f}% at K = {k}, {_change(over.iloc[0])} points from LambdaMART "
+        f"({words})"
+    )
+
+
+def where_it_gains(tests: pd.DataFrame, k: int) -> str:
+    """For which kinds of query the gain over LambdaMART is settled."""
+    kinds = tests[(tests["other"] == "lambdamart") & (tests["group"] != "all")]
+    clear = kinds[settled(kinds)]
+    rows = ", ".join(f"{row['group']} {_change(row)}" for _, row in kinds.iterrows())
+    more, less = (clear.loc[sign * clear["difference"] > 0, "group"].tolist() for sign in (1, -1))
+    return (
+        f"{gain_finding(tests, k)}; by kind: {rows}. "
+        + (f"Settled is a gain for {' and '.join(more)} queries. " if more else "A gain is settled for no kind alone. ")
+        + (f"It finds less for {' and '.join(less)} queries. " if less else "")
+    ).strip()
+
+
+# ---- needs that no training query asks about
+
+
+def needs_table(unseen: UnseenNeeds, names: Mapping[str, str], folds: int) -> Table:
+    """Methods on all evaluation queries, each by models that no training query told of its need.
+
+    Args:
+        unseen: of all needs.
+        names: of the methods.
+        folds: of needs.
+    """
+    at_k = unseen.summary[(unseen.summary["metric"] == "recall") & (unseen.summary["k"] == unseen.k)]
+    at_k = at_k.set_index(["method", "kind"])
+    rows = []
+    for method in unseen.methods:
+        learned = method in unseen.changes.index
+        change = unseen.changes.loc[method] if learned else None
+        rows.append(
+            {
+                "method": names[method],
+                "n": int(at_k.loc[(method, "all"), "n"]),
+                **{
+                    kind: interval(*at_k.loc[(method, kind), ["value", "ci_low", "ci_high"]])
+                    for kind in ("all", *unseen.kinds)
+                    if (method, kind) in at_k.index
+                },
+                "trained with them": float("nan") if change is None else change["known"],
+                "without − with": "–" if change is None else _change(change),
+            }
+        )
+    return Table(
+        pd.DataFrame(rows),
+        f"Recall@{unseen.k} in percent with 95% intervals. {folds} folds of needs: every query is ranked by models "
+        "that learned from training queries about other folds' needs alone; methods without training stay as they "
+        "are. The difference is paired, in points. What is fused, and the second stage's setting, were chosen on all "
+        "training queries.",
+        decimals=1,
+        best={"all": "max"},
+        among="n",
+    )
+
+
+def on_other_needs(unseen: UnseenNeeds) -> str:
+    """What the second stage adds on needs it never saw, and what it loses there."""
+    test = compare(unseen.scores, [(OURS, "lambdamart")], "recall", unseen.k, unseen.resampling)
+    change = unseen.changes.loc[OURS]
+    found = unseen.scores[OURS, "recall", unseen.k].mean()
+    return (
+        f"On needs it never saw {label(OURS)} finds {found:.1f}% at K = {unseen.k}, {_change(test.iloc[0])} points "
+        f"from LambdaMART there ({'settled' if settled(test).item() else 'not settled'}), and {_change(change)} points "
+        "from what it finds when trained with them."
+    )
+
+
+# ---- what the fine-tuned cosine promises
+
+
+def promised_table(gains: pd.DataFrame, k: int) -> Table:
+    """`lib.assistant.finetuned_trust.promised_and_kept` for readers."""
+    return Table(
+        gains[["queries", "n", "without", "with"]].assign(difference=[_change(row) for _, row in gains.iterrows()]),
+        f"Recall@{k} in percent of {label(OURS)} without and with the fine-tuned encoder's cosine, differences in "
+        "points with 95% intervals (two-way cluster-robust). Training queries have it of encoders that never saw the "
+        "persona, but had met the need.",
+        decimals=1,
+        text_columns=["queries"],
+    )
+
+
+def promised_in_words(gains: pd.DataFrame) -> str:
+    """What the cosine promises on training queries, whether it is kept, and that it is left out."""
+    rows = gains.set_index("queries")
+    parts = "; ".join(f"{name}: {_change(row)} points" for name, row in rows.iterrows())
+    promise, kept = rows.iloc[0], rows.iloc[-1]
+    broken = kept["ci_high"] < promise["ci_low"]
+    return (
+        f"What the fine-tuned encoder's cosine would add to Recall: {parts}. "
+        + (
+            "The last interval lies below the first: what training queries promise is not kept there. "
+            if broken
+            else "The last interval does not lie below the first: a promise that is not kept is not shown here. "
+        )
+        + f"{label(OURS)} does without it: the encoders behind the training queries' cosines had met every training "
+        "need, so that a ranker cannot learn from them how far to trust it on others."
+    )
+
+
+def finding(tests: pd.DataFrame, unseen: UnseenNeeds) -> str:
+    """What our ranker comes to; without a full stop."""
+    found = unseen.scores[OURS, "recall", unseen.k].mean()
+    return f"{gain_finding(tests, unseen.k)}, and {found:.1f}% on needs that training never showed"

@@ -1,0 +1,398 @@
+"""Our own ranker of context, `lambdamart_2`: LambdaMART, and a second one that sees the candidates side by side.
+
+Items of one matter may know each other: a meeting, the mail about it and its note can have words in common and be
+opened at the same times. So the second stage asks of each item how near it is, by text and by usage log, to the items
+that the first stage ranks high. The first stage's scores that it learns from are out of fold by persona (stacking;
+Wolpert, 1992, "Stacked Generalization"). Settings are chosen by cross-validation on training personas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.signals import CATEGORICAL, log_similarities, rank_within
+from lib.retrieval.lambdamart import LEAVES, LambdaMART, out_of_fold, train
+from lib.retrieval.stores import rank_pairs, tie_breakers
+
+if TYPE_CHECKING:
+    from lib.assistant.persona_index import PersonaIndex
+    from lib.assistant.ranking_task import RankingTask
+
+# Signals that the second stage also sees relative to the query's other candidates, beside the text scores.
+RELATIVE = ("opens", "moment_count", "moment_share", "hour_correlation", "weekday_correlation", "place_correlation")
+GROUPS = ("text", "log")  # in which items are compared
+PASSED_ON = ("bm25t", "semantic", "finetuned", "moment_count")  # what an item's neighbours may know of the query
+SHARPNESS = 6.0  # of a neighbour's weight, exp(SHARPNESS · similarity)
+OWN_SCORES = ("first_z", "first_rank", "first_behind", "first_share", "first_margin")
+TOPS = (1, 3, 5)
+SIZES = (7, 15, 31)
+FOLDS = 2  # of the choice, and of the first stage's scores where a control or other needs take many rankers
+
+
+class Setting(NamedTuple):
+    """What the second stage sees and how large its trees are.
+
+    Attributes:
+        groups: of `GROUPS`; none: only the first stage's scores and features relative to the query.
+        passed_on: whether an item also sees what its neighbours' own signals say (see `signals_of_neighbours`).
+        top: how many of the first stage's best items an item is compared with.
+        leaves: of a tree, at most.
+    """
+
+    groups: tuple[str, ...] = GROUPS
+    passed_on: bool = True
+    top: int = 3
+    leaves: int = LEAVES
+
+
+class Alike(NamedTuple):
+    """How alike the items of one persona are.
+
+    Attributes:
+        rows: (queries, items), the position of each pair; a persona's queries have the same items in the same order.
+        ties: (items,), what breaks ties between them.
+        text: (items, items), cosines of their embeddings.
+        log: (states, items, items), and `state` of each query (see `lib.assistant.signals.log_similarities`).
+    """
+
+    rows: np.ndarray
+    ties: np.ndarray
+    text: np.ndarray
+    log: np.ndarray
+    state: np.ndarray
+
+    def compared(self) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """Each of `GROUPS` with a matrix of similarities and the queries, as bools, for which it holds."""
+        by_text = ("text", self.text, np.ones(len(self.rows), dtype=bool))
+        return [by_text, *(("log", matrix, self.state == state) for state, matrix in enumerate(self.log))]
+
+
+class Choice(NamedTuple):
+    """A setting, what it was chosen from (columns step, setting, compared, top, leaves, recall@K, mean; best first
+    within a step), and the training pairs' scores under it, each by a second stage that did not see its persona."""
+
+    setting: Setting
+    trials: pd.DataFrame
+    training: np.ndarray
+
+
+class FittedSecond(NamedTuple):
+    """A second stage, the choice of its setting, and the score of every pair: those of training queries are out of
+    fold."""
+
+    stage: SecondStage
+    choice: Choice
+    scores: np.ndarray
+
+
+# ---------------------------------------------------------------- features
+
+
+def alike_by_persona(task: RankingTask, item_vectors: np.ndarray) -> list[Alike]:
+    """How alike each persona's items are; `item_vectors` are unit-length embeddings of `task.items`."""
+    item_row, query_row = task.pairs["item_row"].to_numpy(), task.pairs["query_row"].to_numpy()
+    opens_of = task.opens.groupby(task.opens["item"].map(task.items.set_index("item")["persona"])).indices
+    none: np.ndarray = np.array([], dtype=int)
+    parts = []
+    for persona, positions in task.pairs.groupby("persona", sort=False).indices.items():
+        rows = positions.reshape(len(set(query_row[positions])), -1)
+        items, times = task.items.iloc[item_row[rows[0]]], task.queries["time"].iloc[query_row[rows[:, 0]]]
+        vectors = item_vectors[item_row[rows[0]]]
+        log = log_similarities(items, task.opens.iloc[opens_of.get(persona, none)], times)
+        parts.append(Alike(rows, tie_breakers(items["item"]), vectors @ vectors.T, *log))
+    return parts
+
+
+def relative_to_query(columns: pd.DataFrame, query_row: np.ndarray) -> pd.DataFrame:
+    """Each column less its mean over the query's candidates, in standard deviations (0 where all are alike), as
+    `<name>_z`; missing stays missing."""
+    size = query_row.max(initial=-1) + 1
+    values = {}
+    for name in columns:
+        column = columns[name].to_numpy(dtype=float)
+        there = np.isfinite(column)
+        number = np.maximum(np.bincount(query_row[there], minlength=size), 1)
+        mean = np.bincount(query_row[there], weights=column[there], minlength=size) / number
+        centred = column - mean[query_row]
+        spread = np.sqrt(np.bincount(query_row[there], weights=centred[there] ** 2, minlength=size) / number)[query_row]
+        values[f"{name}_z"] = np.divide(centred, spread, out=0 * centred, where=spread > 1e-9)
+    return pd.DataFrame(values, index=columns.index)
+
+
+def own_scores(first: np.ndarray, query_row: np.ndarray) -> pd.DataFrame:
+    """`OWN_SCORES` of each pair: the first stage's score relative to the query's others, its rank, how far it lies
+    behind the best, its share (softmax) within the query, and how far the query's best is ahead of the next lower.
+
+    The score itself is left out: its level is another one in each model, and only the final one scores evaluation
+    queries.
+    """
+    size = query_row.max(initial=-1) + 1
+    best = np.full(size, -np.inf)
+    np.maximum.at(best, query_row, first)
+    rank = rank_within(query_row, first)
+    below = np.full(size, -np.inf)
+    np.maximum.at(below, query_row, np.where(rank > 1, first, -np.inf))
+    margin = np.where(np.isfinite(below), best - below, 0)
+    weight = np.exp(first - best[query_row])
+    share = weight / np.bincount(query_row, weights=weight, minlength=size)[query_row]
+    relative = relative_to_query(pd.DataFrame({"first": first}), query_row)["first_z"]
+    columns = (relative, rank, first - best[query_row], share, margin[query_row])
+    return pd.DataFrame(dict(zip(OWN_SCORES, columns, strict=True)))
+
+
+def neighbour_features(first: np.ndarray, alike: Sequence[Alike], top: int) -> pd.DataFrame:
+    """How near each item is to the others that the first stage ranks high, by each of `GROUPS`.
+
+    `<group>_nearest` is the similarity to the nearest of the `top` best other items, `<group>_top` the mean over them,
+    and `<group>_all` the mean over all others, weighted by their shares (softmax of the scores). An item is never
+    compared with itself. A query with one candidate has zeros.
+
+    Args:
+        first: the first stage's score of each pair.
+    """
+    values = {f"{group}_{name}": np.zeros(len(first)) for group in GROUPS for name in ("nearest", "top", "all")}
+    for part in alike:
+        scores = first[part.rows]
+        n = scores.shape[1]
+        if n < 2:
+            continue
+        order = np.lexsort((np.broadcast_to(part.ties, scores.shape), -np.round(scores, 9)), axis=-1)[:, : top + 1]
+        others = order[:, None, :] != np.arange(n)[:, None]  # (queries, items, best first)
+        others &= np.cumsum(others, axis=2) <= top
+        weight, but_itself = np.exp(scores - scores.max(axis=1, keepdims=True)), 1 - np.eye(n)
+        for group, matrix, here in part.compared():
+            rows, kept = part.rows[here], others[here]
+            near = matrix[order[here]].swapaxes(1, 2)  # symmetric: what the best resemble is what resembles them
+            values[f"{group}_nearest"][rows] = np.where(kept, near, -np.inf).max(axis=2)
+            values[f"{group}_top"][rows] = np.where(kept, near, 0).sum(axis=2) / kept.sum(axis=2)
+            values[f"{group}_all"][rows] = weight[here] @ (matrix * but_itself) / (weight[here] @ but_itself)
+    return pd.DataFrame(values)
+
+
+def signals_of_neighbours(relative: pd.DataFrame, alike: Sequence[Alike]) -> pd.DataFrame:
+    """What the items that resemble each item score by themselves: means of `PASSED_ON` (relative to the query) over all
+    other items, weighted by exp(`SHARPNESS` · similarity), as `<group>_passes_<signal>`.
+
+    An item that shares no word with the query is found through one that does and is opened at the same moments, and
+    the other way round.
+    """
+    signals = [name for name in PASSED_ON if f"{name}_z" in relative]
+    known = {name: relative[f"{name}_z"].fillna(0).to_numpy() for name in signals}
+    values = {f"{group}_passes_{name}": np.zeros(len(relative)) for group in GROUPS for name in signals}
+    for part in alike:
+        if part.rows.shape[1] < 2:
+            continue
+        for group, matrix, here in part.compared():
+            rows, weight = part.rows[here], np.exp(SHARPNESS * matrix)
+            np.fill_diagonal(weight, 0)
+            weight /= weight.sum(axis=0)
+            for name in signals:
+                values[f"{group}_passes_{name}"][rows] = known[name][rows] @ weight
+    return pd.DataFrame(values)
+
+
+def second_features(
+    features: pd.DataFrame, relative: pd.DataFrame, passed_on: pd.DataFrame, first: np.ndarray, query_row: np.ndarray,
+    alike: Sequence[Alike], setting: Setting,
+) -> pd.DataFrame:  # fmt: skip
+    """What the second stage sees of each pair: the first stage's features, `relative_to_query` of some of them, the
+    first stage's scores, the neighbours of the setting's groups, these also relative to the query, and perhaps what
+    neighbours pass on (`signals_of_neighbours`)."""
+    parts = [features.reset_index(drop=True), relative.reset_index(drop=True), own_scores(first, query_row)]
+    if setting.groups:
+        near = neighbour_features(first, alike, setting.top)
+        near = near[[name for name in near if name.partition("_")[0] in setting.groups]]
+        parts += [near, relative_to_query(near, query_row)]
+    if setting.passed_on:
+        parts.append(passed_on[[name for name in passed_on if name.partition("_")[0] in setting.groups]])
+    return pd.concat(parts, axis=1)
+
+
+# ---------------------------------------------------------------- learning
+
+
+@dataclass(frozen=True)
+class SecondStage:
+    """A trained second stage; `columns` are the first stage's features."""
+
+    ranker: LambdaMART
+    setting: Setting
+    columns: list[str]
+
+    def of_one(self, index: PersonaIndex, query: pd.DataFrame, features: pd.DataFrame, first: np.ndarray) -> np.ndarray:
+        """Scores of a persona's items for one query, given what the first stage saw and said of them."""
+        here = np.arange(len(index.items))
+        log = log_similarities(index.items, index.opens, query["time"])
+        part = Alike(here[None], tie_breakers(index.items["item"]), index.text_similarity, *log)
+        alone = np.zeros(len(here), dtype=int)
+        seen = features[self.columns]
+        relative = relative_to_query(seen[relative_columns(seen)], alone)
+        passed_on = signals_of_neighbours(relative, [part])
+        return self.ranker.predict(second_features(seen, relative, passed_on, first, alone, [part], self.setting))
+
+
+def relative_columns(features: pd.DataFrame) -> list[str]:
+    """Those of `RELATIVE` that are there, and the text scores."""
+    text = [name.removesuffix("_rank") for name in features if name.endswith("_rank")]
+    return [name for name in (*RELATIVE, *text) if name in features]
+
+
+@dataclass(frozen=True)
+class TwoStages:
+    """Both stages over the candidates of all queries.
+
+    Attributes:
+        task: the candidates.
+        alike: from `alike_by_persona`.
+        columns: the features that the first stage sees; the second sees no others of it.
+    """
+
+    task: RankingTask
+    alike: Sequence[Alike]
+    columns: list[str]
+
+    @classmethod
+    def of(cls, task: RankingTask, item_vectors: np.ndarray, columns: Sequence[str] | None = None) -> TwoStages:
+        """With all features of the task, or some of them; `item_vectors` are unit-length, one an item."""
+        return cls(
+            task, alike_by_persona(task, item_vectors), list(task.features.columns if columns is None else columns)
+        )
+
+    @cached_property
+    def query_row(self) -> np.ndarray:
+        return self.task.pairs["query_row"].to_numpy()
+
+    @cached_property
+    def seen(self) -> pd.DataFrame:
+        """What the first stage sees."""
+        return self.task.features[self.columns]
+
+    @cached_property
+    def relative(self) -> pd.DataFrame:
+        """`relative_to_query` of some of it."""
+        return relative_to_query(self.seen[relative_columns(self.seen)], self.query_row)
+
+    @cached_property
+    def passed_on(self) -> pd.DataFrame:
+        """`signals_of_neighbours` of it."""
+        return signals_of_neighbours(self.relative, self.alike)
+
+    def features(self, first: np.ndarray, setting: Setting) -> pd.DataFrame:
+        """`second_features` of all pairs, given the first stage's score of each."""
+        return second_features(self.seen, self.relative, self.passed_on, first, self.query_row, self.alike, setting)
+
+    def learn(self, first: np.ndarray, setting: Setting) -> SecondStage:
+        """A second stage that learned from the training queries.
+
+        Args:
+            first: the first stage's score of each pair, of training pairs out of fold.
+        """
+        ranker = train(**self._lessons(self.features(first, setting), self.task.training), leaves=setting.leaves)
+        return SecondStage(ranker, setting, self.columns)
+
+    def fit(self, first: np.ndarray) -> FittedSecond:
+        """A second stage of the chosen setting, learned from all training queries.
+
+        Args:
+            first: the first stage's score of each pair, of training pairs out of fold.
+        """
+        choice = self.choose(first)
+        stage = self.learn(first, choice.setting)
+        scores = self.predict(stage, first)
+        scores[self.task.training] = choice.training
+        return FittedSecond(stage, choice, scores)
+
+    def predict(self, stage: SecondStage, first: np.ndarray) -> np.ndarray:
+        """A second stage's score of each pair, given the first's."""
+        return stage.ranker.predict(self.features(first, stage.setting))
+
+    def choose(self, first: np.ndarray) -> Choice:
+        """The setting with the best mean recall on the training queries, each ranked by second stages that did not see
+        its persona: first the groups of features, then the number of top items, then the leaves.
+
+        Args:
+            first: the first stage's score of each pair, of training pairs out of fold.
+        """
+        best, tables, scores = Setting(), [], {}
+        features = [((), False), (("text",), False), (("log",), False), (GROUPS, False), (GROUPS, True)]
+        steps = {
+            "features": lambda: [best._replace(groups=groups, passed_on=more) for groups, more in features],
+            "top items": lambda: [best._replace(top=top) for top in TOPS] if best.groups else [best],
+            "leaves": lambda: [best._replace(leaves=leaves) for leaves in SIZES],
+        }
+        for step, candidates in steps.items():
+            for setting in candidates():
+                if setting not in scores:
+                    scores[setting] = self.cross_fit(first, setting)
+            table = self._weigh({setting: scores[setting] for setting in candidates()}).assign(step=step)
+            tables.append(table)
+            best = table["setting"].iloc[0]
+        trials = pd.concat(tables, ignore_index=True)
+        return Choice(best, trials, scores[best])
+
+    def cross_fit(self, first: np.ndarray, setting: Setting) -> np.ndarray:
+        """Scores of the training pairs, each by a second stage that did not see its persona."""
+        lessons = self._lessons(self.features(first, setting), self.task.training)
+        return out_of_fold(**lessons, folds=FOLDS, leaves=setting.leaves)
+
+    def scores_without(
+        self, setting: Setting, learned: np.ndarray, asked: np.ndarray, labels: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Both stages learned anew from some pairs, and their scores of others.
+
+        The first stage's scores of what the second learns from are out of fold by persona, over `FOLDS` folds.
+
+        Args:
+            learned, asked: bools, one a pair; no persona is in both.
+            labels: one bool a pair; None: what is relevant.
+
+        Returns:
+            scores of the asked pairs by the first stage and by the second; zeros, so that all tie, where fewer than
+            four personas are learned from.
+        """
+        if len(set(self.task.persona[learned])) < 2 * FOLDS:
+            return np.zeros(asked.sum()), np.zeros(asked.sum())
+        first = np.zeros(len(self.task.pairs))
+        first[learned] = out_of_fold(**self._lessons(self.seen, learned, labels), folds=FOLDS)
+        ranker = train(**self._lessons(self.seen, learned, labels))
+        first[asked] = ranker.predict(self.seen[asked])
+        features = self.features(first, setting)
+        second = train(**self._lessons(features, learned, labels), leaves=setting.leaves)
+        return first[asked], second.predict(features[asked])
+
+    def evaluation_scores(self, setting: Setting, labels: np.ndarray | None = None) -> np.ndarray:
+        """The evaluation pairs' scores by both stages learned anew from the training pairs."""
+        return self.scores_without(setting, self.task.training, self.task.evaluation, labels)[1]
+
+    def _lessons(self, features: pd.DataFrame, rows: np.ndarray, labels: np.ndarray | None = None) -> dict[str, Any]:
+        """The arguments of `lib.retrieval.lambdamart.train`."""
+        task, how = self.task, self.task.learning
+        return {
+            "pairs": task.pairs[rows],
+            "features": features[rows],
+            "relevant": (task.relevant if labels is None else labels)[rows],
+            "collections": task.persona[rows],
+            "categorical": CATEGORICAL,
+            "cutoff": max(how.cutoffs),
+            "seed": how.seed,
+            "threads": how.threads,
+        }
+
+    def _weigh(self, scores: dict[Setting, np.ndarray]) -> pd.DataFrame:
+        """Recall of settings on the training queries, best first; of equals the one with fewer groups, top items and
+        leaves."""
+        task, rows = self.task, []
+        for setting, values in scores.items():
+            run = {"whole": rank_pairs(task.pairs[task.training], values)}
+            recall = task.try_fusions(run, [0]).drop(columns=["rankings", "k"]).iloc[0].to_dict()
+            seen = setting.groups + (("passed on",) if setting.passed_on else ())
+            own = {"compared": " + ".join(seen), "top": setting.top, "leaves": setting.leaves}
+            rows.append({"setting": setting} | own | recall)
+        rows.sort(key=lambda row: (-row["mean"], len(row["compared"]), row["top"], row["leaves"]))
+        return pd.DataFrame(rows)

@@ -1,0 +1,165 @@
+"""What the page of notebook 05 says and shows of our own ranker, on small frames."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.context_scores import ContextScores, EvaluationQueries, compare_by_kind
+from lib.assistant.pages import lambdamart_rrf_second as page
+from lib.assistant.second_stage import Choice, Setting
+from lib.assistant.unseen_needs import UnseenNeeds
+from lib.evaluation.inference import Resampling, holm_adjust
+
+N = 60
+KINDS = np.array(["meaning", "habit", "either"] * (N // 3))
+
+
+def asked():
+    persona = np.array([f"p{number // 3}" for number in range(N)])
+    need = np.array([f"n{number % 12}" for number in range(N)])
+    names = [f"q{number}" for number in range(N)]
+    return EvaluationQueries(names, persona, need, KINDS, np.full(N, 2), np.zeros(N, dtype=bool))
+
+
+def table_of(means):
+    """Scores with given means: {method: a mean, or one a kind}; they scatter a little."""
+    wobble = np.tile([-0.3, 0.3, 0.1, -0.1], N // 4)
+    scores = pd.DataFrame(
+        {
+            (method, metric, k): np.array([mean[kind] if isinstance(mean, dict) else mean for kind in KINDS])
+            + place * wobble
+            for place, (method, mean) in enumerate(means.items())
+            for metric in ("recall", "ndcg", "ndcg_retrieved")
+            for k in (3, 5)
+        },
+        index=pd.Index(asked().names, name="query"),
+    )
+    scores.columns = scores.columns.set_names(["method", "metric", "k"])
+    return scores
+
+
+MEANS = {
+    "random": 10.0,
+    "semantic": 38.0,
+    "lambdamart": {"meaning": 50.0, "habit": 70.0, "either": 80.0},
+    "lambdamart_rrf": 66.0,
+    "lambdamart_2": {"meaning": 55.0, "habit": 79.0, "either": 80.0},
+}
+
+
+def scored(**changes):
+    return ContextScores(asked(), table_of(MEANS | changes), (), [3, 5], asked().resampling(100, 7))
+
+
+def trials(*rows):
+    named = []
+    for step, setting, found in rows:
+        compared = " + ".join(setting.groups + ("passed on",) * setting.passed_on)
+        named.append((step, setting, compared, setting.top, setting.leaves, found, found))
+    return pd.DataFrame(named, columns=["step", "setting", "compared", "top", "leaves", "recall@3", "mean"])
+
+
+BOTH, FLAT = Setting(("text", "log"), False, 3, 7), Setting((), False, 3, 15)
+MORE = BOTH._replace(passed_on=True)
+ALONE = pd.DataFrame({"rankings": ["whole"], "k": [0], "recall@3": [68.0], "mean": [70.0]})
+
+
+def test_what_was_tried_and_what_was_chosen():
+    tried = trials(("features", BOTH, 75.0), ("features", FLAT, 71.0), ("leaves", BOTH, 75.0))
+    choice = Choice(BOTH, tried, np.zeros(3))
+    table = page.choice_table(choice, ALONE, 4338)
+    assert table.frame["step"].tolist() == ["first stage alone", "features", "features", "leaves"]
+    assert table.frame["compared with top items by"].tolist() == ["–", "text, usage log", "nothing", "text, usage log"]
+    assert table.frame["chosen"].tolist() == ["", "", "", "←"]
+    assert table.frame["mean"].tolist() == [70.0, 75.0, 71.0, 75.0]
+    assert "4,338 training queries" in table.caption
+    assert page.what_is_chosen(choice, ALONE, 120) == (
+        "Chosen: items are compared with the first stage's 3 best by **text, usage log**, 7 leaves. Mean recall on the "
+        "training queries 75.0%, 5.0 points from the first stage alone. Trained on all of them, the second stage has "
+        "120 trees."
+    )
+    more = Choice(MORE, trials(("leaves", MORE, 76.0)), np.zeros(3))
+    assert (
+        page.choice_table(more, ALONE, 9)
+        .frame["compared with top items by"]
+        .tolist()[1]
+        .endswith("neighbours' signals")
+    )
+    assert "**text, usage log** and see what their neighbours' own signals say, 7" in page.what_is_chosen(
+        more, ALONE, 1
+    )
+    worse = Choice(FLAT, trials(("leaves", FLAT, 69.0)), np.zeros(3))
+    text = page.what_is_chosen(worse, ALONE, 9)
+    assert text.startswith("Chosen: items are not compared, 15 leaves.")
+    assert "−1.0 points from the first stage alone" in text
+
+
+def test_ours_is_tested_against_each_on_each_kind():
+    tests = compare_by_kind(scored(), "lambdamart_2", page.OTHERS)
+    assert len(tests) == 12
+    np.testing.assert_allclose(tests["p_holm"], holm_adjust(tests["p_value"]))
+    rows = tests.set_index(["other", "group"])
+    assert rows.loc[("lambdamart", "habit"), "difference"] == pytest.approx(9.0, abs=0.1)
+    table = page.tests_table(tests, 3)
+    assert table.frame["queries"].tolist() == ["all", "meaning", "habit", "either"] * 3
+    assert "Holm over the 12 tests" in table.caption
+
+
+def test_a_gain_is_named_only_where_it_is_settled():
+    text = page.where_it_gains(compare_by_kind(scored(), "lambdamart_2", page.OTHERS), 3)
+    assert text.startswith("LambdaMART, two stages (ours) finds 71.3% at K = 3, 4.7 [")
+    assert "(settled); by kind: meaning 5.0 [" in text
+    assert text.endswith("Settled is a gain for meaning and habit queries.")
+    worse = scored(lambdamart_2={"meaning": 40.0, "habit": 70.0, "either": 80.0})
+    text = page.where_it_gains(compare_by_kind(worse, "lambdamart_2", page.OTHERS), 3)
+    assert text.endswith("A gain is settled for no kind alone. It finds less for meaning queries.")
+
+
+def unseen(ours=70.0):
+    resampling = Resampling([asked().persona, asked().need], 100, 0)
+    fresh = {"random": 10.0, "semantic": 38.0, "lambdamart": 65.0, "lambdamart_rrf": 64.0, "lambdamart_2": ours}
+    return UnseenNeeds(set(asked().need), asked().kinds, KINDS, table_of(fresh), table_of(MEANS), 3, resampling)
+
+
+def test_needs_unseen():
+    names = {method: method for method in MEANS}
+    table = page.needs_table(unseen(), names, 5)
+    rows = table.frame.set_index("method")
+    assert rows["n"].tolist() == [N] * 5
+    assert rows["without − with"].tolist()[:2] == ["–", "–"]
+    assert rows.loc["lambdamart_2", "without − with"].startswith("−1.3 [")
+    assert rows.loc["lambdamart_2", "trained with them"] == pytest.approx(71.3, abs=0.1)
+    assert table.caption.startswith("Recall@3 in percent with 95% intervals. 5 folds of needs")
+    text = page.on_other_needs(unseen())
+    assert text.startswith(
+        "On needs it never saw LambdaMART, two stages (ours) finds 70.0% at K = 3, 5.0 [4.7, 5.3] points from "
+        "LambdaMART there (settled), and −1.3 ["
+    )
+    assert "(not settled)" in page.on_other_needs(unseen(ours=65.0))
+
+
+def gains(*differences):
+    names = ["training queries, out of fold by persona", "evaluation queries, needs known", "needs unseen"]
+    return pd.DataFrame(
+        [
+            (name, 100, 70.0, 70.0 + gain, gain, gain - 1, gain + 1)
+            for name, gain in zip(names, differences, strict=False)
+        ],
+        columns=["queries", "n", "without", "with", "difference", "ci_low", "ci_high"],
+    )
+
+
+def test_what_the_cosine_promises_is_compared_with_what_is_left():
+    fewer = page.promised_in_words(gains(15.0, 9.0, -2.0))
+    assert "training queries, out of fold by persona: 15.0 [14.0, 16.0] points; " in fewer
+    assert "The last interval lies below the first: what training queries promise is not kept there." in fewer
+    assert "a promise that is not kept is not shown here" in page.promised_in_words(gains(5.0, 3.5))
+    assert page.promised_table(gains(15.0, 9.0), 3).frame["difference"].tolist() == [
+        "15.0 [14.0, 16.0]", "9.0 [8.0, 10.0]",
+    ]  # fmt: skip
+
+
+def test_the_finding():
+    tests = compare_by_kind(scored(), "lambdamart_2", page.OTHERS)
+    text = page.finding(tests, unseen())
+    assert text.endswith("points from LambdaMART (settled), and 70.0% on needs that training never showed")

@@ -1,0 +1,331 @@
+"""The second stage on a small world of paired items: the query names one of a pair, and only items side by side tell
+the other."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.controls import controls_of_two_stages
+from lib.assistant.finetuned_trust import COSINE, promised_and_kept
+from lib.assistant.persona_index import PersonaIndex
+from lib.assistant.ranker_ablation import (
+    NEED_FOLDS,
+    TWO_NO_USAGE,
+    TWO_QUERY_UNSEEN,
+    folds_of_needs,
+    reduced_two_stages,
+    without_their_needs,
+)
+from lib.assistant.ranking_task import Learning, RankingTask
+from lib.assistant.second_stage import (
+    SHARPNESS,
+    Alike,
+    Setting,
+    TwoStages,
+    neighbour_features,
+    own_scores,
+    relative_to_query,
+    signals_of_neighbours,
+)
+from lib.assistant.signals import hour_kernel, log_similarities
+
+PERSONAS, MATTERS, DIMENSIONS = 40, 4, 48
+
+
+def unit(vectors):
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Each persona has pairs of items with half of their vectors in common; a query has the other half of one item."""
+    rng = np.random.default_rng(4)
+    people = [f"p{number}" for number in range(PERSONAS)]
+    names = [(person, matter, side) for person in people for matter in range(MATTERS) for side in "ab"]
+    shared = {(person, matter): rng.normal(size=DIMENSIONS) for person in people for matter in range(MATTERS)}
+    own = rng.normal(size=(len(names), DIMENSIONS))
+    items = pd.DataFrame(
+        {
+            "item": [f"{person}-{hash_} {matter}{side}" for (person, matter, side), hash_ in
+                     zip(names, rng.permutation(len(names)), strict=True)],
+            "persona": [person for person, _, _ in names],
+            "app": rng.choice(["notes", "mail"], size=len(names)),
+            "text": "a note",
+        }
+    )  # fmt: skip
+    asked = [row for row, (_, _, side) in enumerate(names) if side == "a"]
+    queries = pd.DataFrame(
+        {
+            "query": [f"q{row}" for row in asked],
+            "persona": items["persona"].iloc[asked].tolist(),
+            "split": ["evaluation" if int(names[row][0][1:]) >= PERSONAS - 12 else "training" for row in asked],
+            "text": "what",
+            "time": pd.Timestamp("2024-01-10 12:00"),
+            "weekday": 2,
+            "place": "home",
+        }
+    )
+    gold = pd.DataFrame(
+        {
+            "query": queries["query"],
+            "need": [f"n{(row // 2) % 10}" for row in asked],
+            "kind": "meaning",
+            "relevant": [items["item"].iloc[[row, row + 1]].tolist() for row in asked],
+        }
+    )
+    minutes = pd.to_timedelta(rng.integers(0, 20 * 24 * 60, size=3 * len(items)), unit="min")
+    opens = pd.DataFrame(
+        {
+            "item": np.tile(items["item"], 3),
+            "time": pd.Timestamp("2023-12-20") + minutes,
+            "place": rng.choice(["home", "work"], size=3 * len(items)),
+        }
+    )
+    vectors = {
+        "items": unit(unit(np.array([shared[person, matter] for person, matter, _ in names])) + unit(own)),
+        "queries": unit(own[asked]),
+    }
+    return {"items": items, "opens": opens, "queries": queries, "gold": gold}, vectors
+
+
+@pytest.fixture(scope="module")
+def task(world):
+    frames, vectors = world
+    return RankingTask.of_world(frames, vectors, Learning([2, 3], seed=3, folds=2))
+
+
+@pytest.fixture(scope="module")
+def two(task, world):
+    return TwoStages.of(task, world[1]["items"])
+
+
+@pytest.fixture(scope="module")
+def fitted(task):
+    return task.fit()
+
+
+@pytest.fixture(scope="module")
+def second(two, fitted):
+    return two.fit(fitted.scores)
+
+
+def recall(task, run):
+    return task.score({"run": run})["run", "recall", 2].mean()
+
+
+# ---- features
+
+
+def test_logs_are_alike_where_they_are_opened_at_the_same_moments():
+    items = pd.DataFrame({"item": ["a", "b", "c", "d"]})
+    opens = pd.DataFrame(
+        [
+            ("a", "2024-01-01 08:10", "home"),  # a Monday
+            ("b", "2024-01-02 09:50", "home"),
+            ("c", "2024-01-06 08:10", "home"),  # a Saturday
+            ("c", "2024-01-10 08:10", "home"),  # after the first query
+            ("of nobody", "2024-01-01 08:10", "home"),
+        ],
+        columns=["item", "time", "place"],
+    ).astype({"time": "datetime64[ns]"})
+    times = pd.Series(pd.to_datetime(["2024-01-07 12:00", "2024-01-11 12:00", "2024-01-07 13:00"]))
+    alike, state = log_similarities(items, opens, times)
+    assert state.tolist() == [0, 1, 0]
+    kernel = hour_kernel(np.arange(24)[:, None] - np.arange(24))
+    near = kernel[8] @ kernel[9] / (np.linalg.norm(kernel[8]) * np.linalg.norm(kernel[9]))
+    early = np.eye(4)
+    early[0, 1] = early[1, 0] = near
+    early[3, 3] = 0  # never opened
+    np.testing.assert_allclose(alike[0], early, atol=1e-12)
+    assert alike[1][0, 2] == pytest.approx(np.sqrt(0.5))  # one of c's two opens is at a's moment
+    elsewhere, _ = log_similarities(items, opens.assign(place=["home", "work", "home", "home", "home"]), times)
+    assert elsewhere[0][0, 1] == 0
+
+
+def slow_neighbours(scores, matrix, ties, top):
+    """The features of one query, item by item."""
+    n, rows = len(scores), []
+    for i in range(n):
+        others = sorted((j for j in range(n) if j != i), key=lambda j: (-scores[j], ties[j]))
+        near = [matrix[i, j] for j in others[:top]]
+        weight = np.exp([scores[j] for j in others])
+        rows.append((max(near), np.mean(near), np.average([matrix[i, j] for j in others], weights=weight)))
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("top", [1, 2, 9])
+def test_an_item_is_compared_with_the_best_others(top):
+    rng = np.random.default_rng(top)
+    vectors = unit(rng.normal(size=(5, 3)))
+    logs = unit(rng.random((2, 5, 4)))
+    logs = logs @ logs.transpose(0, 2, 1)
+    rows, state = np.arange(15).reshape(3, 5), np.array([1, 0, 1])
+    scores = rng.normal(size=(3, 5))
+    scores[0, 1:4] = 2.0  # ties among the best
+    ties = np.array([9, 1, 7, 3, 5], dtype=np.uint64)
+    part = Alike(rows, ties, vectors @ vectors.T, logs, state)
+    found = neighbour_features(scores.ravel(), [part], top)
+    for query in range(3):
+        for group, matrix in (("text", part.text), ("log", logs[state[query]])):
+            names = [f"{group}_{name}" for name in ("nearest", "top", "all")]
+            slow = slow_neighbours(scores[query], matrix, ties, top)
+            np.testing.assert_allclose(found.loc[rows[query], names], slow, atol=1e-12)
+
+
+def test_a_query_with_one_candidate_has_no_neighbours():
+    part = Alike(np.array([[0]]), np.array([1], dtype=np.uint64), np.eye(1), np.eye(1)[None], np.array([0]))
+    assert (neighbour_features(np.array([3.0]), [part], 3) == 0).all(axis=None)
+
+
+def test_neighbours_pass_on_what_they_score():
+    rng = np.random.default_rng(1)
+    vectors = unit(rng.normal(size=(4, 3)))
+    part = Alike(np.arange(8).reshape(2, 4), np.arange(4, dtype=np.uint64), vectors @ vectors.T, np.eye(4)[None],
+                 np.zeros(2, dtype=int))  # fmt: skip
+    relative = pd.DataFrame({"semantic_z": rng.normal(size=8), "opens_z": 1.0})
+    relative.loc[5, "semantic_z"] = np.nan  # counts as the mean
+    found = signals_of_neighbours(relative, [part])
+    assert list(found) == ["text_passes_semantic", "log_passes_semantic"]
+    scores = relative["semantic_z"].fillna(0).to_numpy().reshape(2, 4)
+    for query in range(2):
+        for item in range(4):
+            others = [other for other in range(4) if other != item]
+            weights = np.exp(SHARPNESS * part.text[item, others])
+            mean = np.average(scores[query, others], weights=weights)
+            assert found["text_passes_semantic"][4 * query + item] == pytest.approx(mean)
+            assert found["log_passes_semantic"][4 * query + item] == pytest.approx(scores[query, others].mean())
+
+
+def test_scores_are_taken_relative_to_the_query():
+    query_row = np.array([0, 0, 0, 1, 1, 2])
+    first = np.array([1.0, 3.0, 2.0, 5.0, 5.0, 7.0])
+    scores = own_scores(first, query_row)
+    pd.testing.assert_frame_equal(scores, own_scores(first + 10 * query_row, query_row))  # their level says nothing
+    assert scores["first_rank"].tolist() == [3, 1, 2, 1, 1, 1]
+    assert scores["first_behind"].tolist() == [-2, 0, -1, 0, 0, 0]
+    assert scores["first_margin"].tolist() == [1, 1, 1, 0, 0, 0]
+    assert scores["first_share"].groupby(query_row).sum().tolist() == pytest.approx([1, 1, 1])
+    assert scores["first_z"].tolist() == pytest.approx([-np.sqrt(1.5), np.sqrt(1.5), 0, 0, 0, 0])
+
+
+def test_what_is_missing_stays_missing_and_counts_for_nothing():
+    columns = pd.DataFrame({"x": [1.0, 3.0, np.nan, 4.0, np.nan]})
+    found = relative_to_query(columns, np.array([0, 0, 0, 1, 2]))["x_z"]
+    np.testing.assert_array_equal(found, [-1, 1, np.nan, 0, np.nan])
+
+
+# ---- learning
+
+
+def test_the_other_of_a_pair_is_found_beside_the_first(task, fitted, second):
+    alone = recall(task, fitted.evaluation["whole"])
+    assert "text" in second.choice.setting.groups
+    assert recall(task, task.rank_by(second.scores)) > alone + 15
+
+
+def test_every_setting_is_tried_on_training_queries_alone(task, two, fitted, second):
+    trials = second.choice.trials
+    assert trials.groupby("step").size().to_dict() == {"features": 5, "leaves": 3, "top items": 3}
+    assert trials["setting"].tolist()[-3] == second.choice.setting
+    evaluation = set(task.queries_of("evaluation"))
+    swapped = task.gold.assign(
+        relevant=[
+            rows[:1] if query in evaluation else rows
+            for query, rows in zip(task.gold["query"], task.gold["relevant"], strict=True)
+        ]
+    )
+    blind = replace(two, task=replace(task, gold=swapped)).fit(fitted.scores)
+    assert blind.choice.trials.equals(trials)
+    np.testing.assert_array_equal(blind.scores, second.scores)
+
+
+def test_training_queries_are_scored_out_of_fold(task, two, fitted, second):
+    inside = two.predict(second.stage, fitted.scores)
+    np.testing.assert_array_equal(inside[task.evaluation], second.scores[task.evaluation])
+    assert not np.allclose(inside[task.training], second.scores[task.training])
+
+
+def test_one_query_alone_gets_what_it_gets_among_all(task, world, fitted, second):
+    row = len(task.queries) - 3
+    query = task.queries.iloc[[row]].reset_index(drop=True)
+    mine = (task.items["persona"] == query["persona"].item()).to_numpy()
+    index = PersonaIndex(task.items[mine], task.opens[task.opens["item"].isin(task.items["item"][mine])],
+                         world[1]["items"][mine])  # fmt: skip
+    rows = (task.pairs["query_row"] == row).to_numpy()
+    assert task.pairs["item"][rows].tolist() == index.names
+    alone = second.stage.of_one(index, query, task.features[rows].reset_index(drop=True), fitted.scores[rows])
+    np.testing.assert_allclose(alone, second.scores[rows], atol=1e-9)
+
+
+def test_too_few_personas_teach_nothing(task, two):
+    few = task.training & np.isin(task.persona, ["p0", "p1", "p2"])
+    first, found = two.scores_without(Setting(), few, task.evaluation)
+    assert not first.any()
+    assert not found.any()
+    assert len(found) == task.evaluation.sum()
+
+
+def test_a_stage_without_usage_sees_no_log_and_one_without_the_query_no_text_of_it(task, two):
+    runs = reduced_two_stages(two, Setting(top=1, leaves=7))
+    assert set(runs) == {TWO_NO_USAGE, TWO_QUERY_UNSEEN}
+    assert recall(task, runs[TWO_NO_USAGE]) > recall(task, runs[TWO_QUERY_UNSEEN]) + 20
+    other = task.with_opens(task.opens.assign(time=task.opens["time"] - pd.Timedelta(hours=5), place="gym"))
+    again = reduced_two_stages(replace(two, task=other), Setting(top=1, leaves=7))
+    pd.testing.assert_frame_equal(again[TWO_NO_USAGE], runs[TWO_NO_USAGE])
+
+
+def test_labels_dealt_anew_teach_nothing(task, two, world, second):
+    drawn = controls_of_two_stages(two, second.choice.setting, world[1]["items"], 2)
+    assert {name: len(runs) for name, runs in drawn.items()} == {"logs permuted": 1, "labels permuted": 2}
+    chance = 100 * 2 / (2 * MATTERS)
+    for run in drawn["labels permuted"]:
+        assert recall(task, run) < chance + 20
+    assert recall(task, drawn["logs permuted"][0]) > chance + 20  # nothing here is learned from logs
+
+
+# ---- other needs
+
+
+def test_held_out_needs_are_the_first_fold():
+    folds = folds_of_needs([f"n{number}" for number in range(11)] * 2, {"n3", "n4"}, 7)
+    assert {name for name, fold in folds.items() if fold == 0} == {"n3", "n4"}
+    assert sorted(pd.Series(folds).value_counts().tolist()) == [2, 2, 2, 2, 3]
+    assert set(folds.values()) == set(range(NEED_FOLDS))
+
+
+def test_no_query_is_ranked_by_what_learned_from_its_need(task, two, monkeypatch):
+    asked_of = []
+    whole = TwoStages.scores_without
+
+    def watched(self, setting, learned, asked, labels=None):
+        need = task.pairs["query"].map(task.gold.set_index("query")["need"])
+        assert not set(need[learned]) & set(need[asked])
+        assert not (task.evaluation & learned).any()
+        assert not (task.training & asked).any()
+        asked_of.append(asked)
+        return whole(self, setting, learned, asked, labels)
+
+    monkeypatch.setattr(TwoStages, "scores_without", watched)
+    runs = without_their_needs(two, Setting(("text",), top=1, leaves=7))
+    np.testing.assert_array_equal(np.sum(asked_of, axis=0), task.evaluation)
+    assert {"whole", "per store", "bm25t", "semantic", "lambdamart_2"} == set(runs)
+    for run in runs.values():
+        assert set(run["query"]) == set(task.queries_of("evaluation"))
+    assert recall(task, runs["lambdamart_2"]) > recall(task, runs["whole"])
+
+
+def test_what_a_cosine_promises_and_what_it_keeps(task, two, second, fitted):
+    """A cosine that knows the labels, but not on held-out needs."""
+    rng = np.random.default_rng(0)
+    richer = task.with_text_scores(COSINE, task.relevant + 0.01 * rng.normal(size=len(task.pairs)))
+    fresh = without_their_needs(two, second.choice.setting)["lambdamart_2"]
+    strange = task.pairs[["query", "item"]].assign(score=rng.normal(size=len(task.pairs)))
+    gains = promised_and_kept(two, second, richer, richer.fit(), fresh, strange)
+    assert gains["n"].tolist()[:2] == [len(task.queries_of(side)) for side in ("training", "evaluation")]
+    assert gains["with"].iloc[:2].min() > 95
+    assert gains["difference"].iloc[2] < -20
+    np.testing.assert_allclose(gains["with"] - gains["without"], gains["difference"])
+    none = promised_and_kept(two, second, richer, richer.fit(), fresh, strange[:0])
+    assert len(none) == 2
