@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self, TypeVar
 
+import numpy as np
 from pydantic import AfterValidator, Field, TypeAdapter, model_validator
 
 from lib.assistant.plans import parse_plan
@@ -53,6 +55,12 @@ PLAN_FIELDS = {"calendar": {"start"}, "reminders": {"due"}, "phone_call": {"numb
 JSON_TYPES = {"string": str, "integer": int, "number": int | float, "boolean": bool, "array": list}
 REQUIRED_FIELDS = {"mail": {"sender", "subject"}, "phone_call": {"contact", "direction"}}
 
+Group = Literal["kept", "said", "placed", "unfilled", "unserved"]
+# Where a need's arguments stand and what decides its call: in the persona's items, which also decide the call; in the
+# query, the call decided by the need, or by where the persona keeps the matter; or nowhere, because the call takes none
+# but the day, or because no API serves the need (see `explicit_needs`).
+GROUPS: tuple[Group, ...] = ("kept", "said", "placed", "unfilled", "unserved")
+Call = tuple[str, dict[str, object]]
 Wording = dict[str, str | list[str]]
 AtLeastThree = Annotated[list[Wording], Field(min_length=3)]
 
@@ -161,11 +169,19 @@ class Keep(Strict):
     items: dict[str, ItemTemplate] = Field(min_length=1, max_length=5)
     plan: list[str] = Field(min_length=1, max_length=2)
     weight: float = Field(default=1.0, gt=0)
+    also: list[Annotated[list[str], Field(min_length=1, max_length=2)]] = Field(
+        default=[], description="further plans that serve the need as well"
+    )
 
     @cached_property
-    def calls(self) -> list[tuple[str, dict[str, object]]]:
+    def calls(self) -> list[Call]:
         """The plan as (API, {argument: template or literal}) pairs."""
         return [parse_call(text) for text in self.plan]
+
+    @cached_property
+    def other_calls(self) -> list[list[Call]]:
+        """The plans of `also`, likewise."""
+        return [[parse_call(text) for text in plan] for plan in self.also]
 
     @cached_property
     def room(self) -> Counter[App]:
@@ -180,7 +196,7 @@ class Keep(Strict):
         return "complex" if len(self.plan) == 2 else "simple"
 
 
-def parse_call(text: str) -> tuple[str, dict[str, object]]:
+def parse_call(text: str) -> Call:
     """`api(name="value")` as (api, {name: value}); ValueError for anything but a call with literal keywords.
 
     Values are texts, numbers, booleans or lists of them.
@@ -210,7 +226,9 @@ class Phrasings(Strict):
     either: list[Phrasing] = Field(min_length=4)
 
 
-class Need(Strict):
+class AnyNeed(Strict):
+    """What all needs have, whether their arguments stand in the persona's items (`Need`) or in the query."""
+
     need: Text = Field(pattern=r"^[a-z][a-z0-9_]*$")
     ask: Text
     hobby: str | None = None
@@ -218,13 +236,34 @@ class Need(Strict):
     age: tuple[int, int] | None = None
     habit: Habit
     vars: dict[str, Annotated[list[Text], Field(min_length=1)]] = {}
-    phrasings: Phrasings
-    keeps: dict[str, Keep] = Field(min_length=2)
-    cot: Cot
-    decoys: list[Wording] = Field(min_length=3)
+    keeps: dict[str, Keep] = Field(min_length=1)
+    decoys: list[Wording] = Field(min_length=2)
+
+    @property
+    def voiced(self) -> dict[str, list[str]]:
+        """Its phrasings, by the kind that phrasing ids name."""
+        raise NotImplementedError
+
+    @property
+    def group(self) -> Group:
+        raise NotImplementedError
+
+    def thoughts(self, kind: str) -> list[str]:
+        """Ways of reasoning about where to look, for a query of this kind."""
+        raise NotImplementedError
+
+    def draw_said(self, now: datetime, rng: np.random.Generator) -> dict[str, object]:
+        """Slots that one query fills on its own, apart from what the persona and its items give."""
+        return {}
+
+    @property
+    def api_source(self) -> str:
+        """What decides the call: `need` alone, or the `place` where a persona keeps the matter."""
+        plans = {tuple(api for api, _ in keep.calls) for keep in self.keeps.values()}
+        return "need" if len(plans) == 1 else "place"
 
     @model_validator(mode="after")
-    def _consistent(self) -> Need:
+    def _decoys(self) -> Self:
         for number, decoy in enumerate(self.decoys, start=1):
             app = decoy.get("app")
             if app not in APPS:
@@ -233,22 +272,18 @@ class Need(Strict):
                 check_wording(app, {key: value for key, value in decoy.items() if key != "app"})
             except ValueError as error:
                 raise ValueError(f"decoy {number}: {error}") from None
-        for where, value in self._templates():
-            check_slots(slots_of(value), self.vars, where)
-        for name, keep in self.keeps.items():
-            for api, arguments in keep.calls:
-                for argument, value in arguments.items():
-                    if isinstance(value, str | list):
-                        self._check_plan_slots(f"keep {name}, {api}({argument})", keep, slots_of(value))
-        if len({keep.calls[-1][0] for keep in self.keeps.values()}) < 2:
-            raise ValueError("at least two keeps must end in different APIs")
         return self
 
-    def _templates(self):
-        for kind in KINDS:
-            for text in getattr(self.phrasings, kind):
-                for form in alternatives(text):
-                    yield f"{kind} phrasing", form
+    def _plan_texts(self) -> Iterator[tuple[str, Keep, str | list[str]]]:
+        """(where, keep, value) of every argument that is a text or a list, in plans and other plans."""
+        for name, keep in self.keeps.items():
+            for calls in (keep.calls, *keep.other_calls):
+                for api, arguments in calls:
+                    for argument, value in arguments.items():
+                        if isinstance(value, str | list):
+                            yield f"keep {name}, {api}({argument})", keep, value
+
+    def _item_texts(self) -> Iterator[tuple[str, str | list[str]]]:
         for name, keep in self.keeps.items():
             for slot, item in keep.items.items():
                 for wording in item.wordings:
@@ -272,22 +307,62 @@ class Need(Strict):
     def check_plans(self, toolbox: Toolbox) -> None:
         """Raises ValueError where a plan calls an unknown API, names an unknown argument or lacks a required one."""
         for name, keep in self.keeps.items():
-            for api, arguments in keep.calls:
-                if api == DEFAULT_API:
-                    if len(keep.plan) > 1 or arguments:
-                        raise ValueError(f"keep {name}: default() stands alone and without arguments")
-                    continue
-                if api not in toolbox:
-                    raise ValueError(f"keep {name}: no API {api!r} in the toolbox")
-                known = toolbox[api].arguments
-                if unknown := sorted(set(arguments) - set(known)):
-                    raise ValueError(f"keep {name}: {api} has no argument {unknown[0]!r}")
-                for key, value in arguments.items():
-                    if not isinstance(value, JSON_TYPES[known[key].type]):
-                        raise ValueError(f"keep {name}: {api}({key}) must be of type {known[key].type}, not {value!r}")
-                missing = [key for key, argument in known.items() if argument.required and key not in arguments]
-                if missing:
-                    raise ValueError(f"keep {name}: {api} needs the argument {missing[0]!r}")
+            for calls in (keep.calls, *keep.other_calls):
+                for api, arguments in calls:
+                    self._check_call(f"keep {name}", api, arguments, len(calls) == 1, toolbox)
+
+    def _check_call(self, where: str, api: str, arguments: dict[str, object], alone: bool, toolbox: Toolbox) -> None:
+        if api == DEFAULT_API:
+            if arguments or not alone:
+                raise ValueError(f"{where}: default() stands alone and without arguments")
+            return
+        if api not in toolbox:
+            raise ValueError(f"{where}: no API {api!r} in the toolbox")
+        known = toolbox[api].arguments
+        if unknown := sorted(set(arguments) - set(known)):
+            raise ValueError(f"{where}: {api} has no argument {unknown[0]!r}")
+        for key, value in arguments.items():
+            if not self._fits(value, known[key].type):
+                raise ValueError(f"{where}: {api}({key}) must be of type {known[key].type}, not {value!r}")
+        missing = [key for key, argument in known.items() if argument.required and key not in arguments]
+        if missing:
+            raise ValueError(f"{where}: {api} needs the argument {missing[0]!r}")
+
+    def _fits(self, value: object, json_type: str) -> bool:
+        return isinstance(value, JSON_TYPES[json_type])
+
+
+class Need(AnyNeed):
+    """A need voiced without saying all: its call's arguments stand in the items that the persona keeps."""
+
+    phrasings: Phrasings
+    keeps: dict[str, Keep] = Field(min_length=2)
+    cot: Cot
+    decoys: list[Wording] = Field(min_length=3)
+
+    @property
+    def voiced(self) -> dict[str, list[str]]:
+        return {kind: getattr(self.phrasings, kind) for kind in KINDS}
+
+    @property
+    def group(self) -> Group:
+        return "kept"
+
+    def thoughts(self, kind: str) -> list[str]:
+        return self.cot.blind if kind == "habit" else self.cot.informed
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Need:
+        for kind, texts in self.voiced.items():
+            for form in (form for text in texts for form in alternatives(text)):
+                check_slots(slots_of(form), self.vars, f"{kind} phrasing")
+        for where, value in self._item_texts():
+            check_slots(slots_of(value), self.vars, where)
+        for where, keep, value in self._plan_texts():
+            self._check_plan_slots(where, keep, slots_of(value))
+        if len({keep.calls[-1][0] for keep in self.keeps.values()}) < 2:
+            raise ValueError("at least two keeps must end in different APIs")
+        return self
 
 
 def lexical_overlap(need: Need) -> dict[str, float]:
@@ -316,19 +391,27 @@ def lexical_overlap(need: Need) -> dict[str, float]:
     return shares
 
 
+Form = TypeVar("Form", bound=AnyNeed)
+
+
 def read_needs(folder: str | Path, toolbox: Toolbox) -> list[Need]:
-    """All needs of a folder, by file name, checked against the toolbox.
+    """The needs of a folder (see `read_forms`)."""
+    return read_forms(folder, toolbox, Need)
+
+
+def read_forms(folder: str | Path, toolbox: Toolbox, form: type[Form]) -> list[Form]:
+    """All needs of a folder, of one form, by file name, checked against the toolbox.
 
     Raises:
         InputError: a file is not a valid need, its name differs from the need's, two phrasings that name their matter
             are the same text, or the folder holds none; names the file and the field.
     """
     folder = Path(folder)
-    needs: list[Need] = []
+    needs: list[Form] = []
     seen: dict[str, str] = {}
     for path in sorted(folder.glob("*.yaml")):
         try:
-            need = read_yaml(path, TypeAdapter(Need))
+            need = read_yaml(path, TypeAdapter(form))
             need.check_plans(toolbox)
         except InputError:
             raise
@@ -336,12 +419,12 @@ def read_needs(folder: str | Path, toolbox: Toolbox) -> list[Need]:
             raise InputError(f"{path}: {' '.join(str(error).split())}") from error
         if need.need != path.stem:
             raise InputError(f"{path}: need: is {need.need!r}, expected the file's name")
-        for kind in ("meaning", "either"):
-            for text in getattr(need.phrasings, kind):
-                for form in sorted({" ".join(form.lower().split()) for form in alternatives(text)}):
-                    if form in seen:
-                        raise InputError(f"{path}: {kind} phrasing {form!r} also stands in {seen[form]}")
-                    seen[form] = f"{path.name} ({text!r})"
+        pairs = [(kind, text) for kind, texts in need.voiced.items() if kind != "habit" for text in texts]
+        for kind, text in pairs:
+            for words in sorted({" ".join(words.lower().split()) for words in alternatives(text)}):
+                if words in seen:
+                    raise InputError(f"{path}: {kind} phrasing {words!r} also stands in {seen[words]}")
+                seen[words] = f"{path.name} ({text!r})"
         needs.append(need)
     if not needs:
         raise InputError(f"{folder}: holds no need (*.yaml)")

@@ -8,6 +8,7 @@ or a constant here; nothing is fitted to published results.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,9 +21,9 @@ from scipy import stats
 from lib.assistant.needs import (
     ROLES,
     TEMPLATE_FIELDS,
+    AnyNeed,
     Habit,
     Keep,
-    Need,
     Wording,
     check_slots,
     check_wording,
@@ -220,7 +221,7 @@ def next_occurrence(slot: Slot, after: datetime) -> datetime:
 class LivedNeed:
     """A need in one persona's life: how it is kept, when it comes up, and the items it left."""
 
-    need: Need
+    need: AnyNeed
     keep_name: str
     slot: Slot
     variables: dict[str, str]
@@ -276,7 +277,9 @@ def draw_capacities(n: int, rng: np.random.Generator) -> list[dict[str, int]]:
     return [{app: int(columns[app][i]) for app in APPS} for i in range(n)]
 
 
-def draw_life(index: int, needs: list[Need], cast: Cast, capacity: dict[str, int], rng: np.random.Generator) -> Life:
+def draw_life(
+    index: int, needs: Sequence[AnyNeed], cast: Cast, capacity: dict[str, int], rng: np.random.Generator
+) -> Life:
     """Traits, people, places and facts of one persona."""
     names = cast.names
 
@@ -352,7 +355,7 @@ def draw_people(name: str, pick, rng: np.random.Generator) -> dict[str, Person]:
     return people
 
 
-def eligible(need: Need, profile: dict) -> bool:
+def eligible(need: AnyNeed, profile: dict) -> bool:
     """Whether the persona's traits, hobbies and age allow the need."""
     return (
         (need.trait is None or need.trait in profile["traits"])
@@ -361,14 +364,15 @@ def eligible(need: Need, profile: dict) -> bool:
     )
 
 
-def live_needs(life: Life, candidates: list[Need], count: int, knobs: WorldKnobs) -> None:
+def live_needs(life: Life, candidates: Sequence[AnyNeed], count: int, shares: tuple[float, float]) -> None:
     """Draw `count` needs, each with a keep that still fits the persona's capacity, and a slot of the week.
 
-    The kind of plan (simple, complex, default) is drawn first, by its share; then a need that has such a keep; then
-    the keep. A slot that clashes with another need's is redrawn up to ten times: people do one thing at a time.
+    The kind of plan (complex, default, simple) is drawn first, the first two by their `shares`; then a need that has
+    such a keep; then the keep. A slot that clashes with another need's is redrawn up to ten times: people do one thing
+    at a time.
     """
     rng = life.rng
-    shares = (knobs.complex_share, knobs.default_share, 1 - knobs.complex_share - knobs.default_share)
+    complex_share, default_share = shares
     taken = {lived.need.need for lived in life.lived}
     used: dict[str, int] = {app: len(life.items[app]) for app in APPS}
     for lived in life.lived:
@@ -380,7 +384,9 @@ def live_needs(life: Life, candidates: list[Need], count: int, knobs: WorldKnobs
 
     suited = [need for need in candidates if eligible(need, life.profile)]
     for _ in range(count):
-        wish = rng.choice(("complex", "default", "simple"), p=shares)
+        wish = rng.choice(
+            ("complex", "default", "simple"), p=(complex_share, default_share, 1 - complex_share - default_share)
+        )
         options = {}
         for need in suited:
             if need.need not in taken:
@@ -527,7 +533,7 @@ class Scene:
     """What a side's personas draw their items from."""
 
     side: str
-    needs: list[Need]
+    needs: Sequence[AnyNeed]
     cast: Cast
     knobs: WorldKnobs
 
@@ -624,7 +630,7 @@ def pick_unused(life: Life, key: str, options: list[int]) -> int:
 def make_unneeded(life: Life, wording: dict, app: str, variables: dict[str, str], scene: Scene) -> Item:
     """An item no query of this persona asks for. Its habit is drawn from those of all needs, its log like any other's:
     distractors are used as regularly as what is looked for."""
-    slot = draw_slot(scene.needs[life.rng.integers(len(scene.needs))].habit, life.places, life.rng)
+    slot = draw_slot(scene.needs[int(life.rng.integers(len(scene.needs)))].habit, life.places, life.rng)
     moments = draw_log(life, slot, life.today, scene.knobs)
     happens = next_occurrence(slot, life.today + timedelta(days=int(life.rng.integers(7))))
     namespace = life.people | life.facts | moment_facts(happens, life.rng) | variables

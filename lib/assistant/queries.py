@@ -9,21 +9,23 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 from pydantic import Field, NaiveDatetime
 
-from lib.assistant.needs import KINDS, Kind, Need, alternatives, expand
+from lib.assistant.needs import AnyNeed, Call, Kind, alternatives, expand, slots_of
 from lib.assistant.personas import Life, LivedNeed, draw_moments, fill, next_occurrence
 from lib.assistant.schemas import App, Place, Strict, Text
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.workbook.parameters.worlds import WorldKnobs
 
 Side = Literal["training", "evaluation"]
+NOTHING: Mapping[str, object] = MappingProxyType({})
 EVALUATION_PHRASINGS = 1 / 3  # of each need and kind, under `split: phrasing`
 EVALUATION_NEEDS = 1 / 5  # under `split: need`, and the `unseen_needs` sample of every split
 DAYS_OF_QUERIES = 7
@@ -40,6 +42,14 @@ class Query(Strict):
     place: Place
 
 
+class OtherPlan(Strict):
+    """A plan that does as well as the gold one, with its APIs and its answers in the Berkeley format."""
+
+    apis: list[str] = Field(min_length=1)
+    plan: Text
+    answers: list[dict[str, dict[str, list]]]
+
+
 class Gold(Strict):
     """The labels of a query; `relevant` are item ids, `apps` the ranked top three, `answers` the Berkeley format."""
 
@@ -53,6 +63,7 @@ class Gold(Strict):
     plan: Text
     answers: list[dict[str, dict[str, list]]]
     cot: str = ""
+    also: list[OtherPlan] = []
 
 
 @dataclass(frozen=True)
@@ -74,12 +85,12 @@ def normal_form(text: str) -> str:
     return " ".join(text.lower().split()).rstrip(".?! ")
 
 
-def families_of(needs: list[Need]) -> list[Family]:
+def families_of(needs: Sequence[AnyNeed]) -> list[Family]:
     return [
         Family(need.need, kind, number, text)
         for need in needs
-        for kind in KINDS
-        for number, text in enumerate(getattr(need.phrasings, kind))
+        for kind, texts in need.voiced.items()
+        for number, text in enumerate(texts)
     ]
 
 
@@ -94,7 +105,7 @@ def held_out_needs(names: Iterable[str], seed: int) -> set[str]:
     return {name for name, value in place.items() if value < EVALUATION_NEEDS} or {min(place, key=place.__getitem__)}
 
 
-def split_phrasings(needs: list[Need], seed: int) -> dict[str, Side]:
+def split_phrasings(needs: Sequence[AnyNeed], seed: int) -> dict[str, Side]:
     """Side of every phrasing by its id: a third of each need and kind goes to evaluation, as far as shared forms allow.
 
     Phrasings that share a surface form (short deictic sentences such as "Play my usual" serve several needs) are bound
@@ -173,11 +184,15 @@ def occasion(lived: LivedNeed, moments: list[datetime], rng: np.random.Generator
     return next_occurrence(lived.slot, last)
 
 
-def voice(family: Family, lived: LivedNeed, life: Life) -> str:
-    """One utterance: a surface form with its slots filled, in the persona's way of speaking or typing."""
+def voice(family: Family, lived: LivedNeed, life: Life, said: Mapping[str, object] = NOTHING) -> str:
+    """One utterance: a surface form with its slots filled, in the persona's way of speaking or typing.
+
+    Args:
+        said: slots that this query alone fills.
+    """
     rng = life.rng
     form = expand(family.text, lambda options: options[rng.integers(len(options))])
-    text = " ".join(fill(form, life.people | life.facts | lived.facts | lived.variables).split())
+    text = " ".join(fill(form, life.people | life.facts | lived.facts | lived.variables | dict(said)).split())
     manner = rng.random()
     if manner < 0.3 and text.split()[0].strip(",").capitalize() not in {word.split()[0].strip(",") for word in OPENERS}:
         opener = OPENERS[rng.integers(len(OPENERS))]
@@ -188,13 +203,14 @@ def voice(family: Family, lived: LivedNeed, life: Life) -> str:
     return text[0].upper() + text[1:]
 
 
-def plan_value(value: object, lived: LivedNeed, life: Life) -> object:
-    """A plan's argument with its slots filled from items, people and facts; moments as YYYY-MM-DD HH:MM."""
+def plan_value(value: object, lived: LivedNeed, life: Life, said: Mapping[str, object] = NOTHING) -> object:
+    """A plan's argument with its slots filled from items, people, facts and what the query says; moments as
+    YYYY-MM-DD HH:MM."""
     if isinstance(value, list):
-        return [plan_value(part, lived, life) for part in value]
+        return [plan_value(part, lived, life, said) for part in value]
     if not isinstance(value, str):
         return value
-    return fill(value, life.people | life.facts | lived.facts | lived.variables | items_for_plans(lived))
+    return fill(value, life.people | life.facts | lived.facts | lived.variables | items_for_plans(lived) | dict(said))
 
 
 class ItemView:
@@ -231,15 +247,43 @@ def acceptable(api: str, arguments: dict[str, object], toolbox: Toolbox) -> dict
     return {api: {name: [value, ""] if name in optional else [value] for name, value in arguments.items()}}
 
 
-def resolve_plan(lived: LivedNeed, life: Life, toolbox: Toolbox) -> tuple[str, list[str], list[dict]]:
+def resolve_plan(
+    lived: LivedNeed, life: Life, toolbox: Toolbox, said: Mapping[str, object] = NOTHING
+) -> tuple[str, list[str], list[dict]]:
     """Plan text (one call a line), its APIs, and the answers with their acceptable values."""
+    return resolve_calls(lived.keep.calls, lived, life, toolbox, said)
+
+
+def resolve_calls(
+    calls: list[Call], lived: LivedNeed, life: Life, toolbox: Toolbox, said: Mapping[str, object]
+) -> tuple[str, list[str], list[dict]]:
+    """Like `resolve_plan`, of any calls. Where the query says the arguments, none may be left out, and a person may be
+    named as the query does or in full."""
     lines, apis, answers = [], [], []
-    for api, templates in lived.keep.calls:
-        arguments = {name: plan_value(value, lived, life) for name, value in templates.items()}
+    for api, templates in calls:
+        integers = {name for name, a in toolbox[api].arguments.items() if a.type == "integer"} if templates else set()
+        values = {
+            name: [
+                int(str(filled)) if name in integers else filled
+                for filled in (plan_value(form, lived, life, said) for form in forms_of(value, name, bool(said)))
+            ]
+            for name, value in templates.items()
+        }
+        arguments = {name: ways[0] for name, ways in values.items()}
         lines.append(print_call(api, arguments))
         apis.append(api)
-        answers.append(acceptable(api, arguments, toolbox))
+        answers.append({api: values} if said else acceptable(api, arguments, toolbox))
     return "\n".join(lines), apis, answers
+
+
+def forms_of(value: object, argument: str, said: bool) -> list:
+    """A plan's argument, and where the query says it, its other forms: a first name also in full, or as an address."""
+    texts = value if isinstance(value, list) else [value]
+    if not said or not any(slot.endswith(".first") for text in texts for slot in slots_of(str(text))):
+        return [value]
+    parts = ["name", "email"] if argument == "to" else ["name"]
+    others = [[str(text).replace(".first}", f".{part}}}") for text in texts] for part in parts]
+    return [value, *(other if isinstance(value, list) else other[0] for other in others)]
 
 
 def rank_apps(lived: LivedNeed, toolbox: Toolbox) -> list[App]:
@@ -253,10 +297,20 @@ def rank_apps(lived: LivedNeed, toolbox: Toolbox) -> list[App]:
     return list(dict.fromkeys(ranked))[:3]
 
 
-def label(query: Query, kind: Kind, family: Family, lived: LivedNeed, life: Life, toolbox: Toolbox) -> Gold:
-    """Gold labels: they follow from the need and the persona's own items, never from matching text."""
-    plan, apis, answers = resolve_plan(lived, life, toolbox)
-    cots = lived.need.cot.blind if kind == "habit" else lived.need.cot.informed
+def label(
+    query: Query,
+    kind: Kind,
+    family: Family,
+    lived: LivedNeed,
+    life: Life,
+    toolbox: Toolbox,
+    said: Mapping[str, object] = NOTHING,
+) -> Gold:
+    """Gold labels: they follow from the need, the persona's own items and what the query was meant to say, never from
+    matching text."""
+    plan, apis, answers = resolve_plan(lived, life, toolbox, said)
+    others = [resolve_calls(calls, lived, life, toolbox, said) for calls in lived.keep.other_calls]
+    cots = lived.need.thoughts(kind)
     return Gold(
         query=query.id,
         kind=kind,
@@ -268,4 +322,5 @@ def label(query: Query, kind: Kind, family: Family, lived: LivedNeed, life: Life
         plan=plan,
         answers=answers,
         cot=cots[life.rng.integers(len(cots))],
+        also=[OtherPlan(apis=apis, plan=plan, answers=answers) for plan, apis, answers in others],
     )

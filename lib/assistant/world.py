@@ -14,8 +14,9 @@ not (gold, provenance) are different tables.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,7 +24,9 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ValidationError
 
-from lib.assistant.needs import Kind, Need, parse_call, read_needs
+from lib.assistant.explicit_needs import read_explicit_needs
+from lib.assistant.named_worlds import deal_asks, group_shares, plan_shares
+from lib.assistant.needs import GROUPS, AnyNeed, Group, Kind, parse_call, read_needs
 from lib.assistant.personas import (
     Cast,
     Life,
@@ -41,9 +44,9 @@ from lib.assistant.personas import (
 from lib.assistant.queries import (
     Family,
     Gold,
+    OtherPlan,
     Query,
     deal_counts,
-    deal_kinds,
     families_of,
     held_out_needs,
     label,
@@ -65,7 +68,12 @@ UNASKED_NEEDS = (1, 4)  # needs that a persona lives but never asks about: at le
 
 @dataclass
 class World:
-    """Personas with their queries; `sides` maps query ids to training or evaluation."""
+    """Personas with their queries.
+
+    Attributes:
+        sides: training or evaluation, by query id.
+        api_sources: what decides the call, `need` or `place`, by need; empty where nobody knows.
+    """
 
     personas: list[Persona]
     queries: list[Query]
@@ -73,6 +81,7 @@ class World:
     sides: dict[str, str]
     toolbox: Toolbox
     provenance: list[Provenance] = field(default_factory=list)
+    api_sources: dict[str, str] = field(default_factory=dict)
 
 
 def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> World:
@@ -85,21 +94,42 @@ def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> 
     """
     data = Path(data)
     toolbox = Toolbox.from_yaml(data / "toolbox.yaml")
-    needs = read_needs(data / "needs", toolbox)
-    return simulate_from(needs, read_cast(data), toolbox, knobs, progress)
+    return simulate_from(read_all_needs(data, toolbox), read_cast(data), toolbox, knobs, progress)
+
+
+def read_all_needs(data: str | Path, toolbox: Toolbox) -> list[AnyNeed]:
+    """The needs of the folder `data` whose arguments stand in items, then those that say them.
+
+    Raises:
+        InputError: a file is wrong, or a name stands in both folders.
+    """
+    folder = Path(data) / "needs"
+    kept, explicit = read_needs(folder, toolbox), read_explicit_needs(folder / "explicit", toolbox)
+    if twice := sorted({need.need for need in kept} & {need.need for need in explicit}):
+        raise InputError(f"{folder / 'explicit' / twice[0]}.yaml: a need of that name stands in {folder}, too")
+    return [*kept, *explicit]
 
 
 def simulate_from(
-    needs: list[Need], cast: Cast, toolbox: Toolbox, knobs: WorldKnobs, progress: Callable = iter
+    needs: Sequence[AnyNeed], cast: Cast, toolbox: Toolbox, knobs: WorldKnobs, progress: Callable = iter
 ) -> World:
-    """Like `simulate`, from needs and names already read."""
+    """Like `simulate`, from needs and names already read; needs of a group that the world has no share of are left out.
+
+    Raises:
+        InputError: a group that the world has a share of has no need, or the phrasings are too few.
+    """
+    shares = group_shares(knobs)
+    needs = [need for need in needs if shares[need.group]]
+    for group in GROUPS:
+        if shares[group] and group not in {need.group for need in needs}:
+            raise InputError(f"world {knobs.world}: no need is of the group {group!r} (see lib/assistant/needs.py)")
     rng = np.random.default_rng([knobs.seed, 1])
     sides = deal_sides(knobs.n_personas, knobs.n_training_queries, knobs.n_evaluation_queries, rng)
     counts = np.empty(knobs.n_personas, dtype=int)
-    kinds: dict[str, list[Kind]] = {}
+    decks: dict[str, list[tuple[Group, Kind]]] = {}
     for side, queries in zip(SIDES, (knobs.n_training_queries, knobs.n_evaluation_queries), strict=True):
         counts[sides == side] = deal_counts(queries, int((sides == side).sum()), rng)
-        kinds[side] = deal_kinds(queries, knobs, rng)
+        decks[side] = deal_asks(queries, knobs, rng)
     capacities = draw_capacities(knobs.n_personas, rng)
     voices = Voices(needs, knobs)
     # Training personas never meet the needs that `split: need` holds out, not even as distractors.
@@ -107,11 +137,11 @@ def simulate_from(
         "training": Scene("training", voices.needs["training"], cast, knobs),
         "evaluation": Scene("evaluation", needs, cast, knobs),
     }
-    world = World([], [], [], {}, toolbox)
+    world = World([], [], [], {}, toolbox, api_sources={need.need: need.api_source for need in needs})
     for index in progress(range(knobs.n_personas)):
         side = str(sides[index])
         life = draw_life(index, needs, cast, capacities[index], np.random.default_rng([knobs.seed, 4, index]))
-        asked = [kinds[side].pop() for _ in range(counts[index])]
+        asked = [decks[side].pop() for _ in range(counts[index])]
         for query, gold in live_and_ask(life, asked, scenes[side], voices, toolbox):
             world.queries.append(query)
             world.gold.append(gold)
@@ -130,8 +160,13 @@ def deal_sides(n_personas: int, n_training: int, n_evaluation: int, rng: np.rand
 class Voices:
     """Which needs and phrasings each side may use, and which texts have been said."""
 
-    def __init__(self, needs: list[Need], knobs: WorldKnobs):
-        held = held_out_needs([need.need for need in needs], knobs.seed)
+    def __init__(self, needs: Sequence[AnyNeed], knobs: WorldKnobs):
+        groups = {need.group for need in needs}
+        held: set[str] = set()  # of each group some, so that both sides have needs of each
+        for group in groups:
+            names = [need.need for need in needs if need.group == group]
+            some = held_out_needs(names, knobs.seed)
+            held |= some if len(some) < len(names) else {min(some)}
         self.needs = {"training": needs, "evaluation": needs}
         if knobs.split == "need":
             self.needs = {
@@ -143,23 +178,24 @@ class Voices:
         for family in families_of(needs):
             for side in SIDES:
                 if side_of is None or side_of[family.id] == side:
-                    self.families.setdefault((side, family.need, family.kind), []).append(family)
+                    for kind in ("meaning", "either") if family.kind == "explicit" else (family.kind,):
+                        self.families.setdefault((side, family.need, kind), []).append(family)
         self.said: set[str] = set()
 
     def of(self, side: str, need: str, kind: str) -> list[Family]:
         return self.families.get((side, need, kind), [])
 
 
-def live_and_ask(life: Life, asked: list[Kind], scene: Scene, voices: Voices, toolbox: Toolbox) -> list[tuple]:
-    """Let a persona live some needs, fill its apps, and voice one query for each entry of `asked` (its kind).
-
-    Returns:
-        (query, gold) pairs.
-    """
+def live_and_ask(
+    life: Life, asked: list[tuple[Group, Kind]], scene: Scene, voices: Voices, toolbox: Toolbox
+) -> list[tuple[Query, Gold]]:
+    """Let a persona live some needs, fill its apps, and voice one query for each entry of `asked` (group and kind)."""
     rng, knobs = life.rng, scene.knobs
-    live_needs(life, voices.needs[scene.side], len(asked), knobs)
+    for group in reversed(GROUPS):  # the kept needs last: they are many, and some fits whatever room is left
+        if count := sum(wanted == group for wanted, _ in asked):
+            live_group(life, [need for need in voices.needs[scene.side] if need.group == group], count, group, knobs)
     askable = list(life.lived)
-    live_needs(life, scene.needs, int(rng.integers(*UNASKED_NEEDS)), knobs)
+    live_needs(life, scene.needs, int(rng.integers(*UNASKED_NEEDS)), plan_shares("kept", knobs))
     if not askable:
         raise InputError(f"persona {life.profile['id']}: no need fits its traits and its number of items")
     plan = assign_needs(askable, asked, scene.side, voices, rng)
@@ -171,24 +207,35 @@ def live_and_ask(life: Life, asked: list[Kind], scene: Scene, voices: Voices, to
     add_distractors(life, scene)
     pairs = []
     for number, ((lived, kind), (moment, place)) in enumerate(zip(plan, moments, strict=True)):
-        family, text = say_something_new(lived, kind, scene.side, voices, life)
+        family, text, said = say_something_new(lived, kind, scene.side, voices, life, moment)
         query = Query(
             id=f"{life.profile['id']}-q{number}", persona=life.profile["id"], text=text, time=moment, place=place
         )
-        pairs.append((query, label(query, kind, family, lived, life, toolbox)))
+        pairs.append((query, label(query, kind, family, lived, life, toolbox, said)))
     return pairs
 
 
+def live_group(life: Life, needs: Sequence[AnyNeed], count: int, group: Group, knobs: WorldKnobs) -> None:
+    """Live `count` needs of one group; at least one, of whatever kind of plan, where any fits."""
+    before = len(life.lived)
+    live_needs(life, needs, count, plan_shares(group, knobs))
+    for shares in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0)):
+        if len(life.lived) == before:
+            live_needs(life, needs, 1, shares)
+
+
 def assign_needs(
-    askable: list[LivedNeed], asked: list[Kind], side: str, voices: Voices, rng: np.random.Generator
+    askable: list[LivedNeed], asked: list[tuple[Group, Kind]], side: str, voices: Voices, rng: np.random.Generator
 ) -> list[tuple[LivedNeed, Kind]]:
-    """A need for each query: every lived need once before any is asked for twice, among those with such a phrasing."""
+    """A need for each query: every lived need once before any is asked for twice, among those of the group with such a
+    phrasing; among all of them where the persona lives none of the group."""
     times = {lived.need.need: 0 for lived in askable}
     plan = []
-    for kind in asked:
+    for group, kind in asked:
         options = [lived for lived in askable if voices.of(side, lived.need.need, kind)]
         if not options:
             raise InputError(f"no {side} phrasing of kind {kind} for any need of a persona: write more phrasings")
+        options = [lived for lived in options if lived.need.group == group] or options
         least = min(times[lived.need.need] for lived in options)
         options = [lived for lived in options if times[lived.need.need] == least]
         lived = options[rng.integers(len(options))]
@@ -197,15 +244,18 @@ def assign_needs(
     return plan
 
 
-def say_something_new(lived: LivedNeed, kind: str, side: str, voices: Voices, life: Life) -> tuple[Family, str]:
-    """A phrasing and a text that no query has had before."""
+def say_something_new(
+    lived: LivedNeed, kind: str, side: str, voices: Voices, life: Life, moment: datetime
+) -> tuple[Family, str, dict[str, object]]:
+    """A phrasing, a text that no query has had before, and the slots that this query alone fills."""
     families = voices.of(side, lived.need.need, kind)
     for _ in range(300):
         family = families[life.rng.integers(len(families))]
-        text = voice(family, lived, life)
+        said = lived.need.draw_said(moment, life.rng)
+        text = voice(family, lived, life, said)
         if normal_form(text) not in voices.said:
             voices.said.add(normal_form(text))
-            return family, text
+            return family, text, said
     raise InputError(f"need {lived.need.need}: too few {kind} phrasings for so many different queries")
 
 
@@ -217,6 +267,7 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
 
     items (persona, item, app, title, text, shown), opens (item, time, place), queries (query, persona, split, text,
     time, weekday, place), gold (query, split, kind, need, phrasing, relevant, apis, apps, plan, answers, cot),
+    other_plans (query, apis, plan, answers: a row for each plan that does as well as the gold one),
     provenance (item, source, need, template), people (persona, role, name, email, phone), toolbox (api, app, text,
     function: its OpenAI-style definition as JSON text).
     """
@@ -231,7 +282,7 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
         columns=["query", "persona", "split", "text", "time", "place"],
     )
     queries.insert(5, "weekday", pd.to_datetime(queries["time"]).dt.dayofweek)
-    gold = pd.DataFrame([entry.model_dump() for entry in world.gold])
+    gold = pd.DataFrame([entry.model_dump(exclude={"also"}) for entry in world.gold])
     gold.insert(1, "split", gold["query"].map(world.sides))
     gold["answers"] = [json.dumps(answers, ensure_ascii=False) for answers in gold["answers"]]
     return {
@@ -239,6 +290,14 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
         "opens": pd.DataFrame(opens, columns=["item", "time", "place"]).astype({"time": "datetime64[us]"}),
         "queries": queries,
         "gold": gold,
+        "other_plans": pd.DataFrame(
+            [
+                (entry.query, other.apis, other.plan, json.dumps(other.answers, ensure_ascii=False))
+                for entry in world.gold
+                for other in entry.also
+            ],
+            columns=["query", "apis", "plan", "answers"],
+        ),
         "provenance": pd.DataFrame(
             [(entry.item_id, entry.source, entry.need, entry.template) for entry in world.provenance],
             columns=["item", "source", "need", "template"],
@@ -284,7 +343,7 @@ def read_lines(path: Path, model: type[Record], extra: tuple[str, ...] = ()) -> 
     return records
 
 
-def check_plan(entry: Gold, toolbox: Toolbox, where: str) -> None:
+def check_plan(entry: Gold | OtherPlan, toolbox: Toolbox, where: str) -> None:
     """Raises InputError unless plan, apis and answers name the same APIs of the toolbox (or `default`), and only
     arguments that these have."""
     try:
@@ -347,6 +406,8 @@ def read_world(folder: str | Path) -> World:
             if owner.get(item) != queries[entry.query].persona:
                 raise InputError(f"{path}, query {entry.query}, relevant: no item {item!r} of that persona")
         check_plan(entry, toolbox, f"{path}, query {entry.query}")
+        for number, other in enumerate(entry.also, start=1):
+            check_plan(other, toolbox, f"{path}, query {entry.query}, also {number}")
         gold[entry.query] = entry
     if missing := [name for name in queries if name not in gold]:
         raise InputError(

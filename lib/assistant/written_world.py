@@ -726,7 +726,7 @@ def save(
     records = {
         "personas.jsonl": [persona.model_dump(mode="json") for persona in personas],
         "queries.jsonl": queries,
-        "gold.jsonl": [draft.gold(toolbox).model_dump(mode="json") for draft in drafts],
+        "gold.jsonl": [draft.gold(toolbox).model_dump(mode="json", exclude={"also"}) for draft in drafts],
     }
     with atomic_folder(folder) as fresh:
         for name, lines in records.items():

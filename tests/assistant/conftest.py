@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.assistant.explicit_needs import read_explicit_needs
 from lib.assistant.explorer import Assistant
 from lib.assistant.needs import read_needs
 from lib.assistant.personas import read_cast
@@ -102,16 +103,21 @@ def needs(data, toolbox):
 
 
 @pytest.fixture(scope="session")
+def explicit_needs(data, toolbox):
+    return read_explicit_needs(data / "needs" / "explicit", toolbox)
+
+
+@pytest.fixture(scope="session")
 def cast(data):
     return read_cast(data)
 
 
 @pytest.fixture(scope="session")
-def make_world(needs, cast, toolbox):
+def make_world(needs, explicit_needs, cast, toolbox):
     """A world with the given knobs; read files are shared, so that only the simulation takes time."""
 
     def make(**knobs):
-        return simulate_from(needs, cast, toolbox, WorldKnobs(**knobs))
+        return simulate_from([*needs, *explicit_needs], cast, toolbox, WorldKnobs(**knobs))
 
     return make
 

@@ -221,6 +221,63 @@ def thoughts_table(examples: pd.DataFrame) -> Table:
     return Table(shown, "Expert chains of thought of the same queries.", text_columns=list(shown))
 
 
+# ---------------------------------------------------------------- which world this is
+
+SHARES = {
+    ("argument_source", "query"): "the call's arguments stand in the query",
+    ("argument_source", "items"): "some must come from the persona's items",
+    ("argument_source", "none"): "the call takes none, or only the day",
+    ("api_source", "need"): "the need alone decides the call",
+    ("api_source", "place"): "where the persona keeps the matter decides the call",
+}
+
+
+def shares_table(shares: pd.DataFrame, world: str, n_queries: int) -> Table:
+    """The world's shares (`lib.assistant.argument_sources.world_shares`), planned and generated."""
+    shown = pd.DataFrame({"queries": [SHARES[pair] for pair in zip(shares["knob"], shares["value"], strict=True)]})
+    shown = shown.assign(**{"here, %": shares["here"], "planned, %": shares["planned"]}).dropna(how="all", axis=1)
+    if shares["planned"].notna().all():
+        shown["difference, points"] = shares["here"] - shares["planned"]
+    called = f"world {plain(world)}, " if world else ""
+    caption = f"Where arguments stand and what decides the call ({called}{n_queries:,} queries)."
+    return Table(shown.dropna(subset="here, %"), caption, text_columns=["queries"])
+
+
+def shares_sentence(shares: pd.DataFrame, world: str) -> str:
+    """What can be planned from the query alone, and how far the shares are from the planned ones."""
+    here = shares.set_index(["knob", "value"])["here"]
+    sayable = here["argument_source", "query"] + here["argument_source", "none"]
+    said = (
+        f"Of {sayable:.1f}% of the queries the plan's arguments can be had without any context: "
+        f"{here['argument_source', 'query']:.1f}% say them, {here['argument_source', 'none']:.1f}% need none."
+    )
+    decided = here["api_source", "need"]
+    if not np.isnan(decided):
+        said += f" In {decided:.1f}% the need alone decides which API is called."
+    if shares["planned"].notna().all():
+        off = (shares["here"] - shares["planned"]).abs()
+        worst = shares.loc[off.idxmax()]
+        said += (
+            f" From what world `{plain(world)}` is planned to be, this differs by at most {off.max():.1f} points"
+            + (f" ({SHARES[worst['knob'], worst['value']]})." if off.max() >= 0.05 else ".")
+        )
+    return said
+
+
+def source_examples(queries: pd.DataFrame, gold: pd.DataFrame, sources: pd.Series, seed: int) -> Table:
+    """At most four evaluation queries for each place where arguments stand (`sources`, by query), drawn at random."""
+    asked = queries[queries["split"] == "evaluation"].merge(gold[["query", "plan"]], on="query")
+    asked = asked.assign(source=asked["query"].map(sources))
+    drawn = [
+        part.sample(min(4, len(part)), random_state=seed)
+        for source in ("query", "items", "none")
+        if len(part := asked[asked["source"] == source])
+    ]
+    shown = pd.concat(drawn)[["source", "text", "plan"]]
+    shown = shown.rename(columns={"source": "arguments", "text": "query"})
+    return Table(shown, "Evaluation queries by where their arguments stand.", text_columns=["query", "plan"])
+
+
 # ---------------------------------------------------------------- habits and shortcuts
 
 

@@ -125,6 +125,51 @@ def test_items_per_app_says_how_far_the_means_are():
     assert set(drawing.data["app"]) == set(APPS)
 
 
+# ---- which world
+
+
+def shares(here, planned):
+    knobs = ["argument_source"] * 3 + ["api_source"] * 2
+    values = ["query", "items", "none", "need", "place"]
+    return pd.DataFrame({"knob": knobs, "value": values, "here": here, "planned": planned})
+
+
+def test_shares_are_told_beside_the_planned_ones():
+    some = shares([38.0, 42, 20, 50, 50], [40.0, 40, 20, 50, 50])
+    table = page.shares_table(some, "mixed", 1234)
+    assert table.frame["difference, points"].tolist() == [-2, 2, 0, 0, 0]
+    assert "world mixed, 1,234 queries" in table.caption
+    said = page.shares_sentence(some, "mixed")
+    assert "Of 58.0% of the queries" in said
+    assert "38.0% say them, 20.0% need none" in said
+    assert "In 50.0% the need alone" in said
+    assert "at most 2.0 points (the call's arguments stand in the query)" in said
+    exact = page.shares_sentence(shares([40.0] * 5, [40.0] * 5), "mixed")
+    assert exact.endswith("at most 0.0 points.")
+
+
+def test_shares_of_a_world_of_ones_own():
+    own = shares([10.0, 80, 10, np.nan, np.nan], np.nan)
+    table = page.shares_table(own, "", 20)
+    assert list(table.frame) == ["queries", "here, %"]
+    assert len(table.frame) == 3
+    assert "world" not in table.caption
+    said = page.shares_sentence(own, "")
+    assert "the need alone" not in said
+    assert "planned" not in said
+
+
+def test_examples_are_evaluation_queries_by_where_their_arguments_stand():
+    queries = pd.DataFrame(
+        {"query": list("abcdefg"), "split": ["training"] + ["evaluation"] * 6, "text": list("ABCDEFG")}
+    )
+    gold = pd.DataFrame({"query": list("abcdefg"), "plan": list("tuvwxyz")})
+    sources = pd.Series(["none", "none", *["query"] * 5], index=list("abcdefg"))
+    frame = page.source_examples(queries, gold, sources, 7).frame
+    assert frame["arguments"].tolist() == ["query"] * 4 + ["none"]
+    assert frame.iloc[-1].tolist() == ["none", "B", "u"]
+
+
 # ---- one persona
 
 

@@ -1,0 +1,201 @@
+"""Three named worlds: their shares, that `hard` is the world as it was, and that what a query says is told apart."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.argument_sources import argument_sources, world_shares
+from lib.assistant.leaks import check_split, leaks
+from lib.assistant.named_worlds import WORLDS, deal_asks, group_shares, plan_shares
+from lib.assistant.queries import normal_form
+from lib.assistant.world import frames, read_world, simulate_from
+from lib.workbook.inputs import InputError
+from lib.workbook.parameters.worlds import WorldKnobs
+
+SMALL = {"seed": 5, "n_personas": 60, "n_training_queries": 330, "n_evaluation_queries": 90}
+SPOKEN = ["explicit", "mixed"]
+# Of the world of `TINY` before there were others beside it.
+TINY = {"seed": 5, "n_personas": 12, "n_training_queries": 50, "n_evaluation_queries": 20}
+AS_IT_WAS = "d29923eec94cca96c44bd9e455f951534a2bc4f3925d4eb4552a6b7340e29ac0"
+
+
+@pytest.fixture(scope="module")
+def worlds(make_world):
+    return {name: make_world(world=name, **SMALL) for name in WORLDS}
+
+
+@pytest.fixture(scope="module")
+def tables_of(worlds):
+    return {name: frames(world) for name, world in worlds.items()}
+
+
+# ---------------------------------------------------------------- shares
+
+
+def test_hard_is_the_default_and_the_world_as_it_was(make_world):
+    made = make_world(**TINY)
+    lines = [persona.model_dump_json() for persona in made.personas]
+    lines += [query.model_dump_json() for query in made.queries]
+    lines += [entry.model_dump_json(exclude={"also"}) for entry in made.gold]
+    assert hashlib.sha256("\n".join(lines).encode()).hexdigest() == AS_IT_WAS
+
+
+def test_shares_of_a_mix_sum_to_one():
+    for name, mix in WORLDS.items():
+        assert mix.query + mix.items + mix.none == pytest.approx(1)
+        for default in (0.0, 0.05, 0.1):
+            knobs = WorldKnobs(world=name, default_share=default)
+            shares = group_shares(knobs)
+            assert sum(shares.values()) == pytest.approx(1)
+            assert min(shares.values()) >= 0
+            two = {group: plan_shares(group, knobs) for group, share in shares.items() if share > 1e-9}
+            overall = sum(shares[group] * np.array(part) for group, part in two.items())
+            assert overall == pytest.approx([knobs.complex_share, knobs.default_share], abs=1e-6), (name, default)
+
+
+@pytest.mark.parametrize("name", list(WORLDS))
+def test_every_query_is_dealt_a_group_and_a_kind(name):
+    knobs = WorldKnobs(world=name)
+    deck = deal_asks(1000, knobs, np.random.default_rng(0))
+    assert len(deck) == 1000
+    groups = pd.Series([group for group, _ in deck]).value_counts() / 1000
+    for group, share in group_shares(knobs).items():
+        assert groups.get(group, 0) == pytest.approx(share, abs=0.001)
+    assert all(kind != "habit" for group, kind in deck if group != "kept")
+
+
+@pytest.mark.parametrize("name", SPOKEN)
+def test_arguments_stand_where_the_world_says(worlds, tables_of, name):
+    tables = tables_of[name]
+    shares = world_shares(tables["queries"], tables["gold"], worlds[name].api_sources, name)
+    shares = shares.set_index(["knob", "value"])
+    assert shares["planned"].notna().all()
+    assert (shares["here"] - shares["planned"]).abs().max() < 4  # of 420 queries, whose plans and keeps are drawn
+
+
+def test_in_hard_no_query_says_what_its_call_needs(worlds, tables_of):
+    tables = tables_of["hard"]
+    shares = world_shares(tables["queries"], tables["gold"], worlds["hard"].api_sources, "hard")
+    here = shares.set_index(["knob", "value"])["here"]
+    assert here["argument_source", "query"] < 0.5
+    assert here["argument_source", "none"] == pytest.approx(5, abs=4)
+    assert here["api_source", "place"] == 100
+
+
+@pytest.mark.parametrize("name", SPOKEN)
+def test_plans_keep_their_shares(tables_of, name):
+    apis = tables_of[name]["gold"]["apis"]
+    assert (apis.str[0] == "default").mean() == pytest.approx(0.05, abs=0.02)
+    assert (apis.str.len() == 2).mean() == pytest.approx(0.10, abs=0.04)
+
+
+# ---------------------------------------------------------------- labels and sides
+
+
+@pytest.mark.parametrize("name", SPOKEN)
+def test_sides_share_no_persona_and_no_phrasing(tables_of, name):
+    tables = tables_of[name]
+    assert tables["queries"]["text"].map(normal_form).is_unique
+    check_split(leaks(tables), "phrasing")  # personas, query texts and phrasings
+
+
+@pytest.mark.parametrize("name", SPOKEN)
+def test_both_sides_have_needs_of_every_group_under_split_need(make_world, explicit_needs, name):
+    tables = frames(make_world(world=name, split="need", **SMALL))
+    check_split(leaks(tables), "need")
+    group = {need.need: need.group for need in explicit_needs}
+    groups = tables["gold"].groupby("split")["need"].agg(lambda names: {group.get(name, "kept") for name in names})
+    assert groups["training"] == groups["evaluation"] == {"kept", "said", "placed", "unfilled", "unserved"}
+
+
+@pytest.mark.parametrize("name", SPOKEN)
+def test_every_query_has_items_of_its_own_persona(worlds, tables_of, name):
+    tables = tables_of[name]
+    owner = tables["items"].set_index("item")["persona"]
+    pairs = tables["gold"][["query", "relevant"]].explode("relevant")
+    asker = pairs["query"].map(tables["queries"].set_index("query")["persona"])
+    assert (pairs["relevant"].map(owner) == asker).all()
+    assert tables["gold"]["relevant"].str.len().between(1, 5).all()
+
+
+def test_other_plans_stand_in_a_table_of_their_own(worlds, tables_of):
+    assert not len(tables_of["hard"]["other_plans"])
+    assert "also" not in tables_of["explicit"]["gold"]
+    others = tables_of["explicit"]["other_plans"]
+    assert len(others)
+    gold = tables_of["explicit"]["gold"].set_index("query")["plan"]
+    assert (others["plan"] != others["query"].map(gold)).all()
+    called = [[next(iter(call)) for call in json.loads(answers)] for answers in others["answers"]]
+    assert called == others["apis"].tolist()
+
+
+def test_the_smallest_world_cannot_lack_a_group(make_world, needs, cast, toolbox):
+    with pytest.raises(InputError, match=r"mixed.*said"):
+        simulate_from(needs, cast, toolbox, WorldKnobs(world="mixed", **SMALL))
+
+
+def test_a_world_of_ones_own_may_name_other_plans(records, write_world):
+    other = {
+        "apis": ["search_notes"],
+        "plan": 'search_notes(text="Dough")',
+        "answers": [{"search_notes": {"text": ["Dough"]}}],
+    }
+    records["gold"][0]["also"] = [other]
+    assert frames(read_world(write_world(records)))["other_plans"]["plan"].tolist() == [other["plan"]]
+    records["gold"][0]["also"] = [other | {"apis": ["search_mail"]}]
+    with pytest.raises(InputError, match="also 1"):
+        read_world(write_world(records))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SPOKEN)
+def test_every_api_is_right_for_some_query(make_world, toolbox, name):
+    """At the published size."""
+    made = make_world(seed=7, world=name)
+    assert {api.api for api in toolbox} <= {api for entry in made.gold for api in entry.apis}
+
+
+# ---------------------------------------------------------------- where arguments stand
+
+
+def source_of(text, *calls, time="2023-12-14 15:10"):
+    queries = pd.DataFrame({"query": ["q"], "text": [text], "time": [pd.Timestamp(time)]})
+    gold = pd.DataFrame({"query": ["q"], "answers": [json.dumps(list(calls))]})
+    return argument_sources(queries, gold)["q"]
+
+
+@pytest.mark.parametrize(
+    ("text", "call", "source"),
+    [
+        ("put Oat-milk on it", {"append_to_note": {"text": ["oat milk"]}}, "query"),
+        ("put boat milkshake on it", {"append_to_note": {"text": ["oat milk"]}}, "items"),
+        ("put milk on my list", {"append_to_note": {"title": ["Groceries"], "text": ["milk"]}}, "items"),
+        ("call Tom", {"call_contact": {"contact": ["Tom", "Tom Baker"]}}, "query"),
+        ("call him", {"call_contact": {"contact": ["Tom", "Tom Baker"]}}, "items"),
+        ("stop in 30 minutes", {"set_sleep_timer": {"minutes": [30]}}, "query"),
+        ("stop soon", {"set_sleep_timer": {"minutes": [30]}}, "items"),
+        ("what's on today?", {"list_events": {"date": ["2023-12-14"]}}, "none"),
+        ("what's on tomorrow?", {"list_events": {"date": ["2023-12-15"]}}, "query"),
+        ("what's on next?", {"list_events": {"date": ["2023-12-15"]}}, "items"),
+        ("take a photo", {"default": {}}, "none"),
+        ("call Tom and Ana", {"start_conference_call": {"contacts": [["Tom", "Ana"]]}}, "query"),
+        ("call Tom and her", {"start_conference_call": {"contacts": [["Tom", "Ana"]]}}, "items"),
+        ("decline the gala", {"answer_invitation": {"title": ["gala"], "accept": [False]}}, "query"),
+    ],
+)
+def test_where_arguments_stand(text, call, source):
+    assert source_of(text, call) == source
+
+
+def test_a_world_without_a_name_has_nothing_planned():
+    gold = pd.DataFrame({"query": ["q"], "need": ["n"], "answers": [json.dumps([{"default": {}}])]})
+    queries = pd.DataFrame({"query": ["q"], "text": ["hm"], "time": [pd.Timestamp("2023-12-14")]})
+    shares = world_shares(queries, gold, {})
+    assert shares["planned"].isna().all()
+    assert shares["here"].tolist()[:3] == [0, 0, 100]
+    assert shares["here"].isna().tolist() == [False, False, False, True, True]
