@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.persona_index import PersonaIndex
-from lib.assistant.planner import SETTINGS, Desk, planner_prompts, score_plans, shown
+from lib.assistant.planner import SETTINGS, Desk, planner_prompts, score_plans, shown, with_other_plans
 from lib.assistant.tool_retrieval import context_words, tool_pairs, tool_texts, with_words
 from lib.generation.models import load_or_say_how
 from lib.retrieval.lambdamart import LambdaMART
@@ -36,6 +36,7 @@ NEEDED = {
         "people.parquet",
         "queries.parquet",
         "gold.parquet",
+        "other_plans.parquet",
         "toolbox.parquet",
     ),
     "02_context_baselines": ("embeddings_pretrained.safetensors",),
@@ -54,7 +55,7 @@ class Saved:
         items, opens, people: as notebook 01 writes them.
         toolbox: the same, with the texts that notebook 06 searched.
         queries: evaluation queries: columns query, persona, text, time, weekday, place.
-        gold: columns query, apis, relevant, plan, answers.
+        gold: columns query, apis, relevant, plan, answers, also (see `lib.assistant.planner.with_other_plans`).
         wording, n_worded: how context enters the text that tools are searched with (see `tool_retrieval`).
         encoder: name of the encoder that embedded the items.
         tuned: parameters that the planner was tuned with.
@@ -97,7 +98,8 @@ def read_saved(book: Workbook) -> Saved:
         encoder=book.made_with("embeddings_pretrained.safetensors")["encoder"],
         tuned=book.parameters_of("plans.parquet", PlannerTuning),
         toolbox=toolbox.assign(text=tool_texts(toolbox, searched)),
-        **{name: book.read(name) for name in ("items", "opens", "people", "gold")},
+        gold=with_other_plans(book.read("gold"), book.read("other_plans")),
+        **{name: book.read(name) for name in ("items", "opens", "people")},
     )
 
 

@@ -19,6 +19,7 @@ from lib.assistant.planner import (
     Desk,
     Material,
     planner_prompts,
+    right_plans,
     score_plans,
     shows_right_tools,
     template_plan,
@@ -326,12 +327,12 @@ def sweep_tests(sweep: pd.DataFrame, n_tools: int, n_items: int) -> pd.DataFrame
 
 def two_call_plans(plans: pd.DataFrame, gold: pd.DataFrame, functions: Sequence[dict]) -> pd.DataFrame:
     """Plans of queries that need two calls, with the columns pair (two calls were written, bool) and first_right (the
-    first line is the first gold call, bool)."""
-    answers = gold.set_index("query")["answers"]
+    first line is the first call of a right plan, bool)."""
+    right = right_plans(gold)
     return plans.assign(
         pair=[len(api_names(text)) == 2 for text in plans["text"]],
         first_right=[
-            bool(ast_match(text.split("\n")[0], json.loads(answers[query])[:1], functions))
+            any(ast_match(text.split("\n")[0], json.loads(plan.answers)[:1], functions) for plan in right[query])
             for query, text in zip(plans["query"], plans["text"], strict=True)
         ],
     )

@@ -18,8 +18,9 @@ import pandas as pd
 from lib.assistant.plans import (
     MAY_BE_LEFT_OUT,
     PlanError,
+    RightPlan,
     api_names,
-    ast_match,
+    best_match,
     exact_match,
     gold_calls,
     hallucinated,
@@ -265,21 +266,49 @@ class Material:
         """
         inputs = pd.concat([self.shown(rows, setting) for setting, rows in training.groupby("setting")])
         listed = inputs[inputs["setting"].isin(["rag", "context_tuned_rag"])]
-        missed = float(np.mean(~shows_right_tools(listed, self.gold)))
+        targets = self.gold.drop(columns="also", errors="ignore")  # only the gold plan is learned
+        missed = float(np.mean(~shows_right_tools(listed, targets)))
         completed = with_gold_tools(inputs, self.gold, seed).set_index("query")
         return completed.loc[training["query"]].reset_index(), missed
 
 
 def shows_right_tools(inputs: pd.DataFrame, gold: pd.DataFrame) -> np.ndarray:
-    """Whether all of a query's right APIs are among the tools that its prompt shows, bools."""
-    right = gold.set_index("query")["apis"]
+    """Whether all APIs of a right plan (see `right_plans`) are among the tools that a query's prompt shows, bools."""
+    right = right_plans(gold)
     return np.array(
         [
-            tools is not None and set(right[query]) <= set(tools)
+            tools is not None and any(set(plan.apis) <= set(tools) for plan in right[query])
             for query, tools in zip(inputs["query"], inputs["tools"], strict=True)
         ],
         dtype=bool,
     )
+
+
+# ---------------------------------------------------------------- what is right
+
+
+def with_other_plans(gold: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """Labels with the column `also`: a list of the plans that serve a query as well as the gold one (`RightPlan`).
+
+    Args:
+        others: columns query, apis, plan, answers, one row such a plan (see `lib.assistant.world.frames`).
+    """
+    plans = others[list(RightPlan._fields)].itertuples(index=False)
+    also: dict[str, list[RightPlan]] = {}
+    for query, plan in zip(others["query"], plans, strict=True):
+        also.setdefault(query, []).append(RightPlan(*plan))
+    return gold.assign(also=[also.get(query, []) for query in gold["query"]])
+
+
+def right_plans(gold: pd.DataFrame) -> dict[str, list[RightPlan]]:
+    """The plans that serve each query: the gold one, then those of the column `also`, where there is one.
+
+    Args:
+        gold: columns query, apis, plan, answers (JSON text).
+    """
+    also = gold["also"] if "also" in gold else [[]] * len(gold)
+    labels = gold[["query", *RightPlan._fields]].itertuples(index=False)
+    return {query: [RightPlan(*plan), *others] for (query, *plan), others in zip(labels, also, strict=True)}
 
 
 # ---------------------------------------------------------------- training
@@ -393,11 +422,11 @@ def first_call(plan: str) -> tuple[str, dict]:
 
 
 def score_plans(plans: pd.DataFrame, gold: pd.DataFrame, functions: Sequence[dict]) -> pd.DataFrame:
-    """Each plan judged.
+    """Each plan judged, by that of the right ones which comes nearest.
 
     Args:
         plans: columns query, text, and tools (shown names, None where none were shown).
-        gold: columns query, apis, plan, answers.
+        gold: see `right_plans`.
         functions: OpenAI-style definitions of the whole toolbox.
 
     Returns:
@@ -405,19 +434,18 @@ def score_plans(plans: pd.DataFrame, gold: pd.DataFrame, functions: Sequence[dic
         NaN where none were), right_api (the APIs are right, whatever their arguments), each 0 or 100; failure (the
         category of `lib.assistant.plans.ast_match`, empty where right) and why (its sentence).
     """
-    names = {function["name"] for function in functions}
-    labels = gold.set_index("query").loc[plans["query"]]
+    names, right = {function["name"] for function in functions}, right_plans(gold)
     rows = []
-    for text, tools, label in zip(plans["text"], plans["tools"], labels.itertuples(), strict=True):
-        match, called = ast_match(text, label.answers, functions), api_names(text)
+    for query, text, tools in zip(plans["query"], plans["text"], plans["tools"], strict=True):
+        match, called = best_match(text, right[query], functions), api_names(text)
         outside = np.nan if tools is None else any(name not in set(tools) | {DEFAULT_API} for name in called)
         rows.append(
             {
                 "ast_accuracy": 100.0 * bool(match),
-                "exact_match": 100.0 * exact_match(text, label.plan),
+                "exact_match": 100.0 * any(exact_match(text, plan.plan) for plan in right[query]),
                 "hallucination": 100.0 * hallucinated(text, names),
                 "outside_shown": 100.0 * outside,
-                "right_api": 100.0 * (sorted(called) == sorted(label.apis)),
+                "right_api": 100.0 * any(sorted(called) == sorted(plan.apis) for plan in right[query]),
                 "failure": match.category or "",
                 "why": match.sentence,
             }
@@ -427,19 +455,23 @@ def score_plans(plans: pd.DataFrame, gold: pd.DataFrame, functions: Sequence[dic
 
 
 def answerable(prompts: Sequence[str], inputs: pd.DataFrame, gold: pd.DataFrame) -> np.ndarray:
-    """Whether a prompt spells out the answer, 0 or 100 each, NaN where it shows no tools: the APIs are among its tools,
-    and an acceptable value of every required text argument stands in its context or request.
+    """Whether a prompt spells out the answer, 0 or 100 each, NaN where it shows no tools: the APIs of a right plan (see
+    `right_plans`) are among its tools, and an acceptable value of each of its required text arguments stands in its
+    context or request.
 
     It bounds what a planner gets that calls only tools it is shown and copies its text arguments.
     """
-    labels = gold.set_index("query").loc[inputs["query"]]
-    found = []
-    for prompt, tools, label in zip(prompts, inputs["tools"], labels.itertuples(), strict=True):
+    right, found = right_plans(gold), []
+    for prompt, query, tools in zip(prompts, inputs["query"], inputs["tools"], strict=True):
         text = standard_text(prompt)
-        needed = [values for _, arguments in gold_calls(label.answers) for values in arguments.values()]
-        spelled = all(_stands_in(values, text) for values in needed)
-        found.append(np.nan if tools is None else 100.0 * (spelled and set(label.apis) <= set(tools)))
+        spelled = [plan for plan in right[query] if _spelled_out(plan, text)]
+        found.append(np.nan if tools is None else 100.0 * any(set(plan.apis) <= set(tools) for plan in spelled))
     return np.array(found)
+
+
+def _spelled_out(plan: RightPlan, text: str) -> bool:
+    """Whether a standardised text has all that a plan's arguments need."""
+    return all(_stands_in(values, text) for _, arguments in gold_calls(plan.answers) for values in arguments.values())
 
 
 def _stands_in(values: list, text: str) -> bool:

@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -70,6 +70,14 @@ class Match:
     def reason(self) -> str:
         """`wrong_value: play_song(song) is …`, or an empty text where the plan is right."""
         return f"{self.category}: {self.sentence}" if self.category else ""
+
+
+class RightPlan(NamedTuple):
+    """A plan that serves a query: the names of its APIs, one a call, its text, its answers in the Berkeley format."""
+
+    apis: Sequence[str]
+    plan: str
+    answers: str
 
 
 # ---------------------------------------------------------------- parsing
@@ -244,6 +252,15 @@ def ast_match(predicted: str, answers: str | Answers, functions: Sequence[dict])
     costs = [[0 if result else wrong + (result.category == "wrong_api") for result in row] for row in results]
     pairs = zip(*linear_sum_assignment(np.array(costs)), strict=True)
     return next((results[i][j] for i, j in pairs if not results[i][j]), Match())
+
+
+def best_match(text: str, right: Sequence[RightPlan], functions: Sequence[dict]) -> Match:
+    """Whether a plan is one of the right ones. A wrong one has the reason for which it is not the first of those that
+    call the same APIs; where none does, for which it is not the gold plan, which stands first."""
+    called = sorted(api_names(text))
+    nearest = sorted(right, key=lambda plan: sorted(plan.apis) != called)
+    matches = [ast_match(text, plan.answers, functions) for plan in nearest]
+    return next(filter(None, matches), matches[0])
 
 
 def gold_calls(answers: str | Answers) -> list[tuple[str, dict[str, list]]]:

@@ -233,7 +233,7 @@ def book(tmp_path, own_tables):
     """What notebooks 01 to 07 leave for the assistant, of the smallest world; the models are missing."""
     root = tmp_path / "workbook"
     world = Workbook("01_data_gen", DataGen(profile="smoke"), root)
-    for name in ("items", "opens", "people", "queries", "gold", "toolbox"):
+    for name in ("items", "opens", "people", "queries", "gold", "other_plans", "toolbox"):
         world.write(name, own_tables[name])
     world.write_lines("personas", (tmp_path / "personas.jsonl").read_text().splitlines())
     vectors = {"items": encode_anyhow(own_tables["items"]["text"].tolist())}

@@ -7,6 +7,7 @@ from lib.assistant.explorer import NEEDED, open_assistant, read_saved
 from lib.assistant.planner import SETTINGS
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError, Workbook
+from lib.workbook.parameters.data_gen import DataGen
 from lib.workbook.parameters.planner import PlannerTuning
 from lib.workbook.parameters.tool_retrieval import ToolRetrieval
 
@@ -92,3 +93,11 @@ def test_a_parameter_that_the_planner_no_longer_has_is_let_pass(book):
 def test_a_missing_model_is_named(book, tmp_path):
     with pytest.raises(ModelError, match="no-encoder"):
         open_assistant(book, read_saved(book))
+
+
+def test_plans_that_do_as_well_are_read_with_the_labels(book, own_tables):
+    other = own_tables["gold"].loc[[1], ["query", "apis", "plan", "answers"]].assign(plan='open_note(title="Dough 2")')
+    Workbook("01_data_gen", DataGen(profile="smoke"), book.root).write("other_plans", other)
+    also = read_saved(book).gold["also"]
+    assert also.str.len().tolist() == [0, 1, 0]
+    assert also[1][0].plan == 'open_note(title="Dough 2")'

@@ -233,8 +233,9 @@ def test_points_of_a_sweep_are_tested_against_the_usual_one():
 
 def test_plans_of_two_calls_are_read_call_by_call():
     first, second = 'open_note(title="T1")', 'find_event(title="T0")'
+    answers = json.dumps([{"open_note": {"title": ["T1"]}}, {"find_event": {"title": ["T0"]}}])
     gold = pd.DataFrame(
-        {"query": ["a"], "answers": [json.dumps([{"open_note": {"title": ["T1"]}}, {"find_event": {"title": ["T0"]}}])]}
+        {"query": "a", "apis": [["open_note", "find_event"]], "plan": f"{first}\n{second}", "answers": answers}
     )
     plans = pd.DataFrame({"query": "a", "text": [f"{first}\n{second}", f"{second}\n{first}", first, "?"]})
     found = two_call_plans(plans, gold, FUNCTIONS)

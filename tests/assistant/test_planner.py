@@ -8,16 +8,19 @@ from lib.assistant.planner import (
     NOTHING_FOUND,
     SETTINGS,
     Desk,
+    Material,
     answerable,
     names_person,
     planner_prompts,
     score_plans,
     second_steps,
     shown,
+    shows_right_tools,
     template_plan,
     training_pairs,
     training_sample,
     with_gold_tools,
+    with_other_plans,
 )
 from lib.assistant.schemas import InputError
 from lib.assistant.toolbox import signature
@@ -244,6 +247,75 @@ def test_plans_are_scored_by_every_measure():
     columns = ["ast_accuracy", "exact_match", "hallucination", "outside_shown", "right_api", "failure"]
     assert scored[columns].apply(tuple, axis=1).tolist() == list(texts.values())
     assert np.isnan(score_plans(plans[:1].assign(tools=[None]), GOLD, FUNCTIONS)["outside_shown"].iloc[0])
+
+
+OTHERS = pd.DataFrame(
+    {
+        "query": ["q3"],
+        "apis": [["open_note"]],
+        "plan": ['open_note(title="Steering")'],
+        "answers": [json.dumps([{"open_note": {"title": ["Steering"]}}])],
+    }
+)
+
+
+def test_a_plan_that_does_as_well_is_right_for_its_query_alone():
+    """What is wrong with a plan is told by the right plan that calls the same APIs."""
+    texts = {
+        'open_note(title="Steering")': (100, 100, 100, ""),
+        "open_note(title='steering')": (100, 0, 100, ""),
+        'open_note(title="For Dana")': (0, 0, 100, "wrong_value"),
+        'find_event(title="Steering round")': (100, 100, 100, ""),
+        'find_event(title="Steering")': (0, 0, 100, "wrong_value"),
+        'send_mail(to="a", subject="b")': (0, 0, 0, "wrong_api"),
+        'find_event(title="Steering round")\nopen_note(title="Steering")': (0, 0, 0, "wrong_number_of_calls"),
+    }
+    plans = pd.DataFrame({"query": "q3", "text": list(texts), "tools": None})
+    gold = with_other_plans(GOLD, OTHERS)
+    columns = ["ast_accuracy", "exact_match", "right_api", "failure"]
+    scored = score_plans(plans, gold, FUNCTIONS)
+    assert scored[columns].apply(tuple, axis=1).tolist() == list(texts.values())
+    elsewhere = score_plans(plans.assign(query="q2"), gold, FUNCTIONS)
+    assert not elsewhere["ast_accuracy"].any()
+    assert not elsewhere["right_api"].any()
+
+
+def test_without_other_plans_the_gold_one_alone_is_right():
+    plans = pd.DataFrame({"query": "q3", "text": OTHERS["plan"], "tools": None})
+    none = with_other_plans(GOLD, OTHERS[:0])
+    for gold in (GOLD, none):
+        assert score_plans(plans, gold, FUNCTIONS)["failure"].tolist() == ["wrong_api"]
+    assert none["also"].tolist() == [[], [], []]
+
+
+def test_a_prompt_may_spell_out_another_plan(desk):
+    rows = pd.DataFrame({"query": "q3", "tools": [["open_note"], ["find_event"], ["send_mail"], None]})
+    gold = with_other_plans(GOLD, OTHERS)
+    assert shows_right_tools(rows, GOLD).tolist() == [False, True, False, False]
+    assert shows_right_tools(rows, gold).tolist() == [True, True, False, False]
+    prompts = ["It is about Steering."] * 4  # the title of the note, not that of the event
+    assert answerable(prompts, rows, GOLD)[:3].tolist() == [0, 0, 0]
+    assert answerable(prompts, rows, gold)[:3].tolist() == [100, 0, 0]
+
+
+def test_only_the_gold_plan_is_taught(desk):
+    """Retrieval that found the other plan's tool alone has missed the gold one."""
+    rankings = pd.DataFrame(
+        [
+            (setting, query, "open_note", 1)
+            for setting in ("query_only", "query_plus_context")
+            for query in GOLD["query"]
+        ],
+        columns=["setting", "query", "item", "rank"],
+    )
+    retrieved = pd.DataFrame(columns=["query", "item", "rank"])
+    asked = QUERIES[2:].assign(setting="rag")
+    gold = with_other_plans(GOLD, OTHERS)
+    material = Material(desk, QUERIES, gold, rankings, retrieved, 2, 2)
+    found, missed = material.training_inputs(asked, seed=0)
+    assert missed == 1
+    assert found["tools"].iloc[0] == ["find_event", "default"]
+    assert training_pairs(desk, found, QUERIES, gold, {})["target"].tolist() == [GOLD["plan"].iloc[2]]
 
 
 def test_no_plan_is_no_score():
