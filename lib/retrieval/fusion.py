@@ -59,6 +59,30 @@ def fuse_runs(runs: Sequence[pd.DataFrame], k: float = 60) -> pd.DataFrame:
         ValueError: k below 0, or an item twice for a query of one run.
     """
     _check_k(k)
+    return _fused(_align(runs), k)
+
+
+class _Aligned(NamedTuple):
+    """The ranks that several rankings give each (query, item) pair: all that does not depend on RRF's constant.
+
+    Attributes:
+        queries, items: the ids.
+        query, item: of each pair, positions in them.
+        ties: of each pair, what breaks ties between items.
+        rank: the ranks, pair by pair, from the best to the worst.
+        starts: where those of each pair begin.
+    """
+
+    queries: pd.Index
+    items: pd.Index
+    query: np.ndarray
+    item: np.ndarray
+    ties: np.ndarray
+    rank: np.ndarray
+    starts: np.ndarray
+
+
+def _align(runs: Sequence[pd.DataFrame]) -> _Aligned:
     for number, run in enumerate(runs):
         if run.duplicated(["query", "item"]).any():
             raise ValueError(f"run {number} names an item twice for a query")
@@ -71,14 +95,18 @@ def fuse_runs(runs: Sequence[pd.DataFrame], k: float = 60) -> pd.DataFrame:
     pair, position = np.unique(query.astype(np.int64) * len(items) + item, return_inverse=True)
     order = np.lexsort((rank, position))
     starts = np.searchsorted(position[order], np.arange(len(pair)))
-    score = np.add.reduceat(1 / (k + rank[order]), starts) if len(pair) else np.empty(0)
     query, item = pair // max(len(items), 1), pair % max(len(items), 1)
-    best_first = np.lexsort((tie_breakers(pd.Series(items[item])), -np.round(score, DECIMALS), query))
-    query = query[best_first]
+    return _Aligned(queries, items, query, item, tie_breakers(pd.Series(items))[item], rank[order], starts)
+
+
+def _fused(aligned: _Aligned, k: float) -> pd.DataFrame:
+    score = np.add.reduceat(1 / (k + aligned.rank), aligned.starts) if len(aligned.query) else np.empty(0)
+    best_first = np.lexsort((aligned.ties, -np.round(score, DECIMALS), aligned.query))
+    query = aligned.query[best_first]
     return pd.DataFrame(
         {
-            "query": queries[query],
-            "item": items[item[best_first]],
+            "query": aligned.queries[query],
+            "item": aligned.items[aligned.item[best_first]],
             "rank": np.arange(len(query)) - np.searchsorted(query, query) + 1,
             "score": score[best_first],
         }
@@ -112,10 +140,10 @@ def try_fusions(
     for size in range(len(others) + 1):
         for extra in combinations(others, size):
             names = [name for name in runs if name in always or name in extra]
+            aligned = _align([runs[name] for name in names])
             for k in ks:
-                hits, n_relevant = hit_matrix(
-                    fuse_runs([runs[name] for name in names], k), qrels, queries, max(cutoffs)
-                )
+                _check_k(k)
+                hits, n_relevant = hit_matrix(_fused(aligned, k), qrels, queries, max(cutoffs))
                 recalls = [100 * recall_from_hits(hits, n_relevant, at).mean() for at in cutoffs]
                 rows.append((" + ".join(names), k, *recalls, float(np.mean(recalls)), len(names)))
     table = pd.DataFrame(rows, columns=["rankings", "k", *(f"recall@{at}" for at in cutoffs), "mean", "size"])
