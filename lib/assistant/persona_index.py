@@ -101,7 +101,6 @@ def time_stages(
         encode: a text's unit-length embedding.
         ranker: on the features of `signals` with the text scores bm25t and semantic.
         fused_text, k: which text rankings are fused with LambdaMART's (see `PersonaIndex.fuse`), and RRF's constant.
-
         second: our second stage upon the ranker.
 
     Returns:

@@ -199,7 +199,7 @@ def promised_in_words(gains: pd.DataFrame) -> str:
     promise, kept = rows.iloc[0], rows.iloc[-1]
     broken = kept["ci_high"] < promise["ci_low"]
     return (
-        f"What the fine-tuned encoder's cosine would add to Recall: {parts}. "
+        f"What the fine-tuned encoder's cosine would add to recall: {parts}. "
         + (
             "The last interval lies below the first: what training queries promise is not kept there. "
             if broken
