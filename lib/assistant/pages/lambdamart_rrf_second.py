@@ -105,8 +105,8 @@ def gain_finding(tests: pd.DataFrame, k: int) -> str:
     over = tests[(tests["other"] == "lambdamart") & (tests["group"] == "all")]
     words = "settled" if settled(over).item() else "not settled"
     return (
-        f"{label(OURS)} finds {over['a'].item():.1f}% at K = {k}, {_change(over.iloc[0])} points from LambdaMART "
-        f"({words})"
+        f"{label(OURS)} finds {over['a'].item():.1f}% at K = {k}, LambdaMART {over['b'].item():.1f}%: a difference of "
+        f"{_change(over.iloc[0])} points ({words})"
     )
 
 
@@ -169,11 +169,12 @@ def on_other_needs(unseen: UnseenNeeds) -> str:
     """What the second stage adds on needs it never saw, and what it loses there."""
     test = compare(unseen.scores, [(OURS, "lambdamart")], "recall", unseen.k, unseen.resampling)
     change = unseen.changes.loc[OURS]
-    found = unseen.scores[OURS, "recall", unseen.k].mean()
+    ours, theirs = (unseen.scores[method, "recall", unseen.k].mean() for method in (OURS, "lambdamart"))
     return (
-        f"On needs it never saw {label(OURS)} finds {found:.1f}% at K = {unseen.k}, {_change(test.iloc[0])} points "
-        f"from LambdaMART there ({'settled' if settled(test).item() else 'not settled'}), and {_change(change)} points "
-        "from what it finds when trained with them."
+        f"On needs it never saw {label(OURS)} finds {ours:.1f}% at K = {unseen.k}, LambdaMART {theirs:.1f}%: a "
+        f"difference of {_change(test.iloc[0])} points ({'settled' if settled(test).item() else 'not settled'}). "
+        f"Trained with them it finds {change['known']:.1f}%; not having seen them makes a difference of "
+        f"{_change(change)} points."
     )
 
 
@@ -213,4 +214,4 @@ def promised_in_words(gains: pd.DataFrame) -> str:
 def finding(tests: pd.DataFrame, unseen: UnseenNeeds) -> str:
     """What our ranker comes to; without a full stop."""
     found = unseen.scores[OURS, "recall", unseen.k].mean()
-    return f"{gain_finding(tests, unseen.k)}, and {found:.1f}% on needs that training never showed"
+    return f"{gain_finding(tests, unseen.k)}; on needs that training never showed it finds {found:.1f}%"
