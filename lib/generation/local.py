@@ -142,8 +142,8 @@ class LocalModel:
                 from lib.generation.padded import use_grouped
 
                 use_grouped(self._model)
-            elif self.quantization == "none":
-                from lib.generation.packed import pack
+            elif self.dtype == "bfloat16" and self.quantization == "none":
+                from lib.workbook.packed import pack
 
                 pack(self._model)
         return self._model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import warnings
@@ -15,6 +16,7 @@ from tqdm.auto import tqdm
 
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs
 from lib.workbook.machine import cores, has_bfloat16, side_by_side
+from lib.workbook.packed import packed
 
 
 def load_encoder(path: str, threads: int | None = None, adapter: str | Path | None = None):
@@ -79,7 +81,11 @@ def encode(
                 show_progress_bar=False,
             ).astype(np.float32)
 
-    with side_by_side(1 if on_gpu else cores(), torch.get_num_threads() if on_gpu else 1) as pool:
+    packs = bfloat16 and has_bfloat16() and not on_gpu and isinstance(encoder, torch.nn.Module)
+    with (
+        packed(encoder) if packs else contextlib.nullcontext(),
+        side_by_side(1 if on_gpu else cores(), torch.get_num_threads() if on_gpu else 1) as pool,
+    ):
         found = list(tqdm(pool.map(embed, batches), total=len(batches), disable=not progress, unit="batch"))
     vectors = np.concatenate(found)[np.argsort(np.concatenate(batches))]
     if bfloat16:
