@@ -23,17 +23,16 @@ def pack(model) -> list:
     layers = [
         layer for layer in model.modules() if type(layer) is torch.nn.Linear and layer.weight.device.type == "cpu"
     ]
+    product = torch.ops.mkldnn._linear_pointwise
     for layer in layers:
         weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach().bfloat16())
         bias = None if layer.bias is None else layer.bias.detach().bfloat16()
-        vars(layer)["forward"] = functools.partial(_product, weight, bias)
+        vars(layer)["forward"] = functools.partial(_product, product, weight, bias)
     return layers
 
 
-def _product(weight, bias, inputs):
-    import torch
-
-    return torch.ops.mkldnn._linear_pointwise(inputs.bfloat16(), weight, bias, "none", [], "")
+def _product(product, weight, bias, inputs):
+    return product(inputs.bfloat16(), weight, bias, "none", [], "")
 
 
 @contextlib.contextmanager
