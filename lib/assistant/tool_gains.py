@@ -34,18 +34,18 @@ def query_groups(task: ToolTask) -> dict[str, np.ndarray]:
 
 
 def _right_apps(task: ToolTask) -> pd.MultiIndex:
-    return pd.MultiIndex.from_frame(apps_of_tools(task.gold, task.tools)[["query", "app"]])
+    return pd.MultiIndex.from_frame(apps_of_tools(task.right, task.tools)[["query", "app"]])
 
 
 def names_right_app(task: ToolTask, setting: str = CONTEXT) -> np.ndarray:
-    """Whether the first item of each query's context lies in the app of a gold tool."""
+    """Whether the first item of each query's context lies in the app of a right tool."""
     wanted = task.evaluated["query"]
     named = first_apps(task.contexts[setting]).reindex(wanted)
     return pd.MultiIndex.from_arrays([wanted, named]).isin(_right_apps(task))
 
 
 def right_app_reachable(task: ToolTask) -> np.ndarray:
-    """Whether some relevant item of each query lies in the app of a gold tool."""
+    """Whether some relevant item of each query lies in the app of a right tool."""
     oracle = task.contexts[ORACLE]
     fitting = oracle[pd.MultiIndex.from_frame(oracle[["query", "app"]]).isin(_right_apps(task))]
     return task.evaluated["query"].isin(fitting["query"]).to_numpy()
@@ -94,9 +94,9 @@ def spelled_by_app(tools: pd.DataFrame) -> pd.Series:
 
 
 def right_tool_names_its_app(task: ToolTask) -> np.ndarray:
-    """Whether the text of one of each query's gold tools has a word of its app's name."""
-    spelled = task.tools["item"][names_its_app(task.tools)]
-    return task.evaluated["query"].isin(task.gold.loc[task.gold["item"].isin(spelled), "query"]).to_numpy()
+    """Whether the text of one of each query's right tools has a word of its app's name."""
+    spelled, right = task.tools["item"][names_its_app(task.tools)], task.right
+    return task.evaluated["query"].isin(right.loc[right["item"].isin(spelled), "query"]).to_numpy()
 
 
 def first_tools(task: ToolTask) -> pd.Series:
@@ -106,10 +106,10 @@ def first_tools(task: ToolTask) -> pd.Series:
 
 
 def ranks_before_and_after(task: ToolTask, runs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Columns before, after: the best rank of a gold tool for the query alone and with retrieved context, indexed by
+    """Columns before, after: the best rank of a right tool for the query alone and with retrieved context, indexed by
     query; only queries that some tool fits."""
     ranks = {
-        name: best_rank(runs[setting], task.gold) for name, setting in (("before", "query_only"), ("after", CONTEXT))
+        name: best_rank(runs[setting], task.right) for name, setting in (("before", "query_only"), ("after", CONTEXT))
     }
     return pd.DataFrame(ranks).reindex(task.evaluated.loc[task.answerable, "query"])
 

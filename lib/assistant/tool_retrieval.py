@@ -46,6 +46,8 @@ class ToolTask:
         gold_apps: columns query, item, one row for each of a query's apps; empty without apps.
         contexts: for each setting columns query, rank, app, title, text, one row for each context item; empty for
             queries of a file.
+        also: columns query, plan, item, one row for each API of a plan that serves a query as well as the gold one;
+            `plan` numbers those of a query.
     """
 
     queries: pd.DataFrame
@@ -53,6 +55,11 @@ class ToolTask:
     gold: pd.DataFrame
     gold_apps: pd.DataFrame
     contexts: dict[str, pd.DataFrame] = field(default_factory=dict)
+    also: pd.DataFrame = field(
+        default_factory=lambda: pd.DataFrame({"query": [], "plan": [], "item": []}).astype(
+            {"query": str, "plan": int, "item": str}
+        )
+    )
 
     @property
     def evaluated(self) -> pd.DataFrame:
@@ -67,7 +74,26 @@ class ToolTask:
     @property
     def answerable(self) -> np.ndarray:
         """Whether some tool fits, a bool for each query of `evaluated`."""
-        return self.evaluated["query"].isin(self.gold["query"]).to_numpy()
+        return self.evaluated["query"].isin(self.right["query"]).to_numpy()
+
+    @property
+    def right(self) -> pd.DataFrame:
+        """Columns query, item: the distinct APIs of the plans that serve a query, the gold one's first."""
+        return pd.concat([self.gold, self.also[["query", "item"]]]).drop_duplicates(ignore_index=True)
+
+    @property
+    def shortest(self) -> pd.DataFrame:
+        """Columns query, item: the APIs of the plan with the fewest among those that serve a query."""
+        plans = pd.concat([self.gold.assign(plan=-1), self.also])
+        size = plans.groupby(["query", "plan"])["item"].transform("size")
+        first = plans.assign(size=size).sort_values("size", kind="stable").drop_duplicates("query")
+        return plans.merge(first[["query", "plan"]])[["query", "item"]]
+
+    def plans_of(self, query: str) -> list[list[str]]:
+        """The distinct APIs of each plan that serves a query, the gold one's first; plans without a tool left out."""
+        gold = self.gold.loc[self.gold["query"] == query, "item"].tolist()
+        others = self.also[self.also["query"] == query].groupby("plan")["item"].agg(list).tolist()
+        return [plan for plan in (gold, *others) if plan]
 
     @property
     def clusters(self) -> list[np.ndarray]:
@@ -83,6 +109,7 @@ def task_of_world(
     toolbox: pd.DataFrame,
     retrieved: Mapping[str, pd.DataFrame],
     seed: int,
+    other_plans: pd.DataFrame | None = None,
 ) -> ToolTask:
     """The task of the simulated world, or of one's own in the same files.
 
@@ -90,6 +117,7 @@ def task_of_world(
         queries, gold, items, toolbox: as notebook 01 writes them.
         retrieved: rankings of context (columns query, item, rank) by setting.
         seed: of the contexts that are drawn at random.
+        other_plans: plans that do as well as the gold one, as notebook 01 writes them; None: there are none.
 
     Returns:
         The task with the contexts given and, for evaluation queries, `oracle_context`, `query_plus_random_context` and
@@ -111,6 +139,7 @@ def task_of_world(
         gold=gold_tools(gold["query"], gold["apis"]),
         gold_apps=gold[["query", "apps"]].explode("apps").rename(columns={"apps": "item"}).reset_index(drop=True),
         contexts={setting: run[["query", "item", "rank"]].merge(shown, on="item") for setting, run in runs.items()},
+        **({} if other_plans is None else {"also": other_tools(other_plans)}),
     )
 
 
@@ -169,6 +198,17 @@ def gold_tools(queries: pd.Series, apis: pd.Series) -> pd.DataFrame:
     """Columns query, item: the distinct APIs of each plan. `default` says that no tool fits, so it is none."""
     pairs = pd.DataFrame({"query": queries, "item": apis}).explode("item").drop_duplicates()
     return pairs[pairs["item"] != DEFAULT_API].dropna().reset_index(drop=True)
+
+
+def other_tools(others: pd.DataFrame) -> pd.DataFrame:
+    """Columns query, plan, item: the distinct APIs of each other plan of a query, which number from 0.
+
+    Args:
+        others: columns query, apis, one row a plan.
+    """
+    plans = others[["query", "apis"]].assign(plan=others.groupby("query").cumcount())
+    pairs = plans.explode("apis").rename(columns={"apis": "item"}).drop_duplicates()
+    return pairs.loc[pairs["item"] != DEFAULT_API, ["query", "plan", "item"]].reset_index(drop=True)
 
 
 # ---------------------------------------------------------------- contexts: columns query, item, rank
@@ -403,28 +443,52 @@ def tool_scores(
     """Recall in percent, one row a query, columns (method, metric, k): `recall` of the gold APIs and, where tools have
     apps, `app_recall`, the share of a query's apps among the apps of its first k tools.
 
-    A query that no tool fits has nothing to find and counts with a recall of 0.
+    Where other plans do as well, `recall` is that of the plan of which most is found. A query that no tool fits has
+    nothing to find and counts with a recall of 0.
     """
-    targets = {"recall": (runs, task.gold)}
-    if len(task.gold_apps):
-        targets["app_recall"] = ({name: app_run(run, task.tools) for name, run in runs.items()}, task.gold_apps)
-    tables = [
-        per_query_scores(ranked, relevant, queries, cutoffs)
-        .xs("recall", axis=1, level="metric", drop_level=False)
-        .rename(columns={"recall": metric}, level="metric")
-        for metric, (ranked, relevant) in targets.items()
-    ]
-    return pd.concat(tables, axis=1)
+    recall = _recall(runs, task.gold, queries, cutoffs)
+    for _, plan in task.also[task.also["query"].isin(queries)].groupby("plan"):
+        served = plan["query"].unique()
+        recall.loc[served] = np.maximum(recall.loc[served], _recall(runs, plan, served, cutoffs))
+    if not len(task.gold_apps):
+        return recall
+    of_apps = _recall({name: app_run(run, task.tools) for name, run in runs.items()}, task.gold_apps, queries, cutoffs)
+    return pd.concat([recall, of_apps.rename(columns={"recall": "app_recall"}, level="metric")], axis=1)
+
+
+def _recall(
+    runs: Mapping[str, pd.DataFrame], relevant: pd.DataFrame, queries: Sequence[str], cutoffs: Sequence[int]
+) -> pd.DataFrame:
+    scores = per_query_scores(runs, relevant, queries, cutoffs)
+    return scores.xs("recall", axis=1, level="metric", drop_level=False)
+
+
+def chance_of_any_plan(
+    plans: Sequence[Sequence[int]], n_tools: int, cutoffs: Sequence[int], rng: np.random.Generator, draws: int = 1000
+) -> list[float]:
+    """What a random order of the tools finds of the best of several plans, in percent at each cutoff: the mean over
+    `draws` orders.
+
+    Args:
+        plans: the tools of each plan by their numbers, from 0.
+    """
+    rank = rng.permuted(np.tile(np.arange(n_tools), (draws, 1)), axis=1)
+    return [100 * float(np.max([(rank[:, plan] < k).mean(axis=1) for plan in plans], axis=0).mean()) for k in cutoffs]
 
 
 def ceiling(gold: pd.DataFrame, queries: Sequence[str], cutoffs: Sequence[int]) -> list[float]:
-    """The best possible mean recall at each cutoff, in percent: bounded by the cutoff and by queries without gold."""
+    """The best possible mean recall at each cutoff, in percent: bounded by the cutoff and by queries without gold.
+
+    Args:
+        gold: columns query, item; of tools `ToolTask.shortest`.
+    """
     size = gold.drop_duplicates()["query"].value_counts().reindex(queries, fill_value=0).to_numpy()
     return [100 * float(np.mean(np.minimum(size, k) / np.maximum(size, 1))) for k in cutoffs]
 
 
 def share_found_whole(scores: pd.DataFrame, gold: pd.DataFrame, methods: Sequence[str], k: int) -> pd.DataFrame:
-    """Whether all gold APIs are among the first k, 0 or 100: one column a method, one row a query that has any."""
+    """Whether all APIs of a right plan are among the first k, 0 or 100: one column a method, one row a query of `gold`
+    (`ToolTask.right`)."""
     found = scores.loc[scores.index.isin(gold["query"]), [(method, "recall", k) for method in methods]]
     return found.droplevel(["metric", "k"], axis=1).ge(100 - 1e-9) * 100.0
 
@@ -436,5 +500,5 @@ def share_in_app(run: pd.DataFrame, apps: pd.Series, tools: pd.DataFrame, k: int
 
 
 def best_rank(run: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:
-    """The rank of the first gold API of each query that has one, indexed by query."""
+    """The rank of the first API of `gold` (columns query, item) of each query that has one, indexed by query."""
     return run.merge(gold, on=["query", "item"]).groupby("query")["rank"].min()

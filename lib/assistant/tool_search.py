@@ -17,6 +17,7 @@ from lib.assistant.tool_retrieval import (
     WORDINGS,
     ToolTask,
     apps_of_tools,
+    chance_of_any_plan,
     context_words,
     first_apps,
     random_app_recall,
@@ -155,7 +156,7 @@ def effects_of_words(trial: WordingTrial, search: ToolSearch, task: ToolTask, k:
     """
     names = trial.queries["query"].tolist()
     app = first_apps(trial.context).reindex(names)
-    right_apps = pd.MultiIndex.from_frame(apps_of_tools(task.gold, task.tools)[["query", "app"]])
+    right_apps = pd.MultiIndex.from_frame(apps_of_tools(task.right, task.tools)[["query", "app"]])
     right = pd.MultiIndex.from_arrays([app.index, app]).isin(right_apps)
     alone = {
         wording: search(trial.queries, trial.words[wording, 1].fillna("").tolist(), bfloat16=True)
@@ -239,6 +240,10 @@ def scores_beside_chance(
     n_gold = task.gold["query"].value_counts().reindex(wanted, fill_value=0)
     chance = random_order_scores([len(task.tools)] * len(wanted), n_gold, cutoffs, seed=seed)
     chance = chance.xs("recall", axis=1, level="metric", drop_level=False).set_index(scores.index)
+    rng, number = np.random.default_rng(seed), {name: place for place, name in enumerate(task.tools["item"])}
+    for query in task.also.loc[task.also["query"].isin(wanted), "query"].unique():
+        plans = [[number[item] for item in plan] for plan in task.plans_of(query)]
+        chance.loc[query] = chance_of_any_plan(plans, len(task.tools), cutoffs, rng)
     if len(task.gold_apps):
         chance = chance.join(random_app_recall(task, wanted, cutoffs))
     return scores.join(chance.rename(columns={"random": "query_only/random"}, level="method"))

@@ -1,5 +1,7 @@
 """Where retrieved context helps tool search and where it misleads."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -159,3 +161,12 @@ def test_recall_by_the_number_of_apps_named(task):
     table = recall_by_named_apps(task, scores_of(query_only=[10, 20, 30, 40, 50]), ["query_only"], 5)
     assert table["n"].to_dict() == {0: 1, 1: 3, 2: 1}
     assert table["query_only"].to_dict() == {0: 50, 1: pytest.approx(80 / 3), 2: 20}
+
+
+def test_an_app_is_right_where_another_plan_acts(task):
+    also = replace(task, also=pd.DataFrame({"query": ["q1"], "plan": [0], "item": ["jot"]}))
+    assert names_right_app(task).tolist() == [True, False, False, False, False]
+    assert names_right_app(also).tolist() == [True, True, False, False, False]
+    run = pd.DataFrame({"query": "q1", "item": ["jot", "play"], "rank": [1, 2]})
+    ranks = ranks_before_and_after(also, {"query_only": run, "query_plus_context": run})
+    assert ranks.loc["q1"].tolist() == [1, 1]

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from lib.assistant.tool_retrieval import (
     apps_of_tools,
     best_rank,
     ceiling,
+    chance_of_any_plan,
     classifier_scores,
     context_words,
     first_apps,
@@ -22,6 +24,7 @@ from lib.assistant.tool_retrieval import (
     gold_tools,
     names_its_app,
     oracle_context,
+    other_tools,
     others_context,
     random_app_recall,
     random_apps,
@@ -399,3 +402,62 @@ def test_a_random_order_finds_large_apps_more_often(world):
     # mail has 2 of 4 tools, notes 1, music none
     np.testing.assert_allclose(table.loc["q2"], [25, 100 * (5 / 6 + 1 / 2) / 3, 200 / 3])
     assert (table.loc["none"] == 0).all()
+
+
+# ---------------------------------------------------------------- plans that do as well
+
+OTHERS = pd.DataFrame(
+    [("q2", ["call"]), ("q2", ["read_mail", "read_mail", "call"]), ("q3", ["default"])], columns=["query", "apis"]
+)
+
+
+def test_other_plans_are_tools_of_their_own(world):
+    tools = other_tools(OTHERS)
+    assert tools.to_records(index=False).tolist() == [("q2", 0, "call"), ("q2", 1, "read_mail"), ("q2", 1, "call")]
+    also = replace(world, also=tools)
+    assert also.plans_of("q2") == [["send_mail", "open_note"], ["call"], ["read_mail", "call"]]
+    assert also.plans_of("q3") == []
+    assert also.plans_of("q0") == [["call"]]
+    right = also.right
+    assert right[right["query"] == "q2"]["item"].tolist() == ["send_mail", "open_note", "call", "read_mail"]
+    assert also.answerable.tolist() == [True, False], "that no tool fits is no tool"
+
+
+def test_a_query_is_served_by_the_plan_of_which_most_is_found(world):
+    runs = {
+        "gold": run_of(q2=["send_mail", "open_note"], q3=["call"]),
+        "other": run_of(q2=["call", "send_mail"], q3=["call"]),
+        "half": run_of(q2=["read_mail", "open_note"], q3=["call"]),
+    }
+    task = replace(world, also=other_tools(OTHERS))
+    names = ["q2", "q3"]
+    before, after = tool_scores(runs, world, names, [1, 2]), tool_scores(runs, task, names, [1, 2])
+    assert before.loc["q2"].xs("recall", level="metric").tolist() == [50, 100, 0, 50, 0, 50]
+    assert after.loc["q2"].xs("recall", level="metric").tolist() == [50, 100, 100, 100, 50, 50]
+    pd.testing.assert_series_equal(after.loc["q3"], before.loc["q3"])
+    apps = [column for column in after if column[1] == "app_recall"]
+    pd.testing.assert_frame_equal(after[apps], before[apps])
+    assert share_found_whole(after, task.right, ["other"], 1)["other"].to_dict() == {"q2": 100}
+
+
+def test_without_other_plans_no_score_moves(world):
+    runs = {"one": run_of(q2=["call", "send_mail"], q3=["call"])}
+    none = replace(world, also=other_tools(OTHERS[:0]))
+    pd.testing.assert_frame_equal(tool_scores(runs, none, ["q2", "q3"], [1, 2]), tool_scores(
+        runs, world, ["q2", "q3"], [1, 2]
+    ))  # fmt: skip
+    pd.testing.assert_frame_equal(world.right, world.gold)
+    assert ceiling(none.shortest, ["q2", "q3"], [1, 2]) == ceiling(world.gold, ["q2", "q3"], [1, 2]) == [25, 50]
+
+
+def test_the_shortest_plan_bounds_what_can_be_found(world):
+    task = replace(world, also=other_tools(OTHERS))
+    assert task.shortest[task.shortest["query"] == "q2"]["item"].tolist() == ["call"]
+    assert ceiling(task.shortest, ["q2", "q3"], [1, 2]) == [50, 50]
+
+
+def test_chance_finds_one_of_several_plans_more_often():
+    rng = np.random.default_rng(0)
+    assert chance_of_any_plan([[0], [1]], 4, [1, 2], rng) == pytest.approx([50, 100 * 5 / 6], abs=4)
+    # One of two tools is found half, either of them whole by the plan of one.
+    assert chance_of_any_plan([[0, 1], [1]], 4, [1], rng) == pytest.approx([100 * (1 / 4 + 1 / 8)], abs=4)

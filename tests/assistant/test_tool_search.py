@@ -1,5 +1,7 @@
 """Searches over a toolbox, on an encoder that knows four words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -118,3 +120,21 @@ def test_chance_stands_beside_the_scores(task, search):
     assert scores["query_only/random", "recall", 1].mean() == pytest.approx(100 / 3, abs=3)
     assert scores["query_only/random", "app_recall", 1].tolist() == pytest.approx([100 / 3] * 3)
     assert scores["query_only/random", "recall", 3].tolist() == [100] * 3
+
+
+def test_chance_takes_other_plans_too(task, search):
+    runs, _ = semantic_runs(search, task, {"query_only": ["mail", "notes", "music"]})
+    also = pd.DataFrame({"query": ["b", "t0"], "plan": [0, 0], "item": ["read", "play"]})
+    scores = scores_beside_chance(runs, replace(task, also=also), [1, 3], seed=1)
+    plain = scores_beside_chance(runs, task, [1, 3], seed=1)
+    column = ("query_only/random", "recall", 1)
+    assert scores.loc["b", column] == pytest.approx(200 / 3, abs=4)
+    pd.testing.assert_frame_equal(scores.drop("b"), plain.drop("b"))
+
+
+def test_a_tool_is_learned_from_the_gold_plan_alone(task):
+    vectors, training = np.ones((3, 2), dtype=np.float32), np.ones((4, 2), dtype=np.float32)
+    also = pd.DataFrame({"query": ["t1", "t2"], "plan": [0, 0], "item": ["play", "jot"]})
+    before, after = (runs_of_plans(asked, vectors, training, seed=1) for asked in (task, replace(task, also=also)))
+    for name, run in before.items():
+        pd.testing.assert_frame_equal(after[name], run)

@@ -46,7 +46,7 @@ def draw_line(axis, part: pd.DataFrame, style: str, strong: bool) -> None:
 def draw_ceiling(axis, results: Results) -> tuple[float, float, str]:
     """The best possible recall as a dashed line, and the axes' range; returns the line's end for `label_lines`."""
     cutoffs = results.cutoffs.all
-    best_possible = ceiling(results.task.gold, results.scores.index, cutoffs)
+    best_possible = ceiling(results.task.shortest, results.scores.index, cutoffs)
     axis.plot(cutoffs, best_possible, color=INK, linestyle="--", linewidth=1)
     axis.set(xlabel="K (tools retrieved)", xticks=cutoffs, ylim=(0, 100))
     return cutoffs[-1], best_possible[-1], INK
@@ -54,7 +54,7 @@ def draw_ceiling(axis, results: Results) -> tuple[float, float, str]:
 
 def recall_alt(results: Results, methods: Sequence[str]) -> str:
     """The alt text of `recall_figure`."""
-    best_possible = ceiling(results.task.gold, results.scores.index, [results.k])[0]
+    best_possible = ceiling(results.task.shortest, results.scores.index, [results.k])[0]
     means = ", ".join(f"{named(method)} {results.mean(method):.0f}%" for method in methods)
     return f"Recall of the right tools against K. At K = {results.k}: {means}; best possible {best_possible:.0f}%."
 

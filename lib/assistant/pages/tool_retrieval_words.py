@@ -27,11 +27,12 @@ def listed(values: Sequence) -> str:
 def evaluated(task: ToolTask, deepest: int) -> str:
     """How many queries count, and what the best possible recall is among the first `deepest` tools."""
     asked, none_fits = task.evaluated, ~task.answerable
+    best_possible = ceiling(task.shortest, asked["query"], [deepest])[0]
     return (
         f"{len(asked):,} queries are evaluated. **{none_fits.sum()}** of them ({100 * none_fits.mean():.1f}%) are such "
         "that no tool fits; they have nothing to find and count with a recall of 0, so that every row below has the "
-        f"same n. No method can pass {ceiling(task.gold, asked['query'], [deepest])[0]:.1f}% at K = {deepest}; ratios "
-        "between settings are untouched by this."
+        f"same n. No method can pass {best_possible:.1f}% at K = {deepest}; ratios between settings are untouched by "
+        "this."
     )
 
 
