@@ -448,7 +448,7 @@ def tool_scores(
     """
     recall = _recall(runs, task.gold, queries, cutoffs)
     for _, plan in task.also[task.also["query"].isin(queries)].groupby("plan"):
-        served = plan["query"].unique()
+        served = plan["query"].unique().tolist()
         recall.loc[served] = np.maximum(recall.loc[served], _recall(runs, plan, served, cutoffs))
     if not len(task.gold_apps):
         return recall

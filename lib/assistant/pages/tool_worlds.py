@@ -1,0 +1,207 @@
+"""Notebook 06's part on the three named worlds: its figure, table and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from lib.assistant.pages.tool_retrieval import PUBLISHED_RATIO, Cutoffs, Results
+from lib.assistant.pages.tool_retrieval_figures import INK, draw_ceiling, draw_line
+from lib.assistant.pages.tool_retrieval_tables import retriever_name, retriever_of, setting_of
+from lib.assistant.tool_retrieval import ceiling
+from lib.assistant.tool_worlds import (
+    ALONE,
+    CONTEXT,
+    ORACLE,
+    OTHER,
+    RANKER_ALONE,
+    RANKER_CONTEXT,
+    RANKER_OTHER,
+    ToolsFound,
+)
+from lib.evaluation.comparison import ratios
+from lib.evaluation.inference import Resampling
+from lib.workbook.display import Drawing, Table, interval
+from lib.workbook.methods import colour, label
+
+METHODS = (ALONE, CONTEXT, ORACLE, OTHER, RANKER_ALONE, RANKER_CONTEXT, RANKER_OTHER)
+DRAWN = (ALONE, CONTEXT, ORACLE, RANKER_ALONE, RANKER_CONTEXT)
+WITHOUT = {CONTEXT: ALONE, ORACLE: ALONE, OTHER: ALONE, RANKER_CONTEXT: RANKER_ALONE, RANKER_OTHER: RANKER_ALONE}
+
+
+def results_of(found: Mapping[str, ToolsFound], cutoffs: Cutoffs, samples: int, seed: int) -> dict[str, Results]:
+    """Each world's scores with their resampling; at least one world."""
+    return {
+        world: Results(part.task, part.scores, cutoffs, Resampling(part.task.clusters, samples, seed))
+        for world, part in found.items()
+    }
+
+
+def in_rows(results: Mapping[str, Results]) -> pd.DataFrame:
+    """As `tables/tool_worlds.csv` has it: world, setting, retriever, k, recall in percent with its interval (ci_low,
+    ci_high), how many times that of the same retriever by the query alone it is (gain, gain_low, gain_high), n."""
+    frames = []
+    for world, part in results.items():
+        gains = [
+            ratios(part.scores, method, alone, "recall", part.cutoffs.all, part.resampling).assign(method=method)
+            for method, alone in WITHOUT.items()
+        ]
+        gained = pd.concat(gains).rename(columns={"ratio": "gain", "ci_low": "gain_low", "ci_high": "gain_high"})
+        summary = part.summary[part.summary["metric"] == "recall"].rename(columns={"value": "recall"})
+        frames.append(summary.merge(gained, on=["method", "k"], how="left").assign(world=world))
+    rows = pd.concat(frames, ignore_index=True)
+    rows["setting"] = rows["method"].map(setting_of)
+    rows["retriever"] = rows["method"].str.partition("/")[2].replace("", "semantic")
+    names = ["recall", "ci_low", "ci_high", "gain", "gain_low", "gain_high", "n"]
+    return rows[["world", "setting", "retriever", "k", *names]]
+
+
+def gains_at(results: Mapping[str, Results], k: int) -> pd.DataFrame:
+    """The gains at one K, indexed by world and run: ratio, ci_low, ci_high."""
+    rows = {
+        (world, method): ratios(part.scores, method, alone, "recall", [k], part.resampling).iloc[0]
+        for world, part in results.items()
+        for method, alone in WITHOUT.items()
+    }
+    return pd.DataFrame(rows).T[["ratio", "ci_low", "ci_high"]]
+
+
+def asked(found: Mapping[str, ToolsFound]) -> str:
+    """How many queries each world is asked, and which wording of context was chosen there."""
+    words = []
+    for world, part in found.items():
+        wording, n = part.wording
+        words.append(
+            f"{world}: {len(part.task.evaluated):,} evaluation queries, {len(part.task.training):,} training queries, "
+            f"{part.task.also['query'].nunique():,} queries with another plan that does as well; context worded as "
+            f"{wording} of {n} item{'s' if n > 1 else ''}"
+        )
+    return "; ".join(words) + "."
+
+
+def panels_figure(results: Mapping[str, Results], finding: str) -> Drawing:
+    """Recall against K, a panel a world: search solid, the learned ranker dotted, 1.5 times search by the query alone
+    dashed."""
+    figure, axes = plt.subplots(1, len(results), figsize=(4.3 * len(results), 4.6), sharey=True, squeeze=False)
+    for axis, (world, part) in zip(axes[0], results.items(), strict=True):
+        for method in DRAWN:
+            line, style = part.value.loc[(method, "recall")], setting_of(method)
+            draw_line(axis, line, style, strong=method == style)
+            axis.lines[-1].set_label(retriever_name(method))
+            if method in (ALONE, CONTEXT):
+                axis.fill_between(line.index, line["ci_low"], line["ci_high"], color=colour(style), alpha=0.15)
+        alone = part.value.loc[(ALONE, "recall"), "value"]
+        published = f"published gain: {PUBLISHED_RATIO} times semantic search, query alone"
+        axis.plot(
+            alone.index, PUBLISHED_RATIO * alone, color="#000000", linestyle=(0, (5, 3)), linewidth=1, label=published
+        )
+        draw_ceiling(axis, part)
+        axis.lines[-1].set(linestyle="-.", label="best possible", color=INK)
+        axis.set_title(f"{world} (n = {part.n:,})", fontsize=11)
+    axes[0][0].set_ylabel("Recall@K of the right tools, %\n(bands: 95% interval, of two solid lines)")
+    handles, names = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=2, fontsize=9)
+    k = next(iter(results.values())).k
+    means = "; ".join(
+        f"{world}: " + ", ".join(f"{retriever_name(method)} {part.mean(method, k):.0f}%" for method in DRAWN)
+        for world, part in results.items()
+    )
+    alt = f"Recall of the right tools against K in {len(results)} worlds. At K = {k}: {means}."
+    return Drawing(figure, "tool_worlds", finding, alt, in_rows(results))
+
+
+def recall_table(results: Mapping[str, Results]) -> Table:
+    """A row a world and run: its recall, and how many times that of the query alone it is."""
+    k = next(iter(results.values())).k
+    gains = gains_at(results, k)
+    rows = [
+        {
+            "world": world,
+            "ranked by": retriever_of(method),
+            "with": label(setting_of(method)),
+            f"Recall@{k}": part.interval(method, k),
+            "times its recall by the query alone": (
+                interval(*gains.loc[(world, method)], 2) if method in WITHOUT else "1"
+            ),
+            "n": part.n,
+        }
+        for world, part in results.items()
+        for method in METHODS
+    ]
+    caption = (
+        f"Recall@{k} of the right tools in percent and its gain, with 95% intervals. Published gain of retrieved "
+        f"context: {PUBLISHED_RATIO}, without a K."
+    )
+    return Table(pd.DataFrame(rows), caption)
+
+
+def _each(results: Mapping[str, Results], gains: pd.DataFrame, method: str) -> str:
+    return ", ".join(f"{interval(*gains.loc[(world, method)], 2)} in {world}" for world in results)
+
+
+def _worlds_where(gains: pd.DataFrame, method: str, value: float) -> dict[str, list[str]]:
+    """The worlds by where the interval of a run's gain lies: above, below or around a value; none where the gain has no
+    interval, since nothing was found without context."""
+    part = gains.xs(method, level=1)
+    return {
+        "above": part.index[part["ci_low"] > value].tolist(),
+        "below": part.index[part["ci_high"] < value].tolist(),
+        "around": part.index[(part["ci_low"] <= value) & (part["ci_high"] >= value)].tolist(),
+    }
+
+
+def _in(worlds: list[str]) -> str:
+    return "in " + " and ".join(worlds) if worlds else "in no world"
+
+
+def finding(results: Mapping[str, Results]) -> str:
+    """The figure's title: what retrieved context gains in each world, and where that agrees with the paper."""
+    k = next(iter(results.values())).k
+    gains = gains_at(results, k)
+    return (
+        f"Context by semantic search multiplies what search finds of the right tools among the first {k} by "
+        f"{_each(results, gains, CONTEXT)}: the published {PUBLISHED_RATIO} lies within the interval "
+        f"{_in(_worlds_where(gains, CONTEXT, PUBLISHED_RATIO)['around'])}"
+    )
+
+
+def what_context_gains(results: Mapping[str, Results]) -> str:
+    """Where context helps search and the learned ranker, and whether another query's context would do as well."""
+    k = next(iter(results.values())).k
+    gains = gains_at(results, k)
+
+    def said(method: str) -> str:
+        where = _worlds_where(gains, method, 1.0)
+        return f"above 1 {_in(where['above'])}, below 1 {_in(where['below'])}"
+
+    return (
+        f"At K = {k} the interval of the gain by retrieved context is {said(CONTEXT)}. With all relevant context the "
+        f"gain of search is {_each(results, gains, ORACLE)}. The gain of the ranker learned from plans is "
+        f"{_each(results, gains, RANKER_CONTEXT)}: {said(RANKER_CONTEXT)}. The control, another query's context, must "
+        f"gain nothing: its interval is {said(OTHER)} for search, {said(RANKER_OTHER)} for the ranker."
+    )
+
+
+def room_for_the_published_gain(results: Mapping[str, Results]) -> str:
+    """In which worlds the query alone leaves so little to find that no search could gain what the paper prints."""
+    k = next(iter(results.values())).k
+    wanted = {world: PUBLISHED_RATIO * part.mean(ALONE, k) for world, part in results.items()}
+    best = {world: ceiling(part.task.shortest, part.scores.index, [k])[0] for world, part in results.items()}
+    full = [world for world in results if wanted[world] > best[world]]
+    cells = "; ".join(f"{world} {wanted[world]:.1f}% of at best {best[world]:.1f}%" for world in results)
+    return (
+        f"A gain of {PUBLISHED_RATIO} takes a recall of: {cells}. "
+        + (f"No search can have it {_in(full)}." if full else "Every world has room for it.")
+    )
+
+
+def answer(results: Mapping[str, Results]) -> str:
+    """The worlds' part of what the page found."""
+    k = next(iter(results.values())).k
+    gains = gains_at(results, k)
+    return (
+        f"Across the three named worlds, context by semantic search multiplies recall at K = {k} by "
+        f"{_each(results, gains, CONTEXT)} (published: {PUBLISHED_RATIO})."
+    )

@@ -1,0 +1,192 @@
+"""Tool retrieval in each of the three named worlds (`lib.assistant.named_worlds`): is context needed where queries say
+what they want?
+
+Every world is asked in the same way: all its evaluation queries, and as many training queries for what is learned or
+chosen. Context comes from semantic search by the pretrained encoder, which has learned from no label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.cot import equal_shares
+from lib.assistant.named_worlds import WORLDS
+from lib.assistant.tool_ranker import (
+    RankerTask,
+    context_features,
+    known_needs_run,
+    lessons_of_training,
+    others_features,
+)
+from lib.assistant.tool_retrieval import (
+    ALL_ITEMS,
+    ToolTask,
+    context_words,
+    task_of_world,
+    tool_scores,
+    tool_texts,
+    with_words,
+)
+from lib.assistant.tool_search import Option, ToolSearch, semantic_runs, try_wordings
+from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs, seeded_order
+from lib.workbook.parameters.worlds import WorldKnobs
+
+ALONE, ORACLE = "query_only", "oracle_context"
+CONTEXT, OTHER = "query_plus_semantic_context", "query_plus_other_context"
+RANKER_ALONE, RANKER_CONTEXT, RANKER_OTHER = (f"{setting}/lambdamart" for setting in (ALONE, CONTEXT, OTHER))
+DEPTH = 10  # items of retrieved context
+
+
+def knobs_of_worlds(queries: pd.DataFrame, profile: str, seed: int) -> dict[str, WorldKnobs]:
+    """Of each named world, at the size of a world that is there; all other knobs are the defaults.
+
+    Args:
+        queries: of the world that is there: columns persona, split.
+    """
+    n_personas, sides = max(8, queries["persona"].nunique()), queries["split"].value_counts()
+    size = {
+        "n_personas": n_personas,
+        "n_training_queries": max(n_personas, int(sides.get("training", 0))),
+        "n_evaluation_queries": max(1, int(sides.get("evaluation", 0))),
+    }
+    return {
+        name: WorldKnobs.model_validate({"profile": profile, "seed": seed, "world": name, **size}) for name in WORLDS
+    }
+
+
+def asked_part(world: Mapping[str, pd.DataFrame], n_training: int, seed: int) -> dict[str, pd.DataFrame]:
+    """A world with all evaluation queries, but only so many training personas, drawn with the seed, as have
+    `n_training` queries; and the items of these personas.
+
+    Args:
+        world: frames items, queries, gold, other_plans, toolbox (see `lib.assistant.world.frames`).
+    """
+    queries = world["queries"]
+    owners = queries.loc[queries["split"] == "training", "persona"]
+    drawn = seeded_order(owners, seed)
+    before = owners.value_counts().reindex(drawn).cumsum().shift(fill_value=0)
+    taken = queries["persona"].isin(before.index[before < n_training]) | (queries["split"] == "evaluation")
+    part = {"queries": queries[taken], "toolbox": world["toolbox"]}
+    part["items"] = world["items"][world["items"]["persona"].isin(part["queries"]["persona"])]
+    for name in ("gold", "other_plans"):
+        part[name] = world[name][world[name]["query"].isin(part["queries"]["query"])]
+    return {name: frame.reset_index(drop=True) for name, frame in part.items()}
+
+
+def encode_unless_known(
+    known: Sequence[str], vectors: np.ndarray, encode: Callable[[list[str]], np.ndarray]
+) -> Callable[[list[str]], np.ndarray]:
+    """An encoder that looks up the texts that are `known` by their rows of `vectors` and encodes the others."""
+    row = {text: number for number, text in enumerate(known)}
+
+    def looked_up(texts: list[str]) -> np.ndarray:
+        rows = np.array([row.get(text, -1) for text in texts], dtype=int)
+        found = vectors[np.maximum(rows, 0)]
+        if (rows < 0).any():
+            found[rows < 0] = encode([text for text, at in zip(texts, rows, strict=True) if at < 0])
+        return found
+
+    return looked_up
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How tools are looked for in a world.
+
+    Attributes:
+        tool_wording: of the tools' texts (see `lib.assistant.tool_retrieval.tool_texts`).
+        wording_queries: training queries on which the wording of context is chosen.
+        cutoffs: values of K.
+        seed: of the samples, the folds and the rankers.
+        threads: of the rankers' training.
+    """
+
+    tool_wording: str
+    wording_queries: int
+    cutoffs: Sequence[int]
+    seed: int
+    threads: int = 1
+
+
+class ToolsRanked(NamedTuple):
+    """What was asked in a world, the wording of context chosen there, and the rankings of the tools."""
+
+    task: ToolTask
+    wording: Option
+    runs: dict[str, pd.DataFrame]
+
+
+class ToolsFound(NamedTuple):
+    """What was asked in a world, the wording of context chosen there, and recall by evaluated query (see
+    `lib.assistant.tool_retrieval.tool_scores`)."""
+
+    task: ToolTask
+    wording: Option
+    scores: pd.DataFrame
+
+
+def find_tools(
+    world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray], encoder: Any, asking: Asking
+) -> ToolsFound:
+    """`rank_tools`, scored."""
+    task, wording, runs = rank_tools(world, vectors, encoder, asking)
+    return ToolsFound(task, wording, tool_scores(runs, task, task.evaluated["query"].tolist(), asking.cutoffs))
+
+
+def rank_tools(
+    world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray], encoder: Any, asking: Asking
+) -> ToolsRanked:
+    """The paper's tool retrieval and a ranker learned from plans, each by the query alone, with retrieved context and
+    with another query's; and search with the oracle's context.
+
+    Args:
+        world: from `asked_part`.
+        vectors: unit-length embeddings of items and queries, in frame order.
+        encoder: that of `vectors`.
+    """
+    context = _context_by_search(world, vectors)
+    toolbox = world["toolbox"].assign(text=tool_texts(world["toolbox"], asking.tool_wording))
+    queries, gold, items, others = (world[name] for name in ("queries", "gold", "items", "other_plans"))
+    task = task_of_world(queries, gold, items, toolbox, {CONTEXT: context}, asking.seed, others)
+    search = ToolSearch.over(task.tools, encoder)
+    training = task.training
+    sample = equal_shares(training, training["kind"], asking.wording_queries, asking.seed).reset_index(drop=True)
+    wording = try_wordings(search, task, sample, CONTEXT).best()
+    runs, _ = semantic_runs(search, task, _search_texts(task, wording))
+    return ToolsRanked(task, wording, runs | _ranker_runs(world, vectors, task, search.vectors, context, asking))
+
+
+def _context_by_search(world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    pairs = candidate_pairs(world["queries"], world["items"], on="persona")
+    ranked = rank_pairs(pairs, cosine_of_pairs(pairs, vectors["queries"], vectors["items"]))
+    return ranked[ranked["rank"] <= DEPTH]
+
+
+def _search_texts(task: ToolTask, wording: Option) -> dict[str, list[str]]:
+    texts = {ALONE: task.evaluated["text"].tolist()}
+    for setting in (CONTEXT, OTHER, ORACLE):
+        how, n = wording if setting != ORACLE else (wording[0], ALL_ITEMS)
+        texts[setting] = with_words(task.evaluated, context_words(task.contexts[setting], how, n))
+    return texts
+
+
+def _ranker_runs(
+    world: Mapping[str, pd.DataFrame],
+    vectors: Mapping[str, np.ndarray],
+    task: ToolTask,
+    tool_vectors: np.ndarray,
+    context: pd.DataFrame,
+    asking: Asking,
+) -> dict[str, pd.DataFrame]:
+    asked = vectors["queries"][pd.Index(world["queries"]["query"]).get_indexer(task.queries["query"])]
+    phrasing = world["gold"].set_index("query")["phrasing"]
+    ranking = RankerTask.of(task, phrasing, asked, tool_vectors, max(asking.cutoffs), asking.seed, asking.threads)
+    told = context_features(ranking, context, world["items"], vectors["items"], tool_vectors)
+    lessons = lessons_of_training(ranking)
+    seen = {RANKER_ALONE: None, RANKER_CONTEXT: told, RANKER_OTHER: others_features(ranking, told)}
+    return {name: known_needs_run(lessons, features) for name, features in seen.items()}

@@ -1,0 +1,130 @@
+"""Notebook 06's part on the three named worlds: what figure, table and sentences say of numbers that are given."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.pages import tool_worlds as page
+from lib.assistant.pages.tool_retrieval import cutoffs_of
+from lib.assistant.tool_retrieval import ToolTask
+from lib.assistant.tool_worlds import ToolsFound
+
+N = 60
+NAMES = [f"q{n:02}" for n in range(N)]
+
+
+def found_in(**levels):
+    """Recall of each method is 50 but for `levels`, a little noisy, so that intervals are narrow but no points."""
+    queries = pd.DataFrame(
+        {
+            "query": [*NAMES, "t"],
+            "text": "x",
+            "split": ["evaluation"] * N + ["training"],
+            "persona": [f"p{n % 20}" for n in range(N + 1)],
+            "need": [f"n{n % 7}" for n in range(N + 1)],
+            "kind": "habit",
+        }
+    )
+    tools = pd.DataFrame({"item": [f"t{n}" for n in range(6)], "app": "mail", "text": "y"})
+    gold = pd.DataFrame({"query": NAMES, "item": "t0"})
+    context = pd.DataFrame({"query": NAMES, "item": "i", "rank": 1, "app": "mail"})
+    task = ToolTask(queries, tools, gold, gold.assign(item="mail"), {"oracle_context": context})
+    rng = np.random.default_rng(0)
+    columns = {
+        (method, "recall", k): levels.get(method, 50) + rng.normal(0, 1, N)
+        for method in page.METHODS
+        for k in range(1, 7)
+    }
+    scores = pd.DataFrame(columns, index=pd.Index(NAMES, name="query"))
+    scores.columns = scores.columns.set_names(["method", "metric", "k"])
+    return ToolsFound(task, ("app", 1), scores)
+
+
+@pytest.fixture
+def found():
+    return {
+        "explicit": found_in(),
+        "hard": found_in(**{page.ALONE: 20, page.CONTEXT: 30, page.RANKER_CONTEXT: 75, page.OTHER: 10}),
+    }
+
+
+@pytest.fixture
+def results(found):
+    return page.results_of(found, cutoffs_of(6), 100, 1)
+
+
+def test_gains_are_over_the_same_retriever_alone(results):
+    gains = page.gains_at(results, 3)
+    assert gains.loc[("hard", page.CONTEXT), "ratio"] == pytest.approx(1.5, abs=0.05)
+    assert gains.loc[("hard", page.OTHER), "ratio"] == pytest.approx(0.5, abs=0.05)
+    assert gains.loc[("hard", page.RANKER_CONTEXT), "ratio"] == pytest.approx(1.5, abs=0.05)
+    assert gains.loc[("explicit", page.CONTEXT), "ratio"] == pytest.approx(1, abs=0.05)
+    low, high = gains.loc[("hard", page.CONTEXT), ["ci_low", "ci_high"]]
+    assert 1 < low < 1.5 < high
+
+
+def test_the_written_table_has_a_row_for_each_number(results):
+    rows = page.in_rows(results)
+    assert list(rows) == [
+        "world", "setting", "retriever", "k", "recall", "ci_low", "ci_high", "gain", "gain_low", "gain_high", "n",
+    ]  # fmt: skip
+    assert len(rows) == 2 * len(page.METHODS) * 6
+    by = rows.set_index(["world", "setting", "retriever", "k"])
+    assert by.loc[("hard", "query_only", "semantic", 3), "recall"] == pytest.approx(20, abs=0.5)
+    assert np.isnan(by.loc[("hard", "query_only", "semantic", 3), "gain"])
+    assert by.loc[("hard", page.CONTEXT, "lambdamart", 3), "gain"] == pytest.approx(1.5, abs=0.05)
+    assert (rows["n"] == N).all()
+
+
+def test_the_finding_names_the_worlds_that_agree_with_the_paper(results):
+    said = page.finding(results)
+    gains = page.gains_at(results, 3)
+    assert f"{gains.loc[('hard', page.CONTEXT), 'ratio']:.2f}" in said
+    assert said.endswith("the published 1.5 lies within the interval in hard")
+    none = page.results_of({"explicit": found_in()}, cutoffs_of(6), 100, 1)
+    assert page.finding(none).endswith("lies within the interval in no world")
+
+
+def test_what_context_gains(results):
+    said = page.what_context_gains(results)
+    assert "gain by retrieved context is above 1 in hard, below 1 in no world" in said
+    assert "is above 1 in no world, below 1 in hard for search" in said
+    worse = page.results_of({"mixed": found_in(**{page.RANKER_OTHER: 70})}, cutoffs_of(6), 100, 1)
+    assert "above 1 in mixed, below 1 in no world for the ranker" in page.what_context_gains(worse)
+
+
+def test_a_gain_beyond_the_best_possible_is_named(results):
+    assert page.room_for_the_published_gain(results).endswith("Every world has room for it.")
+    full = page.results_of({"explicit": found_in(**{page.ALONE: 80})}, cutoffs_of(6), 100, 1)
+    said = page.room_for_the_published_gain(full)
+    assert "of at best 100.0%" in said
+    assert said.endswith("No search can have it in explicit.")
+
+
+def test_figure_and_table(found, results):
+    drawing = page.panels_figure(results, page.finding(results))
+    left, right = drawing.figure.axes
+    assert [axis.get_title() for axis in (left, right)] == ["explicit (n = 60)", "hard (n = 60)"]
+    assert left.get_ylim() == right.get_ylim()
+    lines = {line.get_label(): line for line in right.lines}
+    published = next(line for name, line in lines.items() if name.startswith("published gain: 1.5"))
+    alone = next(line for name, line in lines.items() if name == "semantic search, query alone")
+    np.testing.assert_allclose(published.get_ydata(), 1.5 * alone.get_ydata())
+    assert "best possible" in lines
+    assert "hard: semantic search, query alone 20%" in drawing.alt
+    plt.close(drawing.figure)
+    frame = page.recall_table(results).frame
+    assert len(frame) == 2 * len(page.METHODS)
+    row = frame[(frame["world"] == "hard") & (frame["ranked by"] == "LambdaMART")].iloc[1]
+    assert float(row["times its recall by the query alone"].split()[0]) == pytest.approx(1.5, abs=0.05)
+    assert "hard: 60 evaluation queries, 1 training queries, 0 queries with another plan" in page.asked(found)
+
+
+def test_where_nothing_is_found_alone_there_is_no_gain():
+    part = found_in()
+    part.scores[page.ALONE] = 0.0
+    results = page.results_of({"hard": part}, cutoffs_of(6), 100, 1)
+    frame = page.recall_table(results).frame
+    assert frame["times its recall by the query alone"].iloc[1].startswith("–")
+    assert "no world" in page.finding(results)

@@ -1,0 +1,158 @@
+"""Tool retrieval in the three named worlds, small, with counts of letters in the encoder's place."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.named_worlds import WORLDS
+from lib.assistant.sensitivity import embed_worlds, simulate_worlds
+from lib.assistant.tool_retrieval import tool_scores
+from lib.assistant.tool_worlds import (
+    ALONE,
+    CONTEXT,
+    ORACLE,
+    OTHER,
+    RANKER_ALONE,
+    RANKER_CONTEXT,
+    RANKER_OTHER,
+    Asking,
+    asked_part,
+    encode_unless_known,
+    find_tools,
+    knobs_of_worlds,
+    rank_tools,
+)
+
+ASKING = Asking("paper", 12, [1, 5], seed=3)
+SIZE = pd.DataFrame(
+    {
+        "persona": [f"p{n % 60}" for n in range(330)] + [f"e{n % 20}" for n in range(100)],
+        "split": ["training"] * 330 + ["evaluation"] * 100,
+    }
+)
+
+
+class Letters:
+    """Unit-length counts of pairs of letters, hashed."""
+
+    def encode(self, texts, **settings):
+        vectors = np.full((len(texts), 64), 0.01, dtype=np.float32)
+        for row, text in enumerate(texts):
+            for pair in zip(text.lower(), text.lower()[1:], strict=False):
+                vectors[row, (31 * ord(pair[0]) + ord(pair[1])) % 64] += 1
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def worlds(data):
+    knobs = knobs_of_worlds(SIZE, "smoke", 3)
+    return dict(zip(knobs, simulate_worlds(data, list(knobs.values())), strict=True))
+
+
+@pytest.fixture(scope="module")
+def parts(worlds):
+    return {name: asked_part(world, 200, 3) for name, world in worlds.items()}
+
+
+@pytest.fixture(scope="module")
+def vectors(parts):
+    return dict(zip(parts, embed_worlds(list(parts.values()), Letters().encode), strict=True))
+
+
+@pytest.fixture(scope="module")
+def ranked(parts, vectors):
+    def rank(name, part=None):
+        return rank_tools(part or parts[name], vectors[name], Letters(), ASKING)
+
+    return rank
+
+
+def test_worlds_are_of_the_size_that_is_there():
+    knobs = knobs_of_worlds(SIZE, "smoke", 3)
+    assert list(knobs) == list(WORLDS)
+    assert [part.world for part in knobs.values()] == list(WORLDS)
+    assert {(part.n_personas, part.n_training_queries, part.n_evaluation_queries) for part in knobs.values()} == {
+        (80, 330, 100)
+    }
+    tiny = knobs_of_worlds(SIZE.iloc[:2], "smoke", 3)["mixed"]
+    assert (tiny.n_personas, tiny.n_training_queries, tiny.n_evaluation_queries) == (8, 8, 1)
+
+
+def test_all_evaluation_queries_are_asked_and_some_personas_train(worlds, parts):
+    for name, part in parts.items():
+        whole, asked = worlds[name]["queries"], part["queries"]
+        evaluated = whole.loc[whole["split"] == "evaluation", "query"]
+        assert asked.loc[asked["split"] == "evaluation", "query"].tolist() == evaluated.tolist()
+        training = asked[asked["split"] == "training"]
+        assert 200 <= len(training) < 215 < (whole["split"] == "training").sum()
+        rest = whole[(whole["split"] == "training") & ~whole["query"].isin(training["query"])]
+        assert not set(rest["persona"]) & set(training["persona"]), "personas are whole"
+        assert set(part["items"]["persona"]) == set(asked["persona"])
+        assert part["gold"]["query"].tolist() == asked["query"].tolist()
+        assert set(part["other_plans"]["query"]) <= set(asked["query"])
+
+
+def test_training_personas_are_drawn_by_the_seed_alone(worlds):
+    first, again, other = (asked_part(worlds["mixed"], 200, seed)["queries"] for seed in (3, 3, 4))
+    pd.testing.assert_frame_equal(first, again)
+    assert set(first["query"]) != set(other["query"])
+
+
+def test_known_texts_are_looked_up():
+    encoded = []
+
+    def encode(texts):
+        encoded.extend(texts)
+        return np.zeros((len(texts), 2), dtype=np.float32)
+
+    looked_up = encode_unless_known(["a", "b"], np.array([[1, 2], [3, 4]], dtype=np.float32), encode)
+    assert looked_up(["b", "new", "a"]).tolist() == [[3, 4], [0, 0], [1, 2]]
+    assert looked_up(["a"]).tolist() == [[1, 2]]
+    assert encoded == ["new"]
+
+
+def test_every_run_ranks_every_tool_for_every_evaluated_query(ranked):
+    task, wording, runs = ranked("mixed")
+    assert set(runs) == {ALONE, CONTEXT, OTHER, ORACLE, RANKER_ALONE, RANKER_CONTEXT, RANKER_OTHER}
+    assert wording[1] in (1, 3, 5)
+    for run in runs.values():
+        assert set(run["query"]) == set(task.evaluated["query"])
+        assert (run.groupby("query").size() == 59).all()
+
+
+def test_no_evaluation_label_reaches_a_ranking(parts, ranked):
+    """But the oracle's context, which is made of labels."""
+    gold = parts["mixed"]["gold"]
+    asked = (gold["split"] == "evaluation").to_numpy()
+    lied = gold.assign(apis=[["call"] if out else apis for out, apis in zip(asked, gold["apis"], strict=True)])
+    lied["apps"] = [["music"] if out else apps for out, apps in zip(asked, gold["apps"], strict=True)]
+    lied["relevant"] = [labels[:1] if out else labels for out, labels in zip(asked, gold["relevant"], strict=True)]
+    _, wording, before = ranked("mixed")
+    _, again, after = ranked("mixed", {**parts["mixed"], "gold": lied})
+    assert again == wording
+    for name in set(before) - {ORACLE}:
+        pd.testing.assert_frame_equal(after[name], before[name])
+    assert not after[ORACLE].equals(before[ORACLE])
+
+
+def test_context_decides_where_no_query_says_its_arguments(parts, vectors):
+    found = {name: find_tools(parts[name], vectors[name], Letters(), ASKING).scores.mean() for name in WORLDS}
+    for name, scores in found.items():
+        assert scores[RANKER_OTHER, "recall", 5] < scores[RANKER_ALONE, "recall", 5] + 8, f"{name}: another's context"
+    gain = {name: scores[ORACLE, "recall", 5] - scores[ALONE, "recall", 5] for name, scores in found.items()}
+    assert gain["hard"] > gain["explicit"]
+    ranker = {name: scores[RANKER_CONTEXT, "recall", 5] for name, scores in found.items()}
+    assert ranker["hard"] > found["hard"][RANKER_OTHER, "recall", 5]
+
+
+def test_other_plans_count(parts, vectors, ranked):
+    others = parts["explicit"]["other_plans"]
+    assert len(others), "the fixture has some"
+    task, _, runs = ranked("explicit")
+    names = task.evaluated["query"].tolist()
+    alone = {ALONE: runs[ALONE]}
+    served = tool_scores(alone, task, names, [1])[ALONE, "recall", 1]
+    bare = {**parts["explicit"], "other_plans": others[:0]}
+    without = tool_scores(alone, rank_tools(bare, vectors["explicit"], Letters(), ASKING).task, names, [1])
+    assert (served >= without[ALONE, "recall", 1]).all()
+    assert served.sum() > without[ALONE, "recall", 1].sum()
