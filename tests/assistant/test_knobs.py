@@ -45,16 +45,17 @@ def full_lift(tables):
 
 @pytest.fixture(scope="module")
 def plain(make_world):
-    """A world whose knobs all say little: no hard distractors, short logs, no default, few habit queries."""
+    """A world whose knobs all say little: no hard distractors, short logs, no default, few habit queries. In `hard`, of
+    whose queries the shares are, all of them."""
     knobs = {"hard_distractors": 0.0, "opens_per_item": 3.0, "meaning_share": 0.6, "habit_share": 0.1}
-    return frames(make_world(complex_share=0.4, default_share=0.0, **knobs, **SMALL))
+    return frames(make_world(world="hard", complex_share=0.4, default_share=0.0, **knobs, **SMALL))
 
 
 @pytest.fixture(scope="module")
 def crowded(make_world):
-    """Many hard distractors, long logs, many queries that no tool fits."""
+    """Many hard distractors, long logs, many queries that no tool fits; in `hard`, too."""
     knobs = {"hard_distractors": 12.0, "opens_per_item": 15.0, "meaning_share": 0.0, "habit_share": 1.0}
-    return frames(make_world(complex_share=0.0, default_share=0.3, **knobs, **SMALL))
+    return frames(make_world(world="hard", complex_share=0.0, default_share=0.3, **knobs, **SMALL))
 
 
 # ---------------------------------------------------------------- habits

@@ -73,11 +73,12 @@ def test_personas_and_texts_are_apart(split_by, split):
     assert not shared(by_side(items["item"], items["persona"].map(side_of)))
 
 
-def test_phrasing_split_keeps_surface_forms_apart(split_by, needs):
+def test_phrasing_split_keeps_surface_forms_apart(split_by, needs, explicit_needs):
     tables = split_by["phrasing"]
     gold = tables["gold"]
     assert not shared(by_side(gold["phrasing"], gold["split"]))
-    forms = {family.id: {normal_form(form) for form in alternatives(family.text)} for family in families_of(needs)}
+    families = families_of([*needs, *explicit_needs])
+    forms = {family.id: {normal_form(form) for form in alternatives(family.text)} for family in families}
     said = [set().union(*(forms[phrasing] for phrasing in used)) for used in by_side(gold["phrasing"], gold["split"])]
     assert not shared(said)
     assert not shared(by_side(tables["queries"]["text"].map(bare), tables["queries"]["split"]))

@@ -37,8 +37,13 @@ def tables_of(worlds):
 # ---------------------------------------------------------------- shares
 
 
-def test_hard_is_the_default_and_the_world_as_it_was(make_world):
-    made = make_world(**TINY)
+def test_mixed_is_the_default(make_world, worlds):
+    assert WorldKnobs().world == "mixed"
+    assert make_world(**SMALL).gold == worlds["mixed"].gold
+
+
+def test_hard_is_the_world_as_it_was(make_world):
+    made = make_world(world="hard", **TINY)
     lines = [persona.model_dump_json() for persona in made.personas]
     lines += [query.model_dump_json() for query in made.queries]
     lines += [entry.model_dump_json(exclude={"also"}) for entry in made.gold]
@@ -85,6 +90,11 @@ def test_in_hard_no_query_says_what_its_call_needs(worlds, tables_of):
     assert here["argument_source", "query"] < 0.5
     assert here["argument_source", "none"] == pytest.approx(5, abs=4)
     assert here["api_source", "place"] == 100
+
+
+def test_kinds_are_thirds_in_hard(tables_of):
+    shares = tables_of["hard"]["gold"]["kind"].value_counts(normalize=True)
+    assert shares.to_dict() == pytest.approx(dict.fromkeys(("meaning", "habit", "either"), 1 / 3), abs=0.005)
 
 
 @pytest.mark.parametrize("name", SPOKEN)

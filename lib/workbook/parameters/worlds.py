@@ -12,7 +12,7 @@ from lib.workbook.parameters.base import Parameters
 class WorldKnobs(Parameters):
     """Sizes and strengths of the simulated world of personas."""
 
-    world: Literal["explicit", "mixed", "hard"] = "hard"
+    world: Literal["explicit", "mixed", "hard"] = "mixed"
     n_personas: int = Field(default=791, ge=4)
     n_training_queries: int = Field(default=4338, ge=1)
     n_evaluation_queries: int = Field(default=936, ge=1)
