@@ -7,62 +7,87 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from lib.report.run import run_notebooks
 from lib.workbook.artifacts import ROOT, ArtifactError, Workbook
 from lib.workbook.machine import accelerator, cores, processor
-from lib.workbook.parameters.base import ProfileError, check_profile_name, did_you_mean, select
+from lib.workbook.parameters.base import Parameters, ProfileError, check_profile_name, did_you_mean, select
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
 from lib.workbook.profiles import read_profile, write_notebook_parameters
 from lib.workbook.trained import FOLDER, Adapter, ship
 
-NEEDED = ("flows.parquet", "tst_pairs.parquet", "embeddings_requests.safetensors", "catalogue.jsonl")
+NEEDED = {
+    "01_data_gen": ("flows.parquet", "tst_pairs.parquet", "embeddings_requests.safetensors", "catalogue.jsonl"),
+}  # for the workflow paper's parts
 
 
 def main(arguments: list[str]) -> int:
     if not arguments:
         print("usage: python -m lib.report.train PROFILE [PART ...]", file=sys.stderr)
         return 2
+    from lib.assistant import trained_parts as of_assistant
     from lib.generation.models import ModelError
-    from lib.workflows.trained_parts import parts
+    from lib.workflows import trained_parts as of_workflows
 
-    profile, chosen, known = arguments[0], arguments[1:], parts(on_gpu=accelerator() != processor())
-    if wrong := [name for name in chosen if name not in known]:
+    profile, chosen = arguments[0], arguments[1:]
+    flows, assistant = of_workflows.parts(on_gpu=accelerator() != processor()), of_assistant.parts()
+    if wrong := [name for name in chosen if name not in {**flows, **assistant}]:
+        known = {**flows, **assistant}
         print(f"error: no part is called {wrong[0]}{did_you_mean(wrong[0], known)}", file=sys.stderr)
+        print(f"there are: {', '.join(known)}", file=sys.stderr)
         return 1
     try:
         check_profile_name(profile)
-        book = world_of(profile)
-        train(book, {name: known[name] for name in chosen or known})
+        if about_flows := {name: part for name, part in flows.items() if name in chosen or not chosen}:
+            train(world_of(profile, DSLRetrieval, NEEDED), about_flows)
+        renewed = False  # the writer was: its chains of thought stand in prompts of the planner
+        for name, part in assistant.items():
+            if name in chosen or not chosen:
+                book = world_of(profile, part.parameters, part.needs, renewed)
+                renewed |= train_for_assistant(book, name, part)
     except (ProfileError, ArtifactError, ModelError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def world_of(profile: str, root: Path = ROOT) -> Workbook:
-    """The artifacts of notebook 01, which is run if they are not there.
+def world_of(
+    profile: str, model: type[Parameters], needed: Mapping[str, Sequence[str]], anew: bool = False, root: Path = ROOT
+) -> Workbook:
+    """The artifacts that a notebook reads; what is missing is made first.
+
+    Args:
+        model: parameters of the notebook that reads them.
+        needed: files, by the notebook that writes them.
+        anew: make what is out of date, too.
+        root: the project's folder.
 
     Raises:
         ProfileError: the profile cannot be read.
-        ArtifactError: they are missing and could not be made.
+        ArtifactError: they could not be made.
     """
     values = read_profile(Path(os.path.relpath(root / "notebooks" / "profiles" / f"{profile}.yaml")))
-    book = Workbook(DSLRetrieval.notebook, DSLRetrieval.model_validate(select(values, DSLRetrieval)), root)
-    if not all((book.data / name).exists() for name in NEEDED):
-        print("notebook 01 makes the world first", flush=True)
+    book = Workbook(model.notebook, model.model_validate(select(values, model)), root)
+    wanted = {
+        notebook: [book.data / name for name in names if anew or not (book.data / name).exists()]
+        for notebook, names in needed.items()
+    }
+    if first := [notebook for notebook, paths in wanted.items() if paths]:
+        print(f"what is learned from is made first, by notebooks up to {first[-1]}", flush=True)
         write_notebook_parameters(values, book.data / "parameters")
-        run_notebooks(profile, [str((book.data / name).relative_to(root)) for name in NEEDED], root)
-    book.require({"01_data_gen": NEEDED})
+        files = [str(path.relative_to(root)) for paths in wanted.values() for path in paths]
+        if run_notebooks(profile, files, root) and anew:
+            raise ArtifactError(f"a notebook failed: run `make report PROFILE={profile}`")
+    book.require(needed)
     return book
 
 
 def train(book: Workbook, chosen: Mapping, root: Path = ROOT) -> None:
-    """Make every part that is not shipped for this world, and ship it; a line before and after each. Raises as
-    `lib.workflows.trained_parts.make`."""
+    """Make every part of the workflow paper that is not shipped for this world, and ship it; a line before and after
+    each. Raises as `lib.workflows.trained_parts.make`."""
     from lib.workflows.catalogue import Catalogue
     from lib.workflows.trained_parts import World, make
 
@@ -78,16 +103,46 @@ def train(book: Workbook, chosen: Mapping, root: Path = ROOT) -> None:
         book.made_with("tst_pairs.parquet")["tst_threshold"],
         parameters.definition_form,
     )
-    machine = {"threads": cores(), "progress": sys.stderr.isatty()}
     for name, part in chosen.items():
         print(f"{name}: {part.size:,} rows, {part.settings}", flush=True)
         output = book.data / "trained" / name
-        made, pairs = make(name, part, world, output, root, **machine)
-        if made.shipped:
-            print(f"{name}: shipped already, and it fits", flush=True)
-        else:
-            ship(output, name, pairs, root)
-            print(f"{name}: {in_words(made)}; now in {FOLDER / name}", flush=True)
+        shipped_or_kept(name, output, *make(name, part, world, output, root, **machine()), root=root)
+
+
+def train_for_assistant(book: Workbook, name: str, part: Any, root: Path = ROOT) -> bool:
+    """The same for one part of the assistant paper; returns whether it was trained. Raises as
+    `lib.assistant.trained_parts.make`.
+
+    Args:
+        book: of the notebook that takes the part (`lib.assistant.trained_parts.Part.parameters`).
+    """
+    from lib.assistant.trained_parts import make
+
+    print(f"{name}: of {part.size:,} training queries, {part.settings}", flush=True)
+    output = book.data / "trained" / name
+    return shipped_or_kept(name, output, *make(name, part, book, output, root, **machine()), root=root)
+
+
+def machine() -> dict[str, Any]:
+    return {"threads": cores(), "progress": sys.stderr.isatty()}
+
+
+def shipped_or_kept(
+    name: str, output: Path, made: Adapter, source: str, about: Mapping | None = None, *, root: Path
+) -> bool:
+    """Ship what was trained at `output`, unless the part is shipped already; a line about it. Returns whether it was
+    trained.
+
+    Args:
+        source: hash of what it learned from.
+        about: what else its record is to say.
+    """
+    if made.shipped:
+        print(f"{name}: shipped already, and it fits", flush=True)
+    else:
+        ship(output, name, source, root, about)
+        print(f"{name}: {in_words(made)}; now in {FOLDER / name}", flush=True)
+    return not made.shipped
 
 
 def in_words(made: Adapter) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,7 +143,7 @@ def thinned(curve: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
     return curve.groupby(groups).agg(how)
 
 
-def ship(source: Path, part: str, pairs: str, root: Path = ROOT) -> Path:
+def ship(source: Path, part: str, pairs: str, root: Path = ROOT, about: Mapping[str, Any] | None = None) -> Path:
     """Put a finished training's adapter among the shipped parts, rounded to bfloat16, its curve thinned.
 
     Args:
@@ -150,6 +151,7 @@ def ship(source: Path, part: str, pairs: str, root: Path = ROOT) -> Path:
         part: name of the part.
         pairs: hash of what it learned from, as `shipped` is asked.
         root: the project's folder.
+        about: what else the record is to say.
 
     Returns:
         the part's folder.
@@ -169,6 +171,6 @@ def ship(source: Path, part: str, pairs: str, root: Path = ROOT) -> Path:
         shutil.copy(source / CONFIG, fresh / CONFIG)
         lines = [[float(f"{value:.5g}") if isinstance(value, float) else value for value in line]
                  for line in curve.astype(object).to_numpy().tolist()]  # fmt: skip
-        record |= {"part": part, "pairs": pairs, "curve": lines, "sha256": sha256_of(fresh / WEIGHTS)}
+        record |= {**(about or {}), "part": part, "pairs": pairs, "curve": lines, "sha256": sha256_of(fresh / WEIGHTS)}
         (fresh / RECORD).write_text(json.dumps(record, sort_keys=True) + "\n", encoding="utf-8")
     return target

@@ -7,7 +7,7 @@ TEMPLATE = "{% for message in messages %}<s>{{ message['role'] }}: {{ message['c
 TEXT = "the quick brown fox jumps over the lazy dog and plays guitar in the music room every evening"
 
 
-def build_model(folder, hidden_size=48):
+def build_model(folder, hidden_size=48, window=256):
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
@@ -30,7 +30,7 @@ def build_model(folder, hidden_size=48):
         num_hidden_layers=3,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=256,
+        max_position_embeddings=window,
         initializer_range=0.4,
         bos_token_id=0,
         eos_token_id=1,

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from nbformat.v4 import new_notebook
 
-from lib.assistant import cot, ranking_cost, written_world
+from lib.assistant import cot, ranking_cost, trained_parts, written_world
 from lib.assistant.cot import equal_shares
 from lib.assistant.pages import cot_writers
 from lib.assistant.prompts import CONTEXT_TYPES, cot_prompt
@@ -88,7 +88,7 @@ def ask_for_chains(values, world, model):
     parameters = NOTEBOOKS["03_cot_augmentation"].model_validate(select(values, NOTEBOOKS["03_cot_augmentation"]))
     names = parameters.model_dump() | {
         "parameters": parameters, "book": SimpleNamespace(read=tables.get, data=ROOT, spending=None), "cot": cot,
-        "cot_writers": cot_writers, "held_out_needs": held_out_needs,
+        "cot_writers": cot_writers, "held_out_needs": held_out_needs, "trained_parts": trained_parts,
         "load_language_model": lambda *given, **named: model, "say": lambda text: None, "show_progress": lambda: False,
     }  # fmt: skip
     for first_words in ("items, queries, gold", "texts_of", "usage = {}"):

@@ -14,7 +14,9 @@ from lib.assistant.needs import KINDS
 from lib.evaluation.comparison import compare
 from lib.evaluation.inference import Resampling, holm_adjust, settled
 from lib.workbook.display import Table, beside_published, interval, label_lines
+from lib.workbook.markup import plain
 from lib.workbook.methods import colour, label, marker
+from lib.workbook.trained import Adapter
 
 METRICS = {"recall": "Recall@K", "ndcg": "NDCG@K (standard ideal)"}
 SOURCES = {  # what an item was made for, as `provenance` names it
@@ -24,6 +26,12 @@ SOURCES = {  # what an item was made for, as `provenance` names it
     "decoy": "lookalike",
     "background": "background",
 }
+
+
+def where_trained(adapter: Adapter) -> str:
+    """Whether an adapter came with the project, what its training took, and why a shipped one was not taken."""
+    came = "It came with the project, where it was trained" if adapter.shipped else "It was trained here,"
+    return f"{came} in {adapter.seconds:.0f} s on {plain(adapter.device)}. {plain(adapter.reason)}".strip()
 
 
 @dataclass(frozen=True)

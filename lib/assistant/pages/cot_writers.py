@@ -13,11 +13,13 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.cot import named_apps, naming_scores, only_the_cue, repeats_itself
+from lib.assistant.pages.common import where_trained
 from lib.assistant.prompts import CUE
 from lib.generation.local import LocalModel, Usage
 from lib.workbook.display import Drawing, Table
 from lib.workbook.markup import plain
 from lib.workbook.methods import colour
+from lib.workbook.trained import Adapter
 
 TRAINING_OF = {"cot": "zero-shot", "cot_distilled": "distilled"}
 FEWEST = 10  # a mean over fewer CoTs is not shown
@@ -55,22 +57,22 @@ def quoted_prompt(prompt: str) -> str:
     return "The prompt for the first query:\n\n" + "\n".join(f"> {plain(line)}" for line in prompt.splitlines())
 
 
-def what_it_learned(learner: str, n: int, curve: pd.DataFrame | None) -> str:
-    """How much the distilled writer was trained.
+def what_it_learned(learner: str, n: int, trained: Adapter | None) -> str:
+    """How much the distilled writer was trained, and where.
 
     Args:
         learner: name of the model.
         n: number of pairs.
-        curve: columns tokens, target_tokens, one row a step; None where nothing was trained.
+        trained: the writer, its curve with columns step, tokens, target_tokens; None where nothing was trained.
     """
-    if curve is None:
+    if trained is None:
         return (
             "No training query has an expert's CoT, so there is nothing to learn from: this page has no distilled "
             "writer, and the zero-shot one writes for the training queries."
         )
     return (
-        f"{plain(learner)} learned from {n} pairs in {len(curve)} steps: {curve['tokens'].sum():,} tokens, "
-        f"{curve['target_tokens'].sum():,} of them counted in the loss."
+        f"{plain(learner)} learned from {n:,} pairs in {trained.curve['step'].iloc[-1]} steps: {trained.tokens:,} "
+        f"tokens, {trained.curve['target_tokens'].sum():,} of them counted in the loss. {where_trained(trained)}"
     )
 
 
@@ -78,7 +80,7 @@ def loss_drawing(curve: pd.DataFrame, n: int) -> Drawing:
     """The distilled writer's training loss against tokens.
 
     Args:
-        curve: columns tokens, loss, seconds; one row a step.
+        curve: columns step, tokens, loss, seconds; one row a step, or where shipped one for several.
         n: number of pairs.
     """
     smooth = curve["loss"].rolling(max(1, len(curve) // 12), min_periods=1, center=True).mean()
@@ -87,8 +89,10 @@ def loss_drawing(curve: pd.DataFrame, n: int) -> Drawing:
     axis.plot(curve["tokens"].cumsum(), curve["loss"], color=colour("cot_distilled"), alpha=0.35, linewidth=1)
     axis.plot(curve["tokens"].cumsum(), smooth, color=colour("cot_distilled"), linewidth=2)
     axis.set(xlabel="tokens trained on", ylabel="loss, nats a target token", xlim=(0, None), ylim=(0, None))
-    finding = f"The loss goes from {first:.1f} to {last:.1f} nats a token over {n} pairs"
-    alt = f"Training loss against tokens; thin: each step, thick: running mean, from {first:.2f} to {last:.2f}."
+    finding = f"The loss goes from {first:.1f} to {last:.1f} nats a token over {n:,} pairs"
+    each = -(-curve["step"].iloc[-1] // len(curve))
+    thin = "each step" if each == 1 else f"means of {each} steps"
+    alt = f"Training loss against tokens; thin: {thin}, thick: running mean, from {first:.2f} to {last:.2f}."
     return Drawing(figure, "cot_distilled_loss", finding, alt, curve.drop(columns="seconds"))
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lib.evaluation.inference import wilson_interval
 from lib.workbook.display import interval, number
-
-if TYPE_CHECKING:
-    from lib.generation.finetune import Training
+from lib.workbook.trained import Adapter
 
 SHORT = {
     "lower_bound": "no retrieval",
@@ -38,32 +36,37 @@ class Learned:
 
     Attributes:
         planner: name of the language model.
-        pairs: see `lib.assistant.planner.training_pairs`.
-        personas: number of personas whose queries they are.
-        curve: one row a step: step, loss (nats a token), learning_rate, tokens, target_tokens.
-        settings: of the training.
+        adapter: what was trained; its curve has step, loss (nats a token), learning_rate, tokens, target_tokens.
+        numbers: of what it learned from, see `lib.assistant.trained_parts.PlannerLesson.pairs`.
         held_out, needs: number of needs left out, and of all.
-        missed: share of the prompts with retrieved tools in which retrieval had missed a gold one, 0 to 1.
     """
 
     planner: str
-    pairs: pd.DataFrame
-    personas: int
-    curve: pd.DataFrame
-    settings: Training
+    adapter: Adapter
+    numbers: Mapping[str, Any]
     held_out: int
     needs: int
-    missed: float
 
     @property
-    def tokens(self) -> int:
-        """Tokens read in training, each as often as it was read."""
-        return self.curve["tokens"].sum()
+    def settings(self) -> Mapping[str, Any]:
+        """Of the training, by the names of `lib.generation.finetune.Training`."""
+        return self.adapter.record["settings"]
+
+    @property
+    def pairs(self) -> int:
+        """Prompts with their targets, each counted once."""
+        return self.adapter.rows // self.settings["epochs"]
+
+    @property
+    def steps_a_row(self) -> int:
+        """Steps that a row of the curve stands for."""
+        curve = self.adapter.curve
+        return -(-int(curve["step"].iloc[-1]) // len(curve))
 
     def ends(self) -> tuple[int, float, float]:
-        """A number of steps, a tenth of all, and the mean loss over that many first and last ones."""
-        window = max(1, len(self.curve) // 10)
-        loss = self.curve["loss"]
+        """A number of rows of the curve, a tenth of all, and the mean loss over that many first and last ones."""
+        loss = self.adapter.curve["loss"]
+        window = max(1, len(loss) // 10)
         return window, loss.iloc[:window].mean(), loss.iloc[-window:].mean()
 
 

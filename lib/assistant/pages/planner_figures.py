@@ -47,20 +47,23 @@ def _name_rows(axis, xlabel: str) -> None:
 
 def loss(learned: Learned) -> Drawing:
     """The loss on the plans' tokens, step by step."""
-    curve = learned.curve
+    curve, each = learned.adapter.curve, learned.steps_a_row
     window, first, last = learned.ends()
     smooth = curve["loss"].rolling(window, min_periods=1).mean()
     figure, axis = plt.subplots(figsize=(8, 3.4))
     axis.plot(curve["step"], curve["loss"], color="#bbbbbb", linewidth=0.8)
     axis.plot(curve["step"], smooth, color=colour("context_tuned_rag"), linewidth=2)
-    axis.set(xlabel=f"step of {learned.settings.batch_size} pairs", ylabel="loss on plan tokens, nats", ylim=(0, None))
+    axis.set(
+        xlabel=f"step of {learned.settings['batch_size']} pairs", ylabel="loss on plan tokens, nats", ylim=(0, None)
+    )
     finding = (
-        f"The planner's loss goes from {first:.2f} to {last:.2f} nats a token (means of the first and last {window} "
-        "steps)"
+        f"The planner's loss goes from {first:.2f} to {last:.2f} nats a token (means of the first and last "
+        f"{window * each} steps)"
     )
     alt = (
-        f"Training loss against step, {len(curve)} steps; grey every step, coloured its moving mean over {window} "
-        "steps."
+        f"Training loss against step, {curve['step'].iloc[-1]} steps; grey "
+        + ("every step" if each == 1 else f"means of {each} steps")
+        + f", coloured the moving mean over {window * each} steps."
     )
     data = curve[["step", "loss", "learning_rate", "tokens", "target_tokens"]]
     return Drawing(figure, "planner_loss", finding, alt, data)

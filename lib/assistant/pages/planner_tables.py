@@ -43,7 +43,7 @@ def table_3(summary: pd.DataFrame, n: int, learned: Learned) -> Table:
     caption = (
         "Table 3, ours beside published (rows: lower bound, RAG, context-tuned RAG, upper bound, context-tuned upper "
         f"bound): percent of {n} queries (published: 936) with 95% intervals. Planner: {learned.planner}, LoRA on "
-        f"{len(learned.pairs):,} pairs and {learned.tokens:,} tokens."
+        f"{learned.pairs:,} pairs and {learned.adapter.tokens:,} tokens."
     )
     return Table(pd.DataFrame(columns), caption)
 

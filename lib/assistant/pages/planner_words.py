@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from lib.assistant.pages.common import where_trained
 from lib.assistant.pages.planner import MEASURED, Learned, rate, share
 from lib.assistant.plan_comparison import contrast, needs_no_argument
 from lib.assistant.planner import SETTINGS, shows_right_tools
@@ -41,13 +42,14 @@ def what_is_shown(prompts: pd.DataFrame, gold: pd.DataFrame, n_tools: int, n_ite
 
 def training(learned: Learned) -> str:
     """What the planner learned from."""
-    pairs, settings = learned.pairs, learned.settings
+    numbers, settings, adapter = learned.numbers, learned.settings, learned.adapter
     return (
-        f"{plain(learned.planner)}, {len(pairs):,} pairs from {learned.personas} training personas "
-        f"({pairs['step'].eq(2).sum()} of them second calls, {pairs['thought'].sum()} with a chain of thought), "
-        f"{settings.epochs} epoch(s): {learned.tokens:,} tokens read, {learned.curve['target_tokens'].sum():,} of them "
-        f"learned. Adapter of rank {settings.rank}, learning rate {settings.learning_rate:g}. {learned.held_out} of "
-        f"the {learned.needs} needs are left out. Retrieval had missed a gold tool in {learned.missed:.0%} of the "
+        f"{plain(learned.planner)}, {learned.pairs:,} pairs from {numbers['queries']:,} queries of "
+        f"{numbers['personas']} training personas ({numbers['second_calls']} of them second calls, "
+        f"{numbers['thoughts']} with a chain of thought), {settings['epochs']} epoch(s): {adapter.tokens:,} tokens "
+        f"read, {adapter.curve['target_tokens'].sum():,} of them learned. {where_trained(adapter)} Adapter of rank "
+        f"{settings['rank']}, learning rate {settings['learning_rate']:g}. {learned.held_out} of "
+        f"the {learned.needs} needs are left out. Retrieval had missed a gold tool in {numbers['missed']:.0%} of the "
         "prompts with retrieved tools. Part of this loss cannot fall: in the forms without context the values of the "
         "arguments stand nowhere."
     )

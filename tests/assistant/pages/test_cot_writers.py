@@ -1,5 +1,7 @@
 """What notebook 03 shows of those who write chains of thought."""
 
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -10,6 +12,7 @@ import pytest
 from lib.assistant.pages import cot_writers as page
 from lib.assistant.schemas import APPS
 from lib.generation.local import Usage
+from lib.workbook.trained import Adapter
 
 CURVE = pd.DataFrame(
     {"tokens": [600, 400], "target_tokens": [300, 200], "loss": [3.04, 1.96], "seconds": [2.0, 1.4], "step": [1, 2]}
@@ -42,19 +45,24 @@ def test_a_prompt_is_quoted_as_plain_text():
 
 
 def test_what_was_learned_or_that_nothing_was():
-    assert page.what_it_learned("my_model", 12, CURVE) == (
-        "my\\_model learned from 12 pairs in 2 steps: 1,000 tokens, 500 of them counted in the loss."
+    trained = Adapter(Path("writer"), True, "", CURVE, 12, 1000, 3.4, "a laptop", {})
+    assert page.what_it_learned("my_model", 12, trained) == (
+        "my\\_model learned from 12 pairs in 2 steps: 1,000 tokens, 500 of them counted in the loss. "
+        "It came with the project, where it was trained in 3 s on a laptop."
     )
+    here = replace(trained, shipped=False, reason="Other *pairs*.")
+    assert page.what_it_learned("m", 12, here).endswith("It was trained here, in 3 s on a laptop. Other \\*pairs\\*.")
     assert "there is nothing to learn from" in page.what_it_learned("m", 0, None)
 
 
 def test_the_loss_is_drawn_against_tokens():
     drawing = page.loss_drawing(CURVE, 12)
     assert drawing.finding == "The loss goes from 3.0 to 2.0 nats a token over 12 pairs"
-    assert drawing.alt.endswith("from 3.04 to 1.96.")
+    assert drawing.alt.endswith("thin: each step, thick: running mean, from 3.04 to 1.96.")
+    assert "thin: means of 4 steps" in page.loss_drawing(CURVE.assign(step=[4, 7]), 12).alt
     assert drawing.figure.axes[0].lines[0].get_xdata().tolist() == [600, 1000]
     assert "seconds" not in drawing.data.columns
-    plt.close(drawing.figure)
+    plt.close("all")
 
 
 def test_cots_of_both_sides_are_kept_and_the_last_writer_wrote_for_training():

@@ -1,6 +1,8 @@
 """What notebook 07 shows and says, on frames small enough to count by hand."""
 
 import json
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,6 +16,7 @@ from lib.assistant.pages.planner import SHORT, Learned, rate, share
 from lib.assistant.plan_comparison import failure_shares, sweep_points
 from lib.assistant.planner import SETTINGS
 from lib.generation.finetune import Training
+from lib.workbook.trained import Adapter, thinned
 
 NAMES = ["q0", "q1", "q2", "q3"]
 GOLD = pd.DataFrame(
@@ -97,7 +100,6 @@ def summary():
 
 @pytest.fixture
 def learned():
-    pairs = pd.DataFrame({"step": [1, 1, 2], "thought": [True, False, False]})
     curve = pd.DataFrame(
         {
             "step": range(1, 21),
@@ -107,8 +109,10 @@ def learned():
             "target_tokens": 7,
         }
     )
-    settings = Training(learning_rate=0.003, epochs=1, batch_size=8, seed=7)
-    return Learned("Some_model", pairs, 2, curve, settings, 1, 5, 0.25)
+    record = {"settings": asdict(Training(learning_rate=0.003, epochs=1, batch_size=8, seed=7))}
+    adapter = Adapter(Path("planner"), False, "No part fits.", curve, 3, 2000, 61.4, "a laptop", record)
+    numbers = {"queries": 2, "personas": 2, "second_calls": 1, "thoughts": 1, "missed": 0.25}
+    return Learned("Some_model", adapter, numbers, 1, 5)
 
 
 # ---------------------------------------------------------------- small things
@@ -145,8 +149,12 @@ def test_the_example_prompt_stands_as_it_is_and_shares_are_counted():
 
 def test_training_is_told_with_its_numbers(learned):
     text = words.training(learned)
-    assert text.startswith("Some\\_model, 3 pairs from 2 training personas (1 of them second calls, 1 with a chain")
-    assert "2,000 tokens read, 140 of them learned" in text
+    assert text.startswith(
+        "Some\\_model, 3 pairs from 2 queries of 2 training personas (1 of them second calls, 1 with"
+    )
+    assert "2,000 tokens read, 140 of them learned. It was trained here, in 61 s on a laptop. No part fits." in text
+    shipped = replace(learned, adapter=replace(learned.adapter, shipped=True, reason=""))
+    assert "It came with the project, where it was trained in 61 s on a laptop. Adapter" in words.training(shipped)
     assert "learning rate 0.003. 1 of the 5 needs are left out. Retrieval had missed a gold tool in 25%" in text
 
 
@@ -372,8 +380,15 @@ def test_the_loss_is_drawn_with_its_ends(learned):
     assert drawing.finding.startswith(
         "The planner's loss goes from 1.95 to 0.15 nats a token (means of the first and last 2"
     )
-    assert "20 steps" in drawing.alt
+    assert "20 steps; grey every step, coloured the moving mean over 2 steps" in drawing.alt
     assert list(drawing.data.columns) == ["step", "loss", "learning_rate", "tokens", "target_tokens"]
+
+
+def test_a_thinned_loss_counts_the_steps_behind_it(learned):
+    thin = replace(learned, adapter=replace(learned.adapter, curve=thinned(learned.adapter.curve, 10)))
+    drawing = figures.loss(thin)
+    assert "(means of the first and last 2 steps)" in drawing.finding
+    assert "20 steps; grey means of 2 steps, coloured the moving mean over 2 steps" in drawing.alt
 
 
 def test_the_settings_figure_says_whether_context_helps():

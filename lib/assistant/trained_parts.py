@@ -1,0 +1,331 @@
+"""The assistant paper's trained parts: what each learns from, its settings, and whether a shipped one fits a world.
+
+Names: `cot_writer-2000` writes chains of thought (CoT), `planner-4338` plans. The number is of training queries, from
+which those of the held-out needs are left out, and for the writer those without an expert's CoT.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from lib.assistant import cot, planner
+from lib.assistant.prompts import distilled_cot_prompt
+from lib.assistant.queries import held_out_needs
+from lib.generation.finetune import Training, adapter_for, pairs_hash
+from lib.generation.local import fingerprint
+from lib.generation.models import locate
+from lib.workbook.artifacts import ROOT, Workbook
+from lib.workbook.parameters.base import Parameters
+from lib.workbook.parameters.cot_augmentation import CoTAugmentation
+from lib.workbook.parameters.planner import PlannerTuning
+from lib.workbook.parameters.tool_retrieval import ToolRetrieval
+from lib.workbook.trained import NONE, Adapter, Shipped, adapter_of, shipped
+
+WRITER, PLANNER = "cot_writer", "planner"
+SIZES = {WRITER: 2_000, PLANNER: 4_338}
+ABOUT = "learned_from"  # in the record of a part: what its page says of its pairs
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What a part learns from.
+
+    Attributes:
+        model, quantization: of the base model.
+        source: SHA-256 of what the part learns from, as its record has it.
+        pairs: makes columns prompt, target, and what the record says of them beside.
+    """
+
+    model: str
+    quantization: str
+    source: str
+    pairs: Callable[[], tuple[pd.DataFrame, dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A trained part.
+
+    Attributes:
+        size: training queries that it may learn from.
+        settings: of its training; the seed is the world's.
+        parameters: of the notebook that takes it.
+        needs: files that it is made from, by the notebook that writes them.
+        lesson: from that notebook's artifacts and the size.
+    """
+
+    size: int
+    settings: Training
+    parameters: type[Parameters]
+    needs: Mapping[str, tuple[str, ...]]
+    lesson: Callable[[Workbook, int], Lesson]
+
+
+def name_of(kind: str, size: int) -> str:
+    """What a part is called."""
+    return f"{kind}-{size}"
+
+
+# ---------------------------------------------------------------- the writer of chains of thought
+
+
+class Taught(NamedTuple):
+    """Training queries of the distilled writer.
+
+    Attributes:
+        learned: that it learns from, with the expert's CoT.
+        asked: that it writes for: other personas'.
+        shipped: the writer that comes with the project, where it fits.
+    """
+
+    learned: pd.DataFrame
+    asked: pd.DataFrame
+    shipped: Shipped
+
+
+def writer_queries(
+    training: pd.DataFrame, unseen: Collection[str], size: int, seed: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The queries that the shipped writer learns from, and all those of other personas.
+
+    Args:
+        training: columns persona, need, kind, cot, more than `size` training queries.
+        unseen: needs that no writer learns from.
+    """
+    return cot.taught_and_asked(training, unseen, size, len(training) - size, seed)
+
+
+def writer_pairs(learned: pd.DataFrame) -> pd.DataFrame:
+    """What a writer learns: columns prompt, target."""
+    return pd.DataFrame({"prompt": learned["text"].map(distilled_cot_prompt), "target": learned["cot"]})
+
+
+def taught_queries(
+    parameters: CoTAugmentation, training: pd.DataFrame, unseen: Collection[str], root: Path = ROOT
+) -> Taught:
+    """The queries of the shipped writer where it fits this world, else those of one that is trained here.
+
+    Args:
+        training: columns query, persona, need, kind, text, cot.
+        unseen: needs that no writer learns from.
+        root: the project's folder.
+    """
+    size, seed = parameters.shipped_writer_pairs, parameters.seed
+    found, numbers = NONE, (parameters.distilled_pairs, parameters.cot_training_queries)
+    part = name_of(WRITER, size)
+    if size and len(training) <= size:
+        some = f"this world has {len(training):,} training queries"
+        found = Shipped(None, {}, f"The shipped part {part} is not used: {some}.")
+    elif size:
+        learned, asked = writer_queries(training, unseen, size, seed)
+        pairs = writer_pairs(learned)
+        model = fingerprint(locate(parameters.distilled_writer or parameters.writer))
+        found = shipped(part, model, pairs_hash(pairs["prompt"].tolist(), pairs["target"].tolist()), root)
+        if found.folder:
+            return Taught(learned, cot.equal_shares(asked, asked["kind"], numbers[1], seed), found)
+    return Taught(*cot.taught_and_asked(training, unseen, *numbers, seed), found)
+
+
+def writer_lesson(book: Workbook, size: int) -> Lesson:
+    """The writer's, from the artifacts of notebook 01.
+
+    Raises:
+        ValueError: the world has too few training queries.
+    """
+    parameters = book.parameters
+    assert isinstance(parameters, CoTAugmentation)
+    gold = book.read("gold")
+    training = book.read("queries").merge(gold.drop(columns="split"), on="query").query("split == 'training'")
+    if len(training) <= size:
+        raise ValueError(f"{name_of(WRITER, size)}: this world has {len(training):,} training queries")
+    unseen = held_out_needs(gold["need"].unique(), parameters.seed)
+    pairs = writer_pairs(writer_queries(training, unseen, size, parameters.seed)[0])
+    if pairs.empty:
+        raise ValueError(f"{name_of(WRITER, size)}: no training query of this world has an expert's CoT")
+    source = pairs_hash(pairs["prompt"].tolist(), pairs["target"].tolist())
+    return Lesson(parameters.distilled_writer or parameters.writer, "none", source, lambda: (pairs, {}))
+
+
+# ---------------------------------------------------------------- the planner
+
+
+@dataclass(frozen=True)
+class PlannerLesson:
+    """What a planner learns from.
+
+    Attributes:
+        material: of the prompts.
+        opens: usage log, columns item, time, place: the rankers read it.
+        thoughts: a chain of thought by query.
+        retrieval: names of what retrieved, wrote and worded: encoder, writer, tool_wording.
+        seed: of the held-out needs and the samples.
+    """
+
+    material: planner.Material
+    opens: pd.DataFrame
+    thoughts: Mapping[str, str]
+    retrieval: Mapping[str, str]
+    seed: int
+
+    @functools.cached_property
+    def held_out(self) -> set[str]:
+        """Needs that no planner learns from."""
+        return held_out_needs(self.material.gold["need"].unique(), self.seed)
+
+    def queries(self, size: int) -> pd.DataFrame:
+        """Of `lib.assistant.planner.training_sample`, at most so many."""
+        known = self.material.queries, self.material.gold, self.thoughts, self.held_out
+        return planner.training_sample(*known, size, self.seed)
+
+    def pairs(self, queries: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
+        """What a planner learns from some queries (see `lib.assistant.planner.training_pairs`), and in numbers:
+        queries, personas, second_calls, thoughts, and the share of the prompts with retrieved tools in which retrieval
+        had missed a gold one (missed, 0 to 1)."""
+        material = self.material
+        inputs, missed = material.training_inputs(queries, self.seed)
+        pairs = planner.training_pairs(material.desk, inputs, material.queries, material.gold, self.thoughts)
+        return pairs, {
+            "queries": len(queries),
+            "personas": int(queries["persona"].nunique()),
+            "second_calls": int(pairs["step"].eq(2).sum()),
+            "thoughts": int(pairs["thought"].sum()),
+            "missed": missed,
+        }
+
+    def source(self, size: int) -> str:
+        """SHA-256 of what the prompts of so many training queries are made from.
+
+        Not of the prompts themselves: what they show was retrieved and generated, which depends on the last bits of
+        embeddings, and these on the processor. Nor of the sizes of samples on which retrieval was tuned.
+        """
+        material, desk = self.material, self.material.desk
+        training = material.queries[material.queries["split"] == "training"]
+        labels = material.gold[material.gold["query"].isin(training["query"])]
+        personas = sorted(set(training["persona"]))
+        items = desk.items[desk.items["persona"].isin(personas)].reset_index()
+        frames = (
+            training[["query", "persona", "text", "time", "place"]],
+            labels[["query", "need", "relevant", "apis", "plan", "cot"]],
+            items[["item", "persona", "app", "title", "text"]],
+            self.opens.loc[self.opens["item"].isin(items["item"]), ["item", "time", "place"]],
+        )
+        people = [[name, desk.people.get(name, [])] for name in personas]
+        shown = material.n_tools, material.n_items, planner.SETTINGS
+        how = [size, self.seed, sorted(self.held_out), shown, sorted(self.retrieval.items())]
+        digest = hashlib.sha256(json.dumps([how, people, desk.functions, sorted(desk.app_of.items())]).encode())
+        for frame in frames:
+            digest.update(frame.to_json(orient="values", date_format="iso").encode())
+        return digest.hexdigest()
+
+
+def read_planner_lesson(book: Workbook) -> PlannerLesson:
+    """The planner's, from the artifacts of notebooks 01 to 06, read for notebook 07."""
+    parameters = book.parameters
+    assert isinstance(parameters, PlannerTuning)
+    desk = planner.Desk.from_tables(book.read("items"), book.read("people"), book.read("toolbox"))
+    gold = planner.with_other_plans(book.read("gold"), book.read("other_plans"))
+    ranked = book.read("tool_rankings"), book.read("retrieved_context")
+    shown = parameters.shown_tools, parameters.shown_items
+    written, tools = book.read("cot"), book.parameters_of("tool_rankings.parquet", ToolRetrieval)
+    writers = book.parameters_of("cot.parquet", CoTAugmentation)
+    return PlannerLesson(
+        planner.Material(desk, book.read("queries"), gold, *ranked, *shown),
+        book.read("opens"),
+        written[written["writer"] == "cot_distilled"].set_index("query")["text"].to_dict(),
+        {
+            "encoder": tools.encoder,
+            "tool_wording": tools.tool_wording,
+            "writer": writers.distilled_writer or writers.writer,
+        },
+        parameters.seed,
+    )
+
+
+def shipped_planner(parameters: PlannerTuning, lesson: PlannerLesson, root: Path = ROOT) -> Shipped:
+    """The planner that comes with the project, where it fits this world and one is wanted."""
+    size = parameters.shipped_planner_pairs
+    if not size:
+        return NONE
+    model = fingerprint(locate(parameters.planner), quantization=parameters.quantization)
+    return shipped(name_of(PLANNER, size), model, lesson.source(size), root)
+
+
+def planner_lesson(book: Workbook, size: int) -> Lesson:
+    """`read_planner_lesson` for a part."""
+    parameters, lesson = book.parameters, read_planner_lesson(book)
+    assert isinstance(parameters, PlannerTuning)
+    training = lesson.material.queries["split"] == "training"
+    if training.sum() < size:
+        name = name_of(PLANNER, size)
+        raise ValueError(f"{name}: this world has {training.sum():,} of the {size:,} training queries")
+    pairs = functools.partial(lesson.pairs, lesson.queries(size))
+    return Lesson(parameters.planner, parameters.quantization, lesson.source(size), pairs)
+
+
+# ---------------------------------------------------------------- all of them
+
+
+def parts() -> dict[str, Part]:
+    """Every part by its name, the writer before the planner, some of whose prompts have its chains of thought."""
+    labelled = {"01_data_gen": ("queries.parquet", "gold.parquet")}
+    world = ("queries", "gold", "other_plans", "items", "opens", "people", "toolbox")
+    retrieved = {
+        "01_data_gen": tuple(f"{name}.parquet" for name in world),
+        "03_cot_augmentation": ("cot.parquet",),
+        "06_tool_retrieval": ("tool_rankings.parquet", "retrieved_context.parquet"),
+    }
+    kinds: dict[str, tuple[Training, type[Parameters], Mapping, Callable[[Workbook, int], Lesson]]] = {
+        WRITER: (Training(learning_rate=3e-3, batch_size=4), CoTAugmentation, labelled, writer_lesson),
+        PLANNER: (Training(learning_rate=3e-3, batch_size=8), PlannerTuning, retrieved, planner_lesson),
+    }
+    return {name_of(kind, SIZES[kind]): Part(SIZES[kind], *made) for kind, made in kinds.items()}
+
+
+def make(name: str, part: Part, book: Workbook, output: Path, root: Path, **machine) -> tuple[Adapter, str, dict]:
+    """The shipped part where it fits, else trained at `output`, from where a training that was killed goes on; the hash
+    of what it learns from, and what its record says of that.
+
+    Args:
+        book: of the notebook that takes the part.
+        output: a folder.
+        root: the project's folder.
+        machine: threads, progress.
+
+    Raises:
+        ValueError: the world has fewer training queries than the part learns from, or no expert's CoT.
+    """
+    lesson = part.lesson(book, part.size)
+    model = fingerprint(locate(lesson.model), quantization=lesson.quantization)
+    found = shipped(name, model, lesson.source, root)
+    if found.folder:
+        return adapter_of(found.folder, found.record, from_project=True), lesson.source, {}
+    pairs, about = lesson.pairs()
+    settings = replace(part.settings, seed=book.parameters.seed)
+    machine = {"quantization": lesson.quantization, **machine}
+    adapter = taken_or_trained(found, lesson.model, pairs, output, settings, **machine)
+    return adapter, lesson.source, {ABOUT: about} if about else {}
+
+
+def taken_or_trained(
+    found: Shipped, model: str, pairs: pd.DataFrame | None, output: Path, settings: Training, **machine
+) -> Adapter:
+    """The shipped part that was found, else an adapter trained here, or earlier by an equal run.
+
+    Args:
+        model: name of the base model.
+        pairs: columns prompt, target; None will do where a part was found.
+        machine: quantization, processes, threads, progress.
+    """
+    if found.folder:
+        return adapter_of(found.folder, found.record, from_project=True)
+    assert pairs is not None
+    texts = pairs["prompt"].tolist(), pairs["target"].tolist()
+    return replace(adapter_for("", model, *texts, output, settings, **machine), reason=found.reason)

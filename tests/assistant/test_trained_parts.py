@@ -1,0 +1,282 @@
+"""What comes trained for the assistant: what each part learns from, `make train`, and what a changed world is told."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant import trained_parts as module
+from lib.assistant.queries import held_out_needs
+from lib.assistant.trained_parts import ABOUT, PlannerLesson, make, name_of, parts, read_planner_lesson, taught_queries
+from lib.assistant.world import frames, simulate
+from lib.generation.finetune import Training
+from lib.report import train as command
+from lib.workbook.artifacts import ROOT, Workbook
+from lib.workbook.parameters.cot_augmentation import CoTAugmentation
+from lib.workbook.parameters.data_gen import DataGen
+from lib.workbook.parameters.planner import PlannerTuning
+from lib.workbook.parameters.tool_retrieval import ToolRetrieval
+from lib.workbook.parameters.worlds import WorldKnobs
+from lib.workbook.trained import FOLDER
+from tests.generation.conftest import build_model
+
+SEED = 7
+WRITER, PLANNER = name_of("cot_writer", 6), name_of("planner", 18)
+SMALL = Training(rank=2, alpha=4, batch_size=8)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """Folder of a tiny language model with room for the planner's prompts."""
+    return str(build_model(tmp_path_factory.mktemp("model"), window=4096))
+
+
+@pytest.fixture(scope="module")
+def tables():
+    knobs = WorldKnobs(profile="tiny", n_personas=8, n_training_queries=24, n_evaluation_queries=12)
+    return frames(simulate(ROOT / "data", knobs))
+
+
+def ranked(queries, items, n, seed):
+    """The first n items of each query's ranking, drawn."""
+    rng = np.random.default_rng(seed)
+    rows = [(query, item, rank) for query in queries for rank, item in enumerate(rng.permutation(items)[:n], 1)]
+    return pd.DataFrame(rows, columns=["query", "item", "rank"])
+
+
+@pytest.fixture
+def write(tmp_path, tiny, tables):
+    """Writes what notebooks 01, 03 and 06 leave, of which the last two depend on `seed`; returns the folder."""
+
+    def write(tables=tables, seed=0):
+        world = Workbook("01_data_gen", DataGen(profile="tiny"), tmp_path)
+        for name in ("queries", "gold", "other_plans", "items", "opens", "people", "toolbox"):
+            world.write(name, tables[name])
+        queries = tables["queries"]["query"]
+        cot = pd.DataFrame({"query": queries.head(9), "split": "training", "writer": "cot_distilled"})
+        written = Workbook("03_cot_augmentation", CoTAugmentation(profile="tiny", writer=tiny), tmp_path)
+        written.write("cot", cot.assign(text=f"Check 'Notes' {seed}."))
+        tools = Workbook("06_tool_retrieval", ToolRetrieval(profile="tiny"), tmp_path)
+        apis = tables["toolbox"]["api"].to_numpy(dtype=object)
+        settings = ("query_only", "query_plus_context")
+        rankings = [ranked(queries, apis, 3, seed).assign(setting=setting) for setting in settings]
+        tools.write("tool_rankings", pd.concat(rankings, ignore_index=True))
+        tools.write("retrieved_context", ranked(queries, tables["items"]["item"].to_numpy(dtype=object), 2, seed))
+        return tmp_path
+
+    return write
+
+
+def book_of(model, root, tiny, **values):
+    base = {CoTAugmentation: {"writer": tiny}, PlannerTuning: {"planner": tiny}}[model]
+    return Workbook(model.notebook, model(profile="tiny", seed=SEED, **base, **values), root)
+
+
+def small(kind, size):
+    return replace(parts()[name_of(kind, module.SIZES[kind])], size=size, settings=SMALL)
+
+
+def training_of(tables):
+    every = tables["queries"].merge(tables["gold"].drop(columns="split"), on="query")
+    return every[every["split"] == "training"]
+
+
+def test_parts_say_what_they_are_made_from():
+    every = parts()
+    assert list(every) == ["cot_writer-2000", "planner-4338"]
+    assert [part.parameters.notebook for part in every.values()] == ["03_cot_augmentation", "07_planner"]
+    assert list(every["planner-4338"].needs) == ["01_data_gen", "03_cot_augmentation", "06_tool_retrieval"]
+
+
+# ---------------------------------------------------------------- the writer
+
+
+def test_a_shipped_writer_is_taken_and_writes_for_other_personas(write, tiny, tables):
+    book = book_of(CoTAugmentation, write(), tiny, shipped_writer_pairs=6, distilled_pairs=3, cot_training_queries=4)
+    command.train_for_assistant(book, WRITER, small("cot_writer", 6), book.root)
+    training, unseen = training_of(tables), held_out_needs(tables["gold"]["need"].unique(), SEED)
+    learned, asked, found = taught_queries(book.parameters, training, unseen, book.root)
+    assert found.folder == book.root / FOLDER / WRITER
+    assert found.record["rows"] == len(learned) > 3
+    assert len(asked) == 4
+    assert not set(learned["persona"]) & set(asked["persona"])
+    assert not set(learned["need"]) & unseen
+    made = module.taken_or_trained(found, tiny, None, book.data / "runs", SMALL)
+    assert (made.shipped, made.reason, made.rows) == (True, "", len(learned))
+
+
+def test_one_changed_query_refuses_the_writer_and_the_notebook_trains_its_own(write, tiny, tables):
+    book = book_of(CoTAugmentation, write(), tiny, shipped_writer_pairs=6, distilled_pairs=3, cot_training_queries=4)
+    command.train_for_assistant(book, WRITER, small("cot_writer", 6), book.root)
+    training, unseen = training_of(tables), held_out_needs(tables["gold"]["need"].unique(), SEED)
+    first = taught_queries(book.parameters, training, unseen, book.root).learned.index[0]
+    training.loc[first, "text"] += " Please."
+    learned, asked, found = taught_queries(book.parameters, training, unseen, book.root)
+    assert found.reason == f"The shipped part {WRITER} is not used: it was trained on other pairs than these."
+    assert (len(learned), len(asked)) == (3, 4)
+    pairs = module.writer_pairs(learned)
+    made = module.taken_or_trained(found, tiny, pairs, book.data / "runs", SMALL, dtype="float32")
+    assert (made.shipped, made.reason, made.rows) == (False, found.reason, 3)
+
+
+def test_a_world_without_enough_queries_takes_no_shipped_writer(tables, tiny, tmp_path):
+    training = training_of(tables)
+    asked_for = {"profile": "tiny", "writer": tiny, "distilled_pairs": 3, "cot_training_queries": 4}
+    taught = taught_queries(CoTAugmentation(**asked_for, shipped_writer_pairs=24), training, [], tmp_path)
+    assert taught.shipped.reason == ("The shipped part cot_writer-24 is not used: this world has 24 training queries.")
+    assert len(taught.learned) == 3
+    none = taught_queries(CoTAugmentation(**asked_for, shipped_writer_pairs=0), training, [], tmp_path)
+    assert none.shipped.reason == ""
+    assert none.learned.equals(taught.learned)
+
+
+# ---------------------------------------------------------------- the planner
+
+
+def test_a_planner_is_made_once_whatever_was_retrieved_and_written(write, tiny, capsys):
+    book = book_of(PlannerTuning, write(), tiny, shown_tools=3, shown_items=2, shipped_planner_pairs=18)
+    part = small("planner", 18)
+    for seed, expected in ((0, "now in data/trained/planner-18"), (1, "shipped already, and it fits")):
+        write(seed=seed)
+        command.train_for_assistant(book, PLANNER, part, book.root)
+        assert expected in capsys.readouterr().out
+    lesson = read_planner_lesson(book)
+    found = module.shipped_planner(book.parameters, lesson, book.root)
+    training = lesson.queries(18)
+    assert set(training["split"]) == {"training"}
+    assert not set(lesson.material.gold.set_index("query")["need"][training["query"]]) & lesson.held_out
+    told = found.record[ABOUT]
+    assert (told["queries"], told["personas"]) == (len(training), training["persona"].nunique())
+    assert found.record["rows"] == told["queries"] + told["second_calls"]
+    assert told == lesson.pairs(training)[1] | {"missed": told["missed"]}  # other rankings miss other tools
+    assert found.record["settings"]["seed"] == SEED
+
+
+def changed(tables, name, column, row=0):
+    """The world with one text longer, of a training persona where there are personas."""
+    frame = tables[name].copy()
+    frame.loc[frame.index[row], column] = frame[column].iloc[row] + " x"
+    return tables | {name: frame}
+
+
+def source_of(book):
+    return read_planner_lesson(book).source(18)
+
+
+def test_one_changed_query_refuses_the_planner_and_the_notebook_trains_its_own(write, tiny, tables):
+    book = book_of(PlannerTuning, write(), tiny, shipped_planner_pairs=18)
+    command.train_for_assistant(book, PLANNER, small("planner", 18), book.root)
+    row = np.flatnonzero(tables["queries"]["split"] == "training")[0]
+    write(changed(tables, "queries", "text", row))
+    lesson = read_planner_lesson(book)
+    found = module.shipped_planner(book.parameters, lesson, book.root)
+    assert found.reason == f"The shipped part {PLANNER} is not used: it was trained on other pairs than these."
+    pairs, told = lesson.pairs(lesson.queries(4))
+    made = module.taken_or_trained(found, tiny, pairs, book.data / "runs", SMALL, dtype="float32")
+    assert (made.shipped, made.reason) == (False, found.reason)
+    assert made.rows == len(pairs) == 4 + told["second_calls"]
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [("queries", "text"), ("gold", "plan"), ("gold", "cot"), ("items", "text"), ("opens", "place"), ("people", "name")],
+)
+def test_what_training_personas_have_is_part_of_what_a_planner_learned_from(write, tiny, tables, name, column):
+    """And what evaluation personas have is not."""
+    book = book_of(PlannerTuning, write(), tiny)
+    before = source_of(book)
+    side = tables["queries"].drop_duplicates("persona").set_index("persona")["split"]
+    of_item = tables["items"].set_index("item")["persona"]
+    frame = tables[name]
+    persona = frame["item"].map(of_item) if name == "opens" else frame.get("persona", frame.get("query"))
+    sides = persona.str.partition("-")[0].map(side).to_numpy()
+    write(changed(tables, name, column, np.flatnonzero(sides == "training")[0]))
+    assert source_of(book) != before
+    write(changed(tables, name, column, np.flatnonzero(sides == "evaluation")[0]))
+    assert source_of(book) == before
+
+
+def test_settings_that_shape_prompts_are_part_of_it_too(write, tiny):
+    lesson = read_planner_lesson(book_of(PlannerTuning, write(), tiny))
+    before = lesson.source(18)
+    others = [
+        replace(lesson, seed=8),
+        replace(lesson, retrieval={**lesson.retrieval, "encoder": "another"}),
+        replace(lesson, material=replace(lesson.material, n_tools=4)),
+        replace(lesson, material=replace(lesson.material, n_items=1)),
+    ]
+    assert len({before, lesson.source(17), *(other.source(18) for other in others)}) == 6
+    thoughtless = PlannerLesson(lesson.material, lesson.opens, {}, lesson.retrieval, lesson.seed)
+    assert thoughtless.source(18) == before  # generated
+
+
+def test_no_planner_is_looked_for_where_none_is_wanted(write, tiny):
+    book = book_of(PlannerTuning, write(), tiny, shipped_planner_pairs=0)
+    assert module.shipped_planner(book.parameters, read_planner_lesson(book), book.root) == module.NONE
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_a_world_that_is_too_small_says_so(write, tiny):
+    root = write()
+    for kind, model in (("planner", PlannerTuning), ("cot_writer", CoTAugmentation)):
+        with pytest.raises(ValueError, match=f"{kind}-25: this world has 24"):
+            make(name_of(kind, 25), small(kind, 25), book_of(model, root, tiny), root / "out", root)
+
+
+@pytest.fixture
+def profile(tmp_path):
+    """A project with a profile; returns its folder."""
+    (tmp_path / "notebooks" / "profiles").mkdir(parents=True)
+    (tmp_path / "notebooks" / "profiles" / "tiny.yaml").write_text("profile: tiny\n")
+    return tmp_path
+
+
+@pytest.fixture
+def notebooks(monkeypatch):
+    """The files that notebooks were asked for; none runs."""
+    asked = []
+    monkeypatch.setattr(command, "run_notebooks", lambda profile, files, root: asked.extend(files))
+    return asked
+
+
+def test_what_is_missing_is_made_first_and_its_notebooks_are_named(profile, notebooks, capsys):
+    part = parts()["planner-4338"]
+    with pytest.raises(command.ArtifactError, match=r"01_data_gen \(.*03_cot_augmentation \(cot.parquet\); 06_tool"):
+        command.world_of("tiny", part.parameters, part.needs, root=profile)
+    assert "data/generated/tiny/tool_rankings.parquet" in notebooks
+    assert "by notebooks up to 06_tool_retrieval" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("anew", "expected"), [(False, 0), (True, 10)])
+def test_what_is_there_is_brought_up_to_date_only_where_that_is_asked_for(write, profile, notebooks, anew, expected):
+    write()
+    part = parts()["planner-4338"]
+    command.world_of("tiny", part.parameters, part.needs, anew, profile)
+    assert len(notebooks) == expected
+
+
+def test_what_could_not_be_brought_up_to_date_is_not_learned_from(write, profile, monkeypatch):
+    write()
+    monkeypatch.setattr(command, "run_notebooks", lambda *_: 1)
+    part = parts()["planner-4338"]
+    with pytest.raises(command.ArtifactError, match="a notebook failed"):
+        command.world_of("tiny", part.parameters, part.needs, True, profile)
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_a_writer_that_was_trained_writes_before_the_planner_learns(monkeypatch, trained):
+    anew = []
+    monkeypatch.setattr(command, "world_of", lambda *given: anew.append(given[3]))
+    monkeypatch.setattr(command, "train_for_assistant", lambda *_: trained)
+    assert command.main(["tiny", *parts()]) == 0
+    assert anew == [False, trained]
+
+
+def test_an_unknown_part_is_an_error_that_names_what_there_is(capsys):
+    assert command.main(["smoke", "planner-433"]) == 1
+    said = capsys.readouterr().err
+    assert "no part is called planner-433; did you mean planner-4338?" in said
+    assert "cot_writer-2000, planner-4338" in said
