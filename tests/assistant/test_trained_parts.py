@@ -22,7 +22,7 @@ from lib.workbook.trained import FOLDER
 from tests.generation.conftest import build_model
 
 SEED = 7
-WRITER, PLANNER = name_of("cot_writer", 6), name_of("planner", 18)
+WRITER, PLANNER = name_of("cot_writer", 12), name_of("planner", 18)
 SMALL = Training(rank=2, alpha=4, batch_size=8)
 
 
@@ -93,8 +93,8 @@ def test_parts_say_what_they_are_made_from():
 
 
 def test_a_shipped_writer_is_taken_and_writes_for_other_personas(write, tiny, tables):
-    book = book_of(CoTAugmentation, write(), tiny, shipped_writer_pairs=6, distilled_pairs=3, cot_training_queries=4)
-    command.train_for_assistant(book, WRITER, small("cot_writer", 6), book.root)
+    book = book_of(CoTAugmentation, write(), tiny, shipped_writer_pairs=12, distilled_pairs=3, cot_training_queries=4)
+    command.train_for_assistant(book, WRITER, small("cot_writer", 12), book.root)
     training, unseen = training_of(tables), held_out_needs(tables["gold"]["need"].unique(), SEED)
     learned, asked, found = taught_queries(book.parameters, training, unseen, book.root)
     assert found.folder == book.root / FOLDER / WRITER
@@ -107,8 +107,8 @@ def test_a_shipped_writer_is_taken_and_writes_for_other_personas(write, tiny, ta
 
 
 def test_one_changed_query_refuses_the_writer_and_the_notebook_trains_its_own(write, tiny, tables):
-    book = book_of(CoTAugmentation, write(), tiny, shipped_writer_pairs=6, distilled_pairs=3, cot_training_queries=4)
-    command.train_for_assistant(book, WRITER, small("cot_writer", 6), book.root)
+    book = book_of(CoTAugmentation, write(), tiny, shipped_writer_pairs=12, distilled_pairs=3, cot_training_queries=4)
+    command.train_for_assistant(book, WRITER, small("cot_writer", 12), book.root)
     training, unseen = training_of(tables), held_out_needs(tables["gold"]["need"].unique(), SEED)
     first = taught_queries(book.parameters, training, unseen, book.root).learned.index[0]
     training.loc[first, "text"] += " Please."
