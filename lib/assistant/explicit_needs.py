@@ -9,7 +9,7 @@ though the call can be made without them.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -30,10 +30,14 @@ class ExplicitNeed(AnyNeed):
     """A need whose phrasings say all that the call takes, or whose call takes nothing but the day it is asked on.
 
     One keep is enough: the call may not depend on where the persona keeps the matter.
+
+    Attributes:
+        same_day: its events take place on the day that its queries are about; all of them are voiced on one day.
     """
 
     said: dict[str, Annotated[list[Text], Field(min_length=2)]] = {}
     when: When | None = None
+    same_day: bool = False
     phrasings: list[Phrasing] = Field(min_length=6)
     cot: list[Text] = Field(min_length=2)
 
@@ -52,12 +56,17 @@ class ExplicitNeed(AnyNeed):
     def thoughts(self, kind: str) -> list[str]:
         return self.cot
 
-    def draw_said(self, now: datetime, rng: np.random.Generator) -> dict[str, object]:
-        """What one query, voiced at `now`, says: a value of each slot of `said`, and the moment."""
+    def draw_said(self, now: datetime, rng: np.random.Generator, day: date | None = None) -> dict[str, object]:
+        """What one query, voiced at `now`, says: a value of each slot of `said`, and the moment, on `day` where one is
+        given."""
         said: dict[str, object] = {name: values[rng.integers(len(values))] for name, values in self.said.items()}
-        return (
-            said | {"now": Now(f"{now:%Y-%m-%d}")} | ({"when": draw_moment(self.when, now, rng)} if self.when else {})
-        )
+        meant = {"when": draw_moment(self.when, now, rng, day)} if self.when else {}
+        return said | {"now": Now(f"{now:%Y-%m-%d}")} | meant
+
+    def day_asked(self, now: datetime, rng: np.random.Generator) -> date | None:
+        if not self.same_day:
+            return None
+        return now.date() + timedelta(days=int(rng.integers(*self.when.days, endpoint=True)) if self.when else 0)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -11,7 +11,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Collection, Iterator
-from datetime import datetime
+from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
@@ -252,9 +252,14 @@ class AnyNeed(Strict):
         """Ways of reasoning about where to look, for a query of this kind."""
         raise NotImplementedError
 
-    def draw_said(self, now: datetime, rng: np.random.Generator) -> dict[str, object]:
-        """Slots that one query fills on its own, apart from what the persona and its items give."""
+    def draw_said(self, now: datetime, rng: np.random.Generator, day: date | None = None) -> dict[str, object]:
+        """Slots that one query, voiced at `now`, fills on its own, apart from what the persona and its items give; a
+        moment that it names is on `day` where one is given."""
         return {}
+
+    def day_asked(self, now: datetime, rng: np.random.Generator) -> date | None:
+        """The day that a query voiced at `now` is about, where the need's events are to be on it."""
+        return None
 
     @property
     def api_source(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, overload
 
@@ -219,7 +219,8 @@ def next_occurrence(slot: Slot, after: datetime) -> datetime:
 
 @dataclass
 class LivedNeed:
-    """A need in one persona's life: how it is kept, when it comes up, and the items it left."""
+    """A need in one persona's life: how it is kept, when it comes up, the items it left, and the day that its queries
+    are about, where its events are on it."""
 
     need: AnyNeed
     keep_name: str
@@ -228,6 +229,7 @@ class LivedNeed:
     copies: dict[str, int]
     facts: dict[str, str] = field(default_factory=dict)
     items: dict[str, list[Item]] = field(default_factory=dict)
+    day: date | None = None
 
     @property
     def keep(self) -> Keep:

@@ -29,6 +29,8 @@ NOTHING: Mapping[str, object] = MappingProxyType({})
 EVALUATION_PHRASINGS = 1 / 3  # of each need and kind, under `split: phrasing`
 EVALUATION_NEEDS = 1 / 5  # under `split: need`, and the `unseen_needs` sample of every split
 DAYS_OF_QUERIES = 7
+MOST_RELEVANT = 5  # items of a query
+LISTS_A_DAY = "list_events"  # the API whose answer is all events of a day
 OPENERS = ("Hey, ", "Hi, ", "Hello, ", "Hey there, ", "Okay, ", "Oh, ", "So, ", "Right, ", "Um, ", "Er, ")
 
 
@@ -57,7 +59,7 @@ class Gold(Strict):
     kind: Kind
     need: Text
     phrasing: Text
-    relevant: list[str] = Field(min_length=1, max_length=5)
+    relevant: list[str] = Field(min_length=1, max_length=MOST_RELEVANT)
     apis: list[str] = Field(min_length=1)
     apps: list[App] = Field(min_length=1, max_length=3)
     plan: Text
@@ -297,6 +299,23 @@ def rank_apps(lived: LivedNeed, toolbox: Toolbox) -> list[App]:
     return list(dict.fromkeys(ranked))[:3]
 
 
+def relevant_items(lived: LivedNeed, life: Life, moment: datetime) -> list[str]:
+    """Ids of what the need left, and where its call lists a day's events, of the others on that day, too, that are yet
+    to come at `moment`; as far as `Gold` has room."""
+    own = [item.id for items in lived.items.values() for item in items]
+    if lived.day is None or not any(api == LISTS_A_DAY for api, _ in lived.keep.calls):
+        return own
+    events = (item for item in life.items["calendar"] if item.start.date() == lived.day and item.start >= moment)
+    return list(dict.fromkeys([*own, *(item.id for item in events)]))[:MOST_RELEVANT]
+
+
+def _possible(calls: list[Call], lived: LivedNeed) -> bool:
+    """Whether this persona has the items that the calls name: all but the first may be missing."""
+    texts = [text for _, arguments in calls for value in arguments.values() for text in np.ravel(value)]
+    heads = {slot.partition(".")[0] for text in texts for slot in slots_of(str(text))}
+    return all(lived.items[name] for name in heads & set(lived.keep.items))
+
+
 def label(
     query: Query,
     kind: Kind,
@@ -309,14 +328,16 @@ def label(
     """Gold labels: they follow from the need, the persona's own items and what the query was meant to say, never from
     matching text."""
     plan, apis, answers = resolve_plan(lived, life, toolbox, said)
-    others = [resolve_calls(calls, lived, life, toolbox, said) for calls in lived.keep.other_calls]
+    others = [
+        resolve_calls(calls, lived, life, toolbox, said) for calls in lived.keep.other_calls if _possible(calls, lived)
+    ]
     cots = lived.need.thoughts(kind)
     return Gold(
         query=query.id,
         kind=kind,
         need=lived.need.need,
         phrasing=family.id,
-        relevant=[item.id for items in lived.items.values() for item in items],
+        relevant=relevant_items(lived, life, query.time),
         apis=apis,
         apps=rank_apps(lived, toolbox),
         plan=plan,

@@ -67,11 +67,14 @@ def clock_words(moment: datetime) -> list[str]:
     return [*words, f"{hour}:{minute:02d}"] if hour > 12 else words
 
 
-def draw_moment(when: When, now: datetime, rng: np.random.Generator) -> Spoken:
-    """A half-hour as `when` allows it, more than half an hour from now; in one of the ways to say it."""
+def draw_moment(when: When, now: datetime, rng: np.random.Generator, day: date | None = None) -> Spoken:
+    """A half-hour as `when` allows it, more than half an hour from now, on `day` where one is given; in one of the ways
+    to say it."""
     latest = datetime(now.year, now.month, now.day, when.hours[1])
     first = when.days[0] if latest > now + HALF_HOUR or when.days[0] else 1
     ahead = int(rng.integers(first, when.days[1] + 1))
+    if day:
+        ahead = (day - now.date()).days
     opening = datetime(now.year, now.month, now.day, when.hours[0]) + timedelta(days=ahead)
     choices = [opening + HALF_HOUR * n for n in range(2 * (when.hours[1] - when.hours[0]) + 1)]
     choices = [choice for choice in choices if choice > now + HALF_HOUR]

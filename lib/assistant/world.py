@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -63,6 +63,8 @@ from lib.workbook.parameters.worlds import WorldKnobs
 
 Record = TypeVar("Record", bound=BaseModel)
 SIDES = ("training", "evaluation")
+# A query about the present day is voiced while some of it is left, and its need's events are so far ahead.
+LATE, EARLIER, AHEAD = 18, timedelta(hours=8), timedelta(minutes=45)
 UNASKED_NEEDS = (1, 4)  # needs that a persona lives but never asks about: at least 1, fewer than 4
 
 
@@ -201,9 +203,17 @@ def live_and_ask(
     plan = assign_needs(askable, asked, scene.side, voices, rng)
     moments = [voicing_moment(kind, lived, life, knobs) for lived, kind in plan]
     for lived in life.lived:
-        mine = [moment for (owner, _), (moment, _) in zip(plan, moments, strict=True) if owner is lived]
+        asked_at = [number for number, (owner, _) in enumerate(plan) if owner is lived]
+        mine = [moments[number][0] for number in asked_at]
         voiced = mine or [voicing_moment("habit", lived, life, knobs)[0]]
-        furnish(life, lived, occasion(lived, voiced, rng), bool(mine), scene)
+        happens = occasion(lived, voiced, rng)
+        if day := lived.need.day_asked(max(voiced), rng.spawn(1)[0]):
+            asked_on = [on_day(moments[number][0], max(voiced), early=day == max(voiced).date()) for number in asked_at]
+            for number, moment in zip(asked_at, asked_on, strict=True):
+                moments[number] = moment, moments[number][1]
+            lived.day, happens = day, max([datetime.combine(day, happens.time()), *(at + AHEAD for at in asked_on)])
+            happens = happens.replace(minute=happens.minute // 15 * 15)
+        furnish(life, lived, happens, bool(mine), scene)
     add_distractors(life, scene)
     pairs = []
     for number, ((lived, kind), (moment, place)) in enumerate(zip(plan, moments, strict=True)):
@@ -213,6 +223,12 @@ def live_and_ask(
         )
         pairs.append((query, label(query, kind, family, lived, life, toolbox, said)))
     return pairs
+
+
+def on_day(moment: datetime, day: date, early: bool) -> datetime:
+    """The same time on another day; hours earlier where it is late and `early` is wanted, so that the day has events to
+    come."""
+    return datetime.combine(day, (moment - EARLIER if early and moment.hour >= LATE else moment).time())
 
 
 def live_group(life: Life, needs: Sequence[AnyNeed], count: int, group: Group, knobs: WorldKnobs) -> None:
@@ -251,7 +267,7 @@ def say_something_new(
     families = voices.of(side, lived.need.need, kind)
     for _ in range(300):
         family = families[life.rng.integers(len(families))]
-        said = lived.need.draw_said(moment, life.rng)
+        said = lived.need.draw_said(moment, life.rng, lived.day)
         text = voice(family, lived, life, said)
         if normal_form(text) not in voices.said:
             voices.said.add(normal_form(text))

@@ -21,7 +21,7 @@ SMALL = {"seed": 5, "n_personas": 60, "n_training_queries": 330, "n_evaluation_q
 SPOKEN = ["explicit", "mixed"]
 # Of the world of `TINY` before there were others beside it.
 TINY = {"seed": 5, "n_personas": 12, "n_training_queries": 50, "n_evaluation_queries": 20}
-AS_IT_WAS = "d29923eec94cca96c44bd9e455f951534a2bc4f3925d4eb4552a6b7340e29ac0"
+DRAWN = "4b1985e30a022253466be112c67621d83f5365adabad98f9c1a13a1abc260906"
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +42,12 @@ def test_mixed_is_the_default(make_world, worlds):
     assert make_world(**SMALL).gold == worlds["mixed"].gold
 
 
-def test_hard_is_the_world_as_it_was(make_world):
+def test_hard_is_drawn_as_it_was(make_world):
     made = make_world(world="hard", **TINY)
     lines = [persona.model_dump_json() for persona in made.personas]
     lines += [query.model_dump_json() for query in made.queries]
     lines += [entry.model_dump_json(exclude={"also"}) for entry in made.gold]
-    assert hashlib.sha256("\n".join(lines).encode()).hexdigest() == AS_IT_WAS
+    assert hashlib.sha256("\n".join(lines).encode()).hexdigest() == DRAWN
 
 
 def test_shares_of_a_mix_sum_to_one():
@@ -134,7 +134,7 @@ def test_every_query_has_items_of_its_own_persona(worlds, tables_of, name):
 
 
 def test_other_plans_stand_in_a_table_of_their_own(worlds, tables_of):
-    assert not len(tables_of["hard"]["other_plans"])
+    assert 0 < len(tables_of["hard"]["other_plans"]) < len(tables_of["explicit"]["other_plans"])
     assert "also" not in tables_of["explicit"]["gold"]
     others = tables_of["explicit"]["other_plans"]
     assert len(others)

@@ -100,8 +100,25 @@ def test_gold_belongs_to_the_persona_and_to_the_need(tables):
     source = tables["provenance"].set_index("item")
     pairs = tables["gold"][["query", "need", "relevant"]].explode("relevant")
     assert (pairs["relevant"].map(persona) == pairs["query"].map(asker)).all()
-    assert (pairs["relevant"].map(source["source"]) == "need").all()
-    assert (pairs["relevant"].map(source["need"]) == pairs["need"]).all()
+    own = pairs["relevant"].map(source["need"]) == pairs["need"]
+    assert (pairs["relevant"].map(source["source"]) == "need")[own].all()
+    assert own.groupby(pairs["query"]).any().all()
+    plans = tables["gold"].set_index("query")["plan"]
+    assert pairs.loc[~own, "query"].map(plans).str.startswith("list_events(").all(), "what else is on that day"
+    assert (~own).any()
+
+
+def test_what_lists_a_day_has_the_events_of_that_day(tables):
+    """All of them that are yet to come, as far as there is room, and nothing else."""
+    items = tables["items"].merge(tables["queries"][["query", "persona", "time"]], on="persona")
+    listing = tables["gold"][tables["gold"]["plan"].str.startswith("list_events(")].set_index("query")
+    events = items[items["query"].isin(listing.index) & (items["app"] == "calendar")]
+    day = events["query"].map(listing["plan"].str.extract(r'date="([^"]+)"')[0])
+    on_it = events[(events["shown"].dt.strftime("%Y-%m-%d") == day) & (events["shown"] >= events["time"])]
+    there = on_it.groupby("query")["item"].agg(set)
+    for query, relevant in listing["relevant"].items():
+        assert set(relevant) <= there[query]
+        assert len(relevant) == min(len(there[query]), 5)
 
 
 def test_shares_of_plans(tables):
