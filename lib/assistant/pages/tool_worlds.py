@@ -191,9 +191,8 @@ def room_for_the_published_gain(results: Mapping[str, Results]) -> str:
     best = {world: ceiling(part.task.shortest, part.scores.index, [k])[0] for world, part in results.items()}
     full = [world for world in results if wanted[world] > best[world]]
     cells = "; ".join(f"{world} {wanted[world]:.1f}% of at best {best[world]:.1f}%" for world in results)
-    return (
-        f"A gain of {PUBLISHED_RATIO} takes a recall of: {cells}. "
-        + (f"No search can have it {_in(full)}." if full else "Every world has room for it.")
+    return f"A gain of {PUBLISHED_RATIO} takes a recall of: {cells}. " + (
+        f"No search can have it {_in(full)}." if full else "Every world has room for it."
     )
 
 
