@@ -20,7 +20,7 @@ from pydantic import Field, NaiveDatetime
 
 from lib.assistant.needs import AnyNeed, Call, Kind, alternatives, expand, slots_of
 from lib.assistant.personas import Life, LivedNeed, draw_moments, fill, next_occurrence
-from lib.assistant.schemas import App, Place, Strict, Text
+from lib.assistant.schemas import App, CalendarEvent, Place, Strict, Text
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.workbook.parameters.worlds import WorldKnobs
 
@@ -305,14 +305,16 @@ def relevant_items(lived: LivedNeed, life: Life, moment: datetime) -> list[str]:
     own = [item.id for items in lived.items.values() for item in items]
     if lived.day is None or not any(api == LISTS_A_DAY for api, _ in lived.keep.calls):
         return own
-    events = (item for item in life.items["calendar"] if item.start.date() == lived.day and item.start >= moment)
+    events = [item for item in life.items["calendar"] if isinstance(item, CalendarEvent)]
+    events = [item for item in events if item.start.date() == lived.day and item.start >= moment]
     return list(dict.fromkeys([*own, *(item.id for item in events)]))[:MOST_RELEVANT]
 
 
 def _possible(calls: list[Call], lived: LivedNeed) -> bool:
     """Whether this persona has the items that the calls name: all but the first may be missing."""
-    texts = [text for _, arguments in calls for value in arguments.values() for text in np.ravel(value)]
-    heads = {slot.partition(".")[0] for text in texts for slot in slots_of(str(text))}
+    values = [value for _, arguments in calls for value in arguments.values()]
+    texts = [text for value in values for text in (value if isinstance(value, list) else [str(value)])]
+    heads = {slot.partition(".")[0] for text in texts for slot in slots_of(text)}
     return all(lived.items[name] for name in heads & set(lived.keep.items))
 
 

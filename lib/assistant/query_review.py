@@ -141,7 +141,7 @@ class Foils:
 
     def made(self, row: Mapping, kind: str, rng: np.random.Generator) -> Proposal:
         """A foil for a query: the answer to `other`, something else that the persona asks; another `api`; another
-        `argument`; other `items`.
+        `argument` (one too many, where the call takes none); other `items`.
 
         Args:
             row: of `queries`.
@@ -185,8 +185,8 @@ def _drawn(items: pd.Index, n: int, rng: np.random.Generator) -> list[str]:
 
 
 def sheet_lines(asked: Sequence[Sheet], tables: Mapping[str, pd.DataFrame]) -> tuple[list[str], list[str]]:
-    """What a reader is given, a JSON text a query: first the queries with the persona's contacts and items, then, for the
-    same queries, the proposals.
+    """What a reader is given, a JSON text a query: first the queries with the persona's contacts and items, then the
+    proposals, in the same order.
 
     Args:
         asked: from `sheets`.

@@ -79,11 +79,11 @@ def draw_moment(when: When, now: datetime, rng: np.random.Generator, day: date |
     choices = [opening + HALF_HOUR * n for n in range(2 * (when.hours[1] - when.hours[0]) + 1)]
     choices = [choice for choice in choices if choice > now + HALF_HOUR]
     moment = choices[rng.integers(len(choices))]
-    [day] = day_words(moment.date(), now.date())
+    [called] = day_words(moment.date(), now.date())
     words = clock_words(moment)
     return Spoken(
-        day=day,
-        on_day=day if day in ("today", "tomorrow") else f"on {day}",
+        day=called,
+        on_day=called if called in ("today", "tomorrow") else f"on {called}",
         clock=words[rng.integers(len(words))],
         moment=f"{moment:%Y-%m-%d %H:%M}",
         date=f"{moment:%Y-%m-%d}",

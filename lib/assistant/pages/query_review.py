@@ -50,12 +50,12 @@ def judged_table(judged: pd.DataFrame) -> Table:
 
 
 def _cell(rows: pd.DataFrame, question: str) -> str:
-    return interval(*rows.loc[question, ["percent", "ci_low", "ci_high"]], 1)
+    return interval(*rows.loc[question, ["percent", "ci_low", "ci_high"]])
 
 
 def blind_table(found: pd.DataFrame) -> Table:
     """What each reader found blind, by kind of query (`query_review.blind_answers`)."""
-    shown = found.assign(cell=[interval(*row, 1) for row in found[["percent", "ci_low", "ci_high"]].to_numpy()])
+    shown = found.assign(cell=[interval(*row) for row in found[["percent", "ci_low", "ci_high"]].to_numpy()])
     shown["of"] = (
         shown["reader"] + ": " + shown["found"].map({"first item": "first item relevant, %", "call": "right call, %"})
     )
