@@ -16,6 +16,7 @@ from lib.assistant.leaks import api_classifier
 from lib.assistant.planner import (
     METRICS,
     SETTINGS,
+    SOURCES,
     Desk,
     Material,
     planner_prompts,
@@ -29,7 +30,7 @@ from lib.evaluation.comparison import compare_outcomes, summarise
 from lib.evaluation.inference import Resampling, holm_adjust, mcnemar_test, settled, wilson_interval
 
 WITH_CONTEXT = ("context_tuned_rag", "context_tuned_upper_bound")  # the settings that show tools and items
-MEASURES = (*METRICS, "right_api", "outside_shown", "answerable")
+MEASURES = (*METRICS, "executed", "right_api", "arguments", "outside_shown", "answerable")
 TESTED = (*METRICS, "right_api", "outside_shown")
 CONTRASTS = (
     ("context_tuned_rag", "rag"),
@@ -55,13 +56,17 @@ def per_query(
 ) -> tuple[pd.DataFrame, Resampling]:
     """Scores as `lib.evaluation.comparison` takes them, k being 1, and how they cluster: by persona and need.
 
+    The measure `arguments` is worked out here: AST accuracy among the plans whose APIs are right, NaN for the others. A
+    right plan has the right APIs, so the means of `right_api` and `arguments` multiply to that of `ast_accuracy`.
+
     Args:
-        plans: columns query, setting and `MEASURES`; one row for each query and setting.
+        plans: columns query, setting and the other `MEASURES`; one row for each query and setting.
         samples, seed: of the resampling and the tests.
 
     Returns:
         one row a query, columns (setting, measure, 1); and how these rows cluster.
     """
+    plans = plans.assign(arguments=plans["ast_accuracy"].where(plans["right_api"] > 0))
     wide = plans.pivot(index="query", columns="setting", values=list(MEASURES)).swaplevel(axis=1)
     wide.columns = pd.MultiIndex.from_tuples([(*column, 1) for column in wide], names=["method", "metric", "k"])
     clusters = [
@@ -90,7 +95,7 @@ def summary(scores: pd.DataFrame, resampling: Resampling, published: pd.DataFram
     table.loc[rare, ["ci_low", "ci_high"]] = 100 * np.column_stack([low, high])[rare]
     beside = published[["setting", "metric", "value"]].rename(columns={"value": "published"})
     table = table.rename(columns={"method": "setting"}).merge(beside, how="left")
-    table["order"] = table["setting"].map(list(SETTINGS).index)
+    table["order"] = table["setting"].map(list(SOURCES).index)
     return table.sort_values(["order", "metric"], ignore_index=True).drop(columns=["kind", "sample", "k", "order"])
 
 
@@ -144,7 +149,7 @@ def effect_of_thought(
 
 def claim_scores(plans: pd.DataFrame, queries: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
     """Scores as `lib.evaluation.claims.evaluate` takes them: query, method, metric, value, k, persona, need."""
-    scores = plans.melt(["query", "setting"], [*METRICS, "right_api"], var_name="metric")
+    scores = plans.melt(["query", "setting"], [*METRICS, "executed", "right_api"], var_name="metric")
     scores = scores.rename(columns={"setting": "method"}).assign(k=1)
     scores["persona"] = scores["query"].map(queries.set_index("query")["persona"])
     scores["need"] = scores["query"].map(gold.set_index("query")["need"])

@@ -41,6 +41,9 @@ SETTINGS: dict[str, tuple[str, str]] = {
     "upper_bound": ("gold", "none"),
     "context_tuned_upper_bound": ("gold", "gold"),
 }
+# Beside them one that is not the paper's: the tools are those of the learned ranker (`lib.assistant.tool_ranker`).
+BY_RANKER = "context_tuned_rag/lambdamart"
+SOURCES = SETTINGS | {BY_RANKER: ("query_plus_context/lambdamart", "retrieved")}
 METRICS = ("ast_accuracy", "exact_match", "hallucination")
 NOTHING_FOUND = "nothing found"
 
@@ -160,7 +163,7 @@ def shown(
 
     Args:
         queries: column query.
-        setting: one of `SETTINGS`.
+        setting: one of `SOURCES`.
         tool_rankings: columns setting, query, item (API), rank.
         retrieved: columns query, item, rank: retrieved context.
         gold: columns query, apis, relevant.
@@ -172,7 +175,7 @@ def shown(
     Raises:
         InputError: a query has no tool ranking.
     """
-    tools_from, items_from = SETTINGS[setting]
+    tools_from, items_from = SOURCES[setting]
     names = queries["query"]
     labels = gold.set_index("query").loc[names]
     tools: list[list[str] | None] = [None] * len(names)

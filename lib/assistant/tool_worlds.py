@@ -40,6 +40,8 @@ ALONE, ORACLE = "query_only", "oracle_context"
 CONTEXT, OTHER = "query_plus_semantic_context", "query_plus_other_context"
 RANKER_ALONE, RANKER_CONTEXT, RANKER_OTHER = (f"{setting}/lambdamart" for setting in (ALONE, CONTEXT, OTHER))
 DEPTH = 10  # items of retrieved context
+PLANNED = (ALONE, CONTEXT, RANKER_CONTEXT)  # whose tools a planner is shown
+RETRIEVED = "retrieved_context"  # among the settings of `for_planner`: the items
 
 
 def knobs_of_worlds(queries: pd.DataFrame, profile: str, seed: int) -> dict[str, WorldKnobs]:
@@ -122,12 +124,13 @@ class ToolsRanked(NamedTuple):
 
 
 class ToolsFound(NamedTuple):
-    """What was asked in a world, the wording of context chosen there, and recall by evaluated query (see
-    `lib.assistant.tool_retrieval.tool_scores`)."""
+    """What was asked in a world, the wording of context chosen there, recall by evaluated query (see
+    `lib.assistant.tool_retrieval.tool_scores`), and the rankings of the tools."""
 
     task: ToolTask
     wording: Option
     scores: pd.DataFrame
+    runs: dict[str, pd.DataFrame]
 
 
 def find_tools(
@@ -135,7 +138,26 @@ def find_tools(
 ) -> ToolsFound:
     """`rank_tools`, scored."""
     task, wording, runs = rank_tools(world, vectors, encoder, asking)
-    return ToolsFound(task, wording, tool_scores(runs, task, task.evaluated["query"].tolist(), asking.cutoffs))
+    return ToolsFound(task, wording, tool_scores(runs, task, task.evaluated["query"].tolist(), asking.cutoffs), runs)
+
+
+def for_planner(found: Mapping[str, ToolsFound], depth: int = 20) -> pd.DataFrame:
+    """What a planner in each world is shown for the evaluation queries: the first tools of the runs in `PLANNED`, and
+    under the setting `RETRIEVED` the items of the retrieved context.
+
+    Args:
+        depth: tools of each query.
+
+    Returns:
+        columns world, setting, query, item (an API, or an item), rank.
+    """
+    frames = []
+    for world, part in found.items():
+        context = part.task.contexts[CONTEXT]
+        context = context[context["query"].isin(part.task.evaluated["query"])]
+        runs = {name: part.runs[name] for name in PLANNED} | {RETRIEVED: context}
+        frames += [run[run["rank"] <= depth].assign(world=world, setting=name) for name, run in runs.items()]
+    return pd.concat(frames, ignore_index=True)[["world", "setting", "query", "item", "rank"]]
 
 
 def rank_tools(

@@ -65,6 +65,7 @@ def judged(setting, right, **columns):
     scores = np.where(np.arange(N) < right, 100.0, 0.0)
     values = {
         "exact_match": scores,
+        "executed": scores,
         "right_api": scores,
         "hallucination": 0.0,
         "outside_shown": 0.0,
@@ -141,6 +142,7 @@ def test_scores_of_claims_name_persona_and_need():
     assert scores.groupby("metric").size().to_dict() == {
         "ast_accuracy": N,
         "exact_match": N,
+        "executed": N,
         "hallucination": N,
         "right_api": N,
     }

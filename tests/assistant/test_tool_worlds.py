@@ -12,13 +12,16 @@ from lib.assistant.tool_worlds import (
     CONTEXT,
     ORACLE,
     OTHER,
+    PLANNED,
     RANKER_ALONE,
     RANKER_CONTEXT,
     RANKER_OTHER,
+    RETRIEVED,
     Asking,
     asked_part,
     encode_unless_known,
     find_tools,
+    for_planner,
     knobs_of_worlds,
     rank_tools,
 )
@@ -156,3 +159,21 @@ def test_other_plans_count(parts, vectors, ranked):
     without = tool_scores(alone, rank_tools(bare, vectors["explicit"], Letters(), ASKING).task, names, [1])
     assert (served >= without[ALONE, "recall", 1]).all()
     assert served.sum() > without[ALONE, "recall", 1].sum()
+
+
+def test_a_planner_gets_the_first_tools_and_items_of_evaluation_queries_alone(parts, vectors):
+    found = {"explicit": find_tools(parts["explicit"], vectors["explicit"], Letters(), ASKING)}
+    handed_on = for_planner(found, depth=4)
+    assert list(handed_on) == ["world", "setting", "query", "item", "rank"]
+    queries, items = parts["explicit"]["queries"], parts["explicit"]["items"]
+    evaluated = set(queries.loc[queries["split"] == "evaluation", "query"])
+    assert (handed_on.groupby("setting")["query"].agg(set) == evaluated).all()
+    assert set(handed_on["setting"]) == {*PLANNED, RETRIEVED}
+    assert (handed_on.groupby(["setting", "query"])["rank"].agg(sorted).map(tuple) == (1, 2, 3, 4)).all()
+    owner, asker = items.set_index("item")["persona"], queries.set_index("query")["persona"]
+    context = handed_on[handed_on["setting"] == RETRIEVED]
+    assert (context["item"].map(owner) == context["query"].map(asker)).all()
+    run = found["explicit"].runs[RANKER_CONTEXT]
+    first = run[run["rank"] == 1].set_index("query")["item"]
+    ours = handed_on[(handed_on["setting"] == RANKER_CONTEXT) & (handed_on["rank"] == 1)].set_index("query")["item"]
+    assert (ours == first[ours.index]).all()

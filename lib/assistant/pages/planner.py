@@ -24,7 +24,9 @@ MEASURED = {
     "ast_accuracy": "AST accuracy",
     "exact_match": "exact match",
     "hallucination": "hallucination",
+    "executed": "executed right",
     "right_api": "right API",
+    "arguments": "right arguments, of plans with the right API",
     "answerable": "answerable",
     "outside_shown": "API outside the tools shown",
 }

@@ -20,6 +20,9 @@ class PlannerTuning(TunedModel):
     planner_epochs: int = Field(default=1, ge=1, le=20)
     planner_batch_size: int = Field(default=8, ge=1, le=1024)
     planner_queries: int = Field(default=102, ge=1)
+    planner_worlds_queries: int = Field(
+        default=40, ge=0, description="evaluation queries of each named world; 0 leaves them out"
+    )
     planner_sweep_queries: int = Field(default=30, ge=1)
     shown_tools: int = Field(default=10, ge=1, le=50)
     shown_items: int = Field(default=3, ge=1, le=20)

@@ -1,0 +1,287 @@
+"""Notebook 07's part on the three named worlds: its figure, tables and sentences."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from lib.assistant.pages.planner import SHORT
+from lib.assistant.planner import BY_RANKER
+from lib.assistant.planner_worlds import PLANNED, STEPS
+from lib.workbook.display import Drawing, Table, interval, number
+from lib.workbook.methods import colour
+
+NAMES = SHORT | {BY_RANKER: "context-tuned RAG, tools by our ranker"}
+CALLED = {"right_api": "p_tool", "arguments": "p_arguments"}  # what the written table calls these measures
+UPPER = STEPS[-1]  # what context adds to the right tool
+BARE, ORACLE = "lower_bound", "upper_bound"
+
+
+class WorldsFound(NamedTuple):
+    """What `lib.assistant.planner_worlds` found: its summaries, steps and told_before."""
+
+    summary: pd.DataFrame
+    steps: pd.DataFrame
+    told: pd.DataFrame
+
+    @property
+    def worlds(self) -> list[str]:
+        return self.summary["world"].unique().tolist()
+
+    def row(self, world: str, setting: str, metric: str = "ast_accuracy") -> pd.Series:
+        """Of the summaries."""
+        return self.summary.set_index(["world", "setting", "metric"]).loc[(world, setting, metric)]
+
+    def cell(self, world: str, setting: str, metric: str = "ast_accuracy") -> str:
+        """The value with its interval."""
+        return interval(*self.row(world, setting, metric)[["value", "ci_low", "ci_high"]])
+
+    def step(self, world: str, pair: tuple[str, str]) -> pd.Series:
+        """Of the steps, between two settings."""
+        return self.steps.set_index(["world", "a", "b"]).loc[(world, *pair)]
+
+    def published(self, setting: str, metric: str = "ast_accuracy") -> float:
+        """NaN where the paper has no such value."""
+        return float(self.row(self.worlds[0], setting, metric)["published"])
+
+
+def in_rows(summary: pd.DataFrame) -> pd.DataFrame:
+    """As `tables/planner_worlds.csv` has it: world, setting, metric (with p_tool, the share of plans whose APIs are
+    right, and p_arguments, the share of right ones among those), value in percent, ci_low, ci_high, n, published."""
+    names = ["world", "setting", "metric", "value", "ci_low", "ci_high", "n", "published"]
+    return summary.assign(metric=summary["metric"].replace(CALLED))[names]
+
+
+def table_3(found: WorldsFound) -> Table:
+    """A row a world and setting, with the published values."""
+    rows = [
+        {
+            "world": world,
+            "setting": NAMES[setting],
+            "AST accuracy, ours": found.cell(world, setting),
+            "AST accuracy, paper": found.published(setting),
+            "executed right": found.cell(world, setting, "executed"),
+            "answerable": found.row(world, setting, "answerable")["value"],
+            "n": int(found.row(world, setting)["n"]),
+        }
+        for world in found.worlds
+        for setting in PLANNED
+    ]
+    caption = (
+        "Table 3 in each world: percent of the queries, with 95% intervals. Published values are of the paper's own "
+        "world; *answerable* (the prompt spells out the answer) has none where no tools are shown."
+    )
+    return Table(pd.DataFrame(rows), caption, decimals=1)
+
+
+def parts_table(found: WorldsFound) -> Table:
+    """P(tool right) and P(arguments right | tool right), a row a world and setting."""
+    rows = [
+        {
+            "world": world,
+            "setting": NAMES[setting],
+            "P(tool), ours": found.cell(world, setting, "right_api"),
+            "P(tool), paper": found.published(setting, "right_api"),
+            "P(arguments | tool), ours": found.cell(world, setting, "arguments"),
+            "P(arguments | tool), paper": found.published(setting, "arguments"),
+            "plans with the right tool": int(found.row(world, setting, "arguments")["n"]),
+        }
+        for world in found.worlds
+        for setting in PLANNED
+    ]
+    caption = (
+        "AST accuracy as the product of two probabilities, in percent with 95% intervals. The paper prints only the "
+        "product; its factors are worked out as said above."
+    )
+    return Table(pd.DataFrame(rows), caption, decimals=1)
+
+
+def steps_table(found: WorldsFound) -> Table:
+    """What each setting adds to the one below it."""
+    frame = pd.DataFrame(
+        {
+            "world": found.steps["world"],
+            "setting": found.steps["a"].map(NAMES),
+            "against": found.steps["b"].map(NAMES),
+            "difference, points": [
+                interval(*row) for row in found.steps[["difference", "ci_low", "ci_high"]].to_numpy()
+            ],
+            "published": [found.published(a) - found.published(b) for a, b in found.steps[["a", "b"]].to_numpy()],
+            "p (Holm)": [number(p, 3) for p in found.steps["p_holm"]],
+            "settled": found.steps["settled"].map({True: "yes", False: "no"}),
+        }
+    )
+    caption = "AST accuracy of neighbouring settings: paired differences with 95% intervals; McNemar's test."
+    return Table(frame, caption)
+
+
+def panels_figure(found: WorldsFound) -> Drawing:
+    """AST accuracy of the settings, a panel a world: ours with intervals, P(tool right), published values as marks."""
+    rows = np.arange(len(PLANNED))[::-1]
+    figure, axes = plt.subplots(
+        1, len(found.worlds), figsize=(3.2 + 3.3 * len(found.worlds), 4.2), sharey=True, squeeze=False
+    )
+    for axis, world in zip(axes[0], found.worlds, strict=True):
+        ours = pd.DataFrame([found.row(world, setting) for setting in PLANNED])
+        tools = [found.row(world, setting, "right_api")["value"] for setting in PLANNED]
+        value = ours["value"].to_numpy()
+        reach = np.abs(ours[["ci_low", "ci_high"]].to_numpy().T - value)
+        paints = [colour(setting.partition("/")[0]) for setting in PLANNED]
+        axis.barh(rows, value, height=0.5, color=paints)
+        axis.errorbar(value, rows, xerr=reach, fmt="none", ecolor="#333333", capsize=3)
+        axis.plot(tools, rows, "D", color="#333333", markersize=5, label="right tool")
+        published = [found.published(setting) for setting in PLANNED]
+        axis.plot(
+            published, rows, "o", markerfacecolor="none", markeredgecolor="#777777", label="published AST accuracy"
+        )
+        axis.set(yticks=rows, yticklabels=[NAMES[setting] for setting in PLANNED], xlim=(0, 103))
+        axis.set_title(f"{world} (n = {int(ours['n'].iloc[0]):,})", fontsize=11)
+    axes[0][len(found.worlds) // 2].set_xlabel("percent of queries; bars: AST accuracy with its 95% interval")
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=2, fontsize=9)
+    said = "; ".join(
+        f"{world}: "
+        + ", ".join(f"{NAMES[setting]} {number(found.row(world, setting)['value'], 0)}%" for setting in PLANNED)
+        for world in found.worlds
+    )
+    alt = f"AST accuracy of six settings in {len(found.worlds)} worlds, bars. {said}."
+    return Drawing(figure, "planner_worlds", finding(found), alt, in_rows(found.summary))
+
+
+def _listed(worlds: list[str]) -> str:
+    return "in " + " and ".join(worlds) if worlds else "in no world"
+
+
+def _each(found: WorldsFound, setting: str, metric: str = "ast_accuracy") -> str:
+    return ", ".join(f"{found.cell(world, setting, metric)}% in {world}" for world in found.worlds)
+
+
+def falling(found: WorldsFound) -> dict[str, list[tuple[str, str]]]:
+    """The steps of Table 3 that go down instead of up, settled, by world."""
+    return {world: [pair for pair in STEPS if _down(found.step(world, pair))] for world in found.worlds}
+
+
+def _down(step: pd.Series) -> bool:
+    return bool(step["settled"] and step["ci_high"] < 0)
+
+
+def finding(found: WorldsFound) -> str:
+    """The figure's title: where the right tool alone does as the paper's, and where the published order falls."""
+    down = falling(found)
+    against = [world for world in found.worlds if down[world]]
+    return f"With the right tool and no context the planner is right for {_each(found, ORACLE)} (published: " + (
+        f"{number(found.published(ORACLE), 1)}%); "
+        + (
+            f"the published order of the settings is contradicted {_listed(against)}"
+            if against
+            else "no world contradicts the published order of the settings"
+        )
+    )
+
+
+def order_of_settings(found: WorldsFound) -> str:
+    """In which worlds the five settings stand in the published order: step by step, settled or not."""
+    words = []
+    for world in found.worlds:
+        rows = [found.step(world, pair) for pair in STEPS]
+        up = sum(bool(row["settled"] and row["ci_low"] > 0) for row in rows)
+        down = [f"{NAMES[a]} below {NAMES[b]}" for a, b in falling(found)[world]]
+        words.append(
+            f"`{world}`: {up} of {len(STEPS)} steps up are settled, "
+            + (f"settled the other way: {', '.join(down)}" if down else "none the other way")
+        )
+    return (
+        "The paper's settings rise from no retrieval to the right tool with context. "
+        + "; ".join(words)
+        + ". A step that is not settled says nothing against the order."
+    )
+
+
+def context_on_the_right_tool(found: WorldsFound) -> str:
+    """What context adds where the right tool is given, beside the published difference."""
+    published = found.published(UPPER[0]) - found.published(UPPER[1])
+    rows = {world: found.step(world, UPPER) for world in found.worlds}
+    told = ", ".join(
+        f"{interval(*row[['difference', 'ci_low', 'ci_high']])} points in `{world}`" for world, row in rows.items()
+    )
+    around = [f"`{world}`" for world, row in rows.items() if row["ci_low"] <= published <= row["ci_high"]]
+    return (
+        f"Context adds to the right tool {told}. The published {number(published, 2)} points lie within the interval "
+        f"{_listed(around)}: where a query says its arguments, context has nothing left to add."
+    )
+
+
+def factors(found: WorldsFound) -> str:
+    """Whether it is the tool or the arguments that each world's settings want."""
+    bare, tuned = "rag", "context_tuned_rag"
+    words = [
+        f"`{world}`: the tool is right in {found.cell(world, bare, 'right_api')}% with retrieved tools and "
+        f"{found.cell(world, tuned, 'right_api')}% with context, the arguments then in "
+        f"{found.cell(world, bare, 'arguments')}% and {found.cell(world, tuned, 'arguments')}%"
+        for world in found.worlds
+    ]
+    paper = ", ".join(number(found.published(setting, "right_api"), 0) for setting in (BARE, bare, tuned))
+    return (
+        f"If the paper's arguments do not depend on how the tool was found, its three retrieving settings have the "
+        f"right tool in {paper}% of the queries (lower bound, RAG, context-tuned RAG). Here: {'; '.join(words)}."
+    )
+
+
+def control(found: WorldsFound, world: str) -> str:
+    """Without retrieval a planner can be right only where the request says the arguments, or none are due."""
+    spelled = found.row(world, ORACLE, "answerable")["value"]
+    row = found.row(world, BARE)
+    holds = row["ci_low"] <= spelled
+    return (
+        f"Control: in `{world}` a request with the right tool spells out the arguments, or needs none, for "
+        f"{number(spelled, 1)}% of the queries; all else stands in the persona's items. Without retrieval "
+        f"{found.cell(world, BARE)}% are right, "
+        + ("no more than that allows." if holds else "more than that allows: something gives the answers away.")
+    )
+
+
+def by_our_ranker(found: WorldsFound) -> str:
+    """What tools by the learned ranker change, against tools by cosine, both with context."""
+    rows = {world: found.step(world, (BY_RANKER, "context_tuned_rag")) for world in found.worlds}
+    told = ", ".join(
+        f"{interval(*row[['difference', 'ci_low', 'ci_high']])} in `{world}`" + (" (settled)" if row["settled"] else "")
+        for world, row in rows.items()
+    )
+    return f"Tools by the learned ranker instead of cosine, both with context, change AST accuracy by {told} points."
+
+
+def executed(found: WorldsFound) -> str:
+    """How much more is right when calls count by what they reach."""
+    gained = {
+        world: found.row(world, "context_tuned_rag", "executed")["value"]
+        - found.row(world, "context_tuned_rag")["value"]
+        for world in found.worlds
+    }
+    told = ", ".join(f"{number(value, 1)} in `{world}`" for world, value in gained.items())
+    return f"*Executed right* adds to AST accuracy, with retrieved tools and context, in points: {told}."
+
+
+def learned_elsewhere(found: WorldsFound, world: str) -> str:
+    """How much of each world the planner has met in training.
+
+    Args:
+        world: of its training.
+    """
+    means = 100 * found.told.groupby("world")[["need", "text"]].mean()
+    told = "; ".join(
+        f"`{name}`: {number(means.loc[name, 'need'], 0)}% are of needs it learned from, "
+        f"{number(means.loc[name, 'text'], 0)}% word for word among its training queries"
+        for name in found.worlds
+    )
+    return (
+        f"The planner is the one of this page: it learned in the world of notebook 01 ({world}) and nowhere else. Of "
+        f"the queries asked, {told}. A low value may be the world's or the distance to what was learned."
+    )
+
+
+def answer(found: WorldsFound) -> str:
+    """The worlds' part of what the page found."""
+    return f"{finding(found)}."

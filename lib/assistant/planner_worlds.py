@@ -1,0 +1,163 @@
+"""The planner's settings (Table 3) in each of the three named worlds (`lib.assistant.named_worlds`).
+
+One planner plans in all of them. It learned in one world alone; of the others it sees what its prompts show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import pandas as pd
+
+from lib.assistant.cot import equal_shares
+from lib.assistant.execution import executed_right
+from lib.assistant.plan_comparison import per_query, summary
+from lib.assistant.planner import (
+    BY_RANKER,
+    SETTINGS,
+    Desk,
+    Material,
+    answerable,
+    score_plans,
+    with_other_plans,
+)
+from lib.assistant.tool_worlds import CONTEXT, RETRIEVED
+from lib.evaluation.comparison import compare_outcomes
+from lib.evaluation.inference import Resampling, holm_adjust, settled
+
+PLANNED = ("lower_bound", "rag", "context_tuned_rag", BY_RANKER, "upper_bound", "context_tuned_upper_bound")
+STEPS = [(higher, lower) for lower, higher in pairwise(SETTINGS)]  # as Table 3 orders them
+WITH_CONTEXT = ("context_tuned_rag", "context_tuned_upper_bound")
+
+
+def materials_of(
+    worlds: Mapping[str, Mapping[str, pd.DataFrame]], rankings: pd.DataFrame, n_tools: int, n_items: int
+) -> dict[str, Material]:
+    """What prompts are written from in each world. Retrieved context is that of semantic search.
+
+    Args:
+        worlds: frames items, people, toolbox, queries, gold, other_plans (see `lib.assistant.world.frames`).
+        rankings: see `lib.assistant.tool_worlds.for_planner`.
+        n_tools, n_items: see `lib.assistant.planner.shown`.
+    """
+    settings = rankings["setting"].str.replace(CONTEXT, "query_plus_context", regex=False)
+    found = {}
+    for world, frames in worlds.items():
+        desk = Desk.from_tables(frames["items"], frames["people"], frames["toolbox"])
+        gold = with_other_plans(frames["gold"], frames["other_plans"])
+        here = rankings.assign(setting=settings)[rankings["world"] == world]
+        items = here["setting"] == RETRIEVED
+        found[world] = Material(desk, frames["queries"], gold, here[~items], here[items], n_tools, n_items)
+    return found
+
+
+def world_prompts(materials: Mapping[str, Material], n: int, seed: int) -> pd.DataFrame:
+    """What the prompts of `PLANNED` show for n evaluation queries of each world, as even by kind of need as there are,
+    the same in every setting.
+
+    Returns:
+        columns world, query, setting, tools, items, prompt, answerable (see `lib.assistant.planner.answerable`).
+    """
+    frames = []
+    for world, material in materials.items():
+        asked = material.queries[material.queries["split"] == "evaluation"]
+        kinds = material.gold.set_index("query")["kind"].loc[asked["query"]]
+        prompts = material.prompted(equal_shares(asked, kinds, n, seed), PLANNED)
+        prompts["answerable"] = answerable(prompts["prompt"].tolist(), prompts, material.gold)
+        frames.append(prompts.assign(world=world))
+    return pd.concat(frames, ignore_index=True)
+
+
+def judged(materials: Mapping[str, Material], prompts: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
+    """The plans written for `world_prompts`, one a row, judged in their worlds: with the columns of
+    `lib.assistant.planner.score_plans` and executed (`lib.assistant.execution.executed_right`)."""
+    written, frames = prompts.assign(text=list(texts)), []
+    for world, material in materials.items():
+        plans = score_plans(written[written["world"] == world], material.gold, material.desk.functions)
+        executed = executed_right(material.desk, plans, material.queries, material.gold)
+        frames.append(plans.assign(executed=executed))
+    return pd.concat(frames, ignore_index=True)
+
+
+def scores_of(
+    materials: Mapping[str, Material], plans: pd.DataFrame, samples: int, seed: int
+) -> dict[str, tuple[pd.DataFrame, Resampling]]:
+    """Each world's `lib.assistant.plan_comparison.per_query`.
+
+    Args:
+        plans: see `judged`.
+    """
+    return {
+        world: per_query(plans[plans["world"] == world], material.queries, material.gold, samples, seed)
+        for world, material in materials.items()
+    }
+
+
+def summaries(scored: Mapping[str, tuple[pd.DataFrame, Resampling]], published: pd.DataFrame) -> pd.DataFrame:
+    """Each world's `lib.assistant.plan_comparison.summary` with the column world first.
+
+    Args:
+        published: columns setting, metric, value (see `published_parts`).
+    """
+    frames = [summary(*of_world, published).assign(world=world) for world, of_world in scored.items()]
+    table = pd.concat(frames, ignore_index=True)
+    return table[["world", *table.columns.drop("world")]]
+
+
+def published_parts(published: pd.DataFrame) -> pd.DataFrame:
+    """Published values with the two factors of AST accuracy, in percent: right_api, P(tool right), and arguments,
+    P(arguments right | tool right).
+
+    The paper prints neither. Where the right tool is shown, P(tool right) is taken as 1, so that the accuracy there is
+    that of the arguments; the other settings are given the same arguments as the one that shows the right tool and as
+    much context, which assumes that arguments do not depend on whether the tool had to be found.
+
+    Args:
+        published: columns setting, metric, value.
+    """
+    right = published[published["metric"] == "ast_accuracy"].set_index("setting")["value"]
+    bound = {name: "context_tuned_upper_bound" if name in WITH_CONTEXT else "upper_bound" for name in right.index}
+    arguments = right[list(bound.values())].to_numpy()
+    factors = {"right_api": 100 * right.to_numpy() / arguments, "arguments": arguments}
+    parts = [
+        pd.DataFrame({"setting": right.index, "metric": name, "value": values}) for name, values in factors.items()
+    ]
+    return pd.concat([published[["setting", "metric", "value"]], *parts], ignore_index=True)
+
+
+def steps(scored: Mapping[str, tuple[pd.DataFrame, Resampling]]) -> pd.DataFrame:
+    """AST accuracy of each setting of Table 3 against the one below it, and of our ranker's tools against cosine's, in
+    each world; McNemar's test, Holm over all rows.
+
+    Returns:
+        columns world and those of `lib.evaluation.comparison.compare_outcomes`, settled.
+    """
+    pairs = [*STEPS, (BY_RANKER, "context_tuned_rag")]
+    frames = [
+        compare_outcomes(scores, pairs, "ast_accuracy", 1, resampling).assign(world=world)
+        for world, (scores, resampling) in scored.items()
+    ]
+    table = pd.concat(frames, ignore_index=True)
+    table["p_holm"] = holm_adjust(table["p_value"])
+    return table.assign(settled=settled(table))
+
+
+def told_before(
+    materials: Mapping[str, Material], prompts: pd.DataFrame, learned: pd.DataFrame, needs: Sequence[str]
+) -> pd.DataFrame:
+    """How much of what each world asks the planner has met: bools of the asked queries, columns world, need (of a need
+    that it learned from) and text (word for word among what it learned from).
+
+    Args:
+        learned: the planner's training queries, column text.
+        needs: theirs.
+    """
+    frames = []
+    for world, material in materials.items():
+        asked = prompts.loc[prompts["world"] == world, "query"].unique()
+        need = material.gold.set_index("query")["need"].loc[asked]
+        text = material.queries.set_index("query")["text"].loc[asked]
+        known = {"need": need.isin(list(needs)), "text": text.isin(learned["text"])}
+        frames.append(pd.DataFrame(known).assign(world=world))
+    return pd.concat(frames, ignore_index=True)

@@ -1,0 +1,135 @@
+"""Notebook 07's part on the three named worlds: what figure, tables and sentences say of numbers that are given."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.pages import planner_worlds as page
+from lib.assistant.plan_comparison import MEASURES
+from lib.assistant.planner import BY_RANKER, METRICS
+from lib.assistant.planner_worlds import PLANNED, published_parts, scores_of, steps, summaries
+
+N = 200
+NAMES = [f"q{n:03}" for n in range(N)]
+PUBLISHED = pd.DataFrame(
+    [
+        (setting, "ast_accuracy", value)
+        for setting, value in {
+            "lower_bound": 43.77,
+            "rag": 76.39,
+            "context_tuned_rag": 85.24,
+            "upper_bound": 91.47,
+            "context_tuned_upper_bound": 91.62,
+        }.items()
+    ],
+    columns=["setting", "metric", "value"],
+)
+AS_PUBLISHED = dict(zip(PLANNED, (44, 76, 85, 85, 91, 91), strict=True))
+HARD = dict(zip(PLANNED, (4, 5, 30, 40, 6, 90), strict=True))
+
+
+class World:
+    """Just what `scores_of` reads of a material."""
+
+    queries = pd.DataFrame({"query": NAMES, "persona": [f"p{n % 50}" for n in range(N)]})
+    gold = pd.DataFrame({"query": NAMES, "need": [f"n{n % 20}" for n in range(N)]})
+
+
+def found_in(spelled=90.0, **levels):
+    """Worlds in which so many percent of the plans are right, spread evenly; ten points more have the right tool."""
+    frames, order = [], np.random.default_rng(0).permutation(N)
+    for world, level in levels.items():
+        for setting, percent in level.items():
+            right = 100.0 * (order < N * percent / 100)
+            columns = {name: right for name in MEASURES} | {"right_api": 100.0 * (order < N * (percent + 10) / 100)}
+            columns |= {"executed": 100.0 * (order < N * (percent + 2) / 100), "answerable": spelled}
+            frames.append(pd.DataFrame({"query": NAMES, "setting": setting, "world": world} | columns))
+    scored = scores_of(dict.fromkeys(levels, World()), pd.concat(frames, ignore_index=True), 100, 1)
+    told = pd.DataFrame({"world": np.repeat(list(levels), 4), "need": [True, True, True, False] * len(levels)})
+    return page.WorldsFound(
+        summaries(scored, published_parts(PUBLISHED)), steps(scored), told.assign(text=~told["need"])
+    )
+
+
+@pytest.fixture
+def found():
+    return found_in(explicit=AS_PUBLISHED, hard=HARD)
+
+
+def test_the_written_table_has_a_row_for_each_number(found):
+    rows = page.in_rows(found.summary)
+    assert list(rows) == ["world", "setting", "metric", "value", "ci_low", "ci_high", "n", "published"]
+    assert len(rows) == 2 * len(PLANNED) * len(MEASURES)
+    assert {*METRICS, "executed", "p_tool", "p_arguments"} < set(rows["metric"])
+    by = rows.set_index(["world", "setting", "metric"])
+    assert by.loc[("explicit", "rag", "p_tool"), "value"] == 86
+    assert by.loc[("explicit", "rag", "p_tool"), "published"] == pytest.approx(83.5, abs=0.1)
+    cell = by.loc[("explicit", "rag", "p_arguments")]
+    assert cell["value"] == pytest.approx(100 * 76 / 86)
+    assert cell["n"] == 172
+    assert cell["ci_low"] < cell["value"] < cell["ci_high"]
+
+
+def test_the_order_of_the_settings_is_told_world_by_world(found):
+    said = page.order_of_settings(found)
+    assert "`explicit`: 3 of 4 steps up are settled, none the other way" in said
+    assert "`hard`: 2 of 4 steps up are settled, settled the other way: right tool below context-tuned RAG" in said
+    assert page.finding(found).endswith("the published order of the settings is contradicted in hard")
+    alone = found_in(explicit=AS_PUBLISHED)
+    assert page.finding(alone).endswith("(published: 91.5%); no world contradicts the published order of the settings")
+    assert page.answer(alone) == page.finding(alone) + "."
+
+
+def test_what_context_adds_to_the_right_tool(found):
+    said = page.context_on_the_right_tool(found)
+    assert "The published 0.15 points lie within the interval in `explicit`:" in said
+    assert "84.0 [" in said
+    assert "within the interval in no world" in page.context_on_the_right_tool(found_in(hard=HARD))
+
+
+def test_the_factors_stand_beside_the_papers(found):
+    said = page.factors(found)
+    assert "have the right tool in 48, 84, 93% of the queries" in said
+    assert "`explicit`: the tool is right in 86.0 [" in said
+    frame = page.parts_table(found).frame
+    row = frame[(frame["world"] == "explicit") & (frame["setting"] == "no retrieval")].iloc[0]
+    assert row["P(tool), paper"] == pytest.approx(47.9, abs=0.1)
+    assert row["P(arguments | tool), paper"] == 91.47
+    assert row["plans with the right tool"] == 108
+
+
+def test_the_control_finds_answers_that_are_given_away():
+    assert page.control(found_in(spelled=5.0, hard=HARD), "hard").endswith("no more than that allows.")
+    leaky = page.control(found_in(spelled=5.0, hard=HARD | {"lower_bound": 30}), "hard")
+    assert leaky.endswith("more than that allows: something gives the answers away.")
+
+
+def test_our_ranker_and_executed_plans_are_told(found):
+    assert "0.0 [" in page.by_our_ranker(found)
+    assert "in `hard` (settled)" in page.by_our_ranker(found)
+    assert page.executed(found).endswith("in points: 2.0 in `explicit`, 2.0 in `hard`.")
+
+
+def test_what_was_learned_elsewhere_is_told(found):
+    said = page.learned_elsewhere(found, "mixed")
+    assert "the world of notebook 01 (mixed) and nowhere else" in said
+    assert "`hard`: 75% are of needs it learned from, 25% word for word among its training queries" in said
+
+
+def test_figure_and_tables(found):
+    drawing = page.panels_figure(found)
+    left, right = drawing.figure.axes
+    assert [axis.get_title() for axis in (left, right)] == ["explicit (n = 200)", "hard (n = 200)"]
+    assert [patch.get_width() for patch in left.patches] == list(AS_PUBLISHED.values())
+    published = next(line for line in right.lines if line.get_label() == "published AST accuracy").get_xdata()
+    assert published[0] == 43.77
+    assert np.isnan(published[PLANNED.index(BY_RANKER)])
+    assert "hard: no retrieval 4%, RAG 5%, context-tuned RAG 30%" in drawing.alt
+    plt.close(drawing.figure)
+    frame = page.table_3(found).frame
+    assert len(frame) == 2 * len(PLANNED)
+    assert frame["AST accuracy, ours"].iloc[0].startswith("44.0 [")
+    stepped = page.steps_table(found).frame
+    assert stepped["published"].iloc[3] == pytest.approx(0.15)
+    assert stepped["settled"].tolist()[:4] == ["yes", "yes", "yes", "no"]

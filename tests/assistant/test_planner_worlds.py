@@ -1,0 +1,189 @@
+"""The planner in the three named worlds, small, with a generator that writes the labels' plan or none."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.named_worlds import WORLDS
+from lib.assistant.plan_comparison import needs_no_argument
+from lib.assistant.planner import BY_RANKER, SETTINGS
+from lib.assistant.planner_worlds import (
+    PLANNED,
+    STEPS,
+    judged,
+    materials_of,
+    published_parts,
+    scores_of,
+    steps,
+    summaries,
+    told_before,
+    world_prompts,
+)
+from lib.assistant.sensitivity import simulate_worlds
+from lib.assistant.tool_worlds import ALONE, CONTEXT, RANKER_CONTEXT, RETRIEVED, knobs_of_worlds
+from lib.workbook.inputs import InputError
+
+SIZE = pd.DataFrame({"persona": [f"p{n % 40}" for n in range(160)], "split": ["training"] * 100 + ["evaluation"] * 60})
+FIRST = {ALONE: "play_song", CONTEXT: "open_note", RANKER_CONTEXT: "read_mail"}  # the first tool of every query
+ASKED = 24
+
+
+def rankings_in(worlds):
+    """Of every evaluation query: one and the same tool first in each run, and an item of its persona."""
+    frames = []
+    for world, frame in worlds.items():
+        asked = frame["queries"].query("split == 'evaluation'")
+        items = frame["items"].groupby("persona")["item"].first()
+        for setting, tool in FIRST.items():
+            for rank, name in enumerate((tool, "call_contact"), start=1):
+                frames.append(pd.DataFrame({"query": asked["query"], "item": name, "rank": rank, "setting": setting}))
+                frames[-1]["world"] = world
+        context = {"query": asked["query"], "item": asked["persona"].map(items), "rank": 1, "setting": RETRIEVED}
+        frames.append(pd.DataFrame(context).assign(world=world))
+    return pd.concat(frames, ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def worlds(data):
+    knobs = knobs_of_worlds(SIZE, "smoke", 3)
+    return dict(zip(knobs, simulate_worlds(data, list(knobs.values())), strict=True))
+
+
+@pytest.fixture(scope="module")
+def materials(worlds):
+    return materials_of(worlds, rankings_in(worlds), n_tools=1, n_items=1)
+
+
+@pytest.fixture(scope="module")
+def prompts(materials):
+    return world_prompts(materials, ASKED, seed=3)
+
+
+@pytest.fixture(scope="module")
+def plans(materials, prompts):
+    """By a planner that writes the gold plan where a prompt with the right tool would spell it out, but never with
+    the tools of `rag`, and `default()` elsewhere."""
+    gold = {world: material.gold.set_index("query")["plan"] for world, material in materials.items()}
+    spelled = prompts[prompts["setting"] == "upper_bound"].set_index(["world", "query"])["answerable"]
+    texts = [
+        gold[row.world][row.query]
+        if row.setting != "rag" and (row.setting == "context_tuned_upper_bound" or spelled[row.world, row.query])
+        else "default()"
+        for row in prompts.itertuples()
+    ]
+    return judged(materials, prompts, texts)
+
+
+@pytest.fixture(scope="module")
+def scored(materials, plans):
+    return scores_of(materials, plans, 100, 3)
+
+
+def test_every_world_asks_the_same_queries_in_every_setting(prompts):
+    assert list(prompts["world"].unique()) == list(WORLDS)
+    sizes = prompts.groupby(["world", "setting"])["query"].agg(["size", "nunique"])
+    assert (sizes == ASKED).all(axis=None)
+    assert len(sizes) == 3 * len(PLANNED)
+    asked = prompts.groupby(["world", "setting"])["query"].agg(frozenset)
+    assert (asked.groupby("world").nunique() == 1).all()
+
+
+def test_tools_and_items_are_those_of_the_world_and_setting(worlds, prompts):
+    tools = prompts.set_index("setting")["tools"]
+    assert all(shown == ["play_song", "default"] for shown in tools["rag"])
+    assert all(shown == ["open_note", "default"] for shown in tools["context_tuned_rag"])
+    assert all(shown == ["read_mail", "default"] for shown in tools[BY_RANKER])
+    assert prompts.loc[prompts["setting"].isin(["lower_bound", "rag", "upper_bound"]), "items"].isna().all()
+    for world, frames in worlds.items():
+        owner, asker = (frames[name].set_index(name[:-1])["persona"] for name in ("items", "queries"))
+        owner = frames["items"].set_index("item")["persona"]
+        asker = frames["queries"].set_index("query")["persona"]
+        tuned = prompts[(prompts["world"] == world) & prompts["setting"].isin(["context_tuned_rag", BY_RANKER])]
+        assert [owner[items[0]] for items in tuned["items"]] == tuned["query"].map(asker).tolist()
+
+
+def test_no_label_stands_in_a_prompt_but_those_of_the_upper_bounds(worlds, prompts):
+    """Other labels, the same prompts."""
+    lied = {
+        world: frames | {"gold": frames["gold"].assign(apis=[["snooze_reminder"]] * len(frames["gold"]), plan="x()")}
+        for world, frames in worlds.items()
+    }
+    lied = {
+        world: frames | {"gold": frames["gold"].assign(relevant=[[]] * len(frames["gold"]))}
+        for world, frames in lied.items()
+    }
+    again = world_prompts(materials_of(lied, rankings_in(worlds), 1, 1), ASKED, seed=3)
+    upper = prompts["setting"].isin(["upper_bound", "context_tuned_upper_bound"])
+    pd.testing.assert_series_equal(again.loc[~upper, "prompt"], prompts.loc[~upper, "prompt"])
+    assert (again.loc[upper, "prompt"] != prompts.loc[upper, "prompt"]).mean() > 0.9
+
+
+def test_a_world_without_rankings_is_refused(worlds):
+    rankings = rankings_in(worlds)
+    with pytest.raises(InputError, match="run notebook 06"):
+        world_prompts(materials_of(worlds, rankings[rankings["world"] != "hard"], 1, 1), 4, seed=3)
+
+
+def test_without_retrieval_hard_gives_nothing_away(materials, prompts, scored):
+    """But explicit does: there most requests say their arguments."""
+    bare = {world: scores["lower_bound", "ast_accuracy", 1].mean() for world, (scores, _) in scored.items()}
+    none_due = needs_no_argument(materials["hard"].gold)[scored["hard"][0].index]
+    assert bare["hard"] == pytest.approx(100 * none_due.mean())
+    assert bare["hard"] < 20
+    assert bare["explicit"] > 70
+    spelled = prompts[prompts["setting"] == "upper_bound"].groupby("world")["answerable"].mean()
+    assert spelled["hard"] < 20 < 70 < spelled["explicit"]
+
+
+def test_accuracy_is_the_product_of_its_parts(scored):
+    for scores, _ in scored.values():
+        means = scores.mean()
+        for setting in PLANNED:
+            right, tool, arguments = (means[setting, name, 1] for name in ("ast_accuracy", "right_api", "arguments"))
+            assert right == pytest.approx(tool * (0 if np.isnan(arguments) else arguments) / 100)
+            assert scores[setting, "arguments", 1].notna().sum() == (scores[setting, "right_api", 1] > 0).sum()
+
+
+def test_summaries_have_an_interval_and_the_published_parts(scored):
+    published = pd.DataFrame(
+        {"setting": list(SETTINGS), "metric": "ast_accuracy", "value": [43.77, 76.39, 85.24, 91.47, 91.62]}
+    )
+    table = summaries(scored, published_parts(published)).set_index(["world", "setting", "metric"])
+    assert table.loc[("hard", "lower_bound", "right_api"), "published"] == pytest.approx(47.85, abs=0.01)
+    assert table.loc[("mixed", "rag", "right_api"), "published"] == pytest.approx(83.51, abs=0.01)
+    assert table.loc[("mixed", "context_tuned_rag", "right_api"), "published"] == pytest.approx(93.04, abs=0.01)
+    assert table.loc[("hard", "upper_bound", "right_api"), "published"] == 100
+    assert table.loc[("hard", "rag", "arguments"), "published"] == 91.47
+    assert np.isnan(table.loc[("hard", BY_RANKER, "ast_accuracy"), "published"])
+    row = table.loc[("mixed", "upper_bound", "ast_accuracy")]
+    assert row["ci_low"] < row["value"] < row["ci_high"]
+    assert row["n"] == ASKED
+    best = table.loc[("mixed", "context_tuned_upper_bound", "ast_accuracy")]
+    assert best["value"] == best["ci_high"] == 100 > best["ci_low"]
+
+
+def test_steps_go_from_each_setting_to_the_one_below_it(scored):
+    table = steps(scored)
+    assert list(table[table["world"] == "hard"][["a", "b"]].itertuples(index=False, name=None)) == [
+        *STEPS,
+        (BY_RANKER, "context_tuned_rag"),
+    ]
+    by = table.set_index(["world", "a"])
+    assert by.loc[("hard", "context_tuned_upper_bound"), "difference"] > 80
+    assert by.loc[("hard", "context_tuned_upper_bound"), "settled"]
+    assert by.loc[("explicit", "rag"), "ci_high"] < 0, "this planner forgets what it knows at the sight of tools"
+    assert by.loc[("explicit", BY_RANKER), "difference"] == 0
+    assert not by.loc[("explicit", BY_RANKER), "settled"]
+    assert (table["p_holm"] >= table["p_value"]).all()
+
+
+def test_what_the_planner_met_in_training_is_counted(materials, prompts):
+    queries, gold = materials["mixed"].queries, materials["mixed"].gold
+    asked = prompts.loc[prompts["world"] == "mixed", "query"].unique()
+    one = queries[queries["query"] == asked[0]]
+    need = gold.set_index("query")["need"]
+    told = told_before(materials, prompts, one, [need[asked[0]]])
+    here = told[told["world"] == "mixed"]
+    assert len(told) == 3 * ASKED
+    assert here["text"].sum() == (queries.set_index("query")["text"][asked] == one["text"].iloc[0]).sum() >= 1
+    assert here["need"].sum() == (need[asked] == need[asked[0]]).sum()
