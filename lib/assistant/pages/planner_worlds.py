@@ -159,26 +159,24 @@ def _each(found: WorldsFound, setting: str, metric: str = "ast_accuracy") -> str
     return ", ".join(f"{found.cell(world, setting, metric)}% in {world}" for world in found.worlds)
 
 
-def falling(found: WorldsFound) -> dict[str, list[tuple[str, str]]]:
-    """The steps of Table 3 that go down instead of up, settled, by world."""
-    return {world: [pair for pair in STEPS if _down(found.step(world, pair))] for world in found.worlds}
+def settled_steps(found: WorldsFound, up: bool) -> dict[str, list[tuple[str, str]]]:
+    """The steps of Table 3 that are settled, upwards as published or the other way, by world."""
 
+    def so(step: pd.Series) -> bool:
+        return bool(step["settled"] and (step["ci_low"] > 0 if up else step["ci_high"] < 0))
 
-def _down(step: pd.Series) -> bool:
-    return bool(step["settled"] and step["ci_high"] < 0)
+    return {world: [pair for pair in STEPS if so(found.step(world, pair))] for world in found.worlds}
 
 
 def finding(found: WorldsFound) -> str:
-    """The figure's title: where the right tool alone does as the paper's, and where the published order falls."""
-    down = falling(found)
+    """The figure's title: what the right tool alone gives in each world, and where the published order holds."""
+    rising, down = settled_steps(found, up=True), settled_steps(found, up=False)
+    of = ", ".join(f"{len(rising[world])} in {world}" for world in found.worlds)
     against = [world for world in found.worlds if down[world]]
-    return f"With the right tool and no context the planner is right for {_each(found, ORACLE)} (published: " + (
-        f"{number(found.published(ORACLE), 1)}%); "
-        + (
-            f"the published order of the settings is contradicted {_listed(against)}"
-            if against
-            else "no world contradicts the published order of the settings"
-        )
+    return (
+        f"With the right tool and no context {_each(found, ORACLE)} of the plans are right (published: "
+        f"{number(found.published(ORACLE), 1)}%); of the {len(STEPS)} steps up from setting to setting that the paper "
+        f"has, settled are {of}, and the other way some {_listed(against)}"
     )
 
 
@@ -186,11 +184,10 @@ def order_of_settings(found: WorldsFound) -> str:
     """In which worlds the five settings stand in the published order: step by step, settled or not."""
     words = []
     for world in found.worlds:
-        rows = [found.step(world, pair) for pair in STEPS]
-        up = sum(bool(row["settled"] and row["ci_low"] > 0) for row in rows)
-        down = [f"{NAMES[a]} below {NAMES[b]}" for a, b in falling(found)[world]]
+        up, falling = (settled_steps(found, way)[world] for way in (True, False))
+        down = [f"{NAMES[a]} below {NAMES[b]}" for a, b in falling]
         words.append(
-            f"`{world}`: {up} of {len(STEPS)} steps up are settled, "
+            f"`{world}`: {len(up)} of {len(STEPS)} steps up are settled, "
             + (f"settled the other way: {', '.join(down)}" if down else "none the other way")
         )
     return (
@@ -210,7 +207,7 @@ def context_on_the_right_tool(found: WorldsFound) -> str:
     around = [f"`{world}`" for world, row in rows.items() if row["ci_low"] <= published <= row["ci_high"]]
     return (
         f"Context adds to the right tool {told}. The published {number(published, 2)} points lie within the interval "
-        f"{_listed(around)}: where a query says its arguments, context has nothing left to add."
+        f"{_listed(around)}."
     )
 
 
