@@ -14,13 +14,13 @@ from lib.assistant.planner_worlds import (
     materials_of,
     published_parts,
     scores_of,
+    simulated,
     steps,
     summaries,
     told_before,
     world_prompts,
 )
-from lib.assistant.sensitivity import simulate_worlds
-from lib.assistant.tool_worlds import ALONE, CONTEXT, RANKER_CONTEXT, RETRIEVED, knobs_of_worlds
+from lib.assistant.tool_worlds import ALONE, CONTEXT, RANKER_CONTEXT, RETRIEVED
 from lib.workbook.inputs import InputError
 
 SIZE = pd.DataFrame({"persona": [f"p{n % 40}" for n in range(160)], "split": ["training"] * 100 + ["evaluation"] * 60})
@@ -45,8 +45,7 @@ def rankings_in(worlds):
 
 @pytest.fixture(scope="module")
 def worlds(data):
-    knobs = knobs_of_worlds(SIZE, "smoke", 3)
-    return dict(zip(knobs, simulate_worlds(data, list(knobs.values())), strict=True))
+    return simulated(data, SIZE, "smoke", 3)
 
 
 @pytest.fixture(scope="module")

@@ -329,6 +329,18 @@ def test_the_planners_table_follows_the_contract(finished):
     plans = pd.read_parquet(data / "plans.parquet")
     assert plans.groupby("query")["setting"].agg(set).map(lambda settings: settings == set(SETTINGS)).all()
     assert (data / "adapters" / "planner" / "adapter_model.safetensors").exists()
+    assert set(plans["executed"]) <= {0, 100}
+    assert (plans["executed"] >= plans["ast_accuracy"]).all()
+    worlds = pd.read_csv(finished / "reports" / "smoke" / "tables" / "planner_worlds.csv")
+    assert list(worlds) == ["world", *planner]
+    named = worlds.set_index(["world", "setting", "metric"])
+    cells = {(w, s) for w in ("explicit", "mixed", "hard") for s in (*SETTINGS, "context_tuned_rag/lambdamart")}
+    for world, setting in cells:
+        assert {*metrics, "executed", "p_tool", "p_arguments"} <= set(named.loc[(world, setting)].index)
+        right, tool, arguments = named.loc[(world, setting)].loc[["ast_accuracy", "p_tool", "p_arguments"], "value"]
+        assert right == pytest.approx(tool * (arguments if tool else 0) / 100, abs=1e-3)
+    assert set(zip(worlds["world"], worlds["setting"], strict=True)) == cells
+    assert (named.xs("ast_accuracy", level="metric")["n"] == 3).all()
     failures = pd.read_csv(finished / "reports" / "smoke" / "tables" / "planner_failures.csv")
     assert failures.groupby("setting")["percent"].sum().to_numpy() == pytest.approx(100, abs=1e-3)
 
