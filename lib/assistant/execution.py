@@ -29,9 +29,10 @@ def executed_right(desk: Desk, plans: pd.DataFrame, queries: pd.DataFrame, gold:
     """Whether each plan, carried out, does what a right one does: 0 or 100 each.
 
     That is every right plan (AST match), and one whose calls are as many and serve a right plan's one by one, in its
-    order. A call serves another if it is right by itself, or if both read (`READS`) and give back the very same items,
-    relevant ones alone. So `search_mail` serves `read_mail` where it finds that mail; no reading serves a call that
-    acts, and nothing but `default()` serves `default()`.
+    order. A call serves another if it is right by itself, or if both read (`READS`), give back the very same items,
+    relevant ones alone, and what it says beside their title is acceptable to the other, argument by argument. So
+    `search_mail` serves `read_mail` where it finds that mail; no reading serves a call that acts, and nothing but
+    `default()` serves `default()`.
 
     Args:
         plans: columns query, text, ast_accuracy.
@@ -91,4 +92,11 @@ def _call_serves(
         return True
     first = {name: next((v for v in values if v != MAY_BE_LEFT_OUT), None) for name, values in acceptable.items()}
     target = read_items(desk, persona, (api, {name: value for name, value in first.items() if value is not None}))
-    return bool(target) and target <= relevant and read_items(desk, persona, call) == target
+    if not target or not target <= relevant or read_items(desk, persona, call) != target:
+        return False
+    titles = {standard_text(desk.items.loc[item, "title"]) for item in target}
+    return all(
+        standard_text(str(value)) in titles
+        or standard_text(str(value)) in {standard_text(v) for v in acceptable.get(name, []) if isinstance(v, str)}
+        for name, value in call[1].items()
+    )

@@ -27,6 +27,7 @@ from lib.assistant.sensitivity import simulate_worlds
 from lib.assistant.tool_worlds import CONTEXT, RETRIEVED, knobs_of_worlds
 from lib.evaluation.comparison import compare_outcomes
 from lib.evaluation.inference import Resampling, holm_adjust, settled
+from lib.evaluation.intervals import two_way_differences
 
 PLANNED = ("lower_bound", "rag", "context_tuned_rag", BY_RANKER, "upper_bound", "context_tuned_upper_bound")
 STEPS = [(higher, lower) for lower, higher in pairwise(SETTINGS)]  # as Table 3 orders them
@@ -150,6 +151,22 @@ def steps(scored: Mapping[str, tuple[pd.DataFrame, Resampling]]) -> pd.DataFrame
     table = pd.concat(frames, ignore_index=True)
     table["p_holm"] = holm_adjust(table["p_value"])
     return table.assign(settled=settled(table))
+
+
+def found_or_given(scored: Mapping[str, tuple[pd.DataFrame, Resampling]]) -> pd.DataFrame:
+    """P(arguments right | tool right) of retrieved tools (`rag`) minus that of the right tool given (`upper_bound`), in
+    each world: 0 is what `published_parts` assumes. Each mean is over the plans of its own setting that have the right
+    APIs.
+
+    Returns:
+        columns world, difference, ci_low, ci_high (points); NaN where a setting never has the right APIs.
+    """
+    rows = []
+    for world, (scores, resampling) in scored.items():
+        found, given = (scores[[(setting, "arguments", 1)]].to_numpy() for setting in ("rag", "upper_bound"))
+        gap = two_way_differences(found, given, resampling.clusters)
+        rows.append((world, gap.value[0], gap.low[0], gap.high[0]))
+    return pd.DataFrame(rows, columns=["world", "difference", "ci_low", "ci_high"])
 
 
 def told_before(

@@ -81,6 +81,7 @@ def test_reading_the_gold_item_is_enough(desk, text):
     "text",
     [
         'search_mail(text="Roster", sender="Somebody Else")',  # finds nothing
+        'read_mail(subject="Roster", sender="earlies")',  # stands in the mail, but did not send it
         'search_mail(text="Dana Ruiz")',  # no title: which mail it finds is not known
         'open_note(title="Roster")',  # relevant, but another item
         'open_attachment(subject="Roster")',  # gives something else back
@@ -106,6 +107,10 @@ def test_no_reading_serves_a_call_that_acts(desk, gold):
     assert done(desk, gold, 'open_note(title="Roster")') == 0
     assert done(desk, gold, 'search_notes(text="Roster")') == 0
     assert done(desk, gold, f'{next(iter(gold[0]))}(title="Roster")') == 100
+
+
+def test_what_the_gold_call_does_not_ask_for_is_too_much(desk):
+    assert done(desk, [{"read_mail": {"subject": ["Roster"]}}], 'search_mail(text="Roster", sender="Dana Ruiz")') == 0
 
 
 def test_no_acting_serves_a_reading(desk):

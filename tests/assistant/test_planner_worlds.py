@@ -10,6 +10,7 @@ from lib.assistant.planner import BY_RANKER, SETTINGS
 from lib.assistant.planner_worlds import (
     PLANNED,
     STEPS,
+    found_or_given,
     judged,
     materials_of,
     published_parts,
@@ -173,6 +174,16 @@ def test_steps_go_from_each_setting_to_the_one_below_it(scored):
     assert by.loc[("explicit", BY_RANKER), "difference"] == 0
     assert not by.loc[("explicit", BY_RANKER), "settled"]
     assert (table["p_holm"] >= table["p_value"]).all()
+
+
+def test_arguments_of_found_and_of_given_tools_are_compared(scored):
+    gaps = found_or_given(scored).set_index("world")
+    for world, (scores, _) in scored.items():
+        rag, given = (scores[name, "arguments", 1].mean() for name in ("rag", "upper_bound"))
+        assert gaps.loc[world, "difference"] == pytest.approx(rag - given, nan_ok=True)
+    never = {world: (scores.copy(), resampling) for world, (scores, resampling) in scored.items()}
+    never["hard"][0][("rag", "arguments", 1)] = np.nan
+    assert np.isnan(found_or_given(never).set_index("world").loc["hard"]).all()
 
 
 def test_what_the_planner_met_in_training_is_counted(materials, prompts):

@@ -333,7 +333,7 @@ def test_the_planners_table_follows_the_contract(finished):
     assert (plans["executed"] >= plans["ast_accuracy"]).all()
     worlds = pd.read_csv(finished / "reports" / "smoke" / "tables" / "planner_worlds.csv")
     assert list(worlds) == ["world", *planner]
-    named = worlds.set_index(["world", "setting", "metric"])
+    named = worlds.set_index(["world", "setting", "metric"]).sort_index()
     cells = {(w, s) for w in ("explicit", "mixed", "hard") for s in (*SETTINGS, "context_tuned_rag/lambdamart")}
     for world, setting in cells:
         assert {*metrics, "executed", "p_tool", "p_arguments"} <= set(named.loc[(world, setting)].index)

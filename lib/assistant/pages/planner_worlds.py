@@ -21,10 +21,11 @@ BARE, ORACLE = "lower_bound", "upper_bound"
 
 
 class WorldsFound(NamedTuple):
-    """What `lib.assistant.planner_worlds` found: its summaries, steps and told_before."""
+    """What `lib.assistant.planner_worlds` found: its summaries, steps, found_or_given and told_before."""
 
     summary: pd.DataFrame
     steps: pd.DataFrame
+    gaps: pd.DataFrame
     told: pd.DataFrame
 
     @property
@@ -132,7 +133,7 @@ def panels_figure(found: WorldsFound) -> Drawing:
         paints = [colour(setting.partition("/")[0]) for setting in PLANNED]
         axis.barh(rows, value, height=0.5, color=paints)
         axis.errorbar(value, rows, xerr=reach, fmt="none", ecolor="#333333", capsize=3)
-        axis.plot(tools, rows, "D", color="#333333", markersize=5, label="right tool")
+        axis.plot(tools, rows, "D", color="#333333", markersize=5, label="right API (P(tool right))")
         published = [found.published(setting) for setting in PLANNED]
         axis.plot(
             published, rows, "o", markerfacecolor="none", markeredgecolor="#777777", label="published AST accuracy"
@@ -174,9 +175,9 @@ def finding(found: WorldsFound) -> str:
     of = ", ".join(f"{len(rising[world])} in {world}" for world in found.worlds)
     against = [world for world in found.worlds if down[world]]
     return (
-        f"With the right tool and no context {_each(found, ORACLE)} of the plans are right (published: "
-        f"{number(found.published(ORACLE), 1)}%); of the {len(STEPS)} steps up from setting to setting that the paper "
-        f"has, settled are {of}, and the other way some {_listed(against)}"
+        f"The right tool without context gives right plans for {_each(found, ORACLE)} of the queries (published: "
+        f"{number(found.published(ORACLE), 1)}%); of the paper's {len(STEPS)} steps up from setting to setting settled "
+        f"are {of}, " + (f"the other way some {_listed(against)}" if against else "none the other way")
     )
 
 
@@ -224,6 +225,22 @@ def factors(found: WorldsFound) -> str:
     return (
         f"If the paper's arguments do not depend on how the tool was found, its three retrieving settings have the "
         f"right tool in {paper}% of the queries (lower bound, RAG, context-tuned RAG). Here: {'; '.join(words)}."
+    )
+
+
+def assumption(found: WorldsFound) -> str:
+    """Whether arguments depend on how the tool was found, which the published factors assume they do not."""
+    gaps = found.gaps.set_index("world")
+    told = ", ".join(f"{interval(*gaps.loc[world])} in `{world}`" for world in found.worlds)
+    off = [f"`{name}`" for name, row in gaps.iterrows() if row["ci_low"] > 0 or row["ci_high"] < 0]
+    return (
+        "That assumption can be looked at here: P(arguments right | tool right) with retrieved tools minus that with "
+        f"the right tool given is, in points, {told}. "
+        + (
+            f"It does not hold {_listed(off)}."
+            if off
+            else "Nothing here speaks against it, or there are too few plans."
+        )
     )
 
 

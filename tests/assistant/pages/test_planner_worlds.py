@@ -8,7 +8,7 @@ import pytest
 from lib.assistant.pages import planner_worlds as page
 from lib.assistant.plan_comparison import MEASURES
 from lib.assistant.planner import BY_RANKER, METRICS
-from lib.assistant.planner_worlds import PLANNED, published_parts, scores_of, steps, summaries
+from lib.assistant.planner_worlds import PLANNED, found_or_given, published_parts, scores_of, steps, summaries
 
 N = 200
 NAMES = [f"q{n:03}" for n in range(N)]
@@ -47,9 +47,8 @@ def found_in(spelled=90.0, **levels):
             frames.append(pd.DataFrame({"query": NAMES, "setting": setting, "world": world} | columns))
     scored = scores_of(dict.fromkeys(levels, World()), pd.concat(frames, ignore_index=True), 100, 1)
     told = pd.DataFrame({"world": np.repeat(list(levels), 4), "need": [True, True, True, False] * len(levels)})
-    return page.WorldsFound(
-        summaries(scored, published_parts(PUBLISHED)), steps(scored), told.assign(text=~told["need"])
-    )
+    parts = summaries(scored, published_parts(PUBLISHED)), steps(scored), found_or_given(scored)
+    return page.WorldsFound(*parts, told.assign(text=~told["need"]))
 
 
 @pytest.fixture
@@ -75,10 +74,10 @@ def test_the_order_of_the_settings_is_told_world_by_world(found):
     said = page.order_of_settings(found)
     assert "`explicit`: 3 of 4 steps up are settled, none the other way" in said
     assert "`hard`: 2 of 4 steps up are settled, settled the other way: right tool below context-tuned RAG" in said
-    assert page.finding(found).endswith("settled are 3 in explicit, 2 in hard, and the other way some in hard")
+    assert page.finding(found).endswith("settled are 3 in explicit, 2 in hard, the other way some in hard")
     alone = found_in(explicit=AS_PUBLISHED)
-    assert page.finding(alone).endswith("settled are 3 in explicit, and the other way some in no world")
-    assert "no context 91.0 [" in page.finding(alone)
+    assert page.finding(alone).endswith("settled are 3 in explicit, none the other way")
+    assert "without context gives right plans for 91.0 [" in page.finding(alone)
     assert page.answer(alone) == page.finding(alone) + "."
 
 
@@ -98,6 +97,15 @@ def test_the_factors_stand_beside_the_papers(found):
     assert row["P(tool), paper"] == pytest.approx(47.9, abs=0.1)
     assert row["P(arguments | tool), paper"] == 91.47
     assert row["plans with the right tool"] == 108
+
+
+def test_the_papers_assumption_is_looked_at(found):
+    said = page.assumption(found)
+    assert "in points, −2.6 [" in said
+    assert said.endswith("Nothing here speaks against it, or there are too few plans.")
+    apart = page.assumption(found_in(hard=HARD | {"rag": 5, "upper_bound": 90}))
+    assert "−56.7 [" in apart
+    assert apart.endswith("It does not hold in `hard`.")
 
 
 def test_the_control_finds_answers_that_are_given_away():
