@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import pandas as pd
 
@@ -23,8 +22,7 @@ from lib.assistant.planner import (
     score_plans,
     with_other_plans,
 )
-from lib.assistant.sensitivity import simulate_worlds
-from lib.assistant.tool_worlds import CONTEXT, RETRIEVED, knobs_of_worlds
+from lib.assistant.tool_worlds import CONTEXT, RETRIEVED
 from lib.evaluation.comparison import compare_outcomes
 from lib.evaluation.inference import Resampling, holm_adjust, settled
 from lib.evaluation.intervals import two_way_differences
@@ -32,13 +30,6 @@ from lib.evaluation.intervals import two_way_differences
 PLANNED = ("lower_bound", "rag", "context_tuned_rag", BY_RANKER, "upper_bound", "context_tuned_upper_bound")
 STEPS = [(higher, lower) for lower, higher in pairwise(SETTINGS)]  # as Table 3 orders them
 WITH_CONTEXT = ("context_tuned_rag", "context_tuned_upper_bound")
-
-
-def simulated(data: str | Path, queries: pd.DataFrame, profile: str, seed: int) -> dict[str, dict[str, pd.DataFrame]]:
-    """The worlds of `lib.assistant.tool_worlds.knobs_of_worlds`, made again: the same queries as where their tools were
-    ranked, if queries and seed are the same."""
-    knobs = knobs_of_worlds(queries, profile, seed)
-    return dict(zip(knobs, simulate_worlds(data, list(knobs.values())), strict=True))
 
 
 def materials_of(

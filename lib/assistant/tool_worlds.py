@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ import pandas as pd
 
 from lib.assistant.cot import equal_shares
 from lib.assistant.named_worlds import WORLDS
+from lib.assistant.sensitivity import embed_worlds, simulate_worlds
 from lib.assistant.tool_ranker import (
     RankerTask,
     context_features,
@@ -61,6 +63,13 @@ def knobs_of_worlds(queries: pd.DataFrame, profile: str, seed: int) -> dict[str,
     }
 
 
+def simulated(data: str | Path, queries: pd.DataFrame, profile: str, seed: int) -> dict[str, dict[str, pd.DataFrame]]:
+    """The frames of each world of `knobs_of_worlds`, from what people wrote in the folder `data`; the same queries
+    wherever these and the seed are the same."""
+    knobs = knobs_of_worlds(queries, profile, seed)
+    return dict(zip(knobs, simulate_worlds(data, list(knobs.values())), strict=True))
+
+
 def asked_part(world: Mapping[str, pd.DataFrame], n_training: int, seed: int) -> dict[str, pd.DataFrame]:
     """A world with all evaluation queries, but only so many training personas, drawn with the seed, as have
     `n_training` queries; and the items of these personas.
@@ -94,6 +103,21 @@ def encode_unless_known(
         return found
 
     return looked_up
+
+
+def embedded(
+    worlds: Mapping[str, Mapping[str, pd.DataFrame]],
+    known: Sequence[str],
+    vectors: Sequence[np.ndarray],
+    encode: Callable[[list[str]], np.ndarray],
+) -> dict[str, dict[str, np.ndarray]]:
+    """Embeddings of each world's items and queries, in frame order; texts that are `known` are looked up.
+
+    Args:
+        vectors: of the known texts, in parts that follow each other.
+    """
+    looked_up = encode_unless_known(known, np.concatenate(vectors), encode)
+    return dict(zip(worlds, embed_worlds(list(worlds.values()), looked_up), strict=True))
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,12 @@ from lib.assistant.planner_worlds import (
     materials_of,
     published_parts,
     scores_of,
-    simulated,
     steps,
     summaries,
     told_before,
     world_prompts,
 )
-from lib.assistant.tool_worlds import ALONE, CONTEXT, RANKER_CONTEXT, RETRIEVED
+from lib.assistant.tool_worlds import ALONE, CONTEXT, RANKER_CONTEXT, RETRIEVED, simulated
 from lib.workbook.inputs import InputError
 
 SIZE = pd.DataFrame({"persona": [f"p{n % 40}" for n in range(160)], "split": ["training"] * 100 + ["evaluation"] * 60})

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from lib.assistant.named_worlds import WORLDS
-from lib.assistant.sensitivity import embed_worlds, simulate_worlds
 from lib.assistant.tool_retrieval import tool_scores
 from lib.assistant.tool_worlds import (
     ALONE,
@@ -19,11 +18,13 @@ from lib.assistant.tool_worlds import (
     RETRIEVED,
     Asking,
     asked_part,
+    embedded,
     encode_unless_known,
     find_tools,
     for_planner,
     knobs_of_worlds,
     rank_tools,
+    simulated,
 )
 
 ASKING = Asking("paper", 12, [1, 5], seed=3)
@@ -48,8 +49,7 @@ class Letters:
 
 @pytest.fixture(scope="module")
 def worlds(data):
-    knobs = knobs_of_worlds(SIZE, "smoke", 3)
-    return dict(zip(knobs, simulate_worlds(data, list(knobs.values())), strict=True))
+    return simulated(data, SIZE, "smoke", 3)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def parts(worlds):
 
 @pytest.fixture(scope="module")
 def vectors(parts):
-    return dict(zip(parts, embed_worlds(list(parts.values()), Letters().encode), strict=True))
+    return embedded(parts, ["nobody says this"], [np.zeros((1, 64), dtype=np.float32)], Letters().encode)
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +112,13 @@ def test_known_texts_are_looked_up():
     assert looked_up(["b", "new", "a"]).tolist() == [[3, 4], [0, 0], [1, 2]]
     assert looked_up(["a"]).tolist() == [[1, 2]]
     assert encoded == ["new"]
+
+
+def test_every_text_of_a_world_has_its_row(parts, vectors):
+    items = parts["hard"]["items"]
+    np.testing.assert_array_equal(vectors["hard"]["items"][5], Letters().encode([items["text"].iloc[5]])[0])
+    known = embedded({"hard": parts["hard"]}, [items["text"].iloc[5]], [np.full((1, 64), 7.0)], Letters().encode)
+    assert (known["hard"]["items"][5] == 7).all()
 
 
 def test_every_run_ranks_every_tool_for_every_evaluated_query(ranked):

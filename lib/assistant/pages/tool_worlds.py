@@ -123,7 +123,7 @@ def recall_table(results: Mapping[str, Results]) -> Table:
             "with": label(setting_of(method)),
             f"Recall@{k}": part.interval(method, k),
             "times its recall by the query alone": (
-                interval(*gains.loc[(world, method)], 2) if method in WITHOUT else "1"
+                interval(*gains.loc[(world, method)], decimals=2) if method in WITHOUT else "1"
             ),
             "n": part.n,
         }
@@ -138,7 +138,7 @@ def recall_table(results: Mapping[str, Results]) -> Table:
 
 
 def _each(results: Mapping[str, Results], gains: pd.DataFrame, method: str) -> str:
-    return ", ".join(f"{interval(*gains.loc[(world, method)], 2)} in {world}" for world in results)
+    return ", ".join(f"{interval(*gains.loc[(world, method)], decimals=2)} in {world}" for world in results)
 
 
 def _worlds_where(gains: pd.DataFrame, method: str, value: float) -> dict[str, list[str]]:
