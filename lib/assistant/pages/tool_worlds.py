@@ -122,9 +122,7 @@ def recall_table(results: Mapping[str, Results]) -> Table:
             "ranked by": retriever_of(method),
             "with": label(setting_of(method)),
             f"Recall@{k}": part.interval(method, k),
-            "times its recall by the query alone": (
-                interval(*gains.loc[(world, method)], decimals=2) if method in WITHOUT else "1"
-            ),
+            "times its recall by the query alone": _gain(gains, world, method) if method in WITHOUT else "1",
             "n": part.n,
         }
         for world, part in results.items()
@@ -137,8 +135,13 @@ def recall_table(results: Mapping[str, Results]) -> Table:
     return Table(pd.DataFrame(rows), caption)
 
 
+def _gain(gains: pd.DataFrame, world: str, method: str) -> str:
+    ratio, low, high = gains.loc[(world, method)]
+    return interval(ratio, low, high, 2)
+
+
 def _each(results: Mapping[str, Results], gains: pd.DataFrame, method: str) -> str:
-    return ", ".join(f"{interval(*gains.loc[(world, method)], decimals=2)} in {world}" for world in results)
+    return ", ".join(f"{_gain(gains, world, method)} in {world}" for world in results)
 
 
 def _worlds_where(gains: pd.DataFrame, method: str, value: float) -> dict[str, list[str]]:
