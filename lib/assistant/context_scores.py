@@ -27,6 +27,7 @@ ORDER = (
 )  # fmt: skip
 SEARCHES = ("recency", "bm25t", "semantic", "finetuned")  # on all queries, by earlier notebooks
 HELPED = ("cot", "cot_distilled", "finetuned_cot", "finetuned_subset")  # on the queries with chains of thought
+REFERENCES = ("cot_expert",)  # on the same queries, made from labels: rows of Table 2, never methods
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,12 @@ class ContextScores:
         return [method for method in ORDER if method in scored]
 
     @cached_property
+    def references(self) -> list[str]:
+        """Those of `REFERENCES` that are scored: in `summary`, and in nothing that names a best method."""
+        scored = self.scores.columns.get_level_values("method")
+        return [name for name in REFERENCES if name in scored]
+
+    @cached_property
     def complete(self) -> list[str]:
         """The methods that have scores on every query."""
         return [method for method in self.methods if method not in self.partial or self.asked.in_cot.all()]
@@ -126,12 +133,13 @@ class ContextScores:
 
     @cached_property
     def summary(self) -> pd.DataFrame:
-        """Means with intervals (see `summarise`): of complete methods on all queries, of all on the CoT sample."""
+        """Means with intervals (see `summarise`): of complete methods on all queries, of all methods and of references
+        on the CoT sample."""
         on_all = self.asked.by_kind("all", self.asked.everyone)
         in_cot = self.asked.by_kind("cot", self.asked.in_cot)
         parts = [summarise(self.scores[self.complete], on_all, self.resampling)]
         if self.asked.in_cot.any():
-            parts.append(summarise(self.scores[self.methods], in_cot, self.resampling))
+            parts.append(summarise(self.scores[[*self.methods, *self.references]], in_cot, self.resampling))
         return pd.concat(parts, ignore_index=True)
 
     @cached_property

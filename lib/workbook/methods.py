@@ -28,6 +28,7 @@ METHODS = {
     "semantic": Method("semantic search", "#0072B2", "o"),
     "cot": Method("CoT", "#56B4E9", "v"),
     "cot_distilled": Method("CoT, distilled", "#2F8FC4", "<"),
+    "cot_expert": Method("CoT by the expert (reference)"),
     "finetuned": Method("fine-tuned search", "#009E73", "^"),
     "finetuned_cot": Method("fine-tuned with CoT", "#4DBA97", ">"),
     "finetuned_subset": Method("fine-tuned, CoT's pairs alone", "#7A9E00", "P"),

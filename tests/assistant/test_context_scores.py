@@ -36,13 +36,14 @@ def ranking(method, **items):
     return pd.DataFrame(rows, columns=["method", "query", "item", "rank"])
 
 
-def scores(with_chains):
+def scores(with_chains, expert=None):
     asked = EvaluationQueries.of_world(QUERIES, GOLD, with_chains)
     runs = by_method(
         ranking("semantic", e0="xyz", e1="xyz", e2="yxz", e3="xyz"),
         ranking("lambdamart", e0="x", e1="x", e2="x", e3="z"),
     )
     helped = by_method(ranking("cot", e0="zyx")) if with_chains else {}
+    helped |= by_method(ranking("cot_expert", e0=expert)) if expert else {}
     qrels = GOLD[["query", "relevant"]].explode("relevant").rename(columns={"relevant": "item"})
     return score_methods(asked, runs, helped, [3] * 4, qrels, [1, 3], asked.resampling(50, 0))
 
@@ -90,6 +91,25 @@ def test_without_chains_of_thought_there_is_one_sample():
     scored = scores([])
     assert list(scored.samples) == ["all"]
     assert set(scored.summary["sample"]) == {"all"}
+
+
+@pytest.mark.parametrize("with_chains", [["e0"], ["e0", "e1", "e2", "e3"]])
+def test_a_reference_is_summarised_and_is_no_method(with_chains):
+    without, scored = scores(with_chains), scores(with_chains, expert="xzy")
+    assert scored.references == ["cot_expert"]
+    assert not without.references
+    for name in ("methods", "complete"):
+        assert getattr(scored, name) == getattr(without, name)
+    assert {name: methods for name, (_, methods) in scored.samples.items()} == {
+        name: methods for name, (_, methods) in without.samples.items()
+    }
+    for sample in scored.samples:  # it finds all there is, and leads nowhere
+        pd.testing.assert_frame_equal(scored.leads(sample), without.leads(sample))
+    rows = scored.summary[scored.summary["method"] == "cot_expert"]
+    assert set(rows["sample"]) == {"cot"}
+    assert scored.mean("cot_expert", at=1)[["value", "n"]].tolist() == [100 / len(with_chains), len(with_chains)]
+    others = scored.summary[scored.summary["method"] != "cot_expert"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(others, without.summary)
 
 
 def test_the_best_method_leads_the_second_best():

@@ -17,7 +17,7 @@ import pytest
 from bs4 import BeautifulSoup
 from safetensors.numpy import load_file
 
-from lib.assistant.context_scores import ORDER
+from lib.assistant.context_scores import ORDER, REFERENCES
 from lib.assistant.planner import SETTINGS
 from lib.evaluation.claims import read_claims
 from lib.evaluation.judgement import OPEN, VERDICTS
@@ -151,7 +151,7 @@ def test_tables_follow_the_contract(finished):
         "method", "kind", "sample", "metric", "k", "value", "ci_low", "ci_high", "n", "published",
     ]  # fmt: skip
     assert set(retrieval["sample"]) == {"all", "cot", "unseen_needs"}
-    assert set(retrieval[retrieval["sample"] == "cot"]["method"]) == METHODS
+    assert set(retrieval[retrieval["sample"] == "cot"]["method"]) == METHODS | set(REFERENCES)
     assert set(retrieval[retrieval["sample"] == "all"]["method"]) == METHODS - {"cot", "cot_distilled", "finetuned_cot"}
     assert (
         retrieval[(retrieval["sample"] == "cot") & (retrieval["metric"] == "recall") & (retrieval["kind"] == "all")][

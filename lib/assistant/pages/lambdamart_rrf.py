@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,8 +11,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.assistant.context_scores import ContextScores, published_value, with_published
+from lib.assistant.context_scores import REFERENCES, ContextScores, published_value, with_published
 from lib.evaluation.claims import Claim, Ratio, tally
+from lib.evaluation.comparison import compare
 from lib.workbook.display import Drawing, Table, beside_published, interval, label_lines, legend_below, number
 from lib.workbook.methods import colour, label, marker
 
@@ -210,23 +211,61 @@ def by_kind_table(two: TableTwo) -> Table:
 
 
 def table_two(two: TableTwo) -> list[Table]:
-    """Ours beside published: for each sample, a table of each metric."""
+    """Ours beside published: for each sample, a table of each metric; references in parentheses, which no star gets."""
     tables = []
     for sample, (chosen, _) in two.scored.samples.items():
         which = "all" if sample == "all" else "CoT sample,"
+        # Where all queries have chains of thought, references have rows of the sample `cot` alone.
+        here = two.summary["sample"] == sample
+        here |= (sample == "all") & (chosen == two.scored.asked.in_cot).all() & _is_reference(two.summary["method"])
         for metric, title in TITLES.items():
-            rows = two.summary[
-                (two.summary["sample"] == sample) & (two.summary["kind"] == "all") & (two.summary["metric"] == metric)
-            ]
+            rows = two.summary[here & (two.summary["kind"] == "all") & (two.summary["metric"] == metric)]
             starred = metric != "ndcg_retrieved"
             caption = (
                 f"{title}, percent with 95% intervals; {which} {chosen.sum()} evaluation queries. "
                 f"Chains of thought by {two.authors}. Paper: its Table 2, on its own data and with its own models."
                 + ("" if starred else " No star: each method has its own queries here.")
             )
+            if _is_reference(rows["method"]).any():
+                caption += " In parentheses: made from labels, a reference and no method."
             best = {f"@{k}, ours": "max" for k in two.scored.cutoffs if starred}
-            tables.append(Table(beside_published(rows, two.names), caption, best=best))
+            tables.append(Table(_in_parentheses(beside_published(rows, two.names), two), caption, best=best))
     return tables
+
+
+def _is_reference(methods: pd.Series) -> pd.Series:
+    return methods.isin(REFERENCES)
+
+
+def _in_parentheses(frame: pd.DataFrame, two: TableTwo) -> pd.DataFrame:
+    """A table of `beside_published` with our values of references in parentheses."""
+    rows = frame["method"].isin([label(name) for name in two.scored.references])
+    ours = [f"@{k}, ours" for k in two.scored.cutoffs]
+    return frame.assign(**{name: frame[name].where(~rows, "(" + frame[name] + ")") for name in ours})
+
+
+def expert_in_words(two: TableTwo, written: Collection[str]) -> str:
+    """What the expert's chains of thought find beside semantic search; empty where they are not scored.
+
+    Args:
+        written: ids of the queries that have one.
+    """
+    scored, asked = two.scored, two.scored.asked
+    if "cot_expert" not in scored.references:
+        return ""
+    inside = asked.in_cot
+    n, without = inside.sum(), int((inside & ~np.isin(asked.names, list(written))).sum())
+    (test,) = compare(
+        scored.scores[inside], [("cot_expert", "semantic")], "recall", scored.k, scored.resampling.among(inside)
+    ).itertuples()
+    missing = f"; {without} of them have none and are searched by the query alone" if without else ""
+    return (
+        f"{label('cot_expert')}: query and chain of thought of an expert who knows the need, by the pretrained "
+        f"encoder, find {two.interval('cot_expert')}% at K = {scored.k} on the CoT sample (n = {n}{missing}), "
+        f"{interval(test.difference, test.ci_low, test.ci_high)} points from semantic search. It is made from the "
+        "labels of these very queries: a reference for what a writer could bring, not a method. No method learns from "
+        "it or fuses it, and no sentence names it as the best."
+    )
 
 
 def who_leads(ahead: pd.DataFrame, sample: str, n_queries: int) -> str:

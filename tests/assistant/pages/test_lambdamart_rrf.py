@@ -23,6 +23,7 @@ from lib.evaluation.claims import Ratio
 from lib.evaluation.inference import Resampling
 from lib.retrieval.fusion import Fusion
 from lib.workbook.artifacts import ROOT
+from lib.workbook.methods import label
 
 N = 60
 KINDS = np.array(["meaning", "habit", "either"] * (N // 3))
@@ -195,6 +196,40 @@ def test_table_two_is_shown_for_each_sample_and_metric():
     assert last.caption.endswith("No star: each method has its own queries here.")
     assert not last.best
     assert "CoT" in last.frame["method"].tolist()
+
+
+def two_with_expert(mean=99.0):
+    scored = scored_with(cot_expert=mean)
+    scored.scores.loc[~IN_COT, ["cot_expert"]] = np.nan
+    scored = ContextScores(asked(), scored.scores, ("cot", "cot_expert"), [3, 5], asked().resampling(100, 0))
+    return page.TableTwo(scored, PUBLISHED, two_with().names, "a small model")
+
+
+def test_the_expert_is_a_row_of_the_sample_and_gets_no_star():
+    with_expert, without = page.table_two(two_with_expert()), page.table_two(two_with())
+    name = label("cot_expert")
+    for ours, before in zip(with_expert, without, strict=True):
+        rows = ours.frame.set_index("method")
+        pd.testing.assert_frame_equal(rows.drop(index=name, errors="ignore"), before.frame.set_index("method"))
+        in_sample = "CoT sample, 30" in ours.caption
+        assert (name in rows.index) == in_sample == ("In parentheses: made from labels" in ours.caption)
+    first = with_expert[3].frame.set_index("method").loc[name, "@3, ours"]
+    assert first.startswith("(99.0 [")  # text that no star's comparison reads as a number
+    assert np.isnan(pd.to_numeric(first.split()[0], errors="coerce"))
+
+
+def test_no_sentence_names_the_expert_as_a_rival():
+    ours, before = two_with_expert(), two_with()
+    assert page.main_finding(ours) == page.main_finding(before)
+    assert page.best_by_kind(ours) == page.best_by_kind(before)
+    assert page.recall_figure(ours).alt == page.recall_figure(before).alt
+    pd.testing.assert_frame_equal(page.by_kind_table(ours).frame, page.by_kind_table(before).frame)
+    assert page.expert_in_words(before, asked().names) == ""
+    text = page.expert_in_words(ours, asked().names[3:])
+    assert "find 99.0 [" in text
+    assert "on the CoT sample (n = 30; 3 of them have none and are searched by the query alone)" in text
+    assert "not a method" in text
+    assert "(n = 30), " in page.expert_in_words(ours, asked().names)
 
 
 def test_who_leads():
