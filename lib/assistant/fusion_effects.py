@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from lib.assistant.context_scores import ContextScores
+from lib.assistant.rrf_readings import STORES, WHOLE
 from lib.evaluation.comparison import compare_in_groups
 from lib.retrieval.fusion import fuse_runs
 
@@ -28,6 +29,12 @@ def stores_of(pairs: pd.DataFrame, store: pd.Series) -> pd.Series:
 def stores_among_first(run: pd.DataFrame, store: pd.Series, k: int) -> float:
     """In how many stores the first k results of a ranking lie, the mean over queries."""
     return stores_of(run[run["rank"] <= k], store).mean()
+
+
+def same_first(run: pd.DataFrame, other: pd.DataFrame, k: int) -> float:
+    """The share of queries whose first k results are the same items in two rankings."""
+    firsts = [part[part["rank"] <= k].groupby("query")["item"].agg(frozenset) for part in (run, other)]
+    return float((firsts[0] == firsts[1].reindex(firsts[0].index)).mean())
 
 
 def compare_by_spread(scored: ContextScores, stores_of_relevant: pd.Series) -> pd.DataFrame:
@@ -51,13 +58,13 @@ def fusions_to_explain(
 
     Args:
         usage, text: rankings by rankers that see usage alone and text alone.
-        rankings: of the ranker that sees both: whole, per store; and semantic.
+        rankings: of the ranker that sees both, whole; store by store of one a store; and semantic.
         ks: constants of RRF.
     """
-    whole = rankings["whole"]
+    whole = rankings[WHOLE]
     fused = {
         "usage alone + text alone": [usage, text],
-        "all features + the same per store": [whole, rankings["per store"]],
+        "all features + one ranker a store": [whole, rankings[STORES]],
         "all features + semantic search": [whole, rankings["semantic"]],
     }
     by_name = {name: {f"{name}, fused, k = {k}": fuse_runs(parts, k) for k in ks} for name, parts in fused.items()}

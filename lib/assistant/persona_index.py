@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import pandas as pd
 
+from lib.assistant.rrf_readings import STORES
 from lib.assistant.signals import signals
 from lib.retrieval.bm25 import BM25T, tokenize
 from lib.retrieval.fusion import reciprocal_rank_fusion
 from lib.retrieval.stores import best_first
 
 if TYPE_CHECKING:
+    from lib.assistant.rrf_readings import FusedRankers
     from lib.assistant.second_stage import SecondStage
+    from lib.retrieval.fusion import Fusion
     from lib.retrieval.lambdamart import LambdaMART
 
 Result = TypeVar("Result")
@@ -67,14 +70,22 @@ class PersonaIndex:
         """Features of the items for a query, given as a frame of one row with time, weekday and place."""
         return signals(self.pairs, query, self.items, self.opens, text_scores)
 
-    def fuse(self, scores: np.ndarray, others: Sequence[np.ndarray], k: float) -> list[str]:
-        """Item ids by RRF of the ranking by `scores`, whole and in each store, with rankings by other scores."""
-        whole = best_first(self.names, scores)
+    def fuse(self, fusion: Fusion, scores: Mapping[str, np.ndarray]) -> list[str]:
+        """Item ids by RRF of the rankings by some scores; those of `STORES` rank each store by itself."""
+        rankings: list[list[str]] = []
+        weights: list[float] = []
+        for name, weight in zip(fusion.rankings, fusion.weights or (1.0,) * len(fusion.rankings), strict=True):
+            ranking = best_first(self.names, scores[name])
+            parts = self._by_store(ranking) if name == STORES else [ranking]
+            rankings += parts
+            weights += [weight] * len(parts)
+        return [item for item, _ in reciprocal_rank_fusion(rankings, fusion.k, weights)]
+
+    def _by_store(self, ranking: Sequence[str]) -> list[list[str]]:
         per_store: dict[str, list[str]] = {}
-        for item in whole:
+        for item in ranking:
             per_store.setdefault(self.store[item], []).append(item)
-        rankings = [whole, *per_store.values(), *(best_first(self.names, other) for other in others)]
-        return [item for item, _ in reciprocal_rank_fusion(rankings, k)]
+        return [*per_store.values()]
 
 
 def milliseconds(step: Callable[..., Result], *arguments, **named) -> tuple[float, Result]:
@@ -89,8 +100,7 @@ def time_stages(
     query: pd.DataFrame,
     encode: Callable[[str], np.ndarray],
     ranker: LambdaMART,
-    fused_text: Sequence[str],
-    k: float,
+    fused: FusedRankers,
     second: SecondStage,
 ) -> dict[str, float]:
     """Milliseconds of each stage of ranking one query's context.
@@ -100,12 +110,13 @@ def time_stages(
         query: one row: text, time, weekday, place.
         encode: a text's unit-length embedding.
         ranker: on the features of `signals` with the text scores bm25t and semantic.
-        fused_text, k: which text rankings are fused with LambdaMART's (see `PersonaIndex.fuse`), and RRF's constant.
+        fused: LambdaMART-RRF.
         second: our second stage upon the ranker.
 
     Returns:
-        {stage: ms}: encode, cosine, bm25t, signals, predict, sort (of one score, instead of fusion), fuse,
-        fuse_text (of the two text rankings, instead), second (features and prediction of the second stage).
+        {stage: ms}: encode, cosine, bm25t, signals, predict, sort (of one score, instead of fusion), predict_fused (by
+        all rankers that are fused), fuse, fuse_text (of the two text rankings, instead), second (features and
+        prediction of the second stage).
     """
     text = query["text"].iloc[0]
     took: dict[str, float] = {}
@@ -117,7 +128,8 @@ def time_stages(
     took["signals"], features = milliseconds(index.signals, query, text_scores)
     took["predict"], predicted = milliseconds(ranker.predict, features)
     took["sort"], _ = milliseconds(best_first, index.names, predicted)
-    took["fuse"], _ = milliseconds(index.fuse, predicted, [scores[name] for name in fused_text], k)
+    took["predict_fused"], by_rankers = milliseconds(fused.scores, features, index.items["app"].to_numpy())
+    took["fuse"], _ = milliseconds(index.fuse, fused.fusion, scores | by_rankers)
     took["fuse_text"], _ = milliseconds(
         lambda: reciprocal_rank_fusion([best_first(index.names, score) for score in text_scores.values()])
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from lib.assistant.rrf_readings import needed, rank_without
 from lib.retrieval.stores import rank_pairs, seeded_order
 
 if TYPE_CHECKING:
@@ -66,17 +67,20 @@ def folds_of_needs(needs: Iterable[str], held_out: Collection[str], seed: int) -
     return dict.fromkeys(held_out, 0) | {name: 1 + place % (NEED_FOLDS - 1) for place, name in enumerate(others)}
 
 
-def without_their_needs(two: TwoStages, setting: Setting) -> dict[str, pd.DataFrame]:
-    """The rankings of all evaluation queries (see `RankingTask.rankings`, and lambdamart_2) by a LambdaMART, and a
-    second stage upon it, that no training query told of the needs in the query's fold."""
+def without_their_needs(two: TwoStages, setting: Setting, fused: Sequence[str] = ()) -> dict[str, pd.DataFrame]:
+    """The rankings of all evaluation queries (see `RankingTask.rankings`, and lambdamart_2) by a LambdaMART, a second
+    stage upon it and the rankers behind the fused rankings, that no training query told of the needs in the query's
+    fold."""
     task = two.task
     need = task.pairs["query"].map(task.gold.set_index("query")["need"])
     fold = need.map(folds_of_needs(need, task.held_out_needs, task.learning.seed)).to_numpy()
     parts = []
     for number in np.unique(fold[task.evaluation]):
         asked = task.evaluation & (fold == number)
-        first, second = two.scores_without(setting, task.training & (fold != number), asked)
-        parts.append(task.rankings(first, asked) | {"lambdamart_2": rank_pairs(task.pairs[asked], second)})
+        learned = task.training & (fold != number)
+        first, second = two.scores_without(setting, learned, asked)
+        ranked = task.rankings(first, asked) | rank_without(task, needed(fused), learned, asked)
+        parts.append(ranked | {"lambdamart_2": rank_pairs(task.pairs[asked], second)})
     return {name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]}
 
 

@@ -17,6 +17,7 @@ from lib.assistant.prompts import distilled_cot_prompt
 from lib.workbook.parameters.base import is_remote
 
 if TYPE_CHECKING:
+    from lib.assistant.rrf_readings import FusedRankers
     from lib.assistant.second_stage import SecondStage
     from lib.retrieval.lambdamart import LambdaMART
     from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
@@ -115,19 +116,19 @@ def time_queries(
     queries: pd.DataFrame,
     encode: Callable[[str], np.ndarray],
     ranker: LambdaMART,
-    fused_text: Sequence[str],
-    k: float,
+    fused: FusedRankers,
     second: SecondStage,
 ) -> pd.DataFrame:
     """`lib.assistant.persona_index.time_stages` of each query: one row a query, one column a stage, in milliseconds."""
     # A few dozen rows: more threads would wait for each other.
-    alone, second = replace(ranker, threads=1), replace(second, ranker=replace(second.ranker, threads=1))
+    alone, fused = replace(ranker, threads=1), fused.on_one_thread()
+    second = replace(second, ranker=replace(second.ranker, threads=1))
     for index in indexes.values():
         _ = index.text_similarity  # of the items alone: it is there before a query comes
 
     def timed(row: int) -> dict[str, float]:
         query = queries.iloc[[row]].reset_index(drop=True)
-        return time_stages(indexes[query["persona"].iloc[0]], query, encode, alone, fused_text, k, second)
+        return time_stages(indexes[query["persona"].iloc[0]], query, encode, alone, fused, second)
 
     timed(0)  # the first call of anything is slow
     return pd.DataFrame([timed(row) for row in range(len(queries))])
@@ -140,18 +141,18 @@ def ranking_costs(stages: pd.DataFrame, tokens: float) -> dict[str, Cost]:
         stages: from `time_queries`.
         tokens: that the encoder reads of one query.
     """
-    features = ["encode", "cosine", "bm25t", "signals", "predict"]
+    features = ["encode", "cosine", "bm25t", "signals"]
     of_stages = {
         "random": ["sort"],
         "recency": ["sort"],
         "bm25t": ["bm25t", "sort"],
         "semantic": ["encode", "cosine", "sort"],
         "rrf_text": ["encode", "cosine", "bm25t", "fuse_text"],
-        "lambdamart": [*features, "sort"],
-        "lambdamart_rrf": [*features, "fuse"],
-        "lambdamart_2": [*features, "second", "sort"],
+        "lambdamart": [*features, "predict", "sort"],
+        "lambdamart_rrf": [*features, "predict_fused", "fuse"],
+        "lambdamart_2": [*features, "predict", "second", "sort"],
         "finetuned": ["encode", "cosine", "sort"],  # an encoder of the pretrained one's shape
-        WITHOUT_TEXT_SCORES: ["signals", "predict", "fuse"],
+        WITHOUT_TEXT_SCORES: ["signals", "predict_fused", "fuse"],
     }
     return {
         method: Cost(stages[names].sum(axis=1), tokens if method in ENCODED else 0.0, 0.0)
@@ -211,7 +212,7 @@ def stage_table(stages: pd.DataFrame) -> pd.DataFrame:
     Returns:
         columns stage, p50_ms, p95_ms (NaN for fewer than `ENOUGH_FOR_P95` queries).
     """
-    own = stages[["signals", "predict", "fuse"]].sum(axis=1)
-    table = stages.drop(columns=["fuse_text", "second"]).assign(together=own).quantile([0.5, 0.95]).T
+    own = stages[["signals", "predict_fused", "fuse"]].sum(axis=1)
+    table = stages.drop(columns=["predict", "fuse_text", "second"]).assign(together=own).quantile([0.5, 0.95]).T
     table = table.set_axis(["p50_ms", "p95_ms"], axis=1).rename_axis("stage").reset_index()
     return table if len(stages) >= ENOUGH_FOR_P95 else table.assign(p95_ms=np.nan)

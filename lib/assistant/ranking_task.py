@@ -1,28 +1,30 @@
 """Ranking the context of every query: what a ranker sees of each candidate, on which queries it learns, and on which it
 is tested.
 
-One LambdaMART ranks all stores of a persona at once. RRF fuses its ranking as a whole, the same ranking within each
-store, and perhaps rankings by text.
+One LambdaMART ranks all stores of a persona at once. Which rankings RRF fuses: `lib.assistant.rrf_readings`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from lib.assistant.queries import held_out_needs
+from lib.assistant.rrf_readings import WHOLE
 from lib.assistant.signals import CATEGORICAL, feature_groups, rank_within, signals
 from lib.evaluation.comparison import per_query_scores
-from lib.retrieval.fusion import Fusion, fuse_runs, rank_per_store, try_fusions
+from lib.retrieval.fusion import Fusion, fuse_runs, try_fusions
 from lib.retrieval.lambdamart import LambdaMART, importance, out_of_fold, train
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs, relevant_pairs_mask
 
-LAMBDAMART_RANKINGS = ("whole", "per store")  # fused in any case
+if TYPE_CHECKING:
+    from lib.assistant.rrf_readings import FittedReadings
+
 KEPT = 20  # results a query, for later notebooks
 EXPLAINED_QUERIES = 300  # SHAP values of more add time and nothing else
 
@@ -248,40 +250,44 @@ class RankingTask:
         return rank_pairs(self.pairs[self.evaluation], scores[self.evaluation])
 
     def rankings(self, scores: np.ndarray, rows: np.ndarray) -> dict[str, pd.DataFrame]:
-        """What may be fused: some pairs ranked by a ranker's scores, as a whole and per store, and by each text score.
+        """What may be fused without another ranker: some pairs ranked by a ranker's scores, and by each text score.
 
         Args:
             scores: one for each chosen pair.
             rows: which pairs, bools.
         """
-        whole = rank_pairs(self.pairs[rows], scores)
         by_text = {name: rank_pairs(self.pairs[rows], values[rows]) for name, values in self.text.items()}
-        return {"whole": whole, "per store": rank_per_store(whole, whole["item"].map(self.store)), **by_text}
+        return {WHOLE: rank_pairs(self.pairs[rows], scores), **by_text}
 
-    def try_fusions(self, rankings: Mapping[str, pd.DataFrame], ks: Sequence[float]) -> pd.DataFrame:
-        """`lib.retrieval.fusion.try_fusions` on the training queries; LambdaMART's two rankings are always fused, if
-        both are there."""
-        always = [name for name in LAMBDAMART_RANKINGS if name in rankings]
-        queries = self.queries_of("training")
-        return try_fusions(rankings, always, ks, self.qrels, queries, self.learning.cutoffs)
+    def try_fusions(
+        self, rankings: Mapping[str, pd.DataFrame], fusions: Iterable[Fusion], queries: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """`lib.retrieval.fusion.try_fusions` on the training queries, or on some of them."""
+        queries = self.queries_of("training") if queries is None else queries
+        return try_fusions(rankings, fusions, self.qrels, queries, self.learning.cutoffs)
+
+    def recall_alone(self, run: pd.DataFrame) -> pd.DataFrame:
+        """One row of `try_fusions`: a ranking of the training queries by itself."""
+        return self.try_fusions({WHOLE: run}, [Fusion((WHOLE,), 0)])
 
     def score(self, runs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         """`lib.evaluation.comparison.per_query_scores` of the evaluation queries."""
         return per_query_scores(runs, self.qrels, self.queries_of("evaluation"), self.learning.cutoffs)
 
-    def rankings_to_keep(self, fitted: Fitted, fusion: Fusion, second: np.ndarray) -> pd.DataFrame:
+    def rankings_to_keep(self, readings: FittedReadings, fusion: Fusion, second: np.ndarray) -> pd.DataFrame:
         """What later notebooks retrieve context with: the first `KEPT` results of every query.
 
         Args:
+            readings: whose rankings `fusion` fuses.
             second: our second stage's score of each pair, of training queries out of fold.
 
         Returns:
             columns method (lambdamart, lambdamart_rrf, lambdamart_2, semantic), query, item, rank, score; of training
             queries those of the learned methods are out of fold.
         """
-        sides = (fitted.training, fitted.evaluation)
+        sides = (readings.training, readings.evaluation)
         runs = {
-            "lambdamart": pd.concat([side["whole"] for side in sides]),
+            "lambdamart": pd.concat([side[WHOLE] for side in sides]),
             "lambdamart_rrf": pd.concat([fusion.of(side) for side in sides]),
             "lambdamart_2": rank_pairs(self.pairs, second),
             "semantic": rank_pairs(self.pairs, self.text["semantic"]),
@@ -294,10 +300,10 @@ def lambdamart_runs(rankings: Mapping[str, pd.DataFrame], fusion: Fusion) -> dic
     """{method: ranking} of LambdaMART, of RRF of the two text rankings, and of LambdaMART-RRF.
 
     Args:
-        rankings: from `RankingTask.rankings`.
+        rankings: from `RankingTask.rankings`, and those that the fusion needs.
     """
     return {
-        "lambdamart": rankings["whole"],
+        "lambdamart": rankings[WHOLE],
         "rrf_text": fuse_runs([rankings["bm25t"], rankings["semantic"]]),
         "lambdamart_rrf": fusion.of(rankings),
     }

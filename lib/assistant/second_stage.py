@@ -389,8 +389,8 @@ class TwoStages:
         leaves."""
         task, rows = self.task, []
         for setting, values in scores.items():
-            run = {"whole": rank_pairs(task.pairs[task.training], values)}
-            recall = task.try_fusions(run, [0]).drop(columns=["rankings", "k"]).iloc[0].to_dict()
+            table = task.recall_alone(rank_pairs(task.pairs[task.training], values))
+            recall = table[[name for name in table if name.startswith("recall@") or name == "mean"]].iloc[0].to_dict()
             seen = setting.groups + (("passed on",) if setting.passed_on else ())
             own = {"compared": " + ".join(seen), "top": setting.top, "leaves": setting.leaves}
             rows.append({"setting": setting} | own | recall)

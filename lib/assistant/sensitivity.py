@@ -14,6 +14,7 @@ import pandas as pd
 
 from lib.assistant.personas import read_cast
 from lib.assistant.ranking_task import Learning, RankingTask
+from lib.assistant.rrf_readings import cross_fit, needed
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import frames, read_all_needs, simulate_from
 from lib.evaluation.comparison import per_query_scores
@@ -56,7 +57,7 @@ def cross_fitted_scores(
     Args:
         world: frames items, opens, queries, gold.
         vectors: unit-length embeddings of items and queries, in frame order.
-        fusion: what `lambdamart_rrf` fuses, of the rankings whole, per store, bm25t and semantic.
+        fusion: what `lambdamart_rrf` fuses.
         learning: how LambdaMART is trained.
         bm25_b: BM25T's length normalisation.
 
@@ -67,6 +68,7 @@ def cross_fitted_scores(
     task = RankingTask.of_world(world, vectors, learning, bm25_b)
     every_pair = np.ones(len(task.pairs), dtype=bool)
     rankings = task.rankings(task.cross_fit(every_pair), every_pair)
+    rankings |= cross_fit(task, needed(fusion.rankings), every_pair)
     runs = {
         "bm25t": rankings["bm25t"],
         "semantic": rankings["semantic"],

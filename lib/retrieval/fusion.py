@@ -1,106 +1,67 @@
 """Reciprocal rank fusion: several rankings of the same documents merged by rank alone.
 
-RRF(d) = Σ 1 / (k + rank(d)) over the rankings that hold d, ranks from 1 (Cormack, Clarke and Büttcher, 2009,
-"Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning Methods"; their k is 60). A document that a
-ranking leaves out gains nothing there.
+RRF(d) = Σ w / (k + rank(d)) over the rankings that hold d, ranks from 1 (Cormack, Clarke and Büttcher, 2009,
+"Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning Methods"; their k is 60, and every ranking
+weighs w = 1). A document that a ranking leaves out gains nothing there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import fsum
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.ranking import hit_matrix, recall_from_hits
-from lib.retrieval.stores import hash_of_id, tie_breakers
+from lib.evaluation.ranking import ndcg_from_hits, recall_from_hits
+from lib.retrieval.stores import hash_of_id, relevant_pairs_mask, tie_breakers
 
 Document = TypeVar("Document", bound=Hashable)
 DECIMALS = 12  # sums of the same terms in another order are ties
 
 
-def reciprocal_rank_fusion(rankings: Sequence[Sequence[Document]], k: float = 60) -> list[tuple[Document, float]]:
+def reciprocal_rank_fusion(
+    rankings: Sequence[Sequence[Document]], k: float = 60, weights: Sequence[float] = ()
+) -> list[tuple[Document, float]]:
     """Fuse rankings of ids, best first, into [(id, score)], best first; ties are broken by a hash of the id.
 
-    The order of `rankings` does not matter.
+    The order of `rankings` does not matter. `weights` are theirs, in their order; none: each weighs 1.
 
     Raises:
-        ValueError: k below 0, or an id twice in a ranking.
+        ValueError: k below 0, weights that are not one above 0 a ranking, or an id twice in a ranking.
 
     >>> [item for item, _ in reciprocal_rank_fusion([["a", "b"], ["b"]])]
     ['b', 'a']
     """
-    _check_k(k)
+    each = _checked(k, weights, len(rankings))
     terms: dict[Document, list[float]] = {}
-    for number, ranking in enumerate(rankings):
+    for number, (ranking, weight) in enumerate(zip(rankings, each, strict=True)):
         if len(set(ranking)) != len(ranking):
             raise ValueError(f"ranking {number} names a document twice")
         for rank, document in enumerate(ranking, start=1):
-            terms.setdefault(document, []).append(1 / (k + rank))
+            terms.setdefault(document, []).append(weight / (k + rank))
     scores = {document: fsum(parts) for document, parts in terms.items()}
     return sorted(scores.items(), key=lambda pair: (-round(pair[1], DECIMALS), hash_of_id(str(pair[0]))))
 
 
-def fuse_runs(runs: Sequence[pd.DataFrame], k: float = 60) -> pd.DataFrame:
+def fuse_runs(runs: Sequence[pd.DataFrame], k: float = 60, weights: Sequence[float] = ()) -> pd.DataFrame:
     """`reciprocal_rank_fusion` for all queries at once.
 
     Args:
         runs: at least one frame with columns query, item, rank (from 1), such as `lib.retrieval.stores.rank_pairs`
             returns. A run whose ranks start anew in every store (`rank_per_store`) stands for one ranking a store.
-        k: see the module's text.
+        k, weights: see the module's text; no weights: each run weighs 1.
 
     Returns:
         columns query, item, rank, score; queries in the order in which the runs name them first, then by rank.
 
     Raises:
-        ValueError: k below 0, or an item twice for a query of one run.
+        ValueError: k below 0, weights that are not one above 0 a run, or an item twice for a query of one run.
     """
-    _check_k(k)
-    return _fused(_align(runs), k)
-
-
-class _Aligned(NamedTuple):
-    """The ranks that several rankings give each (query, item) pair: all that does not depend on RRF's constant.
-
-    Attributes:
-        queries, items: the ids.
-        query, item: of each pair, positions in them.
-        ties: of each pair, what breaks ties between items.
-        rank: the ranks, pair by pair, from the best to the worst.
-        starts: where those of each pair begin.
-    """
-
-    queries: pd.Index
-    items: pd.Index
-    query: np.ndarray
-    item: np.ndarray
-    ties: np.ndarray
-    rank: np.ndarray
-    starts: np.ndarray
-
-
-def _align(runs: Sequence[pd.DataFrame]) -> _Aligned:
-    for number, run in enumerate(runs):
-        if run.duplicated(["query", "item"]).any():
-            raise ValueError(f"run {number} names an item twice for a query")
-    entries = pd.concat([run[["query", "item", "rank"]] for run in runs], ignore_index=True)
-    query, queries = pd.factorize(entries["query"])
-    item, items = pd.factorize(entries["item"])
-    # Terms of a pair are added from the best rank to the worst: no order of the runs can change a sum's last bit, and
-    # with it a tie.
-    rank = entries["rank"].to_numpy(dtype=float)
-    pair, position = np.unique(query.astype(np.int64) * len(items) + item, return_inverse=True)
-    order = np.lexsort((rank, position))
-    starts = np.searchsorted(position[order], np.arange(len(pair)))
-    query, item = pair // max(len(items), 1), pair % max(len(items), 1)
-    return _Aligned(queries, items, query, item, tie_breakers(pd.Series(items))[item], rank[order], starts)
-
-
-def _fused(aligned: _Aligned, k: float) -> pd.DataFrame:
-    score = np.add.reduceat(1 / (k + aligned.rank), aligned.starts) if len(aligned.query) else np.empty(0)
+    each = _checked(k, weights, len(runs))
+    aligned = _align(runs)
+    score = _scores(aligned.rank, k, each)
     best_first = np.lexsort((aligned.ties, -np.round(score, DECIMALS), aligned.query))
     query = aligned.query[best_first]
     return pd.DataFrame(
@@ -113,62 +74,107 @@ def _fused(aligned: _Aligned, k: float) -> pd.DataFrame:
     )
 
 
+class _Aligned(NamedTuple):
+    """The ranks that several rankings give each (query, item) pair: all that does not depend on RRF's constant.
+
+    Attributes:
+        queries, items: the ids.
+        query, item: of each pair, positions in them; pairs are sorted by query.
+        ties: of each pair, what breaks ties between items.
+        rank: (pairs, rankings), infinite where a ranking leaves the pair out.
+    """
+
+    queries: pd.Index
+    items: pd.Index
+    query: np.ndarray
+    item: np.ndarray
+    ties: np.ndarray
+    rank: np.ndarray
+
+
+def _align(runs: Sequence[pd.DataFrame]) -> _Aligned:
+    for number, run in enumerate(runs):
+        if run.duplicated(["query", "item"]).any():
+            raise ValueError(f"run {number} names an item twice for a query")
+    entries = pd.concat([run[["query", "item", "rank"]] for run in runs], ignore_index=True)
+    query, queries = pd.factorize(entries["query"])
+    item, items = pd.factorize(entries["item"])
+    pair, position = np.unique(query.astype(np.int64) * len(items) + item, return_inverse=True)
+    rank = np.full((len(pair), len(runs)), np.inf)
+    rank[position, np.repeat(np.arange(len(runs)), [len(run) for run in runs])] = entries["rank"]
+    query, item = pair // max(len(items), 1), pair % max(len(items), 1)
+    return _Aligned(queries, items, query, item, tie_breakers(pd.Series(items))[item], rank)
+
+
+def _scores(rank: np.ndarray, k: float, weights: np.ndarray) -> np.ndarray:
+    # Terms of a pair are added from the largest to the smallest: no order of the rankings can change a sum's last bit,
+    # and with it a tie.
+    return -np.sort(-weights / (k + rank), axis=1).sum(axis=1)
+
+
+class Fusion(NamedTuple):
+    """Which rankings are fused, RRF's constant, and the rankings' weights in their order; none: each weighs 1."""
+
+    rankings: tuple[str, ...]
+    k: float
+    weights: tuple[float, ...] = ()
+
+    @classmethod
+    def best(cls, trials: pd.DataFrame) -> Fusion:
+        """The first row of what `try_fusions` returned."""
+        return trials["fusion"].iloc[0]
+
+    def of(self, runs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+        """These of the runs, fused (see `fuse_runs`)."""
+        return fuse_runs([runs[name] for name in self.rankings], self.k, self.weights)
+
+
 def try_fusions(
     runs: Mapping[str, pd.DataFrame],
-    always: Sequence[str],
-    ks: Sequence[float],
+    fusions: Iterable[Fusion],
     qrels: pd.DataFrame,
     queries: Sequence,
     cutoffs: Sequence[int],
 ) -> pd.DataFrame:
-    """Recall of every fusion of the runs in `always` with some or none of the others, at every constant k.
+    """Recall and NDCG of several fusions.
 
     Args:
         runs: rankings by name (see `fuse_runs`).
-        always: names of those that every fusion holds.
-        ks: constants of RRF.
+        fusions: what is tried.
         qrels: columns query, item.
         queries: ids averaged over.
         cutoffs: values of K.
 
     Returns:
-        columns rankings (names joined by " + ", in the order of `runs`), k, recall@K in percent for each K, and mean,
-        the mean over them; best first, and of equals the one with fewer rankings, then the smaller k.
+        columns fusion, rankings (their names joined by " + "), k, recall@K and ndcg@K in percent for each K, and mean,
+        the mean of the recalls; best first, and of equals the one with fewer rankings, without weights, then with the
+        smaller k.
     """
-    rows = []
-    others = [name for name in runs if name not in always]
-    for size in range(len(others) + 1):
-        for extra in combinations(others, size):
-            names = [name for name in runs if name in always or name in extra]
-            aligned = _align([runs[name] for name in names])
-            for k in ks:
-                _check_k(k)
-                hits, n_relevant = hit_matrix(_fused(aligned, k), qrels, queries, max(cutoffs))
-                recalls = [100 * recall_from_hits(hits, n_relevant, at).mean() for at in cutoffs]
-                rows.append((" + ".join(names), k, *recalls, float(np.mean(recalls)), len(names)))
-    table = pd.DataFrame(rows, columns=["rankings", "k", *(f"recall@{at}" for at in cutoffs), "mean", "size"])
-    table["mean"] = table["mean"].round(9)
-    return (
-        table.sort_values(["mean", "size", "k"], ascending=[False, True, True])
-        .drop(columns="size")
-        .reset_index(drop=True)
-    )
-
-
-class Fusion(NamedTuple):
-    """Which rankings are fused, and RRF's constant."""
-
-    rankings: tuple[str, ...]
-    k: float
-
-    @classmethod
-    def best(cls, trials: pd.DataFrame) -> Fusion:
-        """The first row of what `try_fusions` returned."""
-        return cls(tuple(trials.loc[0, "rankings"].split(" + ")), trials.loc[0, "k"])
-
-    def of(self, runs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-        """These of the runs, fused (see `fuse_runs`)."""
-        return fuse_runs([runs[name] for name in self.rankings], self.k)
+    names, depth = list(runs), max(cutoffs)
+    aligned = _align([run[run["query"].isin(queries)] for run in runs.values()])
+    # One row a query, its items in the order that breaks ties; the rest of a row is empty.
+    order = np.lexsort((aligned.ties, aligned.query))
+    row = pd.Index(queries).get_indexer(aligned.queries)[aligned.query[order]]
+    place = np.arange(len(order)) - np.searchsorted(aligned.query[order], aligned.query[order])
+    shape = len(queries), max(depth, place.max(initial=-1) + 1)
+    pairs = pd.DataFrame({"query": aligned.queries[aligned.query[order]], "item": aligned.items[aligned.item[order]]})
+    relevant = np.zeros(shape, dtype=bool)
+    relevant[row, place] = relevant_pairs_mask(pairs, qrels)
+    n_relevant = qrels.drop_duplicates(["query", "item"])["query"].value_counts().reindex(queries, fill_value=0)
+    rank, score, rows = aligned.rank[order], np.zeros(shape), []
+    for fusion in fusions:
+        weights = _checked(fusion.k, fusion.weights, len(fusion.rankings))
+        columns = [names.index(name) for name in fusion.rankings]
+        score[row, place] = np.round(_scores(rank[:, columns], fusion.k, weights), DECIMALS)
+        top = np.argsort(-score, axis=1, kind="stable")[:, :depth]
+        # A score of 0: an item that none of these rankings holds.
+        hits = np.take_along_axis(relevant, top, axis=1) & (np.take_along_axis(score, top, axis=1) > 0)
+        recalls = {f"recall@{at}": 100 * recall_from_hits(hits, n_relevant.to_numpy(), at).mean() for at in cutoffs}
+        gains = {f"ndcg@{at}": 100 * ndcg_from_hits(hits, n_relevant.to_numpy(), at).mean() for at in cutoffs}
+        about = {"fusion": fusion, "rankings": " + ".join(fusion.rankings), "k": fusion.k}
+        rows.append(about | recalls | gains | {"mean": round(float(np.mean([*recalls.values()])), 9)})
+    rows.sort(key=lambda tried: (-tried["mean"], len(tried["fusion"].rankings), tried["fusion"].weights, tried["k"]))
+    return pd.DataFrame(rows)
 
 
 def rank_per_store(run: pd.DataFrame, stores: pd.Series) -> pd.DataFrame:
@@ -181,6 +187,11 @@ def rank_per_store(run: pd.DataFrame, stores: pd.Series) -> pd.DataFrame:
     return run.assign(rank=run.groupby(["query", stores], sort=False)["rank"].rank(method="first").astype(int))
 
 
-def _check_k(k: float) -> None:
+def _checked(k: float, weights: Sequence[float], n: int) -> np.ndarray:
+    """The weights of n rankings."""
     if not k >= 0:
         raise ValueError(f"k must be at least 0, not {k}")
+    each = np.asarray(weights, dtype=float) if len(weights) else np.ones(n)
+    if len(each) != n or not (each > 0).all():
+        raise ValueError(f"weights must be one above 0 for each of {n} rankings, not {list(weights)}")
+    return each

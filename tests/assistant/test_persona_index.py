@@ -4,11 +4,14 @@ import pytest
 
 from lib.assistant.persona_index import PersonaIndex, time_stages
 from lib.assistant.ranking_task import Learning, RankingTask
+from lib.assistant.rrf_readings import STORES, WHOLE, FusedRankers
 from lib.assistant.second_stage import Setting, TwoStages
 from lib.assistant.signals import CATEGORICAL, signals
-from lib.retrieval.fusion import fuse_runs, rank_per_store
+from lib.retrieval.fusion import Fusion, rank_per_store
 from lib.retrieval.lambdamart import train
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs, relevant_pairs_mask
+
+FUSION = Fusion((WHOLE, STORES, "semantic"), 5, (2.0, 1.0, 1.0))
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +54,22 @@ def test_one_query_alone_gets_what_it_gets_among_all(batch, row):
     rows = (batch["pairs"]["query_row"] == row).to_numpy()
     pd.testing.assert_frame_equal(alone, batch["features"][rows].reset_index(drop=True))
 
-    whole = rank_pairs(batch["pairs"][rows], batch["model"].predict(batch["features"][rows]))
-    store = whole["item"].map(batch["items"].set_index("item")["app"])
-    fused = fuse_runs([whole, rank_per_store(whole, store)], 5)
-    assert index.fuse(batch["model"].predict(alone), [], 5) == fused["item"].tolist()
+    # Of two stores one has a ranker; the other's items tie. What is fused for one query is fused for all.
+    app = batch["items"].set_index("item")["app"]
+    store = batch["pairs"]["item"][rows].map(app).to_numpy()
+    part = store[0]
+    fused = FusedRankers(FUSION, {WHOLE: {WHOLE: batch["model"]}, STORES: {part: batch["model"]}})
+    scores |= fused.scores(alone, store)
+    whole = batch["model"].predict(batch["features"][rows])
+    np.testing.assert_array_equal(scores[WHOLE], whole)
+    np.testing.assert_array_equal(scores[STORES], np.where(store == part, whole, 0))
+    by_store = rank_pairs(batch["pairs"][rows], scores[STORES])
+    runs = {
+        WHOLE: rank_pairs(batch["pairs"][rows], whole),
+        STORES: rank_per_store(by_store, by_store["item"].map(app)),
+        "semantic": rank_pairs(batch["pairs"][rows], batch["text"]["semantic"][rows]),
+    }
+    assert index.fuse(FUSION, scores) == FUSION.of(runs)["item"].tolist()
 
 
 def test_every_stage_is_timed(batch):
@@ -64,5 +79,8 @@ def test_every_stage_is_timed(batch):
     task = RankingTask.of_world(batch, batch["vectors"], Learning([10], seed=0, folds=2))
     scores = batch["model"].predict(batch["features"])
     second = TwoStages.of(task, batch["vectors"]["items"]).learn(scores, Setting(leaves=7))
-    took = time_stages(index, query, lambda text: vector, batch["model"], ["semantic"], 5, second)
-    assert list(took) == ["encode", "cosine", "bm25t", "signals", "predict", "sort", "fuse", "fuse_text", "second"]
+    fused = FusedRankers(FUSION, {WHOLE: {WHOLE: batch["model"]}, STORES: {"notes": batch["model"]}})
+    took = time_stages(index, query, lambda text: vector, batch["model"], fused, second)
+    assert list(took) == [
+        "encode", "cosine", "bm25t", "signals", "predict", "sort", "predict_fused", "fuse", "fuse_text", "second",
+    ]  # fmt: skip

@@ -19,10 +19,12 @@ from lib.assistant.ranking_cost import (
     stage_table,
     time_queries,
 )
+from lib.assistant.rrf_readings import WHOLE, FusedRankers
+from lib.retrieval.fusion import Fusion
 from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
 
-NAMES = ["encode", "cosine", "bm25t", "signals", "predict", "sort", "fuse", "fuse_text", "second"]
-STAGES = pd.DataFrame([[1, 2, 4, 8, 16, 32, 64, 128, 256]] * 2, columns=NAMES, dtype=float)
+NAMES = ["encode", "cosine", "bm25t", "signals", "predict", "sort", "predict_fused", "fuse", "fuse_text", "second"]
+STAGES = pd.DataFrame([[1, 2, 4, 8, 16, 32, 64, 128, 256, 512]] * 2, columns=NAMES, dtype=float)
 
 
 class Writer:
@@ -45,11 +47,11 @@ def test_a_method_costs_the_stages_that_it_needs():
         "bm25t": [36, 36],
         "semantic": [35, 35],
         "finetuned": [35, 35],
-        "rrf_text": [135, 135],
+        "rrf_text": [263, 263],
         "lambdamart": [63, 63],
-        "lambdamart_rrf": [95, 95],
-        "lambdamart_2": [319, 319],
-        WITHOUT_TEXT_SCORES: [88, 88],
+        "lambdamart_rrf": [207, 207],
+        "lambdamart_2": [575, 575],
+        WITHOUT_TEXT_SCORES: [200, 200],
     }
     assert {method for method, cost in costs.items() if cost.tokens_in == 12.0} == {
         "semantic",
@@ -108,10 +110,10 @@ def test_a_95th_percentile_needs_fifty_queries():
 
 def test_stages_of_few_queries_have_no_95th_percentile():
     table = stage_table(STAGES).set_index("stage")
-    assert not {"fuse_text", "second"} & set(table.index)  # LambdaMART-RRF has neither
-    assert table.loc["together", "p50_ms"] == 88
+    assert not {"predict", "fuse_text", "second"} & set(table.index)  # LambdaMART-RRF has neither
+    assert table.loc["together", "p50_ms"] == 200
     assert table["p95_ms"].isna().all()
-    assert stage_table(pd.concat([STAGES] * 25)).set_index("stage").loc["together", "p95_ms"] == 88
+    assert stage_table(pd.concat([STAGES] * 25)).set_index("stage").loc["together", "p95_ms"] == 200
 
 
 def test_evaluation_queries_alone_are_timed(monkeypatch):
@@ -141,15 +143,16 @@ def test_the_first_query_is_timed_twice_and_on_one_thread(monkeypatch):
 
     calls = []
 
-    def stages(index, query, encode, ranker, fused_text, k, second):
-        assert second.ranker.threads == 1
-        calls.append((index.name, query["text"].item(), ranker.threads, list(fused_text), k))
+    def stages(index, query, encode, ranker, fused, second):
+        assert second.ranker.threads == fused.rankers[WHOLE][WHOLE].threads == 1
+        calls.append((index.name, query["text"].item(), ranker.threads, fused.fusion))
         return {"encode": float(len(calls))}
 
     monkeypatch.setattr(ranking_cost, "time_stages", stages)
     queries = pd.DataFrame({"text": ["t0", "t1"], "persona": ["p", "q"]})
     indexes = {name: SimpleNamespace(name=name.upper(), text_similarity=None) for name in "pq"}
-    ranker = LambdaMART(None, threads=4)
-    timed = time_queries(indexes, queries, None, ranker, ["semantic"], 5, SecondStage(ranker, Setting(), []))
-    assert calls == [("P", "t0", 1, ["semantic"], 5), ("P", "t0", 1, ["semantic"], 5), ("Q", "t1", 1, ["semantic"], 5)]
+    ranker, fusion = LambdaMART(None, threads=4), Fusion((WHOLE, "semantic"), 5)
+    fused = FusedRankers(fusion, {WHOLE: {WHOLE: ranker}})
+    timed = time_queries(indexes, queries, None, ranker, fused, SecondStage(ranker, Setting(), []))
+    assert calls == [("P", "t0", 1, fusion), ("P", "t0", 1, fusion), ("Q", "t1", 1, fusion)]
     assert timed["encode"].tolist() == [2.0, 3.0]

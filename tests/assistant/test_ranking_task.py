@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.assistant import rrf_readings
 from lib.assistant.context_scores import EvaluationQueries, RankerScores, compare_told, score_methods
 from lib.assistant.controls import LOG_DRAWS, REFERENCES, negative_controls, recall_of_draws, weigh_controls
 from lib.assistant.fusion_effects import compare_by_spread, fusions_to_explain, stores_among_first, stores_of
@@ -15,13 +16,14 @@ from lib.assistant.ranker_ablation import (
     without_usage,
 )
 from lib.assistant.ranking_task import KEPT, Learning, RankingTask, lambdamart_runs
+from lib.assistant.rrf_readings import STORES, WHOLE
 from lib.assistant.second_stage import Setting, TwoStages
 from lib.assistant.unseen_needs import score_unseen
 from lib.assistant.world import frames
 from lib.retrieval.fusion import Fusion, fuse_runs
 
 CUTOFFS = [3, 10]
-FUSION = Fusion(("whole", "per store"), 5)
+FUSION = Fusion((WHOLE, STORES), 5, (2.0, 1.0))
 
 
 def unit(rows, seed):
@@ -42,10 +44,15 @@ def fitted(task):
 
 
 @pytest.fixture(scope="module")
-def scored(task, fitted):
+def readings(task, fitted):
+    return rrf_readings.fit(task, fitted, [STORES])
+
+
+@pytest.fixture(scope="module")
+def scored(task, readings):
     asked = EvaluationQueries.of_world(task.queries, task.gold, task.queries_of("evaluation")[:20])
     candidates = task.pairs.groupby("query").size()[asked.names]
-    runs = {"semantic": fitted.evaluation["semantic"]} | lambdamart_runs(fitted.evaluation, FUSION)
+    runs = {"semantic": readings.evaluation["semantic"]} | lambdamart_runs(readings.evaluation, FUSION)
     return score_methods(asked, runs, {}, candidates, task.qrels, CUTOFFS, asked.resampling(100, 7))
 
 
@@ -67,32 +74,22 @@ def test_sides_are_whole_personas_and_every_candidate_is_of_its_persona(task):
 
 
 def test_a_fit_ranks_training_queries_by_rankers_that_did_not_see_them(task, fitted):
-    assert set(fitted.training) == set(fitted.evaluation) == {"whole", "per store", "bm25t", "semantic"}
+    assert set(fitted.training) == set(fitted.evaluation) == {"whole", "bm25t", "semantic"}
     seen = task.rankings(fitted.ranker.predict(task.features[task.training]), task.training)["whole"]
     recall = {
-        name: task.try_fusions({"whole": run}, [0])["recall@3"].item()
+        name: task.recall_alone(run)["recall@3"].item()
         for name, run in (("seen", seen), ("out of fold", fitted.training["whole"]))
     }
     assert recall["seen"] > recall["out of fold"] + 3
     assert set(fitted.evaluation["whole"]["query"]) == set(task.queries_of("evaluation"))
 
 
-def test_both_rankings_of_lambdamart_are_always_fused(task, fitted):
-    trials = task.try_fusions(fitted.training, [1, 60])
-    assert len(trials) == 2 * 4
-    assert trials["rankings"].str.startswith("whole + per store").all()
-    best = Fusion.best(trials)
-    assert (" + ".join(best.rankings), best.k) == (trials["rankings"][0], trials["k"][0])
-    alone = task.try_fusions({"whole": fitted.training["whole"]}, [0])
-    assert alone["rankings"].tolist() == ["whole"]
-
-
-def test_a_fusion_fuses_what_it_names(fitted):
-    rankings = fitted.evaluation
-    pd.testing.assert_frame_equal(FUSION.of(rankings), fuse_runs([rankings["whole"], rankings["per store"]], 5))
+def test_a_fusion_fuses_what_it_names(readings):
+    rankings = readings.evaluation
+    pd.testing.assert_frame_equal(FUSION.of(rankings), fuse_runs([rankings[WHOLE], rankings[STORES]], 5, (2, 1)))
     runs = lambdamart_runs(rankings, FUSION)
     pd.testing.assert_frame_equal(runs["rrf_text"], fuse_runs([rankings["bm25t"], rankings["semantic"]]))
-    assert runs["lambdamart"] is rankings["whole"]
+    assert runs["lambdamart"] is rankings[WHOLE]
 
 
 def test_another_encoder_adds_a_feature_and_a_ranking(task):
@@ -110,8 +107,8 @@ def test_importance_names_every_feature_once_with_its_group(task, fitted):
     assert set(weights["group"]) == set(task.groups)
 
 
-def test_what_is_kept_holds_every_query_once_a_method(task, fitted):
-    kept = task.rankings_to_keep(fitted, FUSION, fitted.scores)
+def test_what_is_kept_holds_every_query_once_a_method(task, fitted, readings):
+    kept = task.rankings_to_keep(readings, FUSION, fitted.scores)
     assert list(kept) == ["method", "query", "item", "rank", "score"]
     assert kept["rank"].max() == KEPT
     assert not kept.duplicated(["method", "query", "rank"]).any()
@@ -169,7 +166,7 @@ def test_a_kind_that_one_persona_alone_asks_about_gets_the_ranker_of_all(task, f
 
 def test_held_out_needs_are_kept_from_the_ranker(task, fitted, scored):
     assert 0 < len(task.held_out_needs) < task.gold["need"].nunique()
-    fresh = without_their_needs(TwoStages.of(task, unit(len(task.items), 0)), Setting(leaves=7))
+    fresh = without_their_needs(TwoStages.of(task, unit(len(task.items), 0)), Setting(leaves=7), FUSION.rankings)
     assert not fresh["whole"].equals(fitted.evaluation["whole"])
     # On the held-out needs it is the ranker that learned from all others.
     about = task.pairs["query"].map(task.gold.set_index("query")["need"]).isin(task.held_out_needs).to_numpy()
@@ -200,17 +197,17 @@ def test_fusion_is_compared_where_relevant_items_lie_in_one_app_and_in_several(t
     assert tests["n"].tolist() == [(apps == 1).sum(), (apps > 1).sum()]
 
 
-def test_fusions_to_explain_stand_in_the_order_of_the_table(variants, fitted):
+def test_fusions_to_explain_stand_in_the_order_of_the_table(variants, readings):
     usage, text = variants["without text"], variants["text alone"]
-    runs = fusions_to_explain(usage, text, fitted.evaluation, [1, 60])
+    runs = fusions_to_explain(usage, text, readings.evaluation, [1, 60])
     assert list(runs) == [
         "usage alone",
         "text alone",
         "usage alone + text alone, fused, k = 1",
         "usage alone + text alone, fused, k = 60",
         "all features, not fused",
-        "all features + the same per store, fused, k = 1",
-        "all features + the same per store, fused, k = 60",
+        "all features + one ranker a store, fused, k = 1",
+        "all features + one ranker a store, fused, k = 60",
         "all features + semantic search, fused, k = 1",
         "all features + semantic search, fused, k = 60",
     ]

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.assistant import ranker_ablation, rrf_readings
 from lib.assistant.controls import controls_of_two_stages
 from lib.assistant.finetuned_trust import COSINE, promised_and_kept
 from lib.assistant.persona_index import PersonaIndex
@@ -307,10 +308,20 @@ def test_no_query_is_ranked_by_what_learned_from_its_need(task, two, monkeypatch
         asked_of.append(asked)
         return whole(self, setting, learned, asked, labels)
 
+    def watched_rankers(task, names, learned, asked):
+        need = task.pairs["query"].map(task.gold.set_index("query")["need"])
+        assert not set(need[learned]) & set(need[asked])
+        assert not (task.evaluation & learned).any()
+        fused_of.append(asked)
+        return rrf_readings.rank_without(task, names, learned, asked)
+
+    fused_of = []
     monkeypatch.setattr(TwoStages, "scores_without", watched)
-    runs = without_their_needs(two, Setting(("text",), top=1, leaves=7))
+    monkeypatch.setattr(ranker_ablation, "rank_without", watched_rankers)
+    runs = without_their_needs(two, Setting(("text",), top=1, leaves=7), ("whole", "store by store"))
+    np.testing.assert_array_equal(fused_of, asked_of)
     np.testing.assert_array_equal(np.sum(asked_of, axis=0), task.evaluation)
-    assert {"whole", "per store", "bm25t", "semantic", "lambdamart_2"} == set(runs)
+    assert {"whole", "store by store", "bm25t", "semantic", "lambdamart_2"} == set(runs)
     for run in runs.values():
         assert set(run["query"]) == set(task.queries_of("evaluation"))
     assert recall(task, runs["lambdamart_2"]) > recall(task, runs["whole"])

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from lib.assistant.ranking_task import Learning
+from lib.assistant.rrf_readings import STORES, WHOLE
 from lib.assistant.sensitivity import cross_fitted_scores, embed_worlds, simulate_worlds
 from lib.assistant.sweeps import small_knobs
 from lib.retrieval.fusion import Fusion
@@ -21,7 +22,7 @@ def bags_of_letters(texts):
 def scores_of(worlds):
     vectors = embed_worlds(worlds, bags_of_letters)
     return [
-        cross_fitted_scores(world, arrays, Fusion(("whole", "per store"), 5), Learning(CUTOFFS, seed=1, folds=2))
+        cross_fitted_scores(world, arrays, Fusion((WHOLE, STORES), 5), Learning(CUTOFFS, seed=1, folds=2))
         for world, arrays in zip(worlds, vectors, strict=True)
     ]
 

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from lib.assistant.persona_index import PersonaIndex
+from lib.assistant.rrf_readings import WHOLE
 from lib.assistant.signals import CATEGORICAL, signals
 from lib.generation.local import LocalModel
 from lib.generation.models import ModelError, locate
 from lib.retrieval.dense import encode, load_encoder
+from lib.retrieval.fusion import Fusion
 from lib.retrieval.lambdamart import train
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, relevant_pairs_mask
 
@@ -49,9 +51,10 @@ def compute_signals(task):
 
 
 def rank_and_fuse(task, scores):
-    """The ranking by LambdaMART fused with that of every store and with both of the texts."""
+    """The ranking by LambdaMART fused with both of the texts."""
     index, _, text_scores = task
-    return index.fuse(scores, list(text_scores.values()), 60)
+    fusion = Fusion((WHOLE, *text_scores), 60)
+    return index.fuse(fusion, {WHOLE: scores, **text_scores})
 
 
 def time_each(benchmark, function, inputs, rounds=200):

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.retrieval.fusion import fuse_runs, rank_per_store, reciprocal_rank_fusion, try_fusions
+from lib.evaluation.ranking import hit_matrix, ndcg_from_hits, recall_from_hits
+from lib.retrieval.fusion import Fusion, fuse_runs, rank_per_store, reciprocal_rank_fusion, try_fusions
 from lib.retrieval.stores import hash_of_id
 
 
@@ -123,16 +124,53 @@ def test_empty_runs():
     assert list(fused.columns) == ["query", "item", "rank", "score"]
 
 
-def test_every_fusion_is_tried_and_the_best_stands_first():
+def test_fusions_are_tried_and_the_best_stands_first():
     right, wrong = run_of({"q1": list("abcd"), "q2": list("bacd")}), run_of({"q1": list("dcba"), "q2": list("dcab")})
     qrels = pd.DataFrame({"query": ["q1", "q2"], "item": ["a", "b"]})
     runs = {"right": right, "again": right, "wrong": wrong}
-    trials = try_fusions(runs, ["right"], [1, 60], qrels, ["q1", "q2"], [1, 2])
-    assert list(trials) == ["rankings", "k", "recall@1", "recall@2", "mean"]
-    assert set(trials["rankings"]) == {"right", "right + again", "right + wrong", "right + again + wrong"}
-    assert len(trials) == 8
+    names = ("right",), ("right", "again"), ("right", "wrong"), ("right", "again", "wrong")
+    tried = [Fusion(each, k) for each in names for k in (1, 60)]
+    trials = try_fusions(runs, tried, qrels, ["q1", "q2"], [1, 2])
+    assert list(trials) == [
+        "fusion", "rankings", "k", "recall@1", "recall@2", "ndcg@1", "ndcg@2", "mean",
+    ]  # fmt: skip
+    assert set(trials["fusion"]) == set(tried)
+    assert Fusion.best(trials) == Fusion(("right",), 1)
     assert trials.loc[0, ["rankings", "k", "mean"]].tolist() == ["right", 1, 100.0]
-    alone = trials[(trials["rankings"] == "right + wrong") & (trials["k"] == 60)].iloc[0]
-    fused = fuse_runs([right, wrong], 60)
-    top = fused[fused["rank"] == 1].set_index("query")["item"]
-    assert alone["recall@1"] == 50 * ((top["q1"] == "a") + (top["q2"] == "b"))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([0, 1, 60]), st.sampled_from([(), (2.0, 1.0, 1.0), (1.0, 0.5, 3.0)]))
+def test_what_is_tried_is_what_is_fused(seed, k, weights):
+    rng = np.random.default_rng(seed)
+    items = [f"i{number}" for number in range(9)]
+    parts = [
+        {query: rng.permutation(items)[: rng.integers(0, 9)].tolist() for query in ("q1", "q2", "q3")} for _ in range(3)
+    ]
+    runs = {f"r{number}": run_of(part) for number, part in enumerate(parts)}
+    qrels = pd.DataFrame({"query": ["q1", "q1", "q2"], "item": ["i0", "i1", "i2"]})
+    fusion = Fusion(("r0", "r1", "r2"), k, weights)
+    row = try_fusions(runs, [fusion], qrels, ["q1", "q2", "q3"], [2, 5]).iloc[0]
+    hits, n_relevant = hit_matrix(fusion.of(runs), qrels, ["q1", "q2", "q3"], 5)
+    for at in (2, 5):
+        assert row[f"recall@{at}"] == pytest.approx(100 * recall_from_hits(hits, n_relevant, at).mean())
+        assert row[f"ndcg@{at}"] == pytest.approx(100 * ndcg_from_hits(hits, n_relevant, at).mean())
+    fused = fusion.of(runs)
+    for query in ("q1", "q2", "q3"):
+        expected = reciprocal_rank_fusion([part[query] for part in parts], k, weights)
+        assert fused.loc[fused["query"] == query, "item"].tolist() == [item for item, _ in expected]
+
+
+def test_weights_by_hand():
+    # 2/(1+1) + 1/(1+2) for a, 2/(1+2) + 1/(1+1) for b
+    fused = fuse_runs([run_of({"q": list("ab")}), run_of({"q": list("ba")})], 1, (2, 1))
+    assert fused["item"].tolist() == ["a", "b"]
+    assert fused["score"].tolist() == pytest.approx([1 + 1 / 3, 2 / 3 + 1 / 2])
+
+
+@pytest.mark.parametrize("weights", [(1,), (1, 0), (1, -1), (1, float("nan"))])
+def test_weights_that_are_none_are_refused(weights):
+    with pytest.raises(ValueError, match="weights must be"):
+        fuse_runs([run_of({"q": ["a"]})] * 2, 60, weights)
+    with pytest.raises(ValueError, match="weights must be"):
+        reciprocal_rank_fusion([["a"]] * 2, 60, weights)

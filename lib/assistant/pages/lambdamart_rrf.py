@@ -103,40 +103,6 @@ def what_the_ranker_sees(task: RankingTask) -> str:
     )
 
 
-# ---- what to fuse
-
-
-def fusions_table(trials: pd.DataFrame, alone: pd.DataFrame, n_queries: int, folds: int) -> Table:
-    """Fusions on the training queries, and LambdaMART without any; both from `lib.retrieval.fusion.try_fusions`."""
-    shown = pd.concat(
-        [
-            trials.assign(k=[f"{k:g}" for k in trials["k"]]),
-            alone.assign(rankings="LambdaMART alone, not fused", k="–"),
-        ],
-        ignore_index=True,
-    )
-    return Table(
-        shown.rename(columns={"rankings": "fused rankings"}),
-        f"Recall in percent on the {n_queries:,} training queries, each ranked by a model that did not see its persona "
-        f"({folds} folds). Fused are LambdaMART's ranking as a whole and per store, with or without the text rankings.",
-        best={"mean": "max"},
-    )
-
-
-def what_is_fused(trials: pd.DataFrame, alone: pd.DataFrame) -> str:
-    chosen, unfused = trials.iloc[0], alone["mean"].iloc[0]
-    effect = (
-        f"no fusion is as good as the ranking it starts from (it loses {unfused - chosen['mean']:.1f} points at best). "
-        if unfused > chosen["mean"]
-        else f"fusion gains {chosen['mean'] - unfused:.1f} points. "
-    )
-    return (
-        f"Chosen: **{chosen['rankings']}** with k = {chosen['k']}, mean recall {chosen['mean']:.1f}%. "
-        f"LambdaMART alone, without fusion, has {unfused:.1f}%: {effect}"
-        "LambdaMART-RRF, the paper's method, fuses in any case; both are reported."
-    )
-
-
 # ---- by kind of query
 
 

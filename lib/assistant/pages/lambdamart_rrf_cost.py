@@ -79,7 +79,11 @@ def costs_table(costs: Costs) -> Table:
 def stages_table(stages: pd.DataFrame) -> Table:
     """The stages of LambdaMART-RRF, from `lib.assistant.ranking_cost.time_queries`."""
     table = stage_table(stages)
-    table["stage"] = table["stage"].replace("together", "signals, prediction and fusion together")
+    names = {
+        "predict_fused": "prediction by all fused rankers",
+        "together": "signals, prediction and fusion together",
+    }
+    table["stage"] = table["stage"].replace(names)
     return Table(
         table.rename(columns={"p50_ms": "median, ms", "p95_ms": "95th percentile, ms"}),
         f"Stages of LambdaMART-RRF for one query, n = {len(stages)}.",

@@ -244,7 +244,7 @@ def variant_table(rankers: RankerScores, fusion: Fusion) -> Table:
     return Table(
         rankers_table(rankers, names),
         f"Recall@{rankers.k} in percent by kind of query, n = {len(rankers.asked.names)}; fused in the variant: "
-        f"{' + '.join(fusion.rankings)}, k = {fusion.k}.",
+        f"{' + '.join(fusion.rankings)}, weight {max(fusion.weights, default=1):g}, k = {fusion.k}.",
         decimals=1,
         best=dict.fromkeys([*rankers.asked.kinds, "all"], "max"),
     )

@@ -39,7 +39,7 @@ def choice_table(choice: Choice, alone: pd.DataFrame, n_queries: int) -> Table:
     """The settings that were tried.
 
     Args:
-        alone: recall of the first stage by itself, one row of `lib.retrieval.fusion.try_fusions`.
+        alone: recall of the first stage by itself, from `RankingTask.recall_alone`.
         n_queries: training queries.
     """
     recalls = [name for name in alone if name.startswith("recall@")] + ["mean"]

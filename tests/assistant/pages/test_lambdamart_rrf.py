@@ -91,23 +91,6 @@ def rankers_with(**means):
     return RankerScores.beside_methods(scored_with(), ["lambdamart", "semantic", "random"], table_of(means))
 
 
-# ---- what is fused
-
-
-TRIALS = pd.DataFrame(
-    {
-        "rankings": ["whole + per store", "whole + per store + bm25t"],
-        "k": [5, 20],
-        "recall@3": [60.0, 50.0],
-        "mean": [60.0, 50.0],
-    }
-)
-
-
-def alone(mean):
-    return pd.DataFrame({"rankings": ["whole"], "k": [0], "recall@3": [mean], "mean": [mean]})
-
-
 def test_what_the_ranker_sees():
     mask = np.array([True] * 30 + [False] * 10)
     task = SimpleNamespace(
@@ -124,28 +107,6 @@ def test_what_the_ranker_sees():
         "personas, "
         "10 of 1 evaluation personas. One candidate in 10.0 is relevant."
     )
-
-
-def test_the_best_fusion_has_the_star_and_no_fusion_has_no_constant():
-    table = page.fusions_table(TRIALS, alone(62.0), 1200, 5)
-    assert table.frame["fused rankings"].tolist() == [*TRIALS["rankings"], "LambdaMART alone, not fused"]
-    assert table.frame["k"].tolist() == ["5", "20", "–"]
-    assert table.frame.index.is_unique  # a star goes to a row by its label
-    assert "the 1,200 training queries" in table.caption
-
-
-@pytest.mark.parametrize(
-    ("mean", "effect"),
-    [
-        (62.5, "no fusion is as good as the ranking it starts from (it loses 2.5 points at best)"),
-        (60.0, "fusion gains 0.0 points"),
-        (58.0, "fusion gains 2.0 points"),
-    ],
-)
-def test_what_is_fused(mean, effect):
-    text = page.what_is_fused(TRIALS, alone(mean))
-    assert text.startswith("Chosen: **whole + per store** with k = 5, mean recall 60.0%.")
-    assert f"has {mean:.1f}%: {effect}. LambdaMART-RRF" in text
 
 
 # ---- by kind, and Table 2
@@ -515,11 +476,11 @@ def test_usage_and_meaning_add_up_only_where_both_are_settled():
     assert parts.usage_and_meaning(more).endswith("Usage and learned meaning add up: neither alone finds as much.")
     less = variant(60)
     assert parts.usage_and_meaning(less).endswith("That both parts are needed is not settled.")
-    table = parts.variant_table(more, Fusion(("whole", "per store"), 5))
+    table = parts.variant_table(more, Fusion(("whole", "store by store"), 5, (4.0, 1.0)))
     assert table.frame["ranker"].tolist() == [
         "LambdaMART", "LambdaMART-RRF", "fine-tuned search", parts.WITH_FINETUNED, parts.RRF_WITH_FINETUNED,
     ]  # fmt: skip
-    assert table.caption.endswith("fused in the variant: whole + per store, k = 5.")
+    assert table.caption.endswith("fused in the variant: whole + store by store, weight 4, k = 5.")
 
 
 # ---- floors and controls
@@ -750,10 +711,12 @@ def test_the_front_holds_what_nothing_quicker_beats():
 
 
 def test_the_stages_of_cost():
-    names = ["signals", "predict", "fuse", "fuse_text", "second"]
-    stages = pd.DataFrame([[1.0, 2.0, 4.0, 8.0, 16.0]] * 60, columns=names)
+    names = ["signals", "predict", "predict_fused", "fuse", "fuse_text", "second"]
+    stages = pd.DataFrame([[1.0, 32.0, 2.0, 4.0, 8.0, 16.0]] * 60, columns=names)
     table = costing.stages_table(stages)
-    assert table.frame["stage"].tolist() == ["signals", "predict", "fuse", "signals, prediction and fusion together"]
+    assert table.frame["stage"].tolist() == [
+        "signals", "prediction by all fused rankers", "fuse", "signals, prediction and fusion together",
+    ]  # fmt: skip
     assert table.frame["median, ms"].tolist() == [1, 2, 4, 7]
     assert table.caption == "Stages of LambdaMART-RRF for one query, n = 60."
 
@@ -762,7 +725,8 @@ def test_the_stages_of_cost():
 
 
 PAGES = [
-    "lambdamart_rrf", "lambdamart_rrf_parts", "lambdamart_rrf_controls", "lambdamart_rrf_cost", "lambdamart_rrf_second",
+    "lambdamart_rrf", "lambdamart_rrf_parts", "lambdamart_rrf_controls", "lambdamart_rrf_cost",
+    "lambdamart_rrf_readings", "lambdamart_rrf_second",
 ]  # fmt: skip
 
 
