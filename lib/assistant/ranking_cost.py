@@ -206,6 +206,28 @@ def cost_table(costs: Mapping[str, Cost]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["method", "p50_ms", "p95_ms", "tokens_in", "tokens_out"])
 
 
+def pareto_table(costs: pd.DataFrame, recall: pd.DataFrame) -> pd.DataFrame:
+    """What each method finds for its time, and which of them no other beats.
+
+    A method is on the Pareto front where no other takes at most its time and finds at least as much, and is better in
+    one of both.
+
+    Args:
+        costs: columns method, p50_ms.
+        recall: indexed by method: value, ci_low, ci_high, in percent on the same queries.
+
+    Returns:
+        columns method, recall, ci_low, ci_high, p50_ms, on_front; the quickest first.
+    """
+    table = recall.loc[costs["method"], ["value", "ci_low", "ci_high"]].rename(columns={"value": "recall"})
+    table = table.rename_axis("method").reset_index().assign(p50_ms=costs["p50_ms"].to_numpy())
+    time, found = table["p50_ms"].to_numpy(), table["recall"].to_numpy()
+    as_good = (time[:, None] <= time) & (found[:, None] >= found)
+    better = (time[:, None] < time) | (found[:, None] > found)
+    table["on_front"] = ~(as_good & better).any(axis=0)
+    return table.sort_values(["p50_ms", "recall"], ignore_index=True)
+
+
 def stage_table(stages: pd.DataFrame) -> pd.DataFrame:
     """The stages of LambdaMART-RRF, and `together` those that it does not share with search by text.
 

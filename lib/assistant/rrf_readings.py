@@ -166,7 +166,7 @@ def try_readings(task: RankingTask, rankings: Mapping[str, pd.DataFrame], ks: Se
         as `lib.retrieval.fusion.try_fusions`, best first, with columns reading (of `READINGS`), weight (of LambdaMART's
         rankings, or of the one of all stores beside others) and queries (how many).
     """
-    reading_of = {}
+    reading_of: dict[Fusion, str] = {}
     for reading, names in READINGS.items():
         for size in range(len(task.text) + 1) if set(names) <= set(rankings) else ():
             for text in combinations(task.text, size):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import fsum
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -161,7 +161,8 @@ def try_fusions(
     relevant = np.zeros(shape, dtype=bool)
     relevant[row, place] = relevant_pairs_mask(pairs, qrels)
     n_relevant = qrels.drop_duplicates(["query", "item"])["query"].value_counts().reindex(queries, fill_value=0)
-    rank, score, rows = aligned.rank[order], np.zeros(shape), []
+    rank, score = aligned.rank[order], np.zeros(shape)
+    rows: list[dict[str, Any]] = []
     for fusion in fusions:
         weights = _checked(fusion.k, fusion.weights, len(fusion.rankings))
         columns = [names.index(name) for name in fusion.rankings]

@@ -16,6 +16,8 @@ import seaborn as sns
 from IPython import get_ipython
 from IPython.display import HTML, Image, Markdown, display
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from lib.workbook.artifacts import Workbook
 from lib.workbook.markup import readable, safe_markdown
@@ -128,12 +130,68 @@ def show_figure(book: Workbook, figure, name: str, finding: str, alt: str, data:
         alt: what somebody who cannot see the picture needs to know.
         data: the numbers drawn.
     """
-    width = figure.get_size_inches()[0]
-    figure.suptitle(textwrap.fill(finding, int(width * 11.5)), x=0.01, ha="left", fontsize=12, fontweight="bold")
-    figure.tight_layout()
+    set_title(figure, finding)
     path = book.write_figure(name, figure, data)
     plt.close(figure)
     display(Image(path.read_bytes()), metadata={"image/png": {"alt": alt}})
+
+
+def set_title(figure: Figure, finding: str) -> None:
+    """Write a finding above a figure and give the axes the room that is left."""
+    width = figure.get_size_inches()[0]
+    figure.suptitle(textwrap.fill(finding, int(width * 11.5)), x=0.01, ha="left", fontsize=12, fontweight="bold")
+    figure.tight_layout()
+
+
+# Where a point's name may stand, the nearest first: distance in points, and directions with the name's alignment.
+DISTANCES = (9, 14, 20, 28, 38, 50, 64, 80)
+DIRECTIONS = [
+    (x, y, {1: "left", 0: "center", -1: "right"}[x], {1: "bottom", 0: "center", -1: "top"}[y])
+    for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))
+]
+NEAR = 14  # points; a name that is farther away has a line to its point
+
+
+def label_points(axis, points: Mapping[str, tuple[float, float, str]], bars: Sequence[Bbox] = ()) -> None:
+    """Write each point's name beside it, so that no name covers another, a point or the axes' edge, and few cover a
+    bar; to be called once the axes have their place and limits (see `set_title`).
+
+    Args:
+        points: {name: (x, y, colour)}.
+        bars: boxes in units of the axis.
+    """
+    renderer, inside = axis.figure.canvas.get_renderer(), axis.get_window_extent()
+    pixels = axis.figure.dpi / 72
+    at = axis.transData.transform([(x, y) for x, y, _ in points.values()])
+    taken = [Bbox.from_bounds(x - 5 * pixels, y - 5 * pixels, 10 * pixels, 10 * pixels) for x, y in at]
+    lines = [bar.transformed(axis.transData) for bar in bars]
+    for name, (x, y, color) in points.items():
+        best = None
+        for distance in DISTANCES:
+            for right, up, ha, va in DIRECTIONS:
+                text = axis.annotate(
+                    name,
+                    (x, y),
+                    (distance * right, distance * up),
+                    textcoords="offset points",
+                    color=color,
+                    ha=ha,
+                    va=va,
+                    fontsize=9,
+                    arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.6} if distance > NEAR else None,
+                )
+                text.update_positions(renderer)  # else the offset counts from the last drawing
+                box = Text.get_window_extent(text, renderer).padded(1.5 * pixels)
+                covered = sum(box.overlaps(other) for other in taken)
+                outside = box.x0 < inside.x0 or box.x1 > inside.x1 or box.y0 < inside.y0 or box.y1 > inside.y1
+                score = (covered + outside, distance + 12 * sum(box.overlaps(line) for line in lines))
+                if best is None or score < best[0]:
+                    if best is not None:
+                        best[1].remove()
+                    best = score, text, box
+                else:
+                    text.remove()
+        taken.append(best[2])
 
 
 def label_lines(axis, ends: dict[str, tuple[float, float, str]], gap: float) -> None:

@@ -14,6 +14,7 @@ from lib.assistant.ranking_cost import (
     cost_of_chains,
     cost_table,
     index_personas,
+    pareto_table,
     ranking_costs,
     sample_to_time,
     stage_table,
@@ -106,6 +107,16 @@ def test_a_95th_percentile_needs_fifty_queries():
     table = cost_table(costs).set_index("method")
     assert np.isnan(table.loc["few", "p95_ms"])
     assert table.loc["many"].tolist() == [1.0, 1.0, 2.0, 3.0]
+
+
+def test_the_pareto_front_by_hand():
+    costs = pd.DataFrame({"method": list("abcdef"), "p50_ms": [1.0, 2.0, 2.0, 3.0, 1.0, 4.0]})
+    recall = pd.DataFrame({"value": [10, 30, 20, 30, 10, 40], "ci_low": 0, "ci_high": 99}, index=list("fedcba")[::-1])
+    table = pareto_table(costs, recall).set_index("method")
+    # c finds less than b in the same time, d as much in a longer one; a and e are alike.
+    assert table["on_front"].to_dict() == {"a": True, "b": True, "c": False, "d": False, "e": True, "f": True}
+    assert table["p50_ms"].is_monotonic_increasing
+    assert table.loc["d", ["recall", "ci_low", "ci_high", "p50_ms"]].tolist() == [30, 0, 99, 3]
 
 
 def test_stages_of_few_queries_have_no_95th_percentile():

@@ -71,7 +71,13 @@ def run(project: Path, *flags: str) -> subprocess.CompletedProcess:
     return subprocess.run(**named, capture_output=True, text=True, timeout=1200)
 
 
-TIMED = ("context_cost", "cost_against_recall", "dsl_cost", "dsl_sweep")  # the only files that hold times
+TIMED = (
+    "context_cost",
+    "context_pareto",
+    "cost_against_recall",
+    "dsl_cost",
+    "dsl_sweep",
+)  # the only files that hold times
 
 
 def tables(project: Path) -> dict[str, bytes]:
@@ -137,6 +143,12 @@ def test_tables_follow_the_contract(finished):
     assert list(cost) == ["method", "p50_ms", "p95_ms", "tokens_in", "tokens_out"]
     assert set(cost["method"]) == METHODS | {"lambdamart_rrf_without_text_scores"}
     assert (cost["p50_ms"] > 0).all()
+    pareto = pd.read_csv(folder / "context_pareto.csv")
+    assert list(pareto) == ["method", "recall", "ci_low", "ci_high", "p50_ms", "on_front"]
+    assert set(pareto["method"]) == METHODS
+    assert pareto[pareto["on_front"]]["recall"].is_monotonic_increasing
+    readings = pd.read_csv(folder / "rrf_readings.csv")
+    assert readings["chosen"].sum() == readings["evaluation_recall@3"].notna().sum() == 1
     claims = pd.read_csv(folder / "claims.csv")
     assert list(claims)[:10] == [
         "claim", "paper", "statement", "k", "effect", "ci_low", "ci_high", "p_value", "n", "verdict",

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import matplotlib.pyplot as plt
 import pandas as pd
+from matplotlib.transforms import Bbox
 
 from lib.assistant.pages.lambdamart_rrf import TableTwo
-from lib.assistant.ranking_cost import WITHOUT_TEXT_SCORES, Cost, cost_table, stage_table
-from lib.workbook.display import Drawing, Table, label_lines
+from lib.assistant.ranking_cost import WITHOUT_TEXT_SCORES, Cost, cost_table, pareto_table, stage_table
+from lib.evaluation.comparison import compare
+from lib.workbook.display import Drawing, Table, interval, label_points, set_title
 from lib.workbook.methods import colour, label, marker
 
 CHAINS = {"cot": "a zero-shot chain of thought", "cot_distilled": "a distilled one"}
-FAR_APART = 10  # times: names of methods nearer than this in time stand in one column
+PARETO_K = 5
 
 
 @dataclass(frozen=True)
@@ -38,14 +41,28 @@ class Costs:
         """Milliseconds by method, the quickest first."""
         return self.of_methods.set_index("method")["p50_ms"].sort_values()
 
+    @cached_property
+    def sample(self) -> str:
+        """The queries on which every method is scored: all, or those with chains of thought."""
+        return "all" if set(self.two.scored.methods) == set(self.two.scored.complete) else "cot"
+
     @property
-    def front(self) -> list[str]:
-        """The methods that find more than every quicker one, the quickest first: the Pareto front."""
-        at, front = self.medians, list[str]()
-        for method in sorted(at.index, key=lambda name: (at[name], -self.two.value(name))):
-            if not front or self.two.value(method) > self.two.value(front[-1]):
-                front.append(method)
-        return front
+    def k(self) -> int:
+        """The cutoff of the Pareto front: `PARETO_K` where it is among the cutoffs, else the first."""
+        return PARETO_K if PARETO_K in self.two.scored.cutoffs else self.two.scored.k
+
+    @cached_property
+    def pareto(self) -> pd.DataFrame:
+        """`lib.assistant.ranking_cost.pareto_table` of the methods, all on the same queries."""
+        rows = self.two.scored.summary
+        here = (rows["sample"] == self.sample) & (rows["kind"] == "all")
+        recall = rows[here & (rows["metric"] == "recall") & (rows["k"] == self.k)].set_index("method")
+        return pareto_table(self.of_methods, recall)
+
+    @property
+    def front(self) -> pd.DataFrame:
+        """Those on the Pareto front."""
+        return self.pareto[self.pareto["on_front"]].reset_index(drop=True)
 
     @property
     def chains(self) -> dict[str, str]:
@@ -90,42 +107,63 @@ def stages_table(stages: pd.DataFrame) -> Table:
     )
 
 
-def cost_figure(costs: Costs) -> Drawing:
-    two, table, at = costs.two, costs.of_methods, costs.medians
-    figure, axis = plt.subplots(figsize=(8.5, 4.6))
+def pareto_figure(costs: Costs) -> Drawing:
+    """Time against recall of every method, the Pareto front as a line."""
+    table, front, n = costs.pareto, costs.front, costs.two.scored.samples[costs.sample][0].sum()
+    figure, axis = plt.subplots(figsize=(9, 6))
     for row in table.itertuples():
-        point = two.scored.mean(row.method)
         axis.errorbar(
             row.p50_ms,
-            point["value"],
-            yerr=[[point["value"] - point["ci_low"]], [point["ci_high"] - point["value"]]],
+            row.recall,
+            yerr=[[row.recall - row.ci_low], [row.ci_high - row.recall]],
             marker=marker(row.method),
             linestyle="none",
             color=colour(row.method),
             capsize=3,
             markersize=8,
         )
-    front = costs.front
-    axis.plot(at[front], [two.value(method) for method in front], color="#999999", linewidth=1, zorder=0)
+    axis.plot(front["p50_ms"], front["recall"], color="#999999", linewidth=1.2, zorder=0)
     axis.set(
         xscale="log",
-        xlabel="median time for one query, ms (log scale); grey line: what nothing quicker beats",
-        ylabel=f"Recall@{two.scored.k}, % (bars: 95% interval)",
-        ylim=(0, 100),
+        xlim=(table["p50_ms"].min() / 3, table["p50_ms"].max() * 3),
+        xlabel="median time for one query, ms (log scale); grey line: the Pareto front",
+        ylabel=f"Recall@{costs.k}, % (bars: 95% interval), n = {n}",
+        ylim=(0, 105),
     )
-    for _, near in at.groupby((at > FAR_APART * at.shift()).cumsum()):
-        ends = {label(method): (near.max(), two.value(method), colour(method)) for method in near.index}
-        label_lines(axis, ends, gap=4.5)  # right of the slowest of them
-    return Drawing(
-        figure,
-        "cost_against_recall",
-        cost_finding(costs),
-        f"Recall at {two.scored.k} against the median time for one query, logarithmic. "
-        + "; ".join(
-            f"{label(row.method)} {row.p50_ms:.2g} ms, {two.value(row.method):.0f}%" for row in table.itertuples()
-        )
-        + f". The line joins those that nothing quicker beats: {', '.join(map(label, front))}.",
-        table.assign(recall=[two.value(method) for method in table["method"]]),
+    names = ", ".join(label(method) for method in front["method"])
+    finding = f"Nothing quicker finds as much as these, and nothing that finds as much is quicker: {names}"
+    set_title(figure, finding)
+    points = {label(row.method): (row.p50_ms, row.recall, colour(row.method)) for row in table.itertuples()}
+    bars = [Bbox([[row.p50_ms, row.ci_low], [row.p50_ms, row.ci_high]]) for row in table.itertuples()]
+    label_points(axis, points, bars)
+    each = "; ".join(f"{label(row.method)} {row.p50_ms:.2g} ms, {row.recall:.0f}%" for row in table.itertuples())
+    alt = f"Recall at {costs.k} against the median time for one query, logarithmic. {each}. The Pareto front: {names}."
+    return Drawing(figure, "cost_against_recall", finding, alt, table)
+
+
+def pareto_in_words(costs: Costs) -> str:
+    """Which methods lie on the Pareto front, and what the next better one costs at each step."""
+    front, scored = costs.front, costs.two.scored
+    chosen, _ = scored.samples[costs.sample]
+    first = front.iloc[0]
+    said = (
+        f"On the Pareto front of time and Recall@{costs.k} lie {len(front)} of {len(costs.pareto)} methods (all on the "
+        f"same {chosen.sum()} queries), the quickest being {label(first['method'])} ({first['p50_ms']:.2g} ms, "
+        f"{first['recall']:.1f}%)."
+    )
+    steps = list(zip(front["method"][1:], front["method"][:-1], strict=True))
+    if not steps:
+        return said
+    tests = compare(scored.scores[chosen], steps, "recall", costs.k, scored.resampling.among(chosen))
+    times = front["p50_ms"].to_numpy()
+    next_better = "; ".join(
+        f"{label(test.a)} finds {interval(test.difference, test.ci_low, test.ci_high)} points more for "
+        f"{after - before:.2g} ms more ({after / before:.1f} times as long)"
+        for test, before, after in zip(tests.itertuples(), times, times[1:], strict=False)
+    )
+    return (
+        f"{said} What the next better costs: {next_better}. Where an interval holds 0, that the step finds more is not "
+        "shown."
     )
 
 

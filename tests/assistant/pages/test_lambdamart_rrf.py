@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 from lib.assistant.context_scores import ContextScores, EvaluationQueries, RankerScores
 from lib.assistant.controls import REFERENCES
@@ -688,10 +689,6 @@ def test_without_chains_there_is_nothing_to_compare_with():
 def test_the_figure_and_the_tables_of_cost():
     costs = costs_with(cot=CHAIN)
     assert costs.table["method"].tolist() == [*MEANS, WITHOUT_TEXT_SCORES]
-    drawing = costing.cost_figure(costs)
-    assert drawing.finding == costing.cost_finding(costs)
-    assert "CoT 2e+03 ms, 30%" in drawing.alt
-    assert drawing.data["method"].tolist() == list(MEANS)
     frame = costing.costs_table(costs).frame.set_index("method")
     assert frame.loc["CoT", ["median, ms", "tokens read", "tokens written", "queries timed"]].tolist() == [
         2000,
@@ -703,11 +700,52 @@ def test_the_figure_and_the_tables_of_cost():
     assert frame.loc["fine-tuned search (1,200 pairs)", "Recall@3, %"].startswith("41.7 [")
 
 
-def test_the_front_holds_what_nothing_quicker_beats():
+def test_the_front_holds_what_no_other_beats():
     costs = costs_with(cot=CHAIN)
-    assert costs.front == ["random", "lambdamart"]  # of equals in time the one that finds most; CoT finds less
-    assert costing.cost_figure(costs).alt.endswith("nothing quicker beats: random order, LambdaMART.")
-    assert costs_with(cot=Cost(pd.Series([0.05]), 150.0, 20.0)).front == ["cot", "lambdamart"]
+    assert (costs.sample, costs.k) == ("cot", 5)
+    # Of equals in time the one that finds most; CoT takes longer and finds less.
+    assert costs.front["method"].tolist() == ["random", "lambdamart"]
+    assert set(costs.pareto["method"]) == set(MEANS)
+    scores = costs.two.scored.scores.loc[IN_COT, [("lambdamart", "recall", 5)]]
+    (row,) = costs.front[costs.front["method"] == "lambdamart"].to_dict("records")
+    assert row["recall"] == pytest.approx(scores.mean().item())  # on the queries that have every method
+    quick = costs_with(cot=Cost(pd.Series([0.05]), 150.0, 20.0))
+    assert quick.front["method"].tolist() == ["cot", "lambdamart"]
+
+
+def test_the_expert_is_on_no_front():
+    assert "cot_expert" not in set(costs_with(two_with_expert(), cot=CHAIN).pareto["method"])
+
+
+def test_the_next_better_on_the_front():
+    text = costing.pareto_in_words(costs_with(cot=CHAIN))
+    assert text.startswith(
+        "On the Pareto front of time and Recall@5 lie 2 of 6 methods (all on the same 30 queries), the quickest being "
+        "random order (0.1 ms, 12.0%). What the next better costs: LambdaMART finds 56.7 ["
+    )
+    assert "points more for 20 ms more (200.0 times as long). Where" in text
+    best = costs_with(two_with(random=99), cot=CHAIN)
+    assert best.front["method"].tolist() == ["random"]
+    assert "What the next" not in costing.pareto_in_words(best)
+
+
+def test_no_name_in_the_figure_covers_another():
+    rng = np.random.default_rng(0)
+    for spread in (0.0, 0.3):  # all but two methods take like times, or the same
+        costs = costs_with(cot=CHAIN)
+        each = {name: Cost(cost.times * np.exp(spread * rng.normal()), 0.0, 0.0) for name, cost in costs.costs.items()}
+        drawing = costing.pareto_figure(costing.Costs(costs.two, each))
+        drawing.figure.canvas.draw()
+        axis, renderer = drawing.figure.axes[0], drawing.figure.canvas.get_renderer()
+        boxes = {text.get_text(): Text.get_window_extent(text, renderer) for text in axis.texts}
+        assert set(boxes) == {label(method) for method in MEANS}
+        names = list(boxes)
+        for place, name in enumerate(names):
+            assert not any(boxes[name].overlaps(boxes[other]) for other in names[place + 1 :]), name
+            assert axis.get_window_extent().padded(1).contains(*boxes[name].min), name
+            assert axis.get_window_extent().padded(1).contains(*boxes[name].max), name
+        assert axis.get_xscale() == "log"
+        assert "The Pareto front: random order, LambdaMART." in drawing.alt
 
 
 def test_the_stages_of_cost():
