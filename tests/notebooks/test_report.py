@@ -71,13 +71,8 @@ def run(project: Path, *flags: str) -> subprocess.CompletedProcess:
     return subprocess.run(**named, capture_output=True, text=True, timeout=1200)
 
 
-TIMED = (
-    "context_cost",
-    "context_pareto",
-    "cost_against_recall",
-    "dsl_cost",
-    "dsl_sweep",
-)  # the only files that hold times
+# the only files that hold times
+TIMED = ("context_cost", "context_pareto", "cost_against_recall", "dsl_cost", "dsl_sweep")
 
 
 def tables(project: Path) -> dict[str, bytes]:

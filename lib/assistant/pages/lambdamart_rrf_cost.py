@@ -143,11 +143,12 @@ def pareto_figure(costs: Costs) -> Drawing:
 
 def pareto_in_words(costs: Costs) -> str:
     """Which methods lie on the Pareto front, and what the next better one costs at each step."""
-    front, scored = costs.front, costs.two.scored
+    scored = costs.two.scored
+    front = costs.front.drop_duplicates(["p50_ms", "recall"], ignore_index=True)  # between equals there is no step
     chosen, _ = scored.samples[costs.sample]
     first = front.iloc[0]
     said = (
-        f"On the Pareto front of time and Recall@{costs.k} lie {len(front)} of {len(costs.pareto)} methods (all on the "
+        f"On the Pareto front of time and Recall@{costs.k} lie {len(costs.front)} of {len(costs.pareto)} methods (all on the "
         f"same {chosen.sum()} queries), the quickest being {label(first['method'])} ({first['p50_ms']:.2g} ms, "
         f"{first['recall']:.1f}%)."
     )
