@@ -16,7 +16,7 @@ import seaborn as sns
 from IPython import get_ipython
 from IPython.display import HTML, Image, Markdown, display
 from matplotlib.figure import Figure
-from matplotlib.text import Text
+from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
 from lib.workbook.artifacts import Workbook
@@ -166,7 +166,7 @@ def label_points(axis, points: Mapping[str, tuple[float, float, str]], bars: Seq
     taken = [Bbox.from_bounds(x - 5 * pixels, y - 5 * pixels, 10 * pixels, 10 * pixels) for x, y in at]
     lines = [bar.transformed(axis.transData) for bar in bars]
     for name, (x, y, color) in points.items():
-        best = None
+        best: tuple[tuple[float, float], Annotation, Bbox] | None = None
         for distance in DISTANCES:
             for right, up, ha, va in DIRECTIONS:
                 text = axis.annotate(
@@ -191,7 +191,8 @@ def label_points(axis, points: Mapping[str, tuple[float, float, str]], bars: Seq
                     best = score, text, box
                 else:
                     text.remove()
-        taken.append(best[2])
+        if best is not None:
+            taken.append(best[2])
 
 
 def label_lines(axis, ends: dict[str, tuple[float, float, str]], gap: float) -> None:

@@ -148,8 +148,8 @@ def pareto_in_words(costs: Costs) -> str:
     chosen, _ = scored.samples[costs.sample]
     first = front.iloc[0]
     said = (
-        f"On the Pareto front of time and Recall@{costs.k} lie {len(costs.front)} of {len(costs.pareto)} methods (all on the "
-        f"same {chosen.sum()} queries), the quickest being {label(first['method'])} ({first['p50_ms']:.2g} ms, "
+        f"On the Pareto front of time and Recall@{costs.k} lie {len(costs.front)} of {len(costs.pareto)} methods (all "
+        f"on the same {chosen.sum()} queries), the quickest being {label(first['method'])} ({first['p50_ms']:.2g} ms, "
         f"{first['recall']:.1f}%)."
     )
     steps = list(zip(front["method"][1:], front["method"][:-1], strict=True))
