@@ -392,9 +392,8 @@ def test_cast_without_a_file(cast_folder, file):
 def test_too_many_queries_for_the_phrasings(needs, cast, toolbox):
     """What has been said is not said again; a world that would need to is refused."""
     few = [need for need in needs if need.hobby is None and need.trait is None and need.age is None][:4]
-    knobs = WorldKnobs(
-        seed=1, n_personas=40, n_training_queries=900, n_evaluation_queries=100, habit_share=1.0, meaning_share=0.0
-    )
+    sizes = {"n_personas": 40, "n_training_queries": 900, "n_evaluation_queries": 100}
+    knobs = WorldKnobs(world="hard", seed=1, habit_share=1.0, meaning_share=0.0, **sizes)
     refused(lambda: simulate_from(few, cast, toolbox, knobs), "habit", "phrasing")
 
 
