@@ -174,6 +174,7 @@ class RankingTask:
         rows: np.ndarray | None = None,
         labels: np.ndarray | None = None,
         features: pd.DataFrame | None = None,
+        threads: int | None = None,
     ) -> LambdaMART:
         """A ranker.
 
@@ -182,6 +183,7 @@ class RankingTask:
             rows: the pairs it learns from, bools; None: those of the training queries.
             labels: one bool a pair; None: what is relevant.
             features: other ones (see `features_with`).
+            threads: other than those of `learning`.
         """
         rows = self.training if rows is None else rows
         labels = self.relevant if labels is None else labels
@@ -196,7 +198,7 @@ class RankingTask:
             CATEGORICAL,
             max(how.cutoffs),
             how.seed,
-            threads=how.threads,
+            threads=how.threads if threads is None else threads,
         )
 
     def cross_fit(self, rows: np.ndarray) -> np.ndarray:

@@ -69,7 +69,8 @@ def learn(task: RankingTask, names: Iterable[str], learned: np.ndarray) -> Ranke
     """
     return {
         name: {
-            part: task.learn(columns, rows=learned & rows)
+            # The pairs of one store are few: on them two threads take four times as long as one.
+            part: task.learn(columns, rows=learned & rows, threads=1 if name == STORES else None)
             for part, (columns, rows) in parts_of(task, name).items()
             if len(set(task.persona[learned & rows])) > 1
         }
