@@ -1,0 +1,73 @@
+"""What notebook 01 says of the readings."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from lib.assistant.pages import query_review as page
+from lib.assistant.query_review import FOLDER, blind_answers, foils_caught, judgements, read_readings
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def readings():
+    return read_readings(sorted((ROOT / FOLDER).glob("*.jsonl")))
+
+
+@pytest.fixture(scope="module")
+def gold(readings):
+    """As if every label were what the first reader answered blind."""
+    first = readings[readings["reader"] == "A"]
+    return pd.DataFrame(
+        {
+            "query": first["query"],
+            "kind": "meaning",
+            "relevant": first["items"].map(lambda items: items[:1] or ["none"]),
+            "apis": [[plan.split("(")[0]] for plan in first["plan"].str.split("\n").str[0]],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def found(readings, gold):
+    return blind_answers(readings, gold, pd.DataFrame({"query": [], "apis": []}))
+
+
+def test_how_much_was_read(readings):
+    assert page.read_sentence(readings[:0], readings[:0]) == "No query has been read yet."
+    assert "are of another world" in page.read_sentence(readings, readings[:0])
+    assert page.read_sentence(readings, readings) == (
+        "2 readers read 240 evaluation queries; of 40 the proposal was wrong on purpose."
+    )
+    fewer = readings[readings["query"] != readings["query"].iloc[0]]
+    assert "239 evaluation queries (1 more have been mended" in page.read_sentence(readings, fewer)
+
+
+def test_table_has_a_row_a_question_with_both_readers_and_their_agreement(readings):
+    table = page.judged_table(judgements(readings))
+    assert len(table.frame) == 6
+    assert list(table.frame)[1:] == ["A: yes, %", "B: yes, %", "both say the same, %", "Cohen's kappa"]
+    assert "200 labels" in table.caption
+    alone = page.judged_table(judgements(readings[readings["reader"] == "A"]))
+    assert list(alone.frame)[1:] == ["A: yes, %"]
+
+
+def test_blind_table_is_by_kind(found):
+    table = page.blind_table(found)
+    assert table.frame["queries"].tolist() == ["all", "meaning"]
+    assert table.frame["n"].tolist() == [240, 240]
+    assert table.frame["A: first item relevant, %"].iloc[0] > table.frame["B: first item relevant, %"].iloc[0]
+
+
+def test_the_sentence_is_of_the_numbers(readings, found):
+    text = page.said(judgements(readings), foils_caught(readings), found)
+    labels = readings[readings["proposed"] == "label"]
+    clear = labels.groupby("reader")["clear"].agg(lambda said: 100 * (said == "yes").mean())
+    assert f"call {clear.min():.0f} to {clear.max():.0f}% of the queries clear" in text
+    doubted = readings.assign(clear="no")
+    assert "call 0% of the queries clear" in page.said(judgements(doubted), foils_caught(doubted), found)
+    fooled = readings.assign(api_right="yes", arguments_right="yes", items_right="yes")
+    assert "they refused 0%" in page.said(judgements(fooled), foils_caught(fooled), found)
+    assert "refused" not in page.said(judgements(labels), foils_caught(labels), found)
