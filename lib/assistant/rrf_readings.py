@@ -36,6 +36,7 @@ READINGS = {
 TWO_QUERIES = "query and CoT as two queries"
 CHAIN = "cot"  # the ranking by a chain of thought alone
 WEIGHTS = (1, 2, 4)  # of LambdaMART's rankings, or of the one of all stores beside others; the rest weigh 1
+FOLDS = 3  # at most: there are many rankers
 
 Rankers = dict[str, dict[str, "LambdaMART"]]
 
@@ -107,11 +108,13 @@ def rank_without(
 
 
 def cross_fit(task: RankingTask, names: Sequence[str], rows: np.ndarray) -> dict[str, pd.DataFrame]:
-    """Rankings of some pairs, each by rankers that saw none of its persona's, over the folds of `task.learning`."""
+    """Rankings of some pairs, each by rankers that saw none of its persona's, over the folds of `task.learning` or
+    `FOLDS`, whichever are fewer."""
+    folds = min(task.learning.folds, FOLDS)
     personas = seeded_order(task.persona[rows], task.learning.seed + 1)
     scores = {name: np.zeros(len(task.pairs)) for name in names}
-    for fold in range(task.learning.folds):
-        inside = rows & pd.Index(task.persona).isin(personas[fold :: task.learning.folds])
+    for fold in range(folds):
+        inside = rows & pd.Index(task.persona).isin(personas[fold::folds])
         for name, values in score(task, learn(task, names, rows & ~inside), inside).items():
             scores[name][inside] = values
     return ranked(task, {name: values[rows] for name, values in scores.items()}, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from lib.assistant.context_scores import ContextScores
-from lib.assistant.rrf_readings import TWO_QUERIES
+from lib.assistant.rrf_readings import FOLDS, TWO_QUERIES
 from lib.evaluation.comparison import compare
 from lib.retrieval.fusion import Fusion
 from lib.workbook.display import Table, interval, number
@@ -37,7 +37,8 @@ def readings_table(
     return Table(
         shown.rename(columns={"rankings": "fused rankings", "mean": "mean recall"}),
         f"Recall and NDCG in percent on training queries, each ranked by models that did not see its persona ({folds} "
-        f"folds): of {len(trials)} fusions the best of each reading, with text rankings and without, weighted and not. "
+        f"folds; rankers of a store or a signal group: {min(folds, FOLDS)}): of {len(trials)} fusions the best of each "
+        "reading, with text rankings and without, weighted and not. "
         "The weight is that of LambdaMART's rankings, or of the one of all stores beside others; the rest weigh 1. A "
         "store holds one context type here: one LambdaMART a context type is one a store.",
         best={"mean recall": "max"},

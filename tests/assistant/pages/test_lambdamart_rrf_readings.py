@@ -56,7 +56,7 @@ def test_the_table_shows_the_best_of_each_reading_and_marks_the_chosen():
     assert frame["queries"].tolist() == [40] * 5 + [9] * 2
     assert frame["reading"].tolist()[4:] == ["LambdaMART alone, not fused", TWO_QUERIES, "both"]
     assert frame.index.is_unique  # a star goes to a row by its label
-    assert "of 5 fusions" in table.caption
+    assert "(5 folds; rankers of a store or a signal group: 3): of 5 fusions" in table.caption
     assert len(page.readings_table(TRIALS, alone(59.5), pd.DataFrame(), CHOSEN, 5).frame) == 5
 
 
