@@ -227,11 +227,11 @@ def examples(results: Results, ranks: pd.DataFrame, picked: list[str], words: pd
         words: what is said of their retrieved context.
     """
     texts = results.task.evaluated.set_index("query")["text"]
-    needed = results.task.gold.groupby("query")["item"].agg(", ".join)
+    needed, served = (rows.groupby("query")["item"].agg(", ".join) for rows in (results.task.gold, results.task.right))
     frame = {
         "query": texts[picked].tolist(),
         "context in words": words.reindex(picked).tolist(),
-        "tool it needs": needed[picked].tolist(),
+        "tool it needs": needed.reindex(picked).fillna(served[picked]).tolist(),  # for `default()`, what does as well
         "rank alone": ranks.loc[picked, "before"].tolist(),
         "rank with context": ranks.loc[picked, "after"].tolist(),
     }
