@@ -1,5 +1,7 @@
 """Notebook 06's page: each sentence in each thing it can say, and what tables and figures show."""
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -391,6 +393,13 @@ def test_examples_of_ranks(results):
     assert table.frame["query"].tolist() == ["two", "one"]
     assert table.frame["tool it needs"].tolist() == ["y", "v"]
     assert table.frame["rank with context"].tolist() == [4, 1]
+
+
+def test_an_example_that_default_serves_names_the_tool_that_does_as_well(task):
+    task = replace(task, also=pd.DataFrame({"query": ["q3"], "plan": [0], "item": ["w"]}))
+    ranks = pd.DataFrame({"before": [5.0, 1], "after": [1.0, 4]}, index=["q3", "q0"])
+    table = tables.examples(results_of(task), ranks, ["q3", "q0"], pd.Series(dtype=str))
+    assert table.frame["tool it needs"].tolist() == ["w", "v"]
 
 
 def naming_tests(gain, alone):
