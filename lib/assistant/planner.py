@@ -30,7 +30,7 @@ from lib.assistant.plans import (
 from lib.assistant.prompts import planner_prompt
 from lib.assistant.queries import print_call
 from lib.assistant.schemas import APP_NAMES
-from lib.assistant.toolbox import DEFAULT_API, signature
+from lib.assistant.toolbox import DEFAULT_API, argument_names, signature
 from lib.workbook.inputs import InputError
 
 # Where a setting's tools and context items come from: a setting of tool retrieval, the labels, or nowhere.
@@ -66,7 +66,7 @@ class Desk:
         self.app_of = dict(app_of)
         self.signatures = {function["name"]: signature(function) for function in functions}
         self.signatures[DEFAULT_API] = f"{DEFAULT_API}()"
-        self.arguments = {f["name"]: list((f.get("parameters") or {}).get("properties") or {}) for f in functions}
+        self.arguments = {function["name"]: argument_names(function) for function in functions}
 
     @classmethod
     def from_tables(cls, items: pd.DataFrame, people: pd.DataFrame, toolbox: pd.DataFrame) -> Desk:

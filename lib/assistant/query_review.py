@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -20,12 +20,14 @@ from sklearn.metrics import cohen_kappa_score
 
 from lib.assistant.plans import api_names, parse_plan
 from lib.assistant.queries import print_call
+from lib.assistant.toolbox import argument_names
 from lib.evaluation.inference import percent
 from lib.workbook.inputs import InputError, Strict, describe_error, read_records
 
 FOLDER = Path("data") / "readings"
 N_LABELS, N_FOILS, SEED = 200, 40, 201  # of the sample; its seed is its own, so that it does not move with the world's
-FOILS = ("other", "api", "argument", "items")
+Foil = Literal["other", "api", "argument", "items"]
+FOILS = get_args(Foil)
 QUESTIONS = {
     "understood": "before the label is shown: the query has one best reading",
     "clear": "the query is natural and can be understood",
@@ -64,7 +66,7 @@ class Reading(Strict):
     reader: str
     query: str
     label: str
-    proposed: Literal["label", "other", "api", "argument", "items"]
+    proposed: Literal["label"] | Foil
     understood: Graded
     items: list[str]
     plan: str
@@ -130,10 +132,7 @@ class Foils:
     def __init__(self, queries: pd.DataFrame, items: pd.DataFrame, toolbox: pd.DataFrame):
         self.queries = queries
         self.items = items.set_index("item")
-        definitions = map(json.loads, toolbox["function"])
-        self.arguments = {
-            one["name"]: list((one.get("parameters") or {}).get("properties") or {}) for one in definitions
-        }
+        self.arguments = {one["name"]: argument_names(one) for one in map(json.loads, toolbox["function"])}
         self.app_of = dict(zip(toolbox["api"], toolbox["app"], strict=True))
 
     def items_of(self, persona: str) -> pd.DataFrame:
@@ -193,7 +192,8 @@ def sheet_lines(asked: Sequence[Sheet], tables: Mapping[str, pd.DataFrame]) -> t
         tables: frames queries, items, opens, people.
     """
     queries = tables["queries"].set_index("query")
-    items, opens = tables["items"].set_index("item"), dict(tuple(tables["opens"].groupby("item")))
+    items, shown = tables["items"].set_index("item"), {item for sheet in asked for item in sheet.order}
+    opens = dict(tuple(tables["opens"][tables["opens"]["item"].isin(shown)].groupby("item")))
     none, contacts = tables["opens"].iloc[:0], tables["people"].groupby("persona")["name"].agg(list)
     ask, judge = [], []
     for sheet in asked:

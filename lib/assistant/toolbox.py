@@ -212,6 +212,11 @@ def unwrap(function: dict) -> dict:
     return function["function"] if isinstance(function.get("function"), dict) else function
 
 
+def argument_names(function: dict) -> list[str]:
+    """Names of the arguments of an OpenAI-style definition, in its order."""
+    return list((function.get("parameters") or {}).get("properties") or {})
+
+
 def signature(function: dict) -> str:
     """A function's name and the names of its arguments; optional ones end in a question mark.
 
@@ -220,7 +225,7 @@ def signature(function: dict) -> str:
     """
     parameters = function.get("parameters") or {}
     required = parameters.get("required") or []
-    names = [name if name in required else f"{name}?" for name in parameters.get("properties") or {}]
+    names = [name if name in required else f"{name}?" for name in argument_names(function)]
     return f"{function['name']}({', '.join(names)})"
 
 

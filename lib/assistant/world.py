@@ -159,16 +159,21 @@ def deal_sides(n_personas: int, n_training: int, n_evaluation: int, rng: np.rand
     return np.array(["evaluation"] * n + ["training"] * (n_personas - n))[rng.permutation(n_personas)]
 
 
+def held_of_each_group(needs: Sequence[AnyNeed], seed: int) -> set[str]:
+    """`held_out_needs` of each group of needs: some, and not all where it has several, so that both sides have some."""
+    held: set[str] = set()
+    for group in {need.group for need in needs}:
+        names = [need.need for need in needs if need.group == group]
+        some = held_out_needs(names, seed)
+        held |= some if len(some) < len(names) else {min(some)}
+    return held
+
+
 class Voices:
     """Which needs and phrasings each side may use, and which texts have been said."""
 
     def __init__(self, needs: Sequence[AnyNeed], knobs: WorldKnobs):
-        groups = {need.group for need in needs}
-        held: set[str] = set()  # of each group some, so that both sides have needs of each
-        for group in groups:
-            names = [need.need for need in needs if need.group == group]
-            some = held_out_needs(names, knobs.seed)
-            held |= some if len(some) < len(names) else {min(some)}
+        held = held_of_each_group(needs, knobs.seed)
         self.needs = {"training": needs, "evaluation": needs}
         if knobs.split == "need":
             self.needs = {

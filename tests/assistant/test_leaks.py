@@ -9,7 +9,7 @@ import pytest
 from lib.assistant.leaks import api_from_text_alone, conditional_entropy_bits, entropy_bits, leaks
 from lib.assistant.needs import alternatives
 from lib.assistant.queries import EVALUATION_NEEDS, OPENERS, families_of, held_out_needs, normal_form, split_phrasings
-from lib.assistant.world import SIDES, frames
+from lib.assistant.world import SIDES, frames, held_of_each_group
 
 MIDDLE = {"seed": 5, "n_personas": 150, "n_training_queries": 700, "n_evaluation_queries": 160}
 SPLITS = ("phrasing", "item_template", "need")
@@ -110,11 +110,7 @@ def test_need_split_keeps_needs_apart(split_by, needs, explicit_needs):
     gold = tables["gold"]
     training, evaluation = by_side(gold["need"], gold["split"])
     assert not training & evaluation
-    by_group = pd.DataFrame([(need.group, need.need) for need in [*needs, *explicit_needs]]).groupby(0)[1]
-    held = set()
-    for _, names in by_group:
-        some = held_out_needs(names, MIDDLE["seed"])
-        held |= some if len(some) < len(names) else {min(some)}
+    held = held_of_each_group([*needs, *explicit_needs], MIDDLE["seed"])
     assert evaluation <= held
     assert not training & held
     assert len(evaluation) > len(held) / 2

@@ -32,9 +32,7 @@ def read_sentence(readings: pd.DataFrame, kept: pd.DataFrame) -> str:
 def judged_table(judged: pd.DataFrame) -> Table:
     """Share of yes of each reader, and how far they agree, a row a question (`query_review.judgements`)."""
     readers = [name for name in judged["reader"].unique() if name != "agreement"]
-    cells = {
-        name: dict(tuple(judged.groupby("reader")))[name].set_index("question") for name in judged["reader"].unique()
-    }
+    cells = {name: rows.set_index("question") for name, rows in judged.groupby("reader")}
     rows = []
     for question, words in QUESTIONS.items():
         row: dict[str, object] = {"question": words}
