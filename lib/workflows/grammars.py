@@ -15,6 +15,7 @@ from lib.workflows.language import DYNAMIC_PREFIXES, Call, Flow, print_flow
 
 MOST_PAIRS = 20  # parameters of a call, where their keys may repeat
 ONCE = 56  # keys of an API that may not
+DEEPEST = 6  # blocks inside each other, in a grammar with loops
 
 _ANY_API = [
     'api: NAME ("." NAME | "[" STRING "]") "(" parameters? ")"',
@@ -24,7 +25,10 @@ _ANY_API = [
 
 
 def flow_grammar(
-    catalogue: Catalogue | None = None, apis: Iterable[str] | None = None, stop: Sequence[str] = ()
+    catalogue: Catalogue | None = None,
+    apis: Iterable[str] | None = None,
+    stop: Sequence[str] = (),
+    loops: bool = False,
 ) -> str:
     """The grammar of one flow.
 
@@ -35,6 +39,8 @@ def flow_grammar(
         apis: names of the catalogue's APIs that a flow may call, such as those that its prompt shows; None means all.
         stop: texts that may follow the flow, on its last line or the next: those that end an answer. A line break that
             precedes one may also stand alone: it is left when the stop text is cut off.
+        loops: whether a flow may have loops, which the paper's language lacks; blocks then nest up to `DEEPEST` deep,
+            without them twice.
 
     Raises:
         ValueError: `apis` is empty or names an API that the catalogue does not have.
@@ -43,8 +49,30 @@ def flow_grammar(
     if stop:
         start = ["start: lines ending?", f'ending: "\\n" | "\\n"? ({" | ".join(map(_quoted, stop))})']
     api = _ANY_API if catalogue is None else _known_apis(catalogue, apis)
-    rest = Path(__file__).with_name("bounded.lark").read_text(encoding="utf-8")
-    return "\n".join([*start, *api, rest])
+    here = Path(__file__)
+    blocks = _blocks(DEEPEST) if loops else here.with_name("blocks.lark").read_text(encoding="utf-8")
+    rest = here.with_name("bounded.lark").read_text(encoding="utf-8")
+    return "\n".join([*start, *api, blocks + rest])
+
+
+def _blocks(deepest: int) -> str:
+    """The rules of blocks.lark with loops, for as many levels; the innermost block holds calls only."""
+    rules = []
+    for level in range(deepest + 1):
+        here, pad = level or "", "  " * level
+        if level == deepest:
+            rules.append(f'lines{here}: "{pad}" call ("\\n{pad}" call){{0,3}}')
+            break
+        indent, most = (f'"{pad}" ', 3) if level else ("", 7)
+        ends = f'lines{level + 1} "\\n{pad}}}"'
+        rules += [
+            f'lines{here}: {indent}line{here} ("\\n{pad}" line{here}){{0,{most}}}',
+            f"line{here}: call | if{here} | for{here}",
+            f'if{here}: "if (" condition ") {{\\n" {ends} (" else if (" condition ") {{\\n" {ends}){{0,2}}'
+            f' (" else {{\\n" {ends})?',
+            f'for{here}: "for (" NAME " of " reference ") {{\\n" {ends}',
+        ]
+    return "\n".join([*rules, "", ""])
 
 
 def _quoted(text: str) -> str:

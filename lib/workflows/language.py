@@ -8,7 +8,12 @@
 `parse(print_flow(flow)) == flow` for every flow within the bounds below, and `print_flow(parse(text))` is the canonical
 text: `f({})` becomes `f()`, `x['a']` becomes `x?['a']`, strings take double quotes and keys of outputs single ones,
 superfluous brackets go. The grammar is in grammar.lark.
-Source: the workflow paper, Figure 1, section 4.2 and appendix A.1.
+Source: the workflow paper, Figure 1, section 4.2 and appendix A.1. Loops over a list are ours, for benchmarks that
+have them:
+
+    for (issue of issues) {
+      shared_teams.PostMessageToConversation({"message": issue?['title']});
+    }
 """
 
 from __future__ import annotations
@@ -127,7 +132,16 @@ class If:
     otherwise: tuple[Statement, ...] = ()
 
 
-Statement = Call | If
+@dataclass(frozen=True, slots=True)
+class For:
+    """`for (variable of items) { … }`: the body for each item of a list, which `variable` names in turn."""
+
+    variable: str
+    items: Reference
+    body: tuple[Statement, ...]
+
+
+Statement = Call | If | For
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +206,9 @@ class _Builder(Transformer):
     def branches(self, *parts):
         *pairs, otherwise = parts
         return If(tuple(map(Branch, pairs[::2], pairs[1::2])), otherwise or ())
+
+    def loop(self, _, variable, items, body):
+        return For(_name(variable), items, body)
 
     def block(self, *statements):
         return statements
@@ -312,8 +329,9 @@ GROUPS = (
     ({"NAME", "STRING", "NUMBER", "TRUE", "FALSE", "NULL", "BANG", "LPAR", "CONTAINS", "STARTSWITH", "ENDSWITH"},
      "a condition"),
     ({"NAME", "STRING", "NUMBER", "TRUE", "FALSE", "NULL"}, "a simple value"),
-    ({"NAME", "AWAIT", "IF"}, "a statement"),
-    ({"NAME", "AWAIT"}, "a call"),
+    ({"NAME", "AWAIT", "IF", "FOR"}, "a statement"),
+    ({"NAME", "AWAIT", "FOR"}, "a call"),
+    ({"NAME", "FOR"}, "a name"),
 )  # fmt: skip
 
 
@@ -358,6 +376,11 @@ def _lines(statements: tuple[Statement, ...]) -> Iterator[str]:
     for statement in statements:
         if isinstance(statement, Call):
             yield _print_call(statement)
+            continue
+        if isinstance(statement, For):
+            yield f"for ({_print_name(statement.variable)} of {_print_value(statement.items)}) {{"
+            yield from (f"  {line}" for line in _lines(statement.body))
+            yield "}"
             continue
         opening = "if"
         for branch in statement.branches:
@@ -453,7 +476,7 @@ def _print_number(number: int | float) -> str:
 
 
 def calls(flow: Flow) -> Iterator[Call]:
-    """All calls in order of text, the trigger's included, those of every branch too."""
+    """All calls in order of text, the trigger's included, those of every branch too, those of a loop once."""
     yield from _calls(flow.statements)
 
 
@@ -461,6 +484,8 @@ def _calls(statements: tuple[Statement, ...]) -> Iterator[Call]:
     for statement in statements:
         if isinstance(statement, Call):
             yield statement
+        elif isinstance(statement, For):
+            yield from _calls(statement.body)
         else:
             for branch in statement.branches:
                 yield from _calls(branch.body)
@@ -473,25 +498,43 @@ def called_apis(flow: Flow) -> list[str]:
 
 
 def variables_assigned(flow: Flow) -> list[str]:
-    """Variables that calls assign, each once, in order of text."""
-    return list(dict.fromkeys(call.variable for call in calls(flow) if call.variable is not None))
+    """Variables that calls and loops assign, each once, in order of text."""
+    return list(dict.fromkeys(_assigned(flow.statements)))
+
+
+def _assigned(statements: tuple[Statement, ...]) -> Iterator[str]:
+    for statement in statements:
+        if isinstance(statement, Call):
+            yield from () if statement.variable is None else (statement.variable,)
+        elif isinstance(statement, For):
+            yield statement.variable
+            yield from _assigned(statement.body)
+        else:
+            for body in (*(branch.body for branch in statement.branches), statement.otherwise):
+                yield from _assigned(body)
 
 
 def variables_used(flow: Flow) -> list[str]:
-    """Variables that parameters and conditions refer to, each once, in order of text."""
+    """Variables that parameters, conditions and loops refer to, each once, in order of text."""
     return list(dict.fromkeys(name for name, _ in _uses(flow.statements, set())))
 
 
 def _uses(statements: tuple[Statement, ...], assigned: set[str]) -> Iterator[tuple[str, bool]]:
     """(variable, whether a path to this use assigns it) for every use; adds to `assigned` what these statements do.
 
-    A branch does not see what its siblings assign; after an `if`, what any of its branches assigned counts.
+    A branch does not see what its siblings assign; after an `if`, what any of its branches assigned counts, and after a
+    loop what its body assigned. The loop's own variable is known in its body only.
     """
     for statement in statements:
         if isinstance(statement, Call):
             yield from ((name, name in assigned) for name in _references(statement.parameters))
             if statement.variable is not None:
                 assigned.add(statement.variable)
+            continue
+        if isinstance(statement, For):
+            yield from ((name, name in assigned) for name in _references(statement.items))
+            yield from _uses(statement.body, assigned | {statement.variable})
+            assigned |= set(_assigned(statement.body))
             continue
         after = set(assigned)
         for branch in statement.branches:

@@ -14,14 +14,17 @@ from typing import Any
 from urllib.parse import unquote
 
 from lib.workbook.inputs import InputError
-from lib.workflows.apis import API, Connector, Field
+from lib.workflows.apis import API, Connector, Field, Use
+from lib.workflows.categories import category_of
 from lib.workflows.documents import CONTROL, Unreadable, read_document
 
 SUFFIXES = {".json", ".yaml", ".yml"}
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 DYNAMIC = ("x-ms-dynamic-schema", "x-ms-dynamic-properties")
+CHOSEN = ("x-ms-dynamic-values", "x-ms-dynamic-list")  # a designer offers what there is, by name
 TYPES = {"string", "integer", "number", "boolean", "array", "object"}
+USE: dict[str, Use] = {"important": "core", "advanced": "rare"}  # by `x-ms-visibility`
 DEEPEST_SCHEMA = 12
 MOST_FIELDS = 2000  # of one schema: definitions that refer to each other twice double with each level
 
@@ -63,7 +66,7 @@ def read_documents(path: Path) -> Iterator[tuple[Path, Connector | None, list[AP
         taken.add(connector_id)
         if notes:
             warnings.warn(f"{file}: {'; '.join(notes)}", stacklevel=3)
-        yield file, Connector(connector_id, name, (name,)), apis, ""
+        yield file, Connector(connector_id, name, (name,), _category(document, name)), apis, ""
 
 
 def _skip(file: Path, reason: str) -> Iterator[tuple[Path, None, list[API], str]]:
@@ -104,6 +107,17 @@ def _stem(file: Path) -> str:
 
 def _name(file: Path, document: dict) -> str:
     return _clean(_mapping(document.get("info")).get("title")) or _stem(file)
+
+
+def _category(document: dict, name: str) -> str:
+    """What the app is for, by the texts of its document; empty where they do not tell."""
+    items = [_mapping(item) for item in document["paths"].values()]
+    operations = [_mapping(item[method]) for item in items for method in item if method.lower() in METHODS]
+    tags = {_clean(tag) for operation in operations for tag in _list(operation.get("tags"))}
+    metadata = [_mapping(entry) for entry in _list(document.get("x-ms-connector-metadata"))]
+    declared = [_clean(m.get("propertyValue")) for m in metadata if m.get("propertyName") == "Categories"]
+    description = _clean(_mapping(document.get("info")).get("description"))
+    return category_of(name, " ".join(declared), sorted(tags), description)
 
 
 def _connector_id(file: Path, document: dict) -> str:
@@ -150,7 +164,8 @@ def _apis(document: dict, connector: str, app: str, notes: list[str]) -> Iterato
                 description=_clean(operation.get("description")) or summary,
                 trigger=trigger,
                 dynamic=dynamic,
-                internal=operation.get("x-ms-visibility") == "internal",
+                internal=operation.get("x-ms-visibility") == "internal" or operation.get("deprecated") is True,
+                use=USE.get(str(operation.get("x-ms-visibility")), "common"),
                 parameters=tuple(parameters),
                 returns=tuple(reader.returns(name, item, operation, trigger)),
             )
@@ -331,15 +346,21 @@ class _Reader:
 def _texts(parameter: dict) -> dict:
     """What a parameter says of itself beside its schema."""
     keys = ("x-ms-summary", "description", "title")
-    return {key: parameter[key] for key in keys if isinstance(parameter.get(key), str)}
+    texts = {key: parameter[key] for key in keys if isinstance(parameter.get(key), str)}
+    return texts | {key: parameter[key] for key in (*CHOSEN, "example") if key in parameter}
 
 
 def _leaf(key: str, schema: dict, required: bool, internal: bool) -> Field:
     named = schema["type"] if isinstance(schema.get("type"), list) else [schema.get("type")]
     types = [name for name in named if isinstance(name, str) and name in TYPES]
     fallback = "object" if "properties" in schema else "array" if "items" in schema else "string"
+    values = _list(schema.get("enum")) or [schema.get("example"), *_list(schema.get("examples"))]
+    values = [value for value in values if isinstance(value, str | int | float)]
+    chosen = any(mark in schema for mark in CHOSEN)
     return Field(
         key=CONTROL.sub("", key),
+        kind="choice" if len(values) > 1 and "enum" in schema else "container" if chosen else "any",
+        examples=tuple(_clean(value) if isinstance(value, str) else value for value in values),
         type=types[0] if types else fallback,
         format=_clean(schema.get("format")),
         summary=_clean(schema.get("x-ms-summary")) or _clean(schema.get("title")),

@@ -125,13 +125,19 @@ def _has_type(value: object, type_name: str) -> bool:
     return isinstance(value, JSON_TYPES[type_name]) and (type_name == "boolean") == isinstance(value, bool)
 
 
+def offered(catalogue: Catalogue) -> list[API]:
+    """The APIs that requests can ask for: what has no phrase is not held out, but left out. All, where none has one."""
+    return [api for api in catalogue if api.phrases] or list(catalogue)
+
+
 def shape(catalogue: Catalogue) -> pd.DataFrame:
     """The catalogue's shape beside the intended one; columns quantity, least, most, ours, within."""
     apis = list(catalogue)
     parameters = [parameter for api in apis for parameter in api.parameters]
     counts = np.array([len(api.parameters) for api in apis])
     sizes = Counter(api.connector for api in apis)
-    trained = {api.connector for api in apis if api.in_training}
+    asked_for = offered(catalogue)
+    trained = {api.connector for api in asked_for if api.in_training}
     families = Counter(api.family for api in apis)
     repeated = Counter(api.operation for api in apis)
     names = {api.operation for api in apis} | {parameter.key for parameter in parameters}
@@ -151,8 +157,8 @@ def shape(catalogue: Catalogue) -> pd.DataFrame:
         "operation ids in several connectors": sum(count > 1 for count in repeated.values()),
         "names or keys with - $ or a space": sum(bool(re.search(r"[-$ ]", name)) for name in names),
         "APIs with a dynamic schema, %": 100 * np.mean([api.dynamic for api in apis]),
-        "APIs held out": sum(not api.in_training for api in apis),
-        "connectors held out": len(set(sizes) - trained),
+        "APIs held out": sum(not api.in_training for api in asked_for),
+        "connectors held out": len({api.connector for api in asked_for} - trained),
     }
     frame = pd.DataFrame(TARGETS, columns=["quantity", "least", "most"])
     frame["ours"] = frame["quantity"].map(ours).astype(float)

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_records, read_yaml
 from lib.workflows.apis import family_heads
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.language import Flow, FlowError, If, Statement, called_apis, parse, print_flow
+from lib.workflows.language import Flow, FlowError, For, If, Statement, called_apis, parse, print_flow
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +84,8 @@ def count_conditions(flow: Flow) -> int:
 
 
 def _conditions_of(statement: Statement) -> int:
+    if isinstance(statement, For):
+        return sum(map(_conditions_of, statement.body))
     if not isinstance(statement, If):
         return 0
     inside = [s for branch in statement.branches for s in branch.body] + list(statement.otherwise)

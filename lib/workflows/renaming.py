@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lib.workflows.apis import API
-from lib.workflows.language import And, Branch, Call, Comparison, Flow, If, Not, Object, Or, Reference
+from lib.workflows.language import And, Branch, Call, Comparison, Flow, For, If, Not, Object, Or, Reference
 
 # A run of capitals, or a word with or without a capital; the V of a version and other signs stay as they are.
 WORD = re.compile(r"(?![Vv][0-9])(?:[A-Z]+(?![a-z])|[A-Z]?[a-z]+)")
@@ -78,6 +78,8 @@ def _nodes(node) -> Iterator:
             yield from _nodes((*branches, *otherwise))
         case Branch(condition, body):
             yield from _nodes((condition, *body))
+        case For(items=items, body=body):
+            yield from _nodes((items, *body))
         case Comparison(_, left, right):
             yield from _nodes((left, right))
         case Not(condition):
@@ -212,6 +214,8 @@ class Renaming:
                 return If(self._renamed(branches), self._renamed(otherwise))
             case Branch(condition, body):
                 return Branch(self._renamed(condition), self._renamed(body))
+            case For(variable, items, body):
+                return For(self._variable(variable), self._renamed(items), self._renamed(body))
             case Comparison(operator, left, right):
                 return Comparison(operator, self._renamed(left), self._renamed(right))
             case Not(condition):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from lib.workflows.apis import API
 from lib.workflows.conditions import Tested, condition
 from lib.workflows.drafts import Draft, last_part
-from lib.workflows.language import Branch, Call, Flow, If, Statement, variables_used
+from lib.workflows.language import Branch, Call, Flow, For, If, Statement, variables_used
 from lib.workflows.outputs import Output
 from lib.workflows.planning import FlowPlan
 from lib.workflows.sentences import BUILD, Parts, draw_build, typed
@@ -113,6 +113,8 @@ def without_unused(flow: Flow) -> Flow:
     def bare(statement: Statement) -> Statement:
         if isinstance(statement, Call):
             return statement if statement.variable in used else replace(statement, variable=None)
+        if isinstance(statement, For):
+            return replace(statement, body=tuple(map(bare, statement.body)))
         branches = tuple(Branch(branch.condition, tuple(map(bare, branch.body))) for branch in statement.branches)
         return If(branches, tuple(map(bare, statement.otherwise)))
 

@@ -15,7 +15,20 @@ from typing import Any
 
 import pandas as pd
 
-from lib.workflows.language import And, Branch, Call, Comparison, If, Not, Object, Or, Reference, called_apis, parse
+from lib.workflows.language import (
+    And,
+    Branch,
+    Call,
+    Comparison,
+    For,
+    If,
+    Not,
+    Object,
+    Or,
+    Reference,
+    called_apis,
+    parse,
+)
 from lib.workflows.pairs import normal_form
 
 INSTRUCTION = (
@@ -214,6 +227,9 @@ def _texts(node: Any) -> Iterator[tuple[str, str]]:
                 yield from _texts(part)
         case Branch(condition, body):
             yield from _texts((condition, *body))
+        case For(variable, items, body):
+            yield "name", variable
+            yield from _texts((items, *body))
         case If(branches, otherwise):
             yield from _texts((*branches, *otherwise))
 

@@ -1,5 +1,6 @@
 """Grammars for constrained decoding: whatever walks through them to the end parses, and every flow can be written."""
 
+import hashlib
 import random
 from pathlib import Path
 
@@ -66,11 +67,12 @@ def walk(tokenizer):
     opening[END] = False
     everything = torch.zeros(1, len(texts))
 
-    def walk(grammar, seed):
+    def walk(grammar, seed, start=""):
         generator = random.Random(seed)
         shares = ((closing, generator.choice([0.02, 0.2, 0.6])), (opening, generator.choice([0.0, 0.3, 0.8])))
         constraint = Constraint([grammar], threads=1)
-        output = []
+        output = tokenizer.encode(start)
+        assert not any(constraint.advance(0, token) for token in output)
         while len(output) < 3000:
             allowed = constraint(everything, [0])[0] == 0
             for wanted, share in shares:
@@ -121,6 +123,15 @@ def test_whatever_ends_under_a_catalogue_makes_nothing_up(compiled, walk, catalo
     assert sum(len(call.keys) for call in called) > 200
 
 
+def test_whatever_ends_with_loops_parses(compiled, walk, catalogue):
+    grammar = compiled(catalogue, stop=STOP, loops=True)
+    flows = [parse(without_stop(walk(grammar, seed, "for (" * (seed % 2)))) for seed in range(100)]
+    for flow in flows:
+        report = validate(flow, catalogue)
+        assert (report.made_up_names, report.made_up_parameters) == ((), ())
+    assert set().union(*map(kinds, flows)) >= {"Call", "If", "For", "Comparison"}
+
+
 def test_whatever_ends_under_a_list_of_apis_calls_these_alone(compiled, walk, catalogue):
     names = random.Random(3).sample(list(catalogue.apis), 12)
     grammar = compiled(catalogue, names)
@@ -146,7 +157,14 @@ def test_a_flow_can_be_written_if_all_its_apis_may_be_called(compiled, catalogue
         assert not compiled(catalogue, [*sorted(names)[1:], "shared_teams.PostMessageToConversation"]).accepts(dsl)
 
 
+def test_loops_change_nothing_where_they_are_not_asked_for(catalogue):
+    """Answers are kept under the hash of their grammar, which this was before there were loops."""
+    known = "3aae5485394151f890490fa1ced10a9884f374659d3d439c8086e3f774248a19"
+    assert hashlib.sha256(flow_grammar().encode()).hexdigest() == known
+
+
 CALL = "shared_a.Do();"
+LOOP = f"for (x of xs?['v']) {{\n  {CALL}\n  if (x) {{\n    for (for of x) {{\n      {CALL}\n    }}\n  }}\n}}"
 LONG = "x" * 120
 
 
@@ -188,6 +206,16 @@ def test_constructs(compiled, text):
 )
 def test_what_does_not_parse_or_goes_on_and_on_is_refused(compiled, text):
     assert not compiled().accepts(text)
+
+
+def test_loops_are_written_where_they_are_asked_for(compiled, flows):
+    grammar = compiled(loops=True)
+    assert print_flow(parse(LOOP)) == LOOP
+    assert grammar.accepts(LOOP)
+    assert not compiled().accepts(LOOP)
+    assert not grammar.accepts(LOOP.replace("xs?['v']", "[1]"))
+    for dsl in flows[:10]:
+        assert grammar.accepts(dsl)
 
 
 def test_names_and_keys_as_importers_find_them(compiled):

@@ -200,6 +200,17 @@ def test_outputs_of_a_call_are_renamed_with_it():
     )
 
 
+def test_a_loop_is_renamed_with_what_it_goes_through():
+    flow = parse('for (issue of issues?["list"]) { shared_jira.Close({"id": issue?["key"]}); }')
+    assert flow_names(flow) == {"list", "shared_jira", "Close", "id", "key"}
+    new = Renaming(flow_names(flow), NONE, 0, random.Random(1))
+    issue, issues = new.name("issue"), new.name("issues")
+    assert print_flow(new.flow(flow)) == (
+        f"for ({issue} of {issues}?['{new.name('list')}']) {{\n"
+        f"  {new.full('shared_jira.Close')}({{\"{new.name('id')}\": {issue}?['{new.name('key')}']}});\n}}"
+    )
+
+
 def test_a_definition_is_renamed_and_its_words_are_not(catalogue, known, taken):
     for api in list(catalogue)[::7]:
         new = Renaming(api_names(api), taken, 0, random.Random(1))

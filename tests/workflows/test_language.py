@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from lark import Lark
+from lark.exceptions import LarkError
 
 import lib.workflows.language as language
+from lib.workbook.parameters.worlds import FlowKnobs
+from lib.workflows.generating import generate
 from lib.workflows.language import (
     MAX_CHARACTERS,
     MAX_NESTING,
@@ -18,6 +22,7 @@ from lib.workflows.language import (
     Comparison,
     Flow,
     FlowError,
+    For,
     If,
     Not,
     Object,
@@ -31,7 +36,9 @@ from lib.workflows.language import (
     variables_assigned,
     variables_used,
 )
+from lib.workflows.pair_checks import read_values
 
+DATA = Path(__file__).parents[2] / "data"
 relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
 
 INVOICE = """\
@@ -96,6 +103,10 @@ def test_what_a_flow_says():
         ("if (!(endsWith(a,'b'))) {}", 'if (!endsWith(a, "b")) {\n}'),
         ("iffy = awaited.trueish(); nullable = a.b();", "iffy = awaited.trueish();\nnullable = a.b();"),
         ('a.b({"": 1E2, "k": 0.50, "k": -0});', 'a.b({"": 100.0, "k": 0.5, "k": 0});'),
+        ("for(x of xs['v']){a.b();}", "for (x of xs?['v']) {\n  a.b();\n}"),
+        ("for (of of of) {for (for of for) {}}", "for (of of of) {\n  for (for of for) {\n  }\n}"),
+        ("for = await for.of(); of = of.for();", "for = await for.of();\nof = of.for();"),
+        ("form = fort.of(); for.a();", "form = fort.of();\nfor.a();"),
     ],
 )
 def test_canonical_text(text, canonical):
@@ -119,6 +130,13 @@ def test_canonical_text(text, canonical):
         ("else {}", 1, 6, "found '{'"),
         ("if (x) {} else if {}", 1, 19, "expected '(', found '{'"),
         ("x = ;", 1, 5, "expected a call, found ';'"),
+        ("x = await ;", 1, 11, "expected a name, found ';'"),
+        ("for (x in xs) {}", 1, 8, "expected 'of', found 'in'"),
+        ("for (x of [1]) {}", 1, 11, "expected a name, found '['"),
+        ("for (x of xs) a.b();", 1, 15, "expected '{', found 'a'"),
+        ("for (if of xs) {}", 1, 6, "'if' is a reserved word"),
+        ("for x of xs {}", 1, 5, "found 'x'"),
+        ("x = for (y of ys) {}", 1, 9, "expected '.' or '[', found '('"),
         ("x = true;", 1, 9, "expected '.' or '[', found ';'"),
         ("x = if.b();", 1, 5, "'if' is a reserved word"),
         ('a.b({"k": else});', 1, 11, "'else' is a reserved word"),
@@ -177,6 +195,8 @@ def filled(head: str, unit: str, tail: str = "") -> str:
         "[" * 5_000_000,
         "a" * 5_000_000,
         filled("", "if(x){"),
+        filled("", "for(x of y){"),
+        filled("", "for "),
         filled('a.b({"k":', '{"k":'),
     ],
     ids=lambda text: f"{text[:14]!r}x{len(text)}",
@@ -192,6 +212,8 @@ def test_hostile_texts_are_refused(text):
         filled('a.b({"k": [', "1,", "1]});"),
         filled("", "a.b();"),
         filled("", "if(x){}"),
+        filled("", "for(x of y){}"),
+        "for(x of y){" * (MAX_NESTING - 1) + "a.b();" + "}" * (MAX_NESTING - 1),
         filled("if(x){}", "else if(x){}"),
         filled("if(", "x&&", "x){}"),
         filled('a.b({"k":x', "[0]", "});"),
@@ -257,6 +279,7 @@ def test_terminals_are_regular():
 # ---------------------------------------------------------------- properties
 
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,7}", fullmatch=True).filter(lambda n: n not in RESERVED)
+names = names | st.sampled_from(["for", "of"])
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
     ["emailMessage/To", "$filter", "line item", 'say "it"', "it's", "a\\b", "\x00\n\t\r\x7f", "😀", "});", "\u2028"]
 )
@@ -296,8 +319,16 @@ def ifs_of(statement):
     return st.builds(If, st.lists(st.builds(Branch, conditions, body), min_size=1, max_size=3).map(tuple), body)
 
 
-statements = st.recursive(call_statements, ifs_of, max_leaves=5)
-flows = st.lists(statements, min_size=1, max_size=4).map(lambda parts: Flow(tuple(parts)))
+def loops_of(statement):
+    return st.builds(For, names, references, st.lists(statement, max_size=2).map(tuple))
+
+
+def flows_of(statement):
+    return st.lists(statement, min_size=1, max_size=4).map(lambda parts: Flow(tuple(parts)))
+
+
+flows_without_loops = flows_of(st.recursive(call_statements, ifs_of, max_leaves=5))
+flows = flows_of(st.recursive(call_statements, lambda held: ifs_of(held) | loops_of(held), max_leaves=5))
 
 
 @given(flows)
@@ -329,7 +360,7 @@ def check_answer_to(text):
 pieces = st.sampled_from(
     ["x", "=", "await ", "a.b", "a", ".", "(", ")", "{", "}", "[", "]", "?[", "if", "else", "else ", "==", "!", "&&",
      "||", '"', "'", '"k"', ":", ",", ";", "1", "-1", "0.5", "true", "null", "contains", "\\", "\n", " ",
-     "\x00", "\ud800"]
+     "for", "of", " of ", "\x00", "\ud800"]
 )  # fmt: skip
 
 
@@ -375,6 +406,96 @@ def test_what_is_assigned_first_is_never_reported(flow):
     assert set(unassigned) >= set(variables_used(flow)) - set(variables_assigned(flow))
     first = tuple(Call("a.b", variable=name) for name in unassigned)
     assert validate(Flow((*first, *flow.statements)), {}).unassigned == ()
+
+
+# ---------------------------------------------------------------- loops
+
+LOOP = """\
+issues = shared_jira.ListIssues();
+for (issue of issues?['value']) {
+  task = shared_asana.CreateTask({"name": issue?['title']});
+  if (issue?['priority'] == "urgent") {
+    for (watcher of issue?['watchers']) {
+      shared_gmail.SendEmail({"to": watcher?['mail']});
+    }
+  }
+}
+shared_teams.Post({"text": task?['id']});"""
+
+
+def test_the_tree_of_a_loop():
+    flow = parse(LOOP)
+    loop = flow.statements[1]
+    assert (loop.variable, loop.items) == ("issue", Reference("issues", ("value",)))
+    assert isinstance(loop.body[1].branches[0].body[0], For)
+    assert print_flow(flow) == LOOP
+    assert called_apis(flow) == [
+        "shared_jira.ListIssues", "shared_asana.CreateTask", "shared_gmail.SendEmail", "shared_teams.Post",
+    ]  # fmt: skip
+    assert variables_assigned(flow) == ["issues", "issue", "task", "watcher"]
+    assert variables_used(flow) == ["issues", "issue", "watcher", "task"]
+
+
+@pytest.mark.parametrize(
+    ("text", "unassigned"),
+    [
+        (LOOP, ()),
+        ("for (x of xs) { a.b(); }", ("xs",)),
+        ("for (x of x) { a.b(); }", ("x",)),
+        ('for (x of y) { a.b({"k": x}); } a.b({"k": x});', ("y", "x")),
+        ('x = a.b(); for (x of x) { a.b({"k": x}); } a.b({"k": x});', ()),
+        ('x = a.b(); for (y of x) { y = a.b(); } a.b({"k": y});', ()),
+        ("x = a.b(); if (x) { for (y of x) { z = a.b(); } } else { for (z of z) {} }", ("z",)),
+    ],
+)
+def test_a_loops_variable_is_known_in_its_body(text, unassigned):
+    assert validate(parse(text), {}).unassigned == unassigned
+
+
+def test_names_and_keys_in_a_loop_are_checked(six_apis):
+    report = validate(
+        parse('for (x of xs) { shared_teams.Post(); shared_office365.SendEmailV2({"Too": 1}); }'), six_apis
+    )
+    assert report.made_up_names == ("shared_teams.Post",)
+    assert report.made_up_parameters == (("shared_office365.SendEmailV2", "Too"),)
+
+
+@pytest.fixture(scope="module")
+def grammar_of_the_paper():
+    """The grammar without the loop and its word."""
+    grammar = Path(language.__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    for line in ('          | FOR "(" NAME "of" reference ")" block -> loop\n', "?word: NAME | FOR\n", 'FOR: "for"\n'):
+        assert grammar.count(line) == 1
+        grammar = grammar.replace(line, "")
+    return Lark(re.sub(r"\bword\b", "NAME", grammar), parser="lalr", transformer=language._Builder())
+
+
+@given(flows_without_loops.map(print_flow), st.data())
+@relaxed
+def test_a_text_without_a_loop_is_read_as_the_papers_language_has_it(grammar_of_the_paper, text, data):
+    if data.draw(st.booleans()):
+        place = data.draw(st.integers(0, len(text)))
+        text = (
+            text[:place]
+            + data.draw(pieces.filter(str.isprintable) | st.sampled_from(["for = ", "for.of();", "of"]))
+            + text[place:]
+        )
+    try:
+        right = grammar_of_the_paper.parse(text)
+    except (LarkError, FlowError):
+        right = None
+    if right is not None:
+        assert parse(text) == right
+    else:
+        check_answer_to(text)
+
+
+def test_generated_flows_are_read_as_the_papers_language_has_them(grammar_of_the_paper, catalogue):
+    knobs = FlowKnobs(n_training_pairs=60, n_test_pairs=20, n_unseen_pairs=20, n_test_same_pairs=0)
+    for dsl in generate(catalogue, read_values(DATA / "values.yaml"), knobs)["dsl"]:
+        assert parse(dsl) == grammar_of_the_paper.parse(dsl)
+        assert print_flow(parse(dsl)) == dsl
+        assert not re.search(r"\bfor \(", dsl)
 
 
 # ---------------------------------------------------------------- validation

@@ -55,6 +55,35 @@ def parameter(name, place="query", **more):
     return {"name": name, "in": place, "type": "string"} | more
 
 
+# ---- what phrases are made from
+
+
+def test_choices_lists_and_use_are_read(tmp_path):
+    declared = [
+        parameter("priority", enum=["high", "low", "a  b"]),
+        parameter("only", enum=["one"]),
+        parameter("board", **{"x-ms-dynamic-values": {"operationId": "GetBoards"}}),
+        parameter("plain", example="Whitby"),
+    ]
+    read = quiet(tmp_path, swagger(parameters=declared, **{"x-ms-visibility": "important"}))
+    assert [(field.kind, field.examples) for field in read.parameters] == [
+        ("choice", ("high", "low", "a b")), ("any", ("one",)), ("container", ()), ("any", ("Whitby",)),
+    ]  # fmt: skip
+    assert (read.use, read.internal) == ("core", False)
+    chosen = {"x-ms-dynamic-list": {}, "schema": {"type": "string"}}
+    listed = {"name": "board", "in": "query", **chosen}
+    later = quiet(tmp_path, openapi(parameters=[listed], deprecated=True))
+    assert later.parameters[0].kind == "container"
+    assert later.internal, "designers do not offer what is deprecated"
+
+
+def test_what_an_app_is_for(tmp_path):
+    catalogue, _ = read(tmp_path, swagger(tags=["Invoices"]))
+    assert catalogue.connectors["shared_boxes"].category == "finance"
+    catalogue, _ = read(tmp_path, swagger())
+    assert catalogue.connectors["shared_boxes"].category == ""
+
+
 # ---- what is read
 
 

@@ -10,7 +10,16 @@ from lib.workbook.inputs import InputError
 from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.generating import FlowSource, make_pair
 from lib.workflows.language import parse, validate
-from lib.workflows.pairs import ambiguity, dsl_hash, match_reworded, normal_form, read_pairs, read_reworded, statistics
+from lib.workflows.pairs import (
+    ambiguity,
+    count_conditions,
+    dsl_hash,
+    match_reworded,
+    normal_form,
+    read_pairs,
+    read_reworded,
+    statistics,
+)
 from lib.workflows.scoring import similarity
 
 DATA = Path(__file__).parents[2] / "data"
@@ -149,3 +158,8 @@ def test_our_reworded_requests_belong_to_the_flows_of_seed_7(catalogue, values):
     forms = reworded["request"].map(normal_form)
     assert forms.is_unique
     assert not set(forms) & set(pairs["request"].map(normal_form))
+
+
+def test_conditions_in_a_loop_are_counted():
+    flow = parse("if (a) {} else if (b) {} else { for (x of xs) { if (x) {} for (y of x) { if (y) {} } } }")
+    assert count_conditions(flow) == 4

@@ -43,3 +43,9 @@ def test_what_the_trigger_is_set_to_is_a_setting(catalogue):
 def test_only_outputs_that_are_used_have_names():
     flow = parse("triggerOutputs = await a.On({});\nx = a.Get({});\ny = a.Get({});\na.Put({\"k\": y?['body']});")
     assert [call.variable for call in calls(without_unused(flow))] == ["triggerOutputs", None, "y", None]
+
+
+def test_in_a_loop_too():
+    flow = parse('xs = a.b(); for (x of xs) { y = a.b(); z = a.b({"k": y}); }')
+    assert [call.variable for call in calls(without_unused(flow))] == ["xs", "y", None]
+    assert without_unused(flow).statements[1].variable == "x"

@@ -324,3 +324,9 @@ def test_pairs_of_ones_own_can_be_worded_anew(tmp_path, catalogue):
     assert result["written"].all()
     assert result["request"].is_unique
     assert counts["split"].tolist() == ["training", "test"]
+
+
+def test_what_a_loop_says_and_names(catalogue):
+    dsl = 'for (newIssue of allIssues?["value"]) { shared_jira.Close({"k": "said", "l": newIssue?["theKey"]}); }'
+    assert spoken_values(dsl) == {"said"}
+    assert {"newIssue", "allIssues", "theKey"} <= code_names(dsl, catalogue)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.evaluation.inference import settled
+from lib.workbook.cases import case_address
 from lib.workbook.display import Table, interval, number
 from lib.workflows.ablation import DELTAS, VALUES
 from lib.workflows.scoring import PERCENT
@@ -77,6 +78,18 @@ def wide_by_set(table: pd.DataFrame, rows: str, texts: Sequence[str], flows: Seq
         columns[TEST_SETS[test_set], "flows"] = part.groupby(rows)["flows"].first().reindex(order)
         columns |= {(TEST_SETS[test_set], METRIC[metric]): wide[metric] for metric in METRIC if metric in wide}
     return pd.DataFrame(columns, index=pd.Index(order, name=rows))
+
+
+def condition_cases(table: pd.DataFrame, rows: str = "condition") -> dict[tuple[str, str], list[str]]:
+    """The addresses of the flows behind the numbers of `wide_by_set`, where its rows are conditions."""
+    order = list(dict.fromkeys(table[rows]))
+    found: dict[tuple[str, str], list[str]] = {}
+    for test_set, part in table.groupby("test_set", sort=False):
+        own = set(part[rows])
+        addresses = [case_address("flows", set=test_set, condition=name) if name in own else "" for name in order]
+        names = [METRIC[metric] for metric in METRIC if metric in set(part["metric"])]
+        found |= {(TEST_SETS[test_set], name): addresses for name in ("flows", *names)}
+    return found
 
 
 def error_bars(table: pd.DataFrame, columns: Sequence[str] = VALUES) -> np.ndarray:

@@ -13,7 +13,7 @@ from lib.evaluation.inference import percent
 from lib.workbook.display import Drawing, Table
 from lib.workbook.markup import plain
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.pair_checks import outside_the_catalogue
+from lib.workflows.pair_checks import offered, outside_the_catalogue
 from lib.workflows.pairs import SPLITS
 from lib.workflows.written_requests import REASONS
 
@@ -206,7 +206,7 @@ def pairs_sentence(pairs: pd.DataFrame, catalogue: Catalogue, source: Source) ->
             f"flow{' has' if keys == 1 else 's have'} parameters that the catalogue lacks."
         )
     else:
-        held = sum(not api.in_training for api in catalogue)
+        held = sum(not api.in_training for api in offered(catalogue))
         checked = (
             "As it was made, each flow was printed, parsed back to the same and validated against the catalogue: "
             f"{len(pairs):,} of {len(pairs):,} passed (one failure stops this page). The {held} APIs held out occur in "

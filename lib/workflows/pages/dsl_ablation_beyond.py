@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 
 from lib.evaluation.inference import percent
 from lib.evaluation.rates import rates_with_intervals
+from lib.workbook.cases import case_address
 from lib.workbook.display import Drawing, Table, interval, number
 from lib.workbook.methods import colour
 from lib.workbook.parameters.dsl_ablation import Condition
@@ -55,8 +56,11 @@ def valid_table(study: Study, rows: Sequence[Condition]) -> Table:
         "stands in the tables above), and rates over all flows; 95% intervals (Wilson for rates, bootstrap for "
         "similarity)."
     )
-    cells = [_split(study, test_set, name) for test_set in study.sets() for name in names]
-    return Table(pd.DataFrame([row for row in cells if row], columns=columns), caption, text_columns=["condition"])
+    cells = {(one, name): _split(study, one, name) for one in study.sets() for name in names}
+    there = {key: row for key, row in cells.items() if row}
+    addresses = [case_address("flows", set=test_set, condition=name) for test_set, name in there]
+    frame = pd.DataFrame([*there.values()], columns=columns)
+    return Table(frame, caption, text_columns=["condition"], cases=dict.fromkeys(columns[2:], addresses))
 
 
 def _split(study: Study, test_set: str, name: str) -> list:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from lib.evaluation.inference import percent
 from lib.evaluation.rates import rates_with_intervals
+from lib.workbook.cases import case_address
 from lib.workbook.display import Table, interval, number
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.errors import GROUP_OF, GROUPS, KINDS, error_table
@@ -81,9 +82,10 @@ def flaws(study: Study, names: Sequence[str], golds: Mapping[str, str], catalogu
 def kinds_table(study: Study, found: Flaws, max_tokens: int) -> Table:
     """Flows with an error of each kind, one column a condition."""
     kinds = [kind for kind in KINDS if kind in set(found.errors["kind"])]
-    columns = {
-        f"{brief(study.titles[name])} (n = {found.sizes[name]})": _kind_column(found, name, kinds)
-        for name in study.present(looked_at(study))
+    heads = {name: f"{brief(study.titles[name])} (n = {found.sizes[name]})" for name in study.present(looked_at(study))}
+    columns = {head: _kind_column(found, name, kinds) for name, head in heads.items()}
+    cases = {
+        head: [case_address("flows", condition=name, error=kind) for kind in kinds] for name, head in heads.items()
     }
     frame = pd.DataFrame({"kind of error": [f"{GROUP_OF[kind]}: {KINDS[kind]}" for kind in kinds]} | columns)
     cut = study.scores.loc[~study.scores["finished"].fillna(True).astype(bool), "text"]
@@ -94,7 +96,7 @@ def kinds_table(study: Study, found: Flaws, max_tokens: int) -> Table:
         f"{max_tokens} tokens and does not parse; {repeating} of the {len(cut)} answers cut on this page end in text "
         "that stands in them before."
     )
-    return Table(frame, caption, text_columns=["kind of error"])
+    return Table(frame, caption, text_columns=["kind of error"], cases=cases)
 
 
 def _kind_column(found: Flaws, condition: str, kinds: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from lib.evaluation.rates import rates_with_intervals
+from lib.workbook.cases import case_address
 from lib.workbook.display import Drawing, Table
 from lib.workbook.methods import colour
 from lib.workbook.parameters.dsl_ablation import Condition
@@ -94,6 +95,7 @@ def fair_table(fair: pd.DataFrame) -> Table:
         ("", "retrieval"): [_retrieval(row) for row in rows.itertuples()],
         ("", "kind"): rows["kind"].tolist(),
     }
+    cases: dict[tuple[str, str], list[str]] = {}
     for test_set in fair["test_set"].unique():
         part = fair[fair["test_set"] == test_set]
         first = part[part["metric"] == "similarity"]
@@ -104,6 +106,7 @@ def fair_table(fair: pd.DataFrame) -> Table:
                 held = of_metric[of_metric["decoding"] == decoding]
                 texts = intervals(held, decimals=DIGITS[metric])
                 columns[TEST_SETS[test_set], f"{METRIC[metric]}, {said}"] = _cells(rows, held, texts)
+                cases[TEST_SETS[test_set], f"{METRIC[metric]}, {said}"] = _addresses(rows, held, test_set)
     once = fair.drop_duplicates("condition")
     seconds = ["–" if value != value else f"{value:.1f}" for value in once["seconds"]]
     tokens = ["–" if value != value else f"{value:,.0f}" for value in once["tokens_trained"]]
@@ -116,7 +119,13 @@ def fair_table(fair: pd.DataFrame) -> Table:
         "selection; ceiling: what reads the right flow. Tokens trained on: of an adapter, of the in-context model's "
         "two the mean."
     )
-    return Table(pd.DataFrame(columns), caption, text_columns=[("", "retrieval")])
+    return Table(pd.DataFrame(columns), caption, text_columns=[("", "retrieval")], cases=cases)
+
+
+def _addresses(rows: pd.DataFrame, part: pd.DataFrame, test_set: str) -> list[str]:
+    """For each row the address of the flows behind its number; empty where it has none."""
+    texts = [case_address("flows", set=test_set, half="one", condition=name) for name in part["condition"]]
+    return ["" if text == "–" else text for text in _cells(rows, part, texts)]
 
 
 def _retrieval(row) -> str:

@@ -20,6 +20,7 @@ from lib.workflows.pages.common import (
     SETTLED,
     TEST_SETS,
     change,
+    condition_cases,
     error_bars,
     metric_intervals,
     settled_deltas,
@@ -43,7 +44,8 @@ def compared_table(study: Study, compared: pd.DataFrame, caption: str) -> Table:
     is one with columns published_delta, full_value."""
     table = wide_by_set(compared, "condition", compared_cells(compared), flows_of(compared))
     table.insert(0, ("", "condition"), table.index.map(study.titles))
-    return Table(table.reset_index(drop=True), caption + MARKS, text_columns=[("", "condition")])
+    frame, cases = table.reset_index(drop=True), condition_cases(compared)
+    return Table(frame, caption + MARKS, text_columns=[("", "condition")], cases=cases)
 
 
 def compared_cells(compared: pd.DataFrame) -> list[str]:

@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from lib.evaluation.rates import rates_with_intervals
+from lib.workbook.cases import case_address
 from lib.workbook.display import Drawing, Table, interval, number
 from lib.workbook.markup import plain
 from lib.workbook.methods import colour, marker
@@ -138,18 +139,23 @@ def flows_table(table: pd.DataFrame) -> Table:
     Args:
         table: of `metric_values`.
     """
-    parts = []
+    parts: list[pd.DataFrame] = []
+    addresses: list[str] = []
     table = table[~table["condition"].str.startswith("copy of")]  # the learning curve's
     for where, part in table.groupby("test_set", sort=False):
         wide = wide_by_metric(part, "condition", metric_intervals(part)).rename_axis(None).reset_index(names="")
         wide.insert(0, "requests", ASKED[where])
         wide["n"] = part.drop_duplicates("condition")["n"].to_numpy()
         parts.append(wide)
+        kept = where in SETS  # the flows of the others are not kept
+        addresses += [case_address("flows", set=where, condition=name) if kept else "" for name in wide[""]]
+    columns = [name for name in parts[0] if name not in ("", "requests")] if parts else []
     return Table(
         pd.concat(parts, ignore_index=True),
         "Flows written: the paper's four metrics, 95% intervals "
         f"{covered(table['runs'].max(), everywhere=False)}. Copying takes the flow of the nearest training request.",
         decimals=0,
+        cases=dict.fromkeys(columns, addresses),
     )
 
 

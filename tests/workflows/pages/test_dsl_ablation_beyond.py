@@ -29,7 +29,12 @@ def swept(one, five, twenty, same=(0.5, 0.5, 0.5)):
 
 def test_valid_times_similar():
     study = study_of({FIVE: [None, 0.5, 1.0, 0.5], FIVE_TST: [None, None]}, same={FIVE: [1.0]})
-    frame = valid_table(study, ROWS).frame
+    table = valid_table(study, ROWS)
+    frame = table.frame
+    assert table.cases["flows"] == [
+        f"flows.html#set={test_set}&condition={name}"
+        for test_set, name in (("test", FIVE), ("test", FIVE_TST), ("test_same", FIVE))
+    ]
     assert frame["condition"].tolist() == [
         "pretrained encoder, 5 few-shots", "TST, 5 few-shots", "pretrained encoder, 5 few-shots",
     ]  # fmt: skip

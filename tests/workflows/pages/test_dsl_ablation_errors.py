@@ -65,6 +65,7 @@ def test_errors_are_counted_by_flow(study, catalogue):
     shown = kinds_table(study, found, 8)
     assert shown.frame.columns.tolist() == ["kind of error", "pretrained, 5 (n = 3)"]
     assert all(": " in kind for kind in shown.frame["kind of error"])
+    assert f"flows.html#condition={FIVE}&error=made_up_version" in shown.cases["pretrained, 5 (n = 3)"]
     assert "Cut: reached 8 tokens" in shown.caption
     assert "0 of the 0 answers cut" in shown.caption
 

@@ -36,7 +36,11 @@ def test_one_row_for_what_is_free_and_what_is_held():
     assert kinds[COPY] == ["no model", "floor"]
     assert kinds["random_5_in_context"] == ["catalogue unseen", "floor"]
     assert kinds["pretrained_5_gold_in_context"] == ["catalogue unseen", "ceiling"]
-    frame = fair_table(fair).frame
+    table = fair_table(fair)
+    frame = table.frame
+    free = dict(zip(frame["", "retrieval"], table.cases["new wordings", "similarity, free"], strict=True))
+    assert free["5 few-shots, pretrained encoder"] == f"flows.html#set=test&half=one&condition={FIVE}"
+    assert "" in table.cases["known wordings", "similarity, catalogue's grammar"]
     new, cost = "new wordings", "cost"
     five = frame[frame["", "retrieval"] == "5 few-shots, pretrained encoder"].iloc[0]
     assert five[new, "similarity, free"] == "0.60 [0.60, 0.60]"

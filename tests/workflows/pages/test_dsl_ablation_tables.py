@@ -121,6 +121,8 @@ def test_a_table_without_published_differences():
     shown = compared_table(study, compared, "Differences from: five.")
     assert shown.frame.loc[0, (NEW, "similarity")] == "0.90 [0.90, 0.90]\nΔ 0.70 [0.70, 0.70] ●"
     assert shown.caption.startswith("Differences from: five. Flows: tested")
+    assert shown.cases[NEW, "similarity"][0] == f"flows.html#set=test&condition={compared['condition'].iloc[0]}"
+    assert set(shown.cases) == {*shown.frame.columns[1:]}
 
 
 def beside(rows):

@@ -125,6 +125,10 @@ def test_flows_are_tabulated_by_set_and_condition(table):
         "new wordings", "known wordings", "reworded by people", "held-out APIs"
     ]  # fmt: skip
     assert not shown.frame[""].str.startswith("copy of").any()
+    where = zip(shown.frame["requests"], shown.frame[""], shown.cases["similarity"], strict=True)
+    found = {(requests, condition): address for requests, condition, address in where}
+    assert found["new wordings", "copy, TST"] == "flows.html#set=test&condition=copy%2C+TST"
+    assert found["held-out APIs", "fine-tuned, 64 pairs"] == "", "its flows are not kept"
     first = shown.frame.set_index(["requests", ""]).loc["new wordings"]
     assert first.loc["fine-tuned, 64 pairs", "similarity"].startswith("1.00 [")
     assert first.loc["fine-tuned, 64 pairs, catalogue's grammar", "n"] == 5

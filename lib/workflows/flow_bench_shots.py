@@ -1,0 +1,118 @@
+"""Few-shots for Flow-Bench's requests from Flow-Bench's other requests, and how near their flows are to the right one.
+
+Nothing is generated: `copied` is the similarity of the first few-shot's flow, as it stands, to the right flow. An edit
+and the request whose flow it edits are of one family, and so are edits of one flow; a request's few-shots come from
+other families.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lib.retrieval.dense import load_encoder
+from lib.workbook.trained import FOLDER, NONE, Shipped, shipped
+from lib.workflows.language import called_apis, parse
+from lib.workflows.scoring import similarity
+
+SHOTS = 5
+SCORES = ["flow", "family", "method", "metric", "k", "value"]
+
+
+def tuned_encoder(path: str, part: str, root: Path):
+    """An encoder with a shipped adapter of its own, or None, and why (empty where there is one).
+
+    Args:
+        path: of the encoder; the adapter must have been trained from these weights, on whatever pairs.
+        part: such as tst-100000.
+    """
+    from lib.retrieval.tuning import weights_hash
+    from lib.workbook.inputs import InputError, parse_json, read_text
+
+    found: Shipped = NONE
+    try:
+        record = parse_json(read_text(root / FOLDER / part / "training.json"))
+        pairs = str(record["pairs"]) if isinstance(record, dict) else ""
+        found = shipped(part, weights_hash(load_encoder(path)), pairs, root)
+    except (InputError, ValueError, KeyError):
+        found = Shipped(None, {}, f"No trained part {part} is shipped.")
+    return (load_encoder(path, adapter=found.folder) if found.folder else None), found.reason
+
+
+def families(pairs: pd.DataFrame) -> list[str]:
+    """One label a request, the same for an edit, other edits of the same flow and the request for that flow."""
+    return [prior or dsl for prior, dsl in zip(pairs["prior"], pairs["dsl"], strict=True)]
+
+
+def shot_scores(pairs: pd.DataFrame, vectors: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """How near few-shots are to the right flow, by who selects them.
+
+    Besides the encoders: `random`, the mean over all that may be shown; `oracle_shots`, those of highest Jaccard
+    similarity to the right flow.
+
+    Args:
+        pairs: of `lib.workflows.flow_bench.FlowBench`.
+        vectors: {method: unit vectors of the requests, one row a request}.
+
+    Returns:
+        columns `SCORES`, values 0–100: jaccard of the APIs, mean of `SHOTS` few-shots (k `SHOTS`), and copied (k 1).
+    """
+    apis, names = pairs["apis"].tolist(), families(pairs)
+    jaccard = np.array([[_jaccard(one, other) for other in apis] for one in apis])
+    allowed = np.array([[one != other for other in names] for one in names])
+    rankings = {method: np.where(allowed, rows @ rows.T, -np.inf) for method, rows in vectors.items()}
+    rankings["oracle_shots"] = np.where(allowed, jaccard, -np.inf)
+    rows = []
+    for method, scores in rankings.items():
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :SHOTS]
+        for i, shots in enumerate(order):
+            shown = [j for j in shots if allowed[i, j]]
+            rows.append((i, method, "jaccard", SHOTS, 100 * jaccard[i, shown].mean()))
+            rows.append((i, method, "copied", 1, 100 * similarity(apis[shown[0]], apis[i])))
+    for i, others in enumerate(allowed):
+        rows.append((i, "random", "jaccard", SHOTS, 100 * jaccard[i, others].mean()))
+        copies = [similarity(apis[j], apis[i]) for j in np.flatnonzero(others)]
+        rows.append((i, "random", "copied", 1, 100 * float(np.mean(copies))))
+    scores = pd.DataFrame(rows, columns=["row", *SCORES[2:]])
+    flow, family = (np.array(labels, dtype=object)[scores["row"]] for labels in (pairs["pair"], names))
+    return scores.assign(flow=flow, family=family)[SCORES]
+
+
+def prior_scores(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Copying the flow to edit, where there is one: a floor that needs no few-shots. Columns `SCORES`."""
+    edits = pairs[pairs["prior"] != ""]
+    values = [
+        100 * similarity(called_apis(parse(prior)), apis)
+        for prior, apis in zip(edits["prior"], edits["apis"], strict=True)
+    ]
+    labels = {"flow": edits["pair"].tolist(), "family": families(edits), "method": "prior", "metric": "copied"}
+    return pd.DataFrame({**labels, "k": 1, "value": values}, columns=SCORES)
+
+
+def own_shot_scores(few_shots: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
+    """The same of this workbook's own test requests of new wordings; every flow is a family.
+
+    Args:
+        few_shots: columns pair, rank (from 1), shot, selector.
+        flows: columns pair, split, apis.
+    """
+    asked = flows.loc[flows["split"] == "test", "pair"]
+    apis = dict(zip(flows["pair"], flows["apis"].map(list), strict=True))
+    shown = few_shots[(few_shots["rank"] <= SHOTS) & few_shots["pair"].isin(asked)]
+    right, found = shown["pair"].map(apis), shown["shot"].map(apis)
+    near = shown.assign(value=[100 * _jaccard(a, b) for a, b in zip(right, found, strict=True)])
+    mean = near.groupby(["pair", "selector"], as_index=False)["value"].mean().assign(metric="jaccard", k=SHOTS)
+    first = shown[shown["rank"] == 1]
+    copied = [100 * similarity(apis[shot], apis[pair]) for shot, pair in zip(first["shot"], first["pair"], strict=True)]
+    both = pd.concat([mean, first.assign(value=copied, metric="copied", k=1)], ignore_index=True)
+    both = both.rename(columns={"pair": "flow", "selector": "method"})
+    return both.assign(family=both["flow"])[SCORES]
+
+
+def _jaccard(one: Sequence[str], other: Sequence[str]) -> float:
+    """Shared names over all names."""
+    both = set(one) | set(other)
+    return len(set(one) & set(other)) / len(both) if both else 1.0
