@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -55,11 +55,13 @@ PLAN_FIELDS = {"calendar": {"start"}, "reminders": {"due"}, "phone_call": {"numb
 JSON_TYPES = {"string": str, "integer": int, "number": int | float, "boolean": bool, "array": list}
 REQUIRED_FIELDS = {"mail": {"sender", "subject"}, "phone_call": {"contact", "direction"}}
 
-Group = Literal["kept", "said", "placed", "unfilled", "unserved"]
+Group = Literal["kept", "said", "placed", "unfilled", "unserved", "followed", "hop"]
 # Where a need's arguments stand and what decides its call: in the persona's items, which also decide the call; in the
 # query, the call decided by the need, or by where the persona keeps the matter; or nowhere, because the call takes none
 # but the day, or because no API serves the need (see `explicit_needs`).
-GROUPS: tuple[Group, ...] = ("kept", "said", "placed", "unfilled", "unserved")
+# Then those of `kept` after which a conversation goes on (`FollowUps`), and those whose item is found through another
+# (`hop_needs`).
+GROUPS: tuple[Group, ...] = ("kept", "said", "placed", "unfilled", "unserved", "followed", "hop")
 Call = tuple[str, dict[str, object]]
 Wording = dict[str, str | list[str]]
 AtLeastThree = Annotated[list[Wording], Field(min_length=3)]
@@ -189,6 +191,13 @@ class Keep(Strict):
         return Counter(template.app for template in self.items.values())
 
     @cached_property
+    def always(self) -> set[str]:
+        """The items that a persona has for certain: the first, and those that the plan names."""
+        values = [value for _, arguments in self.calls for value in arguments.values() if isinstance(value, str | list)]
+        named = {slot.partition(".")[0] for value in values for slot in slots_of(value)}
+        return {next(iter(self.items))} | named & set(self.items)
+
+    @cached_property
     def kind_of_plan(self) -> str:
         """`simple` (one call), `complex` (two calls) or `default` (no API fits)."""
         if self.calls[0][0] == DEFAULT_API:
@@ -209,6 +218,31 @@ def parse_call(text: str) -> Call:
         return api, arguments
     except ValueError as error:
         raise ValueError(f"plan {text!r} is no call with literal keyword arguments") from error
+
+
+class Sequel(Strict):
+    """What the turn after asks for, where the need is kept in one way.
+
+    Attributes:
+        about: the item that answers: one that the keep always has, or the one of `items`.
+        items: one that only this turn asks for, of the next occasion.
+    """
+
+    about: str
+    items: dict[str, ItemTemplate] = Field(default={}, max_length=1)
+    plan: list[str] = Field(min_length=1, max_length=2)
+
+    def on(self, keep: Keep) -> Keep:
+        """As a keep that has the items of both."""
+        return Keep(items=keep.items | self.items, plan=self.plan)
+
+
+class FollowUps(Strict):
+    """How a conversation goes on once the need was served: phrasings that say nothing of the matter, and by keep what
+    they ask for."""
+
+    phrasings: list[Phrasing] = Field(min_length=6)
+    keeps: dict[str, Sequel] = Field(min_length=1)
 
 
 class Cot(Strict):
@@ -248,6 +282,19 @@ class AnyNeed(Strict):
     def group(self) -> Group:
         raise NotImplementedError
 
+    @property
+    def groups(self) -> set[Group]:
+        """Every group whose queries it may voice."""
+        return {self.group}
+
+    def answers(self, item: str) -> bool:
+        """Whether an item of a keep, by its name there, is what a query asks for."""
+        return True
+
+    def _ways(self) -> dict[str, Keep]:
+        """Whatever has items and a plan to check, by where it stands."""
+        return self.keeps
+
     def thoughts(self, kind: str) -> list[str]:
         """Ways of reasoning about where to look, for a query of this kind."""
         raise NotImplementedError
@@ -281,7 +328,7 @@ class AnyNeed(Strict):
 
     def _plan_texts(self) -> Iterator[tuple[str, Keep, str | list[str]]]:
         """(where, keep, value) of every argument that is a text or a list, in plans and other plans."""
-        for name, keep in self.keeps.items():
+        for name, keep in self._ways().items():
             for calls in (keep.calls, *keep.other_calls):
                 for api, arguments in calls:
                     for argument, value in arguments.items():
@@ -289,7 +336,7 @@ class AnyNeed(Strict):
                             yield f"keep {name}, {api}({argument})", keep, value
 
     def _item_texts(self) -> Iterator[tuple[str, str | list[str]]]:
-        for name, keep in self.keeps.items():
+        for name, keep in self._ways().items():
             for slot, item in keep.items.items():
                 for wording in item.wordings:
                     for field, value in wording.items():
@@ -311,7 +358,7 @@ class AnyNeed(Strict):
 
     def check_plans(self, toolbox: Toolbox) -> None:
         """Raises ValueError where a plan calls an unknown API, names an unknown argument or lacks a required one."""
-        for name, keep in self.keeps.items():
+        for name, keep in self._ways().items():
             for calls in (keep.calls, *keep.other_calls):
                 for api, arguments in calls:
                     self._check_call(f"keep {name}", api, arguments, len(calls) == 1, toolbox)
@@ -344,6 +391,7 @@ class Need(AnyNeed):
     keeps: dict[str, Keep] = Field(min_length=2)
     cot: Cot
     decoys: list[Wording] = Field(min_length=3)
+    follow_ups: FollowUps | None = None
 
     @property
     def voiced(self) -> dict[str, list[str]]:
@@ -353,11 +401,21 @@ class Need(AnyNeed):
     def group(self) -> Group:
         return "kept"
 
+    @property
+    def groups(self) -> set[Group]:
+        return {"kept", "followed"} if self.follow_ups else {"kept"}
+
+    def _ways(self) -> dict[str, Keep]:
+        sequels = self.follow_ups.keeps if self.follow_ups else {}
+        return self.keeps | {f"{name}, follow-up": sequel.on(self.keeps[name]) for name, sequel in sequels.items()}
+
     def thoughts(self, kind: str) -> list[str]:
         return self.cot.blind if kind == "habit" else self.cot.informed
 
     @model_validator(mode="after")
     def _consistent(self) -> Need:
+        if self.follow_ups:
+            self._check_follow_ups(self.follow_ups)
         for kind, texts in self.voiced.items():
             for form in (form for text in texts for form in alternatives(text)):
                 check_slots(slots_of(form), self.vars, f"{kind} phrasing")
@@ -369,31 +427,36 @@ class Need(AnyNeed):
             raise ValueError("at least two keeps must end in different APIs")
         return self
 
+    def _check_follow_ups(self, follow_ups: FollowUps) -> None:
+        """Raises ValueError unless every keep has a sequel about an item that is there, and no phrasing names it."""
+        if set(follow_ups.keeps) != set(self.keeps):
+            raise ValueError(f"follow_ups: must have the keeps {sorted(self.keeps)}, not {sorted(follow_ups.keeps)}")
+        for text in follow_ups.phrasings:
+            if slots := [slot for form in alternatives(text) for slot in slots_of(form)]:
+                raise ValueError(f"follow-up phrasing {text!r}: {{{slots[0]}}} would say what it is about")
+        for name, sequel in follow_ups.keeps.items():
+            where, whole = f"keep {name}, follow-up", sequel.on(self.keeps[name])
+            there = self.keeps[name].always | set(sequel.items)
+            if missing := sorted((whole.always | {sequel.about}) - there):
+                raise ValueError(f"{where}: a persona may lack the item {missing[0]!r}")
+            wordings = content_of(texts_of(whole.items[sequel.about]), self.vars)
+            if shared := sorted(content_of(follow_ups.phrasings, {}) & wordings):
+                raise ValueError(f"{where}: phrasings share {shared[0]!r} with item {sequel.about}")
 
-def lexical_overlap(need: Need) -> dict[str, float]:
-    """Share of (phrasing form, item wording) pairs with a content word in common, by kind of phrasing.
 
-    Words are compared by stem and without stop words; names and other slots do not count, as they differ by persona,
-    but `vars` do, with their first value.
-    """
-    fill = {name: values[0] for name, values in need.vars.items()}
+def texts_of(template: ItemTemplate) -> list[str]:
+    """All texts of an item's wordings."""
+    values = [value for wording in template.wordings for value in wording.values()]
+    return [text for value in values for text in (value if isinstance(value, list) else [value])]
 
-    def terms(value: str | list[str]) -> set[str]:
-        text = " ".join(value) if isinstance(value, list) else value
-        return set(content_terms(re.sub(r"\{([\w.]+)\}", lambda match: fill.get(match.group(1), " "), text)))
 
-    wordings = [
-        set().union(*(terms(value) for value in wording.values()))
-        for keep in need.keeps.values()
-        for item in keep.items.values()
-        for wording in item.wordings
-    ]
-    shares: dict[str, float] = {}
-    for kind in KINDS:
-        forms = [terms(form) for text in getattr(need.phrasings, kind) for form in alternatives(text)]
-        pairs = [bool(form & wording) for form in forms for wording in wordings]
-        shares[kind] = sum(pairs) / len(pairs)
-    return shares
+def content_of(texts: Iterable[str], variables: Mapping[str, list[str]]) -> set[str]:
+    """Content words (stems) of templates; of `variables` every value, while other slots are left out."""
+    words: set[str] = set()
+    for text in texts:
+        filled = [value for slot in re.findall(r"\{([\w.]+)\}", text) for value in variables.get(slot, [])]
+        words |= set(content_terms(" ".join([re.sub(r"\{[\w.]+\}", " ", text), *filled])))
+    return words
 
 
 Form = TypeVar("Form", bound=AnyNeed)

@@ -7,6 +7,7 @@ or a constant here; nothing is fitted to published results.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -160,11 +161,16 @@ def draw_slot(habit: Habit, places: set[Place], rng: np.random.Generator) -> Slo
 def somewhere(moment: datetime, places: set[Place], rng: np.random.Generator) -> Place:
     """A place drawn from where people are at that hour when they follow no habit."""
     at_work = "work" in places and moment.weekday() < 5 and 9 <= moment.hour < 17
-    weights = {
-        place: share for place, share in WHEREABOUTS["workday" if at_work else "leisure"].items() if place in places
-    }
+    there, probabilities = _whereabouts("workday" if at_work else "leisure", frozenset(places))
+    return there[rng.choice(len(there), p=probabilities)]
+
+
+@functools.cache  # asked some hundred times a persona, and there are few sets of places
+def _whereabouts(part: str, places: frozenset[Place]) -> tuple[list[Place], np.ndarray]:
+    """The places where people are in that part of the week, and the probability of each."""
+    weights = {place: share for place, share in WHEREABOUTS[part].items() if place in places}
     probabilities = np.array(list(weights.values()))
-    return list(weights)[rng.choice(len(weights), p=probabilities / probabilities.sum())]
+    return list(weights), probabilities / probabilities.sum()
 
 
 def draw_moments(
@@ -191,7 +197,7 @@ def draw_moments(
             habit = slot if len(habitual) > 0 and rng.random() < knobs.habit_strength else None
             if habit:
                 day = int(habitual[rng.integers(len(habitual))])
-                hour = float(np.clip(rng.normal(habit.hour, knobs.hour_noise), 0, 23.98))
+                hour = min(max(rng.normal(habit.hour, knobs.hour_noise), 0.0), 23.98)
             else:
                 day = int(rng.integers(n_days))
                 hour = float(rng.uniform(*WAKING_HOURS))
@@ -220,7 +226,12 @@ def next_occurrence(slot: Slot, after: datetime) -> datetime:
 @dataclass
 class LivedNeed:
     """A need in one persona's life: how it is kept, when it comes up, the items it left, and the day that its queries
-    are about, where its events are on it."""
+    are about, where its events are on it.
+
+    Attributes:
+        happens: when the matter takes place.
+        sequel: items that only a follow-up asks for.
+    """
 
     need: AnyNeed
     keep_name: str
@@ -230,6 +241,8 @@ class LivedNeed:
     facts: dict[str, str] = field(default_factory=dict)
     items: dict[str, list[Item]] = field(default_factory=dict)
     day: date | None = None
+    happens: datetime | None = None
+    sequel: dict[str, list[Item]] = field(default_factory=dict)
 
     @property
     def keep(self) -> Keep:
@@ -417,18 +430,13 @@ def draw_copies(keep: Keep, used: dict[str, int], life: Life) -> dict[str, int]:
     The keep's first item and what the plan names are there once. A supporting item may be missing, or be there twice in
     different words (a page found again by another search), where the app has room.
     """
-    named = {part for _, arguments in keep.calls for value in arguments.values() for part in item_slots(value)}
-    main = named | {next(iter(keep.items))}
-    copies = {name: 1 if name in main else int(life.rng.choice(3, p=COPIES_OF_SUPPORTING_ITEMS)) for name in keep.items}
+    copies = {
+        name: 1 if name in keep.always else int(life.rng.choice(3, p=COPIES_OF_SUPPORTING_ITEMS)) for name in keep.items
+    }
     for name, template in keep.items.items():
         copies[name] = max(min(copies[name], life.capacity[template.app] - used[template.app]), 0)
         used[template.app] += copies[name]
     return copies
-
-
-def item_slots(value: object) -> list[str]:
-    """Heads of the slots in a plan's argument: `{event.title}` gives `event`."""
-    return [slot.partition(".")[0] for slot in slots_of(value)] if isinstance(value, str | list) else []
 
 
 # ---------------------------------------------------------------- items
@@ -542,18 +550,25 @@ class Scene:
 
 def furnish(life: Life, lived: LivedNeed, happens: datetime, asked: bool, scene: Scene) -> None:
     """Write the items of a lived need into the persona's apps, with logs that follow its habit up to today."""
-    lived.facts = moment_facts(happens, life.rng)
+    lived.happens, lived.facts = happens, moment_facts(happens, life.rng)
     namespace = life.people | life.facts | lived.facts | lived.variables
     for slot_name, template in lived.keep.items.items():
+        # What only leads to the answer has a habit of its own, or the habit and not the name would lead there.
+        slot = lived.slot if lived.need.answers(slot_name) else any_slot(life, scene)
         key = f"{lived.need.need}/{lived.keep_name}/{slot_name}"
         options = allowed_wordings(len(template.wordings), key, scene.side, scene.knobs)
         chosen = life.rng.permutation(options)[: lived.copies[slot_name]]
         lived.items[slot_name] = []
         for number in chosen:
-            moments = draw_log(life, lived.slot, life.today, scene.knobs)
+            moments = draw_log(life, slot, life.today, scene.knobs)
             item = make_item(template.app, template.wordings[number], namespace, moments, happens, life)
             lived.items[slot_name].append(item)
             life.add(template.app, item, "need" if asked else "unasked", lived.need.need, f"{key}/{number}")
+
+
+def any_slot(life: Life, scene: Scene) -> Slot:
+    """A habit of any need, made this persona's."""
+    return draw_slot(scene.needs[int(life.rng.integers(len(scene.needs)))].habit, life.places, life.rng)
 
 
 def add_distractors(life: Life, scene: Scene) -> None:
@@ -632,7 +647,7 @@ def pick_unused(life: Life, key: str, options: list[int]) -> int:
 def make_unneeded(life: Life, wording: dict, app: str, variables: dict[str, str], scene: Scene) -> Item:
     """An item no query of this persona asks for. Its habit is drawn from those of all needs, its log like any other's:
     distractors are used as regularly as what is looked for."""
-    slot = draw_slot(scene.needs[int(life.rng.integers(len(scene.needs)))].habit, life.places, life.rng)
+    slot = any_slot(life, scene)
     moments = draw_log(life, slot, life.today, scene.knobs)
     happens = next_occurrence(slot, life.today + timedelta(days=int(life.rng.integers(7))))
     namespace = life.people | life.facts | moment_facts(happens, life.rng) | variables

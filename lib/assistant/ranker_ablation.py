@@ -3,7 +3,7 @@ needs, and rankings without learning."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ TEXT_ALONE = "text alone"
 QUERY_UNSEEN = "items alone (query unseen)"
 TWO_NO_USAGE = "two stages without usage"
 TWO_QUERY_UNSEEN = "two stages, items alone (query unseen)"
+TWO_SEEING = "two stages with the adapted cosine"
 NEED_FOLDS = 5
 UNLEARNED = {
     "frequency × time match, not learned": "moment_count",
@@ -67,20 +68,34 @@ def folds_of_needs(needs: Iterable[str], held_out: Collection[str], seed: int) -
     return dict.fromkeys(held_out, 0) | {name: 1 + place % (NEED_FOLDS - 1) for place, name in enumerate(others)}
 
 
-def without_their_needs(two: TwoStages, setting: Setting, fused: Sequence[str] = ()) -> dict[str, pd.DataFrame]:
+def folds_of_pairs(task: RankingTask) -> np.ndarray:
+    """The fold of the need (see `folds_of_needs`) that each pair's query asks about."""
+    need = task.pairs["query"].map(task.gold.set_index("query")["need"])
+    return need.map(folds_of_needs(need, task.held_out_needs, task.learning.seed)).to_numpy()
+
+
+def without_their_needs(
+    two: TwoStages, setting: Setting, fused: Sequence[str] = (), seeing: Mapping[int, TwoStages] | None = None
+) -> dict[str, pd.DataFrame]:
     """The rankings of all evaluation queries (see `RankingTask.rankings`, and lambdamart_2) by a LambdaMART, a second
     stage upon it and the rankers behind the fused rankings, that no training query told of the needs in the query's
-    fold."""
-    task = two.task
-    need = task.pairs["query"].map(task.gold.set_index("query")["need"])
-    fold = need.map(folds_of_needs(need, task.held_out_needs, task.learning.seed)).to_numpy()
+    fold.
+
+    Args:
+        seeing: {fold: both stages whose second also sees what nothing of that fold's needs was learned for}; their
+            ranking, upon the same first stage, is `TWO_SEEING`.
+    """
+    task, fold = two.task, folds_of_pairs(two.task)
     parts = []
     for number in np.unique(fold[task.evaluation]):
         asked = task.evaluation & (fold == number)
         learned = task.training & (fold != number)
-        first, second = two.scores_without(setting, learned, asked)
-        ranked = task.rankings(first, asked) | rank_without(task, needed(fused), learned, asked)
-        parts.append(ranked | {"lambdamart_2": rank_pairs(task.pairs[asked], second)})
+        first = two.first_without(learned, asked)
+        ranked = task.rankings(first[asked], asked) | rank_without(task, needed(fused), learned, asked)
+        seconds = {"lambdamart_2": two} | ({TWO_SEEING: seeing[number]} if seeing else {})
+        for name, stages in seconds.items():
+            ranked[name] = rank_pairs(task.pairs[asked], stages.second_without(first, setting, learned, asked))
+        parts.append(ranked)
     return {name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]}
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Signals that the second stage also sees relative to the query's other candidates, beside the text scores.
 RELATIVE = ("opens", "moment_count", "moment_share", "hour_correlation", "weekday_correlation", "place_correlation")
 GROUPS = ("text", "log")  # in which items are compared
-PASSED_ON = ("bm25t", "semantic", "finetuned", "moment_count")  # what an item's neighbours may know of the query
+PASSED_ON = ("bm25t", "semantic", "adapted", "moment_count")  # what an item's neighbours may know of the query
 SHARPNESS = 6.0  # of a neighbour's weight, exp(SHARPNESS · similarity)
 OWN_SCORES = ("first_z", "first_rank", "first_behind", "first_share", "first_margin")
 TOPS = (1, 3, 5)
@@ -356,15 +356,31 @@ class TwoStages:
             scores of the asked pairs by the first stage and by the second; zeros, so that all tie, where fewer than
             four personas are learned from.
         """
-        if len(set(self.task.persona[learned])) < 2 * FOLDS:
-            return np.zeros(asked.sum()), np.zeros(asked.sum())
+        first = self.first_without(learned, asked, labels)
+        return first[asked], self.second_without(first, setting, learned, asked, labels)
+
+    def first_without(self, learned: np.ndarray, asked: np.ndarray, labels: np.ndarray | None = None) -> np.ndarray:
+        """The first stage of `scores_without`: a score of each pair learned from (out of fold) or asked, else 0."""
         first = np.zeros(len(self.task.pairs))
-        first[learned] = out_of_fold(**self._lessons(self.seen, learned, labels), folds=FOLDS)
-        ranker = train(**self._lessons(self.seen, learned, labels))
-        first[asked] = ranker.predict(self.seen[asked])
+        if len(set(self.task.persona[learned])) >= 2 * FOLDS:
+            first[learned] = out_of_fold(**self._lessons(self.seen, learned, labels), folds=FOLDS)
+            first[asked] = train(**self._lessons(self.seen, learned, labels)).predict(self.seen[asked])
+        return first
+
+    def second_without(
+        self,
+        first: np.ndarray,
+        setting: Setting,
+        learned: np.ndarray,
+        asked: np.ndarray,
+        labels: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """The second stage of `scores_without`, upon the first's scores: a score of each asked pair."""
+        if len(set(self.task.persona[learned])) < 2 * FOLDS:
+            return np.zeros(asked.sum())
         features = self.features(first, setting)
         second = train(**self._lessons(features, learned, labels), leaves=setting.leaves)
-        return first[asked], second.predict(features[asked])
+        return second.predict(features[asked])
 
     def evaluation_scores(self, setting: Setting, labels: np.ndarray | None = None) -> np.ndarray:
         """The evaluation pairs' scores by both stages learned anew from the training pairs."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -25,6 +25,8 @@ import pandas as pd
 from pydantic import BaseModel, ValidationError
 
 from lib.assistant.explicit_needs import read_explicit_needs
+from lib.assistant.follow_ups import follow_up, furnish_sequel
+from lib.assistant.hop_needs import read_hop_needs
 from lib.assistant.named_worlds import deal_asks, group_shares, plan_shares
 from lib.assistant.needs import GROUPS, AnyNeed, Group, Kind, parse_call, read_needs
 from lib.assistant.personas import (
@@ -48,15 +50,17 @@ from lib.assistant.queries import (
     Query,
     deal_counts,
     families_of,
+    follow_ups_of,
     held_out_needs,
     label,
     normal_form,
     occasion,
+    split_families,
     split_phrasings,
     voice,
     voicing_moment,
 )
-from lib.assistant.schemas import APPS, TIME_FIELDS, Person, Persona, read_personas
+from lib.assistant.schemas import APPS, TIME_FIELDS, Person, Persona, Place, read_personas
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.workbook.inputs import InputError, describe_error, read_records
 from lib.workbook.parameters.worlds import WorldKnobs
@@ -65,6 +69,7 @@ Record = TypeVar("Record", bound=BaseModel)
 SIDES = ("training", "evaluation")
 # A query about the present day is voiced while some of it is left, and its need's events are so far ahead.
 LATE, EARLIER, AHEAD = 18, timedelta(hours=8), timedelta(minutes=45)
+VOICED_AS = {"explicit": ("meaning", "either"), "hop": ("meaning",)}  # kinds of query, by kind of phrasing
 UNASKED_NEEDS = (1, 4)  # needs that a persona lives but never asks about: at least 1, fewer than 4
 
 
@@ -100,16 +105,21 @@ def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> 
 
 
 def read_all_needs(data: str | Path, toolbox: Toolbox) -> list[AnyNeed]:
-    """The needs of the folder `data` whose arguments stand in items, then those that say them.
+    """The needs of the folder `data` whose arguments stand in items, those that say them, and the hops, if it has any.
 
     Raises:
-        InputError: a file is wrong, or a name stands in both folders.
+        InputError: a file is wrong, or a name stands in two folders.
     """
     folder = Path(data) / "needs"
-    kept, explicit = read_needs(folder, toolbox), read_explicit_needs(folder / "explicit", toolbox)
-    if twice := sorted({need.need for need in kept} & {need.need for need in explicit}):
-        raise InputError(f"{folder / 'explicit' / twice[0]}.yaml: a need of that name stands in {folder}, too")
-    return [*kept, *explicit]
+    needs: list[AnyNeed] = [*read_needs(folder, toolbox)]
+    more: dict[str, Sequence[AnyNeed]] = {"explicit": read_explicit_needs(folder / "explicit", toolbox)}
+    if (folder / "hops").is_dir():
+        more["hops"] = read_hop_needs(folder / "hops", toolbox)
+    for name, found in more.items():
+        if twice := sorted({need.need for need in needs} & {need.need for need in found}):
+            raise InputError(f"{folder / name / twice[0]}.yaml: a need of that name stands in {folder}, too")
+        needs += found
+    return needs
 
 
 def simulate_from(
@@ -121,9 +131,9 @@ def simulate_from(
         InputError: a group that the world has a share of has no need, or the phrasings are too few.
     """
     shares = group_shares(knobs)
-    needs = [need for need in needs if shares[need.group]]
+    needs = [need for need in needs if any(shares[group] for group in need.groups)]
     for group in GROUPS:
-        if shares[group] and group not in {need.group for need in needs}:
+        if shares[group] and not any(group in need.groups for need in needs):
             raise InputError(f"world {knobs.world}: no need is of the group {group!r} (see lib/assistant/needs.py)")
     rng = np.random.default_rng([knobs.seed, 1])
     sides = deal_sides(knobs.n_personas, knobs.n_training_queries, knobs.n_evaluation_queries, rng)
@@ -180,12 +190,14 @@ class Voices:
                 "training": [need for need in needs if need.need not in held],
                 "evaluation": [need for need in needs if need.need in held],
             }
-        side_of = split_phrasings(needs, knobs.seed) if knobs.split == "phrasing" else None
+        side_of = None
+        if knobs.split == "phrasing":
+            side_of = split_phrasings(needs, knobs.seed) | split_families(follow_ups_of(needs), knobs.seed)
         self.families: dict[tuple[str, str, str], list[Family]] = {}
-        for family in families_of(needs):
+        for family in (*families_of(needs), *follow_ups_of(needs)):
             for side in SIDES:
                 if side_of is None or side_of[family.id] == side:
-                    for kind in ("meaning", "either") if family.kind == "explicit" else (family.kind,):
+                    for kind in VOICED_AS.get(family.kind, (family.kind,)):
                         self.families.setdefault((side, family.need, kind), []).append(family)
         self.said: set[str] = set()
 
@@ -200,13 +212,42 @@ def live_and_ask(
     rng, knobs = life.rng, scene.knobs
     for group in reversed(GROUPS):  # the kept needs last: they are many, and some fits whatever room is left
         if count := sum(wanted == group for wanted, _ in asked):
-            live_group(life, [need for need in voices.needs[scene.side] if need.group == group], count, group, knobs)
+            live_group(life, [need for need in voices.needs[scene.side] if group in need.groups], count, group, knobs)
     askable = list(life.lived)
     live_needs(life, scene.needs, int(rng.integers(*UNASKED_NEEDS)), plan_shares("kept", knobs))
     if not askable:
         raise InputError(f"persona {life.profile['id']}: no need fits its traits and its number of items")
     plan = assign_needs(askable, asked, scene.side, voices, rng)
     moments = [voicing_moment(kind, lived, life, knobs) for lived, kind in plan]
+    furnish_needs(life, plan, moments, scene)
+    speaker = replace(life, rng=rng.spawn(1)[0])  # so that no draw of a conversation moves any other
+    followed = [
+        group == "followed"
+        and bool(voices.of(scene.side, lived.need.need, "follow_up"))
+        and furnish_sequel(speaker, lived, scene)
+        for (group, _), (lived, _) in zip(asked, plan, strict=True)
+    ]
+    add_distractors(life, scene)
+    pairs = []
+    for number, ((lived, kind), (moment, place)) in enumerate(zip(plan, moments, strict=True)):
+        family, text, said = say_something_new(lived, kind, scene.side, voices, life, moment)
+        query = Query(
+            id=f"{life.profile['id']}-q{number}", persona=life.profile["id"], text=text, time=moment, place=place
+        )
+        gold = label(query, kind, family, lived, life, toolbox, said)
+        if followed[number]:
+            families = voices.of(scene.side, lived.need.need, "follow_up")
+            after = families[speaker.rng.integers(len(families))]
+            query, gold = follow_up(query, gold, after, lived, speaker, toolbox)
+        pairs.append((query, gold))
+    return pairs
+
+
+def furnish_needs(
+    life: Life, plan: list[tuple[LivedNeed, Kind]], moments: list[tuple[datetime, Place]], scene: Scene
+) -> None:
+    """Write the items of all lived needs; queries about a day are moved to it in `moments`."""
+    rng, knobs = life.rng, scene.knobs
     for lived in life.lived:
         asked_at = [number for number, (owner, _) in enumerate(plan) if owner is lived]
         mine = [moments[number][0] for number in asked_at]
@@ -219,15 +260,6 @@ def live_and_ask(
             lived.day, happens = day, max([datetime.combine(day, happens.time()), *(at + AHEAD for at in asked_on)])
             happens = happens.replace(minute=happens.minute // 15 * 15)
         furnish(life, lived, happens, bool(mine), scene)
-    add_distractors(life, scene)
-    pairs = []
-    for number, ((lived, kind), (moment, place)) in enumerate(zip(plan, moments, strict=True)):
-        family, text, said = say_something_new(lived, kind, scene.side, voices, life, moment)
-        query = Query(
-            id=f"{life.profile['id']}-q{number}", persona=life.profile["id"], text=text, time=moment, place=place
-        )
-        pairs.append((query, label(query, kind, family, lived, life, toolbox, said)))
-    return pairs
 
 
 def on_day(moment: datetime, day: date, early: bool) -> datetime:
@@ -256,7 +288,7 @@ def assign_needs(
         options = [lived for lived in askable if voices.of(side, lived.need.need, kind)]
         if not options:
             raise InputError(f"no {side} phrasing of kind {kind} for any need of a persona: write more phrasings")
-        options = [lived for lived in options if lived.need.group == group] or options
+        options = [lived for lived in options if group in lived.need.groups] or options
         least = min(times[lived.need.need] for lived in options)
         options = [lived for lived in options if times[lived.need.need] == least]
         lived = options[rng.integers(len(options))]
@@ -290,7 +322,8 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
     time, weekday, place), gold (query, split, kind, need, phrasing, relevant, apis, apps, plan, answers, cot),
     other_plans (query, apis, plan, answers: a row for each plan that does as well as the gold one),
     provenance (item, source, need, template), people (persona, role, name, email, phone), toolbox (api, app, text,
-    function: its OpenAI-style definition as JSON text).
+    function: its OpenAI-style definition as JSON text); where any query leans on the turn before, also turns (query,
+    text, plan: of that turn).
     """
     items, opens = [], []
     for persona in world.personas:
@@ -306,7 +339,9 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
     gold = pd.DataFrame([entry.model_dump(exclude={"also"}) for entry in world.gold])
     gold.insert(1, "split", gold["query"].map(world.sides))
     gold["answers"] = [json.dumps(answers, ensure_ascii=False) for answers in gold["answers"]]
-    return {
+    turns = [(query.id, query.history.text, query.history.plan) for query in world.queries if query.history]
+    said_before = {"turns": pd.DataFrame(turns, columns=["query", "text", "plan"])} if turns else {}
+    return said_before | {
         "items": pd.DataFrame(items, columns=["persona", "item", "app", "title", "text", "shown"]),
         "opens": pd.DataFrame(opens, columns=["item", "time", "place"]).astype({"time": "datetime64[us]"}),
         "queries": queries,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from datetime import datetime
 
 import numpy as np
 import pytest
 
-from lib.assistant.needs import KINDS, alternatives, lexical_overlap, slots_of
+from lib.assistant.needs import KINDS, Need, alternatives, slots_of
 from lib.assistant.personas import (
     ITEMS_PER_APP,
     LivedNeed,
@@ -23,6 +24,7 @@ from lib.assistant.personas import (
 from lib.assistant.queries import families_of, normal_form, resolve_plan, voice
 from lib.assistant.schemas import APPS
 from lib.assistant.toolbox import DEFAULT_API
+from lib.retrieval.bm25 import content_terms
 from lib.workbook.parameters.worlds import WorldKnobs
 
 NOON = datetime(2023, 12, 10, 12)
@@ -121,6 +123,32 @@ def test_phrasings_leave_no_bracket_after_expansion(needs):
     for family in families_of(needs):
         for form in alternatives(family.text):
             assert not set("[]|") & set(form), family.id
+
+
+def lexical_overlap(need: Need) -> dict[str, float]:
+    """Share of (phrasing form, item wording) pairs with a content word in common, by kind of phrasing.
+
+    Words are compared by stem and without stop words; names and other slots do not count, as they differ by persona,
+    but `vars` do, with their first value.
+    """
+    fill = {name: values[0] for name, values in need.vars.items()}
+
+    def terms(value: str | list[str]) -> set[str]:
+        text = " ".join(value) if isinstance(value, list) else value
+        return set(content_terms(re.sub(r"\{([\w.]+)\}", lambda match: fill.get(match.group(1), " "), text)))
+
+    wordings = [
+        set().union(*(terms(value) for value in wording.values()))
+        for keep in need.keeps.values()
+        for item in keep.items.values()
+        for wording in item.wordings
+    ]
+    shares: dict[str, float] = {}
+    for kind in KINDS:
+        forms = [terms(form) for text in getattr(need.phrasings, kind) for form in alternatives(text)]
+        pairs = [bool(form & wording) for form in forms for wording in wordings]
+        shares[kind] = sum(pairs) / len(pairs)
+    return shares
 
 
 def test_lexical_overlap_is_below_a_fifth(needs):

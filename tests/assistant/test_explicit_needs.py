@@ -56,7 +56,8 @@ def test_there_are_enough_and_each_is_said_in_many_ways(explicit_needs):
 
 
 def test_a_name_cannot_stand_in_both_folders(tmp_path, data, needs, explicit_needs, toolbox):
-    assert [need.need for need in read_all_needs(data, toolbox)] == [need.need for need in [*needs, *explicit_needs]]
+    found = [need.need for need in read_all_needs(data, toolbox) if need.group != "hop"]
+    assert found == [need.need for need in [*needs, *explicit_needs]]
     (tmp_path / "needs" / "explicit").mkdir(parents=True)
     for folder, name in ((".", "bin_day"), ("explicit", NEED)):
         shutil.copy(data / "needs" / folder / f"{name}.yaml", tmp_path / "needs" / folder)

@@ -166,7 +166,7 @@ def test_wrong_lines_are_named(tmp_path):
 
 
 def test_the_readings_that_come_with_the_project_are_whole():
-    readings = read_readings(sorted((ROOT / FOLDER).glob("*.jsonl")))
+    readings = read_readings(sorted((ROOT / FOLDER).glob("reader_*.jsonl")))
     per_reader = readings.groupby("reader")["query"].agg(frozenset)
     assert len(per_reader) == 2
     assert len(set(per_reader)) == 1, "both read the same queries"

@@ -9,7 +9,6 @@ import pytest
 
 from lib.assistant import ranker_ablation, rrf_readings
 from lib.assistant.controls import controls_of_two_stages
-from lib.assistant.finetuned_trust import COSINE, promised_and_kept
 from lib.assistant.persona_index import PersonaIndex
 from lib.assistant.ranker_ablation import (
     NEED_FOLDS,
@@ -298,15 +297,15 @@ def test_held_out_needs_are_the_first_fold():
 
 def test_no_query_is_ranked_by_what_learned_from_its_need(task, two, monkeypatch):
     asked_of = []
-    whole = TwoStages.scores_without
+    whole = TwoStages.first_without
 
-    def watched(self, setting, learned, asked, labels=None):
+    def watched(self, learned, asked, labels=None):
         need = task.pairs["query"].map(task.gold.set_index("query")["need"])
         assert not set(need[learned]) & set(need[asked])
         assert not (task.evaluation & learned).any()
         assert not (task.training & asked).any()
         asked_of.append(asked)
-        return whole(self, setting, learned, asked, labels)
+        return whole(self, learned, asked, labels)
 
     def watched_rankers(task, names, learned, asked):
         need = task.pairs["query"].map(task.gold.set_index("query")["need"])
@@ -316,7 +315,7 @@ def test_no_query_is_ranked_by_what_learned_from_its_need(task, two, monkeypatch
         return rrf_readings.rank_without(task, names, learned, asked)
 
     fused_of = []
-    monkeypatch.setattr(TwoStages, "scores_without", watched)
+    monkeypatch.setattr(TwoStages, "first_without", watched)
     monkeypatch.setattr(ranker_ablation, "rank_without", watched_rankers)
     runs = without_their_needs(two, Setting(("text",), top=1, leaves=7), ("whole", "store by store"))
     np.testing.assert_array_equal(fused_of, asked_of)
@@ -325,18 +324,3 @@ def test_no_query_is_ranked_by_what_learned_from_its_need(task, two, monkeypatch
     for run in runs.values():
         assert set(run["query"]) == set(task.queries_of("evaluation"))
     assert recall(task, runs["lambdamart_2"]) > recall(task, runs["whole"])
-
-
-def test_what_a_cosine_promises_and_what_it_keeps(task, two, second, fitted):
-    """A cosine that knows the labels, but not on held-out needs."""
-    rng = np.random.default_rng(0)
-    richer = task.with_text_scores(COSINE, task.relevant + 0.01 * rng.normal(size=len(task.pairs)))
-    fresh = without_their_needs(two, second.choice.setting)["lambdamart_2"]
-    strange = task.pairs[["query", "item"]].assign(score=rng.normal(size=len(task.pairs)))
-    gains = promised_and_kept(two, second, richer, richer.fit(), fresh, strange)
-    assert gains["n"].tolist()[:2] == [len(task.queries_of(side)) for side in ("training", "evaluation")]
-    assert gains["with"].iloc[:2].min() > 95
-    assert gains["difference"].iloc[2] < -20
-    np.testing.assert_allclose(gains["with"] - gains["without"], gains["difference"])
-    none = promised_and_kept(two, second, richer, richer.fit(), fresh, strange[:0])
-    assert len(none) == 2

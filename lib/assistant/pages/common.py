@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from lib.assistant.needs import KINDS
 from lib.evaluation.comparison import compare
 from lib.evaluation.inference import Resampling, holm_adjust, settled
+from lib.workbook.cases import case_address
 from lib.workbook.display import Table, beside_published, interval, label_lines
 from lib.workbook.markup import plain
 from lib.workbook.methods import colour, label, marker
@@ -181,6 +182,29 @@ def with_published(summary: pd.DataFrame, printed: pd.Series, beside: pd.Series 
     return summary.assign(published=np.where(beside, values, np.nan)).reset_index(drop=True)
 
 
+def ranking_cases(
+    methods: Iterable[str], cutoffs: Iterable[int], column: str = "@{}, ours", **filters: str
+) -> dict[str, list[str]]:
+    """{column of each K: for each method the address of the queries behind its number}, for a table of the methods.
+
+    Args:
+        column: its name, K in the place of the braces.
+        filters: see `lib.workbook.cases`.
+    """
+    rows = list(methods)
+    return {
+        column.format(k): [case_address("queries", **filters, method=method, k=k) for method in rows] for k in cutoffs
+    }
+
+
+def kind_cases(methods: Iterable[str], kinds: Iterable[str], k: int, **filters: str) -> dict[str, list[str]]:
+    """The same for Recall at k by kind of query, a column a kind."""
+    rows = list(methods)
+    return {
+        kind: [case_address("queries", **filters, kind=kind, method=method, k=k) for method in rows] for kind in kinds
+    }
+
+
 def beside_published_table(
     rows: pd.DataFrame, metric: str, caption: str, names: Mapping[str, str] | None = None, starred: bool = True
 ) -> Table:
@@ -194,8 +218,12 @@ def beside_published_table(
     """
     part = rows[rows["metric"] == metric]
     best = {f"@{k}, ours": "max" for k in part["k"].unique()} if starred else None
+    filters = {"sample": "cot"} if set(part.get("sample", ())) == {"cot"} else {}
     return Table(
-        beside_published(part, names), f"{METRICS[metric]} in percent with 95% intervals, {caption}", best=best
+        beside_published(part, names),
+        f"{METRICS[metric]} in percent with 95% intervals, {caption}",
+        best=best,
+        cases=ranking_cases(part["method"].unique(), part["k"].unique(), **filters),
     )
 
 

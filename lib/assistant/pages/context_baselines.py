@@ -13,6 +13,7 @@ from lib.assistant.pages.common import (
     capitalised,
     dots_by_kind,
     intervals,
+    kind_cases,
     recall_lines,
     shown_cell,
     shown_tests,
@@ -192,6 +193,7 @@ def kinds_table(rows: pd.DataFrame, scored: Scored) -> Table:
         shown.loc[methods, list(scored.counts)].rename(index=label).rename_axis("method").reset_index(),
         f"Recall@{scored.k} in percent by kind of query, 95% intervals.",
         best=dict.fromkeys(scored.counts, "max"),
+        cases=kind_cases(methods, scored.counts, scored.k),
     )
 
 

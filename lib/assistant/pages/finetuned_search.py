@@ -29,6 +29,7 @@ from lib.evaluation.comparison import compare, summarise
 from lib.evaluation.inference import holm_adjust, settled
 from lib.evaluation.intervals import difference_interval
 from lib.retrieval.finetune import Finished
+from lib.workbook.cases import case_address
 from lib.workbook.display import Drawing, Table, label_lines, legend_below, number
 from lib.workbook.methods import label
 
@@ -130,7 +131,12 @@ def kinds_table(retrieval: pd.DataFrame, methods: Sequence[str], scored: Scored)
     for k in scored.cutoffs:
         for method in methods:
             frame[f"@{k}, {label(method)}"] = intervals(cells.loc[(k, method)].loc[list(scored.counts)])
-    return Table(frame, "Recall@K in percent by kind of query, 95% intervals.")
+    cases = {
+        f"@{k}, {label(method)}": [case_address("queries", kind=kind, method=method, k=k) for kind in scored.counts]
+        for k in scored.cutoffs
+        for method in methods
+    }
+    return Table(frame, "Recall@K in percent by kind of query, 95% intervals.", cases=cases)
 
 
 def published_table(

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.context_scores import REFERENCES, ContextScores, published_value, with_published
+from lib.assistant.pages.common import kind_cases, ranking_cases
 from lib.evaluation.claims import Claim, Ratio, tally
 from lib.evaluation.comparison import compare
 from lib.workbook.display import Drawing, Table, beside_published, interval, label_lines, legend_below, number
@@ -170,6 +171,7 @@ def by_kind_table(two: TableTwo) -> Table:
         f"{len(scored.asked.names)} queries, {scored.asked.in_cot.sum()} in the CoT sample.",
         best=dict.fromkeys([*kinds, "all kinds"], "max"),
         among="queries",
+        cases=kind_cases(scored.methods, kinds, scored.k) | ranking_cases(scored.methods, [scored.k], "all kinds"),
     )
 
 
@@ -195,7 +197,10 @@ def table_two(two: TableTwo) -> list[Table]:
             if _is_reference(rows["method"]).any():
                 caption += " In parentheses: made from labels, a reference and no method."
             best = {f"@{k}, ours": "max" for k in two.scored.cutoffs if starred}
-            tables.append(Table(_in_parentheses(beside_published(rows, two.names), two), caption, best=best))
+            filters = {} if sample == "all" else {"sample": "cot"}
+            cases = ranking_cases(rows["method"].unique(), two.scored.cutoffs, **filters)
+            frame = _in_parentheses(beside_published(rows, two.names), two)
+            tables.append(Table(frame, caption, best=best, cases=cases))
     return tables
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from lib.assistant.pages.planner import MEASURED, SHORT, Learned, rate
 from lib.assistant.plan_comparison import needs_no_argument
 from lib.assistant.planner import METRICS, SETTINGS
 from lib.assistant.plans import CAUSES
+from lib.workbook.cases import case_address
 from lib.workbook.display import Table, interval, number
 
 
@@ -19,6 +20,12 @@ def _cells(summary: pd.DataFrame, metric: str) -> tuple[list[str], list[float]]:
     """Ours, with intervals, and the published values of one metric, setting by setting."""
     rows = summary[summary["metric"] == metric].set_index("setting").loc[list(SETTINGS)]
     return [interval(*row) for row in rows[["value", "ci_low", "ci_high"]].to_numpy()], rows["published"].tolist()
+
+
+def plan_cases(columns: Iterable[str], **filters: str) -> dict[str, list[str]]:
+    """{column: for each setting, a row each, the address of the queries planned in it}."""
+    rows = [case_address("queries", **filters, setting=setting) for setting in SETTINGS]
+    return dict.fromkeys(columns, rows)
 
 
 def by_setting(plans: pd.DataFrame, columns: Mapping) -> pd.DataFrame:
@@ -46,7 +53,7 @@ def table_3(summary: pd.DataFrame, n: int, learned: Learned) -> Table:
         f"bound): percent of {n} queries (published: 936) with 95% intervals. Planner: {learned.planner}, LoRA on "
         f"{learned.pairs:,} pairs and {learned.adapter.tokens:,} tokens."
     )
-    return Table(pd.DataFrame(columns), caption)
+    return Table(pd.DataFrame(columns), caption, cases=plan_cases(name for name in columns if name.endswith("ours")))
 
 
 def behind_table_3(summary: pd.DataFrame, prompts: pd.DataFrame, n: int) -> Table:
@@ -64,7 +71,7 @@ def behind_table_3(summary: pd.DataFrame, prompts: pd.DataFrame, n: int) -> Tabl
         f"What stands behind Table 3, percent of {n} queries: the right API whatever its arguments; prompts that spell "
         "out the answer; calls of an API that was not among the tools shown. Last column: mean length."
     )
-    return Table(pd.DataFrame(columns), caption)
+    return Table(pd.DataFrame(columns), caption, cases=plan_cases([*columns][1:4]))
 
 
 def differences(compared: pd.DataFrame, n: int) -> Table:
@@ -101,7 +108,7 @@ def parts_of_accuracy(plans: pd.DataFrame, gold: pd.DataFrame, n: int) -> Table:
         f"Where the accuracy comes from: percent of {n} queries or of the part named, and numbers of plans. The last "
         "column leaves out queries whose gold plan has no argument."
     )
-    return Table(by_setting(plans, columns), caption, decimals=1)
+    return Table(by_setting(plans, columns), caption, decimals=1, cases=plan_cases(columns))
 
 
 def floors(compared: pd.DataFrame, n: int) -> Table:
@@ -163,7 +170,15 @@ def kinds_and_needs(named: pd.DataFrame) -> Table:
         "Right API and AST accuracy by kind of query and by whether the need was seen in training: percent, with "
         "Wilson's 95% intervals (queries taken as independent)."
     )
-    return Table(pd.DataFrame(rows), caption)
+    cases = {
+        f"{what}, {short}": [
+            case_address("queries", kind=name.removeprefix("kind: "), setting=setting) if "kind" in name else ""
+            for name in parts
+        ]
+        for setting, short in settings.items()
+        for what in ("API", "AST")
+    }
+    return Table(pd.DataFrame(rows), caption, cases=cases)
 
 
 def thought(compared: pd.DataFrame, n: int, writer: str) -> Table:

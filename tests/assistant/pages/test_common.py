@@ -114,6 +114,11 @@ def test_the_table_beside_the_published_rows(scored, published):
     assert table.frame["@3, ours"].tolist()[1] == "20.0 [20.0, 20.0]"
     assert table.caption == "NDCG@K (standard ideal) in percent with 95% intervals, n = 12."
     assert table.best == {"@3, ours": "max", "@5, ours": "max"}
+    assert table.cases == {
+        f"@{k}, ours": [f"queries.html#method={method}&k={k}" for method in ("semantic", "bm25t")] for k in (3, 5)
+    }
+    of_sample = common.beside_published_table(rows.assign(sample="cot"), "ndcg", "")
+    assert of_sample.cases["@3, ours"][0] == "queries.html#sample=cot&method=semantic&k=3"
     assert common.beside_published_table(rows, "ndcg", "", starred=False).best is None
 
 

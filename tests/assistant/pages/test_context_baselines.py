@@ -127,6 +127,7 @@ def test_kinds_are_drawn_and_tabulated(retrieval, scored):
     assert table.frame["method"].iloc[-1] == "semantic search"
     assert table.frame["meaning"].iloc[-1] == "80.0 [80.0, 80.0]"
     assert table.best == {"meaning": "max", "habit": "max"}
+    assert table.cases["habit"][-1] == f"queries.html#kind=habit&method=semantic&k={scored.k}"
 
 
 def test_who_beats_chance_takes_settled_gains_alone():

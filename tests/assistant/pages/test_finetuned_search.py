@@ -111,7 +111,9 @@ def test_nothing_trained_is_drawn_as_such(untrained):
 
 
 def test_kinds_stand_beside_each_other_at_each_k(retrieval, scored):
-    frame = page.kinds_table(retrieval, BOTH, scored).frame
+    table = page.kinds_table(retrieval, BOTH, scored)
+    frame = table.frame
+    assert table.cases["@10, fine-tuned search"][1] == "queries.html#kind=habit&method=finetuned&k=10"
     assert list(frame.columns) == [
         "kind", "n", "@3, semantic search", "@3, fine-tuned search", "@10, semantic search", "@10, fine-tuned search",
     ]  # fmt: skip

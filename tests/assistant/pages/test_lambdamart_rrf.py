@@ -141,6 +141,9 @@ def test_the_table_by_kind_says_which_queries_a_method_is_tested_on():
     assert (rows["queries"] == "all").sum() == 5
     assert rows.loc["LambdaMART", "habit"].startswith("70.0 [")
     assert list(rows)[1:] == ["meaning", "habit", "either", "all kinds"]
+    habit = dict(zip(rows.index, table.cases["habit"], strict=True))
+    assert habit["LambdaMART"] == "queries.html#kind=habit&method=lambdamart&k=3"
+    assert table.cases["all kinds"][-1] == f"queries.html#method={two_with().scored.methods[-1]}&k=3"
     assert "60 queries, 30 in the CoT sample" in table.caption
 
 
@@ -157,6 +160,8 @@ def test_table_two_is_shown_for_each_sample_and_metric():
     assert "CoT sample, 30 evaluation queries" in last.caption
     assert last.caption.endswith("No star: each method has its own queries here.")
     assert not last.best
+    ours = dict(zip(last.frame["method"], last.cases["@5, ours"], strict=True))
+    assert ours["LambdaMART-RRF"] == "queries.html#sample=cot&method=lambdamart_rrf&k=5"
     assert "CoT" in last.frame["method"].tolist()
 
 

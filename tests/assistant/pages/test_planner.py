@@ -275,7 +275,10 @@ def test_twice_the_same_counts_both():
 
 
 def test_table_3_stands_beside_the_published_one(learned):
-    frame, caption, *_ = tables.table_3(summary(), 4, learned)
+    table = tables.table_3(summary(), 4, learned)
+    frame, caption, *_ = table
+    assert set(table.cases) == {name for name in frame if name.endswith("ours")}
+    assert table.cases["exact match, ours"][1] == "queries.html#setting=rag"
     assert frame["setting"].tolist() == list(SHORT.values())
     assert frame["AST accuracy, ours"].iloc[1] == "25.0 [20.0, 30.0]"
     assert frame["hallucination, paper"].tolist() == [43.8] * 5
@@ -335,7 +338,11 @@ def test_choices_are_counted():
 
 def test_kinds_and_needs_are_told_apart():
     named = plans().assign(kind=["meaning", "habit", "habit", "habit"] * 5, held_out=[False, False, True, True] * 5)
-    frame = tables.kinds_and_needs(named).frame.set_index("queries")
+    table = tables.kinds_and_needs(named)
+    frame = table.frame.set_index("queries")
+    where = dict(zip(frame.index, table.cases["AST, labels"], strict=True))
+    assert where["kind: habit"] == "queries.html#kind=habit&setting=context_tuned_upper_bound"
+    assert where["needs held out"] == ""
     assert frame["n"].tolist() == [1, 3, 0, 2, 2]
     assert frame.loc["needs seen in training", "AST, RAG"].startswith("50.0 [")
     assert frame.loc["kind: either", "API, labels"] == "–"

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture(scope="module")
 def readings():
-    return read_readings(sorted((ROOT / FOLDER).glob("*.jsonl")))
+    return read_readings(sorted((ROOT / FOLDER).glob("reader_*.jsonl")))
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,167 @@
+"""Queries that the paper leaves out: which way of retrieving context survives a follow-up, and which a hop?
+
+A small simulated world holds plain queries, follow-ups that lean on the turn before (`lib.assistant.follow_ups`) and
+hops, whose item is reachable through another item alone (`lib.assistant.hop_needs`). Everything learned is cross-fitted
+by persona, as in `lib.assistant.sensitivity`. What could make such results look better than they are:
+`lib.assistant.conversation_controls`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.ranking_task import Learning, RankingTask
+from lib.assistant.second_stage import Setting, TwoStages
+from lib.assistant.sweeps import small_knobs
+from lib.evaluation.comparison import compare, per_query_scores
+from lib.evaluation.inference import Resampling, holm_adjust
+from lib.evaluation.intervals import mean_interval
+from lib.retrieval.stores import cosine_of_pairs, rank_pairs, seeded_order
+from lib.workbook.parameters.worlds import WorldKnobs
+
+FOLLOW_UPS = HOPS = 0.3  # shares of the world's queries
+KINDS = ("plain", "follow-up", "hop")
+OF_PHRASING = {"follow_up": "follow-up", "hop": "hop"}  # of `KINDS`, by the kind that a phrasing's id names
+WITH_HISTORY, WITH_WORDS = "semantic_history", "semantic_words_before"
+METHODS = ("bm25t", "semantic", WITH_WORDS, WITH_HISTORY, "lambdamart", "lambdamart_2")
+TOLD = (WITH_WORDS, WITH_HISTORY)  # methods that see the turn before
+
+
+@dataclass(frozen=True)
+class Learner:
+    """How everything is learned in a small world.
+
+    Attributes:
+        setting: of the second stage.
+        learning: how rankers are trained.
+        bm25_b: BM25T's length normalisation.
+    """
+
+    setting: Setting
+    learning: Learning
+    bm25_b: float = 0.75
+
+    def cross_fitted(
+        self, world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray]
+    ) -> tuple[RankingTask, np.ndarray, np.ndarray]:
+        """A world's task, and the scores of its pairs by LambdaMART and by its second stage, each by models that saw
+        none of its persona's queries.
+
+        Args:
+            world: frames items, opens, queries, gold.
+            vectors: unit-length embeddings of items and queries, in frame order.
+        """
+        how, task = self.learning, RankingTask.of_world(world, vectors, self.learning, self.bm25_b)
+        stages, personas = TwoStages.of(task, vectors["items"]), seeded_order(task.persona, how.seed + 1)
+        first, second = np.zeros(len(task.pairs)), np.zeros(len(task.pairs))
+        for fold in range(how.folds):
+            asked = pd.Index(task.persona).isin(personas[fold :: how.folds])
+            first[asked], second[asked] = stages.scores_without(self.setting, ~asked, asked)
+        return task, first, second
+
+
+def conversation_knobs(profile: str, seed: int, personas: int) -> WorldKnobs:
+    """Of a world with so many personas, as many queries each as in the default one, and all three kinds of query."""
+    shares = {"follow_up_share": FOLLOW_UPS, "hop_share": HOPS}
+    return small_knobs(WorldKnobs(profile=profile, seed=seed), personas, **shares)
+
+
+def kinds_of(gold: pd.DataFrame) -> np.ndarray:
+    """Which of `KINDS` each query is, by its phrasing."""
+    return np.array([OF_PHRASING.get(phrasing.split("/")[1], "plain") for phrasing in gold["phrasing"]])
+
+
+def turns_of(world: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The turns before (columns query, text, plan); none where no query leans on any."""
+    return world.get("turns", pd.DataFrame(columns=["query", "text", "plan"]))
+
+
+def with_turn_before(queries: pd.DataFrame, turns: pd.DataFrame, plans: bool = True) -> list[str]:
+    """The text of each query behind that of the turn before, where there was one.
+
+    Args:
+        queries: columns query, text.
+        turns: columns query, text, plan, as in `lib.assistant.world.frames`.
+        plans: whether the plan that served the turn before follows its text.
+    """
+    before = {turn.query: f"{turn.text} {turn.plan} " if plans else f"{turn.text} " for turn in turns.itertuples()}
+    return [before.get(name, "") + text for name, text in zip(queries["query"], queries["text"], strict=True)]
+
+
+def embed_conversation(
+    world: Mapping[str, pd.DataFrame], encode: Callable[[list[str]], np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Unit-length embeddings, in frame order, of the items, the queries, and by each of `TOLD` the queries behind the
+    turn before."""
+    items, queries, turns = world["items"], world["queries"], turns_of(world)
+    texts = {"items": items["text"].tolist(), "queries": queries["text"].tolist()}
+    texts |= {WITH_WORDS: with_turn_before(queries, turns, False), WITH_HISTORY: with_turn_before(queries, turns)}
+    return {name: encode(those) for name, those in texts.items()}
+
+
+def score_conversation(
+    world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray], learner: Learner
+) -> pd.DataFrame:
+    """Scores of `METHODS` on every query of a world, one row a query.
+
+    Args:
+        world: frames items, opens, queries, gold and, where there are follow-ups, turns.
+        vectors: from `embed_conversation`.
+
+    Returns:
+        as `lib.evaluation.comparison.per_query_scores`.
+    """
+    task, first, second = learner.cross_fitted(world, vectors)
+    told = [cosine_of_pairs(task.pairs, vectors[name], vectors["items"]) for name in TOLD]
+    scores = (task.text["bm25t"], task.text["semantic"], *told, first, second)
+    runs = {method: rank_pairs(task.pairs, values) for method, values in zip(METHODS, scores, strict=True)}
+    return per_query_scores(runs, task.qrels, task.queries["query"].tolist(), learner.learning.cutoffs)
+
+
+def resampling_of(world: Mapping[str, pd.DataFrame], scores: pd.DataFrame, seed: int) -> Resampling:
+    """Personas and needs of the queries that are the rows of `scores`."""
+    persona = world["queries"].set_index("query").loc[scores.index, "persona"]
+    need = world["gold"].set_index("query").loc[scores.index, "need"]
+    return Resampling([persona.to_numpy(), need.to_numpy()], seed=seed)
+
+
+def summarise_conversation(world: Mapping[str, pd.DataFrame], scores: pd.DataFrame, k: int, seed: int) -> pd.DataFrame:
+    """Mean recall at K of every method on each kind of query, and how far it lies above semantic search.
+
+    Args:
+        world: frames queries and gold.
+        scores: from `score_conversation`.
+        k: K.
+        seed: of the tests.
+
+    Returns:
+        columns kind, method, metric (recall@K), value in percent, ci_low, ci_high, n, gain, gain_low, gain_high,
+        p_holm: the paired difference to semantic search, in points, Holm over the methods and kinds that are compared;
+        NaN where a method cannot differ: semantic search itself, and `TOLD` where there was no turn before. A kind
+        without queries has no row.
+    """
+    everything = resampling_of(world, scores, seed)
+    kinds, parts = kinds_of(world["gold"].set_index("query").loc[scores.index]), []
+    for kind in KINDS:
+        chosen = kinds == kind
+        if not chosen.any():
+            continue
+        part, over = scores[chosen], everything.among(chosen)
+        values = np.column_stack([part[method, "recall", k] for method in METHODS])
+        low, high = mean_interval(values, over)
+        columns = {"kind": kind, "method": METHODS, "metric": f"recall@{k}", "value": values.mean(axis=0)}
+        table = pd.DataFrame(columns | {"ci_low": low, "ci_high": high, "n": int(chosen.sum())})
+        compared = [name for name in METHODS if name != "semantic" and (name not in TOLD or kind == "follow-up")]
+        tests = compare(part, [(name, "semantic") for name in compared], "recall", k, over).drop(
+            columns=["b", "p_holm"]
+        )
+        tests.columns = ["method", "gain", "gain_low", "gain_high", "p_value"]
+        parts.append(table.merge(tests, on="method", how="left", validate="one_to_one"))
+    found = pd.concat(parts, ignore_index=True)
+    tested = found["p_value"].notna()
+    found.loc[tested, "p_holm"] = holm_adjust(found.loc[tested, "p_value"])
+    return found.drop(columns="p_value")

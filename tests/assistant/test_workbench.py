@@ -1,0 +1,137 @@
+"""WorkBench: what its files say, searches over its items and tools; what is wrong with a file is one sentence."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant import workbench
+from lib.workbook.inputs import InputError
+
+SHARED = Path(__file__).parents[3] / "shared/external/workbench"
+QUERY = "query,answer,base_template"
+
+
+class Letters:
+    """Embeds a text as counts of its letters, so that equal letters are near."""
+
+    def encode(self, texts, **_):
+        counts = np.array([[1e-6 + text.lower().count(chr(97 + i)) for i in range(26)] for text in texts])
+        return counts / np.linalg.norm(counts, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """One item an app, three requests in one file and none in the others."""
+    for app in workbench.APPS.values():
+        columns = list(dict.fromkeys([app.key, *app.text]))
+        values = ["0001", *(f"{app.name} {column}" for column in columns[1:])]
+        (tmp_path / app.file).write_text(f"{','.join(columns)}\n{','.join(values)}\n")
+    (tmp_path / workbench.ANSWERS).mkdir()
+    for name in workbench.ANSWER_FILES:
+        (tmp_path / workbench.ANSWERS / name).write_text(f"{QUERY}\n")
+    answers(
+        tmp_path,
+        """Delete the mail,"['email.delete_email.func(email_id=""0001"")']",Delete it""",
+        """Do nothing,[],Nothing""",
+        """Write to me,"['email.send_email.func(recipient=""a"", body=""b"")', """
+        """'email.send_email.func(body=""c"")']",Write""",
+    )
+    return tmp_path
+
+
+def answers(folder, *rows):
+    text = "\n".join([QUERY, *rows])
+    (folder / workbench.ANSWERS / "email_queries_and_answers.csv").write_text(f"{text}\n")
+
+
+@pytest.fixture
+def letters(monkeypatch):
+    monkeypatch.setattr(workbench, "encode", lambda encoder, texts: encoder.encode(texts))
+    return Letters()
+
+
+def test_answers_name_items_and_tools(folder):
+    bench = workbench.read_workbench(folder)
+    assert bench.relevant.to_numpy().tolist() == [["email-1", "email-0001"]]
+    assert bench.called.to_numpy().tolist() == [["email-1", "email.delete_email"], ["email-3", "email.send_email"]]
+    assert bench.queries["n_calls"].tolist() == [1, 0, 2]
+    assert bench.tools["text"].tolist() == ["Email: delete email (email id)", "Email: send email (recipient, body)"]
+    assert bench.items["item"].is_unique  # all apps have an item 0001
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("""x,"['email.delete_email.func(email_id=""0009"")']",t""", "row 1: answer: no item email-0009"),
+        ("""x,"['__import__(""os"").system(""false"")']",t""", "row 1: answer: no list of calls"),
+        ("""x,"['email.delete_email.func(email_id=open(""x""))']",t""", "row 1: answer: no list of calls"),
+        ("""x,7,t""", "row 1: answer: no list of calls"),
+        ("""x""", "row 1: a field is missing"),
+    ],
+)
+def test_what_is_wrong_with_an_answer(folder, row, message):
+    answers(folder, row)
+    with pytest.raises(InputError, match=message):
+        workbench.read_workbench(folder)
+
+
+def test_an_id_may_not_stand_twice(folder):
+    path = folder / workbench.APPS["email"].file
+    path.write_text(path.read_text() + path.read_text().splitlines()[1] + "\n")
+    with pytest.raises(InputError, match="email-0001 stands twice"):
+        workbench.read_workbench(folder)
+
+
+def test_missing_files_are_one_sentence(folder, tmp_path):
+    assert workbench.absent_sentence(tmp_path, ".") == ""
+    (folder / "emails.csv").unlink()
+    sentence = workbench.absent_sentence(tmp_path, ".")
+    assert "lacks emails.csv;" in sentence
+    assert workbench.SOURCE in sentence
+    assert "workbench_folder" in sentence
+
+
+def test_the_right_item_is_ranked_first_and_scored(folder, letters):
+    bench = workbench.read_workbench(folder)
+    bench.queries.loc[0, "text"] = bench.items.loc[0, "text"]
+    runs = workbench.context_runs(bench, bench.queries, {"semantic": letters})
+    assert set(runs) == {"bm25t", "semantic", "rrf_text"}
+    scores = workbench.context_scores(bench, runs, seed=1)
+    assert set(scores["query"]) == {"email-1"}  # the only one whose answer names an item
+    recall = scores[scores["metric"] == "recall"].pivot(index="method", columns="k", values="value")
+    assert (recall.loc[["bm25t", "semantic", "rrf_text"]] == 100).all(axis=None)
+    assert recall.loc["random", 3] == pytest.approx(75, abs=6)  # one of four items
+
+
+def test_context_is_the_app_of_the_first_item(folder, letters, monkeypatch):
+    read = []
+    monkeypatch.setattr(workbench, "encode", lambda encoder, texts: read.append(texts) or encoder.encode(texts))
+    bench = workbench.read_workbench(folder)
+    context = pd.DataFrame(
+        {
+            "query": ["email-1", "email-1", "email-3"],
+            "item": ["calendar-0001", "email-0001", "email-0001"],
+            "rank": [1, 2, 1],
+        }
+    )
+    scores = workbench.tool_scores(bench, context, letters, seed=1)
+    _, alone, found, _, oracle = read
+    assert alone == ["Delete the mail", "Write to me"]  # a request without a call has no right tool
+    assert found == ["Delete the mail Calendar", "Write to me Email"]
+    assert oracle == ["Delete the mail Email", "Write to me"]
+    samples = scores.drop_duplicates("query").set_index("query")["sample"].to_dict()
+    assert samples == {"email-1": "names an item", "email-3": "names none"}
+    assert scores.loc[scores["k"] == 3, "value"].eq(100).all()  # there are two tools
+
+
+def test_the_benchmark_itself():
+    if not SHARED.is_dir():
+        pytest.skip("WorkBench is not part of the repository")
+    bench = workbench.read_workbench(SHARED)
+    assert (len(bench.queries), bench.relevant["query"].nunique(), len(bench.items)) == (690, 296, 1300)
+    assert bench.items["app"].value_counts().to_dict() == {
+        "email": 500, "calendar": 300, "project_management": 300, "customer_relationship_manager": 200,
+    }  # fmt: skip
+    assert len(bench.tools) == 13
