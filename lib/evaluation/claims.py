@@ -14,9 +14,10 @@ other comparison drops the query.
 Evidence in a cell: the effect, its standard error and 95% interval (`lib.evaluation.intervals`: two-way cluster-robust
 over personas and needs for the assistant, as in the tables beside; a bootstrap of test flows for workflows), and the
 p-value of a paired randomisation test that exchanges the sides in whole first units (personas; flows), among the
-queries that have a value on both sides. P-values are adjusted by Holm's
-method over all cutoffs of all claims of one `evaluate` call, those on all flows apart: they restate others. A claim has
-the largest p-value of its cutoffs. A side is *settled* if the adjusted p is at most .05 **and** the interval lies
+queries that have a value on both sides. P-values are adjusted by Holm's method over all cutoffs of all claims that are
+decided together, those on all flows apart: they restate others. A notebook decides its own (`evaluate`); the index page
+decides all of a paper's again as one family (`lib.evaluation.families`). A claim has the largest p-value of its
+cutoffs. A side is *settled* if the adjusted p is at most .05 **and** the interval lies
 wholly on that side. The *detectable* effect is the smallest that this n would show with 80% power: 2.8 standard errors
 of the effect. Fewer than six first units with a value on both sides can settle nothing, since their exchanges give no p
 below .05: theirs is 1. Where no outcome (0 or 100) differs between the sides, as of an event that never occurred, there
@@ -58,6 +59,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -103,7 +105,8 @@ def evaluate(
         as_claimed (bool: reproduced, or equivalent where that is the claim), source, unit (points, percent or fold),
         and of the weakest cell: published (the same effect in the published table, NaN where it has none), method,
         clusters (units of the first kind with a value on both sides, which the p-value uses) and detectable; rows (what
-        `by_row` unfolds). A claim without a query to test it on has n = 0 and no effect.
+        `by_row` unfolds, and the evidence in their cells). A claim without a query to test it on has n = 0 and no
+        effect.
     """
     query = "query" if "query" in scores else units[0]
     wide = scores.pivot(index=query, columns=["method", "metric", "k"], values="value")
@@ -115,7 +118,11 @@ def evaluate(
     evidence: dict[str, dict[str, list[Evidence]]] = {claim.claim: {} for claim in claims}
     for (claim, *_), cell in zip(cells, found, strict=True):
         evidence[claim.claim].setdefault(cell.k, []).append(cell)
-    rows = [evidence[claim.claim] or {"": [Evidence()]} for claim in claims]
+    return decide(claims, [evidence[claim.claim] or {"": [Evidence()]} for claim in claims])
+
+
+def decide(claims: Sequence[Claim], rows: Sequence[dict[str, list[Evidence]]]) -> pd.DataFrame:
+    """The verdicts of `evaluate` on claims as one family, from what their cells show, by cutoff."""
     adjusted = _adjust(claims, rows)
     return pd.DataFrame(
         [_verdict(claim, by_k, *p_values) for claim, by_k, p_values in zip(claims, rows, adjusted, strict=True)]
@@ -142,7 +149,8 @@ def _verdict(claim: Claim, by_k: dict[str, list[Evidence]], p_holm: dict[str, fl
     holds = all(claim.depth(other.effect) > 0 for other in cells)
     overall = _row(claim, cells, max(p_holm.values()) if holds else p_holm[cell.k], tests)
     rows = [
-        _row(claim, row, p_holm[k], tests) | {"overall": overall["verdict"], "weakest": k == cell.k}
+        _row(claim, row, p_holm[k], tests)
+        | {"overall": overall["verdict"], "weakest": k == cell.k, "cells": [asdict(one) for one in row]}
         for k, row in by_k.items()
     ]
     return {

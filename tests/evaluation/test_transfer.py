@@ -1,0 +1,69 @@
+"""Claims asked of two worlds, and whether both put methods into the same order."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.evaluation.claim_records import RECORD
+from lib.evaluation.transfer import COLUMNS, Order, World, order_of, rank_agreement, side_by_side
+
+CLAIM = RECORD.validate_python(
+    {"claim": "a_beats_b", "test": "greater", "paper": "assistant", "source": "x", "statement": "A beats B.",
+     "scores": "x", "metric": "recall", "a": ["a"], "b": "b", "cutoffs": [3, 5], "margin": 2.0}
+)  # fmt: skip
+
+
+def world(gain, units=("persona",), seed=0, cutoffs=(3, 5)):
+    """Forty queries of forty personas; a is `gain` points above b."""
+    noise = np.random.default_rng(seed).normal(scale=3, size=40)
+    rows = [
+        (f"q{i}", f"p{i}", f"n{i % 8}", method, "recall", k, 50 + noise[i] * (method == "a") + gain * (method == "a"))
+        for k in cutoffs for i in range(40) for method in ("a", "b")
+    ]  # fmt: skip
+    return World(pd.DataFrame(rows, columns=["query", "persona", "need", "method", "metric", "k", "value"]), units)
+
+
+def test_a_claim_is_judged_in_each_world():
+    table = side_by_side([CLAIM], world(10, ("persona", "need")), world(-10, seed=1), samples=200, seed=0)
+    assert list(table) == COLUMNS
+    assert table["k"].tolist() == ["3", "5"]
+    assert (table["here_verdict"] == "reproduced").all()
+    assert (table["there_verdict"] == "contradicted").all()
+    assert (table["here_effect"] > 5).all()
+    assert (table["there_effect"] < -5).all()
+    assert (table["there_ci_low"] < table["there_effect"]).all()
+    assert (table["there_ci_high"] < 0).all()
+
+
+def test_only_cutoffs_of_both_worlds_are_shown():
+    table = side_by_side([CLAIM], world(10), world(10, cutoffs=(5,)), samples=200, seed=0)
+    assert table["k"].tolist() == ["5"]
+
+
+def test_the_order_is_of_methods_that_both_scored():
+    here, there = world(10), world(10)
+    more = there.scores[there.scores["method"] == "a"].assign(method="c")
+    order, methods = order_of(here, World(pd.concat([there.scores, more]), there.units), "recall", 3)
+    assert methods == ["a", "b"]
+    assert order.here.shape == order.there.shape == (40, 2)
+    assert order.here.mean(axis=0) == pytest.approx(order.there.mean(axis=0))
+
+
+def order(here, there, noise=0.01):
+    rng = np.random.default_rng(1)
+    scores = [np.array(means) + noise * rng.normal(size=(30, len(means))) for means in (here, there)]
+    return Order(*scores, [np.arange(30)], [np.arange(30)])
+
+
+def test_tau_of_the_same_order_the_reverse_and_both():
+    table = rank_agreement({"same": order([1, 2, 3], [10, 20, 30]), "reverse": order([1, 2, 3], [3, 2, 1])}, 200, 0)
+    assert table["family"].tolist() == ["same", "reverse", "all"]
+    assert table["tau"].tolist() == [1, -1, 0]
+    assert table["pairs"].tolist() == [3, 3, 6]
+    one_swap = rank_agreement({"x": order([1, 2, 3, 4], [1, 3, 2, 4])}, 200, 0)
+    assert one_swap["tau"].tolist() == pytest.approx([2 / 3])
+
+
+def test_an_order_that_noise_decides_has_a_wide_interval():
+    table = rank_agreement({"x": order([1, 2, 3], [1, 1.01, 1.02], noise=1.0)}, 500, 0)
+    assert table["ci_low"].iloc[0] < 0 < table["ci_high"].iloc[0]
