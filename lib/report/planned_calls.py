@@ -32,7 +32,7 @@ from lib.assistant.world import World, frames, read_world, simulate
 from lib.assistant.written_world import asked_at_most, toolbox_questions
 from lib.generation.cache import AnswerCache
 from lib.generation.remote import estimate_tokens
-from lib.report.site import executed_path
+from lib.report.record import executed_path
 from lib.retrieval.bm25 import BM25T, tokenize
 from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import InputError
@@ -58,6 +58,7 @@ from lib.workflows.catalogue import Catalogue, read_catalogue
 from lib.workflows.generating import generate
 from lib.workflows.pair_checks import read_values
 from lib.workflows.pairs import SPLITS, read_pairs
+from lib.workflows.phraser import STARTS, phrase_catalogue
 
 SAMPLE_PERSONAS = 12
 SAMPLE_PAIRS = {"n_training_pairs": 2000, "n_test_pairs": 40, "n_unseen_pairs": 0, "n_test_same_pairs": 0}
@@ -112,7 +113,10 @@ class Sample:
 
     @functools.cached_property
     def catalogue(self) -> Catalogue:
-        return read_catalogue(self.root, self.knobs.openapi_folder)
+        catalogue = read_catalogue(self.root, self.knobs.openapi_folder)
+        if not self.knobs.openapi_folder or self.knobs.pairs_file:
+            return catalogue
+        return phrase_catalogue(catalogue, Catalogue.load(self.root / STARTS), self.knobs.seed).catalogue
 
     @functools.cached_property
     def every_pair(self) -> pd.DataFrame:

@@ -6,12 +6,19 @@ import html
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
+from lib.evaluation.claim_records import ABOUT, ClaimError, read_claims
 from lib.evaluation.claims import BY_ROW, COLUMNS, by_row, tally
+from lib.evaluation.families import Wobbles, read_wobbles
 from lib.evaluation.judgement import NOT_TESTABLE, OPEN, VERDICTS
 from lib.report import agreement
+from lib.report.families import close_in_words, decide_papers, open_share
+from lib.report.finish import commands_html, place_html
+from lib.report.method_table import anchors_of, method_rows, sentence, table_html
+from lib.report.trace import Place, definitions, line_of
 from lib.workbook.artifacts import ArtifactError, Workbook, sidecar_of
 from lib.workbook.parameters.base import Parameters
 from lib.workbook.profiles import NOTEBOOKS
@@ -21,7 +28,15 @@ SYMBOLS = {
     "reproduced": "✔", "same direction": "↗", "equivalent": "≈", "contradicted": "✘", "undecided": "◐",
     "underpowered": "?", NOT_TESTABLE: "∅",
 }  # fmt: skip
-WRITTEN = [name for name in BY_ROW if name != "reason"]  # columns of tables/claims.csv
+CLAIMS, WOBBLES = "data/claims.yaml", "data/processors.csv"
+# Where a notebook's claims and the means behind them can be read.
+TESTED_ON = {
+    "05_lambdamart_rrf": ["claims", "context_retrieval"],
+    "06_tool_retrieval": ["claims", "tool_retrieval"],
+    "07_planner": ["claims", "planner"],
+    "09_dsl_ablation": ["claims", "dsl_fair"],
+}
+WRITTEN = [*(name for name in BY_ROW if name != "reason"), "turns"]  # columns of tables/claims.csv
 UNITS = {"points": " points", "percent": "%", "fold": "-fold"}
 # Each paper's title, which models of ours stand for which of its own, and what the rows of its table show.
 PAPERS = {
@@ -70,20 +85,60 @@ def read_verdicts(book: Workbook, status: dict[str, str]) -> tuple[pd.DataFrame,
     return (pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=COLUMNS)), problems
 
 
-def gather_verdicts(profile: str, status: dict[str, str], root: Path, figures: Mapping[str, str] | None = None) -> str:
-    """Write `tables/claims.csv`, one row for each claim and cutoff, or remove an older one where no claim was tested;
-    returns the index page's section.
+class Places(NamedTuple):
+    """Where things are that the index links: the report's profile, the project's folder, and headings of pages."""
+
+    profile: str
+    root: Path
+    anchors: Mapping[tuple[str, str], str]
+
+
+def statements(root: Path) -> dict[str, str]:
+    """{statement: name} of every claim; none where their file is missing or no list of claims, as the index says."""
+    path = root / CLAIMS
+    try:
+        return {claim.statement: claim.claim for claim in read_claims(path)} if path.exists() else {}
+    except ClaimError:
+        return {}
+
+
+def gather_verdicts(
+    record: Mapping,
+    root: Path,
+    figures: Mapping[str, str] | None = None,
+    headings: Mapping[str, list[tuple[str, str]]] | None = None,
+) -> str:
+    """Write `tables/claims.csv`, one row for each claim and cutoff, and `tables/methods.csv`, or remove older ones
+    where nothing was tested or done; returns the index page's answers.
 
     Args:
+        record: of the run, as `run.json` has it.
         figures: HTML of the figure that says it all, by paper.
+        headings: of each notebook's page as (id, text).
     """
+    profile, status = record["profile"], record["status"]
     book = Workbook("index", Parameters(profile=profile), root)
     verdicts, problems = read_verdicts(book, status)
+    wobbles = read_wobbles(root / WOBBLES)
+    verdicts, undecided = decide_papers(verdicts, root / CLAIMS, wobbles)
+    rows = method_rows(book.report, status, verdicts, profile, record["device"])
+    tables = {"claims": _written(verdicts), "methods": rows}
+    for name, table in tables.items():
+        if table.empty:
+            (book.report / "tables" / f"{name}.csv").unlink(missing_ok=True)
+        else:
+            book.write_table(name, table)
+    places = Places(profile, root, anchors_of(headings or {}))
+    problems += undecided
+    return answers_html(verdicts, problems, rows, places, figures or {}, read_full(profile, root), wobbles)
+
+
+def _written(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """What `tables/claims.csv` says; empty where no claim was tested."""
     if verdicts.empty:
-        (book.report / "tables" / "claims.csv").unlink(missing_ok=True)
-        return verdicts_html(verdicts, problems, figures or {})
-    book.write_table("claims", by_row(verdicts)[WRITTEN])
-    return verdicts_html(verdicts, problems, figures or {}, read_full(profile, root))
+        return verdicts
+    turns = [one.get("turns", "") for rows in verdicts["rows"] for one in rows]
+    return by_row(verdicts).assign(turns=turns)[WRITTEN]
 
 
 def read_full(profile: str, root: Path) -> pd.DataFrame | None:
@@ -98,97 +153,170 @@ def read_full(profile: str, root: Path) -> pd.DataFrame | None:
     return table if {*COLUMNS, "overall", "weakest"} <= set(table) else None
 
 
-def verdicts_html(
+def answers_html(
     verdicts: pd.DataFrame,
     problems: list[str],
-    figures: Mapping[str, str] | None = None,
+    rows: pd.DataFrame,
+    places: Places,
+    figures: Mapping[str, str],
     full: pd.DataFrame | None = None,
+    wobbles: Wobbles | None = None,
 ) -> str:
-    """How many claims of each paper reproduced, its figure, and each claim with our effect beside the published one.
+    """For each paper a sentence, the count of its claims, its methods and its figure; then, folded, each claim.
 
-    A paper's tally counts claims about methods; the other groups stand apart, each with the reason.
+    A paper's count is of claims about methods; the other groups stand apart, each with the reason.
 
     Args:
+        rows: of `tables/methods.csv`.
         full: `tables/claims.csv` of the report `full`, where this one stands beside it.
+        wobbles: by how much rows were seen to differ between processors.
     """
     warnings = "".join(f"<p class='problem' role='alert'>{html.escape(problem)}</p>" for problem in problems)
-    if verdicts.empty:
+    papers = [paper for paper in PAPERS if paper in {*verdicts["paper"], *rows["paper"]}]
+    if not papers:
         return warnings
-    parts = {paper: verdicts[verdicts["paper"] == paper] for paper in PAPERS if paper in set(verdicts["paper"])}
-    agreed = "" if full is None else agreement.in_words(agreement.beside_full(by_row(verdicts), full))
+    agreed = "" if full is None or verdicts.empty else agreement.in_words(agreement.beside_full(by_row(verdicts), full))
     theirs = None if full is None or not agreed else agreement.of_claims(full)
-    meanings = "".join(f"<dt>{_mark(verdict)}</dt><dd>{meaning}</dd>" for verdict, meaning in VERDICTS.items())
-    return f"""{warnings}
-<h2 id="verdicts">What reproduced, and what did not</h2>
+    parts = {paper: verdicts[verdicts["paper"] == paper] for paper in papers}
+    answers = "".join(
+        _answer(paper, part, rows, table_html(rows, paper, mark, places.anchors)) for paper, part in parts.items()
+    )
+    drawn = "".join(f"<div>{figures[paper]}</div>" for paper in papers if figures.get(paper))
+    tested = {paper: part for paper, part in parts.items() if len(part)}
+    meanings = "".join(f"<dt>{mark(verdict)}</dt><dd>{meaning}</dd>" for verdict, meaning in VERDICTS.items())
+    folded = f"""<h2 id="verdicts">Each claim</h2>
 {f"<p class='agreement'>{html.escape(agreed)}</p>" if agreed else ""}
-{"".join(_tally(paper, part) + (figures or {}).get(paper, "") for paper, part in parts.items())}
+{"".join(_table(paper, part, theirs, places, wobbles or {}) for paper, part in tested.items())}
 <details><summary>What the verdicts mean</summary><dl>{meanings}</dl></details>
-{"".join(_table(paper, part, theirs) for paper, part in parts.items())}
+"""
+    drawn = f"<div class='papers'>{drawn}</div>" if drawn else ""
+    return f"{warnings}<div class='papers'>{answers}</div>{_legend(rows)}{drawn}{folded if tested else ''}"
+
+
+def _legend(rows: pd.DataFrame) -> str:
+    """What the columns of the tables of methods are; empty where there is no row."""
+    if rows.empty:
+        return ""
+    first = rows.iloc[0]
+    return (
+        f"<p class='small'>Ours: profile <b>{html.escape(first['profile'])}</b> on {html.escape(first['device'])}, "
+        "with 95% intervals; n counts queries or flows. A dash: not asked in this profile, nothing published, or "
+        "no claim. Workflows: requests in new wordings. <a href='tables/methods.csv'>methods.csv</a></p>"
+    )
+
+
+def _answer(paper: str, verdicts: pd.DataFrame, rows: pd.DataFrame, methods: str) -> str:
+    """One paper at a glance: a sentence, the count of each verdict, and every method (HTML)."""
+    title, stand_ins, _ = PAPERS[paper]
+    said = sentence(rows, paper)
+    return f"""<section id="{paper}"><h2><i>{title}</i></h2>
+{f"<p class='answer'>{html.escape(said)}</p>" if said else ""}
+{_counts(paper, verdicts) if len(verdicts) else ""}
+{methods}
+<p class="small">{stand_ins}</p></section>
 """
 
 
-def _tally(paper: str, verdicts: pd.DataFrame) -> str:
-    """One paper's result at a glance: how many claims came out as it has them, and the count of each verdict."""
-    title, stand_ins, _ = PAPERS[paper]
+def _counts(paper: str, verdicts: pd.DataFrame) -> str:
+    """How many of a paper's claims came out as it has them, and the count of each verdict; those apart look apart."""
     first, *apart = tally(verdicts).to_dict("records")
-    counts = "".join(
-        f"<li class='{_css(verdict)}'><b>{first[verdict]}</b> {_mark(verdict)}</li>" for verdict in VERDICTS
-    )
+    counts = "".join(f"<li class='{css(verdict)}'><b>{first[verdict]}</b> {mark(verdict)}</li>" for verdict in VERDICTS)
     others = "".join(
         f"<li><b>{group['as_claimed']} of {group['claims']}</b> {html.escape(group['why'])}</li>" for group in apart
     )
-    others = f"<p>Counted apart:</p><ul class='apart'>{others}</ul>" if others else ""
+    in_all, as_claimed = (sum(group[count] for group in apart) for count in ("claims", "as_claimed"))
+    others = (
+        f"<details class='apart'><summary>Counted apart: {as_claimed} of {in_all} more</summary>"
+        f"<ul>{others}</ul></details>"
+        if others
+        else ""
+    )
     few, hidden = sum(first[word] for word in OPEN), first[NOT_TESTABLE]
     undecided = f"; <b>{few}</b> stayed open, for want of queries or flows" if few else ""
     undecided += f"; <b>{hidden}</b> cannot be tested here" if hidden else ""
-    return f"""<h3>{title}</h3>
-<p><b>{first["as_claimed"]} of the {first["claims"]}</b> claims {html.escape(first["why"])} tested here
+    return f"""<p><b>{first["as_claimed"]} of the {first["claims"]}</b> claims {html.escape(first["why"])} tested here
 came out as the paper has them{undecided} (<a href="#claims-{paper}">each claim</a>).</p>
 <ul class="tally">{counts}</ul>
 {others}
-<p>{stand_ins}</p>
 """
 
 
-def _table(paper: str, verdicts: pd.DataFrame, theirs: pd.DataFrame | None) -> str:
+def _table(paper: str, verdicts: pd.DataFrame, theirs: pd.DataFrame | None, places: Places, wobbles: Wobbles) -> str:
+    """A paper's claims, folded: those about methods, then each group that is counted apart under its reason."""
     title, _, caption = PAPERS[paper]
-    rows = "".join(_row(row, theirs) for row in verdicts.to_dict("records"))
+    wide = 4 if theirs is None else 5
+    body = ""
+    for about, why in ABOUT.items():
+        group = verdicts[verdicts["about"] == about].to_dict("records")
+        if group and about != "method":
+            said = html.escape(why)
+            body += f"<tr class='group'><th colspan='{wide}' scope='rowgroup'>Counted apart: {said}</th></tr>"
+        body += "".join(_row(row, theirs, places) for row in group)
+    about = verdicts[verdicts["about"] == "method"]
+    sure = html.escape(f"{open_share(about)}{close_in_words(about, wobbles)}")
     beside = "" if theirs is None else " Full: the report of profile full, with its own weakest row."
     head = "" if theirs is None else "<th scope='col'>Full</th>"
-    return f"""<h3 id="claims-{paper}">The claims of <i>{title}</i></h3>
+    return f"""<details class="claims" id="claims-{paper}">
+<summary>The {len(verdicts)} claims of <i>{title}</i></summary>
+<p class="small">{sure}</p>
 <div class="table"><table class="workbook verdicts"><caption>{caption} Significant: p ≤ .05 after Holm's
 adjustment.{beside}</caption>
 <thead><tr><th scope="col">Verdict</th><th scope="col">What the paper claims</th><th scope="col">Ours</th>
 {head}<th scope="col">Published</th></tr></thead>
-<tbody>{rows}</tbody></table></div>
+<tbody>{body}</tbody></table></div></details>
 """
 
 
-def _css(verdict: str) -> str:
+def css(verdict: str) -> str:
+    """The class of a verdict."""
     return f"verdict-{verdict.replace(' ', '-')}"
 
 
-def _mark(verdict: str) -> str:
+def mark(verdict: str) -> str:
+    """A verdict as HTML, with its shape."""
     return f"<span aria-hidden='true'>{SYMBOLS[verdict]}</span> {verdict}"
 
 
-def _row(row: dict, theirs: pd.DataFrame | None) -> str:
+def _row(row: dict, theirs: pd.DataFrame | None, places: Places) -> str:
     from lib.workbook.methods import label
 
     at, flows = (f"{row['k']} few-shots", " flows") if row["paper"] == "workflow" else (f"K = {row['k']}", "")
     paired = f" ({row['clusters']} on both sides)" if flows and row["clusters"] < row["n"] else ""
     where = f"{label(row['method'])}, {at}, n = {row['n']:,}{flows}{paired}" if row["n"] else "no query to test it on"
     apart = "" if row["about"] == "method" else f" · counted apart: {row['about'].replace('_', ' ')}"
-    notebook = f"<a href='{row['notebook']}.html'>notebook {row['notebook'].split('_')[0]}</a>"
+    link = f"{row['notebook']}.html#claim-{row['claim']}"
+    notebook = f"<a href='{link}'>notebook {row['notebook'].split('_')[0]}</a>"
     ours = f"{_effect(row['effect'], row['unit'])}<br><small>{_interval(row)}</small>" if row["n"] else "–"
     return (
-        f"<tr><td class='label {_css(row['verdict'])}'>{_mark(row['verdict'])}<br>"
-        f"<small>{html.escape(row['reason'])}{_needed(row, flows or ' queries')}</small></td>"
+        f"<tr id='claim-{row['claim']}'{'' if row['about'] == 'method' else ' class=apart'}>"
+        f"<td class='label {css(row['verdict'])}'>{mark(row['verdict'])}<br>"
+        f"<small>{html.escape(row['reason'])}{_needed(row, flows or ' queries')}{_otherwise(row)}</small></td>"
         f"<td class='text'>{html.escape(row['statement'])}<br>"
-        f"<small>{html.escape(row['source'])} · {html.escape(where)} · {notebook}{apart}</small>{_each(row)}</td>"
-        f"<td class='number'>{ours}</td>{_theirs(row, theirs)}"
-        f"<td class='number'>{_effect(row['published'], row['unit'])}</td></tr>"
+        f"<small>{html.escape(row['source'])} · {html.escape(where)} · {notebook}{apart}</small>{_each(row)}"
+        f"{_trace(row, places)}</td>"
+        f"<td class='number' data-label='Ours'>{ours}</td>{_theirs(row, theirs)}"
+        f"<td class='number' data-label='Published'>{_effect(row['published'], row['unit'])}</td></tr>"
     )
+
+
+def _trace(row: dict, places: Places) -> str:
+    """From a claim to its record, the numbers it was tested on, the code that judged it, and the commands."""
+    judge = places.root / "lib" / "evaluation" / "claims.py"
+    record = places.root / CLAIMS
+    parts = []
+    if record.exists():
+        line = line_of(record, f"- claim: {row['claim']}")
+        parts.append(("Record", place_html(Place(row["claim"], CLAIMS, line))))
+    csv = TESTED_ON.get(row["notebook"], [])
+    there = [name for name in csv if (places.root / "reports" / places.profile / "tables" / f"{name}.csv").exists()]
+    parts.append(("Tables", ", ".join(f"<a href='tables/{name}.csv' download>{name}.csv</a>" for name in there)))
+    if judge.exists():
+        parts.append(
+            ("Code", place_html(Place("evaluate", "lib/evaluation/claims.py", definitions(judge)["evaluate"])))
+        )
+    parts.append(("Again", commands_html(row["notebook"], places.profile)))
+    listed = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in parts)
+    return f"<details class='trace'><summary>Where this comes from</summary><dl>{listed}</dl></details>"
 
 
 def _needed(row: dict, what: str) -> str:
@@ -196,12 +324,24 @@ def _needed(row: dict, what: str) -> str:
     return f"; {row['n_needed']:,.0f}{what} would decide it" if row["n_needed"] == row["n_needed"] else ""
 
 
+def _otherwise(row: dict) -> str:
+    """The verdict among its notebook's claims alone, and that on another processor, where they may be another word."""
+    said = f"; among this notebook's claims alone: {row['alone']}" if row["alone"] != row["verdict"] else ""
+    if row["turns"]:
+        moved = _effect(row["wobble"], row["unit"]).removeprefix("+")
+        said += f"; close: {moved} away, as between processors, it would be {row['turns']}"
+    return said
+
+
 def _each(row: dict) -> str:
     """The verdict at each cutoff, where there is more than one."""
     if len(row["rows"]) < 2:
         return ""
     name = "" if row["paper"] == "workflow" else "K = "
-    said = " · ".join(f"{name}{html.escape(one['k'])}: {_mark(one['verdict'])}" for one in row["rows"])
+    said = " · ".join(
+        f"{name}{html.escape(one['k'])}: {mark(one['verdict'])}{' (close)' if one.get('turns') else ''}"
+        for one in row["rows"]
+    )
     return f"<br><small class='each'>{said}</small>"
 
 
@@ -211,12 +351,12 @@ def _theirs(row: dict, theirs: pd.DataFrame | None) -> str:
         return ""
     found = theirs.loc[row["claim"]].to_dict() if row["claim"] in theirs.index else {}
     if found.get("verdict") not in SYMBOLS:
-        return "<td class='number'>–</td>"
+        return "<td class='number' data-label='Full'>–</td>"
     if not found["n"]:
-        return f"<td class='number'>{_mark(found['verdict'])}</td>"
+        return f"<td class='number' data-label='Full'>{mark(found['verdict'])}</td>"
     effect, interval = _effect(found["effect"], row["unit"]), _interval(found | {"unit": row["unit"]})
     sample = f"{interval}, n = {found['n']:,}"
-    return f"<td class='number'>{_mark(found['verdict'])}<br>{effect}<br><small>{sample}</small></td>"
+    return f"<td class='number' data-label='Full'>{mark(found['verdict'])}<br>{effect}<br><small>{sample}</small></td>"
 
 
 def _decimals(unit: str) -> int:

@@ -27,7 +27,7 @@ from lib.generation.models import locate
 from lib.generation.remote import RemoteModel, estimate_tokens
 from lib.report import planned_calls as dry_run
 from lib.report.planned_calls import Calls, Sample, expected, planned_calls, report
-from lib.report.site import executed_path
+from lib.report.record import executed_path
 from lib.retrieval.dense import encode, load_encoder
 from lib.retrieval.neighbours import nearest
 from lib.workbook.artifacts import ROOT

@@ -1,14 +1,17 @@
 """Verdicts on the index page and in tables/claims.csv."""
 
+import copy
+
 import nbformat
 import pandas as pd
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_markdown_cell, new_notebook
 
-from lib.evaluation.claim_records import ABOUT
-from lib.evaluation.claims import BY_ROW, COLUMNS
-from lib.evaluation.judgement import VERDICTS
+from lib.evaluation.claim_records import ABOUT, read_claims
+from lib.evaluation.claims import BY_ROW, COLUMNS, decide
+from lib.evaluation.judgement import VERDICTS, Evidence
 from lib.report import agreement, site
 from lib.report.verdicts import SYMBOLS, read_verdicts
 from lib.workbook.artifacts import Workbook
@@ -63,8 +66,13 @@ def index_of(root):
 
 
 def cells_of(page):
+    """Text of the claims' rows, without their folds."""
+    page = copy.copy(page)
+    for fold in page.select(".trace"):
+        fold.decompose()
     return [
-        [cell.get_text(" ", strip=True) for cell in row.find_all("td")] for row in page.select(".verdicts tbody tr")
+        [cell.get_text(" ", strip=True) for cell in row.find_all("td")]
+        for row in page.select(".verdicts tbody tr:not(.group)")
     ]
 
 
@@ -85,7 +93,7 @@ def test_the_index_shows_each_claim(report):
         "+48.0 points",
     ]
     assert (second[0], second[3]) == ("✘ contradicted p < .05", "–")
-    assert page.select_one(".verdicts a")["href"] == "05_lambdamart_rrf.html"
+    assert page.select_one(".verdicts a")["href"] == "05_lambdamart_rrf.html#claim-a_beats_b"
     assert not page.select(".verdicts td b")
 
 
@@ -120,8 +128,12 @@ def test_both_papers_are_on_the_index(report):
     }
     page = report(tables)
     titles = ["Context Tuning for Retrieval Augmented Generation", "A Comparative Study of DSL Code Generation"]
-    headings = [heading.get_text() for heading in page.find_all("h3")]
-    assert headings == [*titles, *(f"The claims of {title}" for title in titles)]
+    assert [heading.get_text() for heading in page.select(".papers h2")] == titles
+    folds = page.select("details.claims")
+    assert [fold.summary.get_text() for fold in folds] == [
+        f"The {n} claims of {title}" for n, title in zip((3, 2), titles, strict=True)
+    ]
+    assert not any(fold.has_attr("open") for fold in folds)
     tallies = [[int(entry.b.get_text()) for entry in each.find_all("li")] for each in page.select("ul.tally")]
     assert tallies == [[2, 0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 1, 0]]
     text = " ".join(page.get_text(" ").split())
@@ -129,7 +141,7 @@ def test_both_papers_are_on_the_index(report):
     assert "0 of the 1 claims about methods tested here came out as the paper has them; 1 stayed open, for" in text
     (apart,) = page.select(".apart li")
     assert apart.get_text(" ", strip=True) == f"0 of 1 {ABOUT['training_size']}"
-    assert len(page.select("details dl")) == 1
+    assert len(page.select("details:not(.trace) > dl")) == 1
     first, second = page.select("table.verdicts")
     assert len(first.select("tbody tr")) == 3
     assert "stand for GPT-4" in text
@@ -138,11 +150,11 @@ def test_both_papers_are_on_the_index(report):
     assert "test flows" in second.caption.get_text()
     assert "n = 12 flows (5 on both sides)" in second.get_text()
     assert "on both sides" not in first.get_text()
-    place, nowhere = (row.small.find_next("small").get_text() for row in second.select("tbody tr"))
+    place, nowhere = (row.small.find_next("small").get_text() for row in second.select("tbody tr:not(.group)"))
     assert place == "section 4.1 · TST, 5 to 20 few-shots, n = 12 flows (5 on both sides) · notebook 04"
     assert "no query to test it on" in nowhere
     for link in page.select("a[href^='#claims-']"):
-        assert page.find(id=link["href"].removeprefix("#")).name == "h3"
+        assert page.find(id=link["href"].removeprefix("#")).name == "details"
     assert len(page.select("a[href^='#claims-']")) == 2
 
 
@@ -156,9 +168,9 @@ def test_the_index_counts_and_explains_the_verdicts(report):
     ]  # fmt: skip
     assert "3 of the 4 claims about methods" in " ".join(page.get_text(" ").split())
     assert not page.select(".apart")
-    assert [term.get_text().split(" ", 1)[1] for term in page.select("details dt")] == list(VERDICTS)
+    assert [term.get_text().split(" ", 1)[1] for term in page.select("details:not(.trace) > dl dt")] == list(VERDICTS)
     headings = [heading.get_text() for heading in page.find_all("h2")]
-    assert headings[0] == "What reproduced, and what did not"
+    assert headings == ["Context Tuning for Retrieval Augmented Generation", "Each claim", "The notebooks", "This run"]
 
 
 def test_claims_that_no_method_decides_are_counted_apart(report):
@@ -169,13 +181,17 @@ def test_claims_that_no_method_decides_are_counted_apart(report):
     page = report(tables)
     tally = [entry.get_text(" ", strip=True) for entry in page.select(".tally li")]
     assert tally[:4] == ["1 ✔ reproduced", "0 ↗ same direction", "0 ≈ equivalent", "1 ✘ contradicted"]
+    assert page.select_one("details.apart summary").get_text() == "Counted apart: 1 of 2 more"
     apart = [entry.get_text(" ", strip=True) for entry in page.select(".apart li")]
     assert apart == [f"0 of 1 {ABOUT['writer']}", f"1 of 1 {ABOUT['definition']}"]
     marked = [
-        row[1].endswith(end) for row, end in zip(cells_of(page), ("writer", "04", "definition", "05"), strict=True)
+        row[1].endswith(end) for row, end in zip(cells_of(page), ("04", "05", "writer", "definition"), strict=True)
     ]
     assert all(marked)
-    assert [" · counted apart: " in row[1] for row in cells_of(page)] == [True, False, True, False]
+    assert [" · counted apart: " in row[1] for row in cells_of(page)] == [False, False, True, True]
+    assert [row.get("class") for row in page.select(".verdicts tbody tr")] == [
+        None, None, ["group"], ["apart"], ["group"], ["apart"],
+    ]  # fmt: skip
 
 
 def test_the_table_gathers_all_notebooks_in_their_order(report, tmp_path):
@@ -186,7 +202,7 @@ def test_the_table_gathers_all_notebooks_in_their_order(report, tmp_path):
         }
     )
     table = pd.read_csv(tmp_path / "reports" / "smoke" / "tables" / "claims.csv")
-    assert table.columns.tolist() == [*COLUMNS, "n_needed", "method", "published", "overall", "weakest"]
+    assert table.columns.tolist() == [*COLUMNS, "n_needed", "method", "published", "overall", "weakest", "turns"]
     assert table["claim"].tolist() == ["first", "second", "third"]
     assert table["effect"].tolist() == [12.345] * 3
 
@@ -258,6 +274,77 @@ def test_verdicts_of_another_version_are_not_read(report, tmp_path):
     assert page.select_one(".problem").get_text() == (
         "claims_context.parquet: another version wrote it: run `make report` again"
     )
+
+
+# ---------------------------------------------------------------- one family a paper, other processors
+
+RECORD = {
+    "paper": "assistant", "source": "section 4", "statement": "a beats b", "scores": "scores", "metric": "recall",
+    "a": ["semantic"], "b": "bm25t", "cutoffs": [3], "test": "greater", "margin": 2.0,
+}  # fmt: skip
+
+
+@pytest.fixture
+def decided(report, tmp_path):
+    """Claims of two notebooks from their effects and p-values (se 1), the index page, given measured wobbles."""
+
+    def build(numbers, wobbles=""):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        records = [RECORD | {"claim": name} for name in numbers]
+        (tmp_path / "data" / "claims.yaml").write_text(yaml.safe_dump(records))
+        (tmp_path / "data" / "processors.csv").write_text("method,metric,k,one,other\n" + wobbles)
+        known = {one.claim: one for one in read_claims(tmp_path / "data" / "claims.yaml")}
+        tables = {}
+        for place, (name, (effect, p)) in enumerate(numbers.items()):
+            seen = {"effect": effect, "ci_low": effect - 1.96, "ci_high": effect + 1.96, "p_value": p}
+            cell = Evidence("semantic", "3", n=500, clusters=400, se=1.0, published=10.0, other=40.0, **seen)
+            row = decide([known[name]], [{"3": [cell]}]).iloc[0].to_dict()
+            tables[list(OK)[place % 2], f"claims_{name}"] = [row]
+        return report(tables)
+
+    return build
+
+
+def test_claims_of_a_paper_are_one_family_on_the_index(decided, tmp_path):
+    page = decided({"one": (8.0, 0.03), "two": (8.0, 0.04)})
+    firsts = [row[0] for row in cells_of(page)]
+    assert all(first.startswith("◐ undecided clear by itself (p = 0.0") for first in firsts)
+    assert all(first.endswith("; among this notebook's claims alone: reproduced") for first in firsts)
+    assert all("queries would decide it" in first for first in firsts)
+    text = " ".join(page.get_text(" ").split())
+    assert "Open are 100% of them, more than a quarter; each has the n that would decide it." in text
+    assert "another processor" not in text
+    table = pd.read_csv(tmp_path / "reports" / "smoke" / "tables" / "claims.csv")
+    assert table["p_value"].tolist() == [0.06, 0.06]
+    page = decided({"one": (8.0, 0.001), "two": (8.0, 0.04)})
+    assert [row[0] for row in cells_of(page)] == ["✔ reproduced significant"] * 2
+    assert "Open are" not in page.get_text()
+
+
+def test_close_verdicts_are_marked(decided, tmp_path):
+    page = decided({"one": (2.2, 0.02), "two": (8.0, 0.001)}, "semantic,recall,3,50.0,50.3\nbm25t,recall,3,9.0,9.0\n")
+    first, second = (row[0] for row in cells_of(page))
+    assert (
+        first == "✔ reproduced significant; close: 0.3 points away, as between processors, it would be same direction"
+    )
+    assert second == "✔ reproduced significant"
+    text = " ".join(page.get_text(" ").split())
+    assert "gave other numbers on another processor: semantic search by up to 0.3 points" in text
+    assert "1 of 2 verdicts (1 of 2 by cutoff) could turn by as much" in text
+    table = pd.read_csv(tmp_path / "reports" / "smoke" / "tables" / "claims.csv", keep_default_na=False)
+    assert table["turns"].tolist() == ["same direction", ""]
+
+
+def test_claims_of_another_version_stay_as_their_notebook_has_them(decided, tmp_path):
+    decided({"one": (8.0, 0.03), "two": (8.0, 0.04)})
+    (tmp_path / "data" / "claims.yaml").write_text(yaml.safe_dump([RECORD | {"claim": "other"}]))
+    page = index_of(tmp_path)
+    assert page.select_one(".problem").get_text() == (
+        "assistant: another version tested its claims ('one'): run `make report` again"
+    )
+    assert [row[0] for row in cells_of(page)] == ["✔ reproduced significant"] * 2
+    (tmp_path / "data" / "claims.yaml").write_text("no list")
+    assert "expected a list of claims" in index_of(tmp_path).select_one(".problem").get_text()
 
 
 # ---------------------------------------------------------------- beside the report `full`

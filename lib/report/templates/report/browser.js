@@ -1,0 +1,345 @@
+"use strict";
+// The pages of cases. Text reaches the page as text nodes alone, never as markup.
+(async () => {
+  const at = (id) => document.getElementById(id);
+  const make = (tag, attributes, ...children) => {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {})) node.setAttribute(name, value);
+    node.append(...children.filter((child) => child !== null && child !== undefined));
+    return node;
+  };
+  const fail = (text) => { at("problem").textContent = text; at("problem").hidden = false; };
+
+  if (typeof DecompressionStream === "undefined") {
+    fail("This page needs a browser of 2023 or later.");
+    return;
+  }
+  let data;
+  try {
+    const bytes = Uint8Array.from(atob(at("data").textContent), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    data = JSON.parse(await new Response(stream).text());
+  } catch (error) {
+    fail(`The data of this page cannot be read: ${error.message}`);
+    return;
+  }
+  const queries = data.page === "queries";
+  const K = 3;
+  const percent = (part, whole) => (whole ? `${(100 * part / whole).toFixed(1)}%` : "–");
+  const count = (number, one, many) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+  const position = (rows, name) => rows.findIndex((row) => row[0] === name);
+
+  // ---- the state: what the address says
+  let state = {}, shown = [], syncing = 0;
+  const names = new Set([...data.facets.map((facet) => facet.name), "q", "case"]);
+  const readAddress = () => {
+    const asked = [...new URLSearchParams(location.hash.slice(1))];
+    const strange = asked.filter(([name]) => !names.has(name)).map(([name]) => name);
+    at("problem").hidden = !strange.length;
+    if (strange.length) fail(`This page has no filter ${strange.join(", ")}; the address is read without it.`);
+    state = Object.fromEntries(asked.filter(([name, value]) => names.has(name) && value !== ""));
+  };
+  const writeAddress = () => {  // late, since browsers slow down what changes the address at every key
+    clearTimeout(syncing);
+    syncing = setTimeout(() => {
+      const pairs = [...names].filter((name) => state[name]).map((name) => [name, state[name]]);
+      history.replaceState(null, "", `#${new URLSearchParams(pairs)}`);
+    }, 200);
+  };
+
+  // ---- which cases are asked for
+  const cutoff = () => Math.min(Math.max(parseInt(state.k, 10) || K, 1), 10);
+  const hits = (query, ranking) => query.relevant.filter((item) => ranking.slice(0, cutoff()).includes(item)).length;
+  const outcome = (query, ranking) => {
+    const found = hits(query, ranking);
+    return found === 0 ? "none" : found === query.relevant.length ? "all" : "some";
+  };
+  const of = (table, rows, name) => {  // what the case has of the one chosen, or of all
+    if (!name) return Object.values(table);
+    const own = table[position(rows, name)];
+    return own === undefined ? [] : [own];
+  };
+  const groups = Object.fromEntries((data.kinds || []).map(([kind, , group]) => [kind, group]));
+  const hasError = (answer) => answer[5].some((kind) => {
+    const name = data.kinds[kind][0];
+    return name === state.error || groups[name] === state.error;
+  });
+  const answersOf = (flow) => of(flow.by, data.conditions, state.condition).map((number) => flow.answers[number]);
+  const truth = { yes: 1, no: 0 };
+  const fits = queries
+    ? (query) => {
+        if (state.kind && query.kind !== state.kind) return false;
+        if (state.need && query.need !== state.need) return false;
+        if (state.tool && !query.apis.includes(state.tool)) return false;
+        if (state.sample && !(state.sample === "cot" && query.thoughts.length)) return false;
+        if (state.method || state.found) {
+          const rankings = of(query.found, data.methods, state.method);
+          if (!rankings.some((ranking) => !state.found || outcome(query, ranking) === state.found)) return false;
+        }
+        if (state.setting || state.right || state.cause) {
+          const plans = of(query.plans, data.settings, state.setting);
+          const asked = (plan) => (!state.right || plan[1] === truth[state.right]) && (!state.cause || plan[4] === state.cause);
+          if (!plans.some(asked)) return false;
+        }
+        return true;
+      }
+    : (flow) => {
+        if (state.set && flow.set !== state.set) return false;
+        if (state.api && !flow.apis.includes(state.api)) return false;
+        if (state.half && !(state.half === "one" && flow.half)) return false;
+        if (state.condition || state.result || state.valid || state.error) {
+          const asked = (answer) => (!state.result || answer[4] === state.result)
+            && (!state.valid || answer[3] === truth[state.valid]) && (!state.error || hasError(answer));
+          if (!answersOf(flow).some(asked)) return false;
+        }
+        return true;
+      };
+  const texts = new Map();
+  const textOf = (one) => {
+    if (!texts.has(one)) {
+      const parts = queries
+        ? [one.id, one.persona, one.text, one.need.replaceAll("_", " "), one.need, one.plan, ...one.others,
+           ...one.relevant.flatMap((item) => data.items[item]), ...one.thoughts.flat(), ...Object.values(one.plans).map((plan) => plan[0])]
+        : [one.id, one.text, one.reworded, ...one.gold, ...one.answers.flatMap((answer) => [...answer[0].flatMap((change) => change[2]), ...answer[7]])];
+      texts.set(one, parts.join("\n").toLowerCase());
+    }
+    return texts.get(one);
+  };
+  const search = () => {
+    const words = (state.q || "").toLowerCase().split(/\s+/).filter(Boolean);
+    shown = data.cases.filter((one) => fits(one) && words.every((word) => textOf(one).includes(word)));
+  };
+
+  // ---- what is said of all that were found
+  const summary = () => {
+    const parts = [`${count(shown.length, "case", "cases")} of ${data.cases.length.toLocaleString("en")}`];
+    if (queries && state.method) {
+      const rankings = shown.map((query) => [query, of(query.found, data.methods, state.method)[0]]).filter(([query]) => query.relevant.length);
+      const recall = rankings.reduce((sum, [query, ranking]) => sum + hits(query, ranking) / query.relevant.length, 0);
+      parts.push(`Recall@${cutoff()} of ${labelOf("method", state.method)} on them: ${percent(recall, rankings.length)}`);
+    }
+    if (queries && state.setting) {
+      const plans = shown.flatMap((query) => of(query.plans, data.settings, state.setting));
+      parts.push(`right plans, ${labelOf("setting", state.setting)}: ${percent(plans.filter((plan) => plan[1] === 1).length, plans.length)}`);
+    }
+    if (!queries && state.condition) {
+      const answers = shown.flatMap(answersOf);
+      const mean = answers.reduce((sum, answer) => sum + answer[1], 0) / answers.length;
+      const valid = answers.filter((answer) => answer[3] === 1).length;
+      if (answers.length) parts.push(`${labelOf("condition", state.condition)}: similarity ${mean.toFixed(2)}, valid ${percent(valid, answers.length)}`);
+    }
+    if (!queries && data.kept < data.total) parts.push(`(this page has the first of each condition's flows: ${data.kept.toLocaleString("en")} of ${data.total.toLocaleString("en")})`);
+    return parts.join(" · ");
+  };
+  const labelOf = (name, value) => {
+    const facet = data.facets.find((one) => one.name === name);
+    const option = facet && facet.options.find((one) => one[0] === value);
+    return option ? option[1].trim() : value;
+  };
+
+  // ---- the filters
+  const controls = () => {
+    const form = at("filters"), fieldsets = new Map();
+    for (const facet of data.facets) {
+      if (!fieldsets.has(facet.group)) fieldsets.set(facet.group, make("fieldset", {}, make("legend", {}, facet.group)));
+      const first = facet.name === "k" ? String(K) : "any";
+      const select = make("select", { name: facet.name }, make("option", { value: "" }, first));
+      for (const [value, label] of facet.options) {
+        if (!(facet.name === "k" && value === String(K))) select.append(make("option", { value }, label.replace(/^ +/, "\u00a0\u00a0")));
+      }
+      fieldsets.get(facet.group).append(make("label", {}, facet.label, select));
+    }
+    const field = make("input", { type: "search", name: "q", autocomplete: "off", placeholder: "words, a name, an id" });
+    const clear = make("button", { type: "button", id: "clear" }, "Clear all");
+    form.append(...fieldsets.values(), make("label", {}, "Search", field), clear);
+    let waiting = 0;
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("input", (event) => {
+      const { name, value } = event.target;
+      if (value) state[name] = value; else delete state[name];
+      clearTimeout(waiting);
+      waiting = setTimeout(() => { update(); writeAddress(); }, name === "q" ? 150 : 0);
+    });
+    clear.addEventListener("click", () => { state = {}; update(); writeAddress(); });
+    form.hidden = false;
+  };
+  const fill = () => {
+    for (const control of at("filters").elements) {
+      if (!control.name) continue;
+      const asked = control.name === "k" && state.k === String(K) ? "" : state[control.name] || "";
+      if (control.tagName === "SELECT" && ![...control.options].some((option) => option.value === asked)) {
+        control.append(make("option", { value: asked }, `${asked} (not here)`));
+      }
+      if (control.value !== asked) control.value = asked;
+      control.classList.toggle("set", asked !== "");
+    }
+  };
+
+  // ---- the list
+  const mark = (good, text) => make("span", { class: good }, text);
+  const CLASS = { all: "good", same: "good", calls: "part", some: "part", none: "bad" };
+  const SIGN = { good: "✓ ", part: "◐ ", bad: "✗ " };
+  const found = (query, ranking) => {
+    const kind = CLASS[outcome(query, ranking)];
+    return mark(kind, `${SIGN[kind]}${hits(query, ranking)} of ${query.relevant.length} relevant among the first ${cutoff()}`);
+  };
+  const rightness = (plan) => plan[1] === 1 ? mark("good", "✓ right") : mark("bad", `✗ ${data.causes[plan[4]] || plan[4] || "wrong"}`);
+  const RESULT = { same: "the wanted flow", calls: "its calls, other arguments or conditions", some: "some of its calls", none: "similarity 0" };
+  const success = (answer) => mark(CLASS[answer[4]], `${SIGN[CLASS[answer[4]]]}${RESULT[answer[4]]}`);
+  const row = (one, number) => {
+    const marks = [];
+    if (queries && state.method) marks.push(...of(one.found, data.methods, state.method).map((ranking) => found(one, ranking)));
+    if (queries && state.setting) marks.push(...of(one.plans, data.settings, state.setting).map(rightness));
+    if (!queries && state.condition) marks.push(...answersOf(one).map(success));
+    const about = queries ? `${one.id} · ${one.kind} · ${one.need.replaceAll("_", " ")}` : `${one.id} · ${count(one.apis.length, "call", "calls")}`;
+    const lines = marks.map((node) => make("small", {}, node));
+    return make("div", { role: "option", id: `case-${number}`, "aria-selected": "false", "data-number": number }, one.text, make("small", {}, about), ...lines);
+  };
+  const chosen = () => shown.findIndex((one) => one.id === state.case);
+  const choose = (number, scroll) => {
+    const list = at("list"), before = list.querySelector("[aria-selected='true']"), now = list.children[number];
+    if (before) before.setAttribute("aria-selected", "false");
+    if (now) {
+      now.setAttribute("aria-selected", "true");
+      list.setAttribute("aria-activedescendant", now.id);
+      if (scroll) now.scrollIntoView({ block: "nearest" });
+    } else list.removeAttribute("aria-activedescendant");
+    detail(shown[number]);
+  };
+  const update = () => {
+    fill();
+    search();
+    at("summary").textContent = summary();
+    at("list").replaceChildren(...shown.map(row));
+    at("panes").hidden = !shown.length;
+    let number = chosen();
+    if (number < 0 && shown.length) { number = 0; state.case = shown[0].id; }
+    if (!shown.length) delete state.case;
+    choose(number, false);
+    const own = at("list").children[number];
+    if (own) at("list").scrollTop = own.offsetTop - at("list").offsetTop - 40;
+  };
+
+  // ---- one case
+  const pairs = (rows) => make("dl", {}, ...rows.filter(([, value]) => value !== "" && value !== null).flatMap(([term, value]) => [make("dt", {}, term), make("dd", {}, value)]));
+  const code = (text) => make("code", {}, text);
+  const item = (number) => {
+    const [app, title, rest] = data.items[number];
+    return [`${app}: `, make("b", {}, title), rest ? ` ${rest}` : ""];
+  };
+  const listing = (entries, gold, write) => make("ol", {}, ...entries.map((one) => gold.has(one)
+    ? make("li", { class: "gold" }, ...write(one), " (relevant)") : make("li", {}, ...write(one))));
+  const queryDetail = (query) => {
+    const relevant = new Set(query.relevant), tools = new Set(query.apis.map((api) => data.tools.indexOf(api)));
+    const rankings = data.methods.map(([name, label], number) => [name, label, query.found[number]]).filter((entry) => entry[2]);
+    const choices = data.tool_settings.map(([name, label], number) => [name, label, query.tools[number]]).filter((entry) => entry[2]);
+    const plans = data.settings.map(([name, label], number) => [name, label, query.plans[number]]).filter((entry) => entry[2]);
+    const none = (text) => make("p", { class: "none" }, text);
+    return [
+      make("h2", {}, `“${query.text}”`),
+      pairs([["said", query.when], ["kind", query.kind], ["need", query.need.replaceAll("_", " ")], ["persona", query.persona],
+        ["right plan", code(query.plan)], ["as right", query.others.length ? code(query.others.join("\n")) : ""],
+        ["right tools", query.apis.join(", ") || "none fits"], ["apps", query.apps.join(", ")]]),
+      make("h3", {}, "Relevant items"),
+      query.relevant.length ? make("ul", {}, ...query.relevant.map((one) => make("li", {}, ...item(one)))) : none("None."),
+      make("h3", {}, "What each method found"),
+      ...(rankings.length ? rankings.map(([name, label, ranking]) => {
+        const ranks = query.relevant.map((one) => ranking.indexOf(one) + 1).sort((a, b) => (a || 99) - (b || 99)).map((rank) => rank || "beyond 10");
+        return make("details", name === state.method ? { open: "" } : {},
+          make("summary", {}, make("b", {}, label), ": ", found(query, ranking), ranks.length ? `, at rank ${ranks.join(", ")}` : ""), listing(ranking, relevant, item));
+      }) : [none("No method ranked it.")]),
+      make("h3", {}, "Chains of thought"),
+      ...(query.thoughts.length ? query.thoughts.map(([writer, text]) => make("p", {}, make("b", {}, writer), ": ", text)) : [none("None was written for this query.")]),
+      make("h3", {}, "Tools found"),
+      ...(choices.length ? choices.map(([, label, ranking]) => {
+        const all = query.apis.filter((api) => ranking.includes(data.tools.indexOf(api))).length;
+        return make("details", {}, make("summary", {}, make("b", {}, label), `: ${all} of ${query.apis.length} right tools among the first ${ranking.length}`),
+          listing(ranking, tools, (one) => [data.tools[one]]));
+      }) : [none("No tools were searched for it.")]),
+      make("h3", {}, "What the planner wrote"),
+      ...(plans.length ? plans.map(([name, label, plan]) => make("details", { open: "" },
+        make("summary", {}, make("b", {}, label), ": ", rightness(plan), plan[3] === 1 ? " · calls what does not exist" : ""),
+        make("p", {}, code(plan[0] || "(nothing)")), plan[5] ? make("p", {}, plan[5]) : "")) : [none("It was not among the queries planned.")]),
+    ];
+  };
+  const marked = (line, other) => {  // a line with what it does not share with the one that it stands beside
+    if (other === undefined) return [line];
+    let start = 0, end = 0;
+    const most = Math.min(line.length, other.length);
+    while (start < most && line[start] === other[start]) start += 1;
+    while (end < most - start && line[line.length - 1 - end] === other[other.length - 1 - end]) end += 1;
+    if (2 * (start + end) < most) return [line];  // two lines of nothing in common
+    return [line.slice(0, start), make("mark", {}, line.slice(start, line.length - end)), line.slice(line.length - end)];
+  };
+  const difference = (gold, changes) => {
+    const lines = [];
+    let next = 0;
+    for (const [start, end, written] of changes) {
+      for (; next < start; next += 1) lines.push(make("span", {}, `  ${gold[next]}`));
+      const wanted = gold.slice(start, end);
+      wanted.forEach((line, number) => lines.push(make("del", {}, "− ", ...marked(line, written[number]))));
+      written.forEach((line, number) => lines.push(make("ins", {}, "+ ", ...marked(line, wanted[number]))));
+      next = end;
+    }
+    for (; next < gold.length; next += 1) lines.push(make("span", {}, `  ${gold[next]}`));
+    return make("pre", {}, ...lines);
+  };
+  const flowDetail = (flow) => {
+    const wrote = flow.answers.map(() => []);
+    for (const [condition, answer] of Object.entries(flow.by)) wrote[answer].push(Number(condition));
+    const chosenOne = position(data.conditions, state.condition);
+    const order = flow.answers.map((_, number) => number).sort((a, b) => wrote[b].includes(chosenOne) - wrote[a].includes(chosenOne));
+    return [
+      make("h2", {}, flow.text),
+      pairs([["test set", data.sets[flow.set] || flow.set], ["reworded", flow.reworded], ["calls", flow.apis.join(", ")]]),
+      make("h3", {}, "The flow that is wanted"),
+      make("pre", {}, ...flow.gold.map((line) => make("span", {}, `  ${line}`))),
+      make("h3", {}, `What was written: ${count(Object.keys(flow.by).length, "condition", "conditions")}, ${count(flow.answers.length, "flow", "flows")}`),
+      ...order.map((number) => {
+        const [changes, similarity, parsed, valid, , kinds, error, made, finished] = flow.answers[number];
+        const flaws = [...new Set(kinds)].map((kind) => `${data.kinds[kind][1]}${kinds.filter((one) => one === kind).length > 1 ? ` (${kinds.filter((one) => one === kind).length} times)` : ""}`);
+        if (!finished) flaws.push("cut at the token limit");
+        const by = wrote[number].map((condition) => make("li", condition === chosenOne ? { class: "gold" } : {}, data.conditions[condition][1]));
+        return make("section", {}, make("p", {}, success(flow.answers[number]), ` · similarity ${similarity.toFixed(2)} · ${valid === 1 ? "valid" : parsed === 1 ? "not valid" : "does not parse"}`),
+          make("ul", { "aria-label": "Written under" }, ...by),
+          pairs([["errors", [...new Set(flaws)].join("; ")], ["made up", made.join("; ")], ["parser", error]]),
+          changes.length ? difference(flow.gold, changes) : null);
+      }),
+      ...(flow.answers.length ? [] : [make("p", { class: "none" }, "No condition was asked about it.")]),
+    ];
+  };
+  const detail = (one) => at("detail").replaceChildren(...(one ? (queries ? queryDetail(one) : flowDetail(one)) : []));
+
+  // ---- keys and clicks
+  const open = (number) => {
+    if (!shown.length) return;
+    const inside = Math.min(Math.max(number, 0), shown.length - 1);
+    state.case = shown[inside].id;
+    choose(inside, true);
+    writeAddress();
+  };
+  const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
+  at("list").addEventListener("keydown", (event) => {
+    if (event.key in STEPS) open(chosen() + STEPS[event.key]);
+    else if (event.key === "Enter") at("detail").focus();
+    else return;
+    event.preventDefault();
+  });
+  at("list").addEventListener("click", (event) => {
+    const own = event.target.closest("[role='option']");
+    if (own) open(Number(own.dataset.number));
+  });
+  at("detail").addEventListener("keydown", (event) => { if (event.key === "Escape") at("list").focus(); });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+    at("filters").elements.q.focus();
+    event.preventDefault();
+  });
+  window.addEventListener("hashchange", () => { readAddress(); update(); });
+
+  if (queries && data.world) at("lead").append(` World: ${data.world}.`);
+  if (!queries) at("lead").append(" Flows that parse are shown in one layout, so that a difference is one of content.");
+  controls();
+  readAddress();
+  update();
+})();

@@ -1,0 +1,65 @@
+"use strict";
+// Everything can be read without this: it adds what follows the reader.
+const all = (selector) => [...document.querySelectorAll(selector)];
+
+function openFor(hash) {
+  const name = hash.slice(1);
+  const target = name && (document.getElementById(name) || document.getElementById(decodeURIComponent(name)));
+  if (!target) return;
+  for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+  target.scrollIntoView();
+}
+addEventListener("hashchange", () => openFor(location.hash));
+addEventListener("load", () => openFor(location.hash));
+
+function markWideTables() {
+  for (const box of all("div.table")) {
+    const wide = box.scrollWidth > box.clientWidth + 1;
+    box.classList.toggle("scrolls", wide);
+    if (!wide) { box.removeAttribute("tabindex"); box.removeAttribute("role"); continue; }
+    box.tabIndex = 0;
+    box.setAttribute("role", "region");
+    const caption = box.querySelector("caption");
+    box.setAttribute("aria-label", `Table, scrolls sideways: ${caption ? caption.textContent.slice(0, 80) : ""}`);
+  }
+}
+markWideTables();
+addEventListener("resize", markWideTables);
+document.addEventListener("toggle", markWideTables, true);
+
+const links = new Map(all("nav.toc a").map((link) => [link.getAttribute("href").slice(1), link]));
+function followReader() {
+  const line = 120;
+  let current = null;
+  for (const heading of all("main h2[id]")) if (links.has(heading.id) && heading.getBoundingClientRect().top < line) current = heading.id;
+  for (const [id, link] of links) {
+    if (id !== current) { link.removeAttribute("aria-current"); continue; }
+    if (link.hasAttribute("aria-current")) continue;
+    link.setAttribute("aria-current", "location");
+    const box = link.closest("nav");
+    if (box.scrollHeight > box.clientHeight) box.scrollTop = link.offsetTop - box.clientHeight / 2;
+  }
+}
+let waiting = false;
+addEventListener("scroll", () => {
+  if (waiting) return;
+  waiting = true;
+  setTimeout(() => { waiting = false; followReader(); }, 50);
+}, { passive: true });
+followReader();
+
+for (const button of all("button.all-code")) {
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const open = button.getAttribute("aria-pressed") !== "true";
+    for (const fold of all("details.source, details.setup")) fold.open = open;
+    button.setAttribute("aria-pressed", String(open));
+    button.textContent = open ? "Hide all code" : "Show all code";
+  });
+}
+
+// The meaning of a term goes away with Escape, without moving the focus.
+addEventListener("keydown", (event) => { if (event.key === "Escape") document.body.classList.add("no-tips"); });
+for (const kind of ["focusin", "mouseover"]) {
+  addEventListener(kind, (event) => { if (event.target.closest && event.target.closest(".term")) document.body.classList.remove("no-tips"); });
+}

@@ -1,0 +1,171 @@
+"""Pages in a real browser, opened from disk: nothing is clipped, every link leads somewhere, no script fails."""
+
+import json
+import re
+import shutil
+import subprocess
+from importlib import resources
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import nbformat
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from lib.report import site
+from lib.workbook import display
+
+NAME = "05_lambdamart_rrf"
+PHONE = 704  # pixels: 44rem, below which the style sheet makes cards
+SETUP = {"tags": ["setup"]}
+# What a page says of itself once it is laid out.
+PROBE = """<script>
+const problems = []; addEventListener('error', (e) => problems.push(e.message));
+addEventListener('load', () => setTimeout(async () => {
+  const breaches = window.axe ? (await axe.run(document, { resultTypes: ['violations'] })).violations : [];
+  const root = document.documentElement, bar = document.querySelector('nav.site').getBoundingClientRect().bottom;
+  const clipped = [...document.querySelectorAll('div.table')]
+    .filter((box) => box.scrollWidth > box.clientWidth + 1)
+    .filter((box) => !(box.classList.contains('scrolls') && box.tabIndex === 0));
+  const button = document.querySelector('button.all-code'); if (button) button.click();
+  const reached = [...document.querySelectorAll('main [id]')].filter((e) => e.matches('h2, table, tr')).map((e) => {
+    location.hash = '#' + e.id; openFor('#' + e.id); return [e.id, e.getBoundingClientRect().top - bar]; });
+  dispatchEvent(new Event('scroll'));  // headless, frames may not come
+  setTimeout(() => document.body.dataset.probe = JSON.stringify({
+    problems, breaches: breaches.map((b) => `${b.id}: ${b.nodes.slice(0, 3).map((n) => n.html.slice(0, 200))}`),
+    clipped: clipped.length, wider: root.scrollWidth - root.clientWidth,
+    hidden: reached.filter(([, top]) => top < -1).map(([id]) => id),
+    current: document.querySelectorAll('nav.toc [aria-current]').length,
+    code: [...document.querySelectorAll('details.source, details.setup')].every((fold) => fold.open),
+    scrolling: document.querySelectorAll('div.scrolls').length}), 500);
+}, 200));
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A report of one page, with a table far wider than any window, and its index."""
+    root = tmp_path_factory.mktemp("project")
+    wide = pd.DataFrame({f"a column of some width {n}": ["12.3 [1.2, 45.6]", "–"] for n in range(30)})
+    caught = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(display, "display", caught.append)
+        display.show_table(wide, "A wide table.")
+    shown = new_output("display_data", data={"text/html": caught[0].data})
+    words = "\n\n".join(["Words of a paragraph that fills the page. " * 12] * 8)
+    cells = [
+        new_markdown_cell("# A page\n\n**Question.** Why?"),
+        new_code_cell("import json", metadata=SETUP),
+        *(new_markdown_cell(f"## Part {n}, and more?\n\n{words}") for n in range(3)),
+        new_code_cell("show(x)", outputs=[shown]),
+        new_markdown_cell(f"## The end\n\n{words}"),
+    ]
+    notebook = new_notebook(cells=cells)
+    notebook.metadata["papermill"] = {"end_time": "2024", "duration": 1.0, "exception": None}
+    path = site.executed_path(NAME, "smoke", root)
+    path.parent.mkdir(parents=True)
+    nbformat.write(notebook, path)
+    (root / "reports" / "smoke" / "tables").mkdir(parents=True)
+    rows = (
+        "lambdamart_rrf,all,all,recall,3,67.2,64.0,70.2,936,81.27\nsemantic,all,all,recall,3,38.4,34.7,42.2,936,23.7\n"
+    )
+    head = "method,kind,sample,metric,k,value,ci_low,ci_high,n,published\n"
+    (root / "reports" / "smoke" / "tables" / "context_retrieval.csv").write_text(head + rows)
+    site.build("smoke", root)
+    return root / "reports" / "smoke"
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    return program or pytest.skip("no Chromium here")
+
+
+def probed(chromium, page: Path, width: int, tmp_path: Path, checker: str = "") -> dict:
+    """What a copy of the page, with the probe and without the policy that would stop it, says of itself."""
+    text = page.read_text(encoding="utf-8")
+    probe = PROBE if not checker else f"<script>{checker}</script>{PROBE}"
+    text = re.sub("<meta [^>]*Content-Security-Policy[^>]*>", lambda _: probe, text)
+    copy = page.with_name(f"probe-{page.name}")
+    copy.write_text(text, encoding="utf-8")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--virtual-time-budget=4000"]
+    command = [chromium, *flags, f"--window-size={width},900", "--dump-dom", copy.as_uri()]
+    try:
+        dom = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+    finally:
+        copy.unlink()
+    return json.loads(BeautifulSoup(dom, "html.parser").body["data-probe"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1400, 800, 500])
+@pytest.mark.parametrize("name", ["index", NAME])
+def test_nothing_is_clipped_or_hidden(folder, chromium, tmp_path, name, width):
+    told = probed(chromium, folder / f"{name}.html", width, tmp_path)
+    assert told["problems"] == []
+    assert told["wider"] <= 0, "the page itself scrolls sideways"
+    assert told["clipped"] == 0, "a table is wider than its box and does not say so"
+    assert told["hidden"] == [], "an address under the bar"
+    if name == NAME:
+        assert told["code"], "the button opens all code"
+        assert told["scrolling"] == (1 if width > PHONE else 0), "on a phone rows are cards"
+        assert told["current"] == 1, "the table of contents follows the reader"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1400, 500])
+@pytest.mark.parametrize("name", ["index", NAME])
+def test_an_accessibility_checker_finds_nothing(folder, chromium, tmp_path, name, width):
+    checker = (resources.files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
+    assert probed(chromium, folder / f"{name}.html", width, tmp_path, checker)["breaches"] == []
+
+
+@pytest.mark.slow
+def test_the_pages_own_policy_lets_its_script_run(folder, chromium, tmp_path):
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--virtual-time-budget=4000"]
+    page = (folder / f"{NAME}.html").as_uri()
+    dom = subprocess.run([chromium, *flags, "--dump-dom", page], capture_output=True, text=True, timeout=120).stdout
+    soup = BeautifulSoup(dom, "html.parser")
+    assert not soup.select_one("button.all-code").has_attr("hidden")
+    assert soup.select_one("div.table.scrolls[tabindex='0'][role='region']")
+
+
+def test_every_link_leads_somewhere(folder):
+    pages = {
+        path.name: BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser") for path in folder.glob("*.html")
+    }
+    ids = {name: {element["id"] for element in page.find_all(id=True)} for name, page in pages.items()}
+    missing = []
+    for name, page in pages.items():
+        for link in page.main.find_all("a", href=True):
+            target = urlsplit(link["href"])
+            file = target.path or name
+            known = ids.get(file, {target.fragment})
+            if not (folder / unquote(file)).exists() or target.fragment not in {"", *known}:
+                missing.append(link["href"])
+    unread = {f"{other}.html" for other in site.NOTEBOOKS} | {"run.json"}
+    assert [link for link in missing if urlsplit(link).path not in unread] == []
+
+
+def test_no_page_loads_anything(folder):
+    for path in folder.glob("*.html"):
+        page = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+        policy = page.find("meta", attrs={"http-equiv": "Content-Security-Policy"})["content"]
+        assert policy.startswith("default-src 'none'; script-src 'sha256-")
+        assert not page.select("link, script[src], iframe, object, embed")
+        assert all(image["src"].startswith("data:") for image in page.find_all("img"))
+
+
+def test_the_page_can_be_walked_by_keyboard(folder):
+    page = BeautifulSoup((folder / f"{NAME}.html").read_text(encoding="utf-8"), "html.parser")
+    assert page.body.find("a")["href"] == "#main"
+    assert page.find(id="main").name == "main"
+    assert [link["href"] for link in page.select("nav.pager a")] == [
+        "04_finetuned_search.html",
+        "06_tool_retrieval.html",
+    ]
+    (setup,) = page.select("details.setup")
+    assert setup.select_one("details.source")
+    assert len(page.select("details.source")) == 2

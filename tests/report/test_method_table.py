@@ -1,0 +1,138 @@
+"""The index page's table of methods."""
+
+import json
+
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+
+from lib.evaluation.claims import read_claims
+from lib.report.method_table import COLUMNS, QUESTIONS, SHORT, anchors_of, method_rows, sentence, table_html
+from lib.report.verdicts import SYMBOLS, mark
+from lib.workbook.artifacts import ROOT
+from lib.workbook.profiles import NOTEBOOKS
+
+OK = dict.fromkeys(NOTEBOOKS, "ok")
+VERDICTS = pd.DataFrame({"claim": ["finetuning_improves_search"], "verdict": ["reproduced"]})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A report with two tables: Table 2, where one method has a sample alone, and the fine-tuned model's flows."""
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    context = pd.DataFrame(
+        [
+            ("semantic", "all", "cot", "recall", 3, 36.7, 31.9, 41.8, 300, 23.74),
+            ("semantic", "all", "all", "recall", 3, 38.4, 34.7, 42.2, 936, 23.74),
+            ("semantic", "habit", "all", "recall", 3, 1.0, 0.0, 2.0, 9, 23.74),
+            ("semantic", "all", "unseen_needs", "recall", 3, 2.0, 0.0, 2.0, 9, 23.74),
+            ("semantic", "all", "all", "ndcg", 3, 3.0, 0.0, 2.0, 936, 65.44),
+            ("finetuned", "all", "all", "recall", 3, 64.9, 61.3, 68.3, 936, 73.48),
+            ("cot", "all", "cot", "recall", 3, 36.0, 31.7, 40.5, 300, 71.77),
+            ("cot", "all", "unseen_needs", "recall", 3, 4.0, 0.0, 2.0, 9, 71.77),
+            ("lambdamart_rrf", "all", "all", "recall", 3, 67.2, 64.0, 70.2, 936, 81.27),
+        ],
+        columns=["method", "kind", "sample", "metric", "k", "value", "ci_low", "ci_high", "n", "published"],
+    )
+    context.to_csv(tables / "context_retrieval.csv", index=False)
+    flows = pd.DataFrame(
+        [
+            ("test", "fine-tuned, 2,048 pairs", 2048, "similarity", 0.64, 0.47, 0.81, 16),
+            ("test", "fine-tuned, 67,000 pairs", 67000, "similarity", 0.89, 0.80, 0.96, 32),
+            ("test", "fine-tuned, 67,000 pairs, catalogue's grammar", 67000, "similarity", 0.79, 0.65, 0.94, 8),
+            ("test_same", "fine-tuned, 67,000 pairs", 67000, "similarity", 0.96, 0.89, 1.0, 32),
+        ],
+        columns=["test_set", "condition", "pairs", "metric", "value", "ci_low", "ci_high", "n"],
+    )
+    flows.to_csv(tables / "finetuned_dsl.csv", index=False)
+    return tmp_path
+
+
+def rows_of(folder, status=OK):
+    return method_rows(folder, status, VERDICTS, "quick", "a <device>")
+
+
+def test_a_method_has_the_value_of_the_whole_sample_or_else_of_its_own(folder):
+    rows = rows_of(folder).set_index("method")
+    assert rows.columns.tolist() == [name for name in COLUMNS if name != "method"]
+    assert rows.loc["semantic search", ["value", "ci_low", "ci_high", "n"]].tolist() == [38.4, 34.7, 42.2, 936]
+    assert rows.loc["CoT", ["value", "n", "published"]].tolist() == [36.0, 300, 71.77]
+    assert set(rows["profile"]) == {"quick"}
+    assert set(rows["device"]) == {"a <device>"}
+
+
+def test_the_fine_tuned_model_is_the_one_with_most_pairs_decoded_freely(folder):
+    rows = rows_of(folder).set_index("method")
+    assert rows.loc["fine-tuned model", ["value", "n"]].tolist() == [0.89, 32]
+
+
+def test_a_method_that_was_not_asked_has_no_value(folder):
+    rows = rows_of(folder).set_index("method")
+    assert rows.loc["BM25T", "value"] != rows.loc["BM25T", "value"]
+    assert rows.loc["BM25T", "n"] == 0
+
+
+def test_a_notebook_that_is_not_done_has_no_rows(folder):
+    rows = rows_of(folder, OK | {"05_lambdamart_rrf": "failed"})
+    assert set(rows["notebook"]) == {"08_dsl_retrieval"}
+
+
+def test_verdict_link_and_device_stand_beside_the_value(folder):
+    rows, places = rows_of(folder), {("05_lambdamart_rrf", "Table 2, ours beside published"): "Table-2"}
+    page = BeautifulSoup(table_html(rows, "assistant", mark, places), "html.parser")
+    (row,) = [row for row in page.select("tbody tr") if "fine-tuned search" in row.get_text()]
+    texts = [cell.get_text() for cell in row.find_all("td")]
+    symbol = SYMBOLS["reproduced"]
+    assert texts == ["fine-tuned search", "64.9 [61.3, 68.3]", "73.48", f"{symbol} reproduced"]
+    assert [cell["data-label"] for cell in row.find_all("td")] == [head.get_text() for head in page.select("thead th")]
+    assert row.a["href"] == "#claim-finetuning_improves_search"
+    question = page.select_one("tbody th")
+    assert question.get_text() == "Is the relevant context found? Recall@3, %, n = 300 to 936"
+    assert question.a["href"] == "05_lambdamart_rrf.html#Table-2"
+
+
+def test_a_block_of_several_metrics_names_that_of_each_row():
+    metrics = next(names for _, rows in QUESTIONS if len(names := {row.metric for row in rows}) > 1)
+    same = {"paper": "workflow", "question": "Q", "value": 1.0, "ci_low": 0.0, "ci_high": 2.0, "published": 0.5, "n": 9}
+    same |= {"notebook": "09_dsl_ablation", "verdict": "", "claim": "", "section": "S", "profile": "p", "device": "d"}
+    rows = pd.DataFrame([same | {"method": f"m{n}", "metric": metric} for n, metric in enumerate(sorted(metrics))])
+    page = BeautifulSoup(table_html(rows, "workflow", mark, {}), "html.parser")
+    assert page.select_one("tbody th").get_text() == "Q n = 9"
+    assert [row.small.get_text() for row in page.select("tbody tr")[1:]] == [SHORT[name] for name in sorted(metrics)]
+
+
+def test_a_paper_without_rows_has_no_table(folder):
+    assert table_html(rows_of(folder, {}), "assistant", mark, {}) == ""
+
+
+def test_the_sentence_leaves_out_what_is_not_there(folder):
+    said = sentence(rows_of(folder), "assistant")
+    assert said == (
+        "LambdaMART-RRF finds 67.2 [64.0, 70.2]% of the relevant context among its first 3 items, pretrained search "
+        "38.4 [34.7, 42.2]%."
+    )
+    assert sentence(rows_of(folder), "workflow") == ""
+
+
+def test_every_row_names_a_claim_of_its_paper_and_a_heading_of_its_notebook():
+    claims = {claim.claim: claim.paper for claim in read_claims(ROOT / "data" / "claims.yaml")}
+    for question, rows in QUESTIONS:
+        notebook = json.loads((ROOT / "notebooks" / f"{question.notebook}.ipynb").read_text(encoding="utf-8"))
+        lines = "".join("".join(cell["source"]) + "\n" for cell in notebook["cells"] if cell["cell_type"] == "markdown")
+        headings = [line.lstrip("# ") for line in lines.splitlines() if line.startswith("##")]
+        assert question.section in headings, question.section
+        assert all(claims[row.claim] == question.paper for row in rows if row.claim)
+
+
+def test_every_row_is_found_in_some_committed_or_published_condition():
+    """A misspelt condition would be a dash for ever: each row but those that `full` alone asks is in `quick`."""
+    folder = ROOT / "reports" / "quick"
+    rows = method_rows(folder, OK, VERDICTS, "quick", "")
+    missing = rows[rows["n"] == 0]
+    in_full = {"20 few-shots", "an example of each"}
+    assert all(any(word in method for word in in_full) for method in missing["method"]), missing["method"].tolist()
+
+
+def test_anchors_are_found_by_notebook_and_heading():
+    assert anchors_of({"07_planner": [("Table-3", "Table 3")]}) == {("07_planner", "Table 3"): "Table-3"}
