@@ -8,7 +8,7 @@ import os
 import textwrap
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -113,6 +113,7 @@ class Table(NamedTuple):
     text_columns: Sequence[Hashable] = ()
     among: str | None = None
     code_columns: Sequence[str] = ()
+    cases: Mapping[Any, Sequence[str]] | None = None
 
 
 def show(table: Table) -> None:
@@ -264,6 +265,7 @@ def show_table(
     text_columns: Sequence[Hashable] = (),
     among: str | None = None,
     code_columns: Sequence[str] = (),
+    cases: Mapping[Any, Sequence[str]] | None = None,
 ) -> None:
     """Show a frame as an HTML table with a caption; everything in it is escaped.
 
@@ -276,7 +278,12 @@ def show_table(
         text_columns: columns of running text, aligned left.
         among: a column that tells samples apart; the best of each is marked, unless it has no rival there.
         code_columns: columns of code, set as it is.
+        cases: {column: for each row the address of the cases behind its number, or ""}; see `lib.workbook.cases`. The
+            report makes links of them.
     """
+    for column, addresses in (cases or {}).items():
+        if column not in frame.columns or len(addresses) != len(frame):
+            raise ValueError(f"cases: {column!r} is no column of the table, or has not one address a row")
     winners = {}
     for column, which in (best or {}).items():
         first = frame[column].map(str).str.split(" ").str[0].str.replace("−", "-").str.replace(",", "")
@@ -288,7 +295,7 @@ def show_table(
     if any(winners.values()):
         caption += f" ★: best of its column{f' among rows of the same “{among}”' if among else ''}."
     body = []
-    for index, row in frame.iterrows():
+    for number_of_row, (index, row) in enumerate(frame.iterrows()):
         cells = []
         for column in frame.columns:
             text = cell_text(row[column], decimals)
@@ -298,7 +305,9 @@ def show_table(
             kind = "text" if column in text_columns else ("number" if numeric else "label")
             if column in code_columns:
                 kind, text = "code", f"<pre>{html.escape(readable(row[column]))}</pre>"
-            cells.append(f"<td class='{kind}'>{text}</td>")
+            address = cases[column][number_of_row] if cases and column in cases else ""
+            behind = f" data-cases='{html.escape(address)}'" if address else ""
+            cells.append(f"<td class='{kind}'{behind}>{text}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
     display(
         HTML(

@@ -72,6 +72,8 @@ METHODS = {
     "frequency_unseen": Method("commonest tools, needs unseen"),
     "classifier_unseen": Method("classifier of queries, needs unseen"),
     "lambdamart_unseen": Method("LambdaMART, needs unseen"),
+    "semantic_history": Method("semantic search with the turn before"),
+    "semantic_words_before": Method("semantic search with the words before"),
     "semantic_terse": Method("semantic search, terse texts"),
     "semantic_paper": Method("semantic search, texts as in the paper"),
     "context_tuned_rag_cot": Method("context-tuned RAG with CoT"),

@@ -29,6 +29,7 @@ from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
 from lib.workbook.parameters.own_functions import OwnFunctions
 from lib.workbook.parameters.planner import PlannerTuning
 from lib.workbook.parameters.tool_retrieval import ToolRetrieval
+from lib.workbook.parameters.transfer import Transfer
 
 MODELS: tuple[type[Parameters], ...] = (
     DataGen,
@@ -41,6 +42,7 @@ MODELS: tuple[type[Parameters], ...] = (
     DSLRetrieval,
     DSLAblation,
     Generators,
+    Transfer,
 )
 NOTEBOOKS: dict[str, type[Parameters]] = {model.notebook: model for model in MODELS}
 

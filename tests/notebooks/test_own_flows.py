@@ -201,6 +201,21 @@ def test_own_pairs_for_our_catalogue_and_too_few_to_mine(project):
     assert "nothing can be tuned" in (project / "08_dsl_retrieval.ipynb").read_text()
 
 
+def test_own_apis_alone_get_requests_and_flows(project):
+    sizes = {"n_training_pairs": 30, "n_test_pairs": 4, "n_unseen_pairs": 4, "n_test_same_pairs": 4}
+    done = run(project, openapi_folder="apis", pairs_file="", **sizes)
+    assert done.returncode == 0, done.stderr[-3000:]
+    data = project / "data" / "generated" / "mine"
+    catalogue = Catalogue.from_lines((data / "catalogue.jsonl").read_text().split("\n")[:-1])
+    assert all(api.phrases for api in catalogue)
+    flows = pd.read_parquet(data / "flows.parquet")
+    assert flows["split"].value_counts().to_dict() == {"training": 30, "test": 4, "unseen": 4, "test_same": 4}
+    assert {name for apis in flows["apis"] for name in apis} <= {api.name for api in catalogue}
+    page = (project / "01_data_gen.ipynb").read_text()
+    assert "**3 of 3 operations can be asked for**" in page
+    assert "were judged good" in page
+
+
 def answer(prompt):
     """Right answers about personas; of flows nothing usable for one, code before plain words for another."""
     if CUE in prompt:

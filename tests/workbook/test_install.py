@@ -143,6 +143,7 @@ def test_every_import_is_a_listed_requirement():
         "bs4": "beautifulsoup4",
         "sklearn": "scikit_learn",
         "faiss": "faiss_cpu",
+        "websocket": "websocket_client",
     }
     third_party = modules - set(sys.stdlib_module_names) - {"lib", "tests"}
     assert {module for module in third_party if names.get(module, module).lower() not in listed} == set()

@@ -76,7 +76,6 @@ def test_quick_has_the_published_sizes():
         ("", "seed: 8\n", "seed"),
         ("", "length_shares: [0.5, 0.5]\n", "length_shares"),
         ("", "tst_threshold: 1.0\n", "tst_threshold"),
-        ("", "openapi_folder: mine\n", "openapi_folder needs a pairs_file"),
         ("", "world_folder: mine\ndata_writer: theirs\n", "world_folder and data_writer exclude each other"),
         ("", "written_toolbox: true\n", "written_toolbox needs a data_writer"),
         ("", "data_writer: remote:a\nrequest_writer: remote:b\n", "data_writer and request_writer must be one model"),

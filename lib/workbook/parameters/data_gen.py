@@ -26,12 +26,6 @@ class DataGen(WorldKnobs, FlowKnobs, RemoteKnobs):
     tst_threshold: float = Field(default=0.7, gt=-1, lt=1)
 
     @model_validator(mode="after")
-    def _pairs_for_the_apis(self) -> DataGen:
-        if self.openapi_folder and not self.pairs_file:
-            raise ValueError("openapi_folder needs a pairs_file: nobody has written how your own APIs are asked for")
-        return self
-
-    @model_validator(mode="after")
     def _one_world(self) -> DataGen:
         if self.written_toolbox and not self.data_writer:
             raise ValueError("written_toolbox needs a data_writer: it writes the toolbox")

@@ -14,7 +14,7 @@ class PlannerTuning(TunedModel):
     notebook: ClassVar[str] = "07_planner"
 
     planner: LocalModelName = Field(default="SmolLM2-135M-Instruct", min_length=1)
-    shipped_planner_pairs: int = Field(default=0, ge=0, description="of the shipped planner; 0 takes none")
+    shipped_planner_pairs: int = Field(default=4_338, ge=0, description="of the shipped planner; 0 takes none")
     planner_pairs: int = Field(default=780, ge=1, description="learned from here where no shipped planner fits")
     planner_learning_rate: float = Field(default=3e-3, gt=0, le=0.1)
     planner_epochs: int = Field(default=1, ge=1, le=20)

@@ -25,6 +25,8 @@ class WorldKnobs(Parameters):
     hour_noise: float = Field(default=1.0, gt=0, le=12)
     hard_distractors: float = Field(default=6.0, ge=0)
     opens_per_item: float = Field(default=8.0, ge=1)
+    follow_up_share: float = Field(default=0.0, ge=0, le=1)
+    hop_share: float = Field(default=0.0, ge=0, le=1)
 
     @model_validator(mode="after")
     def _shares(self) -> WorldKnobs:
@@ -32,6 +34,8 @@ class WorldKnobs(Parameters):
             raise ValueError("meaning_share and habit_share together exceed 1")
         if self.complex_share + self.default_share > 1:
             raise ValueError("complex_share and default_share together exceed 1")
+        if self.follow_up_share + self.hop_share > 1:
+            raise ValueError("follow_up_share and hop_share together exceed 1")
         if self.n_training_queries + self.n_evaluation_queries < self.n_personas:
             raise ValueError("there must be at least one query a persona")
         return self
