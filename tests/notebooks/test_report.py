@@ -29,24 +29,12 @@ from lib.workflows.scoring import METRICS
 
 pytestmark = pytest.mark.slow
 
-COPIED = (
-    "lib",
-    "notebooks",
-    "data/needs",
-    "data/background",
-    "data/catalogue",
-    "data/flows",
-    "data/published",
-    "data/claims.yaml",
-    "data/people.yaml",
-    "data/toolbox.yaml",
-    "data/values.yaml",
-)
+COPIED = ("lib", "notebooks", "data")
 MODELS = ROOT / "data" / "models"
 
 
 def copy_project(target: Path) -> Path:
-    ignore = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "generated", "models")
+    ignore = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "generated", "models", "trained")
     for name in COPIED:
         source, destination = ROOT / name, target / name
         destination.parent.mkdir(parents=True, exist_ok=True)

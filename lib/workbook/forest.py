@@ -1,0 +1,105 @@
+"""Differences with their 95% intervals, one below the other: a forest plot in place of a table of differences."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from lib.workbook.display import Drawing, interval, number
+
+SETTLED, OPEN, PUBLISHED = "#0b5fa5", "#8a8a8a", "#b3541e"
+ROW = 0.3  # inches a row
+
+
+def forest(
+    rows: pd.DataFrame,
+    name: str,
+    finding: str,
+    unit: str,
+    *,
+    label: Hashable = "comparison",
+    panel: Hashable | None = None,
+    decimals: int = 1,
+) -> Drawing:
+    """One line a comparison: its difference, its 95% interval, and both as numbers at the right.
+
+    A filled mark is a settled difference, a hollow one an open one, a cross the published difference.
+
+    Args:
+        rows: columns `label` (what is compared), difference, ci_low, ci_high, settled (bool), and if the paper has one,
+            published; in the order drawn. Other columns (p, n) go into the figure's CSV only.
+        name: file name of the figure.
+        finding: its title, computed from the numbers.
+        unit: of the differences, for the axis.
+        panel: a column that parts the rows into panels side by side, which share their labels' order.
+        decimals: of the numbers at the right.
+    Raises:
+        ValueError: there are no rows.
+    """
+    if rows.empty:
+        raise ValueError("a forest plot needs at least one row")
+    panels = list(dict.fromkeys(rows[panel])) if panel is not None else [None]
+    labels = list(dict.fromkeys(rows[label]))
+    height = 1.15 + ROW * len(labels)
+    figure, axes = plt.subplots(
+        1,
+        len(panels),
+        figsize=(8.6 if len(panels) == 1 else 4.6 * len(panels) + 1.5, height),
+        sharey=True,
+        squeeze=False,
+    )
+    for axis, part in zip(axes[0], panels, strict=True):
+        shown = rows if part is None else rows[rows[panel] == part]
+        _draw(axis, shown, labels, label, decimals)
+        axis.set_xlabel(unit)
+        if part is not None:
+            axis.set_title(str(part), fontsize=10)
+    axes[0][0].set_yticks(range(len(labels)), [str(text) for text in labels])
+    axes[0][0].set_ylim(len(labels) - 0.5, -0.5)
+    keys = [
+        Line2D([], [], marker="o", color=SETTLED, label="settled (95% interval)"),
+        Line2D([], [], marker="o", color=OPEN, markerfacecolor="white", label="open"),
+    ]
+    if "published" in rows and rows["published"].notna().any():
+        keys.append(Line2D([], [], marker="x", color=PUBLISHED, linestyle="", label="published"))
+    figure.legend(handles=keys, loc="lower right", ncol=len(keys), fontsize=9, bbox_to_anchor=(0.99, -0.3 / height))
+    return Drawing(figure, name, finding, _in_words(rows, label, panel, unit, decimals), rows)
+
+
+def _draw(axis: Axes, rows: pd.DataFrame, labels: list, label: Hashable, decimals: int) -> None:
+    axis.axvline(0, color="#444444", linewidth=1)
+    axis.grid(axis="y", visible=False)
+    for _, row in rows.iterrows():
+        place = labels.index(row[label])
+        if row["difference"] != row["difference"]:
+            continue
+        color = SETTLED if row["settled"] else OPEN
+        axis.plot([row["ci_low"], row["ci_high"]], [place, place], color=color, linewidth=2)
+        face = color if row["settled"] else "white"
+        axis.plot(row["difference"], place, marker="o", markersize=6, color=color, markerfacecolor=face)
+        if "published" in row and row["published"] == row["published"]:
+            axis.plot(row["published"], place, marker="x", markersize=7, color=PUBLISHED)
+        low, high = number(row["ci_low"], decimals), number(row["ci_high"], decimals)
+        axis.annotate(
+            f"{number(row['difference'], decimals, sign=True)} [{low}, {high}]",
+            (1.01, place),
+            xycoords=("axes fraction", "data"),
+            va="center",
+            fontsize=9,
+            annotation_clip=False,
+        )
+
+
+def _in_words(rows: pd.DataFrame, label: Hashable, panel: Hashable | None, unit: str, decimals: int) -> str:
+    """The picture in words, for those who cannot see it; at most ten rows."""
+    told = []
+    for _, row in rows.head(10).iterrows():
+        numbers = interval(row["difference"], row["ci_low"], row["ci_high"], decimals)
+        where = "" if panel is None else f", {row[panel]}"
+        told.append(f"{row[label]}{where}: {numbers}{'' if row['settled'] else ', open'}")
+    rest = f"; and {len(rows) - 10} more, in the figure's data" if len(rows) > 10 else ""
+    return f"Forest plot of differences, {unit}, with 95% intervals. {'; '.join(told)}{rest}."

@@ -1,0 +1,49 @@
+import pandas as pd
+import pytest
+
+from lib.workbook.display import set_title
+from lib.workbook.forest import forest
+
+ROWS = pd.DataFrame(
+    {
+        "comparison": ["a − b", "a − c"],
+        "difference": [3.2, -0.4],
+        "ci_low": [1.0, -2.0],
+        "ci_high": [5.4, 1.2],
+        "settled": [True, False],
+        "published": [8.0, float("nan")],
+    }
+)
+
+
+def test_every_row_has_its_interval_and_its_numbers():
+    drawing = forest(ROWS, "differences", "A wins.", "points")
+    axis = drawing.figure.axes[0]
+    assert [text.get_text() for text in axis.get_yticklabels()] == ["a − b", "a − c"]
+    assert [text.get_text() for text in axis.texts] == ["+3.2 [1.0, 5.4]", "−0.4 [−2.0, 1.2]"]
+    drawn = [line for line in axis.get_lines() if len(line.get_xdata()) == 2 and line.get_linewidth() == 2]
+    assert [list(line.get_xdata()) for line in drawn] == [[1.0, 5.4], [-2.0, 1.2]]
+    marks = [line for line in axis.get_lines() if line.get_marker() == "o"]
+    assert [mark.get_markerfacecolor() == "white" for mark in marks] == [False, True]
+    assert [list(line.get_xdata()) for line in axis.get_lines() if line.get_marker() == "x"] == [[8.0]]
+    assert drawing.data.equals(ROWS)
+    set_title(drawing.figure, drawing.finding)
+
+
+def test_it_is_told_in_words():
+    alt = forest(ROWS, "differences", "A wins.", "points").alt
+    assert alt.startswith("Forest plot of differences, points, with 95% intervals. a − b: 3.2 [1.0, 5.4]; a − c: −0.4")
+    assert alt.endswith("1.2], open.")
+    many = pd.concat([ROWS] * 7, ignore_index=True)
+    assert "and 4 more" in forest(many, "differences", "A wins.", "points").alt
+
+
+def test_panels_stand_side_by_side():
+    both = pd.concat([ROWS.assign(kind="meaning"), ROWS.assign(kind="habit")])
+    figure = forest(both, "differences", "A wins.", "points", panel="kind").figure
+    assert [axis.get_title() for axis in figure.axes] == ["meaning", "habit"]
+
+
+def test_nothing_to_draw_is_an_error():
+    with pytest.raises(ValueError, match="at least one row"):
+        forest(ROWS.head(0), "differences", "", "points")
