@@ -49,6 +49,7 @@ def finish(page: str, known: Page) -> str:
     name_tables(soup)
     name_claims(soup, known.claims)
     name_figures(soup, known.folder)
+    lead_upwards(soup)
     fold_tables(soup)
     add_traces(soup, known)
     explain(soup, dict(known.terms))
@@ -176,6 +177,12 @@ def name_figures(soup: BeautifulSoup, folder: Path) -> None:
             caption += f"<a href='figures/{name}.csv' download>data (CSV)</a> · "
         caption += f"<a href='figures/{name}.png'>full size</a></figcaption>"
         picture.parent.append(BeautifulSoup(caption, "html.parser"))
+
+
+def lead_upwards(soup: BeautifulSoup) -> None:
+    """Links of a notebook's text start in `notebooks/`; a page lies one folder deeper."""
+    for link in soup.select("main .cell.text a[href^='../']"):
+        link["href"] = f"../{link['href']}"
 
 
 def add_traces(soup: BeautifulSoup, known: Page) -> None:

@@ -231,7 +231,7 @@ def table_html(rows: pd.DataFrame, paper: str, mark, anchors: Mapping[tuple[str,
         body += f"<tbody>{_question_html(text, block, anchors)}<tr>{'</tr><tr>'.join(cells)}</tr></tbody>"
     heads = ("Method", "Ours", "Published", "The paper's claim")
     return (
-        "<div class='table'><table class='workbook methods'>"
+        "<div class='table'><table class='workbook methods'><caption>Ours with its 95% interval</caption>"
         f"<thead><tr>{''.join(f'<th scope=col>{name}</th>' for name in heads)}</tr></thead>{body}</table></div>"
     )
 

@@ -35,7 +35,8 @@ def profile_switch(profile: str, page: str, root: Path) -> str:
     if there in ([], [profile]):
         return ""
     links = [
-        f"<a href='../{name}/{page}.html' title='{COMMITTED[name]}'{' aria-current=true' if name == profile else ''}>"
+        f"<a href='../{name}/{page}.html' title='{html.escape(COMMITTED[name])}'"
+        f"{' aria-current=true' if name == profile else ''}>"
         f"{name}</a>"
         for name in there
     ]
