@@ -9,6 +9,8 @@ PARTS ?=
 FAST ?=
 SPREAD = -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 SETUP = $(PYTHON) lib/workbook/install.py
+# JupyterLab starts in the project's folder, on the list of notebooks, which lab/overrides.json lets it show as a page.
+LAB = --LabApp.default_url=/lab/tree/notebooks/README.md --LabApp.app_settings_dir=lib/workbook/lab
 export PYTHONNOUSERSITE = 1
 # threads that wait sleep, or they take the time of the threads they wait for: see lib/workbook/machine.py
 export OMP_WAIT_POLICY ?= passive
@@ -27,7 +29,7 @@ test:
 	@$(SETUP) && .venv/bin/python -m pytest --benchmark-skip $(SPREAD) $(if $(FAST),-m "not slow") $(FLAGS)
 
 lab:
-	@$(SETUP) && .venv/bin/python -m jupyterlab notebooks $(FLAGS)
+	@$(SETUP) && .venv/bin/python -m jupyterlab $(LAB) $(FLAGS)
 
 bench:
 	@$(SETUP) && .venv/bin/python -m pytest tests/benchmarks --benchmark-only $(FLAGS)

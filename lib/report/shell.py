@@ -13,6 +13,20 @@ from lib.workbook.profiles import NOTEBOOKS
 
 TEMPLATES = Path(__file__).parent / "templates"
 HERE = " aria-current='page'"
+SHORT = {  # names of pages where all of them stand in one row
+    "index": "Workbook",
+    "01_data_gen": "01 data",
+    "02_context_baselines": "02 baselines",
+    "03_cot_augmentation": "03 CoT",
+    "04_finetuned_search": "04 fine-tuned",
+    "05_lambdamart_rrf": "05 LambdaMART",
+    "06_tool_retrieval": "06 tools",
+    "07_planner": "07 plans",
+    "08_dsl_retrieval": "08 few-shots",
+    "09_dsl_ablation": "09 workflows",
+    "10_generators": "10 writers",
+    "11_transfer": "11 transfer",
+}
 COMMITTED = {  # profiles whose reports the repository carries
     "full": "everything at the papers' sizes",
     "quick": "all retrieval at the papers' sizes, language models on samples of the test cases",
@@ -21,10 +35,9 @@ COMMITTED = {  # profiles whose reports the repository carries
 
 def navigation(current: str, switch: str = "") -> str:
     """Links between the index and the notebooks' pages, and (HTML) to the report of another profile."""
-    pages = {"index": "Workbook"} | {notebook: notebook.replace("_", " ") for notebook in NOTEBOOKS}
     links = [
-        f"<a href='{page}.html'{HERE if page == current else ''}>{html.escape(title)}</a>"
-        for page, title in pages.items()
+        f"<a href='{page}.html' title='{page.replace('_', ' ')}'{HERE if page == current else ''}>{SHORT[page]}</a>"
+        for page in ("index", *NOTEBOOKS)
     ]
     return f"<nav class='site' aria-label='Pages'>{''.join(links)}{switch}</nav>"
 
