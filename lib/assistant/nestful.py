@@ -248,10 +248,10 @@ def round_trips(bench: Nestful) -> pd.DataFrame:
     and which mutants AST match takes for wrong.
 
     Returns:
-        columns `COLUMNS`: calls (their number, the last one included), nested (references by place in other calls), same_plan (bool),
-        matches and by_content (bool), reason (why it does not match; empty where it does), and for each of `MUTANTS`
-        whether it fails (True, False, or None where there is no such mutant), with references as they stand and by
-        content.
+        columns `COLUMNS`: calls (their number, the last one included), nested (references by place in other calls),
+        same_plan, matches and by_content (bool), reason (why it does not match; empty where it does), and for each of
+        `MUTANTS` whether it fails (True, False, or None where there is no such mutant), with references as they stand
+        and by content.
     """
     rows = []
     for case in bench.cases.itertuples():
@@ -262,7 +262,16 @@ def round_trips(bench: Nestful) -> pd.DataFrame:
             same, reason = False, str(error)
         inner = [arguments for name, arguments in calls if name != RETURNED]
         nested = sum(1 for arguments in inner for _ in places(list(arguments.values())))
-        row = [case.case, case.set, len(calls), nested, same, not reason, not right(calls, calls, functions, True), reason]
+        row = [
+            case.case,
+            case.set,
+            len(calls),
+            nested,
+            same,
+            not reason,
+            not right(calls, calls, functions, True),
+            reason,
+        ]
         for kind in MUTANTS:
             wrong = mutant(calls, kind, functions)
             row += [None if wrong is None else bool(right(wrong, calls, functions, way)) for way in (False, True)]
