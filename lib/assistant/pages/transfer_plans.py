@@ -16,7 +16,8 @@ from lib.workbook.methods import label
 
 def share(successes, n: int, decimals: int = 1) -> str:
     """A percentage with Wilson's 95% interval."""
-    return interval(*map(float, percent(int(successes), n)), decimals) + "%"
+    value, low, high = map(float, percent(int(successes), n))
+    return interval(value, low, high, decimals) + "%"
 
 
 def held_finding(trips: pd.DataFrame) -> str:
@@ -83,7 +84,7 @@ def plans_table(rates: pd.DataFrame) -> Table:
     Args:
         rates: of `lib.assistant.workbench_plans.rates`.
     """
-    shown = rates.assign(shown=[interval(*row, 1) for row in rates[["value", "ci_low", "ci_high"]].to_numpy()])
+    shown = rates.assign(shown=[interval(a, b, c, 1) for a, b, c in rates[["value", "ci_low", "ci_high"]].to_numpy()])
     wide = shown.pivot(index="setting", columns="measure", values="shown").loc[list(dict.fromkeys(rates["setting"]))]
     frame = pd.DataFrame({"shown to the planner": list(map(setting_label, wide.index))})
     for measure, said in MEASURES.items():
