@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import keyword
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -46,7 +47,7 @@ MUTANTS = {
     "reference": "a reference to another call",
     "swapped": "two calls exchanged, so that a reference comes to mean the other",
 }
-COLUMNS = ["case", "set", "calls", "nested", "same_plan", "matches", "by_content", "reason",
+COLUMNS = ["case", "set", "calls", "nested", "same_plan", "matches", "by_content", "reason", "keyword",
            *(f"{kind}{way}" for kind in MUTANTS for way in ("", "_by_content"))]  # fmt: skip
 
 
@@ -249,7 +250,8 @@ def round_trips(bench: Nestful) -> pd.DataFrame:
 
     Returns:
         columns `COLUMNS`: calls (their number, the last one included), nested (references by place in other calls),
-        same_plan, matches and by_content (bool), reason (why it does not match; empty where it does), and for each of
+        same_plan, matches and by_content (bool), reason (why it does not match; empty where it does), keyword (an
+        argument's name that is a word of Python, which no plan can say; empty where there is none), and for each of
         `MUTANTS` whether it fails (True, False, or None where there is no such mutant), with references as they stand
         and by content.
     """
@@ -271,6 +273,7 @@ def round_trips(bench: Nestful) -> pd.DataFrame:
             not reason,
             not right(calls, calls, functions, True),
             reason,
+            next((key for _, arguments in calls for key in arguments if keyword.iskeyword(key)), ""),
         ]
         for kind in MUTANTS:
             wrong = mutant(calls, kind, functions)

@@ -122,7 +122,9 @@ def test_what_is_said_of_plans():
     assert tests[["only_a", "only_b", "n"]].to_numpy().tolist() == [[0, 8, 8]] * 3
     assert (tests["p_holm"] < 0.05).all()
     said = page.plans_words(plans, tests)
-    assert said.startswith("The shipped planner is right for 1 of 8 of WorkBench's requests at best (12.5 [")
+    assert said.startswith("The shipped planner is right for 1 of 8 of WorkBench's requests (12.5 [")
+    assert "at best, with retrieved tools (RAG)." in said
+    assert "whatever it is shown" in page.planner_finding(plans.assign(right=False))
     assert "The floor is right for 0." in said
     assert "calls the right tools more often than the planner" in said
     assert "wrong API (8)" in said
@@ -132,5 +134,6 @@ def test_what_is_said_of_plans():
 def test_examples_stand_beside_their_answers(prompted, toolbox):
     plans = planning.judged(prompted.assign(text="x()"), BENCH, toolbox)
     frame = page.plan_examples(plans, QUERIES, n=2).frame
-    assert frame["answer"].tolist()[0] == 'email.delete_email(email_id="0001")'
+    assert frame["answer"].tolist()[1] == 'email.delete_email(email_id="0001")'
+    assert frame["request"].tolist() == ["Write to Bo", "Delete Ann's mail"]  # the shortest first
     assert len(frame) == 2

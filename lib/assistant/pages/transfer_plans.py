@@ -40,8 +40,15 @@ def held_words(trips: pd.DataFrame) -> str:
     lost = trips[~trips["matches"]]
     if lost.empty:
         return said
-    unparsed = lost["reason"].str.contains("does not parse")
-    return f"{said} Of the others {int(unparsed.sum())} do not parse. One of them: {plain(lost['reason'].iloc[0])}."
+    words = lost["keyword"] != ""
+    if words.any():
+        named = ", ".join(sorted(set(lost.loc[words, "keyword"])))
+        said += f" {int(words.sum())} name an argument by a word of Python ({plain(named)}), which no plan can say."
+    if (~words).any():
+        said += (
+            f" {int((~words).sum())} are wrong for another reason, such as: {plain(lost[~words]['reason'].iloc[0])}."
+        )
+    return said
 
 
 def swapped_words(trips: pd.DataFrame) -> str:
@@ -57,17 +64,12 @@ def swapped_words(trips: pd.DataFrame) -> str:
     )
 
 
-def mutants_table(trips: pd.DataFrame) -> Table:
-    """Which wrong plans are found wrong, among plans that are right before."""
-    rows = []
-    for kind, said in MUTANTS.items():
-        counted = trips[trips["matches"] & trips[kind].notna()]
-        found = [int(counted[f"{kind}{way}"].astype(bool).sum()) for way in ("", "_by_content")]
-        shown = [share(one, len(counted)) if len(counted) else "" for one in found]
-        rows.append({"made wrong by": said, "plans": len(counted), "AST match, %": shown[0].rstrip("%"),
-                     "references by content, %": shown[1].rstrip("%")})  # fmt: skip
-    caption = "NESTFUL's right plans, each made wrong in one place: share that is found wrong, 95% intervals."
-    return Table(pd.DataFrame(rows), caption)
+def mutants_words(trips: pd.DataFrame) -> str:
+    """How many plans that were made wrong in one place AST match finds wrong, exchanged calls apart."""
+    kinds = [kind for kind in MUTANTS if kind != "swapped"]
+    counted = {kind: trips.loc[trips["matches"] & trips[kind].notna(), kind].astype(bool) for kind in kinds}
+    parts = [f"{MUTANTS[kind]} ({int(found.sum())} of {len(found)})" for kind, found in counted.items()]
+    return f"AST match finds these wrong: {', '.join(parts)}."
 
 
 # ---------------------------------------------------------------- WorkBench
@@ -98,9 +100,10 @@ def planner_finding(plans: pd.DataFrame) -> str:
     best = max(SETTINGS, key=lambda name: plans.loc[plans["setting"] == name, "right"].sum())
     mine = plans[plans["setting"] == best]
     right = int(mine["right"].sum())
+    where = "whatever it is shown" if right == 0 else f"at best, with {setting_label(best)}"
     return (
-        f"The shipped planner is right for {right} of {len(mine)} of WorkBench's requests at best "
-        f"({share(right, len(mine))}; {setting_label(best)})."
+        f"The shipped planner is right for {right} of {len(mine)} of WorkBench's requests "
+        f"({share(right, len(mine))}), {where}."
     )
 
 
@@ -123,8 +126,8 @@ def plans_words(plans: pd.DataFrame, tests: pd.DataFrame) -> str:
     return said
 
 
-def plan_examples(plans: pd.DataFrame, queries: pd.DataFrame, n: int = 3) -> Table:
-    """The first requests of the sample with plans by retrieved and by right tools."""
+def plan_examples(plans: pd.DataFrame, queries: pd.DataFrame, n: int = 2) -> Table:
+    """Requests with plans by retrieved and by right tools: of as many right tools the shortest request each."""
     asked, wide = queries.set_index("query"), plans.pivot(index="query", columns="setting", values="text")
     rows = [
         {
@@ -132,7 +135,14 @@ def plan_examples(plans: pd.DataFrame, queries: pd.DataFrame, n: int = 3) -> Tab
             "answer": "\n".join(print_call(tool, given) for tool, given in asked.loc[query, "calls"]),
             **{setting_label(name): wide.loc[query, name] for name in SETTINGS[1:]},
         }
-        for query in list(dict.fromkeys(plans["query"]))[:: max(1, plans["query"].nunique() // n)][:n]
+        for query in _shortest(asked.loc[list(dict.fromkeys(plans["query"]))], n)
     ]
     caption = f"{len(rows)} requests of WorkBench, their answers and the planner's plans."
     return Table(pd.DataFrame(rows), caption, code_columns=("answer", *map(setting_label, SETTINGS[1:])))
+
+
+def _shortest(asked: pd.DataFrame, n: int) -> list[str]:
+    """The shortest request for each of the `n` tools first called that have the shortest ones."""
+    tools = asked["calls"].map(lambda calls: calls[0][0])
+    order = asked["text"].str.len().sort_values(kind="stable").index
+    return tools.loc[order].drop_duplicates().index[:n].tolist()

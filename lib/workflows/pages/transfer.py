@@ -15,7 +15,7 @@ from lib.workbook.forest import forest
 from lib.workbook.markup import plain
 from lib.workbook.methods import colour, label
 from lib.workflows.flow_bench import ASKED, CUTOFFS, READINGS, USER_TASK, FlowBench
-from lib.workflows.flow_bench_flows import DECODINGS, MEASURES
+from lib.workflows.flow_bench_flows import MEASURES
 from lib.workflows.flow_bench_shots import SHOTS
 from lib.workflows.language import parse, print_flow
 from lib.workflows.pages.common import error_bars, intervals
@@ -224,11 +224,11 @@ def shots_forest(tests: pd.DataFrame) -> Drawing:
 def condition_label(name: str) -> str:
     """Who wrote, for readers."""
     if name == "copy_prior":
-        return "copied: the flow to edit, else the nearest"
+        return "copied: flow to edit, else nearest"
     if name.startswith("copy_"):
-        return f"copied: nearest by {label(name.removeprefix('copy_'))}"
+        return f"copied: {label(name.removeprefix('copy_'))}"
     selector, decoding = name.split(", ")
-    return f"few-shots by {label(selector)}, {DECODINGS[decoding]}"
+    return f"{label(selector)}, {decoding}"
 
 
 def flows_table(values: pd.DataFrame) -> Table:
@@ -245,7 +245,10 @@ def flows_table(values: pd.DataFrame) -> Table:
     for metric, said in MEASURES.items():
         frame[said] = wide[metric].to_numpy()
     n = int(values["n"].max())
-    caption = f"Flows for {n} of Flow-Bench's requests by the in-context models, and copied ones, 95% intervals."
+    caption = (
+        f"Flows for {n} of Flow-Bench's requests by the in-context models, by who selected the few-shots, and "
+        "copied ones; 95% intervals. Grammar: that of the language with the benchmark's catalogue."
+    )
     return Table(frame, caption)
 
 
@@ -268,10 +271,11 @@ def flows_finding(tests: pd.DataFrame) -> str:
 
 
 def flow_examples(scores: pd.DataFrame, pairs: pd.DataFrame, condition: str) -> Table:
-    """What was written worst, best and in between, beside the right flow: three requests."""
-    mine = scores[scores["condition"] == condition].sort_values("similarity", kind="stable").reset_index(drop=True)
-    chosen = mine.iloc[sorted({0, len(mine) // 2, len(mine) - 1})]
+    """What was written worst and best, beside the right flow: of equal ones the shortest right flow."""
     asked = pairs.set_index("pair")
+    mine = scores[scores["condition"] == condition]
+    mine = mine.assign(length=mine["unit"].map(asked["dsl"]).str.len()).sort_values("length", kind="stable")
+    chosen = mine.loc[list(dict.fromkeys([mine["similarity"].idxmin(), mine["similarity"].idxmax()]))]
     rows = [
         {
             "request": plain(asked.loc[row.unit, "request"].strip()),
@@ -281,5 +285,5 @@ def flow_examples(scores: pd.DataFrame, pairs: pd.DataFrame, condition: str) -> 
         }
         for row in chosen.itertuples()
     ]
-    caption = f"Three flows with {condition_label(condition)}: the worst, the middle one and the best."
+    caption = f"Few-shots by {condition_label(condition)}: a flow of the lowest and one of the highest similarity."
     return Table(pd.DataFrame(rows), caption, code_columns=("right flow", "written"))
