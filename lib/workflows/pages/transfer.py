@@ -67,34 +67,6 @@ def requests_table(pairs: pd.DataFrame) -> Table:
     return Table(pd.DataFrame(rows), caption, decimals=1)
 
 
-def recall_table(recall: pd.DataFrame, published: pd.DataFrame, encoder: str) -> Table:
-    """Recall of the APIs by what is read of them, what is searched for and what counts as needed.
-
-    Args:
-        recall: of `lib.workflows.flow_bench.recall_by_reading`.
-        published: of `data/published/flow_bench.csv`.
-        encoder: that read requests and APIs.
-    """
-    keys = [*SETTING, "n"]
-    wide = recall.assign(shown=intervals(recall, VALUE, 1)).pivot(index=keys, columns="k", values="shown")
-    wide = wide.loc[list(recall[keys].drop_duplicates().itertuples(index=False, name=None))].reset_index()
-    frame = pd.DataFrame(
-        {
-            "searched for": wide["asked"].map(ASKED),
-            "read of an API": wide["texts"].map(TEXTS),
-            "needed": wide["reading"].map(READINGS),
-            "requests": wide["n"],
-            **{f"Recall@{k}, %": wide[k] for k in sorted(recall["k"].unique())},
-        }
-    )
-    printed = [
-        f"{plain(name)}: " + ", ".join(f"{row.value:.2f} (K = {row.k})" for row in rows.itertuples())
-        for name, rows in published.groupby("label", sort=False)
-    ]
-    caption = f"Recall of Flow-Bench's APIs by {plain(encoder)}, 95% intervals over requests. Published: "
-    return Table(frame, f"{caption}{'; '.join(printed)}.")
-
-
 def recall_drawing(recall: pd.DataFrame, published: pd.DataFrame) -> Drawing:
     """Recall by setting, a panel a cutoff, with the published recall of the same encoder as a line."""
     figure, axes = plt.subplots(1, len(CUTOFFS), figsize=(9.5, 4.6), sharey=True)
@@ -150,8 +122,8 @@ def finding(bench: FlowBench, recall: pd.DataFrame, published: pd.DataFrame) -> 
     return (
         f"{unchanged(bench.pairs['dsl'])} of Flow-Bench's {len(bench.pairs)} flows are flows of our language, which "
         f"has loops for them. {nearest_sentence(recall, published)}. The published recall is {told} our 95% intervals, "
-        f"such as {low_high} at {last['k']}. Of {len(recall.drop_duplicates(SETTING))} settings this one was chosen by "
-        "that nearness: it says what may have been measured, and is no test of it."
+        f"such as {low_high} at {last['k']}. It was chosen among {len(recall.drop_duplicates(SETTING))} settings by "
+        "that nearness, and is no test."
     )
 
 
