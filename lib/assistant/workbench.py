@@ -111,14 +111,14 @@ def read_workbench(folder: str | Path) -> WorkBench:
             unknown = [item for item in named if item not in known]
             if unknown:
                 raise InputError(f"{where}: answer: no item {one_line(unknown[0], 80)}")
-            queries.append((query, record["base_template"], record["query"], len(calls)))
+            queries.append((query, record["base_template"], record["query"], len(calls), calls))
             relevant += [(query, item) for item in named]
             called += [(query, tool) for tool in dict.fromkeys(tool for tool, _ in calls)]
             for tool, given in calls:
                 arguments.setdefault(tool, list(given))
     return WorkBench(
         items,
-        pd.DataFrame(queries, columns=["query", "template", "text", "n_calls"]),
+        pd.DataFrame(queries, columns=["query", "template", "text", "n_calls", "calls"]),
         pd.DataFrame(relevant, columns=["query", "item"]),
         _tools(arguments),
         pd.DataFrame(called, columns=["query", "item"]),

@@ -96,6 +96,20 @@ def shipped(part: str, model: str, pairs: str, root: Path = ROOT) -> Shipped:
     return Shipped(folder, record, "")
 
 
+def elsewhere(part: str, model: str, root: Path = ROOT) -> Shipped:
+    """The shipped part of this name, if it was trained from this model, whatever it learned from: for data that others
+    made, which no part has learned from.
+
+    Args:
+        part, model, root: as for `shipped`.
+    """
+    try:
+        pairs = str(json.loads((root / FOLDER / part / RECORD).read_text(encoding="utf-8"))["pairs"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pairs = ""
+    return shipped(part, model, pairs, root)
+
+
 def adapter_of(folder: Path, record: dict[str, Any], reason: str = "", from_project: bool = False) -> Adapter:
     """An adapter with the record of its training (`columns` names those of its curve)."""
     curve = pd.DataFrame(record["curve"], columns=record["columns"])

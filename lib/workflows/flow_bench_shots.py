@@ -13,12 +13,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from lib.evaluation.comparison import compare
+from lib.evaluation.inference import Resampling, holm_adjust, settled
 from lib.retrieval.dense import load_encoder
-from lib.workbook.trained import FOLDER, NONE, Shipped, shipped
+from lib.workbook.trained import FOLDER, elsewhere
 from lib.workflows.language import called_apis, parse
 from lib.workflows.scoring import similarity
 
 SHOTS = 5
+MEASURED = (("jaccard", SHOTS), ("copied", 1))
 SCORES = ["flow", "family", "method", "metric", "k", "value"]
 
 
@@ -30,15 +33,9 @@ def tuned_encoder(path: str, part: str, root: Path):
         part: such as tst-100000.
     """
     from lib.retrieval.tuning import weights_hash
-    from lib.workbook.inputs import InputError, parse_json, read_text
 
-    found: Shipped = NONE
-    try:
-        record = parse_json(read_text(root / FOLDER / part / "training.json"))
-        pairs = str(record["pairs"]) if isinstance(record, dict) else ""
-        found = shipped(part, weights_hash(load_encoder(path)), pairs, root)
-    except (InputError, ValueError, KeyError):
-        found = Shipped(None, {}, f"No trained part {part} is shipped.")
+    model = weights_hash(load_encoder(path)) if (root / FOLDER / part).is_dir() else ""
+    found = elsewhere(part, model, root)
     return (load_encoder(path, adapter=found.folder) if found.folder else None), found.reason
 
 
@@ -47,7 +44,9 @@ def families(pairs: pd.DataFrame) -> list[str]:
     return [prior or dsl for prior, dsl in zip(pairs["prior"], pairs["dsl"], strict=True)]
 
 
-def shot_scores(pairs: pd.DataFrame, vectors: Mapping[str, np.ndarray]) -> pd.DataFrame:
+def shot_scores(
+    pairs: pd.DataFrame, vectors: Mapping[str, np.ndarray], similarities: Mapping[str, np.ndarray] | None = None
+) -> pd.DataFrame:
     """How near few-shots are to the right flow, by who selects them.
 
     Besides the encoders: `random`, the mean over all that may be shown; `oracle_shots`, those of highest Jaccard
@@ -56,6 +55,8 @@ def shot_scores(pairs: pd.DataFrame, vectors: Mapping[str, np.ndarray]) -> pd.Da
     Args:
         pairs: of `lib.workflows.flow_bench.FlowBench`.
         vectors: {method: unit vectors of the requests, one row a request}.
+        similarities: {method: (requests, requests), how near each is to the one of the row}, of methods without vectors
+            that all requests share.
 
     Returns:
         columns `SCORES`, values 0–100: jaccard of the APIs, mean of `SHOTS` few-shots (k `SHOTS`), and copied (k 1).
@@ -63,7 +64,8 @@ def shot_scores(pairs: pd.DataFrame, vectors: Mapping[str, np.ndarray]) -> pd.Da
     apis, names = pairs["apis"].tolist(), families(pairs)
     jaccard = np.array([[_jaccard(one, other) for other in apis] for one in apis])
     allowed = np.array([[one != other for other in names] for one in names])
-    rankings = {method: np.where(allowed, rows @ rows.T, -np.inf) for method, rows in vectors.items()}
+    near = {method: rows @ rows.T for method, rows in vectors.items()} | dict(similarities or {})
+    rankings = {method: np.where(allowed, scores, -np.inf) for method, scores in near.items()}
     rankings["oracle_shots"] = np.where(allowed, jaccard, -np.inf)
     rows = []
     for method, scores in rankings.items():
@@ -79,6 +81,29 @@ def shot_scores(pairs: pd.DataFrame, vectors: Mapping[str, np.ndarray]) -> pd.Da
     scores = pd.DataFrame(rows, columns=["row", *SCORES[2:]])
     flow, family = (np.array(labels, dtype=object)[scores["row"]] for labels in (pairs["pair"], names))
     return scores.assign(flow=flow, family=family)[SCORES]
+
+
+COMPARED = [("tst", "pretrained"), ("tst_anew", "pretrained"), ("tst_anew", "tst"), ("pretrained", "random")]
+
+
+def shot_differences(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
+    """Differences of the selectors that there are, of `COMPARED`, on the same requests.
+
+    Args:
+        scores: columns `SCORES`, of `shot_scores`.
+        samples, seed: of the bootstrap over families.
+
+    Returns:
+        columns metric, k, a, b, difference, ci_low, ci_high, p_value, p_holm (over all rows), settled, n.
+    """
+    wide = scores.pivot(index=["flow", "family"], columns=["method", "metric", "k"], values="value")
+    over = Resampling([wide.index.get_level_values("family")], samples, seed)
+    there = set(scores["method"])
+    pairs = [pair for pair in COMPARED if there.issuperset(pair)]
+    parts = [compare(wide, pairs, metric, k, over).assign(metric=metric, k=k) for metric, k in MEASURED]
+    tests = pd.concat(parts, ignore_index=True)
+    tests["p_holm"] = holm_adjust(tests["p_value"])
+    return tests.assign(settled=settled(tests), n=len(wide))
 
 
 def prior_scores(pairs: pd.DataFrame) -> pd.DataFrame:

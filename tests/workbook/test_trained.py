@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from lib.workbook.artifacts import ROOT, sha256_of
-from lib.workbook.trained import CONFIG, FOLDER, LIMIT, POINTS, RECORD, WEIGHTS, adapter_of, shipped, thinned
+from lib.workbook.trained import CONFIG, FOLDER, LIMIT, POINTS, RECORD, WEIGHTS, adapter_of, elsewhere, shipped, thinned
 
 PARTS = sorted(path for path in (ROOT / FOLDER).iterdir() if path.is_dir())
 
@@ -61,6 +61,13 @@ def test_a_part_is_used_for_its_own_model_and_pairs_only(project):
     ):
         refused = shipped(name, of_model, of_pairs, root)
         assert (refused.folder, refused.reason) == (None, why)
+
+
+def test_on_others_data_a_part_needs_its_model_alone(project):
+    root, part, model, _ = project
+    assert elsewhere(part, model, root).folder == root / FOLDER / part
+    assert "another base model" in elsewhere(part, model[::-1], root).reason
+    assert elsewhere("tst-1", model, root).reason == "No trained part tst-1 is shipped."
 
 
 @pytest.mark.parametrize("file", [WEIGHTS, CONFIG, RECORD])

@@ -64,7 +64,8 @@ def _mean(group: pd.DataFrame, cluster: str) -> str:
 
 
 def transfer_table(transfer: pd.DataFrame) -> Table:
-    """Each claim here and there."""
+    """Each claim here and there, at its first cutoff."""
+    transfer = transfer.drop_duplicates("claim")
     frame = pd.DataFrame(
         {
             "claim": [plain(text) for text in transfer["statement"]],
@@ -81,9 +82,8 @@ def transfer_table(transfer: pd.DataFrame) -> Table:
         }
     )
     caption = (
-        "Claims asked of this workbook's world (here) and of WorkBench or Flow-Bench (there): effects with 95% "
-        "intervals (points, percent for what lies below a level, fold for ratios), and each world's verdict by itself, "
-        "after Holm's adjustment over its claims. K is the number of few-shots where flows are asked for."
+        "Effects here and there with 95% intervals (points; percent below a level, fold for ratios) and each world's "
+        "verdict, at the first K; all K are in the figure and in tables/transfer.csv."
     )
     return Table(frame, caption)
 
@@ -106,10 +106,8 @@ def order_table(orders: pd.DataFrame, methods: dict[str, list[str]]) -> Table:
         }
     )
     caption = (
-        "Agreement of the methods' order here and there, floors and oracles among them, "
-        "with 95% intervals by bootstrap over clusters of queries on "
-        "both sides. They say nothing of other methods: of so few, an interval of no width means that no resample put "
-        "two of them the other way round."
+        "Agreement of the methods' order here and there, floors and oracles among them; 95% intervals by bootstrap "
+        "over clusters of queries on both sides."
     )
     return Table(frame, caption)
 

@@ -11,9 +11,12 @@ import pandas as pd
 from lib.evaluation.inference import Resampling
 from lib.evaluation.intervals import mean_interval
 from lib.workbook.display import Drawing, Table, interval
+from lib.workbook.forest import forest
 from lib.workbook.markup import plain
 from lib.workbook.methods import colour, label
 from lib.workflows.flow_bench import ASKED, CUTOFFS, READINGS, USER_TASK, FlowBench
+from lib.workflows.flow_bench_flows import MEASURES
+from lib.workflows.flow_bench_shots import SHOTS
 from lib.workflows.language import parse, print_flow
 from lib.workflows.pages.common import error_bars, intervals
 
@@ -62,34 +65,6 @@ def requests_table(pairs: pd.DataFrame) -> Table:
     ]
     caption = f"Flow-Bench's {len(pairs)} requests, and how many of the right flows have a part."
     return Table(pd.DataFrame(rows), caption, decimals=1)
-
-
-def recall_table(recall: pd.DataFrame, published: pd.DataFrame, encoder: str) -> Table:
-    """Recall of the APIs by what is read of them, what is searched for and what counts as needed.
-
-    Args:
-        recall: of `lib.workflows.flow_bench.recall_by_reading`.
-        published: of `data/published/flow_bench.csv`.
-        encoder: that read requests and APIs.
-    """
-    keys = [*SETTING, "n"]
-    wide = recall.assign(shown=intervals(recall, VALUE, 1)).pivot(index=keys, columns="k", values="shown")
-    wide = wide.loc[list(recall[keys].drop_duplicates().itertuples(index=False, name=None))].reset_index()
-    frame = pd.DataFrame(
-        {
-            "searched for": wide["asked"].map(ASKED),
-            "read of an API": wide["texts"].map(TEXTS),
-            "needed": wide["reading"].map(READINGS),
-            "requests": wide["n"],
-            **{f"Recall@{k}, %": wide[k] for k in sorted(recall["k"].unique())},
-        }
-    )
-    printed = [
-        f"{plain(name)}: " + ", ".join(f"{row.value:.2f} (K = {row.k})" for row in rows.itertuples())
-        for name, rows in published.groupby("label", sort=False)
-    ]
-    caption = f"Recall of Flow-Bench's APIs by {plain(encoder)}, 95% intervals over requests. Published: "
-    return Table(frame, f"{caption}{'; '.join(printed)}.")
 
 
 def recall_drawing(recall: pd.DataFrame, published: pd.DataFrame) -> Drawing:
@@ -147,8 +122,8 @@ def finding(bench: FlowBench, recall: pd.DataFrame, published: pd.DataFrame) -> 
     return (
         f"{unchanged(bench.pairs['dsl'])} of Flow-Bench's {len(bench.pairs)} flows are flows of our language, which "
         f"has loops for them. {nearest_sentence(recall, published)}. The published recall is {told} our 95% intervals, "
-        f"such as {low_high} at {last['k']}. Of {len(recall.drop_duplicates(SETTING))} settings this one was chosen by "
-        "that nearness: it says what may have been measured, and is no test of it."
+        f"such as {low_high} at {last['k']}. It was chosen among {len(recall.drop_duplicates(SETTING))} settings by "
+        "that nearness, and is no test."
     )
 
 
@@ -166,3 +141,121 @@ def prior_words(prior: pd.DataFrame) -> str:
 def unchanged(texts: Iterable[str]) -> int:
     """How many flows are the same text after they are parsed and printed."""
     return sum(print_flow(parse(text)) == text for text in texts)
+
+
+# ---------------------------------------------------------------- few-shots
+
+METRICS = {"jaccard": f"APIs of {SHOTS} few-shots", "copied": "the first one copied"}
+
+
+def _told(difference: pd.Series) -> str:
+    """A difference with its interval, and whether it is settled."""
+    low_high = interval(difference["difference"], difference["ci_low"], difference["ci_high"], 1)
+    return f"{low_high} points, {'settled' if difference['settled'] else 'open'}"
+
+
+def tuned_words(tests: pd.DataFrame, pairs: float, seconds: float) -> str:
+    """Does few-shot search lose by the domain that TST was tuned on?
+
+    Args:
+        tests: of `lib.workflows.flow_bench_shots.shot_differences`.
+        pairs, seconds: of the tuning here, of a fold and in all.
+    """
+    rows = tests[tests["metric"] == "jaccard"].set_index(["a", "b"])
+    wanted = [("tst", "pretrained"), ("tst_anew", "pretrained"), ("tst_anew", "tst")]
+    if not all(pair in rows.index for pair in wanted):
+        return "TST was not tuned anew here."
+    shipped, anew, between = (rows.loc[[pair]].iloc[0] for pair in wanted)
+    if between["settled"] and between["difference"] > 0:
+        verdict = "Tuned on this domain it is better: the domain explains at least a part of the loss."
+    elif anew["settled"] and anew["difference"] < 0:
+        verdict = "Tuned on this domain it still loses: the domain alone does not explain the loss."
+    else:
+        verdict = "Whether the domain explains the loss stays open."
+    return (
+        f"Against the pretrained encoder the shipped TST gains {_told(shipped)}; tuned anew on {pairs:,.0f} pairs of "
+        f"Flow-Bench, cross-fitted, in {seconds:.0f} seconds, {_told(anew)}; tuned anew against shipped "
+        f"{_told(between)} (n = {anew['n']}). {verdict}"
+    )
+
+
+def shots_forest(tests: pd.DataFrame) -> Drawing:
+    """Differences of selectors, a panel a measure."""
+    rows = tests.assign(
+        comparison=[f"{label(a)} − {label(b)}" for a, b in zip(tests["a"], tests["b"], strict=True)],
+        panel=tests["metric"].map(METRICS),
+    )
+    won = rows.loc[rows["settled"], "comparison"].nunique()
+    finding = f"{won} of {rows['comparison'].nunique()} comparisons of few-shots are settled on Flow-Bench"
+    return forest(rows, "flow_bench_shots", finding, "points", panel="panel")
+
+
+# ---------------------------------------------------------------- flows written
+
+
+def condition_label(name: str) -> str:
+    """Who wrote, for readers."""
+    if name == "copy_prior":
+        return "copied: flow to edit, else nearest"
+    if name.startswith("copy_"):
+        return f"copied: {label(name.removeprefix('copy_'))}"
+    selector, decoding = name.split(", ")
+    return f"{label(selector)}, {decoding}"
+
+
+def flows_table(values: pd.DataFrame) -> Table:
+    """The metrics of what was written, and of the floors.
+
+    Args:
+        values: of `lib.workflows.flow_bench_flows.values`.
+    """
+    shown = values.assign(shown=intervals(values, VALUE, 1))
+    wide = shown.pivot(index="condition", columns="metric", values="shown").loc[
+        list(dict.fromkeys(values["condition"]))
+    ]
+    frame = pd.DataFrame({"flows": list(map(condition_label, wide.index))})
+    for metric, said in MEASURES.items():
+        frame[said] = wide[metric].to_numpy()
+    n = int(values["n"].max())
+    caption = (
+        f"Flows for {n} of Flow-Bench's requests by the in-context models, by who selected the few-shots, and "
+        "copied ones; 95% intervals. Grammar: that of the language with the benchmark's catalogue."
+    )
+    return Table(frame, caption)
+
+
+def flows_forest(tests: pd.DataFrame) -> Drawing:
+    """Differences in similarity."""
+    rows = tests.assign(
+        comparison=[f"{condition_label(a)} − {condition_label(b)}" for a, b in zip(tests["a"], tests["b"], strict=True)]
+    )
+    return forest(rows, "flow_bench_flows", flows_finding(tests), "points of similarity")
+
+
+def flows_finding(tests: pd.DataFrame) -> str:
+    """Whether writing beats copying."""
+    copied = tests[tests["b"].str.startswith("copy_")]
+    better = int((copied["settled"] & (copied["difference"] > 0)).sum())
+    worse = int((copied["settled"] & (copied["difference"] < 0)).sum())
+    return (
+        f"Written flows beat copied ones in {better} of {len(copied)} comparisons and lose in {worse}; the rest is open"
+    )
+
+
+def flow_examples(scores: pd.DataFrame, pairs: pd.DataFrame, condition: str) -> Table:
+    """What was written worst and best, beside the right flow: of equal ones the shortest right flow."""
+    asked = pairs.set_index("pair")
+    mine = scores[scores["condition"] == condition]
+    mine = mine.assign(length=mine["unit"].map(asked["dsl"]).str.len()).sort_values("length", kind="stable")
+    chosen = mine.loc[list(dict.fromkeys([mine["similarity"].idxmin(), mine["similarity"].idxmax()]))]
+    rows = [
+        {
+            "request": plain(asked.loc[row.unit, "request"].strip()),
+            "right flow": asked.loc[row.unit, "dsl"],
+            "written": row.text,
+            "similarity": f"{row.similarity:.2f}",
+        }
+        for row in chosen.itertuples()
+    ]
+    caption = f"Few-shots by {condition_label(condition)}: a flow of the lowest and one of the highest similarity."
+    return Table(pd.DataFrame(rows), caption, code_columns=("right flow", "written"))

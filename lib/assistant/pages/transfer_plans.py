@@ -1,0 +1,148 @@
+"""Tables and sentences of notebook 11: plans of NESTFUL and WorkBench."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from lib.assistant.nestful import MUTANTS
+from lib.assistant.plans import CAUSES
+from lib.assistant.queries import print_call
+from lib.assistant.workbench_plans import MEASURES, SETTINGS, TEMPLATE
+from lib.evaluation.inference import LEVEL, percent
+from lib.workbook.display import Table, interval
+from lib.workbook.markup import plain
+from lib.workbook.methods import label
+
+
+def share(successes, n: int, decimals: int = 1) -> str:
+    """A percentage with Wilson's 95% interval."""
+    value, low, high = map(float, percent(int(successes), n))
+    return interval(value, low, high, decimals) + "%"
+
+
+def held_finding(trips: pd.DataFrame) -> str:
+    """For the top of the page and the index."""
+    held = int(trips["matches"].sum())
+    return f"{held} of NESTFUL's {len(trips)} nested plans ({share(held, len(trips))}) are plans of ours."
+
+
+def held_words(trips: pd.DataFrame) -> str:
+    """How many of NESTFUL's plans the plan language holds, and what it does not.
+
+    Args:
+        trips: of `lib.assistant.nestful.round_trips`.
+    """
+    held, nested = int(trips["matches"].sum()), int((trips["nested"] > 0).sum())
+    said = (
+        f"{held} of {len(trips)} right plans ({share(held, len(trips))}; {nested} have a call that uses another's "
+        "result) are themselves after printing and parsing, and right by AST match."
+    )
+    lost = trips[~trips["matches"]]
+    if lost.empty:
+        return said
+    words = lost["keyword"] != ""
+    if words.any():
+        named = ", ".join(sorted(set(lost.loc[words, "keyword"])))
+        said += f" {int(words.sum())} name an argument by a word of Python ({plain(named)}), which no plan can say."
+    if (~words).any():
+        said += (
+            f" {int((~words).sum())} are wrong for another reason, such as: {plain(lost[~words]['reason'].iloc[0])}."
+        )
+    return said
+
+
+def swapped_words(trips: pd.DataFrame) -> str:
+    """Whether AST match sees that a reference has come to mean another call."""
+    counted = trips[trips["matches"] & trips["swapped"].notna()]
+    if counted.empty:
+        return "No plan has two calls to exchange."
+    flat, content = (int(counted[name].astype(bool).sum()) for name in ("swapped", "swapped_by_content"))
+    return (
+        "AST match takes calls in any order, and a reference names a place: where two calls are exchanged, it sees "
+        f"{flat} of {len(counted)} such plans as wrong, and {content} of {len(counted)} where references are compared "
+        "by the call that they mean."
+    )
+
+
+def mutants_words(trips: pd.DataFrame) -> str:
+    """How many plans that were made wrong in one place AST match finds wrong, exchanged calls apart."""
+    kinds = [kind for kind in MUTANTS if kind != "swapped"]
+    counted = {kind: trips.loc[trips["matches"] & trips[kind].notna(), kind].astype(bool) for kind in kinds}
+    parts = [f"{MUTANTS[kind]} ({int(found.sum())} of {len(found)})" for kind, found in counted.items()]
+    return f"AST match finds these wrong: {', '.join(parts)}."
+
+
+# ---------------------------------------------------------------- WorkBench
+
+
+def setting_label(name: str) -> str:
+    """A setting for readers."""
+    return "template without a model (floor)" if name == TEMPLATE else label(name)
+
+
+def plans_table(rates: pd.DataFrame) -> Table:
+    """Shares of plans by setting.
+
+    Args:
+        rates: of `lib.assistant.workbench_plans.rates`.
+    """
+    shown = rates.assign(shown=[interval(a, b, c, 1) for a, b, c in rates[["value", "ci_low", "ci_high"]].to_numpy()])
+    wide = shown.pivot(index="setting", columns="measure", values="shown").loc[list(dict.fromkeys(rates["setting"]))]
+    frame = pd.DataFrame({"shown to the planner": list(map(setting_label, wide.index))})
+    for measure, said in MEASURES.items():
+        frame[f"{said}, %"] = wide[measure].to_numpy()
+    n = int(rates["n"].max())
+    return Table(frame, f"Plans for {n} of WorkBench's requests, one a template; Wilson's 95% intervals.")
+
+
+def planner_finding(plans: pd.DataFrame) -> str:
+    """For the top of the page and the index."""
+    best = max(SETTINGS, key=lambda name: plans.loc[plans["setting"] == name, "right"].sum())
+    mine = plans[plans["setting"] == best]
+    right = int(mine["right"].sum())
+    where = "whatever it is shown" if right == 0 else f"at best, with {setting_label(best)}"
+    return (
+        f"The shipped planner is right for {right} of {len(mine)} of WorkBench's requests "
+        f"({share(right, len(mine))}), {where}."
+    )
+
+
+def plans_words(plans: pd.DataFrame, tests: pd.DataFrame) -> str:
+    """Whether the planner plans on data that it did not learn from.
+
+    Args:
+        plans: of `lib.assistant.workbench_plans.judged`.
+        tests: of `differences`, of the measure tools.
+    """
+    floor = plans.loc[plans["setting"] == TEMPLATE, "right"]
+    said = f"{planner_finding(plans)} The floor is right for {int(floor.sum())}."
+    worse = [row.a for row in tests.itertuples() if row.p_holm <= LEVEL and row.only_b > row.only_a]
+    if worse:
+        listed = ", ".join(map(setting_label, worse))
+        said += f" The floor calls the right tools more often than the planner with {listed} (McNemar, Holm)."
+    wrong = plans[(plans["setting"] == SETTINGS[1]) & (plans["category"] != "")]["category"].value_counts()
+    if len(wrong):
+        said += f" Commonest with {setting_label(SETTINGS[1])}: {CAUSES[wrong.index[0]]} ({wrong.iloc[0]})."
+    return said
+
+
+def plan_examples(plans: pd.DataFrame, queries: pd.DataFrame, n: int = 2) -> Table:
+    """Requests with plans by retrieved and by right tools: of as many right tools the shortest request each."""
+    asked, wide = queries.set_index("query"), plans.pivot(index="query", columns="setting", values="text")
+    rows = [
+        {
+            "request": plain(asked.loc[query, "text"]),
+            "answer": "\n".join(print_call(tool, given) for tool, given in asked.loc[query, "calls"]),
+            **{setting_label(name): wide.loc[query, name] for name in SETTINGS[1:]},
+        }
+        for query in _shortest(asked.loc[list(dict.fromkeys(plans["query"]))], n)
+    ]
+    caption = f"{len(rows)} requests of WorkBench, their answers and the planner's plans."
+    return Table(pd.DataFrame(rows), caption, code_columns=("answer", *map(setting_label, SETTINGS[1:])))
+
+
+def _shortest(asked: pd.DataFrame, n: int) -> list[str]:
+    """The shortest request for each of the `n` tools first called that have the shortest ones."""
+    tools = asked["calls"].map(lambda calls: calls[0][0])
+    order = asked["text"].str.len().sort_values(kind="stable").index
+    return tools.loc[order].drop_duplicates().index[:n].tolist()

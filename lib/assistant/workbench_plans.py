@@ -1,0 +1,224 @@
+"""WorkBench's requests asked of the planner that comes with the project, its plans judged by WorkBench's answers.
+
+The planner learned from this workbook's personas and tools and has seen none of these. A prompt shows WorkBench's
+functions as signatures, and as context items with their ids and the people that the request names:
+
+    Request (Thursday 2023-11-30 00:00, office): Delete my last email from nadia
+    Context:
+    Email: email_id 00000479. inbox. nadia.moreau@atlas.com. …
+    Contact: Nadia Moreau, nadia.moreau@atlas.com
+    Tools:
+    email.delete_email(email_id)
+
+Plans are judged by AST match: the same calls with the same values. Where an answer has several calls, all are wanted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from lib.assistant.planner import names_person
+from lib.assistant.plans import api_names, ast_match, hallucinated
+from lib.assistant.prompts import planner_prompt
+from lib.assistant.queries import print_call
+from lib.assistant.toolbox import DEFAULT_API, Toolbox, signature
+from lib.assistant.trained_parts import PLANNER, SIZES, name_of
+from lib.assistant.workbench import APPS, WorkBench
+from lib.evaluation.inference import holm_adjust, mcnemar_test, percent
+from lib.generation.local import LocalModel, fingerprint
+from lib.generation.models import locate
+from lib.retrieval.dense import encode
+from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs
+from lib.workbook.trained import elsewhere
+
+NOW = "Thursday 2023-11-30 00:00, office"  # the day that the data's answers are given on; they say no place
+SHOWN_TOOLS, SHOWN_ITEMS = 10, 3
+SETTINGS = ("rag", "context_tuned_rag", "context_tuned_upper_bound")
+TEMPLATE = "template"  # writes without a model
+MEASURES = {
+    "right": "right by AST match",
+    "tools": "calls the right tools",
+    "unparsed": "does not parse",
+    "made_up": "calls a tool that is not there",
+}
+MOST_TOKENS = 96  # of a plan
+PLANS = ["query", "template", "setting", "text", *MEASURES, "category"]
+RATES = ["setting", "measure", "value", "ci_low", "ci_high", "n"]
+_ADDRESS = re.compile(r"\b([a-z]+)\.([a-z]+)@[\w.]+\w", re.IGNORECASE)
+
+
+def functions_of(bench: WorkBench) -> list[dict]:
+    """WorkBench's functions as OpenAI-style definitions, by all that the data say of them: app, name and arguments.
+    Required are those that every call has. `Toolbox.from_functions` reads them."""
+    called: dict[str, list[Mapping]] = {}
+    for calls in bench.queries["calls"]:
+        for tool, arguments in calls:
+            called.setdefault(tool, []).append(arguments)
+    definitions = []
+    for tool in bench.tools["item"]:
+        names = list(dict.fromkeys(name for arguments in called[tool] for name in arguments))
+        required = [name for name in names if all(name in arguments for arguments in called[tool])]
+        properties = {name: {"type": "string", "description": name.replace("_", " ")} for name in names}
+        text = bench.tools.set_index("item").loc[tool, "text"].partition(" (")[0]
+        parameters = {"type": "object", "properties": properties, "required": required}
+        definitions.append({"name": tool, "description": text, "parameters": parameters})
+    return definitions
+
+
+def sample(bench: WorkBench, n: int, seed: int) -> pd.DataFrame:
+    """One request of each of `n` templates whose answer has a call (of all where there are no more), drawn without a
+    look at the answers otherwise; requests of different templates count as independent."""
+    asked = bench.queries[bench.queries["n_calls"] > 0]
+    one = asked.sample(frac=1, random_state=seed).drop_duplicates("template")
+    return one.head(n).sort_index().reset_index(drop=True)
+
+
+def contacts(bench: WorkBench) -> dict[str, str]:
+    """{name: address} of everybody whose address stands in an item, such as nadia.moreau@atlas.com."""
+    found = (match for text in bench.items["text"] for match in _ADDRESS.finditer(text))
+    return {f"{match[1].title()} {match[2].title()}": match[0].lower() for match in found}
+
+
+def context_lines(bench: WorkBench, request: str, items: Sequence[str]) -> list[str]:
+    """One line an item, with its id, then one for each person whom the request names."""
+    known = bench.items.set_index("item")
+    lines = []
+    for item in items:
+        app, _, number = item.rpartition("-")
+        lines.append(f"{APPS[app].name}: {APPS[app].key} {number}. {known.loc[item, 'text']}")
+    people = contacts(bench).items()
+    return lines + [f"Contact: {name}, {address}" for name, address in people if names_person(request, name)]
+
+
+def tool_ranking(bench: WorkBench, asked: pd.DataFrame, encoder) -> pd.DataFrame:
+    """All tools ranked for each request by the cosine under an encoder: query, item (tool), rank, score."""
+    searched, tools = asked.assign(all="all"), bench.tools.assign(all="all")
+    pairs = candidate_pairs(searched, tools, "all")
+    texts, documents = (encode(encoder, frame["text"].tolist()) for frame in (asked, bench.tools))
+    return rank_pairs(pairs, cosine_of_pairs(pairs, texts, documents))
+
+
+def planner_of(
+    generator: str, quantization: str, root: Path, cache: Path, threads: int
+) -> tuple[LocalModel | None, str]:
+    """The planner that comes with the project, and an empty text; None, and why not, where it does not fit the model.
+
+    Args:
+        generator: name of the base model.
+        root: the project's folder.
+        cache: folder of answers.
+    """
+    found = elsewhere(name_of(PLANNER, SIZES[PLANNER]), fingerprint(locate(generator), quantization=quantization), root)
+    if not found.folder:
+        return None, found.reason
+    return LocalModel(generator, adapter=found.folder, cache=cache, threads=threads, quantization=quantization), ""
+
+
+def prompts(
+    bench: WorkBench, asked: pd.DataFrame, toolbox: Toolbox, tools: pd.DataFrame, context: pd.DataFrame
+) -> pd.DataFrame:
+    """What the planner is asked in each of `SETTINGS`.
+
+    Args:
+        asked: rows of `bench.queries`.
+        toolbox: of `functions_of`.
+        tools, context: rankings (query, item, rank) of tools and of items.
+
+    Returns:
+        query, template, setting, tools, items (lists of names; None where none is shown), prompt. Retrieved tools come
+        best first, with `default` last; the right ones, an upper bound, in the order of their names.
+    """
+    signatures = {function["name"]: signature(function) for function in toolbox.functions}
+    signatures[DEFAULT_API] = f"{DEFAULT_API}()"
+    first = {
+        name: ranking[ranking["rank"] <= most].sort_values(["query", "rank"]).groupby("query")["item"].agg(list)
+        for name, ranking, most in (("tools", tools, SHOWN_TOOLS), ("items", context, SHOWN_ITEMS))
+    }
+    relevant = bench.relevant.groupby("query")["item"].agg(sorted)
+    rows = []
+    for query in asked.itertuples():
+        found = [*first["tools"][query.query], DEFAULT_API]
+        gold = sorted({tool for tool, _ in query.calls}), list(relevant.get(query.query, []))
+        shown = dict(zip(SETTINGS, [(found, None), (found, first["items"][query.query]), gold], strict=True))
+        for setting, (names, items) in shown.items():
+            lines = None if items is None else context_lines(bench, query.text, items)
+            text = planner_prompt(query.text, NOW, [signatures[name] for name in names], lines)
+            rows.append((query.query, query.template, setting, names, items, text))
+    return pd.DataFrame(rows, columns=["query", "template", "setting", "tools", "items", "prompt"])
+
+
+def template_plans(prompted: pd.DataFrame, toolbox: Toolbox) -> pd.DataFrame:
+    """A floor that asks no model: the first tool found that belongs to the app of the first item found, with that
+    item's id as its id; the first tool without arguments where there is none.
+
+    Args:
+        prompted: of `prompts`.
+
+    Returns:
+        the rows of the setting with retrieved context, setting `TEMPLATE`, with text.
+    """
+    rows = prompted[prompted["setting"] == "context_tuned_rag"]
+    texts = []
+    for tools, items in zip(rows["tools"], rows["items"], strict=True):
+        app, _, number = (items or ["-"])[0].rpartition("-")
+        key = APPS[app].key if app in APPS else ""
+        fits = [tool for tool in tools if tool in toolbox and key and key in toolbox[tool].arguments]
+        texts.append(print_call(fits[0], {key: number}) if fits else print_call(tools[0], {}))
+    return rows.assign(setting=TEMPLATE, text=texts)
+
+
+def judged(plans: pd.DataFrame, bench: WorkBench, toolbox: Toolbox) -> pd.DataFrame:
+    """Plans by WorkBench's answers.
+
+    Args:
+        plans: columns query, template, setting, text.
+
+    Returns:
+        columns `PLANS`: right, tools (calls the right tools, each as often), unparsed, made_up (bool), and category (of
+        `lib.assistant.plans.CAUSES`; empty where the plan is right).
+    """
+    answers = bench.queries.set_index("query")["calls"]
+    names = {api.api for api in toolbox}
+    rows = []
+    for plan in plans.itertuples():
+        calls = answers[plan.query]
+        gold = [{tool: {key: [value] for key, value in arguments.items()}} for tool, arguments in calls]
+        match = ast_match(plan.text, gold, toolbox.functions)
+        same = sorted(api_names(plan.text)) == sorted(tool for tool, _ in calls)
+        rows.append((plan.query, plan.template, plan.setting, plan.text, bool(match), same,
+                     match.category == "unparsed", hallucinated(plan.text, names), match.category or ""))  # fmt: skip
+    return pd.DataFrame(rows, columns=PLANS)
+
+
+def rates(plans: pd.DataFrame) -> pd.DataFrame:
+    """Each setting's shares in percent, with Wilson's 95% intervals over requests, one a template.
+
+    Returns:
+        setting, measure (of `MEASURES`), value, ci_low, ci_high, n.
+    """
+    rows = [
+        (setting, measure, *map(float, percent(int(part[measure].sum()), len(part))), len(part))
+        for setting, part in plans.groupby("setting", sort=False)
+        for measure in MEASURES
+    ]
+    return pd.DataFrame(rows, columns=RATES)
+
+
+def differences(plans: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Each setting against the floor, on the same requests: McNemar's exact test, Holm over the rows.
+
+    Returns:
+        a, b, only_a, only_b (requests that one alone does), p_value, p_holm, n.
+    """
+    wide = plans.pivot(index="query", columns="setting", values=measure).astype(bool)
+    rows = [
+        (name, TEMPLATE, int((wide[name] & ~wide[TEMPLATE]).sum()), int((~wide[name] & wide[TEMPLATE]).sum()),
+         mcnemar_test(wide[name], wide[TEMPLATE]))
+        for name in SETTINGS if name in wide
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["a", "b", "only_a", "only_b", "p_value"])
+    return frame.assign(p_holm=holm_adjust(frame["p_value"]) if len(frame) else [], n=len(wide))

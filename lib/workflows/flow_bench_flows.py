@@ -1,0 +1,242 @@
+"""Flows that language models write for Flow-Bench's requests, and the floors that need none.
+
+The two in-context models that come with the project read few-shots and definitions; neither has seen these APIs, nor a
+request for an edit. Families of requests are dealt to them in turn, so that each request is written once. A prompt
+shows the few-shots nearest among the other families, and the definitions of the APIs nearest to the request (SFD). A
+request for an edit brings the flow to edit, in the few-shots as in the question:
+
+    Request: Send a mail instead of the message. Edit this flow: await Slack.…; await Gmail.…;
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lib.evaluation.comparison import compare
+from lib.evaluation.inference import Resampling, percent, settled
+from lib.evaluation.intervals import mean_interval
+from lib.generation.local import LocalModel, fingerprint
+from lib.generation.models import locate
+from lib.workbook.trained import elsewhere
+from lib.workflows.ablation import answer_as, score
+from lib.workflows.catalogue import Catalogue
+from lib.workflows.definitions import few_shot_definitions, semantic_definitions, usual_number
+from lib.workflows.flow_bench import FlowBench
+from lib.workflows.flow_bench_shots import SHOTS, families
+from lib.workflows.grammars import flow_grammar
+from lib.workflows.in_context import HALVES, LIMIT
+from lib.workflows.in_context_models import part_of
+from lib.workflows.metaprompt import STOP, flow_prompts
+
+PARTS = tuple(map(part_of, HALVES))
+DECODINGS = ("free", "grammar")  # the grammar with the benchmark's catalogue
+MOST_TOKENS = 256  # of a flow; the longest right one has fewer
+
+
+def asked_texts(pairs: pd.DataFrame) -> list[str]:
+    """What a prompt asks for: the request, and where it asks for an edit, the flow to edit in one line."""
+    return [
+        f"{request.strip()} Edit this flow: {' '.join(prior.split())}" if prior else request.strip()
+        for request, prior in zip(pairs["request"], pairs["prior"], strict=True)
+    ]
+
+
+def written_by(pairs: pd.DataFrame) -> list[str]:
+    """Which of `PARTS` writes for each request: families in their order of appearance, dealt in turn."""
+    names = list(dict.fromkeys(families(pairs)))
+    turn = {name: PARTS[i % len(PARTS)] for i, name in enumerate(names)}
+    return [turn[name] for name in families(pairs)]
+
+
+def sample(pairs: pd.DataFrame, n: int, seed: int) -> np.ndarray:
+    """Positions of `n` requests, or all where there are no more, in their order; drawn without a look at the flows."""
+    drawn = np.random.default_rng(seed).permutation(len(pairs))[:n]
+    return np.sort(drawn)
+
+
+def nearest_of_others(pairs: pd.DataFrame, vectors: np.ndarray) -> list[list[int]]:
+    """For each request the `SHOTS` nearest requests of other families, nearest first, as positions."""
+    names = np.array(families(pairs), dtype=object)
+    scores = np.where(names[:, None] != names[None, :], vectors @ vectors.T, -np.inf)
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :SHOTS]
+    return [[int(j) for j in row if scores[i, j] > -np.inf] for i, row in enumerate(order)]
+
+
+def prompts(
+    bench: FlowBench,
+    rows: Sequence[int],
+    near: Mapping[str, Sequence[Sequence[int]]],
+    request_vectors: np.ndarray,
+    api_vectors: np.ndarray,
+    count: Callable[[str], int],
+) -> pd.DataFrame:
+    """The prompts of every selector, decoded freely and under the grammar with the benchmark's catalogue.
+
+    Args:
+        rows: positions of the requests that are asked.
+        near: {selector: few-shots of every request, of `nearest_of_others`}.
+        request_vectors, api_vectors: by the pretrained encoder, of the requests and of `API.text` of the catalogue.
+        count: tokens of a text.
+
+    Returns:
+        condition (`selector, decoding`), unit, family, model (one of `PARTS`), prompt, grammar (None where free), and
+        what `flow_prompts` tells of a prompt.
+    """
+    pairs, catalogue, rows = bench.pairs, bench.catalogue, list(rows)
+    examples = pairs.assign(request=asked_texts(pairs))
+    fd = [few_shot_definitions(shots, pairs["apis"].tolist()) for shots in next(iter(near.values()))]
+    names = [api.name for api in catalogue]
+    sfd = semantic_definitions(request_vectors[rows], api_vectors, names, usual_number(fd))
+    asked = examples.iloc[rows]
+    about = {"unit": asked["pair"].tolist(), "family": np.array(families(pairs), dtype=object)[rows],
+             "model": np.array(written_by(pairs), dtype=object)[rows]}  # fmt: skip
+    parts = []
+    for selector, shots in near.items():
+        made = flow_prompts(
+            asked["request"].tolist(),
+            [list(shots[row]) for row in rows],
+            examples,
+            catalogue,
+            LIMIT,
+            count,
+            semantic=sfd,
+            form="described",
+        )
+        for decoding in DECODINGS:
+            grammar = grammar_of(catalogue) if decoding == "grammar" else None
+            parts.append(made.assign(condition=f"{selector}, {decoding}", grammar=grammar, **about))
+    return pd.concat(parts, ignore_index=True)
+
+
+def grammar_of(catalogue: Catalogue) -> str:
+    """Flows with loops over the benchmark's APIs."""
+    return flow_grammar(catalogue, stop=STOP, loops=True)
+
+
+def written(prompted: pd.DataFrame, models: Mapping[str, object], progress: bool = False) -> pd.DataFrame:
+    """The flows of all prompts.
+
+    Args:
+        prompted: of `prompts`.
+        models: by the names of `PARTS`.
+
+    Returns:
+        what `lib.workflows.ablation.answer_as` returns.
+    """
+    parts = [
+        answer_as(
+            name, prompted[prompted["model"] == name].reset_index(drop=True), model, MOST_TOKENS, progress=progress
+        )
+        for name, model in models.items()
+        if (prompted["model"] == name).any()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def writers(
+    generator: str, quantization: str, root: Path, cache: Path, threads: int
+) -> tuple[dict[str, LocalModel], str]:
+    """The in-context models that come with the project, by the names of `PARTS`, and an empty text; no model, and why
+    not, where they do not fit the base model.
+
+    Args:
+        generator: name of the base model.
+        root: the project's folder.
+        cache: folder of answers.
+    """
+    base = fingerprint(locate(generator), quantization=quantization)
+    found = {part: elsewhere(part, base, root) for part in PARTS}
+    if reasons := [one.reason for one in found.values() if not one.folder]:
+        return {}, reasons[0]
+    machine: dict[str, Any] = {"cache": cache, "threads": threads, "quantization": quantization}
+    return {part: LocalModel(generator, adapter=one.folder, **machine) for part, one in found.items()}, ""
+
+
+def floors(bench: FlowBench, rows: Collection[int], near: Mapping[str, Sequence[Sequence[int]]]) -> pd.DataFrame:
+    """What writes without a model: the nearest few-shot's flow as it stands, by selector, and where there is a flow to
+    edit, that flow as it stands (`copy_prior`; where there is none, the first selector's nearest).
+
+    Returns:
+        condition, unit, family, text.
+    """
+    pairs = bench.pairs
+    dsl, priors = pairs["dsl"].tolist(), pairs["prior"].tolist()
+    texts = {f"copy_{name}": [dsl[shots[row][0]] for row in rows] for name, shots in near.items()}
+    first = next(iter(texts.values()))
+    texts["copy_prior"] = [priors[row] or copied for row, copied in zip(rows, first, strict=True)]
+    labels = {
+        "unit": pairs["pair"].to_numpy()[list(rows)],
+        "family": np.array(families(pairs), dtype=object)[list(rows)],
+    }
+    return pd.concat([pd.DataFrame({"condition": name, **labels, "text": made}) for name, made in texts.items()],
+                     ignore_index=True)  # fmt: skip
+
+
+# ---------------------------------------------------------------- how good they are
+
+MEASURES = {
+    "similarity": "similarity, points",
+    "unparsed": "unparsed, %",
+    "made_up_names": "made-up names, %",
+    "made_up_parameters": "made-up keys, %",
+}
+VALUES = ["condition", "metric", "value", "ci_low", "ci_high", "n"]
+COMPARED = [
+    ("pretrained, free", "copy_pretrained"),
+    ("tst, free", "copy_tst"),
+    ("pretrained, grammar", "copy_prior"),
+    ("pretrained, grammar", "pretrained, free"),
+    ("tst, grammar", "tst, free"),
+    ("tst, free", "pretrained, free"),
+]
+
+
+def scored(texts: pd.DataFrame, bench: FlowBench) -> pd.DataFrame:
+    """Flows with the scores of `lib.workflows.scoring.score_flows`, and `value`: 100 times the similarity.
+
+    Args:
+        texts: columns condition, unit, family, text.
+    """
+    found = score(texts, bench.pairs.set_index("pair")["dsl"], bench.catalogue)
+    return found.assign(value=100 * found["similarity"])
+
+
+def values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
+    """Each condition's metrics: similarity over all flows, intervals over families; unparsed of all flows and made-up
+    names and keys of those that parse, Wilson's intervals.
+
+    Returns:
+        condition, metric (of `MEASURES`), value, ci_low, ci_high, n (flows counted); NaN where none is.
+    """
+    rows: list[tuple] = []
+    for condition, part in scores.groupby("condition", sort=False):
+        low, high = mean_interval(part["value"].to_numpy(), Resampling([part["family"]], samples, seed))
+        rows.append((condition, "similarity", part["value"].mean(), float(low), float(high), len(part)))
+        parsed = part[part["parsed"].astype(bool)]
+        for metric, hits, of in (
+            ("unparsed", len(part) - len(parsed), len(part)),
+            *((name, int(parsed[name].map(len).gt(0).sum()), len(parsed)) for name in list(MEASURES)[2:]),
+        ):
+            shown = map(float, percent(hits, of)) if of else [float("nan")] * 3
+            rows.append((condition, metric, *shown, of))
+    return pd.DataFrame(rows, columns=VALUES)
+
+
+def differences(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
+    """Differences in similarity of `COMPARED`, on the same requests, in points.
+
+    Returns:
+        a, b, difference, ci_low, ci_high, p_value, p_holm, settled, n.
+    """
+    wide = scores.pivot(index=["unit", "family"], columns="condition", values="value")
+    wide.columns = pd.MultiIndex.from_tuples([(name, "similarity", 1) for name in wide.columns])
+    there = set(scores["condition"])
+    pairs = [pair for pair in COMPARED if there.issuperset(pair)]
+    over = Resampling([wide.index.get_level_values("family")], samples, seed)
+    tests = compare(wide, pairs, "similarity", 1, over)
+    return tests.assign(settled=settled(tests), n=len(wide))
