@@ -19,6 +19,7 @@ from lib.report.trace import Cell, Place
 VALUE = re.compile(r"(?P<value>[+−-]?\d[\d,]*(?:\.\d+)?%?)(?P<tail>\s*\[[^\]]*\])?(?P<star>\s*★)?")
 MISSING = ("–", "")
 CARDS_FROM = 4  # columns
+LONG = 24  # rows of a table that is read line by line, not at a glance
 SENTENCE_END = r"(?<=[a-z)])[.:;] "
 
 
@@ -42,7 +43,7 @@ class Page(NamedTuple):
 def finish(page: str, known: Page) -> str:
     """The page with an id for each table, figure and claim, figures' data to download, and a fold at the end of each
     section that says where its numbers come from; terms of the glossary show their meaning. A section's first table is
-    open, others are folded."""
+    open; others are folded, those that a figure of the section stands for, and long ones (see `fold_tables`)."""
     soup = BeautifulSoup(page, "html.parser")
     set_numbers(soup)
     name_cells(soup)
@@ -105,12 +106,17 @@ def name_cells(soup: BeautifulSoup) -> None:
 
 
 def fold_tables(soup: BeautifulSoup) -> None:
-    """Fold all tables of a section but its first under the first sentence of their caption."""
+    """Fold tables under the first sentence of their caption: all of a section but its first, that one where a figure
+    stands before it, and those of more than `LONG` rows."""
     shown = False
-    for element in soup.select("main h2, main h3, main div.table"):
-        if element.name != "div":
+    for element in soup.select("main h2, main h3, main div.table, main .outputs figure"):
+        if element.name in ("h2", "h3"):
             shown = False
-        elif shown and element.caption and not element.find_parent("details"):
+        elif element.name == "figure":
+            shown = True
+        elif (
+            (shown or len(element.select("tbody tr")) > LONG) and element.caption and not element.find_parent("details")
+        ):
             said = _heading(element.caption).removesuffix("#")
             fold = soup.new_tag("details", attrs={"class": "more"})
             summary = soup.new_tag("summary")

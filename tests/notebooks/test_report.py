@@ -58,7 +58,7 @@ def command(project: Path) -> dict:
 def run(project: Path, *flags: str) -> subprocess.CompletedProcess:
     named = command(project)
     named["args"] += flags
-    return subprocess.run(**named, capture_output=True, text=True, timeout=1200)
+    return subprocess.run(**named, capture_output=True, text=True, timeout=2000)
 
 
 # the only files that hold times

@@ -194,7 +194,16 @@ def in_short(study: Study) -> str:
     return " ".join(_levels(study, test_set, said, ahead) for test_set in study.sets())
 
 
-def _levels(study: Study, test_set: str, said: Mapping[str, str], ahead: pd.DataFrame) -> str:
+def opening(study: Study) -> str:
+    """The page's answer on the first test set: few-shots, the fine-tuned model, and the nearest flow copied."""
+    said, few = headline(study), (study.name("tst", 5), study.name("pretrained", 5))
+    kept = [*study.present(few)[:1], *study.present([FINETUNED, COPY])]
+    return _levels(study, study.sets()[0], {name: said[name] for name in kept}, None)
+
+
+def _levels(study: Study, test_set: str, said: Mapping[str, str], ahead: pd.DataFrame | None) -> str:
+    """Similarity of each condition on the flows that all have; with `ahead`, which of them copying is settled to be
+    worse or better than."""
     scores = study.scores[study.scores["condition"].isin(said) & (study.scores["test_set"] == test_set)]
     shared = scores.pivot(index="unit", columns="condition", values="similarity").dropna()
     shared = shared[[name for name in said if name in shared]]
@@ -204,11 +213,14 @@ def _levels(study: Study, test_set: str, said: Mapping[str, str], ahead: pd.Data
     outcomes = outcomes.assign(metric="similarity", denominator=1)
     rates = rates_with_intervals(outcomes, [], study.samples, study.seed)
     levels = [f"{said[row.condition]} {interval(row.value, row.ci_low, row.ci_high, 2)}" for row in rates.itertuples()]
+    text = f"{TEST_SETS[test_set].capitalize()}, similarity on the same {len(shared)} flows: {'; '.join(levels)}."
+    if ahead is None:
+        return text
     rows = list(ahead[ahead["test_set"] == test_set].itertuples())
     better, worse = ([said[row.condition] for row in rows if row.delta * sign > 0] for sign in (1, -1))
     return (
-        f"{TEST_SETS[test_set].capitalize()}, similarity on the same {len(shared)} flows: {'; '.join(levels)}. Settled "
-        f"to be better than copying: {'; '.join(better) or 'none of these'}; worse: {'; '.join(worse) or 'none'}."
+        f"{text} Settled to be better than copying: {'; '.join(better) or 'none of these'}; worse: "
+        f"{'; '.join(worse) or 'none'}."
     )
 
 

@@ -253,16 +253,16 @@ def _glance_panel(axis: Axes, part: pd.DataFrame, names: Sequence[str], metric: 
     axis.set(title=f"{METRIC[metric]} ({better} is better)", yticks=np.arange(len(names)), yticklabels=names)
 
 
-def highlight(study: Study, everything: pd.DataFrame, short: str) -> tuple[str, str, str]:
+def highlight(study: Study, everything: pd.DataFrame, opening: str) -> tuple[str, str, str]:
     """The page's finding: text, figure, alt text.
 
     Args:
         everything: of `at_a_glance`.
-        short: of `lib.workflows.pages.dsl_ablation.in_short`.
+        opening: of `lib.workflows.pages.dsl_ablation.opening`.
     """
     text = (
-        f"Tables 1 to 4 of the workflow paper with {plain(study.writers.names)} as the writers: "
-        f"{verdict(everything)}. {short}"
+        f"{opening} Tables 1 to 4 of the workflow paper with {plain(study.writers.names)} as the writers: "
+        f"{verdict(everything)}."
     )
     alt = (
         f"Four panels, one a metric: for {everything['name'].nunique()} rows of Tables 1 to 4 our difference from the "

@@ -15,6 +15,7 @@ from lib.workflows.pages.dsl_ablation import (
     in_short,
     mean_tokens,
     models_in_words,
+    opening,
     titles,
     usage_in_words,
     way_title,
@@ -88,6 +89,14 @@ def test_in_short_says_what_beats_copying_on_each_test_set():
     )
     assert "Settled to be better than copying: the fine-tuned model; worse: five few-shots. Known wordings, sim" in text
     assert text.endswith("Settled to be better than copying: none of these; worse: none.")
+
+
+def test_the_page_opens_with_three_of_these():
+    values = {COPY: [0.5] * 4, FIVE: [0.0, 1.0, 0.5, 0.5], HELD: [1.0] * 4, FINETUNED: [1.0] * 3 + [None]}
+    text = opening(study_of(values, same={COPY: [0.4]}))
+    assert text.startswith("New wordings, similarity on the same 4 flows: five few-shots 0.50 [")
+    assert "; the fine-tuned model 0.75 [" in text
+    assert text.endswith("; copying the nearest flow 0.50 [0.50, 0.50].")
 
 
 def test_in_short_has_no_point_interval_where_all_flows_are_right():

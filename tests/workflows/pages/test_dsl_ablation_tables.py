@@ -186,8 +186,8 @@ def test_all_tables_in_one_figure(study, table_1):
 def test_the_finding_of_the_page():
     everything = COMPARED.assign(name=list("abccd"))
     text, figure, alt = highlight(study_of({FIVE: [0.5]}), everything, "Short.")
-    assert text.startswith("Tables 1 to 4 of the workflow paper with the in-context model, catalogue unseen (SmolLM2")
-    assert text.endswith("settled the other way. Short.")
+    assert text.startswith("Short. Tables 1 to 4 of the workflow paper with the in-context model, catalogue unseen (Sm")
+    assert text.endswith("settled the other way.")
     assert (figure, "for 4 rows" in alt) == ("dsl_ablation", True)
     other = Writers("untuned", {"untuned": "remote:my_model_x", "finetuned": "s"}, 1)
     assert r"remote:my\_model\_x" in highlight(study_of({FIVE: [0.5]}, other, []), everything, "")[0]
