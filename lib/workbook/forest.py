@@ -57,7 +57,7 @@ def forest(
         _draw(axis, shown, labels, label, decimals)
         axis.set_xlabel(unit)
         if part is not None:
-            axis.set_title(str(part), fontsize=10)
+            axis.set_title(str(part), fontsize=10, loc="left")
     axes[0][0].set_yticks(range(len(labels)), [str(text) for text in labels])
     axes[0][0].set_ylim(len(labels) - 0.5, -0.5)
     keys = [

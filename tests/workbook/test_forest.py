@@ -41,7 +41,7 @@ def test_it_is_told_in_words():
 def test_panels_stand_side_by_side():
     both = pd.concat([ROWS.assign(kind="meaning"), ROWS.assign(kind="habit")])
     figure = forest(both, "differences", "A wins.", "points", panel="kind").figure
-    assert [axis.get_title() for axis in figure.axes] == ["meaning", "habit"]
+    assert [axis.get_title(loc="left") for axis in figure.axes] == ["meaning", "habit"]
 
 
 def test_nothing_to_draw_is_an_error():
