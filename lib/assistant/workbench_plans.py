@@ -33,7 +33,7 @@ from lib.generation.local import LocalModel, fingerprint
 from lib.generation.models import locate
 from lib.retrieval.dense import encode
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs
-from lib.workbook.trained import elsewhere
+from lib.workbook.trained import shipped
 
 NOW = "Thursday 2023-11-30 00:00, office"  # the day that the data's answers are given on; they say no place
 SHOWN_TOOLS, SHOWN_ITEMS = 10, 3
@@ -59,11 +59,11 @@ def functions_of(bench: WorkBench) -> list[dict]:
         for tool, arguments in calls:
             called.setdefault(tool, []).append(arguments)
     definitions = []
-    for tool in bench.tools["item"]:
+    for tool, described in zip(bench.tools["item"], bench.tools["text"], strict=True):
         names = list(dict.fromkeys(name for arguments in called[tool] for name in arguments))
         required = [name for name in names if all(name in arguments for arguments in called[tool])]
         properties = {name: {"type": "string", "description": name.replace("_", " ")} for name in names}
-        text = bench.tools.set_index("item").loc[tool, "text"].partition(" (")[0]
+        text = described.partition(" (")[0]
         parameters = {"type": "object", "properties": properties, "required": required}
         definitions.append({"name": tool, "description": text, "parameters": parameters})
     return definitions
@@ -83,15 +83,18 @@ def contacts(bench: WorkBench) -> dict[str, str]:
     return {f"{match[1].title()} {match[2].title()}": match[0].lower() for match in found}
 
 
-def context_lines(bench: WorkBench, request: str, items: Sequence[str]) -> list[str]:
-    """One line an item, with its id, then one for each person whom the request names."""
-    known = bench.items.set_index("item")
+def context_lines(texts: Mapping[str, str], people: Mapping[str, str], request: str, items: Sequence[str]) -> list[str]:
+    """One line an item, with its id, then one for each person whom the request names.
+
+    Args:
+        texts: {item: text}.
+        people: of `contacts`.
+    """
     lines = []
     for item in items:
         app, _, number = item.rpartition("-")
-        lines.append(f"{APPS[app].name}: {APPS[app].key} {number}. {known.loc[item, 'text']}")
-    people = contacts(bench).items()
-    return lines + [f"Contact: {name}, {address}" for name, address in people if names_person(request, name)]
+        lines.append(f"{APPS[app].name}: {APPS[app].key} {number}. {texts[item]}")
+    return lines + [f"Contact: {name}, {address}" for name, address in people.items() if names_person(request, name)]
 
 
 def tool_ranking(bench: WorkBench, asked: pd.DataFrame, encoder) -> pd.DataFrame:
@@ -112,7 +115,8 @@ def planner_of(
         root: the project's folder.
         cache: folder of answers.
     """
-    found = elsewhere(name_of(PLANNER, SIZES[PLANNER]), fingerprint(locate(generator), quantization=quantization), root)
+    base = fingerprint(locate(generator), quantization=quantization)
+    found = shipped(name_of(PLANNER, SIZES[PLANNER]), base, None, root)
     if not found.folder:
         return None, found.reason
     return LocalModel(generator, adapter=found.folder, cache=cache, threads=threads, quantization=quantization), ""
@@ -139,13 +143,14 @@ def prompts(
         for name, ranking, most in (("tools", tools, SHOWN_TOOLS), ("items", context, SHOWN_ITEMS))
     }
     relevant = bench.relevant.groupby("query")["item"].agg(sorted)
+    texts, people = dict(zip(bench.items["item"], bench.items["text"], strict=True)), contacts(bench)
     rows = []
     for query in asked.itertuples():
         found = [*first["tools"][query.query], DEFAULT_API]
         gold = sorted({tool for tool, _ in query.calls}), list(relevant.get(query.query, []))
         shown = dict(zip(SETTINGS, [(found, None), (found, first["items"][query.query]), gold], strict=True))
         for setting, (names, items) in shown.items():
-            lines = None if items is None else context_lines(bench, query.text, items)
+            lines = None if items is None else context_lines(texts, people, query.text, items)
             text = planner_prompt(query.text, NOW, [signatures[name] for name in names], lines)
             rows.append((query.query, query.template, setting, names, items, text))
     return pd.DataFrame(rows, columns=["query", "template", "setting", "tools", "items", "prompt"])

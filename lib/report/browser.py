@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
 import html
 import json
 import re
@@ -23,6 +22,7 @@ import pandas as pd
 
 from lib.report.flow_cases import flow_cases, judge_answers
 from lib.report.query_cases import query_cases
+from lib.report.shell import policy
 from lib.retrieval.fusion import fuse_runs
 from lib.workbook.artifacts import ROOT, ArtifactError, Workbook, atomic_path, sidecar_of
 from lib.workbook.cases import FILTERS
@@ -169,7 +169,7 @@ def render(data: Mapping[str, Any], name: str, style: str, navigation: str) -> s
         filters=filters,
         data=packed(data),
         script=script,
-        hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        policy=policy(script, pictures="'none'"),
     )
 
 

@@ -112,11 +112,9 @@ def fold_tables(soup: BeautifulSoup) -> None:
     for element in soup.select("main h2, main h3, main div.table, main .outputs figure"):
         if element.name in ("h2", "h3"):
             shown = False
-        elif element.name == "figure":
+        elif element.name == "figure" or not element.caption or element.find_parent("details"):
             shown = True
-        elif (
-            (shown or len(element.select("tbody tr")) > LONG) and element.caption and not element.find_parent("details")
-        ):
+        elif shown or len(element.select("tbody tr")) > LONG:
             said = _heading(element.caption).removesuffix("#")
             fold = soup.new_tag("details", attrs={"class": "more"})
             summary = soup.new_tag("summary")

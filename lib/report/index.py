@@ -102,7 +102,7 @@ def render_index(record: dict, verdicts: str, root: Path = ROOT) -> Path:
     profile = record["profile"]
     body = f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{policy()}">
+<meta http-equiv="Content-Security-Policy" content="{policy(script())}">
 <title>{TITLE}</title><style>{style_sheet()}</style></head><body>
 <a class="skip" href="#main">Skip to the content</a>
 {navigation("index", profile_switch(profile, "index", root))}

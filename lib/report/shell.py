@@ -79,11 +79,16 @@ def script() -> str:
     return (TEMPLATES / "report" / "report.js").read_text(encoding="utf-8")
 
 
-def policy() -> str:
-    """The pages' content security policy: their own script runs, pictures are inside, and nothing is loaded."""
-    digest = base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()
+def policy(code: str, pictures: str = "data:") -> str:
+    """A page's content security policy: its own script runs, pictures are inside, and nothing is loaded.
+
+    Args:
+        code: the script.
+        pictures: their source; `'none'` for a page without any.
+    """
+    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     return (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src {pictures}; "
         "base-uri 'none'; form-action 'none'"
     )
 

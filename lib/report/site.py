@@ -72,7 +72,7 @@ def render_page(notebook: str, profile: str, root: Path = ROOT) -> Path | None:
         "report": {
             "title": title_of(executed, notebook),
             "css": style_sheet(),
-            "policy": policy(),
+            "policy": policy(script()),
             "script": script(),
             "navigation": navigation(notebook, profile_switch(profile, notebook, root)),
             "pager": pager(notebook),

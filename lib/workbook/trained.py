@@ -69,13 +69,14 @@ class Adapter:
     record: dict[str, Any]
 
 
-def shipped(part: str, model: str, pairs: str, root: Path = ROOT) -> Shipped:
+def shipped(part: str, model: str, pairs: str | None, root: Path = ROOT) -> Shipped:
     """The shipped part of this name, if it was trained from this model on these pairs.
 
     Args:
         part: such as tst-100000.
         model: hash of the base model.
-        pairs: hash of the training pairs.
+        pairs: hash of the training pairs; None takes a part whatever it learned from: for data that others made, which
+            no part has learned from.
         root: the project's folder.
     """
     folder = root / FOLDER / part
@@ -84,7 +85,7 @@ def shipped(part: str, model: str, pairs: str, root: Path = ROOT) -> Shipped:
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
         whole = record["sha256"] == sha256_of(folder / WEIGHTS) and (folder / CONFIG).exists()
-        same_model, same_pairs = record["model"] == model, record["pairs"] == pairs
+        same_model, same_pairs = record["model"] == model, record["pairs"] == pairs or pairs is None
     except (OSError, ValueError, KeyError, TypeError):
         return Shipped(None, {}, f"The shipped part {part} is damaged and is not used.")
     if not whole:
@@ -94,20 +95,6 @@ def shipped(part: str, model: str, pairs: str, root: Path = ROOT) -> Shipped:
     if not same_pairs:
         return Shipped(None, record, f"The shipped part {part} is not used: it was trained on other pairs than these.")
     return Shipped(folder, record, "")
-
-
-def elsewhere(part: str, model: str, root: Path = ROOT) -> Shipped:
-    """The shipped part of this name, if it was trained from this model, whatever it learned from: for data that others
-    made, which no part has learned from.
-
-    Args:
-        part, model, root: as for `shipped`.
-    """
-    try:
-        pairs = str(json.loads((root / FOLDER / part / RECORD).read_text(encoding="utf-8"))["pairs"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pairs = ""
-    return shipped(part, model, pairs, root)
 
 
 def adapter_of(folder: Path, record: dict[str, Any], reason: str = "", from_project: bool = False) -> Adapter:

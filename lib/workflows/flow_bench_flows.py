@@ -22,7 +22,7 @@ from lib.evaluation.inference import Resampling, percent, settled
 from lib.evaluation.intervals import mean_interval
 from lib.generation.local import LocalModel, fingerprint
 from lib.generation.models import locate
-from lib.workbook.trained import elsewhere
+from lib.workbook.trained import shipped
 from lib.workflows.ablation import answer_as, score
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.definitions import few_shot_definitions, semantic_definitions, usual_number
@@ -95,6 +95,7 @@ def prompts(
     asked = examples.iloc[rows]
     about = {"unit": asked["pair"].tolist(), "family": np.array(families(pairs), dtype=object)[rows],
              "model": np.array(written_by(pairs), dtype=object)[rows]}  # fmt: skip
+    grammars = dict(zip(DECODINGS, (None, grammar_of(catalogue)), strict=True))
     parts = []
     for selector, shots in near.items():
         made = flow_prompts(
@@ -107,8 +108,7 @@ def prompts(
             semantic=sfd,
             form="described",
         )
-        for decoding in DECODINGS:
-            grammar = grammar_of(catalogue) if decoding == "grammar" else None
+        for decoding, grammar in grammars.items():
             parts.append(made.assign(condition=f"{selector}, {decoding}", grammar=grammar, **about))
     return pd.concat(parts, ignore_index=True)
 
@@ -150,7 +150,7 @@ def writers(
         cache: folder of answers.
     """
     base = fingerprint(locate(generator), quantization=quantization)
-    found = {part: elsewhere(part, base, root) for part in PARTS}
+    found = {part: shipped(part, base, None, root) for part in PARTS}
     if reasons := [one.reason for one in found.values() if not one.folder]:
         return {}, reasons[0]
     machine: dict[str, Any] = {"cache": cache, "threads": threads, "quantization": quantization}

@@ -16,7 +16,7 @@ import pandas as pd
 from lib.evaluation.comparison import compare
 from lib.evaluation.inference import Resampling, holm_adjust, settled
 from lib.retrieval.dense import load_encoder
-from lib.workbook.trained import FOLDER, elsewhere
+from lib.workbook.trained import FOLDER, shipped
 from lib.workflows.language import called_apis, parse
 from lib.workflows.scoring import similarity
 
@@ -35,7 +35,7 @@ def tuned_encoder(path: str, part: str, root: Path):
     from lib.retrieval.tuning import weights_hash
 
     model = weights_hash(load_encoder(path)) if (root / FOLDER / part).is_dir() else ""
-    found = elsewhere(part, model, root)
+    found = shipped(part, model, None, root)
     return (load_encoder(path, adapter=found.folder) if found.folder else None), found.reason
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from lib.workbook.artifacts import ROOT, sha256_of
-from lib.workbook.trained import CONFIG, FOLDER, LIMIT, POINTS, RECORD, WEIGHTS, adapter_of, elsewhere, shipped, thinned
+from lib.workbook.trained import CONFIG, FOLDER, LIMIT, POINTS, RECORD, WEIGHTS, adapter_of, shipped, thinned
 
 PARTS = sorted(path for path in (ROOT / FOLDER).iterdir() if path.is_dir())
 
@@ -65,9 +65,9 @@ def test_a_part_is_used_for_its_own_model_and_pairs_only(project):
 
 def test_on_others_data_a_part_needs_its_model_alone(project):
     root, part, model, _ = project
-    assert elsewhere(part, model, root).folder == root / FOLDER / part
-    assert "another base model" in elsewhere(part, model[::-1], root).reason
-    assert elsewhere("tst-1", model, root).reason == "No trained part tst-1 is shipped."
+    assert shipped(part, model, None, root).folder == root / FOLDER / part
+    assert "another base model" in shipped(part, model[::-1], None, root).reason
+    assert shipped("tst-1", model, None, root).reason == "No trained part tst-1 is shipped."
 
 
 @pytest.mark.parametrize("file", [WEIGHTS, CONFIG, RECORD])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from lib.assistant.nestful import MUTANTS
+from lib.assistant.pages.common import intervals
 from lib.assistant.plans import CAUSES
 from lib.assistant.queries import print_call
 from lib.assistant.workbench_plans import MEASURES, SETTINGS, TEMPLATE
@@ -86,7 +87,7 @@ def plans_table(rates: pd.DataFrame) -> Table:
     Args:
         rates: of `lib.assistant.workbench_plans.rates`.
     """
-    shown = rates.assign(shown=[interval(a, b, c, 1) for a, b, c in rates[["value", "ci_low", "ci_high"]].to_numpy()])
+    shown = rates.assign(shown=intervals(rates))
     wide = shown.pivot(index="setting", columns="measure", values="shown").loc[list(dict.fromkeys(rates["setting"]))]
     frame = pd.DataFrame({"shown to the planner": list(map(setting_label, wide.index))})
     for measure, said in MEASURES.items():
