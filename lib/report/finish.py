@@ -13,14 +13,13 @@ from urllib.parse import quote
 
 from bs4 import BeautifulSoup, Tag
 
+from lib.report.folds import fold
 from lib.report.glossary import explain
 from lib.report.trace import Cell, Place
 
 VALUE = re.compile(r"(?P<value>[+−-]?\d[\d,]*(?:\.\d+)?%?)(?P<tail>\s*\[[^\]]*\])?(?P<star>\s*★)?")
 MISSING = ("–", "")
 CARDS_FROM = 4  # columns
-LONG = 24  # rows of a table that is read line by line, not at a glance
-SENTENCE_END = r"(?<=[a-z)])[.:;] "
 
 
 class Page(NamedTuple):
@@ -42,8 +41,8 @@ class Page(NamedTuple):
 
 def finish(page: str, known: Page) -> str:
     """The page with an id for each table, figure and claim, figures' data to download, and a fold at the end of each
-    section that says where its numbers come from; terms of the glossary show their meaning. A section's first table is
-    open; others are folded, those that a figure of the section stands for, and long ones (see `fold_tables`)."""
+    section that says where its numbers come from; terms of the glossary show their meaning. What is not read at a
+    glance is folded (see `lib.report.folds`)."""
     soup = BeautifulSoup(page, "html.parser")
     set_numbers(soup)
     name_cells(soup)
@@ -51,7 +50,7 @@ def finish(page: str, known: Page) -> str:
     name_claims(soup, known.claims)
     name_figures(soup, known.folder)
     lead_upwards(soup)
-    fold_tables(soup)
+    fold(soup)
     add_traces(soup, known)
     explain(soup, dict(known.terms))
     return str(soup)
@@ -103,26 +102,6 @@ def name_cells(soup: BeautifulSoup) -> None:
         for row in rows:
             for cell, head in zip(row, heads, strict=True):
                 cell["data-label"] = head
-
-
-def fold_tables(soup: BeautifulSoup) -> None:
-    """Fold tables under the first sentence of their caption: all of a section but its first, that one where a figure
-    stands before it, and those of more than `LONG` rows."""
-    shown = False
-    for element in soup.select("main h2, main h3, main div.table, main .outputs figure"):
-        if element.name in ("h2", "h3"):
-            shown = False
-        elif element.name == "figure" or not element.caption or element.find_parent("details"):
-            shown = True
-        elif shown or len(element.select("tbody tr")) > LONG:
-            said = _heading(element.caption).removesuffix("#")
-            fold = soup.new_tag("details", attrs={"class": "more"})
-            summary = soup.new_tag("summary")
-            summary.string = f"Table: {re.split(SENTENCE_END, said)[0].rstrip('.')}"
-            element.wrap(fold)
-            fold.insert(0, summary)
-        else:
-            shown = True
 
 
 def slug(text: str) -> str:

@@ -24,7 +24,12 @@ from lib.report.verdicts import gather_verdicts, statements
 from lib.workbook.artifacts import ROOT, atomic_path
 from lib.workbook.profiles import NOTEBOOKS
 
-SHOW_CODE = "<button type='button' class='all-code' aria-pressed='false' hidden>Show all code</button>"
+# each opens all folds of its kind, and closes them again: see report.js
+BUTTONS = "".join(
+    f"<button type='button' class='all-folds' data-folds='{folds}' data-what='{what}' aria-pressed='false' hidden>"
+    f"Show {what}</button> "
+    for what, folds in (("all tables and notes", "details.more"), ("all code", "details.source, details.setup"))
+)
 
 
 def annotate(executed, root: Path) -> list:
@@ -110,7 +115,7 @@ def contents_html(page: str) -> str:
     """A table of contents of the second-level headings; empty where there is none."""
     entries = re.findall(r'<h2 id="([^"]+)">(.*?)<a class="anchor-link"', page)
     items = "".join(f"<li><a href='#{anchor}'>{title}</a></li>" for anchor, title in entries)
-    return f"<nav class='toc' aria-label='Contents'>On this page<ol>{items}</ol>{SHOW_CODE}</nav>" if entries else ""
+    return f"<nav class='toc' aria-label='Contents'>On this page<ol>{items}</ol>{BUTTONS}</nav>" if entries else ""
 
 
 def add_opening(page: str, opening: str) -> str:

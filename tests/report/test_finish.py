@@ -105,27 +105,6 @@ def test_a_section_ends_with_where_it_comes_from(known):
     assert "notebooks/02_context_baselines.ipynb" in told["Again"].get_text()
 
 
-def test_a_section_shows_its_first_table_and_folds_the_others(known):
-    one, two = table(("a", "1"), caption="First. More"), table(("b", "2"), caption="Recall@3 of all. In percent")
-    page = finished(known, f"<h2>A</h2>{one}{two}<h2>B</h2>{one}")
-    (fold,) = page.select("details.more")
-    assert fold.summary.get_text() == "Table: Recall@3 of all"
-    assert fold.table["id"] == "table-a-2"
-    assert not page.find(id="table-b-1").find_parent("details")
-
-
-def test_a_table_is_folded_where_a_figure_stands_for_it_or_it_is_long(known):
-    picture = base64.b64encode(PIXEL).decode()
-    figure = f"<div class='outputs'><figure><img src='data:image/png;base64,{picture}' alt='x'></figure></div>"
-    long = table(*[("a", str(number)) for number in range(25)], caption="Long. More")
-    page = finished(
-        known, f"<h2>A</h2>{figure}{table(('a', '1'), caption='Drawn. More')}<h2>B</h2>{long}{table(('b', '2'))}"
-    )
-    folds = page.select("details.more")
-    assert [fold.summary.get_text() for fold in folds] == ["Table: Drawn", "Table: Long"]
-    assert not page.find(id="table-b-2").find_parent("details")
-
-
 def test_rows_of_wide_tables_can_be_cards(known):
     wide, narrow = table(("x", "1", "2", "3"), heads=4), table(("x", "1"))
     page = finished(known, wide + narrow)

@@ -29,7 +29,7 @@ addEventListener('load', () => setTimeout(async () => {
   const clipped = [...document.querySelectorAll('div.table')]
     .filter((box) => box.scrollWidth > box.clientWidth + 1)
     .filter((box) => !(box.classList.contains('scrolls') && box.tabIndex === 0));
-  const button = document.querySelector('button.all-code'); if (button) button.click();
+  for (const button of document.querySelectorAll('button.all-folds')) button.click();
   const reached = [...document.querySelectorAll('main [id]')].filter((e) => e.matches('h2, table, tr')).map((e) => {
     location.hash = '#' + e.id; openFor('#' + e.id); return [e.id, e.getBoundingClientRect().top - bar]; });
   dispatchEvent(new Event('scroll'));  // headless, frames may not come
@@ -38,7 +38,7 @@ addEventListener('load', () => setTimeout(async () => {
     clipped: clipped.length, wider: root.scrollWidth - root.clientWidth,
     hidden: reached.filter(([, top]) => top < -1).map(([id]) => id),
     current: document.querySelectorAll('nav.toc [aria-current]').length,
-    code: [...document.querySelectorAll('details.source, details.setup')].every((fold) => fold.open),
+    code: [...document.querySelectorAll('details.source, details.setup, details.more')].every((fold) => fold.open),
     scrolling: document.querySelectorAll('div.scrolls').length}), 500);
 }, 200));
 </script>"""
@@ -109,7 +109,7 @@ def test_nothing_is_clipped_or_hidden(folder, chromium, tmp_path, name, width):
     assert told["clipped"] == 0, "a table is wider than its box and does not say so"
     assert told["hidden"] == [], "an address under the bar"
     if name == NAME:
-        assert told["code"], "the button opens all code"
+        assert told["code"], "the buttons open all code and tables"
         assert told["scrolling"] == (1 if width > PHONE else 0), "on a phone rows are cards"
         assert told["current"] == 1, "the table of contents follows the reader"
 
@@ -128,7 +128,8 @@ def test_the_pages_own_policy_lets_its_script_run(folder, chromium, tmp_path):
     page = (folder / f"{NAME}.html").as_uri()
     dom = subprocess.run([chromium, *flags, "--dump-dom", page], capture_output=True, text=True, timeout=120).stdout
     soup = BeautifulSoup(dom, "html.parser")
-    assert not soup.select_one("button.all-code").has_attr("hidden")
+    assert not soup.select("button.all-folds[hidden]")
+    assert len(soup.select("button.all-folds")) == 2
     assert soup.select_one("div.table.scrolls[tabindex='0'][role='region']")
 
 

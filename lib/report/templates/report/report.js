@@ -48,13 +48,13 @@ addEventListener("scroll", () => {
 }, { passive: true });
 followReader();
 
-for (const button of all("button.all-code")) {
+for (const button of all("button.all-folds")) {
   button.hidden = false;
   button.addEventListener("click", () => {
     const open = button.getAttribute("aria-pressed") !== "true";
-    for (const fold of all("details.source, details.setup")) fold.open = open;
+    for (const fold of all(button.dataset.folds)) fold.open = open;
     button.setAttribute("aria-pressed", String(open));
-    button.textContent = open ? "Hide all code" : "Show all code";
+    button.textContent = `${open ? "Hide" : "Show"} ${button.dataset.what}`;
   });
 }
 

@@ -1,0 +1,103 @@
+"""What of a page is shown at once, and what stands one click away."""
+
+import pytest
+from bs4 import BeautifulSoup
+
+from lib.report.folds import LONG_CAPTION, LONG_FINDING, WORDY_TABLE, count_words, fold
+
+FIGURE = "<div class='outputs'><figure><img alt='x'></figure></div>"
+FIRST, SECOND = (
+    "It finds 76.5 [70.7, 81.4]% of e.g. mails.",
+    "The rest of this tells " + "more " * LONG_FINDING + "of it.",
+)
+
+
+def folded(inner):
+    soup = BeautifulSoup(f"<main>{inner}</main>", "html.parser")
+    fold(soup)
+    return soup
+
+
+def table(*cells, caption="c", name="t"):
+    rows = "".join(f"<tr><td>{cell}</td></tr>" for cell in cells)
+    return (
+        f"<div class='table'><table class='workbook' id='{name}'><caption>{caption}</caption><tbody>{rows}</tbody>"
+        "</table></div>"
+    )
+
+
+def said(text):
+    return f"<div class='outputs'><p>{text}</p></div>"
+
+
+def titles(page):
+    return [summary.get_text() for summary in page.select("details.more > summary")]
+
+
+def test_a_section_shows_its_first_table_and_folds_the_others():
+    one, two = table("1", caption="First. More", name="a"), table("2", caption="Recall@3 of all. In percent", name="b")
+    page = folded(f"<h2>A</h2>{one}{two}<h2>B</h2>{table('1', name='c')}")
+    assert titles(page) == ["Table: Recall@3 of all"]
+    assert page.find(id="b").find_parent("details")
+    assert not page.find(id="c").find_parent("details")
+
+
+@pytest.mark.parametrize("cells", [["1"] * 25, ["word " * WORDY_TABLE, "and one"]], ids=["rows", "words"])
+def test_a_long_table_is_folded_and_the_next_stands_for_it(cells):
+    page = folded(f"<h2>B</h2>{table(*cells, caption='Long. More')}{table('2', name='short')}")
+    assert titles(page) == ["Table: Long"]
+    assert not page.find(id="short").find_parent("details")
+
+
+def test_numbers_make_no_table_wordy():
+    assert titles(folded(f"<h2>B</h2>{table('12.5 [1.0, 2.0] ' * WORDY_TABLE)}")) == []
+
+
+def test_a_figure_stands_for_the_tables_after_it():
+    page = folded(f"<h2>A</h2>{FIGURE}{table('1', caption='Drawn. More')}")
+    assert titles(page) == ["Table: Drawn"]
+
+
+def test_a_finding_shows_its_first_sentences_and_keeps_every_word():
+    page = folded(said(f"{FIRST} <strong>Bold.</strong> {SECOND} A <code>last</code> one."))
+    shown, rest = page.select_one(".outputs > p"), page.select_one("details.more > p")
+    assert shown.get_text().strip() == FIRST
+    assert str(rest).startswith("<p><strong>Bold.</strong> The rest")
+    assert rest.code.get_text() == "last"
+    words = f"{FIRST} Bold. {SECOND} A last one."
+    assert (shown.get_text() + rest.get_text()).split() == words.split()
+
+
+def test_as_many_sentences_are_shown_as_fit():
+    page = folded(said(" ".join(["Seven words are in this short sentence."] * 10)))
+    assert count_words(page.select_one(".outputs > p")) == LONG_FINDING // 7 * 7
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " ".join(["word"] * LONG_FINDING),
+        f"{'One long sentence has no end ' * 20}.",
+        f"{'Nearly all stands in front ' * 10}of it. The rest is short.",
+    ],
+    ids=["short", "one sentence", "little left"],
+)
+def test_other_findings_stay_as_they_are(text):
+    assert titles(folded(said(text))) == []
+
+
+def test_words_inside_tables_figures_and_folds_are_left_alone():
+    text = f"<p>{FIRST} {SECOND}</p>"
+    inner = "".join(f"<{name}>{text}</{name}>" for name in ("figure", "details"))
+    assert titles(folded(f"<div class='outputs'>{inner}<table><tr><td>{text}</td></tr></table></div>")) == []
+
+
+def test_a_caption_shows_its_first_sentence_and_its_link():
+    link = "<a class='permalink' href='#t'>#</a>"
+    page = folded(table("1", caption=f"Recall in percent. {'How to read it is told at length. ' * 8}{link}"))
+    caption = page.caption
+    assert titles(page) == ["How to read this table"]
+    rest = caption.details.extract()
+    assert caption.a["href"] == "#t"
+    assert not rest.a
+    assert count_words(caption) <= LONG_CAPTION
