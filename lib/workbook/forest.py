@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -27,7 +27,8 @@ def forest(
 ) -> Drawing:
     """One line a comparison: its difference, its 95% interval, and both as numbers at the right.
 
-    A filled mark is a settled difference, a hollow one an open one, a cross the published difference.
+    A filled mark is a settled difference, a hollow one an open one, a cross the published difference. Settled are those
+    that the caller calls so: where p-values were adjusted, an open one may lie off 0.
 
     Args:
         rows: columns `label` (what is compared), difference, ci_low, ci_high, settled (bool), and if the paper has one,
@@ -61,13 +62,33 @@ def forest(
     axes[0][0].set_yticks(range(len(labels)), [str(text) for text in labels])
     axes[0][0].set_ylim(len(labels) - 0.5, -0.5)
     keys = [
-        Line2D([], [], marker="o", color=SETTLED, label="settled (95% interval)"),
-        Line2D([], [], marker="o", color=OPEN, markerfacecolor="white", label="open"),
+        Line2D([], [], marker="o", color=SETTLED, label="settled"),
+        Line2D([], [], marker="o", color=OPEN, markerfacecolor="white", label="not settled"),
     ]
     if "published" in rows and rows["published"].notna().any():
         keys.append(Line2D([], [], marker="x", color=PUBLISHED, linestyle="", label="published"))
     figure.legend(handles=keys, loc="lower right", ncol=len(keys), fontsize=9, bbox_to_anchor=(0.99, -0.3 / height))
     return Drawing(figure, name, finding, _in_words(rows, label, panel, unit, decimals), rows)
+
+
+def forest_of_tests(tests: pd.DataFrame, comparisons: Sequence[str], name: str, unit: str) -> Drawing:
+    """Paired tests as a forest plot whose title counts those that are settled and tells the largest of them.
+
+    Args:
+        tests: columns difference, ci_low, ci_high, settled (bool); others go into the figure's CSV.
+        comparisons: what each row compares, for readers; all different.
+        name, unit: as in `forest`.
+    Raises:
+        ValueError: there are no rows.
+    """
+    rows = tests.assign(comparison=list(comparisons))
+    clear = rows[rows["settled"].astype(bool)]
+    finding = f"{len(clear)} of {len(rows)} differences are settled"
+    if len(clear):
+        most = clear.loc[clear["difference"].abs().idxmax()]
+        numbers = interval(most["difference"], most["ci_low"], most["ci_high"])
+        finding += f", the largest: {most['comparison']}, {numbers}"
+    return forest(rows, name, finding, unit)
 
 
 def _draw(axis: Axes, rows: pd.DataFrame, labels: list, label: Hashable, decimals: int) -> None:

@@ -1,8 +1,9 @@
+import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
 from lib.workbook.display import set_title
-from lib.workbook.forest import forest
+from lib.workbook.forest import forest, forest_of_tests
 
 ROWS = pd.DataFrame(
     {
@@ -47,3 +48,13 @@ def test_panels_stand_side_by_side():
 def test_nothing_to_draw_is_an_error():
     with pytest.raises(ValueError, match="at least one row"):
         forest(ROWS.head(0), "differences", "", "points")
+
+
+def test_tests_are_counted_and_the_largest_is_told():
+    drawing = forest_of_tests(ROWS.drop(columns="comparison"), ROWS["comparison"], "tests", "points")
+    clear = ROWS[ROWS["settled"]]
+    most = clear.loc[clear["difference"].abs().idxmax(), "comparison"]
+    assert drawing.finding.startswith(f"{len(clear)} of {len(ROWS)} differences are settled, the largest: {most}, ")
+    none = forest_of_tests(ROWS.assign(settled=False), ROWS["comparison"], "tests", "points")
+    assert none.finding == f"0 of {len(ROWS)} differences are settled"
+    plt.close("all")

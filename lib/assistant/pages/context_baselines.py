@@ -22,6 +22,7 @@ from lib.assistant.pages.common import (
 from lib.evaluation.inference import settled
 from lib.retrieval.stores import relevant_pairs_mask
 from lib.workbook.display import Drawing, Table, legend_below, number
+from lib.workbook.forest import forest_of_tests
 from lib.workbook.methods import label
 
 TEXT_METHODS = ("bm25t", "semantic")
@@ -116,13 +117,11 @@ def recall_drawing(retrieval: pd.DataFrame, k: int) -> Drawing:
     return Drawing(figure, "recall_baselines", finding, alt, data)
 
 
-def tests_table(tests: pd.DataFrame, k: int, n: int) -> Table:
+def tests_figure(tests: pd.DataFrame, k: int, n: int) -> Drawing:
     """The paired comparisons of `FAMILY`."""
-    return Table(
-        shown_tests(tests)[["comparison", "difference", "p", "p, Holm"]],
-        f"Differences in Recall@{k}, percentage points with 95% intervals; n = {n}.",
-        decimals=4,
-    )
+    rows = shown_tests(tests)["comparison"]
+    unit = f"points of Recall@{k}, 95% intervals, n = {n}"
+    return forest_of_tests(tests.assign(settled=settled(tests)), rows, "context_baselines_tests", unit)
 
 
 def coverage_table(found: pd.DataFrame, n: int) -> Table:

@@ -31,6 +31,7 @@ from lib.evaluation.intervals import difference_interval
 from lib.retrieval.finetune import Finished
 from lib.workbook.cases import case_address
 from lib.workbook.display import Drawing, Table, label_lines, legend_below, number
+from lib.workbook.forest import forest_of_tests
 from lib.workbook.methods import label
 
 SAMPLES = {
@@ -183,20 +184,16 @@ def tests_of(scored: Scored, samples: Mapping[str, Sample]) -> pd.DataFrame:
     return tests.assign(p_holm=holm_adjust(tests["p_value"]))
 
 
-def tests_table(tests: pd.DataFrame, k: int) -> Table:
-    """The paired comparisons with whether they are settled.
+def tests_figure(tests: pd.DataFrame, k: int) -> Drawing:
+    """The paired comparisons and on whom they were made.
 
     Args:
         tests: from `tests_of`.
     """
     whom = tests["sample"].map(SAMPLE_NAMES).where(tests["sample"] != "all", tests["kind"] + " queries")
-    shown = shown_tests(tests).assign(on=whom, settled=np.where(settled(tests), "yes", "no"))
-    return Table(
-        shown[["comparison", "on", "n", "difference", "p", "p, Holm", "settled"]],
-        f"Differences in Recall@{k}, percentage points with 95% intervals.",
-        decimals=4,
-        text_columns=["comparison"],
-    )
+    rows = shown_tests(tests)["comparison"] + ", " + whom + [f" (n = {n})" for n in tests["n"]]
+    unit = f"points of Recall@{k}, 95% intervals"
+    return forest_of_tests(tests.assign(settled=settled(tests)), rows, "finetuned_search_tests", unit)
 
 
 def gain_in_words(tests: pd.DataFrame, cells: pd.DataFrame, printed: pd.Series, k: int) -> str:

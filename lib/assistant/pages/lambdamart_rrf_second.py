@@ -11,7 +11,8 @@ from lib.assistant.adapted_cosine import ROWS
 from lib.assistant.unseen_needs import UnseenNeeds
 from lib.evaluation.comparison import compare
 from lib.evaluation.inference import settled
-from lib.workbook.display import Table, interval, number
+from lib.workbook.display import Drawing, Table, interval, number
+from lib.workbook.forest import forest_of_tests
 from lib.workbook.methods import label
 
 if TYPE_CHECKING:
@@ -79,26 +80,15 @@ def what_is_chosen(choice: Choice, alone: pd.DataFrame, n_trees: int) -> str:
 # ---- against the others
 
 
-def tests_table(tests: pd.DataFrame, k: int, more: str) -> Table:
-    """`lib.assistant.context_scores.compare_by_kind` of our ranker for readers; `more` is what it sees beside."""
-    return Table(
-        pd.DataFrame(
-            {
-                "against": tests["other"].map(label),
-                "queries": tests["group"],
-                "n": tests["n"],
-                "ours": tests["a"],
-                "theirs": tests["b"],
-                "difference": [_change(row) for _, row in tests.iterrows()],
-                "p, Holm": [number(p, 4) for p in tests["p_holm"]],
-            }
-        ),
-        f"Recall@{k} in percent of {label(OURS)}{more} against other methods; differences in points, paired, with 95% "
-        f"intervals (two-way cluster-robust), Holm over the {len(tests)} tests. The paper's methods stay what they "
-        "are: no claim is tested with this one.",
-        decimals=1,
-        text_columns=["against", "queries"],
-    )
+def tests_figure(tests: pd.DataFrame, k: int, name: str) -> Drawing:
+    """Our ranker minus other methods (see `lib.assistant.context_scores.compare_by_kind`), on all queries and by kind.
+
+    Args:
+        name: file name of the figure.
+    """
+    rows = [f"{label(row.other)}, {row.group} (n = {row.n})" for row in tests.itertuples()]
+    unit = f"points of Recall@{k}: ours minus the method named, 95% intervals"
+    return forest_of_tests(tests.assign(settled=settled(tests)), rows, name, unit)
 
 
 def gain_finding(tests: pd.DataFrame, k: int) -> str:

@@ -9,11 +9,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.assistant.pages.planner import Learned
+from lib.assistant.pages.planner import MEASURED, SHORT, Learned
 from lib.assistant.plan_comparison import contrast, sweep_part
 from lib.assistant.planner import SETTINGS
 from lib.assistant.plans import CAUSES
 from lib.workbook.display import Drawing, interval, legend_below, number
+from lib.workbook.forest import forest_of_tests
 from lib.workbook.methods import colour, label
 
 ROWS = np.arange(len(SETTINGS))[::-1]  # one bar a setting, the first on top
@@ -225,3 +226,9 @@ def sweeps_finding(sweep: pd.DataFrame, points: pd.DataFrame, n_items: int) -> s
         f"With the right tool, titles alone take {number(short, 0)} tokens instead of {number(full, 0)}; "
         f"{int((change > 0).sum())} of {len(change)} plans become right by it, {int((change < 0).sum())} wrong"
     )
+
+
+def differences(compared: pd.DataFrame, n: int) -> Drawing:
+    """Every comparison of settings (see `lib.assistant.plan_comparison.contrasts`)."""
+    rows = [f"{MEASURED[row.metric]}: {SHORT[row.a]} − {SHORT[row.b]}" for row in compared.itertuples()]
+    return forest_of_tests(compared, rows, "planner_tests", f"points, 95% intervals, n = {n}")

@@ -74,24 +74,6 @@ def behind_table_3(summary: pd.DataFrame, prompts: pd.DataFrame, n: int) -> Tabl
     return Table(pd.DataFrame(columns), caption, cases=plan_cases([*columns][1:4]))
 
 
-def differences(compared: pd.DataFrame, n: int) -> Table:
-    """Every comparison of settings (see `lib.assistant.plan_comparison.contrasts`)."""
-    frame = pd.DataFrame(
-        {
-            "metric": compared["metric"].map(MEASURED),
-            "setting": compared["a"].map(SHORT),
-            "against": compared["b"].map(SHORT),
-            "difference, points": [
-                interval(row.difference, row.ci_low, row.ci_high) if row.differing else "no query differs"
-                for row in compared.itertuples()
-            ],
-            "p (Holm)": ["<0.001" if p < 0.001 else f"{p:.3f}" for p in compared["p_holm"]],
-            "settled": compared["settled"].map({True: "yes", False: "no"}),
-        }
-    )
-    return Table(frame, f"Paired differences over {n} queries, with 95% intervals.", decimals=3)
-
-
 def parts_of_accuracy(plans: pd.DataFrame, gold: pd.DataFrame, n: int) -> Table:
     """Is the API right, and are the arguments, given that it is?"""
     bare = needs_no_argument(gold)

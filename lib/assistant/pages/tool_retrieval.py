@@ -13,7 +13,8 @@ import pandas as pd
 from lib.assistant.tool_retrieval import ToolTask
 from lib.evaluation.comparison import summarise
 from lib.evaluation.inference import Resampling, settled
-from lib.workbook.display import Table, interval, number
+from lib.workbook.display import Drawing, Table, interval, number
+from lib.workbook.forest import forest_of_tests
 from lib.workbook.methods import label
 
 MAIN = ("query_only", "query_plus_semantic_context", "query_plus_context", "oracle_context")
@@ -121,8 +122,22 @@ def pair_table(tests: pd.DataFrame, caption: str, name: Callable[[str], str] = n
     Args:
         name: a run's name for readers.
     """
-    pairs = [f"{name(row.a)} − {name(row.b)}" for row in tests.itertuples()]
-    return Table(pd.DataFrame({"difference": pairs, **difference_columns(tests)}), caption)
+    return Table(pd.DataFrame({"difference": _pairs(tests, name), **difference_columns(tests)}), caption)
+
+
+def _pairs(tests: pd.DataFrame, name: Callable[[str], str]) -> list[str]:
+    return [f"{name(row.a)} − {name(row.b)}" for row in tests.itertuples()]
+
+
+def pair_figure(tests: pd.DataFrame, results: Results, figure: str, name: Callable[[str], str] = named) -> Drawing:
+    """A line a paired test in Recall at `results.k` (see `lib.evaluation.comparison.compare`).
+
+    Args:
+        figure: its file name.
+        name: a run's name for readers.
+    """
+    unit = f"points of Recall@{results.k}, 95% intervals, n = {results.n}"
+    return forest_of_tests(tests.assign(settled=settled(tests)), _pairs(tests, name), figure, unit)
 
 
 def published_columns(results: Results) -> pd.DataFrame:

@@ -8,7 +8,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.assistant.pages.tool_retrieval import FLOORS, MAIN, PUBLISHED_RATIO, UNTOUCHED, Results, named, style_of
+from lib.assistant.pages.tool_retrieval import (
+    FLOORS,
+    MAIN,
+    PUBLISHED_RATIO,
+    UNTOUCHED,
+    Results,
+    named,
+    pair_figure,
+    style_of,
+)
+from lib.assistant.pages.tool_retrieval_tables import reference_name, retriever_name
 from lib.assistant.tool_retrieval import ceiling
 from lib.evaluation.inference import settled
 from lib.workbook.display import Drawing, label_lines, legend_below
@@ -129,3 +139,26 @@ def group_figure(parted: pd.DataFrame, k: int, finding: str) -> Drawing:
         f"{row.group} {row.difference:+.0f}" for row in parted.itertuples()
     )
     return Drawing(figure, "tool_gain_by_group", finding, alt, parted)
+
+
+# ---------------------------------------------------------------- paired tests
+
+
+def differences(results: Results, tests: pd.DataFrame) -> Drawing:
+    """A line a paired test between settings."""
+    return pair_figure(tests, results, "tool_retrieval_tests")
+
+
+def naming_differences(results: Results, tests: pd.DataFrame) -> Drawing:
+    """A line a paired test between ways of naming an app."""
+    return pair_figure(tests, results, "tool_naming_tests")
+
+
+def retriever_differences(results: Results, tests: pd.DataFrame) -> Drawing:
+    """A line a paired test of another retriever against semantic search with the same texts."""
+    return pair_figure(tests, results, "tool_retriever_tests", retriever_name)
+
+
+def reference_differences(results: Results, tests: pd.DataFrame) -> Drawing:
+    """A line a paired test of search with retrieved context against what reads no tool's text."""
+    return pair_figure(tests, results, "tool_reference_tests", reference_name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pandas as pd
 
@@ -15,7 +15,6 @@ from lib.assistant.pages.tool_retrieval import (
     best_recall,
     difference_columns,
     named,
-    pair_table,
     recall_cells,
     settings_table,
 )
@@ -119,15 +118,6 @@ def recall(results: Results) -> Table:
         f"n = {results.n}, semantic search over {len(results.task.tools)} tools."
     )
     return settings_table(results, [*MAIN, BY_CONTENT, *FLOORS], caption)
-
-
-def differences(results: Results, tests: pd.DataFrame) -> Table:
-    """A row a paired test between settings."""
-    caption = (
-        f"Paired differences of Recall@{results.k}, percentage points; randomisation tests over personas, adjusted "
-        f"over these {len(tests)} (Holm's method). n = {results.n}."
-    )
-    return pair_table(tests, caption)
 
 
 def times_as_many(results: Results, ratios: Mapping[str, pd.DataFrame]) -> Table:
@@ -248,11 +238,6 @@ def naming(results: Results, settings: list[str]) -> Table:
     return settings_table(results, settings, caption)
 
 
-def naming_differences(tests: pd.DataFrame, k: int) -> Table:
-    """A row a paired test between ways of naming an app."""
-    return pair_table(tests, f"Paired differences of Recall@{k}, percentage points, Holm over these {len(tests)}.")
-
-
 def by_named_apps(parts: pd.DataFrame, k: int) -> Table:
     """A row a number of apps (see `lib.assistant.tool_gains.recall_by_named_apps`)."""
     shown = parts.rename(columns=lambda name: name if name == "n" else label(name), index=str)
@@ -304,24 +289,6 @@ def retrievers(results: Results) -> Table:
 
 def _searched_with(setting: str) -> str:
     return label(setting).removeprefix("query + ")
-
-
-def retriever_differences(results: Results, tests: pd.DataFrame) -> Table:
-    """A row a paired test of another retriever against semantic search with the same texts."""
-    return _retriever_tests(results, tests, "The other searches against semantic search", retriever_name)
-
-
-def reference_differences(results: Results, tests: pd.DataFrame) -> Table:
-    """A row a paired test of search with retrieved context against what reads no tool's text."""
-    return _retriever_tests(results, tests, "Search against what reads no tool's text", reference_name)
-
-
-def _retriever_tests(results: Results, tests: pd.DataFrame, which: str, name: Callable[[str], str]) -> Table:
-    caption = (
-        f"{which}: paired differences of Recall@{results.k}, percentage points, Holm over these {len(tests)}; "
-        f"n = {results.n}."
-    )
-    return pair_table(tests, caption, name)
 
 
 def shown_to_the_planner(whole: pd.DataFrame, resampling: Resampling, depth: int) -> Table:

@@ -79,12 +79,13 @@ def test_recall_is_drawn_for_four_methods_and_told_in_words(retrieval):
     plt.close(drawing.figure)
 
 
-def test_tests_are_shown_as_differences(scored):
-    table = page.tests_table(scored.compare(page.FAMILY), 3, 8)
-    assert list(table.frame.columns) == ["comparison", "difference", "p", "p, Holm"]
-    assert table.frame["comparison"].iloc[0] == "semantic search − BM25T"
-    assert table.frame["difference"].iloc[3] == "20.0 [20.0, 20.0]"
-    assert table.caption == "Differences in Recall@3, percentage points with 95% intervals; n = 8."
+def test_tests_are_drawn_as_differences(scored):
+    drawing = page.tests_figure(scored.compare(page.FAMILY), 3, 8)
+    assert drawing.data["comparison"].iloc[0] == "semantic search − BM25T"
+    assert drawing.data.loc[3, ["difference", "ci_low", "ci_high"]].tolist() == pytest.approx([20, 20, 20])
+    assert {"p_value", "p_holm", "settled"} <= set(drawing.data)
+    assert drawing.figure.axes[0].get_xlabel() == "points of Recall@3, 95% intervals, n = 8"
+    plt.close(drawing.figure)
 
 
 def test_coverage_is_tabulated_and_told_in_words():

@@ -159,12 +159,15 @@ def sure(tests):
 def test_tests_say_on_whom_and_whether_settled(scored, samples):
     tests = page.tests_of(scored, samples)
     tests.loc[0, ["p_holm", "ci_low", "ci_high"]] = [0.01, 1.0, 2.0]
-    frame = page.tests_table(tests, 3).frame
-    assert frame["on"].unique().tolist() == [
+    drawing = page.tests_figure(tests, 3)
+    whom = drawing.data["comparison"].str.extract(r", ([^,]+) \(n = \d+\)$")[0]
+    assert whom.unique().tolist() == [
         "all queries", "meaning queries", "habit queries", "queries with CoT", "held-out needs",
     ]  # fmt: skip
-    assert frame["comparison"].iloc[0] == "fine-tuned search − semantic search"
-    assert frame["settled"].tolist() == ["yes"] + ["no"] * 9
+    assert drawing.data["comparison"].iloc[0].startswith("fine-tuned search − semantic search, all queries (n = ")
+    assert drawing.data["settled"].tolist() == [True] + [False] * 9
+    assert drawing.finding.startswith("1 of 10 differences are settled, the largest: fine-tuned search − semantic")
+    plt.close(drawing.figure)
 
 
 def test_the_gain_is_told_with_its_direction(scored, samples, retrieval):

@@ -1,5 +1,6 @@
 """What the page of notebook 05 says and shows of our own ranker, on small frames."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -101,9 +102,11 @@ def test_ours_is_tested_against_each_on_each_kind():
     np.testing.assert_allclose(tests["p_holm"], holm_adjust(tests["p_value"]))
     rows = tests.set_index(["other", "group"])
     assert rows.loc[("lambdamart", "habit"), "difference"] == pytest.approx(9.0, abs=0.1)
-    table = page.tests_table(tests, 3, "")
-    assert table.frame["queries"].tolist() == ["all", "meaning", "habit", "either"] * 3
-    assert "Holm over the 12 tests" in table.caption
+    drawing = page.tests_figure(tests, 3, "ours")
+    assert drawing.data["comparison"].nunique() == 12
+    assert drawing.data["comparison"].str.contains(r", (?:all|meaning|habit|either) \(n = \d+\)$").all()
+    assert drawing.data["settled"].any()
+    plt.close(drawing.figure)
 
 
 def test_a_gain_is_named_only_where_it_is_settled():

@@ -294,13 +294,13 @@ def test_behind_table_3_stand_the_lengths_of_prompts():
     assert frame["answerable"].iloc[0] == "–"
 
 
-def test_differences_say_where_no_query_differs():
-    frame = tables.differences(comparisons(), 4).frame
-    assert frame.iloc[0].tolist() == ["AST accuracy", "context-tuned RAG", "RAG", "25.0 [1.0, 40.0]", "<0.001", "yes"]
-    assert frame["p (Holm)"].iloc[1] == "0.020"
-    same = tables.differences(comparisons(False, differing=0), 4).frame
-    assert set(same["difference, points"]) == {"no query differs"}
-    assert set(same["settled"]) == {"no"}
+def test_settings_are_compared_in_a_picture():
+    drawing = figures.differences(comparisons(), 4)
+    assert drawing.data["comparison"].iloc[0] == "AST accuracy: context-tuned RAG − RAG"
+    assert "the largest: AST accuracy: context-tuned RAG − RAG, 25.0 [1.0, 40.0]" in drawing.finding
+    none = figures.differences(comparisons(False, differing=0), 4)
+    assert none.finding.startswith("0 of ")
+    plt.close("all")
 
 
 def test_parts_of_accuracy_leave_out_plans_without_arguments():

@@ -298,10 +298,10 @@ def test_tables_of_recall_mark_the_best(results):
     assert set(table.best) == {"Recall@1", "Recall@3", "Recall@5"}
     assert "n = 4, semantic search over 5 tools" in table.caption
     tests = paired(("query_plus_context", "query_only", 9), ("oracle_context", "query_plus_context", 1))
-    differences = tables.differences(results, tests)
-    assert differences.frame["difference"].tolist()[0] == "query + retrieved context − query alone"
-    assert differences.frame["settled"].tolist() == ["yes", "no"]
-    assert "adjusted over these 2" in differences.caption
+    differences = figures.differences(results, tests)
+    assert differences.data["comparison"].tolist()[0] == "query + retrieved context − query alone"
+    assert differences.data["settled"].tolist() == [True, False]
+    assert differences.finding.startswith("1 of 2 differences are settled")
 
 
 # ---------------------------------------------------------------- apps
@@ -473,8 +473,8 @@ def test_retrievers_stand_by_setting(results):
 
 def test_other_retrievers_are_named_with_what_they_searched(results):
     tests = paired(("query_only/bm25t", "query_only", -9))
-    frame = tables.retriever_differences(results, tests).frame
-    assert frame["difference"].tolist() == ["BM25T, query alone − semantic search, query alone"]
+    drawing = figures.retriever_differences(results, tests)
+    assert drawing.data["comparison"].tolist() == ["BM25T, query alone − semantic search, query alone"]
 
 
 def test_search_against_references(results):
@@ -488,8 +488,8 @@ def test_search_against_references(results):
     assert "have seen 1 training queries with their plans, and 50% of the evaluated" in said
     none = words.against_references(results, tests[:1])
     assert "Settled above it: none. Undecided: none." in none
-    frame = tables.reference_differences(results, tests).frame
-    assert frame["difference"].tolist()[0] == "search with retrieved context − random order"
+    drawing = figures.reference_differences(results, tests)
+    assert drawing.data["comparison"].tolist()[0] == "search with retrieved context − random order"
 
 
 def test_what_the_planner_is_shown(results):
