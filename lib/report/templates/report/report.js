@@ -12,15 +12,17 @@ function openFor(hash) {
 addEventListener("hashchange", () => openFor(location.hash));
 addEventListener("load", () => openFor(location.hash));
 
+// What scrolls sideways can be reached by keyboard; a table says that it scrolls, under a name of its own.
 function markWideTables() {
-  for (const box of all("div.table")) {
+  for (const code of all("pre")) code.scrollWidth > code.clientWidth ? code.tabIndex = 0 : code.removeAttribute("tabindex");
+  for (const [number, box] of all("div.table").entries()) {
     const wide = box.scrollWidth > box.clientWidth + 1;
     box.classList.toggle("scrolls", wide);
     if (!wide) { box.removeAttribute("tabindex"); box.removeAttribute("role"); continue; }
     box.tabIndex = 0;
     box.setAttribute("role", "region");
     const caption = box.querySelector("caption");
-    box.setAttribute("aria-label", `Table, scrolls sideways: ${caption ? caption.textContent.slice(0, 80) : ""}`);
+    box.setAttribute("aria-label", `Table ${number + 1}, scrolls sideways: ${caption ? caption.textContent.slice(0, 80) : ""}`);
   }
 }
 markWideTables();
