@@ -12,6 +12,7 @@ from bs4 import BeautifulSoup, NavigableString, Tag
 
 LONG_TABLE, WORDY_TABLE = 18, 160  # rows, and words that are no numbers, without the caption
 LONG_FINDING, LONG_CAPTION = 45, 32  # words; a longer one shows the sentences that end within this
+LONG_TEXT = 6  # lines of what is printed as it is, such as a prompt
 REST_FROM = 12  # words: a shorter rest is not worth a fold
 SENTENCE_END = r"(?<=[a-z)])[.:;] "
 STOP = re.compile(r"(?<=[\w%)\]”\"])\.\s+(?=[^\sa-z]|$)")
@@ -25,6 +26,10 @@ def fold(soup: BeautifulSoup) -> None:
     for paragraph in soup.select("main .outputs p"):
         if not paragraph.find_parent(["details", "table", "figure"]):
             fold_rest(soup, paragraph, LONG_FINDING, "More on this")
+    for text in soup.select("main .outputs pre"):
+        lines = len(text.get_text().strip().splitlines())
+        if lines >= LONG_TEXT and not text.find_parent("details"):
+            _wrap(soup, text, f"Show the text ({lines} lines)")
     fold_tables(soup)
     for caption in soup.select("main div.table caption"):
         fold_rest(soup, caption, LONG_CAPTION, "How to read this table")

@@ -101,3 +101,10 @@ def test_a_caption_shows_its_first_sentence_and_its_link():
     assert caption.a["href"] == "#t"
     assert not rest.a
     assert count_words(caption) <= LONG_CAPTION
+
+
+def test_what_is_printed_as_it_is_is_folded_where_it_is_long():
+    prompt, short = ("\n".join(["a line"] * count) for count in (6, 5))
+    page = folded(f"<div class='outputs'><pre>{prompt}</pre></div><div class='outputs'><pre>{short}</pre></div>")
+    assert titles(page) == ["Show the text (6 lines)"]
+    assert page.details.pre.get_text() == prompt
