@@ -57,8 +57,8 @@ def make_pair(source: FlowSource, split: str, index: int, attempt: int = 0) -> P
     earlier = repeated_flow(source, split, index) if attempt < MOST_REPEATS else None
     skeleton = None if earlier is None else _drawn(source, "training", earlier)[0]
     _, written = _drawn(source, split, index, attempt, skeleton)
-    how = {"frame": written.frame, "wordings": written.wordings, "quoted": written.quoted, "said": written.said}
-    pair = pair_of(f"{split}-{index:05d}", split, written.request, written.flow, **how)
+    how = {"frame": written.frame, "wordings": written.wordings, "quoted": written.quoted}
+    pair = pair_of(f"{split}-{index:05d}", split, written.request, written.flow, written.said, **how)
     check(written.flow, pair.dsl, source.catalogue)
     return pair
 
