@@ -145,17 +145,19 @@ def answer_as(
     return answer(prompts, model, STOPS[generator], max_new_tokens, progress, chats or remote, read)
 
 
-def score(answers: pd.DataFrame, golds: Mapping[str, str], catalogue: Catalogue) -> pd.DataFrame:
+def score(answers: pd.DataFrame, asked: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
     """Answers with their scores.
 
     Args:
         answers: columns unit and text, whatever else.
-        golds: the right flow's text of each unit.
+        asked: by unit: dsl (the right flow's text), and said (see `lib.workflows.generating.generate`) where it is
+            known.
 
     Returns:
         `answers` with the columns of `score_flows`.
     """
-    found = score_flows(answers["text"], answers["unit"].map(golds), catalogue)
+    said = answers["unit"].map(asked["said"]) if "said" in asked else None
+    found = score_flows(answers["text"], answers["unit"].map(asked["dsl"]), catalogue, said)
     return pd.concat([answers.reset_index(drop=True), found], axis=1)
 
 

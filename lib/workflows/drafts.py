@@ -38,6 +38,7 @@ class Draft:
         variables: names of outputs that the flow has.
         used: which phrases of which API the request uses.
         referred: outputs that a step has taken up.
+        said: of each call, the keys of the arguments that the request says.
         literals: values named in the step at hand, or in the conditions.
         steps: how many calls there are.
         last_connector: of the call before, empty at the start of a branch.
@@ -57,6 +58,7 @@ class Draft:
     variables: set[str] = field(default_factory=set)
     used: list[tuple[str, str]] = field(default_factory=list)
     referred: set[Reference] = field(default_factory=set)
+    said: list[list[str]] = field(default_factory=list)
     literals: set[str] = field(default_factory=set)
     steps: int = 0
     last_connector: str = ""

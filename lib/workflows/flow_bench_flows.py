@@ -202,7 +202,7 @@ def scored(texts: pd.DataFrame, bench: FlowBench) -> pd.DataFrame:
     Args:
         texts: columns condition, unit, family, text.
     """
-    found = score(texts, bench.pairs.set_index("pair")["dsl"], bench.catalogue)
+    found = score(texts, bench.pairs.set_index("pair")[["dsl"]], bench.catalogue)
     return found.assign(value=100 * found["similarity"])
 
 

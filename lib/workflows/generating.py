@@ -58,7 +58,7 @@ def make_pair(source: FlowSource, split: str, index: int, attempt: int = 0) -> P
     skeleton = None if earlier is None else _drawn(source, "training", earlier)[0]
     _, written = _drawn(source, split, index, attempt, skeleton)
     how = {"frame": written.frame, "wordings": written.wordings, "quoted": written.quoted}
-    pair = pair_of(f"{split}-{index:05d}", split, written.request, written.flow, **how)
+    pair = pair_of(f"{split}-{index:05d}", split, written.request, written.flow, written.said, **how)
     check(written.flow, pair.dsl, source.catalogue)
     return pair
 
@@ -141,7 +141,8 @@ def generate(
     Returns:
         One row a pair, in the order of `SPLITS`: pair (id), split, request, dsl, apis (list, in order of text),
         trigger, n_calls (the trigger's included), conditions, frame (the template that the request begins with),
-        wordings (list of (API, phrase)), quoted (values that the request has in quotes).
+        wordings (list of (API, phrase)), quoted (values that the request has in quotes), said (for each call, in order
+        of text, the keys of the arguments that the request says; for scores alone).
 
     Raises:
         InputError: no trigger or no action of the catalogue has phrases and is for training.

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_records, read_yaml
 from lib.workflows.apis import family_heads
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.language import Flow, FlowError, For, If, Statement, called_apis, parse, print_flow
+from lib.workflows.language import Flow, FlowError, For, If, Statement, called_apis, calls, parse, print_flow
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +54,7 @@ class Pair:
     trigger: str
     n_calls: int
     conditions: int
+    said: list[list[str]]
     frame: str = ""
     wordings: list[tuple[str, str]] = field(default_factory=list)
     quoted: list[str] = field(default_factory=list)
@@ -62,10 +63,12 @@ class Pair:
 COLUMNS = [column.name for column in fields(Pair)]
 
 
-def pair_of(name: str, split: str, request: str, flow: Flow, **how: Any) -> Pair:
-    """A pair with what its flow tells; `how` the request was made (frame, wordings, quoted) is empty unless given."""
+def pair_of(name: str, split: str, request: str, flow: Flow, said: list[list[str]] | None = None, **how: Any) -> Pair:
+    """A pair with what its flow tells; `how` the request was made (frame, wordings, quoted) is empty unless given, and
+    the request is taken to say all arguments unless `said` has the keys of each call that it says."""
     apis = called_apis(flow)
-    return Pair(name, split, request, print_flow(flow), apis, apis[0], len(apis), count_conditions(flow), **how)
+    said = [list(call.keys) for call in calls(flow)] if said is None else said
+    return Pair(name, split, request, print_flow(flow), apis, apis[0], len(apis), count_conditions(flow), said, **how)
 
 
 def as_frame(pairs: Iterable[Pair]) -> pd.DataFrame:
@@ -106,7 +109,8 @@ def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
 
     Returns:
         As `lib.workflows.generating.generate`, with `unknown` (APIs of the flow that the catalogue lacks; a warning
-        tells how many); `frame`, `wordings` and `quoted` are empty.
+        tells how many); `frame`, `wordings` and `quoted` are empty, and `said` has all
+        arguments.
 
     Raises:
         InputError: the file holds no training or no test pair, a record has a wrong field, an id is there twice, or a

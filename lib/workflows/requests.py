@@ -20,13 +20,15 @@ from lib.workflows.wordings import Wordings
 
 @dataclass(slots=True)
 class Written:
-    """A request with its flow. `wordings`: which phrases of which API it uses; `frame`: which frame."""
+    """A request with its flow. `wordings`: which phrases of which API it uses; `frame`: which frame; `said`: of each
+    call, in order of text, the keys of the arguments that the request says."""
 
     request: str
     flow: Flow
     frame: str
     wordings: list[tuple[str, str]]
     quoted: list[str]
+    said: list[list[str]]
 
 
 def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) -> Written:
@@ -48,7 +50,8 @@ def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) ->
         parts.after, calls, _ = _sequence(draft, plan.after, visible)
         statements += [conditional, *calls]
     request, frame = BUILD[build](draft, parts)
-    return Written(typed(draft, request), without_unused(Flow(tuple(statements))), frame, draft.used, draft.quoted)
+    flow = without_unused(Flow(tuple(statements)))
+    return Written(typed(draft, request), flow, frame, draft.used, draft.quoted, draft.said)
 
 
 def _sequence(draft: Draft, apis: Sequence[API], visible: list[Output]) -> tuple[list[str], list[Call], list[Output]]:

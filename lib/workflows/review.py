@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, ValidationError, model_validator
 
 from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_records
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.language import FlowError, called_apis, parse, print_flow, validate
+from lib.workflows.language import FlowError, called_apis, calls, parse, print_flow, validate
 from lib.workflows.nl2dsl import sample
 from lib.workflows.pairs import count_conditions, normal_form
 
@@ -188,6 +188,7 @@ def _with_fixes(pairs: pd.DataFrame, fixed: pd.DataFrame) -> pd.DataFrame:
             apis = called_apis(flow)
             changes[line.id] |= {"dsl": line.dsl_fixed, "apis": apis, "trigger": apis[0], "n_calls": len(apis)}
             changes[line.id] |= {"conditions": count_conditions(flow), "unknown": []}
+            changes[line.id] |= {"said": [list(call.keys) for call in calls(flow)]}
     names = pairs["pair"].tolist()
     columns = [column for column in pairs if any(column in change for change in changes.values())]
     new = {

@@ -7,6 +7,9 @@
     % made-up parameters  flows with at least one, over the flows that parse (equation 5)
 
 A made-up parameter leaves the similarity as it is; the keys of a made-up API are not judged.
+
+`executed`, which the paper does not have, asks more: on mocked connectors the flow does what the right one does (see
+`lib.workflows.execution`), with no name or parameter that the catalogue does not have.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
+from lib.workflows.execution import executed_alike
 from lib.workflows.language import FlowError, called_apis, parse, validate
 
 
@@ -41,13 +45,15 @@ def _lcs_length(left: Sequence[str], right: Sequence[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class FlowScore:
-    """One generated flow's score. `error` is what the parser said, empty where the flow parses."""
+    """One generated flow's score. `error` is what the parser said, empty where the flow parses; `executed` is None
+    where the right flow is known by its API names alone."""
 
     parsed: bool
     similarity: float
     made_up_names: tuple[str, ...] = ()
     made_up_parameters: tuple[tuple[str, str], ...] = ()
     error: str = ""
+    executed: bool | None = None
 
     @property
     def valid(self) -> bool:
@@ -55,42 +61,58 @@ class FlowScore:
         return self.parsed and not self.made_up_names
 
 
-def score_flow(text: str, gold: str | Sequence[str], catalogue) -> FlowScore:
+def score_flow(
+    text: str, gold: str | Sequence[str], catalogue, said: Sequence[Sequence[str]] | None = None
+) -> FlowScore:
     """Score a generated flow against the right one.
 
     Args:
         text: what the model wrote.
         gold: the right flow, as text or as its list of API names.
         catalogue: as `lib.workflows.language.validate` takes it.
+        said: for each call of the right flow, the keys of the arguments that the request says; None: all.
 
     Raises:
         FlowError: the gold text does not parse; a bad `text` is a score, not an error.
     """
-    right = called_apis(parse(gold)) if isinstance(gold, str) else gold
+    wanted = parse(gold) if isinstance(gold, str) else None
+    right = called_apis(wanted) if wanted else gold
     try:
         flow = parse(text)
     except FlowError as error:
-        return FlowScore(parsed=False, similarity=0.0, error=str(error))
+        return FlowScore(parsed=False, similarity=0.0, error=str(error), executed=False if wanted else None)
     report = validate(flow, catalogue)
     value = 0.0 if report.made_up_names else similarity(called_apis(flow), right)
-    return FlowScore(True, value, report.made_up_names, report.made_up_parameters)
+    runs = value == 1 and not report.made_up_parameters  # calls of other APIs cannot be the right ones
+    executed = (runs and executed_alike(flow, wanted, said)) if wanted else None
+    return FlowScore(True, value, report.made_up_names, report.made_up_parameters, executed=executed)
 
 
-COLUMNS = ["parsed", "valid", "similarity", "made_up_names", "made_up_parameters", "error"]
+COLUMNS = ["parsed", "valid", "similarity", "made_up_names", "made_up_parameters", "error", "executed"]
 
 
-def score_flows(texts: Iterable[str], golds: Iterable[str | Sequence[str]], catalogue) -> pd.DataFrame:
+def score_flows(
+    texts: Iterable[str],
+    golds: Iterable[str | Sequence[str]],
+    catalogue,
+    said: Iterable[Sequence[Sequence[str]] | None] | None = None,
+) -> pd.DataFrame:
     """`score_flow` for each pair of a text and its gold flow.
+
+    Args:
+        said: of each gold flow; None: all arguments of all.
 
     Returns:
         One row a flow in the order given: parsed, valid (bool), similarity (0–1), made_up_names (tuple of API names),
-        made_up_parameters (tuple of (API, key)), error.
+        made_up_parameters (tuple of (API, key)), error, executed (bool, or None).
 
     Raises:
-        ValueError: the two are not equally long.
+        ValueError: the iterables are not equally long.
         FlowError: a gold text does not parse.
     """
-    scores = [score_flow(text, gold, catalogue) for text, gold in zip(texts, golds, strict=True)]
+    golds = list(golds)
+    keys = [None] * len(golds) if said is None else said
+    scores = [score_flow(text, gold, catalogue, own) for text, gold, own in zip(texts, golds, keys, strict=True)]
     return pd.DataFrame([asdict(score) | {"valid": score.valid} for score in scores], columns=COLUMNS)
 
 
@@ -158,5 +180,28 @@ def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
     keys = scores[[name for name in ("condition", "unit", "run") if name in scores]]
     return pd.concat(
         [keys.assign(metric=name, numerator=over, denominator=under) for name, (over, under) in parts.items()],
+        ignore_index=True,
+    )
+
+
+def executed_outcomes(scores: pd.DataFrame) -> pd.DataFrame:
+    """Whether flows are executed right, as `lib.evaluation.rates` takes it; apart from the published metrics, whose
+    family of tests stays what it is.
+
+    Args:
+        scores: as `outcomes` takes them, with `executed` (bool).
+
+    Returns:
+        columns condition, unit, run (where given), and metric: `executed`, over all flows, and `wrong_at_1`, the share
+        of those of similarity 1 that are not executed right.
+    """
+    keys = scores[[name for name in ("condition", "unit", "run") if name in scores]]
+    right = scores["executed"].astype(float)
+    alike = scores["similarity"].eq(1).astype(float)
+    return pd.concat(
+        [
+            keys.assign(metric="executed", numerator=right, denominator=1.0),
+            keys.assign(metric="wrong_at_1", numerator=alike * (1 - right), denominator=alike),
+        ],
         ignore_index=True,
     )

@@ -46,6 +46,7 @@ def step(draft: Draft, api: API, visible: Sequence[Output]) -> tuple[str, Call, 
     draft.literals = set()
     text = _phrase(draft, api, values, visible)
     text += _clauses(draft, api, values, visible)
+    draft.said.append([p.key for p in api.parameters if p.key in values])
     for parameter in api.parameters:
         if parameter.required and parameter.key not in values:
             value = implied(draft, api, parameter, values, visible)

@@ -201,7 +201,7 @@ def test_definitions_have_the_form_that_is_asked_for(catalogue):
 def test_scores_stand_beside_the_answers(catalogue):
     flow = 'shared_gmail.SendEmailV2({"emailMessage/To": "a@b.example"});'
     answers = pd.DataFrame({"unit": ["q", "r", "q"], "text": [flow, "(", "made.Up();"]}, index=[5, 3, 8])
-    found = score(answers, {"q": flow, "r": flow}, catalogue)
+    found = score(answers, pd.DataFrame({"dsl": flow}, index=["q", "r"]), catalogue)
     assert found["similarity"].tolist() == [1, 0, 0]
     assert found["parsed"].tolist() == [True, False, True]
     assert found["made_up_names"].map(len).tolist() == [0, 0, 1]

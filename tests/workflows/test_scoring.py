@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,16 @@ from hypothesis import strategies as st
 
 from lib.evaluation.rates import rates_with_intervals
 from lib.workflows.language import FlowError, called_apis, parse
-from lib.workflows.scoring import METRICS, PERCENT, outcomes, rates, score_flow, score_flows, similarity
+from lib.workflows.scoring import (
+    METRICS,
+    PERCENT,
+    executed_outcomes,
+    outcomes,
+    rates,
+    score_flow,
+    score_flows,
+    similarity,
+)
 
 # Appendix A.1, with its line breaks and without the escapes of the typesetting.
 GOLD = """triggerOutputs =
@@ -35,8 +45,9 @@ def test_appendix_a1(six_apis):
     assert score.similarity == 2 / 3
     assert score.valid
     assert (score.made_up_names, score.made_up_parameters, score.error) == ((), (), "")
-    assert score_flow(PREDICTION, called_apis(parse(GOLD)), six_apis) == score
-    assert score_flow(PREDICTION, np.array(called_apis(parse(GOLD))), six_apis) == score
+    by_names = replace(score, executed=None)
+    assert score_flow(PREDICTION, called_apis(parse(GOLD)), six_apis) == by_names
+    assert score_flow(PREDICTION, np.array(called_apis(parse(GOLD))), six_apis) == by_names
 
 
 @pytest.mark.parametrize(
@@ -147,3 +158,24 @@ def test_a_flow_is_valid_among_all_if_it_parses_and_makes_nothing_up(six_apis):
     assert valid["numerator"].tolist() == [1, 0, 0, 0, 1, 1]
     assert valid["denominator"].tolist() == [1] * 6
     assert rates_with_intervals(long, PERCENT, 200, 0).set_index("metric").loc["valid", "value"] == 50
+
+
+def test_a_flow_is_executed_right_or_not(six_apis):
+    assert score_flow(GOLD, GOLD, six_apis).executed is True
+    other = GOLD.replace('"User"', '"Bot"')
+    assert score_flow(other, GOLD, six_apis).similarity == 1
+    assert score_flow(other, GOLD, six_apis).executed is False
+    assert score_flow(other, GOLD, six_apis, said=[[], []]).executed is True
+    assert score_flow(WRONG_KEY, GOLD, six_apis, said=[[], []]).executed is False  # a parameter that does not exist
+    assert score_flow(UNPARSED, GOLD, six_apis).executed is False
+    assert score_flow(GOLD, called_apis(parse(GOLD)), six_apis).executed is None
+
+
+def test_executed_flows_are_counted_among_all_and_among_those_of_right_names(six_apis):
+    texts = [GOLD, GOLD.replace('"User"', '"Bot"'), PREDICTION, UNPARSED]
+    scores = score_flows(texts, [GOLD] * 4, six_apis).assign(condition="c", unit=range(4))
+    rates_of = rates_with_intervals(executed_outcomes(scores), ["executed", "wrong_at_1"], 100, 0).set_index("metric")
+    assert rates_of["value"].to_dict() == {"executed": 25, "wrong_at_1": 50}
+    assert rates_of["counted"].to_dict() == {"executed": 4, "wrong_at_1": 2}
+    with pytest.raises(ValueError, match=r"longer|shorter"):
+        score_flows(texts, [GOLD] * 4, six_apis, said=[None])

@@ -1,0 +1,306 @@
+"""Flows that run: what a flow does on mocked connectors, and whether two flows do the same.
+
+A call returns a record of its own: `triggerOutputs?['body']?['subject']` is the subject that the first call of this API
+returned, whatever the variable's name. Values that conditions test are drawn from the texts and numbers that they are
+tested against, so that each condition is once true and once false; a list that is looped over has none, one and two
+items. A choice of all of these is a world. Two flows are executed alike if in every world they make the same calls in
+the same order with the same arguments, of those that the request says.
+
+    parse('x = await a.New(); if (x?["n"] > 5) { b.Post({"text": x?["t"]}); }')   worlds: n is 4, 5 or 6
+
+Source: ours; the workflow paper compares names of APIs alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from lib.workflows.language import (
+    TEXT_TESTS,
+    And,
+    Call,
+    Comparison,
+    Condition,
+    Flow,
+    For,
+    If,
+    Not,
+    Object,
+    Or,
+    Reference,
+    Statement,
+    Value,
+)
+
+MOST_WORLDS = 4096  # of all choices; where there are more, one value differs from the first world at a time
+ROUNDS = 20  # of looking for values that only another world tests
+ITEMS = (0, 1, 2)  # of a list that a loop goes through
+ABSENT = object()
+SURROUNDED = {"contains": "\0{}\0", "startsWith": "{}\0", "endsWith": "\0{}"}
+ORDERED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+class Content(NamedTuple):
+    """A value that a mocked connector returned: of which call, counted among those of its API, and where in it."""
+
+    api: str
+    number: int
+    path: tuple[str | int, ...] = ()
+
+
+class Missing(NamedTuple):
+    """What a variable stands for that no call has given a value."""
+
+    variable: str
+
+
+Place = tuple[int, ...]  # of a call in the flow: numbers of statements and branches from the outside in
+
+
+class Made(NamedTuple):
+    """A call that was made: its API, its arguments by key, each a literal, `Content`, `Missing` or made of them, and
+    where it stands in the flow."""
+
+    api: str
+    arguments: Mapping[str, Any]
+    place: Place
+
+
+World = Mapping[Content, Any]  # what is tested, or looped over (its number of items)
+
+
+def run(flow: Flow, world: World) -> list[Made]:
+    """The calls that a flow makes in a world, in order; a value that the world does not have is none that equals any
+    constant, and a list without a number has one item."""
+    machine = _Machine(world)
+    machine.do(flow.statements)
+    return machine.made
+
+
+class _Machine:
+    """Runs a flow in one world; keeps the calls made, and what was tested and looped over."""
+
+    def __init__(self, world: World):
+        self.world = world
+        self.made: list[Made] = []
+        self.tested: dict[Content, list[tuple[str, Any]]] = {}
+        self.looped: list[Content] = []
+        self.variables: dict[str, Content] = {}
+        self.called: Counter[str] = Counter()
+
+    def do(self, statements: Iterable[Statement], place: Place = ()) -> None:
+        for number, statement in enumerate(statements):
+            here = (*place, number)
+            if isinstance(statement, Call):
+                self.call(statement, here)
+            elif isinstance(statement, For):
+                self.loop(statement, here)
+            else:
+                self.choose(statement, here)
+
+    def call(self, call: Call, place: Place) -> None:
+        arguments = {key: self.resolve(value) for key, value in call.parameters.pairs}
+        self.made.append(Made(call.api, arguments, place))
+        self.called[call.api] += 1
+        if call.variable is not None:
+            self.variables[call.variable] = Content(call.api, self.called[call.api])
+
+    def loop(self, loop: For, place: Place) -> None:
+        items = self.resolve(loop.items)
+        if not isinstance(items, Content):
+            return
+        self.looped.append(items)
+        for number in range(self.world.get(items, 1)):
+            self.variables[loop.variable] = items._replace(path=(*items.path, number))
+            self.do(loop.body, (*place, 0))
+
+    def choose(self, statement: If, place: Place) -> None:
+        for number, branch in enumerate(statement.branches):
+            if self.holds(branch.condition):
+                return self.do(branch.body, (*place, number))
+        return self.do(statement.otherwise, (*place, len(statement.branches)))
+
+    def resolve(self, value: Value) -> Any:
+        match value:
+            case Reference(variable, path):
+                if variable not in self.variables:
+                    return Missing(variable)
+                parts = [part for key in path for part in (key.split("/") if isinstance(key, str) else [key])]
+                base = self.variables[variable]
+                return base._replace(path=(*base.path, *parts))
+            case Object(pairs):
+                return {key: self.resolve(held) for key, held in pairs}
+            case tuple():
+                return [self.resolve(held) for held in value]
+        return _typed(value)
+
+    def holds(self, condition: Condition) -> bool:
+        match condition:
+            case Not(inner):
+                return not self.holds(inner)
+            case And(conditions):
+                return all(self.holds(part) for part in conditions)
+            case Or(conditions):
+                return any(self.holds(part) for part in conditions)
+            case Comparison(test, left, right):
+                return self.compare(test, self.resolve(left), self.resolve(right))
+        return self.compare("==", self.resolve(condition), _typed(True))
+
+    def compare(self, test: str, left: Any, right: Any) -> bool:
+        for side, other in ((left, right), (right, left)):
+            if isinstance(side, Content):
+                self.tested.setdefault(side, []).append((test, other))
+        return _compare(test, *(self.world.get(one, one) if isinstance(one, Content) else one for one in (left, right)))
+
+
+def _typed(value: Any) -> Any:
+    """A literal that equals no literal of another type: `true` is not 1, but 1 is 1.0."""
+    return ("boolean", value) if isinstance(value, bool) else value
+
+
+def _compare(test: str, left: Any, right: Any) -> bool:
+    if test == "==":
+        return left == right
+    if test == "!=":
+        return left != right
+    if test in TEXT_TESTS:
+        if not (isinstance(left, str) and isinstance(right, str)):
+            return False
+        small, large = right.casefold(), left.casefold()
+        return {"contains": small in large, "startsWith": large.startswith(small), "endsWith": large.endswith(small)}[
+            test
+        ]
+    numbers = all(isinstance(side, int | float) for side in (left, right))
+    texts = all(isinstance(side, str) for side in (left, right))
+    return (numbers or texts) and ORDERED[test](left, right)
+
+
+# ---------------------------------------------------------------- worlds
+
+
+def worlds(flows: Sequence[Flow]) -> Iterator[World]:
+    """The worlds in which the flows can differ: for each value that any of them tests, one on each side of each
+    constant, and for each list that one loops over, none, one and two items.
+
+    What is tested only behind a condition is found by looking again in the worlds found so far.
+    """
+    values: dict[Content, list[Any]] = {}
+    for _ in range(ROUNDS):
+        before = sum(map(len, values.values()))
+        tested: dict[Content, list[tuple[str, Any]]] = {}
+        looped: dict[Content, None] = {}
+        for world in _choices(values):
+            for flow in flows:
+                machine = _Machine(world)
+                machine.do(flow.statements)
+                looped |= dict.fromkeys(machine.looped)
+                for content, tests in machine.tested.items():
+                    known = tested.setdefault(content, [])
+                    known += [test for test in tests if test not in known]
+        values = {content: _domain(content, tests) for content, tests in tested.items()}
+        values |= {content: list(ITEMS) for content in looped}
+        if sum(map(len, values.values())) == before:
+            break
+    yield from _choices(values)
+
+
+def _choices(values: Mapping[Content, Sequence[Any]]) -> Iterator[World]:
+    count = 1
+    for options in values.values():
+        count *= len(options)
+    if count <= MOST_WORLDS:
+        for chosen in itertools.product(*values.values()):
+            yield dict(zip(values, chosen, strict=True))
+        return
+    first = {content: options[0] for content, options in values.items()}
+    yield first
+    for content, options in values.items():
+        for option in options[1:]:
+            yield first | {content: option}
+
+
+def _domain(content: Content, tests: Sequence[tuple[str, Any]]) -> list[Any]:
+    """Values on both sides of each test of a content: the constants and what lies beside them, a text that has two of
+    those searched for, and one value that is none of them, of the constants' type where they have one."""
+    constants = [constant for _, constant in tests]
+    booleans = [_typed(True), _typed(False)]
+    if all(constant in booleans for constant in constants):
+        return booleans
+    numbers = [constant for constant in constants if isinstance(constant, int | float)]
+    found: list[Any] = [max(numbers) + 2 if len(numbers) == len(constants) else f"\0{content}"]
+    searched = []
+    for test, constant in tests:
+        if isinstance(constant, Content):
+            found += ["x", "xy", "yx"]  # the same set for both sides: equal, part of, before and after
+        elif isinstance(constant, int | float):
+            found += [constant - 1, constant, constant + 1]
+        elif isinstance(constant, str) and test in TEXT_TESTS:
+            found += [constant, SURROUNDED[test].format(constant)]
+            searched.append((test, constant))
+        elif isinstance(constant, str) and test in ORDERED:
+            found += [constant, "", f"{constant}~"]
+        else:
+            found += booleans if constant in booleans else [constant]
+    for (a, first), (b, second) in itertools.permutations(searched, 2):
+        if a != "endsWith" and b != "startsWith":
+            found.append(f"{first}\0{second}")
+    return list(dict.fromkeys(found))
+
+
+# ---------------------------------------------------------------- alike
+
+
+def executed_alike(flow: Flow, gold: Flow, said: Sequence[Sequence[str]] | None = None) -> bool:
+    """Whether a flow does what the right one does in every world (see the module).
+
+    Args:
+        said: for each call of the right flow, in order of text, the keys of the arguments that the request says; others
+            may differ or be absent. None: the request says all of them.
+
+    Raises:
+        ValueError: `said` is not as long as the right flow has calls.
+    """
+    keys = _keys_said(gold, said)
+    return all(_same(run(flow, world), run(gold, world), keys) for world in worlds([gold, flow]))
+
+
+def _same(made: Sequence[Made], right: Sequence[Made], keys: Mapping[Place, Sequence[str]]) -> bool:
+    return len(made) == len(right) and all(
+        one.api == other.api
+        and all(one.arguments.get(key, ABSENT) == other.arguments.get(key, ABSENT) for key in keys[other.place])
+        for one, other in zip(made, right, strict=True)
+    )
+
+
+def _keys_said(gold: Flow, said: Sequence[Sequence[str]] | None) -> dict[Place, Sequence[str]]:
+    placed = dict(_placed(gold.statements, ()))
+    if said is None:
+        return {place: call.keys for place, call in placed.items()}
+    if len(said) != len(placed):
+        raise ValueError(f"the flow has {len(placed)} calls, and there are {len(said)} lists of said arguments")
+    return dict(zip(placed, said, strict=True))
+
+
+def _placed(statements: Iterable[Statement], place: Place) -> Iterator[tuple[Place, Call]]:
+    """All calls in order of text, with their places."""
+    for number, statement in enumerate(statements):
+        here = (*place, number)
+        if isinstance(statement, Call):
+            yield here, statement
+            continue
+        if isinstance(statement, For):
+            bodies = [statement.body]
+        else:
+            bodies = [*(branch.body for branch in statement.branches), statement.otherwise]
+        for part, body in enumerate(bodies):
+            yield from _placed(body, (*here, part))
+
+
+def never_made(flow: Flow) -> list[Call]:
+    """Calls that the flow makes in no world, such as behind `else if (x == "b")` after `if (x != "a")`."""
+    made = {one.place for world in worlds([flow]) for one in run(flow, world)}
+    return [call for place, call in _placed(flow.statements, ()) if place not in made]

@@ -1,0 +1,63 @@
+import matplotlib.pyplot as plt
+import pytest
+
+from lib.workflows.pages.dsl_ablation import COPY, FINETUNED
+from lib.workflows.pages.dsl_ablation_executed import (
+    executed_drawing,
+    executed_finding,
+    executed_in_words,
+    executed_rates,
+    executed_table,
+)
+from tests.workflows.pages.studies import FIVE, ROWS, study_of
+
+VALUES = {FIVE: [1.0, 1.0, 1.0, 0.5], FINETUNED: [1.0, 1.0, 0.0, 0.0], COPY: [0.0] * 4}
+RIGHT = {FIVE: [True, False, False, False], FINETUNED: [True, True, False, False], COPY: [False] * 4}
+
+
+@pytest.fixture
+def study():
+    made = study_of(VALUES)
+    made.scores["executed"] = [value for name in VALUES for value in RIGHT[name]]
+    return made
+
+
+def test_rates_of_right_names_and_of_right_flows(study):
+    rates = executed_rates(study, ROWS)
+    value = rates.set_index(["condition", "metric"])["value"]
+    assert value[FIVE, "same_names"] == 75
+    assert value[FIVE, "executed"] == 25
+    assert value[FIVE, "wrong_at_1"] == pytest.approx(200 / 3)
+    assert value[FINETUNED].to_dict() == {"same_names": 50, "executed": 50, "wrong_at_1": 0}
+    wide = rates.set_index(["condition", "metric"])
+    assert 0 < wide.loc[(FIVE, "executed"), "ci_low"] < 25 < wide.loc[(FIVE, "executed"), "ci_high"] < 75
+    assert wide.loc[(COPY, "wrong_at_1"), "counted"] == 0
+    assert wide.loc[(FIVE, "wrong_at_1"), "counted"] == 3
+
+
+def test_the_table_has_them_beside_similarity(study):
+    table = executed_table(study, executed_rates(study, ROWS))
+    rows = table.frame.set_index("condition")
+    assert rows.loc[study.titles[FIVE], ["flows", "similarity"]].tolist() == [4, 0.88]
+    assert rows.loc[study.titles[FIVE], "executed right, %"].startswith("25 [")
+    assert rows.loc[study.titles[COPY], "of right names, wrong, %"] == "–"
+    assert table.cases["executed right, %"][0] == f"flows.html#set=test&condition={FIVE}"
+
+
+def test_what_is_wrong_behind_right_names_is_counted(study):
+    rates = executed_rates(study, ROWS)
+    assert executed_finding(rates) == "40% of the 5 flows with the right API names do something else when they run"
+    copies = rates[rates["condition"] == COPY]
+    assert executed_finding(copies) == "No flow has the right API names in order"
+    said = executed_in_words(study, rates)
+    assert said.startswith("Models: 40% of the 5 flows")
+    assert "Copied flows: no flow has the right API names in order" in said
+    assert f"Most are executed right on new wordings {study.titles[FINETUNED]} with 50 [" in said
+
+
+def test_they_are_drawn(study):
+    drawing = executed_drawing(study, executed_rates(study, ROWS))
+    axis = drawing.figure.axes[0]
+    assert next(text.get_text() for text in axis.get_yticklabels()) == study.titles[FIVE]
+    assert set(drawing.data["metric"]) == {"same_names", "executed"}
+    plt.close(drawing.figure)

@@ -1,0 +1,143 @@
+"""What flows do on mocked connectors."""
+
+import random
+
+import pytest
+
+from lib.workflows.execution import MOST_WORLDS, Content, executed_alike, never_made, run, worlds
+from lib.workflows.language import Flow, calls, parse, print_flow
+from tests.workflows.mutants import KINDS, mutant
+
+TRIGGER = "x = await a.New();"
+
+
+def flow(body):
+    return parse(f"{TRIGGER} {body}")
+
+
+def alike(body, gold, said=None):
+    return executed_alike(flow(body), flow(gold), said)
+
+
+def test_calls_are_made_in_order_with_contents_for_references():
+    made = run(flow("y = b.Get({'id': x?['body']?['id']}); b.Get({'id': y?['body/next'], 'n': [1, {'k': true}]});"), {})
+    assert [one.api for one in made] == ["a.New", "b.Get", "b.Get"]
+    assert made[1].arguments == {"id": Content("a.New", 1, ("body", "id"))}
+    assert made[2].arguments["id"] == Content("b.Get", 1, ("body", "next"))
+
+
+@pytest.mark.parametrize(
+    ("body", "gold"),
+    [
+        ("b.Do({'a': 1, 'b': \"t\"});", "b.Do({'b': 't', 'a': 1});"),
+        ("b.Do({'a': x?['body/id']});", "b.Do({'a': x?['body']?['id']});"),
+        ("z = b.Get(); b.Do({'a': z?['id']});", "other = b.Get(); b.Do({'a': other?['id']});"),
+        ("if (x?['n'] > 5) { b.A(); } else { b.B(); }", "if (x?['n'] <= 5) { b.B(); } else { b.A(); }"),
+        ("if (!(x?['s'] == 'a')) { b.A(); }", "if (x?['s'] != \"a\") { b.A(); }"),
+        ("if (x?['yes']) { b.A(); }", "if (x?['yes'] == true) { b.A(); }"),
+        ("if (x?['s'] == 'a') { b.A(); } else if (x?['s'] == 'b') { b.B(); }",
+         "if (x?['s'] == 'b') { b.B(); } else if (x?['s'] == 'a') { b.A(); }"),
+        ("if (x?['s'] == 'a' && x?['n'] > 1) { b.A(); }",
+         "if (x?['s'] == 'a') { if (x?['n'] > 1) { b.A(); } }"),
+        ("if (!contains(x?['s'], 'a') || x?['d'] < \"2024-05-01\") { b.A(); }",
+         "if (!(contains(x?['s'], 'A') && x?['d'] >= '2024-05-01')) { b.A(); }"),
+    ],
+)  # fmt: skip
+def test_flows_that_do_the_same(body, gold):
+    assert alike(body, gold)
+    assert alike(gold, body)
+
+
+@pytest.mark.parametrize(
+    ("body", "gold"),
+    [
+        ("b.A(); b.B();", "b.B(); b.A();"),
+        ("b.A();", "b.A(); b.B();"),
+        ("b.A({'t': 'one'});", "b.A({'t': 'two'});"),
+        ("b.A({'t': 1});", "b.A({'t': true});"),
+        ("b.A({'t': x?['subject']});", "b.A({'t': x?['body']});"),
+        ("b.A({'t': nothing?['subject']});", "b.A({'t': x?['subject']});"),
+        ("y = b.Get({'q': 'a'}); z = b.Get({'q': 'b'}); b.A({'t': y?['id']});",
+         "y = b.Get({'q': 'a'}); z = b.Get({'q': 'b'}); b.A({'t': z?['id']});"),
+        ("if (x?['n'] > 5) { b.A(); }", "if (x?['n'] >= 5) { b.A(); }"),
+        ("if (x?['n'] > 5) { b.A(); }", "if (x?['n'] > 6) { b.A(); }"),
+        ("if (x?['n'] > 5) { b.A(); }", "b.A();"),
+        ("if (contains(x?['s'], 'a') && contains(x?['s'], 'b')) { b.A(); }",
+         "if (contains(x?['s'], 'a') || contains(x?['s'], 'b')) { b.A(); }"),
+        ("if (startsWith(x?['s'], 'a')) { b.A(); }", "if (contains(x?['s'], 'a')) { b.A(); }"),
+        ("if (endsWith(x?['s'], 'a')) { b.A(); }", "if (x?['s'] == 'a') { b.A(); }"),
+        ("if (x?['s'] == x?['t']) { b.A(); }", "if (contains(x?['s'], x?['t'])) { b.A(); }"),
+        ("if (x?['s'] == '') { b.A(); }", "if (x?['s'] == null) { b.A(); }"),
+        ("if (x?['s'] == 'a') { if (x?['n'] == 1) { b.A(); } }",
+         "if (x?['s'] == 'a') { if (x?['n'] == 2) { b.A(); } }"),
+    ],
+)  # fmt: skip
+def test_flows_that_do_something_else(body, gold):
+    assert not alike(body, gold)
+    assert not alike(gold, body)
+
+
+def test_loops_run_none_one_and_two_times():
+    loop = "for (i of x?['items']) { b.A({'t': i?['id']}); }"
+    assert {len(run(flow(loop), world)) for world in worlds([flow(loop)])} == {1, 2, 3}
+    assert alike(loop, "for (other of x?['items']) { b.A({'t': other?['id']}); }")
+    assert not alike("b.A({'t': x?['items']?[0]?['id']});", loop)
+    assert not alike("for (i of x?['others']) { b.A({'t': i?['id']}); }", loop)
+
+
+def test_arguments_that_the_request_does_not_say_may_differ():
+    wrong, right = "b.A({'said': 1, 'unsaid': 2});", "b.A({'said': 1, 'unsaid': 3});"
+    assert not alike(wrong, right)
+    assert alike(wrong, right, [[], ["said"]])
+    assert alike("b.A({'said': 1});", right, [[], ["said"]])
+    assert not alike("b.A({'said': 2});", right, [[], ["said"]])
+    with pytest.raises(ValueError, match="2 calls, and there are 1 lists"):
+        alike(wrong, right, [["said"]])
+
+
+def test_what_is_said_belongs_to_a_call_and_not_to_its_place_among_those_made():
+    right = "if (x?['n'] == 1) { b.A({'k': 1}); } b.A({'k': 2});"
+    said = [[], [], ["k"]]
+    assert alike("if (x?['n'] == 1) { b.A({'k': 9}); } b.A({'k': 2});", right, said)
+    assert not alike("if (x?['n'] == 1) { b.A({'k': 1}); } b.A({'k': 9});", right, said)
+
+
+def test_many_tests_are_varied_one_at_a_time():
+    many = flow(" ".join(f"if (x?['f{n}'] == 'a') {{ b.A({{'n': {n}}}); }}" for n in range(14)))
+    assert len(list(worlds([many]))) == 1 + 14
+    assert MOST_WORLDS < 2**14
+    assert executed_alike(many, many)
+
+
+@pytest.fixture(scope="module")
+def said_flows(pairs):
+    shown = pairs[pairs["split"] != "training"].head(150)
+    flows = [(parse(dsl), said) for dsl, said in zip(shown["dsl"], shown["said"], strict=True)]
+    return [(made, said) for made, said in flows if not never_made(made)]
+
+
+def test_a_flow_agrees_with_itself_and_with_itself_reprinted(said_flows):
+    for made, said in said_flows:
+        assert executed_alike(made, made, said)
+        assert executed_alike(parse(print_flow(made)), made, said)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mutants_are_caught(said_flows, kind):
+    rng = random.Random(7)
+    apis = sorted({call.api for made, _ in said_flows for call in calls(made)})
+    made = [(mutant(right, said, apis, rng, kind), right, said) for right, said in said_flows]
+    made = [(wrong, right, said) for wrong, right, said in made if wrong]
+    assert len(made) > 15
+    missed = [print_flow(wrong) for wrong, right, said in made if executed_alike(wrong, right, said)]
+    assert not missed, f"{len(missed)} of {len(made)}: {missed[0]}"
+
+
+def test_calls_that_no_world_makes_are_found():
+    dead = flow("if (x?['s'] != 'a') { b.A(); } else if (x?['s'] == 'b') { b.B(); } else { b.C(); }")
+    assert [call.api for call in never_made(dead)] == ["b.B"]
+    assert never_made(flow("if (x?['s'] != 'a') { b.A(); } else { b.C(); } for (i of x?['l']) { b.D(); }")) == []
+
+
+def test_an_empty_flow_does_nothing():
+    assert run(Flow(()), {}) == []
