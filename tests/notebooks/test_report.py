@@ -346,7 +346,8 @@ def test_the_workflows_follow_the_contract(finished):
     data = finished / "data" / "generated" / "smoke"
     tables = {name: pd.read_parquet(data / f"{name}.parquet") for name in ("flows", "reworded", "tst_pairs")}
     flows, reworded, mined = tables.values()
-    assert list(flows) == ["pair", "split", "request", "dsl", "apis", "n_calls", "conditions"]
+    assert list(flows) == ["pair", "split", "request", "dsl", "apis", "n_calls", "conditions", "said"]
+    assert (flows["said"].map(len) == flows["n_calls"]).all()
     assert flows["split"].value_counts().to_dict() == {"training": 600, "test": 40, "unseen": 20, "test_same": 40}
     provenance = pd.read_parquet(data / "flow_provenance.parquet")
     assert list(provenance) == ["pair", "trigger", "frame", "wordings", "quoted"]
