@@ -11,7 +11,7 @@ from typing import NamedTuple
 from bs4 import BeautifulSoup, NavigableString, Tag
 
 LONG_TABLE, WORDY_TABLE = 18, 160  # rows, and words that are no numbers, without the caption
-LONG_FINDING, LONG_CAPTION = 45, 32  # words; a longer one shows the sentences that end within this
+LONG_FINDING, LONG_CAPTION = 32, 22  # words; a longer one shows the sentences that end within this
 LONG_TEXT = 6  # lines of what is printed as it is, such as a prompt
 REST_FROM = 12  # words: a shorter rest is not worth a fold
 SENTENCE_END = r"(?<=[a-z)])[.:;] "
