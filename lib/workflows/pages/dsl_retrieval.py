@@ -12,8 +12,9 @@ from lib.evaluation.comparison import compare, compare_family
 from lib.evaluation.inference import Resampling, bootstrap_interval, holm_adjust, settled
 from lib.retrieval.stores import seeded_order
 from lib.workbook.display import Drawing, Table, interval, label_lines, number
+from lib.workbook.forest import forest
 from lib.workbook.methods import colour, label, marker
-from lib.workflows.pages.common import api_uses, intervals, p_values, rarest_use
+from lib.workflows.pages.common import api_uses, intervals, rarest_use
 
 PUBLISHED_PAIRS = 100_000  # that the paper tunes on
 TUNED = ("tst", "tst_affine")
@@ -268,29 +269,14 @@ def tst_tests(
     return tests.assign(settled=settled(tests))
 
 
-def tst_tests_table(tests: pd.DataFrame) -> Table:
-    """What TST changes; `tests` of `tst_tests`."""
-    tests = tests[tests["b"] != "bm25t"]
-    keys = pd.DataFrame(
-        {
-            "few-shots": tests["k"],
-            "measure": tests["metric"].map(MEASURES),
-            "comparison": tests["a"].map(label) + " minus " + tests["b"].map(label),
-            "set": tests["test_set"].map(SETS),
-            "text": [
-                f"{change(row)}, p {p}" + ("" if row.settled else ", not settled")
-                for row, p in zip(tests.itertuples(), p_values(tests["p_holm"], 4), strict=True)
-            ],
-        }
-    )
-    index = ["few-shots", "measure", "comparison"]
-    wide = keys.pivot(index=index, columns="set", values="text").reindex(keys.set_index(index).index.unique())
-    wide = wide[list(dict.fromkeys(keys["set"]))].reset_index().rename_axis(columns=None)
-    return Table(
-        wide,
-        "What TST changes, paired over the test requests: 95% intervals; p of the randomisation test (at least "
-        f"0.0001), Holm over all {len(tests)} cells and those against BM25T.",
-    )
+def tst_tests_drawing(tests: pd.DataFrame) -> Drawing:
+    """What TST changes, a panel a test set; `tests` of `tst_tests`, those against the words alone left out."""
+    rows = tests[tests["b"] != "bm25t"]
+    told = [f"{MEASURES[row.metric]} of {row.k}: {label(row.a)} − {label(row.b)}" for row in rows.itertuples()]
+    rows = rows.assign(comparison=told, panel=rows["test_set"].map(SETS))
+    finding = f"{rows['settled'].sum()} of {len(rows)} differences between the encoders' few-shots are settled"
+    unit = "difference, 0 to 1, with its 95% interval"
+    return forest(rows, "few_shot_tests", finding, unit, panel="panel", decimals=3)
 
 
 def verdict(tests: pd.DataFrame, cells: pd.Series, pairs: Mapping[str, int]) -> str:

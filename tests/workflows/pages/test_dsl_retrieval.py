@@ -146,16 +146,16 @@ def test_tst_is_compared_in_all_measures_on_both_sets(table):
     assert tests["settled"].all()
     assert tests["p_holm"].max() == pytest.approx(min(1, 48 * tests["p_value"].max()), rel=0.5)
     np.testing.assert_allclose(tests.loc[tests["b"] == "bm25t", "difference"], 0.2)
-    shown = page.tst_tests_table(tests)
-    assert shown.frame.columns.tolist() == ["few-shots", "measure", "comparison", "new wordings", "known wordings"]
-    assert len(shown.frame) == 18
-    assert shown.frame["comparison"].tolist()[:2] == [
-        "TST minus pretrained encoder",
-        "affine TST minus pretrained encoder",
+    drawing = page.tst_tests_drawing(tests)
+    assert drawing.finding == "36 of 36 differences between the encoders' few-shots are settled"
+    assert drawing.data["comparison"].nunique() == 18
+    assert drawing.data["comparison"].tolist()[:2] == [
+        "Jaccard of 5: TST − pretrained encoder",
+        "Jaccard of 5: affine TST − pretrained encoder",
     ]
-    assert shown.frame["new wordings"][0].startswith("0.100 [0.100, 0.100], p 0.0")
-    unclear = page.tst_tests_table(tests.assign(settled=False)).frame
-    assert unclear["new wordings"].str.endswith(", not settled").all()
+    assert [axis.get_title(loc="left") for axis in drawing.figure.axes] == ["new wordings", "known wordings"]
+    assert {"p_value", "p_holm"} <= set(drawing.data)
+    plt.close(drawing.figure)
 
 
 @pytest.mark.parametrize(
