@@ -115,7 +115,7 @@ def test_an_output_of_one_branch_can_be_used_after_it():
         (lambda definition: definition["triggers"].clear(), "not 0"),
         (lambda definition: definition["actions"]["user"].update(type="Compose"), "of the type Compose"),
         (lambda definition: definition["actions"]["user"].update(runAfter={"other": []}), "one after the other"),
-        (lambda definition: definition["actions"]["user"]["inputs"].update(parameters={"id": "@add(1)"}), "another kind"),
+        (lambda definition: definition["actions"]["user"]["inputs"]["parameters"].update(id="@a(1)"), "another kind"),
     ],
 )  # fmt: skip
 def test_what_is_no_flow(change, problem):
