@@ -83,7 +83,7 @@ def score_flow(
         return FlowScore(parsed=False, similarity=0.0, error=str(error), executed=False if wanted else None)
     report = validate(flow, catalogue)
     value = 0.0 if report.made_up_names else similarity(called_apis(flow), right)
-    runs = value == 1 and not report.made_up_parameters  # calls of other APIs cannot be the right ones
+    runs = not (report.made_up_names or report.made_up_parameters)
     executed = (runs and executed_alike(flow, wanted, said)) if wanted else None
     return FlowScore(True, value, report.made_up_names, report.made_up_parameters, executed=executed)
 

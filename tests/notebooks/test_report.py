@@ -342,12 +342,13 @@ def test_the_planners_table_follows_the_contract(finished):
     assert failures.groupby("setting")["percent"].sum().to_numpy() == pytest.approx(100, abs=1e-3)
 
 
-def test_no_more_flows_are_executed_right_than_have_the_right_names(finished):
+def test_flows_of_the_right_names_are_executed_right_or_counted_as_wrong(finished):
     table = pd.read_csv(finished / "reports" / "smoke" / "tables" / "dsl_executed.csv")
     assert list(table) == ["test_set", "condition", "metric", "value", "ci_low", "ci_high", "n", "counted"]
     wide = table.pivot(index=["test_set", "condition"], columns="metric", values="value")
     assert list(wide) == ["executed", "same_names", "wrong_at_1"]
-    assert (wide["executed"] <= wide["same_names"]).all()
+    right_names = wide["same_names"] * (1 - wide["wrong_at_1"].fillna(0) / 100)
+    assert (wide["executed"] >= right_names - 1e-3).all(), "flows in another order of text may be right, too"
     assert (wide["wrong_at_1"].isna() == (wide["same_names"] == 0)).all()
     known = table.dropna(subset="value")
     assert known["value"].between(known["ci_low"] - 1e-4, known["ci_high"] + 1e-4).all()

@@ -179,3 +179,14 @@ def test_executed_flows_are_counted_among_all_and_among_those_of_right_names(six
     assert rates_of["counted"].to_dict() == {"executed": 4, "wrong_at_1": 2}
     with pytest.raises(ValueError, match=r"longer|shorter"):
         score_flows(texts, [GOLD] * 4, six_apis, said=[None])
+
+
+def test_the_same_flow_in_another_order_of_text_is_executed_right(six_apis):
+    start = "x = await shared_microsoftforms.CreateFormWebhook();"
+    one, other = "shared_office365users.MyProfile_V2();", 'shared_teams.PostMessageToConversation({"poster": "User"});'
+    gold = f"{start} if (x?['n'] == 1) {{ {one} }} else {{ {other} }}"
+    swapped = f"{start} if (x?['n'] != 1) {{ {other} }} else {{ {one} }}"
+    score = score_flow(swapped, gold, six_apis)
+    assert score.similarity < 1
+    assert score.executed is True
+    assert score_flow(swapped.replace("!=", "=="), gold, six_apis).executed is False
