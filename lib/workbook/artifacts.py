@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import platform
@@ -316,10 +317,18 @@ class Workbook:
             frame.to_csv(temporary, index=False, float_format="%.6g", lineterminator="\n")
 
     def write_figure(self, name: str, figure, data: pd.DataFrame) -> Path:
-        """Write `figures/<name>.png` of the report and the numbers behind it as CSV."""
-        path = self.report / "figures" / f"{name}.png"
-        with atomic_path(path) as temporary:
-            figure.savefig(temporary, format="png", metadata={"Software": None})
+        """Write `figures/<name>.png` of the report and the numbers behind it as CSV.
+
+        The picture has a palette of 256 colours, which charts do not exceed to the eye: a third of the bytes of one in
+        true colour, and half those of an SVG whose text is outlines.
+        """
+        from PIL import Image
+
+        path, drawn = self.report / "figures" / f"{name}.png", io.BytesIO()
+        figure.savefig(drawn, format="png", metadata={"Software": None})
+        with Image.open(drawn) as picture, atomic_path(path) as temporary:
+            colours = picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+            colours.save(temporary, format="png", optimize=True)
         self._write_csv(path.with_suffix(".csv"), data)
         return path
 

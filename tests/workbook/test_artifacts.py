@@ -151,6 +151,25 @@ def test_a_disk_that_fills_up_in_a_write_loses_nothing(first, no_file_above, wri
     assert {path: path.read_bytes() for path in first.root.rglob("*") if path.is_file()} == before
 
 
+def test_a_figure_has_a_palette_and_looks_the_same(first):
+    from PIL import Image, ImageChops
+
+    figure = Figure(figsize=(4, 3))
+    axis = figure.subplots()
+    axis.plot([0, 1], [0, 1], color="#0b5fa5", label="a line")
+    axis.fill_between([0, 1], [0, 0.5], [0.5, 1], color="#b3541e", alpha=0.3)
+    axis.legend()
+    path = first.write_figure("x", figure, FRAME)
+    figure.savefig(first.root / "true.png")
+    with Image.open(path) as picture, Image.open(first.root / "true.png") as true:
+        assert picture.mode == "P"
+        off = ImageChops.difference(picture.convert("RGB"), true.convert("RGB"))
+        assert max(high for _, high in off.getextrema()) <= 16
+    assert path.stat().st_size < (first.root / "true.png").stat().st_size
+    again = path.read_bytes()
+    assert first.write_figure("x", figure, FRAME).read_bytes() == again
+
+
 def test_a_killed_writer_leaves_the_old_file_whole(tmp_path):
     target = tmp_path / "file.txt"
     target.write_text("old")
