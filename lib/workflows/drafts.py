@@ -1,7 +1,8 @@
 """A request and its flow while they are being written: in what manner, and what has been said so far.
 
 Text is built with a placeholder (a private-use character) for every value and app name, so that typing manners change
-the words around a value and never the value.
+the words around a value and never the value. The words of a step stand between two marks (characters of another
+private-use plane) until the request is typed, so that it is known which stretch of it says which call.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from lib.workflows.wordings import Wordings
 
 FIRST_PLACEHOLDER = 0xE000
 PLACEHOLDER = re.compile("[\ue000-\uf8ff]")
+FIRST_MARK = 0xF0000
+MARK = re.compile("[\U000f0000-\U000ffffd]")
 FIRST_NAME_WEIGHT = 3.0  # of what people call an app; its other names weigh 1
 
 
@@ -92,6 +95,12 @@ class Draft:
     def known(self, api: API, key: str) -> Value | None:
         """The value that an earlier step of the connector has for such a key."""
         return self.said_before.get((api.connector, last_part(key)))
+
+
+def marked(text: str, step: int) -> str:
+    """The words of a step, the first being 0, between its marks."""
+    mark = chr(FIRST_MARK + step)
+    return f"{mark}{text}{mark}"
 
 
 def last_part(key: str) -> str:

@@ -58,6 +58,7 @@ def make_pair(source: FlowSource, split: str, index: int, attempt: int = 0) -> P
     skeleton = None if earlier is None else _drawn(source, "training", earlier)[0]
     _, written = _drawn(source, split, index, attempt, skeleton)
     how = {"frame": written.frame, "wordings": written.wordings, "quoted": written.quoted}
+    how["clauses"] = written.clauses
     pair = pair_of(f"{split}-{index:05d}", split, written.request, written.flow, written.said, **how)
     check(written.flow, pair.dsl, source.catalogue)
     return pair
@@ -142,7 +143,9 @@ def generate(
         One row a pair, in the order of `SPLITS`: pair (id), split, request, dsl, apis (list, in order of text),
         trigger, n_calls (the trigger's included), conditions, frame (the template that the request begins with),
         wordings (list of (API, phrase)), quoted (values that the request has in quotes), said (for each call, in order
-        of text, the keys of the arguments that the request says; for scores alone).
+        of text, the keys of the arguments that the request says; for scores alone), clauses (for each call, in order of
+        text, where the words that say it begin and end in the request; for scores, and of training requests for what
+        learns to cut).
 
     Raises:
         InputError: no trigger or no action of the catalogue has phrases and is for training.

@@ -58,14 +58,15 @@ class Pair:
     frame: str = ""
     wordings: list[tuple[str, str]] = field(default_factory=list)
     quoted: list[str] = field(default_factory=list)
+    clauses: list[list[int]] = field(default_factory=list)
 
 
 COLUMNS = [column.name for column in fields(Pair)]
 
 
 def pair_of(name: str, split: str, request: str, flow: Flow, said: list[list[str]] | None = None, **how: Any) -> Pair:
-    """A pair with what its flow tells; `how` the request was made (frame, wordings, quoted) is empty unless given, and
-    the request is taken to say all arguments unless `said` has the keys of each call that it says."""
+    """A pair with what its flow tells; `how` the request was made (frame, wordings, quoted, clauses) is empty unless
+    given, and the request is taken to say all arguments unless `said` has the keys of each call that it says."""
     apis = called_apis(flow)
     said = [list(call.keys) for call in calls(flow)] if said is None else said
     return Pair(name, split, request, print_flow(flow), apis, apis[0], len(apis), count_conditions(flow), said, **how)
@@ -109,8 +110,8 @@ def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
 
     Returns:
         As `lib.workflows.generating.generate`, with `unknown` (APIs of the flow that the catalogue lacks; a warning
-        tells how many); `frame`, `wordings` and `quoted` are empty, and `said` has all
-        arguments.
+        tells how many); `frame`, `wordings`, `quoted` and `clauses` are empty, and `said`
+        has all arguments.
 
     Raises:
         InputError: the file holds no training or no test pair, a record has a wrong field, an id is there twice, or a
@@ -196,12 +197,16 @@ def match_reworded(reworded: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
         pairs: as `lib.workflows.generating.generate` returns it.
 
     Returns:
-        Their rows of `pairs` in the order of `reworded`, with the column `original`.
+        Their rows of `pairs` in the order of `reworded`, with the column `original`; which stretch of them says which
+        call is not known.
     """
     hashes = reworded.rename(columns={"dsl": "hash", "request": "reworded"})
     found = hashes.merge(pairs[pairs["pair"].isin(reworded["pair"])], on="pair")
     found = found[found["dsl"].map(dsl_hash) == found["hash"]].reset_index(drop=True)
-    return found.assign(original=found["request"], request=found["reworded"])[[*pairs.columns, "original"]]
+    found = found.assign(original=found["request"], request=found["reworded"])
+    if "clauses" in found:
+        found["clauses"] = [[] for _ in found["pair"]]
+    return found[[*pairs.columns, "original"]]
 
 
 def ambiguity(pairs: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from lib.workflows.apis import API
 from lib.workflows.conditions import Tested, condition
-from lib.workflows.drafts import Draft, last_part
+from lib.workflows.drafts import Draft, last_part, marked
 from lib.workflows.language import Branch, Call, Flow, For, If, Statement, variables_used
 from lib.workflows.outputs import Output
 from lib.workflows.planning import FlowPlan
@@ -21,7 +21,8 @@ from lib.workflows.wordings import Wordings
 @dataclass(slots=True)
 class Written:
     """A request with its flow. `wordings`: which phrases of which API it uses; `frame`: which frame; `said`: of each
-    call, in order of text, the keys of the arguments that the request says."""
+    call, in order of text, the keys of the arguments that the request says; `clauses`: of each call the stretch of the
+    request that says it, from its first character to the one after its last."""
 
     request: str
     flow: Flow
@@ -29,6 +30,7 @@ class Written:
     wordings: list[tuple[str, str]]
     quoted: list[str]
     said: list[list[str]]
+    clauses: list[list[int]]
 
 
 def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) -> Written:
@@ -41,7 +43,7 @@ def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) ->
     build = draw_build(rng, len(plan.before), bool(plan.branches))
     draft = Draft(rng, wordings, split, build == "telegraph", bool(plan.branches), day_layout, clock)
     words, trigger, visible = step(draft, plan.trigger, [])
-    parts = Parts(words)
+    parts = Parts(marked(words, 0))
     settings = settings_of(plan.trigger, trigger, visible)
     parts.before, calls, visible = _sequence(draft, plan.before, visible)
     statements: list[Statement] = [trigger, *calls]
@@ -51,7 +53,9 @@ def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) ->
         statements += [conditional, *calls]
     request, frame = BUILD[build](draft, parts)
     flow = without_unused(Flow(tuple(statements)))
-    return Written(typed(draft, request), flow, frame, draft.used, draft.quoted, draft.said)
+    text, stretches = typed(draft, request)
+    clauses = [stretches[number] for number in range(draft.steps)]
+    return Written(text, flow, frame, draft.used, draft.quoted, draft.said, clauses)
 
 
 def _sequence(draft: Draft, apis: Sequence[API], visible: list[Output]) -> tuple[list[str], list[Call], list[Output]]:
@@ -59,7 +63,7 @@ def _sequence(draft: Draft, apis: Sequence[API], visible: list[Output]) -> tuple
     texts, calls = [], []
     for api in apis:
         text, call, outputs = step(draft, api, visible)
-        texts.append(text)
+        texts.append(marked(text, draft.steps - 1))
         calls.append(call)
         visible = visible + outputs
     return texts, calls, visible

@@ -181,6 +181,7 @@ def _with_fixes(pairs: pd.DataFrame, fixed: pd.DataFrame) -> pd.DataFrame:
     changes: dict[str, dict] = {}
     for line in fixed.itertuples():
         changes[line.id] = {"request": line.request_fixed or line.request, "frame": "", "wordings": [], "quoted": []}
+        changes[line.id]["clauses"] = []
         if line.request_fixed:
             changes[line.id]["written"] = False
         if line.dsl_fixed:

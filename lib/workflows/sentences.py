@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lib.workflows import frames
-from lib.workflows.drafts import FIRST_PLACEHOLDER, Draft
+from lib.workflows.drafts import FIRST_MARK, FIRST_PLACEHOLDER, MARK, Draft
 
 PLAIN_SHARE = 0.6  # of the frames that begin with the trigger
 MERGED_SHARE = 0.35  # of the conditions right after a trigger are said in one clause with it
@@ -182,29 +182,60 @@ def _in_style(style: tuple[str, str, str, str], branches: list[tuple[str, list[s
     return sentences(texts, between)
 
 
-def typed(draft: Draft, text: str) -> str:
-    """The text as somebody types it: with or without capitals and full stop, in a hurry, with thanks."""
+def typed(draft: Draft, text: str) -> tuple[str, dict[int, list[int]]]:
+    """The text as somebody types it: with or without capitals and full stop, in a hurry, with thanks.
+
+    Returns:
+        the text, without marks; and for each step that was marked where its words begin and end in it.
+    """
     rng = draft.rng
+    text, steps, places = _unmarked(text)
     if not draft.terse and rng.random() < frames.ENDING_SHARE:
         text += draft.pick("ENDINGS")
     manner = rng.choices(tuple(MANNERS), [weights[draft.terse] for weights in MANNERS.values()])[0]
-    text = capital(text) if manner in ("careful", "no stop") else text.lower()
+    if manner in ("careful", "no stop"):
+        text = capital(text)
+    else:
+        text, places = text.lower(), [len(text[:place].lower()) for place in places]
     if manner == "hurried":
         for old, new in SHORT_FORMS:
             if rng.random() < 0.5:
-                text = text.replace(old, new)
+                text, places = _replaced(text, places, old, new)
     question = re.match(r"(hi, |hey there! )?(can you|could you|is there a way|how do i)\b", text, re.IGNORECASE)
     if manner == "careful" and not re.search(r"[.!?]$", text):
         text += "?" if question and ". " not in text else "."
     lower_apps = manner in ("lower", "hurried") and rng.random() < 0.7
     for number, (value, app) in enumerate(draft.tokens):
-        text = text.replace(chr(FIRST_PLACEHOLDER + number), value.lower() if app and lower_apps else value)
-    return re.sub(r"([.!?])\1+$", r"\1", text)
+        said = value.lower() if app and lower_apps else value
+        text, places = _replaced(text, places, chr(FIRST_PLACEHOLDER + number), said)
+    text = re.sub(r"([.!?])\1+$", r"\1", text)
+    stretches: dict[int, list[int]] = {}
+    for step, place in zip(steps, places, strict=True):
+        stretches.setdefault(step, []).append(min(place, len(text)))
+    return text, stretches
+
+
+def _unmarked(text: str) -> tuple[str, list[int], list[int]]:
+    """The text without its marks; of each mark the step, and the place that it had."""
+    marks = list(MARK.finditer(text))
+    places = [mark.start() - number for number, mark in enumerate(marks)]
+    return MARK.sub("", text), [ord(mark[0]) - FIRST_MARK for mark in marks], places
+
+
+def _replaced(text: str, places: list[int], old: str, new: str) -> tuple[str, list[int]]:
+    """`str.replace`, and where places in the text are then; one inside of `old` keeps its distance from the nearer
+    end."""
+    starts = [found.start() for found in re.finditer(re.escape(old), text)]
+    grown = len(new) - len(old)
+    moved = [place + grown * sum(2 * (place - start) > len(old) for start in starts) for place in places]
+    return text.replace(old, new), moved
 
 
 def capital(text: str) -> str:
-    """The text with a capital at its start."""
-    return text[:1].upper() + text[1:]
+    """The text with a capital at its start; marks stand before it."""
+    mark = MARK.match(text)
+    start = mark.end() if mark else 0
+    return text[:start] + text[start : start + 1].upper() + text[start + 1 :]
 
 
 def sentences(texts: list[str], between: str) -> str:

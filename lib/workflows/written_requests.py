@@ -302,7 +302,9 @@ def _replaced(pairs: pd.DataFrame, written: dict[int, str]) -> pd.DataFrame:
     """The pairs with the requests written for rows of them, marked; what was known of the old wording goes."""
     result = pairs.assign(written=[row in written for row in range(len(pairs))])
     result["request"] = [written.get(row, request) for row, request in enumerate(pairs["request"])]
-    for column, nothing in (("frame", ""), ("wordings", []), ("quoted", [])):
+    for column, nothing in (("frame", ""), ("wordings", []), ("quoted", []), ("clauses", [])):
+        if column not in result:
+            continue
         result[column] = [nothing if row in written else value for row, value in enumerate(pairs[column])]
     return result
 

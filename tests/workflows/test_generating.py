@@ -310,3 +310,13 @@ def test_flows_around_rare_apis_use_what_weights_would_not(catalogue, values):
         flows = [make_pair(source, "training", index) for index in range(300)]
         share[tail] = sum(bool(rare & set(flow.apis)) for flow in flows)
     assert share[1.0] > 2 * share[0.0]
+
+
+def test_a_request_tells_which_stretch_of_it_says_which_call(pairs):
+    for pair in pairs.itertuples():
+        stretches = sorted(pair.clauses)
+        assert len(pair.clauses) == pair.n_calls
+        assert all(pair.request[start:end].strip() == pair.request[start:end] != "" for start, end in stretches)
+        assert all(one[1] <= other[0] for one, other in zip(stretches, stretches[1:], strict=False))
+        assert not any(0xE000 <= ord(letter) for letter in pair.request if ord(letter) < 0xF900 or ord(letter) > 0xEFFFF)
+

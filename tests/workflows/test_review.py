@@ -203,7 +203,7 @@ def test_files_that_are_no_review(path, pairs):
 @given(text=st.text())
 def test_what_people_write_survives_the_file(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "survives.jsonl"
-    row = ["test-1", "test", text or "x", FORM, ["a.b"], "a.b", 1, 0, [[]], "", [], []]
+    row = ["test-1", "test", text or "x", FORM, ["a.b"], "a.b", 1, 0, [[]], "", [], [], []]
     pairs = pd.DataFrame([row, ["test-2", *row[1:2], "y z", *row[3:]]], columns=COLUMNS)
     path.write_text("".join(f"{line}\n" for line in review_lines(pairs, 7)), encoding="utf-8", newline="")
     result, _ = apply_review(pairs, read_review(path), {})

@@ -2,6 +2,7 @@ import random
 
 import pytest
 
+from lib.workflows.drafts import marked
 from lib.workflows.sentences import BUILD, BUILD_WEIGHTS, Parts, capital, draw_build, sentences, typed
 
 BRANCHES = [("it is red", ["stop"]), ("it is green", ["go", "wave"]), ("", ["wait"])]
@@ -61,7 +62,7 @@ def test_typing_changes_the_words_around_a_value_and_never_the_value(draft):
     for seed in range(60):
         one = draft(seed)
         text = "please send " + one.token('"Hello And Bye"') + " with " + one.token("Outlook", app=True)
-        made = typed(one, text)
+        made, _ = typed(one, text)
         changed.add(made)
         assert '"Hello And Bye"' in made
         assert "outlook" in made.lower()
@@ -71,7 +72,7 @@ def test_typing_changes_the_words_around_a_value_and_never_the_value(draft):
 
 
 def test_a_question_ends_with_its_mark(draft):
-    made = {typed(draft(seed), "can you send it") for seed in range(60)}
+    made = {typed(draft(seed), "can you send it")[0] for seed in range(60)}
     assert "Can you send it?" in made
     assert "Can you send it." not in made
 
@@ -80,3 +81,21 @@ def test_a_sentence_begins_with_a_capital():
     assert capital("") == ""
     assert sentences(["a b", "c"], ". ") == "a b. C"
     assert sentences(["a b", "c"], "; ") == "a b; c"
+
+
+def test_it_is_known_where_the_words_of_a_step_end_up(draft):
+    """Whatever shortens, lengthens or capitalises the text around them."""
+    changed = set()
+    for seed in range(80):
+        one = draft(seed)
+        trigger, action = "you get mail from " + one.token("Ana Li"), "file it with " + one.token("Box", app=True)
+        made, stretches = typed(one, f"when {marked(trigger, 0)} and then please {marked(action, 1)}")
+        (start, end), (then, last) = stretches[0], stretches[1]
+        changed.add(made)
+        assert made[start:end] in ("you get mail from Ana Li", "u get mail from Ana Li")
+        assert made[then:last].lower() in ("file it with box", "file it w/ box")
+    assert any("& then pls" in made for made in changed)
+
+
+def test_a_capital_comes_after_a_mark():
+    assert capital(marked("go", 3)) == marked("Go", 3)
