@@ -22,7 +22,7 @@ from lib.workflows.catalogue import Catalogue
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.language import FlowError, called_apis, parse
 from lib.workflows.metaprompt import STOP, flow_of, flow_prompts, prompt_parts
-from lib.workflows.scoring import PERCENT, outcomes, score_flows
+from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes, score_flows
 
 STOPS = {"untuned": STOP, "finetuned": (nl2dsl.END,), "in_context": STOP, "instruct": instruct.STOP}
 PARTS: dict[str, Callable[..., list[str]]] = {
@@ -277,6 +277,35 @@ def _compared(scores: pd.DataFrame, conditions: Sequence[str], baseline: str, sa
     order = pd.MultiIndex.from_product([conditions, counted["metric"].unique()], names=["condition", "metric"])
     table = values.merge(deltas, on=["condition", "metric"], how="left").set_index(["condition", "metric"])
     return table.loc[order].reset_index()
+
+
+def with_executed(compared: pd.DataFrame, scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
+    """Rows of conditions beside a baseline with one more metric, `executed`: value and interval alone, without a
+    difference or a test, so that the p-values of the published metrics stay what they are.
+
+    Args:
+        compared: what `compare_conditions` or `compare_pairs` returned.
+        scores: as for `compare_conditions`, with column executed (bool).
+        samples, seed: of the bootstrap, where several training runs wrote a condition.
+
+    Returns:
+        `compared`, and for each of its rows of similarity one of `executed` after those of the same condition.
+    """
+    first = compared[compared["metric"] == "similarity"]
+    parts = []
+    for test_set, part in scores[scores["condition"].isin(first["condition"])].groupby("test_set", sort=False):
+        counted = executed_outcomes(part)
+        counted = counted[counted["metric"] == "executed"]
+        parts.append(rates_with_intervals(counted, PERCENT, samples, seed).assign(test_set=test_set))
+    if not parts:
+        return compared
+    kept = [name for name in ("test_set", "condition", "against", "shared", "baseline", "writer") if name in first]
+    added = first[kept].merge(pd.concat(parts), on=["test_set", "condition"], how="inner")
+    keys = [name for name in ("test_set", "condition", "against") if name in first]
+    place = {key: i for i, key in enumerate(compared[keys].drop_duplicates().itertuples(index=False, name=None))}
+    both = pd.concat([compared, added], ignore_index=True)
+    order = [place[key] for key in both[keys].itertuples(index=False, name=None)]
+    return both.iloc[pd.Series(order).argsort(kind="stable")].reset_index(drop=True)[compared.columns]
 
 
 def _with_holm(table: pd.DataFrame) -> pd.DataFrame:

@@ -77,12 +77,12 @@ def questions(pairs: pd.DataFrame, reworded: pd.DataFrame, n: int, seed: int) ->
     test requests chosen) and of those that need held-out APIs.
 
     Args:
-        pairs, n, seed: as for `sample`.
+        pairs, n, seed: as for `sample`; column said, where it is known.
         reworded: columns pair (the test request), request, dsl, apis.
 
     Returns:
         columns test_set (test, test_same, reworded, unseen), unit (the composed pair), pair (of the request asked),
-        request, dsl, apis; a range index.
+        request, dsl, apis, and said where `pairs` has it (of the composed pair); a range index.
     """
     half = -(-n // 2)
     tests = flows_to_write(pairs, reworded["pair"], n, seed)
@@ -96,7 +96,11 @@ def questions(pairs: pd.DataFrame, reworded: pd.DataFrame, n: int, seed: int) ->
     asked = pd.concat([part.assign(test_set=name) for name, part in parts.items()], ignore_index=True)
     asked = asked.assign(unit=asked["pair"])
     asked.loc[asked["test_set"] == "reworded", "pair"] += " reworded"
-    return asked[["test_set", "unit", "pair", "request", "dsl", "apis"]]
+    columns = ["test_set", "unit", "pair", "request", "dsl", "apis"]
+    if "said" not in pairs:
+        return asked[columns]
+    said = pairs.drop_duplicates("pair").set_index("pair")["said"]
+    return asked.assign(said=asked["unit"].map(said))[[*columns, "said"]]
 
 
 def copied_flows(pool: pd.DataFrame, pool_vectors: np.ndarray, vectors: np.ndarray) -> pd.DataFrame:
@@ -113,22 +117,20 @@ def copied_flows(pool: pd.DataFrame, pool_vectors: np.ndarray, vectors: np.ndarr
     return pd.DataFrame({"text": pool["dsl"].iloc[found].tolist(), "finished": True})
 
 
-def scored_answers(
-    condition: str, answers: pd.DataFrame, units: Sequence[str], golds: Sequence[str], catalogue
-) -> pd.DataFrame:
+def scored_answers(condition: str, answers: pd.DataFrame, asks: pd.DataFrame, catalogue) -> pd.DataFrame:
     """Answers with their scores, as `lib.workflows.scoring.outcomes` takes them.
 
     Args:
         condition: who wrote them.
         answers: column text, and whatever else.
-        units: the test pair of each.
-        golds: the right flows, as text.
+        asks: what was asked, a row an answer: columns unit (the test pair), dsl (the right flow), and said (see
+            `lib.workflows.generating.generate`) where it is known.
 
     Returns:
         columns of `score_flows`, those of `answers`, condition, unit; a range index.
     """
-    scores = score_flows(answers["text"], golds, catalogue)
-    return scores.join(answers.reset_index(drop=True)).assign(condition=condition, unit=list(units))
+    scores = score_flows(answers["text"], asks["dsl"], catalogue, asks.get("said"))
+    return scores.join(answers.reset_index(drop=True)).assign(condition=condition, unit=asks["unit"].tolist())
 
 
 def scored_copies(
@@ -144,7 +146,7 @@ def scored_copies(
         as `scored_answers`, with columns test_set, pairs (of the pool) and run (0).
     """
     copied = copied_flows(pool, pool_vectors, vectors)
-    scores = scored_answers(condition, copied, asks["unit"], asks["dsl"], catalogue)
+    scores = scored_answers(condition, copied, asks, catalogue)
     return scores.assign(test_set=asks["test_set"].to_numpy(), pairs=len(pool), run=0)
 
 

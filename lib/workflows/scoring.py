@@ -151,7 +151,7 @@ def rates(scores: pd.DataFrame) -> pd.Series:
 
 
 METRICS = ("similarity", "unparsed", "made_up_names", "made_up_parameters")  # the published ones
-PERCENT = (*METRICS[1:], "valid")
+PERCENT = (*METRICS[1:], "valid", "executed")
 
 
 def outcomes(scores: pd.DataFrame) -> pd.DataFrame:

@@ -23,6 +23,7 @@ from lib.workflows.ablation import (
     score,
     sweep_rows,
     title,
+    with_executed,
     write_condition,
 )
 from lib.workflows.catalogue import Catalogue
@@ -245,6 +246,26 @@ def test_rates_of_made_up_names_say_how_many_flows_they_count():
     assert sizes.loc[("few", "made_up_names")].tolist() == [6, 4, 6, 3]
     assert sizes.loc[("few", "unparsed")].tolist() == [6, 6, 6, 6]
     assert sizes.loc[("base", "made_up_names"), ["n", "counted"]].tolist() == [8, 7]
+
+
+def test_executed_is_one_more_metric_without_a_test():
+    values = {"a": [1.0, 0.5, 0.5], "b": [1.0] * 4}
+    scores = pd.DataFrame(
+        [
+            outcome(name, unit, value) | {"executed": value == 1}
+            for name in values
+            for unit, value in enumerate(values[name])
+        ]
+    )
+    compared = compare_conditions(scores, ["a", "b"], "a", 50, 0)
+    table = with_executed(compared, scores, 50, 0)
+    assert table["condition"].tolist() == ["a"] * 6 + ["b"] * 6
+    ran = table[table["metric"] == "executed"].set_index("condition")
+    assert ran["value"].tolist() == [pytest.approx(100 / 3), 100]
+    assert ran["n"].tolist() == [3, 4]
+    assert ran[["delta", "p_value", "p_holm"]].isna().all(axis=None)
+    assert table["p_holm"].dropna().tolist() == compared["p_holm"].dropna().tolist()
+    assert list(table) == list(compared)
 
 
 def test_pairs_are_one_family():

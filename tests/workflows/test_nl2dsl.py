@@ -80,14 +80,23 @@ def test_answers_are_scored_under_their_condition(six_apis):
     gold = "x = await shared_office365.OnNewEmailV3();\nshared_office365users.MyProfile_V2();"
     made_up = 'shared_office365.Fly({"a": 1});\nshared_office365.SendEmailV2({"own": 1});'
     answers = pd.DataFrame({"text": [gold, "b.Post(", made_up], "tokens": [1, 2, 3]}, index=[9, 4, 9])
-    scores = scored_answers("copy", answers, ["x", "y", "z"], [gold] * 3, six_apis)
+    scores = scored_answers("copy", answers, pd.DataFrame({"unit": ["x", "y", "z"], "dsl": gold}), six_apis)
     assert scores["similarity"].tolist() == [1, 0, 0]
     assert scores["tokens"].tolist() == [1, 2, 3]
     assert scores["unit"].tolist() == ["x", "y", "z"]
     assert len(outcomes(scores)) == 15  # of three answers, five metrics
+    assert scores["executed"].tolist() == [True, False, False]
     kept = with_lists(scores)
     assert kept["made_up_names"].tolist() == [[], [], ["shared_office365.Fly"]]
     assert kept["made_up_parameters"][2] == [["shared_office365.SendEmailV2", "own"]]
+
+
+def test_an_argument_that_the_request_does_not_say_may_differ(six_apis):
+    gold = 'x = await shared_office365.OnNewEmailV3({"folderPath": "Inbox"});'
+    other = pd.DataFrame({"text": [gold.replace("Inbox", "Archive")] * 2})
+    asks = pd.DataFrame({"unit": ["x", "y"], "dsl": gold, "said": [[[]], [["folderPath"]]]})
+    assert scored_answers("m", other, asks, six_apis)["executed"].tolist() == [True, False]
+    assert scored_answers("m", other, asks.drop(columns="said"), six_apis)["executed"].tolist() == [False, False]
 
 
 def test_questions_of_all_kinds():
@@ -95,7 +104,9 @@ def test_questions_of_all_kinds():
     pairs = pd.DataFrame(rows, columns=["pair", "split"])
     pairs = pairs.assign(request=pairs["pair"], dsl="f", apis=[["a"]] * len(pairs))
     reworded = pd.DataFrame({"pair": ["test-5", "test-1"], "request": ["five", "one"], "dsl": "f", "apis": [["a"]] * 2})
-    asks = questions(pairs, reworded, 4, 0)
+    assert "said" not in questions(pairs, reworded, 4, 0)
+    asks = questions(pairs.assign(said=[[[name]] for name in pairs["pair"]]), reworded, 4, 0)
+    assert (asks["said"].map(lambda keys: keys[0][0]) == asks["unit"]).all()
     assert asks["test_set"].value_counts().to_dict() == {"test": 4, "test_same": 4, "reworded": 2, "unseen": 2}
     again = asks[asks["test_set"] == "reworded"]
     assert set(again["unit"]) == {"test-1", "test-5"} <= set(asks.loc[asks["test_set"] == "test", "unit"])

@@ -15,6 +15,7 @@ from lib.workflows.scoring import PERCENT
 
 METRIC = {
     "similarity": "similarity",
+    "executed": "executed right, %",
     "unparsed": "unparsed, %",
     "made_up_names": "made-up names, %",
     "made_up_parameters": "made-up parameters, %",

@@ -14,7 +14,7 @@ from lib.workbook.markup import plain
 from lib.workbook.methods import label
 from lib.workbook.parameters.base import is_remote
 from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows.ablation import CONDITION, GENERATED, compare_conditions, compare_pairs, title
+from lib.workflows.ablation import CONDITION, GENERATED, compare_conditions, compare_pairs, title, with_executed
 from lib.workflows.ablation_grid import UNSEEN, UNSEEN_FINETUNED, UNSEEN_HELD, Asked, Way
 from lib.workflows.pages.common import TEST_SETS, settled_deltas
 
@@ -93,7 +93,11 @@ class Study:
         return [name for name in self.scores["test_set"].unique() if name != UNSEEN]
 
     def compare(self, conditions: Sequence[str], baseline: str) -> pd.DataFrame:
-        return compare_conditions(self.scores, conditions, baseline, self.samples, self.seed)
+        """`compare_conditions`, with `executed` as one more metric, which has no difference."""
+        return self.with_executed(compare_conditions(self.scores, conditions, baseline, self.samples, self.seed))
+
+    def with_executed(self, compared: pd.DataFrame) -> pd.DataFrame:
+        return with_executed(compared, self.scores, self.samples, self.seed)
 
     def compare_pairs(self, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
         return compare_pairs(self.scores, pairs, self.samples, self.seed)

@@ -48,6 +48,7 @@ def valid_table(study: Study, rows: Sequence[Condition]) -> Table:
         "no made-up name, %",
         "similarity of these",
         "similarity",
+        "executed right, %",
         "made-up names, % of all",
         "made-up parameters, % of all",
     ]
@@ -67,10 +68,11 @@ def _split(study: Study, test_set: str, name: str) -> list:
     part = study.scores[(study.scores["condition"] == name) & (study.scores["test_set"] == test_set)]
     if part.empty:
         return []
-    flags = [part["valid"].astype(bool), *(part[f"made_up_{what}"].map(len) > 0 for what in ("names", "parameters"))]
-    valid, *made_up = [interval(*percent(flag.sum(), len(part)), 0) for flag in flags]
+    flags = [part[name].astype(bool) for name in ("valid", "executed")]
+    flags += [part[f"made_up_{what}"].map(len) > 0 for what in ("names", "parameters")]
+    valid, *others = [interval(*percent(flag.sum(), len(part)), 0) for flag in flags]
     similar = _among_valid(study, part), rates(part)["similarity"]
-    return [TEST_SETS[test_set], study.titles[name], len(part), valid, *similar, *made_up]
+    return [TEST_SETS[test_set], study.titles[name], len(part), valid, *similar, *others]
 
 
 def _among_valid(study: Study, part: pd.DataFrame) -> str:
@@ -231,7 +233,7 @@ def constrained(study: Study, rows: Sequence[Condition]) -> tuple[pd.DataFrame, 
     tested = study.compare_pairs(pairs)
     free = study.present(dict.fromkeys(free_of.values()))
     levels = study.compare(free, free[0]).assign(**dict.fromkeys([*DELTAS, "p_holm", "shared"], np.nan))
-    return tested, pd.concat([levels, tested], ignore_index=True)
+    return tested, pd.concat([levels, study.with_executed(tested)], ignore_index=True)
 
 
 def constrained_in_words(

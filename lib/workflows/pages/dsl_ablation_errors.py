@@ -190,7 +190,11 @@ def several_ways_table(study: Study, unit: str, asked: pd.DataFrame) -> Table:
         study.name("pretrained", 5, "none", "catalogue"),
     ]
     names = [name for name in (COPY, *five, FINETUNED, HELD) if name in texts.index]
-    titles = [f"{study.titles[name]} (similarity {number(texts.loc[name, 'similarity'], 2)})" for name in names]
+    titles = [
+        f"{study.titles[name]} (similarity {number(texts.loc[name, 'similarity'], 2)}, executed "
+        f"{'right' if texts.loc[name, 'executed'] else 'wrong'})"
+        for name in names
+    ]
     flows = [asked.loc[unit, "dsl"], *map(_shortened, texts.loc[names, "text"])]
     caption = (
         f"Request: {asked.loc[unit, 'request']} (of the valid flows with five few-shots, the one nearest to their mean "

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from lib.evaluation.rates import rates_with_intervals
+from lib.evaluation.inference import holm_adjust
+from lib.evaluation.rates import paired_deltas, rates_with_intervals
 from lib.workbook.cases import case_address
 from lib.workbook.display import Drawing, Table, interval
 from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows.ablation import VALUES
-from lib.workflows.pages.common import TEST_SETS, intervals
-from lib.workflows.pages.dsl_ablation import COPIES, Study
-from lib.workflows.scoring import executed_outcomes
+from lib.workflows.ablation import DELTAS, VALUES
+from lib.workflows.pages.common import TEST_SETS, change, intervals, metric_intervals, p_values, settled_deltas
+from lib.workflows.pages.dsl_ablation import COPIES, FINETUNED, HELD, Study
+from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes
 
 RATES = ("same_names", "executed", "wrong_at_1")
 LABELS = {"same_names": "same API names in the same order", "executed": "executed right"}
@@ -128,6 +129,95 @@ def executed_in_words(study: Study, rates: pd.DataFrame) -> str:
             numbers = interval(row["value"], row["ci_low"], row["ci_high"], 0)
             best.append(f"{TEST_SETS[test_set]} {study.titles[row['condition']]} with {numbers}% of {row['n']:.0f}")
     return f"{'. '.join(parts)}. Most are executed right on {'; on '.join(best)}." if best else f"{'. '.join(parts)}."
+
+
+# ---------------------------------------------------------------- retrieval beside fine-tuning
+
+
+def parity(study: Study) -> pd.DataFrame:
+    """Few-shots by TST against the fine-tuned model on the flows that both have: does a difference in similarity, or
+    its absence, hold once the flows run? A family of tests of its own.
+
+    Returns:
+        one row a comparison, test set and metric (similarity, executed): condition, against, test_set, metric, `DELTAS`
+        (executed in points), p_holm (over all rows), shared (flows), and of either side how many of its flows have the
+        right names (right, right_against) and how many of these are wrong when they run (wrong, wrong_against). Empty
+        where no two were asked.
+    """
+    name = study.name
+    pairs = [(name("tst", 5), FINETUNED), (name("tst", 5, "fd", "catalogue"), HELD), (name("tst", 20, "fd"), FINETUNED)]
+    parts = [_beside(study, pair, test_set) for pair in pairs for test_set in study.sets()]
+    found = [part for part in parts if part is not None]
+    if not found:
+        return pd.DataFrame(columns=["condition", "against", "test_set", "metric", *DELTAS, "p_holm", "shared"])
+    table = pd.concat(found, ignore_index=True)
+    return table.assign(p_holm=holm_adjust(table["p_value"]))
+
+
+def _beside(study: Study, pair: tuple[str, str], test_set: str) -> pd.DataFrame | None:
+    scores = study.scores[(study.scores["test_set"] == test_set) & study.scores["condition"].isin(pair)]
+    sides = scores.groupby("unit")["condition"].transform("nunique")
+    scores = scores[sides == 2]
+    if scores.empty:
+        return None
+    counted = pd.concat([outcomes(scores), executed_outcomes(scores)])
+    counted = counted[counted["metric"].isin(("similarity", "executed"))]
+    tests = paired_deltas(counted, [pair], PERCENT, study.samples, study.seed)
+    tests = tests.rename(columns={"a": "condition", "b": "against", "ci_low": DELTAS[1], "ci_high": DELTAS[2]})
+    alike = scores[scores["similarity"] == 1]
+    for side, condition in zip(("", "_against"), pair, strict=True):
+        own = alike[alike["condition"] == condition]
+        tests[f"right{side}"], tests[f"wrong{side}"] = len(own), int((~own["executed"].astype(bool)).sum())
+    return tests.assign(test_set=test_set).rename(columns={"n": "shared"})
+
+
+def parity_table(study: Study, rows: pd.DataFrame) -> Table:
+    """`parity` for readers: a row a comparison and test set."""
+    keys = ["condition", "against", "test_set"]
+    texts = rows.assign(text=metric_intervals(rows, DELTAS), p=p_values(rows["p_holm"]))
+    first = texts[texts["metric"] == "similarity"].set_index(keys)
+    ran = texts[texts["metric"] == "executed"].set_index(keys).loc[first.index]
+    frame = pd.DataFrame(
+        {
+            "retrieval": [study.titles[a] for a, _, _ in first.index],
+            "against": [study.titles[b] for _, b, _ in first.index],
+            "test set": [TEST_SETS[test_set] for _, _, test_set in first.index],
+            "flows": first["shared"].to_numpy(),
+            "similarity, difference": first["text"].to_numpy(),
+            "p of it": first["p"].to_numpy(),
+            "executed right, difference, points": ran["text"].to_numpy(),
+            "p of this": ran["p"].to_numpy(),
+            "right names, wrong flow": [
+                f"{row.wrong} of {row.right} / {row.wrong_against} of {row.right_against}" for row in first.itertuples()
+            ],
+        }
+    )
+    caption = (
+        "Retrieval minus fine-tuning on the flows that both have: in similarity, which compares names, and in flows "
+        "executed right. 95% intervals; p: paired randomisation tests, Holm over this table. Right names, wrong flow: "
+        "of the flows of similarity 1, those that do something else when they run, of retrieval / of the other."
+    )
+    return Table(frame, caption, text_columns=["retrieval", "against"])
+
+
+def parity_in_words(study: Study, rows: pd.DataFrame) -> str:
+    """How much of parity in names is left when flows run."""
+    if rows.empty:
+        return "This profile asks nothing of both retrieval and the fine-tuned model."
+    marked = rows.assign(settled=settled_deltas(rows))
+    said = []
+    for (condition, _, test_set), part in marked.groupby(["condition", "against", "test_set"], sort=False):
+        texts = [f"{change(row)} ({'' if row.settled else 'not '}settled)" for row in part.itertuples()]
+        said.append(
+            f"{study.titles[condition]}, {TEST_SETS[test_set]}: similarity {texts[0]}, executed right {texts[1]}"
+        )
+    once = rows.drop_duplicates(["condition", "against", "test_set"])
+    own, other = (once[[f"wrong{side}", f"right{side}"]].sum().tolist() for side in ("", "_against"))
+    return (
+        f"Retrieval minus fine-tuning, in names and when flows run (points). {'; '.join(said)}. Of retrieval's flows "
+        f"with the right names {own[0]:.0f} of {own[1]:.0f} are wrong, of the fine-tuned model's {other[0]:.0f} of "
+        f"{other[1]:.0f}."
+    )
 
 
 def _lower(text: str) -> str:

@@ -27,7 +27,7 @@ from lib.workflows.pages.common import (
     settled_deltas,
 )
 from lib.workflows.pages.dsl_ablation import COPIES, COPY, FINETUNED, HELD, Study
-from lib.workflows.scoring import PERCENT, outcomes
+from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes
 
 UNSEEN_CATALOGUE, LEARNED_CATALOGUE, NO_MODEL = "catalogue unseen", "catalogue learned", "no model"
 FLOORS, CEILINGS = ("random", "other"), ("oracle_shots", "gold")
@@ -65,7 +65,7 @@ def fair_rows(study: Study, rows: Sequence[Condition], costs: pd.DataFrame, trai
     if study.writers.reader == "in_context":
         scores = scores[scores["half"] != ""]
     parts = [
-        rates_with_intervals(outcomes(part), PERCENT, study.samples, study.seed).assign(test_set=test_set)
+        rates_with_intervals(_outcomes(part), PERCENT, study.samples, study.seed).assign(test_set=test_set)
         for test_set, part in scores.groupby("test_set", sort=False)
     ]
     table = pd.concat(parts, ignore_index=True)
@@ -77,6 +77,11 @@ def fair_rows(study: Study, rows: Sequence[Condition], costs: pd.DataFrame, trai
     ]
 
 
+def _outcomes(scores: pd.DataFrame) -> pd.DataFrame:
+    ran = executed_outcomes(scores)
+    return pd.concat([outcomes(scores), ran[ran["metric"] == "executed"]], ignore_index=True)
+
+
 def _kind(row: Condition) -> str:
     if row.shots and row.selector in FLOORS:
         return "floor"
@@ -84,7 +89,7 @@ def _kind(row: Condition) -> str:
 
 
 KEYS = ["knows", "kind", "selector", "shots", "definitions"]
-SHOWN = ("similarity", "valid")
+SHOWN = ("similarity", "executed", "valid")
 
 
 def fair_table(fair: pd.DataFrame) -> Table:

@@ -35,7 +35,8 @@ from lib.workflows.target_similarity import jaccard
 MARKS = (
     " Flows: tested, and in brackets those that the other row has too, on which the difference Δ is taken; the value "
     "of a row is over all of its own. After a difference: on how many flows it is tested, where fewer count in both "
-    f"rows. {SETTLED} settled. Valid flows parse and make up neither a name nor a parameter."
+    f"rows. {SETTLED} settled. Valid flows parse and make up neither a name nor a parameter. Executed right, which the "
+    "paper does not have: its value alone, outside of all tests."
 )
 
 

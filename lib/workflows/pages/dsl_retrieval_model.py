@@ -15,7 +15,7 @@ from lib.workbook.markup import plain
 from lib.workbook.methods import colour, marker
 from lib.workflows.pages.common import error_bars, intervals, metric_intervals, p_values, wide_by_metric
 from lib.workflows.pages.dsl_retrieval import DIFFERENCE, SETS, change, covered, from_which, listed, of_sizes, tested
-from lib.workflows.scoring import PERCENT, outcomes
+from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes
 
 if TYPE_CHECKING:
     from lib.workflows.training_runs import Run
@@ -114,7 +114,8 @@ def training_in_words(
 
 
 def metric_values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
-    """The four metrics of each condition on each set of requests, see `lib.evaluation.rates.rates_with_intervals`.
+    """The four metrics and `executed` of each condition on each set of requests, see
+    `lib.evaluation.rates.rates_with_intervals`.
 
     Args:
         scores: of `lib.workflows.nl2dsl.scored_answers`, of all conditions, with columns test_set, pairs (learned or
@@ -127,7 +128,9 @@ def metric_values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame
     parts = []
     for where, part in scores.groupby("test_set", sort=False):
         about = part.groupby("condition").agg(pairs=("pairs", "first"), runs=("run", "nunique"))
-        values = rates_with_intervals(outcomes(part), PERCENT, samples, seed)
+        ran = executed_outcomes(part)
+        counted = pd.concat([outcomes(part), ran[ran["metric"] == "executed"]])
+        values = rates_with_intervals(counted, PERCENT, samples, seed)
         parts.append(values.join(about, on="condition").assign(test_set=where))
     columns = ["test_set", "condition", "pairs", "runs", "metric", "value", "ci_low", "ci_high", "n", "counted"]
     return pd.concat(parts, ignore_index=True)[columns]
@@ -152,7 +155,7 @@ def flows_table(table: pd.DataFrame) -> Table:
     columns = [name for name in parts[0] if name not in ("", "requests")] if parts else []
     return Table(
         pd.concat(parts, ignore_index=True),
-        "Flows written: the paper's four metrics, 95% intervals "
+        "Flows written: the paper's four metrics, and executed right beside similarity, 95% intervals "
         f"{covered(table['runs'].max(), everywhere=False)}. Copying takes the flow of the nearest training request.",
         decimals=0,
         cases=dict.fromkeys(columns, addresses),

@@ -33,6 +33,7 @@ def scored(condition, similarities, test_set="test", **columns):
             "parsed": [value is not None for value in similarities],
             "valid": [value is not None for value in similarities],
             "similarity": [float(value or 0) for value in similarities],
+            "executed": [value == 1 for value in similarities],
             "made_up_names": [()] * len(similarities),
             "made_up_parameters": [()] * len(similarities),
             "tokens_in": 100.0,

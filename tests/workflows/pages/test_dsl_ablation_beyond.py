@@ -59,7 +59,7 @@ def test_a_sweep_drawn():
         "Similarity by the number of few-shots. new wordings: 0.50 with 1, 0.60 with 5, 0.70 with 20; known wordings: "
         "0.10 with 1, 0.20 with 5, 0.30 with 20"
     )
-    assert len(drawing.data) == 30
+    assert len(drawing.data) == 36  # executed, too
     hollow = [line for line in drawing.figure.axes[0].lines if line.get_markerfacecolor() == "white"]
     assert [line.get_xdata().tolist() for line in hollow] == [[20.0], []]
     assert [text.get_text() for text in drawing.figure.axes[2].texts] == ["1", "5", "20"]

@@ -131,8 +131,8 @@ def test_one_request_several_ways():
     shown = several_ways_table(study, "q0", ASKED)
     assert shown.frame[""].tolist() == [
         "the flow that is wanted",
-        "nearest few-shot copied, pretrained encoder (similarity 0.50)",
-        "pretrained encoder, 5 few-shots (similarity 0.50)",
+        "nearest few-shot copied, pretrained encoder (similarity 0.50, executed wrong)",
+        "pretrained encoder, 5 few-shots (similarity 0.50, executed wrong)",
     ]
     assert shown.frame["flow"].tolist()[::2] == [MAIL, MAIL]
     assert shown.frame["flow"][1].endswith(" …")

@@ -8,8 +8,11 @@ from lib.workflows.pages.dsl_ablation_executed import (
     executed_in_words,
     executed_rates,
     executed_table,
+    parity,
+    parity_in_words,
+    parity_table,
 )
-from tests.workflows.pages.studies import FIVE, ROWS, study_of
+from tests.workflows.pages.studies import FIVE, FIVE_TST, ROWS, study_of
 
 VALUES = {FIVE: [1.0, 1.0, 1.0, 0.5], FINETUNED: [1.0, 1.0, 0.0, 0.0], COPY: [0.0] * 4}
 RIGHT = {FIVE: [True, False, False, False], FINETUNED: [True, True, False, False], COPY: [False] * 4}
@@ -61,3 +64,29 @@ def test_they_are_drawn(study):
     assert next(text.get_text() for text in axis.get_yticklabels()) == study.titles[FIVE]
     assert set(drawing.data["metric"]) == {"same_names", "executed"}
     plt.close(drawing.figure)
+
+
+def test_parity_in_names_need_not_be_parity_in_flows():
+    made = study_of({FIVE_TST: [1.0] * 12, FINETUNED: [1.0] * 12, COPY: [0.0] * 12})
+    made.scores["executed"] = [False] * 11 + [True] + [True] * 12 + [False] * 12
+    rows = parity(made)
+    assert rows["metric"].tolist() == ["similarity", "executed"]
+    similar, ran = rows.to_dict("records")
+    assert (similar["delta"], similar["p_holm"]) == (0, 1)
+    assert ran["delta"] == pytest.approx(-1100 / 12)
+    assert ran["p_holm"] < 0.01
+    assert (ran["right"], ran["wrong"], ran["wrong_against"], ran["shared"]) == (12, 11, 0, 12)
+    shown = parity_table(made, rows).frame
+    assert shown["right names, wrong flow"].tolist() == ["11 of 12 / 0 of 12"]
+    assert shown["executed right, difference, points"][0].startswith("−92 [")
+    said = parity_in_words(made, rows)
+    assert "similarity 0.00 [−0.24, 0.24] (not settled), executed right −92 [" in said
+    assert said.endswith("are wrong, of the fine-tuned model's 0 of 12.")
+
+
+def test_parity_counts_the_flows_that_both_have():
+    made = study_of({FIVE_TST: [1.0] * 4, FINETUNED: [1.0] * 9})
+    assert parity(made)["shared"].unique().tolist() == [4]
+    alone = parity(study_of({FIVE: [1.0]}))
+    assert alone.empty
+    assert parity_in_words(made, alone).startswith("This profile asks nothing of both")

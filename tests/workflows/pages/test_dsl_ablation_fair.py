@@ -48,6 +48,8 @@ def test_one_row_for_what_is_free_and_what_is_held():
     assert five["known wordings", "similarity, free"] == "0.50 [0.50, 0.50]"
     assert five["known wordings", "similarity, catalogue's grammar"] == "–"
     assert five[new, "flows"] == "4 / 4"
+    assert five[new, "executed right, %, free"] == "0 [0, 49]"
+    assert set(fair.loc[fair["metric"] == "executed", "condition"]) == set(fair["condition"])
     assert five[cost, "tokens trained on"] == "1,500"
     tuned = frame[frame["", "the model's catalogue"] == "catalogue learned"].iloc[0]
     assert [tuned["", "retrieval"], tuned[cost, "tokens trained on"]] == ["none", "9,000"]

@@ -16,8 +16,8 @@ def test_the_full_reports_values_beside_a_samples(table):
     known = table.assign(value=table["value"] + 0.01, delta=-table["delta"]).drop(index=0)
     beside = FullReport({"dsl_shots": known, "dsl_cost": pd.DataFrame({"condition": ["x"]})}).beside(table)
     assert beside.index.equals(table.index)
-    assert beside["full_value"].isna().tolist() == [True] + [False] * 9
-    assert beside.loc[5, "full_value"] == pytest.approx(0.86)
+    assert beside["full_value"].isna().tolist() == [True] + [False] * 11
+    assert beside.loc[6, "full_value"] == pytest.approx(0.86)
 
 
 def test_how_many_agree(table):

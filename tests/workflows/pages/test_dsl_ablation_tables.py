@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 from lib.workbook.artifacts import ROOT
+from lib.workflows.ablation import compare_conditions
 from lib.workflows.pages.dsl_ablation import FINETUNED, Writers
 from lib.workflows.pages.dsl_ablation_full import FullReport
 from lib.workflows.pages.dsl_ablation_tables import (
@@ -54,7 +55,14 @@ def test_a_table_of_which_no_two_rows_are_asked_is_empty_and_says_so(table_1):
 
 def test_a_rebuilt_table_has_values_differences_and_the_published_ones(table_1):
     frame = table_1.table.frame
-    metrics = ["similarity", "unparsed, %", "made-up names, %", "made-up parameters, %", "valid, %"]
+    metrics = [
+        "similarity",
+        "executed right, %",
+        "unparsed, %",
+        "made-up names, %",
+        "made-up parameters, %",
+        "valid, %",
+    ]
     assert frame.columns.tolist() == [
         ("", "condition"), *((group, name) for group in (NEW, KNOWN) for name in ("flows", *metrics)),
     ]  # fmt: skip
@@ -69,6 +77,18 @@ def test_a_rebuilt_table_has_values_differences_and_the_published_ones(table_1):
     assert table_1.contract["published_delta"].notna().sum() == 16
     assert table_1.contract["test_set"].unique().tolist() == ["test", "test_same"]
     assert table_1.compared["table"].eq(1).all()
+
+
+def test_executed_right_stands_beside_similarity_outside_of_the_tests(study, table_1):
+    assert table_1.table.frame.loc[2, (NEW, "executed right, %")] == "0 [0, 22]"
+    ran = table_1.contract[table_1.contract["metric"] == "executed"]
+    assert len(ran) == table_1.contract["metric"].eq("similarity").sum()
+    assert ran[["delta", "delta_ci_low", "delta_ci_high", "published_delta"]].isna().all(axis=None)
+    assert ran["value"].notna().all()
+    alone = compare_conditions(study.scores, table_1.compared["condition"].unique(), FIVE, 200, 0)
+    published = table_1.compared[table_1.compared["metric"] != "executed"]
+    assert alone["p_holm"].dropna().tolist() == published["p_holm"].dropna().tolist()
+    assert table_1.compared.loc[ran.index, "p_holm"].isna().all()
 
 
 def test_what_is_settled_is_said_first(table_1):
@@ -102,7 +122,7 @@ def test_the_full_reports_value_stands_below(study, table_1):
     table = rebuilt(study, PUBLISHED, 1, FullReport({"dsl_shots": known}))
     assert table.table.frame.loc[2, (NEW, "similarity")].endswith("published Δ 0.02\nfull report 0.50 [0.40, 0.60]")
     assert "full report" not in table.table.frame.loc[0, (NEW, "similarity")]
-    assert "Beside the full report: of 5 values 0 lie within its interval" in table.words
+    assert "Beside the full report: of 6 values 0 lie within its interval" in table.words
 
 
 def test_differences_that_no_outcome_could_settle():

@@ -24,6 +24,7 @@ def rows_of(where, condition, pairs, right, n=20, run=0):
             "parsed": True,
             "valid": good,
             "similarity": good.astype(float),
+            "executed": good & (np.arange(n) % 2 == 0),
             "made_up_names": [() if one else ("own.Do",) for one in good],
             "made_up_parameters": [()] * n,
             "text": [f"flow {i}" for i in range(n)],
@@ -102,6 +103,9 @@ def test_metrics_by_set_and_condition(table):
         1,
     ]
     assert at.loc[("test_same", page.COPIED, "made_up_names"), "value"] == 50
+    ran = at.loc[("test_same", page.COPIED, "executed")]
+    assert ran["value"] == 25  # percent; every second flow with the right names does as the right one
+    assert 0 < ran["ci_low"] < 25 < ran["ci_high"] < 60
 
 
 def test_intervals_cover_the_training_runs():
