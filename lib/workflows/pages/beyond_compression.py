@@ -11,6 +11,7 @@ from lib.evaluation.inference import bootstrap_interval, settled
 from lib.evaluation.prices import REQUESTS, Price, dollars
 from lib.evaluation.rates import paired_deltas, rates_with_intervals
 from lib.workbook.display import Table, interval
+from lib.workflows.ablation import DELTAS
 from lib.workflows.compression import WAYS, WHOLE
 from lib.workflows.pages.common import METRIC, SETTLED, metric_intervals, p_values
 from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes
@@ -105,19 +106,21 @@ def compressed_tests(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFr
     counted = counted[counted["metric"].isin(MEASURED)]
     values = rates_with_intervals(counted, PERCENT, samples, seed)
     pairs = [(way, WHOLE) for way in scores["condition"].unique() if way != WHOLE]
-    deltas = paired_deltas(counted, pairs, PERCENT, samples, seed) if pairs else pd.DataFrame()
-    names = {"a": "condition", "ci_low": "delta_ci_low", "ci_high": "delta_ci_high"}
-    deltas = deltas.rename(columns=names)[["condition", "metric", "delta", "delta_ci_low", "delta_ci_high", "p_holm"]]
+    columns = ["condition", "metric", *DELTAS, "p_holm"]
+    deltas = pd.DataFrame(columns=columns)
+    if pairs:
+        deltas = paired_deltas(counted, pairs, PERCENT, samples, seed)
+        deltas = deltas.rename(columns={"a": "condition", "ci_low": DELTAS[1], "ci_high": DELTAS[2]})[columns]
     table = values.merge(deltas, on=["condition", "metric"], how="left")
     costs = scores.groupby("condition")[["tokens_in", "tokens_out", "seconds"]].mean()
     table = table.join(costs, on="condition")
-    return table.assign(settled=settled(table, "delta_ci_low", "delta_ci_high"))
+    return table.assign(settled=settled(table, *DELTAS[1:]))
 
 
 def compressed_table(tests: pd.DataFrame, prices: Mapping[str, Price]) -> Table:
     """`compressed_tests` for readers."""
     marks = np.where(tests["settled"], f" {SETTLED}", "")
-    ends = metric_intervals(tests, ["delta", "delta_ci_low", "delta_ci_high"])
+    ends = metric_intervals(tests, DELTAS)
     changed = ["" if text == "–" else f"\nΔ {text}{mark}" for text, mark in zip(ends, marks, strict=True)]
     texts = [f"{text}{more}" for text, more in zip(metric_intervals(tests), changed, strict=True)]
     wide = tests.assign(text=texts).pivot(index="condition", columns="metric", values="text")
