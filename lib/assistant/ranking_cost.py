@@ -14,6 +14,7 @@ import pandas as pd
 from lib.assistant.cot import ONE_PARAGRAPH, AskedChains
 from lib.assistant.persona_index import PersonaIndex, milliseconds, time_stages
 from lib.assistant.prompts import distilled_cot_prompt
+from lib.evaluation.pareto import on_front
 from lib.workbook.parameters.base import is_remote
 
 if TYPE_CHECKING:
@@ -209,22 +210,17 @@ def cost_table(costs: Mapping[str, Cost]) -> pd.DataFrame:
 def pareto_table(costs: pd.DataFrame, recall: pd.DataFrame) -> pd.DataFrame:
     """What each method finds for its time, and which of them no other beats.
 
-    A method is on the Pareto front where no other takes at most its time and finds at least as much, and is better in
-    one of both.
-
     Args:
         costs: columns method, p50_ms.
         recall: indexed by method: value, ci_low, ci_high, in percent on the same queries.
 
     Returns:
-        columns method, recall, ci_low, ci_high, p50_ms, on_front; the quickest first.
+        columns method, recall, ci_low, ci_high, p50_ms, on_front (see `lib.evaluation.pareto.on_front`); the quickest
+        first.
     """
     table = recall.loc[costs["method"], ["value", "ci_low", "ci_high"]].rename(columns={"value": "recall"})
     table = table.rename_axis("method").reset_index().assign(p50_ms=costs["p50_ms"].to_numpy())
-    time, found = table["p50_ms"].to_numpy(), table["recall"].to_numpy()
-    as_good = (time[:, None] <= time) & (found[:, None] >= found)
-    better = (time[:, None] < time) | (found[:, None] > found)
-    table["on_front"] = ~(as_good & better).any(axis=0)
+    table["on_front"] = on_front(table["p50_ms"], table["recall"])
     return table.sort_values(["p50_ms", "recall"], ignore_index=True)
 
 

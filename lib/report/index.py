@@ -22,6 +22,8 @@ from lib.workbook.artifacts import ROOT, atomic_path
 from lib.workbook.profiles import NOTEBOOKS
 from lib.workbook.spending import money
 
+BEYOND = "12_beyond"
+COSTS = {"assistant": "assistant_cost", "workflow": "workflow_cost"}  # its figures of quality against cost
 TITLE = "Context tuning and DSL generation: a reproduction workbook"
 HEADLINES = {"assistant": "05_lambdamart_rrf", "workflow": "09_dsl_ablation"}  # whose first figure says it all
 
@@ -111,6 +113,7 @@ def render_index(record: dict, verdicts: str, root: Path = ROOT) -> Path:
 <p class="run">Profile <b>{html.escape(profile)}</b>, computed on
 {html.escape(record["device"])}.{other_reports(profile, root)}</p>
 {verdicts}
+{costs_html(record["status"], profile, root)}
 <h2 id="notebooks">The notebooks</h2>
 <ul class="cards">{"".join(card_html(notebook, record, root) for notebook in NOTEBOOKS)}</ul>
 {browser.pages_html(root / "reports" / profile)}
@@ -132,6 +135,28 @@ def other_reports(profile: str, root: Path) -> str:
     there = [name for name in COMMITTED if name != profile and (root / "reports" / name / "index.html").exists()]
     links = [f"the report of profile <a href='../{name}/index.html'>{name}</a>: {COMMITTED[name]}" for name in there]
     return f" Beside it stands {'; '.join(links)}." if links else ""
+
+
+def costs_html(status: dict[str, str], profile: str, root: Path) -> str:
+    """Each paper's figure of quality against cost, with its alt text and a link to it; empty where the report has none.
+
+    Args:
+        status: of each notebook.
+    """
+    found = read_highlights(BEYOND, profile, root) if status.get(BEYOND) == "ok" else []
+    entries = {entry["figure"]: entry for entry in found}
+    drawn = {
+        paper: figure_html(entries[name], root / "reports" / profile)
+        for paper, name in COSTS.items()
+        if name in entries
+    }
+    shown = [
+        f"<h3>The {paper} paper</h3>{figure}<p><a href='{BEYOND}.html#figure-{COSTS[paper]}'>All conditions, their "
+        "tables, and how this was computed</a></p>"
+        for paper, figure in drawn.items()
+        if figure
+    ]
+    return f'<h2 id="cost">What a point of quality costs</h2>\n{"".join(shown)}' if shown else ""
 
 
 def headline_figures(status: dict[str, str], profile: str, root: Path) -> dict[str, str]:

@@ -130,6 +130,28 @@ def test_the_index_shows_highlights_status_and_seconds(page, tmp_path):
     assert json.loads((tmp_path / "reports" / "smoke" / "run.json").read_text()) == record
 
 
+def test_the_index_shows_quality_against_cost_where_the_report_has_it(tmp_path):
+    folder, reports = tmp_path / "data" / "generated" / "smoke", tmp_path / "reports" / "smoke" / "figures"
+    folder.mkdir(parents=True)
+    reports.mkdir(parents=True)
+    found = [
+        {"text": "first", "figure": "other", "alt": "of another figure"},
+        {"text": "cheap", "figure": "workflow_cost", "alt": 'a "front" & more'},
+        {"text": "not drawn", "figure": "assistant_cost", "alt": "no picture"},
+    ]
+    (folder / "12_beyond.highlights.json").write_text(json.dumps(found))
+    (reports / "workflow_cost.png").write_bytes(b"png")
+    text = index.costs_html({"12_beyond": "ok"}, "smoke", tmp_path)
+    soup = BeautifulSoup(text, "html.parser")
+    assert [picture["alt"] for picture in soup.find_all("img")] == ['a "front" & more']
+    assert [link["href"] for link in soup.find_all("a")] == ["12_beyond.html#figure-workflow_cost"]
+    assert [heading.text for heading in soup.find_all("h3")] == ["The workflow paper"]
+    assert index.costs_html({"12_beyond": "failed"}, "smoke", tmp_path) == ""
+    assert index.costs_html({}, "smoke", tmp_path) == ""
+    (reports / "workflow_cost.png").unlink()
+    assert index.costs_html({"12_beyond": "ok"}, "smoke", tmp_path) == ""
+
+
 def test_the_index_names_device_and_profile_and_links_the_other_report(page, tmp_path):
     page([])
     record = site.build("smoke", tmp_path)

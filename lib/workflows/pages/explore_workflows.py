@@ -5,6 +5,7 @@ Whatever comes from data, a model or a user stands in them as text: everything t
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -19,6 +20,7 @@ from lib.workbook.parameters.base import did_you_mean
 from lib.workbook.widgets import Asker, Problem, mark, note, opened, page, text
 from lib.workflows.ablation import SELECTED, title
 from lib.workflows.catalogue import Catalogue
+from lib.workflows.execution import executed_alike
 from lib.workflows.explorer import (
     Compared,
     FlowWriter,
@@ -30,7 +32,8 @@ from lib.workflows.explorer import (
     open_writer,
     read_saved,
 )
-from lib.workflows.language import FlowError
+from lib.workflows.language import FlowError, calls, parse
+from lib.workflows.power_automate import ExportError, from_power_automate, to_power_automate
 
 TESTED, TYPED = "A test request", "A request of your own"
 HELD_OUT = "(with an API that no few-shot has) "
@@ -73,6 +76,7 @@ def answer_html(
         "<h4>Checked against the catalogue</h4>",
         check_html(written, max_tokens, catalogue),
         "" if compared is None else "<h4>What differs from the flow that is wanted</h4>" + compared_html(compared),
+        definition_html(written),
         "<h4>Few-shots</h4>",
         few_shots_html(written, None if gold is None else gold["apis"]),
         definitions_html(written, catalogue, None if gold is None else gold["apis"]),
@@ -122,6 +126,30 @@ def check_html(written: Written, max_tokens: int, catalogue: Catalogue) -> str:
         found_html(variables, "every variable is assigned before it is used", "variable used before assignment"),
     ]
     return f"<ul class='checks'>{cut}{''.join(lines)}</ul>"
+
+
+def definition_html(written: Written) -> str:
+    """The flow as Power Automate's definition, folded, and whether it reads back to the same flow; nothing where it
+    does not parse."""
+    try:
+        flow = parse(written.text)
+    except FlowError:
+        return ""
+    heading = "<h4>As a Power Automate definition</h4>"
+    try:
+        definition = to_power_automate(flow)
+        again = from_power_automate(definition)
+    except ExportError as error:
+        return heading + note(f"This flow cannot be exported: {text(error)}.")
+    same = executed_alike(again, flow)
+    said = (
+        "Read back, it is the same flow: run on mocked connectors, both make the same calls with the same arguments."
+        if same
+        else "Read back, it is another flow: the export has lost something."
+    )
+    code = text(json.dumps(definition, indent=2, ensure_ascii=False))
+    summary = f"The definition of its {len(list(calls(flow)))} calls (JSON)"
+    return f"{heading}{note(said)}<details><summary>{summary}</summary><p><code>{code}</code></p></details>"
 
 
 def found_html(flaws: Sequence[str], none: str, what: str) -> str:

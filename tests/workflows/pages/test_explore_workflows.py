@@ -1,5 +1,6 @@
 """The widgets of the explorer of workflows, driven as a user would, with a model that answers what it is told to."""
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -21,6 +22,7 @@ from lib.workflows.pages.explore_workflows import (
     answer_html,
     check_html,
     compared_html,
+    definition_html,
     explore,
     few_shots_html,
     first_test,
@@ -89,6 +91,7 @@ def test_a_test_request_is_answered_beside_the_flow_that_is_wanted(explorer):
         "The flow that the model writes",
         "Checked against the catalogue",
         "What differs from the flow that is wanted",
+        "As a Power Automate definition",
         "Few-shots",
         "Definitions",
     ]
@@ -284,3 +287,26 @@ def test_opening_loads_neither_torch_nor_transformers():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_flow_is_shown_as_a_definition_that_reads_back(written):
+    html = definition_html(written)
+    code = soup(html).find("details").code.get_text()
+    definition = json.loads(code)
+    assert [action["inputs"]["host"]["operationId"] for action in definition["actions"].values()] == [
+        "PostMessageToConversation"
+    ]
+    assert "Read back, it is the same flow" in shown(html)
+    hostile = replace(written, text=f"{FORM}\n{POST}".replace("Flow bot", HOSTILE))
+    assert (
+        HOSTILE
+        in json.loads(soup(definition_html(hostile)).find("details").code.get_text())["actions"][
+            "PostMessageToConversation"
+        ]["inputs"]["parameters"]["poster"]
+    )
+
+
+def test_what_cannot_be_exported_says_why(written):
+    assert definition_html(replace(written, text="shared_a.Do(")) == ""
+    said = shown(definition_html(replace(written, text=POST)))
+    assert said.endswith("cannot be exported: a flow begins with its trigger, an awaited call.")

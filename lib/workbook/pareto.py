@@ -1,0 +1,103 @@
+"""Quality against cost in small panels: every condition as a point, the Pareto front as a line."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullFormatter
+from matplotlib.transforms import Bbox
+
+from lib.workbook.display import Drawing, label_points, set_title
+
+LINE = "#999999"
+ROOM = 4.0  # times the least and the most cost at which an axis ends
+LETTERS = 22  # of a line of a name
+
+
+class Axis(NamedTuple):
+    """A cost that a panel has on its x axis: in words with its unit, and from which value on its scale is logarithmic
+    (below, it is linear: many conditions cost nothing)."""
+
+    words: str
+    linear: float = 0.0
+
+
+COSTS = {
+    "seconds": Axis("seconds a request", 1e-4),
+    "tokens": Axis("tokens read and written a request", 5),
+    "dollars": Axis("US dollars for 1,000 requests", 0.05),
+}
+
+
+def pareto_drawing(
+    points: pd.DataFrame,
+    name: str,
+    finding: str,
+    rows: Mapping[str, str],
+    alt: str,
+    costs: Sequence[str] = tuple(COSTS),
+) -> Drawing:
+    """A row of panels for each question, a panel for each cost; the names of what lies on a front stand beside it.
+
+    Args:
+        points: columns row (a key of `rows`), name (for readers), value, ci_low, ci_high, colour, marker, and for each
+            of `costs` its value (NaN where it was not measured) and `front_<cost>` (bool, see
+            `lib.evaluation.pareto.with_fronts`).
+        name, finding, alt: of the figure.
+        rows: {key: the quality with its unit, for the y axis}.
+
+    Raises:
+        ValueError: there are no points.
+    """
+    if points.empty:
+        raise ValueError("a figure of quality against cost needs at least one point")
+    present = [row for row in rows if (points["row"] == row).any()]
+    size = (4.5 * len(costs), 3.7 * len(present) + 0.5)
+    figure, axes = plt.subplots(len(present), len(costs), figsize=size, squeeze=False)
+    for line, row in zip(axes, present, strict=True):
+        part = points[points["row"] == row]
+        for axis, cost in zip(line, costs, strict=True):
+            _panel(axis, part.dropna(subset=[cost, "value"]), cost)
+        line[0].set_ylabel(rows[row])
+    set_title(figure, finding)
+    for line, row in zip(axes, present, strict=True):
+        for axis, cost in zip(line, costs, strict=True):
+            _name(axis, points[(points["row"] == row) & points[f"front_{cost}"]], cost)
+    return Drawing(figure, name, finding, alt, points)
+
+
+def _panel(axis: Axes, part: pd.DataFrame, cost: str) -> None:
+    for point in part.itertuples():
+        errors = [[max(point.value - point.ci_low, 0)], [max(point.ci_high - point.value, 0)]]
+        axis.errorbar(getattr(point, cost), point.value, yerr=errors, marker=point.marker, color=point.colour,
+                      linestyle="none", capsize=2, markersize=7, alpha=0.9)  # fmt: skip
+    front = part[part[f"front_{cost}"]].sort_values([cost, "value"])
+    axis.plot(front[cost], front["value"], color=LINE, linewidth=1.2, zorder=0)
+    least, most = (part[cost].min(), part[cost].max()) if len(part) else (1.0, 1.0)
+    if least > 0:
+        axis.set(xscale="log", xlim=(least / ROOM, most * ROOM))
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter(NullFormatter())
+        if most < 10 * least:  # else no number may stand on the axis
+            axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    else:
+        axis.set_xscale("symlog", linthresh=COSTS[cost].linear)
+        axis.set_xlim(-COSTS[cost].linear / 3, max(most, COSTS[cost].linear) * ROOM)
+    top = np.nanmax(part["ci_high"]) if len(part) else 1.0
+    axis.set_ylim(0, top * 1.25)
+    axis.set_xlabel(COSTS[cost].words)
+
+
+def _name(axis: Axes, front: pd.DataFrame, cost: str) -> None:
+    points = {
+        textwrap.fill(row.name, LETTERS): (getattr(row, cost), row.value, row.colour)
+        for row in front.itertuples(index=False)
+    }
+    bars = [Bbox([[x, low], [x, high]]) for x, low, high in front[[cost, "ci_low", "ci_high"]].to_numpy(float)]
+    label_points(axis, points, bars)

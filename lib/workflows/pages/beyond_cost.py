@@ -1,0 +1,287 @@
+"""Notebook 12: what a point of quality costs for workflows, and what compressed prompts save and lose."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from lib.evaluation.pareto import with_fronts
+from lib.evaluation.prices import REQUESTS, Price, dollars
+from lib.evaluation.rates import rates_with_intervals
+from lib.workbook.display import Drawing, Table, interval, number
+from lib.workbook.methods import colour, label, marker
+from lib.workbook.parameters.dsl_ablation import Condition
+from lib.workbook.pareto import COSTS, pareto_drawing
+from lib.workflows.ablation import title
+from lib.workflows.pages.common import METRIC, TEST_SETS
+from lib.workflows.scoring import executed_outcomes, outcomes
+
+SHOWN = ("similarity", "executed")
+DEFINITIONS = "definitions"
+CONDITION = re.compile(
+    r"(?P<selector>no|pretrained|tst_affine|tst|random|other|oracle_shots)_(?P<shots>shots|\d+)"
+    r"(?:_(?P<definitions>instruction|fd_sfd|fd_first|fd|sfd|gold))?"
+    r"(?:_(?P<generator>finetuned|in_context|instruct))?(?:_(?P<decoding>grammar|catalogue|grounded))?"
+)
+COPIED = "copy_"
+SEARCHING = ("pretrained", "tst", "tst_affine", "oracle_shots")  # selectors that search for few-shots
+CEILINGS = ("oracle_shots", "gold")
+STYLES = {  # colour and marker by who writes
+    "untuned": ("pretrained", "v"),
+    "in_context": ("tst", "o"),
+    "finetuned": ("finetuned_dsl", "D"),
+    "instruct": ("fd_sfd", "s"),
+    "copy": ("random", "x"),
+}
+POINT = [
+    "row",
+    "condition",
+    "test_set",
+    "metric",
+    "name",
+    "value",
+    "ci_low",
+    "ci_high",
+    "n",
+    "seconds",
+    "tokens_in",
+    "tokens_out",
+]
+
+
+def condition_of(name: str) -> Condition | None:
+    """The condition that notebook 09 calls so (see `Condition.name`); None for one that is none of its grid's."""
+    found = CONDITION.fullmatch(name)
+    if not found:
+        return None
+    parts = found.groupdict()
+    none = parts["selector"] == "no"
+    row = [
+        "pretrained" if none else parts["selector"],
+        0 if none else int(parts["shots"]),
+        parts["definitions"] or "none",
+        parts["generator"] or "untuned",
+        parts["decoding"] or "free",
+        1,
+    ]
+    return Condition.model_validate(row)
+
+
+def flow_points(scores: pd.DataFrame, reader: str, searching: float, samples: int, seed: int) -> pd.DataFrame:
+    """All conditions of the ablation on test flows, and copied flows, with quality and cost.
+
+    Args:
+        scores: notebook 09's `ablation_scores`.
+        reader: the generator that stands for GPT-4: the in-context model is asked flows of one half alone, so that then
+            all rows are over these.
+        searching: seconds of a search for few-shots (see `seconds_a_search`), added where few-shots are searched.
+        samples, seed: of the bootstrap.
+
+    Returns:
+        `POINT` with a row for each condition, test set and metric of `SHOWN`, in percent both; row is `<metric>
+        <test set>`. Conditions that read the right flow (oracle few-shots, gold definitions) are left out: nobody can
+        pay for them.
+    """
+    rows = {name: condition_of(name) for name in scores["condition"].unique()}
+    kept = [
+        name
+        for name, row in rows.items()
+        if name.startswith(COPIED)
+        or (row is not None and not (row.selector in CEILINGS and row.shots) and row.definitions not in CEILINGS)
+    ]
+    asked = scores[scores["condition"].isin(kept)]
+    if reader == "in_context":
+        asked = asked[asked["half"] != ""]
+    parts = []
+    for test_set, part in asked.groupby("test_set", sort=False):
+        counted = pd.concat([outcomes(part), executed_outcomes(part)])
+        counted = counted[counted["metric"].isin(SHOWN)]
+        parts.append(rates_with_intervals(counted, SHOWN, samples, seed).assign(test_set=test_set))
+    table = pd.concat(parts, ignore_index=True)
+    costs = asked.groupby("condition")[["seconds", "tokens_in", "tokens_out"]].mean()
+    table = table.join(costs, on="condition")
+    copies = table["condition"].str.startswith(COPIED)
+    table.loc[copies, ["seconds", "tokens_in", "tokens_out"]] = 0.0
+    searched = [copied or _searches(rows[name]) for name, copied in zip(table["condition"], copies, strict=True)]
+    table["seconds"] += searching * np.array(searched, float)
+    names = [_name(name, rows[name], reader) for name in table["condition"]]
+    table = table.assign(name=names, row=table["metric"] + " " + table["test_set"])
+    return table[POINT]
+
+
+def _searches(row: Condition | None) -> bool:
+    return row is not None and row.shots > 0 and row.selector in SEARCHING and row.generator != "copy"
+
+
+def _name(condition: str, row: Condition | None, reader: str) -> str:
+    if row is None:
+        return f"nearest flow copied, {label(condition.removeprefix(COPIED))}"
+    return title(row, reader)
+
+
+def definition_points(coverage: pd.DataFrame, sample: str = "test") -> pd.DataFrame:
+    """Which of the wanted APIs definitions bring into the prompt, and for how many tokens; no model reads them.
+
+    Args:
+        coverage: the report's `definition_coverage.csv`.
+
+    Returns:
+        `POINT`; no seconds are known.
+    """
+    rows = coverage[coverage["sample"] == sample]
+    names = [_definitions(row) for row in rows.itertuples()]
+    table = rows.assign(
+        row=f"{DEFINITIONS} {sample}",
+        condition=[f"{row.kind}_{row.shots}" for row in rows.itertuples()],
+        test_set=sample,
+        metric=DEFINITIONS,
+        name=names,
+        value=rows["share"],
+        seconds=np.nan,
+        tokens_in=rows["tokens"],
+        tokens_out=0.0,
+    )
+    return table[POINT].reset_index(drop=True)
+
+
+def _definitions(row) -> str:
+    if row.kind == "sfd":
+        return f"SFD, {row.definitions:.0f} definitions"
+    return f"{label(row.kind)} of {row.shots} few-shots, {label(row.selector)}"
+
+
+def seconds_a_search(encode: Callable[[Sequence[str]], np.ndarray], pool: np.ndarray, requests: Sequence[str]) -> float:
+    """Median seconds of a search for few-shots: a request's embedding, and its cosine with every training request.
+
+    Args:
+        encode: unit vectors of texts.
+        pool: unit vectors of the training requests.
+        requests: each is searched alone; the first is not counted.
+    """
+    times = []
+    for request in requests:
+        start = time.perf_counter()
+        scores = pool @ encode([request])[0]
+        np.argpartition(scores, -20 if len(scores) > 20 else -len(scores))
+        times.append(time.perf_counter() - start)
+    return float(np.median(times[1:]))
+
+
+def priced(points: pd.DataFrame, price: Price) -> pd.DataFrame:
+    """Points with tokens, dollars (for `REQUESTS` requests), the fronts of their row, and colour and marker."""
+    table = points.assign(
+        tokens=points["tokens_in"] + points["tokens_out"],
+        dollars=dollars(points["tokens_in"], points["tokens_out"], price),
+    )
+    styles = [_style(name) for name in table["condition"]]
+    table = table.assign(colour=[colour for colour, _ in styles], marker=[marker for _, marker in styles])
+    parts = [with_fronts(part, COSTS) for _, part in table.groupby("row", sort=False)]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _style(condition: str) -> tuple[str, str | tuple]:
+    kind = condition.rpartition("_")[0]
+    if kind in ("fd", "sfd", "fd_sfd"):  # definitions that no model has read
+        return colour(kind), marker(kind)
+    name, shape = STYLES[_writer(condition)]
+    return colour(name), shape
+
+
+def _writer(condition: str) -> str:
+    row = condition_of(condition)
+    return "copy" if row is None else row.generator
+
+
+def row_titles(points: pd.DataFrame) -> dict[str, str]:
+    """What the y axis of each row of panels says."""
+    said = {
+        "similarity": "similarity, % of 1",
+        "executed": "flows executed right, %",
+        DEFINITIONS: "wanted APIs defined, %",
+    }
+    once = points.drop_duplicates("row")
+    return {row.row: f"{said[row.metric]}\n({TEST_SETS[row.test_set]}, 95% interval)" for row in once.itertuples()}
+
+
+def cost_drawing(points: pd.DataFrame, price: Price) -> Drawing:
+    """Quality against seconds, tokens and money, a row of panels a measure and test set."""
+    best = "; ".join(_best(part) for _, part in points.groupby("row", sort=False))
+    alt = (
+        f"Panels of quality against seconds, tokens and US dollars at {price.model}'s list price; the Pareto front as "
+        f"a line. {best}."
+    )
+    return pareto_drawing(points, "workflow_cost", cost_finding(points), row_titles(points), alt)
+
+
+def _best(part: pd.DataFrame) -> str:
+    row = part.loc[part["value"].idxmax()]
+    what = {"similarity": "similarity", "executed": "executed right", DEFINITIONS: "APIs defined"}[row["metric"]]
+    return (
+        f"Best of {what}, {TEST_SETS[row['test_set']]}: {row['name']} {row['value']:.0f}%, {row['tokens']:,.0f} tokens"
+    )
+
+
+def cost_finding(points: pd.DataFrame) -> str:
+    """Who writes what lies on the front of tokens and of seconds, in flows executed right."""
+    ran = points[points["metric"] == "executed"]
+    on = ran[ran["front_tokens"] | ran["front_seconds"]]
+    names = {
+        "finetuned": "the fine-tuned model",
+        "in_context": "few-shots for the in-context model",
+        "copy": "copied flows",
+    }
+    names |= {"untuned": "few-shots for the untuned model", "instruct": "few-shots for the instruct model"}
+    writers = list(dict.fromkeys(_writer(name) for name in on.sort_values("tokens")["condition"]))
+    return f"On the fronts of flows executed right and cost are {', '.join(names[one] for one in writers)}"
+
+
+def cost_table(points: pd.DataFrame, prices: Mapping[str, Price]) -> Table:
+    """All conditions with their costs, a column of money for each list price."""
+    rows = points.assign(place=points["row"].map({row: i for i, row in enumerate(points["row"].unique())}))
+    rows = rows.sort_values(["place", "tokens", "seconds"], kind="stable")
+    what = METRIC | {DEFINITIONS: "wanted APIs defined, %", "similarity": "similarity, %"}
+    frame = pd.DataFrame(
+        {
+            "measure": rows["metric"].map(what),
+            "test set": rows["test_set"].map(TEST_SETS),
+            "condition": rows["name"],
+            "quality": [interval(*values, 0) for values in rows[["value", "ci_low", "ci_high"]].to_numpy(float)],
+            "n": rows["n"].astype(int),
+            "seconds": ["–" if value != value else f"{value:.2g}" for value in rows["seconds"]],
+            "tokens read": rows["tokens_in"].round(),
+            "tokens written": rows["tokens_out"].round(),
+        }
+    )
+    for name, price in prices.items():
+        amounts = dollars(rows["tokens_in"], rows["tokens_out"], price)
+        frame[f"US dollars, {name}"] = [
+            "0" if not value else f"{value:.2g}" if value < 10 else number(value, 0) for value in amounts
+        ]
+    on = zip(*(rows[f"front_{cost}"] for cost in COSTS), strict=True)
+    frame["on the front of"] = [", ".join(cost for cost, yes in zip(COSTS, flags, strict=True) if yes) for flags in on]
+    caption = (
+        "Quality and what one request costs: mean seconds of an answer with the search for its few-shots, tokens of "
+        f"prompt and answer, and US dollars: what the tokens of {REQUESTS:,} requests would cost at the model's list "
+        "price (`data/prices.csv`), though another model read and wrote them. Training is not counted. 95% intervals."
+    )
+    return Table(frame.reset_index(drop=True), caption, decimals=0, text_columns=["condition"])
+
+
+def cost_in_words(points: pd.DataFrame) -> str:
+    """For each measure and test set: the front of tokens, from the cheapest to the best."""
+    said = []
+    for _, part in points.groupby("row", sort=False):
+        front = part[part["front_tokens"]].sort_values(["tokens", "value"])
+        steps = [f"{one.name} ({one.value:.0f}%, {one.tokens:,.0f})" for one in front.itertuples(index=False)]
+        first = part.iloc[0]
+        said.append(
+            f"{row_titles(part)[first['row']].partition(',')[0]}, {TEST_SETS[first['test_set']]}: {'; '.join(steps)}"
+        )
+    return (
+        f"On the front of quality and tokens (quality, tokens a request). {'. '.join(said)}. A front compares values: "
+        "two neighbours on it need not differ significantly."
+    )
