@@ -117,19 +117,30 @@ def _conditions(ways: pd.DataFrame) -> Iterator[pd.DataFrame]:
         yield at_budget(ways, measure).assign(budget=measure)
 
 
-def curve(ways: pd.DataFrame) -> pd.DataFrame:
-    """The mean quality and cost of the best of n, n = 1 … all samples, beside the other ways on the same flows.
+def curve(ways: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
+    """The quality and cost of the best of n, n = 1 … all samples, beside the other ways on the same flows.
+
+    Args:
+        samples, seed: of the bootstrap.
 
     Returns:
-        one row for each model, test set, way and n: `QUALITY`, `COSTS` (means), flows.
+        one row for each model, test set, way, n and metric (of `QUALITY`): value, ci_low, ci_high (95%; similarity 0–1,
+        the others in percent), flows, `COSTS` (means a flow).
     """
     parts = []
-    for _, part in ways.groupby(GROUP, sort=False):
+    for (model, test_set), part in ways.groupby(GROUP, sort=False):
         drawn = set(part.loc[part["way"].isin(DRAWN), "unit"])
-        parts.append(part[part["unit"].isin(drawn)] if drawn else part)
-    shared = pd.concat(parts, ignore_index=True)
-    means = {name: (name, "mean") for name in (*QUALITY, *COSTS)}
-    return shared.groupby([*GROUP, "way", "n"], sort=False).agg(**means, flows=("unit", "size")).reset_index()
+        flows = part[part["unit"].isin(drawn)] if drawn else part
+        flows = flows.assign(condition=flows["way"] + " " + flows["n"].astype(str))
+        outcomes = flows.melt(["condition", "unit"], list(QUALITY), "metric", "numerator").assign(denominator=1.0)
+        found = rates_with_intervals(outcomes, PERCENT, samples, seed)
+        by_condition = flows.groupby("condition", sort=False)
+        found = found.join(by_condition[["way", "n"]].first(), on="condition", rsuffix="_drawn")
+        found = found.join(by_condition[list(COSTS)].mean(), on="condition")
+        found = found.drop(columns=["condition", "counted"]).rename(columns={"n": "flows", "n_drawn": "n"})
+        parts.append(found.assign(model=model, test_set=test_set))
+    table = pd.concat(parts, ignore_index=True)
+    return table[[*GROUP, "way", "n", "metric", "value", "ci_low", "ci_high", "flows", *COSTS]]
 
 
 # ---------------------------------------------------------------- what was repaired, and whether rightly
