@@ -44,7 +44,7 @@ class Usage:
     """What the answers of one call cost when they were computed, whether now or before (cached).
 
     Attributes:
-        prompts: distinct prompts.
+        prompts: distinct prompts, each as often as answers were drawn for it.
         tokens_in: tokens of the prompts; a shared prefix counts for every prompt.
         tokens_out: tokens generated, the token that ended an answer included.
         seconds: of computation, loading the model excluded; on a CPU the sum over batches, several of which are
@@ -158,6 +158,7 @@ class LocalModel:
         seed: int = 0,
         progress: bool = False,
         grammars: str | Sequence[str | None] | None = None,
+        samples: int = 1,
     ) -> list[str]:
         """Answers in the order of `prompts`; equal prompts under equal grammars get equal answers.
 
@@ -174,6 +175,8 @@ class LocalModel:
             grammars: what answers may be (see `lib.generation.constrained`), for all prompts or for each; None leaves
                 them free. A token that ends an answer is only taken where the grammar is complete; a stop text must be
                 allowed by the grammar itself.
+            samples: answers drawn for each prompt, one after the other in what is returned, in `finished` and in
+                `costs`; more than one needs a temperature. A long prompt is read once for all of its answers.
 
         Raises:
             TypeError: `prompts` is one text or holds something else than texts.
@@ -187,14 +190,20 @@ class LocalModel:
         from lib.generation.padded import free_bytes
 
         check_arguments(prompts, max_new_tokens, stop, temperature)
+        if samples < 1 or (samples > 1 and not temperature):
+            raise ValueError(f"samples must be 1, or more at a temperature above 0, not {samples} at {temperature}")
         if grammars is None or isinstance(grammars, str):
             grammars = [grammars] * len(prompts)
         if len(grammars) != len(prompts):
             raise ValueError(f"{len(prompts)} prompts need as many grammars, not {len(grammars)}")
         check_encodable([grammar for grammar in grammars if grammar], "a grammar")
-        asked = [(prompt, grammar or "") for prompt, grammar in zip(prompts, grammars, strict=True)]
+        asked = [
+            (prompt, grammar or "", str(draw))
+            for prompt, grammar in zip(prompts, grammars, strict=True)
+            for draw in range(samples)
+        ]
         distinct = list(dict.fromkeys(asked))
-        texts = [prompt for prompt, _ in distinct]
+        texts = [prompt for prompt, *_ in distinct]
         tokens = tokenize(self.tokenizer, texts, chat)
         check_lengths(texts, tokens, max_new_tokens, self.config)
         cuts = [()] * len(tokens) if self.padded else shared_prefixes(tokens)
@@ -214,9 +223,11 @@ class LocalModel:
             rows = [Prompt(tokens[i], cuts[i], distinct[i][1]) for i in batch]
             settings["cuts"] = [row.cuts for row in rows]  # they change how bfloat16 rounds
             settings["grammars"] = [hashlib.sha256(row.grammar.encode()).hexdigest() for row in rows]
+            if samples > 1:  # two batches may hold the same prompts
+                settings["samples"] = [distinct[i][2] for i in batch]
             key = batch_key([texts[i] for i in batch], self.fingerprint, self.dtype, settings)
             work.append((key, rows, Sampler(temperature, f"{seed} {key}")))
-        answers: dict[tuple[str, str], tuple[str, bool, Cost]] = {}
+        answers: dict[tuple[str, str, str], tuple[str, bool, Cost]] = {}
         self.usage = Usage(prompts=len(distinct))
         with tqdm(total=len(distinct), disable=not progress, unit="prompt", desc="generating") as bar:
             for number, entry, cached in self._entries(work, max_new_tokens, stop):

@@ -262,6 +262,34 @@ def test_draws_are_seeded(tiny):
     assert first != model.generate(PROMPTS, max_new_tokens=8)
 
 
+def test_several_answers_are_drawn_for_each_prompt(tiny, tmp_path, runs):
+    model = load(tiny, cache=tmp_path)
+    draw = {"max_new_tokens": 8, "temperature": 1.5, "seed": 1, "samples": 3}
+    answers = model.generate([*PROMPTS, PROMPTS[0]], **draw)
+    assert len(answers) == len(model.costs) == len(model.finished) == 3 * (len(PROMPTS) + 1)
+    assert answers[-3:] == answers[:3]  # equal prompts get equal answers
+    assert all(len(set(answers[i : i + 3])) == 3 for i in range(0, len(answers), 3))
+    lengths = [len(model.tokenizer(prompt)["input_ids"]) for prompt in PROMPTS]
+    assert [cost.tokens_in for cost in model.costs[:-3:3]] == lengths
+    assert model.usage.prompts == 3 * len(PROMPTS)
+    computed = len(runs)
+    assert load(tiny, cache=tmp_path).generate([*PROMPTS, PROMPTS[0]], **draw) == answers
+    assert len(runs) == computed  # all of them were kept
+    assert load(tiny).generate([*PROMPTS, PROMPTS[0]], **draw | {"seed": 2}) != answers
+
+
+def test_batches_of_one_prompts_draws_differ(tiny, tmp_path, runs):
+    model = load(tiny, cache=tmp_path, batch_size=2)
+    answers = model.generate(["music"], max_new_tokens=8, temperature=1.5, samples=4)
+    assert len(runs) == len(list(tmp_path.rglob("*.json"))) == 2
+    assert len(set(answers)) == 4
+
+
+def test_draws_of_a_likely_answer_are_that_answer(tiny, reference):
+    answers = load(tiny).generate(PROMPTS, max_new_tokens=8, temperature=1e-6, samples=2)
+    assert answers == [reference(prompt, 8)[1] for prompt in PROMPTS for _ in range(2)]
+
+
 def test_tokens_are_counted(tiny, reference):
     model = load(tiny)
     model.generate([*PROMPTS, PROMPTS[0]], max_new_tokens=10)
@@ -461,6 +489,8 @@ def test_nothing_is_written_beside_the_model(tiny):
         (["a"], {"stop": "text"}, ValueError),
         (["a"], {"stop": [""]}, ValueError),
         (["a"], {"temperature": -1}, ValueError),
+        (["a"], {"samples": 2}, ValueError),
+        (["a"], {"samples": 0, "temperature": 1.0}, ValueError),
     ],
 )
 def test_bad_input_is_refused(tiny, prompts, settings, error):

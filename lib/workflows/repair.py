@@ -1,0 +1,277 @@
+"""Flows mended after they were written: made-up names and keys snapped to the catalogue, broken texts closed or cut,
+the checker's message put into a second prompt, and the choice among several samples.
+
+Nothing here reads a right flow. A flow that the checker has nothing against (see `problem_of`) is never changed.
+Source: ours. The choice is minimum Bayes risk decoding (Kumar and Byrne 2004) under the paper's similarity.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from functools import cache
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from lib.workflows.language import (
+    DYNAMIC_PREFIXES,
+    Call,
+    Flow,
+    FlowError,
+    For,
+    If,
+    Object,
+    Statement,
+    called_apis,
+    parse,
+    print_flow,
+    validate,
+)
+from lib.workflows.nl2dsl import END, START
+from lib.workflows.scoring import similarity
+
+Mend = Literal["", "closed", "cut"]
+
+
+def problem_of(text: str, catalogue) -> str:
+    """What the checker says against a flow, in one line: the parser's message, or the names and keys that the catalogue
+    does not have; empty where the flow is valid."""
+    try:
+        report = validate(parse(text), catalogue)
+    except FlowError as error:
+        return str(error)
+    names = [f"there is no API {name}" for name in dict.fromkeys(report.made_up_names)]
+    keys = [f"{api} has no key {key}" for api, key in dict.fromkeys(report.made_up_parameters)]
+    return "; ".join([*names, *keys])
+
+
+# ---------------------------------------------------------------- texts that do not parse
+
+_PIECE = re.compile(r""""[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'|["'()\[\]{};]""")
+_PAIRS = {"(": ")", "[": "]", "{": "}"}
+
+
+def mend(text: str) -> tuple[str, Mend]:
+    """A text that does not parse, made to parse where nothing has to be guessed.
+
+    - `closed`: the text breaks off outside a string, and the brackets still open, closed in their order, make it a flow
+      (with a semicolon after the last call).
+    - `cut`: what follows the last whole statement is dropped, and the blocks still open are closed. What is dropped
+      holds no whole statement.
+
+    Returns:
+        the new text and what was done; the text as it was and "" where neither makes a flow, or it is one already.
+    """
+    if parses(text):
+        return text, ""
+    for candidate, done in _candidates(text):
+        if parses(candidate):
+            return candidate, done
+    return text, ""
+
+
+def _candidates(text: str) -> Iterator[tuple[str, Mend]]:
+    opened: list[str] = []
+    whole: tuple[int, int] | None = None  # where the last whole statement ends, and how many blocks are open there
+    for piece in _PIECE.finditer(text):
+        mark = piece[0]
+        if mark in ('"', "'"):  # a string that is not closed: what follows is inside it or not
+            break
+        if mark in _PAIRS:
+            opened.append(mark)
+        elif mark in _PAIRS.values() and not (opened and _PAIRS[opened.pop()] == mark):
+            break
+        elif mark in ("}", ";") and set(opened) <= {"{"}:
+            whole = piece.end(), len(opened)
+    else:
+        blocks = len(list(itertools.takewhile("{".__eq__, opened)))
+        body = text.rstrip().removesuffix(",") + "".join(_PAIRS[mark] for mark in reversed(opened[blocks:]))
+        for ending in ("", ";"):
+            yield f"{body}{ending}{_closed(blocks)}", "closed"
+    if whole and not _STATEMENT.search(text, whole[0]):
+        yield text[: whole[0]] + _closed(whole[1]), "cut"
+
+
+def _closed(blocks: int) -> str:
+    return "\n" + "}" * blocks if blocks else ""
+
+
+_STATEMENT = re.compile(r"""\w(?:\.\s*[A-Za-z_][\w-]*|\["[^"\n]*"\])\([^\n]*\);""")
+
+
+def parses(text: str) -> bool:
+    """Whether a text is a flow."""
+    try:
+        parse(text)
+    except FlowError:
+        return False
+    return True
+
+
+# ---------------------------------------------------------------- names and keys
+
+
+class Snap(NamedTuple):
+    """One made-up thing and what took its place: kind `name` or `key`, the API of the call (the new one), the word
+    before, and after (empty: a key that was dropped, since the API has no other left)."""
+
+    kind: Literal["name", "key"]
+    api: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """A flow after repair: its text, what was mended of its syntax, and what was snapped, in order of text."""
+
+    text: str
+    mended: Mend = ""
+    snaps: tuple[Snap, ...] = ()
+
+
+def likeness(left: str, right: str) -> float:
+    """Twice the matching characters over all characters (Ratcliff and Obershelp), 0–1; case does not count."""
+    return SequenceMatcher(None, left.casefold(), right.casefold(), autojunk=False).ratio()
+
+
+class Snapper:
+    """Repairs flows against a catalogue, without a model.
+
+    A made-up name becomes the API whose connector and operation are most alike, each counted half; a connector that
+    exists is kept. A made-up key becomes the key of that API that is most alike and that the call does not have, the
+    pairs most alike first. Ties go to the name that comes first. A key is dropped where the API has none left. Keys
+    that a dynamic API may have undeclared stay.
+
+    Example:
+        >>> Snapper(catalogue).repair('x = await shared_teams.PostMesage({"mesage": "hi"});').text
+    """
+
+    def __init__(self, catalogue):
+        """`catalogue`: iterated over, gives APIs with name, connector, operation, keys, dynamic.
+
+        Raises:
+            ValueError: it is empty.
+        """
+        self.catalogue = catalogue
+        self.names = sorted(api.name for api in catalogue)
+        if not self.names:
+            raise ValueError("there is no API to snap to")
+        self.nearest = cache(self._nearest)
+
+    def repair(self, text: str) -> Repaired:
+        """The text as it was where it is valid or cannot be mended; else a flow that parses and has no made-up name or
+        key."""
+        text, mended = mend(text)
+        try:
+            flow = parse(text)
+        except FlowError:
+            return Repaired(text)
+        report = validate(flow, self.catalogue)
+        if not report.made_up_names and not report.made_up_parameters:
+            return Repaired(text, mended)
+        snaps: list[Snap] = []
+        statements = self._statements(flow.statements, snaps)
+        return Repaired(print_flow(Flow(statements)), mended, tuple(snaps))
+
+    def _statements(self, statements: tuple[Statement, ...], snaps: list[Snap]) -> tuple[Statement, ...]:
+        return tuple(self._statement(statement, snaps) for statement in statements)
+
+    def _statement(self, statement: Statement, snaps: list[Snap]) -> Statement:
+        if isinstance(statement, Call):
+            return self._call(statement, snaps)
+        if isinstance(statement, For):
+            return replace(statement, body=self._statements(statement.body, snaps))
+        assert isinstance(statement, If)
+        branches = tuple(replace(one, body=self._statements(one.body, snaps)) for one in statement.branches)
+        return If(branches, self._statements(statement.otherwise, snaps))
+
+    def _call(self, call: Call, snaps: list[Snap]) -> Call:
+        name = call.api if call.api in self.catalogue else self.nearest(call.api)
+        if name != call.api:
+            snaps.append(Snap("name", name, call.api, name))
+        api = self.catalogue[name]
+        made_up = [
+            key for key in call.keys if key not in api.keys and not (api.dynamic and key.startswith(DYNAMIC_PREFIXES))
+        ]
+        if not made_up:
+            return replace(call, api=name)
+        free = sorted(set(api.keys) - set(call.keys))
+        pairs = sorted((-likeness(before, after), before, after) for before in made_up for after in free)
+        chosen: dict[str, str] = {}
+        for _, before, after in pairs:
+            if before not in chosen and after not in chosen.values():
+                chosen[before] = after
+        snaps += [Snap("key", name, key, chosen.get(key, "")) for key in made_up]
+        kept = [(chosen.get(key, key), value) for key, value in call.parameters.pairs]
+        dropped = set(made_up) - set(chosen)
+        return replace(call, api=name, parameters=Object(tuple(pair for pair in kept if pair[0] not in dropped)))
+
+    def _nearest(self, made_up: str) -> str:
+        connector, _, operation = made_up.partition(".")
+        own = [name for name in self.names if name.startswith(f"{connector}.")]
+        halves = cache(likeness)  # a connector is compared once
+
+        def alike(name: str) -> float:
+            other, _, its = name.partition(".")
+            return round(halves(connector, other) + likeness(operation, its), 9)
+
+        return max(own or self.names, key=alike)  # of several the first
+
+
+# ---------------------------------------------------------------- a second prompt
+
+
+def second_prompt(prompt: str, generator: str, request: str, text: str, problem: str) -> str:
+    """The prompt of a second round: the first one with the flow that it led to, what the checker says, and the request
+    again. Neither model has seen such a prompt in training.
+
+    Args:
+        prompt: of the first round; it ends where the flow begins.
+        generator: as in `lib.workflows.ablation.STOPS`; each is asked in its own form.
+        text, problem: of the flow, and of `problem_of`.
+    """
+    request = " ".join(request.split())
+    said = " ".join(problem.split())
+    if generator == "finetuned":
+        return f"{prompt}{text}\n{END}\n\nThis flow is wrong: {said}.\n{request}\n{START}\n"
+    return (
+        f"{prompt}{text}\n\nThis flow is wrong: {said}. Write it without this mistake.\n\nRequest: {request}\nFlow:\n"
+    )
+
+
+def asked_again(first: str, second: str, catalogue) -> str:
+    """The rule of the second round: the second flow where it is valid, else the first."""
+    return first if problem_of(second, catalogue) else second
+
+
+# ---------------------------------------------------------------- a choice among samples
+
+
+def agreement(texts: Sequence[str]) -> np.ndarray:
+    """Similarity of the API sequences of every two flows, (n, n); 0 where one does not parse."""
+    sequences = [called_apis(parse(text)) if parses(text) else None for text in texts]
+    return np.array(
+        [
+            [0.0 if left is None or right is None else similarity(left, right) for right in sequences]
+            for left in sequences
+        ]
+    )
+
+
+def choose(valid: Sequence[bool] | np.ndarray, alike: np.ndarray, among: Sequence[int]) -> int:
+    """The sample that is answered: of the valid ones (of all, where none is) the one that agrees best with the others
+    on average; of several the one drawn first.
+
+    Args:
+        valid: of each sample, whether the checker has nothing against it.
+        alike: of `agreement`.
+        among: numbers of the samples drawn, in the order of drawing.
+    """
+    rivals = [one for one in among if valid[one]] or list(among)
+    means = [sum(alike[one][other] for other in among if other != one) for one in rivals]
+    return rivals[int(np.argmax(np.round(means, 9)))]

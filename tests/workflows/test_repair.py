@@ -1,0 +1,297 @@
+import itertools
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from lib.workflows.catalogue import Catalogue
+from lib.workflows.language import Branch, Call, Flow, If, Object, Reference, called_apis, parse, print_flow, validate
+from lib.workflows.nl2dsl import END, START
+from lib.workflows.repair import (
+    Snap,
+    Snapper,
+    agreement,
+    asked_again,
+    choose,
+    likeness,
+    mend,
+    parses,
+    problem_of,
+    second_prompt,
+)
+
+
+@dataclass
+class Api:
+    name: str
+    keys: frozenset = field(default_factory=frozenset)
+    dynamic: bool = False
+
+
+APIS = Catalogue(
+    {
+        one.name: one
+        for one in (
+            Api("shared_todo.CreateToDoV3", frozenset({"body/title", "folderId"})),
+            Api("shared_todoist.CloseTask", frozenset({"task_id"})),
+            Api("shared_todoist.CreateProject", frozenset({"body/name"})),
+            Api("shared_teams.PostMessage", frozenset({"message", "location"}), dynamic=True),
+            Api("shared_teams.OnNewMessage"),
+        )
+    },
+    {},
+)
+GOOD = "x = await shared_teams.OnNewMessage();\nshared_todoist.CloseTask({\"task_id\": x?['body']});"
+
+
+@pytest.fixture(scope="module")
+def snapper():
+    return Snapper(APIS)
+
+
+# ---------------------------------------------------------------- the checker
+
+
+def test_a_valid_flow_has_no_problem():
+    assert problem_of(GOOD, APIS) == ""
+
+
+def test_what_the_checker_says():
+    made_up = 'shared_todo.Make({"a": 1}); shared_todo.Make(); shared_todoist.CloseTask({"id": 1});'
+    assert problem_of(made_up, APIS) == "there is no API shared_todo.Make; shared_todoist.CloseTask has no key id"
+    assert problem_of("nothing", APIS).startswith("line 1, column 8: expected")
+
+
+# ---------------------------------------------------------------- mending
+
+
+@pytest.mark.parametrize(
+    ("text", "mended", "done"),
+    [
+        (GOOD, GOOD, ""),
+        ('a.B({"k": "v"', 'a.B({"k": "v"});', "closed"),
+        ('a.B({"k": "v",', 'a.B({"k": "v"});', "closed"),
+        ('a.B({"k": ["v"', 'a.B({"k": ["v"]});', "closed"),
+        ('if (x) {\n  a.B();\n  a.C({"k": 1', 'if (x) {\n  a.B();\n  a.C({"k": 1});\n}', "closed"),
+        ("if (x) {\n  a.B();", "if (x) {\n  a.B();\n}", "closed"),
+        ('a.B();\na.C({"k": "v', "a.B();", "cut"),
+        ('a.B();\na.C({"k":', "a.B();", "cut"),
+        ("a.B();\n}\n}", "a.B();", "cut"),
+        ("a.B();\nThis flow doesn't wait.", "a.B();", "cut"),
+        ('if (x) {\n  a.B();\n  a.C({"k": "v', "if (x) {\n  a.B();\n}", "cut"),
+        ("if (x) {\n  a.B();\n} else {", "if (x) {\n  a.B();\n}", "closed"),
+    ],
+)
+def test_a_text_that_breaks_off_is_mended(text, mended, done):
+    found, how = mend(text)
+    assert how == done
+    assert parse(found) == parse(mended)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I cannot do that.",
+        'a.B({"k": "v);\na.C();',  # a string that is not closed, and a statement after it
+        'a.B({"k": "v");\na.C();',  # a brace that is missing within
+        'a.B({"k" "v"});\na.C();',
+        'a.B();\na.C({"k": "v);',  # dropping this call would be a guess
+        "if (x",
+    ],
+)
+def test_what_would_be_a_guess_is_left(text):
+    assert mend(text) == (text, "")
+
+
+@given(st.text(alphabet="ab.({[]});\"'\n ,:", max_size=60))
+def test_mending_any_text_gives_a_flow_or_leaves_it(text):
+    mended, done = mend(text)
+    assert parses(mended) if done else mended == text
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 200))
+def test_a_flow_cut_anywhere_is_mended_to_its_first_calls_or_left(at):
+    flow = print_flow(
+        parse(f'{GOOD} if (x?["a"] == "b") {{ a.B({{"k": "v; w", "l": [1, 2]}}); a.C(); }} else {{ a.D(); }}')
+    )
+    assume(at < len(flow))
+    mended, done = mend(flow[:at])
+    if done:
+        calls = called_apis(parse(mended))
+        assert calls == called_apis(parse(flow))[: len(calls)]
+
+
+# ---------------------------------------------------------------- snapping
+
+
+def test_a_name_becomes_the_one_most_alike(snapper):
+    found = snapper.repair('shared_tods.CreateToDo({"body/title": "a"});')
+    assert found.text == 'shared_todo.CreateToDoV3({"body/title": "a"});'
+    assert found.snaps == (
+        Snap("name", "shared_todo.CreateToDoV3", "shared_tods.CreateToDo", "shared_todo.CreateToDoV3"),
+    )
+    assert found.mended == ""
+
+
+def test_a_connector_that_exists_is_kept(snapper):
+    """Though the operation exists elsewhere, under a connector of almost this name."""
+    assert called_apis(parse(snapper.repair("shared_todoist.CreateToDoV3();").text)) == ["shared_todoist.CreateProject"]
+
+
+def test_ties_go_to_the_first_name():
+    apis = [Api("b.Do"), Api("a.Do")]
+    for order in itertools.permutations(apis):
+        assert Snapper(Catalogue({api.name: api for api in order}, {})).repair("c.Do();").text == "a.Do();"
+
+
+def test_a_key_becomes_the_one_most_alike_that_the_call_does_not_have(snapper):
+    found = snapper.repair('shared_todo.CreateToDoV3({"body/titel": "a", "folder": "b"});')
+    assert found.text == 'shared_todo.CreateToDoV3({"body/title": "a", "folderId": "b"});'
+    found = snapper.repair('shared_todo.CreateToDoV3({"body/title": "a", "body/titel": "b"});')
+    assert found.text == 'shared_todo.CreateToDoV3({"body/title": "a", "folderId": "b"});'
+
+
+def test_the_pairs_most_alike_come_first(snapper):
+    """`title` is asked first and would take `body/title`, which the second key is nearer to."""
+    found = snapper.repair('shared_todo.CreateToDoV3({"title": "a", "body/titles": "b"});')
+    assert found.text == 'shared_todo.CreateToDoV3({"folderId": "a", "body/title": "b"});'
+
+
+def test_a_key_is_dropped_where_none_is_left(snapper):
+    found = snapper.repair('shared_todoist.CloseTask({"task_id": 1, "more": 2});')
+    assert found.text == 'shared_todoist.CloseTask({"task_id": 1});'
+    assert found.snaps == (Snap("key", "shared_todoist.CloseTask", "more", ""),)
+    assert snapper.repair('shared_teams.OnNewMessage({"a": 1});').text == "shared_teams.OnNewMessage();"
+
+
+def test_a_made_up_key_that_stands_twice_stays_one_key(snapper):
+    found = snapper.repair('shared_todoist.CloseTask({"id": 1, "id": 2});')
+    assert found.text == 'shared_todoist.CloseTask({"task_id": 1, "task_id": 2});'
+
+
+def test_undeclared_keys_of_a_dynamic_api_stay(snapper):
+    text = 'shared_teams.PostMessage({"body/anything": 1});'
+    assert snapper.repair(text).text == text
+    mixed = snapper.repair('shared_teams.PostMessage({"body/anything": 1, "mesage": 2});')
+    assert mixed.text == 'shared_teams.PostMessage({"body/anything": 1, "message": 2});'
+
+
+def test_keys_are_those_of_the_new_name(snapper):
+    found = snapper.repair('shared_todoist.CloseTasks({"id": 1});')
+    assert [snap.kind for snap in found.snaps] == ["name", "key"]
+    assert found.text == 'shared_todoist.CloseTask({"task_id": 1});'
+
+
+def test_calls_in_branches_and_loops_are_repaired(snapper):
+    text = "if (a) { shared_todoist.A(); } else if (b) { shared_todoist.CloseTsk(); } else { shared_teams.Post(); }"
+    loop = f"for (one of x) {{ {text} }}"
+    for flow in (text, loop):
+        repaired = parse(snapper.repair(flow).text)
+        assert not validate(repaired, APIS).made_up_names
+        assert called_apis(repaired)[1:] == ["shared_todoist.CloseTask", "shared_teams.PostMessage"]
+
+
+def test_a_text_is_mended_and_then_snapped(snapper):
+    found = snapper.repair('shared_todoist.CloseTsk({"task_id": 1')
+    assert (found.text, found.mended) == ('shared_todoist.CloseTask({"task_id": 1});', "closed")
+
+
+def test_a_text_that_cannot_be_mended_is_left(snapper):
+    assert snapper.repair("Sorry!").text == "Sorry!"
+    assert snapper.repair("Sorry!").snaps == ()
+
+
+def test_there_must_be_something_to_snap_to():
+    with pytest.raises(ValueError, match="no API"):
+        Snapper(Catalogue({}, {}))
+
+
+def test_likeness():
+    assert likeness("abc", "ABC") == 1
+    assert likeness("abcd", "abxy") == 0.5
+
+
+# Names and keys of the catalogue, and made-up ones near them.
+NAMES = st.sampled_from(sorted(APIS.apis))
+MADE_UP = st.from_regex(r"[a-z_]{1,9}\.[A-Za-z_]{1,9}", fullmatch=True) | NAMES.map(lambda name: name[:-1] + "x")
+ANY_KEY = st.sampled_from(["task_id", "task", "body/title", "body/x", "item/y", "message", "zz", "folderId"])
+
+
+@st.composite
+def flows(draw, names):
+    def call():
+        keys = draw(st.lists(ANY_KEY, max_size=3))
+        values = st.sampled_from(["v", 1, Reference("x", ("a",)), None])
+        return Call(draw(names), Object(tuple((key, draw(values)) for key in keys)))
+
+    statements = [call() for _ in range(draw(st.integers(1, 3)))]
+    if draw(st.booleans()):
+        statements.append(If((Branch(Reference("x"), (call(),)),), (call(),)))
+    return Flow(tuple(statements))
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(flows(NAMES | MADE_UP))
+def test_what_is_repaired_makes_nothing_up_and_valid_flows_are_untouched(flow):
+    assume(all(call not in {"if", "else", "for"} for name in called_apis(flow) for call in name.split(".")))
+    text = print_flow(flow)
+    assume(parses(text))
+    found = Snapper(APIS).repair(text)
+    report = validate(parse(found.text), APIS)
+    assert not report.made_up_names
+    assert not report.made_up_parameters
+    assert found == Snapper(APIS).repair(text)
+    assert (found.text == text) == (not problem_of(text, APIS)) == (not found.snaps)
+    assert len(called_apis(parse(found.text))) == len(called_apis(flow))
+
+
+def test_flows_of_the_generator_are_untouched(pairs, catalogue):
+    snapper = Snapper(catalogue)
+    for dsl in pairs["dsl"].head(300):
+        assert snapper.repair(dsl).text == dsl
+
+
+# ---------------------------------------------------------------- a second prompt
+
+
+def test_the_second_prompt_of_the_fine_tuned_model():
+    first = f"mail me\n{START}\n"
+    second = second_prompt(first, "finetuned", "mail  me", "a.B();", "there is no API a.B")
+    assert second == f"{first}a.B();\n{END}\n\nThis flow is wrong: there is no API a.B.\nmail me\n{START}\n"
+
+
+def test_the_second_prompt_of_the_in_context_model():
+    second = second_prompt("… Request: mail me\nFlow:\n", "in_context", "mail me", "a.B();", "no\nAPI")
+    assert second.startswith("… Request: mail me\nFlow:\na.B();\n\nThis flow is wrong: no API.")
+    assert second.endswith("\n\nRequest: mail me\nFlow:\n")
+
+
+def test_the_second_flow_counts_where_it_is_valid():
+    assert asked_again("first", GOOD, APIS) == GOOD
+    assert asked_again("first", "shared_todoist.Nothing();", APIS) == "first"
+
+
+# ---------------------------------------------------------------- a choice among samples
+
+
+def test_agreement_is_similarity_of_calls():
+    alike = agreement(["a.B(); a.C();", "a.B();", "no flow"])
+    assert alike.tolist() == [[1, 0.5, 0], [0.5, 1, 0], [0, 0, 0]]
+
+
+def test_the_sample_that_agrees_best_is_chosen():
+    alike = agreement(["a.X();", "a.B(); a.C();", "a.B();", "a.B(); a.C();"])
+    assert choose([True] * 4, alike, range(4)) == 1
+    assert choose([True] * 4, alike, (0, 2, 3)) == 2  # of two that agree alike the one drawn first
+    assert choose([True] * 4, alike, (0, 2)) == 0
+
+
+def test_validity_comes_before_agreement():
+    alike = agreement(["a.X();", "a.B();", "a.B();"])
+    assert choose([True, False, False], alike, range(3)) == 0
+    assert choose([False, False, False], alike, range(3)) == 1
+    assert choose(np.array([False, True, True]), alike, (0, 2, 1)) == 2
