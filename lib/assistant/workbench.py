@@ -263,3 +263,13 @@ def _in_rows(scores: pd.DataFrame, asked: pd.DataFrame) -> pd.DataFrame:
     """Scores in long form with what they cluster by."""
     rows = scores.melt(ignore_index=False, value_name="value").reset_index()
     return rows.merge(asked[["query", "template", "sample"]], on="query")[SCORES]
+
+
+def by_query(scores: pd.DataFrame) -> pd.DataFrame:
+    """Scores, columns `SCORES`, with a row a query and a column for each method, metric and cutoff, such as
+    `bm25t recall@3`: a request's template is told once, not with each of its values."""
+    named = scores.assign(column=scores["method"] + " " + scores["metric"] + "@" + scores["k"].astype(str))
+    columns = named["column"].unique()
+    wide = named.pivot(index=["query", "template", "sample"], columns="column", values="value")
+    order = pd.MultiIndex.from_frame(named[["query", "template", "sample"]].drop_duplicates())
+    return wide.reindex(index=order, columns=columns).rename_axis(columns=None).reset_index()

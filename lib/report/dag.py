@@ -4,18 +4,34 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 
-def imported_modules(source: str) -> Iterator[str]:
-    """Names of `lib` modules that Python source imports, at any depth (imports inside functions count)."""
+class Named(NamedTuple):
+    """What Python source names: modules of `lib` that it imports, and its strings."""
+
+    modules: tuple[str, ...]
+    strings: frozenset[str]
+
+
+@cache  # notebooks share most of `lib/`: each of its files is read once, not once a notebook
+def named_in(source: str) -> Named:
+    modules, strings = [], set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "lib")
+            modules += [alias.name for alias in node.names if alias.name.split(".")[0] == "lib"]
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "lib":
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            modules += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            strings.add(node.value)
+    return Named(tuple(modules), frozenset(strings))
+
+
+def imported_modules(source: str) -> tuple[str, ...]:
+    """Names of `lib` modules that Python source imports, at any depth (imports inside functions count)."""
+    return named_in(source).modules
 
 
 def module_files(module: str, root: Path) -> list[Path]:
@@ -32,8 +48,7 @@ def module_files(module: str, root: Path) -> list[Path]:
 
 def files_named(module: Path) -> list[Path]:
     """Files beside a module, other than Python's, whose name stands as a string in its source: a grammar, say."""
-    tree = ast.parse(module.read_text(encoding="utf-8"))
-    names = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    names = named_in(module.read_text(encoding="utf-8")).strings
     beside = (path for path in module.parent.iterdir() if path.is_file() and path.suffix != ".py")
     return sorted(path for path in beside if path.name in names)
 

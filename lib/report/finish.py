@@ -202,7 +202,7 @@ def trace_html(cells: Sequence[Cell], known: Page) -> str:
         parts.append(("Reads", ", ".join(html.escape(name) for name in read)))
     parts.append(("Again", commands_html(known.notebook, known.profile)))
     listed = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in parts)
-    return f"<details class='trace'><summary>Where this comes from</summary><dl>{listed}</dl></details>"
+    return f"<details class='trace'><summary>Sources</summary><dl>{listed}</dl></details>"
 
 
 def place_html(place: Place) -> str:

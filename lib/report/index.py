@@ -6,6 +6,7 @@ import html
 from pathlib import Path
 
 from lib.report import browser
+from lib.report.folds import shorten
 from lib.report.glossary import glossary_html, read_glossary
 from lib.report.record import read_highlights, read_title
 from lib.report.shell import (
@@ -61,13 +62,14 @@ def spending_html(spending: dict[str, dict]) -> str:
 
 
 def card_html(notebook: str, record: dict, root: Path) -> str:
-    """A notebook's card on the index: its title and what it found, or what became of it."""
+    """A notebook's card on the index: its title and the first sentences of what it found, the others folded; or what
+    became of it."""
     profile, status = record["profile"], record["status"][notebook]
     if status == "missing":
         return f"<li class='card'><h3>{notebook.replace('_', ' ')}</h3><p>Not run.</p></li>"
     title = html.escape(read_title(notebook, profile, root))
     found = read_highlights(notebook, profile, root) if status == "ok" else []
-    said = "".join(highlight_html(entry, root / "reports" / profile, picture=False) for entry in found)
+    said = shorten("".join(highlight_html(entry, root / "reports" / profile, picture=False) for entry in found))
     if status != "ok":
         said = f"<p class='status-{status}'>{status}: {html.escape(record['errors'].get(notebook, ''))}</p>"
     return f"<li class='card'><h3><a href='{notebook}.html'>{title}</a></h3>{said}</li>"

@@ -240,7 +240,7 @@ def _question_html(text: str, block: pd.DataFrame, anchors: Mapping[tuple[str, s
     """The row above a question's methods: the question, its metric where they share one, n, and its section."""
     first = block.iloc[0]
     place = anchors.get((first["notebook"], first["section"]), "")
-    link = f"{first['notebook']}.html{'#' + place if place else ''}"
+    link = html.escape(f"{first['notebook']}.html{'#' + place if place else ''}")
     metric = html.escape(first["metric"]) if len(set(block["metric"])) == 1 else ""
     counts = sorted({int(n) for n in block["n"] if n})
     sizes = f"n = {' to '.join(f'{n:,}' for n in dict.fromkeys([counts[0], counts[-1]]))}" if counts else ""

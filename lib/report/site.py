@@ -114,7 +114,7 @@ def finding_html(highlights: list[dict], folder: Path) -> str:
 def contents_html(page: str) -> str:
     """A table of contents of the second-level headings; empty where there is none."""
     entries = re.findall(r'<h2 id="([^"]+)">(.*?)<a class="anchor-link"', page)
-    items = "".join(f"<li><a href='#{anchor}'>{title}</a></li>" for anchor, title in entries)
+    items = "".join(f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title in entries)
     return f"<nav class='toc' aria-label='Contents'>On this page<ol>{items}</ol>{BUTTONS}</nav>" if entries else ""
 
 

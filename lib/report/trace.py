@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 SHOWS = {"show", "say", "show_drawing"}
-MAX_NAMED = 2  # of each kind, in a label
 
 
 class Place(NamedTuple):
@@ -48,19 +47,17 @@ def trace_cells(sources: Sequence[str], root: Path) -> list[Cell]:
 
 
 def label(cell: Cell) -> str:
-    """What a cell does, in a few words: `reads items, opens; shows tests table`; empty where nothing is known of it."""
+    """The most telling of what a cell does, in a few words: `shows tests table, …`; empty where nothing is known of it.
+    What else it reads and writes stands in its code and, for the section, in its sources."""
     kinds = {
-        "reads": cell.reads,
-        "computes": [] if cell.shows else [place.name for place in cell.calls],
         "shows": [place.name for place in cell.shows],
         "writes": [*cell.tables, *cell.writes],
+        "computes": [place.name for place in cell.calls],
+        "reads": cell.reads,
     }
-    said = []
-    for verb, named in kinds.items():
-        words = [name.replace("_", " ").strip() for name in dict.fromkeys(named)]
-        more = ", …" if len(words) > MAX_NAMED else ""
-        said += [f"{verb} {', '.join(words[:MAX_NAMED])}{more}"] if words else []
-    return "; ".join(said)
+    verb, named = next(((verb, named) for verb, named in kinds.items() if named), ("", []))
+    words = list(dict.fromkeys(name.replace("_", " ").strip() for name in named))
+    return f"{verb} {words[0]}{', …' if len(words) > 1 else ''}" if words else ""
 
 
 def _parsed(source: str) -> ast.Module:

@@ -316,7 +316,7 @@ def _trace(row: dict, places: Places) -> str:
         )
     parts.append(("Again", commands_html(row["notebook"], places.profile)))
     listed = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in parts)
-    return f"<details class='trace'><summary>Where this comes from</summary><dl>{listed}</dl></details>"
+    return f"<details class='trace'><summary>Sources</summary><dl>{listed}</dl></details>"
 
 
 def _needed(row: dict, what: str) -> str:

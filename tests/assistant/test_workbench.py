@@ -126,6 +126,25 @@ def test_context_is_the_app_of_the_first_item(folder, letters, monkeypatch):
     assert scores.loc[scores["k"] == 3, "value"].eq(100).all()  # there are two tools
 
 
+def test_a_row_a_query_keeps_every_value():
+    rows = [
+        ("b-1", "Do {x}", "names an item", "bm25t", "recall", 3, 50.0),
+        ("a-1", "Do {y}", "names an item", "bm25t", "recall", 3, np.nan),
+        ("b-1", "Do {x}", "names an item", "query_only", "recall", 1, 100.0),
+        ("c-1", "Do {x}", "names no item", "query_only", "recall", 1, 0.0),
+    ]
+    wide = workbench.by_query(pd.DataFrame(rows, columns=workbench.SCORES))
+    assert list(wide) == ["query", "template", "sample", "bm25t recall@3", "query_only recall@1"]
+    assert wide["query"].tolist() == ["b-1", "a-1", "c-1"]
+    assert wide.fillna(-1).to_numpy().tolist() == [
+        ["b-1", "Do {x}", "names an item", 50.0, 100.0],
+        ["a-1", "Do {y}", "names an item", -1, -1],
+        ["c-1", "Do {x}", "names no item", -1, 0.0],
+    ]
+    empty = workbench.by_query(pd.DataFrame(columns=workbench.SCORES))
+    assert (list(empty), len(empty)) == (["query", "template", "sample"], 0)
+
+
 def test_the_benchmark_itself():
     if not SHARED.is_dir():
         pytest.skip("WorkBench is not part of the repository")

@@ -3,7 +3,7 @@
 import pytest
 from bs4 import BeautifulSoup
 
-from lib.report.folds import LONG_CAPTION, LONG_FINDING, WORDY_TABLE, count_words, fold
+from lib.report.folds import LONG_CAPTION, LONG_FINDING, LONG_TEXT, WORDY_TABLE, count_words, fold, shorten
 
 FIGURE = "<div class='outputs'><figure><img alt='x'></figure></div>"
 FIRST, SECOND = (
@@ -53,16 +53,26 @@ def test_numbers_make_no_table_wordy():
     assert titles(folded(f"<h2>B</h2>{table('12.5 [1.0, 2.0] ' * WORDY_TABLE)}")) == []
 
 
-def test_a_figure_stands_for_the_tables_after_it():
-    page = folded(f"<h2>A</h2>{FIGURE}{table('1', caption='Drawn. More')}")
+@pytest.mark.parametrize("order", [1, -1], ids=["before", "after"])
+def test_a_figure_stands_for_the_tables_of_its_section(order):
+    parts = [FIGURE, table("1", caption="Drawn. More")]
+    page = folded(f"<h2>A</h2>{''.join(parts[::order])}<h2>B</h2>{table('1', name='other')}")
     assert titles(page) == ["Table: Drawn"]
+
+
+def test_ours_beside_published_stays_open_beside_a_figure():
+    beside = table("1", "2").replace("<tbody>", "<thead><tr><th>@3, ours</th><th>@3, paper</th></tr></thead><tbody>")
+    later = beside.replace("id='t'", "id='later'")
+    page = folded(f"<h2>A</h2>{beside}{later}{FIGURE}")
+    assert not page.find(id="t").find_parent("details")
+    assert page.find(id="later").find_parent("details")
 
 
 def test_a_finding_shows_its_first_sentences_and_keeps_every_word():
     page = folded(said(f"{FIRST} <strong>Bold.</strong> {SECOND} A <code>last</code> one."))
     shown, rest = page.select_one(".outputs > p"), page.select_one("details.more > p")
     assert shown.get_text().strip() == FIRST
-    assert str(rest).startswith("<p><strong>Bold.</strong> The rest")
+    assert str(rest).startswith('<p class="rest"><strong>Bold.</strong> The rest')
     assert rest.code.get_text() == "last"
     words = f"{FIRST} Bold. {SECOND} A last one."
     assert (shown.get_text() + rest.get_text()).split() == words.split()
@@ -96,11 +106,49 @@ def test_a_caption_shows_its_first_sentence_and_its_link():
     link = "<a class='permalink' href='#t'>#</a>"
     page = folded(table("1", caption=f"Recall in percent. {'How to read it is told at length. ' * 8}{link}"))
     caption = page.caption
-    assert titles(page) == ["How to read this table"]
+    assert titles(page) == ["More"]
     rest = caption.details.extract()
     assert caption.a["href"] == "#t"
     assert not rest.a
     assert count_words(caption) <= LONG_CAPTION
+
+
+def told(*paragraphs, heading="<h2>A</h2>"):
+    return f"<div class='cell text'>{heading}{''.join(f'<p>{text}</p>' for text in paragraphs)}<ul><li>a</li></ul></div>"
+
+
+def test_what_the_notebook_tells_shows_its_first_sentences():
+    page = folded(told(f"{FIRST} {SECOND}", "Another paragraph."))
+    (more,) = page.select("details.more")
+    assert page.select_one(".text > p").get_text().strip() == FIRST
+    assert [child.name for child in more.find_all(True, recursive=False)] == ["summary", "p", "p", "ul"]
+    assert (page.select_one(".text > p").get_text() + more.p.get_text()).split() == f"{FIRST} {SECOND}".split()
+
+
+def test_a_question_is_not_cut_but_what_follows_it_is_folded():
+    question = f"<strong>Question.</strong> {FIRST} {SECOND}"
+    page = folded(told(question, "word " * LONG_TEXT))
+    assert page.select_one(".text > p").get_text() == f"Question. {FIRST} {SECOND}"
+    assert [child.name for child in page.select("details.more > *")] == ["summary", "p", "ul"]
+
+
+@pytest.mark.parametrize("paragraphs", [["Short."], ["word " * LONG_TEXT + "and no end.", "Few words more."]])
+def test_what_is_told_briefly_stays(paragraphs):
+    assert titles(folded(told(*paragraphs))) == []
+
+
+def test_every_heading_of_a_text_has_its_own_fold():
+    text = told(f"{FIRST} {SECOND}").replace("</div>", f"<h3>B</h3><p>{FIRST} {SECOND}</p></div>")
+    assert titles(folded(text)) == ["More", "More"]
+
+
+def test_a_card_shows_its_first_sentences():
+    (shown, more) = BeautifulSoup(shorten(f"<p>{FIRST} {SECOND}</p><p>Next.</p>"), "html.parser").find_all(
+        ["p", "details"], recursive=False
+    )
+    assert shown.get_text().strip() == FIRST
+    assert more.get_text(" ").split()[-1] == "Next."
+    assert shorten(f"<p>{FIRST}</p>") == f"<p>{FIRST}</p>"
 
 
 def test_what_is_printed_as_it_is_is_folded_where_it_is_long():
