@@ -318,5 +318,6 @@ def test_a_request_tells_which_stretch_of_it_says_which_call(pairs):
         assert len(pair.clauses) == pair.n_calls
         assert all(pair.request[start:end].strip() == pair.request[start:end] != "" for start, end in stretches)
         assert all(one[1] <= other[0] for one, other in zip(stretches, stretches[1:], strict=False))
-        assert not any(0xE000 <= ord(letter) for letter in pair.request if ord(letter) < 0xF900 or ord(letter) > 0xEFFFF)
-
+        assert not any(
+            0xE000 <= ord(letter) for letter in pair.request if ord(letter) < 0xF900 or ord(letter) > 0xEFFFF
+        )
