@@ -26,13 +26,13 @@ _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)")
 # What an action begins with.
 VERBS = frozenset(
     "accept add alert announce append apply approve archive ask assign attach book build call cancel change check "
-    "clear close collect compose connect convert copy create decide delete disable download draft drop email enable export "
-    "extract fetch file fill find finish flag forward generate get give go grant have insert inform invite issue join "
-    "keep launch let list load log look mail make mark merge message move note notify open pause ping place plan post "
-    "print publish pull push put query raise read record refresh register reject remind remove rename reply report "
-    "request resolve respond restore retrieve retweet run save schedule search send set share show sign start stop "
-    "store submit subscribe sync tag take tell text track transfer translate trash tweet unsubscribe update upload "
-    "validate verify wait warn write".split()
+    "clear close collect compose connect convert copy create decide delete disable download draft drop email "
+    "enable export extract fetch file fill find finish flag forward generate get give go grant have insert inform "
+    "invite issue join keep launch let list load log look mail make mark merge message move note notify open "
+    "pause ping place plan post print publish pull push put query raise read record refresh register reject "
+    "remind remove rename reply report request resolve respond restore retrieve retweet run save schedule search "
+    "send set share show sign start stop store submit subscribe sync tag take tell text track transfer translate "
+    "trash tweet unsubscribe update upload validate verify wait warn write".split()
 )
 _WHEN = r"when|whenever|every time|each time|any time|as soon as|once|the moment|after"
 _IF = (
@@ -40,7 +40,8 @@ _IF = (
     r"(?:if|provided|as long as|in case|only where|only when|just when|whether|on condition)"
 )
 _NEW = re.compile(  # always a cut
-    r"[.;:!?](?=\s|$)|\n|\s(?:->|=>|→|>>|>|\||/|-|\+)\s|,? ?\b(?:and )?(?:then|finally|lastly|afterwards|after that)\b"
+    r"[.;:!?](?=\s|$)|\n|(?<=\s)\(?\d+[.)](?=\s)|\s(?:->|=>|→|>>|>|\||/|-|\+)\s"
+    r"|,? ?\b(?:and )?(?:then|finally|lastly|afterwards|after that)\b"
     rf"|(?<=[,;.] )(?:and )?next,?(?=\s)|(?<=\s)(?=(?:{_WHEN})\b)|(?<=\s)(?={_IF}\b)|\b(?:otherwise|else)\b",
     re.IGNORECASE,
 )
