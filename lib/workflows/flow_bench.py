@@ -33,6 +33,7 @@ from lib.workbook.inputs import InputError, Text, describe_error, one_line, read
 from lib.workflows.apis import API, Connector
 from lib.workflows.apis import Field as Parameter
 from lib.workflows.catalogue import Catalogue
+from lib.workflows.clauses import clause_texts, cut_by_rules
 from lib.workflows.language import (
     MAX_CHARACTERS,
     And,
@@ -343,7 +344,6 @@ READINGS = {
 }
 ASKED = {"request": "the whole request", "clauses": "its clauses"}
 RECALL = ["texts", "asked", "reading", "k", "value", "ci_low", "ci_high", "n"]
-_CUT = re.compile(r"[.,;:!?](?:\s|$)|\n|\b(?:and|then)\b", re.IGNORECASE)
 
 
 def api_texts(catalogue: Catalogue) -> pd.DataFrame:
@@ -358,13 +358,18 @@ def api_texts(catalogue: Catalogue) -> pd.DataFrame:
     return frame.assign(both=frame["id"] + ": " + frame["description"])
 
 
-def clauses_of(request: str) -> list[str]:
-    """A request cut at punctuation and at "and" and "then"; itself where nothing is left.
+def asked_from_nothing(pairs: pd.DataFrame) -> pd.DataFrame:
+    """The requests for a flow from nothing as `lib.workflows.clauses.cut_scores` takes them: what an edit says of its
+    flow's calls is not known. Their clauses are not known either, only how many calls their flows have.
 
-    >>> clauses_of("Create a board in Monday.com, and then send a mail.")
-    ['Create a board in Monday.com', 'send a mail']
+    Args:
+        pairs: of `FlowBench`.
+
+    Returns:
+        columns pair, request, n_calls, clauses (empty lists).
     """
-    return [part.strip() for part in _CUT.split(request) if part.strip()] or [request]
+    alone = pairs[pairs["update"] == ""]
+    return alone[["pair", "request"]].assign(n_calls=alone["apis"].map(len), clauses=[[] for _ in alone["pair"]])
 
 
 def retrieval_recall(
@@ -415,7 +420,8 @@ def recall_by_reading(bench: FlowBench, embed: Callable[[list[str]], np.ndarray]
         ci_low, ci_high (95%, over requests), n (requests that need an API).
     """
     pairs, texts = bench.pairs, api_texts(bench.catalogue)
-    names, clauses = texts["api"].tolist(), pairs["request"].map(clauses_of)
+    names = texts["api"].tolist()
+    clauses = pairs["request"].map(lambda request: clause_texts(request, cut_by_rules(request)))
     starts = np.cumsum([0, *clauses.map(len)])[:-1]
     whole, parts = embed(pairs["request"].tolist()), embed(clauses.explode().tolist())
     before = [called_apis(parse(prior)) if prior else [] for prior in pairs["prior"]]

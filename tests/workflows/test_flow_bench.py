@@ -16,7 +16,7 @@ from lib.workflows.flow_bench import (
     USER_TASK,
     api_name,
     api_texts,
-    clauses_of,
+    asked_from_nothing,
     flow_of,
     read_flow_bench,
     read_if_there,
@@ -257,16 +257,12 @@ def test_what_is_given_counts_as_found():
     assert found["recall"].tolist() == [0.5, 0.75, 1.0, 1.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    ("request_", "clauses"),
-    [
-        ("Get tickets, then mail Ana AND update sandbox", ["Get tickets", "mail Ana", "update sandbox"]),
-        ("Use monday.com.\nNow: wait?", ["Use monday.com", "Now", "wait"]),
-        ("and, then.", ["and, then."]),
-    ],
-)
-def test_clauses(request_, clauses):
-    assert clauses_of(request_) == clauses
+def test_only_what_is_asked_from_nothing_has_as_many_clauses_as_calls(folder):
+    pairs = read_flow_bench(folder()).pairs
+    alone = asked_from_nothing(pairs)
+    assert alone["pair"].tolist() == pairs.loc[pairs["update"] == "", "pair"].tolist()
+    assert alone["n_calls"].tolist() == [len(apis) for apis in pairs.loc[pairs["update"] == "", "apis"]]
+    assert not alone["clauses"].map(len).any()
 
 
 def bag_of_words(texts):
@@ -303,7 +299,7 @@ def test_a_request_is_as_near_as_its_nearest_clause(folder):
         more = [{"id": f"Jira_Issue__2_0_{i}__create_Issue", "description": words} for i in range(1, 13)]
         content["apis"] = more + content["apis"]
         content["tests"] = content["tests"][:1]
-        content["tests"][0]["input"]["utterance"] = f"{words} that anybody sent today, and an issue in Jira"
+        content["tests"][0]["input"]["utterance"] = f"{words} that anybody sent today, and make an issue in Jira"
 
     found = recall_by_reading(read_flow_bench(folder(crowd)), bag_of_words)
     ten = found[(found["texts"] == "description") & (found["k"] == 10) & (found["reading"] == "flow")]
