@@ -150,7 +150,7 @@ def repairs(answers: pd.DataFrame, asked: pd.DataFrame, catalogue) -> pd.DataFra
     """Each thing that repair without a model did to a free answer, and whether the right flow agrees.
 
     Args:
-        answers: of `lib.workflows.repair_ways.ask`, with the column model.
+        answers: of `lib.workflows.repair_asking.ask_all`.
         asked: by unit: dsl (the right flow).
 
     Returns:

@@ -2,8 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.workflows.repair_asking import ask
 from lib.workflows.repair_costs import BUDGETS, OWN, REPAIR, at_budget, compare, curve, repairs
-from lib.workflows.repair_ways import HELD, QUALITY, ask, ways
+from lib.workflows.repair_ways import HELD, QUALITY, ways
 from tests.workflows.repair_worlds import ASKED, ASKING, CATALOGUE, GOLD, MADE_UP, OTHER, PROMPTS, told
 
 
