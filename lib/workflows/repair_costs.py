@@ -19,7 +19,7 @@ import pandas as pd
 
 from lib.evaluation.inference import holm_adjust
 from lib.evaluation.rates import paired_deltas, rates_with_intervals
-from lib.workflows.language import calls, parse
+from lib.workflows.language import called_apis, calls, parse
 from lib.workflows.repair import Snapper, mend, parses, problem_of
 from lib.workflows.repair_ways import ALONE, COSTS, DRAWN, GROUP, HELD, QUALITY
 from lib.workflows.scoring import similarity
@@ -150,7 +150,7 @@ def repairs(answers: pd.DataFrame, asked: pd.DataFrame, catalogue) -> pd.DataFra
     """Each thing that repair without a model did to a free answer, and whether the right flow agrees.
 
     Args:
-        answers: of `lib.workflows.repair_ways.ask`, with the column model.
+        answers: of `lib.workflows.repair_asking.ask_all`.
         asked: by unit: dsl (the right flow).
 
     Returns:
@@ -177,3 +177,23 @@ def repairs(answers: pd.DataFrame, asked: pd.DataFrame, catalogue) -> pd.DataFra
             right = snap.after in wanted if snap.kind == "name" else (snap.api, snap.after) in keys
             rows.append((model, test_set, unit, snap.kind, snap.api, snap.before, snap.after, right))
     return pd.DataFrame(rows, columns=[*GROUP, "unit", "kind", "api", "before", "after", "right"])
+
+
+def penalty(ways: pd.DataFrame, asked: pd.DataFrame) -> pd.DataFrame:
+    """How much of what snapping adds to similarity is the end of a penalty: a flow with one made-up name has similarity
+    0, however many of its other calls are right.
+
+    Returns:
+        one row for each model and test set: flows; mean similarity of free answers, of the same with made-up names
+        counted as wrong calls and not against the whole flow (lifted), and of snapped ones.
+    """
+    rows = []
+    for (model, test_set), part in ways.groupby(GROUP, sort=False):
+        free, snapped = (part[part["way"] == way] for way in ("free", "snapped"))
+        lifted = [
+            similarity(called_apis(parse(text)), called_apis(parse(gold))) if parses(text) else 0.0
+            for text, gold in zip(free["text"], free["unit"].map(asked["dsl"]), strict=True)
+        ]
+        means = free["similarity"].mean(), float(np.mean(lifted)), snapped["similarity"].mean()
+        rows.append((model, test_set, len(free), *means))
+    return pd.DataFrame(rows, columns=[*GROUP, "flows", "free", "lifted", "snapped"])

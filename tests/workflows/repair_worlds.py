@@ -8,7 +8,7 @@ import pandas as pd
 from lib.generation.local import Cost
 from lib.workflows.apis import API, Field
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.repair_ways import Asking
+from lib.workflows.repair_asking import Asking
 
 
 def api(name: str, *keys: str) -> API:

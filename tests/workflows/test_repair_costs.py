@@ -2,8 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.workflows.repair_costs import BUDGETS, OWN, REPAIR, at_budget, compare, curve, repairs
-from lib.workflows.repair_ways import HELD, QUALITY, ask, ways
+from lib.workflows.repair_asking import ask
+from lib.workflows.repair_costs import BUDGETS, OWN, REPAIR, at_budget, compare, curve, penalty, repairs
+from lib.workflows.repair_ways import HELD, QUALITY, ways
 from tests.workflows.repair_worlds import ASKED, ASKING, CATALOGUE, GOLD, MADE_UP, OTHER, PROMPTS, told
 
 
@@ -164,3 +165,11 @@ def test_a_mended_text_is_right_where_its_calls_are():
 def test_other_answers_are_not_looked_at():
     answers = pd.DataFrame({"model": "m", "test_set": "t", "unit": ["q0"], "way": ["sample"], "text": ["Sorry"]})
     assert repairs(answers, ASKED, CATALOGUE).empty
+
+
+def test_the_end_of_the_penalty_is_told_from_repair():
+    """A made-up name beside a right one: half the calls are right before any repair, all of them after it."""
+    answers = ask(PROMPTS, "finetuned", told(), CATALOGUE, ASKING).assign(model="finetuned")
+    row = penalty(ways(answers, ASKED, CATALOGUE), ASKED).iloc[0]
+    assert row["flows"] == 3
+    assert row[["free", "lifted", "snapped"]].tolist() == pytest.approx([1.5 / 3, 2 / 3, 2.5 / 3])

@@ -6,17 +6,13 @@ from lib.workflows.pages.beyond_repair import (
     curve_finding,
     equal_cost_in_words,
     equal_cost_table,
-    examples_table,
     repair_drawing,
     repair_in_words,
     repair_table,
-    repairs_in_words,
-    repairs_table,
     way_label,
 )
-from lib.workflows.repair_costs import compare, curve, repairs
+from lib.workflows.repair_costs import compare, curve
 from lib.workflows.repair_ways import HELD
-from tests.workflows.repair_worlds import ASKED, CATALOGUE, GOLD, MADE_UP, OTHER
 from tests.workflows.test_repair_costs import way
 
 
@@ -36,15 +32,6 @@ def made():
 @pytest.fixture(scope="module")
 def compared(made):
     return compare(made, 200, 0)
-
-
-@pytest.fixture(scope="module")
-def fixed():
-    texts = [MADE_UP, OTHER.replace('"to"', '"tos"'), GOLD[:-3]]
-    answers = pd.DataFrame(
-        {"model": "finetuned", "test_set": "unseen", "unit": ["q0", "q1", "q2"], "way": "free", "text": texts}
-    )
-    return repairs(answers, ASKED, CATALOGUE)
 
 
 def test_names_of_ways():
@@ -120,24 +107,3 @@ def test_the_words_on_equal_cost(compared):
     text = equal_cost_in_words(compared.assign(p_holm=1.0))
     assert "pays for 3.0 samples at equal tokens and 2.0 samples at equal seconds" in text
     assert "none of 18 differences" in text
-
-
-def test_what_was_repaired_is_counted(fixed):
-    frame = repairs_table(fixed).frame
-    assert frame["repair"].tolist() == [
-        "made-up name, snapped", "made-up key, snapped or dropped", "text that broke off, closed",
-    ]  # fmt: skip
-    assert frame["right"].tolist() == [1, 0, 1]
-    assert repairs_in_words(fixed).startswith("Of 3 free answers that the checker does not accept: made-up name")
-    assert repairs_in_words(fixed.head(0)).startswith("The checker accepts every free answer")
-
-
-def test_examples_of_each_kind(fixed):
-    frame = examples_table(fixed, ASKED).frame
-    assert frame["right"].tolist() == ["yes", "no", "yes"]
-    assert frame["written"].tolist()[:2] == ["shared_chat.Pots", "tos"]
-    assert frame["repaired"].tolist()[:2] == ["shared_chat.Post", "to"]
-    assert (frame["request"] == "when mail comes, say hi").all()
-    doubled = pd.concat([fixed, fixed])
-    assert len(examples_table(doubled, ASKED).frame) == 3
-    assert len(examples_table(doubled, ASKED, each=2).frame) == 6
