@@ -12,12 +12,12 @@ import pandas as pd
 from lib.evaluation.pareto import with_fronts
 from lib.evaluation.prices import REQUESTS, Price, dollars
 from lib.evaluation.rates import rates_with_intervals
-from lib.workbook.display import Drawing, Table, interval, number
+from lib.workbook.display import Drawing, Table, number
 from lib.workbook.methods import colour, label, marker
 from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workbook.pareto import COSTS, pareto_drawing
 from lib.workflows.ablation import title
-from lib.workflows.pages.common import METRIC, TEST_SETS
+from lib.workflows.pages.common import METRIC, TEST_SETS, intervals
 from lib.workflows.scoring import executed_outcomes, outcomes
 
 SHOWN = ("similarity", "executed")
@@ -249,7 +249,7 @@ def cost_table(points: pd.DataFrame, prices: Mapping[str, Price]) -> Table:
             "measure": rows["metric"].map(what),
             "test set": rows["test_set"].map(TEST_SETS),
             "condition": rows["name"],
-            "quality": [interval(*values, 0) for values in rows[["value", "ci_low", "ci_high"]].to_numpy(float)],
+            "quality": intervals(rows, decimals=0),
             "n": rows["n"].astype(int),
             "seconds": ["–" if value != value else f"{value:.2g}" for value in rows["seconds"]],
             "tokens read": rows["tokens_in"].round(),
