@@ -10,6 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 from matplotlib.transforms import Bbox
 
@@ -46,9 +48,9 @@ def pareto_drawing(
     """A row of panels for each question, a panel for each cost; the names of what lies on a front stand beside it.
 
     Args:
-        points: columns row (a key of `rows`), name (for readers), value, ci_low, ci_high, colour, marker, and for each
-            of `costs` its value (NaN where it was not measured) and `front_<cost>` (bool, see
-            `lib.evaluation.pareto.with_fronts`).
+        points: columns row (a key of `rows`), name (for readers), value, ci_low, ci_high, colour, marker, group (what
+            these two mean), and for each of `costs` its value (NaN where it was not measured) and `front_<cost>` (bool,
+            see `lib.evaluation.pareto.with_fronts`).
         name, finding, alt: of the figure.
         rows: {key: the quality with its unit, for the y axis}.
 
@@ -66,20 +68,36 @@ def pareto_drawing(
             _panel(axis, part.dropna(subset=[cost, "value"]), cost)
         line[0].set_ylabel(rows[row])
     set_title(figure, finding)
+    _legend(figure, points)
     for line, row in zip(axes, present, strict=True):
         for axis, cost in zip(line, costs, strict=True):
             _name(axis, points[(points["row"] == row) & points[f"front_{cost}"]], cost)
     return Drawing(figure, name, finding, alt, points)
 
 
+def _legend(figure: Figure, points: pd.DataFrame) -> None:
+    """Below the panels, where it covers no data."""
+    once = points.drop_duplicates(["group", "colour", "marker"])
+    marks = [
+        Line2D([], [], color=one.colour, marker=one.marker, linestyle="none", label=one.group)
+        for one in once.itertuples()
+    ]
+    figure.legend(handles=marks, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=4, fontsize=8)
+
+
 def _panel(axis: Axes, part: pd.DataFrame, cost: str) -> None:
+    axis.set_xlabel(COSTS[cost].words)
+    if part.empty:
+        axis.text(0.5, 0.5, "not measured", transform=axis.transAxes, ha="center", color=LINE)
+        axis.set(xticks=[], yticks=[])
+        return
     for point in part.itertuples():
         errors = [[max(point.value - point.ci_low, 0)], [max(point.ci_high - point.value, 0)]]
         axis.errorbar(getattr(point, cost), point.value, yerr=errors, marker=point.marker, color=point.colour,
                       linestyle="none", capsize=2, markersize=7, alpha=0.9)  # fmt: skip
     front = part[part[f"front_{cost}"]].sort_values([cost, "value"])
     axis.plot(front[cost], front["value"], color=LINE, linewidth=1.2, zorder=0)
-    least, most = (part[cost].min(), part[cost].max()) if len(part) else (1.0, 1.0)
+    least, most = part[cost].min(), part[cost].max()
     if least > 0:
         axis.set(xscale="log", xlim=(least / ROOM, most * ROOM))
         axis.xaxis.set_major_formatter("{x:g}")
@@ -89,9 +107,7 @@ def _panel(axis: Axes, part: pd.DataFrame, cost: str) -> None:
     else:
         axis.set_xscale("symlog", linthresh=COSTS[cost].linear)
         axis.set_xlim(-COSTS[cost].linear / 3, max(most, COSTS[cost].linear) * ROOM)
-    top = np.nanmax(part["ci_high"]) if len(part) else 1.0
-    axis.set_ylim(0, top * 1.25)
-    axis.set_xlabel(COSTS[cost].words)
+    axis.set_ylim(0, np.nanmax(part["ci_high"]) * 1.25)
 
 
 def _name(axis: Axes, front: pd.DataFrame, cost: str) -> None:

@@ -11,6 +11,7 @@ What a way leaves out is chosen by the prompt's own text; no right flow is read.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -52,8 +53,10 @@ WAYS = {
 }
 
 
+@functools.cache
 def elide(dsl: str) -> str:
     """A flow whose calls are given `"..."` for every text; references, numbers, conditions and keys stay.
+    Kept once made: the same few-shots are nearest to many requests.
 
     >>> elide('a.Post({"to": "me@b.c", "n": 3});')
     'a.Post({"to": "...", "n": 3});'

@@ -203,7 +203,7 @@ def test_the_table_of_the_fine_tuned_model_follows_the_contract(finished):
     assert list(table) == [
         "test_set", "condition", "pairs", "runs", "metric", "value", "ci_low", "ci_high", "n", "counted"
     ]  # fmt: skip
-    assert set(METRICS) <= set(table["metric"])
+    assert {*METRICS, "executed"} <= set(table["metric"])
     assert {"fine-tuned, 8 pairs", "fine-tuned, 16 pairs", "copy, TST", "copy, pretrained"} <= set(table["condition"])
     largest = table[table["condition"] == "fine-tuned, 16 pairs"]
     assert largest.groupby("test_set")["n"].max().to_dict() == {"test": 6, "test_same": 6, "reworded": 3, "unseen": 3}
@@ -236,14 +236,17 @@ def test_the_ablations_tables_follow_the_contract(finished):
         assert list(every) == [*ABLATION_COLUMNS, "published_delta"]
         assert every["test_set"].unique().tolist() == ["test", "test_same"]
         for _, table in every.groupby("test_set"):
-            assert len(table) == 20, "a baseline and three rows of five metrics"
+            assert len(table) == 24, "a baseline and three rows of six metrics"
             printed = published[published["table"] == number].set_index(keys)["delta"]
             ours = table.dropna(subset=["published_delta"]).set_index(keys)["published_delta"]
             assert ours.sort_index().to_dict() == printed.sort_index().to_dict()
-            baseline = table.iloc[: len(METRICS) + 1]
-            assert baseline["metric"].tolist() == [*METRICS, "valid"]
+            baseline = table.iloc[: len(METRICS) + 2]
+            assert baseline["metric"].tolist() == [*METRICS, "valid", "executed"]
             assert baseline[["delta", "published_delta"]].isna().all(axis=None)
             assert set(table.loc[table["shots"] > 0, "generator"]) == {READER}, "one model writes all rows of retrieval"
+        ran = every[every["metric"] == "executed"]
+        assert ran["value"].between(0, 100).all()
+        assert ran["delta"].isna().all(), "outside of the published metrics' tests"
         rows = every.dropna(subset=["value"])
         assert (rows["ci_low"] <= rows["value"] + 1e-6).all()
         assert (rows["value"] <= rows["ci_high"] + 1e-6).all()

@@ -10,7 +10,9 @@ ROWS = {"one": "quality, %", "other": "other quality, %"}
 def points_of(*rows):
     columns = ["row", "name", "value", "seconds", "tokens", "dollars", "front_seconds", "front_tokens", "front_dollars"]
     table = pd.DataFrame(rows, columns=columns)
-    return table.assign(ci_low=table["value"] - 2, ci_high=table["value"] + 2, colour="#123456", marker="o")
+    return table.assign(
+        ci_low=table["value"] - 2, ci_high=table["value"] + 2, colour="#123456", marker="o", group=table["row"]
+    )
 
 
 POINTS = points_of(
@@ -32,8 +34,9 @@ def test_a_row_a_question_and_a_panel_a_cost():
     assert [axis.get_xlabel() for axis in axes[:3]] == [COSTS[cost].words for cost in COSTS]
     assert [axis.get_ylabel() for axis in axes] == ["quality, %", "", "", "other quality, %", "", ""]
     assert texts(axes[0]) == {"cheap", "a condition with a rather long name"}
-    assert texts(axes[3]) == set(), "what was not timed is in no panel of time"
+    assert texts(axes[3]) == {"not measured"}, "what was not timed is in no panel of time"
     assert texts(axes[4]) == {"untimed"}
+    assert [text.get_text() for text in drawing.figure.legends[0].get_texts()] == ["one", "other"]
     assert (drawing.name, drawing.finding, drawing.alt) == ("cost", "a finding", "in words")
     plt.close(drawing.figure)
 

@@ -31,9 +31,10 @@ CONTEXTS = {"query_only": None, "query_plus_context": "lambdamart_rrf", "query_p
 SAID = {
     "query_only": "query alone",
     "query_plus_context": "with context",
-    "query_plus_semantic_context": "with context by semantic search",
+    "query_plus_semantic_context": "with semantic context",
 }
 SEARCHED = {"bm25t": "BM25T", "semantic": "semantic search", "rrf": "RRF", "lambdamart": "ranker learned from plans"}
+VARIED = ("items_", "titles_", "tools_")  # how the names of shorter and longer prompts begin
 MARKERS = {"bm25t": "s", "semantic": "o", "rrf": "h", "lambdamart": "D"}
 
 
@@ -177,6 +178,7 @@ def priced(points: pd.DataFrame, price: Price) -> pd.DataFrame:
     table = points.assign(
         tokens=points["tokens_in"] + points["tokens_out"],
         dollars=dollars(points["tokens_in"], points["tokens_out"], price),
+        group=[_group(*one) for one in points[["condition", "name"]].to_numpy()],
         colour=[_colour(name) for name in points["condition"]],
         marker=[_marker(name) for name in points["condition"]],
     )
@@ -184,16 +186,23 @@ def priced(points: pd.DataFrame, price: Price) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+def _group(condition: str, name: str) -> str:
+    if condition.startswith(VARIED):
+        return "shorter and longer prompts"
+    setting, _, retriever = condition.partition("/")
+    return f"tools by {SEARCHED[retriever]}, {SAID[setting]}" if retriever else name
+
+
 def _colour(condition: str) -> str:
     setting = condition.partition("/")[0]
-    if condition.startswith(("items_", "titles_", "tools_")):
+    if condition.startswith(VARIED):
         return "#7a7a7a"
     return colour(setting)
 
 
 def _marker(condition: str) -> str | tuple:
     setting, _, retriever = condition.partition("/")
-    if condition.startswith(("items_", "titles_", "tools_")):
+    if condition.startswith(VARIED):
         return "."
     return MARKERS[retriever] if retriever else marker(setting)
 

@@ -13,7 +13,7 @@ from lib.evaluation.rates import paired_deltas, rates_with_intervals
 from lib.workbook.display import Table, interval
 from lib.workflows.ablation import DELTAS
 from lib.workflows.compression import WAYS, WHOLE
-from lib.workflows.pages.common import METRIC, SETTLED, metric_intervals, p_values
+from lib.workflows.pages.common import METRIC, SETTLED, intervals, metric_intervals, p_values
 from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes
 
 MEASURED = ("similarity", "executed")
@@ -65,8 +65,8 @@ def saved_table(saved: pd.DataFrame) -> Table:
         {
             "few-shots": saved["shots"],
             "prompt": saved["way"],
-            "tokens": [interval(*row, 0) for row in saved[["tokens", "tokens_low", "tokens_high"]].to_numpy(float)],
-            "saved, %": [interval(*row) for row in saved[["saved", "saved_low", "saved_high"]].to_numpy(float)],
+            "tokens": intervals(saved, ["tokens", "tokens_low", "tokens_high"], 0),
+            "saved, %": intervals(saved, ["saved", "saved_low", "saved_high"], 1),
             "few-shots shown": saved["shown"].round(1),
             "few-shots that did not fit": saved["dropped"].astype(int),
         }

@@ -12,12 +12,12 @@ import pandas as pd
 from lib.evaluation.pareto import with_fronts
 from lib.evaluation.prices import REQUESTS, Price, dollars
 from lib.evaluation.rates import rates_with_intervals
-from lib.workbook.display import Drawing, Table, interval, number
+from lib.workbook.display import Drawing, Table, number
 from lib.workbook.methods import colour, label, marker
 from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workbook.pareto import COSTS, pareto_drawing
 from lib.workflows.ablation import title
-from lib.workflows.pages.common import METRIC, TEST_SETS
+from lib.workflows.pages.common import METRIC, TEST_SETS, intervals
 from lib.workflows.scoring import executed_outcomes, outcomes
 
 SHOWN = ("similarity", "executed")
@@ -36,6 +36,13 @@ STYLES = {  # colour and marker by who writes
     "finetuned": ("finetuned_dsl", "D"),
     "instruct": ("fd_sfd", "s"),
     "copy": ("random", "x"),
+}
+WRITERS = {
+    "finetuned": "the fine-tuned model",
+    "in_context": "the in-context model",
+    "copy": "copied flows",
+    "untuned": "the untuned model",
+    "instruct": "the instruct model",
 }
 POINT = [
     "row",
@@ -178,17 +185,19 @@ def priced(points: pd.DataFrame, price: Price) -> pd.DataFrame:
         dollars=dollars(points["tokens_in"], points["tokens_out"], price),
     )
     styles = [_style(name) for name in table["condition"]]
-    table = table.assign(colour=[colour for colour, _ in styles], marker=[marker for _, marker in styles])
+    table[["group", "colour", "marker"]] = pd.DataFrame(styles, columns=["group", "colour", "marker"], dtype=object)
     parts = [with_fronts(part, COSTS) for _, part in table.groupby("row", sort=False)]
     return pd.concat(parts, ignore_index=True)
 
 
-def _style(condition: str) -> tuple[str, str | tuple]:
+def _style(condition: str) -> tuple[str, str, str | tuple]:
+    """What stands for a condition: in words, its colour and its marker."""
     kind = condition.rpartition("_")[0]
     if kind in ("fd", "sfd", "fd_sfd"):  # definitions that no model has read
-        return colour(kind), marker(kind)
-    name, shape = STYLES[_writer(condition)]
-    return colour(name), shape
+        return f"definitions: {label(kind)}", colour(kind), marker(kind)
+    writer = _writer(condition)
+    name, shape = STYLES[writer]
+    return WRITERS[writer], colour(name), shape
 
 
 def _writer(condition: str) -> str:
@@ -199,7 +208,7 @@ def _writer(condition: str) -> str:
 def row_titles(points: pd.DataFrame) -> dict[str, str]:
     """What the y axis of each row of panels says."""
     said = {
-        "similarity": "similarity, % of 1",
+        "similarity": "similarity times 100",
         "executed": "flows executed right, %",
         DEFINITIONS: "wanted APIs defined, %",
     }
@@ -229,14 +238,8 @@ def cost_finding(points: pd.DataFrame) -> str:
     """Who writes what lies on the front of tokens and of seconds, in flows executed right."""
     ran = points[points["metric"] == "executed"]
     on = ran[ran["front_tokens"] | ran["front_seconds"]]
-    names = {
-        "finetuned": "the fine-tuned model",
-        "in_context": "few-shots for the in-context model",
-        "copy": "copied flows",
-    }
-    names |= {"untuned": "few-shots for the untuned model", "instruct": "few-shots for the instruct model"}
     writers = list(dict.fromkeys(_writer(name) for name in on.sort_values("tokens")["condition"]))
-    return f"On the fronts of flows executed right and cost are {', '.join(names[one] for one in writers)}"
+    return f"On the fronts of flows executed right and cost are {', '.join(WRITERS[one] for one in writers)}"
 
 
 def cost_table(points: pd.DataFrame, prices: Mapping[str, Price]) -> Table:
@@ -249,7 +252,7 @@ def cost_table(points: pd.DataFrame, prices: Mapping[str, Price]) -> Table:
             "measure": rows["metric"].map(what),
             "test set": rows["test_set"].map(TEST_SETS),
             "condition": rows["name"],
-            "quality": [interval(*values, 0) for values in rows[["value", "ci_low", "ci_high"]].to_numpy(float)],
+            "quality": intervals(rows, decimals=0),
             "n": rows["n"].astype(int),
             "seconds": ["–" if value != value else f"{value:.2g}" for value in rows["seconds"]],
             "tokens read": rows["tokens_in"].round(),

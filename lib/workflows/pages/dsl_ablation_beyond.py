@@ -272,10 +272,14 @@ def beyond_contract(
     """
     tables = [
         contract(part, study.rows).assign(experiment=_experiments(study, name, part, unseen_experiments))
-        for name, part in parts.items()
+        for name, part in ((name, _with_executed(study, part)) for name, part in parts.items())
     ]
     table = pd.concat(tables)
     return table[["experiment", *table.columns.drop("experiment")]]
+
+
+def _with_executed(study: Study, part: pd.DataFrame) -> pd.DataFrame:
+    return part if part["metric"].eq("executed").any() else study.with_executed(part)
 
 
 def _experiments(study: Study, name: str, part: pd.DataFrame, own: Mapping[str, str]) -> Iterable[str]:

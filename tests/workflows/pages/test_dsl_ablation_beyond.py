@@ -145,6 +145,9 @@ def test_the_reports_tables():
     parts = {"sweep": study.compare(["no_shots_finetuned"], FIVE), "constrained decoding": tested}
     table = beyond_contract(study, parts, {"no_shots_finetuned": "its own"})
     assert table.columns[:3].tolist() == ["experiment", "selector", "shots"]
+    ran = table[table["metric"] == "executed"]
+    assert ran.groupby("experiment").size().eq(table.groupby("experiment").size() / 6).all(), "beside all others"
+    assert ran["delta"].isna().all()
     assert "test_set" in table
     assert table["experiment"].unique().tolist() == [
         "its own",
