@@ -135,9 +135,11 @@ def _permalink(soup: BeautifulSoup, name: str, what: str) -> Tag:
 
 def name_claims(soup: BeautifulSoup, claims: Mapping[str, str]) -> None:
     """Give the row of each claim the id `claim-<name>`, and link it to the claim on the index page."""
+    named = set()
     for cell in soup.select("table.workbook td"):
         name = claims.get(cell.get_text())
-        if name and cell.parent is not None and not soup.find(id=f"claim-{name}"):
+        if name and cell.parent is not None and name not in named:
+            named.add(name)
             cell.parent["id"] = f"claim-{name}"
             link = soup.new_tag("a", attrs={"class": "permalink", "href": f"index.html#claim-{name}"})
             link["aria-label"] = "This claim on the index page"

@@ -73,8 +73,8 @@ def shorten(fragment: str) -> str:
 
 def fold_tables(soup: BeautifulSoup) -> None:
     """Fold tables under the first sentence of their caption: all of a section but its first, that one where the section
-    has a figure and the table does not set our values beside published ones, and those of more than `LONG_TABLE` rows or
-    `WORDY_TABLE` words, which are read line by line."""
+    has a figure and the table does not set our values beside published ones, and those of more than `LONG_TABLE` rows
+    or `WORDY_TABLE` words, which are read line by line."""
     sections: list[list[Tag]] = [[]]
     for element in soup.select("main h2, main h3, main div.table, main .outputs figure"):
         if element.name in ("h2", "h3"):

@@ -120,7 +120,7 @@ def test_tables_follow_the_contract(finished):
     assert dataset["ours"].notna().all()
     sizes = dataset.set_index("quantity")
     assert sizes.loc["personas"].tolist() == [791, 40]
-    assert sizes.loc["workflow training pairs"].tolist() == [67_000, 600]
+    assert sizes.loc["workflow training pairs"].tolist() == [67_000, 300]
     assert sizes.loc["workflow test pairs"].tolist() == [1_000, 40]
     assert sizes.loc["workflow APIs"].tolist() == [700, 698]
     assert sizes.loc["TST pairs", "published"] == 100_000
@@ -363,7 +363,7 @@ def test_the_workflows_follow_the_contract(finished):
     flows, reworded, mined = tables.values()
     assert list(flows) == ["pair", "split", "request", "dsl", "apis", "n_calls", "conditions", "said"]
     assert (flows["said"].map(len) == flows["n_calls"]).all()
-    assert flows["split"].value_counts().to_dict() == {"training": 600, "test": 40, "unseen": 20, "test_same": 40}
+    assert flows["split"].value_counts().to_dict() == {"training": 300, "test": 40, "unseen": 20, "test_same": 40}
     provenance = pd.read_parquet(data / "flow_provenance.parquet")
     assert list(provenance) == ["pair", "trigger", "frame", "wordings", "quoted"]
     assert provenance["pair"].tolist() == flows["pair"].tolist()
@@ -375,7 +375,7 @@ def test_the_workflows_follow_the_contract(finished):
     assert catalogue == Catalogue.load(ROOT / "data" / "catalogue")
     vectors = load_file(data / "embeddings_requests.safetensors")["requests"]
     assert vectors.dtype == np.float32
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(700), abs=1e-5)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(400), abs=1e-5)
     assert list(mined) == ["a", "b", "cosine", "positive"]
     row = {pair: number for number, pair in enumerate(flows["pair"])}
     assert set(mined["a"]) | set(mined["b"]) <= set(flows.loc[flows["split"] == "training", "pair"])
@@ -421,14 +421,6 @@ def test_every_figure_has_its_numbers(finished):
     assert pictures == {path.stem for path in folder.glob("*.csv")}
 
 
-def test_a_second_run_does_nothing(project):
-    before, outcome = executed_at(project), tables(project)
-    done = run(project)
-    assert done.returncode == 0
-    assert executed_at(project) == before
-    assert tables(project) == outcome
-
-
 EXPLORERS = {
     "explore_assistant": (["Retrieved context", "Tools found", "Plans"], 1 + len(SETTINGS)),
     "explore_workflows": (
@@ -465,21 +457,25 @@ def test_an_explorer_answers_an_example_in_a_batch_run(finished, tmp_path, name)
     assert set((finished / "data" / "generated").rglob("*")) == before
 
 
-def test_touching_files_reruns_nothing(project):
-    before = executed_at(project)
+def test_a_second_run_does_nothing_though_files_were_touched(project):
+    before, outcome = executed_at(project), tables(project)
     for path in [*(project / "lib").rglob("*.py"), *(project / "data" / "generated" / "smoke").glob("*.parquet")]:
         path.touch()
     assert run(project).returncode == 0
     assert executed_at(project) == before
+    assert tables(project) == outcome
 
 
-def test_a_changed_lib_file_reruns_exactly_its_consumers(project):
+def test_a_changed_lib_file_and_a_changed_parameter_rerun_exactly_their_consumers(project):
+    """One change each, in one run: only notebook 07 uses the file, only notebook 10 the parameter."""
     before = executed_at(project)
     path = project / "lib" / "assistant" / "plan_comparison.py"
     path.write_text(path.read_text() + "\n# changed\n")
+    profile = project / "notebooks" / "profiles" / "smoke.yaml"
+    profile.write_text(profile.read_text().replace("compared_max_tokens: 40", "compared_max_tokens: 39"))
     assert run(project).returncode == 0
     after = executed_at(project)
-    assert {name for name in after if after[name] != before[name]} == {"07_planner"}
+    assert {name for name in after if after[name] != before[name]} == {"07_planner", "10_generators"}
 
 
 def test_a_deleted_adapter_is_trained_again_where_it_is_needed(project):
@@ -494,15 +490,6 @@ def test_a_deleted_adapter_is_trained_again_where_it_is_needed(project):
     after = executed_at(project)
     assert {"03_cot_augmentation", "05_lambdamart_rrf"} <= {name for name in after if after[name] != before[name]}
     assert (adapter / "adapter_model.safetensors").read_bytes() == weights
-
-
-def test_a_changed_parameter_reruns_its_notebook_alone(project):
-    before = executed_at(project)
-    path = project / "notebooks" / "profiles" / "smoke.yaml"
-    path.write_text(path.read_text().replace("planner_sweep_queries: 4", "planner_sweep_queries: 3"))
-    assert run(project).returncode == 0
-    after = executed_at(project)
-    assert {name for name in after if after[name] != before[name]} == {"07_planner"}
 
 
 def test_a_profile_with_a_typo_stops_before_any_work(project):

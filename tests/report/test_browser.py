@@ -1,12 +1,7 @@
 import base64
-import contextlib
 import hashlib
 import json
 import re
-import shutil
-import subprocess
-import time
-import urllib.request
 
 import nbformat
 import pandas as pd
@@ -323,82 +318,6 @@ def test_the_committed_pages_of_cases_are_light():
 # ---------------------------------------------------------------- in a browser
 
 
-class Tab:
-    """A page in headless Chromium, spoken to by the DevTools protocol."""
-
-    def __init__(self, port):
-        import websocket
-
-        pages = json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list"))
-        address = next(page["webSocketDebuggerUrl"] for page in pages if page["type"] == "page")
-        self.socket = websocket.create_connection(address, timeout=60, suppress_origin=True)
-        self.number, self.errors = 0, []
-        for domain in ("Runtime", "Page", "Log"):
-            self.ask(f"{domain}.enable")
-
-    def ask(self, method, **parameters):
-        self.number += 1
-        self.socket.send(json.dumps({"id": self.number, "method": method, "params": parameters}))
-        while True:
-            message = json.loads(self.socket.recv())
-            if message.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded") or (
-                message.get("method") == "Runtime.consoleAPICalled"
-                and message["params"]["type"] in ("error", "warning")
-            ):
-                self.errors.append(message["params"])
-            if message.get("id") == self.number:
-                assert "error" not in message, message
-                return message["result"]
-
-    def value(self, expression):
-        return self.ask("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
-
-    def wait(self, expression):
-        until = time.time() + 20
-        while not self.value(expression):
-            assert time.time() < until, f"never: {expression}"
-            time.sleep(0.05)
-
-    def open(self, address):
-        self.ask("Page.navigate", url="about:blank")
-        self.ask("Page.navigate", url=address)
-        self.wait("!!document.querySelector('#filters') && !document.querySelector('#filters').hidden")
-
-    def press(self, key, code=0, text=""):
-        for kind in ("keyDown", "keyUp"):
-            typed = {"text": text} if text and kind == "keyDown" else {}
-            self.ask("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **typed)
-
-    def focused(self):
-        return self.value("document.activeElement.id || document.activeElement.name || document.activeElement.tagName")
-
-    def listed(self):
-        return self.value("document.querySelectorAll('#list [role=option]').length")
-
-
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory):
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if program is None:
-        pytest.skip("no Chromium here")
-    profile = tmp_path_factory.mktemp("chromium")
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0"]
-    process = subprocess.Popen(
-        [program, *flags, f"--user-data-dir={profile}", "about:blank"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        until, chosen = time.time() + 60, profile / "DevToolsActivePort"
-        while not (chosen.exists() and chosen.read_text().strip()):
-            assert time.time() < until, "Chromium did not start"
-            time.sleep(0.1)
-        yield Tab(chosen.read_text().split()[0])
-    finally:
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(20)
-
-
 @pytest.mark.slow
 def test_queries_are_filtered_from_disk(project, tab):
     build(project)
@@ -490,8 +409,6 @@ def test_flows_are_filtered_and_shown_as_differences(project, tab):
 @pytest.mark.parametrize("name", ["queries", "flows"])
 def test_a_phone_scrolls_in_one_direction(project, tab, name):
     build(project)
-    tab.ask("Emulation.setDeviceMetricsOverride", width=375, height=700, deviceScaleFactor=1, mobile=True)
-    tab.open((project / "reports" / "smoke" / f"{name}.html").as_uri())
+    tab.open((project / "reports" / "smoke" / f"{name}.html").as_uri(), width=375, mobile=True)
     assert tab.value("document.documentElement.scrollWidth") <= 375
-    tab.ask("Emulation.clearDeviceMetricsOverride")
     assert tab.errors == []

@@ -114,7 +114,8 @@ def test_a_caption_shows_its_first_sentence_and_its_link():
 
 
 def told(*paragraphs, heading="<h2>A</h2>"):
-    return f"<div class='cell text'>{heading}{''.join(f'<p>{text}</p>' for text in paragraphs)}<ul><li>a</li></ul></div>"
+    said = "".join(f"<p>{text}</p>" for text in paragraphs)
+    return f"<div class='cell text'>{heading}{said}<ul><li>a</li></ul></div>"
 
 
 def test_what_the_notebook_tells_shows_its_first_sentences():

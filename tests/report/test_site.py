@@ -33,8 +33,9 @@ def page(tmp_path):
 def test_title_contents_and_navigation(page):
     soup, _ = page([new_markdown_cell("## First part\n\nx"), new_markdown_cell("## The paper's second\n\ny")])
     assert soup.title.string == "A title & more"
-    assert [link.get_text() for link in soup.find("nav", class_="toc").find_all("a")] == ["First part", "The paper's second"]
-    for link in soup.find("nav", class_="toc").find_all("a"):
+    contents = soup.find("nav", class_="toc").find_all("a")
+    assert [link.get_text() for link in contents] == ["First part", "The paper's second"]
+    for link in contents:
         assert soup.find(id=link["href"].removeprefix("#"))
     assert soup.find("a", attrs={"aria-current": "page"})["href"] == f"{NAME}.html"
 

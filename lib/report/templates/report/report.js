@@ -26,8 +26,15 @@ function markWideTables() {
   }
 }
 markWideTables();
-addEventListener("resize", markWideTables);
-document.addEventListener("toggle", markWideTables, true);
+// Many folds may open at once, and each says so: all are looked at together.
+let marking = false;
+function markSoon() {
+  if (marking) return;
+  marking = true;
+  setTimeout(() => { marking = false; markWideTables(); }, 0);
+}
+addEventListener("resize", markSoon);
+document.addEventListener("toggle", markSoon, true);
 
 const links = new Map(all("nav.toc a").map((link) => [link.getAttribute("href").slice(1), link]));
 function followReader() {
