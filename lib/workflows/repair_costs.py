@@ -159,7 +159,8 @@ def repairs(answers: pd.DataFrame, asked: pd.DataFrame, catalogue) -> pd.DataFra
         where the right flow has it in a call of this API, a mended text where its API calls are those of the right flow
         (similarity 1); what was left is not right.
     """
-    snapper, rows = Snapper(catalogue), []
+    snapper = Snapper(catalogue)
+    rows: list[tuple] = []
     columns = [*GROUP, "unit", "text"]
     for model, test_set, unit, text in answers.loc[answers["way"] == "free", columns].itertuples(index=False):
         if not problem_of(text, catalogue):

@@ -106,13 +106,14 @@ def test_what_would_be_a_guess_is_left(text):
     assert mend(text) == (text, "")
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="ab.({[]});\"'\n ,:", max_size=60))
 def test_mending_any_text_gives_a_flow_or_leaves_it(text):
     mended, done = mend(text)
     assert parses(mended) if done else mended == text
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 200))
 def test_a_flow_cut_anywhere_is_mended_to_its_first_calls_or_left(at):
     flow = print_flow(

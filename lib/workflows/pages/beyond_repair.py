@@ -200,9 +200,10 @@ def equal_cost_in_words(compared: pd.DataFrame) -> str:
 
 
 def _values(part: pd.DataFrame, way: str) -> dict[str, str]:
-    rows = part[part["way"] == way].set_index("metric")
+    rows = part[part["way"] == way]
     return {
-        metric: interval(*rows.loc[metric, VALUES], digits) for metric, digits in DIGITS.items() if metric in rows.index
+        metric: interval(value, low, high, DIGITS[metric])
+        for metric, value, low, high in rows[["metric", *VALUES]].itertuples(index=False)
     }
 
 
