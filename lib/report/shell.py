@@ -26,6 +26,7 @@ SHORT = {  # names of pages where all of them stand in one row
     "09_dsl_ablation": "09 workflows",
     "10_generators": "10 writers",
     "11_transfer": "11 transfer",
+    "12_beyond": "12 beyond",
 }
 COMMITTED = {  # profiles whose reports the repository carries
     "full": "everything at the papers' sizes",

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from lib.workbook.artifacts import atomic_path
 from lib.workbook.inputs import InputError, read_yaml
 from lib.workbook.parameters.base import Parameters, ProfileError, describe, did_you_mean, known_names, select
+from lib.workbook.parameters.beyond import Beyond
 from lib.workbook.parameters.context_baselines import ContextBaselines
 from lib.workbook.parameters.cot_augmentation import CoTAugmentation
 from lib.workbook.parameters.data_gen import DataGen
@@ -43,6 +44,7 @@ MODELS: tuple[type[Parameters], ...] = (
     DSLAblation,
     Generators,
     Transfer,
+    Beyond,
 )
 NOTEBOOKS: dict[str, type[Parameters]] = {model.notebook: model for model in MODELS}
 

@@ -8,6 +8,7 @@ import pandas as pd
 
 from lib.assistant.pages.planner import SHORT
 from lib.assistant.planner import SETTINGS
+from lib.assistant.tool_retrieval import context_words, with_words
 from lib.evaluation.inference import percent
 from lib.evaluation.pareto import with_fronts
 from lib.evaluation.prices import REQUESTS, Price, dollars
@@ -90,8 +91,26 @@ def tool_points(
     return pd.DataFrame(made, columns=POINT)
 
 
+def searched_texts(
+    queries: pd.DataFrame, items: pd.DataFrame, context: Mapping[str, pd.DataFrame], wording: str, n_items: int
+) -> dict[str, list[str]]:
+    """What is searched with for each evaluation query, alone and with retrieved context, as notebook 06 words it.
+
+    Args:
+        queries, items: of notebook 01.
+        context: {setting: columns query, item, rank}.
+        wording, n_items: as chosen by notebook 06.
+    """
+    asked = queries[queries["split"] == "evaluation"]
+    texts = {"query_only": asked["text"].tolist()}
+    for setting, run in context.items():
+        found = run[["query", "item", "rank"]].merge(items[["item", "app", "title", "text"]], on="item")
+        texts[setting] = with_words(asked, context_words(found, wording, n_items))
+    return texts
+
+
 def searched_tokens(texts: Mapping[str, list[str]], count: Callable[[str], int]) -> dict[str, float]:
-    """Mean tokens of what is searched with, by setting; `texts` of `lib.assistant.tool_retrieval.setting_texts`."""
+    """Mean tokens of what is searched with, by setting; `texts` of `searched_texts`."""
     return {setting: sum(map(count, part)) / len(part) for setting, part in texts.items() if part}
 
 

@@ -199,6 +199,18 @@ def equal_cost_in_words(compared: pd.DataFrame) -> str:
     return " ".join(parts)
 
 
+def finding(compared: pd.DataFrame) -> str:
+    """Free, snapped and constrained answers executed right, of the row with the most flows."""
+    own = compared[(compared["budget"] == OWN) & (compared["metric"] == "similarity")]
+    model, test_set = own.sort_values("flows", ascending=False, kind="stable")[GROUP].iloc[0]
+    part = own[(own["model"] == model) & (own["test_set"] == test_set)].set_index("way")
+    told = [
+        f"{said} {interval(*part.loc[way, VALUES], DIGITS['similarity'])}"
+        for way, said in (("free", "free"), ("snapped", "snapped to the catalogue"), (HELD, "under its grammar"))
+    ]
+    return f"Similarity of the {MODELS[model]}'s flows, {TEST_SETS[test_set]}: {', '.join(told)}."
+
+
 def _values(part: pd.DataFrame, way: str) -> dict[str, str]:
     rows = part[part["way"] == way]
     return {

@@ -167,3 +167,17 @@ def test_the_table_has_a_column_of_money_for_each_price(points):
     assert frame.loc["LambdaMART-RRF", "quality, %"] == "69.0 [64.0, 74.0]"
     assert frame["question"].unique().tolist() == ["context", "tools", "plans", "compressed context"]
     assert "would cost at the model's list price" in table.caption
+
+
+def test_context_is_searched_with_as_notebook_06_words_it():
+    queries = pd.DataFrame({"query": ["q", "r", "t"], "text": ["when?", "who?", "what?"],
+                            "split": ["evaluation", "evaluation", "training"]})  # fmt: skip
+    items = pd.DataFrame({"item": ["i", "j"], "app": ["mail", "notes"], "title": ["Lesson", "Ana"], "text": ["x", "y"]})
+    run = pd.DataFrame({"query": ["q", "q"], "item": ["j", "i"], "rank": [2, 1], "method": "semantic"})
+    texts = page.searched_texts(queries, items, {"query_plus_context": run}, "title", 1)
+    assert texts["query_only"] == ["when?", "who?"]
+    first, second = texts["query_plus_context"]
+    assert first.startswith("when?")
+    assert "Lesson" in first
+    assert "Ana" not in first, "one item is worded"
+    assert second == "who?"

@@ -6,6 +6,7 @@ from lib.workflows.pages.beyond_repair import (
     curve_finding,
     equal_cost_in_words,
     equal_cost_table,
+    finding,
     repair_drawing,
     repair_in_words,
     repair_table,
@@ -107,3 +108,13 @@ def test_the_words_on_equal_cost(compared):
     text = equal_cost_in_words(compared.assign(p_holm=1.0))
     assert "pays for 3.0 samples at equal tokens and 2.0 samples at equal seconds" in text
     assert "none of 18 differences" in text
+
+
+def test_the_finding_is_of_the_row_with_most_flows(made, compared):
+    few = made.groupby(["way", "n"]).head(5).assign(test_set="test")
+    both = compare(pd.concat([few, made], ignore_index=True), 200, 0)
+    text = finding(both)
+    assert text.startswith("Similarity of the fine-tuned model's flows, ")
+    assert "APIs held out of training" in text
+    assert "snapped to the catalogue 1.00 [" in text
+    assert finding(compared) == text
