@@ -118,8 +118,8 @@ def test_an_accessibility_checker_finds_nothing(folder, tab, checker, name, widt
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1400, 500])
 def test_the_committed_pages_fit_and_lead_where_they_say(tab, checker, width):
-    """Every page of the report in the repository: nothing is clipped or hidden under the bar, a checker of accessibility
-    finds nothing, no script fails, and every link leads to a place that is there."""
+    """Every page of the report in the repository: nothing is clipped or hidden under the bar, a checker of
+    accessibility finds nothing, no script fails, and every link leads to a place that is there."""
     pages = {path.name: path for path in COMMITTED.glob("*.html") if path.stem not in CASES}
     # the checker takes seconds a page, and looks at markup and colours, which are the same at every width
     told = {name: probed(tab, path, width, checker if width > PHONE else "") for name, path in pages.items()}
