@@ -8,7 +8,6 @@ from pathlib import Path
 from lib.report import browser
 from lib.report.folds import shorten
 from lib.report.glossary import glossary_html, read_glossary
-from lib.report.pictures import lighten
 from lib.report.record import read_highlights, read_title
 from lib.report.shell import (
     COMMITTED,
@@ -129,7 +128,7 @@ def render_index(record: dict, verdicts: str, root: Path = ROOT) -> Path:
 """
     target = root / "reports" / profile / "index.html"
     with atomic_path(target) as temporary:
-        temporary.write_text(lighten(body), encoding="utf-8")
+        temporary.write_text(body, encoding="utf-8")
     return target
 
 

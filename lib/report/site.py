@@ -17,7 +17,6 @@ from lib.report import browser
 from lib.report.finish import Page, finish
 from lib.report.glossary import read_glossary
 from lib.report.index import headline_figures, render_index
-from lib.report.pictures import lighten
 from lib.report.record import executed_path, read_highlights, read_status, run_record, title_of
 from lib.report.shell import TEMPLATES, highlight_html, navigation, pager, policy, profile_switch, script, style_sheet
 from lib.report.trace import label, trace_cells
@@ -95,7 +94,6 @@ def render_page(notebook: str, profile: str, root: Path = ROOT) -> Path | None:
         page = add_opening(body, finding_html(found, target.parent) + contents_html(body))
         page = browser.link_cases(page, target.parent)
         page = finish(page, Page(notebook, profile, target.parent, cells, statements(root), read_glossary(root)))
-        page = lighten(page)
         temporary.write_text(page.replace(f"{root}/", "").replace(html.escape(f"{root}/"), ""), encoding="utf-8")
     return target
 
