@@ -36,6 +36,8 @@ COSTS = {
     "dollars": Axis("US dollars for 1,000 requests", 0.05),
 }
 
+DRAWN = ("seconds", "dollars")  # where tokens are in the table: money is tokens, weighted
+
 
 def pareto_drawing(
     points: pd.DataFrame,

@@ -14,7 +14,7 @@ from lib.evaluation.pareto import with_fronts
 from lib.evaluation.prices import REQUESTS, Price, dollars
 from lib.workbook.display import Drawing, Table, interval, number
 from lib.workbook.methods import colour, label, marker
-from lib.workbook.pareto import COSTS, pareto_drawing
+from lib.workbook.pareto import COSTS, DRAWN, pareto_drawing
 
 K = 3
 CONTEXT, TOOLS, PLANS, PROMPTS = "context", "tools", "plans", "prompts"
@@ -227,13 +227,14 @@ def _marker(condition: str) -> str | tuple:
 
 
 def cost_drawing(points: pd.DataFrame, price: Price) -> Drawing:
-    """Quality against seconds, tokens and money, a row of panels a question."""
-    best = "; ".join(_best(part) for _, part in points.groupby("row", sort=False))
+    """Quality against seconds and money, a row of panels a question; tokens and shorter prompts are in the table."""
+    drawn = points[points["row"] != PROMPTS]
+    best = "; ".join(_best(part) for _, part in drawn.groupby("row", sort=False))
     alt = (
-        f"Panels of quality against seconds, tokens and US dollars at {price.model}'s list price, a row of panels for "
-        f"{', '.join(QUESTIONS[row] for row in points['row'].unique())}; the Pareto front as a line. {best}."
+        f"Panels of quality against seconds and US dollars at {price.model}'s list price, a row of panels for "
+        f"{', '.join(QUESTIONS[row] for row in drawn['row'].unique())}; the Pareto front as a line. {best}."
     )
-    return pareto_drawing(points, "assistant_cost", cost_finding(points), ROWS, alt)
+    return pareto_drawing(drawn, "assistant_cost", cost_finding(points), ROWS, alt, DRAWN)
 
 
 def _best(part: pd.DataFrame) -> str:

@@ -15,7 +15,7 @@ from lib.evaluation.rates import rates_with_intervals
 from lib.workbook.display import Drawing, Table, number
 from lib.workbook.methods import colour, label, marker
 from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workbook.pareto import COSTS, pareto_drawing
+from lib.workbook.pareto import COSTS, DRAWN, pareto_drawing
 from lib.workflows.ablation import title
 from lib.workflows.pages.common import METRIC, TEST_SETS, intervals
 from lib.workflows.scoring import executed_outcomes, outcomes
@@ -217,13 +217,16 @@ def row_titles(points: pd.DataFrame) -> dict[str, str]:
 
 
 def cost_drawing(points: pd.DataFrame, price: Price) -> Drawing:
-    """Quality against seconds, tokens and money, a row of panels a measure and test set."""
-    best = "; ".join(_best(part) for _, part in points.groupby("row", sort=False))
+    """Quality against seconds and money on the first test set, a row of panels a measure; the table has tokens, the
+    other test set, and definitions that no model read."""
+    written = points[points["metric"].isin(SHOWN)]
+    drawn = written[written["test_set"] == written["test_set"].iloc[0]]
+    best = "; ".join(_best(part) for _, part in drawn.groupby("row", sort=False))
     alt = (
-        f"Panels of quality against seconds, tokens and US dollars at {price.model}'s list price; the Pareto front as "
-        f"a line. {best}."
+        f"Panels of quality against seconds and US dollars at {price.model}'s list price; the Pareto front as a line. "
+        f"{best}."
     )
-    return pareto_drawing(points, "workflow_cost", cost_finding(points), row_titles(points), alt)
+    return pareto_drawing(drawn, "workflow_cost", cost_finding(points), row_titles(drawn), alt, DRAWN)
 
 
 def _best(part: pd.DataFrame) -> str:

@@ -151,7 +151,7 @@ def test_fronts_are_of_a_question_each(points):
 def test_they_are_drawn_and_told(points):
     drawing = page.cost_drawing(points, PRICE)
     assert drawing.name == "assistant_cost"
-    assert len(drawing.figure.axes) == 12
+    assert len(drawing.figure.axes) == 6
     assert drawing.finding.endswith("no method that writes chains of thought is among them")
     assert "Best of tools: ranker learned from plans, with context 83%, 53 tokens" in drawing.alt
     plt.close(drawing.figure)

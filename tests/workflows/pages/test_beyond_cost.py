@@ -108,7 +108,7 @@ def test_they_are_drawn_and_told(points):
     drawing = page.cost_drawing(points, PRICE)
     assert drawing.name == "workflow_cost"
     assert drawing.finding == ("On the fronts of flows executed right and cost are copied flows, the fine-tuned model")
-    assert len(drawing.figure.axes) == 15
+    assert len(drawing.figure.axes) == 4
     assert "Best of executed right, new wordings: fine-tuned model, no few-shots 75%, 137 tokens" in drawing.alt
     plt.close(drawing.figure)
     said = page.cost_in_words(points)
