@@ -107,7 +107,9 @@ def _panel(axis: Axes, part: pd.DataFrame, cost: str) -> None:
         if most < 10 * least:  # else no number may stand on the axis
             axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     else:
-        axis.set_xscale("symlog", linthresh=COSTS[cost].linear)
+        linear = COSTS[cost].linear
+        axis.set_xscale("symlog", linthresh=linear)
+        axis.xaxis.set_major_formatter(lambda x, _: "" if 0 < x < linear else f"{x:,g}")  # beside 0 there is no room
         axis.set_xlim(-COSTS[cost].linear / 3, max(most, COSTS[cost].linear) * ROOM)
     axis.set_ylim(0, np.nanmax(part["ci_high"]) * 1.25)
 
