@@ -18,7 +18,7 @@ class Tab:
 
         pages = json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list"))
         address = next(page["webSocketDebuggerUrl"] for page in pages if page["type"] == "page")
-        self.socket = websocket.create_connection(address, timeout=60, suppress_origin=True)
+        self.socket = websocket.create_connection(address, timeout=120, suppress_origin=True)
         self.number, self.errors = 0, []
         for domain in ("Runtime", "Page", "Log"):
             self.ask(f"{domain}.enable")
@@ -44,7 +44,7 @@ class Tab:
         return done["result"].get("value")
 
     def wait(self, expression):
-        until = time.time() + 20
+        until = time.time() + 120  # the browser shares the cores with what else is tested
         while not self.value(expression):
             assert time.time() < until, f"never: {expression}"
             time.sleep(0.05)

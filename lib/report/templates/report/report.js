@@ -15,10 +15,13 @@ addEventListener("load", () => openFor(location.hash));
 // What scrolls sideways can be reached by keyboard; a table says that it scrolls, under a name of its own.
 function markWideTables() {
   for (const code of all("pre")) code.scrollWidth > code.clientWidth ? code.tabIndex = 0 : code.removeAttribute("tabindex");
-  for (const [number, box] of all("div.table").entries()) {
-    const wide = box.scrollWidth > box.clientWidth + 1;
-    box.classList.toggle("scrolls", wide);
-    if (!wide) { box.removeAttribute("tabindex"); box.removeAttribute("role"); continue; }
+  const boxes = all("div.table"), wide = (box) => box.scrollWidth > box.clientWidth + 1;
+  for (const box of boxes) box.classList.remove("wraps", "scrolls");  // or what fits thanks to them would lose them again
+  for (const box of boxes.filter(wide)) box.classList.add("wraps");
+  for (const [number, box] of boxes.entries()) {
+    const scrolls = wide(box);
+    box.classList.toggle("scrolls", scrolls);
+    if (!scrolls) { box.removeAttribute("tabindex"); box.removeAttribute("role"); continue; }
     box.tabIndex = 0;
     box.setAttribute("role", "region");
     const caption = box.querySelector("caption");
