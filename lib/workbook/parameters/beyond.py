@@ -61,6 +61,7 @@ class Beyond(HeldModel):
     clause_requests: int = Field(default=1000, ge=2, description="of each test set, searched clause by clause")
     clause_flows_asked: int = Field(default=12, ge=2, description="flows of each test set written by clause")
     more_apis_folder: str = Field(default="", description="whose operations join the catalogue; empty: made-up ones")
+    catalogue_operations: int = Field(default=16_000, ge=100, le=200_000, description="of the largest catalogue")
     timed_requests: int = Field(default=100, ge=2, description="searched one by one in the largest catalogue")
     repairs: list[Repair] = Field(default=REPAIRS, min_length=1, validate_default=True)
     repair_samples: int = Field(default=8, ge=2, le=16, description="answers drawn for a request")
