@@ -16,7 +16,6 @@ from lib.workflows.clause_retrieval import Asked, Embed, clause_definitions, cov
 from lib.workflows.clauses import Cut, clause_texts
 from lib.workflows.definitions import semantic_definitions
 
-
 SIZES = (2_000, 4_000, 8_000)  # of the grown catalogue, between its own and the largest
 ELSEWHERE = "elsewhere"  # what the connector of a distractor begins with that is made from the catalogue's own
 
