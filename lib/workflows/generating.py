@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -57,7 +58,7 @@ def make_pair(source: FlowSource, split: str, index: int, attempt: int = 0) -> P
     earlier = repeated_flow(source, split, index) if attempt < MOST_REPEATS else None
     skeleton = None if earlier is None else _drawn(source, "training", earlier)[0]
     _, written = _drawn(source, split, index, attempt, skeleton)
-    how = {"frame": written.frame, "wordings": written.wordings, "quoted": written.quoted}
+    how: dict[str, Any] = {"frame": written.frame, "wordings": written.wordings, "quoted": written.quoted}
     how["clauses"] = written.clauses
     pair = pair_of(f"{split}-{index:05d}", split, written.request, written.flow, written.said, **how)
     check(written.flow, pair.dsl, source.catalogue)
