@@ -117,11 +117,11 @@ def cuts_in_words(values: pd.DataFrame, tests: pd.DataFrame, learned_from: int) 
     cells = values.set_index(["sample", "cutter", "metric"])
     told = []
     for sample in [name for name in SAMPLES if (name, "learned", "f1") in cells.index]:
-        f1 = {name: interval(*cells.loc[(sample, name, "f1"), VALUE], decimals=0) for name in CUTTERS}
+        f1 = {name: intervals(cells.loc[[(sample, name, "f1")]], VALUE, 0)[0] for name in CUTTERS}
         told.append(f"on {SAMPLES[sample]} the learned cutter has F1 {f1['learned']}%, the rules {f1['rules']}%")
     clear = tests[tests["settled"]]
-    ends = clear[["difference", "ci_low", "ci_high"]].to_numpy()
-    said = [f"{what} ({interval(*row, decimals=0)} points)" for what, row in zip(clear["comparison"], ends, strict=True)]
+    ends = intervals(clear, ["difference", "ci_low", "ci_high"], 0)
+    said = [f"{what} ({text} points)" for what, text in zip(clear["comparison"], ends, strict=True)]
     found = f"Settled, learned minus rules: {'; '.join(said)}." if said else "No difference between them is settled."
     return f"Learned from {learned_from:,} training requests: {'; '.join(told)}. {found}"
 

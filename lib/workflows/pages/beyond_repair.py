@@ -205,7 +205,7 @@ def finding(compared: pd.DataFrame) -> str:
     model, test_set = own.sort_values("flows", ascending=False, kind="stable")[GROUP].iloc[0]
     part = own[(own["model"] == model) & (own["test_set"] == test_set)].set_index("way")
     told = [
-        f"{said} {interval(*part.loc[way, VALUES], decimals=DIGITS['similarity'])}"
+        f"{said} {intervals(part.loc[[way]], VALUES, DIGITS['similarity'])[0]}"
         for way, said in (("free", "free"), ("snapped", "snapped to the catalogue"), (HELD, "under its grammar"))
     ]
     return f"Similarity of the {MODELS[model]}'s flows, {TEST_SETS[test_set]}: {', '.join(told)}."
