@@ -137,6 +137,7 @@ def test_every_import_is_a_listed_requirement():
     listed = {re.split(r"==", line)[0].lower().replace("-", "_") for line in pip_block()}
     names = {
         "yaml": "pyyaml",
+        "PIL": "pillow",
         "Stemmer": "pystemmer",
         "IPython": "ipykernel",
         "pygments": "nbconvert",
