@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from lib.workbook.display import Drawing, Table, interval, number
 from lib.workflows.ablation import DELTAS, VALUES
@@ -130,12 +132,18 @@ def repair_drawing(curve: pd.DataFrame, metric: str = "similarity") -> Drawing:
                     linestyle="-" if way in DRAWN else "",
                 )  # fmt: skip
             axis.set_xscale("log")
+            axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.xaxis.set_major_formatter("{x:,g}")
+            axis.xaxis.set_minor_formatter(NullFormatter())
             axis.set_xlabel("tokens a flow, read and written" if measure == "tokens" else "seconds a flow")
         line[0].set_ylabel(METRICS[metric])
         flows = int(part["flows"].iloc[0])
         line[0].set_title(f"{MODELS[model]}, {TEST_SETS[test_set]}, {flows} flows", fontsize=10, loc="left")
-    handles, said = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, said, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=3, fontsize=9)
+    known: dict[str, Any] = {}
+    for axis in axes.flat:
+        handles, said = axis.get_legend_handles_labels()
+        known |= dict(zip(said, handles, strict=True))
+    figure.legend(known.values(), known, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=3, fontsize=9)
     told = [
         f"{MODELS[row.model]}, {TEST_SETS[row.test_set]}, {way_label(row.way, row.n)}: "
         f"{interval(row.value, row.ci_low, row.ci_high, DIGITS[metric])} for {row.tokens:,.0f} tokens"

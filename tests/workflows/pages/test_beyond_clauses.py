@@ -138,3 +138,10 @@ def test_times():
     assert page.times_in_words(times, 16_000).endswith("under 50 ms: neither.")
     assert page.times_in_words(times, 16_000, 70).endswith("under 70 ms: the median alone.")
     assert page.times_in_words(times, 16_000, 200).endswith("under 200 ms: both.")
+
+
+def test_the_finding_names_what_clauses_bring(scores):
+    text = page.finding(page.retrieval_values(scores, SAMPLES, SEED))
+    assert text.startswith("Searched clause by clause, definitions hold ")
+    assert text.endswith("(new wordings).")
+    assert "few-shots chosen as a set show " in text
