@@ -52,6 +52,12 @@ class Content(NamedTuple):
     path: tuple[str | int, ...] = ()
 
 
+class Items(NamedTuple):
+    """How many items a list has that a loop goes through; apart from its value, which a condition may test."""
+
+    content: Content
+
+
 class Missing(NamedTuple):
     """What a variable stands for that no call has given a value."""
 
@@ -70,7 +76,7 @@ class Made(NamedTuple):
     place: Place
 
 
-World = Mapping[Content, Any]  # what is tested, or looped over (its number of items)
+World = Mapping[Content | Items, Any]  # what is tested, and of what is looped over the number of items
 
 
 def run(flow: Flow, world: World) -> list[Made]:
@@ -114,7 +120,7 @@ class _Machine:
         if not isinstance(items, Content):
             return
         self.looped.append(items)
-        for number in range(self.world.get(items, 1)):
+        for number in range(self.world.get(Items(items), 1)):
             self.variables[loop.variable] = items._replace(path=(*items.path, number))
             self.do(loop.body, (*place, 0))
 
@@ -188,7 +194,7 @@ def worlds(flows: Sequence[Flow]) -> Iterator[World]:
 
     What is tested only behind a condition is found by looking again in the worlds found so far.
     """
-    values: dict[Content, list[Any]] = {}
+    values: dict[Content | Items, list[Any]] = {}
     for _ in range(ROUNDS):
         before = sum(map(len, values.values()))
         tested: dict[Content, list[tuple[str, Any]]] = {}
@@ -202,13 +208,13 @@ def worlds(flows: Sequence[Flow]) -> Iterator[World]:
                     known = tested.setdefault(content, [])
                     known += [test for test in tests if test not in known]
         values = {content: _domain(content, tests) for content, tests in tested.items()}
-        values |= {content: list(ITEMS) for content in looped}
+        values |= {Items(content): list(ITEMS) for content in looped}
         if sum(map(len, values.values())) == before:
             break
     yield from _choices(values)
 
 
-def _choices(values: Mapping[Content, Sequence[Any]]) -> Iterator[World]:
+def _choices(values: Mapping[Content | Items, Sequence[Any]]) -> Iterator[World]:
     count = 1
     for options in values.values():
         count *= len(options)

@@ -141,3 +141,12 @@ def test_calls_that_no_world_makes_are_found():
 
 def test_an_empty_flow_does_nothing():
     assert run(Flow(()), {}) == []
+
+
+def test_a_list_may_be_tested_and_looped_over():
+    """Found by a flow for Flow-Bench: the loop stands behind the test of its own list."""
+    text = "if (x?['rows']) { for (r of x?['rows']) { b.Post({'row': r?['id']}); } }"
+    made = {len(run(flow(text), world)) - 1 for world in worlds([flow(text)])}
+    assert made == {0, 1, 2}
+    assert executed_alike(flow(text), flow(text), None)
+    assert not executed_alike(flow("for (r of x?['rows']) { b.Post({'row': r?['id']}); }"), flow(text), None)
