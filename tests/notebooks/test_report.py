@@ -62,7 +62,10 @@ def run(project: Path, *flags: str) -> subprocess.CompletedProcess:
 
 
 # the only files that hold times
-TIMED = ("context_cost", "context_pareto", "cost_against_recall", "dsl_cost", "dsl_sweep")
+TIMED = (
+    "context_cost", "context_pareto", "cost_against_recall", "dsl_cost", "dsl_sweep", "search_times", "dsl_repair",
+    "dsl_repair_similarity", "dsl_repair_executed", "compressed_flows", "assistant_cost", "workflow_cost",
+)  # fmt: skip
 
 
 def tables(project: Path) -> dict[str, bytes]:
@@ -357,6 +360,35 @@ def test_flows_of_the_right_names_are_executed_right_or_counted_as_wrong(finishe
     assert known["value"].between(known["ci_low"] - 1e-4, known["ci_high"] + 1e-4).all()
 
 
+def test_what_neither_paper_asks_follows_the_contract(finished):
+    folder = finished / "reports" / "smoke" / "tables"
+    interval = ["value", "ci_low", "ci_high"]
+    columns = {
+        "clause_cuts": ["sample", "cutter", "metric", *interval, "n"],
+        "clause_retrieval": ["question", "encoder", "k", "sample", "way", "metric", *interval, "n"],
+        "catalogue_size": ["size", "sample", "way", *interval, "n"],
+        "search_times": ["step", "p50_ms", "p95_ms", "n"],
+    }
+    for name, expected in columns.items():
+        assert list(pd.read_csv(folder / f"{name}.csv")) == expected, name
+    flows = pd.read_csv(folder / "clause_flows.csv")
+    assert set(flows["condition"]) == {"nearest", "set", "whole", "clauses"}
+    assert flows["delta"].notna().groupby(flows["condition"]).all().to_dict() == {
+        "nearest": False, "set": True, "whole": False, "clauses": True,
+    }  # fmt: skip
+    sizes = pd.read_csv(folder / "catalogue_size.csv")
+    assert sorted(sizes["size"].unique()) == [698, 1000]
+    recalls = sizes.groupby(["sample", "way", "size"])["value"].mean().unstack()
+    assert (recalls[1000] <= recalls[698] + 1e-9).all(), "what joins can only push out"
+    repair = pd.read_csv(folder / "dsl_repair.csv")
+    assert {"free", "snapped", "reasked", "catalogue", "best"} <= set(repair["way"])
+    assert set(repair["budget"]) == {"own", "tokens", "seconds"}
+    for name in ("assistant_cost", "workflow_cost"):
+        cost = pd.read_csv(folder / f"{name}.csv")
+        assert {"name", *interval, "n", "seconds", "tokens_in", "tokens_out", "dollars", "front_seconds"} <= set(cost)
+        assert cost.groupby("row")["front_tokens"].any().all(), name
+
+
 def test_the_workflows_follow_the_contract(finished):
     data = finished / "data" / "generated" / "smoke"
     tables = {name: pd.read_parquet(data / f"{name}.parquet") for name in ("flows", "reworded", "tst_pairs")}
@@ -365,7 +397,8 @@ def test_the_workflows_follow_the_contract(finished):
     assert (flows["said"].map(len) == flows["n_calls"]).all()
     assert flows["split"].value_counts().to_dict() == {"training": 300, "test": 40, "unseen": 20, "test_same": 40}
     provenance = pd.read_parquet(data / "flow_provenance.parquet")
-    assert list(provenance) == ["pair", "trigger", "frame", "wordings", "quoted"]
+    assert list(provenance) == ["pair", "trigger", "frame", "wordings", "quoted", "clauses"]
+    assert (provenance["clauses"].map(len) == flows["n_calls"]).all()
     assert provenance["pair"].tolist() == flows["pair"].tolist()
     assert list(reworded) == ["pair", "request", "original", "dsl", "apis", "n_calls", "conditions"]
     assert set(reworded["pair"]) <= set(flows.loc[flows["split"] == "test", "pair"])
@@ -467,7 +500,7 @@ def test_a_second_run_does_nothing_though_files_were_touched(project):
 
 
 def test_a_changed_lib_file_and_a_changed_parameter_rerun_exactly_their_consumers(project):
-    """One change each, in one run: only notebook 07 uses the file, only notebook 10 the parameter."""
+    """One change each, in one run: only notebook 07 uses the file, only notebook 10 the parameter; 12 reads 07's plans."""
     before = executed_at(project)
     path = project / "lib" / "assistant" / "plan_comparison.py"
     path.write_text(path.read_text() + "\n# changed\n")
@@ -475,7 +508,7 @@ def test_a_changed_lib_file_and_a_changed_parameter_rerun_exactly_their_consumer
     profile.write_text(profile.read_text().replace("compared_max_tokens: 40", "compared_max_tokens: 39"))
     assert run(project).returncode == 0
     after = executed_at(project)
-    assert {name for name in after if after[name] != before[name]} == {"07_planner", "10_generators"}
+    assert {name for name in after if after[name] != before[name]} == {"07_planner", "10_generators", "12_beyond"}
 
 
 def test_a_deleted_adapter_is_trained_again_where_it_is_needed(project):
@@ -555,7 +588,8 @@ def test_the_example_of_your_own_data_runs_as_written(project, tmp_path):
     done = run(project)
     assert done.returncode != 0
     record = json.loads((project / "reports" / "smoke" / "run.json").read_text())
-    stuck = {"05_lambdamart_rrf": "failed", "06_tool_retrieval": "outdated", "07_planner": "outdated"}
+    stuck = {"05_lambdamart_rrf": "failed"}
+    stuck |= dict.fromkeys(("06_tool_retrieval", "07_planner", "12_beyond"), "outdated")
     assert record["status"] == dict.fromkeys(NOTEBOOKS, "ok") | stuck
     assert "0 personas with training queries" in record["errors"]["05_lambdamart_rrf"]
     page = (project / "reports" / "smoke" / "index.html").read_text()
