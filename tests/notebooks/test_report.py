@@ -500,7 +500,7 @@ def test_a_second_run_does_nothing_though_files_were_touched(project):
 
 
 def test_a_changed_lib_file_and_a_changed_parameter_rerun_exactly_their_consumers(project):
-    """One change each, in one run: only notebook 07 uses the file, only notebook 10 the parameter; 12 reads 07's plans."""
+    """One change each, in one run: notebook 07 alone uses the file, 10 alone the parameter; 12 reads 07's plans."""
     before = executed_at(project)
     path = project / "lib" / "assistant" / "plan_comparison.py"
     path.write_text(path.read_text() + "\n# changed\n")

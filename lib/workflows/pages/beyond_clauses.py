@@ -96,6 +96,7 @@ def cuts_table(values: pd.DataFrame) -> Table:
     wide = values.assign(text=intervals(values, VALUE, 0)).pivot(
         index=["sample", "cutter"], columns="metric", values="text"
     )
+    wide = wide.reindex(columns=list(CUT_METRICS))  # where no clause is known, numbers of clauses alone are judged
     keys = list(dict.fromkeys(zip(values["sample"], values["cutter"], strict=True)))
     counts = values[values["metric"] == "same_count"].set_index(["sample", "cutter"])["n"]
     frame = pd.DataFrame({

@@ -145,3 +145,14 @@ def test_the_finding_names_what_clauses_bring(scores):
     assert text.startswith("Searched clause by clause, definitions hold ")
     assert text.endswith("(new wordings).")
     assert "few-shots chosen as a set show " in text
+
+
+def test_where_no_clause_is_known_only_their_number_is_judged(cuts):
+    """As of requests that people bring: the rules alone cut them."""
+    unknown = cuts[cuts["cutter"] == "rules"].assign(right=None, found=None, wanted=None, exact=None)
+    unknown = unknown.astype(dict.fromkeys(["right", "found", "wanted", "exact"], float))
+    values = page.cut_values(unknown, SAMPLES, SEED)
+    assert set(values["metric"]) == {"same_count"}
+    frame = page.cuts_table(values).frame
+    assert (frame["F1, %"] == "–").all()
+    assert not frame["as many clauses as calls, %"].eq("–").any()
