@@ -153,12 +153,12 @@ def costs_html(status: dict[str, str], profile: str, root: Path) -> str:
         if name in entries
     }
     shown = [
-        f"<h3>The {paper} paper</h3>{figure}<p><a href='{BEYOND}.html#figure-{COSTS[paper]}'>All conditions, their "
-        "tables, and how this was computed</a></p>"
+        f"<div><h3>The {paper} paper</h3>{figure}<p><a href='{BEYOND}.html#figure-{COSTS[paper]}'>All conditions, their "
+        "tables, and how this was computed</a></p></div>"
         for paper, figure in drawn.items()
         if figure
     ]
-    return f'<h2 id="cost">What a point of quality costs</h2>\n{"".join(shown)}' if shown else ""
+    return f'<h2 id="cost">What a point of quality costs</h2>\n<div class="papers">{"".join(shown)}</div>' if shown else ""
 
 
 def headline_figures(status: dict[str, str], profile: str, root: Path) -> dict[str, str]:
