@@ -158,7 +158,9 @@ def costs_html(status: dict[str, str], profile: str, root: Path) -> str:
         for paper, figure in drawn.items()
         if figure
     ]
-    return f'<h2 id="cost">What a point of quality costs</h2>\n<div class="papers">{"".join(shown)}</div>' if shown else ""
+    return (
+        f'<h2 id="cost">What a point of quality costs</h2>\n<div class="papers">{"".join(shown)}</div>' if shown else ""
+    )
 
 
 def headline_figures(status: dict[str, str], profile: str, root: Path) -> dict[str, str]:
