@@ -153,8 +153,8 @@ def costs_html(status: dict[str, str], profile: str, root: Path) -> str:
         if name in entries
     }
     shown = [
-        f"<div><h3>The {paper} paper</h3>{figure}<p><a href='{BEYOND}.html#figure-{COSTS[paper]}'>All conditions, their "
-        "tables, and how this was computed</a></p></div>"
+        f"<div><h3>The {paper} paper</h3>{figure}<p><a href='{BEYOND}.html#figure-{COSTS[paper]}'>All conditions, "
+        "their tables, and how this was computed</a></p></div>"
         for paper, figure in drawn.items()
         if figure
     ]
