@@ -336,5 +336,7 @@ class Workbook:
         """Put a sentence, and a figure where one is named, on the report's index page."""
         self.highlights.append({"text": text, "figure": figure, "alt": alt})
         self._note_start()
-        with atomic_path(self.data / f"{self.notebook}.highlights.json") as temporary:
+        path = self.data / f"{self.notebook}.highlights.json"
+        with atomic_path(path) as temporary:
             temporary.write_text(json.dumps(self.highlights, ensure_ascii=False, indent=1), encoding="utf-8")
+        self._annotate(path)  # a notebook that writes tables alone, too, says what it read

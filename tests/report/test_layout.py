@@ -185,6 +185,14 @@ def test_no_page_loads_anything(folder):
         assert all(image["src"].startswith("data:") for image in page.find_all("img"))
 
 
+def test_every_committed_figure_has_words():
+    """A figure that a cell leaves open is shown by the kernel, too, without words."""
+    for path in COMMITTED.glob("*.html"):
+        page = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+        pictures = page.main.select("figure img")
+        assert [picture["src"][-80:] for picture in pictures if len(picture["alt"]) < 30] == [], path.name
+
+
 def test_the_page_can_be_walked_by_keyboard(folder):
     page = BeautifulSoup((folder / f"{NAME}.html").read_text(encoding="utf-8"), "html.parser")
     assert page.body.find("a")["href"] == "#main"

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from lib.report.record import changed_input
 from lib.workbook.artifacts import ArtifactError, Workbook, atomic_path, copy_folder, remove_leftovers, sidecar_of
 from lib.workbook.parameters.context_baselines import ContextBaselines
 from lib.workbook.parameters.data_gen import DataGen
@@ -200,6 +201,16 @@ def test_highlights_accumulate(first):
     first.highlight("two", figure="f", alt="a picture")
     saved = json.loads((first.data / "01_data_gen.highlights.json").read_text())
     assert [entry["text"] for entry in saved] == ["one", "two"]
+
+
+def test_a_notebook_without_artifacts_says_what_it_read(first, second):
+    """Notebook 12 writes tables alone: its page is outdated, too, once what it read is gone."""
+    first.write("items", FRAME)
+    second.read("items")
+    second.highlight("one")
+    assert changed_input(second.notebook, first.data) == ""
+    (first.data / "items.parquet").unlink()
+    assert changed_input(second.notebook, first.data) == "items.parquet"
 
 
 def test_tables_have_six_significant_digits(first):
