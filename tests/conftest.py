@@ -7,7 +7,7 @@ import pytest
 
 import lib.workbook.machine  # noqa: F401  two workers share two cores: a thread that waits must not keep one busy
 
-FIRST = "tests/notebooks/test_report.py"  # the longest file
+FIRST, LATER = "tests/notebooks/test_report.py", "tests/notebooks/test_report_again.py"  # one makes what both read
 
 
 def has_gpu() -> bool:
@@ -17,12 +17,13 @@ def has_gpu() -> bool:
 
 
 def pytest_collection_modifyitems(items):
-    """Long files first, so that no worker is left with one at the end."""
+    """Long files first, so that no worker is left with one at the end, or waits for what another makes."""
     for item in items:
         if item.get_closest_marker("gpu") and not has_gpu():
             item.add_marker(pytest.mark.skip(reason="needs a GPU"))
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (not item.nodeid.startswith(FIRST), item.path not in slow))
+    places = {FIRST: 0, LATER: 2}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], 1 if item.path in slow else 3))
 
 
 @pytest.fixture

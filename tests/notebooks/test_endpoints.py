@@ -24,7 +24,7 @@ from lib.workbook.parameters.data_gen import DataGen
 from lib.workbook.parameters.worlds import WorldKnobs
 from tests.generation.endpoint import Endpoint
 from tests.generation.server import FAULTS, FaultyProxy, ModelServer
-from tests.notebooks.test_report import copy_project
+from tests.notebooks.smoke import copy_project
 
 pytestmark = pytest.mark.slow
 

@@ -1,20 +1,15 @@
-"""`make report PROFILE=smoke` on a copy of the project: run, run again, changed, broken and killed."""
+"""What `make report PROFILE=smoke` makes on a copy of the project; `test_report_again` changes, breaks and kills it."""
 
 import base64
 import hashlib
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import nbformat
 import numpy as np
 import pandas as pd
-import psutil
 import pytest
 from bs4 import BeautifulSoup
 from safetensors.numpy import load_file
@@ -28,82 +23,11 @@ from lib.workbook.profiles import NOTEBOOKS
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.pages.explore_workflows import EXAMPLE_SHOTS
 from lib.workflows.scoring import METRICS
+from tests.notebooks.smoke import command
 
 pytestmark = pytest.mark.slow
 
-COPIED = ("lib", "notebooks", "data")
-MODELS = ROOT / "data" / "models"
-
-
-def copy_project(target: Path) -> Path:
-    ignore = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "generated", "models", "trained")
-    for name in COPIED:
-        source, destination = ROOT / name, target / name
-        destination.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(source, destination, ignore=ignore) if source.is_dir() else shutil.copy(source, destination)
-    MODELS.mkdir(parents=True, exist_ok=True)
-    (target / "data" / "models").symlink_to(MODELS)
-    return target
-
-
 METHODS = set(ORDER)
-
-
-def command(project: Path) -> dict:
-    """Arguments for subprocess that run the copy's own code."""
-    environment = os.environ | {"PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1"}
-    return {"args": [sys.executable, "-m", "lib.report.run", "smoke"], "cwd": project, "env": environment}
-
-
-def run(project: Path, *flags: str) -> subprocess.CompletedProcess:
-    named = command(project)
-    named["args"] += flags
-    return subprocess.run(**named, capture_output=True, text=True, timeout=2000)
-
-
-# the only files that hold times
-TIMED = (
-    "context_cost", "context_pareto", "cost_against_recall", "dsl_cost", "dsl_sweep", "search_times", "dsl_repair",
-    "dsl_repair_similarity", "dsl_repair_executed", "compressed_flows", "assistant_cost", "workflow_cost",
-)  # fmt: skip
-
-
-def tables(project: Path) -> dict[str, bytes]:
-    """Every table and figure that must come out the same again."""
-    folder = project / "reports" / "smoke"
-    paths = [path for part in ("tables", "figures") for path in sorted((folder / part).iterdir())]
-    return {path.name: path.read_bytes() for path in paths if path.stem not in TIMED}
-
-
-def executed_at(project: Path) -> dict[str, float]:
-    folder = project / "data" / "generated" / "smoke" / "executed"
-    return {path.stem: path.stat().st_mtime for path in folder.glob("*.ipynb")}
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Path:
-    """A copy of the project in which the smoke report was made once, undisturbed. Tests leave it as it is."""
-    # The folder's name would break any command that does not quote it.
-    project = copy_project(tmp_path_factory.mktemp("finished") / 'it\'s a "test"; $(touch pwned) &')
-    done = run(project)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return project
-
-
-@pytest.fixture
-def project(finished, tmp_path) -> Path:
-    """A copy of the finished project, data and Snakemake's records included, to change."""
-    target = tmp_path / "project"
-    shutil.copytree(finished, target, symlinks=True, copy_function=copy_or_link)
-    return target
-
-
-def copy_or_link(source: str, target: str) -> None:
-    """Copy a file; large weights, which are never changed in place, are linked: there is a gigabyte of them."""
-    if source.endswith(".safetensors") and os.path.getsize(source) > 2**22:
-        os.link(source, target)
-    else:
-        shutil.copy2(source, target)
 
 
 def test_the_record_says_what_ran(finished):
@@ -488,174 +412,3 @@ def test_an_explorer_answers_an_example_in_a_batch_run(finished, tmp_path, name)
     assert [heading.get_text() for heading in page.find_all("h4")] == headings
     assert len(page.find_all("table")[-1].find_all("tr")) == rows
     assert set((finished / "data" / "generated").rglob("*")) == before
-
-
-def test_a_second_run_does_nothing_though_files_were_touched(project):
-    before, outcome = executed_at(project), tables(project)
-    for path in [*(project / "lib").rglob("*.py"), *(project / "data" / "generated" / "smoke").glob("*.parquet")]:
-        path.touch()
-    assert run(project).returncode == 0
-    assert executed_at(project) == before
-    assert tables(project) == outcome
-
-
-def test_a_changed_lib_file_and_a_changed_parameter_rerun_exactly_their_consumers(project):
-    """One change each, in one run: notebook 07 alone uses the file, 10 alone the parameter; 12 reads 07's plans."""
-    before = executed_at(project)
-    path = project / "lib" / "assistant" / "plan_comparison.py"
-    path.write_text(path.read_text() + "\n# changed\n")
-    profile = project / "notebooks" / "profiles" / "smoke.yaml"
-    profile.write_text(profile.read_text().replace("compared_max_tokens: 40", "compared_max_tokens: 39"))
-    assert run(project).returncode == 0
-    after = executed_at(project)
-    assert {name for name in after if after[name] != before[name]} == {"07_planner", "10_generators", "12_beyond"}
-
-
-def test_a_deleted_adapter_is_trained_again_where_it_is_needed(project):
-    """Nothing needs it as long as notebook 05 is up to date; when it runs, the writer is there again, and the same."""
-    before = executed_at(project)
-    adapter = project / "data" / "generated" / "smoke" / "adapters" / "cot_writer"
-    weights = (adapter / "adapter_model.safetensors").read_bytes()
-    shutil.rmtree(adapter)
-    path = project / "lib" / "assistant" / "sensitivity.py"
-    path.write_text(path.read_text() + "\n# changed\n")
-    assert run(project, "--until", "lambdamart_rrf").returncode == 0
-    after = executed_at(project)
-    assert {"03_cot_augmentation", "05_lambdamart_rrf"} <= {name for name in after if after[name] != before[name]}
-    assert (adapter / "adapter_model.safetensors").read_bytes() == weights
-
-
-def test_a_profile_with_a_typo_stops_before_any_work(project):
-    before = executed_at(project)
-    path = project / "notebooks" / "profiles" / "smoke.yaml"
-    path.write_text(path.read_text().replace("n_personas", "n_persnas"))
-    done = run(project)
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert "smoke.yaml: n_persnas" in done.stderr
-    assert executed_at(project) == before
-
-
-def test_a_truncated_artifact_is_one_clear_error_on_a_failed_page(project):
-    """The damaged file is newer than what was made of it, so notebook 02 runs, and must not believe it."""
-    path = project / "data" / "generated" / "smoke" / "items.parquet"
-    path.write_bytes(path.read_bytes()[:-100])
-    done = run(project)
-    assert done.returncode != 0
-    assert "items.parquet: damaged" in done.stdout
-    page = BeautifulSoup((project / "reports" / "smoke" / "02_context_baselines.html").read_text(), "html.parser")
-    assert "failed" in page.find(class_="banner").get_text()
-    assert "items.parquet" in page.find(class_="banner").get_text()
-
-
-def test_a_failed_notebook_keeps_its_copy_and_a_marked_page(project):
-    path = project / "notebooks" / "02_context_baselines.ipynb"
-    notebook = nbformat.read(path, as_version=4)
-    notebook.cells.insert(6, nbformat.v4.new_code_cell("raise RuntimeError('broken on <purpose>')"))
-    nbformat.write(notebook, path)
-    done = run(project)
-    assert done.returncode != 0
-    executed = nbformat.read(
-        project / "data" / "generated" / "smoke" / "executed" / "02_context_baselines.ipynb", as_version=4
-    )
-    assert any(output.output_type == "error" for cell in executed.cells for output in cell.get("outputs", []))
-    page = (project / "reports" / "smoke" / "02_context_baselines.html").read_text()
-    assert "This notebook failed" in page
-    assert "broken on &lt;purpose&gt;" in page
-    record = json.loads((project / "reports" / "smoke" / "run.json").read_text())
-    assert record["status"]["01_data_gen"] == "ok"
-    assert record["status"]["02_context_baselines"] == "failed"
-    assert "status-failed" in (project / "reports" / "smoke" / "index.html").read_text()
-
-
-def own_world(project: Path, folder: Path) -> None:
-    """The example of data/README.md, each block written to the file that the text before it names."""
-    text = (ROOT / "data" / "README.md").read_text().split("## Your own personas")[1].split("\n## ")[0]
-    folder.mkdir()
-    blocks = re.findall(r"`(\w+\.(?:jsonl|yaml))`[^`]*(?:`[^`\n]+`[^`]*)*```\w+\n(.*?)```", text, flags=re.DOTALL)
-    for name, content in blocks:
-        (folder / name).write_text(content)
-    profile = project / "notebooks" / "profiles" / "smoke.yaml"
-    profile.write_text(profile.read_text() + f"world_folder: {folder}\n")
-
-
-def test_the_example_of_your_own_data_runs_as_written(project, tmp_path):
-    """One persona, one query, one kind, an item without opens: the smallest world goes through every notebook but
-    those that train, which say what they lack; nothing of the world before is passed off as its own."""
-    folder = tmp_path / "mine"
-    own_world(project, folder)
-    assert {path.name for path in folder.iterdir()} == {"personas.jsonl", "queries.jsonl", "gold.jsonl", "toolbox.yaml"}
-    done = run(project)
-    assert done.returncode != 0
-    record = json.loads((project / "reports" / "smoke" / "run.json").read_text())
-    stuck = {"05_lambdamart_rrf": "failed"}
-    stuck |= dict.fromkeys(("06_tool_retrieval", "07_planner", "12_beyond"), "outdated")
-    assert record["status"] == dict.fromkeys(NOTEBOOKS, "ok") | stuck
-    assert "0 personas with training queries" in record["errors"]["05_lambdamart_rrf"]
-    page = (project / "reports" / "smoke" / "index.html").read_text()
-    assert "A world of your own" in page
-    assert "simulated world" not in page
-    tested = pd.read_csv(project / "reports" / "smoke" / "tables" / "claims.csv")
-    assert set(tested["paper"]) == {"workflow"}, "no claim on a world whose notebooks failed"
-
-    before = executed_at(project)
-    queries = folder / "queries.jsonl"
-    queries.write_text(queries.read_text().replace("guitar lesson", "club fee"))
-    run(project, "--until", "context_baselines")
-    after = executed_at(project)
-    assert {name for name in after if after[name] != before[name]} == {"01_data_gen", "02_context_baselines"}
-
-    queries.write_text(queries.read_text().replace('"ana"', '"eve"'))
-    done = run(project)
-    assert done.returncode != 0
-    assert "queries.jsonl, query ana-q0, persona: no persona 'eve'" in done.stdout
-
-
-def finish_the_first_notebooks(project: Path, finished: Path, others=()) -> None:
-    """Run up to the first notebook that reads what the killed one was writing: all is as if nobody had killed it.
-
-    Nothing later can differ, since it reads these files and nothing else. `others` are processes still at work.
-    """
-    done = run(project, "--until", "context_baselines")
-    assert done.returncode == 0, done.stdout + done.stderr
-    psutil.wait_procs(others, timeout=120)
-    outcome, expected = tables(project), tables(finished)
-    assert {"dataset.csv", "context_baselines.csv"} <= set(outcome)
-    assert outcome == {name: expected[name] for name in outcome}
-    data = [folder / "data" / "generated" / "smoke" for folder in (project, finished)]
-    made = [path.name for path in data[0].glob("*.parquet")]
-    assert {"queries.parquet", "flows.parquet", "tst_pairs.parquet", "baseline_rankings.parquet"} <= set(made)
-    for name in made:
-        assert (data[0] / name).read_bytes() == (data[1] / name).read_bytes(), name
-
-
-def start_and_wait_for(project: Path, sign: Path) -> subprocess.Popen:
-    """Start a run and return once `sign` exists."""
-    process = subprocess.Popen(**command(project), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 300
-    while not sign.exists():
-        assert process.poll() is None, "the run ended before the sign appeared"
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return process
-
-
-def test_killed_as_a_whole_in_the_middle_it_finishes_the_next_time(finished, tmp_path):
-    project = copy_project(tmp_path / "project")
-    process = start_and_wait_for(project, project / "data" / "generated" / "smoke" / "queries.parquet")
-    family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-    for member in family:
-        member.kill()
-    psutil.wait_procs(family, timeout=30)
-    finish_the_first_notebooks(project, finished)
-
-
-def test_snakemake_alone_killed_it_finishes_the_next_time(finished, tmp_path):
-    """The killed rule's shell and kernel go on writing while the second run makes the same files."""
-    project = copy_project(tmp_path / "project")
-    process = start_and_wait_for(project, project / "data" / "generated" / "smoke" / "gold.parquet")
-    children = psutil.Process(process.pid).children(recursive=True)
-    snakemake = next(child for child in children if "snakemake" in " ".join(child.cmdline()))
-    snakemake.kill()
-    process.wait(timeout=120)
-    finish_the_first_notebooks(project, finished, children)

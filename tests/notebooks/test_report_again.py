@@ -1,0 +1,191 @@
+"""`make report PROFILE=smoke` where it was made before: run again, changed, broken and killed."""
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+import psutil
+import pytest
+from bs4 import BeautifulSoup
+
+from lib.workbook.artifacts import ROOT
+from lib.workbook.profiles import NOTEBOOKS
+from tests.notebooks.smoke import command, copy_project, executed_at, run, tables
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_second_run_does_nothing_though_files_were_touched(project):
+    before, outcome = executed_at(project), tables(project)
+    for path in [*(project / "lib").rglob("*.py"), *(project / "data" / "generated" / "smoke").glob("*.parquet")]:
+        path.touch()
+    assert run(project).returncode == 0
+    assert executed_at(project) == before
+    assert tables(project) == outcome
+
+
+def test_a_changed_lib_file_and_a_changed_parameter_rerun_exactly_their_consumers(project):
+    """One change each, in one run: notebook 07 alone uses the file, 10 alone the parameter; 12 reads 07's plans."""
+    before = executed_at(project)
+    path = project / "lib" / "assistant" / "plan_comparison.py"
+    path.write_text(path.read_text() + "\n# changed\n")
+    profile = project / "notebooks" / "profiles" / "smoke.yaml"
+    profile.write_text(profile.read_text().replace("compared_max_tokens: 40", "compared_max_tokens: 39"))
+    assert run(project).returncode == 0
+    after = executed_at(project)
+    assert {name for name in after if after[name] != before[name]} == {"07_planner", "10_generators", "12_beyond"}
+
+
+def test_a_deleted_adapter_is_trained_again_where_it_is_needed(project):
+    """Nothing needs it as long as notebook 05 is up to date; when it runs, the writer is there again, and the same."""
+    before = executed_at(project)
+    adapter = project / "data" / "generated" / "smoke" / "adapters" / "cot_writer"
+    weights = (adapter / "adapter_model.safetensors").read_bytes()
+    shutil.rmtree(adapter)
+    path = project / "lib" / "assistant" / "sensitivity.py"
+    path.write_text(path.read_text() + "\n# changed\n")
+    assert run(project, "--until", "lambdamart_rrf").returncode == 0
+    after = executed_at(project)
+    assert {"03_cot_augmentation", "05_lambdamart_rrf"} <= {name for name in after if after[name] != before[name]}
+    assert (adapter / "adapter_model.safetensors").read_bytes() == weights
+
+
+def test_a_profile_with_a_typo_stops_before_any_work(project):
+    before = executed_at(project)
+    path = project / "notebooks" / "profiles" / "smoke.yaml"
+    path.write_text(path.read_text().replace("n_personas", "n_persnas"))
+    done = run(project)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "smoke.yaml: n_persnas" in done.stderr
+    assert executed_at(project) == before
+
+
+def test_a_truncated_artifact_is_one_clear_error_on_a_failed_page(project):
+    """The damaged file is newer than what was made of it, so notebook 02 runs, and must not believe it."""
+    path = project / "data" / "generated" / "smoke" / "items.parquet"
+    path.write_bytes(path.read_bytes()[:-100])
+    done = run(project)
+    assert done.returncode != 0
+    assert "items.parquet: damaged" in done.stdout
+    page = BeautifulSoup((project / "reports" / "smoke" / "02_context_baselines.html").read_text(), "html.parser")
+    assert "failed" in page.find(class_="banner").get_text()
+    assert "items.parquet" in page.find(class_="banner").get_text()
+
+
+def test_a_failed_notebook_keeps_its_copy_and_a_marked_page(project):
+    path = project / "notebooks" / "02_context_baselines.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells.insert(6, nbformat.v4.new_code_cell("raise RuntimeError('broken on <purpose>')"))
+    nbformat.write(notebook, path)
+    done = run(project)
+    assert done.returncode != 0
+    executed = nbformat.read(
+        project / "data" / "generated" / "smoke" / "executed" / "02_context_baselines.ipynb", as_version=4
+    )
+    assert any(output.output_type == "error" for cell in executed.cells for output in cell.get("outputs", []))
+    page = (project / "reports" / "smoke" / "02_context_baselines.html").read_text()
+    assert "This notebook failed" in page
+    assert "broken on &lt;purpose&gt;" in page
+    record = json.loads((project / "reports" / "smoke" / "run.json").read_text())
+    assert record["status"]["01_data_gen"] == "ok"
+    assert record["status"]["02_context_baselines"] == "failed"
+    assert "status-failed" in (project / "reports" / "smoke" / "index.html").read_text()
+
+
+def own_world(project: Path, folder: Path) -> None:
+    """The example of data/README.md, each block written to the file that the text before it names."""
+    text = (ROOT / "data" / "README.md").read_text().split("## Your own personas")[1].split("\n## ")[0]
+    folder.mkdir()
+    blocks = re.findall(r"`(\w+\.(?:jsonl|yaml))`[^`]*(?:`[^`\n]+`[^`]*)*```\w+\n(.*?)```", text, flags=re.DOTALL)
+    for name, content in blocks:
+        (folder / name).write_text(content)
+    profile = project / "notebooks" / "profiles" / "smoke.yaml"
+    profile.write_text(profile.read_text() + f"world_folder: {folder}\n")
+
+
+def test_the_example_of_your_own_data_runs_as_written(project, tmp_path):
+    """One persona, one query, one kind, an item without opens: the smallest world goes through every notebook but
+    those that train, which say what they lack; nothing of the world before is passed off as its own."""
+    folder = tmp_path / "mine"
+    own_world(project, folder)
+    assert {path.name for path in folder.iterdir()} == {"personas.jsonl", "queries.jsonl", "gold.jsonl", "toolbox.yaml"}
+    done = run(project)
+    assert done.returncode != 0
+    record = json.loads((project / "reports" / "smoke" / "run.json").read_text())
+    stuck = {"05_lambdamart_rrf": "failed"}
+    stuck |= dict.fromkeys(("06_tool_retrieval", "07_planner", "12_beyond"), "outdated")
+    assert record["status"] == dict.fromkeys(NOTEBOOKS, "ok") | stuck
+    assert "0 personas with training queries" in record["errors"]["05_lambdamart_rrf"]
+    page = (project / "reports" / "smoke" / "index.html").read_text()
+    assert "A world of your own" in page
+    assert "simulated world" not in page
+    tested = pd.read_csv(project / "reports" / "smoke" / "tables" / "claims.csv")
+    assert set(tested["paper"]) == {"workflow"}, "no claim on a world whose notebooks failed"
+
+    before = executed_at(project)
+    queries = folder / "queries.jsonl"
+    queries.write_text(queries.read_text().replace("guitar lesson", "club fee"))
+    run(project, "--until", "context_baselines")
+    after = executed_at(project)
+    assert {name for name in after if after[name] != before[name]} == {"01_data_gen", "02_context_baselines"}
+
+    queries.write_text(queries.read_text().replace('"ana"', '"eve"'))
+    done = run(project)
+    assert done.returncode != 0
+    assert "queries.jsonl, query ana-q0, persona: no persona 'eve'" in done.stdout
+
+
+def finish_the_first_notebooks(project: Path, finished: Path, others=()) -> None:
+    """Run up to the first notebook that reads what the killed one was writing: all is as if nobody had killed it.
+
+    Nothing later can differ, since it reads these files and nothing else. `others` are processes still at work.
+    """
+    done = run(project, "--until", "context_baselines")
+    assert done.returncode == 0, done.stdout + done.stderr
+    psutil.wait_procs(others, timeout=120)
+    outcome, expected = tables(project), tables(finished)
+    assert {"dataset.csv", "context_baselines.csv"} <= set(outcome)
+    assert outcome == {name: expected[name] for name in outcome}
+    data = [folder / "data" / "generated" / "smoke" for folder in (project, finished)]
+    made = [path.name for path in data[0].glob("*.parquet")]
+    assert {"queries.parquet", "flows.parquet", "tst_pairs.parquet", "baseline_rankings.parquet"} <= set(made)
+    for name in made:
+        assert (data[0] / name).read_bytes() == (data[1] / name).read_bytes(), name
+
+
+def start_and_wait_for(project: Path, sign: Path) -> subprocess.Popen:
+    """Start a run and return once `sign` exists."""
+    process = subprocess.Popen(**command(project), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 300
+    while not sign.exists():
+        assert process.poll() is None, "the run ended before the sign appeared"
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return process
+
+
+def test_killed_as_a_whole_in_the_middle_it_finishes_the_next_time(finished, tmp_path):
+    project = copy_project(tmp_path / "project")
+    process = start_and_wait_for(project, project / "data" / "generated" / "smoke" / "queries.parquet")
+    family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    for member in family:
+        member.kill()
+    psutil.wait_procs(family, timeout=30)
+    finish_the_first_notebooks(project, finished)
+
+
+def test_snakemake_alone_killed_it_finishes_the_next_time(finished, tmp_path):
+    """The killed rule's shell and kernel go on writing while the second run makes the same files."""
+    project = copy_project(tmp_path / "project")
+    process = start_and_wait_for(project, project / "data" / "generated" / "smoke" / "gold.parquet")
+    children = psutil.Process(process.pid).children(recursive=True)
+    snakemake = next(child for child in children if "snakemake" in " ".join(child.cmdline()))
+    snakemake.kill()
+    process.wait(timeout=120)
+    finish_the_first_notebooks(project, finished, children)
