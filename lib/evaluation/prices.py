@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
@@ -11,8 +12,10 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, ValidationError
 
+from lib.evaluation.pareto import with_fronts
 from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_text
 
+COSTS = ("seconds", "tokens", "dollars")
 REQUESTS = 1000  # amounts are of so many requests
 COLUMNS = ["model", "input", "output", "since", "source"]
 
@@ -67,3 +70,48 @@ def dollars(tokens_in: pd.Series | np.ndarray, tokens_out: pd.Series | np.ndarra
     """
     read, written = np.asarray(tokens_in, float), np.asarray(tokens_out, float)
     return REQUESTS * (read * price.input + written * price.output) / 1e6
+
+
+def with_costs(points: pd.DataFrame, price: Price) -> pd.DataFrame:
+    """Points with tokens, dollars (for `REQUESTS` requests) and the fronts of their row.
+
+    Args:
+        points: columns row, value, seconds, tokens_in, tokens_out.
+
+    Returns:
+        `points` by row, with tokens, dollars, and `front_<cost>` (see `lib.evaluation.pareto.with_fronts`) for each of
+        `COSTS`.
+    """
+    table = points.assign(
+        tokens=points["tokens_in"] + points["tokens_out"],
+        dollars=dollars(points["tokens_in"], points["tokens_out"], price),
+    )
+    parts = [with_fronts(part, COSTS) for _, part in table.groupby("row", sort=False)]
+    return pd.concat(parts, ignore_index=True)
+
+
+def cost_columns(points: pd.DataFrame, prices: Mapping[str, Price], decimals: int = 0) -> pd.DataFrame:
+    """What readers see of the costs of points: seconds, tokens, a column of money a price, and the fronts.
+
+    Args:
+        points: of `with_costs`.
+        decimals: of tokens.
+    """
+    shown = {
+        "seconds": [_short(value) for value in points["seconds"]],
+        "tokens read": points["tokens_in"].round(decimals),
+        "tokens written": points["tokens_out"].round(decimals),
+    }
+    for name, price in prices.items():
+        amounts = dollars(points["tokens_in"], points["tokens_out"], price)
+        shown[f"US dollars, {name}"] = [_short(value) for value in amounts]
+    flags = zip(*(points[f"front_{cost}"] for cost in COSTS), strict=True)
+    shown["on the front of"] = [", ".join(cost for cost, on in zip(COSTS, row, strict=True) if on) for row in flags]
+    return pd.DataFrame(shown, index=points.index)
+
+
+def _short(value: float) -> str:
+    """Two significant digits, whole numbers from ten on."""
+    if np.isnan(value):
+        return "–"
+    return f"{value:.2g}" if 0 < value < 10 else f"{value:,.0f}"

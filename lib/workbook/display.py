@@ -153,17 +153,23 @@ DIRECTIONS = [
 NEAR = 14  # points; a name that is farther away has a line to its point
 
 
-def label_points(axis, points: Mapping[str, tuple[float, float, str]], bars: Sequence[Bbox] = ()) -> None:
+def label_points(
+    axis,
+    points: Mapping[str, tuple[float, float, str]],
+    bars: Sequence[Bbox] = (),
+    others: Sequence[tuple[float, float]] = (),
+) -> None:
     """Write each point's name beside it, so that no name covers another, a point or the axes' edge, and few cover a
     bar; to be called once the axes have their place and limits (see `set_title`).
 
     Args:
         points: {name: (x, y, colour)}.
         bars: boxes in units of the axis.
+        others: (x, y) of points without a name.
     """
     renderer, inside = axis.figure.canvas.get_renderer(), axis.get_window_extent()
     pixels = axis.figure.dpi / 72
-    at = axis.transData.transform([(x, y) for x, y, _ in points.values()])
+    at = axis.transData.transform([*((x, y) for x, y, _ in points.values()), *others])
     taken = [Bbox.from_bounds(x - 5 * pixels, y - 5 * pixels, 10 * pixels, 10 * pixels) for x, y in at]
     lines = [bar.transformed(axis.transData) for bar in bars]
     for name, (x, y, color) in points.items():

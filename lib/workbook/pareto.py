@@ -18,7 +18,8 @@ from matplotlib.transforms import Bbox
 from lib.workbook.display import Drawing, label_points, set_title
 
 LINE = "#999999"
-ROOM = 4.0  # times the least and the most cost at which an axis ends
+ROOM = 4.0  # times the least cost at which an axis begins
+NAMES = 12.0  # times the most cost at which it ends: names stand there
 LETTERS = 22  # of a line of a name
 
 
@@ -73,7 +74,7 @@ def pareto_drawing(
     _legend(figure, points)
     for line, row in zip(axes, present, strict=True):
         for axis, cost in zip(line, costs, strict=True):
-            _name(axis, points[(points["row"] == row) & points[f"front_{cost}"]], cost)
+            _name(axis, points[points["row"] == row].dropna(subset=[cost, "value"]), cost)
     return Drawing(figure, name, finding, alt, points)
 
 
@@ -101,7 +102,7 @@ def _panel(axis: Axes, part: pd.DataFrame, cost: str) -> None:
     axis.plot(front[cost], front["value"], color=LINE, linewidth=1.2, zorder=0)
     least, most = part[cost].min(), part[cost].max()
     if least > 0:
-        axis.set(xscale="log", xlim=(least / ROOM, most * ROOM))
+        axis.set(xscale="log", xlim=(least / ROOM, most * NAMES))
         axis.xaxis.set_major_formatter("{x:g}")
         axis.xaxis.set_minor_formatter(NullFormatter())
         if most < 10 * least:  # else no number may stand on the axis
@@ -110,14 +111,16 @@ def _panel(axis: Axes, part: pd.DataFrame, cost: str) -> None:
         linear = COSTS[cost].linear
         axis.set_xscale("symlog", linthresh=linear)
         axis.xaxis.set_major_formatter(lambda x, _: "" if 0 < x < linear else f"{x:,g}")  # beside 0 there is no room
-        axis.set_xlim(-COSTS[cost].linear / 3, max(most, COSTS[cost].linear) * ROOM)
+        axis.set_xlim(-COSTS[cost].linear / 3, max(most, COSTS[cost].linear) * NAMES)
     axis.set_ylim(0, np.nanmax(part["ci_high"]) * 1.25)
 
 
-def _name(axis: Axes, front: pd.DataFrame, cost: str) -> None:
+def _name(axis: Axes, part: pd.DataFrame, cost: str) -> None:
+    """Write the names of what lies on the front, beside all that is drawn."""
+    on = part[f"front_{cost}"].astype(bool)
     points = {
         textwrap.fill(row.name, LETTERS): (getattr(row, cost), row.value, row.colour)
-        for row in front.itertuples(index=False)
+        for row in part[on].itertuples(index=False)
     }
-    bars = [Bbox([[x, low], [x, high]]) for x, low, high in front[[cost, "ci_low", "ci_high"]].to_numpy(float)]
-    label_points(axis, points, bars)
+    bars = [Bbox([[x, low], [x, high]]) for x, low, high in part[[cost, "ci_low", "ci_high"]].to_numpy(float)]
+    label_points(axis, points, bars, part.loc[~on, [cost, "value"]].to_numpy(float).tolist())

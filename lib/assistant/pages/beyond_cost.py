@@ -10,11 +10,10 @@ from lib.assistant.pages.planner import SHORT
 from lib.assistant.planner import SETTINGS
 from lib.assistant.tool_retrieval import context_words, with_words
 from lib.evaluation.inference import percent
-from lib.evaluation.pareto import with_fronts
-from lib.evaluation.prices import REQUESTS, Price, dollars
-from lib.workbook.display import Drawing, Table, interval, number
+from lib.evaluation.prices import REQUESTS, Price, cost_columns, with_costs
+from lib.workbook.display import Drawing, Table, interval
 from lib.workbook.methods import colour, label, marker
-from lib.workbook.pareto import COSTS, DRAWN, pareto_drawing
+from lib.workbook.pareto import DRAWN, pareto_drawing
 
 K = 3
 CONTEXT, TOOLS, PLANS, PROMPTS = "context", "tools", "plans", "prompts"
@@ -192,17 +191,12 @@ def seconds_a_plan(plans: pd.DataFrame, model, max_new_tokens: int, each: int) -
 
 
 def priced(points: pd.DataFrame, price: Price) -> pd.DataFrame:
-    """Points with tokens, dollars (for `REQUESTS` requests, see `lib.evaluation.prices.dollars`), the fronts of their
-    row (`lib.evaluation.pareto.with_fronts`), and colour and marker."""
-    table = points.assign(
-        tokens=points["tokens_in"] + points["tokens_out"],
-        dollars=dollars(points["tokens_in"], points["tokens_out"], price),
-        group=[_group(*one) for one in points[["condition", "name"]].to_numpy()],
-        colour=[_colour(name) for name in points["condition"]],
-        marker=[_marker(name) for name in points["condition"]],
+    """`lib.evaluation.prices.with_costs`, and group, colour and marker."""
+    return with_costs(points, price).assign(
+        group=lambda table: [_group(*one) for one in table[["condition", "name"]].to_numpy()],
+        colour=lambda table: [_colour(name) for name in table["condition"]],
+        marker=lambda table: [_marker(name) for name in table["condition"]],
     )
-    parts = [with_fronts(part, COSTS) for _, part in table.groupby("row", sort=False)]
-    return pd.concat(parts, ignore_index=True)
 
 
 def _group(condition: str, name: str) -> str:
@@ -264,17 +258,8 @@ def cost_table(points: pd.DataFrame, prices: Mapping[str, Price]) -> Table:
             "condition": rows["name"],
             "quality, %": [interval(*values) for values in rows[["value", "ci_low", "ci_high"]].to_numpy(float)],
             "n": rows["n"].astype(int),
-            "seconds": [_seconds(value) for value in rows["seconds"]],
-            "tokens read": rows["tokens_in"].round(1),
-            "tokens written": rows["tokens_out"].round(1),
         }
-    )
-    for name, price in prices.items():
-        frame[f"US dollars, {name}"] = [
-            _money(value) for value in dollars(rows["tokens_in"], rows["tokens_out"], price)
-        ]
-    on = zip(*(rows[f"front_{cost}"] for cost in COSTS), strict=True)
-    frame["on the front of"] = [", ".join(cost for cost, yes in zip(COSTS, flags, strict=True) if yes) for flags in on]
+    ).join(cost_columns(rows, prices, decimals=1))
     caption = (
         f"Quality and what one request costs. Seconds: the median of a query (context), put together from the searches "
         f"that were timed (tools), mean of plans asked alone (plans; a variant's in proportion to its prompt). US "
@@ -286,14 +271,6 @@ def cost_table(points: pd.DataFrame, prices: Mapping[str, Price]) -> Table:
 
 def _order(column: pd.Series) -> pd.Series:
     return column.map({row: i for i, row in enumerate(ROWS)}) if column.name == "row" else column
-
-
-def _seconds(value: float) -> str:
-    return "–" if value != value else f"{value:.2g}" if value < 10 else number(value, 0)
-
-
-def _money(value: float) -> str:
-    return "0" if not value else f"{value:.2g}" if value < 10 else number(value, 0)
 
 
 def cost_in_words(points: pd.DataFrame) -> str:

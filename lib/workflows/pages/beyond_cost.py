@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.pareto import with_fronts
-from lib.evaluation.prices import REQUESTS, Price, dollars
+from lib.evaluation.prices import REQUESTS, Price, cost_columns, with_costs
 from lib.evaluation.rates import rates_with_intervals
-from lib.workbook.display import Drawing, Table, number
+from lib.workbook.display import Drawing, Table
 from lib.workbook.methods import colour, label, marker
 from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workbook.pareto import COSTS, DRAWN, pareto_drawing
+from lib.workbook.pareto import DRAWN, pareto_drawing
 from lib.workflows.ablation import title
 from lib.workflows.pages.common import METRIC, TEST_SETS, intervals
 from lib.workflows.scoring import executed_outcomes, outcomes
@@ -179,15 +178,11 @@ def seconds_a_search(encode: Callable[[Sequence[str]], np.ndarray], pool: np.nda
 
 
 def priced(points: pd.DataFrame, price: Price) -> pd.DataFrame:
-    """Points with tokens, dollars (for `REQUESTS` requests), the fronts of their row, and colour and marker."""
-    table = points.assign(
-        tokens=points["tokens_in"] + points["tokens_out"],
-        dollars=dollars(points["tokens_in"], points["tokens_out"], price),
-    )
+    """`lib.evaluation.prices.with_costs`, and group, colour and marker."""
+    table = with_costs(points, price)
     styles = [_style(name) for name in table["condition"]]
     table[["group", "colour", "marker"]] = pd.DataFrame(styles, columns=["group", "colour", "marker"], dtype=object)
-    parts = [with_fronts(part, COSTS) for _, part in table.groupby("row", sort=False)]
-    return pd.concat(parts, ignore_index=True)
+    return table
 
 
 def _style(condition: str) -> tuple[str, str, str | tuple]:
@@ -257,18 +252,8 @@ def cost_table(points: pd.DataFrame, prices: Mapping[str, Price]) -> Table:
             "condition": rows["name"],
             "quality": intervals(rows, decimals=0),
             "n": rows["n"].astype(int),
-            "seconds": ["–" if value != value else f"{value:.2g}" for value in rows["seconds"]],
-            "tokens read": rows["tokens_in"].round(),
-            "tokens written": rows["tokens_out"].round(),
         }
-    )
-    for name, price in prices.items():
-        amounts = dollars(rows["tokens_in"], rows["tokens_out"], price)
-        frame[f"US dollars, {name}"] = [
-            "0" if not value else f"{value:.2g}" if value < 10 else number(value, 0) for value in amounts
-        ]
-    on = zip(*(rows[f"front_{cost}"] for cost in COSTS), strict=True)
-    frame["on the front of"] = [", ".join(cost for cost, yes in zip(COSTS, flags, strict=True) if yes) for flags in on]
+    ).join(cost_columns(rows, prices))
     caption = (
         "Quality and what one request costs: mean seconds of an answer with the search for its few-shots, tokens of "
         f"prompt and answer, and US dollars: what the tokens of {REQUESTS:,} requests would cost at the model's list "
