@@ -1,8 +1,9 @@
 """Flows that language models write for Flow-Bench's requests, and the floors that need none.
 
 The two in-context models that come with the project read few-shots and definitions; neither has seen these APIs, nor a
-request for an edit. Families of requests are dealt to them in turn, so that each request is written once. A prompt
-shows the few-shots nearest among the other families, and the definitions of the APIs nearest to the request (SFD). A
+request for an edit. Families of requests are dealt to them in turn, so that each request is written once. An instruct
+model that was not tuned here is asked the same through its chat template. A prompt shows the few-shots nearest among
+the other families, and definitions: of the APIs in these few-shots (FD), or of those nearest to the request (SFD). A
 request for an edit brings the flow to edit, in the few-shots as in the question:
 
     Request: Send a mail instead of the message. Edit this flow: await Slack.…; await Gmail.…;
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,8 @@ from lib.evaluation.intervals import mean_interval
 from lib.generation.local import LocalModel, fingerprint
 from lib.generation.models import locate
 from lib.workbook.trained import shipped
+from lib.workflows import instruct
+from lib.workflows.ablation import PARTS as PROMPT_PARTS
 from lib.workflows.ablation import answer_as, score
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.definitions import few_shot_definitions, semantic_definitions, usual_number
@@ -31,10 +34,45 @@ from lib.workflows.flow_bench_shots import SHOTS, families
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.in_context import HALVES, LIMIT
 from lib.workflows.in_context_models import part_of
-from lib.workflows.metaprompt import STOP, flow_prompts
+from lib.workflows.metaprompt import STOP, flow_prompts, prompt_parts
 
 PARTS = tuple(map(part_of, HALVES))
-DECODINGS = ("free", "grammar")  # the grammar with the benchmark's catalogue
+INSTRUCT = "instruct"
+
+
+class Way(NamedTuple):
+    """How flows are asked for.
+
+    Attributes:
+        writer: in_context (the models of `PARTS`) or instruct.
+        selector: of the few-shots.
+        definitions: none, fd or sfd.
+        decoding: free, or under the grammar with the benchmark's catalogue.
+    """
+
+    writer: str
+    selector: str
+    definitions: str
+    decoding: str
+
+    @property
+    def name(self) -> str:
+        return ", ".join(self)
+
+
+BASE = Way("in_context", "pretrained", "sfd", "free")
+WAYS = (
+    BASE,
+    BASE._replace(selector="tst"),
+    BASE._replace(selector="tst_anew"),
+    BASE._replace(definitions="fd"),
+    BASE._replace(definitions="none"),
+    BASE._replace(decoding="grammar"),
+    BASE._replace(selector="tst", decoding="grammar"),
+    BASE._replace(writer=INSTRUCT),
+    BASE._replace(writer=INSTRUCT, definitions="fd"),
+    BASE._replace(writer=INSTRUCT, decoding="grammar"),
+)
 MOST_TOKENS = 256  # of a flow; the longest right one has fewer
 
 
@@ -59,10 +97,14 @@ def sample(pairs: pd.DataFrame, n: int, seed: int) -> np.ndarray:
     return np.sort(drawn)
 
 
-def nearest_of_others(pairs: pd.DataFrame, vectors: np.ndarray) -> list[list[int]]:
-    """For each request the `SHOTS` nearest requests of other families, nearest first, as positions."""
+def nearest_of_others(pairs: pd.DataFrame, similarity: np.ndarray) -> list[list[int]]:
+    """For each request the `SHOTS` nearest requests of other families, nearest first, as positions.
+
+    Args:
+        similarity: (requests, requests), how near each is to the one of the row.
+    """
     names = np.array(families(pairs), dtype=object)
-    scores = np.where(names[:, None] != names[None, :], vectors @ vectors.T, -np.inf)
+    scores = np.where(names[:, None] != names[None, :], similarity, -np.inf)
     order = np.argsort(-scores, axis=1, kind="stable")[:, :SHOTS]
     return [[int(j) for j in row if scores[i, j] > -np.inf] for i, row in enumerate(order)]
 
@@ -75,47 +117,52 @@ def prompts(
     api_vectors: np.ndarray,
     count: Callable[[str], int],
 ) -> pd.DataFrame:
-    """The prompts of every selector, decoded freely and under the grammar with the benchmark's catalogue.
+    """The prompts of every way whose selector there is.
 
     Args:
         rows: positions of the requests that are asked.
         near: {selector: few-shots of every request, of `nearest_of_others`}.
         request_vectors, api_vectors: by the pretrained encoder, of the requests and of `API.text` of the catalogue.
-        count: tokens of a text.
+        count: tokens of a text, the same for all writers, so that they are shown the same.
 
     Returns:
-        condition (`selector, decoding`), unit, family, model (one of `PARTS`), prompt, grammar (None where free), and
-        what `flow_prompts` tells of a prompt.
+        condition (`Way.name`), unit, family, model (one of `PARTS`, or instruct), prompt, grammar (None where free),
+        and what `flow_prompts` tells of a prompt.
     """
     pairs, catalogue, rows = bench.pairs, bench.catalogue, list(rows)
     examples = pairs.assign(request=asked_texts(pairs))
-    fd = [few_shot_definitions(shots, pairs["apis"].tolist()) for shots in next(iter(near.values()))]
+    fd = [few_shot_definitions(shots, pairs["apis"].tolist()) for shots in near[BASE.selector]]
     names = [api.name for api in catalogue]
     sfd = semantic_definitions(request_vectors[rows], api_vectors, names, usual_number(fd))
     asked = examples.iloc[rows]
-    about = {"unit": asked["pair"].tolist(), "family": np.array(families(pairs), dtype=object)[rows],
-             "model": np.array(written_by(pairs), dtype=object)[rows]}  # fmt: skip
-    grammars = dict(zip(DECODINGS, (None, grammar_of(catalogue)), strict=True))
+    about = {"unit": asked["pair"].tolist(), "family": np.array(families(pairs), dtype=object)[rows]}
+    dealt = np.array(written_by(pairs), dtype=object)[rows]
+    grammars = {
+        ("in_context", "grammar"): grammar_of(catalogue),
+        (INSTRUCT, "grammar"): instruct.fenced(grammar_of(catalogue, ())),
+    }
     parts = []
-    for selector, shots in near.items():
+    for way in (way for way in WAYS if way.selector in near):
         made = flow_prompts(
             asked["request"].tolist(),
-            [list(shots[row]) for row in rows],
+            [list(near[way.selector][row]) for row in rows],
             examples,
             catalogue,
             LIMIT,
             count,
-            semantic=sfd,
+            few_shot=way.definitions == "fd",
+            semantic=sfd if way.definitions == "sfd" else None,
+            parts=PROMPT_PARTS.get(way.writer, prompt_parts),
             form="described",
         )
-        for decoding, grammar in grammars.items():
-            parts.append(made.assign(condition=f"{selector}, {decoding}", grammar=grammar, **about))
+        model, grammar = INSTRUCT if way.writer == INSTRUCT else dealt, grammars.get((way.writer, way.decoding))
+        parts.append(made.assign(condition=way.name, grammar=grammar, model=model, **about))
     return pd.concat(parts, ignore_index=True)
 
 
-def grammar_of(catalogue: Catalogue) -> str:
+def grammar_of(catalogue: Catalogue, stop: Sequence[str] = STOP) -> str:
     """Flows with loops over the benchmark's APIs."""
-    return flow_grammar(catalogue, stop=STOP, loops=True)
+    return flow_grammar(catalogue, stop=stop, loops=True)
 
 
 def written(prompted: pd.DataFrame, models: Mapping[str, object], progress: bool = False) -> pd.DataFrame:
@@ -123,7 +170,7 @@ def written(prompted: pd.DataFrame, models: Mapping[str, object], progress: bool
 
     Args:
         prompted: of `prompts`.
-        models: by the names of `PARTS`.
+        models: by the names in the column model; prompts of another are left out.
 
     Returns:
         what `lib.workflows.ablation.answer_as` returns.
@@ -181,18 +228,25 @@ def floors(bench: FlowBench, rows: Collection[int], near: Mapping[str, Sequence[
 
 MEASURES = {
     "similarity": "similarity, points",
+    "executed": "executed right, %",
     "unparsed": "unparsed, %",
     "made_up_names": "made-up names, %",
     "made_up_parameters": "made-up keys, %",
 }
 VALUES = ["condition", "metric", "value", "ci_low", "ci_high", "n"]
 COMPARED = [
-    ("pretrained, free", "copy_pretrained"),
-    ("tst, free", "copy_tst"),
-    ("pretrained, grammar", "copy_prior"),
-    ("pretrained, grammar", "pretrained, free"),
-    ("tst, grammar", "tst, free"),
-    ("tst, free", "pretrained, free"),
+    (BASE.name, "copy_pretrained"),
+    (BASE._replace(decoding="grammar").name, "copy_prior"),
+    (BASE._replace(writer=INSTRUCT).name, "copy_pretrained"),
+    (BASE._replace(writer=INSTRUCT, decoding="grammar").name, "copy_prior"),
+    (BASE._replace(decoding="grammar").name, BASE.name),
+    (BASE._replace(writer=INSTRUCT, decoding="grammar").name, BASE._replace(writer=INSTRUCT).name),
+    (BASE.name, BASE._replace(definitions="none").name),
+    (BASE._replace(definitions="fd").name, BASE._replace(definitions="none").name),
+    (BASE._replace(writer=INSTRUCT).name, BASE._replace(writer=INSTRUCT, definitions="fd").name),
+    (BASE._replace(selector="tst").name, BASE.name),
+    (BASE._replace(selector="tst_anew").name, BASE.name),
+    (BASE._replace(writer=INSTRUCT).name, BASE.name),
 ]
 
 
@@ -207,8 +261,8 @@ def scored(texts: pd.DataFrame, bench: FlowBench) -> pd.DataFrame:
 
 
 def values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
-    """Each condition's metrics: similarity over all flows, intervals over families; unparsed of all flows and made-up
-    names and keys of those that parse, Wilson's intervals.
+    """Each condition's metrics: similarity over all flows, intervals over families; executed right and unparsed of all
+    flows and made-up names and keys of those that parse, Wilson's intervals.
 
     Returns:
         condition, metric (of `MEASURES`), value, ci_low, ci_high, n (flows counted); NaN where none is.
@@ -219,8 +273,9 @@ def values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
         rows.append((condition, "similarity", part["value"].mean(), float(low), float(high), len(part)))
         parsed = part[part["parsed"].astype(bool)]
         for metric, hits, of in (
+            ("executed", int(part["executed"].astype(bool).sum()), len(part)),
             ("unparsed", len(part) - len(parsed), len(part)),
-            *((name, int(parsed[name].map(len).gt(0).sum()), len(parsed)) for name in list(MEASURES)[2:]),
+            *((name, int(parsed[name].map(len).gt(0).sum()), len(parsed)) for name in list(MEASURES)[3:]),
         ):
             shown = map(float, percent(hits, of)) if of else [float("nan")] * 3
             rows.append((condition, metric, *shown, of))

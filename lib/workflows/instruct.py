@@ -7,6 +7,7 @@ message it is shown requests with flows in code blocks and answers with one. The
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 
@@ -31,6 +32,11 @@ def prompt_parts(
     blocks = [(other, f"{OPENING}{dsl}{CLOSING}") for other, dsl in shots]
     instruction, *middle, _ = metaprompt.prompt_parts(request, blocks, definitions, explain, first)
     return [f"{instruction} {TASK}", *middle, f"\n\nRequest: {' '.join(request.split())}"]
+
+
+def fenced(grammar: str) -> str:
+    """A grammar of `lib.workflows.grammars.flow_grammar` without stop texts, for an answer that is one code block."""
+    return grammar.replace("start: lines\n", f"start: {json.dumps(OPENING)} lines {json.dumps(CLOSING)}\n", 1)
 
 
 def flow_of(answer: str) -> str:

@@ -21,8 +21,9 @@ PAIRS = pd.DataFrame(
     columns=["pair", "request", "prior", "dsl", "apis"],
 )
 BENCH = FlowBench(CATALOGUE, PAIRS)
+FREE = flows.BASE.name
 VECTORS = np.array([[1.0, 0], [0.99, 0.14], [0, 1], [0.9, 0.43]])
-NEAR = {"pretrained": flows.nearest_of_others(PAIRS, VECTORS)}
+NEAR = {"pretrained": flows.nearest_of_others(PAIRS, VECTORS @ VECTORS.T)}
 
 
 def prompted(rows=(0, 1, 2)):
@@ -49,15 +50,36 @@ def test_a_sample_is_seeded_and_in_order():
 
 def test_prompts_hold_no_right_flow_of_their_own():
     made = prompted()
-    assert made["condition"].unique().tolist() == ["pretrained, free", "pretrained, grammar"]
-    assert made["grammar"].isna().tolist() == [True] * 3 + [False] * 3
+    ways = [way for way in flows.WAYS if way.selector == "pretrained"]
+    assert made["condition"].unique().tolist() == [way.name for way in ways]
+    assert [len(part) for _, part in made.groupby("condition")] == [3] * len(ways)
+    assert made["grammar"].isna().tolist() == [way.decoding == "free" for way in ways for _ in range(3)]
     first = made.iloc[1]
     assert (first["unit"], first["family"], first["model"]) == ("p2", "a.b();", "in_context-a")
     assert first["prompt"].rstrip().endswith("Request: add c Edit this flow: a.b();\nFlow:")
     assert "a.b();\na.c();" not in first["prompt"]
     assert "a.b();\na.d();" in first["prompt"]
     assert "Does b" in first["prompt"]
-    assert "for" in made["grammar"].iloc[-1]
+
+
+def test_an_instruct_model_is_asked_the_same_in_its_own_form():
+    made = prompted([1])
+    by = made.set_index("condition")
+    plain, asked = by.loc[flows.BASE.name], by.loc[flows.BASE._replace(writer="instruct").name]
+    assert asked["model"] == "instruct"
+    assert asked["definitions"] == plain["definitions"]
+    assert "```flow\na.b();\na.d();\n```" in asked["prompt"]
+    assert asked["prompt"].endswith("Request: add c Edit this flow: a.b();")
+    grammar = by.loc[flows.BASE._replace(writer="instruct", decoding="grammar").name, "grammar"]
+    assert grammar.startswith('start: "```flow\\n" lines "\\n```"\n')
+    assert "for" in grammar
+
+
+def test_definitions_are_those_of_the_way():
+    shown = prompted([0]).set_index("condition")["definitions"]
+    assert list(shown[flows.BASE._replace(definitions="none").name]) == []
+    assert set(shown[flows.BASE._replace(definitions="fd").name]) == {"a.b", "a.c", "a.d"}
+    assert len(shown[flows.BASE.name]) > 0
 
 
 def test_each_model_is_asked_for_its_requests(monkeypatch):
@@ -87,9 +109,9 @@ def test_floors_copy():
 @pytest.fixture
 def scores():
     texts = [
-        ("pretrained, free", "p1", "a.b();"),
-        ("pretrained, free", "p2", "a.b()); oh"),
-        ("pretrained, free", "p3", "a.new();"),
+        (FREE, "p1", "a.b();"),
+        (FREE, "p2", "a.b()); oh"),
+        (FREE, "p3", "a.new();"),
         *(("copy_pretrained", unit, "a.b();") for unit in ("p1", "p2", "p3")),
     ]
     frame = pd.DataFrame(texts, columns=["condition", "unit", "text"])
@@ -99,8 +121,9 @@ def scores():
 
 def test_values_count_what_they_say(scores):
     values = flows.values(scores, 200, 1).set_index(["condition", "metric"])
-    free = values.loc["pretrained, free"]
+    free = values.loc[FREE]
     assert free.loc["similarity", "value"] == pytest.approx(100 / 3)
+    assert free.loc["executed", ["value", "n"]].tolist() == pytest.approx([100 / 3, 3])
     assert free.loc["unparsed", ["value", "n"]].tolist() == pytest.approx([100 / 3, 3])
     assert free.loc["made_up_names", ["value", "n"]].tolist() == pytest.approx([50, 2])
     assert (values["ci_low"] <= values["value"]).all()
@@ -108,5 +131,5 @@ def test_values_count_what_they_say(scores):
 
 def test_differences_are_of_the_same_requests(scores):
     tests = flows.differences(scores, 200, 1)
-    assert tests[["a", "b", "n"]].to_numpy().tolist() == [["pretrained, free", "copy_pretrained", 3]]
+    assert tests[["a", "b", "n"]].to_numpy().tolist() == [[FREE, "copy_pretrained", 3]]
     assert tests["difference"].item() == pytest.approx(100 / 3 - (100 + 50 + 0) / 3)

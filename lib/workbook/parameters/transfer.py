@@ -21,7 +21,10 @@ class Transfer(Parameters):
     nestful_folder: str = Field(default="../nestful", description="with NESTFUL's wheel, if it is there")
     generator: LocalModelName = Field(default="SmolLM2-135M-Instruct", min_length=1)
     quantization: Literal["none", "nf4"] = "none"
-    flow_bench_flows: int = Field(default=24, ge=2, description="requests that flows are written for")
+    flow_bench_flows: int = Field(default=40, ge=2, description="requests that flows are written for")
+    instruct_generator: LocalModelName = Field(
+        default="", description="an instruct model that writes them, too; empty: its kept answers are shown"
+    )
     tst_new_pairs: int = Field(default=600, ge=0, description="of a fold, on which TST is tuned anew; 0 leaves it out")
     workbench_plans: int = Field(default=40, ge=2, description="templates of which one request is planned")
     bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)

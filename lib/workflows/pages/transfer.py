@@ -193,14 +193,42 @@ def shots_forest(tests: pd.DataFrame) -> Drawing:
 # ---------------------------------------------------------------- flows written
 
 
+WRITERS = {"in_context": "in-context", "instruct": "instruct"}
+DEFINITIONS = {"sfd": "+ SFD", "fd": "+ FD", "none": "alone"}
+
+
 def condition_label(name: str) -> str:
     """Who wrote, for readers."""
     if name == "copy_prior":
         return "copied: flow to edit, else nearest"
     if name.startswith("copy_"):
         return f"copied: {label(name.removeprefix('copy_'))}"
-    selector, decoding = name.split(", ")
-    return f"{label(selector)}, {decoding}"
+    writer, selector, definitions, decoding = name.split(", ")
+    under = "" if decoding == "free" else f", {decoding}"
+    return f"{WRITERS[writer]}: {label(selector)} {DEFINITIONS[definitions]}{under}"
+
+
+def kept_words(answered: pd.DataFrame, asked: int, day_written: bool) -> str:
+    """Who wrote the instruct model's flows, and where; empty where there are none.
+
+    Args:
+        answered: of `lib.workflows.kept_flows.kept`, or as many columns of it as there are.
+        asked: prompts in all.
+        day_written: whether the model was asked in this run.
+    """
+    if answered.empty:
+        return (
+            f"The instruct model's rows are left out: kept answers do not cover these {asked} prompts, and no "
+            "`instruct_generator` is named."
+        )
+    names = ", ".join(sorted(set(answered["writer"])))
+    if day_written:
+        return f"The instruct model is {plain(names)}, asked in this run."
+    seconds = answered["seconds"].median()
+    return (
+        f"The instruct model is {plain(names)}. Its {len(answered)} flows were written once on a processor, in "
+        f"{seconds:.0f} seconds each in the median, and are kept with the project under the prompts that they answer."
+    )
 
 
 def flows_table(values: pd.DataFrame) -> Table:
@@ -218,8 +246,9 @@ def flows_table(values: pd.DataFrame) -> Table:
         frame[said] = wide[metric].to_numpy()
     n = int(values["n"].max())
     caption = (
-        f"Flows for {n} of Flow-Bench's requests by the in-context models, by who selected the few-shots, and "
-        "copied ones; 95% intervals. Grammar: that of the language with the benchmark's catalogue."
+        f"Flows for {n} of Flow-Bench's requests, by who writes, who selected the few-shots and which definitions the "
+        "prompt has, and copied ones; 95% intervals. Executed right: on mocked connectors a flow does what the right "
+        "one does, all arguments counted. Grammar: that of the language with the benchmark's catalogue."
     )
     return Table(frame, caption)
 

@@ -125,24 +125,36 @@ def test_whether_the_domain_explains_the_loss(between, anew, verdict):
     assert drawing.finding == f"{settled} of 3 comparisons of few-shots are settled on Flow-Bench"
 
 
+FREE, UNDER = "in_context, tst, sfd, free", "in_context, tst, sfd, grammar"
+
+
 def test_flows_written_in_a_table_and_a_forest(bench):
     values = pd.DataFrame(
-        [(name, metric, 40.0, 30.0, 50.0, 24) for name in ("tst, free", "copy_tst", "copy_prior")
+        [(name, metric, 40.0, 30.0, 50.0, 24) for name in (FREE, "copy_tst", "copy_prior")
          for metric in page.MEASURES],
         columns=["condition", "metric", "value", "ci_low", "ci_high", "n"],
     )  # fmt: skip
     frame = page.flows_table(values).frame
+    assert page.condition_label(UNDER.replace("sfd", "none")) == "in-context: TST alone, grammar"
     assert frame["flows"].tolist() == [
-        "TST, free", "copied: TST", "copied: flow to edit, else nearest"]  # fmt: skip
+        "in-context: TST + SFD", "copied: TST", "copied: flow to edit, else nearest"]  # fmt: skip
     assert frame["unparsed, %"].tolist() == ["40.0 [30.0, 50.0]"] * 3
-    tests = differences(
-        [("tst, free", "copy_tst", 9.0, 1.0, 17.0, True), ("tst, grammar", "tst, free", 1.0, -1.0, 3.0, False)]
-    )
+    tests = differences([(FREE, "copy_tst", 9.0, 1.0, 17.0, True), (UNDER, FREE, 1.0, -1.0, 3.0, False)])
     drawing = page.flows_forest(tests)
     assert drawing.finding == ("Written flows beat copied ones in 1 of 1 comparisons and lose in 0; the rest is open")
     scores = pd.DataFrame(
-        {"condition": "tst, free", "unit": ["p1", "p2", "p3"], "text": ["u", "v", "w"], "similarity": [0.5, 1.0, 0.0]}
+        {"condition": FREE, "unit": ["p1", "p2", "p3"], "text": ["u", "v", "w"], "similarity": [0.5, 1.0, 0.0]}
     )
-    examples = page.flow_examples(scores, bench.pairs, "tst, free").frame
+    examples = page.flow_examples(scores, bench.pairs, FREE).frame
     assert examples["written"].tolist() == ["w", "v"]
-    assert len(page.flow_examples(scores.iloc[:1], bench.pairs, "tst, free").frame) == 1
+    assert len(page.flow_examples(scores.iloc[:1], bench.pairs, FREE).frame) == 1
+
+
+def test_who_wrote_the_instruct_rows_is_said():
+    kept = pd.DataFrame({"writer": ["Larger-1.5B"] * 2, "seconds": [20.0, 24.0]})
+    assert page.kept_words(kept, 2, False) == (
+        "The instruct model is Larger-1.5B. Its 2 flows were written once on a processor, in 22 seconds each in the "
+        "median, and are kept with the project under the prompts that they answer."
+    )
+    assert page.kept_words(kept, 2, True) == "The instruct model is Larger-1.5B, asked in this run."
+    assert page.kept_words(kept.head(0), 2, False).startswith("The instruct model's rows are left out")
