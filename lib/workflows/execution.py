@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -36,9 +37,10 @@ from lib.workflows.language import (
     Value,
 )
 
-MOST_WORLDS = 4096  # of all choices; where there are more, one value differs from the first world at a time
+MOST_WORLDS = 4096  # of all choices; where there are more, some of them
+DRAWN = 512  # of these at random
 ROUNDS = 20  # of looking for values that only another world tests
-ITEMS = (0, 1, 2)  # of a list that a loop goes through
+ITEMS = (1, 0, 2)  # of a list that a loop goes through; one first, so that what is in it is seen
 ABSENT = object()
 SURROUNDED = {"contains": "\0{}\0", "startsWith": "{}\0", "endsWith": "\0{}"}
 ORDERED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -195,11 +197,11 @@ def worlds(flows: Sequence[Flow]) -> Iterator[World]:
     What is tested only behind a condition is found by looking again in the worlds found so far.
     """
     values: dict[Content | Items, list[Any]] = {}
+    tested: dict[Content, list[tuple[str, Any]]] = {}
+    looped: dict[Content, None] = {}
     for _ in range(ROUNDS):
         before = sum(map(len, values.values()))
-        tested: dict[Content, list[tuple[str, Any]]] = {}
-        looped: dict[Content, None] = {}
-        for world in _choices(values):
+        for world in _choices(values, tested):
             for flow in flows:
                 machine = _Machine(world)
                 machine.do(flow.statements)
@@ -211,10 +213,14 @@ def worlds(flows: Sequence[Flow]) -> Iterator[World]:
         values |= {Items(content): list(ITEMS) for content in looped}
         if sum(map(len, values.values())) == before:
             break
-    yield from _choices(values)
+    yield from _choices(values, tested)
 
 
-def _choices(values: Mapping[Content | Items, Sequence[Any]]) -> Iterator[World]:
+def _choices(
+    values: Mapping[Content | Items, Sequence[Any]], tested: Mapping[Content, Sequence[tuple[str, Any]]]
+) -> Iterator[World]:
+    """All worlds, or where they are too many: some in which most tests hold, in which few do, and as they come, each
+    with one value changed; and some at random."""
     count = 1
     for options in values.values():
         count *= len(options)
@@ -222,11 +228,20 @@ def _choices(values: Mapping[Content | Items, Sequence[Any]]) -> Iterator[World]
         for chosen in itertools.product(*values.values()):
             yield dict(zip(values, chosen, strict=True))
         return
-    first = {content: options[0] for content, options in values.items()}
-    yield first
-    for content, options in values.items():
-        for option in options[1:]:
-            yield first | {content: option}
+
+    def held(content: Content | Items, option: Any) -> int:
+        tests = tested.get(content, ()) if isinstance(content, Content) else ()
+        return sum(_compare(test, option, constant) for test, constant in tests)
+
+    for pick in (max, min):
+        base = {content: pick(options, key=lambda option, at=content: held(at, option))
+                for content, options in values.items()}  # fmt: skip
+        yield base
+        for content, options in values.items():
+            yield from (base | {content: option} for option in options if option != base[content])
+    draw = random.Random(len(values))
+    for _ in range(DRAWN):
+        yield {content: draw.choice(options) for content, options in values.items()}
 
 
 def _domain(content: Content, tests: Sequence[tuple[str, Any]]) -> list[Any]:
@@ -254,6 +269,9 @@ def _domain(content: Content, tests: Sequence[tuple[str, Any]]) -> list[Any]:
     for (a, first), (b, second) in itertools.permutations(searched, 2):
         if a != "endsWith" and b != "startsWith":
             found.append(f"{first}\0{second}")
+    if len(searched) > 2:  # one text in which all hold
+        found.append("\0".join(text for test in ("startsWith", "contains", "endsWith") for kind, text in searched
+                               if kind == test))  # fmt: skip
     return list(dict.fromkeys(found))
 
 

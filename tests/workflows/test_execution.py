@@ -102,11 +102,40 @@ def test_what_is_said_belongs_to_a_call_and_not_to_its_place_among_those_made():
     assert not alike("if (x?['n'] == 1) { b.A({'k': 1}); } b.A({'k': 9});", right, said)
 
 
-def test_many_tests_are_varied_one_at_a_time():
-    many = flow(" ".join(f"if (x?['f{n}'] == 'a') {{ b.A({{'n': {n}}}); }}" for n in range(14)))
-    assert len(list(worlds([many]))) == 1 + 14
+MANY = {  # too many worlds for all of them
+    "several equal": " && ".join(f"x?['f{n}'] == 'v{n}'" for n in range(13)),
+    "several texts": " && ".join(f"contains(x?['f{n}'], 'v{n}')" for n in range(13)),
+    "one text": "startsWith(x?['t'], 'ab') && contains(x?['t'], 'q') && endsWith(x?['t'], 'z')",
+}
+
+
+@pytest.mark.parametrize("condition", MANY.values(), ids=MANY)
+def test_what_stands_behind_many_tests_is_seen(condition):
+    right, other = (flow(f"if ({condition}) {{ {call} }}") for call in ("b.P();", "b.Q();"))
+    assert never_made(right) == []
+    assert executed_alike(right, right)
+    assert not executed_alike(other, right)
+    assert not executed_alike(parse(TRIGGER), right)
+
+
+def test_many_tests_apart_are_seen():
+    def many(changed):
+        return flow(
+            " ".join(f"if (x?['f{n}'] == 'a') {{ b.A({{'n': {99 if n == changed else n}}}); }}" for n in range(14))
+        )
+
     assert MOST_WORLDS < 2**14
-    assert executed_alike(many, many)
+    assert executed_alike(many(None), many(None))
+    assert not any(executed_alike(many(n), many(None)) for n in range(14))
+
+
+def test_what_stands_in_nested_loops_is_seen():
+    nested = 'for (i of x?["l"]) {{ for (j of i?["m"]) {{ if (j?["n"] > 5) {{ b.{}(); }} }} }}'
+    right = flow(nested.format("P"))
+    assert never_made(right) == []
+    assert executed_alike(right, right)
+    assert not executed_alike(flow(nested.format("Q")), right)
+    assert not executed_alike(parse(TRIGGER), right)
 
 
 @pytest.fixture(scope="module")
