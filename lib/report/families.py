@@ -50,7 +50,7 @@ def open_share(verdicts: pd.DataFrame) -> str:
     told = int(still["n_needed"].notna().sum())
     return (
         f"Open are {share:.0%} of them, {'more than' if share > MOST_OPEN else 'at most'} a quarter; "
-        f"{'each has' if told == len(still) else f'{told} of the {len(still)} have'} the n that would decide it. "
+        f"for {'each' if told == len(still) else f'{told} of these {len(still)}'} it is said which n would decide it. "
     )
 
 

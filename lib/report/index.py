@@ -103,7 +103,8 @@ Details in <a href="run.json">run.json</a>.</caption>
 
 def render_index(record: dict, verdicts: str, root: Path = ROOT) -> Path:
     """`index.html`: the answers (HTML of `lib.report.verdicts`), a card a notebook, and how long all took."""
-    profile = record["profile"]
+    profile, terms = record["profile"], read_glossary(root)
+    meanings = "; the <a href='#glossary'>glossary</a> what words mean" if terms else ""
     body = f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{policy(script())}">
@@ -114,13 +115,15 @@ def render_index(record: dict, verdicts: str, root: Path = ROOT) -> Path:
 <h1>{TITLE}</h1>
 <p class="run">Profile <b>{html.escape(profile)}</b>, computed on
 {html.escape(record["device"])}.{other_reports(profile, root)}</p>
+<p class="small">Small open models stand for the papers' large ones: what the papers claim of methods is tested, not
+their numbers. <a href="01_data_gen.html">Notebook 01</a> says who asks, and what{meanings}.</p>
 {verdicts}
 {costs_html(record["status"], profile, root)}
 <h2 id="notebooks">The notebooks</h2>
 <ul class="cards">{"".join(card_html(notebook, record, root) for notebook in NOTEBOOKS)}</ul>
 {browser.pages_html(root / "reports" / profile)}
 {run_html(record)}
-{glossary_html(read_glossary(root))}
+{glossary_html(terms)}
 </main>
 <footer>commit {html.escape(record["commit"] or "unknown")} · {html.escape(record["finished"])}</footer>
 <script>{script()}</script>

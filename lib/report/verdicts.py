@@ -178,9 +178,9 @@ def answers_html(
     agreed = "" if full is None or verdicts.empty else agreement.in_words(agreement.beside_full(by_row(verdicts), full))
     theirs = None if full is None or not agreed else agreement.of_claims(full)
     parts = {paper: verdicts[verdicts["paper"] == paper] for paper in papers}
-    answers = "".join(
-        _answer(paper, part, rows, table_html(rows, paper, mark, places.anchors)) for paper, part in parts.items()
-    )
+    apart = set(verdicts.loc[verdicts["about"] != "method", "claim"]) if len(verdicts) else set()
+    tables = {paper: table_html(rows, paper, mark, places.anchors, apart) for paper in papers}
+    answers = "".join(_answer(paper, part, rows, tables[paper]) for paper, part in parts.items())
     drawn = "".join(f"<div>{figures[paper]}</div>" for paper in papers if figures.get(paper))
     tested = {paper: part for paper, part in parts.items() if len(part)}
     meanings = "".join(f"<dt>{mark(verdict)}</dt><dd>{meaning}</dd>" for verdict, meaning in VERDICTS.items())
@@ -201,7 +201,8 @@ def _legend(rows: pd.DataFrame) -> str:
     return (
         f"<p class='small'>Ours: profile <b>{html.escape(first['profile'])}</b> on {html.escape(first['device'])}, "
         "with 95% intervals; n counts queries or flows. A dash: not asked in this profile, nothing published, or "
-        "no claim. Workflows: requests in new wordings. <a href='tables/methods.csv'>methods.csv</a></p>"
+        "no claim. A verdict is on the whole claim, which may take more rows than this one. Workflows: requests in "
+        "wordings that training lacks, by the simulator too. <a href='tables/methods.csv'>methods.csv</a></p>"
     )
 
 
@@ -232,7 +233,9 @@ def _counts(paper: str, verdicts: pd.DataFrame) -> str:
         else ""
     )
     few, hidden = sum(first[word] for word in OPEN), first[NOT_TESTABLE]
+    unasked = int(((verdicts["about"] == "method") & (verdicts["n"] == 0)).sum())
     undecided = f"; <b>{few}</b> stayed open, for want of queries or flows" if few else ""
+    undecided += f" (for <b>{unasked}</b> of them this profile asks nothing)" if unasked else ""
     undecided += f"; <b>{hidden}</b> cannot be tested here" if hidden else ""
     return f"""<p><b>{first["as_claimed"]} of the {first["claims"]}</b> claims {html.escape(first["why"])} tested here
 came out as the paper has them{undecided} (<a href="#claims-{paper}">each claim</a>).</p>

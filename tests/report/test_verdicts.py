@@ -139,6 +139,7 @@ def test_both_papers_are_on_the_index(report):
     text = " ".join(page.get_text(" ").split())
     assert "2 of the 3 claims about methods tested here came out as the paper has them (" in text
     assert "0 of the 1 claims about methods tested here came out as the paper has them; 1 stayed open, for" in text
+    assert "for 1 of them this profile asks nothing" not in text
     (apart,) = page.select(".apart li")
     assert apart.get_text(" ", strip=True) == f"0 of 1 {ABOUT['training_size']}"
     assert len(page.select("details:not(.trace) > dl")) == 1
@@ -312,7 +313,7 @@ def test_claims_of_a_paper_are_one_family_on_the_index(decided, tmp_path):
     assert all(first.endswith("; among this notebook's claims alone: reproduced") for first in firsts)
     assert all("queries would decide it" in first for first in firsts)
     text = " ".join(page.get_text(" ").split())
-    assert "Open are 100% of them, more than a quarter; each has the n that would decide it." in text
+    assert "Open are 100% of them, more than a quarter; for each it is said which n would decide it." in text
     assert "another processor" not in text
     table = pd.read_csv(tmp_path / "reports" / "smoke" / "tables" / "claims.csv")
     assert table["p_value"].tolist() == [0.06, 0.06]
