@@ -13,6 +13,7 @@ Source: ours; the workflow paper compares names of APIs alone.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 import random
@@ -219,8 +220,8 @@ def worlds(flows: Sequence[Flow]) -> Iterator[World]:
 def _choices(
     values: Mapping[Content | Items, Sequence[Any]], tested: Mapping[Content, Sequence[tuple[str, Any]]]
 ) -> Iterator[World]:
-    """All worlds, or where they are too many: some in which most tests hold, in which few do, and as they come, each
-    with one value changed; and some at random."""
+    """All worlds, or where they are too many: one in which most tests hold and one in which fewest do, each also with
+    one value changed; and some at random."""
     count = 1
     for options in values.values():
         count *= len(options)
@@ -234,8 +235,7 @@ def _choices(
         return sum(_compare(test, option, constant) for test, constant in tests)
 
     for pick in (max, min):
-        base = {content: pick(options, key=lambda option, at=content: held(at, option))
-                for content, options in values.items()}  # fmt: skip
+        base = {content: pick(options, key=functools.partial(held, content)) for content, options in values.items()}
         yield base
         for content, options in values.items():
             yield from (base | {content: option} for option in options if option != base[content])

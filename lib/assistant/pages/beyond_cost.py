@@ -34,6 +34,8 @@ SAID = {
     "query_plus_semantic_context": "with semantic context",
 }
 SEARCHED = {"bm25t": "BM25T", "semantic": "semantic search", "rrf": "RRF", "lambdamart": "ranker learned from plans"}
+# Conditions whose tools or items the labels gave: what they find, no request can pay for.
+LABELLED = ("upper_bound", "context_tuned_upper_bound", "items_", "titles_")
 VARIED = ("items_", "titles_", "tools_")  # how the names of shorter and longer prompts begin
 MARKERS = {"bm25t": "s", "semantic": "o", "rrf": "h", "lambdamart": "D"}
 
@@ -127,7 +129,11 @@ def plan_points(planner: pd.DataFrame, variants: pd.DataFrame, asked: pd.DataFra
     """
     right = planner[planner["metric"] == "ast_accuracy"].set_index("setting").join(asked, how="inner")
     of_settings = right.rename_axis("condition").reset_index()
-    of_settings = of_settings.assign(row=PLANS, name=of_settings["condition"].map(SHORT))
+    names = [
+        f"{SHORT[name]} (labels given)" if name.startswith(LABELLED) else SHORT[name]
+        for name in of_settings["condition"]
+    ]
+    of_settings = of_settings.assign(row=PLANS, name=names)
     swept = variants.dropna(subset=["tokens", "number"])
     usual = asked.loc["context_tuned_upper_bound"]
     hits = (swept["ast_accuracy"] * swept["n"] / 100).round()
@@ -191,8 +197,11 @@ def seconds_a_plan(plans: pd.DataFrame, model, max_new_tokens: int, each: int) -
 
 
 def priced(points: pd.DataFrame, price: Price) -> pd.DataFrame:
-    """`lib.evaluation.prices.with_costs`, and group, colour and marker."""
-    return with_costs(points, price).assign(
+    """`lib.evaluation.prices.with_costs`, and group, colour and marker; what the labels gave is on no front."""
+    given = points["condition"].str.startswith(LABELLED)
+    table = with_costs(points.assign(value=points["value"].mask(given), measured=points["value"]), price)
+    return table.drop(columns="measured").assign(
+        value=table["measured"],
         group=lambda table: [_group(*one) for one in table[["condition", "name"]].to_numpy()],
         colour=lambda table: [_colour(name) for name in table["condition"]],
         marker=lambda table: [_marker(name) for name in table["condition"]],
@@ -232,7 +241,8 @@ def cost_drawing(points: pd.DataFrame, price: Price) -> Drawing:
 
 
 def _best(part: pd.DataFrame) -> str:
-    row = part.loc[part["value"].idxmax()]
+    payable = part[~part["condition"].str.startswith(LABELLED)]
+    row = payable.loc[payable["value"].idxmax()]
     return f"Best of {QUESTIONS[row['row']]}: {row['name']} {row['value']:.0f}%, {row['tokens']:.0f} tokens"
 
 
@@ -240,13 +250,11 @@ def cost_finding(points: pd.DataFrame) -> str:
     """How little of what can be paid lies on a front."""
     on = points[points["front_seconds"] | points["front_tokens"]]
     languages = points[(points["row"] == CONTEXT) & (points["tokens_out"] > 0)]
-    paid = "no method that writes chains of thought is" if not languages.index.isin(on.index).any() else "chains are"
-    return (
-        f"{len(on)} of {len(points)} conditions are on a front of quality and cost; of context retrieval "
-        f"{paid} among them"
-        if len(languages)
-        else f"{len(on)} of {len(points)} conditions are on a front of quality and cost"
-    )
+    said = f"Of {len(points)} conditions {len(on)} are beaten by none that costs less"
+    if languages.empty:
+        return said
+    among = "some" if languages.index.isin(on.index).any() else "none"
+    return f"{said}; of the methods that write chains of thought {among}"
 
 
 def cost_table(points: pd.DataFrame, prices: Mapping[str, Price]) -> Table:

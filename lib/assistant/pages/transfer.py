@@ -153,8 +153,11 @@ def finding(transfer: pd.DataFrame, orders: pd.DataFrame) -> str:
     """For the figure, the top of the page and the index."""
     same, of = directions(transfer)
     row = orders.iloc[-1]
+    here = transfer.loc[transfer["here_verdict"] == "reproduced", "there_verdict"]
+    held, turned = ((here == verdict).sum() for verdict in ("reproduced", "contradicted"))
     return (
-        f"{same} of {of} effects (each K counts) point the same way on others' data as here; order of methods: tau "
+        f"Of {len(here)} claims that are reproduced here (each K counts) others' data reproduce {held} and contradict "
+        f"{turned}; the rest is open there. {same} of {of} effects point the same way; order of methods: tau "
         f"{interval(row['tau'], row['ci_low'], row['ci_high'], 2)}."
     )
 

@@ -24,7 +24,7 @@ def share(successes, n: int, decimals: int = 1) -> str:
 def held_finding(trips: pd.DataFrame) -> str:
     """For the top of the page and the index."""
     held = int(trips["matches"].sum())
-    return f"{held} of NESTFUL's {len(trips)} nested plans ({share(held, len(trips))}) are plans of ours."
+    return f"{held} of NESTFUL's {len(trips)} nested plans ({share(held, len(trips))}) can be written as plans here."
 
 
 def held_words(trips: pd.DataFrame) -> str:

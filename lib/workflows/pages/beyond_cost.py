@@ -108,8 +108,8 @@ def flow_points(scores: pd.DataFrame, reader: str, searching: float, samples: in
         counted = counted[counted["metric"].isin(SHOWN)]
         parts.append(rates_with_intervals(counted, SHOWN, samples, seed).assign(test_set=test_set))
     table = pd.concat(parts, ignore_index=True)
-    costs = asked.groupby("condition")[["seconds", "tokens_in", "tokens_out"]].mean()
-    table = table.join(costs, on="condition")
+    costs = asked.groupby(["condition", "test_set"])[["seconds", "tokens_in", "tokens_out"]].mean()
+    table = table.join(costs, on=["condition", "test_set"])
     copies = table["condition"].str.startswith(COPIED)
     table.loc[copies, ["seconds", "tokens_in", "tokens_out"]] = 0.0
     searched = [copied or _searches(rows[name]) for name, copied in zip(table["condition"], copies, strict=True)]
@@ -269,9 +269,8 @@ def cost_in_words(points: pd.DataFrame) -> str:
         front = part[part["front_tokens"]].sort_values(["tokens", "value"])
         steps = [f"{one.name} ({one.value:.0f}%, {one.tokens:,.0f})" for one in front.itertuples(index=False)]
         first = part.iloc[0]
-        said.append(
-            f"{row_titles(part)[first['row']].partition(',')[0]}, {TEST_SETS[first['test_set']]}: {'; '.join(steps)}"
-        )
+        measure = row_titles(part)[first["row"]].partition("\n")[0].partition(",")[0]
+        said.append(f"{measure}, {TEST_SETS[first['test_set']]}: {'; '.join(steps)}")
     return (
         f"On the front of quality and tokens (quality, tokens a request). {'. '.join(said)}. A front compares values: "
         "two neighbours on it need not differ significantly."

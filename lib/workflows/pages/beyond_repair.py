@@ -201,22 +201,27 @@ def equal_cost_in_words(compared: pd.DataFrame) -> str:
     for (model, test_set), part in compared[compared["budget"].isin(BUDGETS)].groupby(GROUP, sort=False):
         drawn = part[(part["way"] == "best") & (part["metric"] == "similarity")].set_index("budget")
         pays = " and ".join(f"{number(drawn.loc[one, 'n'], 1)} samples at equal {one}" for one in drawn.index)
-        pays = f"pays for {pays}; " if pays else ""
-        who = f"*{MODELS[model]}, {TEST_SETS[test_set]}*"
-        parts.append(f"{who}: constrained decoding's budget {pays}{_lower(_settled_in_words(part))}.")
+        pays = f"constrained decoding's budget pays for {pays}; " if pays else "at constrained decoding's budget "
+        parts.append(f"*{MODELS[model]}, {TEST_SETS[test_set]}*: {pays}{_lower(_settled_in_words(part))}.")
     return " ".join(parts)
 
 
 def finding(compared: pd.DataFrame) -> str:
-    """Free, snapped and constrained answers executed right, of the row with the most flows."""
-    own = compared[(compared["budget"] == OWN) & (compared["metric"] == "similarity")]
+    """Free, snapped and constrained answers of the row with the most flows: similarity, and executed right."""
+    own = compared[compared["budget"] == OWN]
     model, test_set = own.sort_values("flows", ascending=False, kind="stable")[GROUP].iloc[0]
-    part = own[(own["model"] == model) & (own["test_set"] == test_set)].set_index("way")
+    part = own[(own["model"] == model) & (own["test_set"] == test_set)]
+    of_way = part[part["metric"] == "similarity"].set_index("way")
     told = [
-        f"{said} {intervals(part.loc[[way]], VALUES, DIGITS['similarity'])[0]}"
+        f"{said} {intervals(of_way.loc[[way]], VALUES, DIGITS['similarity'])[0]}"
         for way, said in (("free", "free"), ("snapped", "snapped to the catalogue"), (HELD, "under its grammar"))
     ]
-    return f"Similarity of the {MODELS[model]}'s flows, {TEST_SETS[test_set]}: {', '.join(told)}."
+    ran = part[part["metric"] == "executed"].set_index("way")["value"]
+    right = "/".join(f"{ran[way]:.0f}" for way in ("free", "snapped", HELD) if way in ran)
+    return (
+        f"Similarity of the {MODELS[model]}'s flows, {TEST_SETS[test_set]}: {', '.join(told)}"
+        f"{f'; executed right {right}%' if right else ''}."
+    )
 
 
 def _values(part: pd.DataFrame, way: str) -> dict[str, str]:

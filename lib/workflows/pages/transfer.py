@@ -108,7 +108,7 @@ def nearest_sentence(recall: pd.DataFrame, published: pd.DataFrame) -> str:
     parts = [f"{row.value:.1f}% at {row.k} (published {row.published:.1f}%)" for row in rows.itertuples()]
     return (
         f"Nearest to the published recall: {' and '.join(parts)}; searched for {ASKED[asked]} in {TEXTS[text]}; "
-        f"needed are {READINGS[reading]}"
+        f"counted as needed: {READINGS[reading]}"
     )
 
 
@@ -120,8 +120,8 @@ def finding(bench: FlowBench, recall: pd.DataFrame, published: pd.DataFrame) -> 
     last = rows.iloc[-1]
     low_high = interval(last["value"], last["ci_low"], last["ci_high"])
     return (
-        f"{unchanged(bench.pairs['dsl'])} of Flow-Bench's {len(bench.pairs)} flows are flows of our language, which "
-        f"has loops for them. {nearest_sentence(recall, published)}. The published recall is {told} our 95% intervals, "
+        f"{unchanged(bench.pairs['dsl'])} of Flow-Bench's {len(bench.pairs)} flows can be written in our language, "
+        f"loops included. {nearest_sentence(recall, published)}. The published recall is {told} our 95% intervals, "
         f"such as {low_high} at {last['k']}. It was chosen among {len(recall.drop_duplicates(SETTING))} settings by "
         "that nearness, and is no test."
     )
@@ -149,9 +149,9 @@ METRICS = {"jaccard": f"APIs of {SHOTS} few-shots", "copied": "the first one cop
 
 
 def _told(difference: pd.Series) -> str:
-    """A difference with its interval, and whether it is settled."""
+    """A difference with its interval, and whether it is settled among all comparisons of few-shots here."""
     low_high = interval(difference["difference"], difference["ci_low"], difference["ci_high"], 1)
-    return f"{low_high} points, {'settled' if difference['settled'] else 'open'}"
+    return f"{low_high} points, {'settled' if difference['settled'] else 'not settled'}"
 
 
 def tuned_words(tests: pd.DataFrame, pairs: float, seconds: float) -> str:
@@ -173,9 +173,9 @@ def tuned_words(tests: pd.DataFrame, pairs: float, seconds: float) -> str:
     else:
         verdict = "Whether the domain explains the loss stays open."
     return (
-        f"Against the pretrained encoder the shipped TST gains {_told(shipped)}; tuned anew on {pairs:,.0f} pairs of "
-        f"Flow-Bench, cross-fitted, in {seconds:.0f} seconds, {_told(anew)}; tuned anew against shipped "
-        f"{_told(between)} (n = {anew['n']}). {verdict}"
+        f"Against the pretrained encoder the shipped TST changes it by {_told(shipped)}; tuned anew on "
+        f"{pairs:,.0f} pairs of Flow-Bench, cross-fitted, in {seconds:.0f} seconds, {_told(anew)}; tuned anew against "
+        f"shipped {_told(between)} (n = {anew['n']}; Holm over all comparisons of few-shots). {verdict}"
     )
 
 

@@ -145,14 +145,17 @@ def test_fronts_are_of_a_question_each(points):
     assert not by_name.loc["cot", ["front_seconds", "front_tokens", "front_dollars"]].any()
     assert by_name.loc["lambdamart_rrf", ["front_seconds", "front_tokens"]].all()
     assert by_name.loc["query_only/semantic", "front_tokens"], "beaten by a method of another question only"
-    assert by_name.loc["titles_3", "front_tokens"]
+    given = by_name[by_name.index.str.startswith(page.LABELLED)]
+    assert {"titles_3", "upper_bound"} & set(given.index)
+    assert given["value"].notna().all()
+    assert not given[["front_seconds", "front_tokens", "front_dollars"]].any(axis=None), "the labels cannot be paid for"
 
 
 def test_they_are_drawn_and_told(points):
     drawing = page.cost_drawing(points, PRICE)
     assert drawing.name == "assistant_cost"
     assert len(drawing.figure.axes) == 6
-    assert drawing.finding.endswith("no method that writes chains of thought is among them")
+    assert drawing.finding.endswith("beaten by none that costs less; of the methods that write chains of thought none")
     assert "Best of tools: ranker learned from plans, with context 83%, 53 tokens" in drawing.alt
     plt.close(drawing.figure)
     assert "context: BM25T (27%, 0); LambdaMART-RRF (69%, 13)" in page.cost_in_words(points)

@@ -34,8 +34,8 @@ def orders():
 def test_directions_are_of_claims_in_points(transfer, orders):
     assert page.directions(transfer) == (1, 2)
     assert page.finding(transfer, orders) == (
-        "1 of 2 effects (each K counts) point the same way on others' data as here; "
-        "order of methods: tau 0.50 [0.10, 0.90]."
+        "Of 2 claims that are reproduced here (each K counts) others' data reproduce 1 and contradict 1; the rest is "
+        "open there. 1 of 2 effects point the same way; order of methods: tau 0.50 [0.10, 0.90]."
     )
 
 

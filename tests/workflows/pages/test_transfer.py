@@ -64,7 +64,7 @@ def test_the_nearest_reading_is_near_at_all_cutoffs(recall):
     said = page.nearest_sentence(recall, PUBLISHED)
     assert said == (
         "Nearest to the published recall: 92.0% at 10 (published 93.1%) and 97.0% at 50 (published 97.9%); searched "
-        f"for its clauses in id and description; needed are {READINGS['given']}"
+        f"for its clauses in id and description; counted as needed: {READINGS['given']}"
     )
 
 
@@ -116,7 +116,9 @@ def test_whether_the_domain_explains_the_loss(between, anew, verdict):
         metric="jaccard",
     )  # fmt: skip
     said = page.tuned_words(tests, 600.0, 41.2)
-    assert said.startswith("Against the pretrained encoder the shipped TST gains −1.3 [−2.0, −0.5] points, settled")
+    assert said.startswith(
+        "Against the pretrained encoder the shipped TST changes it by −1.3 [−2.0, −0.5] points, settled"
+    )
     assert "600 pairs" in said
     assert verdict in said
     assert page.tuned_words(tests.iloc[:1], 0, 0) == "TST was not tuned anew here."
