@@ -16,7 +16,7 @@ Plans are judged by AST match: the same calls with the same values. Where an ans
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -199,16 +199,19 @@ def judged(plans: pd.DataFrame, bench: WorkBench, toolbox: Toolbox) -> pd.DataFr
     return pd.DataFrame(rows, columns=PLANS)
 
 
-def rates(plans: pd.DataFrame) -> pd.DataFrame:
-    """Each setting's shares in percent, with Wilson's 95% intervals over requests, one a template.
+def rates(plans: pd.DataFrame, measures: Collection[str] = tuple(MEASURES)) -> pd.DataFrame:
+    """Each setting's shares in percent, with Wilson's 95% intervals over requests.
+
+    Args:
+        plans: columns setting and `measures` (bool).
 
     Returns:
-        setting, measure (of `MEASURES`), value, ci_low, ci_high, n.
+        setting, measure, value, ci_low, ci_high, n.
     """
     rows = [
         (setting, measure, *map(float, percent(int(part[measure].sum()), len(part))), len(part))
         for setting, part in plans.groupby("setting", sort=False)
-        for measure in MEASURES
+        for measure in measures
     ]
     return pd.DataFrame(rows, columns=RATES)
 

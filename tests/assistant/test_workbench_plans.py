@@ -100,7 +100,9 @@ def test_plans_are_judged_by_the_answers(prompted, toolbox):
     assert plans["category"].iloc[-1] == "wrong_number_of_calls"
     rates = planning.rates(plans)
     assert rates[(rates["setting"] == "template") & (rates["measure"] == "right")]["value"].item() == 50
-    assert page.plans_table(rates).frame["right by AST match, %"].iloc[-1].startswith("50.0 [")
+    table = page.plans_table(rates, "some requests", planning.MEASURES)
+    assert table.frame["right by AST match, %"].iloc[-1].startswith("50.0 [")
+    assert table.caption == "Plans for 2 of some requests; Wilson's 95% intervals."
 
 
 def test_a_planner_of_another_model_is_not_used(tmp_path, monkeypatch):

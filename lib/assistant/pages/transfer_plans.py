@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 from lib.assistant.nestful import MUTANTS
 from lib.assistant.pages.common import intervals
 from lib.assistant.plans import CAUSES
 from lib.assistant.queries import print_call
-from lib.assistant.workbench_plans import MEASURES, SETTINGS, TEMPLATE
+from lib.assistant.workbench_plans import SETTINGS, TEMPLATE
 from lib.evaluation.inference import LEVEL, percent
 from lib.workbook.display import Table, interval
 from lib.workbook.markup import plain
@@ -81,19 +83,33 @@ def setting_label(name: str) -> str:
     return "template without a model (floor)" if name == TEMPLATE else label(name)
 
 
-def plans_table(rates: pd.DataFrame) -> Table:
+def plans_table(rates: pd.DataFrame, data: str, measures: Mapping[str, str]) -> Table:
     """Shares of plans by setting.
 
     Args:
         rates: of `lib.assistant.workbench_plans.rates`.
+        data: whose requests.
+        measures: {measure: its words}.
     """
     shown = rates.assign(shown=intervals(rates))
     wide = shown.pivot(index="setting", columns="measure", values="shown").loc[list(dict.fromkeys(rates["setting"]))]
     frame = pd.DataFrame({"shown to the planner": list(map(setting_label, wide.index))})
-    for measure, said in MEASURES.items():
+    for measure, said in measures.items():
         frame[f"{said}, %"] = wide[measure].to_numpy()
-    n = int(rates["n"].max())
-    return Table(frame, f"Plans for {n} of WorkBench's requests, one a template; Wilson's 95% intervals.")
+    return Table(frame, f"Plans for {int(rates['n'].max())} of {data}; Wilson's 95% intervals.")
+
+
+def nested_words(plans: pd.DataFrame) -> str:
+    """How far the planner comes with NESTFUL's requests.
+
+    Args:
+        plans: of `lib.assistant.nestful_plans.judged`.
+    """
+    told = []
+    for setting, part in plans.groupby("setting", sort=False):
+        whole, first = (share(int(part[name].sum()), len(part)) for name in ("right", "first"))
+        told.append(f"with {setting_label(setting)} {whole} of the plans and {first} of the first calls")
+    return f"The shipped planner, which learned no reference, is right: {'; '.join(told)} (n = {len(part)})."
 
 
 def planner_finding(plans: pd.DataFrame) -> str:
