@@ -72,11 +72,12 @@ def dollars(tokens_in: pd.Series | np.ndarray, tokens_out: pd.Series | np.ndarra
     return REQUESTS * (read * price.input + written * price.output) / 1e6
 
 
-def with_costs(points: pd.DataFrame, price: Price) -> pd.DataFrame:
+def with_costs(points: pd.DataFrame, price: Price, apart: pd.Series | None = None) -> pd.DataFrame:
     """Points with tokens, dollars (for `REQUESTS` requests) and the fronts of their row.
 
     Args:
         points: columns row, value, seconds, tokens_in, tokens_out.
+        apart: bool, which points are on no front and keep no other off.
 
     Returns:
         `points` by row, with tokens, dollars, and `front_<cost>` (see `lib.evaluation.pareto.with_fronts`) for each of
@@ -86,8 +87,9 @@ def with_costs(points: pd.DataFrame, price: Price) -> pd.DataFrame:
         tokens=points["tokens_in"] + points["tokens_out"],
         dollars=dollars(points["tokens_in"], points["tokens_out"], price),
     )
-    parts = [with_fronts(part, COSTS) for _, part in table.groupby("row", sort=False)]
-    return pd.concat(parts, ignore_index=True)
+    table["compared"] = table["value"] if apart is None else table["value"].mask(apart)
+    parts = [with_fronts(part, COSTS, "compared") for _, part in table.groupby("row", sort=False)]
+    return pd.concat(parts, ignore_index=True).drop(columns="compared")
 
 
 def cost_columns(points: pd.DataFrame, prices: Mapping[str, Price], decimals: int = 0) -> pd.DataFrame:

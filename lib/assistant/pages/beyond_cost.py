@@ -198,10 +198,7 @@ def seconds_a_plan(plans: pd.DataFrame, model, max_new_tokens: int, each: int) -
 
 def priced(points: pd.DataFrame, price: Price) -> pd.DataFrame:
     """`lib.evaluation.prices.with_costs`, and group, colour and marker; what the labels gave is on no front."""
-    given = points["condition"].str.startswith(LABELLED)
-    table = with_costs(points.assign(value=points["value"].mask(given), measured=points["value"]), price)
-    return table.drop(columns="measured").assign(
-        value=table["measured"],
+    return with_costs(points, price, points["condition"].str.startswith(LABELLED)).assign(
         group=lambda table: [_group(*one) for one in table[["condition", "name"]].to_numpy()],
         colour=lambda table: [_colour(name) for name in table["condition"]],
         marker=lambda table: [_marker(name) for name in table["condition"]],

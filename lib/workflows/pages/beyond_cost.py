@@ -102,6 +102,7 @@ def flow_points(scores: pd.DataFrame, reader: str, searching: float, samples: in
     asked = scores[scores["condition"].isin(kept)]
     if reader == "in_context":
         asked = asked[asked["half"] != ""]
+    asked = asked[_of_those_written(asked)]
     parts = []
     for test_set, part in asked.groupby("test_set", sort=False):
         counted = pd.concat([outcomes(part), executed_outcomes(part)])
@@ -117,6 +118,19 @@ def flow_points(scores: pd.DataFrame, reader: str, searching: float, samples: in
     names = [_name(name, rows[name], reader) for name in table["condition"]]
     table = table.assign(name=names, row=table["metric"] + " " + table["test_set"])
     return table[POINT]
+
+
+def _of_those_written(asked: pd.DataFrame) -> pd.Series:
+    """Which rows stay: of flows that were copied those of requests that the most asked condition of a model was asked,
+    so that both are compared on the same ones; all where no model was asked."""
+    copied = asked["condition"].str.startswith(COPIED)
+    kept = pd.Series(True, asked.index)
+    for _, part in asked.groupby("test_set"):
+        written = part[~copied[part.index]]
+        if len(written):
+            most = written[written["condition"] == written["condition"].value_counts().idxmax()]
+            kept[part.index] = ~copied[part.index] | part["unit"].isin(most["unit"])
+    return kept
 
 
 def _searches(row: Condition | None) -> bool:
@@ -178,8 +192,9 @@ def seconds_a_search(encode: Callable[[Sequence[str]], np.ndarray], pool: np.nda
 
 
 def priced(points: pd.DataFrame, price: Price) -> pd.DataFrame:
-    """`lib.evaluation.prices.with_costs`, and group, colour and marker."""
-    table = with_costs(points, price)
+    """`lib.evaluation.prices.with_costs`, and group, colour and marker. On a front are conditions that were asked all
+    requests of their row: fewer ones may be easier."""
+    table = with_costs(points, price, points["n"] < points.groupby("row")["n"].transform("max"))
     styles = [_style(name) for name in table["condition"]]
     table[["group", "colour", "marker"]] = pd.DataFrame(styles, columns=["group", "colour", "marker"], dtype=object)
     return table
@@ -257,7 +272,8 @@ def cost_table(points: pd.DataFrame, prices: Mapping[str, Price]) -> Table:
     caption = (
         "Quality and what one request costs: mean seconds of an answer with the search for its few-shots, tokens of "
         f"prompt and answer, and US dollars: what the tokens of {REQUESTS:,} requests would cost at the model's list "
-        "price (`data/prices.csv`), though another model read and wrote them. Training is not counted. 95% intervals."
+        "price (`data/prices.csv`), though another model read and wrote them. Training is not counted. 95% intervals. "
+        "On a front are conditions that were asked most requests of a test set."
     )
     return Table(frame.reset_index(drop=True), caption, decimals=0, text_columns=["condition"])
 

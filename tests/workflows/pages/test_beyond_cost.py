@@ -71,6 +71,22 @@ def test_all_rows_are_over_the_flows_that_the_in_context_model_is_asked():
     assert set(page.flow_points(other, "untuned", 0.0, 50, 0)["n"]) == {4, 3}
 
 
+def test_what_is_on_a_front_was_asked_the_same_requests():
+    """Copies cost nothing and are there for all requests; a condition that was asked few may have had easy ones."""
+    few = scored("pretrained_5_in_context", [1.0, 1.0], tokens_in=9.0, tokens_out=9.0, seconds=0.1)
+    more = scored("copy_pretrained", [1.0] * 9, tokens_in=np.nan, tokens_out=np.nan, seconds=np.nan)
+    points = page.priced(flow_points(pd.concat([SCORES, few, more], ignore_index=True)), PRICE)
+    once = points[points["row"] == "similarity test"].set_index("condition")
+    assert once["n"].to_dict() == {
+        "tst_5_fd_in_context": 4, "no_shots_finetuned": 4, "copy_tst": 4, "pretrained_5_in_context": 2,
+        "copy_pretrained": 4,
+    }  # fmt: skip
+    fronts = ["front_seconds", "front_tokens", "front_dollars"]
+    assert not once.loc["pretrained_5_in_context", fronts].any()
+    assert once.loc["pretrained_5_in_context", "value"] == 100
+    assert once.loc["copy_pretrained", "front_tokens"]
+
+
 def test_definitions_have_tokens_and_no_seconds():
     table = page.definition_points(COVERAGE)
     assert table["name"].tolist() == ["FD of 5 few-shots, TST", "SFD, 8 definitions"]
