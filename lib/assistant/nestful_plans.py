@@ -12,21 +12,15 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from lib.assistant.nestful import RETURNED, Nestful, answers_of, right
-from lib.assistant.plans import Call, PlanError, api_names, ast_match, hallucinated, parse_plan
+from lib.assistant.nestful import RETURNED, Nestful, right
+from lib.assistant.plans import Call, parse_plan
 from lib.assistant.prompts import planner_prompt
 from lib.assistant.toolbox import DEFAULT_API, signature
-from lib.assistant.workbench_plans import NOW, SHOWN_TOOLS
-from lib.retrieval.dense import encode
+from lib.assistant.workbench_plans import MEASURES as OF_A_PLAN
+from lib.assistant.workbench_plans import NOW, SHOWN_TOOLS, outcome, tool_ranking
 
 SETTINGS = ("rag", "upper_bound")
-MEASURES = {
-    "right": "right by AST match",
-    "first": "first call right",
-    "tools": "calls the right tools",
-    "unparsed": "does not parse",
-    "made_up": "calls a tool that is not there",
-}
+MEASURES = {"right": OF_A_PLAN["right"], "first": "first call right"} | OF_A_PLAN
 MOST_TOKENS = 128  # of a plan
 
 
@@ -46,21 +40,20 @@ def prompts(bench: Nestful, asked: pd.DataFrame, encoder) -> pd.DataFrame:
     Returns:
         case, setting, tools (names), prompt.
     """
-    rows = []
-    for name, part in asked.groupby("set", sort=False):
-        functions = {function["name"]: function for function in bench.functions[name]}
-        texts = [f"{title}: {function.get('description', '')}" for title, function in functions.items()]
-        scores = encode(encoder, part["request"].tolist()) @ encode(encoder, texts).T
-        for query, near in zip(part.itertuples(), scores, strict=True):
-            order = np.argsort(-near, kind="stable")[:SHOWN_TOOLS]
-            gold = sorted({api for api, _ in query.calls} & set(functions))
-            shown = dict(
-                zip(SETTINGS, ([*np.array(list(functions), dtype=object)[order], DEFAULT_API], gold), strict=True)
-            )
-            for setting, tools in shown.items():
-                signatures = [signature(functions[tool]) if tool in functions else f"{tool}()" for tool in tools]
-                rows.append((query.case, setting, tools, planner_prompt(query.request, NOW, signatures)))
-    return pd.DataFrame(rows, columns=["case", "setting", "tools", "prompt"])
+    functions = {name: {one["name"]: one for one in bench.functions[name]} for name in asked["set"].unique()}
+    rows = [(name, title, f"{title}: {one.get('description', '')}") for name, of_set in functions.items()
+            for title, one in of_set.items()]  # fmt: skip
+    tools = pd.DataFrame(rows, columns=["set", "item", "text"])
+    ranked = tool_ranking(asked.rename(columns={"case": "query", "request": "text"}), tools, encoder, "set")
+    nearest = ranked[ranked["rank"] <= SHOWN_TOOLS].sort_values(["query", "rank"]).groupby("query")["item"].agg(list)
+    made = []
+    for query in asked.itertuples():
+        known = functions[query.set]
+        gold = sorted({api for api, _ in query.calls} & set(known))
+        for setting, shown in zip(SETTINGS, ([*nearest[query.case], DEFAULT_API], gold), strict=True):
+            signatures = [signature(known[tool]) if tool in known else f"{tool}()" for tool in shown]
+            made.append((query.case, setting, shown, planner_prompt(query.request, NOW, signatures)))
+    return pd.DataFrame(made, columns=["case", "setting", "tools", "prompt"])
 
 
 def judged(plans: pd.DataFrame, bench: Nestful) -> pd.DataFrame:
@@ -82,12 +75,6 @@ def judged(plans: pd.DataFrame, bench: Nestful) -> pd.DataFrame:
 
 def _judged(text: str, calls: Sequence[Call], functions: Sequence[dict]) -> tuple[bool, ...]:
     wanted = [call for call in calls if call[0] != RETURNED]
-    match = ast_match(text, answers_of(wanted), functions)
-    try:
-        made = parse_plan(text)
-    except PlanError:
-        made = []
-    first = bool(made) and not right(made[:1], wanted[:1], functions)
-    tools = sorted(api_names(text)) == sorted(api for api, _ in wanted)
-    known = {function["name"] for function in functions}
-    return bool(match), first, tools, match.category == "unparsed", hallucinated(text, known)
+    whole = outcome(text, wanted, functions)
+    first = not whole.unparsed and not right(parse_plan(text)[:1], wanted[:1], functions)
+    return whole.right, first, whole.tools, whole.unparsed, whole.made_up

@@ -18,11 +18,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
+from lib.assistant.nestful import answers_of
 from lib.assistant.planner import names_person
-from lib.assistant.plans import api_names, ast_match, hallucinated
+from lib.assistant.plans import Call, api_names, ast_match, hallucinated
 from lib.assistant.prompts import planner_prompt
 from lib.assistant.queries import print_call
 from lib.assistant.toolbox import DEFAULT_API, Toolbox, signature
@@ -97,11 +99,15 @@ def context_lines(texts: Mapping[str, str], people: Mapping[str, str], request: 
     return lines + [f"Contact: {name}, {address}" for name, address in people.items() if names_person(request, name)]
 
 
-def tool_ranking(bench: WorkBench, asked: pd.DataFrame, encoder) -> pd.DataFrame:
-    """All tools ranked for each request by the cosine under an encoder: query, item (tool), rank, score."""
-    searched, tools = asked.assign(all="all"), bench.tools.assign(all="all")
-    pairs = candidate_pairs(searched, tools, "all")
-    texts, documents = (encode(encoder, frame["text"].tolist()) for frame in (asked, bench.tools))
+def tool_ranking(asked: pd.DataFrame, tools: pd.DataFrame, encoder, among: str) -> pd.DataFrame:
+    """Tools ranked for each request by the cosine under an encoder: query, item (tool), rank, score.
+
+    Args:
+        asked: columns query, text and `among`.
+        tools: columns item, text and `among`: a request is answered by tools that share its value.
+    """
+    pairs = candidate_pairs(asked, tools, among)
+    texts, documents = (encode(encoder, frame["text"].tolist()) for frame in (asked, tools))
     return rank_pairs(pairs, cosine_of_pairs(pairs, texts, documents))
 
 
@@ -183,20 +189,43 @@ def judged(plans: pd.DataFrame, bench: WorkBench, toolbox: Toolbox) -> pd.DataFr
         plans: columns query, template, setting, text.
 
     Returns:
-        columns `PLANS`: right, tools (calls the right tools, each as often), unparsed, made_up (bool), and category (of
-        `lib.assistant.plans.CAUSES`; empty where the plan is right).
+        columns `PLANS`, of which the last are those of `Outcome`.
     """
     answers = bench.queries.set_index("query")["calls"]
-    names = {api.api for api in toolbox}
-    rows = []
-    for plan in plans.itertuples():
-        calls = answers[plan.query]
-        gold = [{tool: {key: [value] for key, value in arguments.items()}} for tool, arguments in calls]
-        match = ast_match(plan.text, gold, toolbox.functions)
-        same = sorted(api_names(plan.text)) == sorted(tool for tool, _ in calls)
-        rows.append((plan.query, plan.template, plan.setting, plan.text, bool(match), same,
-                     match.category == "unparsed", hallucinated(plan.text, names), match.category or ""))  # fmt: skip
+    rows = [
+        (
+            plan.query,
+            plan.template,
+            plan.setting,
+            plan.text,
+            *outcome(plan.text, answers[plan.query], toolbox.functions),
+        )
+        for plan in plans.itertuples()
+    ]
     return pd.DataFrame(rows, columns=PLANS)
+
+
+class Outcome(NamedTuple):
+    """Of a plan: right by AST match, `tools` (calls the right tools, each as often), unparsed, made_up (calls a tool
+    that is not there), and category (of `lib.assistant.plans.CAUSES`; empty where the plan is right)."""
+
+    right: bool
+    tools: bool
+    unparsed: bool
+    made_up: bool
+    category: str
+
+
+def outcome(text: str, calls: Sequence[Call], functions: Sequence[dict]) -> Outcome:
+    """A plan by the calls that are wanted, each value the only acceptable one.
+
+    Args:
+        functions: OpenAI-style definitions of all tools that there are.
+    """
+    match = ast_match(text, answers_of(calls), functions)
+    same = sorted(api_names(text)) == sorted(tool for tool, _ in calls)
+    made_up = hallucinated(text, {function["name"] for function in functions})
+    return Outcome(bool(match), same, match.category == "unparsed", made_up, match.category or "")
 
 
 def rates(plans: pd.DataFrame, measures: Collection[str] = tuple(MEASURES)) -> pd.DataFrame:

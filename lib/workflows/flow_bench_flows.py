@@ -11,6 +11,7 @@ request for an edit brings the flow to edit, in the few-shots as in the question
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +28,6 @@ from lib.workbook.trained import shipped
 from lib.workflows import instruct
 from lib.workflows.ablation import PARTS as PROMPT_PARTS
 from lib.workflows.ablation import answer_as, score
-from lib.workflows.catalogue import Catalogue
 from lib.workflows.definitions import few_shot_definitions, semantic_definitions, usual_number
 from lib.workflows.flow_bench import FlowBench
 from lib.workflows.flow_bench_shots import SHOTS, families
@@ -138,12 +138,14 @@ def prompts(
     about = {"unit": asked["pair"].tolist(), "family": np.array(families(pairs), dtype=object)[rows]}
     dealt = np.array(written_by(pairs), dtype=object)[rows]
     grammars = {
-        ("in_context", "grammar"): grammar_of(catalogue),
-        (INSTRUCT, "grammar"): instruct.fenced(grammar_of(catalogue, ())),
+        ("in_context", "grammar"): flow_grammar(catalogue, stop=STOP, loops=True),
+        (INSTRUCT, "grammar"): flow_grammar(catalogue, loops=True, fence=instruct.FENCE),
     }
-    parts = []
-    for way in (way for way in WAYS if way.selector in near):
-        made = flow_prompts(
+
+    @functools.cache
+    def prompts_of(way: Way) -> pd.DataFrame:
+        """Those of a way that decodes freely: under a grammar they are the same."""
+        return flow_prompts(
             asked["request"].tolist(),
             [list(near[way.selector][row]) for row in rows],
             examples,
@@ -155,14 +157,13 @@ def prompts(
             parts=PROMPT_PARTS.get(way.writer, prompt_parts),
             form="described",
         )
+
+    parts = []
+    for way in (way for way in WAYS if way.selector in near):
         model, grammar = INSTRUCT if way.writer == INSTRUCT else dealt, grammars.get((way.writer, way.decoding))
+        made = prompts_of(way._replace(decoding="free"))
         parts.append(made.assign(condition=way.name, grammar=grammar, model=model, **about))
     return pd.concat(parts, ignore_index=True)
-
-
-def grammar_of(catalogue: Catalogue, stop: Sequence[str] = STOP) -> str:
-    """Flows with loops over the benchmark's APIs."""
-    return flow_grammar(catalogue, stop=stop, loops=True)
 
 
 def written(prompted: pd.DataFrame, models: Mapping[str, object], progress: bool = False) -> pd.DataFrame:

@@ -29,6 +29,7 @@ def flow_grammar(
     apis: Iterable[str] | None = None,
     stop: Sequence[str] = (),
     loops: bool = False,
+    fence: tuple[str, str] | None = None,
 ) -> str:
     """The grammar of one flow.
 
@@ -41,11 +42,15 @@ def flow_grammar(
             precedes one may also stand alone: it is left when the stop text is cut off.
         loops: whether a flow may have loops, which the paper's language lacks; blocks then nest up to `DEEPEST` deep,
             without them twice.
+        fence: texts before and after the flow, of an answer that is one code block; it takes no stop texts.
 
     Raises:
-        ValueError: `apis` is empty or names an API that the catalogue does not have.
+        ValueError: there are stop texts beside a fence; `apis` is empty or names an API that the catalogue does not
+            have.
     """
-    start = ["start: lines"]
+    if stop and fence:
+        raise ValueError("a code block ends itself: no stop texts beside a fence")
+    start = [f"start: {_quoted(fence[0])} lines {_quoted(fence[1])}"] if fence else ["start: lines"]
     if stop:
         start = ["start: lines ending?", f'ending: "\\n" | "\\n"? ({" | ".join(map(_quoted, stop))})']
     api = _ANY_API if catalogue is None else _known_apis(catalogue, apis)

@@ -7,7 +7,6 @@ message it is shown requests with flows in code blocks and answers with one. The
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 
@@ -15,7 +14,7 @@ from lib.workflows import metaprompt
 
 TASK = "Answer the last request with one code block that holds its flow, and nothing else."
 STOP = ("\n```\n", "\nRequest:")  # a block that opens names its language, so that the first is the end of one
-OPENING, CLOSING = "```flow\n", "\n```"
+OPENING, CLOSING = FENCE = "```flow\n", "\n```"
 
 _FENCE = re.compile(r"^[ \t]*```[^\n]*\n?", re.MULTILINE)
 
@@ -32,11 +31,6 @@ def prompt_parts(
     blocks = [(other, f"{OPENING}{dsl}{CLOSING}") for other, dsl in shots]
     instruction, *middle, _ = metaprompt.prompt_parts(request, blocks, definitions, explain, first)
     return [f"{instruction} {TASK}", *middle, f"\n\nRequest: {' '.join(request.split())}"]
-
-
-def fenced(grammar: str) -> str:
-    """A grammar of `lib.workflows.grammars.flow_grammar` without stop texts, for an answer that is one code block."""
-    return grammar.replace("start: lines\n", f"start: {json.dumps(OPENING)} lines {json.dumps(CLOSING)}\n", 1)
 
 
 def flow_of(answer: str) -> str:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant import nestful_plans
+from lib.assistant import nestful_plans, workbench_plans
 from lib.assistant.nestful import Nestful
 from lib.assistant.pages import transfer_plans as page
 from lib.assistant.workbench_plans import rates
@@ -33,7 +33,7 @@ def prompted(monkeypatch):
         words = ["airport", "flight", "money"]
         return np.array([[float(word in text) for word in words] for text in texts]) + 0.01
 
-    monkeypatch.setattr(nestful_plans, "encode", encode)
+    monkeypatch.setattr(workbench_plans, "encode", encode)
     return nestful_plans.prompts(BENCH, nestful_plans.sample(BENCH, 9, seed=1), None)
 
 

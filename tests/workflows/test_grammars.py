@@ -290,3 +290,11 @@ def test_a_flow_is_complete_once_its_stop_text_is_cut_off(compiled):
         assert parse(text.split("<END>")[0])
     assert not grammar.accepts(f"{flow}\n\n")
     assert not grammar.accepts("triggerOutputs = await a.")
+
+
+def test_a_fence_stands_around_the_flow_and_takes_no_stop_texts():
+    grammar = flow_grammar(fence=("```flow\n", "\n```"))
+    assert grammar.startswith('start: "```flow\\n" lines "\\n```"\n')
+    assert grammar.partition("\n")[2] == flow_grammar().partition("\n")[2]
+    with pytest.raises(ValueError, match="no stop texts beside a fence"):
+        flow_grammar(stop=("x",), fence=("a", "b"))

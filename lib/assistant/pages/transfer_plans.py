@@ -109,7 +109,9 @@ def nested_words(plans: pd.DataFrame) -> str:
     for setting, part in plans.groupby("setting", sort=False):
         whole, first = (share(int(part[name].sum()), len(part)) for name in ("right", "first"))
         told.append(f"with {setting_label(setting)} {whole} of the plans and {first} of the first calls")
-    return f"The shipped planner, which learned no reference, is right: {'; '.join(told)} (n = {len(part)})."
+    return (
+        f"The shipped planner, which learned no reference, is right: {'; '.join(told)} (n = {plans['case'].nunique()})."
+    )
 
 
 def planner_finding(plans: pd.DataFrame) -> str:

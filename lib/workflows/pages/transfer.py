@@ -208,13 +208,13 @@ def condition_label(name: str) -> str:
     return f"{WRITERS[writer]}: {label(selector)} {DEFINITIONS[definitions]}{under}"
 
 
-def kept_words(answered: pd.DataFrame, asked: int, day_written: bool) -> str:
-    """Who wrote the instruct model's flows, and where; empty where there are none.
+def kept_words(answered: pd.DataFrame, asked: int, in_this_run: bool) -> str:
+    """Who wrote the instruct model's flows, and where; or that there are none.
 
     Args:
-        answered: of `lib.workflows.kept_flows.kept`, or as many columns of it as there are.
+        answered: columns writer and seconds, of `lib.workflows.kept_flows.kept`.
         asked: prompts in all.
-        day_written: whether the model was asked in this run.
+        in_this_run: whether the model was asked now.
     """
     if answered.empty:
         return (
@@ -222,7 +222,7 @@ def kept_words(answered: pd.DataFrame, asked: int, day_written: bool) -> str:
             "`instruct_generator` is named."
         )
     names = ", ".join(sorted(set(answered["writer"])))
-    if day_written:
+    if in_this_run:
         return f"The instruct model is {plain(names)}, asked in this run."
     seconds = answered["seconds"].median()
     return (
