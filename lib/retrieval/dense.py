@@ -57,7 +57,7 @@ def encode(
 
     Equal texts are encoded once, in an order of their own, so that a text's embedding does not depend on where it
     stood. On a CPU, batches are computed side by side, each by one thread: which texts share a batch, and so the last
-    bits, do not depend on the number of cores.
+    bits, do not depend on the number of cores. A single batch is computed by this thread, without a pool to start.
 
     Args:
         bfloat16: compute matrix products in bfloat16 where the processor has it; about twice as fast, less exact.
@@ -86,7 +86,8 @@ def encode(
         packed(encoder) if packs else contextlib.nullcontext(),
         side_by_side(1 if on_gpu else cores(), torch.get_num_threads() if on_gpu else 1) as pool,
     ):
-        found = list(tqdm(pool.map(embed, batches), total=len(batches), disable=not progress, unit="batch"))
+        mapped = pool.map(embed, batches) if len(batches) > 1 else map(embed, batches)
+        found = list(tqdm(mapped, total=len(batches), disable=not progress, unit="batch"))
     vectors = np.concatenate(found)[np.argsort(np.concatenate(batches))]
     if bfloat16:
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)  # eight bits leave lengths off by a thousandth
