@@ -262,7 +262,7 @@ def flow_materials(parameters: DSLAblation, sample: Sample) -> Materials:
     semantic = pd.Series([rng.choice(names, most, replace=False).tolist() for _ in pairs], index=pairs)
     ways = ways_of_adding(parameters.new_shots)
     unseen = Unseen(asked, (), dict.fromkeys((n for n, _ in ways), training), dict.fromkeys(ways, sample.near))
-    room = parameters.remote_window - parameters.dsl_max_tokens, estimate_tokens
+    room = parameters.prompt_window - parameters.dsl_max_tokens, estimate_tokens
     return Materials(
         training,
         sample.catalogue,

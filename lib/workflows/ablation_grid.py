@@ -293,16 +293,16 @@ def definitions_beside(
     return numbers
 
 
-def reading_windows(models: Mapping[str, str], remote_window: int) -> dict[str, tuple[int, Counter]]:
-    """For each role its model's window, in tokens, and what counts the tokens of a text (of a model behind an endpoint
-    an estimate)."""
+def reading_windows(models: Mapping[str, str], prompt_window: int) -> dict[str, tuple[int, Counter]]:
+    """For each role its model's window, in tokens and at most `prompt_window`, and what counts the tokens of a text (of
+    a model behind an endpoint an estimate)."""
     found: dict[str, tuple[int, Counter]] = {}
     for model in dict.fromkeys(models.values()):
         if is_remote(model):
-            found[model] = remote_window, estimate_tokens
+            found[model] = prompt_window, estimate_tokens
         else:
             tokenizer, config = load_tokenizer(locate(model))
-            found[model] = config.max_position_embeddings, token_counter(tokenizer)
+            found[model] = min(config.max_position_embeddings, prompt_window), token_counter(tokenizer)
     return {role: found[model] for role, model in models.items()}
 
 

@@ -251,7 +251,7 @@ FREE = [row for row in UNTUNED if row[3] == "finetuned" or row[4] == "free"]
             "ablation: remote:a cannot be held to a grammar, as pretrained_5_catalogue"
             ", .* must be: give these rows the decoding free or leave them out$",
         ),
-        ("09_dsl_ablation", {"untuned_generator": "remote:a", "ablation": FREE, "remote_window": 256}, "remote_window"),
+        ("09_dsl_ablation", {"untuned_generator": "remote:a", "ablation": FREE, "prompt_window": 256}, "prompt_window"),
         ("03_cot_augmentation", {"spending_limit": 5.0}, "spending_limit needs remote_price_in or remote_price_out"),
         ("03_cot_augmentation", {"spending_limit": -1.0, "remote_price_in": 1.0}, "spending_limit"),
         ("03_cot_augmentation", {"remote_price_in": -1.0}, "remote_price_in"),

@@ -101,7 +101,7 @@ class DSLAblation(HeldModel, RemoteKnobs):
     instruct_generator: LocalModelName = Field(
         default="", description="an instruct model; empty: its rows are left out"
     )
-    remote_window: int = Field(default=8192, ge=256, description="tokens that prompt and answer may have")
+    prompt_window: int = Field(default=8192, ge=256, description="tokens that prompt and answer may have at most")
     dsl_max_tokens: int = Field(default=256, ge=1, le=4096)
     test_sets: list[Literal["test", "test_same"]] = Field(default=["test", "test_same"], min_length=1, max_length=2)
     definition_form: Literal["compact", "described", "record"] = "described"
@@ -150,6 +150,6 @@ class DSLAblation(HeldModel, RemoteKnobs):
                 f"ablation: {self.untuned_generator} cannot be held to a grammar, as {', '.join(bound)} must be: "
                 "give these rows the decoding free or leave them out"
             )
-        if is_remote(self.untuned_generator) and self.dsl_max_tokens >= self.remote_window:
-            raise ValueError("remote_window: must be larger than dsl_max_tokens")
+        if self.dsl_max_tokens >= self.prompt_window:
+            raise ValueError("prompt_window: must be larger than dsl_max_tokens")
         return self
