@@ -38,7 +38,7 @@ def flow_cases(
 
     Returns:
         facets (see `lib.report.query_cases.facet`), conditions (name, title), kinds of errors (name, label, group), and
-        a record for each pair that is no training pair.
+        a record for each pair that is no training pair, those first that most conditions were asked.
     """
     flows = frames["flows"][frames["flows"]["split"] != "training"]
     answers = frames["answers"]
@@ -63,6 +63,7 @@ def flow_cases(
         }
         for row in flows.itertuples()
     ]
+    records.sort(key=lambda record: -len(record["by"]))  # the page opens with what most conditions were asked
     return {
         "page": "flows",
         "facets": facets(records, conditions, titles),

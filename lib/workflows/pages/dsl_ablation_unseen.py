@@ -39,8 +39,8 @@ def shown_table(study: Study, unseen: Unseen, semantic: pd.Series, definitions: 
     added = [f"{len(pool) - n_training} pairs are added" for n, pool in unseen.pools.items() if n]
     caption = (
         f"Held-out APIs that are wanted and stand in the prompt: in one of {UNSEEN_SHOTS} few-shots by the pretrained "
-        f"encoder, or among the definitions; {len(pairs)} requests, 95% intervals. {len(unseen.new)} APIs are held "
-        f"out; {', '.join(added)}."
+        f"encoder, or among the definitions; {len(pairs)} requests, 95% intervals. "
+        f"{'; '.join([f'{len(unseen.new)} APIs are held out', *added])}."
     )
     return Table(frame, caption)
 
