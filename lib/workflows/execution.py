@@ -292,6 +292,15 @@ def executed_alike(flow: Flow, gold: Flow, said: Sequence[Sequence[str]] | None 
     return all(_same(run(flow, world), run(gold, world), keys) for world in worlds([gold, flow]))
 
 
+def strictness(flow: Flow, gold: Flow) -> str:
+    """How far beyond what the request says two flows agree that are executed alike: `exact` (all arguments, and no
+    more keys than the right flow has), `more` (all arguments of the right flow, and keys that it lacks), or `unsaid`
+    (an argument that the request does not say differs)."""
+    if not executed_alike(flow, gold):
+        return "unsaid"
+    return "exact" if executed_alike(gold, flow) else "more"
+
+
 def _same(made: Sequence[Made], right: Sequence[Made], keys: Mapping[Place, Sequence[str]]) -> bool:
     return len(made) == len(right) and all(
         one.api == other.api

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -13,6 +14,8 @@ from lib.workbook.cases import case_address
 from lib.workbook.display import Drawing, Table, interval
 from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workflows.ablation import DELTAS, VALUES
+from lib.workflows.execution import strictness
+from lib.workflows.language import parse
 from lib.workflows.pages.common import TEST_SETS, change, intervals, metric_intervals, p_values, settled_deltas
 from lib.workflows.pages.dsl_ablation import COPIES, FINETUNED, HELD, Study
 from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes
@@ -217,6 +220,28 @@ def parity_in_words(study: Study, rows: pd.DataFrame) -> str:
         f"Retrieval minus fine-tuning, in names and when flows run (points). {'; '.join(said)}. Of retrieval's flows "
         f"with the right names {own[0]:.0f} of {own[1]:.0f} are wrong, of the fine-tuned model's {other[0]:.0f} of "
         f"{other[1]:.0f}."
+    )
+
+
+def strictness_in_words(study: Study, golds: Mapping[str, str]) -> str:
+    """Of models' flows executed right, how many agree with the right flow in what the request does not say, too.
+
+    Args:
+        golds: the right flow's text by unit.
+    """
+    scores = study.scores
+    right = scores[(scores["executed"] == True) & ~scores["condition"].isin(COPIES)]  # noqa: E712  None where unknown
+    right = right[right["test_set"].isin(study.sets())]
+    if right.empty:
+        return "No model's flow is executed right."
+    texts = zip(right["text"], right["unit"].map(golds), strict=True)
+    counts = Counter(strictness(parse(text), parse(gold)) for text, gold in texts)
+    share = {name: f"{counts[name]} ({counts[name] / len(right):.0%})" for name in ("exact", "more", "unsaid")}
+    return (
+        "Executed right asks for the arguments that the request says, and for no others. Of the "
+        f"{len(right):,} flows of models that are executed right {share['exact']} have the right flow's arguments and "
+        f"no more, {share['more']} have keys besides that it lacks, and in {share['unsaid']} an argument differs that "
+        "the request does not say."
     )
 
 

@@ -11,6 +11,7 @@ from lib.workflows.pages.dsl_ablation_executed import (
     parity,
     parity_in_words,
     parity_table,
+    strictness_in_words,
 )
 from tests.workflows.pages.studies import FIVE, FIVE_TST, ROWS, study_of
 
@@ -90,3 +91,20 @@ def test_parity_counts_the_flows_that_both_have():
     alone = parity(study_of({FIVE: [1.0]}))
     assert alone.empty
     assert parity_in_words(made, alone).startswith("This profile asks nothing of both")
+
+
+def test_what_the_request_does_not_say_is_counted_apart(study):
+    gold = 'a.Post({"text": "hi", "to": "x"});'
+    scores = study.scores
+    scores["text"], scores["executed"] = gold, False
+    own = scores.index[scores["condition"] == FIVE]
+    scores.loc[own[:3], "executed"] = True
+    scores.loc[own[1], "text"] = 'a.Post({"to": "x", "text": "hi", "cc": "z"});'
+    scores.loc[own[2], "text"] = 'a.Post({"text": "hi", "to": "y"});'
+    scores.loc[scores["condition"] == COPY, "executed"] = True  # no model's
+    said = strictness_in_words(study, dict.fromkeys(scores["unit"], gold))
+    assert "Of the 3 flows of models" in said
+    assert "1 (33%) have the right flow's arguments and no more, 1 (33%) have keys besides" in said
+    assert "in 1 (33%) an argument differs" in said
+    scores["executed"] = None
+    assert strictness_in_words(study, {}) == "No model's flow is executed right."
