@@ -21,6 +21,7 @@ SHOTS = 5
 WAYS = {
     "nearest": ("nearest", "", ""),
     "set": ("set", "", "nearest"),
+    "near_set": ("near_set", "", "nearest"),
     "whole": ("nearest", "whole", ""),
     "clauses": ("nearest", "clauses", "whole"),
 }

@@ -22,6 +22,8 @@ FURTHER = 3  # times as many candidates as few-shots are looked up, for the whol
 DEFINITION_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the whole request, to choose from
 SHOT_WEIGHTS = (0.0, 0.5, 1.0)  # of coverage and of new APIs against nearness, to choose from
 NEW_WEIGHTS = (0.0, 0.05, 0.1, 0.2)
+SETS = ("set", "near_set")  # few-shots chosen for coverage alone, and for coverage while they stay alike
+ALIKE = 0.95  # of the nearest few-shots' mean Jaccard, which a `near_set` keeps on requests held aside
 
 
 class Asked(NamedTuple):
@@ -219,7 +221,8 @@ def choose_shot_weights(
 
     Returns:
         columns k, coverage, new (the weights), value (mean share of the wanted APIs that the set shows, 0–1), jaccard
-        (mean of the set), chosen (bool: the highest value of its k; of equals the highest jaccard).
+        (mean of the set), and for each of `SETS` whether it takes these weights (bool): the highest value of its k,
+        of equals the highest jaccard; for `near_set` among those that keep `ALIKE` of the nearest few-shots' jaccard.
     """
     rows = []
     ids = held["pair"].tolist()
@@ -230,13 +233,17 @@ def choose_shot_weights(
             means = few_shot_scores(shots, held, pool, [k]).groupby("metric")["value"].mean()
             rows.append((k, *weights, means["coverage"], means["jaccard"]))
     table = pd.DataFrame(rows, columns=["k", "coverage", "new", "value", "jaccard"])
-    best = table.sort_values(["value", "jaccard"], ascending=False).groupby("k").head(1).index
-    return table.assign(chosen=table.index.isin(best))
+    nearest_alone = table[(table["coverage"] == 0) & (table["new"] == 0)].set_index("k")["jaccard"]
+    alike = table["jaccard"] >= ALIKE * table["k"].map(nearest_alone)
+    ordered = table.sort_values(["value", "jaccard"], ascending=False, kind="stable")
+    for name, among in zip(SETS, (ordered, ordered[alike[ordered.index]]), strict=True):
+        table[name] = table.index.isin(among.groupby("k").head(1).index)
+    return table
 
 
-def chosen_weights(table: pd.DataFrame) -> dict[int, Weights]:
-    """By k, of `choose_shot_weights`."""
-    best = table[table["chosen"]]
+def chosen_weights(table: pd.DataFrame, way: str) -> dict[int, Weights]:
+    """Those of one of `SETS` by k, of `choose_shot_weights`."""
+    best = table[table[way]]
     return {int(row.k): Weights(float(row.coverage), float(row.new)) for row in best.itertuples()}
 
 

@@ -3,6 +3,8 @@ import pandas as pd
 import pytest
 
 from lib.workflows.clause_retrieval import (
+    ALIKE,
+    SETS,
     Asked,
     Weights,
     ask,
@@ -84,8 +86,28 @@ def test_weights_of_shots_are_chosen_without_the_request_itself():
     asked = Asked(TEXTS[[2]], np.array([[0, 1], [1, 0]], np.float32), np.array([2]))
     table = choose_shot_weights(held, asked, POOL, TEXTS, [1])
     assert table["value"].max() <= 0.5, "only the pair itself shows both of its APIs"
-    assert table["chosen"].sum() == 1
-    assert chosen_weights(table)[1] in {Weights(row.coverage, row.new) for row in table.itertuples()}
+    for way in SETS:
+        assert table[way].sum() == 1
+        assert chosen_weights(table, way)[1] in {Weights(row.coverage, row.new) for row in table.itertuples()}
+
+
+def test_a_near_set_keeps_the_likeness_of_the_nearest():
+    """Two clauses, a.1 and b.1: the nearest two few-shots show a.1 alone; a set covers both and is less alike."""
+    pool = pd.DataFrame(
+        {
+            "pair": ["p", "q", "r", "asked"],
+            "apis": [["a.1"], ["a.1"], ["b.1", "b.2", "b.3", "b.4", "b.5", "b.6"], ["a.1", "b.1"]],
+        }
+    )
+    vectors = np.array([[1, 0], [0.999, 0.045], [0.1, 0.995], [0.95, 0.31]], np.float32)
+    asked = Asked(vectors[[3]], np.array([[1, 0], [0, 1]], np.float32), np.array([2]))
+    table = choose_shot_weights(pool.iloc[[3]], asked, pool, vectors, [2])
+    rows = {way: table[table[way]].iloc[0] for way in SETS}
+    nearest = table[(table["coverage"] == 0) & (table["new"] == 0)].iloc[0]
+    assert (rows["set"]["value"], nearest["value"]) == (1, 0.5)
+    assert rows["set"]["jaccard"] < ALIKE * nearest["jaccard"], "or this example shows nothing"
+    assert rows["near_set"]["jaccard"] >= ALIKE * nearest["jaccard"]
+    assert rows["near_set"]["value"] == 0.5
 
 
 REQUESTS = pd.DataFrame({"pair": ["t"], "sample": ["test"], "apis": [["a.1", "b.1", "a.1"]]})

@@ -11,6 +11,7 @@ from lib.evaluation.inference import holm_adjust, settled
 from lib.evaluation.rates import paired_deltas, rates_with_intervals
 from lib.workbook.display import Drawing, Table, interval
 from lib.workbook.forest import forest
+from lib.workflows.clause_retrieval import ALIKE, SETS
 from lib.workflows.clauses import Cut, clause_texts
 from lib.workflows.pages.common import intervals
 
@@ -24,7 +25,7 @@ CUT_METRICS = {
 }  # fmt: skip
 WAYS = {
     "whole": "whole request", "rules": "by clause (rules)", "learned": "by clause (learned cutter)",
-    "nearest": "nearest", "set": "as a set",
+    "nearest": "nearest", "set": "set, for coverage alone", "near_set": "set, still alike",
 }  # fmt: skip
 METRICS = {
     "coverage": "wanted APIs, %", "all_covered": "all of them, %", "jaccard": "mean Jaccard, %",
@@ -260,12 +261,17 @@ def finding(values: pd.DataFrame) -> str:
     if ("reworded", "coverage", "definitions", "pretrained", best) in texts:
         by_hand, whole = (told("reworded", "definitions", way) for way in (best, "whole"))
         parts.append(f"{SAMPLES['reworded']} {by_hand}% against {whole}%")
-    chosen, nearest = (told(sample, "few-shots", way) for way in ("set", "nearest"))
-    parts.append(f"{k} few-shots chosen as a set show {chosen}%, the nearest {nearest}%")
-    if (sample, "jaccard", "few-shots", "pretrained", "set") in texts:
-        rows = fewest[(fewest["metric"] == "jaccard") & (fewest["sample"] == sample)].set_index(["encoder", "way"])
-        of_set, of_nearest = (rows.loc[("pretrained", way), "value"].item() for way in ("set", "nearest"))
-        parts.append(f"but each alone is less alike: mean Jaccard {of_set:.0f} against {of_nearest:.0f}%")
+    alike = fewest[(fewest["metric"] == "jaccard") & (fewest["sample"] == sample)].set_index(["encoder", "way"])[
+        "value"
+    ]
+
+    def shown(way: str) -> str:
+        return f"{told(sample, 'few-shots', way)}% (mean Jaccard {alike['pretrained', way]:.0f})"
+
+    parts.append(
+        f"{k} few-shots chosen as a set show {shown('set')}, chosen so that they stay alike {shown('near_set')}, the "
+        f"nearest {shown('nearest')}"
+    )
     return f"{'; '.join(parts)}."
 
 
@@ -279,11 +285,15 @@ def definition_weights_table(chosen: pd.DataFrame) -> Table:
 
 def shot_weights_table(chosen: pd.DataFrame) -> Table:
     """The weights of coverage and of new APIs, chosen on training requests held aside."""
-    frame = chosen.assign(chosen=chosen["chosen"].map({True: "●", False: ""}))
+    frame = chosen.copy()
+    frame[list(SETS)] = frame[list(SETS)].replace({True: "●", False: ""}).astype(object)
     frame[["value", "jaccard"]] *= 100
     names = {"k": "few-shots", "coverage": "weight of coverage", "new": "weight of new APIs",
-             "value": "wanted APIs, %", "jaccard": "mean Jaccard, %"}  # fmt: skip
-    caption = "Few-shots chosen as a set for training requests held aside, out of the other ones, by weights; ●: taken."
+             "value": "wanted APIs, %", "jaccard": "mean Jaccard, %", **{one: WAYS[one] for one in SETS}}  # fmt: skip
+    caption = (
+        "Few-shots chosen as a set for training requests held aside, out of the other ones, by weights; ●: taken. "
+        f"Still alike: at least {ALIKE:.0%} of the mean Jaccard similarity of the nearest (weights of 0)."
+    )
     return Table(frame.rename(columns=names), caption, decimals=2)
 
 
