@@ -8,6 +8,7 @@ cores on one batch mostly wait for each other. A GPU reads prompts side by side 
 
 from __future__ import annotations
 
+import copy
 import gc
 import hashlib
 import json
@@ -147,6 +148,13 @@ class LocalModel:
 
                 pack(self._model)
         return self._model
+
+    def without_cache(self) -> LocalModel:
+        """The same model, its weights shared, that neither reads nor keeps answers: for timing."""
+        _ = self.model  # loaded once for both
+        twin = copy.copy(self)
+        twin.cache = None
+        return twin
 
     def generate(
         self,

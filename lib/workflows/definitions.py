@@ -7,6 +7,7 @@ metadata.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -72,7 +73,7 @@ COVERAGE = ["pair", "way", "apis", "share", "all_covered", "sibling_share", "def
 
 def gold_coverage(
     pairs: pd.DataFrame,
-    ways: Mapping[str, Sequence[Sequence[str]]],
+    ways: Mapping[Any, Sequence[Sequence[str]]],
     catalogue,
     count: Callable[[str], int],
     form: DefinitionForm = "compact",
@@ -110,7 +111,7 @@ def gold_coverage(
     return pd.DataFrame(rows, columns=COVERAGE)
 
 
-SAMPLES, KINDS = ("test", "test_same", "reworded", "unseen"), ("fd", "sfd", "fd_sfd")
+SAMPLES, KINDS = ("test", "test_same", "reworded", "unseen"), ("fd", "sfd", "fd_sfd", "sfd_clauses")
 SHARES = ["share", "ci_low", "ci_high", "all_covered", "sibling_share"]
 SUMMARY = ["sample", "kind", "selector", "shots", *SHARES, "definitions", "tokens", "n"]
 

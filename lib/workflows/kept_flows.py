@@ -1,27 +1,35 @@
-"""Flows that a larger model wrote once and that are kept with the project, for machines on which it takes hours.
+"""Flows that were written once and are kept with the project, for machines on which that takes hours.
 
-An answer is shown under the very prompt, and the very grammar, that it was given to: a prompt that has changed since
-finds none.
+An answer is shown under the very prompt, and the very grammar, that it was given to, and where the weights are known,
+to these: a prompt or a model that has changed since finds none.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from lib.workbook.artifacts import atomic_path
 
+if TYPE_CHECKING:
+    from lib.generation.local import LocalModel
+
 FILE = Path("data") / "answers" / "flow_bench_flows.jsonl"
+BEYOND = FILE.with_name("beyond_flows.jsonl")  # of notebook 12, by the shipped models
+REPAIRS = FILE.with_name("repair_flows.jsonl")
 ANSWER = ["text", "finished", "tokens_in", "tokens_out", "seconds"]
 ABOUT = ["writer", "weights", "dtype"]
 
 
 def key_of(prompt: str, grammar: str | None) -> str:
     """What an answer is kept under."""
-    return hashlib.sha256(f"{prompt}\0{grammar or ''}".encode()).hexdigest()
+    held = grammar if isinstance(grammar, str) else ""  # pandas may have made None into NaN
+    return hashlib.sha256(f"{prompt}\0{held}".encode()).hexdigest()
 
 
 def keep(path: Path, answered: pd.DataFrame, writer: str, weights: str, dtype: str) -> None:
@@ -52,7 +60,7 @@ def read(path: Path) -> pd.DataFrame:
 
 
 def kept(path: Path, prompted: pd.DataFrame) -> pd.DataFrame:
-    """The answers that were kept for prompts.
+    """The answers that were kept for prompts, by whatever weights.
 
     Args:
         prompted: columns condition, prompt and grammar, whatever else.
@@ -60,8 +68,69 @@ def kept(path: Path, prompted: pd.DataFrame) -> pd.DataFrame:
     Returns:
         the rows of `prompted` with `ANSWER` and `ABOUT`; without conditions of which an answer is missing.
     """
-    keys = [key_of(*both) for both in zip(prompted["prompt"], prompted["grammar"], strict=True)]
     answers = read(path).drop_duplicates("key").set_index("key")[[*ANSWER, *ABOUT]]
-    found = prompted.assign(key=keys).join(answers, on="key").drop(columns="key")
+    found = prompted.assign(key=_keys(prompted)).join(answers, on="key").drop(columns="key")
     whole = found["text"].notna().groupby(found["condition"]).transform("all")
     return found[whole].reset_index(drop=True)
+
+
+def kept_by(path: Path, prompted: pd.DataFrame, weights: Mapping[str, str], whole: Sequence[str]) -> pd.DataFrame:
+    """The answers that were kept for prompts, by these weights.
+
+    Args:
+        prompted: columns model, prompt, grammar and those of `whole`, whatever else.
+        weights: by model, their fingerprint.
+        whole: columns that tell what stays together, such as all answers to a request.
+
+    Returns:
+        the rows of `prompted` with `ANSWER` and `ABOUT`; without groups of which an answer is missing.
+    """
+    answers = read(path).set_index(["key", "weights"])[[*ANSWER, "writer", "dtype"]]
+    asked = prompted.assign(key=_keys(prompted), weights=prompted["model"].map(weights))
+    found = asked.join(answers, on=["key", "weights"]).drop(columns="key")
+    complete = found["text"].notna().groupby([found[name] for name in whole]).transform("all")
+    return found[complete].reset_index(drop=True)
+
+
+def kept_or_asked(
+    path: Path,
+    own: Path,
+    write: Callable[[Mapping[str, pd.DataFrame], int], pd.DataFrame],
+    requests: Mapping[str, pd.DataFrame],
+    number: int,
+    models: Mapping[str, LocalModel],
+    ask: Callable[[pd.DataFrame], pd.DataFrame],
+) -> pd.DataFrame:
+    """Answers to all requests that are kept, if these are at least as many of each test set as would be asked here;
+    else to so many, which are asked now.
+
+    Args:
+        path: of the kept answers.
+        own: a file to add answers to that are asked now.
+        write: the prompts for so many requests of each test set, columns model, test_set, unit, condition, prompt and
+            grammar.
+        requests: {test set: its requests in the order of asking}, column pair.
+        number: of requests of each test set to ask.
+        models: by name, as in the prompts.
+        ask: gives prompts with `ANSWER`.
+
+    Returns:
+        prompts with `ANSWER`; a column dtype where they were kept.
+    """
+    weights = {name: model.fingerprint for name, model in models.items()}
+    units = set(read(path)["unit"])
+    known = {name: part[part["pair"].isin(units)] for name, part in requests.items()}
+    prompts = write(requests, number)
+    if all(len(part) for part in known.values()):
+        found = kept_by(path, write(known, len(units)), weights, ["test_set", "unit"])
+        asked, there = (part.groupby("test_set")["unit"].nunique() for part in (prompts, found))
+        if (there.reindex(asked.index, fill_value=0) >= asked).all():
+            return found
+    answered = ask(prompts)
+    for name, part in answered.groupby("model", sort=False):
+        keep(own, part, str(name), weights[str(name)], models[str(name)].dtype)
+    return answered
+
+
+def _keys(prompted: pd.DataFrame) -> list[str]:
+    return [key_of(*both) for both in zip(prompted["prompt"], prompted["grammar"], strict=True)]

@@ -225,4 +225,4 @@ def second_prompts(
         for prompt, request, text, problem in zip(prompts["prompt"], prompts["request"], texts, problems, strict=True)
     ]
     fit = [bool(problem) and asking.count(one) <= asking.room for one, problem in zip(again, problems, strict=True)]
-    return prompts.assign(prompt=again, grammar=None)[fit]
+    return prompts.assign(prompt=again, grammar=None)[np.array(fit, dtype=bool)]

@@ -37,7 +37,7 @@ def ways(answers: pd.DataFrame, asked: pd.DataFrame, catalogue: Catalogue) -> pd
     of them, kept in the order of drawing; its cost is n times the mean of the request's samples.
 
     Args:
-        answers: of `lib.workflows.repair_asking.ask_all`.
+        answers: of `lib.workflows.repair_asking.ask_all`, with seconds at like rates (`lib.workflows.repair_rates`).
         asked: as for `lib.workflows.ablation.score`.
 
     Returns:

@@ -2,7 +2,7 @@ import pandas as pd
 import pytest
 
 from lib.workflows.clause_flows import MEASURED, WAYS, Shown, compared, prompts_of_ways
-from lib.workflows.pages.beyond_clause_flows import flows_in_words, flows_table
+from lib.workflows.pages.beyond_clause_flows import flows_in_words, flows_table, kept_in_words
 
 ASKED = pd.DataFrame(
     {
@@ -29,22 +29,28 @@ def test_prompts_of_the_ways_differ_in_what_they_show(catalogue):
     )
     by_pair = ["p", "q", "r"]
     shown = Shown(
-        {"nearest": pd.Series([[0, 1]] * 3, by_pair), "set": pd.Series([[2, 1]] * 3, by_pair)},
+        {
+            "nearest": pd.Series([[0, 1]] * 3, by_pair),
+            "set": pd.Series([[2, 1]] * 3, by_pair),
+            "near_set": pd.Series([[0, 2]] * 3, by_pair),
+        },
         {"whole": pd.Series([[names[0]]] * 3, by_pair), "clauses": pd.Series([[names[3]]] * 3, by_pair)},
     )
     made = prompts_of_ways({"test": ASKED}, 2, shown, training, catalogue, 10**6, count, "compact")
     assert made["condition"].tolist() == [way for way in WAYS for _ in range(2)]
-    assert made["unit"].tolist() == ["p", "r"] * 4, "a flow of both halves is asked of neither model"
-    assert made["model"].tolist() == ["in_context-b", "in_context-a"] * 4
+    assert made["unit"].tolist() == ["p", "r"] * 5, "a flow of both halves is asked of neither model"
+    assert made["model"].tolist() == ["in_context-b", "in_context-a"] * 5
     prompts = made.groupby("condition")["prompt"].first()
     assert "first" in prompts["nearest"]
     assert "third" not in prompts["nearest"]
     assert "third" in prompts["set"]
+    assert "third" in prompts["near_set"]
     assert names[3] in prompts["clauses"]
     assert names[3] not in prompts["whole"]
     assert made.groupby("condition")["definitions"].first().map(list).to_dict() == {
         "nearest": [],
         "set": [],
+        "near_set": [],
         "whole": [names[0]],
         "clauses": [names[3]],
     }
@@ -72,6 +78,7 @@ def test_ways_are_compared_on_the_same_requests():
     assert cells["delta"].notna().groupby("condition").any().to_dict() == {
         "nearest": False,
         "set": True,
+        "near_set": True,
         "whole": False,
         "clauses": True,
     }
@@ -82,4 +89,10 @@ def test_ways_are_compared_on_the_same_requests():
 
 
 def test_what_is_not_settled_is_said():
-    assert "none of 6 differences is settled on 30 requests" in flows_in_words(compared(scores(0), 200, 0))
+    assert "none of 9 differences is settled on 30 requests" in flows_in_words(compared(scores(0), 200, 0))
+
+
+def test_the_page_says_whether_flows_were_kept():
+    assert kept_in_words(pd.DataFrame({"text": ["a"]})) == "These flows were written for this report."
+    kept = pd.DataFrame({"text": ["a", "b"], "dtype": ["float32", "float32"]})
+    assert "The 2 answers were written once by the shipped models, in float32" in kept_in_words(kept)

@@ -47,3 +47,65 @@ def test_the_projects_kept_answers_are_whole():
     assert len(set(found.groupby("condition")["unit"].apply(frozenset))) == 1, "the same requests in every way"
     assert not found["key"].duplicated().any()
     assert (found["seconds"] > 0).all()
+
+
+# ---------------------------------------------------------------- flows of the shipped models
+
+REQUESTS = {"test": pd.DataFrame({"pair": ["p1", "p2", "p3"]})}
+
+
+class Model:
+    fingerprint, dtype = "w1", "float32"
+
+
+def write(requests, number):
+    units = requests["test"]["pair"].head(number).tolist()
+    rows = [(way, unit, f"{way} {unit}", None) for way in ("free", "set") for unit in units]
+    return pd.DataFrame(rows, columns=["condition", "unit", "prompt", "grammar"]).assign(model="m", test_set="test")
+
+
+def kept_or_asked(path, own, number, weights="w1"):
+    asked = []
+
+    def ask(prompts):
+        asked.extend(prompts["prompt"])
+        return prompts.assign(text=prompts["prompt"] + "();", finished=True, tokens_in=9, tokens_out=4, seconds=1.0)
+
+    model = Model()
+    model.fingerprint = weights
+    return kept_flows.kept_or_asked(path, own, write, REQUESTS, number, {"m": model}, ask), asked
+
+
+def test_all_that_are_kept_are_taken_where_they_are_enough(tmp_path):
+    path, own = tmp_path / "kept.jsonl", tmp_path / "own.jsonl"
+    first, asked = kept_or_asked(tmp_path / "none.jsonl", path, 2)
+    assert len(asked) == 4
+    assert "dtype" not in first
+    fewer, asked = kept_or_asked(path, own, 1)
+    assert not asked
+    assert fewer.groupby("condition")["unit"].apply(list).to_dict() == {"free": ["p1", "p2"], "set": ["p1", "p2"]}
+    assert set(fewer["dtype"]) == {"float32"}
+    assert not own.exists()
+    more, asked = kept_or_asked(path, own, 3)
+    assert len(asked) == len(more) == 6
+    assert len(kept_flows.read(own)) == 6
+
+
+def test_other_weights_are_asked(tmp_path):
+    kept_or_asked(tmp_path / "none.jsonl", tmp_path / "kept.jsonl", 2)
+    _, asked = kept_or_asked(tmp_path / "kept.jsonl", tmp_path / "own.jsonl", 1, weights="w2")
+    assert asked == ["free p1", "set p1"]
+
+
+def test_a_request_with_a_missing_way_is_left_out(tmp_path):
+    path = tmp_path / "kept.jsonl"
+    kept_or_asked(tmp_path / "none.jsonl", path, 3)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("".join(f"{line}\n" for line in lines if '"set", "unit": "p2"' not in line), encoding="utf-8")
+    found, asked = kept_or_asked(path, tmp_path / "own.jsonl", 2)
+    assert not asked
+    assert sorted(set(found["unit"])) == ["p1", "p3"]
+
+
+def test_no_grammar_is_none_however_pandas_writes_it():
+    assert kept_flows.key_of("a", None) == kept_flows.key_of("a", float("nan")) == kept_flows.key_of("a", "")

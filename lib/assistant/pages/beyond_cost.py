@@ -111,7 +111,8 @@ def searched_texts(
 
 
 def searched_tokens(texts: Mapping[str, list[str]], count: Callable[[str], int]) -> dict[str, float]:
-    """Mean tokens of what is searched with, by setting; `texts` of `searched_texts`."""
+    """Mean tokens of what is searched with, by setting; `texts` of `searched_texts`, `count` with start and end tokens,
+    which the encoder reads, too."""
     return {setting: sum(map(count, part)) / len(part) for setting, part in texts.items() if part}
 
 

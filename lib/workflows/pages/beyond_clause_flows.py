@@ -11,7 +11,8 @@ from lib.workflows.clause_flows import MEASURED
 from lib.workflows.pages.common import METRIC, SETTLED, TEST_SETS, metric_intervals
 
 FLOW_WAYS = {
-    "nearest": "nearest few-shots", "set": "few-shots as a set", "whole": "nearest few-shots, SFD by the whole request",
+    "nearest": "nearest few-shots", "set": "few-shots as a set, for coverage alone",
+    "near_set": "few-shots as a set, still alike", "whole": "nearest few-shots, SFD by the whole request",
     "clauses": "nearest few-shots, SFD by clause",
 }  # fmt: skip
 
@@ -38,6 +39,21 @@ def flows_table(found: pd.DataFrame) -> Table:
         f"Holm over the {int(found['p_holm'].notna().sum())} differences). 95% intervals over requests."
     )
     return Table(frame, caption, decimals=0, text_columns=["prompt"])
+
+
+def kept_in_words(answers: pd.DataFrame) -> str:
+    """Where the flows come from: kept with the project, or written now.
+
+    Args:
+        answers: with a column dtype where they were kept.
+    """
+    if "dtype" not in answers:
+        return "These flows were written for this report."
+    said = " and ".join(sorted(answers["dtype"].unique()))
+    return (
+        f"The {len(answers):,} answers were written once by the shipped models, in {said}, and are kept with the "
+        "project under their very prompts: they take two cores most of an hour."
+    )
 
 
 def flows_in_words(found: pd.DataFrame) -> str:

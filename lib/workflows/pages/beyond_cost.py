@@ -16,6 +16,9 @@ from lib.workbook.methods import colour, label, marker
 from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workbook.pareto import DRAWN, pareto_drawing
 from lib.workflows.ablation import title
+from lib.workflows.apis import DefinitionForm
+from lib.workflows.catalogue import Catalogue
+from lib.workflows.definitions import coverage_summary, gold_coverage
 from lib.workflows.pages.common import METRIC, TEST_SETS, intervals
 from lib.workflows.scoring import executed_outcomes, outcomes
 
@@ -28,6 +31,7 @@ CONDITION = re.compile(
 )
 COPIED = "copy_"
 SEARCHING = ("pretrained", "tst", "tst_affine", "oracle_shots")  # selectors that search for few-shots
+SEARCHED = {"sfd": "SFD", "sfd_clauses": "SFD by clause"}  # definitions by their own search, not by few-shots
 CEILINGS = ("oracle_shots", "gold")
 STYLES = {  # colour and marker by who writes
     "untuned": ("pretrained", "v"),
@@ -147,7 +151,8 @@ def definition_points(coverage: pd.DataFrame, sample: str = "test") -> pd.DataFr
     """Which of the wanted APIs definitions bring into the prompt, and for how many tokens; no model reads them.
 
     Args:
-        coverage: the report's `definition_coverage.csv`.
+        coverage: the report's `definition_coverage.csv`, or of `lib.workflows.definitions.coverage_summary`; of the
+            kind `sfd_clauses` are definitions that were searched by clause.
 
     Returns:
         `POINT`; no seconds are known.
@@ -168,9 +173,35 @@ def definition_points(coverage: pd.DataFrame, sample: str = "test") -> pd.DataFr
     return table[POINT].reset_index(drop=True)
 
 
+def definitions_by_clause(
+    requests: pd.DataFrame,
+    found: Mapping[int, Sequence[Sequence[str]]],
+    catalogue: Catalogue,
+    count: Callable[[str], int],
+    form: DefinitionForm,
+    seed: int,
+    sample: str = "test",
+) -> pd.DataFrame:
+    """Definitions that were searched by clause, as `definition_points` reads them.
+
+    Args:
+        requests: columns pair, sample, apis.
+        found: {k: names for each request}, as many as SFD has beside k few-shots.
+        catalogue, count, form: as for `lib.workflows.definitions.gold_coverage`.
+        seed: of the intervals.
+    """
+    here = (requests["sample"] == sample).to_numpy()
+    ways = {
+        ("sfd_clauses", "", k): [some for some, kept in zip(names, here, strict=True) if kept]
+        for k, names in found.items()
+    }
+    coverage = gold_coverage(requests[here], ways, catalogue, count, form).assign(sample=sample)
+    return coverage_summary(coverage, 2000, seed)
+
+
 def _definitions(row) -> str:
-    if row.kind == "sfd":
-        return f"SFD, {row.definitions:.0f} definitions"
+    if row.kind in SEARCHED:
+        return f"{SEARCHED[row.kind]}, {row.definitions:.0f} definitions"
     return f"{label(row.kind)} of {row.shots} few-shots, {label(row.selector)}"
 
 
@@ -203,6 +234,8 @@ def priced(points: pd.DataFrame, price: Price) -> pd.DataFrame:
 def _style(condition: str) -> tuple[str, str, str | tuple]:
     """What stands for a condition: in words, its colour and its marker."""
     kind = condition.rpartition("_")[0]
+    if kind == "sfd_clauses":
+        return "definitions: SFD by clause", colour("sfd"), "P"
     if kind in ("fd", "sfd", "fd_sfd"):  # definitions that no model has read
         return f"definitions: {label(kind)}", colour(kind), marker(kind)
     writer = _writer(condition)

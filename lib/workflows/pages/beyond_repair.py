@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -13,6 +13,7 @@ from lib.workbook.display import Drawing, Table, interval, number
 from lib.workflows.ablation import DELTAS, VALUES
 from lib.workflows.pages.common import SETTLED, TEST_SETS, error_bars, intervals, settled_deltas
 from lib.workflows.repair_costs import BUDGETS, OWN
+from lib.workflows.repair_rates import Rates
 from lib.workflows.repair_ways import DRAWN, GROUP, HELD
 
 LABELS = {
@@ -56,7 +57,8 @@ def repair_table(compared: pd.DataFrame) -> Table:
     frame["seconds"] = first["seconds"].tolist()
     tests = int(compared["p_value"].notna().sum())
     caption = (
-        "Ways to a flow, and what each costs a flow on average; no reading is shared between answers. Valid: it "
+        "Ways to a flow, and what each costs a flow on average; no reading is shared between answers, and seconds are "
+        "tokens at the rates measured above. Valid: it "
         "parses, and no name or key is made up. Executed right: on mocked connectors it does what the right flow does. "
         f"Δ: from constrained decoding on the same flows. 95% intervals; {SETTLED}: settled, p of at most .05 after "
         f"Holm's adjustment over {tests} tests and an interval without 0."
@@ -177,6 +179,21 @@ def curve_finding(rows: pd.DataFrame) -> str:
 
 
 # ---------------------------------------------------------------- in words
+
+
+def rates_in_words(rates: Mapping[str, Rates]) -> str:
+    """What a token takes each model, free and under the grammar."""
+    told = []
+    for model, rate in rates.items():
+        reading, writing, held = (1000 * one for one in rate[:3])
+        told.append(
+            f"the {MODELS[model]} reads a token in {number(reading, 1)} ms and writes one in {number(writing, 1)} ms, "
+            f"under the grammar in {number(held, 1)} ms ({rate.prompts} requests)"
+        )
+    return (
+        f"Asked alone and in turn for a free and a constrained answer, {'; '.join(told)}. Seconds below are tokens at "
+        "these rates, so that no way gains by the moment at which it was asked."
+    )
 
 
 def repair_in_words(compared: pd.DataFrame) -> str:

@@ -24,6 +24,7 @@ COVERAGE = pd.DataFrame(
     [
         ("test", "fd", "tst", 5, 75.0, 4.9, 510.0),
         ("test", "sfd", np.nan, 5, 45.0, 8.0, 759.0),
+        ("test", "sfd_clauses", "", 5, 50.0, 8.0, 700.0),
         ("test_same", "fd", "tst", 5, 86.0, 4.5, 461.0),
     ],
     columns=["sample", "kind", "selector", "shots", "share", "definitions", "tokens"],
@@ -89,10 +90,10 @@ def test_what_is_on_a_front_was_asked_the_same_requests():
 
 def test_definitions_have_tokens_and_no_seconds():
     table = page.definition_points(COVERAGE)
-    assert table["name"].tolist() == ["FD of 5 few-shots, TST", "SFD, 8 definitions"]
+    assert table["name"].tolist() == ["FD of 5 few-shots, TST", "SFD, 8 definitions", "SFD by clause, 8 definitions"]
     assert table["seconds"].isna().all()
     assert table["row"].unique().tolist() == ["definitions test"]
-    assert table["value"].tolist() == [75, 45]
+    assert table["value"].tolist() == [75, 45, 50]
 
 
 def test_a_search_is_timed():
@@ -117,6 +118,7 @@ def test_fronts_and_styles(points):
     assert amount == pytest.approx(1000 * (1190 * 30 + 90 * 60) / 1e6)
     styles = points.drop_duplicates("condition").set_index("condition")["marker"]
     assert styles["copy_tst"] == "x"
+    assert styles["sfd_clauses_5"] == "P"
     assert styles["no_shots_finetuned"] == "D"
 
 
@@ -139,5 +141,17 @@ def test_the_table(points):
     assert row[["n", "seconds", "tokens read", "US dollars, gpt-x", "on the front of"]].tolist() == [
         4, "14", 1190, "41", "",
     ]  # fmt: skip
-    assert frame.loc[frame["measure"] == "wanted APIs defined, %", "seconds"].tolist() == ["–", "–"]
+    assert frame.loc[frame["measure"] == "wanted APIs defined, %", "seconds"].tolist() == ["–"] * 3
     assert "Training is not counted" in table.caption
+
+
+def test_definitions_by_clause_are_those_of_the_sample(catalogue):
+    names = [api.name for api in catalogue if not api.internal][:3]
+    requests = pd.DataFrame(
+        {"pair": ["p", "q", "r"], "sample": ["test", "test", "test_same"], "apis": [names[:2], names[2:], names[:1]]}
+    )
+    found = {5: [[names[0]], [names[2]], [names[1]]]}
+    table = page.definitions_by_clause(requests, found, catalogue, lambda text: len(text.split()), "compact", 0)
+    (row,) = page.definition_points(table).itertuples()
+    assert (row.name, row.value, row.n) == ("SFD by clause, 1 definitions", 75, 2)
+    assert row.tokens_in > 0

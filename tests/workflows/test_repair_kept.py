@@ -1,0 +1,84 @@
+"""Answers to be repaired that are kept with the project: whole requests, asked as they would be asked now."""
+
+import pandas as pd
+import pytest
+
+from lib.workflows.repair_asking import Row, ask_all
+from lib.workflows.repair_kept import keep_answers, kept_answers, kept_or_asked
+from tests.workflows.repair_worlds import ASKING, CATALOGUE, PROMPTS, told
+
+ORDER = {"unseen": pd.DataFrame({"pair": PROMPTS["unit"]})}
+
+
+def model(weights="w1"):
+    made = told()
+    made.fingerprint, made.dtype = weights, "float32"
+    return {"finetuned": made}
+
+
+@pytest.fixture
+def path(tmp_path):
+    models = model()
+    answers = ask_all(PROMPTS, models, CATALOGUE, ASKING)
+    keep_answers(tmp_path / "kept.jsonl", PROMPTS, answers, models, CATALOGUE, ASKING)
+    return tmp_path / "kept.jsonl"
+
+
+def found(path, prompts=PROMPTS, models=None, asking=ASKING):
+    return kept_answers(path, prompts, models or model(), CATALOGUE, asking)
+
+
+def test_they_come_back_as_they_were_asked(path):
+    keys, columns = ["unit", "way", "draw"], ["model", "test_set", "text", "finished", "tokens_in", "tokens_out"]
+    asked = ask_all(PROMPTS, model(), CATALOGUE, ASKING).set_index(keys).sort_index()
+    kept = found(path).set_index(keys).sort_index()
+    pd.testing.assert_frame_equal(kept[columns], asked[columns], check_dtype=False)
+    assert set(kept["dtype"]) == {"float32"}
+
+
+def test_a_changed_prompt_weight_or_setting_finds_nothing(path):
+    assert found(path, PROMPTS.assign(prompt="another")).empty
+    assert found(path, models=model("w2")).empty
+    assert found(path, asking=ASKING._replace(max_new_tokens=17)).empty
+    warmer = found(path, asking=ASKING._replace(temperature=0.9))
+    assert set(warmer["way"]) == {"free", "catalogue", "second"}, "only samples are drawn at a temperature"
+
+
+def test_a_request_is_there_whole_or_not_at_all(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    without_second = [line for line in lines if '"condition": "unseen second 0"' not in line]
+    assert len(without_second) == len(lines) - 1
+    path.write_text("\n".join(without_second) + "\n", encoding="utf-8")
+    assert set(found(path)["unit"]) == {"q0", "q2"}, "q1's flow is not valid, and its second answer is gone"
+    one_draw_less = [line for line in lines if '"condition": "unseen sample 1", "unit": "q0"' not in line]
+    path.write_text("\n".join(one_draw_less) + "\n", encoding="utf-8")
+    left = found(path)
+    assert set(left["unit"]) == {"q0", "q1", "q2"}
+    assert set(left.loc[left["way"] == "sample", "unit"]) == {"q1"}
+
+
+def write(rows, order):
+    (row,) = rows
+    asked = PROMPTS[PROMPTS["unit"].isin(order[row.test_set]["pair"].head(row.flows))]
+    return asked.assign(sampled=asked["unit"].isin(asked["unit"].head(row.sampled)))
+
+
+@pytest.mark.parametrize(("flows", "sampled", "from_file"), [(1, 0, True), (3, 2, True), (3, 3, False)])
+def test_all_that_are_kept_are_taken_where_they_are_enough(path, tmp_path, flows, sampled, from_file):
+    models, own = model(), tmp_path / "own.jsonl"
+    models["finetuned"].answers["sample"] *= 1 + (not from_file)  # three requests' samples
+    models["finetuned"].answers["sample"] = models["finetuned"].answers["sample"][: 2 * max(sampled, 1)]
+    row = Row("finetuned", "unseen", flows, sampled)
+    answers = kept_or_asked(path, own, write, [row], ORDER, models, CATALOGUE, ASKING)
+    assert answers.loc[answers["way"] == "free", "unit"].nunique() == 3
+    assert bool(models["finetuned"].calls) is not from_file
+    assert own.exists() is not from_file
+
+
+def test_without_a_file_all_is_asked_and_kept_for_oneself(tmp_path):
+    own, row = tmp_path / "own.jsonl", Row("finetuned", "unseen", 3, 2)
+    answers = kept_or_asked(tmp_path / "none.jsonl", own, write, [row], ORDER, model(), CATALOGUE, ASKING)
+    again = kept_or_asked(own, tmp_path / "unused.jsonl", write, [row], ORDER, model(), CATALOGUE, ASKING)
+    assert not (tmp_path / "unused.jsonl").exists()
+    both = [part.sort_values(["unit", "way", "draw"])["text"].tolist() for part in (answers, again)]
+    assert both[0] == both[1]
