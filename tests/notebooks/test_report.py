@@ -292,13 +292,14 @@ def test_what_neither_paper_asks_follows_the_contract(finished):
         "clause_retrieval": ["question", "encoder", "k", "sample", "way", "metric", *interval, "n"],
         "catalogue_size": ["size", "sample", "way", *interval, "n"],
         "search_times": ["step", "p50_ms", "p95_ms", "n"],
+        "answer_rates": ["model", "reading_ms", "writing_ms", "held_ms", "prompts"],
     }
     for name, expected in columns.items():
         assert list(pd.read_csv(folder / f"{name}.csv")) == expected, name
     flows = pd.read_csv(folder / "clause_flows.csv")
-    assert set(flows["condition"]) == {"nearest", "set", "whole", "clauses"}
+    assert set(flows["condition"]) == {"nearest", "set", "near_set", "whole", "clauses"}
     assert flows["delta"].notna().groupby(flows["condition"]).all().to_dict() == {
-        "nearest": False, "set": True, "whole": False, "clauses": True,
+        "nearest": False, "set": True, "near_set": True, "whole": False, "clauses": True,
     }  # fmt: skip
     sizes = pd.read_csv(folder / "catalogue_size.csv")
     assert sorted(sizes["size"].unique()) == [698, 1000]

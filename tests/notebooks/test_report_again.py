@@ -30,15 +30,15 @@ def test_a_second_run_does_nothing_though_files_were_touched(project):
 
 
 def test_a_changed_lib_file_and_a_changed_parameter_rerun_exactly_their_consumers(project):
-    """One change each, in one run: notebook 07 alone uses the file, 10 alone the parameter; 12 reads 07's plans."""
+    """One change each, in one run: notebook 11 alone uses the file, 12 alone the parameter."""
     before = executed_at(project)
-    path = project / "lib" / "assistant" / "plan_comparison.py"
+    path = project / "lib" / "assistant" / "nestful_plans.py"
     path.write_text(path.read_text() + "\n# changed\n")
     profile = project / "notebooks" / "profiles" / "smoke.yaml"
-    profile.write_text(profile.read_text().replace("compared_max_tokens: 40", "compared_max_tokens: 39"))
+    profile.write_text(profile.read_text().replace("catalogue_operations: 1000", "catalogue_operations: 990"))
     assert run(project).returncode == 0
     after = executed_at(project)
-    assert {name for name in after if after[name] != before[name]} == {"07_planner", "10_generators", "12_beyond"}
+    assert {name for name in after if after[name] != before[name]} == {"11_transfer", "12_beyond"}
 
 
 def test_a_deleted_adapter_is_trained_again_where_it_is_needed(project):
