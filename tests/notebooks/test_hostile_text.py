@@ -86,7 +86,7 @@ def write_inputs(folder):
 
 
 # Too few pairs to teach an in-context model: the untuned one reads few-shots.
-ROWS = [[*row, "untuned", "free", 2] for row in PUBLISHED_ROWS] + [["pretrained", 0, "none", "finetuned", "free", 2]]
+ROWS = [[*row, "untuned", "free", 1] for row in PUBLISHED_ROWS] + [["pretrained", 0, "none", "finetuned", "free", 2]]
 VALUES = {
     "01_data_gen": {"world_folder": "world", "openapi_folder": "apis", "pairs_file": "pairs.jsonl", "tst_pairs": 4,
                     "tst_threshold": 0.4},
@@ -94,8 +94,8 @@ VALUES = {
     "03_cot_augmentation": {"writer": f"remote:gpt-4 {HOSTILE}", "distilled_writer": "SmolLM2-135M-Instruct",
                             "cot_queries": 4, "cot_training_queries": 4, "distilled_pairs": 2, "cot_max_tokens": 8},
     "08_dsl_retrieval": {"tst_training_pairs": 4, "dsl_training_pairs": 2, "dsl_flows": 2, "dsl_max_tokens": 8},
-    "09_dsl_ablation": {"dsl_max_tokens": 8, "untuned_generator": "SmolLM2-135M-Instruct", "test_sets": ["test"],
-                        "ablation": ROWS},
+    "09_dsl_ablation": {"dsl_max_tokens": 8, "prompt_window": 2048, "untuned_generator": "SmolLM2-135M-Instruct",
+                        "test_sets": ["test"], "ablation": ROWS},
     "10_generators": {"compared_writer": f"remote:gpt-4 {HOSTILE}", "compared_queries": 2, "compared_flows": 2},
 }  # fmt: skip
 
