@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import pandas as pd
 
-from lib.assistant.cot import equal_shares
 from lib.assistant.execution import executed_right
+from lib.assistant.kept_plans import prompts_asked
 from lib.assistant.plan_comparison import per_query, summary
 from lib.assistant.planner import (
     BY_RANKER,
@@ -26,10 +26,12 @@ from lib.assistant.tool_worlds import CONTEXT, RETRIEVED
 from lib.evaluation.comparison import compare_outcomes
 from lib.evaluation.inference import Resampling, holm_adjust, settled
 from lib.evaluation.intervals import two_way_differences
+from lib.generation.kept import Kept
 
 PLANNED = ("lower_bound", "rag", "context_tuned_rag", BY_RANKER, "upper_bound", "context_tuned_upper_bound")
 STEPS = [(higher, lower) for lower, higher in pairwise(SETTINGS)]  # as Table 3 orders them
 WITH_CONTEXT = ("context_tuned_rag", "context_tuned_upper_bound")
+NONE_KEPT = Kept("", 0, {})
 
 
 def materials_of(
@@ -53,18 +55,16 @@ def materials_of(
     return found
 
 
-def world_prompts(materials: Mapping[str, Material], n: int, seed: int) -> pd.DataFrame:
-    """What the prompts of `PLANNED` show for n evaluation queries of each world, as even by kind of need as there are,
-    the same in every setting.
+def world_prompts(materials: Mapping[str, Material], n: int, seed: int, kept: Kept = NONE_KEPT) -> pd.DataFrame:
+    """What the prompts of `PLANNED` show for n evaluation queries of each world or for all whose plans are kept (see
+    `lib.assistant.kept_plans.prompts_asked`).
 
     Returns:
         columns world, query, setting, tools, items, prompt, answerable (see `lib.assistant.planner.answerable`).
     """
     frames = []
     for world, material in materials.items():
-        asked = material.queries[material.queries["split"] == "evaluation"]
-        kinds = material.gold.set_index("query")["kind"].loc[asked["query"]]
-        prompts = material.prompted(equal_shares(asked, kinds, n, seed), PLANNED)
+        prompts = prompts_asked(material, PLANNED, kept, n, seed)
         prompts["answerable"] = answerable(prompts["prompt"].tolist(), prompts, material.gold)
         frames.append(prompts.assign(world=world))
     return pd.concat(frames, ignore_index=True)

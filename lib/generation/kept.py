@@ -1,0 +1,114 @@
+"""Answers of a shipped model that are kept with the project: thousands, which a laptop takes an hour to write.
+
+A file has one JSON line an answer: `key`, a hash of the weights, the longest answer and the prompt; `text`; and
+`dtype`, that of the computation. A prompt or a model that has changed since finds none. What a keeper finds depends on
+the prompt alone, so that it may be asked for any part of what is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from lib.workbook.artifacts import ArtifactError, atomic_path
+
+if TYPE_CHECKING:
+    from lib.generation.local import LocalModel
+
+KEY_LENGTH = 24  # hexadecimal digits: two of ten million prompts share a key once in 10^15 files
+
+
+def key_of(weights: str, max_new_tokens: int, prompt: str) -> str:
+    """What an answer is kept under."""
+    return hashlib.sha256(f"{weights}\0{max_new_tokens}\0{prompt}".encode()).hexdigest()[:KEY_LENGTH]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Answers of one model.
+
+    Attributes:
+        weights: its fingerprint (`lib.generation.local.fingerprint`); empty: no answer is looked for.
+        max_new_tokens: of an answer.
+        answers: {key: (text, dtype)}, of any model.
+    """
+
+    weights: str
+    max_new_tokens: int
+    answers: dict[str, tuple[str, str]] = field(repr=False)
+
+    @classmethod
+    def read(cls, path: Path, weights: str, max_new_tokens: int) -> Kept:
+        """Those in a file; none where there is no file.
+
+        Raises:
+            ArtifactError: a line is not one of an answer.
+        """
+        answers = {}
+        lines = path.read_text(encoding="utf-8").split("\n") if weights and path.exists() else []
+        for number, line in enumerate(filter(None, lines), 1):
+            try:
+                row = json.loads(line)
+                answers[row["key"]] = (row["text"], row["dtype"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise ArtifactError(f"{path}, line {number}: no answer ({error})") from error
+        return cls(weights, max_new_tokens, answers)
+
+    def found(self, prompts: Iterable[str]) -> list[tuple[str, str] | None]:
+        """Text and dtype of each prompt's answer; None where none is kept."""
+        return [self.answers.get(key_of(self.weights, self.max_new_tokens, prompt)) for prompt in prompts]
+
+    def whole(self, prompts: pd.DataFrame, by: Sequence[str]) -> pd.Series:
+        """Whether an answer is kept to a prompt and to all others of its group.
+
+        Args:
+            prompts: columns prompt and `by`, which tell the groups, such as a query's settings.
+        """
+        there = pd.Series([one is not None for one in self.found(prompts["prompt"])], prompts.index)
+        return there.groupby([prompts[name] for name in by]).transform("all")
+
+
+class Keeper:
+    """A model that is asked for what is not kept, and keeps that beside.
+
+    Attributes:
+        used: prompts whose answers were kept with the project, so far, and the dtypes these were written in.
+    """
+
+    def __init__(self, model: LocalModel, kept: Kept, own: Path):
+        """
+        Args:
+            model: the one whose answers are kept.
+            own: a file to add answers to that are asked now.
+        """
+        self.model, self.kept, self.own = model, kept, own
+        self.used = 0
+        self.dtypes: set[str] = set()
+
+    def generate(self, prompts: Sequence[str], progress: bool = False) -> list[str]:
+        """Answers in the order of `prompts`; see `lib.generation.local.LocalModel.generate`."""
+        found = self.kept.found(prompts)
+        missing = [prompt for prompt, answer in zip(prompts, found, strict=True) if answer is None]
+        texts = self.model.generate(missing, self.kept.max_new_tokens, progress=progress) if missing else []
+        if missing:
+            self._keep(missing, texts)
+        self.used += len(prompts) - len(missing)
+        self.dtypes |= {answer[1] for answer in found if answer}
+        fresh = iter(texts)
+        return [answer[0] if answer else next(fresh) for answer in found]
+
+    def _keep(self, prompts: Sequence[str], texts: Sequence[str]) -> None:
+        lines = {}
+        if self.own.exists():
+            lines = {json.loads(line)["key"]: line for line in self.own.read_text(encoding="utf-8").splitlines()}
+        for prompt, text in zip(prompts, texts, strict=True):
+            key = key_of(self.model.fingerprint, self.kept.max_new_tokens, prompt)
+            lines[key] = json.dumps({"key": key, "text": text, "dtype": self.model.dtype})
+        with atomic_path(self.own) as temporary:
+            temporary.write_text("".join(f"{line}\n" for line in lines.values()), encoding="utf-8")

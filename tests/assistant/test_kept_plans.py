@@ -1,0 +1,83 @@
+"""Which evaluation queries are planned: all whose plans are kept, where they are more than would be asked."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from lib.assistant.kept_plans import FILE, kept_in_words, kept_plans, prompts_asked
+from lib.assistant.planner_worlds import PLANNED, materials_of, world_prompts
+from lib.assistant.tool_worlds import simulated
+from lib.generation.kept import Keeper, Kept, key_of
+from lib.workbook.artifacts import ROOT
+from lib.workbook.parameters.planner import PlannerTuning
+from lib.workbook.trained import FOLDER, NONE, Shipped
+from tests.assistant.test_planner_worlds import SIZE, rankings_in
+
+SETTINGS = ("rag", "upper_bound")
+
+
+@pytest.fixture(scope="module")
+def materials(data):
+    worlds = simulated(data, SIZE, "smoke", 3)
+    return materials_of(worlds, rankings_in(worlds), n_tools=1, n_items=1)
+
+
+@pytest.fixture
+def material(materials):
+    return materials["mixed"]
+
+
+def keeping(prompts):
+    return Kept("w", 9, {key_of("w", 9, prompt): ("default()", "float32") for prompt in prompts})
+
+
+def test_all_queries_that_are_kept_whole_are_asked(material):
+    asked = material.queries[material.queries["split"] == "evaluation"]
+    everyone = material.prompted(asked, SETTINGS)
+    lacking = everyone[everyone["setting"] == "upper_bound"].drop_duplicates("prompt", keep=False).iloc[0]
+    kept = keeping(everyone["prompt"].drop(lacking.name))
+    found = prompts_asked(material, SETTINGS, kept, 2, seed=3)
+    assert set(asked["query"]) - set(found["query"]) == {lacking["query"]}
+    assert len(set(found.groupby("setting")["query"].agg(frozenset))) == 1
+    some = found.set_index(["query", "setting"])["prompt"]
+    pd.testing.assert_series_equal(some, everyone.set_index(["query", "setting"])["prompt"].loc[some.index])
+
+
+def test_too_few_are_not_enough(material):
+    asked = material.queries[material.queries["split"] == "evaluation"]
+    kept = keeping(material.prompted(asked.head(3), SETTINGS)["prompt"])
+    fresh = prompts_asked(material, SETTINGS, Kept("", 9, {}), 4, seed=3)
+    pd.testing.assert_frame_equal(prompts_asked(material, SETTINGS, kept, 4, seed=3), fresh)
+    assert fresh["query"].nunique() == 4
+
+
+def test_each_world_has_its_own(materials):
+    mixed = materials["mixed"]
+    asked = mixed.queries[mixed.queries["split"] == "evaluation"]
+    kept = keeping(mixed.prompted(asked, PLANNED)["prompt"])
+    counts = world_prompts(materials, 4, 3, kept).groupby("world")["query"].nunique()
+    assert counts["mixed"] == len(asked)
+    assert counts.drop("mixed").eq(4).all()
+
+
+def test_the_page_says_how_many_were_kept(tmp_path):
+    keeper = Keeper(None, keeping(["a"]), tmp_path / "own.jsonl")
+    assert kept_in_words(keeper) == "All plans were written for this report."
+    keeper.generate(["a", "a"])
+    assert kept_in_words(keeper).startswith("2 plans were written once by the shipped planner, in float32,")
+
+
+def test_without_a_shipped_planner_nothing_is_looked_for():
+    kept = kept_plans(PlannerTuning(profile="quick"), NONE, ROOT)
+    assert (kept.weights, kept.answers) == ("", {})
+
+
+def test_the_projects_plans_are_the_shipped_planners():
+    """No prompt is at hand here; that the file is read for these weights, and is whole, is."""
+    shipped = Shipped(ROOT / FOLDER / "planner-4338", {}, "")
+    kept = kept_plans(PlannerTuning(profile="quick"), shipped, ROOT)
+    lines = (ROOT / FILE).read_text(encoding="utf-8").splitlines()
+    assert len(kept.answers) == len(lines) > 9_000
+    assert kept.weights
+    assert {tuple(sorted(json.loads(line))) for line in lines[:50]} == {("dtype", "key", "text")}
