@@ -3,6 +3,8 @@
 import pandas as pd
 import pytest
 
+from lib.workbook.artifacts import ROOT
+from lib.workflows.kept_flows import REPAIRS, read
 from lib.workflows.repair_asking import Row, ask_all
 from lib.workflows.repair_kept import keep_answers, kept_answers, kept_or_asked
 from tests.workflows.repair_worlds import ASKING, CATALOGUE, PROMPTS, told
@@ -82,3 +84,25 @@ def test_without_a_file_all_is_asked_and_kept_for_oneself(tmp_path):
     assert not (tmp_path / "unused.jsonl").exists()
     both = [part.sort_values(["unit", "way", "draw"])["text"].tolist() for part in (answers, again)]
     assert both[0] == both[1]
+
+
+def test_the_projects_answers_are_whole():
+    found = read(ROOT / REPAIRS)
+    assert not found.duplicated(["key", "weights"]).any()
+    kinds = found["condition"].str.split(" ", expand=True).set_axis(["test_set", "way", "draw"], axis=1)
+    found = found.join(kinds).assign(model=found["writer"].str.split("-").str[0])
+    units = found.groupby(["model", "test_set", "way"])["unit"].agg(set)
+    for model, test_set, flows in (
+        ("finetuned", "test", 100),
+        ("finetuned", "unseen", 200),
+        ("in_context", "test", 24),
+    ):
+        free, held, second = (units[model, test_set, way] for way in ("free", "catalogue", "second"))
+        assert free == held
+        assert len(free) == flows
+        assert second < free
+    drawn = found[found["way"] == "sample"].groupby(["model", "test_set", "unit"])["draw"].nunique()
+    assert drawn.eq(8).all()
+    assert drawn.groupby(["model", "test_set"]).size().to_dict() == {
+        ("finetuned", "unseen"): 40, ("in_context", "test"): 8,
+    }  # fmt: skip
