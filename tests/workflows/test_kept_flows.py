@@ -5,6 +5,7 @@ import pytest
 
 from lib.workbook.artifacts import ROOT
 from lib.workflows import kept_flows
+from lib.workflows.clause_flows import WAYS as CLAUSE_WAYS
 from lib.workflows.flow_bench_flows import INSTRUCT, WAYS
 
 ASKED = pd.DataFrame(
@@ -109,3 +110,13 @@ def test_a_request_with_a_missing_way_is_left_out(tmp_path):
 
 def test_no_grammar_is_none_however_pandas_writes_it():
     assert kept_flows.key_of("a", None) == kept_flows.key_of("a", float("nan")) == kept_flows.key_of("a", "")
+
+
+def test_the_flows_of_notebook_12_are_whole():
+    """Two ways may show the same few-shots: a prompt is kept once, under the last way that has it."""
+    found = kept_flows.read(ROOT / kept_flows.BEYOND)
+    units = found.groupby("condition")["unit"].agg(set)
+    assert set(units.index) == set(CLAUSE_WAYS)
+    assert len(units["near_set"]) == len(units["clauses"]) == 72
+    assert units.map(lambda part: part <= units["clauses"]).all()
+    assert not found.duplicated(["key", "weights"]).any()
