@@ -57,7 +57,7 @@ def encode(
 
     Equal texts are encoded once, in an order of their own, so that a text's embedding does not depend on where it
     stood. On a CPU, batches are computed side by side, each by one thread: which texts share a batch, and so the last
-    bits, do not depend on the number of cores. A single batch is computed by this thread, without a pool to start.
+    bits, do not depend on the number of cores. A single text is computed by this thread, without a pool to start.
 
     Args:
         bfloat16: compute matrix products in bfloat16 where the processor has it; about twice as fast, less exact.
@@ -107,8 +107,13 @@ def _token_lengths(encoder, texts: Sequence[str], chunk: int = 4096) -> list[int
 
 
 def _batches(lengths: Sequence[int], size: int) -> list[np.ndarray]:
-    """Positions of texts of nearly equal length, so that little is padded; the longest first."""
+    """Positions of texts of nearly equal length, so that little is padded; the longest first. Fewer than a batch are
+    cut in two where the length falls to half of the longest."""
     order = np.argsort(-np.asarray(lengths), kind="stable")
+    if 1 < len(order) <= size:
+        # a request of sixty words and its clauses would mostly be padding in one batch
+        halved = int(np.searchsorted(-np.asarray(lengths)[order], -max(lengths) / 2))
+        return [part for part in (order[:halved], order[halved:]) if len(part)]
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 

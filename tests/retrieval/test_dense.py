@@ -111,3 +111,10 @@ def test_only_the_chosen_collections_are_embedded_again():
     assert after["items"].any(axis=1).tolist() == [True, False, True]
     assert not after["queries"].any()
     assert not before["items"].any()
+
+
+def test_few_texts_of_unlike_length_are_two_batches():
+    assert [part.tolist() for part in _batches([4, 40, 19, 20, 21], 32)] == [[1, 4], [3, 2, 0]]
+    assert [part.tolist() for part in _batches([9, 10], 32)] == [[1, 0]]
+    assert [part.tolist() for part in _batches([3], 32)] == [[0]]
+    assert [part.tolist() for part in _batches([1, 40, 2], 2)] == [[1, 2], [0]], "more than a batch are cut by number"

@@ -57,7 +57,7 @@ def test_the_first_request_is_not_timed_cold():
         ["a b", "c"], lambda text: [(0, 1)], embed, np.eye(2, dtype=np.float32), ["x.1", "x.2"], 1, 0.5,
         lambda: next(ticks),
     )  # fmt: skip
-    assert asked == [["a b"], ["a"], ["a b"], ["a"], ["c"], ["c"]]
+    assert asked == [["a b", "a"], ["a b", "a"], ["c", "c"]]
     assert times.to_numpy().tolist() == [[1000, 1000, 1000, 3000]] * 2
     summary = percentiles(times)
     assert summary[["step", "p50_ms", "n"]].to_numpy().tolist()[-1] == ["all", 3000, 2]

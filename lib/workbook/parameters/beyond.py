@@ -66,7 +66,7 @@ class Beyond(HeldModel):
     repairs: list[Repair] = Field(default=REPAIRS, min_length=1, validate_default=True)
     repair_samples: int = Field(default=8, ge=2, le=16, description="answers drawn for a request")
     repair_temperature: float = Field(default=0.7, gt=0, le=2, description="of the draws")
-    timed_flows: int = Field(default=12, ge=1, description="of each model, asked alone: what a token takes")
+    timed_flows: int = Field(default=8, ge=1, description="of each model, asked alone: what a token takes")
     compressed_requests: int = Field(default=1000, ge=2, description="whose compressed prompts are measured")
     compressed_flows: int = Field(default=12, ge=2, description="written from whole and from compressed prompts")
     timed_plans: int = Field(default=4, ge=2, description="of each setting, asked alone")
