@@ -1,8 +1,9 @@
 """Plans of the shipped planner that are kept with the project, and which evaluation queries are asked.
 
-Two cores write all plans of Table 3 in a quarter of an hour, those of three worlds in another half: kept, they stand in
-every report at the paper's size. They are found under prompt and weights (`lib.generation.kept`), so that on another
-processor, whose last bits of an embedding may show another tool, some queries are left out rather than asked anew.
+Two cores write all plans of Table 3 in a quarter of an hour, those of three worlds in another: kept, they stand in a
+report at the paper's size. They are found under prompt and weights (`lib.generation.kept`). On another processor, whose
+last bits of an embedding may show another tool, a few queries are left out; where more are missing, the world or what
+prompts show is another one, and all are asked anew: the queries that a change did not touch are no fair sample.
 """
 
 from __future__ import annotations
@@ -21,46 +22,56 @@ from lib.workbook.parameters.planner import PlannerTuning
 from lib.workbook.trained import Shipped
 
 FILE = Path("data") / "answers" / "plans.jsonl"
+TABLE_3, WORLD = 936, 160  # evaluation queries whose plans are kept, and those of each named world
+ENOUGH = 0.95  # of them that must be found
 
 
 def kept_plans(parameters: PlannerTuning, shipped: Shipped, root: Path) -> Kept:
-    """Those of the shipped planner, where it fits this world; else none.
+    """Those of the shipped planner, where it fits this world and fewer are asked than are kept; else none.
 
     Args:
         root: the project's folder.
     """
     weights = ""
-    if shipped.folder:
+    if shipped.folder and parameters.planner_queries < TABLE_3:
         weights = fingerprint(locate(parameters.planner), shipped.folder, parameters.quantization)
     return Kept.read(root / FILE, weights, parameters.planner_max_tokens)
 
 
-def prompts_asked(material: Material, settings: Iterable[str], kept: Kept, n: int, seed: int) -> pd.DataFrame:
-    """The prompts of the evaluation queries that are asked, the same ones in every setting.
-
-    These are all whose plans are kept in every setting, if there are more than n; else n, as even by kind of need as
+def prompts_asked(
+    material: Material, settings: Iterable[str], kept: Kept, n: int, most: int, seed: int
+) -> pd.DataFrame:
+    """The prompts of the evaluation queries that are asked, the same ones in every setting, as even by kind of need as
     there are.
+
+    These are the queries whose plans are kept in every setting, if they are more than n and at least `ENOUGH` of those
+    that were kept; else n.
+
+    Args:
+        most: how many were kept.
 
     Returns:
         as `lib.assistant.planner.Material.prompted`.
     """
     settings = list(settings)
     asked = material.queries[material.queries["split"] == "evaluation"]
-    if kept.weights and kept.answers:
-        everyone = material.prompted(asked, settings)
-        whole = everyone[kept.whole(everyone, ["query"])]
-        if whole["query"].nunique() > n:
-            return whole.reset_index(drop=True)
     kinds = material.gold.set_index("query")["kind"].loc[asked["query"]]
+    if kept.weights and n < most:
+        once = equal_shares(asked, kinds, most, seed)
+        prompts = material.prompted(once, settings)
+        whole = prompts[kept.whole(prompts, ["query"])]
+        if whole["query"].nunique() > max(n, ENOUGH * len(once) - 1e-9):
+            return whole.reset_index(drop=True)
     return material.prompted(equal_shares(asked, kinds, n, seed), settings)
 
 
 def kept_in_words(keeper: Keeper) -> str:
-    """How many plans were kept with the project rather than written for this report."""
+    """How many plans were kept with the project, and how many were written for this report."""
+    now = f"{len(keeper.asked):,} were written for this report"
     if not keeper.used:
-        return "All plans were written for this report."
+        return f"No plan was kept with the project; {now}."
     said = " and ".join(sorted(keeper.dtypes))
     return (
-        f"{keeper.used:,} plans were written once by the shipped planner, in {said}, and are kept with the project "
-        "under their very prompts; the others were written for this report."
+        f"Of {len(keeper.used):,} prompts the plans were written once by the shipped planner, in {said}, and are kept "
+        f"with the project; {now}."
     )

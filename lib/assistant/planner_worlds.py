@@ -11,7 +11,7 @@ from itertools import pairwise
 import pandas as pd
 
 from lib.assistant.execution import executed_right
-from lib.assistant.kept_plans import prompts_asked
+from lib.assistant.kept_plans import WORLD, prompts_asked
 from lib.assistant.plan_comparison import per_query, summary
 from lib.assistant.planner import (
     BY_RANKER,
@@ -56,15 +56,15 @@ def materials_of(
 
 
 def world_prompts(materials: Mapping[str, Material], n: int, seed: int, kept: Kept = NONE_KEPT) -> pd.DataFrame:
-    """What the prompts of `PLANNED` show for n evaluation queries of each world or for all whose plans are kept (see
-    `lib.assistant.kept_plans.prompts_asked`).
+    """What the prompts of `PLANNED` show for n evaluation queries of each world or for those whose plans are kept, as
+    even by kind of need as there are (see `lib.assistant.kept_plans.prompts_asked`).
 
     Returns:
         columns world, query, setting, tools, items, prompt, answerable (see `lib.assistant.planner.answerable`).
     """
     frames = []
     for world, material in materials.items():
-        prompts = prompts_asked(material, PLANNED, kept, n, seed)
+        prompts = prompts_asked(material, PLANNED, kept, n, WORLD, seed)
         prompts["answerable"] = answerable(prompts["prompt"].tolist(), prompts, material.gold)
         frames.append(prompts.assign(world=world))
     return pd.concat(frames, ignore_index=True)

@@ -78,7 +78,8 @@ class Keeper:
     """A model that is asked for what is not kept, and keeps that beside.
 
     Attributes:
-        used: prompts whose answers were kept with the project, so far, and the dtypes these were written in.
+        used, asked: prompts whose answers were kept with the project, and those asked now, so far.
+        dtypes: that the kept ones were written in.
     """
 
     def __init__(self, model: LocalModel, kept: Kept, own: Path):
@@ -88,7 +89,8 @@ class Keeper:
             own: a file to add answers to that are asked now.
         """
         self.model, self.kept, self.own = model, kept, own
-        self.used = 0
+        self.used: set[str] = set()
+        self.asked: set[str] = set()
         self.dtypes: set[str] = set()
 
     def generate(self, prompts: Sequence[str], progress: bool = False) -> list[str]:
@@ -98,7 +100,8 @@ class Keeper:
         texts = self.model.generate(missing, self.kept.max_new_tokens, progress=progress) if missing else []
         if missing:
             self._keep(missing, texts)
-        self.used += len(prompts) - len(missing)
+        self.asked |= set(missing)
+        self.used |= set(prompts) - self.asked
         self.dtypes |= {answer[1] for answer in found if answer}
         fresh = iter(texts)
         return [answer[0] if answer else next(fresh) for answer in found]

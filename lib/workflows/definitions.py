@@ -111,7 +111,7 @@ def gold_coverage(
     return pd.DataFrame(rows, columns=COVERAGE)
 
 
-SAMPLES, KINDS = ("test", "test_same", "reworded", "unseen"), ("fd", "sfd", "fd_sfd", "sfd_clauses")
+SAMPLES, KINDS = ("test", "test_same", "reworded", "unseen"), ("fd", "sfd", "fd_sfd")
 SHARES = ["share", "ci_low", "ci_high", "all_covered", "sibling_share"]
 SUMMARY = ["sample", "kind", "selector", "shots", *SHARES, "definitions", "tokens", "n"]
 
@@ -124,7 +124,8 @@ def coverage_summary(coverage: pd.DataFrame, samples: int, seed: int) -> pd.Data
         samples, seed: of the bootstrap.
 
     Returns:
-        `SUMMARY` (n: requests), one row a sample and way, sorted by sample, shots, kind and selector. Shares in
+        `SUMMARY` (n: requests), one row a sample and way, sorted by sample, shots, kind and selector (other kinds than
+        `KINDS` come last). Shares in
         percent; ci_low and ci_high are the 95% interval of the share.
     """
     groups = coverage.groupby(["sample", "way"], sort=False)
@@ -137,7 +138,8 @@ def coverage_summary(coverage: pd.DataFrame, samples: int, seed: int) -> pd.Data
     summary = summary.reset_index()
     summary[["kind", "selector", "shots"]] = pd.DataFrame(summary.pop("way").tolist(), index=summary.index)
     summary["sample"] = pd.Categorical(summary["sample"], SAMPLES)
-    summary["kind"] = pd.Categorical(summary["kind"], KINDS)
+    others = sorted({*summary["kind"]} - {*KINDS})
+    summary["kind"] = pd.Categorical(summary["kind"], [*KINDS, *others])
     return summary.sort_values(["sample", "shots", "kind", "selector"], ignore_index=True)
 
 

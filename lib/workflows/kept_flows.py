@@ -22,17 +22,19 @@ if TYPE_CHECKING:
 FILE = Path("data") / "answers" / "flow_bench_flows.jsonl"
 BEYOND = FILE.with_name("beyond_flows.jsonl")  # of notebook 12, by the shipped models
 REPAIRS = FILE.with_name("repair_flows.jsonl")
+ENOUGH = 0.95  # of the requests that were kept must be found: those that a change did not touch are no fair sample
 ANSWER = ["text", "finished", "tokens_in", "tokens_out", "seconds"]
 ABOUT = ["writer", "weights", "dtype"]
 
 
-def key_of(prompt: str, grammar: str | None) -> str:
-    """What an answer is kept under."""
+def key_of(prompt: str, grammar: str | None, length: int | None = None) -> str:
+    """What an answer is kept under; `length` is that of the longest one, where others may be asked for."""
     held = grammar if isinstance(grammar, str) else ""  # pandas may have made None into NaN
-    return hashlib.sha256(f"{prompt}\0{held}".encode()).hexdigest()
+    key = hashlib.sha256(f"{prompt}\0{held}".encode()).hexdigest()
+    return key if length is None else hashlib.sha256(f"{key}\0{length}".encode()).hexdigest()
 
 
-def keep(path: Path, answered: pd.DataFrame, writer: str, weights: str, dtype: str) -> None:
+def keep(path: Path, answered: pd.DataFrame, writer: str, weights: str, dtype: str, length: int | None = None) -> None:
     """Add answers to a file; one to the same prompt by the same weights is replaced.
 
     Args:
@@ -40,10 +42,11 @@ def keep(path: Path, answered: pd.DataFrame, writer: str, weights: str, dtype: s
         writer: the model's name.
         weights: their fingerprint.
         dtype: of the computation.
+        length: see `key_of`.
     """
     rows = {(row["key"], row["weights"]): row for row in read(path).to_dict("records")}
     for row in answered[["condition", "unit", "prompt", "grammar", *ANSWER]].to_dict("records"):
-        key = key_of(row.pop("prompt"), row.pop("grammar"))
+        key = key_of(row.pop("prompt"), row.pop("grammar"), length)
         rows[key, weights] = {"key": key, **row, "writer": writer, "weights": weights, "dtype": dtype}
     lines = [json.dumps(row, ensure_ascii=False) for row in rows.values()]
     with atomic_path(path) as temporary:
@@ -74,19 +77,26 @@ def kept(path: Path, prompted: pd.DataFrame) -> pd.DataFrame:
     return found[whole].reset_index(drop=True)
 
 
-def kept_by(path: Path, prompted: pd.DataFrame, weights: Mapping[str, str], whole: Sequence[str]) -> pd.DataFrame:
+def kept_by(
+    path: Path,
+    prompted: pd.DataFrame,
+    weights: Mapping[str, str],
+    whole: Sequence[str],
+    length: int | None = None,
+) -> pd.DataFrame:
     """The answers that were kept for prompts, by these weights.
 
     Args:
         prompted: columns model, prompt, grammar and those of `whole`, whatever else.
         weights: by model, their fingerprint.
         whole: columns that tell what stays together, such as all answers to a request.
+        length: see `key_of`.
 
     Returns:
         the rows of `prompted` with `ANSWER` and `ABOUT`; without groups of which an answer is missing.
     """
     answers = read(path).set_index(["key", "weights"])[[*ANSWER, "writer", "dtype"]]
-    asked = prompted.assign(key=_keys(prompted), weights=prompted["model"].map(weights))
+    asked = prompted.assign(key=_keys(prompted, length), weights=prompted["model"].map(weights))
     found = asked.join(answers, on=["key", "weights"]).drop(columns="key")
     complete = found["text"].notna().groupby([found[name] for name in whole]).transform("all")
     return found[complete].reset_index(drop=True)
@@ -100,9 +110,10 @@ def kept_or_asked(
     number: int,
     models: Mapping[str, LocalModel],
     ask: Callable[[pd.DataFrame], pd.DataFrame],
+    length: int,
 ) -> pd.DataFrame:
-    """Answers to all requests that are kept, if these are at least as many of each test set as would be asked here;
-    else to so many, which are asked now.
+    """Answers to all requests that are kept, if these are at least as many of each test set as would be asked here and
+    nearly all (`ENOUGH`) of those that were kept; else to so many, which are asked now.
 
     Args:
         path: of the kept answers.
@@ -113,6 +124,7 @@ def kept_or_asked(
         number: of requests of each test set to ask.
         models: by name, as in the prompts.
         ask: gives prompts with `ANSWER`.
+        length: see `key_of`.
 
     Returns:
         prompts with `ANSWER`; a column dtype where they were kept.
@@ -122,15 +134,17 @@ def kept_or_asked(
     known = {name: part[part["pair"].isin(units)] for name, part in requests.items()}
     prompts = write(requests, number)
     if all(len(part) for part in known.values()):
-        found = kept_by(path, write(known, len(units)), weights, ["test_set", "unit"])
-        asked, there = (part.groupby("test_set")["unit"].nunique() for part in (prompts, found))
-        if (there.reindex(asked.index, fill_value=0) >= asked).all():
+        wide = write(known, len(units))
+        found = kept_by(path, wide, weights, ["test_set", "unit"], length)
+        asked, once, there = (part.groupby("test_set")["unit"].nunique() for part in (prompts, wide, found))
+        there = there.reindex(asked.index, fill_value=0)
+        if (there >= asked).all() and (there >= ENOUGH * once.reindex(asked.index, fill_value=0)).all():
             return found
     answered = ask(prompts)
     for name, part in answered.groupby("model", sort=False):
-        keep(own, part, str(name), weights[str(name)], models[str(name)].dtype)
+        keep(own, part, str(name), weights[str(name)], models[str(name)].dtype, length)
     return answered
 
 
-def _keys(prompted: pd.DataFrame) -> list[str]:
-    return [key_of(*both) for both in zip(prompted["prompt"], prompted["grammar"], strict=True)]
+def _keys(prompted: pd.DataFrame, length: int | None = None) -> list[str]:
+    return [key_of(*both, length) for both in zip(prompted["prompt"], prompted["grammar"], strict=True)]

@@ -7,7 +7,7 @@ Definition of equal cost. The budget is what constrained decoding (`catalogue`) 
     reasked              a share of the flows that are not valid is asked about again, drawn so that the mean cost is it
 
 Their quality is the expected one over these draws: linear between the two prices. A budget below the lowest price
-leaves one sample, and no row for second prompts; one above the highest leaves the dearest. The share spent says so.
+leaves the cheapest (one sample, the free answer), and one above the highest the dearest; the share spent says so.
 """
 
 from __future__ import annotations
@@ -55,8 +55,6 @@ def at_budget(ways: pd.DataFrame, measure: str) -> pd.DataFrame:
             continue
         costs = [one[measure].mean() for one in members]
         place = float(np.interp(held[members[0].index].mean(), costs, range(len(costs))))
-        if way == "reasked" and place == 0:
-            continue  # not one second prompt: the free answer, which has a row of its own
         low = int(place)
         high = min(low + 1, len(members) - 1)
         mixed = members[low] + (place - low) * (members[high] - members[low])

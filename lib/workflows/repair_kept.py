@@ -1,4 +1,4 @@
-"""Answers of notebook 12's repairs that are kept with the project: thousands, which two cores take an hour for.
+"""Answers of notebook 12's repairs that are kept with the project: more than a laptop writes while one waits.
 
 Kept is what a model wrote, under the very prompt, grammar and settings that it was asked with. Seconds are not taken
 from there: `lib.workflows.repair_rates` measures them where the report is made.
@@ -15,11 +15,12 @@ from lib.generation.local import LocalModel
 from lib.workflows.ablation import STOPS
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.grammars import flow_grammar
-from lib.workflows.kept_flows import ABOUT, ANSWER, keep, kept_by, read
+from lib.workflows.kept_flows import ABOUT, ANSWER, ENOUGH, keep, kept_by, read
 from lib.workflows.repair_asking import Asking, Row, ask_all, second_prompts
 from lib.workflows.repair_ways import HELD
 
 REQUEST = ["test_set", "unit"]
+COUNTED = ("free", "sample")
 
 
 def keep_answers(
@@ -59,8 +60,8 @@ def kept_answers(
 ) -> pd.DataFrame:
     """The answers that were kept for prompts.
 
-    A request is there whole or not at all: free, constrained and, where the free flow is not valid and a second prompt
-    fits, the second one; its samples are there all or none.
+    A request is there whole or not at all: free and constrained; its samples are there all or none. Where the answer
+    to a second prompt is missing none are there: what is left would be valid flows.
 
     Args:
         prompts, models, catalogue, asking: as for `keep_answers`.
@@ -80,8 +81,9 @@ def kept_answers(
         asked = free.drop(columns=[*ANSWER, *ABOUT])
         again = second_prompts(asked, free["text"].tolist(), generator, catalogue, asking)
         second = kept_by(path, again.assign(grammar=single["second"], way="second"), weights, REQUEST)
-        lacking = set(_requests(again)) - set(_requests(second))
-        whole = set(_requests(free)) - lacking
+        if len(second) < len(again):
+            return pd.DataFrame(columns=["model", *REQUEST, "way", "draw", *ANSWER, "dtype"])
+        whole = set(_requests(free))
         drawn_as = _asked_as("sample", generator, catalogue, asking)
         draws = [part.assign(grammar=f"{drawn_as} {i}", way="sample", draw=i) for i in range(asking.samples)]
         drawn = kept_by(path, pd.concat(draws, ignore_index=True), weights, REQUEST)
@@ -103,7 +105,8 @@ def kept_or_asked(
     asking: Asking,
     progress: bool = False,
 ) -> pd.DataFrame:
-    """Answers of each row: all that are kept, if these are at least as many as it asks for, else those asked now.
+    """Answers of each row: all that are kept, if these are at least as many as it asks for and nearly all (`ENOUGH`) of
+    those that were kept; else those asked now.
 
     Args:
         path: of the kept answers.
@@ -123,7 +126,12 @@ def kept_or_asked(
         found = pd.DataFrame()
         if any(map(len, known.values())):
             found = kept_answers(path, write([wide], known), models, catalogue, asking)
-        if _units(found, "free") >= row.flows and _units(found, "sample") >= row.sampled:
+        mine = of_file[of_file["unit"].isin(known[row.test_set]["pair"])] if row.test_set in known else of_file[:0]
+        mine = mine[mine["writer"].str.split("-").str[0] == row.generator]
+        once = [mine.loc[mine["condition"].str.contains(f" {way} "), "unit"].nunique() for way in COUNTED]
+        there = [_units(found, way) for way in COUNTED]
+        enough = all(ENOUGH * one <= found_now for one, found_now in zip(once, there, strict=True))
+        if enough and there[0] >= row.flows and there[1] >= row.sampled:
             parts.append(found)
         else:
             left.append(row)

@@ -3,7 +3,7 @@
 What answers took says little beside each other: they were asked in batches, at other times, perhaps on other machines.
 So the same prompts are asked again in one warm loop, one at a time, in turn for one token, for a free answer and for a
 constrained one; an answer's seconds are its tokens times these rates. Ways are then compared like with like, and as one
-user who waits sees them.
+user who waits sees them; in a batch masks take a larger share, since the model's steps are shared and they are not.
 """
 
 from __future__ import annotations
@@ -21,25 +21,34 @@ from lib.workflows.grammars import flow_grammar
 from lib.workflows.repair_asking import Asking
 from lib.workflows.repair_ways import HELD
 
+BOOTSTRAPS = 2000
+
 
 class Rates(NamedTuple):
-    """Of one model, in seconds a token: reading, writing freely, writing under the grammar; so many prompts timed."""
+    """Of one model, in seconds a token.
+
+    Attributes:
+        reading, writing, held: reading, writing freely, writing under the grammar.
+        prompts: so many were timed.
+        more: held / writing − 1 with its 95% interval, from a bootstrap over the prompts.
+    """
 
     reading: float
     writing: float
     held: float
     prompts: int
+    more: tuple[float, float, float]
 
 
 def measured_rates(
     prompts: pd.DataFrame, models: Mapping[str, LocalModel], catalogue: Catalogue, asking: Asking, each: int
 ) -> dict[str, Rates]:
-    """The rates of each generator, over the first prompts of each of its models.
+    """The rates of each generator, over the first prompts of each of its models and test sets.
 
     Args:
         prompts: of `lib.workflows.repair_asking.all_first_prompts`.
         models: by name, as in `prompts`; kept answers are not read.
-        each: prompts of each model; one is asked before, so that nothing is loaded while the clock runs.
+        each: prompts of each model and test set; one is asked before, so that nothing is loaded while the clock runs.
 
     Returns:
         {generator: rates}.
@@ -48,10 +57,10 @@ def measured_rates(
     for name, part in prompts.groupby("model", sort=False):
         generator = str(name).split("-")[0]
         grammar = flow_grammar(catalogue, stop=STOPS[generator])
-        asked = part["prompt"].head(each).tolist()
+        asked = part.groupby("test_set", sort=False)["prompt"].head(each).tolist()
         timed = _timed(asked, models[str(name)].without_cache(), grammar, STOPS[generator], asking.max_new_tokens)
         times.setdefault(generator, []).append(timed)
-    return {generator: _rates(np.concatenate(parts)) for generator, parts in times.items()}
+    return {generator: _rates(np.concatenate(parts), asking.seed) for generator, parts in times.items()}
 
 
 def _timed(prompts: Sequence[str], model: LocalModel, grammar: str, stop: Sequence[str], most: int) -> np.ndarray:
@@ -67,14 +76,25 @@ def _timed(prompts: Sequence[str], model: LocalModel, grammar: str, stop: Sequen
     return np.array(rows[1:], dtype=float)
 
 
-def _rates(timed: np.ndarray) -> Rates:
-    first, free, held = timed.sum(axis=0)
+def _rates(timed: np.ndarray, seed: int) -> Rates:
+    reading, writing, held = _of_totals(timed.sum(axis=0))
+    drawn = np.random.default_rng(seed).integers(len(timed), size=(BOOTSTRAPS, len(timed)))
+    ratios = [
+        held / writing - 1 for _, writing, held in (_of_totals(timed[rows].sum(axis=0)) for rows in drawn) if writing
+    ]
+    low, high = np.quantile(ratios, [0.025, 0.975]) if ratios else (np.nan, np.nan)
+    more = held / writing - 1 if writing else np.nan
+    return Rates(reading, writing, held, len(timed), (more, float(low), float(high)))
+
+
+def _of_totals(totals: np.ndarray) -> tuple[float, float, float]:
+    """Reading, writing and held, of (3, 3): tokens read, tokens written and seconds of the three kinds of answer."""
+    first, free, held = totals
 
     def writing(answers: np.ndarray) -> float:
         return max(0.0, answers[2] - first[2]) / max(1.0, answers[1] - first[1])
 
-    reading = max(0.0, first[2] - writing(free) * first[1]) / first[0]
-    return Rates(reading, writing(free), writing(held), len(timed))
+    return max(0.0, first[2] - writing(free) * first[1]) / first[0], writing(free), writing(held)
 
 
 def at_rates(answers: pd.DataFrame, rates: Mapping[str, Rates]) -> pd.DataFrame:
@@ -84,13 +104,19 @@ def at_rates(answers: pd.DataFrame, rates: Mapping[str, Rates]) -> pd.DataFrame:
         answers: of `lib.workflows.repair_asking.ask_all`.
         rates: by generator.
     """
-    of_model = pd.DataFrame({name: rate._asdict() for name, rate in rates.items()}).T.loc[answers["model"]]
+    of_model = pd.DataFrame({name: rate[:3] for name, rate in rates.items()}, index=Rates._fields[:3]).T
+    of_model = of_model.loc[answers["model"]]
     writing = np.where(answers["way"] == HELD, of_model["held"], of_model["writing"])
     seconds = answers["tokens_in"] * of_model["reading"].to_numpy() + answers["tokens_out"] * writing
     return answers.assign(seconds=seconds)
 
 
 def rates_table(rates: Mapping[str, Rates]) -> pd.DataFrame:
-    """`rates` as a frame: model, reading_ms, writing_ms, held_ms (a token), prompts."""
-    rows = [(name, 1000 * one.reading, 1000 * one.writing, 1000 * one.held, one.prompts) for name, one in rates.items()]
-    return pd.DataFrame(rows, columns=["model", "reading_ms", "writing_ms", "held_ms", "prompts"])
+    """`rates` as a frame: model, reading_ms, writing_ms, held_ms (a token), prompts, more, more_low, more_high (percent
+    that a token takes longer under the grammar)."""
+    rows = [
+        (name, *(1000 * rate for rate in one[:3]), one.prompts, *(100 * end for end in one.more))
+        for name, one in rates.items()
+    ]
+    columns = ["model", "reading_ms", "writing_ms", "held_ms", "prompts", "more", "more_low", "more_high"]
+    return pd.DataFrame(rows, columns=columns)

@@ -32,7 +32,8 @@ def test_what_is_kept_is_not_asked(path, tmp_path):
     keeper = Keeper(model, Kept.read(path, "w1", 8), own)
     assert keeper.generate(["two\u2028lines\n", "three", "one"]) == ["two\u2028lines\n!", "three!", "one!"]
     assert model.asked == [(["three"], 8)]
-    assert (keeper.used, keeper.dtypes) == (2, {"float32"})
+    assert (keeper.used, keeper.asked) == ({"one", "two\u2028lines\n"}, {"three"})
+    assert keeper.dtypes == {"float32"}
     assert [json.loads(line)["text"] for line in own.read_text().splitlines()] == ["three!"]
 
 

@@ -292,7 +292,7 @@ def test_what_neither_paper_asks_follows_the_contract(finished):
         "clause_retrieval": ["question", "encoder", "k", "sample", "way", "metric", *interval, "n"],
         "catalogue_size": ["size", "sample", "way", *interval, "n"],
         "search_times": ["step", "p50_ms", "p95_ms", "n"],
-        "answer_rates": ["model", "reading_ms", "writing_ms", "held_ms", "prompts"],
+        "answer_rates": ["model", "reading_ms", "writing_ms", "held_ms", "prompts", "more", "more_low", "more_high"],
     }
     for name, expected in columns.items():
         assert list(pd.read_csv(folder / f"{name}.csv")) == expected, name

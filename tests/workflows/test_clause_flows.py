@@ -94,5 +94,5 @@ def test_what_is_not_settled_is_said():
 
 def test_the_page_says_whether_flows_were_kept():
     assert kept_in_words(pd.DataFrame({"text": ["a"]})) == "These flows were written for this report."
-    kept = pd.DataFrame({"text": ["a", "b"], "dtype": ["float32", "float32"]})
-    assert "The 2 answers were written once by the shipped models, in float32" in kept_in_words(kept)
+    kept = pd.DataFrame({"prompt": ["p", "p", "q"], "dtype": "float32"})
+    assert "The flows for 2 prompts were written once by the shipped models, in float32" in kept_in_words(kept)

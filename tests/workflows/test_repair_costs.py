@@ -56,11 +56,6 @@ def test_a_budget_outside_the_prices_takes_the_nearest(study):
     }
 
 
-def test_a_budget_that_pays_for_no_second_prompt_has_no_row_for_it(study):
-    poor = study.assign(tokens=study["tokens"].where(study["way"] != HELD, 20.0))
-    assert set(at_budget(poor, "tokens")["way"]) == {"best", "best_snapped"}
-
-
 def test_the_budget_is_that_of_the_flows_with_samples(study):
     few = study[(study["way"].isin(["free", "snapped", "reasked", HELD])) | (study["unit"] == "q0")]
     few = few.assign(tokens=few["tokens"].where((few["way"] != HELD) | (few["unit"] == "q0"), 100.0))

@@ -48,15 +48,34 @@ def test_a_changed_prompt_weight_or_setting_finds_nothing(path):
 
 def test_a_request_is_there_whole_or_not_at_all(path):
     lines = path.read_text(encoding="utf-8").splitlines()
-    without_second = [line for line in lines if '"condition": "unseen second 0"' not in line]
-    assert len(without_second) == len(lines) - 1
-    path.write_text("\n".join(without_second) + "\n", encoding="utf-8")
-    assert set(found(path)["unit"]) == {"q0", "q2"}, "q1's flow is not valid, and its second answer is gone"
     one_draw_less = [line for line in lines if '"condition": "unseen sample 1", "unit": "q0"' not in line]
     path.write_text("\n".join(one_draw_less) + "\n", encoding="utf-8")
     left = found(path)
     assert set(left["unit"]) == {"q0", "q1", "q2"}
     assert set(left.loc[left["way"] == "sample", "unit"]) == {"q1"}
+
+
+def test_without_a_second_answer_nothing_is_there(path):
+    """What would be left are the requests whose first flow is valid."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    without_second = [line for line in lines if '"condition": "unseen second 0"' not in line]
+    assert len(without_second) == len(lines) - 1
+    path.write_text("\n".join(without_second) + "\n", encoding="utf-8")
+    assert found(path).empty
+
+
+def test_few_of_those_that_were_kept_are_not_enough(path, tmp_path):
+    """A change that leaves one prompt of three as it was: one flow is asked for, and all is asked anew."""
+    models = model()
+    models["finetuned"].answers = {way: texts[:1] for way, texts in models["finetuned"].answers.items()}
+
+    def changed(rows, order):
+        prompts = write(rows, order)
+        return prompts.assign(prompt=prompts["prompt"].where(prompts["unit"] == "q0", "another"))
+
+    row = Row("finetuned", "unseen", 1, 0)
+    kept_or_asked(path, tmp_path / "own.jsonl", changed, [row], ORDER, models, CATALOGUE, ASKING)
+    assert models["finetuned"].calls
 
 
 def write(rows, order):

@@ -40,6 +40,12 @@ def test_rates_are_measured_in_turn_by_a_model_without_kept_answers():
     assert found.held == pytest.approx(0.015)
     assert found.reading == pytest.approx((0.1 - 0.01) / 100)
     assert found.prompts == 2
+    assert found.more == pytest.approx((0.5, 0.5, 0.5))
+
+
+def test_each_test_set_is_timed():
+    prompts = PROMPTS.assign(test_set=["test", "unseen", "unseen"])
+    assert measured_rates(prompts, {"finetuned": Clocked()}, CATALOGUE, ASKING, 1)["finetuned"].prompts == 2
 
 
 def test_the_halves_of_a_model_are_timed_together():
@@ -67,11 +73,12 @@ def test_seconds_are_tokens_at_rates():
             "seconds": [9.0] * 4,
         }
     )
-    rates = {"finetuned": Rates(0.001, 0.01, 0.02, 5), "in_context": Rates(0.002, 0.05, 0.06, 5)}
+    rates = {
+        "finetuned": Rates(0.001, 0.01, 0.02, 5, (1, 0.9, 1.1)),
+        "in_context": Rates(0.002, 0.05, 0.06, 5, (0.2, 0.1, 0.3)),
+    }
     assert at_rates(answers, rates)["seconds"].tolist() == pytest.approx([0.2, 0.3, 1.1, 0.4])
     assert answers["seconds"].tolist() == [9.0] * 4
-    assert rates_table(rates).iloc[0].tolist() == ["finetuned", 1, 10, 20, 5]
+    assert rates_table(rates).iloc[0].tolist() == pytest.approx(["finetuned", 1, 10, 20, 5, 100, 90, 110])
     said = rates_in_words(rates)
-    assert (
-        "the fine-tuned model reads a token in 1.0 ms and writes one in 10.0 ms, under the grammar in 20.0 ms" in said
-    )
+    assert "the fine-tuned model reads a token in 1.0 ms and writes one in 10.0 ms, under the grammar 100.0" in said

@@ -72,7 +72,8 @@ def table_3(found: WorldsFound) -> Table:
         for setting in PLANNED
     ]
     caption = (
-        "Table 3 in each world: percent of the queries, with 95% intervals. Published values are of the paper's own "
+        "Table 3 in each world: percent of the queries, as even by kind as there are, with 95% intervals. "
+        "Published values are of the paper's own "
         "world; *answerable* (the prompt spells out the answer) has none where no tools are shown."
     )
     return Table(pd.DataFrame(rows), caption, decimals=1)

@@ -11,8 +11,8 @@ from lib.workflows.clause_flows import MEASURED
 from lib.workflows.pages.common import METRIC, SETTLED, TEST_SETS, metric_intervals
 
 FLOW_WAYS = {
-    "nearest": "nearest few-shots", "set": "few-shots as a set, for coverage alone",
-    "near_set": "few-shots as a set, still alike", "whole": "nearest few-shots, SFD by the whole request",
+    "nearest": "nearest few-shots", "set": "few-shots as a set for coverage alone",
+    "near_set": "few-shots as a set that stays alike", "whole": "nearest few-shots, SFD by the whole request",
     "clauses": "nearest few-shots, SFD by clause",
 }  # fmt: skip
 
@@ -51,8 +51,8 @@ def kept_in_words(answers: pd.DataFrame) -> str:
         return "These flows were written for this report."
     said = " and ".join(sorted(answers["dtype"].unique()))
     return (
-        f"The {len(answers):,} answers were written once by the shipped models, in {said}, and are kept with the "
-        "project under their very prompts: they take two cores most of an hour."
+        f"The flows for {answers['prompt'].nunique():,} prompts were written once by the shipped models, in {said}, "
+        "and are kept with the project."
     )
 
 

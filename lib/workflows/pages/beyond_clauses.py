@@ -25,7 +25,7 @@ CUT_METRICS = {
 }  # fmt: skip
 WAYS = {
     "whole": "whole request", "rules": "by clause (rules)", "learned": "by clause (learned cutter)",
-    "nearest": "nearest", "set": "set, for coverage alone", "near_set": "set, still alike",
+    "nearest": "nearest", "set": "set for coverage alone", "near_set": "set that stays alike",
 }  # fmt: skip
 METRICS = {
     "coverage": "wanted APIs, %", "all_covered": "all of them, %", "jaccard": "mean Jaccard, %",
@@ -237,9 +237,11 @@ def retrieval_in_words(tests: pd.DataFrame) -> str:
                 f"Of {len(coverage)} differences in coverage by {question} {len(clear)} are settled ({sign}): "
                 f"{' to '.join(told)}"
             )
-        if len(near):
-            lost = near[near["settled"] & (near["difference"] < 0)]
-            said.append(f"The mean Jaccard similarity falls, settled, in {len(lost)} of {len(near)}")
+        for way, part_of_way in near.groupby("way", sort=False):
+            lost = part_of_way["settled"] & (part_of_way["difference"] < 0)
+            said.append(
+                f"The mean Jaccard similarity of a {WAYS[way]} falls, settled, in {int(lost.sum())} of {len(lost)}"
+            )
     return ". ".join(said) + "."
 
 

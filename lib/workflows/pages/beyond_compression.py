@@ -143,8 +143,8 @@ def compressed_table(tests: pd.DataFrame, prices: Mapping[str, Price]) -> Table:
     caption = (
         f"Flows that the in-context model writes from whole and compressed prompts, the same {tests['n'].max()} "
         f"requests (new wordings). Δ: paired difference from whole prompts; {SETTLED} settled (randomisation test, "
-        f"Holm over the {int(tests['p_holm'].notna().sum())} differences). US dollars: of {REQUESTS:,} such requests "
-        "at list price. 95% intervals."
+        f"Holm over the {int(tests['p_holm'].notna().sum())} differences). Seconds: of an answer in a batch. "
+        f"US dollars: of {REQUESTS:,} such requests at list price. 95% intervals."
     )
     return Table(frame, caption, text_columns=["prompt"])
 

@@ -179,6 +179,7 @@ def definitions_by_clause(
     catalogue: Catalogue,
     count: Callable[[str], int],
     form: DefinitionForm,
+    samples: int,
     seed: int,
     sample: str = "test",
 ) -> pd.DataFrame:
@@ -188,7 +189,7 @@ def definitions_by_clause(
         requests: columns pair, sample, apis.
         found: {k: names for each request}, as many as SFD has beside k few-shots.
         catalogue, count, form: as for `lib.workflows.definitions.gold_coverage`.
-        seed: of the intervals.
+        samples, seed: of the bootstrap.
     """
     here = (requests["sample"] == sample).to_numpy()
     ways = {
@@ -196,7 +197,7 @@ def definitions_by_clause(
         for k, names in found.items()
     }
     coverage = gold_coverage(requests[here], ways, catalogue, count, form).assign(sample=sample)
-    return coverage_summary(coverage, 2000, seed)
+    return coverage_summary(coverage, samples, seed)
 
 
 def _definitions(row) -> str:
@@ -303,7 +304,8 @@ def cost_table(points: pd.DataFrame, prices: Mapping[str, Price]) -> Table:
         }
     ).join(cost_columns(rows, prices))
     caption = (
-        "Quality and what one request costs: mean seconds of an answer with the search for its few-shots, tokens of "
+        "Quality and what one request costs: mean seconds of an answer, written in batches and so faster than one "
+        "asked alone, with the search for its few-shots, tokens of "
         f"prompt and answer, and US dollars: what the tokens of {REQUESTS:,} requests would cost at the model's list "
         "price (`data/prices.csv`), though another model read and wrote them. Training is not counted. 95% intervals. "
         "On a front are conditions that were asked most requests of a test set."

@@ -181,18 +181,34 @@ def curve_finding(rows: pd.DataFrame) -> str:
 # ---------------------------------------------------------------- in words
 
 
+def kept_in_words(answers: pd.DataFrame) -> str:
+    """How many answers were kept with the project, and how many were written for this report.
+
+    Args:
+        answers: of `lib.workflows.repair_kept.kept_or_asked`.
+    """
+    kept = answers["dtype"].notna() if "dtype" in answers else pd.Series(False, answers.index)
+    now = f"{int((~kept).sum()):,} were written for this report"
+    if not kept.any():
+        return f"Of the answers {now}."
+    said = " and ".join(sorted(answers.loc[kept, "dtype"].unique()))
+    return f"{int(kept.sum()):,} answers were written once, in {said}, and are kept with the project; {now}."
+
+
 def rates_in_words(rates: Mapping[str, Rates]) -> str:
     """What a token takes each model, free and under the grammar."""
     told = []
     for model, rate in rates.items():
-        reading, writing, held = (1000 * one for one in rate[:3])
+        reading, writing = (1000 * one for one in rate[:2])
+        value, low, high = (100 * end for end in rate.more)
         told.append(
             f"the {MODELS[model]} reads a token in {number(reading, 1)} ms and writes one in {number(writing, 1)} ms, "
-            f"under the grammar in {number(held, 1)} ms ({rate.prompts} requests)"
+            f"under the grammar {interval(value, low, high)}% longer ({rate.prompts} requests)"
         )
     return (
         f"Asked alone and in turn for a free and a constrained answer, {'; '.join(told)}. Seconds below are tokens at "
-        "these rates, so that no way gains by the moment at which it was asked."
+        "these rates, those of one user who waits: no way gains by the moment at which it was asked, and in batches, "
+        "whose steps are shared, masks weigh more."
     )
 
 

@@ -239,9 +239,10 @@ def strictness_in_words(study: Study, golds: Mapping[str, str]) -> str:
     share = {name: f"{counts[name]} ({counts[name] / len(right):.0%})" for name in ("exact", "more", "unsaid")}
     return (
         "Executed right asks for the arguments that the request says, and for no others. Of the "
-        f"{len(right):,} flows of models that are executed right {share['exact']} have the right flow's arguments and "
-        f"no more, {share['more']} have keys besides that it lacks, and in {share['unsaid']} an argument differs that "
-        "the request does not say."
+        f"{len(right):,} flows of models that are executed right, for {right['unit'].nunique()} requests, "
+        f"{share['exact']} have the right flow's arguments and "
+        f"no more, {share['more']} have keys besides that it lacks, and in {share['unsaid']} an argument differs or "
+        "is absent that the request does not say."
     )
 
 

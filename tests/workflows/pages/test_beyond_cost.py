@@ -151,7 +151,7 @@ def test_definitions_by_clause_are_those_of_the_sample(catalogue):
         {"pair": ["p", "q", "r"], "sample": ["test", "test", "test_same"], "apis": [names[:2], names[2:], names[:1]]}
     )
     found = {5: [[names[0]], [names[2]], [names[1]]]}
-    table = page.definitions_by_clause(requests, found, catalogue, lambda text: len(text.split()), "compact", 0)
+    table = page.definitions_by_clause(requests, found, catalogue, lambda text: len(text.split()), "compact", 100, 0)
     (row,) = page.definition_points(table).itertuples()
     assert (row.name, row.value, row.n) == ("SFD by clause, 1 definitions", 75, 2)
     assert row.tokens_in > 0

@@ -103,7 +103,7 @@ def test_what_the_request_does_not_say_is_counted_apart(study):
     scores.loc[own[2], "text"] = 'a.Post({"text": "hi", "to": "y"});'
     scores.loc[scores["condition"] == COPY, "executed"] = True  # no model's
     said = strictness_in_words(study, dict.fromkeys(scores["unit"], gold))
-    assert "Of the 3 flows of models" in said
+    assert "Of the 3 flows of models that are executed right, for 3 requests," in said
     assert "1 (33%) have the right flow's arguments and no more, 1 (33%) have keys besides" in said
     assert "in 1 (33%) an argument differs" in said
     scores["executed"] = None
