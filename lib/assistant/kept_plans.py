@@ -15,7 +15,7 @@ import pandas as pd
 
 from lib.assistant.cot import equal_shares
 from lib.assistant.planner import Material
-from lib.generation.kept import Keeper, Kept
+from lib.generation.kept import ENOUGH, Keeper, Kept
 from lib.generation.local import fingerprint
 from lib.generation.models import locate
 from lib.workbook.parameters.planner import PlannerTuning
@@ -23,7 +23,6 @@ from lib.workbook.trained import Shipped
 
 FILE = Path("data") / "answers" / "plans.jsonl"
 TABLE_3, WORLD = 936, 160  # evaluation queries whose plans are kept, and those of each named world
-ENOUGH = 0.95  # of them that must be found
 
 
 def kept_plans(parameters: PlannerTuning, shipped: Shipped, root: Path) -> Kept:
@@ -60,7 +59,8 @@ def prompts_asked(
         once = equal_shares(asked, kinds, most, seed)
         prompts = material.prompted(once, settings)
         whole = prompts[kept.whole(prompts, ["query"])]
-        if whole["query"].nunique() > max(n, ENOUGH * len(once) - 1e-9):
+        found = whole["query"].nunique()
+        if found > n and found >= ENOUGH * len(once):
             return whole.reset_index(drop=True)
     return material.prompted(equal_shares(asked, kinds, n, seed), settings)
 

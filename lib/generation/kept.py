@@ -21,6 +21,7 @@ from lib.workbook.artifacts import ArtifactError, atomic_path
 if TYPE_CHECKING:
     from lib.generation.local import LocalModel
 
+ENOUGH = 0.95  # of the requests that were kept must be found: those that a change did not touch are no fair sample
 KEY_LENGTH = 24  # hexadecimal digits: two of ten million prompts share a key once in 10^15 files
 
 
@@ -97,8 +98,9 @@ class Keeper:
         """Answers in the order of `prompts`; see `lib.generation.local.LocalModel.generate`."""
         found = self.kept.found(prompts)
         missing = [prompt for prompt, answer in zip(prompts, found, strict=True) if answer is None]
-        texts = self.model.generate(missing, self.kept.max_new_tokens, progress=progress) if missing else []
+        texts: list[str] = []
         if missing:
+            texts = self.model.generate(missing, self.kept.max_new_tokens, progress=progress)
             self._keep(missing, texts)
         self.asked |= set(missing)
         self.used |= set(prompts) - self.asked

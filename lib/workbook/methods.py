@@ -81,6 +81,7 @@ METHODS = {
     "rag_cot": Method("RAG with CoT"),
     "pretrained_fd": Method("pretrained encoder + FD"),
     "tst_fd": Method("TST + FD"),
+    "sfd_clauses": Method("SFD by clause"),
     "tst_sfd": Method("TST + SFD"),
     "tst_fd_sfd": Method("TST + FD + SFD"),
     "unseen_pretrained": Method("unseen APIs: pretrained encoder"),

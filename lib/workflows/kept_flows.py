@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from lib.generation.kept import ENOUGH
 from lib.workbook.artifacts import atomic_path
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 FILE = Path("data") / "answers" / "flow_bench_flows.jsonl"
 BEYOND = FILE.with_name("beyond_flows.jsonl")  # of notebook 12, by the shipped models
 REPAIRS = FILE.with_name("repair_flows.jsonl")
-ENOUGH = 0.95  # of the requests that were kept must be found: those that a change did not touch are no fair sample
 ANSWER = ["text", "finished", "tokens_in", "tokens_out", "seconds"]
 ABOUT = ["writer", "weights", "dtype"]
 
@@ -71,33 +71,34 @@ def kept(path: Path, prompted: pd.DataFrame) -> pd.DataFrame:
     Returns:
         the rows of `prompted` with `ANSWER` and `ABOUT`; without conditions of which an answer is missing.
     """
-    answers = read(path).drop_duplicates("key").set_index("key")[[*ANSWER, *ABOUT]]
-    found = prompted.assign(key=_keys(prompted)).join(answers, on="key").drop(columns="key")
-    whole = found["text"].notna().groupby(found["condition"]).transform("all")
-    return found[whole].reset_index(drop=True)
+    return kept_by(read(path), prompted, None, ["condition"])
 
 
 def kept_by(
-    path: Path,
+    answers: pd.DataFrame,
     prompted: pd.DataFrame,
-    weights: Mapping[str, str],
+    weights: Mapping[str, str] | None,
     whole: Sequence[str],
     length: int | None = None,
 ) -> pd.DataFrame:
-    """The answers that were kept for prompts, by these weights.
+    """Those of kept answers that were given to prompts, by these weights.
 
     Args:
+        answers: of `read`.
         prompted: columns model, prompt, grammar and those of `whole`, whatever else.
-        weights: by model, their fingerprint.
+        weights: by model, their fingerprint; None takes any, and needs no column model.
         whole: columns that tell what stays together, such as all answers to a request.
         length: see `key_of`.
 
     Returns:
         the rows of `prompted` with `ANSWER` and `ABOUT`; without groups of which an answer is missing.
     """
-    answers = read(path).set_index(["key", "weights"])[[*ANSWER, "writer", "dtype"]]
-    asked = prompted.assign(key=_keys(prompted, length), weights=prompted["model"].map(weights))
-    found = asked.join(answers, on=["key", "weights"]).drop(columns="key")
+    keys = [key_of(*both, length) for both in zip(prompted["prompt"], prompted["grammar"], strict=True)]
+    asked, on = prompted.assign(key=keys), ["key"]
+    if weights is not None:
+        asked, on = asked.assign(weights=prompted["model"].map(weights)), ["key", "weights"]
+    known = answers[["key", *ANSWER, *ABOUT]].drop_duplicates(on).set_index(on)
+    found = asked.join(known, on=on).drop(columns="key")
     complete = found["text"].notna().groupby([found[name] for name in whole]).transform("all")
     return found[complete].reset_index(drop=True)
 
@@ -130,12 +131,13 @@ def kept_or_asked(
         prompts with `ANSWER`; a column dtype where they were kept.
     """
     weights = {name: model.fingerprint for name, model in models.items()}
-    units = set(read(path)["unit"])
+    answers = read(path)
+    units = set(answers["unit"])
     known = {name: part[part["pair"].isin(units)] for name, part in requests.items()}
     prompts = write(requests, number)
     if all(len(part) for part in known.values()):
         wide = write(known, len(units))
-        found = kept_by(path, wide, weights, ["test_set", "unit"], length)
+        found = kept_by(answers, wide, weights, ["test_set", "unit"], length)
         asked, once, there = (part.groupby("test_set")["unit"].nunique() for part in (prompts, wide, found))
         there = there.reindex(asked.index, fill_value=0)
         if (there >= asked).all() and (there >= ENOUGH * once.reindex(asked.index, fill_value=0)).all():
@@ -144,7 +146,3 @@ def kept_or_asked(
     for name, part in answered.groupby("model", sort=False):
         keep(own, part, str(name), weights[str(name)], models[str(name)].dtype, length)
     return answered
-
-
-def _keys(prompted: pd.DataFrame, length: int | None = None) -> list[str]:
-    return [key_of(*both, length) for both in zip(prompted["prompt"], prompted["grammar"], strict=True)]

@@ -20,7 +20,6 @@ from lib.workflows.repair_asking import Asking, Row, ask_all, second_prompts
 from lib.workflows.repair_ways import HELD
 
 REQUEST = ["test_set", "unit"]
-COUNTED = ("free", "sample")
 
 
 def keep_answers(
@@ -69,28 +68,26 @@ def kept_answers(
     Returns:
         what `lib.workflows.repair_asking.ask_all` returns, and dtype.
     """
-    weights = {name: model.fingerprint for name, model in models.items()}
+    of_file, weights = read(path), {name: model.fingerprint for name, model in models.items()}
     parts = []
     for name, part in prompts.groupby("model", sort=False):
         generator = str(name).split("-")[0]
-        single = {way: _asked_as(way, generator, catalogue, asking) + " 0" for way in ("free", HELD, "second")}
-        free, held = (
-            kept_by(path, part.assign(grammar=single[way], way=way), weights, REQUEST) for way in ("free", HELD)
-        )
+        asked_as = {way: _asked_as(way, generator, catalogue, asking) for way in ("free", HELD, "second", "sample")}
+
+        def kept_as(way: str, asked: pd.DataFrame, draws: int = 1, asked_as=asked_as) -> pd.DataFrame:
+            drawn = [asked.assign(way=way, draw=i, grammar=f"{asked_as[way]} {i}") for i in range(draws)]
+            return kept_by(of_file, pd.concat(drawn, ignore_index=True), weights, REQUEST)
+
+        free, held, drawn = kept_as("free", part), kept_as(HELD, part), kept_as("sample", part, asking.samples)
         free = free[_requests(free).isin(_requests(held))].reset_index(drop=True)
         asked = free.drop(columns=[*ANSWER, *ABOUT])
         again = second_prompts(asked, free["text"].tolist(), generator, catalogue, asking)
-        second = kept_by(path, again.assign(grammar=single["second"], way="second"), weights, REQUEST)
+        second = kept_as("second", again)
         if len(second) < len(again):
             return pd.DataFrame(columns=["model", *REQUEST, "way", "draw", *ANSWER, "dtype"])
-        whole = set(_requests(free))
-        drawn_as = _asked_as("sample", generator, catalogue, asking)
-        draws = [part.assign(grammar=f"{drawn_as} {i}", way="sample", draw=i) for i in range(asking.samples)]
-        drawn = kept_by(path, pd.concat(draws, ignore_index=True), weights, REQUEST)
-        found = pd.concat([part for part in (free, held, second, drawn) if len(part)] or [free], ignore_index=True)
-        parts.append(found[_requests(found).isin(whole)].assign(model=generator))
+        found = pd.concat([free, held, second, drawn], ignore_index=True)
+        parts.append(found[_requests(found).isin(_requests(free))].assign(model=generator))
     answers = pd.concat(parts, ignore_index=True)
-    answers["draw"] = answers["draw"].fillna(0).astype(int) if "draw" in answers else 0
     return answers[["model", *REQUEST, "way", "draw", *ANSWER, "dtype"]]
 
 
@@ -117,21 +114,19 @@ def kept_or_asked(
     Returns:
         what `lib.workflows.repair_asking.ask_all` returns; dtype where answers were kept.
     """
-    of_file = read(path)
-    parts, left = [], []
+    of_file, parts, left = read(path), [], []
+    ways = of_file["condition"].str.split(" ").str[1]
+    generators = of_file["writer"].str.split("-").str[0]
     for row in rows:
-        units = of_file.loc[of_file["writer"].str.split("-").str[0] == row.generator, "unit"]
-        known = {name: part[part["pair"].isin(units)] for name, part in order.items() if name == row.test_set}
-        wide = row._replace(flows=max(1, sum(map(len, known.values()))))
-        found = pd.DataFrame()
-        if any(map(len, known.values())):
-            found = kept_answers(path, write([wide], known), models, catalogue, asking)
-        mine = of_file[of_file["unit"].isin(known[row.test_set]["pair"])] if row.test_set in known else of_file[:0]
-        mine = mine[mine["writer"].str.split("-").str[0] == row.generator]
-        once = [mine.loc[mine["condition"].str.contains(f" {way} "), "unit"].nunique() for way in COUNTED]
-        there = [_units(found, way) for way in COUNTED]
-        enough = all(ENOUGH * one <= found_now for one, found_now in zip(once, there, strict=True))
-        if enough and there[0] >= row.flows and there[1] >= row.sampled:
+        requests = order.get(row.test_set, pd.DataFrame(columns=["pair"]))
+        requests = requests[requests["pair"].isin(of_file.loc[generators == row.generator, "unit"])]
+        found = pd.DataFrame(columns=["way", "unit"])
+        if len(requests):
+            wide = row._replace(flows=len(requests))
+            found = kept_answers(path, write([wide], {row.test_set: requests}), models, catalogue, asking)
+        mine = (generators == row.generator) & of_file["unit"].isin(requests["pair"])
+        there, once = (_counted(part, way) for part, way in ((found, found["way"]), (of_file[mine], ways[mine])))
+        if (there >= ENOUGH * once).all() and (there >= [row.flows, row.sampled]).all():
             parts.append(found)
         else:
             left.append(row)
@@ -143,8 +138,9 @@ def kept_or_asked(
     return pd.concat(parts, ignore_index=True)
 
 
-def _units(answers: pd.DataFrame, way: str) -> int:
-    return answers.loc[answers["way"] == way, "unit"].nunique() if len(answers) else 0
+def _counted(answers: pd.DataFrame, way: pd.Series) -> pd.Series:
+    """How many requests have a free answer, and how many have samples; `way` of each answer."""
+    return answers["unit"].groupby(way).nunique().reindex(["free", "sample"], fill_value=0)
 
 
 def _requests(answers: pd.DataFrame) -> pd.Series:

@@ -21,8 +21,6 @@ from lib.workflows.grammars import flow_grammar
 from lib.workflows.repair_asking import Asking
 from lib.workflows.repair_ways import HELD
 
-BOOTSTRAPS = 2000
-
 
 class Rates(NamedTuple):
     """Of one model, in seconds a token.
@@ -41,7 +39,12 @@ class Rates(NamedTuple):
 
 
 def measured_rates(
-    prompts: pd.DataFrame, models: Mapping[str, LocalModel], catalogue: Catalogue, asking: Asking, each: int
+    prompts: pd.DataFrame,
+    models: Mapping[str, LocalModel],
+    catalogue: Catalogue,
+    asking: Asking,
+    each: int,
+    samples: int = 2000,
 ) -> dict[str, Rates]:
     """The rates of each generator, over the first prompts of each of its models and test sets.
 
@@ -49,6 +52,7 @@ def measured_rates(
         prompts: of `lib.workflows.repair_asking.all_first_prompts`.
         models: by name, as in `prompts`; kept answers are not read.
         each: prompts of each model and test set; one is asked before, so that nothing is loaded while the clock runs.
+        samples: of the bootstrap.
 
     Returns:
         {generator: rates}.
@@ -60,7 +64,7 @@ def measured_rates(
         asked = part.groupby("test_set", sort=False)["prompt"].head(each).tolist()
         timed = _timed(asked, models[str(name)].without_cache(), grammar, STOPS[generator], asking.max_new_tokens)
         times.setdefault(generator, []).append(timed)
-    return {generator: _rates(np.concatenate(parts), asking.seed) for generator, parts in times.items()}
+    return {generator: _rates(np.concatenate(parts), samples, asking.seed) for generator, parts in times.items()}
 
 
 def _timed(prompts: Sequence[str], model: LocalModel, grammar: str, stop: Sequence[str], most: int) -> np.ndarray:
@@ -76,9 +80,9 @@ def _timed(prompts: Sequence[str], model: LocalModel, grammar: str, stop: Sequen
     return np.array(rows[1:], dtype=float)
 
 
-def _rates(timed: np.ndarray, seed: int) -> Rates:
+def _rates(timed: np.ndarray, samples: int, seed: int) -> Rates:
     reading, writing, held = _of_totals(timed.sum(axis=0))
-    drawn = np.random.default_rng(seed).integers(len(timed), size=(BOOTSTRAPS, len(timed)))
+    drawn = np.random.default_rng(seed).integers(len(timed), size=(samples, len(timed)))
     ratios = [
         held / writing - 1 for _, writing, held in (_of_totals(timed[rows].sum(axis=0)) for rows in drawn) if writing
     ]

@@ -31,7 +31,7 @@ CONDITION = re.compile(
 )
 COPIED = "copy_"
 SEARCHING = ("pretrained", "tst", "tst_affine", "oracle_shots")  # selectors that search for few-shots
-SEARCHED = {"sfd": "SFD", "sfd_clauses": "SFD by clause"}  # definitions by their own search, not by few-shots
+SEARCHED = ("sfd", "sfd_clauses")  # definitions by their own search, not by few-shots
 CEILINGS = ("oracle_shots", "gold")
 STYLES = {  # colour and marker by who writes
     "untuned": ("pretrained", "v"),
@@ -202,7 +202,7 @@ def definitions_by_clause(
 
 def _definitions(row) -> str:
     if row.kind in SEARCHED:
-        return f"{SEARCHED[row.kind]}, {row.definitions:.0f} definitions"
+        return f"{label(row.kind)}, {row.definitions:.0f} definitions"
     return f"{label(row.kind)} of {row.shots} few-shots, {label(row.selector)}"
 
 
@@ -236,7 +236,7 @@ def _style(condition: str) -> tuple[str, str, str | tuple]:
     """What stands for a condition: in words, its colour and its marker."""
     kind = condition.rpartition("_")[0]
     if kind == "sfd_clauses":
-        return "definitions: SFD by clause", colour("sfd"), "P"
+        return f"definitions: {label(kind)}", colour("sfd"), "P"
     if kind in ("fd", "sfd", "fd_sfd"):  # definitions that no model has read
         return f"definitions: {label(kind)}", colour(kind), marker(kind)
     writer = _writer(condition)
