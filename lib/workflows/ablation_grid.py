@@ -351,7 +351,8 @@ class Materials:
 def write_prompts(asked: Sequence[Asked], materials: Materials) -> pd.DataFrame:
     """The prompts of conditions: what `write_condition` returns, with columns condition (its name), test_set, half (of
     the flow's connectors) and model: the generator, of the in-context model which of its two."""
-    return pd.concat([_prompts(one, materials) for one in asked], ignore_index=True)
+    parts = [_prompts(one, materials) for one in asked]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["condition", "test_set", "model"])
 
 
 def _prompts(asked: Asked, materials: Materials) -> pd.DataFrame:

@@ -10,12 +10,14 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 
 from lib.generation.kept import ENOUGH
 from lib.workbook.artifacts import atomic_path
+from lib.workbook.machine import accelerator, cores
+from lib.workflows.ablation_grid import Asked
 
 if TYPE_CHECKING:
     from lib.generation.local import LocalModel
@@ -23,8 +25,9 @@ if TYPE_CHECKING:
 FILE = Path("data") / "answers" / "flow_bench_flows.jsonl"
 BEYOND = FILE.with_name("beyond_flows.jsonl")  # of notebook 12, by the shipped models
 REPAIRS = FILE.with_name("repair_flows.jsonl")
+ABLATION = FILE.with_name("ablation_flows.jsonl")  # of notebook 09, by the shipped models
 ANSWER = ["text", "finished", "tokens_in", "tokens_out", "seconds"]
-ABOUT = ["writer", "weights", "dtype"]
+ABOUT = ["writer", "weights", "dtype", "device"]
 
 
 def key_of(prompt: str, grammar: str | None, length: int | None = None) -> str:
@@ -34,7 +37,15 @@ def key_of(prompt: str, grammar: str | None, length: int | None = None) -> str:
     return key if length is None else hashlib.sha256(f"{key}\0{length}".encode()).hexdigest()
 
 
-def keep(path: Path, answered: pd.DataFrame, writer: str, weights: str, dtype: str, length: int | None = None) -> None:
+def keep(
+    path: Path,
+    answered: pd.DataFrame,
+    writer: str,
+    weights: str,
+    dtype: str,
+    length: int | None = None,
+    device: str = "",
+) -> None:
     """Add answers to a file; one to the same prompt by the same weights is replaced.
 
     Args:
@@ -43,11 +54,13 @@ def keep(path: Path, answered: pd.DataFrame, writer: str, weights: str, dtype: s
         weights: their fingerprint.
         dtype: of the computation.
         length: see `key_of`.
+        device: that they were timed on; empty where nobody asks for their seconds.
     """
-    rows = {(row["key"], row["weights"]): row for row in read(path).to_dict("records")}
+    about = {"writer": writer, "weights": weights, "dtype": dtype} | ({"device": device} if device else {})
+    rows = {(row["key"], row["weights"]): row for row in _lines(path)}
     for row in answered[["condition", "unit", "prompt", "grammar", *ANSWER]].to_dict("records"):
         key = key_of(row.pop("prompt"), row.pop("grammar"), length)
-        rows[key, weights] = {"key": key, **row, "writer": writer, "weights": weights, "dtype": dtype}
+        rows[key, weights] = {"key": key, **row, **about}
     lines = [json.dumps(row, ensure_ascii=False) for row in rows.values()]
     with atomic_path(path) as temporary:
         temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -55,11 +68,13 @@ def keep(path: Path, answered: pd.DataFrame, writer: str, weights: str, dtype: s
 
 def read(path: Path) -> pd.DataFrame:
     """All kept answers: key, condition, unit, `ANSWER`, `ABOUT`; empty where there is no file."""
-    columns = ["key", "condition", "unit", *ANSWER, *ABOUT]
+    return pd.DataFrame(_lines(path), columns=["key", "condition", "unit", *ANSWER, *ABOUT])
+
+
+def _lines(path: Path) -> list[dict]:
     if not path.exists():
-        return pd.DataFrame(columns=columns)
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-    return pd.DataFrame([json.loads(line) for line in lines], columns=columns)
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
 
 
 def kept(path: Path, prompted: pd.DataFrame) -> pd.DataFrame:
@@ -146,3 +161,73 @@ def kept_or_asked(
     for name, part in answered.groupby("model", sort=False):
         keep(own, part, str(name), weights[str(name)], models[str(name)].dtype, length)
     return answered
+
+
+def kept_as(asked: Asked) -> str:
+    """The condition under which notebook 09's answers are kept: the same one on another test set is another."""
+    return f"{asked.test_set} {asked.name}"
+
+
+class Known(NamedTuple):
+    """What of notebook 09's conditions is kept.
+
+    Attributes:
+        asked: all conditions, those with kept answers on as many requests as are kept.
+        answers: the kept ones: prompts with `ANSWER` and `ABOUT`; empty where none are taken.
+        left: the conditions that are still to be asked.
+    """
+
+    asked: list[Asked]
+    answers: pd.DataFrame
+    left: list[Asked]
+
+
+def kept_conditions(
+    path: Path,
+    asked: Sequence[Asked],
+    write: Callable[[Sequence[Asked]], pd.DataFrame],
+    weights: Mapping[str, str],
+    length: int,
+) -> Known:
+    """The answers of notebook 09 that are kept, condition by condition.
+
+    A condition's are taken if they are to at least as many requests as it would be asked about here, and nearly all
+    (`ENOUGH`) of those that were kept are found: the first ones in the order of asking.
+
+    Args:
+        path: of the kept answers.
+        asked: the conditions.
+        write: their prompts (`lib.workflows.ablation_grid.write_prompts`).
+        weights: fingerprint of each model that a prompt may name.
+        length: see `key_of`.
+    """
+    answers = read(path)
+    answers = answers[answers["weights"].isin(set(weights.values()))]
+    once = answers.groupby("condition")["unit"].nunique()
+    known = Known([], pd.DataFrame(), [])
+    parts = [known.answers]
+    for one in asked:
+        number = int(once.get(kept_as(one), 0))
+        wide, enough = one._replace(condition=one.condition.model_copy(update={"flows": number})), one.condition.flows
+        found = pd.DataFrame()
+        if number >= enough:
+            found = kept_by(answers, write([wide]), weights, ["unit"], length)
+        if number and len(found) >= max(ENOUGH * number, enough):
+            known.asked.append(wide)
+            parts.append(found)
+        else:
+            known.asked.append(one)
+            known.left.append(one)
+    return known._replace(answers=pd.concat(parts[1:] or parts, ignore_index=True))
+
+
+def keep_conditions(path: Path, answered: pd.DataFrame, model: LocalModel, length: int) -> None:
+    """Add answers of notebook 09 that one model wrote to a file.
+
+    Args:
+        answered: columns model, condition, test_set, unit, prompt, grammar, and `ANSWER`.
+        length: see `key_of`.
+    """
+    named = answered.assign(condition=answered["test_set"] + " " + answered["condition"])
+    device = f"{cores()} cores of {accelerator()}"
+    keep(path, named, str(answered["model"].iloc[0]), model.fingerprint, model.dtype, length, device)

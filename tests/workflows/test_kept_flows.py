@@ -6,8 +6,11 @@ import pytest
 from lib.generation.local import fingerprint
 from lib.generation.models import locate
 from lib.workbook.artifacts import ROOT
+from lib.workbook.machine import accelerator, cores
+from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workbook.trained import FOLDER
 from lib.workflows import kept_flows
+from lib.workflows.ablation_grid import Asked
 from lib.workflows.clause_flows import WAYS as CLAUSE_WAYS
 from lib.workflows.flow_bench_flows import INSTRUCT, WAYS
 
@@ -115,6 +118,80 @@ def test_few_of_those_that_were_kept_are_not_enough(tmp_path):
     path.write_text("".join(f"{line}\n" for line in lines if '"set", "unit": "p2"' not in line), encoding="utf-8")
     _, asked = kept_or_asked(path, tmp_path / "own.jsonl", 2)
     assert len(asked) == 4
+
+
+# ---------------------------------------------------------------- conditions of the ablation
+
+
+def row_of(flows, shots=5):
+    return Condition.model_validate(["pretrained", shots, "none", "finetuned", "free", flows])
+
+
+def asked_of(flows, shots=5):
+    row = row_of(flows, shots)
+    return [Asked(row.name, row, test_set) for test_set in ("test", "test_same")]
+
+
+def prompts_of(conditions, units=("p1", "p2", "p3"), said=""):
+    rows = [
+        (one.name, one.test_set, unit, f"{said}{one.name} {one.test_set} {unit}", None)
+        for one in conditions
+        for unit in units[: one.condition.flows]
+    ]
+    frame = pd.DataFrame(rows, columns=["condition", "test_set", "unit", "prompt", "grammar"])
+    return frame.assign(model="finetuned")
+
+
+def answered(conditions):
+    return prompts_of(conditions).assign(text="a.b();", finished=True, tokens_in=9, tokens_out=4, seconds=1.0)
+
+
+@pytest.fixture
+def three(tmp_path):
+    kept_flows.keep_conditions(tmp_path / "kept.jsonl", answered(asked_of(3)), Model(), 256)
+    return tmp_path / "kept.jsonl"
+
+
+def known(path, conditions, weights="w1", length=256, write=prompts_of):
+    return kept_flows.kept_conditions(path, conditions, write, {"finetuned": weights}, length)
+
+
+def test_a_condition_is_asked_on_all_that_are_kept(three):
+    found = known(three, asked_of(1))
+    assert [one.condition.flows for one in found.asked] == [3, 3]
+    assert not found.left
+    assert len(found.answers) == 6
+    assert set(found.answers["device"]) == {f"{cores()} cores of {accelerator()}"}
+
+
+def test_a_condition_that_is_not_kept_is_left_to_ask(three):
+    found = known(three, [*asked_of(1), *asked_of(2, shots=20)])
+    assert [one.condition.flows for one in found.asked] == [3, 3, 2, 2]
+    assert [(one.name, one.test_set) for one in found.left] == [
+        (row_of(1, 20).name, "test"),
+        (row_of(1, 20).name, "test_same"),
+    ]
+    assert set(found.answers["condition"]) == {row_of(1).name}
+
+
+@pytest.mark.parametrize("changed", [{"weights": "w2"}, {"length": 64}], ids=str)
+def test_no_answer_of_other_weights_or_another_length_is_taken(three, changed):
+    found = known(three, asked_of(1), **changed)
+    assert found.answers.empty
+    assert found.left == found.asked == asked_of(1)
+
+
+def test_a_condition_asks_anew_where_it_wants_more_or_prompts_have_changed(three):
+    assert known(three, asked_of(4)).left == asked_of(4)
+
+    def one_changed(conditions):
+        frame = prompts_of(conditions)
+        new = (frame["test_set"] == "test") & (frame["unit"] == "p2")
+        return frame.assign(prompt=frame["prompt"].mask(new, "new"))
+
+    found = known(three, asked_of(1), write=one_changed)
+    assert [one.test_set for one in found.left] == ["test"], "a third of what was kept is missing"
+    assert set(found.answers["test_set"]) == {"test_same"}
 
 
 def test_no_grammar_is_none_however_pandas_writes_it():

@@ -268,18 +268,48 @@ def cost_caption(writers: Writers, beside: Mapping[tuple[str, int], int], device
     )
 
 
-def usage_in_words(usages: Sequence, cost: pd.DataFrame, windows: Iterable[int], estimated: str | None = None) -> str:
+def timed_on(answers: pd.DataFrame, here: str) -> str:
+    """What answers were timed on: those kept with the project on the machine of then.
+
+    Args:
+        answers: with a column device where some were kept.
+        here: this machine.
+    """
+    devices = answers["device"].fillna(here) if "device" in answers else pd.Series([here])
+    return " or ".join(devices.unique())
+
+
+def kept_in_words(kept: pd.DataFrame, asked: int) -> str:
+    """How many answers were kept with the project, where they were written, and how many were written for this report.
+
+    Args:
+        kept: of `lib.workflows.kept_flows.kept_conditions`.
+        asked: answers written now.
+    """
+    if kept.empty:
+        return "All answers were written for this report."
+    written = kept[["device", "dtype"]].drop_duplicates()
+    where = " and ".join(f"on {device}, in {dtype}" for device, dtype in written.itertuples(index=False, name=None))
+    now = f"{asked:,} were" if asked else "none was"
+    return plain(
+        f"{len(kept):,} answers were written once by the shipped models, {where}, and are kept with the project, with "
+        f"the seconds that they took; {now} written for this report."
+    )
+
+
+def usage_in_words(
+    answers: pd.DataFrame, cost: pd.DataFrame, windows: Iterable[int], estimated: str | None = None
+) -> str:
     """What all answers took, and whether every prompt fits.
 
     Args:
-        usages: `lib.generation.local.Usage` of each model.
+        answers: columns model, prompt, grammar, tokens_in, tokens_out.
         cost: of `lib.workflows.ablation.cost_of`.
         windows: of the models, in tokens.
         estimated: what a model behind an endpoint was paid, in words; None where there is none.
     """
-    prompts, read, written = (
-        sum(getattr(usage, name) for usage in usages) for name in ("prompts", "tokens_in", "tokens_out")
-    )
+    asked = answers.drop_duplicates(["model", "prompt", "grammar"])
+    prompts, read, written = len(asked), int(asked["tokens_in"].sum()), int(asked["tokens_out"].sum())
     window, dropped = " or ".join(dict.fromkeys(f"{tokens:,}" for tokens in windows)), int(cost["dropped"].sum())
     fits = (
         f"{dropped} few-shots did not fit into a window of {window} tokens"

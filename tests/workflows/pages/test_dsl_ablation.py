@@ -1,6 +1,5 @@
 import pandas as pd
 
-from lib.generation.local import Usage
 from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workbook.trained import Adapter
 from lib.workflows.ablation import CONDITION, cost_of
@@ -13,9 +12,11 @@ from lib.workflows.pages.dsl_ablation import (
     cost_table,
     described,
     in_short,
+    kept_in_words,
     mean_tokens,
     models_in_words,
     opening,
+    timed_on,
     titles,
     usage_in_words,
     way_title,
@@ -120,13 +121,29 @@ def test_the_cost_of_a_model_behind_an_endpoint():
     assert "the untuned model (remote:gpt-4) writes; the paper's models are GPT-4" in caption
 
 
+def test_where_answers_come_from():
+    kept = pd.DataFrame({"device": ["2 cores of A", "2 cores of A", "H"], "dtype": ["float32", "float32", "bfloat16"]})
+    text = kept_in_words(kept, 4)
+    assert text.startswith(
+        "3 answers were written once by the shipped models, on 2 cores of A, in float32 and on H, in"
+    )
+    assert "; 4 were written for this report." in text
+    assert "none was written for this report" in kept_in_words(kept, 0)
+    assert kept_in_words(kept.head(0), 4) == "All answers were written for this report."
+    assert timed_on(kept.assign(device=["A", None, "A"]), "here") == "A or here"
+    assert timed_on(pd.DataFrame({"text": ["x"]}), "here") == "here"
+
+
 def test_what_all_answers_took():
-    usages = [Usage(prompts=2, tokens_in=1000, tokens_out=7), Usage(prompts=1, tokens_in=500, tokens_out=3)]
+    answers = pd.DataFrame(
+        [("a", "one", None, 400, 3), ("a", "two", None, 600, 4), ("a", "two", None, 600, 4), ("b", "one", "g", 500, 3)],
+        columns=["model", "prompt", "grammar", "tokens_in", "tokens_out"],
+    )
     cost = pd.DataFrame({"dropped": [0, 0]})
-    text = usage_in_words(usages, cost, [8192, 8192])
+    text = usage_in_words(answers, cost, [8192, 8192])
     assert text.startswith("3 distinct prompts, 1,500 tokens read (a shared beginning counted for each), 10 written.")
     assert text.endswith("Every prompt fits into a window of 8,192 tokens.")
-    text = usage_in_words(usages, pd.DataFrame({"dropped": [0, 4]}), [8192, 2048], "It cost 3.")
+    text = usage_in_words(answers, pd.DataFrame({"dropped": [0, 4]}), [8192, 2048], "It cost 3.")
     assert "4 few-shots did not fit into a window of 8,192 or 2,048 tokens. Its prompts are measured" in text
     assert text.endswith("by an estimate. It cost 3.")
 
