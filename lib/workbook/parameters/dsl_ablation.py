@@ -82,6 +82,8 @@ COMPARED_WITH = [PUBLISHED_ROWS[0], PUBLISHED_ROWS[2]]  # five few-shots: what T
 ABLATION = [
     *([selector, 5, "none", "in_context", "free", 12] for selector in ("pretrained", "tst")),
     *([selector, 5, "fd", "in_context", "free", 6] for selector in ("pretrained", "tst")),
+    *([selector, 20, what, "in_context", "free", 2] for selector in ("pretrained", "tst") for what in ("none", "fd")),
+    *(["tst", 20, what, "in_context", "free", 2] for what in ("sfd", "fd_sfd")),
     ["pretrained", 0, "none", "in_context", "free", 6],
     ["random", 5, "none", "in_context", "free", 6],
     ["other", 5, "none", "in_context", "free", 6],
