@@ -6,9 +6,9 @@ import contextlib
 import logging
 import os
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,8 @@ from tqdm.auto import tqdm
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs
 from lib.workbook.machine import cores, has_bfloat16, side_by_side
 from lib.workbook.packed import packed
+
+Result = TypeVar("Result")
 
 
 def load_encoder(path: str, threads: int | None = None, adapter: str | Path | None = None):
@@ -62,36 +64,62 @@ def encode(
     Args:
         bfloat16: compute matrix products in bfloat16 where the processor has it; about twice as fast, less exact.
     """
-    import torch
-
     if not len(texts):
         return np.empty((0, 0), dtype=np.float32)
     unique = sorted(set(texts))
     row = {text: i for i, text in enumerate(unique)}
-    on_gpu = torch.cuda.is_available()
-    batches = _batches(_token_lengths(encoder, unique), 8 * batch_size if on_gpu else batch_size)
 
     def embed(batch: np.ndarray) -> np.ndarray:
+        return encoder.encode(
+            [unique[i] for i in batch],
+            batch_size=len(batch),
+            normalize_embeddings=True,
+            convert_to_numpy=True,
+            show_progress_bar=False,
+        ).astype(np.float32)
+
+    order, found = batch_by_batch(encoder, embed, _token_lengths(encoder, unique), batch_size, progress, bfloat16)
+    vectors = np.concatenate(found)[np.argsort(order)]
+    if bfloat16:
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)  # eight bits leave lengths off by a thousandth
+    return vectors[[row[text] for text in texts]]
+
+
+def batch_by_batch(
+    encoder,
+    compute: Callable[[np.ndarray], Result],
+    lengths: Sequence[int],
+    batch_size: int = 32,
+    progress: bool = False,
+    bfloat16: bool = False,
+) -> tuple[np.ndarray, list[Result]]:
+    """What an encoder makes of texts, in batches of nearly equal length that a CPU computes side by side.
+
+    Args:
+        compute: from the positions of a batch's texts, an integer array, to what is wanted of them.
+        lengths: of the texts, at least one.
+        batch_size, progress, bfloat16: see `encode`.
+
+    Returns:
+        the positions of all texts, batch after batch, and what was made of each batch.
+    """
+    import torch
+
+    on_gpu = torch.cuda.is_available()
+    batches = _batches(lengths, 8 * batch_size if on_gpu else batch_size)
+
+    def computed(batch: np.ndarray) -> Result:
         with torch.autocast("cuda" if on_gpu else "cpu", torch.bfloat16, enabled=bfloat16 and has_bfloat16()):
-            return encoder.encode(
-                [unique[i] for i in batch],
-                batch_size=len(batch),
-                normalize_embeddings=True,
-                convert_to_numpy=True,
-                show_progress_bar=False,
-            ).astype(np.float32)
+            return compute(batch)
 
     packs = bfloat16 and has_bfloat16() and not on_gpu and isinstance(encoder, torch.nn.Module)
     with (
         packed(encoder) if packs else contextlib.nullcontext(),
         side_by_side(1 if on_gpu else cores(), torch.get_num_threads() if on_gpu else 1) as pool,
     ):
-        mapped = pool.map(embed, batches) if len(batches) > 1 else map(embed, batches)
+        mapped = pool.map(computed, batches) if len(batches) > 1 else map(computed, batches)
         found = list(tqdm(mapped, total=len(batches), disable=not progress, unit="batch"))
-    vectors = np.concatenate(found)[np.argsort(np.concatenate(batches))]
-    if bfloat16:
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)  # eight bits leave lengths off by a thousandth
-    return vectors[[row[text] for text in texts]]
+    return np.concatenate(batches), found
 
 
 def _token_lengths(encoder, texts: Sequence[str], chunk: int = 4096) -> list[int]:

@@ -18,9 +18,10 @@ import hashlib
 import json
 import time
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -43,17 +44,15 @@ READ_EVERY = 50  # steps; a loss that is read makes the processor wait for a GPU
 
 
 @dataclass(frozen=True)
-class Tuning:
-    """Settings of a tuning.
+class AdapterTraining:
+    """Settings of the training of an encoder's adapter.
 
     Attributes:
         rank: rank of the adapter's matrices; they are added to every linear layer of the encoder.
         alpha: the adapter is scaled by alpha / rank.
         learning_rate: of AdamW at its highest: it rises over the first 10% of the steps and falls linearly to zero.
-        batch_size: pairs a step.
-        loss: squared or affine, see above.
-        affine_rate: learning rate of a and b, rising and falling as the other.
-        seed: of the adapter's first weights and the order of the pairs.
+        batch_size: rows a step.
+        seed: of the adapter's first weights and the order of the rows.
         checkpoint_every: steps between checkpoints.
     """
 
@@ -61,10 +60,21 @@ class Tuning:
     alpha: int = 32
     learning_rate: float = 1e-3
     batch_size: int = 64
-    loss: str = "squared"
-    affine_rate: float = 1e-2
     seed: int = 0
     checkpoint_every: int = 50
+
+
+@dataclass(frozen=True)
+class Tuning(AdapterTraining):
+    """Settings of a tuning on scored pairs.
+
+    Attributes:
+        loss: squared or affine, see above.
+        affine_rate: learning rate of a and b, rising and falling as the other.
+    """
+
+    loss: str = "squared"
+    affine_rate: float = 1e-2
 
     def __post_init__(self):
         if self.loss not in LOSSES:
@@ -106,18 +116,45 @@ def tune_encoder(
         raise ValueError("there is nothing to train on: no scored pair")
     rows, output = rows[[*SCORED, "score"]], Path(output)
     encoder = load_encoder(path, threads)
+    return kept_or_trained(
+        encoder,
+        rows_hash(rows),
+        output,
+        settings,
+        [Path(__file__)],
+        lambda checkpoints: train(encoder, rows, settings, checkpoints, progress),
+    )
+
+
+def kept_or_trained(
+    encoder,
+    pairs: str,
+    output: Path,
+    settings: AdapterTraining,
+    code: Sequence[Path],
+    training: Callable[[Checkpoints], tuple[Any, dict, dict]],
+) -> dict:
+    """The record of a finished run at `output`, else of one that is trained and written there.
+
+    Args:
+        encoder: before its training.
+        pairs: hash of what it learns from.
+        code: files that decide what comes out.
+        training: from checkpoints to the adapted module, the adapter's float32 weights by name, and what the record is
+            to say: see `train`.
+    """
     content = {
         "model": weights_hash(encoder),
-        "pairs": rows_hash(rows),
+        "pairs": pairs,
         "settings": {key: value for key, value in asdict(settings).items() if key != "checkpoint_every"},
         "bfloat16": has_bfloat16(),
-        "code": [sha256_of(Path(__file__))],
+        "code": [sha256_of(path) for path in code],
     }
     run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     record = finished_record(output, run)
     if record is None:
         checkpoints = Checkpoints(output.with_name(f".{output.name}.checkpoints"), run)
-        adapted, masters, result = train(encoder, rows, settings, checkpoints, progress)
+        adapted, masters, result = training(checkpoints)
         record = {"run": run, **content, **result, "columns": CURVE, "device": accelerator()}
         record = save_adapter(adapted, masters, output, record)
         checkpoints.remove()
@@ -174,33 +211,58 @@ def train(encoder, rows: pd.DataFrame, settings: Tuning, checkpoints: Checkpoint
     optimizer = make_optimizer(masters, affine, settings)
     order = plan_rows(lengths.max(axis=0), settings.batch_size, settings.seed)
     batches = [order[start : start + settings.batch_size] for start in range(0, len(order), settings.batch_size)]
-    curve = checkpoints.restore({**masters, "affine": affine}, optimizer)
+
+    def one_step(batch):
+        sides = [[tokens[side][i] for i in batch] for side in SCORED]
+        return train_step(encoder, weights, masters, affine, optimizer, sides, scores[batch], settings.loss)
+
+    trained = {**masters, "affine": affine}
+    curve = take_steps(one_step, batches, trained, weights, optimizer, settings.checkpoint_every, checkpoints, progress)
+    result = {"curve": [line[:2] for line in curve], "rows": len(rows), "tokens": int(lengths.sum())}
+    return adapted, masters, {**result, "seconds": curve[-1][2], "affine": affine.tolist()}
+
+
+def take_steps(
+    one_step: Callable[[np.ndarray], Any],
+    batches: Sequence[np.ndarray],
+    trained: dict,
+    weights: dict,
+    optimizer,
+    checkpoint_every: int,
+    checkpoints: Checkpoints,
+    progress: bool = False,
+) -> list[list[float]]:
+    """Train, from the last whole checkpoint on; the learning rate rises over the first 10% of the steps and falls
+    linearly to zero.
+
+    Args:
+        one_step: takes a step on the rows of a batch; returns its loss, which nothing has read yet.
+        trained: float32 tensors that the optimizer updates, those of the adapter's `weights` among them, by name.
+        optimizer: each of its groups has its highest learning rate as `highest`.
+
+    Returns:
+        the curve: step (from 1), loss, seconds since the beginning.
+    """
+    import torch
+
+    curve = checkpoints.restore(trained, optimizer)
     waiting: list = []
-    copy_weights(masters, weights)
+    copy_weights(trained, weights)
     started = time.perf_counter() - (curve[-1][2] if curve else 0.0)
     steps = range(len(curve), len(batches))
     for step in tqdm(steps, disable=not progress, unit="step", desc="training", initial=len(curve), total=len(batches)):
-        batch = batches[step]
         share = min((step + 1) / max(1, len(batches) // 10), (len(batches) - step) / len(batches) / 0.9)
         for group in optimizer.param_groups:
             group["lr"] = group["highest"] * share
-        sides = [[tokens[side][i] for i in batch] for side in SCORED]
-        waiting.append(train_step(encoder, weights, masters, affine, optimizer, sides, scores[batch], settings.loss))
-        last, due = step + 1 == len(batches), (step + 1) % settings.checkpoint_every == 0
+        waiting.append(one_step(batches[step]))
+        last, due = step + 1 == len(batches), (step + 1) % checkpoint_every == 0
         if last or due or len(waiting) == READ_EVERY:
             losses, seconds = torch.stack(waiting).tolist(), time.perf_counter() - started
             curve += [[len(curve) + i, loss, seconds] for i, loss in enumerate(losses, 1)]
             waiting.clear()
         if due and not last:
-            checkpoints.save({**masters, "affine": affine}, optimizer, curve)
-    result = {
-        "curve": [line[:2] for line in curve],
-        "rows": len(rows),
-        "tokens": int(lengths.sum()),
-        "seconds": curve[-1][2],
-        "affine": affine.tolist(),
-    }
-    return adapted, masters, result
+            checkpoints.save(trained, optimizer, curve)
+    return curve
 
 
 def tokenize(encoder, texts) -> list[list[int]]:
@@ -224,7 +286,7 @@ def plan_rows(lengths: np.ndarray, batch_size: int, seed: int) -> np.ndarray:
     return np.concatenate([batches.ravel(), order[full:]])
 
 
-def add_adapter(encoder, settings: Tuning):
+def add_adapter(encoder, settings: AdapterTraining):
     """The encoder's transformer with a seeded adapter in place, and the adapter's trainable weights by name."""
     import torch
     from peft import LoraConfig, get_peft_model
@@ -302,18 +364,37 @@ def train_step(encoder, weights: dict, masters: dict, affine, optimizer, sides, 
 
 def embed(encoder, texts: list[list[int]]):
     """Embeddings of tokenised texts: float32 (texts, dimensions), with a gradient."""
+    features = read_tokens(encoder, texts)
+    for module in list(encoder)[1:]:
+        features = module(features)
+    return features["sentence_embedding"]
+
+
+def read_tokens(encoder, texts: Sequence[list[int]], types: Sequence[list[int]] | None = None) -> dict:
+    """What an encoder's transformer makes of tokenised texts: `token_embeddings`, float32 (texts, tokens, dimensions),
+    and `attention_mask`, 0 where a text is padded.
+
+    Args:
+        types: of each token which of two texts it is of, 0 or 1; None where there is one text, or the tokenizer does
+            not say.
+    """
     import torch
 
     longest = max(map(len, texts))
     padding = encoder.tokenizer.pad_token_id or 0
-    ids = torch.tensor([text + [padding] * (longest - len(text)) for text in texts])
     mask = torch.arange(longest) < torch.tensor([len(text) for text in texts])[:, None]
-    features = {"input_ids": ids, "attention_mask": mask.long()}
+    features = {"input_ids": _padded(texts, longest, padding), "attention_mask": mask.long()}
+    if types is not None:
+        features["token_type_ids"] = _padded(types, longest, 0)
     features = encoder[0]({key: value.to(encoder.device, non_blocking=True) for key, value in features.items()})
     features["token_embeddings"] = features["token_embeddings"].float()
-    for module in list(encoder)[1:]:
-        features = module(features)
-    return features["sentence_embedding"]
+    return features
+
+
+def _padded(rows: Sequence[list[int]], length: int, padding: int):
+    import torch
+
+    return torch.tensor([row + [padding] * (length - len(row)) for row in rows])
 
 
 # ---------------------------------------------------------------- on disk
