@@ -28,12 +28,14 @@ def main(arguments: list[str]) -> int:
     if not arguments:
         print("usage: python -m lib.report.train PROFILE [PART ...]", file=sys.stderr)
         return 2
+    from lib.assistant import interaction_training as of_readers
     from lib.assistant import trained_parts as of_assistant
     from lib.generation.models import ModelError
     from lib.workflows import trained_parts as of_workflows
 
     profile, chosen = arguments[0], arguments[1:]
-    flows, assistant = of_workflows.parts(on_gpu=accelerator() != processor()), of_assistant.parts()
+    flows = of_workflows.parts(on_gpu=accelerator() != processor())
+    assistant: dict[str, Any] = {**of_assistant.parts(), **of_readers.parts()}
     if wrong := [name for name in chosen if name not in {**flows, **assistant}]:
         known = {**flows, **assistant}
         print(f"error: no part is called {wrong[0]}{did_you_mean(wrong[0], known)}", file=sys.stderr)
@@ -116,8 +118,9 @@ def train_for_assistant(book: Workbook, name: str, part: Any, root: Path = ROOT)
     Args:
         book: of the notebook that takes the part (`lib.assistant.trained_parts.Part.parameters`).
     """
-    from lib.assistant.trained_parts import make
+    from lib.assistant import interaction_training, trained_parts
 
+    make = interaction_training.make if isinstance(part, interaction_training.Part) else trained_parts.make
     print(f"{name}: of {part.size:,} training queries, {part.settings}", flush=True)
     output = book.data / "trained" / name
     return shipped_or_kept(name, output, *make(name, part, book, output, root, **machine()), root=root)

@@ -17,3 +17,7 @@ class FinetunedSearch(ContextRetrieval):
     finetune_learning_rate: float = Field(default=2e-4, gt=0, le=0.1)
     hard_negatives: int = Field(default=8, ge=1, le=100)
     learning_curve: list[Annotated[int, Field(ge=1)]] = Field(default=[500], min_length=1, max_length=10)
+    shipped_interaction_queries: int = Field(
+        default=4_338, ge=0, description="of the shipped cross-encoder and late interaction; 0 takes none"
+    )
+    interaction_training_queries: int = Field(default=500, ge=1, description="learned from where no shipped one fits")

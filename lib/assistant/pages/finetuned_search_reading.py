@@ -1,0 +1,257 @@
+"""What notebook 04_finetuned_search shows of the two methods that compare query and item more closely: a cross-encoder
+and late interaction (`lib.assistant.interaction_training`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from lib.assistant.interaction_training import CROSS, DEPTH, LATE, READERS, method_of
+from lib.assistant.pages.common import (
+    METRICS,
+    Scored,
+    dots_by_kind,
+    intervals,
+    settled_comparisons,
+    shown_cell,
+    shown_tests,
+    values_by_kind,
+)
+from lib.evaluation.comparison import compare, per_query_scores, summarise
+from lib.evaluation.inference import holm_adjust, settled
+from lib.workbook.display import Drawing, Table, legend_below
+from lib.workbook.forest import forest_of_tests
+from lib.workbook.methods import label
+from lib.workbook.trained import Adapter
+
+METHODS = ("semantic", "finetuned", CROSS, LATE)
+ON_HELD_OUT = (  # methods on the held-out needs: trained with them, and without
+    *METHODS,
+    "finetuned_unseen_needs",
+    *(method_of(reader) for reader in READERS[2:]),
+)
+SAMPLE_NAMES = {"all": "queries", "unseen_needs": "held-out needs"}
+
+
+def learned_table(adapters: Mapping[str, Adapter]) -> Table:
+    """What each reader learned from, and where.
+
+    Args:
+        adapters: by reader.
+    """
+    rows = [
+        {
+            "model": label(method_of(reader)),
+            "queries": adapter.rows,
+            "tokens": adapter.tokens,
+            "loss, first tenth": _tenth(adapter.curve["loss"]),
+            "loss, last tenth": _tenth(adapter.curve["loss"][::-1]),
+            "seconds": round(adapter.seconds),
+            "where": ("with the project: " if adapter.shipped else "here: ") + adapter.device,
+        }
+        for reader, adapter in adapters.items()
+    ]
+    return Table(
+        pd.DataFrame(rows),
+        "What was trained: queries, each once with a relevant item and hard negatives; tokens read; loss in nats; "
+        "seconds of training, and where.",
+        text_columns=["model", "where"],
+    )
+
+
+def _tenth(losses: pd.Series) -> float:
+    return losses.head(max(1, len(losses) // 10)).mean()
+
+
+def summary_of(scored: Scored, is_unseen: np.ndarray) -> pd.DataFrame:
+    """Values with intervals, see `summarise`: of `METHODS` on all queries and by kind (sample all), and of all that
+    are scored on the held-out needs (sample unseen_needs).
+
+    Args:
+        scored: with the columns of the readers; those of methods that were not trained are missing.
+        is_unseen: whether each query asks about a held-out need.
+    """
+    parts = [
+        summarise(scored.table[_scored(scored, METHODS)], scored.groups({"all": scored.everyone}), scored.resampling)
+    ]
+    if is_unseen.any():
+        there = scored.table[_scored(scored, ON_HELD_OUT)]
+        parts.append(summarise(there, {("all", "unseen_needs"): is_unseen}, scored.resampling))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _scored(scored: Scored, methods: Sequence[str]) -> list[str]:
+    there = set(scored.table.columns.get_level_values("method"))
+    return [method for method in methods if method in there]
+
+
+def kinds_drawing(summary: pd.DataFrame, scored: Scored) -> Drawing:
+    """Recall by kind of query.
+
+    Args:
+        summary: from `summary_of`.
+    """
+    k, counts, methods = scored.k, scored.counts, _scored(scored, METHODS)
+    data = summary[(summary["sample"] == "all") & (summary["metric"] == "recall") & (summary["k"] == k)]
+    cells = data.set_index(["method", "kind"])
+    figure, axis = plt.subplots(figsize=(8, 3.8))
+    dots_by_kind(axis, cells, methods, counts, k, gap=0.16)
+    legend_below(axis, columns=4)
+    best = {kind: max(methods, key=lambda method: cells.loc[(method, kind), "value"]) for kind in counts}
+    finding = "Who finds most: " + "; ".join(
+        f"{kind} queries: {label(method)} ({cells.loc[(method, kind), 'value']:.0f}%)" for kind, method in best.items()
+    )
+    alt = f"Recall at {k} by kind of query: {values_by_kind(cells, methods, counts)}."
+    return Drawing(figure, "reading_by_kind", finding, alt, data)
+
+
+def kinds_table(summary: pd.DataFrame, scored: Scored, metric: str) -> Table:
+    """A metric at the first K by kind of query.
+
+    Args:
+        summary: from `summary_of`.
+        metric: recall or ndcg.
+    """
+    rows = summary[(summary["sample"] == "all") & (summary["metric"] == metric) & (summary["k"] == scored.k)]
+    cells, kinds = rows.set_index(["method", "kind"]), ["all", *scored.counts]
+    methods = _scored(scored, METHODS)
+    frame = pd.DataFrame({"method": [label(method) for method in methods]})
+    for kind in kinds:
+        frame[kind] = intervals(cells.loc[[(method, kind) for method in methods]])
+    title = METRICS[metric].replace("@K", f"@{scored.k}")
+    caption = f"{title} in percent by kind of query, 95% intervals, n = {scored.n}."
+    return Table(frame, caption, best=dict.fromkeys(kinds, "max"))
+
+
+def tests_of(scored: Scored, is_unseen: np.ndarray) -> pd.DataFrame:
+    """Both methods against search, pretrained and fine-tuned: on all queries, in each kind, and on the held-out needs
+    where nothing was trained on them. A family of their own: Holm over all of them.
+
+    Returns:
+        columns of `compare`, kind, sample, n; without a row where nothing was trained.
+    """
+    family = [
+        (kind, "all", method, other)
+        for kind in ("all", *scored.counts)
+        for method in (CROSS, LATE)
+        for other in ("semantic", "finetuned")
+    ]
+    family += [
+        ("all", "unseen_needs", method_of(reader), other)
+        for reader in READERS[2:]
+        for other in ("semantic", "finetuned_unseen_needs")
+    ]
+    parts = []
+    for kind, sample, a, b in family:
+        chosen = (is_unseen if sample == "unseen_needs" else scored.everyone) & (
+            (scored.kind == kind) | (kind == "all")
+        )
+        if chosen.any() and len(_scored(scored, (a, b))) == 2:
+            test = compare(scored.table[chosen], [(a, b)], "recall", scored.k, scored.resampling.among(chosen))
+            parts.append(test.assign(kind=kind, sample=sample, n=chosen.sum()))
+    if not parts:
+        return pd.DataFrame(columns=["a", "b", "difference", "p_value", "p_holm", "kind", "sample", "n"])
+    tests = pd.concat(parts, ignore_index=True)
+    return tests.assign(p_holm=holm_adjust(tests["p_value"]))
+
+
+def tests_figure(tests: pd.DataFrame, k: int) -> Drawing:
+    """The paired comparisons and on whom they were made.
+
+    Args:
+        tests: from `tests_of`.
+    """
+    whom = tests["sample"].map(SAMPLE_NAMES).where(tests["sample"] != "all", tests["kind"] + " queries")
+    rows = shown_tests(tests)["comparison"] + ", " + whom + [f" (n = {n})" for n in tests["n"]]
+    unit = f"points of Recall@{k}, 95% intervals"
+    return forest_of_tests(tests.assign(settled=settled(tests)), rows, "reading_tests", unit)
+
+
+def held_out_table(summary: pd.DataFrame, k: int) -> Table | None:
+    """The methods on the held-out needs, trained with them and without; None where no query asks about one.
+
+    Args:
+        summary: from `summary_of`.
+    """
+    rows = summary[(summary["sample"] == "unseen_needs") & (summary["k"] == k)]
+    if rows.empty:
+        return None
+    cells = rows.set_index(["metric", "method"])
+    methods = list(dict.fromkeys(rows["method"]))
+    frame = pd.DataFrame({"method": [label(method) for method in methods]})
+    for metric, title in METRICS.items():
+        frame[title.replace("@K", f"@{k}")] = intervals(cells.loc[[(metric, method) for method in methods]])
+    return Table(
+        frame,
+        f"Evaluation queries about the needs that “needs held out” never met in training, n = {rows['n'].max()}; "
+        "percent, 95% intervals.",
+    )
+
+
+def in_words(tests: pd.DataFrame, relevant_in_shortlist: float) -> str:
+    """What the comparisons over all queries say, and what no reranking could reach.
+
+    Args:
+        tests: from `tests_of`.
+        relevant_in_shortlist: share of the relevant items that the cross-encoder is shown, 0 to 1.
+    """
+    overall = tests[(tests["sample"] == "all") & (tests["kind"] == "all")]
+    return (
+        f"Over all queries {settled_comparisons(overall)} The first {DEPTH} of the pretrained search hold "
+        f"{100 * relevant_in_shortlist:.0f}% of the relevant items: the cross-encoder can lift no other."
+    )
+
+
+def control_scores(
+    scored: Scored, swapped: Mapping[str, pd.DataFrame], floor: pd.DataFrame, qrels: pd.DataFrame
+) -> pd.DataFrame:
+    """Scores at the first K of a random order, of both methods, and of these with another persona's query, on the
+    queries of the control.
+
+    Args:
+        scored: with the columns of both methods.
+        swapped: from `lib.assistant.interaction_training.rank_for_others`, at least one ranking.
+        floor: scores of a random order, method `random`, one row for each query of `scored`.
+        qrels: columns query, item.
+    """
+    names = scored.table.index[scored.table.index.isin(next(iter(swapped.values()))["query"])].tolist()
+    right = scored.table.loc[names, _scored(scored, (CROSS, LATE))]
+    right = right.loc[:, right.columns.get_level_values("k") == scored.k]
+    return floor.loc[names].join(right).join(per_query_scores(swapped, qrels, names, [scored.k]))
+
+
+def controls_table(summary: pd.DataFrame, k: int, n: int) -> Table:
+    """Recall with the right query and with another persona's.
+
+    Args:
+        summary: Recall at k: columns method (a method, and for the control its name with `_swapped`, and random),
+            value, ci_low, ci_high.
+        n: queries.
+    """
+    names = [
+        f"{label(name.removesuffix('_swapped'))}, query of another persona" if name.endswith("_swapped")
+        else "random order (expectation)" if name == "random" else label(name)
+        for name in summary["method"]
+    ]  # fmt: skip
+    return Table(
+        pd.DataFrame({"ranking": names, f"Recall@{k}": intervals(summary)}),
+        f"Control: Recall@{k} in percent, 95% intervals, n = {n} queries drawn at random.",
+    )
+
+
+def finding(tests: pd.DataFrame, summary: pd.DataFrame, k: int) -> str:
+    """What both methods find beside fine-tuned search; empty where nothing was trained."""
+    if tests.empty:
+        return ""
+    rows = summary[(summary["sample"] == "all") & (summary["kind"] == "all") & (summary["metric"] == "recall")]
+    cells = rows[rows["k"] == k].set_index("method")
+    against = tests[(tests["sample"] == "all") & (tests["kind"] == "all") & (tests["b"] == "finetuned")]
+    each = "; ".join(
+        f"{label(row['a'])} {cells.loc[row['a'], 'value']:.1f}% ({shown_cell(row, 'difference')} points from "
+        f"fine-tuned search, {'settled' if sure else 'not settled'})"
+        for (_, row), sure in zip(against.iterrows(), settled(tests)[against.index], strict=True)
+    )
+    return f"Reading query and item together finds, in its first {k} results: {each}."
