@@ -45,7 +45,7 @@ READERS = (CROSS, LATE, CROSS + UNSEEN, LATE + UNSEEN)
 SIZE = 4_338
 DEPTH = 20  # results of the pretrained search that the cross-encoder reranks
 CONTROL_QUERIES = 200  # at most
-NEGATIVES = 3  # a query, drawn from its hardest
+NEGATIVES = 4  # a query, drawn from its hardest
 SETTINGS = {CROSS: Interaction(kind="cross"), LATE: Interaction(kind="late")}
 
 

@@ -3,7 +3,7 @@ writes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,9 +12,12 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.cot import ONE_PARAGRAPH, AskedChains
+from lib.assistant.interaction_training import CROSS, DEPTH, LATE, kept_reader
 from lib.assistant.persona_index import PersonaIndex, milliseconds, time_stages
 from lib.assistant.prompts import distilled_cot_prompt
 from lib.evaluation.pareto import on_front
+from lib.retrieval.interaction import CrossEncoder, LateInteraction, beginnings, max_sim, tokenize_pairs
+from lib.retrieval.tuning import tokenize
 from lib.workbook.parameters.base import is_remote
 
 if TYPE_CHECKING:
@@ -190,6 +193,72 @@ def cost_of_chains(
         times.append(took + milliseconds(encode, f"{text} {answers[0]}")[0] + search)
     read, written = usage["tokens_in"] / usage["prompts"], usage["tokens_out"] / usage["prompts"]
     return Cost(pd.Series(times), read + tokens + written, written)
+
+
+def reader_costs(
+    methods: Collection[str],
+    folder: Path,
+    path: str,
+    stages: pd.DataFrame,
+    indexes: Mapping[str, PersonaIndex],
+    queries: pd.DataFrame,
+    tokens: float,
+) -> dict[str, Cost]:
+    """The costs of the cross-encoder and late interaction, where they are among the methods; one is loaded at a time.
+
+    Args:
+        folder: where notebook 04 left both.
+        path: of the encoder that they were trained from.
+        stages, indexes, queries, tokens: see `cross_encoder_cost`.
+    """
+    costs = {}
+    if CROSS in methods:
+        cross = CrossEncoder.of(path, kept_reader(folder / CROSS))
+        costs[CROSS] = cross_encoder_cost(stages, cross, indexes, queries, tokens)
+    if LATE in methods:
+        late = LateInteraction.of(path, kept_reader(folder / LATE))
+        costs[LATE] = late_interaction_cost(stages, late, indexes, queries)
+    return costs
+
+
+def cross_encoder_cost(
+    stages: pd.DataFrame, model: CrossEncoder, indexes: Mapping[str, PersonaIndex], queries: pd.DataFrame, tokens: float
+) -> Cost:
+    """The cost of the cross-encoder: the search whose first results it reranks, and reading these.
+
+    Args:
+        stages: from `time_queries`, of the same queries.
+        queries: columns persona, text.
+        tokens: that the encoder reads of one query.
+    """
+    shortlists = [
+        (text, indexes[persona].items["text"].head(DEPTH).tolist())
+        for persona, text in zip(queries["persona"], queries["text"], strict=True)
+    ]  # whichever they are: texts of the same persona, and as many
+    model.scores([shortlists[0][0]], shortlists[0][1][:1])  # the first call of anything is slow
+    took = [milliseconds(model.scores, [text] * len(texts), texts)[0] for text, texts in shortlists]
+    read = sum(
+        sum(map(len, tokenize_pairs(model.encoder, [text] * len(texts), texts)[0])) for text, texts in shortlists
+    )
+    search = stages[["encode", "cosine", "sort"]].sum(axis=1).to_numpy()
+    return Cost(pd.Series(search + np.array(took)), tokens + read / len(shortlists), 0.0)
+
+
+def late_interaction_cost(
+    stages: pd.DataFrame, model: LateInteraction, indexes: Mapping[str, PersonaIndex], queries: pd.DataFrame
+) -> Cost:
+    """The cost of late interaction; its items are read before a query comes. See `cross_encoder_cost`."""
+    texts = {name: model.tokens(index.items["text"].tolist()) for name, index in indexes.items()}
+    stored = {name: (np.concatenate(vectors), beginnings(vectors)) for name, vectors in texts.items()}
+
+    def search(persona: str, text: str) -> np.ndarray:
+        return max_sim(model.tokens([text])[0], *stored[persona])
+
+    asked = list(zip(queries["persona"], queries["text"], strict=True))
+    search(*asked[0])  # the first call of anything is slow
+    took = [milliseconds(search, persona, text)[0] for persona, text in asked]
+    read = sum(map(len, tokenize(model.encoder, queries["text"])))
+    return Cost(pd.Series(stages["sort"].to_numpy() + np.array(took)), read / len(asked), 0.0)
 
 
 def cost_table(costs: Mapping[str, Cost]) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from lib.evaluation.intervals import difference_interval
 
 UNTRAINED = ("recency", "bm25t", "semantic", "cot", "cot_distilled", "finetuned_cot")  # on these needs
 NEVER_TRAINED = ("recency", "bm25t", "semantic", "cot")  # on any need
-TRAINED = ("finetuned", "lambdamart", "lambdamart_rrf", "lambdamart_2")
+TRAINED = ("finetuned", "cross_encoder", "late_interaction", "lambdamart", "lambdamart_rrf", "lambdamart_2")
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ METHODS = {
     "finetuned_cot": Method("fine-tuned with CoT", "#4DBA97", ">"),
     "finetuned_subset": Method("fine-tuned, CoT's pairs alone", "#7A9E00", "P"),
     "finetuned_unseen_needs": Method("fine-tuned, needs held out", "#00614A", "X"),
-    "cross_encoder": Method("cross-encoder", "#A6192E", (5, 2, 0)),
+    "cross_encoder": Method("cross-encoder", "#A6192E", (7, 2, 0)),
     "cross_encoder_unseen_needs": Method("cross-encoder, needs held out"),
     "late_interaction": Method("late interaction", "#5F7A00", (4, 2, 45)),
     "late_interaction_unseen_needs": Method("late interaction, needs held out"),

@@ -13,7 +13,9 @@ from lib.assistant.ranking_cost import (
     chain_writers,
     cost_of_chains,
     cost_table,
+    cross_encoder_cost,
     index_personas,
+    late_interaction_cost,
     pareto_table,
     ranking_costs,
     sample_to_time,
@@ -64,7 +66,62 @@ def test_a_method_costs_the_stages_that_it_needs():
     }
     assert {cost.tokens_out for cost in costs.values()} == {0.0}
     chains = {"cot", "cot_distilled", "finetuned_cot"}  # timed with their language models
-    assert {*costs, *chains} == {*ORDER, WITHOUT_TEXT_SCORES}, "a method of Table 2 without a cost"
+    readers = {"cross_encoder", "late_interaction"}  # loaded to be timed
+    assert {*costs, *chains, *readers} == {*ORDER, WITHOUT_TEXT_SCORES}, "a method of Table 2 without a cost"
+
+
+class Reader:
+    """Reads a text as one token a word."""
+
+    def __init__(self):
+        self.asked = []
+        self.encoder = SimpleNamespace(max_seq_length=9, tokenizer=self.tokenizer)
+
+    def tokenizer(self, texts, others=None, **cut):
+        both = zip(texts, others, strict=True) if others else ((text,) for text in texts)
+        return {"input_ids": [" ".join(pair).split() for pair in both]}
+
+    def scores(self, queries, documents):
+        self.asked.append((queries, documents))
+        return np.zeros(len(queries))
+
+    def tokens(self, texts):
+        self.asked.append(texts)
+        return [np.eye(3)[: len(text.split())] for text in texts]
+
+
+@pytest.fixture
+def asked():
+    items = pd.DataFrame({"item": ["a", "b"], "persona": "p", "app": "notes", "text": ["dough", "a walk"]})
+    opens = pd.DataFrame({"item": ["a"], "time": pd.Timestamp("2023-12-01"), "place": "home"})
+    queries = pd.DataFrame({"persona": "p", "text": ["call her now", "play it"]})
+    return index_personas(items, opens, np.eye(2), ["p"], b=0.75), queries
+
+
+def test_a_cross_encoder_costs_a_search_and_reading_a_shortlist(monkeypatch, asked):
+    monkeypatch.setattr(ranking_cost, "milliseconds", lambda step, *given: (7.0, step(*given)))
+    reader = Reader()
+    cost = cross_encoder_cost(STAGES, reader, *asked, tokens=12.0)
+    assert cost.times.tolist() == [35 + 7.0] * 2
+    assert reader.asked[1:] == [([text] * 2, ["dough", "a walk"]) for text in ("call her now", "play it")]
+    assert (cost.tokens_in, cost.tokens_out) == (12 + ((3 + 1 + 3 + 2) + (2 + 1 + 2 + 2)) / 2, 0)
+
+
+def test_late_interaction_reads_the_items_before_a_query_comes(monkeypatch, asked):
+    timed = []
+    monkeypatch.setattr(ranking_cost, "milliseconds", lambda step, *given: (7.0, timed.append(given) or step(*given)))
+    reader = Reader()
+    cost = late_interaction_cost(STAGES, reader, *asked)
+    assert reader.asked[0] == ["dough", "a walk"]
+    assert reader.asked[1:] == [["call her now"], ["call her now"], ["play it"]]  # the first call is slow
+    assert timed == [("p", "call her now"), ("p", "play it")]
+    assert cost.times.tolist() == [32 + 7.0] * 2
+    assert (cost.tokens_in, cost.tokens_out) == (2.5, 0)
+
+
+def test_neither_is_loaded_where_nothing_was_trained(asked, tmp_path):
+    indexes, queries = asked
+    assert ranking_cost.reader_costs(["semantic"], tmp_path, "", STAGES, indexes, queries, 12.0) == {}
 
 
 @pytest.mark.parametrize(("remote", "took"), [(False, 7.0), (True, 2000.0)])

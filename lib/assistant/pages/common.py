@@ -296,7 +296,7 @@ def dots_by_kind(
         part = cells.loc[method].reindex(list(counts))
         style = (styles or {}).get(method, {})
         if "fmt" not in style:
-            style = {"fmt": marker(method), "color": colour(method), **style}
+            style = {"marker": marker(method), "linestyle": "none", "color": colour(method), **style}
         axis.errorbar(
             np.arange(len(counts)) + (position - (len(methods) - 1) / 2) * gap,
             part["value"],

@@ -21,7 +21,10 @@ from lib.workbook.methods import colour, label, marker
 if TYPE_CHECKING:
     from lib.assistant.ranking_task import RankingTask
 
-BY_KIND = ("bm25t", "semantic", "cot", "cot_distilled", "finetuned", "lambdamart", "lambdamart_rrf", "lambdamart_2")
+BY_KIND = (
+    "bm25t", "semantic", "cot", "cot_distilled", "finetuned", "cross_encoder", "late_interaction", "lambdamart",
+    "lambdamart_rrf", "lambdamart_2",
+)  # fmt: skip
 LINES = ("bm25t", "semantic", "cot", "finetuned", "finetuned_cot", "lambdamart", "lambdamart_rrf", "lambdamart_2")
 TITLES = {
     "recall": "Recall@K",
@@ -119,7 +122,7 @@ def by_kind_figure(two: TableTwo) -> Drawing:
     for position, method in enumerate(methods):
         part = pd.DataFrame([scored.mean(method, kind=kind) for kind in kinds])
         axis.errorbar(
-            np.arange(len(kinds)) + (position - (len(methods) - 1) / 2) * 0.11,
+            np.arange(len(kinds)) + (position - (len(methods) - 1) / 2) * 0.09,
             part["value"],
             yerr=[part["value"] - part["ci_low"], part["ci_high"] - part["value"]],
             marker=marker(method),

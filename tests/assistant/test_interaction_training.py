@@ -1,0 +1,204 @@
+"""Which queries cross-encoder and late interaction learn from, and how they rank: a tiny encoder made on the spot."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant import interaction_training as module
+from lib.assistant.interaction_training import (
+    CROSS,
+    LATE,
+    READERS,
+    UNSEEN,
+    Lesson,
+    all_readers,
+    kept_reader,
+    make,
+    method_of,
+    name_of,
+    parts,
+    rank_for_others,
+    rank_with,
+    reader_for,
+    settings_of,
+    share_in_shortlist,
+)
+from lib.retrieval.dense import encode, load_encoder
+from lib.retrieval.interaction import Interaction
+from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs
+from lib.workbook.artifacts import Workbook
+from lib.workbook.parameters.finetuned_search import FinetunedSearch
+from lib.workbook.trained import FOLDER, RECORD, ship
+from tests.retrieval.conftest import WORDS, build_encoder
+
+PERSONAS, ITEMS, TRAINING = 8, 6, 5
+SMALL = {CROSS: Interaction(kind="cross", rank=2, batch_size=4), LATE: Interaction(kind="late", rank=2, batch_size=4)}
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return build_encoder(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(module, "SETTINGS", SMALL)
+
+
+@pytest.fixture(scope="module")
+def world(tiny):
+    """Two queries a persona about one of four needs; the first five personas are of training."""
+    rng = np.random.default_rng(5)
+    rows = [
+        (f"p{p}-i{i}", f"p{p}", " ".join(rng.permutation(WORDS)[:3])) for p in range(PERSONAS) for i in range(ITEMS)
+    ]
+    items = pd.DataFrame(rows, columns=["item", "persona", "text"])
+    asked = [
+        (f"p{p}-q{n}", f"p{p}", "training" if p < TRAINING else "evaluation", " ".join(rng.permutation(WORDS)[:2]))
+        for p in range(PERSONAS)
+        for n in range(2)
+    ]
+    queries = pd.DataFrame(asked, columns=["query", "persona", "split", "text"])
+    gold = pd.DataFrame(
+        {
+            "query": queries["query"],
+            "need": [f"need {n % 4}" for n in range(len(queries))],
+            "relevant": [[f"{persona}-i{n % 3}"] for n, persona in enumerate(queries["persona"])],
+        }
+    )
+    encoder = load_encoder(tiny)
+    vectors = {
+        name: encode(encoder, frame["text"].tolist()) for name, frame in (("queries", queries), ("items", items))
+    }
+    return queries, items, gold, vectors
+
+
+def lesson_of(world, **changed):
+    queries, items, gold, vectors = world
+    return Lesson.of_world(
+        changed.get("queries", queries), changed.get("items", items), changed.get("gold", gold), vectors, 4, 7
+    )
+
+
+def first_of(world):
+    queries, items, _, vectors = world
+    pairs = candidate_pairs(queries, items, on="persona")
+    return rank_pairs(pairs, cosine_of_pairs(pairs, vectors["queries"], vectors["items"]))
+
+
+def test_no_label_of_evaluation_reaches_training(world):
+    queries, _, gold, _ = world
+    lesson = lesson_of(world)
+    theirs = set(queries["query"][queries["split"] == "evaluation"])
+    assert not theirs & {*lesson.queries["query"], *lesson.qrels["query"], *lesson.negatives["query"]}
+    assert set(lesson.items["persona"]) == {f"p{p}" for p in range(TRAINING)}
+    others = queries["split"] == "evaluation"
+    relevant = gold["relevant"].where(~others.to_numpy(), pd.Series([["p7-i5"]] * len(gold)))
+    text = queries["text"].where(~others, "mirror")
+    other = lesson_of(world, gold=gold.assign(relevant=relevant), queries=queries.assign(text=text))
+    for reader in READERS:
+        pd.testing.assert_frame_equal(lesson.groups(reader, 10), other.groups(reader, 10))
+        assert lesson.source(reader, 10) == other.source(reader, 10)
+
+
+def test_held_out_needs_never_reach_those_that_shall_not_meet_them(world):
+    lesson = lesson_of(world)
+    assert lesson.held_out
+    for reader in READERS:
+        met = set(lesson.queries_of(reader, 10)["need"])
+        assert bool(met & lesson.held_out) != reader.endswith(UNSEEN)
+    seen, unseen = (lesson.groups(reader, 10) for reader in (CROSS, CROSS + UNSEEN))
+    assert len(unseen) < len(seen) == 10
+    assert (seen["documents"].str.len() == 1 + module.NEGATIVES).all()
+    pd.testing.assert_frame_equal(seen, lesson.groups(LATE, 10))  # both learn from the same
+
+
+def test_the_hash_is_of_what_is_learned_from(world):
+    _, items, gold, _ = world
+    source = lesson_of(world).source(CROSS, 10)
+    assert source == lesson_of(world).source(CROSS, 10) == lesson_of(world).source(LATE, 10)
+    assert source not in {lesson_of(world).source(CROSS + UNSEEN, 10), lesson_of(world).source(CROSS, 4)}
+    mended = items.assign(text=items["text"].where(items["item"] != "p0-i0", "lemon"))
+    assert lesson_of(world, items=mended).source(CROSS, 10) != source
+    relevant = gold["relevant"].where(gold["query"] != "p0-q0", pd.Series([["p0-i5"]] * len(gold)))
+    assert lesson_of(world, gold=gold.assign(relevant=relevant)).source(CROSS, 10) != source
+
+
+def test_a_shipped_reader_is_taken_where_it_fits(tiny, world, tmp_path):
+    lesson = lesson_of(world)
+    made = reader_for(CROSS, lesson, tiny, tmp_path / "made", 0, 10)
+    assert (made.shipped, made.rows, made.reason) == (False, 10, "")
+    ship(tmp_path / "made", name_of(CROSS, 10), lesson.source(CROSS, 10), tmp_path)
+    taken = reader_for(CROSS, lesson, tiny, tmp_path / "taken", 10, 4, root=tmp_path)
+    assert taken.shipped
+    assert taken.folder == tmp_path / "taken"
+    assert kept_reader(tmp_path / "taken").record["head"] == made.record["head"]
+    mended = lesson_of(world, items=world[1].assign(text="lemon"))
+    here = reader_for(CROSS, mended, tiny, tmp_path / "taken", 10, 4, root=tmp_path)
+    assert (here.shipped, here.rows) == (False, 4)
+    assert "other pairs" in here.reason
+    with pytest.raises(ValueError, match="nothing to train on"):
+        reader_for(CROSS, lesson_of(world, queries=world[0].assign(split="evaluation")), tiny, tmp_path / "x", 0, 10)
+
+
+def test_a_world_without_training_leaves_empty_records(tiny, world, tmp_path):
+    nothing = lesson_of(world, queries=world[0].assign(split="evaluation"))
+    assert all_readers(nothing, tiny, tmp_path, 0, 10) == {}
+    assert {path.parent.name for path in tmp_path.glob(f"*/{RECORD}")} == set(READERS)
+    with pytest.raises(KeyError):
+        kept_reader(tmp_path / CROSS)
+
+
+def test_the_cross_encoder_moves_the_first_alone_and_late_interaction_ranks_all(tiny, world, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "DEPTH", 3)
+    queries, items, gold, vectors = world
+    adapters = all_readers(lesson_of(world), tiny, tmp_path, 0, 10)
+    assert list(adapters) == list(READERS)
+    ours = queries[queries["split"] == "evaluation"].reset_index(drop=True)
+    first = first_of(world)
+    for reader, adapter in adapters.items():
+        ranked = rank_with(reader, adapter, tiny, first, ours, items)
+        assert set(ranked["query"]) == set(ours["query"])
+        for query, part in ranked.groupby("query"):
+            before = first.loc[first["query"] == query, "item"].tolist()
+            assert part["rank"].tolist() == list(range(1, ITEMS + 1))
+            assert sorted(part["item"]) == sorted(before)
+            if reader.startswith(CROSS):
+                assert set(part["item"][:3]) == set(before[:3])
+                assert part["item"].tolist()[3:] == before[3:]
+        assert rank_with(reader, adapter, tiny, first, ours.head(0), items).empty
+    own = {"queries": vectors["queries"][(queries["split"] == "evaluation").to_numpy()], "items": vectors["items"]}
+    swapped = rank_for_others(adapters, tiny, ours, items, own, seed=0)
+    assert list(swapped) == [f"{CROSS}_swapped", f"{LATE}_swapped"]
+    assert set(swapped[f"{LATE}_swapped"]["query"]) == set(ours["query"])
+    qrels = gold[["query", "relevant"]].explode("relevant").set_axis(["query", "item"], axis=1)
+    assert share_in_shortlist(first, qrels) == (first.merge(qrels)["rank"] <= 3).mean()
+
+
+def test_parts_are_made_from_a_worlds_files(tiny, world, tmp_path, monkeypatch):
+    queries, items, gold, vectors = world
+    maker = Workbook("02_context_baselines", FinetunedSearch(profile="smoke"), tmp_path)
+    for name, frame in (("queries", queries), ("items", items), ("gold", gold)):
+        maker.write(name, frame)
+    maker.write_arrays("embeddings_pretrained", vectors)
+    every = parts()
+    assert list(every) == [f"{reader}-4338" for reader in READERS]
+    book = Workbook("04_finetuned_search", FinetunedSearch(profile="smoke", encoder=tiny, hard_negatives=4), tmp_path)
+    part = module.Part(LATE, 10, settings_of(LATE, 0), FinetunedSearch, {})
+    made, source, about = make("late_interaction-10", part, book, tmp_path / "out", tmp_path)
+    assert (made.shipped, made.rows, about) == (False, 10, {})
+    ship(tmp_path / "out", "late_interaction-10", source, tmp_path, about)
+    again, same, _ = make("late_interaction-10", part, book, tmp_path / "out", tmp_path)
+    assert (again.shipped, same) == (True, source)
+    record = json.loads((tmp_path / FOLDER / "late_interaction-10" / RECORD).read_text())
+    assert record["settings"]["seed"] == book.parameters.seed
+    with pytest.raises(ValueError, match="this world has 10 of the 4,338"):
+        make("late_interaction-4338", every["late_interaction-4338"], book, tmp_path / "out", tmp_path)
+
+
+def test_rankings_of_a_reader_have_the_name_of_a_method():
+    assert [method_of(reader) for reader in READERS] == [
+        CROSS, LATE, "cross_encoder_unseen_needs", "late_interaction_unseen_needs",
+    ]  # fmt: skip
