@@ -89,6 +89,8 @@ QUESTIONS: list[tuple[Question, list[Row]]] = [
         _context("lambdamart", "usage_signals_help"),
         _context("lambdamart_rrf", "lambdamart_rrf_beats_finetuned"),
         _context("lambdamart_2"),
+        _context("cross_encoder"),
+        _context("late_interaction"),
     ]),
     (Question(
         "assistant", "Does a chain of thought help? On the same queries", "Recall@3, %", "05_lambdamart_rrf",
