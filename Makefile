@@ -26,7 +26,7 @@ train:
 	@$(SETUP) && .venv/bin/python -m lib.report.train $(PROFILE) $(PARTS)
 
 test:
-	@$(SETUP) && .venv/bin/python -m pytest --benchmark-skip $(SPREAD) $(if $(FAST),-m "not slow") $(FLAGS)
+	@$(SETUP) && .venv/bin/python -m pytest --benchmark-skip --durations=30 --durations-min=5 $(SPREAD) $(if $(FAST),-m "not slow") $(FLAGS)
 
 lab:
 	@$(SETUP) && .venv/bin/python -m jupyterlab $(LAB) $(FLAGS)
