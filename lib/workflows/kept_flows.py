@@ -204,21 +204,19 @@ def kept_conditions(
     answers = read(path)
     answers = answers[answers["weights"].isin(set(weights.values()))]
     once = answers.groupby("condition")["unit"].nunique()
-    known = Known([], pd.DataFrame(), [])
-    parts = [known.answers]
+    conditions, left, parts = [], [], []
     for one in asked:
-        number = int(once.get(kept_as(one), 0))
-        wide, enough = one._replace(condition=one.condition.model_copy(update={"flows": number})), one.condition.flows
-        found = pd.DataFrame()
+        number, enough = int(once.get(kept_as(one), 0)), one.condition.flows
         if number >= enough:
+            wide = one._replace(condition=one.condition.model_copy(update={"flows": number}))
             found = kept_by(answers, write([wide]), weights, ["unit"], length)
-        if number and len(found) >= max(ENOUGH * number, enough):
-            known.asked.append(wide)
-            parts.append(found)
-        else:
-            known.asked.append(one)
-            known.left.append(one)
-    return known._replace(answers=pd.concat(parts[1:] or parts, ignore_index=True))
+            if len(found) >= max(ENOUGH * number, enough):
+                conditions.append(wide)
+                parts.append(found)
+                continue
+        conditions.append(one)
+        left.append(one)
+    return Known(conditions, pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(), left)
 
 
 def keep_conditions(path: Path, answered: pd.DataFrame, model: LocalModel, length: int) -> None:

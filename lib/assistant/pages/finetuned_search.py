@@ -8,7 +8,7 @@ k).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
@@ -171,7 +171,20 @@ def tests_of(scored: Scored, samples: Mapping[str, Sample]) -> pd.DataFrame:
         columns of `compare`, kind, sample, n; without a row where nothing was trained.
     """
     family = [(kind, "all", "finetuned", "semantic") for kind in ("all", *scored.counts)]
-    family += [("all", *comparison) for comparison in FAMILY]
+    return paired_tests(scored, samples, [*family, *(("all", *comparison) for comparison in FAMILY)])
+
+
+def paired_tests(
+    scored: Scored, samples: Mapping[str, Sample], family: Iterable[tuple[str, str, str, str]]
+) -> pd.DataFrame:
+    """Those paired comparisons of Recall at the first K for which a sample has both methods, Holm over all of them.
+
+    Args:
+        family: kind of query (or all), sample, and the two methods of each.
+
+    Returns:
+        columns of `compare`, kind, sample, n; without a row where nothing was trained.
+    """
     parts = []
     for kind, sample, a, b in family:
         if sample in samples and {a, b} <= set(samples[sample].methods):
@@ -185,15 +198,21 @@ def tests_of(scored: Scored, samples: Mapping[str, Sample]) -> pd.DataFrame:
 
 
 def tests_figure(tests: pd.DataFrame, k: int) -> Drawing:
+    """`paired_figure` of this notebook's family, from `tests_of`."""
+    return paired_figure(tests, k, "finetuned_search_tests")
+
+
+def paired_figure(tests: pd.DataFrame, k: int, name: str) -> Drawing:
     """The paired comparisons and on whom they were made.
 
     Args:
-        tests: from `tests_of`.
+        tests: from `paired_tests`.
+        name: of the figure's file.
     """
     whom = tests["sample"].map(SAMPLE_NAMES).where(tests["sample"] != "all", tests["kind"] + " queries")
     rows = shown_tests(tests)["comparison"] + ", " + whom + [f" (n = {n})" for n in tests["n"]]
     unit = f"points of Recall@{k}, 95% intervals"
-    return forest_of_tests(tests.assign(settled=settled(tests)), rows, "finetuned_search_tests", unit)
+    return forest_of_tests(tests.assign(settled=settled(tests)), rows, name, unit)
 
 
 def gain_in_words(tests: pd.DataFrame, cells: pd.DataFrame, printed: pd.Series, k: int) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.interaction_training import CROSS, DEPTH, LATE, READERS, method_of
+from lib.assistant.pages import finetuned_search
 from lib.assistant.pages.common import (
     METRICS,
     Scored,
@@ -17,13 +18,11 @@ from lib.assistant.pages.common import (
     intervals,
     settled_comparisons,
     shown_cell,
-    shown_tests,
     values_by_kind,
 )
-from lib.evaluation.comparison import compare, per_query_scores, summarise
-from lib.evaluation.inference import holm_adjust, settled
+from lib.evaluation.comparison import per_query_scores
+from lib.evaluation.inference import settled
 from lib.workbook.display import Drawing, Table, legend_below
-from lib.workbook.forest import forest_of_tests
 from lib.workbook.methods import label
 from lib.workbook.trained import Adapter
 
@@ -33,7 +32,6 @@ ON_HELD_OUT = (  # methods on the held-out needs: trained with them, and without
     "finetuned_unseen_needs",
     *(method_of(reader) for reader in READERS[2:]),
 )
-SAMPLE_NAMES = {"all": "queries", "unseen_needs": "held-out needs"}
 
 
 def learned_table(adapters: Mapping[str, Adapter]) -> Table:
@@ -66,21 +64,22 @@ def _tenth(losses: pd.Series) -> float:
     return losses.head(max(1, len(losses) // 10)).mean()
 
 
-def summary_of(scored: Scored, is_unseen: np.ndarray) -> pd.DataFrame:
-    """Values with intervals, see `summarise`: of `METHODS` on all queries and by kind (sample all), and of all that
-    are scored on the held-out needs (sample unseen_needs).
+def samples_of(scored: Scored, is_unseen: np.ndarray) -> dict[str, finetuned_search.Sample]:
+    """`METHODS` on all queries, and on the held-out needs, where a query asks about one, all that are scored there.
 
     Args:
         scored: with the columns of the readers; those of methods that were not trained are missing.
         is_unseen: whether each query asks about a held-out need.
     """
-    parts = [
-        summarise(scored.table[_scored(scored, METHODS)], scored.groups({"all": scored.everyone}), scored.resampling)
-    ]
+    samples = {"all": finetuned_search.Sample(scored.everyone, _scored(scored, METHODS))}
     if is_unseen.any():
-        there = scored.table[_scored(scored, ON_HELD_OUT)]
-        parts.append(summarise(there, {("all", "unseen_needs"): is_unseen}, scored.resampling))
-    return pd.concat(parts, ignore_index=True)
+        samples["unseen_needs"] = finetuned_search.Sample(is_unseen, _scored(scored, ON_HELD_OUT))
+    return samples
+
+
+def summary_of(scored: Scored, is_unseen: np.ndarray) -> pd.DataFrame:
+    """Values with intervals, see `lib.assistant.pages.finetuned_search.summary_of`, on `samples_of`."""
+    return finetuned_search.summary_of(scored, samples_of(scored, is_unseen)).reset_index(drop=True)
 
 
 def _scored(scored: Scored, methods: Sequence[str]) -> list[str]:
@@ -144,30 +143,12 @@ def tests_of(scored: Scored, is_unseen: np.ndarray) -> pd.DataFrame:
         for reader in READERS[2:]
         for other in ("semantic", "finetuned_unseen_needs")
     ]
-    parts = []
-    for kind, sample, a, b in family:
-        chosen = (is_unseen if sample == "unseen_needs" else scored.everyone) & (
-            (scored.kind == kind) | (kind == "all")
-        )
-        if chosen.any() and len(_scored(scored, (a, b))) == 2:
-            test = compare(scored.table[chosen], [(a, b)], "recall", scored.k, scored.resampling.among(chosen))
-            parts.append(test.assign(kind=kind, sample=sample, n=chosen.sum()))
-    if not parts:
-        return pd.DataFrame(columns=["a", "b", "difference", "p_value", "p_holm", "kind", "sample", "n"])
-    tests = pd.concat(parts, ignore_index=True)
-    return tests.assign(p_holm=holm_adjust(tests["p_value"]))
+    return finetuned_search.paired_tests(scored, samples_of(scored, is_unseen), family)
 
 
 def tests_figure(tests: pd.DataFrame, k: int) -> Drawing:
-    """The paired comparisons and on whom they were made.
-
-    Args:
-        tests: from `tests_of`.
-    """
-    whom = tests["sample"].map(SAMPLE_NAMES).where(tests["sample"] != "all", tests["kind"] + " queries")
-    rows = shown_tests(tests)["comparison"] + ", " + whom + [f" (n = {n})" for n in tests["n"]]
-    unit = f"points of Recall@{k}, 95% intervals"
-    return forest_of_tests(tests.assign(settled=settled(tests)), rows, "reading_tests", unit)
+    """`lib.assistant.pages.finetuned_search.paired_figure` of this family, from `tests_of`."""
+    return finetuned_search.paired_figure(tests, k, "reading_tests")
 
 
 def held_out_table(summary: pd.DataFrame, k: int) -> Table | None:
