@@ -62,17 +62,17 @@ class ToolSearch:
     def over(cls, tools: pd.DataFrame, encoder: Any, progress: bool = False) -> ToolSearch:
         return cls(encoder, tools, encode(encoder, tools["text"].tolist()), progress)
 
-    def encode(self, texts: Sequence[str], bfloat16: bool = False) -> np.ndarray:
-        return encode(self.encoder, texts, progress=self.progress, bfloat16=bfloat16)
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        return encode(self.encoder, texts, progress=self.progress)
 
     def rank(self, queries: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
         """All tools ranked for each query (column query) by cosine with its row of `vectors`."""
         pairs = tool_pairs(queries, self.tools)
         return rank_pairs(pairs, cosine_of_pairs(pairs, vectors, self.vectors))
 
-    def __call__(self, queries: pd.DataFrame, texts: Sequence[str], bfloat16: bool = False) -> pd.DataFrame:
+    def __call__(self, queries: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
         """All tools ranked for each query, searched with its text among `texts`."""
-        return self.rank(queries, self.encode(texts, bfloat16))
+        return self.rank(queries, self.encode(texts))
 
 
 # ---------------------------------------------------------------- the wording of context
@@ -124,14 +124,12 @@ class WordingTrial:
 
 
 def try_wordings(search: ToolSearch, task: ToolTask, queries: pd.DataFrame, setting: str) -> WordingTrial:
-    """Every wording of a setting's context with every number of items, and the query alone; encoded in bfloat16."""
+    """Every wording of a setting's context with every number of items, and the query alone."""
     context = task.contexts[setting]
     options = [(wording, n) for wording in WORDINGS for n in ITEM_NUMBERS]
     words = {option: context_words(context, *option).reindex(queries["query"]) for option in options}
-    runs = {
-        option_name(option): search(queries, with_words(queries, part), bfloat16=True) for option, part in words.items()
-    }
-    runs["query_only"] = search(queries, queries["text"].tolist(), bfloat16=True)
+    runs = {option_name(option): search(queries, with_words(queries, part)) for option, part in words.items()}
+    runs["query_only"] = search(queries, queries["text"].tolist())
     scores = tool_scores(runs, task, queries["query"].tolist(), TRIED_CUTOFFS)
     recall = scores.mean().unstack("metric")["recall"].unstack("k")
     return WordingTrial(queries, context, words, runs, recall.assign(mean=recall.mean(axis=1)))
@@ -158,10 +156,7 @@ def effects_of_words(trial: WordingTrial, search: ToolSearch, task: ToolTask, k:
     app = first_apps(trial.context).reindex(names)
     right_apps = pd.MultiIndex.from_frame(apps_of_tools(task.right, task.tools)[["query", "app"]])
     right = pd.MultiIndex.from_arrays([app.index, app]).isin(right_apps)
-    alone = {
-        wording: search(trial.queries, trial.words[wording, 1].fillna("").tolist(), bfloat16=True)
-        for wording in WORDINGS
-    }
+    alone = {wording: search(trial.queries, trial.words[wording, 1].fillna("").tolist()) for wording in WORDINGS}
     found_alone = tool_scores(alone, task, names, [k]).mean()
     beside = {wording: option_name((wording, 1)) for wording in WORDINGS} | {"query_only": "query_only"}
     found = tool_scores({name: trial.runs[run] for name, run in beside.items()}, task, names, [k])

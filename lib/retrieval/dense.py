@@ -52,17 +52,14 @@ def load_encoder(path: str, threads: int | None = None, adapter: str | Path | No
     return encoder
 
 
-def encode(
-    encoder, texts: Sequence[str], batch_size: int = 32, progress: bool = False, bfloat16: bool = False
-) -> np.ndarray:
+def encode(encoder, texts: Sequence[str], batch_size: int = 32, progress: bool = False) -> np.ndarray:
     """Unit-length embeddings: float32 array (texts, dimensions), in the order of `texts`.
 
     Equal texts are encoded once, in an order of their own, so that a text's embedding does not depend on where it
     stood. On a CPU, batches are computed side by side, each by one thread: which texts share a batch, and so the last
     bits, do not depend on the number of cores. A single text is computed by this thread, without a pool to start.
 
-    Args:
-        bfloat16: compute matrix products in bfloat16 where the processor has it; about twice as fast, less exact.
+    Always in float32: in bfloat16, which some processors have, one prompt in ten would show other few-shots or tools.
     """
     if not len(texts):
         return np.empty((0, 0), dtype=np.float32)
@@ -78,10 +75,8 @@ def encode(
             show_progress_bar=False,
         ).astype(np.float32)
 
-    order, found = batch_by_batch(encoder, embed, _token_lengths(encoder, unique), batch_size, progress, bfloat16)
+    order, found = batch_by_batch(encoder, embed, _token_lengths(encoder, unique), batch_size, progress)
     vectors = np.concatenate(found)[np.argsort(order)]
-    if bfloat16:
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)  # eight bits leave lengths off by a thousandth
     return vectors[[row[text] for text in texts]]
 
 
@@ -98,7 +93,8 @@ def batch_by_batch(
     Args:
         compute: from the positions of a batch's texts, an integer array, to what is wanted of them.
         lengths: of the texts, at least one.
-        batch_size, progress, bfloat16: see `encode`.
+        batch_size, progress: see `encode`.
+        bfloat16: compute matrix products in bfloat16 where the processor has it; about twice as fast, less exact.
 
     Returns:
         the positions of all texts, batch after batch, and what was made of each batch.
@@ -153,7 +149,7 @@ def reembed(
     collections: Collection[str],
     progress: bool = False,
 ) -> dict[str, np.ndarray]:
-    """Embeddings with those of some collections' texts replaced by this encoder's, computed in bfloat16.
+    """Embeddings with those of some collections' texts replaced by this encoder's.
 
     Args:
         vectors: {name: unit-length float32 array (rows of the frame of that name, dimensions)}.
@@ -164,12 +160,12 @@ def reembed(
     for name, frame in frames.items():
         chosen = frame[on].isin(collections).to_numpy()
         if chosen.any():
-            fresh[name][chosen] = encode(encoder, frame["text"][chosen].tolist(), progress=progress, bfloat16=True)
+            fresh[name][chosen] = encode(encoder, frame["text"][chosen].tolist(), progress=progress)
     return fresh
 
 
 def search(encoder, queries: pd.DataFrame, documents: pd.DataFrame, on: str, progress: bool = False) -> pd.DataFrame:
-    """Rank every query's own collection by cosine, encoding only what the queries' collections hold, in bfloat16.
+    """Rank every query's own collection by cosine, encoding only what the queries' collections hold.
 
     Args:
         queries: columns query, text and `on`, the collection.
@@ -180,6 +176,6 @@ def search(encoder, queries: pd.DataFrame, documents: pd.DataFrame, on: str, pro
     """
     documents = documents[documents[on].isin(queries[on])]
     texts = (queries["text"].tolist(), documents["text"].tolist())
-    vectors = [encode(encoder, part, progress=progress, bfloat16=True) for part in texts]
+    vectors = [encode(encoder, part, progress=progress) for part in texts]
     pairs = candidate_pairs(queries, documents, on)
     return rank_pairs(pairs, cosine_of_pairs(pairs, *vectors))

@@ -318,7 +318,7 @@ class CrossEncoder:
         """How well each document answers the query of the same place: float64 (pairs,), any real number.
 
         Args:
-            progress, bfloat16: see `lib.retrieval.dense.encode`.
+            progress, bfloat16: see `lib.retrieval.dense.batch_by_batch`.
         """
         import torch
 
@@ -405,7 +405,7 @@ class LateInteraction:
         """Unit-length token embeddings of each text, float32 (tokens, dimensions); equal texts are read once.
 
         Args:
-            progress, bfloat16: see `lib.retrieval.dense.encode`.
+            progress, bfloat16: see `lib.retrieval.dense.batch_by_batch`.
         """
         import torch
 

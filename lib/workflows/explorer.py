@@ -128,7 +128,7 @@ def load_selector(book: Workbook, saved: Saved, name: str) -> Selector:
         vectors = vectors[(book.read("flows")["split"] == "training").to_numpy()]
     adapter = book.data / "encoders" / "tst" if name == "tst" else None
     encoder = load_or_say_how(saved.encoder, partial(load_encoder, adapter=adapter))
-    return Selector(vectors, partial(encode, encoder, bfloat16=True))
+    return Selector(vectors, partial(encode, encoder))
 
 
 def load_model(book: Workbook, saved: Saved, generator: str):

@@ -131,7 +131,7 @@ def in_context_models(
 def api_vectors(source: Source, encoder: str, threads: int = 2) -> np.ndarray:
     """Unit vectors of the source's APIs by the pretrained encoder, (APIs, dimensions)."""
     texts = [api.text for api in source.catalogue]
-    return dense.encode(dense.load_encoder(locate(encoder), threads), texts, bfloat16=True)
+    return dense.encode(dense.load_encoder(locate(encoder), threads), texts)
 
 
 def prompts_over(

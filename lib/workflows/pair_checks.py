@@ -274,12 +274,12 @@ def request_vectors(encoder, pairs: pd.DataFrame, progress: bool = False) -> np.
     place = pairs.groupby("split").cumcount()
     later = (pairs["split"] == "test_same") | ((pairs["split"] == "unseen") & (place >= FIRST_UNSEEN))
     requests = pairs["request"]
-    vectors = encode(encoder, requests[~later].tolist(), progress=progress, bfloat16=True)
+    vectors = encode(encoder, requests[~later].tolist(), progress=progress)
     if not later.any():
         return vectors
     both = np.empty((len(pairs), vectors.shape[1]), dtype=np.float32)
     both[~later] = vectors
-    both[later] = encode(encoder, requests[later].tolist(), progress=progress, bfloat16=True)
+    both[later] = encode(encoder, requests[later].tolist(), progress=progress)
     return both
 
 

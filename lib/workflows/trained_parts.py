@@ -146,7 +146,7 @@ def reader_rows(
     if adapter:
         own, by["tst"] = world.half == half, np.zeros_like(world.vectors)
         tuned = load_encoder(locate(world.encoder), adapter=adapter)
-        by["tst"][own] = encode(tuned, world.flows["request"][own].tolist(), progress=progress, bfloat16=True)
+        by["tst"][own] = encode(tuned, world.flows["request"][own].tolist(), progress=progress)
     of_apis = api_vectors(world.source, world.encoder)
     tokenizer, _ = load_tokenizer(locate(world.generator))
     return prompts_over(half, world.source, by, of_apis, size, token_counter(tokenizer), limit, progress)

@@ -55,20 +55,19 @@ def test_batches_hold_texts_of_like_length():
     assert [batch.tolist() for batch in batches] == [[1, 3], [2, 0], [4]]
 
 
-@pytest.mark.parametrize("bfloat16", [False, True])
-def test_embeddings_do_not_depend_on_the_number_of_cores(tiny, monkeypatch, bfloat16):
+def test_embeddings_do_not_depend_on_the_number_of_cores(tiny, monkeypatch):
     encoder = load_encoder(tiny)
     words = "user item query app plan call mail note".split()
     texts = [" ".join(words[i % 8 :] * (1 + i % 5)) + f" {words[i % 7]}" for i in range(150)]
     found, threads = [], torch.get_num_threads()
     for cores in (1, 2, 5):
         monkeypatch.setattr(dense, "cores", lambda cores=cores: cores)
-        found.append(encode(encoder, texts, batch_size=8, bfloat16=bfloat16))
+        found.append(encode(encoder, texts, batch_size=8))
     assert torch.get_num_threads() == threads
     for other in found[1:]:
         assert (found[0] == other).all()
     alone = np.concatenate([encode(encoder, [text]) for text in texts])
-    assert found[0] == pytest.approx(alone, abs=2e-2 if bfloat16 else 1e-6)
+    assert found[0] == pytest.approx(alone, abs=1e-6)
 
 
 def test_embeddings_have_unit_length():
@@ -93,11 +92,6 @@ def test_search_stays_in_the_querys_own_collection():
     assert "bed" not in encoder.seen, "nobody searches it"
 
 
-def test_bfloat16_keeps_unit_length():
-    vectors = encode(Letters(), TEXTS, bfloat16=True)
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-6)
-
-
 def test_only_the_chosen_collections_are_embedded_again():
     frames = {
         "items": pd.DataFrame({"text": ["cab", "feed", "aaa"], "persona": ["p", "q", "p"]}),
@@ -107,7 +101,7 @@ def test_only_the_chosen_collections_are_embedded_again():
     encoder = Letters()
     after = reembed(encoder, before, frames, "persona", {"p"})
     assert encoder.seen == ["aaa", "cab"]
-    assert after["items"][0] == pytest.approx(encode(Letters(), ["cab"], bfloat16=True)[0])
+    assert after["items"][0] == pytest.approx(encode(Letters(), ["cab"])[0])
     assert after["items"].any(axis=1).tolist() == [True, False, True]
     assert not after["queries"].any()
     assert not before["items"].any()

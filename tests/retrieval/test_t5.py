@@ -83,12 +83,6 @@ def test_pooling_ignores_padding_and_vectors_do_not_depend_on_the_batch(encoder)
     assert (vectors @ vectors.T)[~np.eye(4, dtype=bool)].max() < 0.999  # or every text would look alike
 
 
-def test_in_bfloat16_vectors_stay_close_and_of_unit_length(encoder):
-    exact, rounded = encode(encoder, TEXTS), encode(encoder, TEXTS, bfloat16=True)
-    assert np.linalg.norm(rounded, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
-    assert (exact * rounded).sum(1).min() > 0.99
-
-
 def test_an_encoder_that_was_saved_gives_the_same_vectors(encoder, tmp_path):
     encoder.save_pretrained(str(tmp_path / "again"), create_model_card=False)
     again = load_encoder(str(tmp_path / "again"), threads=1)
