@@ -70,6 +70,17 @@ def test_embeddings_do_not_depend_on_the_number_of_cores(tiny, monkeypatch):
     assert found[0] == pytest.approx(alone, abs=1e-6)
 
 
+@pytest.mark.parametrize("able", [False, True])
+def test_embeddings_are_float32_on_every_processor(tiny, monkeypatch, able):
+    encoder = load_encoder(tiny)
+    monkeypatch.setattr(dense, "has_bfloat16", lambda: able)
+    seen = []
+    forward = torch.nn.Linear.forward
+    monkeypatch.setattr(torch.nn.Linear, "forward", lambda self, x: seen.append(forward(self, x)) or seen[-1])
+    encode(encoder, ["user item", "query app plan"])
+    assert {product.dtype for product in seen} == {torch.float32}
+
+
 def test_embeddings_have_unit_length():
     vectors = encode(Letters(), TEXTS)
     assert vectors.dtype == np.float32
