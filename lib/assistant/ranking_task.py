@@ -216,9 +216,13 @@ class RankingTask:
             folds=how.folds,
         )
 
-    def fit(self) -> Fitted:
-        """A ranker of all features, with the rankings of training queries out of fold."""
-        ranker = self.learn()
+    def fit(self, ranker: LambdaMART | None = None) -> Fitted:
+        """A ranker of all features, with the rankings of training queries out of fold.
+
+        Args:
+            ranker: one that has learned from the training queries; None: learn one.
+        """
+        ranker = ranker or self.learn()
         scores = np.empty(len(self.pairs))
         scores[self.training] = self.cross_fit(self.training)
         scores[self.evaluation] = ranker.predict(self.features[self.evaluation])

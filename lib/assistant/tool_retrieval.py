@@ -32,6 +32,8 @@ WORDINGS: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
     "app: text": lambda items: items["app"].map(APP_NAMES) + ": " + items["text"],
 }
 ALL_ITEMS = 10**6
+AS_GOOD = 0.5  # points of recall within which the simpler of two rankings of context is taken
+SIMPLEST_FIRST = ("semantic", "lambdamart", "lambdamart_rrf")
 
 
 @dataclass(frozen=True)
@@ -225,6 +227,19 @@ def recall_of_context(rankings: pd.DataFrame, gold: pd.DataFrame, cutoffs: Seque
     runs = dict(list(rankings.groupby("method")))
     scores = per_query_scores(runs, relevant, gold["query"].tolist(), cutoffs)
     return scores.mean().unstack("metric")["recall"].unstack("k")
+
+
+def best_context(found: pd.DataFrame) -> str:
+    """The ranking of context that tools are searched with: that of the highest recall, or a simpler one within
+    `AS_GOOD` points of it, so that the choice does not turn with the last bits of a score.
+
+    Args:
+        found: of `recall_of_context`; other columns than cutoffs are left out.
+    """
+    recall = found[[name for name in found if isinstance(name, int)]].mean(axis=1)
+    near = recall.index[recall >= recall.max() - AS_GOOD]
+    simplest_first = [name for name in SIMPLEST_FIRST if name in near]
+    return simplest_first[0] if simplest_first else str(recall.idxmax())
 
 
 def random_context(queries: pd.DataFrame, items: pd.DataFrame, seed: int) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from lib.workbook.artifacts import ROOT, ArtifactError, Workbook
 from lib.workbook.machine import accelerator, cores, processor
 from lib.workbook.parameters.base import Parameters, ProfileError, check_profile_name, did_you_mean, select
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
+from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
 from lib.workbook.profiles import read_profile, write_notebook_parameters
 from lib.workbook.trained import FOLDER, Adapter, ship
 
@@ -29,6 +30,7 @@ def main(arguments: list[str]) -> int:
         print("usage: python -m lib.report.train PROFILE [PART ...]", file=sys.stderr)
         return 2
     from lib.assistant import interaction_training as of_readers
+    from lib.assistant import shipped_ranker
     from lib.assistant import trained_parts as of_assistant
     from lib.generation.models import ModelError
     from lib.workflows import trained_parts as of_workflows
@@ -36,8 +38,8 @@ def main(arguments: list[str]) -> int:
     profile, chosen = arguments[0], arguments[1:]
     flows = of_workflows.parts(on_gpu=accelerator() != processor())
     assistant: dict[str, Any] = {**of_assistant.parts(), **of_readers.parts()}
-    if wrong := [name for name in chosen if name not in {**flows, **assistant}]:
-        known = {**flows, **assistant}
+    known = [*flows, *assistant, shipped_ranker.NAME]
+    if wrong := [name for name in chosen if name not in known]:
         print(f"error: no part is called {wrong[0]}{did_you_mean(wrong[0], known)}", file=sys.stderr)
         print(f"there are: {', '.join(known)}", file=sys.stderr)
         return 1
@@ -50,6 +52,11 @@ def main(arguments: list[str]) -> int:
             if name in chosen or not chosen:
                 book = world_of(profile, part.parameters, part.needs, renewed)
                 renewed |= train_for_assistant(book, name, part)
+        if shipped_ranker.NAME in chosen or not chosen:
+            book = world_of(profile, LambdaMARTRRF, shipped_ranker.NEEDED)
+            trained = shipped_ranker.train_and_ship(book, cores())
+            outcome = f"now in {shipped_ranker.FILE}" if trained else "shipped already, and it fits"
+            print(f"{shipped_ranker.NAME}: {outcome}", flush=True)
     except (ProfileError, ArtifactError, ModelError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

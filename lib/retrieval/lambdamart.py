@@ -72,9 +72,19 @@ class LambdaMART:
             raise ValueError(f"the ranker needs features that are not there: {', '.join(missing)}")
         return features[self.columns].to_numpy(dtype=float)
 
+    @property
+    def text(self) -> str:
+        """The model as LightGBM text."""
+        return self.booster.model_to_string()
+
+    @classmethod
+    def from_text(cls, text: str, threads: int = 1) -> LambdaMART:
+        """A model from its `text`."""
+        return cls(lgb.Booster(model_str=text), threads)
+
     def save(self, path: str | Path) -> None:
         """Write the model as LightGBM text; a last line, which LightGBM ignores, holds the hash of the lines above."""
-        text = self.booster.model_to_string()
+        text = self.text
         with atomic_path(path) as temporary:
             temporary.write_text(f"{text.rstrip()}\n{SEAL}{_digest(text)}\n", encoding="utf-8")
 
@@ -88,7 +98,7 @@ class LambdaMART:
         text, _, seal = Path(path).read_text(encoding="utf-8", errors="replace").rstrip().rpartition(f"\n{SEAL}")
         if not text or seal != _digest(text):
             raise ValueError(f"{path}: no ranker, or not the one that was saved: train it again")
-        return cls(lgb.Booster(model_str=f"{text}\n"), threads)
+        return cls.from_text(f"{text}\n", threads)
 
 
 def train(

@@ -13,6 +13,7 @@ from lib.assistant.tool_retrieval import (
     app_run,
     appendix_text,
     apps_of_tools,
+    best_context,
     best_rank,
     ceiling,
     chance_of_any_plan,
@@ -308,6 +309,20 @@ def test_methods_of_context_are_compared_on_the_queries_given():
     table = recall_of_context(rankings, gold, [1, 2])
     assert table.loc["good"].tolist() == [50, 100]
     assert table.loc["poor"].tolist() == [0, 50]
+
+
+@pytest.mark.parametrize(
+    ("recall", "taken"),
+    [
+        ({"semantic": 57.0, "lambdamart": 74.6, "lambdamart_rrf": 74.7}, "lambdamart"),
+        ({"semantic": 74.3, "lambdamart": 74.6, "lambdamart_rrf": 74.7}, "semantic"),
+        ({"semantic": 57.0, "lambdamart": 70.0, "lambdamart_rrf": 74.7}, "lambdamart_rrf"),
+        ({"mine": 80.0, "semantic": 57.0}, "mine"),
+    ],
+)
+def test_of_two_rankings_of_context_that_are_as_good_the_simpler_one_is_taken(recall, taken):
+    found = pd.DataFrame({3: recall, 10: recall, "app": dict.fromkeys(recall, 99.0)})
+    assert best_context(found) == taken
 
 
 def test_how_often_the_first_item_names_the_right_app():

@@ -20,6 +20,7 @@ from lib.workbook.methods import colour, label, marker
 
 if TYPE_CHECKING:
     from lib.assistant.ranking_task import RankingTask
+    from lib.assistant.shipped_ranker import Again, Taken
 
 BY_KIND = (
     "bm25t", "semantic", "cot", "cot_distilled", "finetuned", "cross_encoder", "late_interaction", "lambdamart",
@@ -104,6 +105,18 @@ def what_the_ranker_sees(task: RankingTask) -> str:
         f"{sides['training'][0]:,} pairs of {sides['training'][1]} training personas, "
         f"{sides['evaluation'][0]:,} of {sides['evaluation'][1]} evaluation personas. "
         f"One candidate in {1 / task.relevant.mean():.1f} is relevant."
+    )
+
+
+def where_the_ranker_is_from(taken: Taken, again: Again | None) -> str:
+    """Whether the ranker came with the project, and what training it here would change."""
+    if again is None:
+        return f"The ranker was trained here. {taken.reason}"
+    return (
+        f"The ranker came with the project, trained on {taken.device}: which of two splits that gain the same a tree "
+        "takes turns with the last bits of the embeddings, so that each processor would learn another one. Trained "
+        f"here once more, on the same queries, it finds {again.here:.1f}% instead of {again.shipped:.1f}% "
+        f"(Recall@{again.k}, evaluation queries) and has other first {again.k} items for {again.others:.1f}% of them."
     )
 
 

@@ -1,0 +1,142 @@
+"""The ranker of context that comes with the project, so that later notebooks show the same context on every processor.
+
+LambdaMART grows its trees from splits that often gain nearly the same. The last bits of an embedding, which differ
+between processors, decide such splits: the same code learns another ranker, three items in ten queries are others, and
+so are the prompts of the planner. A ranker that is only read moves by these last bits alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+from pathlib import Path
+from typing import NamedTuple
+
+from lib.assistant.fusion_effects import same_first
+from lib.assistant.ranking_task import Learning, RankingTask
+from lib.retrieval import lambdamart
+from lib.retrieval.lambdamart import LambdaMART
+from lib.workbook.artifacts import ROOT, Workbook, atomic_path
+from lib.workbook.machine import processor
+from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
+
+FILE = Path("data") / "trained" / "lambdamart.json.xz"
+NAME = "lambdamart"  # of the part, for `make train`
+NEEDED = {
+    "01_data_gen": ("items.parquet", "opens.parquet", "queries.parquet", "gold.parquet"),
+    "02_context_baselines": ("embeddings_pretrained.safetensors",),
+}
+
+
+class Again(NamedTuple):
+    """The shipped ranker beside one that learned from the same queries here: recall of relevant items in percent, and
+    the share of evaluation queries, in percent, whose first items are not the same ones."""
+
+    k: int
+    shipped: float
+    here: float
+    others: float
+
+
+class Taken(NamedTuple):
+    """A ranker, and where it is from.
+
+    Attributes:
+        ranker: see `lib.retrieval.lambdamart`.
+        device: the processor that it was trained on.
+        shipped: whether it came with the project.
+        reason: why the shipped one is not taken, a sentence; empty where it is.
+    """
+
+    ranker: LambdaMART
+    device: str
+    shipped: bool
+    reason: str
+
+
+def learned_from(task: RankingTask, encoder: str, bm25_b: float) -> str:
+    """SHA-256 of what the ranker of a task learns from: queries, items, opens and labels of the training personas, the
+    names of the features, the encoder, and how it learns. Not of the features: their last bits are the processor's.
+
+    Args:
+        encoder: its name.
+        bm25_b: of the score bm25t.
+    """
+    how = task.learning
+    trees = {name: getattr(lambdamart, name) for name in ("TREES", "LEAVES", "MAX_TREES", "PATIENCE", "HELD_OUT_EVERY")}
+    settings = [encoder, bm25_b, how.seed, max(how.cutoffs), trees, list(task.features.columns)]
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    asked = task.queries[task.queries["split"] == "training"]
+    labels = task.gold[task.gold["query"].isin(asked["query"])][["query", "relevant"]]
+    items = task.items[task.items["persona"].isin(asked["persona"])]
+    opens = task.opens[task.opens["item"].isin(items["item"])]
+    for frame in (asked, items, opens, labels.assign(relevant=labels["relevant"].map(list))):
+        digest.update(frame.to_csv(index=False).encode())
+    return digest.hexdigest()
+
+
+def ranker_for(task: RankingTask, encoder: str, bm25_b: float, root: Path = ROOT) -> Taken:
+    """The shipped ranker where it learned from this very task; else one that is trained here.
+
+    Args:
+        root: the project's folder.
+    """
+    found = _read(root / FILE)
+    if found is None:
+        reason = "No ranker is shipped." if not (root / FILE).exists() else "The shipped ranker is damaged."
+    elif found["learned_from"] != learned_from(task, encoder, bm25_b):
+        reason = "The shipped ranker is not used: it learned from other queries or items than these."
+    else:
+        ranker = LambdaMART.from_text(found["model"], task.learning.threads)
+        return Taken(ranker, found["device"], True, "")
+    return Taken(task.learn(), processor(), False, reason)
+
+
+def learned_again(task: RankingTask, taken: Taken) -> Again | None:
+    """What another training of the shipped ranker, here, changes; None where none is shipped."""
+    if not taken.shipped:
+        return None
+    k = min(task.learning.cutoffs)
+    runs = {"shipped": task.rank(taken.ranker), "here": task.rank(task.learn())}
+    recall = task.score(runs).mean().xs(("recall", k), level=("metric", "k"))
+    return Again(k, recall["shipped"], recall["here"], 100 * (1 - same_first(runs["shipped"], runs["here"], k)))
+
+
+def ship_ranker(ranker: LambdaMART, task: RankingTask, encoder: str, bm25_b: float, root: Path = ROOT) -> Path:
+    """Put a task's ranker among the trained parts."""
+    record = {
+        "learned_from": learned_from(task, encoder, bm25_b),
+        "queries": len(task.queries_of("training")),
+        "device": processor(),
+        "model": ranker.text,
+    }
+    with atomic_path(root / FILE) as temporary:
+        temporary.write_bytes(lzma.compress(json.dumps(record).encode(), preset=9))
+    return root / FILE
+
+
+def _read(path: Path) -> dict | None:
+    try:
+        record = json.loads(lzma.decompress(path.read_bytes()))
+        return record if {"learned_from", "device", "model"} <= set(record) else None
+    except (OSError, ValueError, TypeError, lzma.LZMAError):
+        return None
+
+
+def train_and_ship(book: Workbook, threads: int, root: Path = ROOT) -> bool:
+    """Train the ranker of notebook 05's world and ship it, unless the shipped one fits. Returns whether it was trained.
+
+    Args:
+        book: of notebook 05.
+        root: the project's folder.
+    """
+    parameters = book.parameters
+    assert isinstance(parameters, LambdaMARTRRF)
+    learning = Learning(parameters.cutoffs, parameters.seed, parameters.folds, threads)
+    frames = {name: book.read(name) for name in ("items", "opens", "queries", "gold")}
+    task = RankingTask.of_world(frames, book.read_arrays("embeddings_pretrained"), learning, parameters.bm25_b)
+    taken = ranker_for(task, parameters.encoder, parameters.bm25_b, root)
+    if not taken.shipped:
+        ship_ranker(taken.ranker, task, parameters.encoder, parameters.bm25_b, root)
+    return not taken.shipped

@@ -1,0 +1,110 @@
+"""The ranker that comes with the project: taken where it learned from this very world, and nowhere else."""
+
+import json
+import lzma
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lib.assistant.pages.lambdamart_rrf import where_the_ranker_is_from
+from lib.assistant.ranking_task import Learning, RankingTask
+from lib.assistant.shipped_ranker import FILE, Again, Taken, learned_again, learned_from, ranker_for, ship_ranker
+from lib.assistant.world import frames
+from lib.workbook.artifacts import ROOT
+
+HOW = ("words", 0.75)
+
+
+def unit(rows, seed):
+    vectors = np.random.default_rng(seed).normal(size=(rows, 8))
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def world(make_world):
+    return frames(make_world(seed=3, n_personas=30, n_training_queries=100, n_evaluation_queries=30))
+
+
+def task_of(world, noise=0.0, seed=7):
+    vectors = {"items": unit(len(world["items"]), 0), "queries": unit(len(world["queries"]), 1)}
+    vectors = {name: array + noise * unit(len(array), 2) for name, array in vectors.items()}
+    return RankingTask.of_world(world, vectors, Learning([3, 10], seed=seed, folds=2))
+
+
+@pytest.fixture(scope="module")
+def task(world):
+    return task_of(world)
+
+
+@pytest.fixture
+def shipped(task, tmp_path):
+    ship_ranker(task.learn(), task, *HOW, tmp_path)
+    return tmp_path
+
+
+def test_it_is_taken_on_another_processor_and_scores_as_it_did(world, task, shipped):
+    """Where the last bits of the embeddings are other ones."""
+    taken = ranker_for(task_of(world, noise=1e-7), *HOW, shipped)
+    assert (taken.shipped, taken.reason) == (True, "")
+    assert (taken.ranker.predict(task.features) == task.learn().predict(task.features)).all()
+
+
+def test_another_world_or_another_way_to_learn_has_one_of_its_own(world, task, shipped):
+    queries = world["queries"]
+    first = queries.index[queries["split"] == "training"][0]
+    others = [
+        task_of(world | {"queries": queries.assign(text=queries["text"].mask(queries.index == first, "else"))}),
+        task_of(world | {"opens": world["opens"].iloc[1:]}),
+        task_of(world, seed=8),
+        replace(task, features=task.features.drop(columns="bm25t")),
+    ]
+    for other in others:
+        assert learned_from(other, *HOW) != learned_from(task, *HOW)
+    assert learned_from(task, "others", 0.75) != learned_from(task, *HOW) != learned_from(task, "words", 0.5)
+    taken = ranker_for(others[0], *HOW, shipped)
+    assert not taken.shipped
+    assert "other queries or items" in taken.reason
+
+
+def test_evaluation_queries_and_their_labels_are_not_part_of_what_it_learned(world, task):
+    evaluation = world["queries"]["split"] == "evaluation"
+    queries = world["queries"].assign(text=world["queries"]["text"].mask(evaluation, "else"))
+    gold = world["gold"][world["gold"]["split"] == "training"]
+    assert learned_from(task_of(world | {"queries": queries, "gold": gold}), *HOW) == learned_from(task, *HOW)
+
+
+@pytest.mark.parametrize("damage", [b"", b"no archive", lzma.compress(b"[]"), lzma.compress(b'{"model": ""}')])
+def test_a_damaged_file_is_not_taken(task, tmp_path, damage):
+    (tmp_path / FILE).parent.mkdir(parents=True)
+    (tmp_path / FILE).write_bytes(damage)
+    taken = ranker_for(task, *HOW, tmp_path)
+    assert (taken.shipped, taken.reason) == (False, "The shipped ranker is damaged.")
+
+
+def test_where_none_is_shipped_one_is_trained(task, tmp_path):
+    taken = ranker_for(task, *HOW, tmp_path)
+    assert (taken.shipped, taken.reason) == (False, "No ranker is shipped.")
+    assert learned_again(task, taken) is None
+    assert where_the_ranker_is_from(taken, None) == "The ranker was trained here. No ranker is shipped."
+
+
+def test_trained_again_where_it_was_trained_it_is_the_same(task, shipped):
+    taken = ranker_for(task, *HOW, shipped)
+    again = learned_again(task, taken)
+    assert (again.k, again.others) == (3, 0)
+    assert again.here == again.shipped > 0
+
+
+def test_the_page_says_what_another_training_changes():
+    said = where_the_ranker_is_from(Taken(None, "AMD", True, ""), Again(3, 70.1, 70.4, 29.52))
+    assert "trained on AMD" in said
+    assert "70.4% instead of 70.1% (Recall@3" in said
+    assert "other first 3 items for 29.5%" in said
+
+
+def test_the_shipped_one_is_whole():
+    record = json.loads(lzma.decompress((ROOT / FILE).read_bytes()))
+    assert record["queries"] == 4338
+    assert len(record["learned_from"]) == 64
+    assert record["model"].startswith("tree")
