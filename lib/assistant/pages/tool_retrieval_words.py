@@ -43,7 +43,8 @@ def context_taken(found: pd.DataFrame) -> str:
     return (
         f"Taken: **{label(taken)}**, by mean recall at K = 3, 5 and 10, the simpler one within {AS_GOOD} points. "
         f"The mean recall of the paper's own method, {label(papers)}, differs from it by "
-        f"{number(by_recall[papers] - by_recall[taken], 1)} points; the first item lies in the right tool's app for {found.loc[taken, 'app']:.1f}% with the one taken and for "
+        f"{number(by_recall[papers] - by_recall[taken], 1)} points; the first item lies in the right tool's app for "
+        f"{found.loc[taken, 'app']:.1f}% with the one taken and for "
         f"{found.loc[papers, 'app']:.1f}% with the paper's."
     )
 
