@@ -196,14 +196,14 @@ def as_artifact(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def cost_of(scores: pd.DataFrame) -> pd.DataFrame:
-    """What an answer costs, one row a condition (index) whose answers were timed.
+    """What an answer costs, one row a condition (index) that a model answered.
 
     Returns:
-        columns n (answers), tokens_in, tokens_out, seconds (means), dropped (few-shots that did not fit, in all), cut
-        (answers that reached the token limit).
+        columns n (answers), tokens_in, tokens_out (means), seconds (mean of those that were timed), dropped (few-shots
+        that did not fit, in all), cut (answers that reached the token limit).
     """
     return (
-        scores.dropna(subset=["seconds"])
+        scores.dropna(subset=["tokens_in"])
         .groupby("condition", sort=False)
         .agg(
             n=("unit", "size"),

@@ -54,7 +54,7 @@ def keep(
         weights: their fingerprint.
         dtype: of the computation.
         length: see `key_of`.
-        device: that they were timed on; empty where nobody asks for their seconds.
+        device: that they were written on; empty where nobody asks for their seconds.
     """
     about = {"writer": writer, "weights": weights, "dtype": dtype} | ({"device": device} if device else {})
     rows = {(row["key"], row["weights"]): row for row in _lines(path)}

@@ -310,20 +310,20 @@ def test_flows_that_are_copied():
     assert found["finished"].all()
 
 
-def test_the_cost_of_answers_that_were_timed():
+def test_the_cost_of_answers_of_which_some_were_timed():
     scores = pd.DataFrame(
         {
-            "condition": ["a", "a", "copy"],
-            "unit": ["q", "r", "q"],
-            "tokens_in": [10, 20, None],
-            "tokens_out": [1, 2, None],
-            "seconds": [0.5, 1.5, None],
-            "dropped": [0, 3, None],
-            "finished": [True, False, None],
+            "condition": ["a", "a", "a", "copy"],
+            "unit": ["q", "r", "s", "q"],
+            "tokens_in": [10, 20, 30, None],
+            "tokens_out": [1, 2, 3, None],
+            "seconds": [0.5, 1.5, None, None],
+            "dropped": [0, 3, 0, None],
+            "finished": [True, False, True, None],
         }
     )
     assert cost_of(scores).to_dict("index") == {
-        "a": {"n": 2, "tokens_in": 15, "tokens_out": 1.5, "seconds": 1, "dropped": 3, "cut": 1}
+        "a": {"n": 3, "tokens_in": 20, "tokens_out": 2, "seconds": 1, "dropped": 3, "cut": 1}
     }
 
 

@@ -291,9 +291,10 @@ def kept_in_words(kept: pd.DataFrame, asked: int) -> str:
     written = kept[["device", "dtype"]].drop_duplicates()
     where = " and ".join(f"on {device}, in {dtype}" for device, dtype in written.itertuples(index=False, name=None))
     now = f"{asked:,} were" if asked else "none was"
+    timed = int(kept["seconds"].notna().sum())
     return plain(
-        f"{len(kept):,} answers were written once by the shipped models, {where}, and are kept with the project, with "
-        f"the seconds that they took; {now} written for this report."
+        f"{len(kept):,} answers were written once by the shipped models, {where}, and are kept with the project, "
+        f"{timed:,} with the seconds that they took, asked one by one; {now} written for this report."
     )
 
 

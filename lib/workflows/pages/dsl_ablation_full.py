@@ -86,6 +86,6 @@ def audited(scores: pd.DataFrame) -> pd.DataFrame:
     Returns:
         `ANSWER`, answer (the first 12 digits of the text's SHA-256), similarity (4 decimals).
     """
-    first = scores.dropna(subset=["seconds"]).groupby(["condition", "test_set"], sort=False).head(AUDITED)
+    first = scores.dropna(subset=["tokens_in"]).groupby(["condition", "test_set"], sort=False).head(AUDITED)
     digests = [hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12] for text in first["text"]]
     return first[ANSWER].assign(answer=digests, similarity=first["similarity"].round(4))

@@ -123,7 +123,9 @@ def test_the_cost_of_a_model_behind_an_endpoint():
 
 def test_where_answers_come_from():
     kept = pd.DataFrame({"device": ["2 cores of A", "2 cores of A", "H"], "dtype": ["float32", "float32", "bfloat16"]})
+    kept["seconds"] = [1.5, None, 2.0]
     text = kept_in_words(kept, 4)
+    assert "2 with the seconds that they took, asked one by one; 4 were" in text
     assert text.startswith(
         "3 answers were written once by the shipped models, on 2 cores of A, in float32 and on H, in"
     )

@@ -42,7 +42,7 @@ def test_nothing_is_said_where_there_is_no_full_report(table):
 
 def test_answers_are_audited_to_the_letter():
     scores = study_of({FIVE: [0.5] * (AUDITED + 5), "copy_pretrained": [0.5] * 2}).scores
-    scores.loc[scores["condition"] == "copy_pretrained", "seconds"] = None  # no model wrote it
+    scores.loc[scores["condition"] == "copy_pretrained", "tokens_in"] = None  # no model wrote it
     kept = audited(scores)
     assert len(kept) == AUDITED
     assert kept["answer"].str.fullmatch("[0-9a-f]{12}").all()
