@@ -59,7 +59,7 @@ def encode(encoder, texts: Sequence[str], batch_size: int = 32, progress: bool =
     stood. On a CPU, batches are computed side by side, each by one thread: which texts share a batch, and so the last
     bits, do not depend on the number of cores. A single text is computed by this thread, without a pool to start.
 
-    Always in float32: in bfloat16, which some processors have, one prompt in ten would show other few-shots or tools.
+    Always in float32: in bfloat16, which some processors have, one prompt in six shows its five few-shots otherwise.
     """
     if not len(texts):
         return np.empty((0, 0), dtype=np.float32)

@@ -176,7 +176,7 @@ def train(
         callbacks=[lgb.early_stopping(PATIENCE, verbose=False)],
     )
     best = booster.model_to_string(num_iteration=booster.best_iteration)
-    return LambdaMART(lgb.Booster(model_str=best), threads)
+    return LambdaMART.from_text(best, threads)
 
 
 def out_of_fold(

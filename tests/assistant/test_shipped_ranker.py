@@ -4,7 +4,6 @@ import json
 import lzma
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from lib.assistant.pages.lambdamart_rrf import where_the_ranker_is_from
@@ -12,13 +11,9 @@ from lib.assistant.ranking_task import Learning, RankingTask
 from lib.assistant.shipped_ranker import FILE, Again, Taken, learned_again, learned_from, ranker_for, ship_ranker
 from lib.assistant.world import frames
 from lib.workbook.artifacts import ROOT
+from tests.assistant.test_ranking_task import unit
 
 HOW = ("words", 0.75)
-
-
-def unit(rows, seed):
-    vectors = np.random.default_rng(seed).normal(size=(rows, 8))
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 @pytest.fixture(scope="module")
