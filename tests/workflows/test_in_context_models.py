@@ -49,7 +49,7 @@ def models(source, monkeypatch, tmp_path):
     monkeypatch.setattr(in_context_models, "locate", lambda name: name)
     monkeypatch.setattr(in_context_models, "adapter_for", train)
     monkeypatch.setattr(in_context_models.dense, "load_encoder", lambda path, threads: None)
-    monkeypatch.setattr(in_context_models.dense, "encode", lambda encoder, texts, bfloat16: np.zeros((len(texts), 2)))
+    monkeypatch.setattr(in_context_models.dense, "encode", lambda encoder, texts: np.zeros((len(texts), 2)))
     monkeypatch.setattr(in_context_models, "pool_of", lambda half, *rest: half)
     prompts = pd.DataFrame({"prompt": ["p"] * 9, "target": ["t"] * 9})
     monkeypatch.setattr(in_context_models, "training_prompts", lambda pool, n, *rest, **how: prompts.head(n))
