@@ -1,9 +1,9 @@
 """Plans of the shipped planner that are kept with the project, and which evaluation queries are asked.
 
-Two cores write all plans of Table 3 in a quarter of an hour, those of three worlds in another: kept, they stand in a
-report at the paper's size. They are found under prompt and weights (`lib.generation.kept`). On another processor, whose
-last bits of an embedding may show another tool, a few queries are left out; where more are missing, the world or what
-prompts show is another one, and all are asked anew: the queries that a change did not touch are no fair sample.
+Two cores write all plans of Table 3 in a quarter of an hour, those of each named world in another: kept, they stand in
+a report at the paper's size. They are found under prompt and weights (`lib.generation.kept`). On another processor,
+whose last bits of an embedding may show another tool, a few queries are left out; where more are missing, the world or
+what prompts show is another one, and all are asked anew: the queries that a change did not touch are no fair sample.
 """
 
 from __future__ import annotations

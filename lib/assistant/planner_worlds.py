@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import pandas as pd
 
+from lib.assistant.cot import equal_shares
 from lib.assistant.execution import executed_right
 from lib.assistant.kept_plans import WORLD, prompts_asked
 from lib.assistant.plan_comparison import per_query, summary
@@ -29,6 +30,7 @@ from lib.evaluation.intervals import two_way_differences
 from lib.generation.kept import Kept
 
 PLANNED = ("lower_bound", "rag", "context_tuned_rag", BY_RANKER, "upper_bound", "context_tuned_upper_bound")
+RANKED = 160  # queries of a world that are planned with tools by our ranker, at least
 STEPS = [(higher, lower) for lower, higher in pairwise(SETTINGS)]  # as Table 3 orders them
 WITH_CONTEXT = ("context_tuned_rag", "context_tuned_upper_bound")
 NONE_KEPT = Kept("", 0, {})
@@ -59,12 +61,19 @@ def world_prompts(materials: Mapping[str, Material], n: int, seed: int, kept: Ke
     """What the prompts of `PLANNED` show for n evaluation queries of each world or for those whose plans are kept, as
     even by kind of need as there are (see `lib.assistant.kept_plans.prompts_asked`).
 
+    Our ranker learns anew on each machine, and another processor's shows other tools (`lib.assistant.shipped_ranker`
+    says why): its plans are kept for few. It is asked for `RANKED` of the queries, or for n where that is more.
+
     Returns:
         columns world, query, setting, tools, items, prompt, answerable (see `lib.assistant.planner.answerable`).
     """
     frames = []
     for world, material in materials.items():
-        prompts = prompts_asked(material, PLANNED, kept, n, WORLD, seed)
+        prompts = prompts_asked(material, SETTINGS, kept, n, WORLD, seed)
+        asked = material.queries[material.queries["query"].isin(prompts["query"])]
+        kinds = material.gold.set_index("query")["kind"].loc[asked["query"]]
+        ranked = material.prompted(equal_shares(asked, kinds, max(n, RANKED), seed), [BY_RANKER])
+        prompts = pd.concat([prompts, ranked], ignore_index=True)
         prompts["answerable"] = answerable(prompts["prompt"].tolist(), prompts, material.gold)
         frames.append(prompts.assign(world=world))
     return pd.concat(frames, ignore_index=True)
@@ -132,13 +141,13 @@ def steps(scored: Mapping[str, tuple[pd.DataFrame, Resampling]]) -> pd.DataFrame
     each world; McNemar's test, Holm over all rows.
 
     Returns:
-        columns world and those of `lib.evaluation.comparison.compare_outcomes`, settled.
+        columns world and those of `lib.evaluation.comparison.compare_outcomes`, n (queries with both), settled.
     """
-    pairs = [*STEPS, (BY_RANKER, "context_tuned_rag")]
-    frames = [
-        compare_outcomes(scores, pairs, "ast_accuracy", 1, resampling).assign(world=world)
-        for world, (scores, resampling) in scored.items()
-    ]
+    pairs, frames = [*STEPS, (BY_RANKER, "context_tuned_rag")], []
+    for world, (scores, resampling) in scored.items():
+        there = scores.xs(("ast_accuracy", 1), axis=1, level=(1, 2)).notna()
+        n = [int((there[a] & there[b]).sum()) for a, b in pairs]
+        frames.append(compare_outcomes(scores, pairs, "ast_accuracy", 1, resampling).assign(world=world, n=n))
     table = pd.concat(frames, ignore_index=True)
     table["p_holm"] = holm_adjust(table["p_value"])
     return table.assign(settled=settled(table))

@@ -172,8 +172,12 @@ def compare_outcomes(
     resampling: Resampling,
 ) -> pd.DataFrame:
     """Like `compare` for scores that are either 0 or 100, right or wrong: McNemar's exact test on the queries on which
-    the two differ. It takes queries as independent; the intervals do not."""
-    p_values = [mcnemar_test(scores[a, metric, k] > 0, scores[b, metric, k] > 0) for a, b in pairs]
+    the two differ, of those that have a value (not NaN) on both sides. It takes queries as independent; the intervals
+    do not."""
+    p_values = []
+    for a, b in pairs:
+        both = scores[[(a, metric, k), (b, metric, k)]].dropna() > 0
+        p_values.append(mcnemar_test(both[a, metric, k], both[b, metric, k]))
     return _compared(scores, pairs, metric, k, resampling, p_values)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.assistant import planner_worlds
 from lib.assistant.named_worlds import WORLDS
 from lib.assistant.plan_comparison import needs_no_argument
 from lib.assistant.planner import BY_RANKER, SETTINGS
@@ -21,6 +22,7 @@ from lib.assistant.planner_worlds import (
     world_prompts,
 )
 from lib.assistant.tool_worlds import ALONE, CONTEXT, RANKER_CONTEXT, RETRIEVED, simulated
+from lib.generation.kept import Kept, key_of
 from lib.workbook.inputs import InputError
 
 SIZE = pd.DataFrame({"persona": [f"p{n % 40}" for n in range(160)], "split": ["training"] * 100 + ["evaluation"] * 60})
@@ -85,6 +87,23 @@ def test_every_world_asks_the_same_queries_in_every_setting(prompts):
     assert len(sizes) == 3 * len(PLANNED)
     asked = prompts.groupby(["world", "setting"])["query"].agg(frozenset)
     assert all(len(set(part)) == 1 for _, part in asked.groupby("world"))
+
+
+def test_our_ranker_is_asked_on_fewer_of_the_queries(monkeypatch, materials):
+    """But on as many as are asked at least; and its step is taken on the queries that both settings have."""
+    monkeypatch.setattr(planner_worlds, "RANKED", 6)
+    assert (world_prompts(materials, ASKED, 3).groupby(["world", "setting"]).size() == ASKED).all()
+    asked = materials["hard"].queries.query("split == 'evaluation'")
+    everything = pd.concat(
+        [material.prompted(material.queries.query("split == 'evaluation'"), PLANNED) for material in materials.values()]
+    )
+    keys = {key_of("w", 9, prompt): ("default()", "float32") for prompt in everything["prompt"]}
+    prompts = world_prompts(materials, 4, 3, Kept("w", 9, keys))
+    sizes = prompts.groupby(["world", "setting"]).size().loc["hard"]
+    assert (sizes[BY_RANKER], sizes["rag"]) == (6, len(asked))
+    rows = judged(materials, prompts, ["default()"] * len(prompts))
+    found = steps(scores_of(materials, rows, 100, 3)).set_index(["world", "a"])["n"].loc["hard"]
+    assert (found[BY_RANKER], found["rag"]) == (6, len(asked))
 
 
 def test_tools_and_items_are_those_of_the_world_and_setting(worlds, prompts):

@@ -12,6 +12,7 @@ from lib.evaluation.comparison import (
     compare,
     compare_family,
     compare_in_groups,
+    compare_outcomes,
     leads,
     per_query_scores,
     random_order_scores,
@@ -151,6 +152,15 @@ def test_comparison_of_scores_that_some_queries_lack(scores):
     row = compare(scores, [("two", "one")], "ndcg_retrieved", 2, Resampling([QUERIES], samples=300, seed=1)).iloc[0]
     assert row["ci_low"] <= row["difference"] <= row["ci_high"]
     assert row["p_value"] > 0.05
+
+
+def test_outcomes_that_some_queries_lack_are_no_wrong_ones():
+    a = [100.0] * 6 + [0.0] + [np.nan] * 5
+    table = pd.DataFrame({("a", "right", 1): a, ("b", "right", 1): [0.0] * 7 + [100.0] * 5})
+    over = Resampling([list(range(12)), list(range(12))], 10, 0)
+    row = compare_outcomes(table, [("a", "b")], "right", 1, over).iloc[0]
+    assert row["p_value"] == pytest.approx(2 / 64)
+    assert row["difference"] == pytest.approx(600 / 7)
 
 
 def test_the_random_floor_is_an_expectation():

@@ -114,9 +114,13 @@ def steps_table(found: WorldsFound) -> Table:
             "published": [found.published(a) - found.published(b) for a, b in found.steps[["a", "b"]].to_numpy()],
             "p (Holm)": [number(p, 3) for p in found.steps["p_holm"]],
             "settled": found.steps["settled"].map({True: "yes", False: "no"}),
+            "n": found.steps["n"],
         }
     )
-    caption = "AST accuracy of neighbouring settings: paired differences with 95% intervals; McNemar's test."
+    caption = (
+        "AST accuracy of neighbouring settings: paired differences with 95% intervals; McNemar's test. n counts the "
+        "queries that both settings have."
+    )
     return Table(frame, caption)
 
 
@@ -140,7 +144,7 @@ def panels_figure(found: WorldsFound) -> Drawing:
             published, rows, "o", markerfacecolor="none", markeredgecolor="#777777", label="published AST accuracy"
         )
         axis.set(yticks=rows, yticklabels=[NAMES[setting] for setting in PLANNED], xlim=(0, 103))
-        axis.set_title(f"{world} (n = {int(ours['n'].iloc[0]):,})", fontsize=11)
+        axis.set_title(f"{world} ({in_words(ours['n'])})", fontsize=11)
     axes[0][len(found.worlds) // 2].set_xlabel("percent of queries; bars: AST accuracy with its 95% interval")
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=2, fontsize=9)
@@ -151,6 +155,17 @@ def panels_figure(found: WorldsFound) -> Drawing:
     )
     alt = f"AST accuracy of six settings in {len(found.worlds)} worlds, bars. {said}."
     return Drawing(figure, "planner_worlds", finding(found), alt, in_rows(found.summary))
+
+
+def in_words(n: pd.Series) -> str:
+    """How many queries the settings have, in the order of `PLANNED`: the ranker's fewer where it was asked for fewer.
+
+    Args:
+        n: a count a setting.
+    """
+    counts = dict(zip(PLANNED, n.astype(int), strict=True))
+    fewer = f", {counts[BY_RANKER]:,} by our ranker" if counts[BY_RANKER] < counts[BARE] else ""
+    return f"n = {counts[BARE]:,}{fewer}"
 
 
 def _listed(worlds: list[str]) -> str:
@@ -265,7 +280,11 @@ def by_our_ranker(found: WorldsFound) -> str:
         f"{interval(*row[['difference', 'ci_low', 'ci_high']])} in `{world}`" + (" (settled)" if row["settled"] else "")
         for world, row in rows.items()
     )
-    return f"Tools by the learned ranker instead of cosine, both with context, change AST accuracy by {told} points."
+    asked = ", ".join(f"{row['n']:,}" for row in rows.values())
+    return (
+        f"Tools by the learned ranker instead of cosine, both with context, change AST accuracy by {told} points (on "
+        f"{asked} queries)."
+    )
 
 
 def executed(found: WorldsFound) -> str:

@@ -120,6 +120,11 @@ def test_our_ranker_and_executed_plans_are_told(found):
     assert page.executed(found).endswith("in points: 2.0 in `explicit`, 2.0 in `hard`.")
 
 
+def test_fewer_queries_by_our_ranker_are_told():
+    assert page.in_words(pd.Series([936, 936, 936, 160, 936, 936])) == "n = 936, 160 by our ranker"
+    assert page.in_words(pd.Series([60] * 6)) == "n = 60"
+
+
 def test_what_was_learned_elsewhere_is_told(found):
     said = page.learned_elsewhere(found, "mixed")
     assert "the world of notebook 01 (mixed) and nowhere else" in said
