@@ -6,7 +6,7 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from lib.assistant.context_scores import ORDER
-from lib.report import index, run, shell, site
+from lib.report import index, result_tables, run, shell, site
 from lib.workbook.artifacts import ROOT
 from lib.workbook.spending import spending_in_words
 
@@ -198,17 +198,11 @@ def test_the_committed_report_is_whole():
 
 
 def test_the_readme_repeats_the_committed_report():
-    import pandas as pd
-
-    readme = (ROOT / "reports" / "README.md").read_text()
-    shown = readme.split("<!-- result:begin -->")[1].split("<!-- result:end -->")[0]
-    table = pd.read_csv(ROOT / "reports" / "quick" / "tables" / "context_retrieval.csv")
-    rows = table[(table["metric"] == "recall") & (table["k"] == 3) & (table["sample"] != "unseen_needs")]
-    rows = rows.drop_duplicates(["method", "kind"])  # all queries where a method has them, else its sample
-    rows = rows[rows["method"].isin(ORDER)]  # no references
-    assert len(rows) == len(ORDER) * 4
-    for row in rows.itertuples():
-        assert f"{row.value:.1f} [{row.ci_low:.1f}, {row.ci_high:.1f}]" in shown, (row.method, row.kind)
+    """Its tables are those that `python -m lib.report.result_tables` writes."""
+    readme = (ROOT / "reports" / "README.md").read_text(encoding="utf-8")
+    assert result_tables.written_anew(readme, ROOT / "reports" / "quick" / "tables") == readme
+    assert [name for _, name, _ in result_tables.TABLE.findall(readme)] == list(result_tables.TABLES)
+    assert set(result_tables.CONTEXT) == set(ORDER), "every method, no references"
 
 
 def test_the_front_page_quotes_the_committed_report():

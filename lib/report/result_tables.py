@@ -1,0 +1,191 @@
+"""The tables of `reports/README.md`, from the tables of the committed report: what a reader of the repository sees first.
+
+python -m lib.report.result_tables quick
+
+Each stands in the text between `<!-- table: NAME -->` and `<!-- /table -->`; the words around are written by people.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from lib.workbook.artifacts import ROOT, atomic_path
+
+README = Path("reports") / "README.md"
+TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
+NOTHING = "–"
+
+CONTEXT = {
+    "random": "random order",
+    "recency": "most recent first",
+    "bm25t": "BM25T",
+    "semantic": "semantic search, pretrained",
+    "cot": "chain of thought, zero-shot",
+    "cot_distilled": "chain of thought, distilled",
+    "finetuned": "fine-tuned search",
+    "finetuned_cot": "fine-tuned search with chain of thought",
+    "cross_encoder": "cross-encoder over the first 20 of semantic search (ours)",
+    "late_interaction": "late interaction (ours)",
+    "lambdamart": "LambdaMART",
+    "lambdamart_2": "LambdaMART in two stages (ours)",
+    "rrf_text": "RRF of the text rankings",
+    "lambdamart_rrf": "LambdaMART-RRF",
+}
+KINDS = ("all", "meaning", "habit", "either")
+PLANS = {
+    "lower_bound": "no retrieval (lower bound)",
+    "rag": "retrieved tools (RAG)",
+    "context_tuned_rag": "retrieved tools and context (context-tuned RAG)",
+    "upper_bound": "the right tool (upper bound)",
+    "context_tuned_upper_bound": "the right tool and context (context-tuned upper bound)",
+}
+OF_PLANS = {"ast_accuracy": "AST accuracy", "exact_match": "exact match", "hallucination": "hallucination"}
+SHOTS = {
+    "random": "chance",
+    "bm25t": "words (BM25T)",
+    "pretrained": "pretrained encoder",
+    "tst": "the same after target similarity tuning on 100,000 pairs",
+    "oracle_shots": "oracle that knows the flow",
+}
+WORDINGS = {"test": "new wordings", "test_same": "known wordings"}
+FLOWS = {  # model, decoding, few-shots by, how many, definitions
+    ("copy", "free", "pretrained", 1, "none"): "nearest request's flow copied, pretrained encoder",
+    ("copy", "free", "tst", 1, "none"): "the same by TST",
+    ("fine-tuned", "free", "none", 0, "none"): "fine-tuned model",
+    ("fine-tuned", "catalogue", "none", 0, "none"): "the same under the catalogue's grammar",
+    ("in-context", "free", "pretrained", 5, "none"): "in-context model, five few-shots, pretrained encoder",
+    ("in-context", "free", "tst", 5, "none"): "the same by TST",
+    ("in-context", "free", "tst", 5, "fd"): "five few-shots by TST, with definitions",
+    ("in-context", "free", "tst", 20, "none"): "twenty few-shots by TST",
+    ("in-context", "free", "tst", 20, "fd"): "twenty few-shots by TST, with definitions",
+    ("in-context", "free", "none", 0, "none"): "no few-shots",
+    ("in-context", "free", "random", 5, "none"): "five few-shots drawn at random",
+    ("in-context", "free", "other", 5, "none"): "five few-shots of another request",
+}
+
+
+def markdown(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown, one line a row, with a line break at its end."""
+    columns = list(columns)
+    lines = [f"| {' | '.join(row)} |\n" for row in [columns, *map(list, rows)]]
+    return "".join([lines[0], f"|{'---|' * len(columns)}\n", *lines[1:]])
+
+
+def cell(row: pd.Series, decimals: int) -> str:
+    """A value with its interval."""
+    value, low, high = (f"{row[name]:.{decimals}f}" for name in ("value", "ci_low", "ci_high"))
+    return f"{value} [{low}, {high}]"
+
+
+def published(value: float) -> str:
+    return NOTHING if pd.isna(value) else f"{value:.2f}"
+
+
+def context(tables: Path) -> str:
+    """Recall@3 of each method by kind of query; a method that only a sample of the queries has gets a star."""
+    frame = pd.read_csv(tables / "context_retrieval.csv").query("metric == 'recall' and k == 3")
+    by = frame[frame["sample"] != "unseen_needs"].drop_duplicates(["method", "kind"]).set_index(["method", "kind"])
+    rows = [
+        [
+            name + ("*" if by.loc[(method, "all"), "sample"] != "all" else ""),
+            *(cell(by.loc[(method, kind)], 1) for kind in KINDS),
+            published(by.loc[(method, "all"), "published"]),
+        ]
+        for method, name in CONTEXT.items()
+    ]
+    return markdown(["method", *KINDS, "published"], rows)
+
+
+def plans(tables: Path) -> str:
+    """Table 3, ours beside the published values."""
+    by = pd.read_csv(tables / "planner.csv").set_index(["setting", "metric"])
+    rows = []
+    for setting, name in PLANS.items():
+        parts = [by.loc[(setting, metric)] for metric in OF_PLANS]
+        rows.append([name, *(text for part in parts for text in (cell(part, 1), published(part["published"])))])
+    return markdown(["setting", *(text for name in OF_PLANS.values() for text in (name, "published"))], rows)
+
+
+def worlds(tables: Path) -> str:
+    """AST accuracy of the settings of Table 3 in each named world."""
+    frame = pd.read_csv(tables / "planner_worlds.csv").query("metric == 'ast_accuracy'")
+    by, names = frame.set_index(["setting", "world"]), list(frame["world"].unique())
+    rows = [
+        [
+            label,
+            *(cell(by.loc[(setting, world)], 1) for world in names),
+            published(by.loc[setting, "published"].iloc[0]),
+        ]
+        for setting, label in PLANS.items()
+    ]
+    return markdown(["setting", *(f"`{world}`" for world in names), "published"], rows)
+
+
+def few_shots(tables: Path) -> str:
+    """What five few-shots share with the flow wanted."""
+    frame = pd.read_csv(tables / "few_shot_retrieval.csv").query("shots == 5")
+    by = frame.set_index(["selector", "test_set", "metric"])
+    asked = [(test_set, metric) for test_set in WORDINGS for metric in ("jaccard", "coverage")]
+    names = {"jaccard": "Jaccard", "coverage": "APIs shown"}
+    rows = [[name, *(cell(by.loc[(way, *column)], 2) for column in asked)] for way, name in SHOTS.items()]
+    return markdown(["few-shots chosen by", *(f"{names[metric]}, {WORDINGS[one]}" for one, metric in asked)], rows)
+
+
+def flows(tables: Path) -> str:
+    """Similarity, valid and executed flows of what writes them, on both test sets."""
+    frame = pd.read_csv(tables / "dsl_fair.csv", keep_default_na=False, na_values=[""])
+    model = frame["generator"].str.rpartition(", ")[2]
+    keys = [model, frame["decoding"], frame["selector"], frame["shots"], frame["definitions"]]
+    by = frame.assign(row=list(zip(*keys, strict=True))).set_index(["row", "test_set", "metric"])
+    rows = []
+    for key, name in FLOWS.items():
+        cells = []
+        for test_set in WORDINGS:
+            similarity, valid, executed = (
+                by.loc[(key, test_set, metric)] for metric in ("similarity", "valid", "executed")
+            )
+            cells += [f"{int(similarity['n'])}", cell(similarity, 2), cell(valid, 0), cell(executed, 0)]
+        rows.append([name, *cells])
+    columns = [
+        text for name in WORDINGS.values() for text in ("test flows", f"similarity, {name}", "valid, %", "run right, %")
+    ]
+    return markdown(["what writes", *columns], rows)
+
+
+TABLES: dict[str, Callable[[Path], str]] = {
+    "context": context,
+    "plans": plans,
+    "worlds": worlds,
+    "few_shots": few_shots,
+    "flows": flows,
+}
+
+
+def written_anew(text: str, tables: Path) -> str:
+    """A text with each of its tables as the folder's tables have it.
+
+    Raises:
+        ValueError: a table has no such name.
+    """
+
+    def table(found: re.Match) -> str:
+        if found[2] not in TABLES:
+            raise ValueError(f"no table is called “{found[2]}”; there are {', '.join(TABLES)}")
+        return f"{found[1]}{TABLES[found[2]](tables)}{found[3]}"
+
+    return TABLE.sub(table, text)
+
+
+def main(profile: str, root: Path = ROOT) -> None:
+    text = written_anew((root / README).read_text(encoding="utf-8"), root / "reports" / profile / "tables")
+    with atomic_path(root / README) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:2] or ["quick"])
