@@ -1,4 +1,4 @@
-"""The tables of `reports/README.md`, from the tables of the committed report: what a reader of the repository sees first.
+"""The tables of `reports/README.md`, written from those of the committed report.
 
 python -m lib.report.result_tables quick
 
