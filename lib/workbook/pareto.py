@@ -48,7 +48,8 @@ def pareto_drawing(
     alt: str,
     costs: Sequence[str] = tuple(COSTS),
 ) -> Drawing:
-    """A row of panels for each question, a panel for each cost; the names of what lies on a front stand beside it.
+    """A row of panels for each question, a panel for each cost; the names of what lies on a front stand beside it, and
+    numbers beside what the legend cannot tell apart by colour and marker.
 
     Args:
         points: columns row (a key of `rows`), name (for readers), value, ci_low, ci_high, colour, marker, group (what
@@ -70,22 +71,39 @@ def pareto_drawing(
         for axis, cost in zip(line, costs, strict=True):
             _panel(axis, part.dropna(subset=[cost, "value"]), cost)
         line[0].set_ylabel(rows[row])
+    numbers = _numbers(points[points["row"].isin(present)], costs)
     set_title(figure, finding)
-    _legend(figure, points)
+    _legend(figure, points, numbers)
     for line, row in zip(axes, present, strict=True):
         for axis, cost in zip(line, costs, strict=True):
-            _name(axis, points[points["row"] == row].dropna(subset=[cost, "value"]), cost)
+            _name(axis, points[points["row"] == row].dropna(subset=[cost, "value"]), cost, numbers)
     return Drawing(figure, name, finding, alt, points)
 
 
-def _legend(figure: Figure, points: pd.DataFrame) -> None:
-    """Below the panels, where it covers no data."""
+def _numbers(points: pd.DataFrame, costs: Sequence[str]) -> dict[str, int]:
+    """Numbers from 1 of the names that share colour and marker with another and are on no front, cheapest first."""
+    cheapest = points.sort_values(list(costs), kind="stable")
+    names = cheapest.groupby(["group", "colour", "marker"])["name"].nunique().rename("names")
+    shared = cheapest.join(names, on=["group", "colour", "marker"])
+    on = shared[[f"front_{cost}" for cost in costs]].astype(bool).any(axis=1).groupby(shared["name"]).transform("any")
+    wanted = shared.loc[~on & (shared["names"] > 1), "name"]
+    return {name: number for number, name in enumerate(dict.fromkeys(wanted), start=1)}
+
+
+def _legend(figure: Figure, points: pd.DataFrame, numbers: Mapping[str, int]) -> None:
+    """Below the panels, where it covers no data: what colours and markers mean, then what the numbers do."""
     once = points.drop_duplicates(["group", "colour", "marker"])
     marks = [
         Line2D([], [], color=one.colour, marker=one.marker, linestyle="none", label=one.group)
         for one in once.itertuples()
     ]
-    figure.legend(handles=marks, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=4, fontsize=8)
+    colour = points.drop_duplicates("name").set_index("name")["colour"]
+    marks += [
+        Line2D([], [], color=colour[name], marker=f"${number}$", markersize=8, linestyle="none", label=name)
+        for name, number in numbers.items()
+    ]
+    columns = 3 if numbers else 4
+    figure.legend(handles=marks, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=columns, fontsize=8)
 
 
 def _panel(axis: Axes, part: pd.DataFrame, cost: str) -> None:
@@ -112,15 +130,21 @@ def _panel(axis: Axes, part: pd.DataFrame, cost: str) -> None:
         axis.set_xscale("symlog", linthresh=linear)
         axis.xaxis.set_major_formatter(lambda x, _: "" if 0 < x < linear else f"{x:,g}")  # beside 0 there is no room
         axis.set_xlim(-COSTS[cost].linear / 3, max(most, COSTS[cost].linear) * NAMES)
-    axis.set_ylim(0, np.nanmax(part["ci_high"]) * 1.25)
+    highest = np.nanmax(part["ci_high"])
+    axis.set_ylim(0, highest * 1.25)
+    if highest <= 100:  # names have room above, but no percentage is there
+        axis.set_yticks([tick for tick in axis.get_yticks() if 0 <= tick <= 100])
 
 
-def _name(axis: Axes, part: pd.DataFrame, cost: str) -> None:
-    """Write the names of what lies on the front, beside all that is drawn."""
+def _name(axis: Axes, part: pd.DataFrame, cost: str, numbers: Mapping[str, int]) -> None:
+    """Write the names of what lies on the front, and the numbers of the others, beside all that is drawn."""
     on = part[f"front_{cost}"].astype(bool)
     points = {
         textwrap.fill(row.name, LETTERS): (getattr(row, cost), row.value, row.colour)
         for row in part[on].itertuples(index=False)
     }
+    numbered = part["name"].isin(list(numbers))
+    for row in part[numbered].itertuples(index=False):
+        points[str(numbers[row.name])] = (getattr(row, cost), row.value, row.colour)
     bars = [Bbox([[x, low], [x, high]]) for x, low, high in part[[cost, "ci_low", "ci_high"]].to_numpy(float)]
-    label_points(axis, points, bars, part.loc[~on, [cost, "value"]].to_numpy(float).tolist())
+    label_points(axis, points, bars, part.loc[~on & ~numbered, [cost, "value"]].to_numpy(float).tolist())

@@ -199,8 +199,8 @@ def cost_of(scores: pd.DataFrame) -> pd.DataFrame:
     """What an answer costs, one row a condition (index) that a model answered.
 
     Returns:
-        columns n (answers), tokens_in, tokens_out (means), seconds (mean of those that were timed), dropped (few-shots
-        that did not fit, in all), cut (answers that reached the token limit).
+        columns n (answers), tokens_in, tokens_out (means), seconds (mean of those that were timed), timed (their
+        number), dropped (few-shots that did not fit, in all), cut (answers that reached the token limit).
     """
     return (
         scores.dropna(subset=["tokens_in"])
@@ -210,6 +210,7 @@ def cost_of(scores: pd.DataFrame) -> pd.DataFrame:
             tokens_in=("tokens_in", "mean"),
             tokens_out=("tokens_out", "mean"),
             seconds=("seconds", "mean"),
+            timed=("seconds", "count"),
             dropped=("dropped", "sum"),
             cut=("finished", lambda done: int((~done.astype(bool)).sum())),
         )

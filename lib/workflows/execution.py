@@ -3,8 +3,10 @@
 A call returns a record of its own: `triggerOutputs?['body']?['subject']` is the subject that the first call of this API
 returned, whatever the variable's name. Values that conditions test are drawn from the texts and numbers that they are
 tested against, so that each condition is once true and once false; a list that is looped over has none, one and two
-items. A choice of all of these is a world. Two flows are executed alike if in every world they make the same calls in
-the same order with the same arguments, of those that the request says.
+items. Where a catalogue is given, a value has the type that the response schema of its API declares: a declared number
+is never a text, whatever a condition tests it against, and what is declared as no list is not looped over. A choice of
+all of these is a world. Two flows are executed alike if in every world they make the same calls in the same order with
+the same arguments, of those that the request says.
 
     parse('x = await a.New(); if (x?["n"] > 5) { b.Post({"text": x?["t"]}); }')   worlds: n is 4, 5 or 6
 
@@ -18,7 +20,7 @@ import itertools
 import operator
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lib.workflows.language import (
@@ -59,6 +61,30 @@ class Items(NamedTuple):
     """How many items a list has that a loop goes through; apart from its value, which a condition may test."""
 
     content: Content
+
+
+Types = Callable[[Content], str]  # JSON's type of a content: string, number, integer, boolean, array or object; or ""
+
+
+def declared_types(catalogue) -> Types:
+    """What the response schemas of a catalogue declare; "" where they do not say.
+
+    Args:
+        catalogue: as `lib.workflows.language.validate` takes it; one of names and keys alone declares nothing.
+    """
+
+    def type_of(content: Content) -> str:
+        below = content.path[1:] if content.path[:1] == ("body",) else content.path
+        key = "/".join(map(str, below))
+        fields = getattr(catalogue[content.api], "returns", ()) if content.api in catalogue else ()
+        return next((field.type for field in fields if field.key == key), "")
+
+    return type_of
+
+
+def undeclared(content: Content) -> str:
+    """No type is known of any content."""
+    return ""
 
 
 class Missing(NamedTuple):
@@ -191,9 +217,9 @@ def _compare(test: str, left: Any, right: Any) -> bool:
 # ---------------------------------------------------------------- worlds
 
 
-def worlds(flows: Sequence[Flow]) -> Iterator[World]:
+def worlds(flows: Sequence[Flow], types: Types = undeclared) -> Iterator[World]:
     """The worlds in which the flows can differ: for each value that any of them tests, one on each side of each
-    constant, and for each list that one loops over, none, one and two items.
+    constant, and for each list that one loops over, none, one and two items; all of the declared types.
 
     What is tested only behind a condition is found by looking again in the worlds found so far.
     """
@@ -210,8 +236,8 @@ def worlds(flows: Sequence[Flow]) -> Iterator[World]:
                 for content, tests in machine.tested.items():
                     known = tested.setdefault(content, [])
                     known += [test for test in tests if test not in known]
-        values = {content: _domain(content, tests) for content, tests in tested.items()}
-        values |= {Items(content): list(ITEMS) for content in looped}
+        values = {content: _of_type(_domain(content, tests), types(content)) for content, tests in tested.items()}
+        values |= {Items(content): list(ITEMS) if types(content) in ("", "array") else [0] for content in looped}
         if sum(map(len, values.values())) == before:
             break
     yield from _choices(values, tested)
@@ -275,30 +301,46 @@ def _domain(content: Content, tests: Sequence[tuple[str, Any]]) -> list[Any]:
     return list(dict.fromkeys(found))
 
 
+def _of_type(values: Sequence[Any], kind: str) -> list[Any]:
+    """The values that have a declared type, or one that has it where none does."""
+    if kind == "boolean":
+        return [_typed(True), _typed(False)]
+    if kind in ("number", "integer"):
+        found = [value for value in values if isinstance(value, int | float)]
+        whole = [value for value in found if float(value).is_integer()] if kind == "integer" else found
+        return whole or found or [0]
+    if kind == "string":
+        return [value for value in values if isinstance(value, str)] or ["\0"]
+    return list(values)
+
+
 # ---------------------------------------------------------------- alike
 
 
-def executed_alike(flow: Flow, gold: Flow, said: Sequence[Sequence[str]] | None = None) -> bool:
+def executed_alike(
+    flow: Flow, gold: Flow, said: Sequence[Sequence[str]] | None = None, types: Types = undeclared
+) -> bool:
     """Whether a flow does what the right one does in every world (see the module).
 
     Args:
         said: for each call of the right flow, in order of text, the keys of the arguments that the request says; others
             may differ or be absent. None: the request says all of them.
+        types: of what calls return, see `declared_types`.
 
     Raises:
         ValueError: `said` is not as long as the right flow has calls.
     """
     keys = _keys_said(gold, said)
-    return all(_same(run(flow, world), run(gold, world), keys) for world in worlds([gold, flow]))
+    return all(_same(run(flow, world), run(gold, world), keys) for world in worlds([gold, flow], types))
 
 
-def strictness(flow: Flow, gold: Flow) -> str:
+def strictness(flow: Flow, gold: Flow, types: Types = undeclared) -> str:
     """How far beyond what the request says two flows agree that are executed alike: `exact` (all arguments, and no
     more keys than the right flow has), `more` (all arguments of the right flow, and keys that it lacks), or `unsaid`
     (an argument that the request does not say differs)."""
-    if not executed_alike(flow, gold):
+    if not executed_alike(flow, gold, types=types):
         return "unsaid"
-    return "exact" if executed_alike(gold, flow) else "more"
+    return "exact" if executed_alike(gold, flow, types=types) else "more"
 
 
 def _same(made: Sequence[Made], right: Sequence[Made], keys: Mapping[Place, Sequence[str]]) -> bool:
@@ -333,7 +375,7 @@ def _placed(statements: Iterable[Statement], place: Place) -> Iterator[tuple[Pla
             yield from _placed(body, (*here, part))
 
 
-def never_made(flow: Flow) -> list[Call]:
+def never_made(flow: Flow, types: Types = undeclared) -> list[Call]:
     """Calls that the flow makes in no world, such as behind `else if (x == "b")` after `if (x != "a")`."""
-    made = {one.place for world in worlds([flow]) for one in run(flow, world)}
+    made = {one.place for world in worlds([flow], types) for one in run(flow, world)}
     return [call for place, call in _placed(flow.statements, ()) if place not in made]

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
-from lib.workflows.execution import executed_alike
+from lib.workflows.execution import declared_types, executed_alike
 from lib.workflows.language import FlowError, called_apis, parse, validate
 
 
@@ -84,7 +84,7 @@ def score_flow(
     report = validate(flow, catalogue)
     value = 0.0 if report.made_up_names else similarity(called_apis(flow), right)
     runs = not (report.made_up_names or report.made_up_parameters)
-    executed = (runs and executed_alike(flow, wanted, said)) if wanted else None
+    executed = (runs and executed_alike(flow, wanted, said, declared_types(catalogue))) if wanted else None
     return FlowScore(True, value, report.made_up_names, report.made_up_parameters, executed=executed)
 
 

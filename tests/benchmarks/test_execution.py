@@ -9,8 +9,8 @@ from lib.workflows.catalogue import Catalogue
 from lib.workflows.execution import executed_alike, never_made
 from lib.workflows.generating import generate
 from lib.workflows.language import calls, parse, print_flow
+from lib.workflows.mutants import KINDS, mutant
 from lib.workflows.pair_checks import read_values
-from tests.workflows.mutants import KINDS, mutant
 
 MUTANTS = 10_000
 

@@ -33,11 +33,19 @@ def test_a_row_a_question_and_a_panel_a_cost():
     assert len(axes) == 6
     assert [axis.get_xlabel() for axis in axes[:3]] == [COSTS[cost].words for cost in COSTS]
     assert [axis.get_ylabel() for axis in axes] == ["quality, %", "", "", "other quality, %", "", ""]
-    assert texts(axes[0]) == {"cheap", "a condition with a rather long name"}
+    assert texts(axes[0]) == {"cheap", "a condition with a rather long name", "1"}
     assert texts(axes[3]) == {"not measured"}, "what was not timed is in no panel of time"
     assert texts(axes[4]) == {"untimed"}
-    assert [text.get_text() for text in drawing.figure.legends[0].get_texts()] == ["one", "other"]
+    assert [text.get_text() for text in drawing.figure.legends[0].get_texts()] == ["one", "other", "dear and bad"]
     assert (drawing.name, drawing.finding, drawing.alt) == ("cost", "a finding", "in words")
+    assert not any(tick > 100 for axis in axes for tick in axis.get_yticks() if axis.get_xlabel()), "in percent"
+    plt.close(drawing.figure)
+
+
+def test_what_colour_and_marker_tell_apart_has_no_number():
+    own = POINTS.assign(group=POINTS["name"])
+    drawing = pareto_drawing(own, "cost", "x", ROWS, "x")
+    assert "1" not in texts(drawing.figure.axes[0])
     plt.close(drawing.figure)
 
 

@@ -323,7 +323,7 @@ def test_the_cost_of_answers_of_which_some_were_timed():
         }
     )
     assert cost_of(scores).to_dict("index") == {
-        "a": {"n": 3, "tokens_in": 20, "tokens_out": 2, "seconds": 1, "dropped": 3, "cut": 1}
+        "a": {"n": 3, "tokens_in": 20, "tokens_out": 2, "seconds": 1, "timed": 2, "dropped": 3, "cut": 1}
     }
 
 

@@ -4,9 +4,17 @@ import random
 
 import pytest
 
-from lib.workflows.execution import MOST_WORLDS, Content, executed_alike, never_made, run, worlds
+from lib.workflows.execution import (
+    MOST_WORLDS,
+    Content,
+    declared_types,
+    executed_alike,
+    never_made,
+    run,
+    worlds,
+)
 from lib.workflows.language import Flow, calls, parse, print_flow
-from tests.workflows.mutants import KINDS, mutant
+from lib.workflows.mutants import KINDS, caught, mutant
 
 TRIGGER = "x = await a.New();"
 
@@ -162,10 +170,57 @@ def test_mutants_are_caught(said_flows, kind):
     assert not missed, f"{len(missed)} of {len(made)}: {missed[0]}"
 
 
+def test_mutants_are_counted_by_kind(said_flows):
+    """As many of each kind, all of them caught; a flow that agrees with everything would show."""
+    flows, said = zip(*said_flows, strict=True)
+    table, left_out = caught(flows, said, 50, 7)
+    assert table["mutants"].tolist() == table["caught"].tolist() == [10] * len(KINDS)
+    assert left_out == 0
+    nothing_said = [[[] for _ in keys] for keys in said]
+    missed = caught(flows, nothing_said, 50, 7)[0].set_index("kind")
+    assert missed.loc["argument", "mutants"] == 0
+    behind = flow("if (x?['s'] != 'a') { b.A(); } else if (x?['s'] == 'b') { b.B(); }")
+    assert caught([behind], [[[], [], []]], 10, 7)[1] == 1
+
+
 def test_calls_that_no_world_makes_are_found():
     dead = flow("if (x?['s'] != 'a') { b.A(); } else if (x?['s'] == 'b') { b.B(); } else { b.C(); }")
     assert [call.api for call in never_made(dead)] == ["b.B"]
     assert never_made(flow("if (x?['s'] != 'a') { b.A(); } else { b.C(); } for (i of x?['l']) { b.D(); }")) == []
+
+
+DECLARED = {("size",): "integer", ("open",): "boolean", ("subject",): "string", ("list",): "array"}
+
+
+def typed(content):
+    return DECLARED.get(content.path, "")
+
+
+@pytest.mark.parametrize(
+    ("body", "gold"),
+    [
+        ("if (x?['size'] > 5.5) { b.A(); }", "if (x?['size'] > 5) { b.A(); }"),  # no whole number lies between
+        ("if (x?['size'] != \"5\") { b.A(); }", "b.A();"),  # a number is never a text
+        ("if (x?['subject'] == 5) { b.A(); }", "if (x?['subject'] == true) { b.A(); }"),  # neither is ever so
+        ("for (i of x?['subject']) { b.A(); }", "if (x?['subject'] == 5) { b.A(); }"),  # no list, so no item
+    ],
+)
+def test_payloads_have_the_types_that_schemas_declare(body, gold):
+    assert executed_alike(flow(body), flow(gold), types=typed)
+    assert not alike(body, gold), "where no type is known, each may be so"
+
+
+def test_declared_types_are_the_catalogues(catalogue):
+    kinds = declared_types(catalogue)
+    assert kinds(Content("shared_office365.OnNewEmailV3", 1, ("body", "hasAttachments"))) == "boolean"
+    assert kinds(Content("shared_office365.OnNewEmailV3", 1, ("body", "nowhere"))) == ""
+    assert kinds(Content("made.Up", 1, ("body",))) == ""
+
+
+def test_both_sides_of_a_test_are_seen_in_each_type():
+    for body in ("if (x?['open']) { b.A(); }", "if (x?['size'] >= 3) { b.A(); }", "for (i of x?['list']) { b.A(); }"):
+        counts = {len(run(flow(body), world)) for world in worlds([flow(body)], typed)}
+        assert {1, 2} <= counts, body
 
 
 def test_an_empty_flow_does_nothing():

@@ -247,6 +247,7 @@ def cost_table(
             "prompt, tokens": of_test["tokens_in"],
             "answer, tokens": of_test["tokens_out"],
             "seconds an answer": of_test["seconds"].round(1).astype(str),
+            "timed": of_test["timed"],
             "few-shots dropped": of_test["dropped"].astype(int),
             "cut": of_test["cut"],
         }
@@ -260,8 +261,9 @@ def cost_caption(writers: Writers, beside: Mapping[tuple[str, int], int], device
     waited = "; of a model behind an endpoint, those of its request" if is_remote(reader) else ""
     shown = [f"{n} beside {shots} by {label(name)}" for (name, shots), n in sorted(beside.items()) if shots in (5, 20)]
     return (
-        "The conditions and what an answer costs: means over all test sets. Seconds: reading the whole prompt, and the "
-        f"answer's share of the steps of its batch, on {device}{waited}. Cut: answers that reached "
+        "The conditions and what an answer costs: means over all test sets. Seconds: reading the whole prompt, and "
+        "writing: of a kept answer those of one asked alone, over the answers that were timed; of one written now its "
+        f"share of the steps of its batch; on {device}{waited}. Cut: answers that reached "
         f"{max_tokens} tokens. Where no model is named, {writers.named(writers.reader)} writes; the paper's models are "
         "GPT-4 and, fine-tuned, Codex. SFD shows as many definitions as FD has on average beside as many few-shots of "
         f"the same selector: {', '.join(shown)}."

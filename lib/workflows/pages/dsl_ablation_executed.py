@@ -14,13 +14,22 @@ from lib.workbook.cases import case_address
 from lib.workbook.display import Drawing, Table, interval
 from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workflows.ablation import DELTAS, VALUES
-from lib.workflows.execution import strictness
+from lib.workflows.execution import Types, strictness, undeclared
 from lib.workflows.language import parse
 from lib.workflows.pages.common import TEST_SETS, change, intervals, metric_intervals, p_values, settled_deltas
 from lib.workflows.pages.dsl_ablation import COPIES, FINETUNED, HELD, Study
 from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes
 
 RATES = ("same_names", "executed", "wrong_at_1")
+MUTANTS = 10_000  # right flows made wrong in one place, which must be caught
+LEAST = 0.5  # of the flows of the most asked condition, that one must have to be named the best
+KINDS = {
+    "argument": "a said argument changed",
+    "condition": "a condition's sense turned",
+    "api": "an API exchanged",
+    "dropped": "a call left out",
+    "reference": "a said reference led elsewhere",
+}
 LABELS = {"same_names": "same API names in the same order", "executed": "executed right"}
 COLOURS = {"same_names": "#8a8a8a", "executed": "#0b5fa5"}
 ROW = ["test_set", "condition", "metric", *VALUES, "n", "counted"]
@@ -56,14 +65,15 @@ def executed_table(study: Study, rates: pd.DataFrame) -> Table:
     wide = texts.pivot(index=["test_set", "condition"], columns="metric", values="text")
     keys = list(dict.fromkeys(zip(rates["test_set"], rates["condition"], strict=True)))
     wide = wide.loc[keys]
-    means = study.scores.groupby(["test_set", "condition"])["similarity"].mean()
+    similar = [_similarity(study, test_set) for test_set in study.sets()]
+    means = pd.concat(similar).set_index(["test_set", "condition"])["text"]
     counts = rates[rates["metric"] == "executed"].set_index(["test_set", "condition"])["n"]
     frame = pd.DataFrame(
         {
             "test set": [TEST_SETS[test_set] for test_set, _ in keys],
             "condition": [study.titles[name] for _, name in keys],
             "flows": [int(counts[key]) for key in keys],
-            "similarity": [round(means[key], 2) for key in keys],
+            "similarity": [means[key] for key in keys],
             "right names, %": wide["same_names"].tolist(),
             "executed right, %": wide["executed"].tolist(),
             "of right names, wrong, %": wide["wrong_at_1"].tolist(),
@@ -73,9 +83,16 @@ def executed_table(study: Study, rates: pd.DataFrame) -> Table:
     caption = (
         "Flows that are executed right: run on mocked connectors they make the calls of the right flow, with the "
         "arguments that the request says, whichever way its conditions turn out, and make nothing up. Right names: "
-        "similarity 1. 95% intervals (Wilson)."
+        "similarity 1. 95% intervals: Wilson's for shares of all flows, else bootstrapped."
     )
     return Table(frame, caption, text_columns=["condition"], cases=dict.fromkeys(frame.columns[2:], addresses))
+
+
+def _similarity(study: Study, test_set: str) -> pd.DataFrame:
+    """Columns test_set, condition, text: similarity with its interval."""
+    counted = outcomes(study.scores[study.scores["test_set"] == test_set])
+    rates = rates_with_intervals(counted[counted["metric"] == "similarity"], [], study.samples, study.seed)
+    return rates.assign(test_set=test_set, text=intervals(rates, decimals=2))
 
 
 def executed_drawing(study: Study, rates: pd.DataFrame) -> Drawing:
@@ -103,30 +120,38 @@ def executed_drawing(study: Study, rates: pd.DataFrame) -> Drawing:
         for row in rates[rates["metric"] == "executed"].head(10).itertuples()
     ]
     alt = f"Share of flows with the right API names and share executed right, by condition. Right: {'; '.join(told)}."
-    return Drawing(figure, "dsl_executed", executed_finding(rates), alt, drawn)
+    written = rates[~rates["condition"].isin(COPIES)]
+    finding = executed_finding(written, "flows that models wrote")
+    return Drawing(figure, "dsl_executed", finding[:1].upper() + finding[1:], alt, drawn)
 
 
-def executed_finding(rates: pd.DataFrame) -> str:
-    """How much of similarity 1 is not executed right, over all conditions."""
+def executed_finding(rates: pd.DataFrame, what: str = "flows") -> str:
+    """How much of similarity 1 is not executed right, over all conditions.
+
+    Args:
+        what: the flows are called.
+    """
     counted = rates[(rates["metric"] == "wrong_at_1") & (rates["counted"] > 0)]
     same = counted["counted"].sum()
     wrong = (counted["value"] * counted["counted"] / 100).sum()
     if not same:
-        return "No flow has the right API names in order"
-    return f"{wrong / same:.0%} of the {same:,.0f} flows with the right API names do something else when they run"
+        return f"none of the {what} has the right API names in order"
+    return f"{wrong / same:.0%} of the {same:,.0f} {what} with the right API names do something else when they run"
 
 
 def executed_in_words(study: Study, rates: pd.DataFrame) -> str:
-    """The same for models and for copied flows apart, and the condition with most flows executed right."""
+    """The same for models and for copied flows apart, and the condition with most flows executed right, of those asked
+    at least `LEAST` as often as the most asked one."""
     copied = rates["condition"].isin(COPIES)
     parts = [
-        f"{who}: {_lower(executed_finding(rates[chosen]))}"
+        f"{who}: {executed_finding(rates[chosen])}"
         for who, chosen in (("Models", ~copied), ("Copied flows", copied))
         if chosen.any()
     ]
     best = []
     for test_set in dict.fromkeys(rates["test_set"]):
         part = rates[(rates["test_set"] == test_set) & (rates["metric"] == "executed") & ~copied]
+        part = part[part["n"] >= LEAST * part["n"].max()]
         if len(part):
             row = part.loc[part["value"].idxmax()]
             numbers = interval(row["value"], row["ci_low"], row["ci_high"], 0)
@@ -223,11 +248,28 @@ def parity_in_words(study: Study, rows: pd.DataFrame) -> str:
     )
 
 
-def strictness_in_words(study: Study, golds: Mapping[str, str]) -> str:
+def mutants_in_words(caught: pd.DataFrame, left_out: int) -> str:
+    """How many wrong flows are caught, by what is wrong.
+
+    Args:
+        caught, left_out: of `lib.workflows.mutants.caught`.
+    """
+    told = [f"{row.caught:,} of {row.mutants:,} with {KINDS[row.kind]}" for row in caught.itertuples() if row.mutants]
+    if not told:
+        return "No right flow can be made wrong here."
+    besides = f" {left_out} flows with a call that is never made are left out." if left_out else ""
+    return (
+        "Does running flows catch what is wrong? Right flows of the test requests, each made wrong in one place: of "
+        f"{caught['mutants'].sum():,} such mutants {caught['caught'].sum():,} are caught ({'; '.join(told)}).{besides}"
+    )
+
+
+def strictness_in_words(study: Study, golds: Mapping[str, str], types: Types = undeclared) -> str:
     """Of models' flows executed right, how many agree with the right flow in what the request does not say, too.
 
     Args:
         golds: the right flow's text by unit.
+        types: see `lib.workflows.execution.executed_alike`.
     """
     scores = study.scores
     right = scores[(scores["executed"] == True) & ~scores["condition"].isin(COPIES)]  # noqa: E712  None where unknown
@@ -235,7 +277,7 @@ def strictness_in_words(study: Study, golds: Mapping[str, str]) -> str:
     if right.empty:
         return "No model's flow is executed right."
     texts = zip(right["text"], right["unit"].map(golds), strict=True)
-    counts = Counter(strictness(parse(text), parse(gold)) for text, gold in texts)
+    counts = Counter(strictness(parse(text), parse(gold), types) for text, gold in texts)
     share = {name: f"{counts[name]} ({counts[name] / len(right):.0%})" for name in ("exact", "more", "unsaid")}
     return (
         "Executed right asks for the arguments that the request says, and for no others. Of the "
@@ -244,7 +286,3 @@ def strictness_in_words(study: Study, golds: Mapping[str, str]) -> str:
         f"no more, {share['more']} have keys besides that it lacks, and in {share['unsaid']} an argument differs or "
         "is absent that the request does not say."
     )
-
-
-def _lower(text: str) -> str:
-    return text[0].lower() + text[1:]

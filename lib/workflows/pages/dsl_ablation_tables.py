@@ -211,7 +211,8 @@ def verdict(everything: pd.DataFrame) -> str:
     opposite = (once["delta"] * once["published_delta"] < 0) & settled_deltas(once)
     return (
         f"our 95% intervals hold {inside.sum()} of {len(once)} published differences, but {undecided.sum()} of these "
-        f"intervals hold 0 as well; {opposite.sum()} of our differences are settled the other way"
+        f"intervals hold 0 as well; {opposite.sum() or 'none'} of our differences "
+        f"{'is' if opposite.sum() == 1 else 'are'} settled the other way"
     )
 
 

@@ -110,7 +110,7 @@ def test_the_cost_of_test_flows():
     study = study_of({FIVE: [0.5] * 3, unseen: [0.5]})
     shown = cost_table(study, cost_of(study.scores), {("tst", 20): 31, ("pretrained", 5): 9, ("tst", 1): 2}, "2 x", 256)
     assert shown.frame["condition"].tolist() == ["pretrained encoder, 5 few-shots"]
-    assert shown.frame.iloc[0, 1:].tolist() == [3, 100.0, 10.0, "0.5", 0, 0]
+    assert shown.frame.iloc[0, 1:].tolist() == [3, 100.0, 10.0, "0.5", 3, 0, 0]
     assert shown.caption.endswith("same selector: 9 beside 5 by pretrained encoder, 31 beside 20 by TST.")
     assert "on 2 x. Cut: answers that reached 256 tokens. Where no model is named, the in-context" in shown.caption
 

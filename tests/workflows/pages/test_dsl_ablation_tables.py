@@ -173,7 +173,7 @@ def test_our_interval_and_the_published_difference():
 def test_the_verdict_counts_a_comparison_once():
     assert verdict(COMPARED[:4]) == (
         "our 95% intervals hold 2 of 3 published differences, but 1 of these intervals hold 0 as well; 1 of our "
-        "differences are settled the other way"
+        "differences is settled the other way"
     )
 
 
