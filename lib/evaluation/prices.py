@@ -72,12 +72,19 @@ def dollars(tokens_in: pd.Series | np.ndarray, tokens_out: pd.Series | np.ndarra
     return REQUESTS * (read * price.input + written * price.output) / 1e6
 
 
-def with_costs(points: pd.DataFrame, price: Price, apart: pd.Series | None = None) -> pd.DataFrame:
+def with_costs(
+    points: pd.DataFrame,
+    price: Price,
+    apart: pd.Series | None = None,
+    shared: Mapping[str, pd.DataFrame] | None = None,
+) -> pd.DataFrame:
     """Points with tokens, dollars (for `REQUESTS` requests) and the fronts of their row.
 
     Args:
-        points: columns row, value, seconds, tokens_in, tokens_out.
+        points: columns row, value, seconds, tokens_in, tokens_out; with `shared` condition, too.
         apart: bool, which points are on no front and keep no other off.
+        shared: of a row whose conditions were not all asked the same requests, by condition (see
+            `lib.evaluation.pareto.shared_quality`): they are compared two and two on what both were asked.
 
     Returns:
         `points` by row, with tokens, dollars, and `front_<cost>` (see `lib.evaluation.pareto.with_fronts`) for each of
@@ -88,7 +95,13 @@ def with_costs(points: pd.DataFrame, price: Price, apart: pd.Series | None = Non
         dollars=dollars(points["tokens_in"], points["tokens_out"], price),
     )
     table["compared"] = table["value"] if apart is None else table["value"].mask(apart)
-    parts = [with_fronts(part, COSTS, "compared") for _, part in table.groupby("row", sort=False)]
+    parts = []
+    for row, part in table.groupby("row", sort=False):
+        quality: str | np.ndarray = "compared"
+        if shared and row in shared:
+            names = part["condition"].tolist()
+            quality = shared[str(row)].loc[names, names].to_numpy()
+        parts.append(with_fronts(part, COSTS, quality))
     return pd.concat(parts, ignore_index=True).drop(columns="compared")
 
 

@@ -188,4 +188,4 @@ def main(profile: str, root: Path = ROOT) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2] or ["quick"])
+    main(sys.argv[1] if len(sys.argv) > 1 else "quick")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.evaluation.pareto import on_front, with_fronts
+from lib.evaluation.pareto import on_front, shared_quality, with_fronts
 
 NUMBERS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=12)
 
@@ -39,3 +39,15 @@ def test_a_column_for_each_cost():
     assert table["front_tokens"].tolist() == [True, True]
     with pytest.raises(KeyError):
         with_fronts(points, ["dollars"])
+
+
+def test_two_are_compared_on_what_both_were_asked():
+    """The dear one is better on its one request than the cheap one there, whatever that is on the others."""
+    scores = pd.DataFrame({"cheap": [1.0, 1.0, 0.0], "dear": [np.nan, np.nan, 0.5], "alone": [np.nan] * 3})
+    quality = shared_quality(scores)
+    assert quality.loc["cheap"].tolist()[:2] == [pytest.approx(2 / 3), 0]
+    assert quality.loc["dear", "cheap"] == quality.loc["dear", "dear"] == 0.5
+    assert quality["alone"].isna().all()
+    assert on_front([1, 2, 3], quality).tolist() == [True, True, False]
+    same = shared_quality(pd.DataFrame({"a": [1.0, 0.0], "b": [0.0, 0.5]}))
+    assert on_front([1, 2], same).tolist() == on_front([1, 2], [0.5, 0.25]).tolist()

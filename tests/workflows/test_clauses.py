@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.workflows.clauses import clause_texts, cut_by_rules, cut_scores, held_aside, learn_cutter
+from lib.workflows.clauses import best_cutter, clause_texts, cut_by_rules, cut_scores, held_aside, learn_cutter
 
 
 @pytest.mark.parametrize(
@@ -108,3 +108,16 @@ def test_constants_are_chosen_on_pairs_that_no_cutter_learns_from():
     assert not set(learn["pair"]) & set(held["pair"])
     few, rest = held_aside(training.head(6), 10, 5, 7)
     assert (len(few), len(rest)) == (4, 2)
+
+
+def test_the_better_cutter_is_taken_on_what_is_held_aside():
+    request = "save it and mail Ana"
+    known = pd.DataFrame(
+        {"pair": ["a"], "request": [request], "n_calls": [2], "clauses": [spans(request, "save it", "mail Ana")]}
+    )
+    cutters = {"whole": lambda text: [(0, len(text))], "two": lambda text: [(0, 7), (12, 20)]}
+    assert best_cutter(known, cutters) == "two"
+    assert best_cutter(known, {"whole": cutters["whole"], "same": cutters["whole"]}) == "whole"
+    unknown = known.assign(clauses=[[]])
+    assert best_cutter(unknown, cutters) == "two"
+    assert best_cutter(unknown.assign(n_calls=1), cutters) == "whole"

@@ -245,14 +245,15 @@ def _best(part: pd.DataFrame) -> str:
 
 
 def cost_finding(points: pd.DataFrame) -> str:
-    """How little of what can be paid lies on a front."""
-    on = points[points["front_seconds"] | points["front_tokens"]]
-    languages = points[(points["row"] == CONTEXT) & (points["tokens_out"] > 0)]
-    said = f"Of {len(points)} conditions {len(on)} are beaten by none that costs less"
+    """How little of what can be paid lies on a front, of what the figure draws."""
+    payable = points[(points["row"] != PROMPTS) & ~points["condition"].str.startswith(LABELLED)]
+    on = payable[payable["front_seconds"] | payable["front_dollars"]]
+    languages = payable[(payable["row"] == CONTEXT) & (payable["tokens_out"] > 0)]
+    said = f"{len(on)} of {len(payable)} methods are best for their cost: none that costs no more finds as much"
     if languages.empty:
         return said
-    among = "some" if languages.index.isin(on.index).any() else "none"
-    return f"{said}; of the methods that write chains of thought {among}"
+    among = int(languages.index.isin(on.index).sum())
+    return f"{said}; of {len(languages)} that write chains of thought {among or 'none'}"
 
 
 def cost_table(points: pd.DataFrame, prices: Mapping[str, Price]) -> Table:

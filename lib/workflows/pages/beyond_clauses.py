@@ -212,8 +212,12 @@ def retrieval_drawing(tests: pd.DataFrame, question: str) -> Drawing:
     mine["panel"] = mine["sample"].map(SAMPLES)
     coverage = mine[mine["metric"] == "coverage"]
     better, worse = ((coverage["settled"] & (sign * coverage["difference"] > 0)).sum() for sign in (1, -1))
+    other = [said for metric, said in METRICS.items() if metric in set(mine["metric"]) and metric != "coverage"]
     what = {"definitions": "Definitions by clause", "few-shots": "Few-shots as a set"}[question]
-    finding = f"{what} show more of the wanted APIs in {better} of {len(coverage)} comparisons, fewer in {worse}"
+    finding = (
+        f"{what} show more of the wanted APIs, settled in {better} of the {len(coverage)} comparisons of them, fewer "
+        f"in {worse} (the other rows: {' and '.join(other)})"
+    )
     name = {"definitions": "clause_definitions", "few-shots": "clause_shots"}[question]
     return forest(mine, name, finding, "difference, points", panel="panel")
 
@@ -285,15 +289,20 @@ def definition_weights_table(chosen: pd.DataFrame) -> Table:
     return Table(frame, "Wanted APIs defined for training requests held aside, by weight; ●: taken.", decimals=2)
 
 
-def shot_weights_table(chosen: pd.DataFrame) -> Table:
-    """The weights of coverage and of new APIs, chosen on training requests held aside."""
+def shot_weights_table(chosen: pd.DataFrame, encoder: str) -> Table:
+    """The weights of coverage and of new APIs, chosen on training requests held aside.
+
+    Args:
+        encoder: that of the search, a key of `ENCODERS`.
+    """
     frame = chosen.copy()
     frame[list(SETS)] = frame[list(SETS)].replace({True: "●", False: ""}).astype(object)
     frame[["value", "jaccard"]] *= 100
     names = {"k": "few-shots", "coverage": "weight of coverage", "new": "weight of new APIs",
              "value": "wanted APIs, %", "jaccard": "mean Jaccard, %", **{one: WAYS[one] for one in SETS}}  # fmt: skip
     caption = (
-        "Few-shots chosen as a set for training requests held aside, out of the other ones, by weights; ●: taken. "
+        f"Few-shots chosen as a set, by the {ENCODERS[encoder]}, for training requests held aside, out of the other "
+        "ones, by weights; ●: taken. "
         f"Still alike: at least {ALIKE:.0%} of the mean Jaccard similarity of the nearest (weights of 0)."
     )
     return Table(frame.rename(columns=names), caption, decimals=2)
@@ -373,7 +382,7 @@ def size_drawing(values: pd.DataFrame, definitions: int) -> Drawing:
         sizes = sorted(values["size"].unique())
         axis.set_xticks(sizes, [f"{size:,}" for size in sizes], rotation=30)
         axis.minorticks_off()
-    axes[0][0].set_ylabel(f"wanted APIs among {definitions}, % (95% interval)")
+    axes[0][0].set_ylabel(f"wanted APIs among {definitions} definitions, %\n(95% interval)")
     axes[0][0].legend(loc="lower left")
     alt = f"Share of the wanted APIs among {definitions} definitions, by size of the catalogue. {_falls(values)}"
     return Drawing(figure, "catalogue_size", _falls(values, first=True), alt, values)
@@ -389,7 +398,7 @@ def _falls(values: pd.DataFrame, first: bool = False) -> str:
             for way, said in (("whole", "by the whole request"), ("clauses", "by clause"))
         ]
         told.append(f"{' and '.join(parts)} ({SAMPLES[sample]})")
-    said = f"Recall falls from {small:,} to {large:,} operations: {'; '.join(told[:1] if first else told)}"
+    said = f"Recall from {small:,} to {large:,} operations: {'; '.join(told[:1] if first else told)}"
     return said if first else f"{said}."
 
 
@@ -404,25 +413,34 @@ def size_in_words(values: pd.DataFrame, tests: pd.DataFrame, made: int, added: i
     return (
         f"{_falls(values)} Of the {added:,} operations added, {made:,} are operations of the catalogue under another "
         f"connector's name: near-duplicates of what is wanted, which count as wrong. At the largest size the search by "
-        f"clause finds {' and '.join(told)} more than the whole request."
+        f"clause differs from that by the whole request by {' and '.join(told)}."
     )
 
 
-def times_table(times: pd.DataFrame, operations: int) -> Table:
-    """`lib.workflows.catalogue_size.percentiles` for readers."""
+def times_table(times: pd.DataFrame, operations: int, device: str) -> Table:
+    """`lib.workflows.catalogue_size.percentiles` for readers.
+
+    Args:
+        device: what computes, such as `2 cores of X`.
+    """
     said = {"cut": "cut into clauses", "encode": "encode request and clauses", "search": "search", "all": "all"}
     frame = pd.DataFrame({
         "step": times["step"].map(said), "median, ms": times["p50_ms"], "95th percentile, ms": times["p95_ms"],
     })  # fmt: skip
-    caption = f"{times['n'].max():,} requests, one after the other, over {operations:,} operations, on this machine."
+    caption = (
+        f"{times['n'].max():,} requests in new wordings, one after the other, over {operations:,} operations, on "
+        f"{device}; encoder and index are loaded before."
+    )
     return Table(frame, caption, decimals=1)
 
 
 def times_in_words(times: pd.DataFrame, operations: int, limit: float = 50) -> str:
     """Whether a request stays under the limit, in milliseconds."""
-    row = times.set_index("step").loc["all"]
+    by_step = times.set_index("step")
+    row = by_step.loc["all"]
     which = "both" if row["p95_ms"] < limit else "the median alone" if row["p50_ms"] < limit else "neither"
     return (
         f"A request over {operations:,} operations takes {row['p50_ms']:.0f} ms in the median and "
-        f"{row['p95_ms']:.0f} ms at the 95th percentile; under {limit:.0f} ms: {which}."
+        f"{row['p95_ms']:.0f} ms at the 95th percentile; under {limit:.0f} ms: {which}. The search itself takes "
+        f"{by_step.loc['search', 'p50_ms']:.0f} ms in the median, the rest goes to cutting and encoding the request."
     )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from lib.evaluation.pareto import shared_quality
 from lib.evaluation.prices import REQUESTS, Price, cost_columns, with_costs
 from lib.evaluation.rates import rates_with_intervals
 from lib.workbook.display import Drawing, Table
@@ -96,17 +97,7 @@ def flow_points(scores: pd.DataFrame, reader: str, searching: float, samples: in
         <test set>`. Conditions that read the right flow (oracle few-shots, gold definitions) are left out: nobody can
         pay for them.
     """
-    rows = {name: condition_of(name) for name in scores["condition"].unique()}
-    kept = [
-        name
-        for name, row in rows.items()
-        if name.startswith(COPIED)
-        or (row is not None and not (row.selector in CEILINGS and row.shots) and row.definitions not in CEILINGS)
-    ]
-    asked = scores[scores["condition"].isin(kept)]
-    if reader == "in_context":
-        asked = asked[asked["half"] != ""]
-    asked = asked[_of_those_written(asked)]
+    rows, asked = _compared(scores, reader)
     parts = []
     for test_set, part in asked.groupby("test_set", sort=False):
         counted = pd.concat([outcomes(part), executed_outcomes(part)])
@@ -122,6 +113,34 @@ def flow_points(scores: pd.DataFrame, reader: str, searching: float, samples: in
     names = [_name(name, rows[name], reader) for name in table["condition"]]
     table = table.assign(name=names, row=table["metric"] + " " + table["test_set"])
     return table[POINT]
+
+
+def _compared(scores: pd.DataFrame, reader: str) -> tuple[dict[str, Condition | None], pd.DataFrame]:
+    """All conditions by name, and the answers of those that are compared (see `flow_points`)."""
+    rows = {name: condition_of(name) for name in scores["condition"].unique()}
+    kept = [
+        name
+        for name, row in rows.items()
+        if name.startswith(COPIED)
+        or (row is not None and not (row.selector in CEILINGS and row.shots) and row.definitions not in CEILINGS)
+    ]
+    asked = scores[scores["condition"].isin(kept)]
+    if reader == "in_context":
+        asked = asked[asked["half"] != ""]
+    return rows, asked[_of_those_written(asked)]
+
+
+def shared_flows(scores: pd.DataFrame, reader: str) -> dict[str, pd.DataFrame]:
+    """Of each row of `flow_points` the quality of any two conditions on the requests that both were asked (see
+    `lib.evaluation.pareto.shared_quality`): fewer requests may be easier ones."""
+    _, asked = _compared(scores, reader)
+    return {
+        f"{metric} {test_set}": shared_quality(
+            part.assign(value=100 * part[metric].astype(float)).pivot(index="unit", columns="condition", values="value")
+        )
+        for test_set, part in asked.groupby("test_set", sort=False)
+        for metric in SHOWN
+    }
 
 
 def _of_those_written(asked: pd.DataFrame) -> pd.Series:
@@ -223,10 +242,13 @@ def seconds_a_search(encode: Callable[[Sequence[str]], np.ndarray], pool: np.nda
     return float(np.median(times[1:]))
 
 
-def priced(points: pd.DataFrame, price: Price) -> pd.DataFrame:
-    """`lib.evaluation.prices.with_costs`, and group, colour and marker. On a front are conditions that were asked all
-    requests of their row: fewer ones may be easier."""
-    table = with_costs(points, price, points["n"] < points.groupby("row")["n"].transform("max"))
+def priced(points: pd.DataFrame, price: Price, shared: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """`lib.evaluation.prices.with_costs`, and group, colour and marker.
+
+    Args:
+        shared: of `shared_flows`.
+    """
+    table = with_costs(points, price, shared=shared)
     styles = [_style(name) for name in table["condition"]]
     table[["group", "colour", "marker"]] = pd.DataFrame(styles, columns=["group", "colour", "marker"], dtype=object)
     return table
@@ -252,7 +274,7 @@ def _writer(condition: str) -> str:
 def row_titles(points: pd.DataFrame) -> dict[str, str]:
     """What the y axis of each row of panels says."""
     said = {
-        "similarity": "similarity times 100",
+        "similarity": "similarity, %",
         "executed": "flows executed right, %",
         DEFINITIONS: "wanted APIs defined, %",
     }
@@ -286,7 +308,9 @@ def cost_finding(points: pd.DataFrame) -> str:
     ran = points[points["metric"] == "executed"]
     on = ran[ran["front_tokens"] | ran["front_seconds"]]
     writers = list(dict.fromkeys(_writer(name) for name in on.sort_values("tokens")["condition"]))
-    return f"On the fronts of flows executed right and cost are {', '.join(WRITERS[one] for one in writers)}"
+    off = [said for one, said in WRITERS.items() if one not in writers and one in set(map(_writer, ran["condition"]))]
+    beaten = f"; {' and '.join(off)} {'is' if len(off) == 1 else 'are'} beaten by what costs less" if off else ""
+    return f"Best for their cost in flows executed right: {', '.join(WRITERS[one] for one in writers)}{beaten}"
 
 
 def cost_table(points: pd.DataFrame, prices: Mapping[str, Price]) -> Table:
@@ -304,11 +328,11 @@ def cost_table(points: pd.DataFrame, prices: Mapping[str, Price]) -> Table:
         }
     ).join(cost_columns(rows, prices))
     caption = (
-        "Quality and what one request costs: mean seconds of an answer, written in batches and so faster than one "
-        "asked alone, with the search for its few-shots, tokens of "
+        "Quality and what one request costs: mean seconds of an answer, of a kept one those of one asked alone, with "
+        "the search for its few-shots, tokens of "
         f"prompt and answer, and US dollars: what the tokens of {REQUESTS:,} requests would cost at the model's list "
         "price (`data/prices.csv`), though another model read and wrote them. Training is not counted. 95% intervals. "
-        "On a front are conditions that were asked most requests of a test set."
+        "On a front is what no other beats on the requests that both were asked: none that costs no more is as good."
     )
     return Table(frame.reset_index(drop=True), caption, decimals=0, text_columns=["condition"])
 

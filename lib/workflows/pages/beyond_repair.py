@@ -39,7 +39,9 @@ MARKERS = {"free": "o", "snapped": "s", "reasked": "^", "best": "v", "best_snapp
 
 
 def way_label(way: str, n: float) -> str:
-    """A way's name for readers, such as `best of 8, snapped`."""
+    """A way's name for readers, such as `best of 8, snapped`; the best of one is a single draw."""
+    if way in DRAWN and round(n, 1) == 1:
+        return LABELS[way].replace("best of {n}", "one draw")
     return LABELS[way].format(n=f"{n:.0f}" if float(n).is_integer() else number(n, 1))
 
 
@@ -67,8 +69,14 @@ def repair_table(compared: pd.DataFrame) -> Table:
 
 
 def equal_cost_table(compared: pd.DataFrame) -> Table:
-    """Ways with more than one price at what constrained decoding costs; `compared` as for `repair_table`."""
-    rows = compared[compared["budget"].isin(BUDGETS)]
+    """Ways with more than one price at what constrained decoding costs, below constrained decoding itself and snapping;
+    `compared` as for `repair_table`."""
+    parts = []
+    for _, group in compared.groupby(GROUP, sort=False):
+        own = group[(group["budget"] == OWN) & group["way"].isin((HELD, "snapped"))]
+        bought = {budget: group[group["budget"] == budget] for budget in BUDGETS}
+        parts += [one for name, rows in bought.items() if len(rows) for one in (own.assign(budget=name), rows)]
+    rows = pd.concat(parts, ignore_index=True)
     frame = _quality(rows, ["budget", "way"])
     first = rows.drop_duplicates([*GROUP, "budget", "way"])
     frame["way"] = [_priced(row.way, row.n) for row in first.itertuples()]
@@ -77,8 +85,9 @@ def equal_cost_table(compared: pd.DataFrame) -> Table:
     caption = (
         "The same at equal cost: as many samples, or second prompts, as constrained decoding's mean tokens (read and "
         "written) or seconds pay for, drawn at random where a part of the flows gets one more. Spent: of that budget; "
-        "above 100%, even the cheapest costs more; below, the dearest costs less. Snapping costs no tokens and "
-        "milliseconds: its row is that of the table above."
+        "above 100%, even the cheapest costs more; below, the dearest costs less. Snapping the free answer costs no "
+        "tokens besides; it and constrained decoding are the rows of the table above, on all their flows. One draw is "
+        "an answer at a temperature, the free one takes the likeliest token: so it may be worse."
     )
     return Table(frame, caption, text_columns=["way"])
 
@@ -203,12 +212,12 @@ def rates_in_words(rates: Mapping[str, Rates]) -> str:
         value, low, high = (100 * end for end in rate.more)
         told.append(
             f"the {MODELS[model]} reads a token in {number(reading, 1)} ms and writes one in {number(writing, 1)} ms, "
-            f"under the grammar {interval(value, low, high)}% longer ({rate.prompts} requests)"
+            f"an answer takes {interval(value, low, high)}% more under the grammar ({rate.prompts} requests)"
         )
     return (
         f"Asked alone and in turn for a free and a constrained answer, {'; '.join(told)}. Seconds below are tokens at "
-        "these rates, those of one user who waits: no way gains by the moment at which it was asked, and in batches, "
-        "whose steps are shared, masks weigh more."
+        "these rates, those of one user who waits: no way gains by the moment at which it was asked. In batches the "
+        "rates would be others."
     )
 
 

@@ -89,7 +89,9 @@ def test_retrieval_by_clause(scores):
     assert "of a set for coverage alone falls, settled, in 1 of 1" in said
     assert "of a set that stays alike falls, settled, in 0 of 1" in said
     drawing = page.retrieval_drawing(tests, "few-shots")
-    assert drawing.finding == "Few-shots as a set show more of the wanted APIs in 2 of 2 comparisons, fewer in 0"
+    assert drawing.finding.startswith(
+        "Few-shots as a set show more of the wanted APIs, settled in 2 of the 2 comparisons of them, fewer in 0 (the"
+    )
     plt.close(drawing.figure)
 
 
@@ -120,7 +122,7 @@ def test_chosen_constants_are_marked():
             "near_set": [False],
         }
     )
-    assert page.shot_weights_table(shots).frame.iloc[0].tolist() == [5, 0.5, 0.1, 50, 40, "●", ""]
+    assert page.shot_weights_table(shots, "tst").frame.iloc[0].tolist() == [5, 0.5, 0.1, 50, 40, "●", ""]
 
 
 @pytest.fixture
@@ -139,7 +141,7 @@ def test_a_larger_catalogue(recalls):
     assert tests["difference"].tolist() == pytest.approx([0, 20])
     assert tests["settled"].tolist() == [False, True]
     drawing = page.size_drawing(values, 12)
-    assert drawing.finding.startswith("Recall falls from 700 to 16,000 operations: by the whole request from 80% to 4")
+    assert drawing.finding.startswith("Recall from 700 to 16,000 operations: by the whole request from 80% to 4")
     plt.close(drawing.figure)
     said = page.size_in_words(values, tests, 15_000, 15_300)
     assert "15,000 are operations of the catalogue under another connector's name" in said
@@ -149,10 +151,11 @@ def test_a_larger_catalogue(recalls):
 
 def test_times():
     times = percentiles(pd.DataFrame({"cut": [1.0, 1], "encode": [20.0, 20], "search": [4.0, 4], "all": [25.0, 100]}))
-    assert page.times_table(times, 16_000).frame["median, ms"].tolist() == [1, 20, 4, 62.5]
-    assert page.times_in_words(times, 16_000).endswith("under 50 ms: neither.")
-    assert page.times_in_words(times, 16_000, 70).endswith("under 70 ms: the median alone.")
-    assert page.times_in_words(times, 16_000, 200).endswith("under 200 ms: both.")
+    assert page.times_table(times, 16_000, "2 x").frame["median, ms"].tolist() == [1, 20, 4, 62.5]
+    assert "on 2 x; encoder" in page.times_table(times, 16_000, "2 x").caption
+    assert "under 50 ms: neither. The search itself takes 4 ms" in page.times_in_words(times, 16_000)
+    assert "under 70 ms: the median alone." in page.times_in_words(times, 16_000, 70)
+    assert "under 200 ms: both." in page.times_in_words(times, 16_000, 200)
 
 
 def test_the_finding_names_what_clauses_bring(scores):

@@ -37,7 +37,8 @@ def flow_points(scores=SCORES):
 
 @pytest.fixture
 def points():
-    return page.priced(pd.concat([flow_points(), page.definition_points(COVERAGE)], ignore_index=True), PRICE)
+    both = pd.concat([flow_points(), page.definition_points(COVERAGE)], ignore_index=True)
+    return page.priced(both, PRICE, page.shared_flows(SCORES, "in_context"))
 
 
 def test_names_of_conditions_are_read_back():
@@ -72,20 +73,30 @@ def test_all_rows_are_over_the_flows_that_the_in_context_model_is_asked():
     assert set(page.flow_points(other, "untuned", 0.0, 50, 0)["n"]) == {4, 3}
 
 
-def test_what_is_on_a_front_was_asked_the_same_requests():
+def test_fronts_are_of_the_requests_that_both_were_asked():
     """Copies cost nothing and are there for all requests; a condition that was asked few may have had easy ones."""
     few = scored("pretrained_5_in_context", [1.0, 1.0], tokens_in=9.0, tokens_out=9.0, seconds=0.1)
     more = scored("copy_pretrained", [1.0] * 9, tokens_in=np.nan, tokens_out=np.nan, seconds=np.nan)
-    points = page.priced(flow_points(pd.concat([SCORES, few, more], ignore_index=True)), PRICE)
+    scores = pd.concat([SCORES, few, more], ignore_index=True)
+    points = page.priced(flow_points(scores), PRICE, page.shared_flows(scores, "in_context"))
     once = points[points["row"] == "similarity test"].set_index("condition")
     assert once["n"].to_dict() == {
         "tst_5_fd_in_context": 4, "no_shots_finetuned": 4, "copy_tst": 4, "pretrained_5_in_context": 2,
         "copy_pretrained": 4,
     }  # fmt: skip
     fronts = ["front_seconds", "front_tokens", "front_dollars"]
-    assert not once.loc["pretrained_5_in_context", fronts].any()
+    assert not once.loc["pretrained_5_in_context", fronts].any(), "copies are as good there, and cost less"
     assert once.loc["pretrained_5_in_context", "value"] == 100
     assert once.loc["copy_pretrained", "front_tokens"]
+    worse = scores[scores["condition"] != "copy_pretrained"]
+    points = page.priced(flow_points(worse), PRICE, page.shared_flows(worse, "in_context"))
+    once = points[points["row"] == "similarity test"].set_index("condition")
+    assert once.loc["pretrained_5_in_context", fronts].all(), "better on its two than what was asked four"
+    easy = worse.assign(similarity=worse["similarity"].mask(worse["condition"] == "no_shots_finetuned", 1.0))
+    easy.loc[easy["condition"] == "no_shots_finetuned", ["tokens_in", "seconds"]] = [8.0, 0.01]
+    points = page.priced(flow_points(easy), PRICE, page.shared_flows(easy, "in_context"))
+    once = points[points["row"] == "similarity test"].set_index("condition")
+    assert not once.loc["pretrained_5_in_context", "front_seconds"]
 
 
 def test_definitions_have_tokens_and_no_seconds():
@@ -125,7 +136,10 @@ def test_fronts_and_styles(points):
 def test_they_are_drawn_and_told(points):
     drawing = page.cost_drawing(points, PRICE)
     assert drawing.name == "workflow_cost"
-    assert drawing.finding == ("On the fronts of flows executed right and cost are copied flows, the fine-tuned model")
+    assert drawing.finding == (
+        "Best for their cost in flows executed right: copied flows, the fine-tuned model; the in-context model is "
+        "beaten by what costs less"
+    )
     assert len(drawing.figure.axes) == 4
     assert "Best of executed right, new wordings: fine-tuned model, no few-shots 75%, 137 tokens" in drawing.alt
     plt.close(drawing.figure)

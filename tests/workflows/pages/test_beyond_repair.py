@@ -39,6 +39,8 @@ def test_names_of_ways():
     assert way_label("best", 8.0) == "best of 8"
     assert way_label("best_snapped", 2.46) == "best of 2.5, snapped"
     assert way_label(HELD, 1) == "constrained"
+    assert way_label("best", 1.04) == "one draw"
+    assert way_label("best_snapped", 1) == "one draw, snapped"
 
 
 def test_the_table_of_ways(compared):
@@ -66,12 +68,14 @@ def test_settled_differences_are_marked(compared):
 
 def test_the_table_at_equal_cost(compared):
     frame = equal_cost_table(compared).frame
-    assert frame["budget"].tolist() == ["equal tokens"] * 3 + ["equal seconds"] * 3
+    assert frame["budget"].tolist() == ["equal tokens"] * 5 + ["equal seconds"] * 5
     assert frame["way"].tolist() == [
-        "25% of those not valid asked again", "best of 3", "best of 3, snapped",
-        "50% of those not valid asked again", "best of 2", "best of 2, snapped",
+        "free, snapped", "constrained", "25% of those not valid asked again", "best of 3", "best of 3, snapped",
+        "free, snapped", "constrained", "50% of those not valid asked again", "best of 2", "best of 2, snapped",
     ]  # fmt: skip
-    assert frame["spent, %"].tolist() == [100] * 6
+    assert frame["spent, %"].tolist() == [67, 100, 100, 100, 100, 50, 100, 100, 100, 100]
+    own = repair_table(compared).frame.set_index("way")["similarity"]
+    assert frame.set_index("way").loc["constrained", "similarity"].tolist() == [own["constrained"]] * 2
 
 
 def test_the_figure_has_a_panel_for_tokens_and_one_for_seconds(made):
