@@ -246,7 +246,7 @@ def table_html(
         several = len(set(block["metric"])) > 1
         cells = [_row_html(row, mark, several, row["claim"] in apart) for row in block.to_dict("records")]
         body += f"<tbody>{_question_html(text, block, anchors)}<tr>{'</tr><tr>'.join(cells)}</tr></tbody>"
-    heads = ("Method", "Ours", "Published", "The paper's claim")
+    heads = ("Method", "Ours", "Published", "Verdict on the claim")
     return (
         "<div class='table'><table class='workbook methods'><caption>Ours with its 95% interval</caption>"
         f"<thead><tr>{''.join(f'<th scope=col>{name}</th>' for name in heads)}</tr></thead>{body}</table></div>"
@@ -285,7 +285,7 @@ def _row_html(row: Mapping, mark, several: bool, apart: bool) -> str:
         "Method": ("label", html.escape(row["method"]) + metric),
         "Ours": ("number", f"<b>{value}</b> <small>{tail}</small>" if tail else f"<b>{value}</b>"),
         "Published": ("number", number(row["published"], 2, sign=signed)),
-        "The paper's claim": ("label", verdict),
+        "Verdict on the claim": ("label", verdict),
     }
     return "".join(
         f'<td class="{kind}" data-label="{name}"{asked if name == "Ours" else ""}>{text}</td>'

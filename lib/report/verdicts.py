@@ -234,7 +234,8 @@ def _counts(paper: str, verdicts: pd.DataFrame) -> str:
     )
     few, hidden = sum(first[word] for word in OPEN), first[NOT_TESTABLE]
     unasked = int(((verdicts["about"] == "method") & (verdicts["n"] == 0)).sum())
-    undecided = f"; <b>{few}</b> stayed open, for want of queries or flows" if few else ""
+    undecided = f"; <b>{against}</b> came out against it" if (against := first["contradicted"]) else ""
+    undecided += f"; <b>{few}</b> stayed open, for want of queries or flows" if few else ""
     undecided += f" (for <b>{unasked}</b> of them this profile asks nothing)" if unasked else ""
     undecided += f"; <b>{hidden}</b> cannot be tested here" if hidden else ""
     return f"""<p><b>{first["as_claimed"]} of the {first["claims"]}</b> claims {html.escape(first["why"])} tested here

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import itertools
 import os
+import re
 import textwrap
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
@@ -317,10 +318,17 @@ def show_table(
         body.append(f"<tr>{''.join(cells)}</tr>")
     display(
         HTML(
-            f"<div class='table'><table class='workbook'><caption>{html.escape(readable(caption))}</caption>"
+            f"<div class='table'><table class='workbook'><caption>{caption_html(caption)}</caption>"
             f"<thead>{_heads(frame.columns)}</thead><tbody>{''.join(body)}</tbody></table></div>"
         )
     )
+
+
+def caption_html(caption: str) -> str:
+    """A caption, escaped; `code` and *emphasis* are set as such, as in running text."""
+    text = html.escape(readable(caption))
+    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
+    return re.sub(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])", r"<em>\1</em>", text)
 
 
 def _heads(columns: pd.Index) -> str:

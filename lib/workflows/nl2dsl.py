@@ -73,7 +73,7 @@ def flows_to_write(pairs: pd.DataFrame, reworded: Sequence[str], n: int, seed: i
 
 
 def questions(pairs: pd.DataFrame, reworded: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
-    """The requests whose flows are to be written: n of each test set, half as many of those reworded by people (of the
+    """The requests whose flows are to be written: n of each test set, half as many of those reworded by hand (of the
     test requests chosen) and of those that need held-out APIs.
 
     Args:

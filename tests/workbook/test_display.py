@@ -55,6 +55,13 @@ def test_the_best_is_marked_within_a_sample(shown):
     assert table_of(shown).caption.get_text() == "c. ★: best of its column among rows of the same “n”."
 
 
+def test_code_and_emphasis_in_a_caption_are_set(shown):
+    display.show_table(pd.DataFrame({"n": [1]}), "*Right* as `a_b*c*` has it: 2 * 3 * 4, <b>")
+    caption = table_of(shown).caption
+    assert caption.get_text() == "Right as a_b*c* has it: 2 * 3 * 4, <b>"
+    assert (caption.em.get_text(), caption.code.get_text()) == ("Right", "a_b*c*")
+
+
 def test_the_caption_explains_the_star_where_there_is_one(shown):
     for values, caption in (([1.0, 2.0], "c. ★: best of its column."), ([np.nan, np.nan], "c.")):
         display.show_table(pd.DataFrame({"x": values}), "c.", best={"x": "max"})

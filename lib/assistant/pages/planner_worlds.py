@@ -144,7 +144,7 @@ def panels_figure(found: WorldsFound) -> Drawing:
             published, rows, "o", markerfacecolor="none", markeredgecolor="#777777", label="published AST accuracy"
         )
         axis.set(yticks=rows, yticklabels=[NAMES[setting] for setting in PLANNED], xlim=(0, 103))
-        axis.set_title(f"{world} ({in_words(ours['n'])})", fontsize=11)
+        axis.set_title(f"{world} ({in_words(ours['n'])})", fontsize=11, loc="left")
     axes[0][len(found.worlds) // 2].set_xlabel("percent of queries; bars: AST accuracy with its 95% interval")
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=2, fontsize=9)
@@ -192,8 +192,8 @@ def finding(found: WorldsFound) -> str:
     against = [world for world in found.worlds if down[world]]
     return (
         f"The right tool without context gives right plans for {_each(found, ORACLE)} of the queries (published: "
-        f"{number(found.published(ORACLE), 1)}%); of the paper's {len(STEPS)} steps up from setting to setting settled "
-        f"are {of}, " + (f"the other way some {_listed(against)}" if against else "none the other way")
+        f"{number(found.published(ORACLE), 1)}%); of the {len(STEPS)} steps by which the paper's five settings rise, "
+        f"settled are {of}, " + (f"the other way some {_listed(against)}" if against else "none the other way")
     )
 
 

@@ -54,7 +54,7 @@ def listed(parts: Sequence[str]) -> str:
 
 
 def asked_requests(flows: pd.DataFrame, reworded: pd.DataFrame) -> pd.DataFrame:
-    """Everything that few-shots are looked up for: flows outside training, then test requests reworded by people.
+    """Everything that few-shots are looked up for: flows outside training, then test requests reworded by hand.
 
     Args:
         flows: columns pair, split and whatever else.
@@ -384,7 +384,7 @@ def groups_of_requests(asked: pd.DataFrame, training: pd.DataFrame) -> dict[str,
     return {
         "same flow in training": pair[is_test & same],
         **{f"rarest API: {name}": pair[thirds.index[thirds == name]] for name in ("rare", "middling", "common")},
-        "reworded by people": pair[asked["sample"] == "reworded"],
+        "reworded by hand": pair[asked["sample"] == "reworded"],
         "the same, as composed": pair[is_test & pair.isin(composed)],
         "held-out APIs": pair[asked["sample"] == "unseen"],
     }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lib.workflows.training_runs import Run
 
 FEWEST = 20  # flows on a side that are compared in a sentence
-ASKED = SETS | {"reworded": "reworded by people", "unseen": "held-out APIs"}
+ASKED = SETS | {"reworded": "reworded by hand", "unseen": "held-out APIs"}
 COPIED = "copy, pretrained"
 
 

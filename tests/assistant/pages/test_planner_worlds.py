@@ -134,7 +134,7 @@ def test_what_was_learned_elsewhere_is_told(found):
 def test_figure_and_tables(found):
     drawing = page.panels_figure(found)
     left, right = drawing.figure.axes
-    assert [axis.get_title() for axis in (left, right)] == ["explicit (n = 200)", "hard (n = 200)"]
+    assert [axis.get_title("left") for axis in (left, right)] == ["explicit (n = 200)", "hard (n = 200)"]
     assert [patch.get_width() for patch in left.patches] == list(AS_PUBLISHED.values())
     published = next(line for line in right.lines if line.get_label() == "published AST accuracy").get_xdata()
     assert published[0] == 43.77

@@ -268,7 +268,7 @@ def test_groups_of_requests(flows):
         "rarest API: rare": ["c"],
         "rarest API: middling": ["b"],
         "rarest API: common": ["d"],
-        "reworded by people": ["c reworded"],
+        "reworded by hand": ["c reworded"],
         "the same, as composed": ["c"],
         "held-out APIs": ["e"],
     }

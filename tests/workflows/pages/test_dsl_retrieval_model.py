@@ -126,7 +126,7 @@ def test_intervals_cover_the_training_runs():
 def test_flows_are_tabulated_by_set_and_condition(table):
     shown = page.flows_table(table)
     assert shown.frame["requests"].drop_duplicates().tolist() == [
-        "new wordings", "known wordings", "reworded by people", "held-out APIs"
+        "new wordings", "known wordings", "reworded by hand", "held-out APIs"
     ]  # fmt: skip
     assert not shown.frame[""].str.startswith("copy of").any()
     where = zip(shown.frame["requests"], shown.frame[""], shown.cases["similarity"], strict=True)

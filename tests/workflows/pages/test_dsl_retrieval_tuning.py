@@ -19,7 +19,7 @@ def grouped(*rows):
 
 GAIN = ("rarest API: rare", 5, 0.5, 0.4, 0.1, 0.05, 0.15, 0.01, 0.02, True)
 LOSS = ("held-out APIs", 5, 0.2, 0.4, -0.2, -0.25, -0.15, 0.01, 0.02, True)
-UNCLEAR = ("reworded by people", 10, 0.5, 0.4, 0.1, -0.05, 0.25, 0.5, 0.6, False)
+UNCLEAR = ("reworded by hand", 10, 0.5, 0.4, 0.1, -0.05, 0.25, 0.5, 0.6, False)
 
 
 def test_targets_are_tabulated_by_kind():
