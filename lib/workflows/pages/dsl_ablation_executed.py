@@ -257,11 +257,8 @@ def mutants_in_words(caught: pd.DataFrame, left_out: int) -> str:
     told = [f"{row.caught:,} of {row.mutants:,} with {KINDS[row.kind]}" for row in caught.itertuples() if row.mutants]
     if not told:
         return "No right flow can be made wrong here."
-    left = (
-        "One flow with a call that is never made is"
-        if left_out == 1
-        else f"{left_out} flows with a call that is never made are"
-    )
+    which = "with a call that is never made"
+    left = f"One flow {which} is" if left_out == 1 else f"{left_out} flows {which} are"
     besides = f" {left} left out." if left_out else ""
     return (
         "Does running flows catch what is wrong? Right flows of the test requests, each made wrong in one place: of "
