@@ -301,7 +301,7 @@ def shot_weights_table(chosen: pd.DataFrame, encoder: str) -> Table:
     names = {"k": "few-shots", "coverage": "weight of coverage", "new": "weight of new APIs",
              "value": "wanted APIs, %", "jaccard": "mean Jaccard, %", **{one: WAYS[one] for one in SETS}}  # fmt: skip
     caption = (
-        f"Few-shots chosen as a set, by the {ENCODERS[encoder]}, for training requests held aside, out of the other "
+        f"Few-shots chosen as a set (encoder: {ENCODERS[encoder]}) for training requests held aside, out of the other "
         "ones, by weights; ●: taken. "
         f"Still alike: at least {ALIKE:.0%} of the mean Jaccard similarity of the nearest (weights of 0)."
     )
