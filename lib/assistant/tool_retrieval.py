@@ -229,6 +229,11 @@ def recall_of_context(rankings: pd.DataFrame, gold: pd.DataFrame, cutoffs: Seque
     return scores.mean().unstack("metric")["recall"].unstack("k")
 
 
+def mean_recall(found: pd.DataFrame) -> pd.Series:
+    """Of each ranking of context, the mean of its recall over the cutoffs; `found` as for `best_context`."""
+    return found[[name for name in found if isinstance(name, int)]].mean(axis=1)
+
+
 def best_context(found: pd.DataFrame) -> str:
     """The ranking of context that tools are searched with: that of the highest recall, or a simpler one within
     `AS_GOOD` points of it, so that the choice does not turn with the last bits of a score.
@@ -236,7 +241,7 @@ def best_context(found: pd.DataFrame) -> str:
     Args:
         found: of `recall_of_context`; other columns than cutoffs are left out.
     """
-    recall = found[[name for name in found if isinstance(name, int)]].mean(axis=1)
+    recall = mean_recall(found)
     near = recall.index[recall >= recall.max() - AS_GOOD]
     simplest_first = [name for name in SIMPLEST_FIRST if name in near]
     return simplest_first[0] if simplest_first else str(recall.idxmax())

@@ -10,7 +10,7 @@ from lib.assistant.leaks import conditional_entropy_bits, entropy_bits
 from lib.assistant.pages.tool_retrieval import FLOORS, MAIN, PUBLISHED_RATIO, UNTOUCHED, Results, named
 from lib.assistant.pages.tool_retrieval_tables import reference_name
 from lib.assistant.tool_gains import first_tools, names_right_app, right_app_reachable, spelled_by_app
-from lib.assistant.tool_retrieval import AS_GOOD, ToolTask, best_context, ceiling, names_its_app
+from lib.assistant.tool_retrieval import AS_GOOD, ToolTask, best_context, ceiling, mean_recall, names_its_app
 from lib.assistant.tool_search import Option, WordEffects, WordingTrial
 from lib.evaluation.inference import settled
 from lib.workbook.display import interval, number
@@ -38,7 +38,7 @@ def evaluated(task: ToolTask, deepest: int) -> str:
 
 def context_taken(found: pd.DataFrame) -> str:
     """Which ranking of context is taken, beside the paper's (see `tables.context_found`)."""
-    by_recall = found.drop(columns="app").mean(axis=1)
+    by_recall = mean_recall(found)
     taken, papers = best_context(found), "lambdamart_rrf"
     return (
         f"Taken: **{label(taken)}**, by mean recall at K = 3, 5 and 10, the simpler one within {AS_GOOD} points. "
