@@ -22,7 +22,7 @@ from lib.workbook.parameters.planner import PlannerTuning
 from lib.workbook.trained import Shipped
 
 FILE = Path("data") / "answers" / "plans.jsonl"
-TABLE_3, WORLD = 936, 936  # evaluation queries whose plans are kept, and those of each named world
+KEPT = 936  # evaluation queries whose plans are kept, of Table 3 and of each named world
 
 
 def kept_plans(parameters: PlannerTuning, shipped: Shipped, root: Path) -> Kept:
@@ -32,7 +32,7 @@ def kept_plans(parameters: PlannerTuning, shipped: Shipped, root: Path) -> Kept:
         root: the project's folder.
     """
     weights = ""
-    if shipped.folder and parameters.planner_queries < TABLE_3:
+    if shipped.folder and parameters.planner_queries < KEPT:
         weights = fingerprint(locate(parameters.planner), shipped.folder, parameters.quantization)
     return Kept.read(root / FILE, weights, parameters.planner_max_tokens)
 

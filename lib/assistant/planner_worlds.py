@@ -12,7 +12,7 @@ import pandas as pd
 
 from lib.assistant.cot import equal_shares
 from lib.assistant.execution import executed_right
-from lib.assistant.kept_plans import WORLD, prompts_asked
+from lib.assistant.kept_plans import KEPT, prompts_asked
 from lib.assistant.plan_comparison import per_query, summary
 from lib.assistant.planner import (
     BY_RANKER,
@@ -69,7 +69,7 @@ def world_prompts(materials: Mapping[str, Material], n: int, seed: int, kept: Ke
     """
     frames = []
     for world, material in materials.items():
-        prompts = prompts_asked(material, SETTINGS, kept, n, WORLD, seed)
+        prompts = prompts_asked(material, SETTINGS, kept, n, KEPT, seed)
         asked = material.queries[material.queries["query"].isin(prompts["query"])]
         kinds = material.gold.set_index("query")["kind"].loc[asked["query"]]
         ranked = material.prompted(equal_shares(asked, kinds, max(n, RANKED), seed), [BY_RANKER])

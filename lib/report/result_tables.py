@@ -14,11 +14,14 @@ from pathlib import Path
 
 import pandas as pd
 
+from lib.assistant.planner import SETTINGS
 from lib.workbook.artifacts import ROOT, atomic_path
+from lib.workbook.display import interval, number
+from lib.workbook.methods import label
+from lib.workflows.pages.common import TEST_SETS
 
 README = Path("reports") / "README.md"
 TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
-NOTHING = "–"
 
 CONTEXT = {
     "random": "random order",
@@ -37,13 +40,6 @@ CONTEXT = {
     "lambdamart_rrf": "LambdaMART-RRF",
 }
 KINDS = ("all", "meaning", "habit", "either")
-PLANS = {
-    "lower_bound": "no retrieval (lower bound)",
-    "rag": "retrieved tools (RAG)",
-    "context_tuned_rag": "retrieved tools and context (context-tuned RAG)",
-    "upper_bound": "the right tool (upper bound)",
-    "context_tuned_upper_bound": "the right tool and context (context-tuned upper bound)",
-}
 OF_PLANS = {"ast_accuracy": "AST accuracy", "exact_match": "exact match", "hallucination": "hallucination"}
 SHOTS = {
     "random": "chance",
@@ -52,7 +48,7 @@ SHOTS = {
     "tst": "the same after target similarity tuning on 100,000 pairs",
     "oracle_shots": "oracle that knows the flow",
 }
-WORDINGS = {"test": "new wordings", "test_same": "known wordings"}
+WORDINGS = {name: TEST_SETS[name] for name in ("test", "test_same")}
 FLOWS = {  # model, decoding, few-shots by, how many, definitions
     ("copy", "free", "pretrained", 1, "none"): "nearest request's flow copied, pretrained encoder",
     ("copy", "free", "tst", 1, "none"): "the same by TST",
@@ -78,12 +74,7 @@ def markdown(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def cell(row: pd.Series, decimals: int) -> str:
     """A value with its interval."""
-    value, low, high = (f"{row[name]:.{decimals}f}" for name in ("value", "ci_low", "ci_high"))
-    return f"{value} [{low}, {high}]"
-
-
-def published(value: float) -> str:
-    return NOTHING if pd.isna(value) else f"{value:.2f}"
+    return interval(row["value"], row["ci_low"], row["ci_high"], decimals)
 
 
 def context(tables: Path) -> str:
@@ -94,7 +85,7 @@ def context(tables: Path) -> str:
         [
             name + ("*" if by.loc[(method, "all"), "sample"] != "all" else ""),
             *(cell(by.loc[(method, kind)], 1) for kind in KINDS),
-            published(by.loc[(method, "all"), "published"]),
+            number(by.loc[(method, "all"), "published"], 2),
         ]
         for method, name in CONTEXT.items()
     ]
@@ -105,9 +96,10 @@ def plans(tables: Path) -> str:
     """Table 3, ours beside the published values."""
     by = pd.read_csv(tables / "planner.csv").set_index(["setting", "metric"])
     rows = []
-    for setting, name in PLANS.items():
+    for setting in SETTINGS:
         parts = [by.loc[(setting, metric)] for metric in OF_PLANS]
-        rows.append([name, *(text for part in parts for text in (cell(part, 1), published(part["published"])))])
+        cells = [text for part in parts for text in (cell(part, 1), number(part["published"], 2))]
+        rows.append([label(setting), *cells])
     return markdown(["setting", *(text for name in OF_PLANS.values() for text in (name, "published"))], rows)
 
 
@@ -117,11 +109,11 @@ def worlds(tables: Path) -> str:
     by, names = frame.set_index(["setting", "world"]), list(frame["world"].unique())
     rows = [
         [
-            label,
+            label(setting),
             *(cell(by.loc[(setting, world)], 1) for world in names),
-            published(by.loc[setting, "published"].iloc[0]),
+            number(by.loc[setting, "published"].iloc[0], 2),
         ]
-        for setting, label in PLANS.items()
+        for setting in SETTINGS
     ]
     return markdown(["setting", *(f"`{world}`" for world in names), "published"], rows)
 

@@ -234,12 +234,12 @@ def _counts(paper: str, verdicts: pd.DataFrame) -> str:
     )
     few, hidden = sum(first[word] for word in OPEN), first[NOT_TESTABLE]
     unasked = int(((verdicts["about"] == "method") & (verdicts["n"] == 0)).sum())
-    undecided = f"; <b>{against}</b> came out against it" if (against := first["contradicted"]) else ""
-    undecided += f"; <b>{few}</b> stayed open, for want of queries or flows" if few else ""
-    undecided += f" (for <b>{unasked}</b> of them this profile asks nothing)" if unasked else ""
-    undecided += f"; <b>{hidden}</b> cannot be tested here" if hidden else ""
+    rest = f"; <b>{against}</b> came out against it" if (against := first["contradicted"]) else ""
+    rest += f"; <b>{few}</b> stayed open, for want of queries or flows" if few else ""
+    rest += f" (for <b>{unasked}</b> of them this profile asks nothing)" if unasked else ""
+    rest += f"; <b>{hidden}</b> cannot be tested here" if hidden else ""
     return f"""<p><b>{first["as_claimed"]} of the {first["claims"]}</b> claims {html.escape(first["why"])} tested here
-came out as the paper has them{undecided} (<a href="#claims-{paper}">each claim</a>).</p>
+came out as the paper has them{rest} (<a href="#claims-{paper}">each claim</a>).</p>
 <ul class="tally">{counts}</ul>
 {others}
 """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import itertools
 import os
-import re
 import textwrap
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
 from lib.workbook.artifacts import Workbook
-from lib.workbook.markup import readable, safe_markdown
+from lib.workbook.markup import inline_html, readable, safe_markdown
 from lib.workbook.methods import label
 
 
@@ -318,17 +317,10 @@ def show_table(
         body.append(f"<tr>{''.join(cells)}</tr>")
     display(
         HTML(
-            f"<div class='table'><table class='workbook'><caption>{caption_html(caption)}</caption>"
+            f"<div class='table'><table class='workbook'><caption>{inline_html(caption)}</caption>"
             f"<thead>{_heads(frame.columns)}</thead><tbody>{''.join(body)}</tbody></table></div>"
         )
     )
-
-
-def caption_html(caption: str) -> str:
-    """A caption, escaped; `code` and *emphasis* are set as such, as in running text."""
-    text = html.escape(readable(caption))
-    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
-    return re.sub(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])", r"<em>\1</em>", text)
 
 
 def _heads(columns: pd.Index) -> str:

@@ -7,6 +7,7 @@ import re
 
 CODE_SPAN = re.compile(r"(?<![\\`])`([^`\n]+)`(?!`)")
 QUOTED = re.compile(r"^&gt;(?= |$)", re.MULTILINE)  # begins a line of a quotation
+EMPHASIS = re.compile(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])")
 SPECIAL = re.compile(r"([\\`*_{}\[\]#|~!])")
 
 
@@ -29,6 +30,12 @@ def safe_markdown(text: str) -> str:
 def _escape(text: str) -> str:
     escaped = html.escape(text, quote=False)
     return escaped.replace("](", "]&#40;").replace("]:", "]&#58;").replace("://", "&#58;//")
+
+
+def inline_html(text: str) -> str:
+    """Text on one line as HTML, escaped; `code` and *emphasis* are set as such."""
+    coded = CODE_SPAN.sub(r"<code>\1</code>", html.escape(readable(text)))
+    return EMPHASIS.sub(r"<em>\1</em>", coded)
 
 
 def plain(text: str) -> str:

@@ -13,6 +13,7 @@ from lib.workflows.execution import Types, executed_alike, never_made, undeclare
 from lib.workflows.language import Branch, Call, Flow, For, If, Not, Object, Reference, Statement, Value, calls
 
 KINDS = ("argument", "condition", "api", "dropped", "reference")
+Said = tuple[Flow, Sequence[Sequence[str]]]  # a flow, and for each of its calls the keys that the request says
 TRIES = 200  # flows drawn for a mutant of a kind that few have
 
 
@@ -104,6 +105,25 @@ def _edit(statements, at=None, change=None, negate=None, call=0, branch=0):
 # ---------------------------------------------------------------- whether execution catches them
 
 
+def drawn(flows: Sequence[Said], n: int, seed: int) -> Iterator[tuple[str, Flow, Flow, Sequence[Sequence[str]]]]:
+    """n mutants of right flows, the kinds in turn: kind, mutant, the right flow, and what its request says; fewer where
+    the flows have nothing of a kind.
+
+    Args:
+        flows: each with the keys of the arguments that its request says, for each call.
+        seed: of the draws.
+    """
+    apis = sorted({call.api for flow, _ in flows for call in calls(flow)})
+    rng = random.Random(seed)
+    for kind in itertools.islice(itertools.cycle(KINDS), n if len(apis) > 1 else 0):
+        for _ in range(TRIES):
+            flow, keys = rng.choice(flows)
+            wrong = mutant(flow, keys, apis, rng, kind)
+            if wrong:
+                yield kind, wrong, flow, keys
+                break
+
+
 def caught(
     flows: Sequence[Flow], said: Sequence[Sequence[Sequence[str]]], n: int, seed: int, types: Types = undeclared
 ) -> tuple[pd.DataFrame, int]:
@@ -121,17 +141,9 @@ def caught(
         columns kind, mutants, caught, a row for each of `KINDS`; and how many flows were left out.
     """
     whole = [(flow, keys) for flow, keys in zip(flows, said, strict=True) if not never_made(flow, types)]
-    apis = sorted({call.api for flow, _ in whole for call in calls(flow)})
-    rng = random.Random(seed)
     counts = {kind: [0, 0] for kind in KINDS}
-    kinds = itertools.islice(itertools.cycle(KINDS), n if whole and len(apis) > 1 else 0)
-    for kind in kinds:
-        for _ in range(TRIES):
-            flow, keys = rng.choice(whole)
-            wrong = mutant(flow, keys, apis, rng, kind)
-            if wrong:
-                counts[kind][0] += 1
-                counts[kind][1] += not executed_alike(wrong, flow, keys, types)
-                break
+    for kind, wrong, flow, keys in drawn(whole, n, seed):
+        counts[kind][0] += 1
+        counts[kind][1] += not executed_alike(wrong, flow, keys, types)
     table = pd.DataFrame([(kind, *count) for kind, count in counts.items()], columns=["kind", "mutants", "caught"])
     return table, len(flows) - len(whole)

@@ -1,15 +1,13 @@
 """How many wrong flows are caught when they run, and what a comparison takes."""
 
-import random
-
 import pytest
 
 from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.execution import executed_alike, never_made
 from lib.workflows.generating import generate
-from lib.workflows.language import calls, parse, print_flow
-from lib.workflows.mutants import KINDS, mutant
+from lib.workflows.language import parse, print_flow
+from lib.workflows.mutants import drawn
 from lib.workflows.pair_checks import read_values
 
 MUTANTS = 10_000
@@ -27,14 +25,8 @@ def flows():
 
 
 def test_mutants_are_caught(flows, benchmark):
-    rng = random.Random(7)
-    apis = sorted({call.api for flow, _ in flows for call in calls(flow)})
-    made = []
-    while len(made) < MUTANTS:
-        flow, said = rng.choice(flows)
-        wrong = mutant(flow, said, apis, rng, rng.choice(KINDS))
-        if wrong:
-            made.append((wrong, flow, said))
+    made = [(wrong, flow, said) for _, wrong, flow, said in drawn(flows, MUTANTS, 7)]
+    assert len(made) == MUTANTS
     missed = benchmark.pedantic(
         lambda: [print_flow(wrong) for wrong, flow, said in made if executed_alike(wrong, flow, said)], rounds=1
     )

@@ -384,11 +384,11 @@ def size_drawing(values: pd.DataFrame, definitions: int) -> Drawing:
         axis.minorticks_off()
     axes[0][0].set_ylabel(f"wanted APIs among {definitions} definitions, %\n(95% interval)")
     axes[0][0].legend(loc="lower left")
-    alt = f"Share of the wanted APIs among {definitions} definitions, by size of the catalogue. {_falls(values)}"
-    return Drawing(figure, "catalogue_size", _falls(values, first=True), alt, values)
+    alt = f"Share of the wanted APIs among {definitions} definitions, by size of the catalogue. {_by_size(values)}"
+    return Drawing(figure, "catalogue_size", _by_size(values, first=True), alt, values)
 
 
-def _falls(values: pd.DataFrame, first: bool = False) -> str:
+def _by_size(values: pd.DataFrame, first: bool = False) -> str:
     """From the smallest to the largest catalogue."""
     small, large = values["size"].min(), values["size"].max()
     cells, told = values.set_index(["sample", "way", "size"])["value"], []
@@ -411,7 +411,7 @@ def size_in_words(values: pd.DataFrame, tests: pd.DataFrame, made: int, added: i
         for row in largest.itertuples()
     ]
     return (
-        f"{_falls(values)} Of the {added:,} operations added, {made:,} are operations of the catalogue under another "
+        f"{_by_size(values)} Of the {added:,} operations added, {made:,} are operations of the catalogue under another "
         f"connector's name: near-duplicates of what is wanted, which count as wrong. At the largest size the search by "
         f"clause differs from that by the whole request by {' and '.join(told)}."
     )
