@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -22,11 +22,13 @@ from lib.assistant.needs import AnyNeed, Call, Kind, Need, alternatives, expand,
 from lib.assistant.personas import Life, LivedNeed, draw_moments, fill, next_occurrence
 from lib.assistant.schemas import App, CalendarEvent, Place, Strict, Text
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
+from lib.retrieval.stores import seeded_order
 from lib.workbook.parameters.worlds import WorldKnobs
 
 Side = Literal["training", "evaluation"]
 NOTHING: Mapping[str, object] = MappingProxyType({})
 EVALUATION_PHRASINGS = 1 / 3  # of each need and kind, under `split: phrasing`
+NEED_FOLDS = 5  # the first are the held-out needs
 EVALUATION_NEEDS = 1 / 5  # under `split: need`, and the `unseen_needs` sample of every split
 DAYS_OF_QUERIES = 7
 MOST_RELEVANT = 5  # items of a query
@@ -128,6 +130,12 @@ def held_out_needs(names: Iterable[str], seed: int) -> set[str]:
         name: int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:8], "big") / 2**64 for name in names
     }
     return {name for name, value in place.items() if value < EVALUATION_NEEDS} or {min(place, key=place.__getitem__)}
+
+
+def folds_of_needs(needs: Iterable[str], held_out: Collection[str], seed: int) -> dict[str, int]:
+    """The fold of each need: those of `held_out_needs` are fold 0, the others are dealt to the rest of `NEED_FOLDS`."""
+    others = [name for name in seeded_order(needs, seed) if name not in held_out]
+    return dict.fromkeys(held_out, 0) | {name: 1 + place % (NEED_FOLDS - 1) for place, name in enumerate(others)}
 
 
 def split_phrasings(needs: Sequence[AnyNeed], seed: int) -> dict[str, Side]:

@@ -3,15 +3,16 @@ needs, and rankings without learning."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from lib.assistant.queries import folds_of_needs
 from lib.assistant.rrf_readings import needed, rank_without
-from lib.retrieval.stores import rank_pairs, seeded_order
+from lib.retrieval.stores import rank_pairs
 
 if TYPE_CHECKING:
     from lib.assistant.ranking_task import RankingTask
@@ -23,7 +24,6 @@ QUERY_UNSEEN = "items alone (query unseen)"
 TWO_NO_USAGE = "two stages without usage"
 TWO_QUERY_UNSEEN = "two stages, items alone (query unseen)"
 TWO_SEEING = "two stages with the adapted cosine"
-NEED_FOLDS = 5
 UNLEARNED = {
     "frequency × time match, not learned": "moment_count",
     "share of opens at such a moment, not learned": "moment_share",
@@ -60,12 +60,6 @@ def told_the_kind(task: RankingTask, kinds: Sequence[str], ranker: LambdaMART) -
         rows = task.training & (kind_of_pair == kind)
         runs[f"told: {kind}"] = task.rank(task.learn(rows=rows) if len(set(task.persona[rows])) > 1 else ranker)
     return runs
-
-
-def folds_of_needs(needs: Iterable[str], held_out: Collection[str], seed: int) -> dict[str, int]:
-    """The fold of each need: those held out elsewhere are fold 0, the others are dealt to the rest of `NEED_FOLDS`."""
-    others = [name for name in seeded_order(needs, seed) if name not in held_out]
-    return dict.fromkeys(held_out, 0) | {name: 1 + place % (NEED_FOLDS - 1) for place, name in enumerate(others)}
 
 
 def folds_of_pairs(task: RankingTask) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +16,8 @@ from lib.evaluation.intervals import difference_interval
 
 UNTRAINED = ("recency", "bm25t", "semantic", "cot", "cot_distilled", "finetuned_cot")  # on these needs
 NEVER_TRAINED = ("recency", "bm25t", "semantic", "cot")  # on any need
-TRAINED = ("finetuned", "cross_encoder", "late_interaction", "lambdamart", "lambdamart_rrf", "lambdamart_2")
+TEXT_TRAINED = ("finetuned", "cross_encoder", "late_interaction")
+TRAINED = (*TEXT_TRAINED, "lambdamart", "lambdamart_rrf", "lambdamart_2")
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,11 @@ class UnseenNeeds:
         low, high = difference_interval(fresh.to_numpy(), known.to_numpy(), self.resampling)
         change = (fresh - known).mean()
         return pd.DataFrame({"known": known.mean(), "difference": change, "ci_low": low, "ci_high": high})
+
+
+def ranked_everywhere(runs: Mapping[str, pd.DataFrame], queries: Collection[str]) -> dict[str, pd.DataFrame]:
+    """The rankings of `TEXT_TRAINED` that rank all of the queries."""
+    return {name: runs[name] for name in TEXT_TRAINED if name in runs and set(queries) <= set(runs[name]["query"])}
 
 
 def score_unseen(

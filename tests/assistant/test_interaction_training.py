@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -12,7 +11,6 @@ from lib.assistant.interaction_training import (
     LATE,
     READERS,
     UNSEEN,
-    Lesson,
     all_readers,
     kept_reader,
     make,
@@ -25,16 +23,11 @@ from lib.assistant.interaction_training import (
     settings_of,
     share_in_shortlist,
 )
-from lib.retrieval.dense import encode, load_encoder
-from lib.retrieval.interaction import Interaction
-from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs
 from lib.workbook.artifacts import Workbook
 from lib.workbook.parameters.finetuned_search import FinetunedSearch
 from lib.workbook.trained import FOLDER, RECORD, ship
-from tests.retrieval.conftest import WORDS, build_encoder
-
-PERSONAS, ITEMS, TRAINING = 8, 6, 5
-SMALL = {CROSS: Interaction(kind="cross", rank=2, batch_size=4), LATE: Interaction(kind="late", rank=2, batch_size=4)}
+from tests.assistant.readers_world import ITEMS, SMALL, TRAINING, first_of, lesson_of, make_world
+from tests.retrieval.conftest import build_encoder
 
 
 @pytest.fixture(scope="module")
@@ -49,43 +42,7 @@ def small(monkeypatch):
 
 @pytest.fixture(scope="module")
 def world(tiny):
-    """Two queries a persona about one of four needs; the first five personas are of training."""
-    rng = np.random.default_rng(5)
-    rows = [
-        (f"p{p}-i{i}", f"p{p}", " ".join(rng.permutation(WORDS)[:3])) for p in range(PERSONAS) for i in range(ITEMS)
-    ]
-    items = pd.DataFrame(rows, columns=["item", "persona", "text"])
-    asked = [
-        (f"p{p}-q{n}", f"p{p}", "training" if p < TRAINING else "evaluation", " ".join(rng.permutation(WORDS)[:2]))
-        for p in range(PERSONAS)
-        for n in range(2)
-    ]
-    queries = pd.DataFrame(asked, columns=["query", "persona", "split", "text"])
-    gold = pd.DataFrame(
-        {
-            "query": queries["query"],
-            "need": [f"need {n % 4}" for n in range(len(queries))],
-            "relevant": [[f"{persona}-i{n % 3}"] for n, persona in enumerate(queries["persona"])],
-        }
-    )
-    encoder = load_encoder(tiny)
-    vectors = {
-        name: encode(encoder, frame["text"].tolist()) for name, frame in (("queries", queries), ("items", items))
-    }
-    return queries, items, gold, vectors
-
-
-def lesson_of(world, **changed):
-    queries, items, gold, vectors = world
-    return Lesson.of_world(
-        changed.get("queries", queries), changed.get("items", items), changed.get("gold", gold), vectors, 4, 7
-    )
-
-
-def first_of(world):
-    queries, items, _, vectors = world
-    pairs = candidate_pairs(queries, items, on="persona")
-    return rank_pairs(pairs, cosine_of_pairs(pairs, vectors["queries"], vectors["items"]))
+    return make_world(tiny)
 
 
 def test_no_label_of_evaluation_reaches_training(world):

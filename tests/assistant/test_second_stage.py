@@ -10,11 +10,10 @@ import pytest
 from lib.assistant import ranker_ablation, rrf_readings
 from lib.assistant.controls import controls_of_two_stages
 from lib.assistant.persona_index import PersonaIndex
+from lib.assistant.queries import NEED_FOLDS, folds_of_needs
 from lib.assistant.ranker_ablation import (
-    NEED_FOLDS,
     TWO_NO_USAGE,
     TWO_QUERY_UNSEEN,
-    folds_of_needs,
     reduced_two_stages,
     without_their_needs,
 )

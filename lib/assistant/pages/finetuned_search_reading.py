@@ -4,12 +4,14 @@ and late interaction (`lib.assistant.interaction_training`)."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
 from lib.assistant.interaction_training import CROSS, DEPTH, LATE, READERS, method_of
+from lib.assistant.need_folds import FILE, NeedFolds
 from lib.assistant.pages import finetuned_search
 from lib.assistant.pages.common import (
     METRICS,
@@ -27,11 +29,8 @@ from lib.workbook.methods import label
 from lib.workbook.trained import Adapter
 
 METHODS = ("semantic", "finetuned", CROSS, LATE)
-ON_HELD_OUT = (  # methods on the held-out needs: trained with them, and without
-    *METHODS,
-    "finetuned_unseen_needs",
-    *(method_of(reader) for reader in READERS[2:]),
-)
+FRESH = ("finetuned_unseen_needs", *(method_of(reader) for reader in READERS[2:]))  # their models never met the need
+ON_HELD_OUT = (*METHODS, *FRESH)
 
 
 def learned_table(adapters: Mapping[str, Adapter]) -> Table:
@@ -64,12 +63,36 @@ def _tenth(losses: pd.Series) -> float:
     return losses.head(max(1, len(losses) // 10)).mean()
 
 
+def closer(scored: Scored, runs: Mapping[str, pd.DataFrame], qrels: pd.DataFrame) -> tuple[Scored, np.ndarray]:
+    """With the columns of the readers, and those of models that never met a query's need on all queries that they rank;
+    and which queries all of these rank, as bools.
+
+    Args:
+        scored: the methods without the readers.
+        runs: rankings by method.
+        qrels: columns query, item.
+    """
+    names = [name for name in ON_HELD_OUT if name in runs and name not in ("semantic", "finetuned")]
+    table, never_met = scored.table, scored.everyone
+    there = [name for name in names if name in table.columns.get_level_values("method")]
+    table = table.drop(columns=there, level="method")
+    for name in names:
+        ranked = table.index.isin(runs[name]["query"])
+        if ranked.any():
+            table = table.join(
+                per_query_scores({name: runs[name]}, qrels, table.index[ranked].tolist(), scored.cutoffs)
+            )
+        if name in FRESH:
+            never_met &= ranked
+    return replace(scored, table=table), never_met & any(name in FRESH for name in names)
+
+
 def samples_of(scored: Scored, is_unseen: np.ndarray) -> dict[str, finetuned_search.Sample]:
-    """`METHODS` on all queries, and on the held-out needs, where a query asks about one, all that are scored there.
+    """`METHODS` on all queries, and on those that models rank which never met their need, all that are scored there.
 
     Args:
         scored: with the columns of the readers; those of methods that were not trained are missing.
-        is_unseen: whether each query asks about a held-out need.
+        is_unseen: whether each query is ranked by models that never met its need.
     """
     samples = {"all": finetuned_search.Sample(scored.everyone, _scored(scored, METHODS))}
     if is_unseen.any():
@@ -126,8 +149,8 @@ def kinds_table(summary: pd.DataFrame, scored: Scored, metric: str) -> Table:
 
 
 def tests_of(scored: Scored, is_unseen: np.ndarray) -> pd.DataFrame:
-    """Both methods against search, pretrained and fine-tuned: on all queries, in each kind, and on the held-out needs
-    where nothing was trained on them. A family of their own: Holm over all of them.
+    """Both methods against search, pretrained and fine-tuned: on all queries, in each kind, and where nothing was
+    trained on a query's need. A family of their own: Holm over all of them.
 
     Returns:
         columns of `compare`, kind, sample, n; without a row where nothing was trained.
@@ -152,7 +175,8 @@ def tests_figure(tests: pd.DataFrame, k: int) -> Drawing:
 
 
 def held_out_table(summary: pd.DataFrame, k: int) -> Table | None:
-    """The methods on the held-out needs, trained with them and without; None where no query asks about one.
+    """The methods on needs that were left out of training, trained with them and without; None where no query asks
+    about one.
 
     Args:
         summary: from `summary_of`.
@@ -167,8 +191,33 @@ def held_out_table(summary: pd.DataFrame, k: int) -> Table | None:
         frame[title.replace("@K", f"@{k}")] = intervals(cells.loc[[(metric, method) for method in methods]])
     return Table(
         frame,
-        f"Evaluation queries about the needs that “needs held out” never met in training, n = {rows['n'].max()}; "
-        "percent, 95% intervals.",
+        "Evaluation queries, each asked of models trained with its need and, “needs held out”, of models that never "
+        f"met it: n = {rows['n'].max()}; percent, 95% intervals.",
+    )
+
+
+def folds_in_words(folds: NeedFolds, others: pd.DataFrame, from_project: bool, never_met: np.ndarray) -> str:
+    """Which queries are asked of models that never met their needs, and where those models' rankings are from.
+
+    Args:
+        others: rankings of the folds after the first.
+        from_project: whether they were kept with the project.
+        never_met: of `closer`.
+    """
+    asked = f"{never_met.sum():,} of {len(never_met):,} evaluation queries"
+    if others.empty:
+        return (
+            f"Only the held-out needs are left out here, those of {asked}: the kept rankings of five folds are of "
+            "another world, and `train_need_folds` is off."
+        )
+    where = (
+        f"what their models rank first was computed once and is kept with the project ({FILE.name})"
+        if from_project
+        else "their models were trained here"
+    )
+    return (
+        f"{asked} are ranked by models that met no query of their need, over {1 + len(folds.numbers)} folds of needs. "
+        f"The first fold are the held-out needs; of the others {where}."
     )
 
 

@@ -1,5 +1,8 @@
 """What notebook 04 shows of the cross-encoder and late interaction."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -116,3 +119,30 @@ def test_the_control_stands_beside_the_right_query(scored):
     assert "cross-encoder, query of another persona" in shown.frame["ranking"].tolist()
     assert "random order (expectation)" in shown.frame["ranking"].tolist()
     assert "n = 6" in shown.caption
+
+
+def test_models_that_never_met_a_need_are_scored_where_all_of_them_rank(scored):
+    fresh = ["finetuned_unseen_needs", "cross_encoder_unseen_needs", "late_interaction_unseen_needs"]
+    ranked = dict.fromkeys(fresh, QUERIES[:20]) | {fresh[1]: QUERIES[:12]}
+    runs = {
+        name: pd.DataFrame({"query": queries, "item": "right", "rank": 1, "score": 1.0})
+        for name, queries in ranked.items()
+    }
+    qrels = pd.DataFrame({"query": QUERIES, "item": "right"})
+    found, never_met = page.closer(replace(scored, table=scored.table.drop(columns=fresh[1], level=0)), runs, qrels)
+    assert never_met.tolist() == [name in QUERIES[:12] for name in QUERIES]
+    assert (found.table.loc[QUERIES[:20], (fresh[0], "recall", 3)] == 100).all()  # its former column is replaced
+    assert found.table[fresh[1], "recall", 3].notna().sum() == 12
+    assert not page.closer(scored, {}, qrels)[1].any()
+
+
+def test_the_page_says_whose_rankings_it_shows_of_needs_never_met():
+    folds = SimpleNamespace(numbers=[1, 2, 3, 4])
+    some = pd.DataFrame({"method": ["finetuned"]})
+    kept = page.folds_in_words(folds, some, True, IS_UNSEEN | True)
+    assert kept.startswith("24 of 24 evaluation queries are ranked by models that met no query of their need, over 5 ")
+    assert "kept with the project (need_folds.parquet)" in kept
+    assert "trained here" in page.folds_in_words(folds, some, False, IS_UNSEEN)
+    off = page.folds_in_words(folds, some.head(0), False, IS_UNSEEN)
+    assert "those of 8 of 24 evaluation queries" in off
+    assert "`train_need_folds` is off" in off

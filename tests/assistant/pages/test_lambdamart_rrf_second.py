@@ -121,10 +121,10 @@ def test_a_gain_is_named_only_where_it_is_settled():
     assert text.endswith("A gain is settled for no kind alone. It finds less for meaning queries.")
 
 
-def unseen(ours=70.0):
+def unseen(ours=70.0, **text):
     resampling = Resampling([asked().persona, asked().need], 100, 0)
-    fresh = {"random": 10.0, "semantic": 38.0, "lambdamart": 65.0, "lambdamart_rrf": 64.0, "lambdamart_2": ours}
-    return UnseenNeeds(set(asked().need), asked().kinds, KINDS, table_of(fresh), table_of(MEANS), 3, resampling)
+    fresh = {"random": 10.0, "semantic": 38.0, "lambdamart": 65.0, "lambdamart_rrf": 64.0, "lambdamart_2": ours} | text
+    return UnseenNeeds(set(asked().need), asked().kinds, KINDS, table_of(fresh), table_of(MEANS | text), 3, resampling)
 
 
 def test_needs_unseen():
@@ -143,6 +143,12 @@ def test_needs_unseen():
         "−1.3 ["
     )
     assert "(not settled)" in page.on_other_needs(unseen(ours=65.0))
+    assert "Text search" not in text
+    with_text = page.on_other_needs(unseen(cross_encoder=60.0, late_interaction=70.0))
+    assert "Text search trained without them, and the gain of LambdaMART, two stages (ours) on it: " in with_text
+    assert "cross-encoder 60.0% (10.0 [" in with_text
+    assert "] points, settled); late interaction 70.0% (0.0 [" in with_text
+    assert with_text.endswith("points, not settled).")
 
 
 def gains(*differences):
