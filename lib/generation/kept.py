@@ -12,14 +12,11 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import pandas as pd
 
 from lib.workbook.artifacts import ArtifactError, atomic_path
-
-if TYPE_CHECKING:
-    from lib.generation.local import LocalModel
 
 ENOUGH = 0.95  # of the requests that were kept must be found: those that a change did not touch are no fair sample
 KEY_LENGTH = 24  # hexadecimal digits: two of ten million prompts share a key once in 10^15 files
@@ -75,6 +72,15 @@ class Kept:
         return there.groupby([prompts[name] for name in by]).transform("all")
 
 
+class Asked(Protocol):
+    """Who answers: `lib.generation.local.LocalModel`, or what asks one in another way."""
+
+    fingerprint: str
+    dtype: str
+
+    def generate(self, prompts: Sequence[str], max_new_tokens: int, *, progress: bool = False) -> list[str]: ...
+
+
 class Keeper:
     """A model that is asked for what is not kept, and keeps that beside.
 
@@ -83,10 +89,10 @@ class Keeper:
         dtypes: that the kept ones were written in.
     """
 
-    def __init__(self, model: LocalModel, kept: Kept, own: Path):
+    def __init__(self, model: Asked | None, kept: Kept, own: Path):
         """
         Args:
-            model: the one whose answers are kept.
+            model: the one whose answers are kept; None will do where all are.
             own: a file to add answers to that are asked now.
         """
         self.model, self.kept, self.own = model, kept, own
@@ -100,6 +106,7 @@ class Keeper:
         missing = [prompt for prompt, answer in zip(prompts, found, strict=True) if answer is None]
         texts: list[str] = []
         if missing:
+            assert self.model is not None
             texts = self.model.generate(missing, self.kept.max_new_tokens, progress=progress)
             self._keep(missing, texts)
         self.asked |= set(missing)
@@ -109,6 +116,7 @@ class Keeper:
         return [answer[0] if answer else next(fresh) for answer in found]
 
     def _keep(self, prompts: Sequence[str], texts: Sequence[str]) -> None:
+        assert self.model is not None
         lines = {}
         if self.own.exists():
             lines = {json.loads(line)["key"]: line for line in self.own.read_text(encoding="utf-8").splitlines()}

@@ -17,7 +17,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -495,13 +495,22 @@ def tokenize(tokenizer, prompts: Sequence[str], chat: bool) -> list[list[int]]:
         return []
     if not chat:
         return tokenizer(list(prompts))["input_ids"]
+    texts = [conversation(tokenizer, [{"role": "user", "content": prompt}]) for prompt in prompts]
+    return tokenizer(texts, add_special_tokens=False)["input_ids"]
+
+
+def conversation(tokenizer, turns: Sequence[Mapping[str, str]]) -> str:
+    """Turns of a conversation in the chat template, up to where the model's answer begins.
+
+    Args:
+        turns: role (system, user, assistant) and content of each.
+
+    Raises:
+        ModelError: the model has no chat template.
+    """
     if not tokenizer.chat_template:
         raise ModelError("the model has no chat template: ask it with chat=False")
-    texts = [
-        tokenizer.apply_chat_template([{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True)
-        for prompt in prompts
-    ]
-    return tokenizer(texts, add_special_tokens=False)["input_ids"]
+    return tokenizer.apply_chat_template(list(turns), tokenize=False, add_generation_prompt=True)
 
 
 def check_lengths(prompts: Sequence[str], tokens: Sequence[Sequence[int]], new_tokens: int, config) -> None:

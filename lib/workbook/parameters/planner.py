@@ -24,6 +24,10 @@ class PlannerTuning(TunedModel):
         default=60, ge=0, description="evaluation queries of each named world; 0 leaves them out"
     )
     planner_sweep_queries: int = Field(default=30, ge=1)
+    instruct_planner: LocalModelName = Field(
+        default="", description="an instruct model that plans untuned; empty: its kept plans are shown"
+    )
+    instruct_planner_queries: int = Field(default=30, ge=1, description="evaluation queries that it is asked, at least")
     shown_tools: int = Field(default=10, ge=1, le=50)
     shown_items: int = Field(default=3, ge=1, le=20)
     planner_max_tokens: int = Field(default=64, ge=1, le=1024)

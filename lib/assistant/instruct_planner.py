@@ -1,0 +1,239 @@
+"""An instruct model that was not tuned, asked for the plans of Table 3: what it is shown, what is kept, its worth.
+
+It is told the rules as the system, and shown a few training queries with their plans as earlier turns of a
+conversation, in the form of the setting that it is asked in; then comes what the tuned planner is shown. Its plans
+take two cores an hour, so they are kept with the project (`lib.generation.kept`), under prompt and weights, and shown
+where nearly all are found.
+
+Rules and turns were chosen on 40 training queries, before any evaluation query was asked: with rules and examples in
+one message, as the tuned planner's prompts one after another, the model went on with further requests or answered
+`default()` in 43%, and planned 0 to 18% right with the right tool and context; as turns 55%.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pandas as pd
+
+from lib.assistant.cot import equal_shares
+from lib.assistant.plan_comparison import per_query
+from lib.assistant.planner import SETTINGS, Material, answerable, planner_prompts, with_gold_tools
+from lib.evaluation.comparison import compare_outcomes
+from lib.evaluation.inference import Resampling, holm_adjust, settled
+from lib.generation.kept import ENOUGH, Keeper, Kept
+from lib.generation.local import LocalModel, conversation, fingerprint
+from lib.generation.models import locate
+from lib.generation.registry import REGISTRY
+
+if TYPE_CHECKING:
+    from lib.assistant.trained_parts import PlannerLesson
+
+FILE = Path("data") / "answers" / "instruct_plans.jsonl"
+MODEL = "Qwen2.5-Coder-1.5B-Instruct"  # whose plans are kept
+KEPT = 312  # evaluation queries whose plans are kept, in each setting of Table 3
+EXAMPLES = 8  # training queries with their plans, before every request
+MAX_TOKENS = 96  # of a plan: its tokens are other ones than the tuned planner's
+PREFIX = "instruct/"  # of its settings' names
+RULES = (
+    "You are the assistant on somebody's phone. Answer each request with a call of one of the tools listed under it, "
+    "or, where it needs two, with two calls on two lines; write nothing else. Copy the values of arguments word for "
+    "word from the request, the context or the contacts; write times as 2023-12-07 18:30. Leave out an argument marked "
+    "with ? where nothing is said about it. Where no tools are listed, call the one that you expect there to be. "
+    "default() means that no tool can serve the request, which is rare."
+)
+
+
+class Compared(NamedTuple):
+    """The instruct model beside the tuned planner, on the same queries.
+
+    Attributes:
+        scores: as `lib.assistant.plan_comparison.per_query`, of both; the instruct model's settings begin with
+            `PREFIX`.
+        resampling: of these queries.
+        tests: the instruct model minus the tuned planner: columns of `lib.evaluation.comparison.compare_outcomes`,
+            setting, metric (ast_accuracy, right_api), settled; McNemar's test, Holm over all rows.
+    """
+
+    scores: pd.DataFrame
+    resampling: Resampling
+    tests: pd.DataFrame
+
+
+# ---------------------------------------------------------------- what it is shown
+
+
+def examples(lesson: PlannerLesson) -> dict[str, list[tuple[str, str]]]:
+    """{setting: `EXAMPLES` of its prompts, each with the gold plan}, of the same training queries in each.
+
+    They are drawn, as even by kind as there are, no two with the same APIs, among those whose prompt with retrieved
+    tools and context spells out the answer: one that cannot be read off its prompt would teach to invent. Missing gold
+    tools are put in, as in training. None asks about a need that training keeps out.
+    """
+    material, seed = lesson.material, lesson.seed
+    labels = material.gold.set_index("query")
+    usable = lesson.queries(len(material.queries)).sort_index()
+    spelled = completed(material, usable, "context_tuned_rag", seed)
+    spelled = spelled[answerable(spelled["prompt"].tolist(), spelled, material.gold) == 100]
+    usable = usable[usable["query"].isin(spelled["query"])].sample(frac=1, random_state=seed)
+    usable = usable[~labels["apis"].loc[usable["query"]].map(tuple).duplicated().to_numpy()]
+    chosen = equal_shares(usable, labels["kind"].loc[usable["query"]], EXAMPLES, seed)
+    plans = labels.loc[chosen["query"], "plan"]
+    return {
+        setting: list(zip(completed(material, chosen, setting, seed)["prompt"], plans, strict=True))
+        for setting in SETTINGS
+    }
+
+
+def completed(material: Material, training: pd.DataFrame, setting: str, seed: int) -> pd.DataFrame:
+    """`lib.assistant.planner.Material.prompted` of training queries, with the gold tools among retrieved ones."""
+    inputs = with_gold_tools(material.shown(training, setting), material.gold, seed)
+    return inputs.assign(prompt=planner_prompts(material.desk, inputs, material.queries))
+
+
+def turns(shown: Sequence[tuple[str, str]], prompt: str) -> list[dict[str, str]]:
+    """A conversation, as chat templates take it: the rules, examples, and a prompt of the planner.
+
+    Args:
+        shown: prompts with their plans.
+    """
+    said = [("system", RULES)]
+    for asked, plan in shown:
+        said += [("user", _asked(asked)), ("assistant", plan)]
+    return [{"role": role, "content": text} for role, text in [*said, ("user", _asked(prompt))]]
+
+
+def _asked(prompt: str) -> str:
+    """A planner's prompt without the cue that it completes."""
+    return prompt.removesuffix("Plan:\n").rstrip()
+
+
+def with_turns(lesson: PlannerLesson, prompts: pd.DataFrame) -> pd.DataFrame:
+    """Prompts of the tuned planner with the column turns: the conversation that stands for each, as JSON.
+
+    Args:
+        prompts: columns setting, prompt.
+    """
+    shown, rows = examples(lesson), zip(prompts["setting"], prompts["prompt"], strict=True)
+    return prompts.assign(turns=[json.dumps(turns(shown[setting], prompt)) for setting, prompt in rows])
+
+
+# ---------------------------------------------------------------- who is asked, and for what
+
+
+class Planned(NamedTuple):
+    """What the instruct model wrote.
+
+    Attributes:
+        plans: the prompts that it was asked (columns query, setting, tools and more), turns, and text: its plan.
+        keeper: which of these were kept with the project.
+        model: its name.
+    """
+
+    plans: pd.DataFrame
+    keeper: Keeper
+    model: str
+
+
+def kept_plans(root: Path, name: str) -> Kept:
+    """The plans that come with the project, if they are of this model.
+
+    Args:
+        root: the project's folder.
+        name: of the model; empty: `MODEL`.
+    """
+    same = name in ("", MODEL)
+    weights = next(iter(REGISTRY[MODEL].files.values())) if same else fingerprint(locate(name))
+    return Kept.read(root / FILE, weights, MAX_TOKENS)
+
+
+def conversations(lesson: PlannerLesson, prompts: pd.DataFrame, kept: Kept, n: int) -> pd.DataFrame:
+    """The prompts that the instruct model is asked, see `with_turns`: those of n queries, as even by kind as there are,
+    or of `KEPT` where n is no more and nearly all of their plans are kept, without those whose are not.
+
+    Args:
+        prompts: columns query, setting, prompt: those of the tuned planner.
+    """
+    kinds = lesson.material.gold.set_index("query")["kind"]
+    queries = prompts[["query"]].drop_duplicates()
+
+    def some(number: int) -> pd.DataFrame:
+        chosen = equal_shares(queries, kinds.loc[queries["query"]], number, lesson.seed)
+        return with_turns(lesson, prompts[prompts["query"].isin(chosen["query"])].reset_index(drop=True))
+
+    if n <= KEPT and kept.answers:
+        once = some(KEPT)
+        there = kept.whole(once.assign(prompt=once["turns"]), ["query"])
+        if once.loc[there, "query"].nunique() >= ENOUGH * once["query"].nunique():
+            return once[there].reset_index(drop=True)
+    return some(n)
+
+
+class Conversation:
+    """A model that is asked in conversations, given as JSON, as `lib.generation.kept.Keeper` asks for what is not kept.
+
+    Attributes:
+        fingerprint: under which its answers are kept.
+    """
+
+    def __init__(self, model: LocalModel, fingerprint: str):
+        self.model, self.fingerprint, self.dtype = model, fingerprint, model.dtype
+
+    def generate(self, prompts: Sequence[str], max_new_tokens: int, *, progress: bool = False) -> list[str]:
+        texts = [conversation(self.model.tokenizer, json.loads(prompt)) for prompt in prompts]
+        return self.model.generate(texts, max_new_tokens, progress=progress)
+
+
+def planned(
+    lesson: PlannerLesson, prompts: pd.DataFrame, name: str, n: int, root: Path, own: Path, **machine
+) -> Planned | None:
+    """The instruct model's plans: kept ones, or written now where a model is named; None where neither is there.
+
+    Args:
+        prompts: columns query, setting, prompt: those of the tuned planner.
+        name: of the model; empty: only kept plans are taken.
+        n: queries, see `conversations`.
+        root: the project's folder.
+        own: a folder to keep what is written now.
+        machine: cache, threads, quantization of `lib.generation.local.LocalModel`, and progress.
+    """
+    progress = machine.pop("progress", False)
+    kept = kept_plans(root, name)
+    shown = conversations(lesson, prompts, kept, n)
+    model: Conversation | None = None
+    if None in kept.found(shown["turns"]):
+        if not name:
+            return None
+        model = Conversation(LocalModel(name, **machine), kept.weights)
+    keeper = Keeper(model, kept, own / FILE.name)
+    texts = keeper.generate(shown["turns"].tolist(), progress)
+    return Planned(shown.assign(text=[plan_of(text) for text in texts]), keeper, name or MODEL)
+
+
+def plan_of(answer: str) -> str:
+    """The lines of an answer up to the first empty one, without those of a code fence; no promise that they parse."""
+    lines = [line.strip() for line in answer.strip().split("\n") if not line.strip().startswith("```")]
+    return "\n".join(lines[: next((place for place, line in enumerate(lines) if not line), len(lines))])
+
+
+def compare(tuned: pd.DataFrame, untuned: pd.DataFrame, **resampled) -> Compared:
+    """Both on the queries that the instruct model was asked.
+
+    Args:
+        tuned, untuned: judged plans, see `lib.assistant.planner.score_plans`, with the column executed.
+        resampled: queries, gold, samples, seed of `per_query`.
+    """
+    same = tuned[tuned["query"].isin(untuned["query"])]
+    both = pd.concat([same, untuned.assign(setting=PREFIX + untuned["setting"])])
+    scores, resampling = per_query(both, **resampled)
+    pairs = [(PREFIX + setting, setting) for setting in SETTINGS]
+    frames = [
+        compare_outcomes(scores, pairs, metric, 1, resampling).assign(metric=metric, setting=list(SETTINGS))
+        for metric in ("ast_accuracy", "right_api")
+    ]
+    tests = pd.concat(frames, ignore_index=True)
+    tests["p_holm"] = holm_adjust(tests["p_value"])
+    return Compared(scores, resampling, tests.assign(settled=settled(tests)))

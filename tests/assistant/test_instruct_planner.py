@@ -1,0 +1,199 @@
+"""What an instruct model that was not tuned is shown, which of its plans are kept, and how they are compared."""
+
+import json
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from lib.assistant import instruct_planner as module
+from lib.assistant.instruct_planner import (
+    EXAMPLES,
+    MODEL,
+    PREFIX,
+    RULES,
+    compare,
+    conversations,
+    examples,
+    kept_plans,
+    plan_of,
+    planned,
+    turns,
+)
+from lib.assistant.pages import planner_instruct as page
+from lib.assistant.planner import SETTINGS, Desk, Material, score_plans, with_other_plans
+from lib.assistant.plans import api_names
+from lib.assistant.tool_worlds import simulated
+from lib.assistant.trained_parts import PlannerLesson
+from lib.generation.kept import Keeper, Kept, key_of
+from lib.generation.registry import REGISTRY
+from tests.assistant.test_planner_worlds import SIZE
+
+
+@pytest.fixture(scope="module")
+def lesson(data):
+    """A small world in which the right tools and items are retrieved for every other query."""
+    frames = simulated(data, SIZE, "smoke", 3)["mixed"]
+    gold = with_other_plans(frames["gold"], frames["other_plans"])
+    rows = []
+    for number, (query, apis, relevant) in enumerate(gold[["query", "apis", "relevant"]].itertuples(index=False)):
+        found = number % 2 == 0
+        tools = [*apis, "call_contact"] if found else ["open_note", "call_contact"]
+        for setting in ("query_only", "query_plus_context"):
+            rows += [(setting, query, tool, rank) for rank, tool in enumerate(dict.fromkeys(tools), 1)]
+        rows += [("context", query, item, rank) for rank, item in enumerate(relevant if found else [], 1)]
+    ranked = pd.DataFrame(rows, columns=["setting", "query", "item", "rank"])
+    context = ranked["setting"] == "context"
+    desk = Desk.from_tables(frames["items"], frames["people"], frames["toolbox"])
+    material = Material(desk, frames["queries"], gold, ranked[~context], ranked[context], 3, 2)
+    return PlannerLesson(material, pd.DataFrame(), {}, {}, 3)
+
+
+@pytest.fixture(scope="module")
+def prompts(lesson):
+    material = lesson.material
+    return material.prompted(material.queries.query("split == 'evaluation'"), SETTINGS)
+
+
+def test_examples_are_the_same_training_queries_in_every_setting_and_can_be_read_off(lesson):
+    shown, material = examples(lesson), lesson.material
+    assert list(shown) == list(SETTINGS)
+    assert 0 < len(shown["rag"]) <= EXAMPLES
+    plans = {setting: [plan for _, plan in pairs] for setting, pairs in shown.items()}
+    assert all(of_setting == plans["rag"] for of_setting in plans.values())
+    side = material.queries.set_index("query")["split"]
+    labels = material.gold.set_index("query")
+    training = labels[side.loc[labels.index] == "training"]
+    assert set(plans["rag"]) <= set(training["plan"])
+    texts = set(material.queries.query("split == 'training'")["text"])
+    for asked, _ in shown["lower_bound"]:
+        assert asked.split("\n")[0].split("): ", 1)[1] in texts
+    needs = training.reset_index().groupby("plan")["need"].agg(set)
+    assert not any(needs[plan] <= lesson.held_out for plan in plans["rag"])
+    assert len({tuple(api_names(plan)) for plan in plans["rag"]}) == len(plans["rag"])
+
+
+def test_what_comes_last_is_the_tuned_planner_s_prompt_without_its_cue(lesson, prompts):
+    some = conversations(lesson, prompts, Kept("", 9, {}), 2)
+    assert some["query"].nunique() == 2
+    assert set(some["setting"]) == set(SETTINGS)
+    for said, prompt in zip(some["turns"], some["prompt"], strict=True):
+        system, *middle, last = json.loads(said)
+        assert system == {"role": "system", "content": RULES}
+        assert last == {"role": "user", "content": prompt.removesuffix("Plan:\n").rstrip()}
+        assert [turn["role"] for turn in middle] == ["user", "assistant"] * (len(middle) // 2)
+
+
+def test_no_label_of_an_evaluation_query_is_shown_but_in_the_upper_bounds(lesson, prompts):
+    """What is retrieved may hold it, by right; what the labels alone know does not."""
+    gold, asked = lesson.material.gold, prompts["query"].unique()
+    other = gold.assign(plan="nothing()", apis=[["show_lyrics"]] * len(gold), relevant=[[]] * len(gold))
+    changed = replace(lesson, material=replace(lesson.material, gold=gold.where(~gold["query"].isin(asked), other)))
+    assert examples(changed) == examples(lesson)
+    bounds = prompts["setting"].str.contains("upper_bound")
+    again = changed.material.prompted(changed.material.queries.query("split == 'evaluation'"), SETTINGS)
+    assert (again["prompt"] == prompts["prompt"])[~bounds].all()
+    assert (again["prompt"] != prompts["prompt"])[bounds].mean() > 0.9
+
+
+def test_kept_plans_are_shown_where_nearly_all_are_there(lesson, prompts, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "KEPT", 20)
+    assert planned(lesson, prompts, "", 2, tmp_path, tmp_path) is None
+    everything = conversations(lesson, prompts, Kept("", 9, {}), 20)
+    weights = next(iter(REGISTRY[MODEL].files.values()))
+    path = tmp_path / module.FILE
+    path.parent.mkdir(parents=True)
+    lines = [
+        {"key": key_of(weights, module.MAX_TOKENS, said), "text": "```\ndefault()\n```", "dtype": "bfloat16"}
+        for said in everything["turns"]
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    found = planned(lesson, prompts, "", 2, tmp_path, tmp_path)
+    assert found.model == MODEL
+    assert found.plans["query"].nunique() == 20
+    assert set(found.plans["text"]) == {"default()"}
+    assert not found.keeper.asked
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines[: len(lines) // 2]))
+    assert planned(lesson, prompts, "", 2, tmp_path, tmp_path) is None
+
+
+def test_a_model_that_is_named_is_asked_and_its_plans_are_kept_as_its_own(lesson, prompts, tmp_path, monkeypatch):
+    class Model:
+        dtype, tokenizer = "float32", None
+
+        def generate(self, texts, max_new_tokens, progress=False):
+            assert max_new_tokens == module.MAX_TOKENS
+            return [f"find_note(title='{len(text)}')" for text in texts]
+
+    monkeypatch.setattr(module, "fingerprint", lambda path: "w")
+    monkeypatch.setattr(module, "locate", lambda name: name)
+    monkeypatch.setattr(module, "LocalModel", lambda name, **machine: Model())
+    monkeypatch.setattr(module, "conversation", lambda tokenizer, said: said[-1]["content"])
+    found = planned(lesson, prompts, "my-model", 2, tmp_path, tmp_path, threads=1)
+    assert found.model == "my-model"
+    assert len(found.keeper.asked) == len(set(found.plans["turns"]))
+    longest = found.plans["prompt"].str.removesuffix("Plan:\n").str.rstrip().str.len()
+    assert found.plans["text"].tolist() == [f"find_note(title='{n}')" for n in longest]
+    kept = Kept.read(tmp_path / module.FILE.name, "w", module.MAX_TOKENS)
+    assert None not in kept.found(found.plans["turns"])
+    assert kept_plans(tmp_path, "my-model").weights == "w"
+
+
+@pytest.mark.parametrize(
+    ("answer", "plan"),
+    [
+        ("default()", "default()"),
+        ("```python\nsend_mail(to='a')\n```", "send_mail(to='a')"),
+        (" find_event(title='a')\nsend_mail(to='b')\n\nThis finds it.", "find_event(title='a')\nsend_mail(to='b')"),
+        ("", ""),
+    ],
+)
+def test_the_plan_in_an_answer(answer, plan):
+    assert plan_of(answer) == plan
+
+
+def test_turns_without_examples():
+    assert [turn["role"] for turn in turns([], "Request: x\nPlan:\n")] == ["system", "user"]
+
+
+def judged(lesson, prompts, right):
+    """Plans of which those of `right` queries are the gold ones."""
+    plans = lesson.material.gold.set_index("query")["plan"]
+    texts = [plans[query] if query in right else "default_2()" for query in prompts["query"]]
+    rows = score_plans(
+        prompts.assign(text=texts, answerable=100.0), lesson.material.gold, lesson.material.desk.functions
+    )
+    return rows.assign(executed=rows["ast_accuracy"])
+
+
+def test_both_are_compared_on_the_queries_of_the_instruct_model(lesson, prompts, tmp_path):
+    queries = prompts["query"].unique().tolist()
+    resampled = {"queries": lesson.material.queries, "gold": lesson.material.gold, "samples": 100, "seed": 0}
+    tuned = judged(lesson, prompts, queries)
+    untuned = judged(lesson, prompts[prompts["query"].isin(queries[:40])], queries[:10])
+    compared = compare(tuned, untuned, **resampled)
+    assert len(compared.scores) == 40
+    accuracy = compared.tests[compared.tests["metric"] == "ast_accuracy"].set_index("setting")
+    assert accuracy["difference"].tolist() == [-75.0] * len(SETTINGS)
+    assert (compared.tests["p_holm"] >= compared.tests["p_value"]).all()
+    published = pd.DataFrame(columns=["setting", "metric", "value"])
+    shown = page.values(compared, published)
+    assert not shown["setting"].str.startswith(PREFIX).any()
+    value = shown.set_index(["model", "setting", "metric"])["value"]
+    assert value["untuned", "rag", "ast_accuracy"] == 25
+    assert value["tuned", "rag", "ast_accuracy"] == 100
+    names = {"tuned": "small", "untuned": "large"}
+    table = page.table_3(shown, compared, names)
+    assert table.frame["AST, untuned"].iloc[0].startswith("25.0")
+    assert table.caption.startswith("Percent of 40 queries")
+    drawing = page.figure(shown, compared, names)
+    assert drawing.finding.startswith("large, untuned, plans worse in no retrieval −75.0 [")
+    assert "RAG: tuned 100.0%, untuned 25.0%" in drawing.alt
+    same = compare(tuned, tuned[tuned["query"].isin(queries[:40])], **resampled)
+    assert page.finding(same, names) == "No setting settles whether large, untuned, plans better than small, tuned"
+    said = page.factors_in_words(shown)
+    assert "the right API in 25.0%, the tuned one in 100.0%" in said
+    keeper = Keeper(None, Kept("w", 9, {key_of("w", 9, "a"): ("x", "bfloat16")}), tmp_path / "own")
+    assert page.who_wrote(keeper, "large") == "All 0 plans of large were written in this run."
+    keeper.generate(["a"])
+    assert page.who_wrote(keeper, "large").startswith("1 plans of large were written once, in bfloat16, and are kept")
