@@ -26,8 +26,8 @@ from lib.assistant.plan_comparison import per_query
 from lib.assistant.planner import SETTINGS, Material, answerable, planner_prompts, with_gold_tools
 from lib.evaluation.comparison import compare_outcomes
 from lib.evaluation.inference import Resampling, holm_adjust, settled
-from lib.generation.kept import ENOUGH, Keeper, Kept
-from lib.generation.local import LocalModel, conversation, fingerprint
+from lib.generation.kept import ENOUGH, Conversations, Keeper, Kept
+from lib.generation.local import LocalModel, fingerprint
 from lib.generation.models import locate
 from lib.generation.registry import REGISTRY
 
@@ -174,21 +174,6 @@ def conversations(lesson: PlannerLesson, prompts: pd.DataFrame, kept: Kept, n: i
     return some(n)
 
 
-class Conversation:
-    """A model that is asked in conversations, given as JSON, as `lib.generation.kept.Keeper` asks for what is not kept.
-
-    Attributes:
-        fingerprint: under which its answers are kept.
-    """
-
-    def __init__(self, model: LocalModel, fingerprint: str):
-        self.model, self.fingerprint, self.dtype = model, fingerprint, model.dtype
-
-    def generate(self, prompts: Sequence[str], max_new_tokens: int, *, progress: bool = False) -> list[str]:
-        texts = [conversation(self.model.tokenizer, json.loads(prompt)) for prompt in prompts]
-        return self.model.generate(texts, max_new_tokens, progress=progress)
-
-
 def planned(
     lesson: PlannerLesson, prompts: pd.DataFrame, name: str, n: int, root: Path, own: Path, **machine
 ) -> Planned | None:
@@ -205,11 +190,11 @@ def planned(
     progress = machine.pop("progress", False)
     kept = kept_plans(root, name)
     shown = conversations(lesson, prompts, kept, n)
-    model: Conversation | None = None
+    model: Conversations | None = None
     if None in kept.found(shown["turns"]):
         if not name:
             return None
-        model = Conversation(LocalModel(name, **machine), kept.weights)
+        model = Conversations(LocalModel(name, **machine), kept.weights)
     keeper = Keeper(model, kept, own / FILE.name)
     texts = keeper.generate(shown["turns"].tolist(), progress)
     return Planned(shown.assign(text=[plan_of(text) for text in texts]), keeper, name or MODEL)

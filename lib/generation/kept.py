@@ -12,11 +12,14 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pandas as pd
 
 from lib.workbook.artifacts import ArtifactError, atomic_path
+
+if TYPE_CHECKING:
+    from lib.generation.local import LocalModel
 
 ENOUGH = 0.95  # of the requests that were kept must be found: those that a change did not touch are no fair sample
 KEY_LENGTH = 24  # hexadecimal digits: two of ten million prompts share a key once in 10^15 files
@@ -73,12 +76,30 @@ class Kept:
 
 
 class Asked(Protocol):
-    """Who answers: `lib.generation.local.LocalModel`, or what asks one in another way."""
+    """Who answers: `lib.generation.local.LocalModel`, or `Conversations`."""
 
     fingerprint: str
     dtype: str
 
     def generate(self, prompts: Sequence[str], max_new_tokens: int, *, progress: bool = False) -> list[str]: ...
+
+
+class Conversations:
+    """A local model that is asked in conversations, each as JSON (`lib.generation.local.conversation`).
+
+    Attributes:
+        fingerprint: under which its answers are kept.
+    """
+
+    def __init__(self, model: LocalModel, fingerprint: str):
+        self.model, self.fingerprint, self.dtype = model, fingerprint, model.dtype
+
+    def generate(self, prompts: Sequence[str], max_new_tokens: int, *, progress: bool = False) -> list[str]:
+        """The answer to each conversation."""
+        from lib.generation.local import conversation
+
+        texts = [conversation(self.model.tokenizer, json.loads(prompt)) for prompt in prompts]
+        return self.model.generate(texts, max_new_tokens, progress=progress)
 
 
 class Keeper:

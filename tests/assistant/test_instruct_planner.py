@@ -25,6 +25,7 @@ from lib.assistant.planner import SETTINGS, Desk, Material, score_plans, with_ot
 from lib.assistant.plans import api_names
 from lib.assistant.tool_worlds import simulated
 from lib.assistant.trained_parts import PlannerLesson
+from lib.generation import local
 from lib.generation.kept import Keeper, Kept, key_of
 from lib.generation.registry import REGISTRY
 from tests.assistant.test_planner_worlds import SIZE
@@ -128,7 +129,7 @@ def test_a_model_that_is_named_is_asked_and_its_plans_are_kept_as_its_own(lesson
     monkeypatch.setattr(module, "fingerprint", lambda path: "w")
     monkeypatch.setattr(module, "locate", lambda name: name)
     monkeypatch.setattr(module, "LocalModel", lambda name, **machine: Model())
-    monkeypatch.setattr(module, "conversation", lambda tokenizer, said: said[-1]["content"])
+    monkeypatch.setattr(local, "conversation", lambda tokenizer, said: said[-1]["content"])
     found = planned(lesson, prompts, "my-model", 2, tmp_path, tmp_path, threads=1)
     assert found.model == "my-model"
     assert len(found.keeper.asked) == len(set(found.plans["turns"]))

@@ -25,6 +25,24 @@ class Generators(RemoteKnobs):
     compared_max_tokens: int = Field(default=192, ge=8, le=4096)
     compared_flows: int = Field(default=5, ge=1, le=1000)
 
+    crossed_writer: LocalModelName = Field(
+        default="", description="a local model that says the simulator's queries anew; empty: kept answers are shown"
+    )
+    crossed_personas: int = Field(default=240, ge=6, le=2000, description="of the small world whose queries it says")
+    crossed_queries: int = Field(default=40, ge=2, description="of training, and of evaluation, that a new one says")
+    bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
+
+    @property
+    def crossed_world(self) -> WorldKnobs:
+        """The simulated world whose queries are said anew: two thirds of them in training."""
+        return WorldKnobs(
+            profile=self.profile,
+            seed=self.seed,
+            n_personas=self.crossed_personas,
+            n_training_queries=4 * self.crossed_personas,
+            n_evaluation_queries=2 * self.crossed_personas,
+        )
+
     @property
     def world(self) -> WorldKnobs:
         """The simulated world that the model is tried out on: no larger than the questions need."""

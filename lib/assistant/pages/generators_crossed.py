@@ -1,0 +1,143 @@
+"""Notebook 10's part on what is learned from one generator's queries and asked in another's words."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from lib.assistant.crossed_generators import METHODS, SIDES, SIMULATOR, UNTRAINED, WRITER, Crossed, Transfer
+from lib.evaluation.diversity import words_of
+from lib.generation.kept import Keeper
+from lib.retrieval.bm25 import content_terms
+from lib.workbook.display import Drawing, Table, interval, legend_below, number
+from lib.workbook.methods import label
+
+LOOKS = {"": ("D", "#666666"), SIMULATOR: ("o", "#0072B2"), WRITER: ("s", "#D55E00")}
+LEFT_OUT = "This part is left out: the kept requests are of another world, and the profile names no `crossed_writer`."
+
+
+def named(side: str, model: str) -> str:
+    """Whose words they are, for readers."""
+    return "the simulator's" if side == SIMULATOR else f"{model}'s"
+
+
+def words_table(data: Crossed, model: str) -> Table:
+    """What the requests are like in both wordings."""
+    gold = data.world["gold"].set_index("query")["relevant"]
+    text = data.world["items"].set_index("item")["text"]
+    rows = []
+    for side in SIDES:
+        shares = []
+        for query, request in zip(data.texts["query"], data.texts[side], strict=True):
+            inside, said = set(content_terms(" ".join(text[list(gold[query])]))), content_terms(request)
+            shares += [100 * sum(word in inside for word in said) / len(said)] if said else []
+        lengths = [len(words_of(request)) for request in data.texts[side]]
+        rows.append(
+            {
+                "requests in words of": named(side, model),
+                "different ones": data.texts[side].nunique(),
+                "words": float(np.mean(lengths)),
+                "content words shared with the items, %": float(np.mean(shares)) if shares else float("nan"),
+            }
+        )
+    return Table(
+        pd.DataFrame(rows),
+        f"{len(data.texts)} requests about the same items, of {data.asked} that {model} was asked for; the others got "
+        "no usable answer.",
+        decimals=1,
+        text_columns=["requests in words of"],
+    )
+
+
+def examples_table(data: Crossed, model: str, number_of: int = 3) -> Table:
+    """Some requests in both wordings, with the first relevant item, drawn with the seed."""
+    some = data.texts.sample(min(number_of, len(data.texts)), random_state=data.seed)
+    first = data.world["gold"].set_index("query")["relevant"].str[0]
+    text = data.world["items"].set_index("item")["text"]
+    frame = pd.DataFrame(
+        {
+            "the item": [text[first[query]] for query in some["query"]],
+            **{named(side, model): some[side].to_numpy() for side in SIDES},
+        }
+    )
+    return Table(frame, "Drawn with the seed.", text_columns=list(frame.columns))
+
+
+def figure(found: Transfer, k: int, model: str) -> Drawing:
+    """Recall of each method, asked in either wording, by what it learned from."""
+    rows = [(method, asked) for method in METHODS for asked in SIDES]
+    places = np.arange(len(rows))[::-1].astype(float)
+    cells = found.values.set_index(["method", "learned", "asked"])
+    drawn, axis = plt.subplots(figsize=(8.5, 3.6))
+    for shift, (learned, (marker, colour)) in zip((0.22, 0.0, -0.22), LOOKS.items(), strict=True):
+        keys = [(method if learned else UNTRAINED, learned, asked) for method, asked in rows]
+        part = cells.loc[keys]
+        errors = np.abs(part[["ci_low", "ci_high"]].to_numpy().T - part["value"].to_numpy())
+        named_as = f"learned from {named(learned, model)}" if learned else f"{label(UNTRAINED)}, untrained"
+        axis.errorbar(part["value"], places + shift, xerr=errors, fmt=marker, color=colour, capsize=3, label=named_as)
+    names = [f"{label(method)},\nasked in {named(asked, model)}" for method, asked in rows]
+    axis.set(yticks=places, yticklabels=names, xlim=(0, 100))
+    axis.set_xlabel(f"Recall@{k}, percent of {int(found.values['n'].max())} evaluation queries, with its 95% interval")
+    legend_below(axis, 3)
+    alt = f"Recall at {k}: " + "; ".join(
+        f"{label(method)} asked in {named(asked, model)} words, learned from "
+        + ", ".join(f"{named(side, model)} {number(cells.loc[(method, side, asked), 'value'], 1)}%" for side in SIDES)
+        for method, asked in rows
+    )
+    return Drawing(drawn, "crossed_generators", finding(found, k, model), f"{alt}.", found.values)
+
+
+def table(found: Transfer, k: int, model: str) -> Table:
+    """The same in numbers, with what the other generator's words cost."""
+    cells = found.values.set_index(["method", "learned", "asked"])
+    rows = []
+    for test in found.tests.itertuples():
+        own, other = test.asked, WRITER if test.asked == SIMULATOR else SIMULATOR
+        rows.append(
+            {
+                "method": label(test.method),
+                "asked in words of": named(own, model),
+                "untrained": _cell(cells.loc[(UNTRAINED, "", own)]),
+                "learned from the same": _cell(cells.loc[(test.method, own, own)]),
+                "learned from the other": _cell(cells.loc[(test.method, other, own)]),
+                "same − other": interval(test.difference, test.ci_low, test.ci_high),
+                "settled": "yes" if test.settled else "no",
+            }
+        )
+    return Table(
+        pd.DataFrame(rows),
+        f"Recall@{k} in percent of {int(found.values['n'].max())} evaluation queries, 95% intervals over personas and "
+        "needs; differences paired, in points, Holm over all. Untrained is semantic search.",
+        text_columns=["method", "asked in words of"],
+    )
+
+
+def _cell(row: pd.Series) -> str:
+    return interval(*row[["value", "ci_low", "ci_high"]])
+
+
+def finding(found: Transfer, k: int, model: str) -> str:
+    """What learning from the other generator costs; without a full stop."""
+    clear = found.tests[found.tests["settled"]]
+    if clear.empty:
+        return (
+            f"Learned from the simulator's queries or from {model}'s: none of {len(found.tests)} differences in "
+            f"Recall@{k} is settled"
+        )
+    parts = [
+        f"{label(row.method)}, asked in {named(row.asked, model)} words, "
+        f"{interval(row.difference, row.ci_low, row.ci_high)}"
+        for row in clear.itertuples()
+    ]
+    return f"What learning from the same words rather than the other generator's adds to Recall@{k}: {'; '.join(parts)}"
+
+
+def who_wrote(keeper: Keeper, model: str) -> str:
+    """Where the requests are from."""
+    if not keeper.used:
+        return f"{model} wrote {len(keeper.asked):,} answers in this run."
+    return (
+        f"{len(keeper.used):,} answers of {model} were written once, in {' and '.join(sorted(keeper.dtypes))}, and are "
+        "kept with the project under the prompts that they answer."
+    )

@@ -1,0 +1,189 @@
+"""What is learned from one generator's queries, asked in another's words: a small world and a tiny encoder."""
+
+import json
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from lib.assistant import crossed_generators as module
+from lib.assistant.crossed_generators import (
+    CUTOFFS,
+    MAX_TOKENS,
+    METHODS,
+    MODEL,
+    SAID_IN_FULL,
+    SIDES,
+    SIMULATOR,
+    WRITER,
+    cross,
+    crossed,
+    method_name,
+    questions,
+    request_in,
+    transfer,
+    written,
+)
+from lib.assistant.pages import generators_crossed as page
+from lib.assistant.world import simulate
+from lib.generation.kept import Keeper, Kept, key_of
+from lib.generation.registry import REGISTRY
+from lib.workbook.artifacts import ROOT
+from lib.workbook.parameters.generators import Generators
+from tests.retrieval.conftest import build_encoder
+
+PARAMETERS = Generators(profile="tiny", seed=5, crossed_personas=24)
+
+
+@pytest.fixture(scope="module")
+def world():
+    return simulate(ROOT / "data", PARAMETERS.crossed_world)
+
+
+@pytest.fixture(scope="module")
+def asked(world):
+    return questions(world)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return build_encoder(tmp_path_factory.mktemp("tiny"))
+
+
+def test_a_query_that_needs_an_item_is_asked_for_without_its_own_words(world, asked):
+    gold = {entry.query: entry for entry in world.gold}
+    text = {query.id: query.text for query in world.queries}
+    wanted = {name for name, entry in gold.items() if entry.relevant and SAID_IN_FULL not in entry.phrasing}
+    assert set(asked["query"]) == wanted
+    assert 0 < len(wanted) < len(gold)
+    for query, prompt, item in asked.itertuples(index=False):
+        assert item == gold[query].relevant[0]
+        last = json.loads(prompt)[-1]
+        assert last["role"] == "user"
+        assert text[query] not in last["content"]
+        assert gold[query].need not in last["content"].split()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("When is it?", "When is it?"),
+        ("\n“When is it?”\nNote: short.", "When is it?"),
+        ("I'm sorry, but I can't assist with that.", ""),
+        ("...", ""),
+        ("session w/ marco.", ""),
+        ("word " * 41, ""),
+    ],
+)
+def test_what_is_usable(answer, said):
+    assert request_in(answer, "Session w/ Marco") == said
+
+
+def kept_at(path, prompts, answers):
+    weights = next(iter(REGISTRY[MODEL].files.values()))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [
+        {"key": key_of(weights, MAX_TOKENS, prompt), "text": text, "dtype": "bfloat16"}
+        for prompt, text in zip(prompts, answers, strict=True)
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def test_kept_answers_are_shown_where_nearly_all_are_there(world, asked, tmp_path):
+    assert written(world, "", 4, 5, tmp_path, tmp_path) is None
+    answers = ["" if number == 0 else f"Words {number}, please?" for number in range(len(asked))]
+    kept_at(tmp_path / module.FILE, asked["prompt"], answers)
+    found = written(world, "", 4, 5, tmp_path, tmp_path)
+    assert found.model == MODEL
+    assert found.crossed.asked == len(asked)
+    assert len(found.crossed) == len(asked) - 1
+    assert not found.keeper.asked
+    texts = found.crossed.texts.set_index("query")
+    assert texts[WRITER].to_dict() == dict(zip(asked["query"].iloc[1:], answers[1:], strict=True))
+    own = {query.id: query.text for query in world.queries}
+    assert texts[SIMULATOR].to_dict() == {name: own[name] for name in texts.index}
+    kept_at(tmp_path / module.FILE, asked["prompt"].head(len(asked) // 2), answers[: len(asked) // 2])
+    assert written(world, "", 4, 5, tmp_path, tmp_path) is None
+
+
+def test_a_named_writer_is_asked_for_some(world, asked, tmp_path, monkeypatch):
+    class Model:
+        dtype = "float32"
+
+        def __init__(self, *args):
+            pass
+
+        def generate(self, prompts, max_new_tokens, progress=False):
+            return [f"Request {number}" for number in range(len(prompts))]
+
+    monkeypatch.setattr(module, "fingerprint", lambda path: "w")
+    monkeypatch.setattr(module, "locate", lambda name: name)
+    monkeypatch.setattr(module, "LocalModel", lambda name, **how: None)
+    monkeypatch.setattr(module, "Conversations", Model)
+    Model.fingerprint = "w"
+    found = written(world, "mine", 4, 5, tmp_path, tmp_path)
+    side = found.crossed.world["queries"]["split"].value_counts()
+    assert side.to_dict() == {"training": 4, "evaluation": 4}
+    assert len(Kept.read(tmp_path / module.FILE.name, "w", MAX_TOKENS).answers) == 8
+
+
+def both(world, asked, words):
+    """The queries in two wordings; `words` makes the second from the first."""
+    own = {query.id: query.text for query in world.queries}
+    return crossed(world, asked, [words(own[query]) for query in asked["query"]], 5)
+
+
+def test_the_same_words_give_the_same_rankings(world, asked, tiny, tmp_path):
+    data = both(world, asked, lambda text: text)
+    assert set(data.world["items"]["persona"]) == set(data.world["queries"]["persona"])
+    runs = cross(data, tiny, tmp_path, CUTOFFS, 1)
+    assert len(runs) == 2 + len(METHODS) * len(SIDES) ** 2
+    for method in METHODS:
+        rankings = [runs[method_name(method, learned, side)] for learned in SIDES for side in SIDES]
+        for other in rankings[1:]:
+            assert other["item"].tolist() == rankings[0]["item"].tolist()
+    evaluation = data.side("evaluation")
+    assert all(set(run["query"]) == set(evaluation["query"]) for run in runs.values())
+    found = transfer(data, runs, 3, 100)
+    assert (found.tests["difference"] == 0).all()
+    assert not found.tests["settled"].any()
+    assert page.finding(found, 3, "M").startswith("Learned from the simulator's queries or from M's: none of 4 diff")
+
+
+def test_what_words_cost_is_measured_on_the_same_queries(world, asked):
+    """Rankings that are right where learned and asked words agree, and the other way round elsewhere."""
+    data = both(world, asked, lambda text: text.upper())
+    gold = data.world["gold"].set_index("query")["relevant"]
+    evaluation = data.side("evaluation")["query"]
+
+    def run(right):
+        order = [["wrong-1", "wrong-2", "wrong-3", *gold[query]][:: -1 if right else 1] for query in evaluation]
+        rows = pd.DataFrame({"query": evaluation.to_numpy(), "item": order}).explode("item")
+        rank = rows.groupby("query").cumcount() + 1
+        return rows.assign(rank=rank, score=-rank).reset_index(drop=True)
+
+    runs = {f"semantic//{side}": run(False) for side in SIDES}
+    runs |= {method_name(m, a, b): run(a == b) for m in METHODS for a in SIDES for b in SIDES}
+    found = transfer(data, runs, 3, 100)
+    assert set(found.values["n"]) == {len(evaluation)}
+    assert (found.tests["difference"] > 90).all()
+    assert found.tests["settled"].all()
+    said = page.finding(found, 3, "M")
+    assert said.startswith("What learning from the same words rather than the other generator's adds to Recall@3: ")
+    assert said.count(";") == 3
+    table = page.table(found, 3, "M").frame
+    assert table["learned from the other"].str.startswith("0.0").all()
+    own = found.values.set_index(["method", "learned", "asked"]).loc[("finetuned", SIMULATOR, SIMULATOR), "value"]
+    drawing = page.figure(found, 3, "M")
+    plt.close("all")
+    assert f"asked in the simulator's words, learned from the simulator's {own:.1f}%, M's 0.0%" in drawing.alt
+    words = page.words_table(data, "M").frame
+    assert words["words"].iloc[0] == words["words"].iloc[1]
+    assert len(page.examples_table(data, "M").frame) == 3
+
+
+def test_who_wrote_them(tmp_path):
+    keeper = Keeper(None, Kept("w", 9, {key_of("w", 9, "a"): ("x", "bfloat16")}), tmp_path / "own")
+    assert page.who_wrote(keeper, "M") == "M wrote 0 answers in this run."
+    keeper.generate(["a"])
+    assert page.who_wrote(keeper, "M").startswith("1 answers of M were written once, in bfloat16, and are kept")
