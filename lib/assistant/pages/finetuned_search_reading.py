@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.interaction_training import CROSS, DEPTH, LATE, READERS, method_of
-from lib.assistant.need_folds import FILE, NeedFolds
 from lib.assistant.pages import finetuned_search
 from lib.assistant.pages.common import (
     METRICS,
@@ -22,6 +21,7 @@ from lib.assistant.pages.common import (
     shown_cell,
     values_by_kind,
 )
+from lib.assistant.retrained import FILE, WITHOUT, Retraining
 from lib.evaluation.comparison import per_query_scores
 from lib.evaluation.inference import settled
 from lib.workbook.display import Drawing, Table, legend_below
@@ -196,19 +196,19 @@ def held_out_table(summary: pd.DataFrame, k: int) -> Table | None:
     )
 
 
-def folds_in_words(folds: NeedFolds, others: pd.DataFrame, from_project: bool, never_met: np.ndarray) -> str:
+def folds_in_words(retraining: Retraining, retrained: pd.DataFrame, from_project: bool, never_met: np.ndarray) -> str:
     """Which queries are asked of models that never met their needs, and where those models' rankings are from.
 
     Args:
-        others: rankings of the folds after the first.
+        retrained: rankings of `lib.assistant.retrained`.
         from_project: whether they were kept with the project.
         never_met: of `closer`.
     """
     asked = f"{never_met.sum():,} of {len(never_met):,} evaluation queries"
-    if others.empty:
+    if not retrained["variant"].str.startswith(WITHOUT).any():
         return (
             f"Only the held-out needs are left out here, those of {asked}: the kept rankings of five folds are of "
-            "another world, and `train_need_folds` is off."
+            "another world, and `retrain_text_search` is off."
         )
     where = (
         f"what their models rank first was computed once and is kept with the project ({FILE.name})"
@@ -216,8 +216,8 @@ def folds_in_words(folds: NeedFolds, others: pd.DataFrame, from_project: bool, n
         else "their models were trained here"
     )
     return (
-        f"{asked} are ranked by models that met no query of their need, over {1 + len(folds.numbers)} folds of needs. "
-        f"The first fold are the held-out needs; of the others {where}."
+        f"{asked} are ranked by models that met no query of their need, over {1 + len(retraining.folds)} folds of "
+        f"needs. The first fold are the held-out needs; of the others {where}."
     )
 
 

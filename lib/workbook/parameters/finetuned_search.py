@@ -21,6 +21,7 @@ class FinetunedSearch(ContextRetrieval):
         default=4_338, ge=0, description="of the shipped cross-encoder and late interaction; 0 takes none"
     )
     interaction_training_queries: int = Field(default=500, ge=1, description="learned from where no shipped one fits")
-    train_need_folds: bool = Field(
-        default=False, description="train all text search anew in five folds of needs, where no kept rankings fit"
+    retrain_text_search: bool = Field(
+        default=False,
+        description="without each fold of needs and with other seeds, where no kept rankings fit",
     )

@@ -137,12 +137,12 @@ def test_models_that_never_met_a_need_are_scored_where_all_of_them_rank(scored):
 
 
 def test_the_page_says_whose_rankings_it_shows_of_needs_never_met():
-    folds = SimpleNamespace(numbers=[1, 2, 3, 4])
-    some = pd.DataFrame({"method": ["finetuned"]})
+    folds = SimpleNamespace(folds=[1, 2, 3, 4])
+    some = pd.DataFrame({"variant": ["without_1", "seed_1"]})
     kept = page.folds_in_words(folds, some, True, IS_UNSEEN | True)
     assert kept.startswith("24 of 24 evaluation queries are ranked by models that met no query of their need, over 5 ")
-    assert "kept with the project (need_folds.parquet)" in kept
+    assert "kept with the project (retrained.parquet)" in kept
     assert "trained here" in page.folds_in_words(folds, some, False, IS_UNSEEN)
-    off = page.folds_in_words(folds, some.head(0), False, IS_UNSEEN)
+    off = page.folds_in_words(folds, some.tail(1), False, IS_UNSEEN)
     assert "those of 8 of 24 evaluation queries" in off
-    assert "`train_need_folds` is off" in off
+    assert "`retrain_text_search` is off" in off
