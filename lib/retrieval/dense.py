@@ -67,8 +67,11 @@ def encode(encoder, texts: Sequence[str], batch_size: int = 32, progress: bool =
     row = {text: i for i, text in enumerate(unique)}
 
     def embed(batch: np.ndarray) -> np.ndarray:
+        chosen = [unique[i] for i in batch]
+        if len(unique) == 1 and (found := _forward(encoder, chosen)) is not None:
+            return found
         return encoder.encode(
-            [unique[i] for i in batch],
+            chosen,
             batch_size=len(batch),
             normalize_embeddings=True,
             convert_to_numpy=True,
@@ -78,6 +81,22 @@ def encode(encoder, texts: Sequence[str], batch_size: int = 32, progress: bool =
     order, found = batch_by_batch(encoder, embed, _token_lengths(encoder, unique), batch_size, progress)
     vectors = np.concatenate(found)[np.argsort(order)]
     return vectors[[row[text] for text in texts]]
+
+
+def _forward(encoder, texts: list[str]) -> np.ndarray | None:
+    """What `encode` of a `SentenceTransformer` gives, bit for bit, without its bookkeeping, which takes a fifth of the
+    time of a single short text; None for an encoder that adds a prompt or cuts dimensions, or is of another kind."""
+    import torch
+
+    if not hasattr(encoder, "preprocess") or encoder.default_prompt_name or encoder.truncate_dim:
+        return None
+    with torch.inference_mode():
+        features = {
+            name: value.to(encoder.device) if isinstance(value, torch.Tensor) else value
+            for name, value in encoder.preprocess(texts).items()
+        }
+        vectors = encoder(features)["sentence_embedding"]
+        return torch.nn.functional.normalize(vectors, dim=1).cpu().numpy().astype(np.float32)
 
 
 def batch_by_batch(

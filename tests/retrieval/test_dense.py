@@ -81,6 +81,19 @@ def test_embeddings_are_float32_on_every_processor(tiny, monkeypatch, able):
     assert {product.dtype for product in seen} == {torch.float32}
 
 
+def test_a_single_text_is_computed_as_the_encoder_itself_does(tiny):
+    encoder, text = load_encoder(tiny), "lemon mirror"
+    own = encoder.encode([text], normalize_embeddings=True, show_progress_bar=False)
+    assert (encode(encoder, [text]) == own).all()
+    assert dense._forward(encoder, [text]) is not None
+    encoder.truncate_dim = 4
+    assert dense._forward(encoder, [text]) is None
+    assert encode(encoder, [text]).shape == (1, 4)
+    encoder.truncate_dim, encoder.prompts, encoder.default_prompt_name = None, {"query": "ask: "}, "query"
+    asked = encoder.encode([text], normalize_embeddings=True, show_progress_bar=False)
+    assert (encode(encoder, [text]) == asked).all()
+
+
 def test_embeddings_have_unit_length():
     vectors = encode(Letters(), TEXTS)
     assert vectors.dtype == np.float32
