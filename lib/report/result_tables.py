@@ -15,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib.assistant.planner import SETTINGS
+from lib.assistant.unseen_needs import TRAINED
 from lib.workbook.artifacts import ROOT, atomic_path
 from lib.workbook.display import interval, number
 from lib.workbook.methods import label
@@ -92,6 +93,20 @@ def context(tables: Path) -> str:
     return markdown(["method", *KINDS, "published"], rows)
 
 
+def unseen(tables: Path) -> str:
+    """Recall@3 of the trained methods with and without a query's need in training, and over training seeds."""
+    frame = pd.read_csv(tables / "context_retrieval.csv").query("metric == 'recall' and k == 3 and kind == 'all'")
+    by = frame.drop_duplicates(["method", "sample"]).set_index(["method", "sample"])
+    seeds = pd.read_csv(tables / "training_seeds.csv").set_index("of")
+    rows = []
+    for method in ("semantic", *TRAINED):
+        known, fresh = (cell(by.loc[(method, sample)], 1) for sample in ("all", "unseen_needs"))
+        again = seeds.reindex([method]).iloc[0]  # no number where a method has no further seed
+        rows.append([CONTEXT[method], known, fresh, cell(again, 1), number(again["spread"], 1)])
+    heads = ["trained with the need", "never told of it", "over three training seeds", "standard deviation over seeds"]
+    return markdown(["method", *heads], rows)
+
+
 def plans(tables: Path) -> str:
     """Table 3, ours beside the published values."""
     by = pd.read_csv(tables / "planner.csv").set_index(["setting", "metric"])
@@ -101,6 +116,18 @@ def plans(tables: Path) -> str:
         cells = [text for part in parts for text in (cell(part, 1), number(part["published"], 2))]
         rows.append([label(setting), *cells])
     return markdown(["setting", *(text for name in OF_PLANS.values() for text in (name, "published"))], rows)
+
+
+def untuned(tables: Path) -> str:
+    """Table 3 by the tuned planner and by a larger model that was not tuned."""
+    by = pd.read_csv(tables / "planner_instruct.csv").set_index(["model", "setting", "metric"])
+    shown = [(model, metric) for metric in ("ast_accuracy", "right_api") for model in ("tuned", "untuned")]
+    rows = [
+        [label(setting), *(cell(by.loc[(model, setting, metric)], 1) for model, metric in shown)]
+        for setting in SETTINGS
+    ]
+    named = {"ast_accuracy": "AST accuracy", "right_api": "right API"}
+    return markdown(["setting", *(f"{named[metric]}, {model}" for model, metric in shown)], rows)
 
 
 def worlds(tables: Path) -> str:
@@ -151,7 +178,9 @@ def flows(tables: Path) -> str:
 
 TABLES: dict[str, Callable[[Path], str]] = {
     "context": context,
+    "unseen": unseen,
     "plans": plans,
+    "untuned": untuned,
     "worlds": worlds,
     "few_shots": few_shots,
     "flows": flows,

@@ -19,7 +19,7 @@ def test_a_table_is_written_between_its_marks_and_nowhere_else():
 
 
 def test_a_table_that_nobody_knows_is_an_error():
-    with pytest.raises(ValueError, match="no table is called “plan”; there are context, plans"):
+    with pytest.raises(ValueError, match="no table is called “plan”; there are context, unseen, plans"):
         result_tables.written_anew(AROUND.replace("plans", "plan"), TABLES)
 
 
@@ -50,3 +50,9 @@ def test_a_method_on_a_sample_has_a_star():
     assert "| chain of thought, zero-shot* |" in text
     assert "| fine-tuned search |" in text
     assert text.splitlines()[2].endswith("| – |")
+
+
+def test_a_method_without_a_further_seed_has_no_number_there():
+    lines = result_tables.unseen(TABLES).splitlines()
+    assert next(line for line in lines if line.startswith("| semantic search")).endswith("| – | – |")
+    assert not next(line for line in lines if line.startswith("| fine-tuned search")).endswith("| – |")

@@ -224,4 +224,8 @@ def _in_words(row: pd.Series) -> str:
 def finding(tests: pd.DataFrame, unseen: UnseenNeeds) -> str:
     """What our ranker comes to; without a full stop."""
     found = unseen.scores[OURS, "recall", unseen.k].mean()
-    return f"{gain_finding(tests, unseen.k)}; on needs that training never showed it finds {found:.1f}%"
+    text = f"{gain_finding(tests, unseen.k)}; on needs that training never showed it finds {found:.1f}%"
+    if "finetuned" not in unseen.methods:
+        return text
+    known, fresh = (frame["finetuned", "recall", unseen.k].mean() for frame in (unseen.known, unseen.scores))
+    return f"{text}, {label('finetuned')} {fresh:.1f}% (with them {known:.1f}%)"

@@ -56,9 +56,7 @@ def in_words(values: pd.DataFrame, changes: pd.DataFrame) -> str:
         if turned.empty
         else f"The order turns with the seed for {_pairs(turned)}."
     )
-    sure = (
-        f"Seeds allowed for, clear of zero: {_pairs(clear)}." if len(clear) else "No difference is clear of zero."
-    )
+    sure = f"Seeds allowed for, clear of zero: {_pairs(clear)}." if len(clear) else "No difference is clear of zero."
     return (
         f"The seed moves {label(most['of'])} most, by a standard deviation of {number(most['spread'], 1)} points. "
         f"{orders} {sure}"

@@ -178,3 +178,5 @@ def test_the_finding():
     tests = compare_by_kind(scored(), "lambdamart_2", page.OTHERS)
     text = page.finding(tests, unseen())
     assert text.endswith("] points (settled); on needs that training never showed it finds 70.0%")
+    with_text = page.finding(tests, unseen(finetuned=44.0))
+    assert with_text.endswith("it finds 70.0%, fine-tuned search 44.0% (with them 44.0%)")
