@@ -146,3 +146,20 @@ class Keeper:
             lines[key] = json.dumps({"key": key, "text": text, "dtype": self.model.dtype})
         with atomic_path(self.own) as temporary:
             temporary.write_text("".join(f"{line}\n" for line in lines.values()), encoding="utf-8")
+
+
+def where_from(keeper: Keeper, what: str, who: str) -> str:
+    """Where answers are from: a sentence.
+
+    Args:
+        what: the answers, in the plural.
+        who: wrote them.
+    """
+    if not keeper.used:
+        return f"All {len(keeper.asked):,} {what} of {who} were written in this run."
+    more = f"; {len(keeper.asked):,} were written in this run" if keeper.asked else ""
+    dtypes = " and ".join(sorted(keeper.dtypes))
+    return (
+        f"{len(keeper.used):,} {what} of {who} were written once, in {dtypes}, and are kept with the project under the "
+        f"prompts that they answer{more}."
+    )

@@ -26,7 +26,7 @@ from lib.assistant.crossed_generators import (
 )
 from lib.assistant.pages import generators_crossed as page
 from lib.assistant.world import simulate
-from lib.generation.kept import Keeper, Kept, key_of
+from lib.generation.kept import Kept, key_of
 from lib.generation.registry import REGISTRY
 from lib.workbook.artifacts import ROOT
 from lib.workbook.parameters.generators import Generators
@@ -180,10 +180,3 @@ def test_what_words_cost_is_measured_on_the_same_queries(world, asked):
     words = page.words_table(data, "M").frame
     assert words["words"].iloc[0] == words["words"].iloc[1]
     assert len(page.examples_table(data, "M").frame) == 3
-
-
-def test_who_wrote_them(tmp_path):
-    keeper = Keeper(None, Kept("w", 9, {key_of("w", 9, "a"): ("x", "bfloat16")}), tmp_path / "own")
-    assert page.who_wrote(keeper, "M") == "M wrote 0 answers in this run."
-    keeper.generate(["a"])
-    assert page.who_wrote(keeper, "M").startswith("1 answers of M were written once, in bfloat16, and are kept")

@@ -26,7 +26,7 @@ from lib.assistant.plans import api_names
 from lib.assistant.tool_worlds import simulated
 from lib.assistant.trained_parts import PlannerLesson
 from lib.generation import local
-from lib.generation.kept import Keeper, Kept, key_of
+from lib.generation.kept import Kept, key_of
 from lib.generation.registry import REGISTRY
 from tests.assistant.test_planner_worlds import SIZE
 
@@ -167,7 +167,7 @@ def judged(lesson, prompts, right):
     return rows.assign(executed=rows["ast_accuracy"])
 
 
-def test_both_are_compared_on_the_queries_of_the_instruct_model(lesson, prompts, tmp_path):
+def test_both_are_compared_on_the_queries_of_the_instruct_model(lesson, prompts):
     queries = prompts["query"].unique().tolist()
     resampled = {"queries": lesson.material.queries, "gold": lesson.material.gold, "samples": 100, "seed": 0}
     tuned = judged(lesson, prompts, queries)
@@ -194,7 +194,3 @@ def test_both_are_compared_on_the_queries_of_the_instruct_model(lesson, prompts,
     assert page.finding(same, names) == "No setting settles whether large, untuned, plans better than small, tuned"
     said = page.factors_in_words(shown)
     assert "the right API in 25.0%, the tuned one in 100.0%" in said
-    keeper = Keeper(None, Kept("w", 9, {key_of("w", 9, "a"): ("x", "bfloat16")}), tmp_path / "own")
-    assert page.who_wrote(keeper, "large") == "All 0 plans of large were written in this run."
-    keeper.generate(["a"])
-    assert page.who_wrote(keeper, "large").startswith("1 plans of large were written once, in bfloat16, and are kept")

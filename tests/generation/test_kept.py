@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from lib.generation.kept import Keeper, Kept, key_of
+from lib.generation.kept import Keeper, Kept, key_of, where_from
 from lib.workbook.artifacts import ArtifactError
 
 
@@ -73,3 +73,15 @@ def test_a_damaged_file_names_the_line(path, line):
 
 def test_keys_tell_the_parts_apart():
     assert len({key_of("a", 1, "b"), key_of("a", 11, "b"), key_of("a", 1, "1b"), key_of("ab", 1, "")}) == 4
+
+
+def test_a_page_says_where_answers_are_from(tmp_path):
+    kept = Kept("w1", 8, {key_of("w1", 8, "one"): ("1", "bfloat16")})
+    keeper = Keeper(Model(), kept, tmp_path / "own.jsonl")
+    assert where_from(keeper, "plans", "M") == "All 0 plans of M were written in this run."
+    keeper.generate(["one"])
+    assert where_from(keeper, "plans", "M") == (
+        "1 plans of M were written once, in bfloat16, and are kept with the project under the prompts that they answer."
+    )
+    keeper.generate(["two"])
+    assert where_from(keeper, "plans", "M").endswith("that they answer; 1 were written in this run.")

@@ -8,7 +8,6 @@ import pandas as pd
 
 from lib.assistant.crossed_generators import METHODS, SIDES, SIMULATOR, UNTRAINED, WRITER, Crossed, Transfer
 from lib.evaluation.diversity import words_of
-from lib.generation.kept import Keeper
 from lib.retrieval.bm25 import content_terms
 from lib.workbook.display import Drawing, Table, interval, legend_below, number
 from lib.workbook.methods import label
@@ -131,13 +130,3 @@ def finding(found: Transfer, k: int, model: str) -> str:
         for row in clear.itertuples()
     ]
     return f"What learning from the same words rather than the other generator's adds to Recall@{k}: {'; '.join(parts)}"
-
-
-def who_wrote(keeper: Keeper, model: str) -> str:
-    """Where the requests are from."""
-    if not keeper.used:
-        return f"{model} wrote {len(keeper.asked):,} answers in this run."
-    return (
-        f"{len(keeper.used):,} answers of {model} were written once, in {' and '.join(sorted(keeper.dtypes))}, and are "
-        "kept with the project under the prompts that they answer."
-    )

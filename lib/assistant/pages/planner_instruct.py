@@ -10,7 +10,6 @@ from lib.assistant.instruct_planner import EXAMPLES, PREFIX, Compared
 from lib.assistant.pages.planner import SHORT
 from lib.assistant.plan_comparison import summary
 from lib.assistant.planner import SETTINGS
-from lib.generation.kept import Keeper
 from lib.workbook.display import Drawing, Table, interval, legend_below, number
 
 TUNED, UNTUNED = "tuned", "untuned"
@@ -106,17 +105,6 @@ def factors_in_words(shown: pd.DataFrame) -> str:
         f"Among retrieved tools with context the untuned model calls the right API in {api[0]}%, the tuned one in "
         f"{api[1]}%. Given the right tool and context, and that it is called, the arguments are right in "
         f"{arguments[0]}% and {arguments[1]}%."
-    )
-
-
-def who_wrote(keeper: Keeper, name: str) -> str:
-    """Where the untuned model's plans are from."""
-    if not keeper.used:
-        return f"All {len(keeper.asked):,} plans of {name} were written in this run."
-    more = f"; {len(keeper.asked):,} were written in this run" if keeper.asked else ""
-    return (
-        f"{len(keeper.used):,} plans of {name} were written once, in {' and '.join(sorted(keeper.dtypes))}, and are "
-        f"kept with the project under the prompts that they answer{more}."
     )
 
 
