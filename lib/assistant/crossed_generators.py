@@ -29,7 +29,7 @@ from lib.assistant.schemas import APP_NAMES
 from lib.assistant.world import World, frames
 from lib.assistant.written_world import has_words, items_of
 from lib.evaluation.comparison import compare, per_query_scores, summarise
-from lib.evaluation.inference import Resampling, holm_adjust, settled
+from lib.evaluation.inference import Resampling, settled
 from lib.generation.kept import ENOUGH, Conversations, Keeper, Kept
 from lib.generation.local import LocalModel, fingerprint
 from lib.generation.models import locate
@@ -221,22 +221,30 @@ def _finetuned(task: RankingTask, encoder: str, output: Path, seed: int, progres
     return finetune_encoder(locate(encoder), rows, output, Finetuning(2e-4, 32, seed=seed), progress=progress)[0]
 
 
+SAME, OTHER, NOTHING = "same", "other", "nothing"  # whose words were learned from, seen from those asked in
+WEIGHED = ((SAME, OTHER), (OTHER, NOTHING))  # what is tested: the first minus the second
+
+
 class Transfer(NamedTuple):
     """What the rankings are worth.
 
     Attributes:
         values: columns method, learned (whose words; empty: nothing), asked, value (Recall at the first K, percent),
             ci_low, ci_high, n.
-        tests: learned from the words asked in minus learned from the other's: columns method, asked, of
-            `lib.evaluation.comparison.compare`, settled; Holm over all.
+        tests: of `WEIGHED` in each wording: columns method, asked, learned, against, of
+            `lib.evaluation.comparison.compare`, settled; Holm over all. Nothing learned is semantic search.
     """
 
     values: pd.DataFrame
     tests: pd.DataFrame
 
+    def test(self, method: str, asked: str, learned: str) -> pd.Series:
+        """One row of the tests."""
+        return self.tests.set_index(["method", "asked", "learned"]).loc[(method, asked, learned)]
+
 
 def transfer(data: Crossed, runs: Mapping[str, pd.DataFrame], k: int, samples: int) -> Transfer:
-    """Recall at k of each ranking, over the same queries, and what the other generator's words cost."""
+    """Recall at k of each ranking, over the same queries, and what learning from either generator's words adds."""
     evaluation = data.world["queries"].query("split == 'evaluation'")
     gold = data.world["gold"].set_index("query")
     qrels = gold["relevant"].explode().dropna().rename("item").reset_index()
@@ -248,11 +256,15 @@ def transfer(data: Crossed, runs: Mapping[str, pd.DataFrame], k: int, samples: i
     parts = table["method"].str.split("/", expand=True).set_axis(["name", "learned", "asked"], axis=1)
     values = table[["value", "ci_low", "ci_high", "n"]].join(parts).rename(columns={"name": "method"})
     other = {SIMULATOR: WRITER, WRITER: SIMULATOR}
-    family = [(method, asked) for method in METHODS for asked in SIDES]
-    pairs = [(method_name(name, asked, asked), method_name(name, other[asked], asked)) for name, asked in family]
+
+    def run(method: str, asked: str, learned: str) -> str:
+        if learned == NOTHING:
+            return f"{UNTRAINED}//{asked}"
+        return method_name(method, asked if learned == SAME else other[asked], asked)
+
+    family = [(method, asked, *pair) for method in METHODS for asked in SIDES for pair in WEIGHED]
+    pairs = [(run(method, asked, a), run(method, asked, b)) for method, asked, a, b in family]
     tests = compare(scores, pairs, "recall", k, resampling)
-    tests["p_holm"] = holm_adjust(tests["p_value"])
-    tests = tests.assign(
-        settled=settled(tests), method=[name for name, _ in family], asked=[side for _, side in family]
-    )
+    tests[["method", "asked", "learned", "against"]] = family
+    tests = tests.assign(settled=settled(tests))
     return Transfer(values[["method", "learned", "asked", "value", "ci_low", "ci_high", "n"]], tests)

@@ -6,7 +6,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.assistant.crossed_generators import METHODS, SIDES, SIMULATOR, UNTRAINED, WRITER, Crossed, Transfer
+from lib.assistant.crossed_generators import (
+    METHODS,
+    OTHER,
+    SAME,
+    SIDES,
+    SIMULATOR,
+    UNTRAINED,
+    WRITER,
+    Crossed,
+    Transfer,
+)
 from lib.evaluation.diversity import words_of
 from lib.retrieval.bm25 import content_terms
 from lib.workbook.display import Drawing, Table, interval, legend_below, number
@@ -88,26 +98,27 @@ def figure(found: Transfer, k: int, model: str) -> Drawing:
 
 
 def table(found: Transfer, k: int, model: str) -> Table:
-    """The same in numbers, with what the other generator's words cost."""
+    """The same in numbers, with what learning from either generator's words adds."""
     cells = found.values.set_index(["method", "learned", "asked"])
     rows = []
-    for test in found.tests.itertuples():
-        own, other = test.asked, WRITER if test.asked == SIMULATOR else SIMULATOR
-        rows.append(
-            {
-                "method": label(test.method),
-                "asked in words of": named(own, model),
-                "untrained": _cell(cells.loc[(UNTRAINED, "", own)]),
-                "learned from the same": _cell(cells.loc[(test.method, own, own)]),
-                "learned from the other": _cell(cells.loc[(test.method, other, own)]),
-                "same − other": interval(test.difference, test.ci_low, test.ci_high),
-                "settled": "yes" if test.settled else "no",
-            }
-        )
+    for method in METHODS:
+        for own, other in ((SIMULATOR, WRITER), (WRITER, SIMULATOR)):
+            rows.append(
+                {
+                    "method": label(method),
+                    "asked in words of": named(own, model),
+                    "untrained": _cell(cells.loc[(UNTRAINED, "", own)]),
+                    "learned from the other": _cell(cells.loc[(method, other, own)]),
+                    "learned from the same": _cell(cells.loc[(method, own, own)]),
+                    "other − untrained": _change(found.test(method, own, OTHER)),
+                    "same − other": _change(found.test(method, own, SAME)),
+                }
+            )
     return Table(
         pd.DataFrame(rows),
         f"Recall@{k} in percent of {int(found.values['n'].max())} evaluation queries, 95% intervals over personas and "
-        "needs; differences paired, in points, Holm over all. Untrained is semantic search.",
+        f"needs; differences paired, in points, * settled (Holm over all {len(found.tests)}). Untrained is semantic "
+        "search; LambdaMART sees the usage log, too.",
         text_columns=["method", "asked in words of"],
     )
 
@@ -116,17 +127,30 @@ def _cell(row: pd.Series) -> str:
     return interval(*row[["value", "ci_low", "ci_high"]])
 
 
+def _change(row: pd.Series) -> str:
+    return interval(*row[["difference", "ci_low", "ci_high"]]) + ("*" if row["settled"] else "")
+
+
 def finding(found: Transfer, k: int, model: str) -> str:
-    """What learning from the other generator costs; without a full stop."""
-    clear = found.tests[found.tests["settled"]]
-    if clear.empty:
-        return (
-            f"Learned from the simulator's queries or from {model}'s: none of {len(found.tests)} differences in "
-            f"Recall@{k} is settled"
-        )
-    parts = [
-        f"{label(row.method)}, asked in {named(row.asked, model)} words, "
-        f"{interval(row.difference, row.ci_low, row.ci_high)}"
-        for row in clear.itertuples()
-    ]
-    return f"What learning from the same words rather than the other generator's adds to Recall@{k}: {'; '.join(parts)}"
+    """Whether what is learned from the one serves the other, and what learning from the same words adds; without a full
+    stop."""
+    serves, gains = (
+        [
+            (f"{label(row['method'])} in {named(row['asked'], model)} words", row)
+            for _, row in found.tests[found.tests["learned"] == learned].iterrows()
+        ]
+        for learned in (OTHER, SAME)
+    )
+    better = [f"{name} {interval(*row[['difference', 'ci_low', 'ci_high']])}" for name, row in serves if _gain(row)]
+    own = [f"{name} {interval(*row[['difference', 'ci_low', 'ci_high']])}" for name, row in gains if _gain(row)]
+    return (
+        f"Learned from the other generator's queries, {len(better)} of {len(serves)} rankings settledly find more than "
+        f"untrained search at K = {k}"
+        + (f" ({'; '.join(better)} points)" if better else "")
+        + "; learning from the same generator's instead "
+        + (f"adds a settled {'; '.join(own)} points" if own else "adds nothing that is settled")
+    )
+
+
+def _gain(row: pd.Series) -> bool:
+    return bool(row["settled"]) and row["difference"] > 0
