@@ -18,6 +18,7 @@ from lib.assistant.retrained import SEEDS
 from lib.assistant.second_stage import Setting, TwoStages
 from lib.evaluation.inference import Resampling
 from lib.evaluation.intervals import difference_interval, mean_interval
+from lib.retrieval.stores import rank_pairs
 
 LAMBDAMART, OURS = "lambdamart", "lambdamart_2"
 METHODS = ("finetuned", "cross_encoder", "late_interaction", LAMBDAMART, OURS)
@@ -42,7 +43,7 @@ def rankers(task: RankingTask, two: TwoStages, setting: Setting) -> dict[str, pd
         seeded = replace(task, learning=replace(task.learning, seed=task.learning.seed + number))
         found[f"{LAMBDAMART}/{number}"] = seeded.rank(seeded.learn())
         scores = replace(two, task=seeded).evaluation_scores(setting)
-        found[f"{OURS}/{number}"] = task.rank_by(scores)
+        found[f"{OURS}/{number}"] = rank_pairs(task.pairs[task.evaluation], scores)
     return found
 
 
