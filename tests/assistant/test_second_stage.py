@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant import ranker_ablation, rrf_readings
+from lib.assistant import ranker_ablation, rrf_readings, training_seeds
 from lib.assistant.controls import controls_of_two_stages
 from lib.assistant.persona_index import PersonaIndex
 from lib.assistant.queries import NEED_FOLDS, folds_of_needs
@@ -29,6 +29,7 @@ from lib.assistant.second_stage import (
     signals_of_neighbours,
 )
 from lib.assistant.signals import hour_kernel, log_similarities
+from lib.evaluation.inference import Resampling
 
 PERSONAS, MATTERS, DIMENSIONS = 40, 4, 48
 
@@ -323,3 +324,19 @@ def test_no_query_is_ranked_by_what_learned_from_its_need(task, two, monkeypatch
     for run in runs.values():
         assert set(run["query"]) == set(task.queries_of("evaluation"))
     assert recall(task, runs["lambdamart_2"]) > recall(task, runs["whole"])
+
+
+def test_rankers_with_further_seeds_rank_the_same_queries(task, two):
+    found = training_seeds.rankers(task, two, Setting())
+    assert set(found) == {f"{method}/{seed}" for method in ("lambdamart", "lambdamart_2") for seed in (1, 2)}
+    asked = task.queries_of("evaluation")
+    for run in found.values():
+        assert run["query"].unique().tolist() == asked
+        assert recall(task, run) > 20
+    learned = training_seeds.further_scores(task, {}, found, asked)
+    values, changes = training_seeds.over_seeds(
+        task.score({"lambdamart_2": found["lambdamart_2/1"]}), learned, Resampling([np.arange(len(asked))], 100, 0), 2
+    )
+    assert values["of"].tolist() == ["lambdamart_2"]
+    assert values["seeds"].tolist() == [3]
+    assert changes.empty
