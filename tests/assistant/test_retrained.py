@@ -143,3 +143,10 @@ def test_folds_are_joined_with_the_first_and_seeds_stand_apart(world):
     seeds = of_other_seeds(found)
     assert list(seeds) == ["late_interaction/1"]
     pd.testing.assert_frame_equal(seeds["late_interaction/1"], first)
+
+
+def test_nothing_retrained_is_written_and_read_as_nothing(tmp_path):
+    nothing = to_keep(pd.DataFrame(columns=retrained.COLUMNS), "key")
+    nothing.to_parquet(tmp_path / "nothing.parquet")
+    found = pd.read_parquet(tmp_path / "nothing.parquet")
+    assert never_told({}, found) == {} == of_other_seeds(found)
