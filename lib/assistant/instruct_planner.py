@@ -15,15 +15,17 @@ tokens.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
 from lib.assistant.cot import equal_shares
+from lib.assistant.execution import executed_right
 from lib.assistant.plan_comparison import per_query
-from lib.assistant.planner import SETTINGS, Material, answerable, planner_prompts, with_gold_tools
+from lib.assistant.planner import SETTINGS, Material, answerable, planner_prompts, score_plans, with_gold_tools
 from lib.evaluation.comparison import compare_outcomes
 from lib.evaluation.inference import Resampling, holm_adjust, settled
 from lib.generation.kept import ENOUGH, Conversations, Keeper, Kept
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 FILE = Path("data") / "answers" / "instruct_plans.jsonl"
 MODEL = "Qwen2.5-Coder-1.5B-Instruct"  # whose plans are kept
 KEPT = 240  # evaluation queries whose plans are kept, in each setting of Table 3
+KEPT_IN_WORLDS = 120  # the same of each named world
 EXAMPLES = 4  # training queries with their plans, before every request
 MAX_TOKENS = 96  # of a plan: its tokens are other ones than the tuned planner's
 PREFIX = "instruct/"  # of its settings' names
@@ -152,22 +155,45 @@ def kept_plans(root: Path, name: str) -> Kept:
     return Kept.read(root / FILE, weights, MAX_TOKENS)
 
 
-def conversations(lesson: PlannerLesson, prompts: pd.DataFrame, kept: Kept, n: int) -> pd.DataFrame:
+class Asking(NamedTuple):
+    """Who is asked, and for how much.
+
+    Attributes:
+        name: of the model; empty: only kept plans are taken.
+        queries: evaluation queries that it is asked, at least.
+        root: the project's folder.
+        own: a folder to keep what is written now.
+        machine: cache, threads, quantization of `lib.generation.local.LocalModel`.
+        progress: show a progress bar.
+    """
+
+    name: str
+    queries: int
+    root: Path
+    own: Path
+    machine: Mapping[str, Any] = MappingProxyType({})
+    progress: bool = False
+
+
+def conversations(
+    lesson: PlannerLesson, prompts: pd.DataFrame, kinds: pd.Series, kept: Kept, n: int, most: int = KEPT
+) -> pd.DataFrame:
     """The prompts that the instruct model is asked, see `with_turns`: those of n queries, as even by kind as there are,
-    or of `KEPT` where n is no more and nearly all of their plans are kept, without those whose are not.
+    or of `most` where n is no more and nearly all of their plans are kept, without those whose are not.
 
     Args:
         prompts: columns query, setting, prompt: those of the tuned planner.
+        kinds: of the queries, by query.
+        most: queries whose plans are kept.
     """
-    kinds = lesson.material.gold.set_index("query")["kind"]
     queries = prompts[["query"]].drop_duplicates()
 
     def some(number: int) -> pd.DataFrame:
         chosen = equal_shares(queries, kinds.loc[queries["query"]], number, lesson.seed)
         return with_turns(lesson, prompts[prompts["query"].isin(chosen["query"])].reset_index(drop=True))
 
-    if n <= KEPT and kept.answers:
-        once = some(KEPT)
+    if n <= most and kept.answers:
+        once = some(most)
         there = kept.whole(once.assign(prompt=once["turns"]), ["query"])
         if once.loc[there, "query"].nunique() >= ENOUGH * once["query"].nunique():
             return once[there].reset_index(drop=True)
@@ -175,29 +201,53 @@ def conversations(lesson: PlannerLesson, prompts: pd.DataFrame, kept: Kept, n: i
 
 
 def planned(
-    lesson: PlannerLesson, prompts: pd.DataFrame, name: str, n: int, root: Path, own: Path, **machine
+    lesson: PlannerLesson, prompts: pd.DataFrame, kinds: pd.Series, asking: Asking, most: int = KEPT
 ) -> Planned | None:
     """The instruct model's plans: kept ones, or written now where a model is named; None where neither is there.
 
     Args:
-        prompts: columns query, setting, prompt: those of the tuned planner.
-        name: of the model; empty: only kept plans are taken.
-        n: queries, see `conversations`.
-        root: the project's folder.
-        own: a folder to keep what is written now.
-        machine: cache, threads, quantization of `lib.generation.local.LocalModel`, and progress.
+        prompts, kinds, most: see `conversations`.
     """
-    progress = machine.pop("progress", False)
-    kept = kept_plans(root, name)
-    shown = conversations(lesson, prompts, kept, n)
+    kept = kept_plans(asking.root, asking.name)
+    shown = conversations(lesson, prompts, kinds, kept, asking.queries, most)
     model: Conversations | None = None
     if None in kept.found(shown["turns"]):
-        if not name:
+        if not asking.name:
             return None
-        model = Conversations(LocalModel(name, **machine), kept.weights)
-    keeper = Keeper(model, kept, own / FILE.name)
-    texts = keeper.generate(shown["turns"].tolist(), progress)
-    return Planned(shown.assign(text=[plan_of(text) for text in texts]), keeper, name or MODEL)
+        model = Conversations(LocalModel(asking.name, **asking.machine), kept.weights)
+    keeper = Keeper(model, kept, asking.own / FILE.name)
+    texts = keeper.generate(shown["turns"].tolist(), asking.progress)
+    return Planned(shown.assign(text=[plan_of(text) for text in texts]), keeper, asking.name or MODEL)
+
+
+def planned_in_worlds(
+    lesson: PlannerLesson, materials: Mapping[str, Material], prompts: pd.DataFrame, asking: Asking
+) -> dict[str, Planned]:
+    """`planned` in each named world, where its plans are there. The examples are of the world of the lesson, in which
+    the tuned planner learned.
+
+    Args:
+        materials: of the worlds (`lib.assistant.planner_worlds.materials_of`).
+        prompts: column world and as there; other settings than Table 3's are left out.
+    """
+    prompts = prompts[prompts["setting"].isin(list(SETTINGS))]
+    found = {
+        world: planned(
+            lesson,
+            prompts[prompts["world"] == world],
+            material.gold.set_index("query")["kind"],
+            asking,
+            KEPT_IN_WORLDS,
+        )
+        for world, material in materials.items()
+    }
+    return {world: plans for world, plans in found.items() if plans is not None}
+
+
+def judged(plans: pd.DataFrame, material: Material) -> pd.DataFrame:
+    """`lib.assistant.planner.score_plans` with the column executed (`lib.assistant.execution.executed_right`)."""
+    scored = score_plans(plans, material.gold, material.desk.functions)
+    return scored.assign(executed=executed_right(material.desk, scored, material.queries, material.gold))
 
 
 def plan_of(answer: str) -> str:
@@ -206,16 +256,16 @@ def plan_of(answer: str) -> str:
     return "\n".join(lines[: next((place for place, line in enumerate(lines) if not line), len(lines))])
 
 
-def compare(tuned: pd.DataFrame, untuned: pd.DataFrame, **resampled) -> Compared:
+def compare(tuned: pd.DataFrame, untuned: pd.DataFrame, material: Material, samples: int, seed: int) -> Compared:
     """Both on the queries that the instruct model was asked.
 
     Args:
-        tuned, untuned: judged plans, see `lib.assistant.planner.score_plans`, with the column executed.
-        resampled: queries, gold, samples, seed of `per_query`.
+        tuned, untuned: see `judged`.
+        samples, seed: of `per_query`.
     """
-    same = tuned[tuned["query"].isin(untuned["query"])]
+    same = tuned[tuned["query"].isin(untuned["query"]) & tuned["setting"].isin(list(SETTINGS))]
     both = pd.concat([same, untuned.assign(setting=PREFIX + untuned["setting"])])
-    scores, resampling = per_query(both, **resampled)
+    scores, resampling = per_query(both, material.queries, material.gold, samples, seed)
     pairs = [(PREFIX + setting, setting) for setting in SETTINGS]
     frames = [
         compare_outcomes(scores, pairs, metric, 1, resampling).assign(metric=metric, setting=list(SETTINGS))
@@ -224,3 +274,23 @@ def compare(tuned: pd.DataFrame, untuned: pd.DataFrame, **resampled) -> Compared
     tests = pd.concat(frames, ignore_index=True)
     tests["p_holm"] = holm_adjust(tests["p_value"])
     return Compared(scores, resampling, tests.assign(settled=settled(tests)))
+
+
+def compare_in_worlds(
+    materials: Mapping[str, Material], tuned: pd.DataFrame, untuned: Mapping[str, Planned], samples: int, seed: int
+) -> dict[str, Compared]:
+    """`compare` in each world whose plans are there; Holm over the tests of all worlds.
+
+    Args:
+        tuned: plans of the tuned planner (`lib.assistant.planner_worlds.judged`).
+    """
+    found = {}
+    for world, plans in untuned.items():
+        here = tuned[tuned["world"] == world]
+        found[world] = compare(here, judged(plans.plans, materials[world]), materials[world], samples, seed)
+    if not found:
+        return found
+    family = pd.concat({world: compared.tests for world, compared in found.items()})
+    family["p_holm"] = holm_adjust(family["p_value"])
+    family["settled"] = settled(family)
+    return {world: compared._replace(tests=family.loc[world]) for world, compared in found.items()}

@@ -12,12 +12,15 @@ from lib.assistant.instruct_planner import (
     MODEL,
     PREFIX,
     RULES,
+    Asking,
     compare,
+    compare_in_worlds,
     conversations,
     examples,
     kept_plans,
     plan_of,
     planned,
+    planned_in_worlds,
     turns,
 )
 from lib.assistant.pages import planner_instruct as page
@@ -56,6 +59,10 @@ def prompts(lesson):
     return material.prompted(material.queries.query("split == 'evaluation'"), SETTINGS)
 
 
+def kinds(lesson):
+    return lesson.material.gold.set_index("query")["kind"]
+
+
 def test_examples_are_the_same_training_queries_in_every_setting_and_can_be_read_off(lesson):
     shown, material = examples(lesson), lesson.material
     assert list(shown) == list(SETTINGS)
@@ -75,7 +82,7 @@ def test_examples_are_the_same_training_queries_in_every_setting_and_can_be_read
 
 
 def test_what_comes_last_is_the_tuned_planner_s_prompt_without_its_cue(lesson, prompts):
-    some = conversations(lesson, prompts, Kept("", 9, {}), 2)
+    some = conversations(lesson, prompts, kinds(lesson), Kept("", 9, {}), 2)
     assert some["query"].nunique() == 2
     assert set(some["setting"]) == set(SETTINGS)
     for said, prompt in zip(some["turns"], some["prompt"], strict=True):
@@ -98,9 +105,8 @@ def test_no_label_of_an_evaluation_query_is_shown_but_in_the_upper_bounds(lesson
 
 
 def test_kept_plans_are_shown_where_nearly_all_are_there(lesson, prompts, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "KEPT", 20)
-    assert planned(lesson, prompts, "", 2, tmp_path, tmp_path) is None
-    everything = conversations(lesson, prompts, Kept("", 9, {}), 20)
+    assert planned(lesson, prompts, kinds(lesson), Asking("", 2, tmp_path, tmp_path), 20) is None
+    everything = conversations(lesson, prompts, kinds(lesson), Kept("", 9, {}), 20)
     weights = next(iter(REGISTRY[MODEL].files.values()))
     path = tmp_path / module.FILE
     path.parent.mkdir(parents=True)
@@ -109,13 +115,13 @@ def test_kept_plans_are_shown_where_nearly_all_are_there(lesson, prompts, tmp_pa
         for said in everything["turns"]
     ]
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    found = planned(lesson, prompts, "", 2, tmp_path, tmp_path)
+    found = planned(lesson, prompts, kinds(lesson), Asking("", 2, tmp_path, tmp_path), 20)
     assert found.model == MODEL
     assert found.plans["query"].nunique() == 20
     assert set(found.plans["text"]) == {"default()"}
     assert not found.keeper.asked
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines[: len(lines) // 2]))
-    assert planned(lesson, prompts, "", 2, tmp_path, tmp_path) is None
+    assert planned(lesson, prompts, kinds(lesson), Asking("", 2, tmp_path, tmp_path), 20) is None
 
 
 def test_a_model_that_is_named_is_asked_and_its_plans_are_kept_as_its_own(lesson, prompts, tmp_path, monkeypatch):
@@ -130,7 +136,7 @@ def test_a_model_that_is_named_is_asked_and_its_plans_are_kept_as_its_own(lesson
     monkeypatch.setattr(module, "locate", lambda name: name)
     monkeypatch.setattr(module, "LocalModel", lambda name, **machine: Model())
     monkeypatch.setattr(local, "conversation", lambda tokenizer, said: said[-1]["content"])
-    found = planned(lesson, prompts, "my-model", 2, tmp_path, tmp_path, threads=1)
+    found = planned(lesson, prompts, kinds(lesson), Asking("my-model", 2, tmp_path, tmp_path, {"threads": 1}))
     assert found.model == "my-model"
     assert len(found.keeper.asked) == len(set(found.plans["turns"]))
     longest = found.plans["prompt"].str.removesuffix("Plan:\n").str.rstrip().str.len()
@@ -157,7 +163,7 @@ def test_turns_without_examples():
     assert [turn["role"] for turn in turns([], "Request: x\nPlan:\n")] == ["system", "user"]
 
 
-def judged(lesson, prompts, right):
+def plans_of(lesson, prompts, right):
     """Plans of which those of `right` queries are the gold ones."""
     plans = lesson.material.gold.set_index("query")["plan"]
     texts = [plans[query] if query in right else "default_2()" for query in prompts["query"]]
@@ -169,10 +175,9 @@ def judged(lesson, prompts, right):
 
 def test_both_are_compared_on_the_queries_of_the_instruct_model(lesson, prompts):
     queries = prompts["query"].unique().tolist()
-    resampled = {"queries": lesson.material.queries, "gold": lesson.material.gold, "samples": 100, "seed": 0}
-    tuned = judged(lesson, prompts, queries)
-    untuned = judged(lesson, prompts[prompts["query"].isin(queries[:40])], queries[:10])
-    compared = compare(tuned, untuned, **resampled)
+    tuned = plans_of(lesson, prompts, queries)
+    untuned = plans_of(lesson, prompts[prompts["query"].isin(queries[:40])], queries[:10])
+    compared = compare(tuned, untuned, lesson.material, 100, 0)
     assert len(compared.scores) == 40
     accuracy = compared.tests[compared.tests["metric"] == "ast_accuracy"].set_index("setting")
     assert accuracy["difference"].tolist() == [-75.0] * len(SETTINGS)
@@ -190,7 +195,40 @@ def test_both_are_compared_on_the_queries_of_the_instruct_model(lesson, prompts)
     drawing = page.figure(shown, compared, names)
     assert drawing.finding.startswith("large, untuned, plans worse in no retrieval −75.0 [")
     assert "RAG: tuned 100.0%, untuned 25.0%" in drawing.alt
-    same = compare(tuned, tuned[tuned["query"].isin(queries[:40])], **resampled)
+    same = compare(tuned, tuned[tuned["query"].isin(queries[:40])], lesson.material, 100, 0)
     assert page.finding(same, names) == "No setting settles whether large, untuned, plans better than small, tuned"
     said = page.factors_in_words(shown)
     assert "the right API in 25.0%, the tuned one in 100.0%" in said
+
+
+def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path, monkeypatch):
+    """Two worlds alike; of the second no plan is kept."""
+    monkeypatch.setattr(module, "KEPT_IN_WORLDS", 40)
+    materials = {"mixed": lesson.material, "hard": lesson.material}
+    changed = prompts.assign(prompt="Hard. " + prompts["prompt"])
+    asked = pd.concat([prompts.assign(world="mixed"), changed.assign(world="hard")], ignore_index=True)
+    everything = conversations(lesson, prompts, kinds(lesson), Kept("", 9, {}), 40)
+    weights = next(iter(REGISTRY[MODEL].files.values()))
+    path = tmp_path / module.FILE
+    path.parent.mkdir(parents=True)
+    lines = [
+        {"key": key_of(weights, module.MAX_TOKENS, said), "text": "no_call()", "dtype": "bfloat16"}
+        for said in everything["turns"]
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    others = asked.head(3).assign(setting="context_tuned_rag/lambdamart")
+    untuned = planned_in_worlds(lesson, materials, pd.concat([asked, others]), Asking("", 2, tmp_path, tmp_path))
+    assert list(untuned) == ["mixed"]
+    assert untuned["mixed"].plans["query"].nunique() == 40
+    tuned = plans_of(lesson, asked.assign(answerable=100.0), prompts["query"].unique())
+    found = compare_in_worlds(materials, tuned, untuned, 100, 0)
+    assert list(found) == ["mixed"]
+    tests = found["mixed"].tests
+    assert (tests[tests["metric"] == "ast_accuracy"]["difference"] < -90).all()
+    names = {"tuned": "small", "untuned": "large"}
+    shown = page.in_rows(found, pd.DataFrame(columns=["setting", "metric", "value"]))
+    table = page.worlds_table(found, shown, names)
+    assert table.frame["world"].tolist() == ["mixed"] * len(SETTINGS)
+    assert "queries: mixed 40." in table.caption
+    assert page.worlds_in_words(found, names).startswith("`mixed`: large, untuned, plans worse in no retrieval −")
+    assert compare_in_worlds(materials, tuned, {}, 100, 0) == {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -28,7 +30,7 @@ def values(compared: Compared, published: pd.DataFrame) -> pd.DataFrame:
     return table[["model", *table.columns.drop("model")]]
 
 
-def table_3(shown: pd.DataFrame, compared: Compared, names: dict[str, str]) -> Table:
+def table_3(shown: pd.DataFrame, compared: Compared, names: Mapping[str, str]) -> Table:
     """Both in the settings of Table 3.
 
     Args:
@@ -42,10 +44,7 @@ def table_3(shown: pd.DataFrame, compared: Compared, names: dict[str, str]) -> T
         row = {"setting": SHORT[setting]}
         for metric, title in (("ast_accuracy", "AST"), ("right_api", "right API"), ("executed", "executed right")):
             row |= {f"{title}, {model}": _cell(cells.loc[(model, setting, metric)]) for model in (TUNED, UNTUNED)}
-        test = tests.loc[setting]
-        row["untuned − tuned, AST"] = interval(*test[["difference", "ci_low", "ci_high"]])
-        row["settled"] = "yes" if test["settled"] else "no"
-        rows.append(row)
+        rows.append(row | _tested(tests.loc[setting]))
     return Table(
         pd.DataFrame(rows),
         f"Percent of {len(compared.scores)} queries, as even by kind as there are, with 95% intervals. Tuned: "
@@ -58,7 +57,7 @@ def _cell(row: pd.Series) -> str:
     return interval(*row[["value", "ci_low", "ci_high"]])
 
 
-def figure(shown: pd.DataFrame, compared: Compared, names: dict[str, str]) -> Drawing:
+def figure(shown: pd.DataFrame, compared: Compared, names: Mapping[str, str]) -> Drawing:
     """AST accuracy of both, setting by setting; arguments as for `table_3`."""
     data = shown[shown["metric"] == "ast_accuracy"]
     cells, rows = data.set_index(["model", "setting"]), np.arange(len(SETTINGS))[::-1]
@@ -79,7 +78,7 @@ def figure(shown: pd.DataFrame, compared: Compared, names: dict[str, str]) -> Dr
     return Drawing(drawn, "planner_instruct", finding(compared, names), f"{alt}.", data)
 
 
-def finding(compared: Compared, names: dict[str, str]) -> str:
+def finding(compared: Compared, names: Mapping[str, str]) -> str:
     """Where the untuned model plans better, and where worse; without a full stop."""
     tests = compared.tests[compared.tests["metric"] == "ast_accuracy"].set_index("setting")
     said = {}
@@ -106,6 +105,48 @@ def factors_in_words(shown: pd.DataFrame) -> str:
         f"{api[1]}%. Given the right tool and context, and that it is called, the arguments are right in "
         f"{arguments[0]}% and {arguments[1]}%."
     )
+
+
+def in_rows(found: Mapping[str, Compared], published: pd.DataFrame) -> pd.DataFrame:
+    """`values` of each world, with the column world first."""
+    frames = [values(compared, published).assign(world=world) for world, compared in found.items()]
+    table = pd.concat(frames, ignore_index=True)
+    return table[["world", *table.columns.drop("world")]]
+
+
+def worlds_table(found: Mapping[str, Compared], shown: pd.DataFrame, names: Mapping[str, str]) -> Table:
+    """Both in each named world.
+
+    Args:
+        shown: see `in_rows`.
+        names: as for `table_3`.
+    """
+    cells, rows = shown.set_index(["world", "model", "setting", "metric"]), []
+    for world, compared in found.items():
+        tests = compared.tests[compared.tests["metric"] == "ast_accuracy"].set_index("setting")
+        for setting in SETTINGS:
+            both = {
+                f"AST, {model}": _cell(cells.loc[(world, model, setting, "ast_accuracy")]) for model in (TUNED, UNTUNED)
+            }
+            rows.append({"world": world, "setting": SHORT[setting], **both, **_tested(tests.loc[setting])})
+    n = ", ".join(f"{world} {len(compared.scores)}" for world, compared in found.items())
+    return Table(
+        pd.DataFrame(rows),
+        f"AST accuracy in percent, with 95% intervals; queries: {n}. Tuned: {names[TUNED]}, which learned in one "
+        f"world. Untuned: {names[UNTUNED]}, its examples of that world. Differences are paired, in points; McNemar's "
+        "test, Holm over all.",
+    )
+
+
+def worlds_in_words(found: Mapping[str, Compared], names: Mapping[str, str]) -> str:
+    """`finding` of each world."""
+    return " ".join(f"`{world}`: {finding(compared, names)}." for world, compared in found.items())
+
+
+def _tested(test: pd.Series) -> dict[str, str]:
+    """The cells of a test in a table."""
+    change = interval(*test[["difference", "ci_low", "ci_high"]])
+    return {"untuned − tuned, AST": change, "settled": "yes" if test["settled"] else "no"}
 
 
 LEFT_OUT = (
