@@ -78,14 +78,14 @@ def figure(found: Transfer, k: int, model: str) -> Drawing:
     rows = [(method, asked) for method in METHODS for asked in SIDES]
     places = np.arange(len(rows))[::-1].astype(float)
     cells = found.values.set_index(["method", "learned", "asked"])
-    drawn, axis = plt.subplots(figsize=(8.5, 3.6))
+    drawn, axis = plt.subplots(figsize=(9, 4.8))
     for shift, (learned, (marker, colour)) in zip((0.22, 0.0, -0.22), LOOKS.items(), strict=True):
         keys = [(method if learned else UNTRAINED, learned, asked) for method, asked in rows]
         part = cells.loc[keys]
         errors = np.abs(part[["ci_low", "ci_high"]].to_numpy().T - part["value"].to_numpy())
         named_as = f"learned from {named(learned, model)}" if learned else f"{label(UNTRAINED)}, untrained"
         axis.errorbar(part["value"], places + shift, xerr=errors, fmt=marker, color=colour, capsize=3, label=named_as)
-    names = [f"{label(method)},\nasked in {named(asked, model)}" for method, asked in rows]
+    names = [f"{label(method)},\nin {named(asked, model)} words" for method, asked in rows]
     axis.set(yticks=places, yticklabels=names, xlim=(0, 100))
     axis.set_xlabel(f"Recall@{k}, percent of {int(found.values['n'].max())} evaluation queries, with its 95% interval")
     legend_below(axis, 3)

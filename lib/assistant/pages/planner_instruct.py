@@ -61,7 +61,7 @@ def figure(shown: pd.DataFrame, compared: Compared, names: Mapping[str, str]) ->
     """AST accuracy of both, setting by setting; arguments as for `table_3`."""
     data = shown[shown["metric"] == "ast_accuracy"]
     cells, rows = data.set_index(["model", "setting"]), np.arange(len(SETTINGS))[::-1]
-    drawn, axis = plt.subplots(figsize=(8, 3.6))
+    drawn, axis = plt.subplots(figsize=(8, 4.2))
     for model, (marker, colour, shift) in LOOKS.items():
         mine = cells.loc[[(model, setting) for setting in SETTINGS]]
         errors = np.abs(mine[["ci_low", "ci_high"]].to_numpy().T - mine["value"].to_numpy())
