@@ -180,8 +180,8 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "context": context,
     "unseen": unseen,
     "plans": plans,
-    "untuned": untuned,
     "worlds": worlds,
+    "untuned": untuned,
     "few_shots": few_shots,
     "flows": flows,
 }
