@@ -144,10 +144,10 @@ def finding(found: Transfer, k: int, model: str) -> str:
     better = [f"{name} {interval(*row[['difference', 'ci_low', 'ci_high']])}" for name, row in serves if _gain(row)]
     own = [f"{name} {interval(*row[['difference', 'ci_low', 'ci_high']])}" for name, row in gains if _gain(row)]
     return (
-        f"Learned from the other generator's queries, {len(better)} of {len(serves)} rankings settledly find more than "
-        f"untrained search at K = {k}"
+        f"Trained on the other generator's queries, rankings beat untrained search in {len(better)} of {len(serves)} "
+        f"cases, settled, at K = {k}"
         + (f" ({'; '.join(better)} points)" if better else "")
-        + "; learning from the same generator's instead "
+        + "; training on the same generator's instead "
         + (f"adds a settled {'; '.join(own)} points" if own else "adds nothing that is settled")
     )
 
