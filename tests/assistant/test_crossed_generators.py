@@ -153,7 +153,7 @@ def test_the_same_words_give_the_same_rankings(world, asked, tiny, tmp_path):
     assert (same["difference"] == 0).all()
     assert not same["settled"].any()
     assert page.finding(found, 3, "M").endswith(
-        "; learning from the same generator's instead adds nothing that is settled"
+        "; training on the same generator's instead adds nothing that is settled"
     )
 
 
@@ -180,10 +180,10 @@ def test_what_words_cost_is_measured_on_the_same_queries(world, asked):
             assert found.test(method, side, OTHER)["difference"] == 0
     said = page.finding(found, 3, "M")
     assert said.startswith(
-        "Learned from the other generator's queries, 0 of 4 rankings settledly find more than untrai"
+        "Trained on the other generator's queries, rankings beat untrained search in 0 of 4 cases"
     )
     assert (
-        "; learning from the same generator's instead adds a settled fine-tuned search in the simulator's words" in said
+        "; training on the same generator's instead adds a settled fine-tuned search in the simulator's words" in said
     )
     table = page.table(found, 3, "M").frame
     assert table["learned from the other"].str.startswith("0.0").all()
