@@ -31,9 +31,8 @@ from lib.assistant.written_world import has_words, items_of
 from lib.evaluation.comparison import compare, per_query_scores, summarise
 from lib.evaluation.inference import Resampling, settled
 from lib.generation.kept import ENOUGH, Conversations, Keeper, Kept
-from lib.generation.local import LocalModel, fingerprint
+from lib.generation.local import LocalModel
 from lib.generation.models import locate
-from lib.generation.registry import REGISTRY
 from lib.retrieval.dense import encode, load_encoder
 from lib.retrieval.finetune import Finetuning, finetune_encoder, hardest_negatives, training_rows
 from lib.retrieval.stores import cosine_of_pairs
@@ -67,13 +66,6 @@ class Crossed:
     asked: int
     texts: pd.DataFrame
     seed: int
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def side(self, split: str) -> pd.DataFrame:
-        """The texts of the training or the evaluation queries."""
-        return self.texts[(self.world["queries"]["split"] == split).to_numpy()]
 
 
 # ---------------------------------------------------------------- what is asked, and what is usable
@@ -130,8 +122,7 @@ def written(world: World, name: str, most: int, seed: int, root: Path, own: Path
         machine: cache and threads of `lib.generation.local.LocalModel`, and progress.
     """
     progress = machine.pop("progress", False)
-    weights = next(iter(REGISTRY[MODEL].files.values())) if name in ("", MODEL) else fingerprint(locate(name))
-    kept = Kept.read(root / FILE, weights, MAX_TOKENS)
+    kept = Kept.of_model(root / FILE, MODEL, name, MAX_TOKENS)
     asked, model = questions(world), None
     there = np.array([answer is not None for answer in kept.found(asked["prompt"])], dtype=bool)
     if len(asked) and there.mean() >= ENOUGH:
@@ -141,7 +132,7 @@ def written(world: World, name: str, most: int, seed: int, root: Path, own: Path
     else:
         sides = asked["query"].map(world.sides)
         asked = asked[sides.groupby(sides).cumcount() < most]
-        model = Conversations(LocalModel(name, **machine), weights)
+        model = Conversations(LocalModel(name, **machine), kept.weights)
     keeper = Keeper(model, kept, own / FILE.name)
     answers = keeper.generate(asked["prompt"].tolist(), progress)
     return Written(crossed(world, asked, answers, seed), keeper, name or MODEL)

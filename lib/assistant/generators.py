@@ -6,7 +6,7 @@ the steps before it lost, and the simulator's own text or label stands beside th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -235,6 +235,16 @@ def rank_in_persona(
     return rank_of(np.where(own, scores, -np.inf), column[queries["item"]].to_numpy())
 
 
+def shared_words(requests: Iterable[str], texts: Iterable[str]) -> float:
+    """Content words of requests that stand in the text that each is about, percent: the mean over requests that have
+    any; NaN where none has."""
+    shares = []
+    for request, text in zip(requests, texts, strict=True):
+        inside, words = set(content_terms(text)), content_terms(request)
+        shares += [100 * sum(word in inside for word in words) / len(words)] if words else []
+    return float(np.mean(shares)) if shares else float("nan")
+
+
 def requests_in_numbers(
     requests: Sequence[str], queries: pd.DataFrame, items: pd.DataFrame, ranks: np.ndarray
 ) -> dict[str, float]:
@@ -249,15 +259,11 @@ def requests_in_numbers(
         ranks: of each request's item among its persona's (`rank_in_persona`).
     """
     text_of = items.set_index("item")["text"]
-    shares = []
-    for request, item in zip(requests, queries["item"], strict=True):
-        inside, words = set(content_terms(text_of[item])), content_terms(request)
-        shares += [100 * sum(word in inside for word in words) / len(words)] if words else []
     sizes = queries["persona"].map(items.groupby("persona").size())
     return {
         "requests": len(queries),
         "words": float(np.mean([len(words_of(request)) for request in requests])),
-        "shared": float(np.mean(shares)) if shares else float("nan"),
+        "shared": shared_words(requests, text_of[queries["item"]]),
         "found": int((ranks <= FIRST).sum()),
         "chance": float(100 * (FIRST / sizes).clip(upper=1).mean()),
     }

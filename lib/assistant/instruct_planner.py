@@ -29,9 +29,7 @@ from lib.assistant.planner import SETTINGS, Material, answerable, planner_prompt
 from lib.evaluation.comparison import compare_outcomes
 from lib.evaluation.inference import Resampling, holm_adjust, settled
 from lib.generation.kept import ENOUGH, Conversations, Keeper, Kept
-from lib.generation.local import LocalModel, fingerprint
-from lib.generation.models import locate
-from lib.generation.registry import REGISTRY
+from lib.generation.local import LocalModel
 
 if TYPE_CHECKING:
     from lib.assistant.trained_parts import PlannerLesson
@@ -116,13 +114,14 @@ def _asked(prompt: str) -> str:
     return prompt.removesuffix("Plan:\n").rstrip()
 
 
-def with_turns(lesson: PlannerLesson, prompts: pd.DataFrame) -> pd.DataFrame:
+def with_turns(shown: Mapping[str, Sequence[tuple[str, str]]], prompts: pd.DataFrame) -> pd.DataFrame:
     """Prompts of the tuned planner with the column turns: the conversation that stands for each, as JSON.
 
     Args:
+        shown: of `examples`.
         prompts: columns setting, prompt.
     """
-    shown, rows = examples(lesson), zip(prompts["setting"], prompts["prompt"], strict=True)
+    rows = zip(prompts["setting"], prompts["prompt"], strict=True)
     return prompts.assign(turns=[json.dumps(turns(shown[setting], prompt)) for setting, prompt in rows])
 
 
@@ -143,22 +142,12 @@ class Planned(NamedTuple):
     model: str
 
 
-def kept_plans(root: Path, name: str) -> Kept:
-    """The plans that come with the project, if they are of this model.
-
-    Args:
-        root: the project's folder.
-        name: of the model; empty: `MODEL`.
-    """
-    same = name in ("", MODEL)
-    weights = next(iter(REGISTRY[MODEL].files.values())) if same else fingerprint(locate(name))
-    return Kept.read(root / FILE, weights, MAX_TOKENS)
-
-
 class Asking(NamedTuple):
     """Who is asked, and for how much.
 
     Attributes:
+        examples: see the function.
+        seed: of the sample of queries.
         name: of the model; empty: only kept plans are taken.
         queries: evaluation queries that it is asked, at least.
         root: the project's folder.
@@ -167,6 +156,8 @@ class Asking(NamedTuple):
         progress: show a progress bar.
     """
 
+    examples: Mapping[str, Sequence[tuple[str, str]]]
+    seed: int
     name: str
     queries: int
     root: Path
@@ -176,10 +167,11 @@ class Asking(NamedTuple):
 
 
 def conversations(
-    lesson: PlannerLesson, prompts: pd.DataFrame, kinds: pd.Series, kept: Kept, n: int, most: int = KEPT
+    prompts: pd.DataFrame, kinds: pd.Series, kept: Kept, asking: Asking, most: int = KEPT
 ) -> pd.DataFrame:
-    """The prompts that the instruct model is asked, see `with_turns`: those of n queries, as even by kind as there are,
-    or of `most` where n is no more and nearly all of their plans are kept, without those whose are not.
+    """The prompts that the instruct model is asked, see `with_turns`: of so many queries as are wanted, as even by kind
+    as there are, or of `most` where these are no more and nearly all of their plans are kept, without those whose are
+    not.
 
     Args:
         prompts: columns query, setting, prompt: those of the tuned planner.
@@ -189,27 +181,25 @@ def conversations(
     queries = prompts[["query"]].drop_duplicates()
 
     def some(number: int) -> pd.DataFrame:
-        chosen = equal_shares(queries, kinds.loc[queries["query"]], number, lesson.seed)
-        return with_turns(lesson, prompts[prompts["query"].isin(chosen["query"])].reset_index(drop=True))
+        chosen = equal_shares(queries, kinds.loc[queries["query"]], number, asking.seed)
+        return with_turns(asking.examples, prompts[prompts["query"].isin(chosen["query"])].reset_index(drop=True))
 
-    if n <= most and kept.answers:
+    if asking.queries <= most and kept.answers:
         once = some(most)
         there = kept.whole(once.assign(prompt=once["turns"]), ["query"])
         if once.loc[there, "query"].nunique() >= ENOUGH * once["query"].nunique():
             return once[there].reset_index(drop=True)
-    return some(n)
+    return some(asking.queries)
 
 
-def planned(
-    lesson: PlannerLesson, prompts: pd.DataFrame, kinds: pd.Series, asking: Asking, most: int = KEPT
-) -> Planned | None:
+def planned(prompts: pd.DataFrame, kinds: pd.Series, asking: Asking, most: int = KEPT) -> Planned | None:
     """The instruct model's plans: kept ones, or written now where a model is named; None where neither is there.
 
     Args:
         prompts, kinds, most: see `conversations`.
     """
-    kept = kept_plans(asking.root, asking.name)
-    shown = conversations(lesson, prompts, kinds, kept, asking.queries, most)
+    kept = Kept.of_model(asking.root / FILE, MODEL, asking.name, MAX_TOKENS)
+    shown = conversations(prompts, kinds, kept, asking, most)
     model: Conversations | None = None
     if None in kept.found(shown["turns"]):
         if not asking.name:
@@ -220,11 +210,9 @@ def planned(
     return Planned(shown.assign(text=[plan_of(text) for text in texts]), keeper, asking.name or MODEL)
 
 
-def planned_in_worlds(
-    lesson: PlannerLesson, materials: Mapping[str, Material], prompts: pd.DataFrame, asking: Asking
-) -> dict[str, Planned]:
-    """`planned` in each named world, where its plans are there. The examples are of the world of the lesson, in which
-    the tuned planner learned.
+def planned_in_worlds(materials: Mapping[str, Material], prompts: pd.DataFrame, asking: Asking) -> dict[str, Planned]:
+    """`planned` in each named world, where its plans are there. The examples are of the world in which the
+    tuned planner learned.
 
     Args:
         materials: of the worlds (`lib.assistant.planner_worlds.materials_of`).
@@ -233,7 +221,6 @@ def planned_in_worlds(
     prompts = prompts[prompts["setting"].isin(list(SETTINGS))]
     found = {
         world: planned(
-            lesson,
             prompts[prompts["world"] == world],
             material.gold.set_index("query")["kind"],
             asking,

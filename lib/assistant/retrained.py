@@ -15,6 +15,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,6 +63,7 @@ class Retraining:
         need: of each of them.
         fold_of: of each need, training's included.
         finetuning, epochs: of fine-tuned search.
+        encoder: name of the encoder that all start from.
     """
 
     lesson: Lesson
@@ -72,6 +74,7 @@ class Retraining:
     fold_of: Mapping[str, int]
     finetuning: Finetuning
     epochs: int
+    encoder: str
 
     @classmethod
     def of_world(
@@ -83,6 +86,7 @@ class Retraining:
         gold: pd.DataFrame,
         finetuning: Finetuning,
         epochs: int,
+        encoder: str,
     ) -> Retraining:
         """From the frames of notebook 01.
 
@@ -91,7 +95,7 @@ class Retraining:
         """
         need = queries["query"].map(gold.set_index("query")["need"]).to_numpy()
         fold_of = folds_of_needs(gold["need"], lesson.held_out, lesson.seed)
-        return cls(lesson, queries, items, first, need, fold_of, finetuning, epochs)
+        return cls(lesson, queries, items, first, need, fold_of, finetuning, epochs, encoder)
 
     @property
     def folds(self) -> list[int]:
@@ -116,13 +120,10 @@ class Retraining:
         without = frozenset(need for need, fold in self.fold_of.items() if fold == variant.number)
         return replace(self.lesson, held_out=without)
 
-    def key(self, encoder: str) -> str:
-        """SHA-256 of what the rankings of the shipped size depend on, the last bits of embeddings aside.
-
-        Args:
-            encoder: name of the encoder that all start from.
-        """
-        digest = hashlib.sha256(weights_hash(load_encoder(locate(encoder))).encode())
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of what the rankings of the shipped size depend on, the last bits of embeddings aside."""
+        digest = hashlib.sha256(weights_hash(load_encoder(locate(self.encoder))).encode())
         how = [asdict(self.finetuning), self.epochs, *(asdict(settings_of(name, 0)) for name in (CROSS, LATE))]
         digest.update(json.dumps(how, sort_keys=True).encode())
         for variant in self.variants:
@@ -142,12 +143,11 @@ def reader_of(reader: str, variant: Variant) -> str:
 # ---------------------------------------------------------------- kept, or trained here
 
 
-def kept(retraining: Retraining, encoder: str, most: int, root: Path) -> pd.DataFrame | None:
+def kept(retraining: Retraining, most: int, root: Path) -> pd.DataFrame | None:
     """The rankings that come with the project, `COLUMNS`; None where they are of another world, or where more than
     `DEPTH` items of a ranking are wanted.
 
     Args:
-        encoder: name of the encoder that all start from.
         most: items of a ranking that are wanted.
         root: the project's folder.
 
@@ -159,23 +159,22 @@ def kept(retraining: Retraining, encoder: str, most: int, root: Path) -> pd.Data
         return None
     try:
         found = pd.read_parquet(path)
-        same = found[found["key"] == retraining.key(encoder)]
+        same = found[found["key"] == retraining.key]
         return same[COLUMNS].reset_index(drop=True) if len(same) else None
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{path}: no kept rankings ({error})") from error
 
 
-def trained(retraining: Retraining, encoder: str, folder: Path, size: int, progress: bool = False) -> pd.DataFrame:
+def trained(retraining: Retraining, folder: Path, size: int, progress: bool = False) -> pd.DataFrame:
     """The rankings, `COLUMNS`, of all variants, by models that are trained here; one that has nothing to learn from is
     left out.
 
     Args:
-        encoder: name of the encoder to start from.
         folder: for the models, one folder each.
         size: training queries of each reader.
         progress: show progress bars.
     """
-    runs = []
+    runs, encoder = [], retraining.encoder
     for variant in retraining.variants:
         lesson, asked = retraining.lesson_of(variant), retraining.asked(variant)
         held_out = lesson.held_out if variant.kind == WITHOUT else frozenset()
@@ -205,21 +204,20 @@ def to_keep(rankings: pd.DataFrame, key: str) -> pd.DataFrame:
 
 
 def rankings(
-    retraining: Retraining, encoder: str, most: int, parameters: FinetunedSearch, folder: Path, root: Path,
-    progress: bool,
-) -> tuple[pd.DataFrame, bool]:  # fmt: skip
+    retraining: Retraining, most: int, parameters: FinetunedSearch, folder: Path, root: Path, progress: bool
+) -> tuple[pd.DataFrame, bool]:
     """`kept` where they fit and shipped parts are wanted, else `trained` where the profile trains them; else none. And
     whether they were kept.
 
     Args:
-        encoder, most, folder, root, progress: as there.
+        most, folder, root, progress: as there.
         parameters: of notebook 04.
     """
-    found = kept(retraining, encoder, most, root) if parameters.shipped_interaction_queries == SIZE else None
+    found = kept(retraining, most, root) if parameters.shipped_interaction_queries == SIZE else None
     if found is not None:
         return found, True
     if parameters.retrain_text_search:
-        return trained(retraining, encoder, folder, parameters.interaction_training_queries, progress), False
+        return trained(retraining, folder, parameters.interaction_training_queries, progress), False
     return pd.DataFrame(columns=COLUMNS), False
 
 

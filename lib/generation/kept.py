@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pandas as pd
 
+from lib.generation.registry import REGISTRY
 from lib.workbook.artifacts import ArtifactError, atomic_path
 
 if TYPE_CHECKING:
@@ -43,6 +44,20 @@ class Kept:
     weights: str
     max_new_tokens: int
     answers: dict[str, tuple[str, str]] = field(repr=False)
+
+    @classmethod
+    def of_model(cls, path: Path, default: str, name: str, max_new_tokens: int) -> Kept:
+        """Those of a model, in a file that comes with the project.
+
+        Args:
+            default: the registered model whose answers the file has; it need not be there, its published hash will do.
+            name: of the model; empty: the default.
+        """
+        from lib.generation.local import fingerprint
+        from lib.generation.models import locate
+
+        published = next(iter(REGISTRY[default].files.values()))
+        return cls.read(path, published if name in ("", default) else fingerprint(locate(name)), max_new_tokens)
 
     @classmethod
     def read(cls, path: Path, weights: str, max_new_tokens: int) -> Kept:

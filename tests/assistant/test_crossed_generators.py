@@ -29,6 +29,7 @@ from lib.assistant.crossed_generators import (
 )
 from lib.assistant.pages import generators_crossed as page
 from lib.assistant.world import simulate
+from lib.generation import local, models
 from lib.generation.kept import Kept, key_of
 from lib.generation.registry import REGISTRY
 from lib.workbook.artifacts import ROOT
@@ -99,7 +100,7 @@ def test_kept_answers_are_shown_where_nearly_all_are_there(world, asked, tmp_pat
     found = written(world, "", 4, 5, tmp_path, tmp_path)
     assert found.model == MODEL
     assert found.crossed.asked == len(asked)
-    assert len(found.crossed) == len(asked) - 1
+    assert len(found.crossed.texts) == len(asked) - 1
     assert not found.keeper.asked
     texts = found.crossed.texts.set_index("query")
     assert texts[WRITER].to_dict() == dict(zip(asked["query"].iloc[1:], answers[1:], strict=True))
@@ -119,8 +120,8 @@ def test_a_named_writer_is_asked_for_some(world, asked, tmp_path, monkeypatch):
         def generate(self, prompts, max_new_tokens, progress=False):
             return [f"Request {number}" for number in range(len(prompts))]
 
-    monkeypatch.setattr(module, "fingerprint", lambda path: "w")
-    monkeypatch.setattr(module, "locate", lambda name: name)
+    monkeypatch.setattr(local, "fingerprint", lambda path: "w")
+    monkeypatch.setattr(models, "locate", lambda name: name)
     monkeypatch.setattr(module, "LocalModel", lambda name, **how: None)
     monkeypatch.setattr(module, "Conversations", Model)
     Model.fingerprint = "w"
@@ -128,6 +129,10 @@ def test_a_named_writer_is_asked_for_some(world, asked, tmp_path, monkeypatch):
     side = found.crossed.world["queries"]["split"].value_counts()
     assert side.to_dict() == {"training": 4, "evaluation": 4}
     assert len(Kept.read(tmp_path / module.FILE.name, "w", MAX_TOKENS).answers) == 8
+
+
+def evaluation_of(data):
+    return data.texts[(data.world["queries"]["split"] == "evaluation").to_numpy()]
 
 
 def both(world, asked, words):
@@ -145,7 +150,7 @@ def test_the_same_words_give_the_same_rankings(world, asked, tiny, tmp_path):
         rankings = [runs[method_name(method, learned, side)] for learned in SIDES for side in SIDES]
         for other in rankings[1:]:
             assert other["item"].tolist() == rankings[0]["item"].tolist()
-    evaluation = data.side("evaluation")
+    evaluation = evaluation_of(data)
     assert all(set(run["query"]) == set(evaluation["query"]) for run in runs.values())
     found = transfer(data, runs, 3, 100)
     assert len(found.tests) == len(METHODS) * len(SIDES) * len(WEIGHED)
@@ -161,7 +166,7 @@ def test_what_words_cost_is_measured_on_the_same_queries(world, asked):
     """Rankings that are right where learned and asked words agree, and the other way round elsewhere."""
     data = both(world, asked, lambda text: text.upper())
     gold = data.world["gold"].set_index("query")["relevant"]
-    evaluation = data.side("evaluation")["query"]
+    evaluation = evaluation_of(data)["query"]
 
     def run(right):
         order = [["wrong-1", "wrong-2", "wrong-3", *gold[query]][:: -1 if right else 1] for query in evaluation]

@@ -17,7 +17,6 @@ from lib.assistant.instruct_planner import (
     compare_in_worlds,
     conversations,
     examples,
-    kept_plans,
     plan_of,
     planned,
     planned_in_worlds,
@@ -28,7 +27,7 @@ from lib.assistant.planner import SETTINGS, Desk, Material, score_plans, with_ot
 from lib.assistant.plans import api_names
 from lib.assistant.tool_worlds import simulated
 from lib.assistant.trained_parts import PlannerLesson
-from lib.generation import local
+from lib.generation import local, models
 from lib.generation.kept import Kept, key_of
 from lib.generation.registry import REGISTRY
 from tests.assistant.test_planner_worlds import SIZE
@@ -63,6 +62,10 @@ def kinds(lesson):
     return lesson.material.gold.set_index("query")["kind"]
 
 
+def asking(lesson, queries, folder=None, name=""):
+    return Asking(examples(lesson), lesson.seed, name, queries, folder, folder)
+
+
 def test_examples_are_the_same_training_queries_in_every_setting_and_can_be_read_off(lesson):
     shown, material = examples(lesson), lesson.material
     assert list(shown) == list(SETTINGS)
@@ -82,7 +85,7 @@ def test_examples_are_the_same_training_queries_in_every_setting_and_can_be_read
 
 
 def test_what_comes_last_is_the_tuned_planner_s_prompt_without_its_cue(lesson, prompts):
-    some = conversations(lesson, prompts, kinds(lesson), Kept("", 9, {}), 2)
+    some = conversations(prompts, kinds(lesson), Kept("", 9, {}), asking(lesson, 2))
     assert some["query"].nunique() == 2
     assert set(some["setting"]) == set(SETTINGS)
     for said, prompt in zip(some["turns"], some["prompt"], strict=True):
@@ -105,8 +108,8 @@ def test_no_label_of_an_evaluation_query_is_shown_but_in_the_upper_bounds(lesson
 
 
 def test_kept_plans_are_shown_where_nearly_all_are_there(lesson, prompts, tmp_path, monkeypatch):
-    assert planned(lesson, prompts, kinds(lesson), Asking("", 2, tmp_path, tmp_path), 20) is None
-    everything = conversations(lesson, prompts, kinds(lesson), Kept("", 9, {}), 20)
+    assert planned(prompts, kinds(lesson), asking(lesson, 2, tmp_path), 20) is None
+    everything = conversations(prompts, kinds(lesson), Kept("", 9, {}), asking(lesson, 20))
     weights = next(iter(REGISTRY[MODEL].files.values()))
     path = tmp_path / module.FILE
     path.parent.mkdir(parents=True)
@@ -115,13 +118,13 @@ def test_kept_plans_are_shown_where_nearly_all_are_there(lesson, prompts, tmp_pa
         for said in everything["turns"]
     ]
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    found = planned(lesson, prompts, kinds(lesson), Asking("", 2, tmp_path, tmp_path), 20)
+    found = planned(prompts, kinds(lesson), asking(lesson, 2, tmp_path), 20)
     assert found.model == MODEL
     assert found.plans["query"].nunique() == 20
     assert set(found.plans["text"]) == {"default()"}
     assert not found.keeper.asked
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines[: len(lines) // 2]))
-    assert planned(lesson, prompts, kinds(lesson), Asking("", 2, tmp_path, tmp_path), 20) is None
+    assert planned(prompts, kinds(lesson), asking(lesson, 2, tmp_path), 20) is None
 
 
 def test_a_model_that_is_named_is_asked_and_its_plans_are_kept_as_its_own(lesson, prompts, tmp_path, monkeypatch):
@@ -132,18 +135,18 @@ def test_a_model_that_is_named_is_asked_and_its_plans_are_kept_as_its_own(lesson
             assert max_new_tokens == module.MAX_TOKENS
             return [f"find_note(title='{len(text)}')" for text in texts]
 
-    monkeypatch.setattr(module, "fingerprint", lambda path: "w")
-    monkeypatch.setattr(module, "locate", lambda name: name)
+    monkeypatch.setattr(local, "fingerprint", lambda path: "w")
+    monkeypatch.setattr(models, "locate", lambda name: name)
     monkeypatch.setattr(module, "LocalModel", lambda name, **machine: Model())
     monkeypatch.setattr(local, "conversation", lambda tokenizer, said: said[-1]["content"])
-    found = planned(lesson, prompts, kinds(lesson), Asking("my-model", 2, tmp_path, tmp_path, {"threads": 1}))
+    found = planned(prompts, kinds(lesson), asking(lesson, 2, tmp_path, "my-model")._replace(machine={"threads": 1}))
     assert found.model == "my-model"
     assert len(found.keeper.asked) == len(set(found.plans["turns"]))
     longest = found.plans["prompt"].str.removesuffix("Plan:\n").str.rstrip().str.len()
     assert found.plans["text"].tolist() == [f"find_note(title='{n}')" for n in longest]
     kept = Kept.read(tmp_path / module.FILE.name, "w", module.MAX_TOKENS)
     assert None not in kept.found(found.plans["turns"])
-    assert kept_plans(tmp_path, "my-model").weights == "w"
+    assert Kept.of_model(tmp_path / module.FILE, MODEL, "my-model", 9).weights == "w"
 
 
 @pytest.mark.parametrize(
@@ -207,7 +210,7 @@ def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path,
     materials = {"mixed": lesson.material, "hard": lesson.material}
     changed = prompts.assign(prompt="Hard. " + prompts["prompt"])
     asked = pd.concat([prompts.assign(world="mixed"), changed.assign(world="hard")], ignore_index=True)
-    everything = conversations(lesson, prompts, kinds(lesson), Kept("", 9, {}), 40)
+    everything = conversations(prompts, kinds(lesson), Kept("", 9, {}), asking(lesson, 40))
     weights = next(iter(REGISTRY[MODEL].files.values()))
     path = tmp_path / module.FILE
     path.parent.mkdir(parents=True)
@@ -217,7 +220,7 @@ def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path,
     ]
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     others = asked.head(3).assign(setting="context_tuned_rag/lambdamart")
-    untuned = planned_in_worlds(lesson, materials, pd.concat([asked, others]), Asking("", 2, tmp_path, tmp_path))
+    untuned = planned_in_worlds(materials, pd.concat([asked, others]), asking(lesson, 2, tmp_path))
     assert list(untuned) == ["mixed"]
     assert untuned["mixed"].plans["query"].nunique() == 40
     tuned = plans_of(lesson, asked.assign(answerable=100.0), prompts["query"].unique())

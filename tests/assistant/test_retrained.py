@@ -46,13 +46,15 @@ def small(monkeypatch):
     monkeypatch.setattr(interaction_training, "SETTINGS", SMALL)
 
 
-def retraining_of(world, **changed):
+def retraining_of(world, encoder="none", **changed):
     queries, items, gold, _ = world
     lesson = lesson_of(world, **changed)
     asked = changed.get("queries", queries).query("split == 'evaluation'").reset_index(drop=True)
     items = changed.get("items", items)
     first = first_of(world)
-    return Retraining.of_world(lesson, asked, items, first[first["query"].isin(asked["query"])], gold, SETTINGS, 1)
+    return Retraining.of_world(
+        lesson, asked, items, first[first["query"].isin(asked["query"])], gold, SETTINGS, 1, encoder
+    )
 
 
 def test_the_first_fold_are_the_held_out_needs_and_each_need_has_one(world):
@@ -66,7 +68,7 @@ def test_the_first_fold_are_the_held_out_needs_and_each_need_has_one(world):
 
 
 def test_no_model_met_the_needs_that_it_is_asked_about(world, tiny, tmp_path, monkeypatch):
-    again, gold = retraining_of(world), world[2].set_index("query")["need"]
+    again, gold = retraining_of(world, tiny), world[2].set_index("query")["need"]
     met = []
 
     def watched(queries, *rest):
@@ -75,7 +77,7 @@ def test_no_model_met_the_needs_that_it_is_asked_about(world, tiny, tmp_path, mo
 
     original = retrained.training_rows
     monkeypatch.setattr(retrained, "training_rows", watched)
-    found = trained(again, tiny, tmp_path, 10)
+    found = trained(again, tmp_path, 10)
     assert set(found["method"]) == set(METHODS)
     assert [variant.name for variant in again.variants] == list(found["variant"].unique())
     for variant, learned in zip(again.variants, met, strict=True):
@@ -102,29 +104,29 @@ def test_another_seed_is_another_training(world, tiny, tmp_path):
 
 
 def test_what_is_kept_is_found_again_in_this_world_alone(world, tiny, tmp_path):
-    again = retraining_of(world)
+    again = retraining_of(world, tiny)
     queries, items, _, _ = world
     rows = pd.DataFrame(
         {"variant": "seed_1", "method": LATE, "query": "q", "item": [f"i{n}" for n in range(DEPTH + 2)]}
     )
     rows = rows.assign(rank=range(1, DEPTH + 3), score=0.5)
-    assert kept(again, tiny, DEPTH, tmp_path) is None
+    assert kept(again, DEPTH, tmp_path) is None
     (tmp_path / FILE).parent.mkdir(parents=True)
-    to_keep(rows, again.key(tiny)).to_parquet(tmp_path / FILE)
-    pd.testing.assert_frame_equal(kept(again, tiny, DEPTH, tmp_path), rows.head(DEPTH))
-    assert kept(again, tiny, DEPTH + 1, tmp_path) is None
+    to_keep(rows, again.key).to_parquet(tmp_path / FILE)
+    pd.testing.assert_frame_equal(kept(again, DEPTH, tmp_path), rows.head(DEPTH))
+    assert kept(again, DEPTH + 1, tmp_path) is None
     asked_other = queries.assign(text=queries["text"].where(queries["split"] == "training", "lemon"))
     mended = items.assign(text=items["text"].where(items["item"] != "p0-i0", "lemon"))
-    for other in (retraining_of(world, queries=asked_other), retraining_of(world, items=mended)):
-        assert kept(other, tiny, DEPTH, tmp_path) is None
+    for other in (retraining_of(world, tiny, queries=asked_other), retraining_of(world, tiny, items=mended)):
+        assert kept(other, DEPTH, tmp_path) is None
     (tmp_path / FILE).write_text("no parquet")
     with pytest.raises(InputError, match=FILE.name):
-        kept(again, tiny, DEPTH, tmp_path)
+        kept(again, DEPTH, tmp_path)
 
 
 def test_a_profile_may_leave_it_out(world, tiny, tmp_path):
     off = FinetunedSearch(profile="p", seed=7, shipped_interaction_queries=0)
-    found, from_project = retrained.rankings(retraining_of(world), tiny, 3, off, tmp_path, tmp_path, False)
+    found, from_project = retrained.rankings(retraining_of(world), 3, off, tmp_path, tmp_path, False)
     assert (len(found), from_project) == (0, False)
     assert never_told({}, found) == {} == of_other_seeds(found)
 

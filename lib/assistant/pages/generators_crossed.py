@@ -17,9 +17,10 @@ from lib.assistant.crossed_generators import (
     Crossed,
     Transfer,
 )
+from lib.assistant.generators import shared_words
+from lib.assistant.pages.common import shown_cell
 from lib.evaluation.diversity import words_of
-from lib.retrieval.bm25 import content_terms
-from lib.workbook.display import Drawing, Table, interval, legend_below, number
+from lib.workbook.display import Drawing, Table, legend_below, number
 from lib.workbook.methods import label
 
 LOOKS = {"": ("D", "#666666"), SIMULATOR: ("o", "#0072B2"), WRITER: ("s", "#D55E00")}
@@ -35,19 +36,15 @@ def words_table(data: Crossed, model: str) -> Table:
     """What the requests are like in both wordings."""
     gold = data.world["gold"].set_index("query")["relevant"]
     text = data.world["items"].set_index("item")["text"]
-    rows = []
+    about, rows = [" ".join(text[list(gold[query])]) for query in data.texts["query"]], []
     for side in SIDES:
-        shares = []
-        for query, request in zip(data.texts["query"], data.texts[side], strict=True):
-            inside, said = set(content_terms(" ".join(text[list(gold[query])]))), content_terms(request)
-            shares += [100 * sum(word in inside for word in said) / len(said)] if said else []
         lengths = [len(words_of(request)) for request in data.texts[side]]
         rows.append(
             {
                 "requests in words of": named(side, model),
                 "different ones": data.texts[side].nunique(),
                 "words": float(np.mean(lengths)),
-                "content words shared with the items, %": float(np.mean(shares)) if shares else float("nan"),
+                "content words shared with the items, %": shared_words(data.texts[side], about),
             }
         )
     return Table(
@@ -107,9 +104,9 @@ def table(found: Transfer, k: int, model: str) -> Table:
                 {
                     "method": label(method),
                     "asked in words of": named(own, model),
-                    "untrained": _cell(cells.loc[(UNTRAINED, "", own)]),
-                    "learned from the other": _cell(cells.loc[(method, other, own)]),
-                    "learned from the same": _cell(cells.loc[(method, own, own)]),
+                    "untrained": shown_cell(cells.loc[(UNTRAINED, "", own)]),
+                    "learned from the other": shown_cell(cells.loc[(method, other, own)]),
+                    "learned from the same": shown_cell(cells.loc[(method, own, own)]),
                     "other − untrained": _change(found.test(method, own, OTHER)),
                     "same − other": _change(found.test(method, own, SAME)),
                 }
@@ -123,12 +120,8 @@ def table(found: Transfer, k: int, model: str) -> Table:
     )
 
 
-def _cell(row: pd.Series) -> str:
-    return interval(*row[["value", "ci_low", "ci_high"]])
-
-
 def _change(row: pd.Series) -> str:
-    return interval(*row[["difference", "ci_low", "ci_high"]]) + ("*" if row["settled"] else "")
+    return shown_cell(row, "difference") + ("*" if row["settled"] else "")
 
 
 def finding(found: Transfer, k: int, model: str) -> str:
@@ -141,8 +134,10 @@ def finding(found: Transfer, k: int, model: str) -> str:
         ]
         for learned in (OTHER, SAME)
     )
-    better = [f"{name} {interval(*row[['difference', 'ci_low', 'ci_high']])}" for name, row in serves if _gain(row)]
-    own = [f"{name} {interval(*row[['difference', 'ci_low', 'ci_high']])}" for name, row in gains if _gain(row)]
+    better, own = (
+        [f"{name} {shown_cell(row, 'difference')}" for name, row in rows if row["settled"] and row["difference"] > 0]
+        for rows in (serves, gains)
+    )
     return (
         f"Trained on the other generator's queries, rankings beat untrained search in {len(better)} of {len(serves)} "
         f"cases, settled, at K = {k}"
@@ -150,7 +145,3 @@ def finding(found: Transfer, k: int, model: str) -> str:
         + "; training on the same generator's instead "
         + (f"adds a settled {'; '.join(own)} points" if own else "adds nothing that is settled")
     )
-
-
-def _gain(row: pd.Series) -> bool:
-    return bool(row["settled"]) and row["difference"] > 0

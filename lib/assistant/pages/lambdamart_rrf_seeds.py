@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from lib.workbook.display import Table, interval, number
+from lib.assistant.pages.common import intervals
+from lib.workbook.display import Table, number
 from lib.workbook.methods import label
 
 
@@ -36,7 +37,7 @@ def changes_table(changes: pd.DataFrame, k: int) -> Table:
 def _cells(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "mean over seeds": [interval(*row) for row in rows[["value", "ci_low", "ci_high"]].to_numpy()],
+            "mean over seeds": intervals(rows),
             "standard deviation": rows["spread"].to_numpy(),
             "lowest": rows["lowest"].to_numpy(),
             "highest": rows["highest"].to_numpy(),
@@ -65,6 +66,5 @@ def in_words(values: pd.DataFrame, changes: pd.DataFrame) -> str:
 
 def _pairs(rows: pd.DataFrame) -> str:
     return "; ".join(
-        f"{label(a)} − {label(b)} {interval(*row)}"
-        for (a, b), row in zip(rows["of"], rows[["value", "ci_low", "ci_high"]].to_numpy(), strict=True)
+        f"{label(a)} − {label(b)} {shown}" for (a, b), shown in zip(rows["of"], intervals(rows), strict=True)
     )

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.instruct_planner import EXAMPLES, PREFIX, Compared
+from lib.assistant.pages.common import intervals, shown_cell
 from lib.assistant.pages.planner import SHORT
 from lib.assistant.plan_comparison import summary
 from lib.assistant.planner import SETTINGS
-from lib.workbook.display import Drawing, Table, interval, legend_below, number
+from lib.workbook.display import Drawing, Table, legend_below, number
 
 TUNED, UNTUNED = "tuned", "untuned"
 LOOKS = {TUNED: ("o", "#0072B2", 0.14), UNTUNED: ("s", "#D55E00", -0.14)}
@@ -43,7 +44,7 @@ def table_3(shown: pd.DataFrame, compared: Compared, names: Mapping[str, str]) -
     for setting in SETTINGS:
         row = {"setting": SHORT[setting]}
         for metric, title in (("ast_accuracy", "AST"), ("right_api", "right API"), ("executed", "executed right")):
-            row |= {f"{title}, {model}": _cell(cells.loc[(model, setting, metric)]) for model in (TUNED, UNTUNED)}
+            row |= {f"{title}, {model}": shown_cell(cells.loc[(model, setting, metric)]) for model in (TUNED, UNTUNED)}
         rows.append(row | _tested(tests.loc[setting]))
     return Table(
         pd.DataFrame(rows),
@@ -51,10 +52,6 @@ def table_3(shown: pd.DataFrame, compared: Compared, names: Mapping[str, str]) -
         f"{names[TUNED]} with LoRA. Untuned: {names[UNTUNED]}, with the rules in words and {EXAMPLES} training queries "
         "with their plans. Differences are paired, in points; McNemar's test, Holm over settings and both measures.",
     )
-
-
-def _cell(row: pd.Series) -> str:
-    return interval(*row[["value", "ci_low", "ci_high"]])
 
 
 def figure(shown: pd.DataFrame, compared: Compared, names: Mapping[str, str]) -> Drawing:
@@ -84,10 +81,8 @@ def finding(compared: Compared, names: Mapping[str, str]) -> str:
     said = {}
     for verb, sign in (("better", 1), ("worse", -1)):
         there = tests[tests["settled"] & (sign * tests["difference"] > 0)]
-        said[verb] = ", ".join(
-            f"{SHORT[setting]} {interval(*row[['difference', 'ci_low', 'ci_high']])}"
-            for setting, row in there.iterrows()
-        )
+        changes = zip(there.index, intervals(there, "difference"), strict=True)
+        said[verb] = ", ".join(f"{SHORT[setting]} {change}" for setting, change in changes)
     parts = [f"{verb} in {text}" for verb, text in said.items() if text]
     if not parts:
         return f"No setting settles whether {names[UNTUNED]}, untuned, plans better than {names[TUNED]}, tuned"
@@ -126,7 +121,8 @@ def worlds_table(found: Mapping[str, Compared], shown: pd.DataFrame, names: Mapp
         tests = compared.tests[compared.tests["metric"] == "ast_accuracy"].set_index("setting")
         for setting in SETTINGS:
             both = {
-                f"AST, {model}": _cell(cells.loc[(world, model, setting, "ast_accuracy")]) for model in (TUNED, UNTUNED)
+                f"AST, {model}": shown_cell(cells.loc[(world, model, setting, "ast_accuracy")])
+                for model in (TUNED, UNTUNED)
             }
             rows.append({"world": world, "setting": SHORT[setting], **both, **_tested(tests.loc[setting])})
     n = ", ".join(f"{world} {len(compared.scores)}" for world, compared in found.items())
@@ -145,8 +141,7 @@ def worlds_in_words(found: Mapping[str, Compared], names: Mapping[str, str]) -> 
 
 def _tested(test: pd.Series) -> dict[str, str]:
     """The cells of a test in a table."""
-    change = interval(*test[["difference", "ci_low", "ci_high"]])
-    return {"untuned − tuned, AST": change, "settled": "yes" if test["settled"] else "no"}
+    return {"untuned − tuned, AST": shown_cell(test, "difference"), "settled": "yes" if test["settled"] else "no"}
 
 
 LEFT_OUT = (
