@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,11 +25,12 @@ import pandas as pd
 
 from lib.assistant.cot import equal_shares
 from lib.assistant.execution import executed_right
+from lib.assistant.kept_plans import kept_or_some
 from lib.assistant.plan_comparison import per_query
 from lib.assistant.planner import SETTINGS, Material, answerable, planner_prompts, score_plans, with_gold_tools
 from lib.evaluation.comparison import compare_outcomes
 from lib.evaluation.inference import Resampling, holm_adjust, settled
-from lib.generation.kept import ENOUGH, Conversations, Keeper, Kept
+from lib.generation.kept import Conversations, Keeper, Kept
 from lib.generation.local import LocalModel
 
 if TYPE_CHECKING:
@@ -40,7 +42,8 @@ KEPT = 240  # evaluation queries whose plans are kept, in each setting of Table 
 KEPT_IN_WORLDS = 120  # the same of each named world
 EXAMPLES = 4  # training queries with their plans, before every request
 MAX_TOKENS = 96  # of a plan: its tokens are other ones than the tuned planner's
-PREFIX = "instruct/"  # of its settings' names
+TUNED, UNTUNED, LARGER = "tuned", "untuned", "larger tuned"  # the planner, the instruct model, and the latter tuned
+PREFIXES = {TUNED: "", UNTUNED: "instruct/", LARGER: "larger/"}  # of their settings' names
 RULES = (
     "You are the assistant on somebody's phone. Answer each request with a call of one of the tools listed under it, "
     "or, where it needs two, with two calls on two lines; write nothing else. Copy the values of arguments word for "
@@ -54,16 +57,30 @@ class Compared(NamedTuple):
     """The instruct model beside the tuned planner, on the same queries.
 
     Attributes:
-        scores: as `lib.assistant.plan_comparison.per_query`, of both; the instruct model's settings begin with
-            `PREFIX`.
+        scores: as `lib.assistant.plan_comparison.per_query`, of all models; settings have the `PREFIXES`.
         resampling: of these queries.
-        tests: the instruct model minus the tuned planner: columns of `lib.evaluation.comparison.compare_outcomes`,
-            setting, metric (ast_accuracy, right_api), settled; McNemar's test, Holm over all rows.
+        tests: columns of `lib.evaluation.comparison.compare_outcomes`, model minus against (of `PREFIXES`), setting,
+            metric (ast_accuracy, right_api), settled; McNemar's test, Holm over all rows.
     """
 
     scores: pd.DataFrame
     resampling: Resampling
     tests: pd.DataFrame
+
+    @property
+    def models(self) -> list[str]:
+        """Those of `PREFIXES` that are compared."""
+        return [name for name in PREFIXES if name in {TUNED, *self.tests["model"]}]
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Each two of them: model and against."""
+        return [(model, against) for against, model in combinations(self.models, 2)]
+
+    def accuracy(self, model: str, against: str = TUNED) -> pd.DataFrame:
+        """The tests of AST accuracy of two models, by setting."""
+        of_both = (self.tests["model"] == model) & (self.tests["against"] == against)
+        return self.tests[of_both & (self.tests["metric"] == "ast_accuracy")].set_index("setting")
 
 
 # ---------------------------------------------------------------- what it is shown
@@ -178,18 +195,9 @@ def conversations(
         kinds: of the queries, by query.
         most: queries whose plans are kept.
     """
-    queries = prompts[["query"]].drop_duplicates()
-
-    def some(number: int) -> pd.DataFrame:
-        chosen = equal_shares(queries, kinds.loc[queries["query"]], number, asking.seed)
-        return with_turns(asking.examples, prompts[prompts["query"].isin(chosen["query"])].reset_index(drop=True))
-
-    if asking.queries <= most and kept.answers:
-        once = some(most)
-        there = kept.whole(once.assign(prompt=once["turns"]), ["query"])
-        if once.loc[there, "query"].nunique() >= ENOUGH * once["query"].nunique():
-            return once[there].reset_index(drop=True)
-    return some(asking.queries)
+    said = with_turns(asking.examples, prompts).rename(columns={"prompt": "planned_from", "turns": "prompt"})
+    asked = kept_or_some(said, kinds, kept, asking.queries, most, asking.seed)
+    return asked.rename(columns={"prompt": "turns", "planned_from": "prompt"})
 
 
 def planned(prompts: pd.DataFrame, kinds: pd.Series, asking: Asking, most: int = KEPT) -> Planned | None:
@@ -243,21 +251,36 @@ def plan_of(answer: str) -> str:
     return "\n".join(lines[: next((place for place, line in enumerate(lines) if not line), len(lines))])
 
 
-def compare(tuned: pd.DataFrame, untuned: pd.DataFrame, material: Material, samples: int, seed: int) -> Compared:
-    """Both on the queries that the instruct model was asked.
+def compare(
+    tuned: pd.DataFrame,
+    untuned: pd.DataFrame,
+    material: Material,
+    samples: int,
+    seed: int,
+    larger: pd.DataFrame | None = None,
+) -> Compared:
+    """All on the queries that the instruct model was asked.
 
     Args:
         tuned, untuned: see `judged`.
         samples, seed: of `per_query`.
+        larger: plans of the instruct model after it was tuned (`lib.assistant.retrained_planner`).
     """
-    same = tuned[tuned["query"].isin(untuned["query"]) & tuned["setting"].isin(list(SETTINGS))]
-    both = pd.concat([same, untuned.assign(setting=PREFIX + untuned["setting"])])
-    scores, resampling = per_query(both, material.queries, material.gold, samples, seed)
-    pairs = [(PREFIX + setting, setting) for setting in SETTINGS]
-    frames = [
-        compare_outcomes(scores, pairs, metric, 1, resampling).assign(metric=metric, setting=list(SETTINGS))
-        for metric in ("ast_accuracy", "right_api")
+    plans = {TUNED: tuned, UNTUNED: untuned} | ({} if larger is None else {LARGER: larger})
+    common = set.intersection(*(set(part["query"]) for part in plans.values()))
+    asked = [
+        part[part["query"].isin(common) & part["setting"].isin(list(SETTINGS))].assign(
+            setting=PREFIXES[model] + part["setting"]
+        )
+        for model, part in plans.items()
     ]
+    scores, resampling = per_query(pd.concat(asked), material.queries, material.gold, samples, seed)
+    frames = []
+    for against, model in combinations(plans, 2):
+        pairs = [(PREFIXES[model] + setting, PREFIXES[against] + setting) for setting in SETTINGS]
+        for metric in ("ast_accuracy", "right_api"):
+            tests = compare_outcomes(scores, pairs, metric, 1, resampling)
+            frames.append(tests.assign(metric=metric, setting=list(SETTINGS), model=model, against=against))
     tests = pd.concat(frames, ignore_index=True)
     tests["p_holm"] = holm_adjust(tests["p_value"])
     return Compared(scores, resampling, tests.assign(settled=settled(tests)))

@@ -65,6 +65,29 @@ def prompts_asked(
     return material.prompted(equal_shares(asked, kinds, n, seed), settings)
 
 
+def kept_or_some(prompts: pd.DataFrame, kinds: pd.Series, kept: Kept, n: int, most: int, seed: int) -> pd.DataFrame:
+    """The prompts that another planner is asked: of `most` queries where n are no more and nearly all of these plans
+    are kept, without the queries that are not whole; else of n. Queries are drawn as even by kind as there are.
+
+    Args:
+        prompts: columns query, prompt and more: those of the shipped planner's queries.
+        kinds: of the queries, by query.
+        most: queries whose plans are kept.
+    """
+    queries = prompts[["query"]].drop_duplicates()
+
+    def some(number: int) -> pd.DataFrame:
+        chosen = equal_shares(queries, kinds.loc[queries["query"]], number, seed)
+        return prompts[prompts["query"].isin(chosen["query"])].reset_index(drop=True)
+
+    if n <= most and kept.answers:
+        once = some(most)
+        there = kept.whole(once, ["query"])
+        if once.loc[there, "query"].nunique() >= ENOUGH * once["query"].nunique():
+            return once[there].reset_index(drop=True)
+    return some(n)
+
+
 def kept_in_words(keeper: Keeper) -> str:
     """How many plans were kept with the project, and how many were written for this report."""
     now = f"{len(keeper.asked):,} were written for this report"

@@ -157,7 +157,7 @@ class Keeper:
         if self.own.exists():
             lines = {json.loads(line)["key"]: line for line in self.own.read_text(encoding="utf-8").splitlines()}
         for prompt, text in zip(prompts, texts, strict=True):
-            key = key_of(self.model.fingerprint, self.kept.max_new_tokens, prompt)
+            key = key_of(self.kept.weights or self.model.fingerprint, self.kept.max_new_tokens, prompt)
             lines[key] = json.dumps({"key": key, "text": text, "dtype": self.model.dtype})
         with atomic_path(self.own) as temporary:
             temporary.write_text("".join(f"{line}\n" for line in lines.values()), encoding="utf-8")

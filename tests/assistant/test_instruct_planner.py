@@ -10,8 +10,11 @@ from lib.assistant import instruct_planner as module
 from lib.assistant.instruct_planner import (
     EXAMPLES,
     MODEL,
-    PREFIX,
+    LARGER,
+    PREFIXES,
     RULES,
+    TUNED,
+    UNTUNED,
     Asking,
     compare,
     compare_in_worlds,
@@ -176,32 +179,61 @@ def plans_of(lesson, prompts, right):
     return rows.assign(executed=rows["ast_accuracy"])
 
 
-def test_both_are_compared_on_the_queries_of_the_instruct_model(lesson, prompts):
+def test_all_are_compared_on_the_queries_of_the_instruct_model(lesson, prompts):
     queries = prompts["query"].unique().tolist()
     tuned = plans_of(lesson, prompts, queries)
     untuned = plans_of(lesson, prompts[prompts["query"].isin(queries[:40])], queries[:10])
     compared = compare(tuned, untuned, lesson.material, 100, 0)
     assert len(compared.scores) == 40
-    accuracy = compared.tests[compared.tests["metric"] == "ast_accuracy"].set_index("setting")
-    assert accuracy["difference"].tolist() == [-75.0] * len(SETTINGS)
+    assert compared.models == [TUNED, UNTUNED]
+    assert compared.accuracy(UNTUNED)["difference"].tolist() == [-75.0] * len(SETTINGS)
     assert (compared.tests["p_holm"] >= compared.tests["p_value"]).all()
     published = pd.DataFrame(columns=["setting", "metric", "value"])
     shown = page.values(compared, published)
-    assert not shown["setting"].str.startswith(PREFIX).any()
+    assert set(shown["setting"]) == set(SETTINGS)
     value = shown.set_index(["model", "setting", "metric"])["value"]
-    assert value["untuned", "rag", "ast_accuracy"] == 25
-    assert value["tuned", "rag", "ast_accuracy"] == 100
-    names = {"tuned": "small", "untuned": "large"}
+    assert value[UNTUNED, "rag", "ast_accuracy"] == 25
+    assert value[TUNED, "rag", "ast_accuracy"] == 100
+    names = {TUNED: "small", UNTUNED: "large", LARGER: "large"}
     table = page.table_3(shown, compared, names)
-    assert table.frame["AST, untuned"].iloc[0].startswith("25.0")
+    assert table.frame["model"].iloc[:2].tolist() == ["small, tuned", "large, untuned"]
+    assert table.frame["AST accuracy"].iloc[1].startswith("25.0")
     assert table.caption.startswith("Percent of 40 queries")
+    assert "same pairs" not in table.caption
+    differences = page.tests_table(compared, names).frame
+    assert list(differences) == ["setting", "large, untuned − small, tuned"]
     drawing = page.figure(shown, compared, names)
     assert drawing.finding.startswith("large, untuned, plans worse in no retrieval −75.0 [")
     assert "RAG: tuned 100.0%, untuned 25.0%" in drawing.alt
     same = compare(tuned, tuned[tuned["query"].isin(queries[:40])], lesson.material, 100, 0)
     assert page.finding(same, names) == "No setting settles whether large, untuned, plans better than small, tuned"
     said = page.factors_in_words(shown)
-    assert "the right API in 25.0%, the tuned one in 100.0%" in said
+    assert "the right API is called in: tuned 100.0%, untuned 25.0%." in said
+
+
+def test_the_larger_model_tuned_stands_beside_both(lesson, prompts):
+    queries = prompts["query"].unique().tolist()
+    asked = prompts[prompts["query"].isin(queries[:40])]
+    tuned = plans_of(lesson, prompts, queries[:4])
+    untuned = plans_of(lesson, asked, queries[:10])
+    larger = plans_of(lesson, asked[asked["query"].isin(queries[:30])], queries)
+    compared = compare(tuned, untuned, lesson.material, 100, 0, larger)
+    assert len(compared.scores) == 30
+    assert compared.models == list(PREFIXES) == [TUNED, UNTUNED, LARGER]
+    assert compared.pairs == [(UNTUNED, TUNED), (LARGER, TUNED), (LARGER, UNTUNED)]
+    gains = compared.accuracy(LARGER)["difference"], compared.accuracy(LARGER, UNTUNED)["difference"]
+    assert [gain.round(1).tolist() for gain in gains] == [[86.7] * 5, [66.7] * 5]
+    assert len(compared.tests) == 3 * 2 * len(SETTINGS)
+    shown = page.values(compared, pd.DataFrame(columns=["setting", "metric", "value"]))
+    value = shown.set_index(["model", "setting", "metric"])["value"]
+    assert value[LARGER, "rag", "ast_accuracy"] == 100
+    names = {TUNED: "small", UNTUNED: "large", LARGER: "large"}
+    drawing = page.figure(shown, compared, names)
+    assert ". large, tuned, plans better in no retrieval 86.7 [" in drawing.finding
+    assert "large was tuned on the same pairs." in page.table_3(shown, compared, names).caption
+    assert "large, tuned − large, untuned" in page.tests_table(compared, names).frame
+    same = compare(tuned, untuned, lesson.material, 100, 0, plans_of(lesson, asked, queries[:4]))
+    assert page.tests_table(same, names).frame["large, tuned − small, tuned"].str.endswith("(open)").all()
 
 
 def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path, monkeypatch):
@@ -226,9 +258,8 @@ def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path,
     tuned = plans_of(lesson, asked.assign(answerable=100.0), prompts["query"].unique())
     found = compare_in_worlds(materials, tuned, untuned, 100, 0)
     assert list(found) == ["mixed"]
-    tests = found["mixed"].tests
-    assert (tests[tests["metric"] == "ast_accuracy"]["difference"] < -90).all()
-    names = {"tuned": "small", "untuned": "large"}
+    assert (found["mixed"].accuracy(UNTUNED)["difference"] < -90).all()
+    names = {TUNED: "small", UNTUNED: "large"}
     shown = page.in_rows(found, pd.DataFrame(columns=["setting", "metric", "value"]))
     table = page.worlds_table(found, shown, names)
     assert table.frame["world"].tolist() == ["mixed"] * len(SETTINGS)

@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 
 from lib.assistant import training_seeds as module
-from lib.assistant.pages import lambdamart_rrf_seeds as page
-from lib.assistant.training_seeds import OURS, PAIRS, in_rows, over_seeds
+from lib.assistant.pages import training_seeds as page
+from lib.assistant.training_seeds import OURS, PAIRS, over_seeds
 from lib.evaluation.inference import Resampling
 from lib.evaluation.intervals import difference_interval, mean_interval
+from lib.evaluation.over_seeds import in_rows
 
 N = 60
 
@@ -69,13 +70,13 @@ def test_differences_are_paired_by_query_and_seed(resampling):
     assert row[["value", "ci_low", "ci_high", "spread"]].tolist() == pytest.approx([2, *ends, 0])
     rows = in_rows(values, changes)
     assert rows["of"].tolist() == ["lambdamart", OURS, f"{OURS} - lambdamart"]
-    assert page.table(values, {}, 3).frame["standard deviation"].tolist() == pytest.approx([5, 5])
-    shown = page.changes_table(changes, 3).frame
+    assert page.table(values, {}, "Recall@3").frame["standard deviation"].tolist() == pytest.approx([5, 5])
+    shown = page.changes_table(changes, {}, "Recall@3").frame
     assert shown["difference"].tolist() == ["LambdaMART, two stages (ours) − LambdaMART"]
-    said = page.in_words(values, changes)
+    said = page.in_words(values, changes, {})
     assert "by a standard deviation of 5.0 points. No seed turns the order of two of these methods." in said
     assert said.endswith("No difference is clear of zero.")
-    clear = page.in_words(values, changes.assign(ci_low=1.0))
+    clear = page.in_words(values, changes.assign(ci_low=1.0), {})
     assert "clear of zero: LambdaMART, two stages (ours) − LambdaMART 2.0 [1.0, " in clear
 
 
@@ -84,7 +85,7 @@ def test_an_order_that_turns_is_named(resampling):
     further = table_of(
         {f"{OURS}/1": base(), f"{OURS}/2": base(), "lambdamart/1": base() + 4, "lambdamart/2": base() - 4}
     )
-    said = page.in_words(*over_seeds(own, further, resampling, 3))
+    said = page.in_words(*over_seeds(own, further, resampling, 3), {})
     assert "The order turns with the seed for LambdaMART, two stages (ours) − LambdaMART" in said
     assert said.endswith("No difference is clear of zero.")
 
@@ -95,7 +96,7 @@ def test_a_method_without_further_seeds_is_left_out(resampling):
     values, changes = over_seeds(own, further, resampling, 3)
     assert values["of"].tolist() == [OURS]
     assert changes.empty
-    assert page.in_words(values.head(0), changes) == "No method was trained with further seeds."
+    assert page.in_words(values.head(0), changes, {}) == "No method was trained with further seeds."
 
 
 def test_every_pair_is_of_methods():

@@ -1,0 +1,168 @@
+"""The planner trained once more on the same lesson: with further seeds, and from a larger base model.
+
+All learn from the planner's own pairs and are asked its own prompts. Their adapters would not fit into the project, so
+their plans are kept with it (`lib.generation.kept`), under the prompt and a hash of base model, lesson and settings:
+two cores train a small planner in a quarter of an hour and the larger one in two hours. Elsewhere they are trained
+where the profile says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.instruct_planner import MAX_TOKENS, MODEL, Planned
+from lib.assistant.kept_plans import KEPT, kept_or_some
+from lib.assistant.plan_comparison import per_query
+from lib.assistant.planner import SETTINGS
+from lib.assistant.planner_worlds import STEPS
+from lib.assistant.trained_parts import PlannerLesson
+from lib.evaluation.over_seeds import over_seeds
+from lib.generation.finetune import Training, adapter_for
+from lib.generation.kept import Keeper, Kept
+from lib.generation.local import LocalModel, fingerprint
+from lib.generation.models import locate
+from lib.generation.registry import REGISTRY
+
+FILE = Path("data") / "answers" / "retrained_plans.jsonl"
+SEEDS = 2  # beside the workbook's own
+LARGER_KEPT = 240  # evaluation queries whose plans by the larger model are kept, as those of the untuned one
+# As Hu et al. (2022) and Dettmers et al. (2023) train models of billions; that of the small planner, six times higher,
+# was chosen for it alone.
+LARGER_RATE = 5e-4
+
+
+class Again(NamedTuple):
+    """How a planner is trained once more.
+
+    Attributes:
+        name: `seed_1`, …, or `larger`; of its folder, too.
+        model: name of the base model.
+        settings: of the training.
+        max_tokens: of a plan.
+        most: evaluation queries whose plans are kept.
+    """
+
+    name: str
+    model: str
+    settings: Training
+    max_tokens: int
+    most: int
+
+
+def with_seeds(model: str, settings: Training, max_tokens: int) -> list[Again]:
+    """The planner with further seeds."""
+    seeds = range(1, SEEDS + 1)
+    return [
+        Again(f"seed_{number}", model, replace(settings, seed=settings.seed + number), max_tokens, KEPT)
+        for number in seeds
+    ]
+
+
+def from_larger(settings: Training, model: str = "") -> Again:
+    """A larger base model (empty: `MODEL`) in the planner's place."""
+    return Again("larger", model or MODEL, replace(settings, learning_rate=LARGER_RATE), MAX_TOKENS, LARGER_KEPT)
+
+
+@dataclass(frozen=True)
+class Retraining:
+    """What planners are trained from once more, and where.
+
+    Attributes:
+        lesson: of the planner.
+        size: training queries that it learns from, at most.
+        here: whether a planner is trained whose plans are not kept.
+        queries: evaluation queries that it is asked, at least.
+        root: the project's folder.
+        folder: of the profile's data.
+        machine: threads, quantization.
+        processes: that train together, one a GPU.
+        progress: show progress bars.
+    """
+
+    lesson: PlannerLesson
+    size: int
+    here: bool
+    queries: int
+    root: Path
+    folder: Path
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    processes: int = 1
+    progress: bool = False
+
+    @cached_property
+    def pairs(self) -> tuple[list[str], list[str]]:
+        """Prompts and targets."""
+        found, _ = self.lesson.pairs(self.lesson.queries(self.size))
+        return found["prompt"].tolist(), found["target"].tolist()
+
+    def key(self, again: Again) -> str:
+        """SHA-256 of what a planner comes from: base model, lesson and settings of training."""
+        quantization = self.machine.get("quantization", "none")
+        published = next(iter(REGISTRY[MODEL].files.values()))  # it need not be there
+        model = published if again.model == MODEL else fingerprint(locate(again.model), quantization=quantization)
+        settings = {name: value for name, value in asdict(again.settings).items() if name != "checkpoint_every"}
+        content = [model, quantization, self.lesson.source(self.size), settings]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    def model(self, again: Again) -> LocalModel:
+        """The planner, trained here, or earlier by an equal run."""
+        output = self.folder / "runs" / f"planner_{again.name}"
+        training = {"progress": self.progress, "processes": self.processes, **self.machine}
+        adapter = adapter_for("", again.model, *self.pairs, output, again.settings, **training)
+        return LocalModel(again.model, adapter=adapter.folder, cache=self.folder / "answers", **self.machine)
+
+
+def planned(prompts: pd.DataFrame, kinds: pd.Series, again: Again, how: Retraining) -> Planned | None:
+    """A planner's plans: kept ones, or written now where it is trained here; None where neither is there.
+
+    Args:
+        prompts: columns query, setting, tools, prompt: those of Table 3.
+        kinds: of the queries, by query.
+    """
+    kept = Kept.read(how.root / FILE, how.key(again), again.max_tokens)
+    shown = kept_or_some(prompts, kinds, kept, how.queries, again.most, how.lesson.seed)
+    model = None
+    if None in kept.found(shown["prompt"]):
+        if not how.here:
+            return None
+        model = how.model(again)
+    keeper = Keeper(model, kept, how.folder / FILE.name)
+    return Planned(shown.assign(text=keeper.generate(shown["prompt"].tolist(), how.progress)), keeper, again.model)
+
+
+# ---------------------------------------------------------------- over seeds
+
+
+def accuracy_over_seeds(
+    plans: Sequence[pd.DataFrame], queries: pd.DataFrame, gold: pd.DataFrame, samples: int, seed: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """AST accuracy of each setting of Table 3 over the planners' seeds, and of each against the one below it
+    (`lib.evaluation.over_seeds`), on the queries that all of them planned.
+
+    Args:
+        plans: judged plans (`lib.assistant.planner.score_plans`), one frame a seed.
+        queries, gold, samples, seed: as for `lib.assistant.plan_comparison.per_query`.
+    """
+    scored = [per_query(part, queries, gold, samples, seed)[0] for part in plans]
+    common = sorted(set.intersection(*(set(scores.index) for scores in scored)))
+    resampling = per_query(plans[0][plans[0]["query"].isin(common)], queries, gold, samples, seed)[1]
+    of_settings = {
+        setting: np.column_stack([scores.loc[common, (setting, "ast_accuracy", 1)] for scores in scored])
+        for setting in SETTINGS
+    }
+    return over_seeds(of_settings, STEPS, resampling)
+
+
+LEFT_OUT = (
+    "No planner was trained with further seeds here: the kept plans are of another world or other prompts, and the "
+    "profile does not say `retrain_planner`."
+)

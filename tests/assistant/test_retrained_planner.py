@@ -1,0 +1,137 @@
+"""Planners trained once more: what identifies them, which of their plans are kept, and what seeds change."""
+
+import json
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from lib.assistant import retrained_planner as module
+from lib.assistant.instruct_planner import MAX_TOKENS, MODEL
+from lib.assistant.planner import SETTINGS
+from lib.assistant.planner_worlds import STEPS
+from lib.assistant.retrained_planner import (
+    LARGER_RATE,
+    SEEDS,
+    Retraining,
+    accuracy_over_seeds,
+    from_larger,
+    planned,
+    with_seeds,
+)
+from lib.generation.finetune import Training
+from lib.generation.kept import Kept, key_of
+from tests.assistant.test_instruct_planner import kinds, lesson, plans_of, prompts  # noqa: F401
+
+SETTLED = Training(learning_rate=3e-3, seed=7)
+
+
+@pytest.fixture
+def how(lesson, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(module, "locate", lambda name: name)
+    monkeypatch.setattr(module, "fingerprint", lambda path, **_: f"weights of {path}")
+    monkeypatch.setattr(type(lesson), "source", lambda self, size: f"{size} queries")
+    return Retraining(lesson, 20, False, 2, tmp_path, tmp_path / "generated")
+
+
+def keep(how, again, texts, share=1.0):
+    """Keep answers to prompts, {prompt: text}."""
+    path = how.root / module.FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [
+        {"key": key_of(how.key(again), again.max_tokens, prompt), "text": text, "dtype": "bfloat16"}
+        for prompt, text in list(texts.items())[: int(share * len(texts))]
+    ]
+    with path.open("a") as file:
+        file.writelines(f"{json.dumps(line)}\n" for line in lines)
+
+
+def test_each_is_trained_otherwise_in_one_way():
+    seeds, larger = with_seeds("small", SETTLED, 64), from_larger(SETTLED)
+    assert [again.settings.seed for again in seeds] == [8, 9]
+    assert all(replace(again.settings, seed=7) == SETTLED for again in seeds)
+    assert {again.model for again in seeds} == {"small"}
+    assert replace(larger.settings, learning_rate=3e-3) == SETTLED
+    assert (larger.model, larger.settings.learning_rate, larger.max_tokens) == (MODEL, LARGER_RATE, MAX_TOKENS)
+    assert from_larger(SETTLED, "another").model == "another"
+
+
+def test_a_key_changes_with_all_that_a_planner_comes_from(how):
+    """What is left out changes no weights: how often checkpoints are written."""
+    again = with_seeds("small", SETTLED, 64)[0]
+    others = [
+        how.key(again._replace(model="large")),
+        how.key(again._replace(settings=replace(again.settings, seed=9))),
+        how.key(again._replace(settings=replace(again.settings, rank=8))),
+        replace(how, size=21).key(again),
+        replace(how, machine={"quantization": "nf4"}).key(again),
+        how.key(from_larger(SETTLED)),
+        how.key(again),
+    ]
+    assert len(set(others)) == len(others)
+    assert how.key(again._replace(settings=replace(again.settings, checkpoint_every=1))) == how.key(again)
+
+
+def test_kept_plans_are_taken_and_missing_ones_are_not_made_up(how, lesson, prompts):  # noqa: F811
+    first, second = with_seeds("small", SETTLED, 64)
+    texts = {prompt: f"default({number})" for number, prompt in enumerate(prompts["prompt"])}
+    assert planned(prompts, kinds(lesson), first, how) is None
+    keep(how, first, texts)
+    found = planned(prompts, kinds(lesson), first, how)
+    assert found.plans["text"].tolist() == [texts[prompt] for prompt in found.plans["prompt"]]
+    assert set(found.plans["query"]) == set(prompts["query"])
+    assert not found.keeper.asked
+    assert planned(prompts, kinds(lesson), second, how) is None
+    keep(how, second, texts, 0.5)
+    assert planned(prompts, kinds(lesson), second, how) is None
+
+
+def test_a_planner_is_trained_where_the_profile_says_so(how, lesson, prompts, monkeypatch):  # noqa: F811
+    trained, asked = [], []
+
+    class Model:
+        fingerprint, dtype = "other", "float32"
+
+        def __init__(self, name, adapter, cache, threads):
+            assert (name, adapter, threads) == ("small", "an adapter", 1)
+
+        def generate(self, texts, max_new_tokens, progress=False):
+            asked.extend(texts)
+            return ["default()"] * len(texts)
+
+    class Adapter:
+        folder = "an adapter"
+
+    def adapter_for(part, name, asked, targets, output, settings, **machine):
+        trained.append((part, name, len(asked), output.name, settings.seed, machine))
+        return Adapter()
+
+    pairs = pd.DataFrame({"prompt": ["a", "b"], "target": ["c()", "d()"]})
+    monkeypatch.setattr(type(lesson), "queries", lambda self, size: size)
+    monkeypatch.setattr(type(lesson), "pairs", lambda self, queries: (pairs, {}))
+    monkeypatch.setattr(module, "adapter_for", adapter_for)
+    monkeypatch.setattr(module, "LocalModel", Model)
+    here = replace(how, here=True, machine={"threads": 1})
+    again = with_seeds("small", SETTLED, 64)[0]
+    found = planned(prompts, kinds(lesson), again, here)
+    assert trained == [("", "small", 2, "planner_seed_1", 8, {"progress": False, "processes": 1, "threads": 1})]
+    assert found.plans["query"].nunique() == 2
+    assert set(found.plans["setting"]) == set(SETTINGS)
+    assert asked == found.plans["prompt"].tolist()
+    kept = Kept.read(here.folder / module.FILE.name, here.key(again), 64)
+    assert None not in kept.found(found.plans["prompt"]), "what is written is found under the planner's key again"
+
+
+def test_accuracy_over_seeds_is_on_the_queries_that_all_planned(lesson, prompts):  # noqa: F811
+    material, queries = lesson.material, prompts["query"].unique().tolist()
+    right = [queries[:30], queries[:24], queries[:18]]
+    plans = [plans_of(lesson, prompts, chosen) for chosen in right]
+    plans[2] = plans[2][plans[2]["query"].isin(queries[:40])]
+    values, changes = accuracy_over_seeds(plans, material.queries, material.gold, 100, 0)
+    assert len(plans) == SEEDS + 1
+    assert values["of"].tolist() == list(SETTINGS)
+    assert values["n"].tolist() == [40] * 5
+    assert values["value"].tolist() == pytest.approx([60.0] * 5)
+    assert values["spread"].tolist() == pytest.approx([15.0] * 5)
+    assert changes["of"].tolist() == STEPS
+    assert (changes["value"] == 0).all()
