@@ -9,8 +9,8 @@ import pytest
 from lib.assistant import instruct_planner as module
 from lib.assistant.instruct_planner import (
     EXAMPLES,
-    MODEL,
     LARGER,
+    MODEL,
     PREFIXES,
     RULES,
     TUNED,
