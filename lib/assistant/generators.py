@@ -6,9 +6,11 @@ the steps before it lost, and the simulator's own text or label stands beside th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,9 +37,15 @@ from lib.assistant.written_world import (
 from lib.evaluation.diversity import matched_diversity, words_of
 from lib.evaluation.inference import percent
 from lib.evaluation.ranking import rank_of
+from lib.generation.kept import KeptCalls
+from lib.generation.registry import REGISTRY
 from lib.generation.structured import Question, Reply, ask
 from lib.retrieval.bm25 import content_terms
 
+FILE = Path("data") / "answers" / "generator_answers.jsonl"
+MODEL = "Qwen2.5-Coder-1.5B-Instruct"  # whose answers are kept
+SMALL = "SmolLM2-135M-Instruct"  # asked where they are not,
+FEW = 5  # questions of a step
 FIRST = 3  # results among which a request should find its item
 DECIDING = ("tools", "plans", "thoughts")  # steps whose answers are not drawn
 # Kinds of faults by how the message of `lib.generation.structured` begins; any other breaks the schema.
@@ -107,6 +115,48 @@ def trials(world: World, n_personas: int, n_items: int, n_queries: int, max_toke
     }
 
 
+class Answering(NamedTuple):
+    """Who answers, its name, and what it is asked."""
+
+    model: Any
+    name: str
+    asked: dict[str, Trial]
+
+
+def answering(
+    name: str, asked: Mapping[str, Trial], seed: int, root: Path, own: Path, load: Callable[[str], Any]
+) -> Answering:
+    """The model that is named, and all questions. Where none is named: `MODEL`, if its first answers to all of them are
+    kept with the project; else `SMALL`, and `FEW` questions a step.
+
+    Args:
+        name: of the model, or empty.
+        seed: see `try_out`.
+        root: the project's folder.
+        own: a folder to keep what is written now.
+        load: a model by its name.
+    """
+    published = next(iter(REGISTRY[MODEL].files.values()))
+    kept = KeptCalls(root / FILE, published, own / FILE.name, functools.partial(load, MODEL) if name == MODEL else None)
+    if name:
+        return Answering(kept if name == MODEL else load(name), name, dict(asked))
+    if all(
+        kept.has([question.text for question in trial.questions], chat=True, **_settings(step, trial, seed))
+        for step, trial in asked.items()
+    ):
+        return Answering(kept, MODEL, dict(asked))
+    few = {
+        step: replace(trial, questions=trial.questions[:FEW], about=trial.about[:FEW]) for step, trial in asked.items()
+    }
+    return Answering(load(SMALL), SMALL, few)
+
+
+def _settings(step: str, trial: Trial, seed: int) -> dict[str, Any]:
+    """How a step's answers are drawn."""
+    drawn = 0.0 if step in DECIDING else TEMPERATURE
+    return {"max_new_tokens": trial.tokens, "temperature": drawn, "seed": seed}
+
+
 def try_out(
     model, asked: dict[str, Trial], seed: int, constrained: bool, rounds: int, progress: bool = False
 ) -> dict[str, list[Reply[Any]]]:
@@ -115,9 +165,7 @@ def try_out(
         step: ask(
             model,
             trial.questions,
-            max_new_tokens=trial.tokens,
-            temperature=0.0 if step in DECIDING else TEMPERATURE,
-            seed=seed,
+            **_settings(step, trial, seed),
             constrained=constrained,
             progress=progress,
             rounds=rounds,

@@ -7,15 +7,17 @@ the prompt alone, so that it may be asked for any part of what is kept.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pandas as pd
 
+from lib.generation.models import ModelError
 from lib.generation.registry import REGISTRY
 from lib.workbook.artifacts import ArtifactError, atomic_path
 
@@ -66,14 +68,8 @@ class Kept:
         Raises:
             ArtifactError: a line is not one of an answer.
         """
-        answers = {}
-        lines = path.read_text(encoding="utf-8").split("\n") if weights and path.exists() else []
-        for number, line in enumerate(filter(None, lines), 1):
-            try:
-                row = json.loads(line)
-                answers[row["key"]] = (row["text"], row["dtype"])
-            except (ValueError, KeyError, TypeError) as error:
-                raise ArtifactError(f"{path}, line {number}: no answer ({error})") from error
+        found = _lines(path, ("text", "dtype")) if weights else {}
+        answers = {key: (row["text"], row["dtype"]) for key, row in found.items()}
         return cls(weights, max_new_tokens, answers)
 
     def found(self, prompts: Iterable[str]) -> list[tuple[str, str] | None]:
@@ -153,17 +149,112 @@ class Keeper:
 
     def _keep(self, prompts: Sequence[str], texts: Sequence[str]) -> None:
         assert self.model is not None
-        lines = {}
-        if self.own.exists():
-            lines = {json.loads(line)["key"]: line for line in self.own.read_text(encoding="utf-8").splitlines()}
-        for prompt, text in zip(prompts, texts, strict=True):
-            key = key_of(self.kept.weights or self.model.fingerprint, self.kept.max_new_tokens, prompt)
-            lines[key] = json.dumps({"key": key, "text": text, "dtype": self.model.dtype})
-        with atomic_path(self.own) as temporary:
-            temporary.write_text("".join(f"{line}\n" for line in lines.values()), encoding="utf-8")
+        weights = self.kept.weights or self.model.fingerprint
+        keys = [key_of(weights, self.kept.max_new_tokens, prompt) for prompt in prompts]
+        answers = {key: {"text": text, "dtype": self.model.dtype} for key, text in zip(keys, texts, strict=True)}
+        _add_lines(self.own, answers)
 
 
-def where_from(keeper: Keeper, what: str, who: str) -> str:
+class KeptCalls:
+    """A local model whose answers are kept with the settings of the call: the `generate` and the `finished` of
+    `lib.generation.local.LocalModel`, for `lib.generation.structured.ask` and whoever draws answers or stops them.
+
+    Attributes:
+        finished: whether each answer of the last call ended by itself.
+        used, asked, dtypes: see `Keeper`.
+    """
+
+    def __init__(self, path: Path, weights: str, own: Path, model: Callable[[], LocalModel] | None = None):
+        """
+        Args:
+            path: a file with a JSON line an answer: key, text, finished, dtype; it need not be there.
+            weights: fingerprint of the model.
+            own: a file to add answers to that are asked now.
+            model: loads it where an answer is not kept; without it, only what is kept can be asked.
+
+        Raises:
+            ArtifactError: a line is not one of an answer.
+        """
+        self.weights, self.own = weights, own
+        self.answers = _lines(path, ("text", "finished", "dtype"))
+        self._load = model and functools.cache(model)
+        self.finished: list[bool] = []
+        self.used: set[str] = set()
+        self.asked: set[str] = set()
+        self.dtypes: set[str] = set()
+
+    def has(self, prompts: Sequence[str], grammars: Sequence[str | None] | None = None, **settings) -> bool:
+        """Whether the answers to all prompts under these settings are kept."""
+        return self.answers.keys() >= set(self._keys(prompts, grammars, settings))
+
+    def generate(
+        self,
+        prompts: Sequence[str],
+        max_new_tokens: int = 128,
+        grammars: Sequence[str | None] | None = None,
+        progress: bool = False,
+        **settings,
+    ) -> list[str]:
+        """Answers in the order of `prompts`.
+
+        Raises:
+            ModelError: one is not kept, and there is no model to ask.
+        """
+        settings["max_new_tokens"] = max_new_tokens
+        keys = self._keys(prompts, grammars, settings)
+        missing = [i for i, key in enumerate(keys) if key not in self.answers]
+        if missing:
+            if not self._load:
+                raise ModelError(f"{len(missing)} of {len(keys)} answers are not kept, and no model is named to ask")
+            model = self._load()
+            some = [grammars[i] for i in missing] if grammars else None
+            texts = model.generate([prompts[i] for i in missing], progress=progress, grammars=some, **settings)
+            for i, text, finished in zip(missing, texts, model.finished, strict=True):
+                self.answers[keys[i]] = {"text": text, "finished": bool(finished), "dtype": model.dtype}
+                self.asked.add(keys[i])
+            _add_lines(self.own, {keys[i]: self.answers[keys[i]] for i in missing})
+        found = [self.answers[key] for key in keys]
+        self.used |= set(keys) - self.asked
+        self.dtypes |= {self.answers[key]["dtype"] for key in self.used}
+        self.finished = [answer["finished"] for answer in found]
+        return [answer["text"] for answer in found]
+
+    def _keys(self, prompts: Sequence[str], grammars: Sequence[str | None] | None, settings: Mapping) -> list[str]:
+        said = json.dumps(settings, sort_keys=True)
+        pairs = zip(prompts, grammars or [None] * len(prompts), strict=True)
+        return [key_of(f"{self.weights}\0{said}\0{grammar or ''}", 0, prompt) for prompt, grammar in pairs]
+
+
+def _lines(path: Path, entries: Sequence[str]) -> dict[str, dict]:
+    """The lines of a file by their key; none where there is no file.
+
+    Raises:
+        ArtifactError: a line lacks an entry.
+    """
+    found = {}
+    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+    for number, line in enumerate(lines, 1):
+        if not line:
+            continue
+        try:
+            row = json.loads(line)
+            found[row["key"]] = {name: row[name] for name in entries}
+        except (ValueError, KeyError, TypeError) as error:
+            raise ArtifactError(f"{path}, line {number}: no answer ({error})") from error
+    return found
+
+
+def _add_lines(path: Path, answers: Mapping[str, Mapping]) -> None:
+    """Add answers to a file, one line a key."""
+    lines = {}
+    if path.exists():
+        lines = {json.loads(line)["key"]: line for line in path.read_text(encoding="utf-8").splitlines()}
+    lines |= {key: json.dumps({"key": key, **answer}) for key, answer in answers.items()}
+    with atomic_path(path) as temporary:
+        temporary.write_text("".join(f"{line}\n" for line in lines.values()), encoding="utf-8")
+
+
+def where_from(keeper: Keeper | KeptCalls, what: str, who: str) -> str:
     """Where answers are from: a sentence.
 
     Args:

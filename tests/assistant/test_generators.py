@@ -7,6 +7,11 @@ import pandas as pd
 import pytest
 
 from lib.assistant.generators import (
+    FEW,
+    FILE,
+    MODEL,
+    SMALL,
+    answering,
     fault_of,
     items_diversity,
     outcomes,
@@ -22,6 +27,7 @@ from lib.assistant.generators import (
     written_queries,
 )
 from lib.assistant.needs import parse_call
+from lib.generation.kept import KeptCalls
 from lib.generation.structured import AnswerError, json_in, read_answer
 from tests.assistant.test_written_world import Scripted, right, step_of
 
@@ -179,3 +185,47 @@ def test_requests_are_compared_where_some_are_usable(simulated, asked, both_ways
     )
     assert len(nothing) == 0
     assert "chance" in nothing
+
+
+class Counting:
+    """Answers alike, and counts what it is asked."""
+
+    dtype = "float32"
+
+    def __init__(self, name):
+        self.name, self.asked, self.finished = name, 0, []
+
+    def generate(self, prompts, **settings):
+        self.asked += len(prompts)
+        self.finished = [True] * len(prompts)
+        return ["{}"] * len(prompts)
+
+
+def test_a_model_that_is_named_answers_all(asked, tmp_path):
+    found = answering("remote:m", asked, 3, tmp_path, tmp_path, Counting)
+    assert (found.model.name, found.name, found.asked) == ("remote:m", "remote:m", asked)
+
+
+def test_without_kept_answers_a_small_model_is_asked_a_little(asked, tmp_path):
+    found = answering("", asked, 3, tmp_path, tmp_path, Counting)
+    assert (found.model.name, found.name) == (SMALL, SMALL)
+    assert {len(trial.questions) for trial in found.asked.values()} == {FEW}
+    assert {len(trial.about) for trial in found.asked.values()} == {FEW}
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+def test_what_the_kept_model_was_asked_is_not_asked_again(asked, tmp_path, constrained):
+    loaded = []
+    first = answering(MODEL, asked, 3, tmp_path, tmp_path, lambda name: loaded.append(Counting(name)) or loaded[-1])
+    assert isinstance(first.model, KeptCalls)
+    replies = try_out(first.model, first.asked, 3, constrained, 1)
+    assert [(model.name, model.asked > 0) for model in loaded] == [(MODEL, True)]
+    (tmp_path / FILE).parent.mkdir(parents=True)
+    (tmp_path / FILE.name).rename(tmp_path / FILE)
+    again = answering("", asked, 3, tmp_path, tmp_path, Counting)
+    if constrained:  # a file that lacks the free answers is of no use
+        assert again.name == SMALL
+        return
+    assert (again.name, again.asked) == (MODEL, asked)
+    assert try_out(again.model, again.asked, 3, constrained, 1) == replies
+    assert answering("", asked, 4, tmp_path, tmp_path, Counting).name == SMALL

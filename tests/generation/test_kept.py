@@ -5,7 +5,8 @@ import json
 import pandas as pd
 import pytest
 
-from lib.generation.kept import Keeper, Kept, key_of, where_from
+from lib.generation.kept import Keeper, Kept, KeptCalls, key_of, where_from
+from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError
 
 
@@ -85,3 +86,83 @@ def test_a_page_says_where_answers_are_from(tmp_path):
     )
     keeper.generate(["two"])
     assert where_from(keeper, "plans", "M").endswith("that they answer; 1 were written in this run.")
+
+
+class Caller:
+    """Answers that end by themselves where the prompt is short."""
+
+    dtype = "float32"
+
+    def __init__(self):
+        self.calls, self.finished = [], []
+
+    def generate(self, prompts, progress=False, grammars=None, **settings):
+        self.calls.append((list(prompts), grammars, settings))
+        self.finished = [len(prompt) < 4 for prompt in prompts]
+        return [f"{prompt} at {settings.get('temperature', 0)}" for prompt in prompts]
+
+
+@pytest.fixture
+def called(tmp_path):
+    """A file of answers that were drawn at 0.7, one of them under a grammar."""
+    path, caller = tmp_path / "calls.jsonl", Caller()
+    calls = KeptCalls(tmp_path / "none.jsonl", "w1", path, lambda: caller)
+    calls.generate(["one", "three"], 8, grammars=[None, "start: x"], temperature=0.7, seed=1)
+    return path
+
+
+def test_kept_calls_are_answered_without_a_model(called, tmp_path):
+    calls = KeptCalls(called, "w1", tmp_path / "own.jsonl")
+    assert calls.generate(["three", "one"], 8, ["start: x", None], seed=1, temperature=0.7) == [
+        "three at 0.7",
+        "one at 0.7",
+    ]
+    assert calls.finished == [False, True]
+    assert (len(calls.used), calls.asked, calls.dtypes) == (2, set(), {"float32"})
+    assert "2 answers of W were written once, in float32" in where_from(calls, "answers", "W")
+    assert not (tmp_path / "own.jsonl").exists()
+
+
+def test_a_repeated_prompt_counts_once_and_its_answer_is_asked_once_a_call(called, tmp_path):
+    calls = KeptCalls(called, "w1", tmp_path / "own.jsonl")
+    assert calls.generate(["one", "one"], 8, temperature=0.7, seed=1) == ["one at 0.7"] * 2
+    assert len(calls.used) == 1
+
+
+@pytest.mark.parametrize(
+    ("weights", "length", "grammar", "settings"),
+    [
+        ("w2", 8, None, {"temperature": 0.7, "seed": 1}),
+        ("w1", 9, None, {"temperature": 0.7, "seed": 1}),
+        ("w1", 8, "start: x", {"temperature": 0.7, "seed": 1}),
+        ("w1", 8, None, {"temperature": 0.7, "seed": 2}),
+        ("w1", 8, None, {"temperature": 0.0, "seed": 1}),
+        ("w1", 8, None, {"temperature": 0.7, "seed": 1, "chat": True}),
+    ],
+)
+def test_whatever_an_answer_depends_on_is_part_of_its_key(called, tmp_path, weights, length, grammar, settings):
+    calls, asked = KeptCalls(called, weights, tmp_path / "own.jsonl"), (["one"], [grammar])
+    assert not calls.has(*asked, max_new_tokens=length, **settings)
+    with pytest.raises(ModelError, match="1 of 1 answers are not kept, and no model is named"):
+        calls.generate(asked[0], length, asked[1], **settings)
+    own = KeptCalls(called, "w1", tmp_path / "own.jsonl")
+    assert own.has(["one"], max_new_tokens=8, temperature=0.7, seed=1)
+
+
+def test_only_what_is_missing_is_asked_and_kept_beside(called, tmp_path):
+    caller, own = Caller(), tmp_path / "own.jsonl"
+    calls = KeptCalls(called, "w1", own, lambda: caller)
+    assert calls.generate(["one", "five", "six"], 8, temperature=0.7, seed=1)[1:] == ["five at 0.7", "six at 0.7"]
+    assert caller.calls == [(["five", "six"], None, {"temperature": 0.7, "seed": 1, "max_new_tokens": 8})]
+    assert calls.finished == [True, False, True]
+    assert (len(calls.used), len(calls.asked)) == (1, 2)
+    assert "2 were written in this run" in where_from(calls, "answers", "W")
+    again = KeptCalls(own, "w1", tmp_path / "other.jsonl")
+    assert again.has(["five", "six"], max_new_tokens=8, temperature=0.7, seed=1)
+
+
+def test_a_damaged_file_of_calls_says_where(tmp_path):
+    path = tmp_path / "calls.jsonl"
+    path.write_text('{"key": "k", "text": "t", "dtype": "float32"}\n')
+    with pytest.raises(ArtifactError, match="line 1: no answer"):
+        KeptCalls(path, "w", tmp_path / "own.jsonl")

@@ -17,13 +17,15 @@ class Generators(RemoteKnobs):
     notebook: ClassVar[str] = "10_generators"
 
     encoder: LocalModelName = Field(default="all-MiniLM-L6-v2", min_length=1)
-    compared_writer: LanguageModelName = Field(default="SmolLM2-135M-Instruct", min_length=1)
-    compared_personas: int = Field(default=1, ge=1, le=100)
-    compared_items: int = Field(default=1, ge=1, le=20)
-    compared_queries: int = Field(default=5, ge=1, le=1000)
+    compared_writer: LanguageModelName = Field(
+        default="", description="in the simulator's place; empty: a larger model's kept answers, or SmolLM2"
+    )
+    compared_personas: int = Field(default=4, ge=1, le=100)
+    compared_items: int = Field(default=3, ge=1, le=20)
+    compared_queries: int = Field(default=60, ge=1, le=1000)
     compared_repairs: int = Field(default=1, ge=0, le=5)
-    compared_max_tokens: int = Field(default=192, ge=8, le=4096)
-    compared_flows: int = Field(default=5, ge=1, le=1000)
+    compared_max_tokens: int = Field(default=400, ge=8, le=4096)
+    compared_flows: int = Field(default=60, ge=1, le=1000)
 
     crossed_writer: LocalModelName = Field(
         default="", description="a local model that says the simulator's queries anew; empty: kept answers are shown"
