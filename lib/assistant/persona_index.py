@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.rrf_readings import STORES
-from lib.assistant.signals import signals
+from lib.assistant.signals import log_similarities, signals
 from lib.retrieval.bm25 import BM25T, tokenize
 from lib.retrieval.fusion import reciprocal_rank_fusion
-from lib.retrieval.stores import best_first
+from lib.retrieval.stores import best_first, tie_breakers
 
 if TYPE_CHECKING:
     from lib.assistant.rrf_readings import FusedRankers
@@ -43,6 +43,7 @@ class PersonaIndex:
         self.vectors = vectors[order]
         self.names = self.items["item"].tolist()
         self.store = dict(zip(self.names, self.items["app"], strict=True))
+        self._logs: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by the number of opens so far
         self._bm25t = BM25T([tokenize(text) for text in self.items["text"]], b=b)
 
     @cached_property
@@ -57,6 +58,32 @@ class PersonaIndex:
     def text_similarity(self) -> np.ndarray:
         """Cosines between the items, (items, items)."""
         return self.vectors @ self.vectors.T
+
+    @cached_property
+    def ties(self) -> np.ndarray:
+        """What breaks ties between the items, (items,)."""
+        return tie_breakers(self.items["item"])
+
+    @cached_property
+    def _opened(self) -> np.ndarray:
+        """When items were opened, in order."""
+        return np.sort(self.opens["time"].to_numpy())
+
+    def log_similarity(self, times: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+        """How alike the items' logs are at the moment of a query (`lib.assistant.signals.log_similarities`). It changes
+        when an item is opened, not when a query comes, and is kept until then.
+
+        Args:
+            times: one, the query's.
+        """
+        earlier = int(np.searchsorted(self._opened, times.to_numpy()[0]))
+        if earlier not in self._logs:
+            self._logs[earlier] = log_similarities(self.items, self.opens, times)
+        return self._logs[earlier]
+
+    def before(self, times: pd.Series) -> None:
+        """Have ready what items and log alone say before a query comes at that time (see `log_similarity`)."""
+        _ = self.pairs, self.text_similarity, self.ties, self.log_similarity(times)
 
     def bm25t(self, text: str) -> np.ndarray:
         """BM25T scores of the items, (items,)."""

@@ -228,8 +228,7 @@ class SecondStage:
     def of_one(self, index: PersonaIndex, query: pd.DataFrame, features: pd.DataFrame, first: np.ndarray) -> np.ndarray:
         """Scores of a persona's items for one query, given what the first stage saw and said of them."""
         here = np.arange(len(index.items))
-        log = log_similarities(index.items, index.opens, query["time"])
-        part = Alike(here[None], tie_breakers(index.items["item"]), index.text_similarity, *log)
+        part = Alike(here[None], index.ties, index.text_similarity, *index.log_similarity(query["time"]))
         alone = np.zeros(len(here), dtype=int)
         seen = features[self.columns]
         relative = relative_to_query(seen[relative_columns(seen)], alone)

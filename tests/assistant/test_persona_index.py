@@ -6,7 +6,7 @@ from lib.assistant.persona_index import PersonaIndex, time_stages
 from lib.assistant.ranking_task import Learning, RankingTask
 from lib.assistant.rrf_readings import STORES, WHOLE, FusedRankers
 from lib.assistant.second_stage import Setting, TwoStages
-from lib.assistant.signals import CATEGORICAL, signals
+from lib.assistant.signals import CATEGORICAL, log_similarities, signals
 from lib.retrieval.fusion import Fusion, rank_per_store
 from lib.retrieval.lambdamart import train
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs, relevant_pairs_mask
@@ -70,6 +70,26 @@ def test_one_query_alone_gets_what_it_gets_among_all(batch, row):
         "semantic": rank_pairs(batch["pairs"][rows], batch["text"]["semantic"][rows]),
     }
     assert index.fuse(FUSION, scores) == FUSION.of(runs)["item"].tolist()
+
+
+def test_how_alike_logs_are_is_kept_until_the_next_open(batch):
+    """Also where queries come in another order than opens, and at the very moment of one."""
+    index = index_of(batch, batch["queries"]["persona"].iloc[0])
+    opened = np.sort(index.opens["time"].to_numpy())
+    moments = [
+        opened[-1],
+        opened[3],
+        opened[0],
+        opened[3] + np.timedelta64(1, "s"),
+        opened[-1] + np.timedelta64(9, "D"),
+    ]
+    for moment in moments:
+        times = pd.Series([moment])
+        found, state = index.log_similarity(times)
+        expected, of_query = log_similarities(index.items, index.opens, times)
+        np.testing.assert_array_equal(found[state[0]], expected[of_query[0]])
+    later = pd.Series([opened[-1] + np.timedelta64(1, "h")])
+    assert index.log_similarity(later) is index.log_similarity(times), "nothing was opened between them"
 
 
 def test_every_stage_is_timed(batch):

@@ -217,10 +217,15 @@ def test_the_first_query_is_timed_twice_and_on_one_thread(monkeypatch):
         return {"encode": float(len(calls))}
 
     monkeypatch.setattr(ranking_cost, "time_stages", stages)
-    queries = pd.DataFrame({"text": ["t0", "t1"], "persona": ["p", "q"]})
-    indexes = {name: SimpleNamespace(name=name.upper(), text_similarity=None) for name in "pq"}
+    queries = pd.DataFrame({"text": ["t0", "t1"], "persona": ["p", "q"], "time": [3, 4]})
+    ready = []
+    indexes = {
+        name: SimpleNamespace(name=name.upper(), before=lambda times: ready.append((times.item(), len(calls))))
+        for name in "pq"
+    }
     ranker, fusion = LambdaMART(None, threads=4), Fusion((WHOLE, "semantic"), 5)
     fused = FusedRankers(fusion, {WHOLE: {WHOLE: ranker}})
     timed = time_queries(indexes, queries, None, ranker, fused, SecondStage(ranker, Setting(), []))
     assert calls == [("P", "t0", 1, fusion), ("P", "t0", 1, fusion), ("Q", "t1", 1, fusion)]
     assert timed["encode"].tolist() == [2.0, 3.0]
+    assert ready == [(3, 0), (4, 0)], "what items and log alone say is there before the first query"
