@@ -16,6 +16,7 @@ from lib.assistant.planner import SETTINGS
 from lib.workbook.display import Drawing, Table, legend_below, number
 
 LOOKS = {TUNED: ("o", "#0072B2"), UNTUNED: ("s", "#D55E00"), LARGER: ("D", "#009E73")}
+WHOLE = "context_tuned_upper_bound"  # the setting in which nothing has to be found
 SHOWN = ("ast_accuracy", "right_api", "arguments", "executed")
 
 
@@ -89,6 +90,8 @@ def figure(shown: pd.DataFrame, compared: Compared, names: Mapping[str, str]) ->
         errors = np.abs(mine[["ci_low", "ci_high"]].to_numpy().T - mine["value"].to_numpy())
         named = f"{names[model]}, {_way(model)}"
         axis.errorbar(mine["value"], rows + shift, xerr=errors, fmt=marker, color=colour, capsize=3, label=named)
+    printed = data.drop_duplicates("setting").set_index("setting")["published"].reindex(list(SETTINGS))
+    axis.plot(printed, rows, "|", color="black", markersize=16, label="published, a 7B model in the paper's world")
     axis.set(yticks=rows, yticklabels=list(SHORT.values()), xlim=(0, 100))
     axis.set_xlabel(f"AST accuracy, percent of {len(compared.scores)} queries, with its 95% interval")
     legend_below(axis, 2)
@@ -97,10 +100,15 @@ def figure(shown: pd.DataFrame, compared: Compared, names: Mapping[str, str]) ->
         + ", ".join(f"{model} {number(cells.loc[(model, setting), 'value'], 1)}%" for model in compared.models)
         for setting in SETTINGS
     )
-    said = finding(compared, names)
-    if LARGER in compared.models:
-        said = f"{said}. {finding(compared, names, LARGER)}"
-    return Drawing(drawn, "planner_instruct", said, f"{alt}.", data)
+    best = "; ".join(
+        f"{names[model]}, {_way(model)}, {number(cells.loc[(model, WHOLE), 'value'], 0)}%" for model in compared.models
+    )
+    return Drawing(drawn, "planner_instruct", f"Plans right with the right tool and context: {best}", f"{alt}.", data)
+
+
+def findings(compared: Compared, names: Mapping[str, str]) -> str:
+    """`finding` of each larger model, as sentences."""
+    return " ".join(f"{finding(compared, names, model)}." for model in compared.models if model != TUNED)
 
 
 def finding(compared: Compared, names: Mapping[str, str], model: str = UNTUNED) -> str:
@@ -122,7 +130,7 @@ def factors_in_words(shown: pd.DataFrame) -> str:
     """Whether it is the API or its arguments, where the models have tools and context."""
     cells = shown.set_index(["model", "setting", "metric"])["value"]
     models = [name for name in PREFIXES if name in set(shown["model"])]
-    of_setting = {"right_api": "context_tuned_rag", "arguments": "context_tuned_upper_bound"}
+    of_setting = {"right_api": "context_tuned_rag", "arguments": WHOLE}
     api, arguments = (
         ", ".join(f"{model} {number(cells[model, setting, metric], 1)}%" for model in models)
         for metric, setting in of_setting.items()
