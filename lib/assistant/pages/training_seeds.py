@@ -72,8 +72,8 @@ def in_words(values: pd.DataFrame, changes: pd.DataFrame, names: Mapping[str, st
         else "No difference is clear of zero."
     )
     return (
-        f"The seed moves {names.get(most['of'], label(most['of']))} most, by a standard deviation of "
-        f"{number(most['spread'], 1)} points. {orders} {sure}"
+        f"{orders} {sure} The seed moves {names.get(most['of'], label(most['of']))} most, by a standard deviation of "
+        f"{number(most['spread'], 1)} points."
     )
 
 
