@@ -37,8 +37,7 @@ from lib.assistant.written_world import (
 from lib.evaluation.diversity import matched_diversity, words_of
 from lib.evaluation.inference import percent
 from lib.evaluation.ranking import rank_of
-from lib.generation.kept import KeptCalls
-from lib.generation.registry import REGISTRY
+from lib.generation.kept import KeptCalls, weights_of
 from lib.generation.structured import Question, Reply, ask
 from lib.retrieval.bm25 import content_terms
 
@@ -136,8 +135,8 @@ def answering(
         own: a folder to keep what is written now.
         load: a model by its name.
     """
-    published = next(iter(REGISTRY[MODEL].files.values()))
-    kept = KeptCalls(root / FILE, published, own / FILE.name, functools.partial(load, MODEL) if name == MODEL else None)
+    asks = functools.partial(load, MODEL) if name == MODEL else None
+    kept = KeptCalls(root / FILE, weights_of(MODEL, MODEL), own / FILE.name, asks)
     if name:
         return Answering(kept if name == MODEL else load(name), name, dict(asked))
     if all(

@@ -14,6 +14,7 @@ tokens.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -195,9 +196,8 @@ def conversations(
         kinds: of the queries, by query.
         most: queries whose plans are kept.
     """
-    said = with_turns(asking.examples, prompts).rename(columns={"prompt": "planned_from", "turns": "prompt"})
-    asked = kept_or_some(said, kinds, kept, asking.queries, most, asking.seed)
-    return asked.rename(columns={"prompt": "turns", "planned_from": "prompt"})
+    said = functools.partial(with_turns, asking.examples)
+    return kept_or_some(prompts, kinds, kept, asking.queries, most, asking.seed, said, "turns")
 
 
 def planned(prompts: pd.DataFrame, kinds: pd.Series, asking: Asking, most: int = KEPT) -> Planned | None:

@@ -8,7 +8,7 @@ what prompts show is another one, and all are asked anew: the queries that a cha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -57,15 +57,33 @@ def prompts_asked(
     kinds = material.gold.set_index("query")["kind"].loc[asked["query"]]
     if kept.weights and n < most:
         once = equal_shares(asked, kinds, most, seed)
-        prompts = material.prompted(once, settings)
-        whole = prompts[kept.whole(prompts, ["query"])]
-        found = whole["query"].nunique()
-        if found > n and found >= ENOUGH * len(once):
-            return whole.reset_index(drop=True)
+        found = nearly_all(material.prompted(once, settings), kept)
+        if found is not None and found["query"].nunique() > n:
+            return found
     return material.prompted(equal_shares(asked, kinds, n, seed), settings)
 
 
-def kept_or_some(prompts: pd.DataFrame, kinds: pd.Series, kept: Kept, n: int, most: int, seed: int) -> pd.DataFrame:
+def nearly_all(prompts: pd.DataFrame, kept: Kept, text: str = "prompt") -> pd.DataFrame | None:
+    """The prompts of the queries whose plans are all kept; None where these are fewer than `ENOUGH`.
+
+    Args:
+        text: the column that plans are kept under.
+    """
+    whole = prompts[kept.whole(prompts.assign(prompt=prompts[text]), ["query"])]
+    enough = whole["query"].nunique() >= ENOUGH * prompts["query"].nunique()
+    return whole.reset_index(drop=True) if enough else None
+
+
+def kept_or_some(
+    prompts: pd.DataFrame,
+    kinds: pd.Series,
+    kept: Kept,
+    n: int,
+    most: int,
+    seed: int,
+    said: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows,
+    text: str = "prompt",
+) -> pd.DataFrame:
     """The prompts that another planner is asked: of `most` queries where n are no more and nearly all of these plans
     are kept, without the queries that are not whole; else of n. Queries are drawn as even by kind as there are.
 
@@ -73,19 +91,16 @@ def kept_or_some(prompts: pd.DataFrame, kinds: pd.Series, kept: Kept, n: int, mo
         prompts: columns query, prompt and more: those of the shipped planner's queries.
         kinds: of the queries, by query.
         most: queries whose plans are kept.
+        said: adds the column `text`, which the planner is asked, to such prompts.
     """
     queries = prompts[["query"]].drop_duplicates()
 
     def some(number: int) -> pd.DataFrame:
         chosen = equal_shares(queries, kinds.loc[queries["query"]], number, seed)
-        return prompts[prompts["query"].isin(chosen["query"])].reset_index(drop=True)
+        return said(prompts[prompts["query"].isin(chosen["query"])].reset_index(drop=True))
 
-    if n <= most and kept.answers:
-        once = some(most)
-        there = kept.whole(once, ["query"])
-        if once.loc[there, "query"].nunique() >= ENOUGH * once["query"].nunique():
-            return once[there].reset_index(drop=True)
-    return some(n)
+    found = nearly_all(some(most), kept, text) if n <= most and kept.answers else None
+    return some(n) if found is None else found
 
 
 def kept_in_words(keeper: Keeper) -> str:

@@ -8,6 +8,7 @@ where the profile says so.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -27,10 +28,8 @@ from lib.assistant.planner_worlds import STEPS
 from lib.assistant.trained_parts import PlannerLesson
 from lib.evaluation.over_seeds import over_seeds
 from lib.generation.finetune import Training, adapter_for
-from lib.generation.kept import Keeper, Kept
-from lib.generation.local import LocalModel, fingerprint
-from lib.generation.models import locate
-from lib.generation.registry import REGISTRY
+from lib.generation.kept import Keeper, Kept, weights_of
+from lib.generation.local import LocalModel
 
 FILE = Path("data") / "answers" / "retrained_plans.jsonl"
 SEEDS = 2  # beside the workbook's own
@@ -80,7 +79,6 @@ class Retraining:
         lesson: of the planner.
         size: training queries that it learns from, at most.
         here: whether a planner is trained whose plans are not kept.
-        queries: evaluation queries that it is asked, at least.
         root: the project's folder.
         folder: of the profile's data.
         machine: threads, quantization.
@@ -91,7 +89,6 @@ class Retraining:
     lesson: PlannerLesson
     size: int
     here: bool
-    queries: int
     root: Path
     folder: Path
     machine: Mapping[str, Any] = field(default_factory=dict)
@@ -104,13 +101,17 @@ class Retraining:
         found, _ = self.lesson.pairs(self.lesson.queries(self.size))
         return found["prompt"].tolist(), found["target"].tolist()
 
+    @cached_property
+    def source(self) -> str:
+        """SHA-256 of the lesson."""
+        return self.lesson.source(self.size)
+
     def key(self, again: Again) -> str:
         """SHA-256 of what a planner comes from: base model, lesson and settings of training."""
         quantization = self.machine.get("quantization", "none")
-        published = next(iter(REGISTRY[MODEL].files.values()))  # it need not be there
-        model = published if again.model == MODEL else fingerprint(locate(again.model), quantization=quantization)
+        model = weights_of(again.model, MODEL, quantization)
         settings = {name: value for name, value in asdict(again.settings).items() if name != "checkpoint_every"}
-        content = [model, quantization, self.lesson.source(self.size), settings]
+        content = [model, quantization, self.source, settings]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def model(self, again: Again) -> LocalModel:
@@ -121,15 +122,16 @@ class Retraining:
         return LocalModel(again.model, adapter=adapter.folder, cache=self.folder / "answers", **self.machine)
 
 
-def planned(prompts: pd.DataFrame, kinds: pd.Series, again: Again, how: Retraining) -> Planned | None:
+def planned(prompts: pd.DataFrame, kinds: pd.Series, again: Again, how: Retraining, queries: int) -> Planned | None:
     """A planner's plans: kept ones, or written now where it is trained here; None where neither is there.
 
     Args:
         prompts: columns query, setting, tools, prompt: those of Table 3.
         kinds: of the queries, by query.
+        queries: that it is asked, at least.
     """
     kept = Kept.read(how.root / FILE, how.key(again), again.max_tokens)
-    shown = kept_or_some(prompts, kinds, kept, how.queries, again.most, how.lesson.seed)
+    shown = kept_or_some(prompts, kinds, kept, queries, again.most, how.lesson.seed)
     model = None
     if None in kept.found(shown["prompt"]):
         if not how.here:
@@ -152,14 +154,14 @@ def accuracy_over_seeds(
         plans: judged plans (`lib.assistant.planner.score_plans`), one frame a seed.
         queries, gold, samples, seed: as for `lib.assistant.plan_comparison.per_query`.
     """
-    scored = [per_query(part, queries, gold, samples, seed)[0] for part in plans]
-    common = sorted(set.intersection(*(set(scores.index) for scores in scored)))
-    resampling = per_query(plans[0][plans[0]["query"].isin(common)], queries, gold, samples, seed)[1]
+    scored = [per_query(part, queries, gold, samples, seed) for part in plans]
+    first, resampling = scored[0]
+    common = functools.reduce(pd.Index.intersection, [scores.index for scores, _ in scored])
     of_settings = {
-        setting: np.column_stack([scores.loc[common, (setting, "ast_accuracy", 1)] for scores in scored])
+        setting: np.column_stack([scores.loc[common, (setting, "ast_accuracy", 1)] for scores, _ in scored])
         for setting in SETTINGS
     }
-    return over_seeds(of_settings, STEPS, resampling)
+    return over_seeds(of_settings, STEPS, resampling.among(first.index.isin(common)))
 
 
 LEFT_OUT = (

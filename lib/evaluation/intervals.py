@@ -208,9 +208,17 @@ def two_way_errors(
     of_both, _ = _one_way(influence, present, first * (second.max() + 1) + second)
     variance = np.maximum.reduce([of_first + of_second - of_both, of_first, of_second, of_both])
     counts = np.array([n_first, n_second])
-    fewest = np.where(counts > 1, counts, np.inf).min(axis=0)
-    freedom = np.where(np.isfinite(fewest), fewest - 1, 1)
-    return np.sqrt(variance), stats.t.ppf(0.5 + confidence / 2, freedom)
+    return np.sqrt(variance), stats.t.ppf(0.5 + confidence / 2, fewest(counts) - 1)
+
+
+def fewest(counts: np.ndarray) -> np.ndarray:
+    """The fewest clusters of the clusterings that have more than one; 2 where none has.
+
+    Args:
+        counts: (clusterings, …).
+    """
+    least = np.where(counts > 1, counts, np.inf).min(axis=0)
+    return np.where(np.isfinite(least), least, 2)
 
 
 def unseen_rate(n, confidence: float = 0.95):

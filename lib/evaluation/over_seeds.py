@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from lib.evaluation.inference import Resampling
-from lib.evaluation.intervals import difference_interval, mean_interval
+from lib.evaluation.intervals import difference_interval, fewest, mean_interval
 
 COLUMNS = ["of", "value", "ci_low", "ci_high", "spread", "lowest", "highest", "seeds", "n"]
 
@@ -58,9 +58,8 @@ def _over(of: object, scores: np.ndarray, ends: tuple, resampling: Resampling) -
 
 
 def fewest_clusters(resampling: Resampling) -> int:
-    """Of the clusterings with more than one cluster (see `lib.evaluation.intervals.two_way_errors`); at least 2."""
-    counts = [len(np.unique(np.asarray(labels))) for labels in resampling.clusters]
-    return min((count for count in counts if count > 1), default=2)
+    """`lib.evaluation.intervals.fewest` of its clusterings."""
+    return int(fewest(np.array([len(np.unique(np.asarray(labels))) for labels in resampling.clusters])))
 
 
 def widened(half: float, freedom: int, error: float, more_freedom: int) -> float:

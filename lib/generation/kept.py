@@ -33,6 +33,17 @@ def key_of(weights: str, max_new_tokens: int, prompt: str) -> str:
     return hashlib.sha256(f"{weights}\0{max_new_tokens}\0{prompt}".encode()).hexdigest()[:KEY_LENGTH]
 
 
+def weights_of(name: str, default: str, quantization: str = "none") -> str:
+    """What answers of a model are kept under: its fingerprint, for the registered model `default` the published hash of
+    its weights, which need not be there."""
+    from lib.generation.local import fingerprint
+    from lib.generation.models import locate
+
+    if name == default:
+        return next(iter(REGISTRY[default].files.values()))
+    return fingerprint(locate(name), quantization=quantization)
+
+
 @dataclass(frozen=True)
 class Kept:
     """Answers of one model.
@@ -55,11 +66,7 @@ class Kept:
             default: the registered model whose answers the file has; it need not be there, its published hash will do.
             name: of the model; empty: the default.
         """
-        from lib.generation.local import fingerprint
-        from lib.generation.models import locate
-
-        published = next(iter(REGISTRY[default].files.values()))
-        return cls.read(path, published if name in ("", default) else fingerprint(locate(name)), max_new_tokens)
+        return cls.read(path, weights_of(name or default, default), max_new_tokens)
 
     @classmethod
     def read(cls, path: Path, weights: str, max_new_tokens: int) -> Kept:

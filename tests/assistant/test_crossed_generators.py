@@ -120,7 +120,7 @@ def test_a_named_writer_is_asked_for_some(world, asked, tmp_path, monkeypatch):
         def generate(self, prompts, max_new_tokens, progress=False):
             return [f"Request {number}" for number in range(len(prompts))]
 
-    monkeypatch.setattr(local, "fingerprint", lambda path: "w")
+    monkeypatch.setattr(local, "fingerprint", lambda path, **_: "w")
     monkeypatch.setattr(models, "locate", lambda name: name)
     monkeypatch.setattr(module, "LocalModel", lambda name, **how: None)
     monkeypatch.setattr(module, "Conversations", Model)

@@ -138,7 +138,7 @@ def test_a_model_that_is_named_is_asked_and_its_plans_are_kept_as_its_own(lesson
             assert max_new_tokens == module.MAX_TOKENS
             return [f"find_note(title='{len(text)}')" for text in texts]
 
-    monkeypatch.setattr(local, "fingerprint", lambda path: "w")
+    monkeypatch.setattr(local, "fingerprint", lambda path, **_: "w")
     monkeypatch.setattr(models, "locate", lambda name: name)
     monkeypatch.setattr(module, "LocalModel", lambda name, **machine: Model())
     monkeypatch.setattr(local, "conversation", lambda tokenizer, said: said[-1]["content"])

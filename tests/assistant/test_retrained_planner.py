@@ -19,6 +19,7 @@ from lib.assistant.retrained_planner import (
     planned,
     with_seeds,
 )
+from lib.generation import local, models
 from lib.generation.finetune import Training
 from lib.generation.kept import Kept, key_of
 from tests.assistant.test_instruct_planner import kinds, lesson, plans_of, prompts  # noqa: F401
@@ -28,10 +29,10 @@ SETTLED = Training(learning_rate=3e-3, seed=7)
 
 @pytest.fixture
 def how(lesson, tmp_path, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(module, "locate", lambda name: name)
-    monkeypatch.setattr(module, "fingerprint", lambda path, **_: f"weights of {path}")
+    monkeypatch.setattr(models, "locate", lambda name: name)
+    monkeypatch.setattr(local, "fingerprint", lambda path, **_: f"weights of {path}")
     monkeypatch.setattr(type(lesson), "source", lambda self, size: f"{size} queries")
-    return Retraining(lesson, 20, False, 2, tmp_path, tmp_path / "generated")
+    return Retraining(lesson, 20, False, tmp_path, tmp_path / "generated")
 
 
 def keep(how, again, texts, share=1.0):
@@ -75,15 +76,15 @@ def test_a_key_changes_with_all_that_a_planner_comes_from(how):
 def test_kept_plans_are_taken_and_missing_ones_are_not_made_up(how, lesson, prompts):  # noqa: F811
     first, second = with_seeds("small", SETTLED, 64)
     texts = {prompt: f"default({number})" for number, prompt in enumerate(prompts["prompt"])}
-    assert planned(prompts, kinds(lesson), first, how) is None
+    assert planned(prompts, kinds(lesson), first, how, 2) is None
     keep(how, first, texts)
-    found = planned(prompts, kinds(lesson), first, how)
+    found = planned(prompts, kinds(lesson), first, how, 2)
     assert found.plans["text"].tolist() == [texts[prompt] for prompt in found.plans["prompt"]]
     assert set(found.plans["query"]) == set(prompts["query"])
     assert not found.keeper.asked
-    assert planned(prompts, kinds(lesson), second, how) is None
+    assert planned(prompts, kinds(lesson), second, how, 2) is None
     keep(how, second, texts, 0.5)
-    assert planned(prompts, kinds(lesson), second, how) is None
+    assert planned(prompts, kinds(lesson), second, how, 2) is None
 
 
 def test_a_planner_is_trained_where_the_profile_says_so(how, lesson, prompts, monkeypatch):  # noqa: F811
@@ -113,13 +114,15 @@ def test_a_planner_is_trained_where_the_profile_says_so(how, lesson, prompts, mo
     monkeypatch.setattr(module, "LocalModel", Model)
     here = replace(how, here=True, machine={"threads": 1})
     again = with_seeds("small", SETTLED, 64)[0]
-    found = planned(prompts, kinds(lesson), again, here)
+    found = planned(prompts, kinds(lesson), again, here, 2)
     assert trained == [("", "small", 2, "planner_seed_1", 8, {"progress": False, "processes": 1, "threads": 1})]
     assert found.plans["query"].nunique() == 2
     assert set(found.plans["setting"]) == set(SETTINGS)
     assert asked == found.plans["prompt"].tolist()
-    kept = Kept.read(here.folder / module.FILE.name, here.key(again), 64)
-    assert None not in kept.found(found.plans["prompt"]), "what is written is found under the planner's key again"
+    found_again = Kept.read(here.folder / module.FILE.name, here.key(again), 64)
+    assert None not in found_again.found(found.plans["prompt"]), (
+        "what is written is found under the planner's key again"
+    )
 
 
 def test_accuracy_over_seeds_is_on_the_queries_that_all_planned(lesson, prompts):  # noqa: F811

@@ -60,15 +60,13 @@ def _way(model: str) -> str:
 
 def tests_table(compared: Compared, names: Mapping[str, str]) -> Table:
     """Each two models, setting by setting; arguments as for `table_3`."""
-    rows = []
-    for setting in SETTINGS:
-        row = {"setting": SHORT[setting]}
-        for model, against in compared.pairs:
-            test = compared.accuracy(model, against).loc[setting]
-            row[_minus(model, against, names)] = shown_cell(test, "difference") + ("" if test["settled"] else " (open)")
-        rows.append(row)
+    columns = {"setting": [SHORT[setting] for setting in SETTINGS]}
+    for model, against in compared.pairs:
+        tests = compared.accuracy(model, against).loc[list(SETTINGS)]
+        changes = zip(intervals(tests, "difference"), tests["settled"], strict=True)
+        columns[_minus(model, against, names)] = [f"{change}{'' if sure else ' (open)'}" for change, sure in changes]
     return Table(
-        pd.DataFrame(rows),
+        pd.DataFrame(columns),
         "Differences in AST accuracy, points, paired by query, with 95% intervals. Open: not settled by McNemar's "
         "test, Holm over settings, models and two measures.",
     )

@@ -19,7 +19,7 @@ def table(values: pd.DataFrame, names: Mapping[str, str], what: str, row: str = 
         what: is measured, in percent.
         row: what a row is.
     """
-    frame = _cells(values).assign(**{row: [names.get(name, label(name)) for name in values["of"]]})
+    frame = _cells(values).assign(**{row: [_name(name, names) for name in values["of"]]})
     return Table(
         frame[[row, "mean over seeds", "standard deviation", "lowest", "highest"]],
         f"{what} in percent of {values['n'].max()} evaluation queries over {values['seeds'].max()} training seeds. "
@@ -39,8 +39,12 @@ def changes_table(changes: pd.DataFrame, names: Mapping[str, str], what: str) ->
     )
 
 
+def _name(name: str, names: Mapping[str, str]) -> str:
+    return names.get(name, label(name))
+
+
 def _pair_names(rows: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
-    return [" − ".join(names.get(name, label(name)) for name in pair) for pair in rows["of"]]
+    return [" − ".join(_name(name, names) for name in pair) for pair in rows["of"]]
 
 
 def _cells(rows: pd.DataFrame) -> pd.DataFrame:
@@ -72,7 +76,7 @@ def in_words(values: pd.DataFrame, changes: pd.DataFrame, names: Mapping[str, st
         else "No difference is clear of zero."
     )
     return (
-        f"{orders} {sure} The seed moves {names.get(most['of'], label(most['of']))} most, by a standard deviation of "
+        f"{orders} {sure} The seed moves {_name(most['of'], names)} most, by a standard deviation of "
         f"{number(most['spread'], 1)} points."
     )
 
