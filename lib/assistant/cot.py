@@ -24,7 +24,7 @@ TYPES = tuple(dict.fromkeys(name for names in CONTEXT_TYPES.values() for name in
 # Longest first: 'Google Maps' is not 'Google'. A quoted name counts in any case, a bare one only as it is written.
 _NAMES = "|".join(sorted((r"Phone ?Call" if name == "PhoneCall" else re.escape(name) for name in TYPES), key=len)[::-1])
 _NAMED = re.compile(rf"(?i:(?<!\w)['\"‘“`](?P<quoted>{_NAMES})s?['\"’”`])|\b(?P<bare>{_NAMES})\b")
-# How the zero-shot writer is asked: notebook 05 finds in the cache what notebook 03 asked.
+# How the zero-shot writer is asked; behind an endpoint, notebook 05 finds in the cache what notebook 03 asked.
 ONE_PARAGRAPH: dict[str, Any] = {"chat": True, "stop": ["\n"]}
 _PLAIN = {name.lower().replace(" ", ""): name for name in TYPES}
 

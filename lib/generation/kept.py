@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pandas as pd
 
+from lib.generation.local import Usage
 from lib.generation.models import ModelError
 from lib.generation.registry import REGISTRY
 from lib.workbook.artifacts import ArtifactError, atomic_path
@@ -163,18 +164,20 @@ class Keeper:
 
 
 class KeptCalls:
-    """A local model whose answers are kept with the settings of the call: the `generate` and the `finished` of
+    """A local model whose answers are kept with the settings of the call: the `generate`, `finished` and `usage` of
     `lib.generation.local.LocalModel`, for `lib.generation.structured.ask` and whoever draws answers or stops them.
 
     Attributes:
         finished: whether each answer of the last call ended by itself.
+        usage: what the last call took when its answers were computed; the seconds of one are the mean of its call.
         used, asked, dtypes: see `Keeper`.
     """
 
     def __init__(self, path: Path, weights: str, own: Path, model: Callable[[], LocalModel] | None = None):
         """
         Args:
-            path: a file with a JSON line an answer: key, text, finished, dtype; it need not be there.
+            path: a file with a JSON line an answer: key, text, finished, dtype, and cost (tokens in, tokens out,
+                seconds); it need not be there.
             weights: fingerprint of the model.
             own: a file to add answers to that are asked now.
             model: loads it where an answer is not kept; without it, only what is kept can be asked.
@@ -183,9 +186,10 @@ class KeptCalls:
             ArtifactError: a line is not one of an answer.
         """
         self.weights, self.own = weights, own
-        self.answers = _lines(path, ("text", "finished", "dtype"))
+        self.answers = _lines(path, ("text", "finished", "dtype", "cost"))
         self._load = model and functools.cache(model)
         self.finished: list[bool] = []
+        self.usage = Usage()
         self.used: set[str] = set()
         self.asked: set[str] = set()
         self.dtypes: set[str] = set()
@@ -216,14 +220,20 @@ class KeptCalls:
             model = self._load()
             some = [grammars[i] for i in missing] if grammars else None
             texts = model.generate([prompts[i] for i in missing], progress=progress, grammars=some, **settings)
-            for i, text, finished in zip(missing, texts, model.finished, strict=True):
-                self.answers[keys[i]] = {"text": text, "finished": bool(finished), "dtype": model.dtype}
+            each = model.usage.seconds / model.usage.prompts
+            for i, text, finished, cost in zip(missing, texts, model.finished, model.costs, strict=True):
+                spent = [cost.tokens_in, cost.tokens_out, round(each, 4)]
+                self.answers[keys[i]] = {"text": text, "finished": bool(finished), "dtype": model.dtype, "cost": spent}
                 self.asked.add(keys[i])
             _add_lines(self.own, {keys[i]: self.answers[keys[i]] for i in missing})
         found = [self.answers[key] for key in keys]
         self.used |= set(keys) - self.asked
         self.dtypes |= {self.answers[key]["dtype"] for key in self.used}
         self.finished = [answer["finished"] for answer in found]
+        distinct = dict(zip(keys, found, strict=True))
+        costs = [answer["cost"] for answer in distinct.values()]
+        self.usage = Usage(len(distinct), *(sum(column) for column in zip(*costs, strict=True)))
+        self.usage.cached = len(distinct) - len({keys[i] for i in missing})
         return [answer["text"] for answer in found]
 
     def _keys(self, prompts: Sequence[str], grammars: Sequence[str | None] | None, settings: Mapping) -> list[str]:

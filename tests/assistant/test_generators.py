@@ -28,6 +28,7 @@ from lib.assistant.generators import (
 )
 from lib.assistant.needs import parse_call
 from lib.generation.kept import KeptCalls
+from lib.generation.local import Cost, Usage
 from lib.generation.structured import AnswerError, json_in, read_answer
 from tests.assistant.test_written_world import Scripted, right, step_of
 
@@ -197,7 +198,8 @@ class Counting:
 
     def generate(self, prompts, **settings):
         self.asked += len(prompts)
-        self.finished = [True] * len(prompts)
+        self.finished, self.costs = [True] * len(prompts), [Cost(1, 1, 1.0)] * len(prompts)
+        self.usage = Usage(len(prompts))
         return ["{}"] * len(prompts)
 
 

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from lib.generation.kept import Keeper, Kept, KeptCalls, key_of, where_from
+from lib.generation.local import Cost, Usage
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError
 
@@ -99,6 +100,8 @@ class Caller:
     def generate(self, prompts, progress=False, grammars=None, **settings):
         self.calls.append((list(prompts), grammars, settings))
         self.finished = [len(prompt) < 4 for prompt in prompts]
+        self.costs = [Cost(len(prompt), 2, 9.0) for prompt in prompts]
+        self.usage = Usage(len(set(prompts)), seconds=0.25 * len(set(prompts)))
         return [f"{prompt} at {settings.get('temperature', 0)}" for prompt in prompts]
 
 
@@ -127,6 +130,7 @@ def test_a_repeated_prompt_counts_once_and_its_answer_is_asked_once_a_call(calle
     calls = KeptCalls(called, "w1", tmp_path / "own.jsonl")
     assert calls.generate(["one", "one"], 8, temperature=0.7, seed=1) == ["one at 0.7"] * 2
     assert len(calls.used) == 1
+    assert calls.usage == Usage(1, 3, 2, 0.25, 1)
 
 
 @pytest.mark.parametrize(
@@ -156,6 +160,11 @@ def test_only_what_is_missing_is_asked_and_kept_beside(called, tmp_path):
     assert caller.calls == [(["five", "six"], None, {"temperature": 0.7, "seed": 1, "max_new_tokens": 8})]
     assert calls.finished == [True, False, True]
     assert (len(calls.used), len(calls.asked)) == (1, 2)
+    assert calls.usage == Usage(3, 3 + 4 + 3, 6, 0.75, 1)
+    calls.generate(["five"], 8, temperature=0.7, seed=1)
+    assert calls.usage == Usage(1, 4, 2, 0.25, 1)
+    calls.generate([], 8)
+    assert calls.usage == Usage()
     assert "2 were written in this run" in where_from(calls, "answers", "W")
     again = KeptCalls(own, "w1", tmp_path / "other.jsonl")
     assert again.has(["five", "six"], max_new_tokens=8, temperature=0.7, seed=1)
@@ -163,6 +172,6 @@ def test_only_what_is_missing_is_asked_and_kept_beside(called, tmp_path):
 
 def test_a_damaged_file_of_calls_says_where(tmp_path):
     path = tmp_path / "calls.jsonl"
-    path.write_text('{"key": "k", "text": "t", "dtype": "float32"}\n')
+    path.write_text('{"key": "k", "text": "t", "finished": true, "dtype": "float32"}\n')
     with pytest.raises(ArtifactError, match="line 1: no answer"):
         KeptCalls(path, "w", tmp_path / "own.jsonl")

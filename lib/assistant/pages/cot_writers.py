@@ -15,7 +15,7 @@ import pandas as pd
 from lib.assistant.cot import named_apps, naming_scores, only_the_cue, repeats_itself
 from lib.assistant.pages.common import where_trained
 from lib.assistant.prompts import CUE
-from lib.generation.local import LocalModel, Usage
+from lib.generation.local import Usage
 from lib.workbook.display import Drawing, Table
 from lib.workbook.markup import plain
 from lib.workbook.methods import colour
@@ -243,20 +243,12 @@ def what_they_name(
     return " ".join(sentences)
 
 
-def run_as(name: str, model: LocalModel) -> str:
-    """How a model on this machine ran."""
-    return f"{name} in {model.dtype}, batches of up to {model.batch_size}"
-
-
-def cost_table(
-    usage: Mapping[tuple[str, str], Usage], names: Mapping[str, str], queries: Mapping[str, int], ran: Sequence[str]
-) -> Table:
+def cost_table(usage: Mapping[tuple[str, str], Usage], names: Mapping[str, str], queries: Mapping[str, int]) -> Table:
     """Tokens and seconds of a CoT, and minutes for all queries.
 
     Args:
         usage: of each (split, writer).
         queries: number of queries of each split.
-        ran: how each model ran.
     """
     rows = [
         {
@@ -272,7 +264,7 @@ def cost_table(
     cost = pd.DataFrame(rows)
     for split, n in queries.items():
         cost[f"minutes for all {n:,} {split} queries"] = cost["seconds"] * n / 60
-    return Table(cost, f"Per query, and extrapolated; {'; '.join(ran)}.", decimals=2)
+    return Table(cost, "Per query, and extrapolated.", decimals=2)
 
 
 def seconds_of_one(used: Usage) -> float:

@@ -13,8 +13,8 @@ class CoTAugmentation(CoTWriters):
     notebook: ClassVar[str] = "03_cot_augmentation"
 
     cot_context_types: Literal["apps", "paper"] = "apps"
-    cot_queries: int = Field(default=300, ge=1)
-    cot_training_queries: int = Field(default=240, ge=1)
+    cot_queries: int = Field(default=936, ge=1)
+    cot_training_queries: int = Field(default=2338, ge=1)
     shipped_writer_pairs: int = Field(default=2000, ge=0, description="of the shipped distilled writer; 0 takes none")
     distilled_pairs: int = Field(default=480, ge=1, description="learned from here where no shipped writer fits")
     distilled_learning_rate: float = Field(default=3e-3, gt=0, le=0.1)
