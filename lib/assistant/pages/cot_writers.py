@@ -43,9 +43,11 @@ def who_writes(evaluation: pd.DataFrame, sample: pd.DataFrame, learned: pd.DataF
             queries that teach, and those that get one.
     """
     known, known_in_sample = (part["phrasing"].isin(learned["phrasing"]).mean() for part in (written_for, sample))
+    n, some = len(evaluation), len(sample)
+    asked = f"All {n:,} evaluation queries" if some == n else f"{some:,} of the {n:,} evaluation queries"
     return (
-        f"{len(sample)} of the {len(evaluation)} evaluation queries get a CoT from each writer; {len(learned)} "
-        f"training queries of {learned['persona'].nunique()} personas teach the distilled writer; {len(written_for)} "
+        f"{asked} get a CoT from each writer; {len(learned):,} "
+        f"training queries of {learned['persona'].nunique()} personas teach the distilled writer; {len(written_for):,} "
         f"queries of {written_for['persona'].nunique()} other training personas get a CoT for notebook 04, "
         f"{known:.0%} of them in a phrasing that the writer learned from; of the evaluation queries "
         f"{known_in_sample:.0%}."

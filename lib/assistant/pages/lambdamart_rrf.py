@@ -172,10 +172,12 @@ def by_kind_alt(two: TableTwo) -> str:
 
 def by_kind_table(two: TableTwo) -> Table:
     scored, kinds = two.scored, two.scored.asked.kinds
+    n, in_cot = len(scored.asked.names), scored.asked.in_cot.sum()
+    sampled = {"queries": "all"} if in_cot < n else {}
     rows = [
         {
             "method": two.names[method],
-            "queries": "all" if method in scored.complete else "CoT sample",
+            **(sampled if method in scored.complete else {"queries": "CoT sample"}),
             **{kind: two.interval(method, kind) for kind in kinds},
             "all kinds": two.interval(method),
         }
@@ -184,9 +186,9 @@ def by_kind_table(two: TableTwo) -> Table:
     return Table(
         pd.DataFrame(rows),
         f"Recall@{scored.k} in percent by kind of query, 95% intervals for other personas and other needs; "
-        f"{len(scored.asked.names)} queries, {scored.asked.in_cot.sum()} in the CoT sample.",
+        f"{n} queries{f', {in_cot} in the CoT sample' if sampled else ''}.",
         best=dict.fromkeys([*kinds, "all kinds"], "max"),
-        among="queries",
+        among="queries" if sampled else None,
         cases=kind_cases(scored.methods, kinds, scored.k) | ranking_cases(scored.methods, [scored.k], "all kinds"),
     )
 
@@ -246,9 +248,10 @@ def expert_in_words(two: TableTwo, written: Collection[str]) -> str:
         scored.scores[inside], [("cot_expert", "semantic")], "recall", scored.k, scored.resampling.among(inside)
     ).itertuples()
     missing = f"; {without} of them have none and are searched by the query alone" if without else ""
+    where = "all queries" if inside.all() else "the CoT sample"
     return (
         f"{label('cot_expert')}: query and chain of thought of an expert who knows the need, by the pretrained "
-        f"encoder, find {two.interval('cot_expert')}% at K = {scored.k} on the CoT sample (n = {n}{missing}), "
+        f"encoder, find {two.interval('cot_expert')}% at K = {scored.k} on {where} (n = {n}{missing}), "
         f"{interval(test.difference, test.ci_low, test.ci_high)} points from semantic search. It is made from the "
         "labels of these very queries: a reference for what a writer could bring, not a method. No method learns from "
         "it or fuses it, and no sentence names it as the best."

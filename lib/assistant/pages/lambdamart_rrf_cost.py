@@ -85,11 +85,15 @@ def costs_table(costs: Costs) -> Table:
         "tokens_out": "tokens written",
         "recall": f"Recall@{two.scored.k}, %",
     }
+    sampled = (
+        ""
+        if two.scored.asked.in_cot.all()
+        else "Recall of methods with CoT is on the CoT sample, of the others on all queries. "
+    )
     return Table(
         shown.rename(columns=columns),
-        "Cost of ranking one query's context. The fine-tuned encoder has the pretrained one's shape and cost. Recall "
-        "of methods with CoT is on the CoT sample, of the others on all queries, so that no best is marked. Chains of "
-        f"thought by {two.authors}.",
+        "Cost of ranking one query's context. The fine-tuned encoder has the pretrained one's shape and cost. "
+        f"{sampled}Chains of thought by {two.authors}.",
     )
 
 

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -197,6 +198,19 @@ def test_no_sentence_names_the_expert_as_a_rival():
     assert "on the CoT sample (n = 30; 3 of them have none and are searched by the query alone)" in text
     assert "not a method" in text
     assert "(n = 30), " in page.expert_in_words(ours, asked().names)
+
+
+def test_with_chains_for_every_query_no_sample_is_spoken_of():
+    every = replace(asked(), in_cot=np.ones(N, dtype=bool))
+    table = table_of(MEANS | {"cot_expert": 99.0})
+    scored = ContextScores(every, table, ("cot", "cot_expert"), [3, 5], every.resampling(100, 0))
+    two = page.TableTwo(scored, PUBLISHED, two_with().names, "a small model")
+    by_kind = page.by_kind_table(two)
+    assert "queries" not in by_kind.frame
+    assert (by_kind.among, by_kind.caption.partition("; ")[2].partition(" ★")[0]) == (None, "60 queries.")
+    assert "on all queries (n = 60)" in page.expert_in_words(two, every.names)
+    assert "sample" not in costing.costs_table(costs_with(two, cot=CHAIN)).caption
+    assert "is on the CoT sample" in costing.costs_table(costs_with(cot=CHAIN)).caption
 
 
 def test_who_leads():
