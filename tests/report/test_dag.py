@@ -1,4 +1,6 @@
 import json
+import re
+from fnmatch import fnmatch
 
 from lib.report.dag import imported_modules, lib_files
 from lib.workbook.artifacts import ROOT
@@ -59,3 +61,12 @@ def test_the_notebooks_depend_on_what_they_use():
     assert "lib/workflows/grammar.lark" not in second
     assert {"lib/retrieval/dense.py", "lib/evaluation/forensics.py", "lib/generation/models.py"} <= set(second)
     assert "lib/report/site.py" not in first + second
+
+
+def test_every_kept_answer_is_an_input_of_a_rule():
+    """Or a report would not be made again where the answers that it shows are others."""
+    snakefile = (ROOT / "notebooks" / "Snakefile").read_text(encoding="utf-8")
+    patterns = re.findall(r'found_in\("data/answers", "([^"]+)"\)', snakefile)
+    answers = [path.name for path in (ROOT / "data" / "answers").iterdir()]
+    assert answers
+    assert [name for name in answers if not any(fnmatch(name, pattern) for pattern in patterns)] == []
