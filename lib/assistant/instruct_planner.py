@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
@@ -223,17 +223,26 @@ def planned_in_worlds(materials: Mapping[str, Material], prompts: pd.DataFrame, 
     tuned planner learned.
 
     Args:
+        materials, prompts: see `each_world`.
+    """
+    return each_world(materials, prompts, functools.partial(planned, asking=asking, most=KEPT_IN_WORLDS))
+
+
+def each_world(
+    materials: Mapping[str, Material],
+    prompts: pd.DataFrame,
+    ask: Callable[[pd.DataFrame, pd.Series], Planned | None],
+) -> dict[str, Planned]:
+    """A model's plans in each named world in which it has any.
+
+    Args:
         materials: of the worlds (`lib.assistant.planner_worlds.materials_of`).
-        prompts: column world and as there; other settings than Table 3's are left out.
+        prompts: column world and as for `planned`; other settings than Table 3's are left out.
+        ask: for plans, by a world's prompts and the kinds of its queries.
     """
     prompts = prompts[prompts["setting"].isin(list(SETTINGS))]
     found = {
-        world: planned(
-            prompts[prompts["world"] == world],
-            material.gold.set_index("query")["kind"],
-            asking,
-            KEPT_IN_WORLDS,
-        )
+        world: ask(prompts[prompts["world"] == world], material.gold.set_index("query")["kind"])
         for world, material in materials.items()
     }
     return {world: plans for world, plans in found.items() if plans is not None}
@@ -287,17 +296,24 @@ def compare(
 
 
 def compare_in_worlds(
-    materials: Mapping[str, Material], tuned: pd.DataFrame, untuned: Mapping[str, Planned], samples: int, seed: int
+    materials: Mapping[str, Material],
+    tuned: pd.DataFrame,
+    untuned: Mapping[str, Planned],
+    samples: int,
+    seed: int,
+    larger: Mapping[str, Planned] = MappingProxyType({}),
 ) -> dict[str, Compared]:
     """`compare` in each world whose plans are there; Holm over the tests of all worlds.
 
     Args:
         tuned: plans of the tuned planner (`lib.assistant.planner_worlds.judged`).
+        larger: plans of the instruct model after it was tuned, in the worlds that have some.
     """
     found = {}
     for world, plans in untuned.items():
-        here = tuned[tuned["world"] == world]
-        found[world] = compare(here, judged(plans.plans, materials[world]), materials[world], samples, seed)
+        here, material = tuned[tuned["world"] == world], materials[world]
+        by_larger = judged(larger[world].plans, material) if world in larger else None
+        found[world] = compare(here, judged(plans.plans, material), material, samples, seed, by_larger)
     if not found:
         return found
     family = pd.concat({world: compared.tests for world, compared in found.items()})

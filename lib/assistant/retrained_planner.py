@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib.assistant.instruct_planner import MAX_TOKENS, MODEL, Planned
+from lib.assistant.instruct_planner import KEPT_IN_WORLDS, MAX_TOKENS, MODEL, Planned, each_world
 from lib.assistant.kept_plans import KEPT, kept_or_some
 from lib.assistant.plan_comparison import per_query
-from lib.assistant.planner import SETTINGS
+from lib.assistant.planner import SETTINGS, Material
 from lib.assistant.planner_worlds import STEPS
 from lib.assistant.trained_parts import PlannerLesson
 from lib.evaluation.over_seeds import over_seeds
@@ -139,6 +139,18 @@ def planned(prompts: pd.DataFrame, kinds: pd.Series, again: Again, how: Retraini
         model = how.model(again)
     keeper = Keeper(model, kept, how.folder / FILE.name)
     return Planned(shown.assign(text=keeper.generate(shown["prompt"].tolist(), how.progress)), keeper, again.model)
+
+
+def planned_in_worlds(
+    materials: Mapping[str, Material], prompts: pd.DataFrame, again: Again, how: Retraining, queries: int
+) -> dict[str, Planned]:
+    """`planned` in each named world, where its plans are there; the planner learned in the default one.
+
+    Args:
+        materials, prompts: see `lib.assistant.instruct_planner.each_world`.
+    """
+    there = again._replace(most=KEPT_IN_WORLDS)
+    return each_world(materials, prompts, functools.partial(planned, again=there, how=how, queries=queries))
 
 
 # ---------------------------------------------------------------- over seeds

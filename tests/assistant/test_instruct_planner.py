@@ -267,4 +267,17 @@ def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path,
     assert table.frame["world"].tolist() == ["mixed"] * len(SETTINGS)
     assert "queries: mixed 40." in table.caption
     assert page.worlds_in_words(found, names).startswith("`mixed`: large, untuned, plans worse in no retrieval −")
+    assert table.frame["untuned − tuned"].str.endswith("]").all()
     assert compare_in_worlds(materials, tuned, {}, 100, 0) == {}
+    both = {"mixed": untuned["mixed"], "hard": untuned["mixed"]}
+    larger = {"mixed": untuned["mixed"]._replace(plans=untuned["mixed"].plans.assign(text="default()"))}
+    found = compare_in_worlds(materials, tuned, both, 100, 0, larger)
+    shown = page.in_rows(found, pd.DataFrame(columns=["setting", "metric", "value"]))
+    table = page.worlds_table(found, shown, names | {LARGER: "large"})
+    assert "Larger tuned: large, which learned in the same world." in table.caption
+    columns = table.frame.set_index("world")[["AST, larger tuned", "larger tuned − tuned"]]
+    assert (columns.loc["hard"] == "–").all(axis=None)
+    assert (columns.loc["mixed"] != "–").all(axis=None)
+    assert columns["larger tuned − tuned"]["mixed"].str.endswith("]").all()
+    said = page.worlds_in_words(found, names | {LARGER: "large"})
+    assert [part.count("plans worse") for part in said.split("`hard`")] == [2, 1]

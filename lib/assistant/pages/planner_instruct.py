@@ -62,14 +62,19 @@ def tests_table(compared: Compared, names: Mapping[str, str]) -> Table:
     """Each two models, setting by setting; arguments as for `table_3`."""
     columns = {"setting": [SHORT[setting] for setting in SETTINGS]}
     for model, against in compared.pairs:
-        tests = compared.accuracy(model, against).loc[list(SETTINGS)]
-        changes = zip(intervals(tests, "difference"), tests["settled"], strict=True)
-        columns[_minus(model, against, names)] = [f"{change}{'' if sure else ' (open)'}" for change, sure in changes]
+        changes = _changes(compared.accuracy(model, against))
+        columns[_minus(model, against, names)] = changes.loc[list(SETTINGS)].tolist()
     return Table(
         pd.DataFrame(columns),
         "Differences in AST accuracy, points, paired by query, with 95% intervals. Open: not settled by McNemar's "
         "test, Holm over settings, models and two measures.",
     )
+
+
+def _changes(tests: pd.DataFrame) -> pd.Series:
+    """Differences with their intervals, by setting; what is not settled is called open."""
+    changes = zip(intervals(tests, "difference"), tests["settled"], strict=True)
+    return pd.Series([f"{change}{'' if sure else ' (open)'}" for change, sure in changes], tests.index)
 
 
 def _minus(model: str, against: str, names: Mapping[str, str]) -> str:
@@ -147,38 +152,35 @@ def in_rows(found: Mapping[str, Compared], published: pd.DataFrame) -> pd.DataFr
 
 
 def worlds_table(found: Mapping[str, Compared], shown: pd.DataFrame, names: Mapping[str, str]) -> Table:
-    """Both in each named world.
+    """All in each named world.
 
     Args:
         shown: see `in_rows`.
         names: as for `table_3`.
     """
-    cells, rows = shown.set_index(["world", "model", "setting", "metric"]), []
+    models = [model for model in PREFIXES if any(model in compared.models for compared in found.values())]
+    shown = shown[shown["metric"] == "ast_accuracy"].set_index(["world", "model", "setting"])
+    cells, rows = pd.Series([shown_cell(row) for _, row in shown.iterrows()], shown.index), []
     for world, compared in found.items():
-        tests = compared.accuracy(UNTUNED)
+        tests = {model: _changes(compared.accuracy(model)) for model in compared.models if model != TUNED}
         for setting in SETTINGS:
-            both = {
-                f"AST, {model}": shown_cell(cells.loc[(world, model, setting, "ast_accuracy")])
-                for model in (TUNED, UNTUNED)
-            }
-            test = tests.loc[setting]
-            tested = {
-                "untuned − tuned, AST": shown_cell(test, "difference"),
-                "settled": "yes" if test["settled"] else "no",
-            }
-            rows.append({"world": world, "setting": SHORT[setting], **both, **tested})
+            row = {"world": world, "setting": SHORT[setting]}
+            row |= {f"AST, {model}": cells.get((world, model, setting), "–") for model in models}
+            row |= {f"{model} − {TUNED}": tests[model][setting] if model in tests else "–" for model in models[1:]}
+            rows.append(row)
     n = ", ".join(f"{world} {len(compared.scores)}" for world, compared in found.items())
+    larger = f" Larger tuned: {names[LARGER]}, which learned in the same world." if LARGER in models else ""
     return Table(
         pd.DataFrame(rows),
         f"AST accuracy in percent, with 95% intervals; queries: {n}. Tuned: {names[TUNED]}, which learned in one "
-        f"world. Untuned: {names[UNTUNED]}, its examples of that world. Differences are paired, in points; McNemar's "
-        "test, Holm over all.",
+        f"world. Untuned: {names[UNTUNED]}, its examples of that world.{larger} Differences are paired, in points; "
+        "open: not settled by McNemar's test, Holm over all.",
     )
 
 
 def worlds_in_words(found: Mapping[str, Compared], names: Mapping[str, str]) -> str:
-    """`finding` of each world."""
-    return " ".join(f"`{world}`: {finding(compared, names)}." for world, compared in found.items())
+    """`findings` of each world."""
+    return " ".join(f"`{world}`: {findings(compared, names)}" for world, compared in found.items())
 
 
 LEFT_OUT = (
