@@ -177,7 +177,7 @@ def loss_drawing(done: Mapping[str, Finished], models: pd.DataFrame, batch_size:
         axis.plot(part["pairs"], part["loss"], color=shade, alpha=0.2, linewidth=0.8)
         axis.plot(part["pairs"], part["smooth"], color=shade, linestyle=LINES[name], linewidth=2, label=said)
         ends.append(f"{'control' if control else label(name)} ends at {part['smooth'].iloc[-1]:.2f}")
-    axis.set(xlabel="pairs trained on", ylabel="loss of full batches, nats (line: mean of 9)")
+    axis.set(xlabel="pairs trained on; thin: each full batch, thick: mean of 9", ylabel="loss, nats")
     legend_below(axis, columns=2)
     main = models.set_index("model").loc["finetuned"]
     finding = (
