@@ -217,6 +217,9 @@ def test_the_front_page_quotes_the_committed_report():
     (first,) = retrieval.query("method == 'lambdamart' and sample == 'all'").itertuples()
     (second,) = retrieval.query("method == 'lambdamart_2' and sample == 'all'").itertuples()
     assert f"from {first.value:.1f} to {second.value:.1f} [{second.ci_low:.1f}, {second.ci_high:.1f}]%" in front
+    parts = pd.read_csv(tables / "context_ablation.csv").query("metric == 'recall' and k == 3 and kind == 'all'")
+    (row,) = parts.query("method == 'LambdaMART with the fine-tuned encoder'").itertuples()
+    assert f"{row.value:.1f} [{row.ci_low:.1f}, {row.ci_high:.1f}]%" in front
     shots = pd.read_csv(tables / "few_shot_retrieval.csv").query("metric == 'jaccard' and shots == 5")
     for selector in ("pretrained", "tst"):
         (row,) = shots.query("selector == @selector and test_set == 'test'").itertuples()
