@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.rrf_readings import STORES
-from lib.assistant.signals import log_similarities, signals
+from lib.assistant.signals import Log, log_similarities, signals
 from lib.retrieval.bm25 import BM25T, tokenize
 from lib.retrieval.fusion import reciprocal_rank_fusion
 from lib.retrieval.stores import best_first, tie_breakers
@@ -65,6 +65,11 @@ class PersonaIndex:
         return tie_breakers(self.items["item"])
 
     @cached_property
+    def log(self) -> Log:
+        """Items and opens as numbers."""
+        return Log.of(self.items, self.opens)
+
+    @cached_property
     def _opened(self) -> np.ndarray:
         """When items were opened, in order."""
         return np.sort(self.opens["time"].to_numpy())
@@ -83,7 +88,7 @@ class PersonaIndex:
 
     def before(self, times: pd.Series) -> None:
         """Have ready what items and log alone say before a query comes at that time (see `log_similarity`)."""
-        _ = self.pairs, self.text_similarity, self.ties, self.log_similarity(times)
+        _ = self.pairs, self.log, self.text_similarity, self.ties, self.log_similarity(times)
 
     def bm25t(self, text: str) -> np.ndarray:
         """BM25T scores of the items, (items,)."""
@@ -95,7 +100,7 @@ class PersonaIndex:
 
     def signals(self, query: pd.DataFrame, text_scores: Mapping[str, np.ndarray]) -> pd.DataFrame:
         """Features of the items for a query, given as a frame of one row with time, weekday and place."""
-        return signals(self.pairs, query, self.items, self.opens, text_scores)
+        return signals(self.pairs, query, self.items, self.opens, text_scores, self.log)
 
     def fuse(self, fusion: Fusion, scores: Mapping[str, np.ndarray]) -> list[str]:
         """Item ids by RRF of the rankings by some scores; those of `STORES` rank each store by itself."""

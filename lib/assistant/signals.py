@@ -22,6 +22,7 @@ the simulated world that is so by construction.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -54,12 +55,40 @@ HABITUAL = (
 USAGE = NUMERICAL + HABITUAL
 
 
+@dataclass(frozen=True)
+class Log:
+    """Items and their opens as numbers, which do not change with a query.
+
+    Attributes:
+        app: position in `APPS`, of each item.
+        item: row of its item, of each open; −1 for an item that is not there.
+        place: position in `PLACES`, of each open.
+        used: when, of each open (see `_clock`).
+    """
+
+    app: np.ndarray
+    item: np.ndarray
+    place: np.ndarray
+    used: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, items: pd.DataFrame, opens: pd.DataFrame) -> Log:
+        """Of frames as `signals` takes them."""
+        return cls(
+            pd.Index(APPS).get_indexer(items["app"]),
+            pd.Index(items["item"]).get_indexer(opens["item"]),
+            pd.Index(PLACES).get_indexer(opens["place"]),
+            _clock(opens["time"]),
+        )
+
+
 def signals(
     pairs: pd.DataFrame,
     queries: pd.DataFrame,
     items: pd.DataFrame,
     opens: pd.DataFrame,
     text_scores: Mapping[str, np.ndarray],
+    log: Log | None = None,
 ) -> pd.DataFrame:
     """Features of candidate pairs: one row a pair, in their order and with their index.
 
@@ -81,13 +110,14 @@ def signals(
         opens: columns item, time, place; opens of other items are ignored.
         text_scores: name → one score a pair; they become columns `<name>` and `<name>_rank` (1 = best of the query,
             ties share the best rank).
+        log: of items and opens, where it is kept from query to query.
 
     Returns:
         columns `NUMERICAL`, `CATEGORICAL` (codes: positions in `APPS`, day parts from night, weekend 0 or 1, positions
         in `PLACES`), `HABITUAL`, and the text scores.
     """
     query_row, item_row = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
-    columns = _usage(query_row, item_row, queries, items, opens)
+    columns = _usage(query_row, item_row, queries, log or Log.of(items, opens))
     for name, scores in text_scores.items():
         columns[name] = np.asarray(scores, dtype=float)
         columns[f"{name}_rank"] = rank_within(query_row, columns[name])
@@ -115,17 +145,14 @@ def rank_within(group: np.ndarray, scores: np.ndarray) -> np.ndarray:
     return ranks
 
 
-def _usage(
-    query_row: np.ndarray, item_row: np.ndarray, queries: pd.DataFrame, items: pd.DataFrame, opens: pd.DataFrame
-) -> dict[str, np.ndarray]:
+def _usage(query_row: np.ndarray, item_row: np.ndarray, queries: pd.DataFrame, log: Log) -> dict[str, np.ndarray]:
     """The columns that need no text. Works on one row for each (pair, open before the query)."""
     n = len(query_row)
-    asked, used = _clock(queries["time"]), _clock(opens["time"])
+    asked, used, open_place = _clock(queries["time"]), log.used, log.place
     query_weekday = queries["weekday"].to_numpy()
     query_place = pd.Index(PLACES).get_indexer(queries["place"])
-    open_place = pd.Index(PLACES).get_indexer(opens["place"])
 
-    pair, entry = _entries(item_row, pd.Index(items["item"]).get_indexer(opens["item"]), len(items))
+    pair, entry = _entries(item_row, log.item, len(log.app))
     query = query_row[pair]
     age = (asked["minutes"][query] - used["minutes"][entry]) / 1440  # days
     before = age > 0
@@ -151,7 +178,7 @@ def _usage(
     columns["days_behind_latest_open"] = newest - latest[query_row]
     columns["days_of_use"] = oldest - newest
 
-    columns["app"] = pd.Index(APPS).get_indexer(items["app"])[item_row]
+    columns["app"] = log.app[item_row]
     columns["day_part"] = np.searchsorted(DAY_PARTS, asked["hour"], side="right")[query_row]
     columns["weekend"] = (query_weekday >= 5).astype(int)[query_row]
     columns["place"] = query_place[query_row]
