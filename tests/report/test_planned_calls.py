@@ -90,6 +90,7 @@ def ask_for_chains(values, world, model):
         "parameters": parameters, "book": SimpleNamespace(read=tables.get, data=ROOT, spending=None), "cot": cot,
         "cot_writers": cot_writers, "held_out_needs": held_out_needs, "trained_parts": trained_parts,
         "load_language_model": lambda *given, **named: model, "say": lambda text: None, "show_progress": lambda: False,
+        "is_remote": is_remote,
     }  # fmt: skip
     for first_words in ("items, queries, gold", "texts_of", "usage = {}"):
         run_cell("03_cot_augmentation", first_words, names)
