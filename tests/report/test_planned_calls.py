@@ -31,7 +31,7 @@ from lib.report.record import executed_path
 from lib.retrieval.dense import encode, load_encoder
 from lib.retrieval.neighbours import nearest
 from lib.workbook.artifacts import ROOT
-from lib.workbook.parameters.base import ProfileError, select
+from lib.workbook.parameters.base import ProfileError, is_remote, select
 from lib.workbook.parameters.dsl_ablation import PUBLISHED_ROWS, Condition
 from lib.workbook.parameters.worlds import FlowKnobs, WorldKnobs
 from lib.workbook.profiles import NOTEBOOKS, read_profile
