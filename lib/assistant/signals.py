@@ -74,12 +74,7 @@ class Log:
     @classmethod
     def of(cls, items: pd.DataFrame, opens: pd.DataFrame) -> Log:
         """Of frames as `signals` takes them."""
-        return cls(
-            pd.Index(APPS).get_indexer(items["app"]),
-            pd.Index(items["item"]).get_indexer(opens["item"]),
-            pd.Index(PLACES).get_indexer(opens["place"]),
-            _clock(opens["time"]),
-        )
+        return cls(pd.Index(APPS).get_indexer(items["app"]), *_opens(items, opens))
 
 
 def signals(
@@ -229,9 +224,8 @@ def log_similarities(items: pd.DataFrame, opens: pd.DataFrame, times: pd.Series)
     Returns:
         (states, items, items), one for each state of the log that a query finds, and each query's state.
     """
-    used, asked = _clock(opens["time"]), _clock(times)
-    item = pd.Index(items["item"]).get_indexer(opens["item"])
-    place = pd.Index(PLACES).get_indexer(opens["place"])
+    asked = _clock(times)
+    item, place, used = _opens(items, opens)
     cell = ((item * 2 + (used["weekday"] >= 5)) * len(PLACES) + place) * 24 + used["hour"].astype(int)
     # The number of earlier opens says which they are: states of a log are nested.
     earlier = np.searchsorted(np.sort(used["minutes"]), asked["minutes"])
@@ -254,6 +248,12 @@ def hour_kernel(difference: np.ndarray) -> np.ndarray:
     apart = np.abs(difference) % 24
     apart = np.minimum(apart, 24 - apart)
     return np.exp(-0.5 * (apart / HOUR_BANDWIDTH) ** 2)
+
+
+def _opens(items: pd.DataFrame, opens: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """What `Log` has of the opens: item, place and used."""
+    item = pd.Index(items["item"]).get_indexer(opens["item"])
+    return item, pd.Index(PLACES).get_indexer(opens["place"]), _clock(opens["time"])
 
 
 def _clock(times: pd.Series) -> dict[str, np.ndarray]:

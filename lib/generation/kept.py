@@ -13,17 +13,15 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pandas as pd
 
-from lib.generation.local import Usage
+from lib.generation import local, models
+from lib.generation.local import LocalModel, Usage
 from lib.generation.models import ModelError
 from lib.generation.registry import REGISTRY
 from lib.workbook.artifacts import ArtifactError, atomic_path
-
-if TYPE_CHECKING:
-    from lib.generation.local import LocalModel
 
 ENOUGH = 0.95  # of the requests that were kept must be found: those that a change did not touch are no fair sample
 KEY_LENGTH = 24  # hexadecimal digits: two of ten million prompts share a key once in 10^15 files
@@ -37,12 +35,9 @@ def key_of(weights: str, max_new_tokens: int, prompt: str) -> str:
 def weights_of(name: str, default: str, quantization: str = "none") -> str:
     """What answers of a model are kept under: its fingerprint, for the registered model `default` the published hash of
     its weights, which need not be there."""
-    from lib.generation.local import fingerprint
-    from lib.generation.models import locate
-
     if name == default:
         return next(iter(REGISTRY[default].files.values()))
-    return fingerprint(locate(name), quantization=quantization)
+    return local.fingerprint(models.locate(name), quantization=quantization)
 
 
 @dataclass(frozen=True)
@@ -115,9 +110,7 @@ class Conversations:
 
     def generate(self, prompts: Sequence[str], max_new_tokens: int, *, progress: bool = False) -> list[str]:
         """The answer to each conversation."""
-        from lib.generation.local import conversation
-
-        texts = [conversation(self.model.tokenizer, json.loads(prompt)) for prompt in prompts]
+        texts = [local.conversation(self.model.tokenizer, json.loads(prompt)) for prompt in prompts]
         return self.model.generate(texts, max_new_tokens, progress=progress)
 
 

@@ -173,18 +173,18 @@ def by_kind_alt(two: TableTwo) -> str:
 def by_kind_table(two: TableTwo) -> Table:
     scored, kinds = two.scored, two.scored.asked.kinds
     n, in_cot = len(scored.asked.names), scored.asked.in_cot.sum()
-    sampled = {"queries": "all"} if in_cot < n else {}
     rows = [
         {
             "method": two.names[method],
-            **(sampled if method in scored.complete else {"queries": "CoT sample"}),
+            "queries": "all" if method in scored.complete else "CoT sample",
             **{kind: two.interval(method, kind) for kind in kinds},
             "all kinds": two.interval(method),
         }
         for method in scored.methods
     ]
+    frame, sampled = pd.DataFrame(rows), in_cot < n
     return Table(
-        pd.DataFrame(rows),
+        frame if sampled else frame.drop(columns="queries"),
         f"Recall@{scored.k} in percent by kind of query, 95% intervals for other personas and other needs; "
         f"{n} queries{f', {in_cot} in the CoT sample' if sampled else ''}.",
         best=dict.fromkeys([*kinds, "all kinds"], "max"),
