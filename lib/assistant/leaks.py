@@ -116,6 +116,9 @@ def usage_shortcuts(
 def api_classifier(vectors: np.ndarray, apis: pd.Series, seed: int):
     """A logistic regression from a query's embedding to the first API of its plan, fitted.
 
+    Newton's method, in float64 and until it has converged: L-BFGS stops while the probabilities are off by up to 0.03,
+    which differs between processors, and takes tens of times as long where labels were dealt anew.
+
     Args:
         vectors: embeddings of the queries to learn from, (queries, dimensions).
         apis: the first API of each query's gold plan, in the same order.
@@ -123,7 +126,8 @@ def api_classifier(vectors: np.ndarray, apis: pd.Series, seed: int):
     """
     from sklearn.linear_model import LogisticRegression
 
-    return LogisticRegression(C=10.0, max_iter=1000, random_state=seed).fit(vectors, np.asarray(apis))
+    model = LogisticRegression(C=10.0, solver="newton-cg", tol=1e-6, max_iter=1000, random_state=seed)
+    return model.fit(np.asarray(vectors, dtype=float), np.asarray(apis))
 
 
 def api_from_text_alone(vectors: np.ndarray, apis: pd.Series, training: np.ndarray, seed: int) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.leaks import api_from_text_alone, conditional_entropy_bits, entropy_bits, leaks
+from lib.assistant.leaks import api_classifier, api_from_text_alone, conditional_entropy_bits, entropy_bits, leaks
 from lib.assistant.needs import alternatives
 from lib.assistant.queries import EVALUATION_NEEDS, OPENERS, families_of, held_out_needs, normal_form, split_phrasings
 from lib.assistant.world import SIDES, frames, held_of_each_group
@@ -159,6 +159,16 @@ def test_a_classifier_finds_what_the_text_gives_away_and_nothing_else():
     assert commonest == pytest.approx(100 * (apis[~training] == "a").mean())
     right, commonest = api_from_text_alone(silent, apis, training, seed=0)
     assert right == pytest.approx(commonest, abs=5)
+
+
+def test_the_classifier_has_converged_whatever_order_it_saw_the_queries_in():
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(600, 48)).astype(np.float32) + 2  # to one side of the origin, as embeddings are
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    labels, order = pd.Series(rng.choice(list("abcdef"), 600)), rng.permutation(600)
+    once = api_classifier(vectors, labels, seed=0).predict_proba(vectors)
+    again = api_classifier(vectors[order], labels[order], seed=0).predict_proba(vectors)
+    assert np.abs(once - again).max() < 1e-6
 
 
 def test_entropies_by_hand():
