@@ -20,6 +20,7 @@ from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
 from lib.workbook.artifacts import Workbook
+from lib.workbook.machine import return_freed_memory
 from lib.workbook.markup import inline_html, readable, safe_markdown
 from lib.workbook.methods import label
 
@@ -29,11 +30,19 @@ def table_style() -> str:
     return Path(__file__).with_name("table.css").read_text(encoding="utf-8")
 
 
+def _after_cell(_: object) -> None:
+    """What IPython calls when a cell has run."""
+    return_freed_memory()
+
+
 def use_style() -> None:
     """The workbook's one style of figures and, where somebody watches in JupyterLab, of tables; a report's pages have
-    theirs already."""
-    if get_ipython() is not None and show_progress():
-        display(HTML(f"<style>{table_style()}</style>"))
+    theirs already. From here on, what a cell has freed goes back to the system when it ends."""
+    shell = get_ipython()
+    if shell is not None:
+        shell.events.register("post_run_cell", _after_cell)
+        if show_progress():
+            display(HTML(f"<style>{table_style()}</style>"))
     sns.set_theme(
         style="whitegrid",
         rc={

@@ -6,6 +6,7 @@ import pandas as pd
 import psutil
 import pytest
 from bs4 import BeautifulSoup
+from IPython.core.events import EventManager
 
 from lib.workbook import display
 from lib.workbook.artifacts import Workbook
@@ -153,11 +154,22 @@ def test_progress_is_shown_to_people_alone(monkeypatch, environment, started_by,
 
 
 @pytest.mark.parametrize(
-    ("shell", "watched", "styled"), [(None, True, False), ("shell", False, False), ("shell", True, True)]
+    ("in_shell", "watched", "styled"), [(False, True, False), (True, False, False), (True, True, True)]
 )
-def test_tables_have_their_style_in_jupyterlab(shown, monkeypatch, shell, watched, styled):
-    monkeypatch.setattr(display, "get_ipython", lambda: shell)
+def test_tables_have_their_style_in_jupyterlab(shown, monkeypatch, in_shell, watched, styled):
+    shell = SimpleNamespace(events=EventManager(None, {"post_run_cell": None}))
+    monkeypatch.setattr(display, "get_ipython", lambda: shell if in_shell else None)
     monkeypatch.setattr(display, "show_progress", lambda: watched)
     display.use_style()
     assert [output.data.startswith("<style>") for output, _ in shown] == [True] * styled
     assert "table.workbook td.number" in display.table_style()
+
+
+def test_what_a_cell_has_freed_goes_back_to_the_system_when_it_ends(shown, monkeypatch):
+    events, calls = EventManager(None, {"post_run_cell": None}), []
+    monkeypatch.setattr(display, "get_ipython", lambda: SimpleNamespace(events=events))
+    monkeypatch.setattr(display, "return_freed_memory", lambda: calls.append("returned"))
+    display.use_style()
+    display.use_style()  # its cell run again
+    events.trigger("post_run_cell", "the result")
+    assert calls == ["returned"]

@@ -1,10 +1,12 @@
 import os
+import platform
 import subprocess
 import sys
 
+import psutil
 import pytest
 
-from lib.workbook.machine import has_bfloat16
+from lib.workbook.machine import has_bfloat16, return_freed_memory
 
 
 @pytest.mark.parametrize(
@@ -36,3 +38,17 @@ def test_threads_that_wait_soon_sleep(module, own, spins):
     if not counts:
         pytest.skip("not GNU's OpenMP")
     assert set(counts) == {spins}
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator than glibc's")
+def test_freed_memory_goes_back_to_the_system():
+    blocks = [bytes(2_000) for _ in range(100_000)]
+    del blocks[:-1]  # the last one is near the heap's end: what lies before it stays with the process
+    before = psutil.Process().memory_info().rss
+    return_freed_memory()
+    assert before - psutil.Process().memory_info().rss > 100e6
+
+
+def test_an_allocator_that_cannot_return_memory_is_left_alone(monkeypatch):
+    monkeypatch.setattr("ctypes.CDLL", lambda _: object())
+    return_freed_memory()
