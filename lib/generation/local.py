@@ -146,7 +146,7 @@ class LocalModel:
             elif self.dtype == "bfloat16" and self.quantization == "none":
                 from lib.workbook.packed import pack
 
-                pack(self._model)
+                pack(self._model, for_good=True)
         return self._model
 
     def without_cache(self) -> LocalModel:

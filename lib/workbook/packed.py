@@ -12,10 +12,14 @@ import functools
 from collections.abc import Iterator
 
 
-def pack(model) -> list:
+def pack(model, for_good: bool = False) -> list:
     """Let the linear layers of a model multiply in bfloat16 with weights that are rounded and ordered once: the same
     products to the last bit, without gradients. Returns those layers: none where the model is not on a CPU, or on one
-    that does not multiply in bfloat16."""
+    that does not multiply in bfloat16.
+
+    Args:
+        for_good: let go of the layers' own weights, which would take the memory a second time.
+    """
     import torch
 
     if not torch.backends.mkldnn.is_available() or not torch.ops.mkldnn._is_mkldnn_bf16_supported():
@@ -28,6 +32,8 @@ def pack(model) -> list:
         weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach().bfloat16())
         bias = None if layer.bias is None else layer.bias.detach().bfloat16()
         vars(layer)["forward"] = functools.partial(_product, product, weight, bias)
+        if for_good:  # an embedding that shares the weight keeps it
+            layer.weight = torch.nn.Parameter(torch.empty(0, dtype=weight.dtype), requires_grad=False)
     return layers
 
 

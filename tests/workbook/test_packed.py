@@ -28,6 +28,15 @@ def test_the_products_are_the_same(model, shape):
         assert torch.equal(half(inputs), expected)
 
 
+def test_weights_are_there_once_where_packed_for_good(model):
+    half, inputs = model.to(torch.bfloat16), torch.randn(3, 48, dtype=torch.bfloat16)
+    with torch.inference_mode():
+        expected = half(inputs)
+        layers = pack(half, for_good=True)
+        assert torch.equal(half(inputs), expected)
+    assert [layer.weight.numel() for layer in layers] == [0, 0]
+
+
 def test_they_are_the_same_under_autocast_and_the_model_stays(model):
     inputs, before = torch.randn(5, 48), torch.randn(5, 48)
     plain = model(before)
