@@ -30,7 +30,7 @@ from lib.generation.batches import Prompt, plan_batches, shared_prefixes
 from lib.generation.cache import LONE_SURROGATE, AnswerCache, batch_key, encodable
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import sha256_of
-from lib.workbook.machine import cores, has_bfloat16, side_by_side
+from lib.workbook.machine import cores, has_bfloat16, return_freed_memory, side_by_side
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
@@ -147,6 +147,7 @@ class LocalModel:
                 from lib.workbook.packed import pack
 
                 pack(self._model, for_good=True)
+            return_freed_memory()  # an adapter was merged in float32
         return self._model
 
     def without_cache(self) -> LocalModel:
