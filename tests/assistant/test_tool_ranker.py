@@ -86,12 +86,19 @@ def test_context_is_what_the_need_leaves_open(world):
 
 
 def test_another_querys_context_gains_nothing(world):
+    """The need leaves four tools of which three are taken, so that 60 queries tell by 8 points what chance is; the mean
+    of eight draws by 3."""
     ranking, told = world
-    lessons = lessons_of_training(ranking)
-    other, dealt = control_runs(lessons, told, draws=0)
-    found = recall(ranking, {"alone": known_needs_run(lessons, None), "other": other})
-    assert found["other"] < found["alone"] + 8
-    assert dealt == []
+    alone, others = [], []
+    for seed in range(8):
+        lessons = lessons_of_training(replace(ranking, seed=seed))
+        other, dealt = control_runs(lessons, told, draws=0)
+        found = recall(ranking, {"alone": known_needs_run(lessons, None), "other": other})
+        alone.append(found["alone"])
+        others.append(found["other"])
+        assert dealt == []
+    assert np.mean(others) < np.mean(alone) + 8
+    assert np.mean(others) == pytest.approx(75, abs=8)
 
 
 def test_labels_dealt_anew_teach_nothing(world):
