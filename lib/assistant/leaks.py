@@ -116,8 +116,8 @@ def usage_shortcuts(
 def api_classifier(vectors: np.ndarray, apis: pd.Series, seed: int):
     """A logistic regression from a query's embedding to the first API of its plan, fitted.
 
-    Newton's method, in float64 and until it has converged: L-BFGS stops while the probabilities are off by up to 0.03,
-    which differs between processors, and takes tens of times as long where labels were dealt anew.
+    Newton's method, in float64 and until it has converged: L-BFGS stops where rounding has it, while the probabilities
+    are off by up to 0.03, and takes far longer where labels were dealt anew.
 
     Args:
         vectors: embeddings of the queries to learn from, (queries, dimensions).
