@@ -229,6 +229,16 @@ def test_cosine_of_pairs():
     assert cosine_of_pairs(pairs, left, right) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("at_once", [1, 3, 10**6])
+def test_cosines_do_not_depend_on_how_many_are_computed_together(monkeypatch, at_once):
+    vectors = np.random.default_rng(0).normal(size=(2, 5, 384)).astype(np.float32)
+    pairs = pd.DataFrame({"query_row": [0, 1, 1, 2, 4, 0, 3], "item_row": [4, 0, 1, 1, 1, 2, 3]})
+    whole = np.einsum("ij,ij->i", vectors[0][pairs["query_row"]], vectors[1][pairs["item_row"]])
+    monkeypatch.setattr("lib.retrieval.stores.PAIRS_AT_ONCE", at_once)
+    np.testing.assert_array_equal(cosine_of_pairs(pairs, *vectors), whole)
+    assert cosine_of_pairs(pairs[:0], *vectors).shape == (0,)
+
+
 def test_relevant_pairs_by_hand():
     pairs = pd.DataFrame({"query": ["q1", "q1", "q2", "q2"], "item": ["a", "b", "a", "b"]})
     qrels = pd.DataFrame({"query": ["q2", "q1", "q9"], "item": ["b", "a", "b"]})
