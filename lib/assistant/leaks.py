@@ -113,7 +113,7 @@ def usage_shortcuts(
     return pd.DataFrame(rows, columns=["question", "here", "by chance"])
 
 
-def api_classifier(vectors: np.ndarray, apis: pd.Series, seed: int):
+def api_classifier(vectors: np.ndarray, apis: pd.Series):
     """A logistic regression from a query's embedding to the first API of its plan, fitted.
 
     Newton's method, in float64 and until it has converged: L-BFGS stops where rounding has it, while the probabilities
@@ -122,29 +122,27 @@ def api_classifier(vectors: np.ndarray, apis: pd.Series, seed: int):
     Args:
         vectors: embeddings of the queries to learn from, (queries, dimensions).
         apis: the first API of each query's gold plan, in the same order.
-        seed: of the solver.
     """
     from sklearn.linear_model import LogisticRegression
 
-    model = LogisticRegression(C=10.0, solver="newton-cg", tol=1e-6, max_iter=1000, random_state=seed)
+    model = LogisticRegression(C=10.0, solver="newton-cg", tol=1e-6, max_iter=1000)
     return model.fit(np.asarray(vectors, dtype=float), np.asarray(apis))
 
 
-def api_from_text_alone(vectors: np.ndarray, apis: pd.Series, training: np.ndarray, seed: int) -> tuple[float, float]:
+def api_from_text_alone(vectors: np.ndarray, apis: pd.Series, training: np.ndarray) -> tuple[float, float]:
     """Can the query's text alone name the API, without any context? `api_classifier` asked.
 
     Args:
         vectors: embeddings of all queries, (queries, dimensions).
         apis: the first API of each query's gold plan, in the same order.
         training: which queries it learns from, bools; it is tested on the rest.
-        seed: of the solver.
 
     Returns:
         percent of the tested queries whose API it names, and percent that naming the commonest API of training gets.
     """
     apis = apis.to_numpy()
     commonest = pd.Series(apis[training]).mode().iloc[0]
-    right = api_classifier(vectors[training], apis[training], seed).predict(vectors[~training]) == apis[~training]
+    right = api_classifier(vectors[training], apis[training]).predict(vectors[~training]) == apis[~training]
     return 100 * right.mean(), 100 * (apis[~training] == commonest).mean()
 
 

@@ -172,7 +172,6 @@ def guessed_apis(
     gold: pd.DataFrame,
     learned: Sequence[str],
     asked: Sequence[str],
-    seed: int,
 ) -> tuple[pd.Series, str]:
     """Which API a query's embedding alone says is right, and the commonest one.
 
@@ -180,14 +179,13 @@ def guessed_apis(
         vectors: embeddings of all queries, (queries, dimensions), in the order of `queries`.
         learned: queries that the classifier learns from, and whose commonest first API is counted.
         asked: queries to guess for.
-        seed: of the classifier.
 
     Returns:
         the classifier's API by asked query, and the commonest API.
     """
     place = pd.Series(np.arange(len(queries)), index=queries["query"])
     first = gold.set_index("query")["apis"].str[0][learned]
-    classifier = api_classifier(vectors[place[learned]], first, seed)
+    classifier = api_classifier(vectors[place[learned]], first)
     return pd.Series(classifier.predict(vectors[place[asked]]), index=list(asked)), first.mode().iloc[0]
 
 

@@ -41,7 +41,7 @@ class RankerTask:
         fixed: features that no plan has taught: cosine, bm25t and app.
         relevant: whether the query's plan calls the tool.
         cutoff: the largest K of interest.
-        seed: of folds, classifiers and rankers.
+        seed: of folds and rankers.
         threads: of the training.
     """
 
@@ -184,9 +184,7 @@ class PlanLessons:
             ranking = self.ranking
             learned = ranking.training & ~np.isin(self.fold, list(folds))
             known = pd.Index(ranking.task.queries["query"][learned])
-            scores = trained_scores(
-                ranking.pairs, ranking.vectors, ranking.task.gold, known, ranking.vectors[learned], ranking.seed
-            )
+            scores = trained_scores(ranking.pairs, ranking.vectors, ranking.task.gold, known, ranking.vectors[learned])
             self._kept[folds] = np.column_stack([scores["classifier"], scores["frequency"] / max(1, len(known))])
         return self._kept[folds]
 

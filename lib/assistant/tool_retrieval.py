@@ -376,7 +376,7 @@ def classifier_scores(pairs: pd.DataFrame, vectors: np.ndarray, model) -> np.nda
 
 
 def trained_scores(
-    pairs: pd.DataFrame, vectors: np.ndarray, gold: pd.DataFrame, known: pd.Index, known_vectors: np.ndarray, seed: int
+    pairs: pd.DataFrame, vectors: np.ndarray, gold: pd.DataFrame, known: pd.Index, known_vectors: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Scores of `pairs` by what knows training plans instead of the tools' texts.
 
@@ -384,7 +384,6 @@ def trained_scores(
         vectors: embeddings of the queries that `pairs` was made from.
         gold: columns query, item; plans of queries that are not `known` are ignored.
         known: ids of the training queries, in the order of `known_vectors`.
-        seed: of the classifier.
 
     Returns:
         `frequency` (see `frequency_scores`) and `classifier`; with fewer than two APIs to learn there is nothing to
@@ -395,7 +394,7 @@ def trained_scores(
     answers = pd.Series(known).map(gold.drop_duplicates("query").set_index("query")["item"])
     if answers.nunique() < 2:
         return scores | {"classifier": scores["frequency"]}
-    model = api_classifier(known_vectors[answers.notna().to_numpy()], answers.dropna(), seed)
+    model = api_classifier(known_vectors[answers.notna().to_numpy()], answers.dropna())
     return scores | {"classifier": classifier_scores(pairs, vectors, model)}
 
 
@@ -420,14 +419,14 @@ def scores_on_unseen_needs(
 
     Args:
         needs: the need of each query, known or asked, indexed by query.
-        seed: of the folds and the classifier.
+        seed: of the folds.
     """
     fold_of_query = needs.map(fold_of_units(needs, seed, folds))
     asked_fold, known_fold = (names.map(fold_of_query).to_numpy() for names in (pairs["query"], pd.Series(known)))
     scores = {name: np.zeros(len(pairs)) for name in ("frequency", "classifier")}
     for fold in np.unique(asked_fold):
         inside, outside = asked_fold == fold, known_fold != fold
-        part = trained_scores(pairs[inside], vectors, gold, known[outside], known_vectors[outside], seed)
+        part = trained_scores(pairs[inside], vectors, gold, known[outside], known_vectors[outside])
         for name, values in part.items():
             scores[name][inside] = values
     return scores

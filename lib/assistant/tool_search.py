@@ -215,7 +215,7 @@ def runs_of_plans(
     """
     known = pd.Index(task.training["query"])
     pairs = tool_pairs(task.evaluated, task.tools)
-    scores = trained_scores(pairs, vectors, task.gold, known, training_vectors, seed)
+    scores = trained_scores(pairs, vectors, task.gold, known, training_vectors)
     needs = task.queries.set_index("query")["need"]
     unseen = scores_on_unseen_needs(pairs, vectors, task.gold, known, training_vectors, needs, seed)
     scores |= {f"{name}_unseen": part for name, part in unseen.items()}

@@ -219,7 +219,7 @@ def test_frequency_counts_plans_of_training(world):
 def test_a_classifier_scores_the_tools_it_learned(world):
     rng = np.random.default_rng(0)
     vectors = np.vstack([rng.normal([0, 3], 0.1, (20, 2)), rng.normal([3, 0], 0.1, (20, 2))])
-    model = api_classifier(vectors, pd.Series(["call"] * 20 + ["send_mail"] * 20), seed=0)
+    model = api_classifier(vectors, pd.Series(["call"] * 20 + ["send_mail"] * 20))
     pairs = tool_pairs(world.evaluated, world.tools)
     scores = classifier_scores(pairs, np.array([[0.0, 3.0], [3.0, 0.0]]), model)
     table = pairs.assign(score=scores).pivot(index="query", columns="item", values="score")
@@ -390,7 +390,7 @@ def firsts(pairs, scores):
 
 def test_trained_floors_know_training_plans_alone(taught):
     pairs, vectors, gold, known, known_vectors, _ = taught
-    scores = trained_scores(pairs, vectors, gold, known, known_vectors, seed=0)
+    scores = trained_scores(pairs, vectors, gold, known, known_vectors)
     assert scores["frequency"].max() == 12
     assert scores["frequency"][(pairs["item"] == "read_mail").to_numpy()].tolist() == [0, 0]
     assert firsts(pairs, scores["frequency"]) == {"x": "call", "y": "call"}
@@ -400,7 +400,7 @@ def test_trained_floors_know_training_plans_alone(taught):
 def test_a_classifier_of_one_tool_or_none_is_a_count(taught):
     pairs, vectors, gold, known, known_vectors, _ = taught
     for n in (12, 0):
-        scores = trained_scores(pairs, vectors, gold, known[:n], known_vectors[:n], seed=0)
+        scores = trained_scores(pairs, vectors, gold, known[:n], known_vectors[:n])
         np.testing.assert_array_equal(scores["classifier"], scores["frequency"])
         assert scores["frequency"].max() == n
 
