@@ -34,7 +34,7 @@ from lib.workbook.machine import cores, has_bfloat16, return_freed_memory, side_
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-BATCH_BYTES = 2**30  # of keys and values in one batch on a CPU
+BATCH_BYTES = 2**29  # of keys and values in one batch on a CPU, which answers one a core
 CPU_ROWS = 64  # continued together at most: each step reads all weights, for one row as for many
 GPU_ROWS = 256  # continued together at most
 ENTRY = 2  # form of a cache entry; one of another form is not looked up
@@ -109,7 +109,7 @@ class LocalModel:
             cache: folder that keeps answers; None keeps none.
             dtype: "float32" or "bfloat16"; None takes what the machine computes fast in (see `choose_dtype`).
             batch_size: prompts that a CPU continues together at most, fewer where their keys and values would take more
-                than 1 GiB; a GPU takes 256, fewer where they would fill more than half of its free memory.
+                than half a GiB; a GPU takes 256, fewer where they would fill more than half of its free memory.
             threads: CPU threads; as many batches are answered side by side.
             quantization: "none", or "nf4" for linear layers in 4 bits (see `load_model`).
 
@@ -149,6 +149,12 @@ class LocalModel:
                 pack(self._model, for_good=True)
             return_freed_memory()  # an adapter was merged in float32
         return self._model
+
+    def unload(self) -> None:
+        """Let go of the weights; they are loaded again when they are needed."""
+        self._model = None
+        gc.collect()
+        return_freed_memory()
 
     def without_cache(self) -> LocalModel:
         """The same model, its weights shared, that neither reads nor keeps answers: for timing."""
@@ -290,6 +296,7 @@ class LocalModel:
                 entry = self._answer(rows, prefixes, max_new_tokens, stop, sampler, threads, cancelled)
             finally:
                 spare.append(prefixes)
+            return_freed_memory()  # a batch of another size would lie beside what is left of this one
             if self.cache:
                 self.cache.store(key, entry)
             return entry

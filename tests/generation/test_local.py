@@ -4,6 +4,7 @@ import json
 import random
 import threading
 import time
+import weakref
 
 import pytest
 import torch
@@ -409,6 +410,15 @@ def test_answers_from_the_cache_do_not_load_the_model(tiny, tmp_path, monkeypatc
     assert again.generate(PROMPTS, max_new_tokens=6) == answers
     assert again.usage.cached == len(PROMPTS)
     assert (again.usage.tokens_in, again.usage.tokens_out) == (first.usage.tokens_in, first.usage.tokens_out)
+
+
+def test_unloaded_weights_are_let_go_and_loaded_again(tiny):
+    model = load(tiny)
+    answers = model.generate(PROMPTS, max_new_tokens=6)
+    weights = weakref.ref(model.model)
+    model.unload()
+    assert weights() is None
+    assert model.generate(PROMPTS, max_new_tokens=6) == answers
 
 
 def test_batches_do_not_depend_on_what_is_cached(tiny, tmp_path, runs):
