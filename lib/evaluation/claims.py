@@ -39,10 +39,10 @@ is the published one; where none is, the size of a claim that has one, otherwise
    For a claim of sameness this is what the paper said, and Holm's p must agree; for a claim of a difference it means
    that there is none worth the name. A claim of "not less" or "not more" skips this rule.
 6. `reproduced`: settled on the claimed side; a claim with a size must also have an interval that reaches it, otherwise
-   it is `same direction`.
+   it is `same direction`, or `not testable here` where so many times the other side would be more than 100%.
 7. `contradicted`: settled on the other side.
-8. `undecided`: significant by itself, but not after Holm's adjustment. An estimate on the other side is left to rule
-   12 where the effect looked for would have shown.
+8. `undecided`: significant by itself, its intervals on one side, but not after Holm's adjustment. An estimate on the
+   other side is left to rule 12 where the effect looked for would have shown.
 9. `not testable here`: the published difference of two rates is one that the paper's own number of queries could not
    have shown, even with all queries that differ on one side (McNemar's test).
 10. `underpowered`: the detectable effect exceeds the one looked for, or the estimate is outside the margin of a claim

@@ -112,7 +112,8 @@ def judge(claim: Claim, cells: Sequence[Evidence], p_holm: float, tests: int) ->
     size, source = looked_for(claim, cell)
     against = claim.depth(cell.effect) <= 0
     p_value = combined_p(claim, cells)
-    if p_value <= LEVEL < p_holm and not (against and claim.test != "same" and cell.detectable <= size):
+    clear = p_value <= LEVEL < p_holm and (claim.test == "same" or _on_one_side(claim, cells))
+    if clear and not (against and claim.test != "same" and cell.detectable <= size):
         return "undecided", f"clear by itself (p = {p_value:.3f}), but not after Holm's adjustment over {tests} tests"
     if _beyond_the_paper(claim, cell):
         paper = f"{PAPERS_N[claim.paper]:,} {'flows' if claim.paper == 'workflow' else 'queries'}"
@@ -128,6 +129,12 @@ def judge(claim: Claim, cells: Sequence[Evidence], p_holm: float, tests: int) ->
     if claim.test in ("not_less", "not_more", "below"):
         return "contradicted", f"{_opposite(claim)}, where an effect {shown} would have shown"
     return "contradicted", f"no effect, where one {shown} would have shown"
+
+
+def _on_one_side(claim: Claim, cells: Sequence[Evidence]) -> bool:
+    """Whether the intervals of all cells leave out the claim's boundary on the same side: half of what settles it."""
+    ends = np.array([[claim.depth(cell.ci_low), claim.depth(cell.ci_high)] for cell in cells])
+    return bool((ends > 0).all() or (ends < 0).all())
 
 
 def _judge_sameness(claim: Claim, cells: Sequence[Evidence], p_holm: float) -> tuple[str, str] | None:
@@ -154,9 +161,18 @@ def _judge_difference(claim: Claim, cells: Sequence[Evidence], p_holm: float) ->
         return "equivalent", f"the interval lies within {claim.margin:g} of no effect"
     if claimed:
         if isinstance(claim, Ratio) and any(other.ci_high < claim.size for other in cells):
+            if end := _beyond_the_ceiling(claim, cell):
+                return NOT_TESTABLE, f"{end}; a gain of {cell.effect:.2f} times is settled"
             return "same direction", f"a gain, but the interval excludes the claimed {claim.size:g}"
         return "reproduced", "significant"
     return ("contradicted", f"{_opposite(claim)} is significant") if opposite else None
+
+
+def _beyond_the_ceiling(claim: Ratio, cell: Evidence) -> str:
+    """Whether so many times the side held against would be more than 100%, at either end of its interval."""
+    if claim.size * cell.other_low <= 100:
+        return ""
+    return f"ceiling: {claim.size:g} times {cell.other:.1f} is more than 100"
 
 
 def looked_for(claim: Claim, cell: Evidence) -> tuple[float, str]:

@@ -261,13 +261,16 @@ def cell(effect, half, published=math.nan, personas=100, se=None, p=0.3, cluster
         ("greater", cell(-10, 5, published=30), 0.001, "contradicted"),
         # clear alone and lost to Holm; an estimate on the other side only where the published effect needs more
         ("greater", cell(10, 5, published=30, p=0.05), 0.051, "undecided"),
-        ("greater", cell(10, 11, published=12, p=0.01), 0.2, "undecided"),
-        ("greater", cell(-10, 11, published=12, p=0.01), 0.2, "undecided"),
+        ("greater", cell(10, 9, published=12, p=0.01), 0.2, "undecided"),
+        ("greater", cell(-10, 9, published=12, p=0.01), 0.2, "undecided"),
+        ("greater", cell(10, 11, published=12, p=0.01), 0.2, "underpowered"),  # the interval holds 0: not clear alone
+        ("greater", cell(10, 11, published=30, p=0.01), 0.2, "same direction"),
         ("greater", cell(-3, 4, published=30, p=0.01), 0.2, "contradicted"),
         ("same", cell(0.5, 1, p=0.01), 0.2, "undecided"),
         ("same", cell(5, 1, p=0.01), 0.2, "undecided"),
         ("not_less", cell(0, 1.5, published=1, p=0.01), 0.2, "undecided"),
-        ("ratio", cell(2.0, 1.6, p=0.01), 0.2, "undecided"),
+        ("ratio", cell(2.0, 0.9, p=0.01), 0.2, "undecided"),
+        ("ratio", cell(2.0, 1.6, p=0.01), 0.2, "same direction"),
         # at the floor or the ceiling: fewer than six queries off it, though six or more should be
         ("greater", cell(1, 3, published=30, off_floor=5), 0.2, "not testable here"),
         ("greater", cell(1, 3, published=30, off_floor=6), 0.2, "same direction"),
@@ -333,6 +336,10 @@ def cell(effect, half, published=math.nan, personas=100, se=None, p=0.3, cluster
         ("ratio", cell(3.4, 0.2, published=3.4), 0.001, "reproduced"),
         ("ratio", cell(5.0, 0.2, published=3.4), 0.001, "reproduced"),
         ("ratio", cell(2.0, 0.2, published=3.4), 0.001, "same direction"),
+        ("ratio", cell(2.0, 0.2, published=3.4, other_low=28.5), 0.001, "same direction"),  # 3.5 times that are 99.75
+        ("ratio", cell(2.0, 0.2, published=3.4, other_low=28.6), 0.001, "not testable here"),
+        ("ratio", cell(3.4, 0.2, published=3.4, other_low=28.6), 0.001, "reproduced"),
+        ("ratio", cell(0.5, 0.2, published=3.4, other_low=28.6), 0.001, "contradicted"),
         ("ratio", cell(0.5, 0.2, published=3.4), 0.001, "contradicted"),
         ("ratio", cell(1.0, 0.05, published=3.4), 1.0, "equivalent"),
         ("ratio", cell(2.0, 3.0, published=3.4), 0.2, "underpowered"),
@@ -483,12 +490,15 @@ def test_two_methods(claims_of, kind, shift, spread, expected):
     assert row["as_claimed"] == (expected == ("equivalent" if kind == "same" else "reproduced"))
 
 
-@pytest.mark.parametrize(("mean", "expected"), [(140, "reproduced"), (80, "same direction"), (20, "contradicted")])
-def test_a_ratio(claims_of, mean, expected):
-    scores = scores_of({("a", "recall", 3): mean + noise(5), ("b", "recall", 3): 40 + noise(5, seed=1)})
+@pytest.mark.parametrize(
+    ("mean", "other", "expected"),
+    [(70, 20, "reproduced"), (40, 20, "same direction"), (80, 40, "not testable here"), (10, 20, "contradicted")],
+)
+def test_a_ratio(claims_of, mean, other, expected):
+    scores = scores_of({("a", "recall", 3): mean + noise(5), ("b", "recall", 3): other + noise(5, seed=1)})
     row = verdict_of(claims_of(KINDS["ratio"]), scores)
     assert row["verdict"] == expected
-    assert row["effect"] == pytest.approx(mean / 40)
+    assert row["effect"] == pytest.approx(mean / other)
     assert row["published"] == pytest.approx(1.5)
     assert row["unit"] == "fold"
 
