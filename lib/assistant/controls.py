@@ -1,18 +1,24 @@
 """Negative controls: the same data with one link cut. A ranker that still profits from the link has seen it elsewhere.
 
 What a method sees or learns from is changed in copies; evaluation keeps the true labels.
+
+A ranker of labels dealt anew is no random order: what stands out in any signal comes first or last under it, and what
+is looked for stands out, so such rankers find more than a random order does, and so do their rankings reversed. What
+tells whether the true labels came through is the direction: without them a ranking and its reverse find the same on
+average.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from lib.assistant.context_scores import RankerScores
-from lib.assistant.ranker_ablation import TWO_NO_USAGE
+from lib.assistant.ranker_ablation import TWO_NO_HABITS, TWO_NO_USAGE
 from lib.evaluation.intervals import difference_interval
 from lib.retrieval.stores import rank_pairs, relevant_pairs_mask
 
@@ -22,17 +28,23 @@ if TYPE_CHECKING:
     from lib.retrieval.lambdamart import LambdaMART
 
 MARGIN = 4.0  # percentage points of recall: what counts as no difference
-# What each control must be worth, and whether it may also be worth less: moments that are exchanged at evaluation only
-# mislead a ranker that trusts them.
+# What each control must be worth, and whether it may also be worth less: labels that came through could only add, and
+# moments that are exchanged at evaluation only mislead a ranker that trusts them.
+HALFWAY = "halfway to its reverse"  # the mean of a ranking's recall and that of the ranking reversed
 REFERENCES = {
     "logs permuted": "lambdamart_no_usage",
-    "labels permuted": "random",
+    "labels permuted": HALFWAY,
     "moments shuffled": "without habitual",
     "moments shuffled at evaluation only": "without habitual",
 }
-REFERENCES_OF_TWO_STAGES = {"logs permuted": TWO_NO_USAGE, "labels permuted": "random"}
-ONE_SIDED = {"moments shuffled at evaluation only"}
+REFERENCES_OF_TWO_STAGES = {
+    "logs permuted": TWO_NO_USAGE,
+    "labels permuted": HALFWAY,
+    "moments shuffled": TWO_NO_HABITS,
+}
+ONE_SIDED = {"labels permuted", "moments shuffled at evaluation only"}
 LOG_DRAWS = 2  # at most: each needs features of its own
+ENOUGH_DRAWS = 3  # fewer tell nothing of how far draws scatter
 
 
 def negative_controls(task: RankingTask, ranker: LambdaMART, draws: int) -> dict[str, list[pd.DataFrame]]:
@@ -50,11 +62,7 @@ def negative_controls(task: RankingTask, ranker: LambdaMART, draws: int) -> dict
     labels = [
         permute_labels(task.pairs, task.relevant, np.random.default_rng([seed, 100 + draw])) for draw in range(draws)
     ]
-    in_training = (task.queries["split"] == "training").to_numpy()
-    sides = [
-        shuffle_moments(task.queries[side], np.random.default_rng([seed, 200])) for side in (in_training, ~in_training)
-    ]
-    moved = task.features_with(queries=pd.concat(sides).sort_index())
+    moved = task.features_with(queries=with_moments_shuffled(task))
     return {
         "logs permuted": [task.rank(task.learn(features=features), features) for features in logs],
         "labels permuted": [task.rank(task.learn(labels=dealt)) for dealt in labels],
@@ -67,7 +75,7 @@ def controls_of_two_stages(
     two: TwoStages, setting: Setting, item_vectors: np.ndarray, draws: int
 ) -> dict[str, list[pd.DataFrame]]:
     """Rankings of the evaluation queries by two stages that learned with one link cut (see
-    `REFERENCES_OF_TWO_STAGES`), one for each draw: one permutation of the logs, several of the labels.
+    `REFERENCES_OF_TWO_STAGES`), one for each draw: several permutations of the labels, one of all else.
 
     Args:
         item_vectors: unit-length embeddings of the items.
@@ -76,64 +84,110 @@ def controls_of_two_stages(
     pairs = task.pairs[task.evaluation]
     other = task.with_opens(permute_logs(task.items, task.opens, np.random.default_rng([seed, 300])))
     logs = type(two).of(other, item_vectors, two.columns).evaluation_scores(setting)
+    moved = task.with_queries(with_moments_shuffled(task))
+    moments = type(two).of(moved, item_vectors, two.columns).evaluation_scores(setting)
     labels = [
         permute_labels(task.pairs, task.relevant, np.random.default_rng([seed, 400 + draw])) for draw in range(draws)
     ]
     return {
         "logs permuted": [rank_pairs(pairs, logs)],
         "labels permuted": [rank_pairs(pairs, two.evaluation_scores(setting, dealt)) for dealt in labels],
+        "moments shuffled": [rank_pairs(pairs, moments)],
     }
 
 
-def recall_of_draws(task: RankingTask, controls: Mapping[str, Sequence[pd.DataFrame]], k: int) -> dict[str, np.ndarray]:
-    """Each evaluation query's recall at `k`, in percent, the mean over a control's draws, by control."""
-    return {
-        name: np.mean([task.score({name: run})[name, "recall", k].to_numpy() for run in draws], axis=0)
-        for name, draws in controls.items()
-    }
+class Recalls(NamedTuple):
+    """Each evaluation query's recall under each draw of a control, (draws, queries) in percent, and that of the same
+    rankings reversed."""
+
+    forward: np.ndarray
+    backward: np.ndarray
+
+
+def recall_of_draws(task: RankingTask, controls: Mapping[str, Sequence[pd.DataFrame]], k: int) -> dict[str, Recalls]:
+    """Recall at `k` under each control's draws."""
+
+    def recall(runs: Sequence[pd.DataFrame]) -> np.ndarray:
+        return np.array([task.score({"run": run})["run", "recall", k].to_numpy() for run in runs])
+
+    return {name: Recalls(recall(runs), recall([reverse(run) for run in runs])) for name, runs in controls.items()}
+
+
+def reverse(run: pd.DataFrame) -> pd.DataFrame:
+    """A ranking of each query's candidates with the last first."""
+    queries = run.assign(query_row=pd.factorize(run["query"])[0])
+    return rank_pairs(queries, -run["score"].to_numpy())
 
 
 def weigh_controls(
-    recalls: Mapping[str, np.ndarray], rankers: RankerScores, references: Mapping[str, str] = REFERENCES
+    recalls: Mapping[str, Recalls], rankers: RankerScores, references: Mapping[str, str] = REFERENCES
 ) -> pd.DataFrame:
     """Whether each control is worth no more than its reference, on all queries and on habit queries.
 
     A control holds if the 90% interval of its difference lies within ±`MARGIN` (two one-sided tests at 5%); a one-sided
-    one, if the interval lies below the margin.
+    one, if the interval lies below the margin. From `ENOUGH_DRAWS` draws on, the interval is wider by how far the draws
+    scatter: the squares of its half width and of Student's for their mean are added.
 
     Args:
-        recalls: of each evaluation query, by control (see `recall_of_draws`).
+        recalls: by control (see `recall_of_draws`).
         rankers: with the references.
         references: what each control must be worth.
 
     Returns:
-        columns control, queries (all, habit), recall, reference, reference_recall, difference, ci_low, ci_high, test
-        (one-sided, two-sided), holds, deviation (in a tested direction).
+        columns control, queries (all, habit), recall, backward (of the same rankings reversed), reference,
+        reference_recall, difference, ci_low, ci_high, test (one-sided, two-sided), holds, deviation (in a tested
+        direction).
     """
     rows = []
-    for name, recall in recalls.items():
+    for name, (recall, backward) in recalls.items():
         reference, one_sided = references[name], name in ONE_SIDED
-        other = rankers.scores[reference, "recall", rankers.k].to_numpy()
+        if reference == HALFWAY:
+            other = (recall + backward) / 2
+        else:
+            other = np.broadcast_to(rankers.scores[reference, "recall", rankers.k].to_numpy(), recall.shape)
         for kind in ("all", "habit") if "habit" in rankers.asked.kinds else ("all",):
             here = rankers.asked.of_kind(kind)
-            gap, part = recall[here] - other[here], rankers.resampling.among(here)
-            low, high = difference_interval(recall[here], other[here], part, confidence=0.9)
+            gaps, part = (recall - other)[:, here].mean(axis=1), rankers.resampling.among(here)
+            means = recall[:, here].mean(axis=0), other[:, here].mean(axis=0)
+            low, high = _widened(gaps, *difference_interval(*means, part, confidence=0.9))
+            gap = gaps.mean()
             rows.append(
                 {
                     "control": name,
                     "queries": kind,
-                    "recall": recall[here].mean(),
+                    "recall": recall[:, here].mean(),
+                    "backward": backward[:, here].mean(),
                     "reference": reference,
-                    "reference_recall": rankers.recall(reference, kind),
-                    "difference": gap.mean(),
+                    "reference_recall": other[:, here].mean(),
+                    "difference": gap,
                     "ci_low": low,
                     "ci_high": high,
                     "test": "one-sided" if one_sided else "two-sided",
                     "holds": bool(high < MARGIN and (one_sided or low > -MARGIN)),
-                    "deviation": gap.mean() if one_sided else abs(gap.mean()),
+                    "deviation": gap if one_sided else abs(gap),
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _widened(gaps: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of a 90% interval over queries, wider by how far the gaps of draws scatter around their mean."""
+    if len(gaps) < ENOUGH_DRAWS:
+        return low, high
+    own = stats.t.ppf(0.95, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps))
+    middle, half = (low + high) / 2, (high - low) / 2
+    wide = np.hypot(half, own)
+    return middle - wide, middle + wide
+
+
+def with_moments_shuffled(task: RankingTask) -> pd.DataFrame:
+    """The queries of a task with `shuffle_moments` among those of each side."""
+    in_training = (task.queries["split"] == "training").to_numpy()
+    sides = [
+        shuffle_moments(task.queries[side], np.random.default_rng([task.learning.seed, 200]))
+        for side in (in_training, ~in_training)
+    ]
+    return pd.concat(sides).sort_index()
 
 
 def permute_logs(items: pd.DataFrame, opens: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 TEXT_ALONE = "text alone"
 QUERY_UNSEEN = "items alone (query unseen)"
 TWO_NO_USAGE = "two stages without usage"
+TWO_NO_HABITS = "two stages without habits"
 TWO_QUERY_UNSEEN = "two stages, items alone (query unseen)"
 TWO_SEEING = "two stages with the adapted cosine"
 UNLEARNED = {
@@ -94,12 +95,13 @@ def without_their_needs(
 
 
 def reduced_two_stages(two: TwoStages, setting: Setting) -> dict[str, pd.DataFrame]:
-    """Rankings by two stages that see less: nothing of the usage log (`TWO_NO_USAGE`), or nothing of the query
-    (`TWO_QUERY_UNSEEN`)."""
+    """Rankings by two stages that see less: nothing of the usage log (`TWO_NO_USAGE`), nothing of how it agrees with
+    the query's moment (`TWO_NO_HABITS`), or nothing of the query (`TWO_QUERY_UNSEEN`)."""
     task, groups = two.task, two.task.groups
     text_only = setting._replace(groups=tuple(name for name in setting.groups if name != "log"))
     seen = {
         TWO_NO_USAGE: (groups["categorical"] + groups["text"], text_only),
+        TWO_NO_HABITS: ([name for name in task.features if name not in groups["habitual"]], setting),
         TWO_QUERY_UNSEEN: ([*groups["numerical"], "app"], setting),
     }
     pairs = task.pairs[task.evaluation]

@@ -115,6 +115,10 @@ class RankingTask:
         """The task as it would be with another log."""
         return replace(self, opens=opens, features=self.features_with(opens=opens))
 
+    def with_queries(self, queries: pd.DataFrame) -> RankingTask:
+        """The task as it would be with the queries at other moments."""
+        return replace(self, queries=queries, features=self.features_with(queries=queries))
+
     # ---- the data
 
     @cached_property

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lib.assistant.context_scores import ContextScores, EvaluationQueries, RankerScores, compare_told
-from lib.assistant.controls import MARGIN, REFERENCES, weigh_controls
+from lib.assistant.controls import ENOUGH_DRAWS, HALFWAY, MARGIN, REFERENCES, Recalls, reverse, weigh_controls
 
 N = 40
 HABIT = np.arange(N) % 2 == 0
@@ -33,20 +33,25 @@ def rankers(kinds=("habit", "meaning")):
     )
 
 
+def drawn(*recalls, backward=10.0):
+    """A control's draws; the rankings reversed find the same number everywhere."""
+    forward = np.array([recall * np.ones(N) for recall in recalls])
+    return Recalls(forward, np.full_like(forward, backward))
+
+
 @pytest.mark.parametrize(
     ("name", "recall", "holds"),
     [
         ("logs permuted", 40.0 + MARGIN - 0.1, True),
         ("logs permuted", 40.0 + MARGIN + 0.1, False),
         ("logs permuted", 40.0 - MARGIN - 0.1, False),
-        ("labels permuted", 10.0 - MARGIN + 0.1, True),
         ("moments shuffled", 50.0 - MARGIN - 0.1, False),
         ("moments shuffled at evaluation only", 20.0, True),  # it may be worth less
         ("moments shuffled at evaluation only", 50.0 + MARGIN + 0.1, False),
     ],
 )
 def test_a_control_holds_within_the_margin(name, recall, holds):
-    weighed = weigh_controls({name: recall + WOBBLE}, rankers())
+    weighed = weigh_controls({name: drawn(recall + WOBBLE)}, rankers())
     assert weighed["queries"].tolist() == ["all", "habit"]
     assert weighed["holds"].tolist() == [holds] * 2
     assert weighed["reference"].unique().tolist() == [REFERENCES[name]]
@@ -58,17 +63,43 @@ def test_a_control_holds_within_the_margin(name, recall, holds):
 
 
 def test_a_control_that_scatters_too_much_is_not_shown_to_hold():
-    recalls = {"logs permuted": 40.0 + np.where(np.arange(N) // 2 % 2, 60.0, -60.0)}
+    recalls = {"logs permuted": drawn(40.0 + np.where(np.arange(N) // 2 % 2, 60.0, -60.0))}
     weighed = weigh_controls(recalls, rankers())
     assert weighed["difference"][0] == pytest.approx(0)
     assert not weighed["holds"].any()
 
 
 def test_habit_queries_are_weighed_by_themselves():
-    weighed = weigh_controls({"logs permuted": 40.0 + 10.0 * HABIT}, rankers())
+    weighed = weigh_controls({"logs permuted": drawn(40.0 + 10.0 * HABIT)}, rankers())
     assert weighed["difference"].tolist() == pytest.approx([5.0, 10.0])
-    alone = weigh_controls({"logs permuted": 40.0 + 10.0 * HABIT}, rankers(kinds=("either", "meaning")))
+    alone = weigh_controls({"logs permuted": drawn(40.0 + 10.0 * HABIT)}, rankers(kinds=("either", "meaning")))
     assert alone["queries"].tolist() == ["all"]
+
+
+@pytest.mark.parametrize(("forward", "backward", "holds"), [(19, 17, True), (2, 40, True), (40, 2, False)])
+def test_permuted_labels_are_weighed_against_the_same_ranking_reversed(forward, backward, holds):
+    """More than a random order finds (10 here) is no sign of the labels; more than the reverse finds is."""
+    weighed = weigh_controls({"labels permuted": drawn(forward + WOBBLE, backward=backward)}, rankers())
+    assert weighed["reference"].unique().tolist() == [HALFWAY]
+    assert weighed["difference"].tolist() == pytest.approx([(forward - backward) / 2] * 2)
+    assert weighed["backward"].tolist() == pytest.approx([backward] * 2)
+    assert weighed["holds"].tolist() == [holds] * 2
+
+
+def test_the_interval_knows_how_far_draws_scatter():
+    """The mean of the draws is the same; with few draws nothing is known of their scatter."""
+    far, near = ((41.0 - apart + WOBBLE, 41.0 + WOBBLE, 41.0 + apart + WOBBLE) for apart in (9.0, 0.1))
+    held = [weigh_controls({"logs permuted": drawn(*some)}, rankers())["holds"].tolist() for some in (far, near)]
+    assert held == [[False, False], [True, True]]
+    assert len(far) == ENOUGH_DRAWS
+    few = weigh_controls({"logs permuted": drawn(32.0 + WOBBLE, 50.0 + WOBBLE)}, rankers())
+    assert few["difference"].tolist() == pytest.approx([1.0, 1.0])
+    assert few["holds"].all()
+
+
+def test_a_ranking_reversed_has_the_last_first():
+    run = pd.DataFrame({"query": list("aabb"), "item": list("xyxz"), "rank": [1, 2] * 2, "score": [2.0, 1.0, 4.0, 3.0]})
+    assert reverse(run)[["query", "item"]].to_numpy().tolist() == [["a", "y"], ["a", "x"], ["b", "z"], ["b", "x"]]
 
 
 @pytest.mark.parametrize(("gain", "misled"), [(10.0, True), (-10.0, False), (0.0, False)])

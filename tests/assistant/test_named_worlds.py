@@ -107,7 +107,7 @@ def test_plans_keep_their_shares(tables_of, name):
 # ---------------------------------------------------------------- labels and sides
 
 
-@pytest.mark.parametrize("name", SPOKEN)
+@pytest.mark.parametrize("name", [*WORLDS])
 def test_sides_share_no_persona_and_no_phrasing(tables_of, name):
     tables = tables_of[name]
     assert tables["queries"]["text"].map(normal_form).is_unique
@@ -123,7 +123,7 @@ def test_both_sides_have_needs_of_every_group_under_split_need(make_world, expli
     assert groups["training"] == groups["evaluation"] == {"kept", "said", "placed", "unfilled", "unserved"}
 
 
-@pytest.mark.parametrize("name", SPOKEN)
+@pytest.mark.parametrize("name", [*WORLDS])
 def test_every_query_has_items_of_its_own_persona(worlds, tables_of, name):
     tables = tables_of[name]
     owner = tables["items"].set_index("item")["persona"]

@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 
 from lib.assistant import ranker_ablation, rrf_readings, training_seeds
-from lib.assistant.controls import controls_of_two_stages
+from lib.assistant.controls import MARGIN, controls_of_two_stages, recall_of_draws
 from lib.assistant.persona_index import PersonaIndex
 from lib.assistant.queries import NEED_FOLDS, folds_of_needs
 from lib.assistant.ranker_ablation import (
+    TWO_NO_HABITS,
     TWO_NO_USAGE,
     TWO_QUERY_UNSEEN,
     reduced_two_stages,
@@ -269,7 +270,7 @@ def test_too_few_personas_teach_nothing(task, two):
 
 def test_a_stage_without_usage_sees_no_log_and_one_without_the_query_no_text_of_it(task, two):
     runs = reduced_two_stages(two, Setting(top=1, leaves=7))
-    assert set(runs) == {TWO_NO_USAGE, TWO_QUERY_UNSEEN}
+    assert set(runs) == {TWO_NO_USAGE, TWO_NO_HABITS, TWO_QUERY_UNSEEN}
     assert recall(task, runs[TWO_NO_USAGE]) > recall(task, runs[TWO_QUERY_UNSEEN]) + 20
     other = task.with_opens(task.opens.assign(time=task.opens["time"] - pd.Timedelta(hours=5), place="gym"))
     again = reduced_two_stages(replace(two, task=other), Setting(top=1, leaves=7))
@@ -277,12 +278,14 @@ def test_a_stage_without_usage_sees_no_log_and_one_without_the_query_no_text_of_
 
 
 def test_labels_dealt_anew_teach_nothing(task, two, world, second):
-    drawn = controls_of_two_stages(two, second.choice.setting, world[1]["items"], 2)
-    assert {name: len(runs) for name, runs in drawn.items()} == {"logs permuted": 1, "labels permuted": 2}
+    drawn = controls_of_two_stages(two, second.choice.setting, world[1]["items"], 8)
+    counts = {"logs permuted": 1, "labels permuted": 8, "moments shuffled": 1}
+    assert {name: len(runs) for name, runs in drawn.items()} == counts
+    forward, backward = recall_of_draws(task, {"labels": drawn["labels permuted"]}, 3)["labels"]
+    assert abs(forward.mean() - backward.mean()) / 2 < MARGIN
     chance = 100 * 2 / (2 * MATTERS)
-    for run in drawn["labels permuted"]:
-        assert recall(task, run) < chance + 20
-    assert recall(task, drawn["logs permuted"][0]) > chance + 20  # nothing here is learned from logs
+    for name in ("logs permuted", "moments shuffled"):  # nothing here is learned from logs
+        assert recall(task, drawn[name][0]) > chance + 20
 
 
 # ---- other needs

@@ -55,6 +55,11 @@ def written_table(steps: pd.DataFrame, writer: str) -> Table:
     return Table(steps, f"What {writer} was asked to write, and what became of it.", decimals=0)
 
 
+def made_in(seconds: float, source: Source) -> str:
+    """How long it took to draw the world, or to read it."""
+    return f"{source}, {'drawn' if source.simulated else 'read'} in {number(seconds, 1)} s."
+
+
 def overview(world: World, tables: dict[str, pd.DataFrame], source: Source) -> str:
     """How many personas, items, opens, queries and APIs there are.
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.context_scores import RankerScores
-from lib.assistant.controls import MARGIN
+from lib.assistant.controls import HALFWAY, MARGIN
 from lib.assistant.leaks import conditional_entropy_bits, entropy_bits
 from lib.assistant.pages.lambdamart_rrf_parts import ranker_name, rankers_table
 from lib.assistant.ranker_ablation import QUERY_UNSEEN, TWO_QUERY_UNSEEN, UNLEARNED
@@ -86,8 +86,8 @@ def controls_table(controls: pd.DataFrame, k: int, draws: Mapping[str, int], met
             }
         ),
         f"Negative controls of {label(method)}, percent; labels permuted: mean of {draws['labels permuted']} draws, "
-        f"logs permuted: of {draws['logs permuted']}. One-sided: it must not exceed the reference by more than the "
-        "margin, and may fall below.",
+        f"logs permuted: of {draws['logs permuted']}; {HALFWAY}: the mean of those rankings and of the same with the "
+        "last first. One-sided: it must not exceed the reference by more than the margin, and may fall below.",
         decimals=1,
     )
 
@@ -113,6 +113,21 @@ def what_controls_say(controls: pd.DataFrame, rankers: RankerScores) -> str:
         f"{held} on both groups of queries. The habit queries are part of all queries, so these are {n} controls seen "
         f"on two groups, not {len(controls)} independent tests. {deviation} Habit queries fall from "
         f"{rankers.recall('lambdamart', 'habit'):.0f}% to {shuffled.item():.0f}% once the moments are shuffled."
+    )
+
+
+def what_dealt_labels_find(controls: pd.DataFrame, chance: float) -> str:
+    """Why rankers of labels dealt anew are not compared with a random order, in their own numbers.
+
+    Args:
+        chance: recall of a random order on all queries.
+    """
+    row = controls[(controls["control"] == "labels permuted") & (controls["queries"] == "all")].iloc[0]
+    return (
+        f"Rankers of permuted labels find {number(row['recall'], 1)}%, their rankings reversed "
+        f"{number(row['backward'], 1)}%, a random order {number(chance, 1)}%. What stands out in any signal comes "
+        "first or last under such a ranker, and what is looked for stands out; labels that came through would show in "
+        "the first number alone."
     )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 
+from lib.assistant.controls import MARGIN
 from lib.assistant.pages.tool_retrieval import PUBLISHED_RATIO, Cutoffs, Results
 from lib.assistant.pages.tool_retrieval_figures import INK, draw_ceiling, draw_line
 from lib.assistant.pages.tool_retrieval_tables import retriever_name, retriever_of, setting_of
@@ -24,6 +26,7 @@ from lib.assistant.tool_worlds import (
 from lib.evaluation.comparison import ratios
 from lib.evaluation.inference import Resampling
 from lib.workbook.display import Drawing, Table, interval
+from lib.workbook.methods import METHODS as METHODS_OF_ALL
 from lib.workbook.methods import colour, label
 
 METHODS = (ALONE, CONTEXT, ORACLE, OTHER, RANKER_ALONE, RANKER_CONTEXT, RANKER_OTHER)
@@ -207,3 +210,51 @@ def answer(results: Mapping[str, Results]) -> str:
         f"Across the three named worlds, context by semantic search multiplies recall at K = {k} by "
         f"{_each(results, gains, CONTEXT)} (published: {PUBLISHED_RATIO})."
     )
+
+
+# ---- negative controls of context retrieval
+
+
+def controls_in_rows(controls: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """As `tables/world_controls.csv` has it: world, then the columns of `lib.assistant.world_controls.controls_in`."""
+    frame = pd.concat([rows.assign(world=world) for world, rows in controls.items()], ignore_index=True)
+    return frame[["world", *frame.columns.drop("world")]]
+
+
+def controls_table(controls: Mapping[str, pd.DataFrame]) -> Table:
+    """A row a world, control and group of queries."""
+    rows = controls_in_rows(controls)
+    shown = pd.DataFrame(
+        {
+            "world": rows["world"],
+            "control": rows["control"],
+            "queries": rows["queries"],
+            "n": rows["n"],
+            "LambdaMART": rows["lambdamart"],
+            "control's recall": rows["recall"],
+            "compared with": rows["reference"].map(lambda name: label(name) if name in METHODS_OF_ALL else name),
+            "its recall": rows["reference_recall"],
+            "difference [90% interval]": [
+                interval(*ends) for ends in rows[["difference", "ci_low", "ci_high"]].to_numpy()
+            ],
+            f"within {MARGIN:g} points": np.where(rows["holds"], "holds", "not shown"),
+        }
+    )
+    return Table(shown, "Negative controls of LambdaMART in each world, Recall@3 in percent.", decimals=1)
+
+
+def controls_in_words(controls: Mapping[str, pd.DataFrame]) -> str:
+    """How many controls hold on all queries of each world, and where too few habit queries decide nothing."""
+    words = []
+    for world, rows in controls.items():
+        whole = rows[rows["queries"] == "all"]
+        words.append(f"{world}: {whole['holds'].sum()} of {len(whole)}")
+    few = [
+        f"{world} ({rows.loc[rows['queries'] == 'habit', 'n'].iloc[0]})"
+        for world, rows in controls.items()
+        if not rows.loc[rows["queries"] == "habit", "holds"].all()
+    ]
+    text = f"Controls that hold on all queries: {', '.join(words)}."
+    if few:
+        text += f" Not every control is shown to hold on the habit queries by themselves of {', '.join(few)}."
+    return text

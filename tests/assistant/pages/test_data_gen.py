@@ -83,6 +83,11 @@ def test_overview_counts_and_says_who_repeats_nothing():
     assert "repeats" not in page.overview(world(), tables, OWN)
 
 
+def test_how_long_the_world_took():
+    assert page.made_in(12.34, SIMULATED) == "A simulated world, drawn in 12.3 s."
+    assert page.made_in(0.5, OWN) == "A world of your own, read in 0.5 s."
+
+
 def test_sizes_beside_the_published_ones():
     tables = {
         "items": items_of({"mail": 3}),

@@ -13,7 +13,7 @@ import pytest
 from matplotlib.text import Text
 
 from lib.assistant.context_scores import ContextScores, EvaluationQueries, RankerScores
-from lib.assistant.controls import REFERENCES
+from lib.assistant.controls import HALFWAY, REFERENCES
 from lib.assistant.pages import lambdamart_rrf as page
 from lib.assistant.pages import lambdamart_rrf_controls as doubts
 from lib.assistant.pages import lambdamart_rrf_cost as costing
@@ -522,6 +522,7 @@ def controls(holds, kinds=("all", "habit")):
             "control": name,
             "queries": kind,
             "recall": 20.0,
+            "backward": 16.0,
             "reference": reference,
             "reference_recall": 18.0,
             "difference": 2.0,
@@ -550,8 +551,13 @@ def test_controls_that_hold_on_every_group_are_counted():
     assert ours.startswith("Negative controls of LambdaMART, two stages (ours), percent")
     frame = doubts.controls_table(half, 3, draws).frame
     assert frame["within 4 points"].tolist() == ["not shown", *["holds"] * 3, *["not shown"] * 4]
-    assert frame["compared with"].tolist()[:3:2] == ["LambdaMART without usage", "random order"]
+    assert frame["compared with"].tolist()[:3:2] == ["LambdaMART without usage", HALFWAY]
     assert frame["difference [90% interval]"][0] == "2.0 [−1.0, 3.0]"
+
+
+def test_what_rankers_of_permuted_labels_find_stands_beside_a_random_order():
+    text = doubts.what_dealt_labels_find(controls(REFERENCES), 9.73)
+    assert text.startswith("Rankers of permuted labels find 20.0%, their rankings reversed 16.0%, a random order 9.7%.")
 
 
 def test_without_habit_queries_there_is_one_group():
