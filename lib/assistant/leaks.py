@@ -10,7 +10,9 @@ import pandas as pd
 
 from lib.assistant.needs import KINDS
 from lib.assistant.queries import normal_form
+from lib.assistant.signals import opens_before
 from lib.retrieval.bm25 import content_terms
+from lib.retrieval.stores import candidate_pairs, relevant_pairs_mask
 
 # What a simulated world's `split` keeps apart besides personas, in the words of `leaks`.
 KEPT_APART = {
@@ -90,26 +92,21 @@ def lexical_overlap(queries: pd.DataFrame, items: pd.DataFrame, gold: pd.DataFra
 def usage_shortcuts(
     queries: pd.DataFrame, items: pd.DataFrame, opens: pd.DataFrame, gold: pd.DataFrame
 ) -> pd.DataFrame:
-    """How often a gold item is the persona's most opened or most recently opened item, beside chance, in percent."""
+    """How often a gold item is the persona's most opened or most recently opened item at the moment of the query,
+    beside chance, in percent."""
     if opens.empty:
         return pd.DataFrame(columns=["question", "here", "by chance"])
-    usage = opens.groupby("item")["time"].agg(["size", "max"]).reindex(items["item"]).reset_index()
-    usage = usage.fillna({"size": 0, "max": pd.Timestamp(0)})  # items that were never opened
-    usage["persona"] = items["persona"].to_numpy()
-    per_persona = usage.groupby("persona")
-    top = {
-        "most opened item": usage.loc[per_persona["size"].idxmax(), "item"],
-        "most recently opened item": usage.loc[per_persona["max"].idxmax(), "item"],
-    }
-    persona_of = queries.set_index("query")["persona"]
-    relevant = gold.set_index("query")["relevant"]
-    n_items = items.groupby("persona").size()
-    chance = np.mean([len(found) / n_items[persona_of[query]] for query, found in relevant.items()])
-    rows = []
-    for name, chosen in top.items():
-        by_persona = dict(zip(usage.set_index("item").loc[chosen, "persona"], chosen, strict=True))
-        hit = np.mean([by_persona[persona_of[query]] in set(found) for query, found in relevant.items()])
-        rows.append((f"queries whose gold holds the {name}, %", 100 * hit, 100 * chance))
+    pairs = candidate_pairs(queries, items, on="persona")
+    count, last = opens_before(pairs, queries, items, opens)
+    pairs["gold"] = relevant_pairs_mask(pairs, relevant_pairs(gold))
+    usage = pairs.assign(count=count, last=last).sort_values(["query_row", "item_row"])
+    by_query = usage.groupby("query_row")
+    chance = 100 * by_query["gold"].mean().mean()
+    tops = {"most opened item": "count", "most recently opened item": "last"}
+    rows = [
+        (f"queries whose gold holds the {name}, %", 100 * usage.loc[by_query[of].idxmax(), "gold"].mean(), chance)
+        for name, of in tops.items()
+    ]
     return pd.DataFrame(rows, columns=["question", "here", "by chance"])
 
 

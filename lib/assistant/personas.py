@@ -32,6 +32,7 @@ from lib.assistant.needs import (
 )
 from lib.assistant.schemas import (
     APPS,
+    DUE_APPS,
     ITEM_TYPES,
     PLACES,
     TIME_FIELDS,
@@ -220,6 +221,13 @@ def next_occurrence(slot: Slot, after: datetime) -> datetime:
     raise AssertionError("a slot has at least one weekday")
 
 
+def soon_after(moment: datetime, rng: np.random.Generator) -> datetime:
+    """When something takes place that is asked for just before: half an hour to two hours later, set back to the
+    quarter-hour."""
+    soon = moment + timedelta(minutes=int(rng.integers(30, 121)))
+    return soon.replace(minute=soon.minute // 15 * 15, second=0)
+
+
 # ---------------------------------------------------------------- people and lives
 
 
@@ -261,7 +269,12 @@ class Provenance:
 
 @dataclass
 class Life:
-    """A persona before it is written down: its profile, its capacity for items by app, and what was drawn so far."""
+    """A persona before it is written down: its profile, its capacity for items by app, and what was drawn so far.
+
+    Attributes:
+        asked_at: when its queries are voiced.
+        due_rng: draws what is due soon after one of them though nobody asks for it (`due_rivals`); None: nothing is.
+    """
 
     profile: dict[str, Any]
     people: dict[str, Person]
@@ -273,6 +286,8 @@ class Life:
     lived: list[LivedNeed] = field(default_factory=list)
     items: dict[str, list[Item]] = field(default_factory=lambda: {app: [] for app in APPS})
     provenance: list[Provenance] = field(default_factory=list)
+    asked_at: list[datetime] = field(default_factory=list)
+    due_rng: np.random.Generator | None = None
 
     def room(self, app: str) -> int:
         return self.capacity[app] - len(self.items[app])
@@ -646,16 +661,22 @@ def pick_unused(life: Life, key: str, options: list[int]) -> int:
 
 def make_unneeded(life: Life, wording: dict, app: str, variables: dict[str, str], scene: Scene) -> Item:
     """An item no query of this persona asks for. Its habit is drawn from those of all needs, its log like any other's:
-    distractors are used as regularly as what is looked for."""
+    distractors are used as regularly as what is looked for. A `due_rivals` share of the events and reminders is due as
+    soon after one of the persona's queries as what is asked for, the others whenever their habit comes round."""
     slot = any_slot(life, scene)
     moments = draw_log(life, slot, life.today, scene.knobs)
     happens = next_occurrence(slot, life.today + timedelta(days=int(life.rng.integers(7))))
+    if app in DUE_APPS and life.due_rng and life.due_rng.random() < scene.knobs.due_rivals:
+        happens = soon_after(life.asked_at[life.due_rng.integers(len(life.asked_at))], life.due_rng)
     namespace = life.people | life.facts | moment_facts(happens, life.rng) | variables
     return make_item(app, wording, namespace, moments, happens, life)
 
 
 def write_down(life: Life) -> Persona:
-    """The finished persona; items of an app stand in order of the time they show."""
+    """The finished persona; items of an app stand in order of the time they show, the opens of an item in order."""
     stores = {app: by_time(life.items[app], app) for app in APPS}
+    last = max((item.opens[-1].time for items in stores.values() for item in items if item.opens), default=life.today)
     people = [Person(**person.model_dump()) for person in life.people.values()]
-    return Persona(**life.profile, today=life.today, people=people, apps=Apps.model_validate(stores))
+    log_until = last if last > life.today else None
+    apps = Apps.model_validate(stores)
+    return Persona(**life.profile, today=life.today, log_until=log_until, people=people, apps=apps)

@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import Field, NaiveDatetime, SerializerFunctionWrapHandler, model_serializer
 
 from lib.assistant.needs import AnyNeed, Call, Kind, Need, alternatives, expand, slots_of
-from lib.assistant.personas import Life, LivedNeed, draw_moments, fill, next_occurrence
+from lib.assistant.personas import Life, LivedNeed, draw_moments, fill, next_occurrence, soon_after
 from lib.assistant.schemas import App, CalendarEvent, Place, Strict, Text
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.retrieval.stores import seeded_order
@@ -216,8 +216,7 @@ def occasion(lived: LivedNeed, moments: list[datetime], rng: np.random.Generator
     last = max(moments)
     hour = last.hour + last.minute / 60
     if last.weekday() in lived.slot.days and abs(hour - lived.slot.hour) < 3:
-        soon = last + timedelta(minutes=int(rng.integers(30, 121)))
-        return soon.replace(minute=soon.minute // 15 * 15, second=0)
+        return soon_after(last, rng)
     return next_occurrence(lived.slot, last)
 
 

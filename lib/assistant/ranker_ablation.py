@@ -39,10 +39,7 @@ def without_usage(task: RankingTask) -> pd.DataFrame:
 def reduced_rankers(task: RankingTask) -> dict[str, pd.DataFrame]:
     """Rankings of rankers that see less, and of two that learn nothing: without each group of features
     (`without <group>`), `TEXT_ALONE`, `QUERY_UNSEEN` and `UNLEARNED`."""
-    columns = {
-        f"without {group}": [name for name in task.features.columns if name not in left_out]
-        for group, left_out in task.groups.items()
-    }
+    columns = {f"without {group}": task.columns_without(group) for group in task.groups}
     columns |= {TEXT_ALONE: task.groups["text"], QUERY_UNSEEN: [*task.groups["numerical"], "app"]}
     learned = {name: task.rank(task.learn(seen)) for name, seen in columns.items()}
     return learned | {

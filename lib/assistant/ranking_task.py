@@ -156,6 +156,11 @@ class RankingTask:
         """The features by group."""
         return feature_groups(self.features)
 
+    def columns_without(self, *groups: str) -> list[str]:
+        """The features that are of none of some groups."""
+        left_out = {name for group in groups for name in self.groups[group]}
+        return [name for name in self.features.columns if name not in left_out]
+
     def queries_of(self, split: str) -> list[str]:
         """The ids of the training or the evaluation queries."""
         return self.queries["query"][self.queries["split"] == split].tolist()
@@ -205,12 +210,18 @@ class RankingTask:
             threads=how.threads if threads is None else threads,
         )
 
-    def cross_fit(self, rows: np.ndarray) -> np.ndarray:
-        """Scores of some pairs, each by a ranker that saw none of its persona's."""
+    def cross_fit(self, rows: np.ndarray, columns: Sequence[str] | None = None) -> np.ndarray:
+        """Scores of some pairs, each by a ranker that saw none of its persona's.
+
+        Args:
+            rows: which pairs, bools.
+            columns: the features that the rankers see; None: all.
+        """
         how = self.learning
+        columns = list(self.features.columns) if columns is None else list(columns)
         return out_of_fold(
             self.pairs[rows],
-            self.features[rows],
+            self.features.loc[rows, columns],
             self.relevant[rows],
             self.persona[rows],
             CATEGORICAL,

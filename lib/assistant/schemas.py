@@ -9,9 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, NaiveDatetime, ValidationError, model_validator
+from pydantic import (
+    Field,
+    NaiveDatetime,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_records
 
@@ -157,6 +164,7 @@ ITEM_TYPES: dict[str, type[Item]] = {
     "notes": Note,
     "phone_call": PhoneCall,
 }
+DUE_APPS: tuple[App, ...] = ("calendar", "reminders")  # whose items say when something takes place
 # The one timestamp that each app shows of an item.
 TIME_FIELDS = {
     "mail": "received",
@@ -202,19 +210,29 @@ class Persona(Strict):
     favorite_sport: str = ""
     traits: list[str] = Field(default=[], description="household and ways of life, such as pet, car, children")
     today: NaiveDatetime = Field(description="the moment the data were collected; no item was opened after it")
+    log_until: NaiveDatetime | None = Field(
+        default=None, description="the last moment of the usage log, where that goes on after the data were collected"
+    )
     people: list[Person] = []
     apps: Apps
 
+    @model_serializer(mode="wrap")
+    def _without_missing_end(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A persona whose log ends today is written as if no other did."""
+        return {name: value for name, value in write(self).items() if name != "log_until" or value is not None}
+
     @model_validator(mode="after")
     def _check_items(self) -> Persona:
+        end = max(self.today, self.log_until or self.today)
         counts = Counter(item.id for app in APPS for item in getattr(self.apps, app))
         twice = [identifier for identifier, count in counts.items() if count > 1]
         if twice:
             raise ValueError(f"item id {twice[0]!r} is used more than once")
         for app in APPS:
             for item in getattr(self.apps, app):
-                if any(opened.time > self.today for opened in item.opens):
-                    raise ValueError(f"{app} item {item.id!r} was opened after today ({self.today:%Y-%m-%d %H:%M})")
+                if any(opened.time > end for opened in item.opens):
+                    until = "today" if end == self.today else "the end of the log"
+                    raise ValueError(f"{app} item {item.id!r} was opened after {until} ({end:%Y-%m-%d %H:%M})")
         return self
 
 

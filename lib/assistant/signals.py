@@ -14,9 +14,11 @@ Recency is counted from the latest open of all the query's candidates, not from 
 ranks the candidates alike, but an item last opened exactly 7.00 days ago is one opened at this hour of this weekday:
 trees find that, and what leaves out the habitual group would still see habits.
 
-The time an item shows (`shown`: start of an event, due time, last played) is not used. In five apps it repeats the log;
-in the other two, how soon an event or a reminder is due says which one is asked for more plainly than any habit, and in
-the simulated world that is so by construction.
+The time an item shows (`shown`: start of an event, due time, last played) is not among them. In five apps it repeats
+the log; in the other two, how soon an event or a reminder is due says which one is asked for more plainly than any
+habit: in the default world little else is due within two hours of a query than what it asks for. `hours_until_due` is
+the signal for worlds in which other things are due then, too (`due_rivals` above 0; see `lib.assistant.sensitivity`);
+no ranker sees it unless it is given.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lib.assistant.schemas import APPS, PLACES
+from lib.assistant.schemas import APPS, DUE_APPS, PLACES
 
 HOUR_BANDWIDTH = 1.5  # hours: standard deviation of the kernel over hours of the day
 HALF_LIFE = 14.0  # days: an open of two weeks ago counts half in what is `_recent`
@@ -53,6 +55,8 @@ HABITUAL = (
     "place_correlation",
 )
 USAGE = NUMERICAL + HABITUAL
+DUE = "hours_until_due"  # a group of its own, where a ranker is given it
+DUE_WITHIN = 24  # hours
 
 
 @dataclass(frozen=True)
@@ -119,9 +123,45 @@ def signals(
     return pd.DataFrame(columns, index=pairs.index)
 
 
+def opens_before(
+    pairs: pd.DataFrame, queries: pd.DataFrame, items: pd.DataFrame, opens: pd.DataFrame
+) -> tuple[np.ndarray, np.ndarray]:
+    """How often the item of each pair was opened before the query, and when last, in minutes since 1970 (0: never).
+
+    Args:
+        pairs, queries, items, opens: as of `signals`; of queries and items, columns time and item are enough.
+    """
+    item, _, used = _opens(items, opens)
+    query, item_row = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
+    pair, entry = _entries(item_row, item, len(items))
+    before = used["minutes"][entry] < _clock(queries["time"])["minutes"][query[pair]]
+    pair, entry = pair[before], entry[before]
+    last = np.zeros(len(pairs))
+    np.maximum.at(last, pair, used["minutes"][entry])
+    return np.bincount(pair, minlength=len(pairs)), last
+
+
+def hours_until_due(pairs: pd.DataFrame, queries: pd.DataFrame, items: pd.DataFrame) -> np.ndarray:
+    """Hours from the query until the event starts or the reminder is due, one a pair; NaN for items of other apps, for
+    what is past, and for what is more than `DUE_WITHIN` hours ahead.
+
+    Args:
+        pairs: columns query_row, item_row.
+        queries: column time.
+        items: columns app, shown.
+    """
+    query, item = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
+    asked, due = (_clock(times)["minutes"] for times in (queries["time"], items["shown"]))
+    hours = (due[item] - asked[query]) / 60
+    dated = items["app"].isin(DUE_APPS).to_numpy()[item]
+    return np.where(dated & (hours >= 0) & (hours <= DUE_WITHIN), hours, np.nan)
+
+
 def feature_groups(features: pd.DataFrame) -> dict[str, list[str]]:
-    """Columns of a frame from `signals` by group: numerical, categorical, habitual and, the rest, text."""
+    """Columns of a frame from `signals` by group: numerical, categorical, habitual, due where `hours_until_due` was
+    added, and, the rest, text."""
     groups = {"numerical": list(NUMERICAL), "categorical": list(CATEGORICAL), "habitual": list(HABITUAL)}
+    groups |= {"due": [DUE]} if DUE in features else {}
     known = {name for names in groups.values() for name in names}
     return groups | {"text": [name for name in features.columns if name not in known]}
 

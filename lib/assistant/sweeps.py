@@ -19,9 +19,29 @@ SWEEPS = {
     "habit_strength": (0.0, 0.4, 0.8, 1.0),
     "hour_noise": (0.5, 1.0, 3.0, 6.0),
     "hard_distractors": (0.0, 6.0, 12.0, 24.0),
+    "recency_strength": (0.0, 0.3, 0.6),
+    "frequency_strength": (0.0, 0.3, 0.6),
+    "due_rivals": (0.0, 0.5, 1.0),
 }
+SIGNAL_KNOBS = ("recency_strength", "frequency_strength", "due_rivals")  # each is about one signal, which is read alone
+HABIT_KNOBS = tuple(knob for knob in SWEEPS if knob not in SIGNAL_KNOBS)
 COMPARED = ("semantic", "time_match", "lambdamart", "lambdamart_rrf")
 DIFFERENCES = (("lambdamart_rrf", "semantic"), ("lambdamart_rrf", "lambdamart"))
+# In the worlds of the signal knobs, too.
+SIGNALS_COMPARED = (
+    "recency",
+    "most_opened",
+    "due_soon",
+    "lambdamart_no_usage",
+    "lambdamart_without_habitual",
+    "lambdamart_without_numerical",
+    "lambdamart_due",
+)
+SIGNAL_DIFFERENCES = (
+    ("lambdamart_without_habitual", "lambdamart_no_usage"),
+    ("lambdamart", "lambdamart_without_numerical"),
+    ("lambdamart_due", "lambdamart"),
+)
 
 
 def small_knobs(knobs: WorldKnobs, n_personas: int, **changes: float) -> WorldKnobs:
@@ -72,6 +92,12 @@ class Sweep:
         return list({str(changes): changes for changes in self.settings.values()}.values())
 
     @property
+    def reads_signals(self) -> list[bool]:
+        """Of each world: whether it is one of a signal knob's, the default one among them."""
+        read = [changes for (knob, _), changes in self.settings.items() if knob in SIGNAL_KNOBS]
+        return [changes in read for changes in self.changes]
+
+    @property
     def knobs(self) -> list[WorldKnobs]:
         """Of each world."""
         return [small_knobs(self.base, self.personas, **changes) for changes in self.changes]
@@ -79,7 +105,8 @@ class Sweep:
     def summarise(
         self, worlds: Sequence[Mapping[str, pd.DataFrame]], scores: Sequence[pd.DataFrame], k: int
     ) -> pd.DataFrame:
-        """Mean recall at K in every setting, of `COMPARED` methods and of `DIFFERENCES` ("a − b").
+        """Mean recall at K in every setting, of `COMPARED` methods and of `DIFFERENCES` ("a − b"); in those of a signal
+        knob also of `SIGNALS_COMPARED` and `SIGNAL_DIFFERENCES`.
 
         Args:
             worlds, scores: of each world: its frames, and `lib.assistant.sensitivity.cross_fitted_scores`.
@@ -91,18 +118,26 @@ class Sweep:
         rows = []
         for (knob, level), changes in self.settings.items():
             number = self.changes.index(changes)
-            for row in _summarise_world(worlds[number], scores[number], k).itertuples():
+            compared = COMPARED + SIGNALS_COMPARED if knob in SIGNAL_KNOBS else COMPARED
+            differences = DIFFERENCES + SIGNAL_DIFFERENCES if knob in SIGNAL_KNOBS else DIFFERENCES
+            for row in _summarise_world(worlds[number], scores[number], k, compared, differences).itertuples():
                 rows.append((knob, level, row.Index, row.value, row.ci_low, row.ci_high, row.n))
         return pd.DataFrame(rows, columns=["knob", "level", "method", f"recall@{k}", "ci_low", "ci_high", "n"])
 
 
-def _summarise_world(world: Mapping[str, pd.DataFrame], scores: pd.DataFrame, k: int) -> pd.DataFrame:
-    recall = pd.DataFrame({method: scores[method, "recall", k] for method in COMPARED})
+def _summarise_world(
+    world: Mapping[str, pd.DataFrame],
+    scores: pd.DataFrame,
+    k: int,
+    compared: Sequence[str],
+    differences: Sequence[tuple[str, str]],
+) -> pd.DataFrame:
+    recall = pd.DataFrame({method: scores[method, "recall", k] for method in compared})
     needs = world["gold"].set_index("query").loc[recall.index, "need"]
     over = Resampling([world["queries"]["persona"].to_numpy(), needs.to_numpy()])
     ends = mean_interval(recall.to_numpy(), over)
-    left, right = (recall[[pair[side] for pair in DIFFERENCES]].to_numpy() for side in (0, 1))
+    left, right = (recall[[pair[side] for pair in differences]].to_numpy() for side in (0, 1))
     low, high = (np.concatenate(both) for both in zip(ends, difference_interval(left, right, over), strict=True))
     means = np.concatenate([recall.mean(), (left - right).mean(axis=0)])
-    names = [*COMPARED, *(f"{a} − {b}" for a, b in DIFFERENCES)]
+    names = [*compared, *(f"{a} − {b}" for a, b in differences)]
     return pd.DataFrame({"value": means, "ci_low": low, "ci_high": high, "n": len(recall)}, index=names)

@@ -25,6 +25,7 @@ import pandas as pd
 from pydantic import BaseModel, ValidationError
 
 from lib.assistant.explicit_needs import read_explicit_needs
+from lib.assistant.extra_opens import open_lately, open_often
 from lib.assistant.follow_ups import follow_up, furnish_sequel
 from lib.assistant.hop_needs import read_hop_needs
 from lib.assistant.named_worlds import deal_asks, group_shares, plan_shares
@@ -220,13 +221,16 @@ def live_and_ask(
     plan = assign_needs(askable, asked, scene.side, voices, rng)
     moments = [voicing_moment(kind, lived, life, knobs) for lived, kind in plan]
     furnish_needs(life, plan, moments, scene)
-    speaker = replace(life, rng=rng.spawn(1)[0])  # so that no draw of a conversation moves any other
+    # Each with draws of its own, so that neither a conversation nor a knob at 0 moves any other.
+    talk, due, lately, often = rng.spawn(4)
+    speaker = replace(life, rng=talk)
     followed = [
         group == "followed"
         and bool(voices.of(scene.side, lived.need.need, "follow_up"))
         and furnish_sequel(speaker, lived, scene)
         for (group, _), (lived, _) in zip(asked, plan, strict=True)
     ]
+    life.asked_at, life.due_rng = [moment for moment, _ in moments], due
     add_distractors(life, scene)
     pairs = []
     for number, ((lived, kind), (moment, place)) in enumerate(zip(plan, moments, strict=True)):
@@ -240,6 +244,8 @@ def live_and_ask(
             after = families[speaker.rng.integers(len(families))]
             query, gold = follow_up(query, gold, after, lived, speaker, toolbox)
         pairs.append((query, gold))
+    open_lately(life, pairs, knobs, lately)
+    open_often(life, pairs, knobs, often)
     return pairs
 
 

@@ -3,8 +3,8 @@ import pytest
 
 from lib.assistant.ranking_task import Learning
 from lib.assistant.rrf_readings import STORES, WHOLE
-from lib.assistant.sensitivity import cross_fitted_scores, embed_worlds, simulate_worlds
-from lib.assistant.sweeps import small_knobs
+from lib.assistant.sensitivity import LEFT_OUT, UNLEARNED, cross_fitted_scores, embed_worlds, simulate_worlds
+from lib.assistant.sweeps import SIGNALS_COMPARED, small_knobs
 from lib.retrieval.fusion import Fusion
 from lib.workbook.parameters.worlds import WorldKnobs
 
@@ -57,6 +57,24 @@ def test_every_query_is_scored_by_every_method(worlds, scores):
             "bm25t", "semantic", "time_match", "lambdamart", "lambdamart_rrf",
         }  # fmt: skip
         assert table.drop(columns="ndcg_retrieved", level="metric").notna().all(axis=None)
+
+
+def test_signals_are_read_where_they_are_wanted(data):
+    """In a world with rivals the due time still tells; alone it finds more than the last open, which tells nothing."""
+    (world,) = simulate_worlds(data, [small_knobs(WorldKnobs(seed=3), 40, due_rivals=1.0)])
+    (vectors,) = embed_worlds([world], bags_of_letters)
+    how = Fusion((WHOLE, STORES), 5), Learning(CUTOFFS, seed=1, folds=2)
+    plain, table = (cross_fitted_scores(world, vectors, *how, signals=signals) for signals in (False, True))
+    assert set(SIGNALS_COMPARED) == {*UNLEARNED, *LEFT_OUT, "lambdamart_due"}
+    assert list(table)[: plain.shape[1]] == list(plain)
+    assert table[list(plain)].equals(plain)
+    assert set(table.columns.get_level_values("method")) == {
+        *plain.columns.get_level_values("method"),
+        *SIGNALS_COMPARED,
+    }
+    recall = table.mean().xs("recall", level="metric").xs(3, level="k")
+    assert recall["due_soon"] > recall["recency"] + 8
+    assert recall["lambdamart_due"] > recall["lambdamart"]
 
 
 def test_without_habit_the_log_is_worth_nothing(scores):

@@ -17,6 +17,7 @@ from lib.assistant.controls import (
 from lib.assistant.schemas import APPS, PLACES
 from lib.assistant.signals import (
     CATEGORICAL,
+    DUE,
     HABITUAL,
     HALF_LIFE,
     HOUR_BANDWIDTH,
@@ -24,6 +25,8 @@ from lib.assistant.signals import (
     USAGE,
     feature_groups,
     hour_kernel,
+    hours_until_due,
+    opens_before,
     rank_within,
     signals,
 )
@@ -184,6 +187,49 @@ def test_ranks_within_a_query():
     scores = np.array([0.2, 7.0, 0.9, 0.2, 8.0, 0.1])
     assert rank_within(group, scores).tolist() == [2, 2, 1, 2, 1, 4]
     assert rank_within(group[:0], scores[:0]).tolist() == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_opens_before_the_query_agree_with_the_signals(seed):
+    queries, items, opens = random_task(seed)
+    pairs = candidate_pairs(queries, items, "persona")
+    count, last = opens_before(pairs, queries, items, opens)
+    features = signals(pairs, queries, items, opens, {})
+    np.testing.assert_array_equal(count, features["opens"])
+    latest = pd.Series(last).groupby(pairs["query"]).transform("max").to_numpy()
+    behind = np.where(count > 0, (latest - last) / 1440, np.nan)
+    np.testing.assert_allclose(behind, features["days_behind_latest_open"])
+    assert (last[count == 0] == 0).all()
+
+
+def test_hours_until_due_by_hand():
+    asked = pd.Timestamp("2024-01-15 08:00")
+    queries = pd.DataFrame({"query": ["q"], "persona": ["p"], "time": [asked]})
+    ahead = {"soon": 1.5, "now": 0.0, "past": -0.5, "tomorrow": 24.0, "later": 24.5, "mail": 1.0, "task": 3.0}
+    items = pd.DataFrame(
+        {
+            "item": list(ahead),
+            "persona": "p",
+            "app": [{"mail": "mail", "task": "reminders"}.get(name, "calendar") for name in ahead],
+            "shown": [asked + pd.Timedelta(hours=hours) for hours in ahead.values()],
+        }
+    )
+    pairs = candidate_pairs(queries, items, "persona")
+    hours = dict(zip(pairs["item"], hours_until_due(pairs, queries, items), strict=True))
+    assert {name: value for name, value in hours.items() if not np.isnan(value)} == {
+        "soon": 1.5, "now": 0.0, "tomorrow": 24.0, "task": 3.0,
+    }  # fmt: skip
+
+
+def test_the_due_time_is_a_group_of_its_own_and_no_default_feature():
+    queries, items, opens = random_task()
+    pairs = candidate_pairs(queries, items, "persona")
+    features = signals(pairs, queries, items, opens, {})
+    assert DUE not in features
+    assert "due" not in feature_groups(features)
+    groups = feature_groups(features.assign(**{DUE: 0.0}))
+    assert groups["due"] == [DUE]
+    assert groups["text"] == []
 
 
 def test_no_candidates():

@@ -2,7 +2,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.sweeps import COMPARED, SWEEPS, Sweep
+from lib.assistant.sweeps import (
+    COMPARED,
+    DIFFERENCES,
+    HABIT_KNOBS,
+    SIGNAL_DIFFERENCES,
+    SIGNAL_KNOBS,
+    SIGNALS_COMPARED,
+    SWEEPS,
+    Sweep,
+)
 
 SWEEP = Sweep("smoke", seed=3, personas=20)
 
@@ -21,6 +30,14 @@ def test_habit_and_either_queries_share_what_meaning_leaves():
     assert SWEEP.settings["hour_noise", 6.0] == {"hour_noise": 6.0}
 
 
+def test_signals_are_read_in_their_knobs_worlds_and_the_default_one():
+    assert tuple(SWEEPS) == HABIT_KNOBS + SIGNAL_KNOBS
+    read = [changes for changes, wanted in zip(SWEEP.changes, SWEEP.reads_signals, strict=True) if wanted]
+    assert read == [
+        {}, *({knob: level} for knob in SIGNAL_KNOBS for level in SWEEPS[knob][1:])
+    ]  # fmt: skip
+
+
 def test_each_setting_is_summarised_from_its_own_world():
     queries = pd.DataFrame({"query": ["p", "q"], "persona": ["a", "b"]})
     world = {"queries": queries, "gold": pd.DataFrame({"query": ["q", "p"], "need": ["walk", "bake"]})}
@@ -28,15 +45,19 @@ def test_each_setting_is_summarised_from_its_own_world():
         pd.DataFrame(
             {
                 (method, "recall", 3): np.array([0.0, number]) + shift
-                for shift, method in enumerate(("bm25t", *COMPARED))
+                for shift, method in enumerate(("bm25t", *COMPARED, *(SIGNALS_COMPARED if wanted else ())))
             },
             index=queries["query"],
         )
-        for number in range(len(SWEEP.changes))
+        for number, wanted in enumerate(SWEEP.reads_signals)
     ]
     swept = SWEEP.summarise([world] * len(scores), scores, 3)
     assert list(swept) == ["knob", "level", "method", "recall@3", "ci_low", "ci_high", "n"]
-    assert len(swept) == len(SWEEP.settings) * (len(COMPARED) + 2)
+    shown = {knob: {*COMPARED, *(" − ".join(pair) for pair in DIFFERENCES)} for knob in SWEEPS}
+    for knob in SIGNAL_KNOBS:
+        shown[knob] |= {*SIGNALS_COMPARED, *(" − ".join(pair) for pair in SIGNAL_DIFFERENCES)}
+    for (knob, _), part in swept.groupby(["knob", "level"]):
+        assert sorted(part["method"]) == sorted(shown[knob])
     values = swept.set_index(["knob", "level", "method"])["recall@3"]
     for (knob, level), changes in SWEEP.settings.items():
         assert values[knob, level, "semantic"] == SWEEP.changes.index(changes) / 2 + 1

@@ -356,7 +356,8 @@ def sceptic_sentence(sceptic: pd.DataFrame, needs: pd.Series, source: Source) ->
     return (
         f"Knowing the need leaves {number(left, 2)} of {number(here['H(API), bits'], 2)} bits of the API open: {why}. "
         f"{'' if np.isnan(own) else words}{start} the events and reminders due within two hours after a query, {due} "
-        f"are gold{reason}. No method of this workbook uses the time an item shows."
+        f"are gold{reason}. No method of this workbook uses the time an item shows, "
+        "but one in small worlds of notebook 05."
     )
 
 

@@ -3,18 +3,19 @@ negative controls, needs that nobody asked about in training, and other worlds."
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from lib.assistant.context_scores import RankerScores
 from lib.assistant.controls import HALFWAY, MARGIN
 from lib.assistant.leaks import conditional_entropy_bits, entropy_bits
 from lib.assistant.pages.lambdamart_rrf_parts import ranker_name, rankers_table
 from lib.assistant.ranker_ablation import QUERY_UNSEEN, TWO_QUERY_UNSEEN, UNLEARNED
-from lib.assistant.sweeps import COMPARED, SWEEPS, Sweep
+from lib.assistant.sweeps import COMPARED, DIFFERENCES, HABIT_KNOBS, SIGNAL_KNOBS, SWEEPS, Sweep
 from lib.assistant.unseen_needs import UnseenNeeds
 from lib.workbook.display import Drawing, Table, interval, number
 from lib.workbook.methods import colour, label, marker
@@ -24,8 +25,22 @@ KNOBS = {
     "habit_strength": "share of opens that follow the habit",
     "hour_noise": "scatter around the habit's hour, hours",
     "hard_distractors": "stale or lookalike items a persona",
+    "recency_strength": "share of queries whose answer\nwas opened in the last 24 hours",
+    "frequency_strength": "share of queries whose answer\nis opened often",
+    "due_rivals": "share of unneeded events and\nreminders due soon after a query",
 }
 EDGE = "lambdamart_rrf − semantic"
+# What the numerical signals add, without the habitual ones and beside them, and what the due time adds.
+TO_TEXT = "lambdamart_without_habitual − lambdamart_no_usage"
+TO_HABITS = "lambdamart − lambdamart_without_numerical"
+DUE_ADDS = "lambdamart_due − lambdamart"
+# What is drawn of each signal: the signal by itself, and rankers without it and with it.
+NUMERICAL = ("lambdamart_no_usage", "lambdamart_without_habitual", "lambdamart_without_numerical", "lambdamart")
+READ_BY = {
+    "recency_strength": ("recency", *NUMERICAL),
+    "frequency_strength": ("most_opened", *NUMERICAL),
+    "due_rivals": ("due_soon", "lambdamart", "lambdamart_due"),
+}
 
 
 # ---- floors
@@ -207,16 +222,16 @@ def edges(sweep: Sweep, swept: pd.DataFrame) -> pd.DataFrame:
 
 
 def sweep_figure(swept: pd.DataFrame, edge: pd.DataFrame, k: int) -> Drawing:
+    """The knobs of kinds, habits and distractors, a panel each.
+
+    Args:
+        swept: from `Sweep.summarise`.
+        edge: from `edges`.
+    """
+    swept, edge = (frame[frame["knob"].isin(HABIT_KNOBS)] for frame in (swept, edge))
     figure, axes = plt.subplots(2, 2, figsize=(9.5, 7), sharey=True)
-    for axis, (knob, levels) in zip(axes.flat, SWEEPS.items(), strict=True):
-        for method in COMPARED:
-            part = swept[(swept["knob"] == knob) & (swept["method"] == method)]
-            axis.plot(
-                part["level"], part[f"recall@{k}"], color=colour(method), marker=marker(method), label=label(method)
-            )
-            axis.fill_between(part["level"], part["ci_low"], part["ci_high"], color=colour(method), alpha=0.12)
-        axis.set_xlabel(KNOBS[knob], fontsize=9)
-        axis.set(xticks=levels, xticklabels=[f"{level:.2g}" for level in levels], ylim=(0, 100))
+    for axis, knob in zip(axes.flat, HABIT_KNOBS, strict=True):
+        _draw_knob(axis, swept[swept["knob"] == knob], COMPARED, k)
     for axis in axes[:, 0]:
         axis.set_ylabel(f"Recall@{k}, % (bands: 95% interval)")
     figure.legend(
@@ -238,6 +253,57 @@ def sweep_figure(swept: pd.DataFrame, edge: pd.DataFrame, k: int) -> Drawing:
     )
 
 
+def signals_figure(swept: pd.DataFrame, k: int) -> Drawing:
+    """The knobs of one signal each, a panel each: the signal alone, LambdaMART without it and with it.
+
+    Args:
+        swept: from `Sweep.summarise`.
+    """
+    swept = swept[swept["knob"].isin(SIGNAL_KNOBS)]
+    figure, axes = plt.subplots(1, 3, figsize=(9.5, 4), sharey=True)
+    for axis, (knob, methods) in zip(axes, READ_BY.items(), strict=True):
+        _draw_knob(axis, swept[swept["knob"] == knob], methods, k)
+    axes[0].set_ylabel(f"Recall@{k}, % (bands: 95% interval)")
+    lines = {name: line for axis in axes for line, name in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(lines.values(), lines, loc="upper center", ncol=3, bbox_to_anchor=(0.5, 0.0), fontsize=9)
+    value = swept.set_index(["knob", "level", "method"])[f"recall@{k}"]
+    most = {knob: SWEEPS[knob][-1] for knob in READ_BY}
+    worlds = [("recency_strength", 0.0), *((knob, most[knob]) for knob in ("recency_strength", "frequency_strength"))]
+    adds = {name: [number(value[*world, name], 1) for world in worlds] for name in (TO_TEXT, TO_HABITS)}
+    due = [number(value["due_rivals", level, DUE_ADDS], 1) for level in (0.0, most["due_rivals"])]
+    return Drawing(
+        figure,
+        "sensitivity_signals",
+        f"In the default world, at recency strength {most['recency_strength']:.2g} and at frequency strength "
+        f"{most['frequency_strength']:.2g}, numerical signals add {_listed(adds[TO_TEXT])} points to a LambdaMART "
+        f"without habitual ones, and {_listed(adds[TO_HABITS])} to one with them; due times add {due[0]} points, and "
+        f"{due[1]} at due rivals {most['due_rivals']:.2g}",
+        "Recall in three panels, one signal of the simulated world each. The signal alone, without learning: "
+        + "; ".join(
+            f"{label(methods[0])}, {knob.replace('_', ' ')} 0: {value[knob, 0.0, methods[0]]:.0f}%, "
+            f"{most[knob]:.2g}: {value[knob, most[knob], methods[0]]:.0f}%"
+            for knob, methods in READ_BY.items()
+        ),
+        swept,
+    )
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _draw_knob(axis: Axes, swept: pd.DataFrame, methods: Sequence[str], k: int) -> None:
+    """Recall of some methods at the levels of one knob."""
+    (knob,) = swept["knob"].unique()
+    for method in methods:
+        part = swept[swept["method"] == method]
+        axis.plot(part["level"], part[f"recall@{k}"], color=colour(method), marker=marker(method), label=label(method))
+        axis.fill_between(part["level"], part["ci_low"], part["ci_high"], color=colour(method), alpha=0.12)
+    axis.set_xlabel(KNOBS[knob], fontsize=9)
+    axis.set(xticks=SWEEPS[knob], xticklabels=[f"{level:.2g}" for level in SWEEPS[knob]], ylim=(0, 100))
+
+
 def worlds_won(edge: pd.DataFrame) -> str:
     """In how many of the distinct small worlds LambdaMART-RRF is above semantic search, and in which it is not."""
     lost = _lost(edge)
@@ -253,14 +319,30 @@ def _lost(edge: pd.DataFrame) -> list[str]:
 
 
 def sweep_table(sweep: Sweep, swept: pd.DataFrame, k: int) -> Table:
-    """Differences in every setting."""
-    rows = swept[swept["method"].str.contains("−")]
-    shown = [interval(*row) for row in rows[[f"recall@{k}", "ci_low", "ci_high"]].to_numpy()]
-    wide = rows.assign(difference=shown).pivot(index=["knob", "level"], columns="method", values="difference")
-    wide = wide.loc[list(SWEEPS)].rename(columns=lambda name: " − ".join(map(label, name.split(" − ")))).reset_index()
-    defaults = ", ".join(f"{knob.replace('_', ' ')} {getattr(sweep.base, knob):.2g}" for knob in SWEEPS)
+    """Differences at every level of the knobs of kinds, habits and distractors."""
+    defaults = ", ".join(f"{knob.replace('_', ' ')} {getattr(sweep.base, knob):.2g}" for knob in HABIT_KNOBS)
     return Table(
-        wide.assign(knob=wide["knob"].str.replace("_", " "), level=[f"{level:.2g}" for level in wide["level"]]),
+        _by_setting(swept, HABIT_KNOBS, sorted(" − ".join(pair) for pair in DIFFERENCES), k),
         f"Differences in Recall@{k}, percentage points with 95% intervals, in worlds of {sweep.personas} personas; the "
         f"defaults are {defaults}.",
     )
+
+
+def signals_table(sweep: Sweep, swept: pd.DataFrame, k: int) -> Table:
+    """What each signal finds by itself and what LambdaMART gains from it, at every level of the signal knobs."""
+    alone = [methods[0] for methods in READ_BY.values()]
+    return Table(
+        _by_setting(swept, SIGNAL_KNOBS, [*alone, TO_TEXT, TO_HABITS, DUE_ADDS, EDGE], k),
+        f"Recall@{k} in percent of what reads one signal and learns nothing, and differences in points, with 95% "
+        f"intervals, in worlds of {sweep.personas} personas; level 0 of each knob is the default world.",
+    )
+
+
+def _by_setting(swept: pd.DataFrame, knobs: Sequence[str], names: Iterable[str], k: int) -> pd.DataFrame:
+    """Methods and differences with their intervals, a row a level of each knob."""
+    rows = swept[swept["knob"].isin(knobs)]
+    shown = [interval(*row) for row in rows[[f"recall@{k}", "ci_low", "ci_high"]].to_numpy()]
+    wide = rows.assign(shown=shown).pivot(index=["knob", "level"], columns="method", values="shown")
+    wide = wide.loc[list(knobs), list(names)]
+    wide = wide.rename(columns=lambda name: " − ".join(map(label, name.split(" − ")))).reset_index()
+    return wide.assign(knob=wide["knob"].str.replace("_", " "), level=[f"{level:.2g}" for level in wide["level"]])

@@ -25,6 +25,9 @@ class WorldKnobs(Parameters):
     hour_noise: float = Field(default=1.0, gt=0, le=12)
     hard_distractors: float = Field(default=6.0, ge=0)
     opens_per_item: float = Field(default=8.0, ge=1)
+    recency_strength: float = Field(default=0.0, ge=0, le=1)
+    frequency_strength: float = Field(default=0.0, ge=0, le=1)
+    due_rivals: float = Field(default=0.0, ge=0, le=1)
     follow_up_share: float = Field(default=0.0, ge=0, le=1)
     hop_share: float = Field(default=0.0, ge=0, le=1)
 

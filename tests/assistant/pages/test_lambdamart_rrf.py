@@ -19,7 +19,7 @@ from lib.assistant.pages import lambdamart_rrf_controls as doubts
 from lib.assistant.pages import lambdamart_rrf_cost as costing
 from lib.assistant.pages import lambdamart_rrf_parts as parts
 from lib.assistant.ranking_cost import WITHOUT_TEXT_SCORES, Cost
-from lib.assistant.sweeps import COMPARED, Sweep
+from lib.assistant.sweeps import COMPARED, HABIT_KNOBS, SIGNAL_KNOBS, SIGNALS_COMPARED, SWEEPS, Sweep
 from lib.assistant.unseen_needs import UnseenNeeds
 from lib.evaluation.claims import Ratio
 from lib.evaluation.inference import Resampling
@@ -623,7 +623,10 @@ SWEEP = Sweep("smoke", 7, 8)
 def swept(lost=()):
     rows = []
     for knob, level in SWEEP.settings:
-        for method in (*COMPARED, "lambdamart_rrf − semantic", "lambdamart_rrf − lambdamart"):
+        shown = [*COMPARED, "lambdamart_rrf − semantic", "lambdamart_rrf − lambdamart"]
+        if knob in SIGNAL_KNOBS:
+            shown += [*SIGNALS_COMPARED, doubts.TO_TEXT, doubts.TO_HABITS, doubts.DUE_ADDS]
+        for method in shown:
             low = -1.0 if (knob, level) in lost else 1.0
             rows.append((knob, level, method, 12.0, low, 20.0, 30))
     return pd.DataFrame(rows, columns=["knob", "level", "method", "recall@3", "ci_low", "ci_high", "n"])
@@ -650,7 +653,7 @@ def test_worlds_in_which_it_does_not_win_are_named():
         "(intervals not adjusted for their number); not at hour noise 6; hard distractors 24"
     )
     assert "hour_noise 6: +12" in drawing.alt
-    assert [axis.get_xlabel() for axis in drawing.figure.axes] == list(doubts.KNOBS.values())
+    assert [axis.get_xlabel() for axis in drawing.figure.axes] == [doubts.KNOBS[knob] for knob in HABIT_KNOBS]
 
 
 def test_worlds_are_all_won():
@@ -662,12 +665,64 @@ def test_worlds_are_all_won():
 def test_the_table_of_worlds_has_a_row_a_setting():
     table = doubts.sweep_table(SWEEP, swept(), 3)
     assert list(table.frame) == ["knob", "level", "LambdaMART-RRF − LambdaMART", "LambdaMART-RRF − semantic search"]
-    assert len(table.frame) == len(SWEEP.settings)
+    assert len(table.frame) == sum(len(SWEEPS[knob]) for knob in HABIT_KNOBS)
     assert table.frame.iloc[1].tolist() == ["meaning share", "0.33", "12.0 [1.0, 20.0]", "12.0 [1.0, 20.0]"]
     assert table.caption.endswith(
         "in worlds of 8 personas; the defaults are meaning share 0.33, habit strength 0.8, hour noise 1, hard "
         "distractors 6."
     )
+
+
+def valued(worth):
+    """A swept frame in which the difference or method at a knob's level is worth so much."""
+    table = swept()
+    at = pd.MultiIndex.from_frame(table[["knob", "level", "method"]])
+    table["recall@3"] = [worth.get(key, value) for key, value in zip(at, table["recall@3"], strict=True)]
+    return table
+
+
+def test_a_signals_worth_is_drawn_and_said_at_both_ends_of_its_knob():
+    table = valued(
+        {
+            ("recency_strength", 0.0, doubts.TO_TEXT): 0.5,
+            ("recency_strength", 0.6, doubts.TO_TEXT): 9.0,
+            ("frequency_strength", 0.6, doubts.TO_TEXT): 3.0,
+            ("recency_strength", 0.0, doubts.TO_HABITS): -0.25,
+            ("recency_strength", 0.6, doubts.TO_HABITS): 5.0,
+            ("frequency_strength", 0.6, doubts.TO_HABITS): 0.0,
+            ("due_rivals", 0.0, doubts.DUE_ADDS): 9.5,
+            ("due_rivals", 1.0, doubts.DUE_ADDS): 7.0,
+            ("recency_strength", 0.6, "recency"): 34.0,
+        }
+    )
+    drawing = doubts.signals_figure(table, 3)
+    assert drawing.finding == (
+        "In the default world, at recency strength 0.6 and at frequency strength 0.6, numerical signals add 0.5, 9.0 "
+        "and 3.0 points to a LambdaMART without habitual ones, and −0.2, 5.0 and 0.0 to one with them; due times add "
+        "9.5 points, and 7.0 at due rivals 1"
+    )
+    assert "most recent first, recency strength 0: 12%, 0.6: 34%" in drawing.alt
+    assert [axis.get_xlabel() for axis in drawing.figure.axes] == [doubts.KNOBS[knob] for knob in SIGNAL_KNOBS]
+    assert [len(axis.lines) for axis in drawing.figure.axes] == [5, 5, 3]
+    assert set(drawing.data["knob"]) == set(SIGNAL_KNOBS)
+
+
+def test_the_table_of_signals_has_a_row_a_level_and_a_column_a_reading():
+    table = doubts.signals_table(SWEEP, swept(), 3)
+    assert list(table.frame) == [
+        "knob",
+        "level",
+        "most recent first",
+        "most opened first",
+        "due soonest first",
+        "LambdaMART without habitual signals − LambdaMART without usage",
+        "LambdaMART − LambdaMART without numerical signals",
+        "LambdaMART with due times − LambdaMART",
+        "LambdaMART-RRF − semantic search",
+    ]
+    assert table.frame["knob"].unique().tolist() == [knob.replace("_", " ") for knob in SIGNAL_KNOBS]
+    assert table.frame["level"].tolist() == ["0", "0.3", "0.6", "0", "0.3", "0.6", "0", "0.5", "1"]
+    assert "in worlds of 8 personas" in table.caption
 
 
 # ---- cost

@@ -1,0 +1,273 @@
+"""Worlds in which recency, frequency or due times say something, and the controls that they must pass."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.controls import permute_logs
+from lib.assistant.extra_opens import RECENT, RIVALS, lately
+from lib.assistant.leaks import due_soon, usage_shortcuts
+from lib.assistant.ranking_task import Learning, RankingTask
+from lib.assistant.schemas import Persona
+from lib.assistant.signals import opens_before
+from lib.assistant.world import frames
+from lib.evaluation.comparison import per_query_scores
+from lib.retrieval.stores import candidate_pairs, rank_pairs
+
+SIZES = {"seed": 4, "n_personas": 120, "n_training_queries": 600, "n_evaluation_queries": 150}
+KINDS = ["meaning", "habit", "either"]
+
+
+@pytest.fixture(scope="module")
+def worlds(make_world):
+    """By the knob that is turned up: the default world, and one for each of the three."""
+    knobs = {"": {}, "recency": {"recency_strength": 0.6}, "frequency": {"frequency_strength": 0.6}}
+    knobs |= {"due": {"due_rivals": 1.0}}
+    return {name: make_world(**SIZES, **changed) for name, changed in knobs.items()}
+
+
+@pytest.fixture(scope="module")
+def tables(worlds):
+    return {name: frames(world) for name, world in worlds.items()}
+
+
+def added(tables, name: str) -> pd.DataFrame:
+    """The opens of a world that the default one lacks, with their persona."""
+    count = [table["opens"].value_counts() for table in (tables[name], tables[""])]
+    more = count[0].sub(count[1], fill_value=0)
+    assert (more >= 0).all(), "no open is lost"
+    opens = more[more > 0].reset_index()
+    return opens.merge(tables[""]["items"][["item", "persona"]], on="item")
+
+
+def relevant(table) -> pd.DataFrame:
+    """Columns query, item, kind, persona, asked (when): a row a relevant item."""
+    gold = table["gold"][["query", "kind", "relevant"]].explode("relevant").rename(columns={"relevant": "item"})
+    return gold.merge(table["queries"][["query", "persona", "time"]].rename(columns={"time": "asked"}), on="query")
+
+
+# ---------------------------------------------------------------- nothing else moves
+
+
+@pytest.mark.parametrize("name", ["recency", "frequency"])
+def test_opens_alone_are_added(tables, name):
+    for key, frame in tables[""].items():
+        if key != "opens":
+            pd.testing.assert_frame_equal(tables[name][key], frame)
+    assert len(added(tables, name)) > 0
+
+
+def test_due_rivals_move_nothing_but_what_nobody_asks_for(tables):
+    before, after = tables[""]["items"].set_index("item"), tables["due"]["items"].set_index("item")
+    after = after.loc[before.index]
+    moved = (before["shown"] != after["shown"]) | (before["text"] != after["text"])
+    source = tables[""]["provenance"].set_index("item")["source"]
+    assert moved.sum() > 100
+    assert set(source[before.index[moved]]) <= {"decoy", "background"}
+    assert set(before["app"][moved]) == {"calendar", "reminders"}
+    for key in ("queries", "provenance", "people"):
+        pd.testing.assert_frame_equal(tables["due"][key], tables[""][key])
+    opens = [tables[name]["opens"].value_counts() for name in ("", "due")]
+    pd.testing.assert_series_equal(*opens, check_like=True)
+
+
+def test_the_same_seed_gives_the_same_opens(make_world, tables):
+    again = frames(make_world(**SIZES, recency_strength=0.6))
+    pd.testing.assert_frame_equal(again["opens"], tables["recency"]["opens"])
+
+
+def test_more_strength_only_adds_queries(make_world, tables):
+    weaker = frames(make_world(**SIZES, recency_strength=0.3))["opens"].value_counts()
+    stronger = tables["recency"]["opens"].value_counts()
+    assert stronger.sub(weaker, fill_value=0).min() >= 0
+    assert len(tables[""]["opens"]) < weaker.sum() < stronger.sum()
+
+
+def test_a_log_that_goes_on_says_until_when(worlds):
+    for name, world in worlds.items():
+        for persona in world.personas:
+            record = persona.model_dump_json()
+            assert Persona.model_validate_json(record) == persona
+            assert ("log_until" in record) == (persona.log_until is not None)
+            assert name == "recency" or persona.log_until is None
+    persona = next(persona for persona in worlds["recency"].personas if persona.log_until)
+    record = persona.model_dump(mode="json")
+    with pytest.raises(ValueError, match="was opened after today"):
+        Persona.model_validate({key: value for key, value in record.items() if key != "log_until"})
+    with pytest.raises(ValueError, match="was opened after the end of the log"):
+        Persona.model_validate(record | {"log_until": persona.today + timedelta(seconds=1)})
+
+
+@pytest.mark.parametrize("name", ["recency", "frequency"])
+def test_opens_of_an_item_stand_in_order(worlds, name):
+    for persona in worlds[name].personas:
+        for items in dict(persona.apps).values():
+            for item in items:
+                times = [opened.time for opened in item.opens]
+                assert times == sorted(times)
+
+
+# ---------------------------------------------------------------- what is added
+
+
+@pytest.mark.parametrize("hour", range(24))
+def test_lately_is_a_waking_moment_of_the_day_before(hour):
+    moment, rng = datetime(2023, 12, 12, hour, 17), np.random.default_rng(hour)
+    drawn = [lately(moment, rng) for _ in range(300)]
+    assert all(moment - RECENT <= time < moment and 7 <= time.hour < 23 for time in drawn)
+    assert len({time.hour for time in drawn}) >= 15
+
+
+def test_no_open_of_a_querys_recency_lies_at_or_after_it(tables):
+    """Every added open lies within the day before some query of its persona, and as many are added as must be."""
+    opens = added(tables, "recency")
+    asked = tables[""]["queries"][["persona", "time"]].rename(columns={"time": "asked"})
+    opens["row"] = range(len(opens))
+    wait = opens.merge(asked, on="persona")
+    wait = wait[(wait["time"] < wait["asked"]) & (wait["asked"] - wait["time"] <= RECENT)]
+    assert wait["row"].nunique() == len(opens)
+    n = len(relevant(tables[""])) + RIVALS * len(tables[""]["queries"])
+    assert opens["count"].sum() / n == pytest.approx(0.6, abs=0.04)
+    stale = tables[""]["provenance"].query("source == 'stale'")["item"]
+    assert not opens["item"].isin(set(stale) - set(relevant(tables[""])["item"])).any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_queries_of_every_kind_are_hinted_at(tables, kind):
+    """By recency: all relevant items were opened within a day. By frequency: they have more opens than before."""
+    gold = relevant(tables[""]).query("kind == @kind")
+    opens = tables["recency"]["opens"].merge(gold, on="item")
+    late = opens[(opens["time"] < opens["asked"]) & (opens["asked"] - opens["time"] <= RECENT)]
+    n_late = late.drop_duplicates(["query", "item"]).groupby("query").size()
+    n_relevant = gold.groupby("query").size()
+    assert (n_late.reindex(n_relevant.index, fill_value=0) == n_relevant).mean() >= 0.5
+    more = added(tables, "frequency").groupby("item")["count"].sum()
+    grown = gold.set_index("query")["item"].map(more).fillna(0)
+    assert (grown >= 5).groupby(level=0).all().mean() >= 0.5
+
+
+def test_often_is_often_and_any_time_of_the_log(worlds, tables):
+    opens = added(tables, "frequency")
+    today = opens["persona"].map({persona.id: persona.today for persona in worlds[""].personas})
+    assert (opens["time"] < today).all()
+    age = (today - opens["time"]).dt.days
+    assert age.between(0, 56).all()
+    assert age.mean() == pytest.approx(28, abs=1.5)
+    hour = opens["time"].dt.hour
+    assert hour.between(7, 22).all()
+    n = len(relevant(tables[""])) + RIVALS * len(tables[""]["queries"])
+    assert opens["count"].sum() / n == pytest.approx(0.6 * 16, rel=0.08)
+
+
+# ---------------------------------------------------------------- is it a signal, and only that?
+
+
+def shortcuts(table, opens: pd.DataFrame | None = None) -> dict[str, float]:
+    """How often the most opened and the most recently opened item are relevant, and chance, in percent."""
+    found = usage_shortcuts(table["queries"], table["items"], table["opens"] if opens is None else opens, table["gold"])
+    often, last = found["here"]
+    return {"frequency": often, "recency": last, "chance": found["by chance"].iloc[0]}
+
+
+def test_by_default_neither_recency_nor_frequency_tells(tables):
+    found = shortcuts(tables[""])
+    assert found["recency"] == pytest.approx(found["chance"], abs=3)
+    assert found["frequency"] == pytest.approx(found["chance"], abs=3)
+
+
+@pytest.mark.parametrize(("name", "above"), [("recency", 8), ("frequency", 3)])
+def test_what_was_opened_last_or_most_is_relevant_above_chance(tables, name, above):
+    found = shortcuts(tables[name])
+    assert found["chance"] + above < found[name] < 40, "a hint, and not the answer"
+
+
+@pytest.mark.parametrize("name", ["recency", "frequency"])
+def test_a_permuted_log_tells_nothing(tables, name):
+    table = tables[name]
+    draws = [
+        shortcuts(table, permute_logs(table["items"], table["opens"], np.random.default_rng(seed))) for seed in range(3)
+    ]
+    assert np.mean([found[name] for found in draws]) == pytest.approx(draws[0]["chance"], abs=2.5)
+
+
+def test_with_rivals_what_is_due_soon_is_relevant_less_often(tables):
+    alone, beside = (
+        due_soon(tables[name]["queries"], tables[name]["items"], tables[name]["gold"])[0] for name in ("", "due")
+    )
+    assert alone > 70
+    assert beside < alone - 20
+
+
+def test_due_rivals_is_the_share_that_is_due_soon(tables):
+    """Of unneeded events and reminders; in the default world few are, by chance."""
+    source = tables[""]["provenance"].set_index("item")["source"]
+    for name, low, high in (("", 0.0, 0.1), ("due", 1.0, 1.0)):
+        items = tables[name]["items"]
+        unneeded = items["item"].map(source).isin(["decoy", "background"])
+        items = items[unneeded & items["app"].isin(["calendar", "reminders"])]
+        pairs = items.merge(tables[name]["queries"][["persona", "time"]], on="persona")
+        ahead = (pairs["shown"] - pairs["time"]) / pd.Timedelta(minutes=1)
+        assert low <= ahead.between(15, 120).groupby(pairs["item"]).any().mean() <= high
+
+
+@pytest.fixture(scope="module")
+def gains(tables):
+    """Recall@3 that numerical signals add, cross-fitted: to a ranker with the habitual ones and to one without, with
+    the log as it is and permuted; by world."""
+
+    def gain(task: RankingTask) -> dict[str, float]:
+        every_pair = np.ones(len(task.pairs), dtype=bool)
+        left_out = {"all": (), "habits": ("numerical",), "numbers": ("habitual",), "none": ("numerical", "habitual")}
+        runs = {
+            name: rank_pairs(task.pairs, task.cross_fit(every_pair, task.columns_without(*groups)))
+            for name, groups in left_out.items()
+        }
+        scores = per_query_scores(runs, task.qrels, task.queries["query"].tolist(), [3])
+        mean = {name: scores[name, "recall", 3].mean() for name in runs}
+        return {"beside habits": mean["all"] - mean["habits"], "alone": mean["numbers"] - mean["none"]}
+
+    found = {}
+    for name in ("", "recency", "frequency"):
+        world, rng = tables[name], np.random.default_rng(0)
+        vectors = {
+            key: (rows := rng.normal(size=(len(world[key]), 8))) / np.linalg.norm(rows, axis=1, keepdims=True)
+            for key in ("items", "queries")
+        }
+        task = RankingTask.of_world(world, vectors, Learning([3], seed=1, folds=2))
+        opens = permute_logs(world["items"], world["opens"], np.random.default_rng(1))
+        found[name] = gain(task), gain(task.with_opens(opens))
+    return found
+
+
+def test_numerical_signals_help_where_recency_does_and_not_with_a_permuted_log(gains):
+    real, permuted = gains["recency"]
+    assert real["beside habits"] > 3
+    assert real["alone"] > 5
+    assert max(permuted.values()) < 3
+
+
+def test_numerical_signals_help_where_frequency_does_and_not_with_a_permuted_log(gains):
+    """Beside the habitual signals, which sum up opens, they are not needed: see `lib.assistant.sensitivity`."""
+    real, permuted = gains["frequency"]
+    assert real["alone"] > 1
+    assert real["alone"] > permuted["alone"] + 2
+
+
+def test_by_default_numerical_signals_add_little(gains):
+    assert all(abs(gain) < 3 for gain in gains[""][0].values())
+
+
+def test_a_later_open_is_not_seen(tables):
+    """The opens of later queries' recency are in the log, but not in what is counted before a query."""
+    world = tables["recency"]
+    pairs = candidate_pairs(world["queries"], world["items"], "persona")
+    _, last = opens_before(pairs, world["queries"], world["items"], world["opens"])
+    asked = world["queries"]["time"].to_numpy()[pairs["query_row"]].astype("datetime64[m]").astype(np.int64)
+    assert (last < asked).all()
+    final = world["opens"].groupby("item")["time"].max().astype("datetime64[s]")
+    later = pairs["item"].map(final).to_numpy().astype("datetime64[m]").astype(np.int64) > asked
+    assert later.any()
