@@ -10,7 +10,6 @@ from itertools import pairwise
 
 import pandas as pd
 
-from lib.assistant.cot import equal_shares
 from lib.assistant.execution import executed_right
 from lib.assistant.kept_plans import KEPT, prompts_asked
 from lib.assistant.plan_comparison import per_query, summary
@@ -30,7 +29,6 @@ from lib.evaluation.intervals import two_way_differences
 from lib.generation.kept import Kept
 
 PLANNED = ("lower_bound", "rag", "context_tuned_rag", BY_RANKER, "upper_bound", "context_tuned_upper_bound")
-RANKED = 160  # queries of a world that are planned with tools by our ranker, at least
 STEPS = [(higher, lower) for lower, higher in pairwise(SETTINGS)]  # as Table 3 orders them
 WITH_CONTEXT = ("context_tuned_rag", "context_tuned_upper_bound")
 NONE_KEPT = Kept("", 0, {})
@@ -61,8 +59,8 @@ def world_prompts(materials: Mapping[str, Material], n: int, seed: int, kept: Ke
     """What the prompts of `PLANNED` show for n evaluation queries of each world or for those whose plans are kept, as
     even by kind of need as there are (see `lib.assistant.kept_plans.prompts_asked`).
 
-    Our ranker learns anew on each machine, and another processor's shows other tools (`lib.assistant.shipped_ranker`
-    says why): its plans are kept for few. It is asked for `RANKED` of the queries, or for n where that is more.
+    Our ranker learns anew on each machine, and another processor's may show other tools to some queries
+    (`lib.assistant.shipped_ranker` says why): those are planned there, however many of the others are kept.
 
     Returns:
         columns world, query, setting, tools, items, prompt, answerable (see `lib.assistant.planner.answerable`).
@@ -71,9 +69,7 @@ def world_prompts(materials: Mapping[str, Material], n: int, seed: int, kept: Ke
     for world, material in materials.items():
         prompts = prompts_asked(material, SETTINGS, kept, n, KEPT, seed)
         asked = material.queries[material.queries["query"].isin(prompts["query"])]
-        kinds = material.gold.set_index("query")["kind"].loc[asked["query"]]
-        ranked = material.prompted(equal_shares(asked, kinds, max(n, RANKED), seed), [BY_RANKER])
-        prompts = pd.concat([prompts, ranked], ignore_index=True)
+        prompts = pd.concat([prompts, material.prompted(asked, [BY_RANKER])], ignore_index=True)
         prompts["answerable"] = answerable(prompts["prompt"].tolist(), prompts, material.gold)
         frames.append(prompts.assign(world=world))
     return pd.concat(frames, ignore_index=True)
