@@ -14,6 +14,8 @@ import pandas as pd
 
 from lib.assistant.leaks import api_classifier
 from lib.assistant.planner import (
+    ALONE_BY_RANKER,
+    BY_RANKER,
     METRICS,
     SETTINGS,
     SOURCES,
@@ -39,6 +41,14 @@ CONTRASTS = (
     ("context_tuned_upper_bound", "context_tuned_rag"),
     ("context_tuned_upper_bound", "upper_bound"),
     ("upper_bound", "context_tuned_rag"),
+)
+
+# Tools by our ranker against those by search, and what context adds to each.
+BY_RETRIEVER = (
+    (ALONE_BY_RANKER, "rag"),
+    (BY_RANKER, "context_tuned_rag"),
+    (BY_RANKER, ALONE_BY_RANKER),
+    ("context_tuned_rag", "rag"),
 )
 
 
@@ -99,19 +109,25 @@ def summary(scores: pd.DataFrame, resampling: Resampling, published: pd.DataFram
     return table.sort_values(["order", "metric"], ignore_index=True).drop(columns=["kind", "sample", "k", "order"])
 
 
-def contrasts(scores: pd.DataFrame, resampling: Resampling) -> pd.DataFrame:
-    """`CONTRASTS` between settings in each of `TESTED`, Holm over all of them.
+def contrasts(
+    scores: pd.DataFrame,
+    resampling: Resampling,
+    between: Sequence[tuple[str, str]] = CONTRASTS,
+    metrics: Sequence[str] = TESTED,
+) -> pd.DataFrame:
+    """Differences between settings in several measures, Holm over all of them.
 
     Args:
         scores: see `per_query`.
+        between: pairs of settings.
 
     Returns:
         columns of `compare_outcomes`, metric, settled (bool), and differing (number of queries that differ).
     """
     frames = []
-    for metric in TESTED:
+    for metric in metrics:
         # without retrieval no tools are shown, so nothing can be outside them
-        pairs = [pair for pair in CONTRASTS if metric != "outside_shown" or "lower_bound" not in pair]
+        pairs = [pair for pair in between if metric != "outside_shown" or "lower_bound" not in pair]
         differing = [int((scores[a, metric, 1] != scores[b, metric, 1]).sum()) for a, b in pairs]
         compared = compare_outcomes(scores, pairs, metric, 1, resampling)
         frames.append(compared.assign(metric=metric, differing=differing))

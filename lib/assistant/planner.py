@@ -41,9 +41,13 @@ SETTINGS: dict[str, tuple[str, str]] = {
     "upper_bound": ("gold", "none"),
     "context_tuned_upper_bound": ("gold", "gold"),
 }
-# Beside them one that is not the paper's: the tools are those of the learned ranker (`lib.assistant.tool_ranker`).
-BY_RANKER = "context_tuned_rag/lambdamart"
-SOURCES = SETTINGS | {BY_RANKER: ("query_plus_context/lambdamart", "retrieved")}
+# Beside them two that are not the paper's: the tools are those of the learned ranker (`lib.assistant.tool_ranker`).
+ALONE_BY_RANKER, BY_RANKER = "rag/lambdamart", "context_tuned_rag/lambdamart"
+RANKED_BY_OURS = {
+    ALONE_BY_RANKER: ("query_only/lambdamart", "none"),
+    BY_RANKER: ("query_plus_context/lambdamart", "retrieved"),
+}
+SOURCES = SETTINGS | RANKED_BY_OURS
 METRICS = ("ast_accuracy", "exact_match", "hallucination")
 NOTHING_FOUND = "nothing found"
 

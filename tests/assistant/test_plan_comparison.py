@@ -6,7 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.assistant.pages import planner_tables as tables
+from lib.assistant.pages import planner_words as words
 from lib.assistant.plan_comparison import (
+    BY_RETRIEVER,
     against_floors,
     claim_scores,
     classifier_floor,
@@ -27,7 +30,7 @@ from lib.assistant.plan_comparison import (
     variants,
     with_choice,
 )
-from lib.assistant.planner import SETTINGS, Desk, Material
+from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, SETTINGS, Desk, Material
 
 N = 40
 NAMES = [f"q{i:02}" for i in range(N)]
@@ -125,6 +128,24 @@ def test_contrasts_leave_out_what_cannot_be_and_settle_what_is_clear():
     assert (small["differing"], small["settled"]) == (4, False)
     assert contrast(compared, "rag", "lower_bound", "hallucination")["differing"] == 0
     assert (compared["p_holm"] >= compared["p_value"]).all()
+
+
+def test_tools_by_our_ranker_stand_beside_those_of_search():
+    rights = RIGHTS | {ALONE_BY_RANKER: 20, BY_RANKER: 36}
+    _, scores, resampling = study(rights)
+    compared = contrasts(scores, resampling, BY_RETRIEVER, ("ast_accuracy", "right_api"))
+    assert len(compared) == 2 * len(BY_RETRIEVER)
+    assert contrast(compared, ALONE_BY_RANKER, "rag")["difference"] == pytest.approx(40.0)  # 20 − 4 of 40
+    assert contrast(compared, BY_RANKER, "context_tuned_rag", "right_api")["differing"] == 6
+    published = pd.DataFrame({"setting": ["rag"], "metric": ["ast_accuracy"], "value": [67.35]})
+    table = summary(scores, resampling, published)
+    frame = tables.by_our_ranker(table, N).frame
+    assert frame["setting"].str.contains("our ranker").tolist() == [False, True, False, True]
+    assert frame["AST accuracy"].str.split().str[0].tolist() == ["10.0", "50.0", "75.0", "90.0"]
+    tests = tables.retriever_tests(compared, N).frame
+    assert tests["first − second"].str.split().str[0].tolist()[:2] == ["40.0", "15.0"]
+    assert "change AST accuracy by 15.0 [" in words.tools_by_our_ranker(compared)
+    assert "Context adds 40.0 [" in words.tools_by_our_ranker(compared)
 
 
 def test_a_thought_is_compared_on_the_same_queries():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER
 from lib.evaluation.inference import wilson_interval
 from lib.workbook.display import interval, number
 from lib.workbook.trained import Adapter
@@ -20,6 +21,7 @@ SHORT = {
     "upper_bound": "right tool",
     "context_tuned_upper_bound": "right tool + context",
 }
+OURS = {ALONE_BY_RANKER: "RAG, tools by our ranker", BY_RANKER: "context-tuned RAG, tools by our ranker"}
 MEASURED = {
     "ast_accuracy": "AST accuracy",
     "exact_match": "exact match",

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.needs import KINDS
-from lib.assistant.pages.planner import MEASURED, SHORT, Learned, rate
+from lib.assistant.pages.planner import MEASURED, OURS, SHORT, Learned, rate
 from lib.assistant.plan_comparison import needs_no_argument
-from lib.assistant.planner import METRICS, SETTINGS
+from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, METRICS, SETTINGS
 from lib.assistant.plans import CAUSES
 from lib.workbook.cases import case_address
 from lib.workbook.display import Table, interval, number
@@ -54,6 +54,44 @@ def table_3(summary: pd.DataFrame, n: int, learned: Learned) -> Table:
         f"{learned.pairs:,} pairs and {learned.adapter.tokens:,} tokens."
     )
     return Table(pd.DataFrame(columns), caption, cases=plan_cases(name for name in columns if name.endswith("ours")))
+
+
+def by_our_ranker(summary: pd.DataFrame, n: int) -> Table:
+    """Retrieved tools by search and by our ranker, in the same measures.
+
+    Args:
+        summary: see `lib.assistant.plan_comparison.summary`, of the settings with retrieved tools.
+        n: queries in each setting.
+    """
+    names = {name: (SHORT | OURS)[name] for name in ("rag", ALONE_BY_RANKER, "context_tuned_rag", BY_RANKER)}
+    columns: dict[str, list] = {"setting": list(names.values())}
+    for metric in ("ast_accuracy", "executed", "right_api", "arguments"):
+        rows = summary[summary["metric"] == metric].set_index("setting").loc[list(names)]
+        columns[MEASURED[metric]] = [interval(*row) for row in rows[["value", "ci_low", "ci_high"]].to_numpy()]
+    caption = (
+        f"Tools by search, as in the paper, and by our ranker: percent of {n} queries with 95% intervals. The last two "
+        "columns multiply to the first."
+    )
+    return Table(pd.DataFrame(columns), caption)
+
+
+def retriever_tests(compared: pd.DataFrame, n: int) -> Table:
+    """The differences behind `by_our_ranker`.
+
+    Args:
+        compared: see `lib.assistant.plan_comparison.contrasts`.
+    """
+    names = SHORT | OURS
+    rows = {
+        "first": compared["a"].map(names),
+        "second": compared["b"].map(names),
+        "measure": compared["metric"].map(MEASURED),
+        "first − second": [interval(*row) for row in compared[["difference", "ci_low", "ci_high"]].to_numpy()],
+        "queries that differ": compared["differing"],
+        "p, Holm": [number(p, 4) for p in compared["p_holm"]],
+        "settled": np.where(compared["settled"], "yes", "no"),
+    }
+    return Table(pd.DataFrame(rows), f"The same {n} queries, points; McNemar's test, Holm over the table.", decimals=0)
 
 
 def behind_table_3(summary: pd.DataFrame, prompts: pd.DataFrame, n: int) -> Table:

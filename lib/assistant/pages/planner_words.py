@@ -10,7 +10,7 @@ import pandas as pd
 from lib.assistant.pages.common import where_trained
 from lib.assistant.pages.planner import MEASURED, Learned, rate, share
 from lib.assistant.plan_comparison import contrast, needs_no_argument
-from lib.assistant.planner import SETTINGS, shows_right_tools
+from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, SETTINGS, shows_right_tools
 from lib.assistant.plans import api_names
 from lib.assistant.toolbox import DEFAULT_API
 from lib.evaluation.inference import LEVEL, mcnemar_test
@@ -66,6 +66,21 @@ def gain_of_context(compared: pd.DataFrame) -> str:
         if gain["settled"]
         else "; the sign of the difference is not settled with this many queries."
     )
+
+
+def tools_by_our_ranker(compared: pd.DataFrame) -> str:
+    """What better tools bring, and what context still adds to them."""
+    better, adds = contrast(compared, BY_RANKER, "context_tuned_rag"), contrast(compared, BY_RANKER, ALONE_BY_RANKER)
+    found = contrast(compared, BY_RANKER, "context_tuned_rag", "right_api")
+    return (
+        f"Beside the same items, tools by our ranker change AST accuracy by {_points(better)} points and the right API "
+        f"by {_points(found)}. Context adds {_points(adds)} points to them."
+    )
+
+
+def _points(row: pd.Series) -> str:
+    settled = "settled" if row["settled"] else "not settled"
+    return f"{interval(row['difference'], row['ci_low'], row['ci_high'])} ({settled})"
 
 
 def upper_bounds(plans: pd.DataFrame, compared: pd.DataFrame, gold: pd.DataFrame) -> str:

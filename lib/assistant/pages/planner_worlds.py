@@ -8,13 +8,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.assistant.pages.planner import SHORT
+from lib.assistant.pages.planner import OURS, SHORT
 from lib.assistant.planner import BY_RANKER
 from lib.assistant.planner_worlds import PLANNED, STEPS
 from lib.workbook.display import Drawing, Table, interval, number
 from lib.workbook.methods import colour
 
-NAMES = SHORT | {BY_RANKER: "context-tuned RAG, tools by our ranker"}
+NAMES = SHORT | OURS
 CALLED = {"right_api": "p_tool", "arguments": "p_arguments"}  # what the written table calls these measures
 UPPER = STEPS[-1]  # what context adds to the right tool
 BARE, ORACLE = "lower_bound", "upper_bound"
