@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER
-from lib.evaluation.inference import wilson_interval
+from lib.evaluation.inference import Resampling, wilson_interval
+from lib.evaluation.intervals import mean_interval
 from lib.workbook.display import interval, number
 from lib.workbook.trained import Adapter
 
@@ -77,6 +78,18 @@ class Learned:
 def share(values: Iterable[bool]) -> str:
     """`37%`: how many of the values are true."""
     return f"{number(float(100 * np.mean(list(values))), 0)}%"
+
+
+def clustered_rate(plans: pd.DataFrame, metric: str) -> str:
+    """The mean of a measure with its interval over personas and needs; – of no plan.
+
+    Args:
+        plans: columns persona, need and the measure.
+    """
+    if plans.empty:
+        return "–"
+    over = Resampling([plans["persona"].to_numpy(), plans["need"].to_numpy()])
+    return interval(plans[metric].mean(), *mean_interval(plans[metric].to_numpy(dtype=float), over))
 
 
 def rate(values: pd.Series) -> str:

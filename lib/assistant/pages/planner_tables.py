@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.needs import KINDS
-from lib.assistant.pages.planner import MEASURED, OURS, SHORT, Learned, rate
+from lib.assistant.pages.planner import MEASURED, OURS, SHORT, Learned, clustered_rate
 from lib.assistant.plan_comparison import needs_no_argument
 from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, METRICS, SETTINGS
 from lib.assistant.plans import CAUSES
@@ -174,7 +174,7 @@ def kinds_and_needs(named: pd.DataFrame) -> Table:
     """Scores by kind of query and by whether the planner saw the need in training.
 
     Args:
-        named: judged plans with the columns kind and held_out (bool).
+        named: judged plans with the columns persona, need, kind and held_out (bool).
     """
     parts = {f"kind: {kind}": named["kind"] == kind for kind in KINDS}
     parts |= {"needs seen in training": ~named["held_out"], "needs held out": named["held_out"]}
@@ -184,11 +184,14 @@ def kinds_and_needs(named: pd.DataFrame) -> Table:
         row = {"queries": name, "n": int((chosen & (named["setting"] == "rag")).sum())}
         for setting, short in settings.items():
             part = named[chosen & (named["setting"] == setting)]
-            row |= {f"API, {short}": rate(part["right_api"]), f"AST, {short}": rate(part["ast_accuracy"])}
+            row |= {
+                f"API, {short}": clustered_rate(part, "right_api"),
+                f"AST, {short}": clustered_rate(part, "ast_accuracy"),
+            }
         rows.append(row)
     caption = (
-        "Right API and AST accuracy by kind of query and by whether the need was seen in training: percent, with "
-        "Wilson's 95% intervals (queries taken as independent)."
+        "Right API and AST accuracy by kind of query and by whether the need was seen in training: percent, with 95% "
+        "intervals, two-way cluster-robust (personas and needs)."
     )
     cases = {
         f"{what}, {short}": [

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.pages.common import where_trained
-from lib.assistant.pages.planner import MEASURED, Learned, rate, share
+from lib.assistant.pages.planner import MEASURED, Learned, clustered_rate, rate, share
 from lib.assistant.plan_comparison import contrast, needs_no_argument
 from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, SETTINGS, shows_right_tools
 from lib.assistant.plans import api_names
@@ -140,7 +140,7 @@ def held_out_needs(named: pd.DataFrame) -> str:
     """Plans for needs that the planner never saw beside the others; empty where all are of one sort.
 
     Args:
-        named: judged plans with the column held_out (bool).
+        named: judged plans with the columns persona, need and held_out (bool).
     """
     labels = named[named["setting"] == "context_tuned_upper_bound"]
     if labels["held_out"].nunique() < 2:
@@ -148,7 +148,7 @@ def held_out_needs(named: pd.DataFrame) -> str:
 
     def rates(setting, metric):
         part = named[named["setting"] == setting]
-        return [rate(part.loc[part["held_out"] == unseen, metric]) for unseen in (True, False)]
+        return [clustered_rate(part[part["held_out"] == unseen], metric) for unseen in (True, False)]
 
     unseen, seen = rates("context_tuned_upper_bound", "ast_accuracy")
     api_unseen, api_seen = rates("context_tuned_rag", "right_api")

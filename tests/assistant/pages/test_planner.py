@@ -12,7 +12,7 @@ import pytest
 from lib.assistant.pages import planner_figures as figures
 from lib.assistant.pages import planner_tables as tables
 from lib.assistant.pages import planner_words as words
-from lib.assistant.pages.planner import SHORT, Learned, rate, share
+from lib.assistant.pages.planner import SHORT, Learned, clustered_rate, rate, share
 from lib.assistant.plan_comparison import failure_shares, sweep_points
 from lib.assistant.planner import SETTINGS
 from lib.generation.finetune import Training
@@ -45,6 +45,9 @@ RATES = {"lower_bound": 0, "rag": 1, "context_tuned_rag": 2, "upper_bound": 3, "
 def close_figures():
     yield
     plt.close("all")
+
+
+ASKED_BY = {"persona": ["ana", "ana", "ben", "cy"] * 5, "need": ["a", "b", "c", "d"] * 5}
 
 
 def plans(rights=RATES, **columns):
@@ -198,10 +201,10 @@ def test_choosing_names_the_commonest_call():
 
 
 def test_held_out_needs_are_told_only_beside_others():
-    named = plans().assign(held_out=[True, False, False, False] * 5)
+    named = plans().assign(held_out=[True, False, False, False] * 5, **ASKED_BY)
     text = words.held_out_needs(named)
     assert "(n = 1) are right in 100.0 [20.7, 100.0]%, for the others in 100.0 [43.9, 100.0]%" in text
-    assert "gets the API right in 100.0 [20.7, 100.0]% and 33.3 [6.1, 79.2]%" in text
+    assert "gets the API right in 100.0 [20.7, 100.0]% and 33.3 [0.1, 99.7]%" in text
     assert words.held_out_needs(named.assign(held_out=True)) == ""
 
 
@@ -337,7 +340,8 @@ def test_choices_are_counted():
 
 
 def test_kinds_and_needs_are_told_apart():
-    named = plans().assign(kind=["meaning", "habit", "habit", "habit"] * 5, held_out=[False, False, True, True] * 5)
+    kinds = ["meaning", "habit", "habit", "habit"] * 5
+    named = plans().assign(kind=kinds, held_out=[False, False, True, True] * 5, **ASKED_BY)
     table = tables.kinds_and_needs(named)
     frame = table.frame.set_index("queries")
     where = dict(zip(frame.index, table.cases["AST, labels"], strict=True))
@@ -346,6 +350,16 @@ def test_kinds_and_needs_are_told_apart():
     assert frame["n"].tolist() == [1, 3, 0, 2, 2]
     assert frame.loc["needs seen in training", "AST, RAG"].startswith("50.0 [")
     assert frame.loc["kind: either", "API, labels"] == "–"
+
+
+def test_a_rate_in_few_clusters_is_less_certain():
+    many = pd.DataFrame({"persona": range(40), "need": range(40), "right": [0.0, 100.0] * 20})
+    few = many.assign(persona=[0, 1] * 20, need=[0, 1] * 20)
+    spans = [clustered_rate(part, "right") for part in (many, few)]
+    assert spans[0] == "50.0 [34.3, 65.7]"  # ± 2.02 · 0.32 on the logit scale
+    low, high = (float(end) for end in spans[1].split("[")[1].rstrip("]").split(", "))
+    assert low < 10
+    assert high > 90
 
 
 def test_a_thought_names_its_writer():
