@@ -98,7 +98,12 @@ def sample_to_time(queries: pd.DataFrame, seed: int) -> pd.DataFrame:
 
 
 def index_personas(
-    items: pd.DataFrame, opens: pd.DataFrame, vectors: np.ndarray, personas: Sequence[str], b: float
+    items: pd.DataFrame,
+    opens: pd.DataFrame,
+    vectors: np.ndarray,
+    personas: Sequence[str],
+    b: float,
+    adapter: np.ndarray | None = None,
 ) -> dict[str, PersonaIndex]:
     """What is computed before a query comes, by persona.
 
@@ -106,12 +111,13 @@ def index_personas(
         items, opens: of all personas.
         vectors: unit-length embeddings of `items`, in their order.
         b: BM25T's length normalisation.
+        adapter: behind the fine-tuned cosine (see `PersonaIndex`).
     """
     vector_of = pd.Series(list(vectors), index=items["item"])
     indexes = {}
     for name, mine in items[items["persona"].isin(personas)].groupby("persona"):
         own = np.stack(vector_of[mine["item"]].to_list())
-        indexes[name] = PersonaIndex(mine, opens[opens["item"].isin(mine["item"])], own, b=b)
+        indexes[name] = PersonaIndex(mine, opens[opens["item"].isin(mine["item"])], own, b, adapter)
     return indexes
 
 

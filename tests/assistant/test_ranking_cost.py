@@ -198,7 +198,9 @@ def test_every_persona_has_its_own_items_and_vectors():
         {"item": ["b", "a", "c"], "persona": ["p", "p", "q"], "app": "notes", "text": ["dough", "walk", "call"]}
     )
     opens = pd.DataFrame({"item": ["a", "c"], "time": pd.Timestamp("2023-12-01"), "place": "home"})
-    indexes = index_personas(items, opens, np.eye(3), ["p"], b=0.75)
+    adapter = np.diag([2.0, 1.0, 1.0])
+    indexes = index_personas(items, opens, np.eye(3), ["p"], 0.75, adapter)
+    assert indexes["p"].adapter is adapter
     assert list(indexes) == ["p"]
     assert indexes["p"].names == ["a", "b"]
     np.testing.assert_array_equal(indexes["p"].vectors, np.eye(3)[[1, 0]])
