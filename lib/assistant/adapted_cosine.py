@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.ranker_ablation import folds_of_pairs
-from lib.assistant.second_stage import FOLDS
 from lib.evaluation.comparison import compare, per_query_scores
 from lib.evaluation.inference import Resampling
 from lib.retrieval.adapter import Adapting, adapted_cosines, fit_adapter
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from lib.assistant.ranking_task import RankingTask
     from lib.assistant.second_stage import Setting, TwoStages
 
-ENOUGH = 2 * FOLDS  # personas to learn from: both stages are not learned from fewer, either
+ENOUGH = 4  # personas to learn from: both stages are not learned from fewer, either
 ROWS = (
     "training queries, persona and need new",
     "evaluation queries, needs known",

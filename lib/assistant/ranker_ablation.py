@@ -26,6 +26,7 @@ TWO_NO_HABITS = "two stages without habits"
 TWO_QUERY_UNSEEN = "two stages, items alone (query unseen)"
 TWO_WITH_COSINE = "two stages with the adapted cosine"
 TWO_WITHOUT_COSINE = "two stages without the adapted cosine"
+WITH_FINETUNED = "LambdaMART with the fine-tuned encoder"
 UNLEARNED = {
     "frequency × time match, not learned": "moment_count",
     "share of opens at such a moment, not learned": "moment_share",

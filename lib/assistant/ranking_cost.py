@@ -15,6 +15,7 @@ from lib.assistant.cot import ONE_PARAGRAPH, AskedChains
 from lib.assistant.interaction_training import CROSS, DEPTH, LATE, kept_reader
 from lib.assistant.persona_index import PersonaIndex, milliseconds, time_stages
 from lib.assistant.prompts import distilled_cot_prompt
+from lib.assistant.ranker_ablation import WITH_FINETUNED
 from lib.evaluation.pareto import on_front
 from lib.retrieval.interaction import CrossEncoder, LateInteraction, beginnings, max_sim, tokenize_pairs
 from lib.retrieval.tuning import tokenize
@@ -28,14 +29,6 @@ if TYPE_CHECKING:
 
 TIMED_QUERIES = 200  # at most
 ENOUGH_FOR_P95 = 50  # queries
-ENCODED = (
-    "semantic",
-    "finetuned",
-    "rrf_text",
-    "lambdamart",
-    "lambdamart_rrf",
-    "lambdamart_2",
-)  # methods that encode the query
 WITHOUT_TEXT_SCORES = "lambdamart_rrf_without_text_scores"
 
 
@@ -146,7 +139,8 @@ def time_queries(
 
 
 def ranking_costs(stages: pd.DataFrame, tokens: float) -> dict[str, Cost]:
-    """The cost of each method without a language model.
+    """The cost of each method without a language model, and of LambdaMART with the fine-tuned encoder, but for its
+    few features more.
 
     Args:
         stages: from `time_queries`.
@@ -163,10 +157,11 @@ def ranking_costs(stages: pd.DataFrame, tokens: float) -> dict[str, Cost]:
         "lambdamart_rrf": [*features, "predict_fused", "fuse"],
         "lambdamart_2": [*features, "predict", "second", "sort"],
         "finetuned": ["encode", "cosine", "sort"],  # an encoder of the pretrained one's shape
+        WITH_FINETUNED: [*features, "encode", "cosine", "predict", "sort"],  # both encoders
         WITHOUT_TEXT_SCORES: ["signals", "predict_fused", "fuse"],
     }
     return {
-        method: Cost(stages[names].sum(axis=1), tokens if method in ENCODED else 0.0, 0.0)
+        method: Cost(stages[names].sum(axis=1), tokens * names.count("encode"), 0.0)
         for method, names in of_stages.items()
     }
 

@@ -16,7 +16,7 @@ from lib.assistant.ranker_ablation import (
     settings_by_name,
     without_their_needs,
 )
-from lib.assistant.second_stage import Choice, Setting, TwoStages
+from lib.assistant.second_stage import FOLDS, Choice, Setting, TwoStages
 from tests.assistant.test_second_stage import fitted, recall, second, task, told, two, world  # noqa: F401
 
 
@@ -92,6 +92,7 @@ def test_where_too_few_personas_are_left_the_cosine_says_nothing(task, two, worl
     np.testing.assert_array_equal(adapted.adapter, np.eye(len(adapted.adapter)))
     scores = two.seeing(adapted.known).scores_without(Setting(adapted=True), few, task.evaluation)
     assert not np.any(scores)
+    assert ENOUGH == 2 * FOLDS
     enough = task.training & np.isin(task.persona, [f"p{number}" for number in range(ENOUGH)])
     assert cross_fitted(task, world[1], learned=enough).known.all()
 

@@ -9,7 +9,6 @@ import pandas as pd
 
 from lib.assistant.adapted_cosine import ROWS
 from lib.assistant.pages.lambdamart_rrf_parts import ranker_name
-from lib.assistant.second_stage import COSINE_STEP
 from lib.assistant.unseen_needs import TEXT_TRAINED, UnseenNeeds
 from lib.evaluation.comparison import compare
 from lib.evaluation.inference import settled
@@ -84,11 +83,13 @@ def what_is_chosen(choice: Choice, alone: pd.DataFrame, n_trees: int) -> str:
 
 def _with_or_without(choice: Choice) -> str:
     """The last step of the choice, where there was a cosine to see."""
-    both = choice.trials[choice.trials["step"] == COSINE_STEP].set_index("adapted")
-    if both.empty:
+    if choice.side is None:
         return ""
+    both = choice.trials.tail(2).set_index("adapted")
     (recall, *_) = [name for name in both if name.startswith("recall@")]
-    values = [f"{both.loc[side, 'mean']:.2f}% ({recall} {both.loc[side, recall]:.1f}%)" for side in (True, False)]
+    values = [
+        f"{both.loc[side, 'mean']:.2f}% ({recall.capitalize()} {both.loc[side, recall]:.1f}%)" for side in (True, False)
+    ]
     seen = "sees it" if choice.setting.adapted else "does without"
     return f" With the adapted cosine it is {values[0]}, without it {values[1]}: so the second stage {seen}."
 

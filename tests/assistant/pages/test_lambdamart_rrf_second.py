@@ -108,7 +108,7 @@ def test_whether_the_cosine_is_seen_stands_with_both_recalls(seen):
     frame = page.choice_table(choice, ALONE, 9).frame
     assert frame["chosen"].tolist() == ["", "", "", "←", ""]
     assert frame["adapted cosine"].tolist()[3:] == (["yes", "no"] if seen else ["no", "yes"])
-    best, less = "75.00% (recall@3 66.0%)", "74.62% (recall@3 65.6%)"
+    best, less = "75.00% (Recall@3 66.0%)", "74.62% (Recall@3 65.6%)"
     both = (best, less) if seen else (less, best)
     says = "sees it" if seen else "does without"
     text = page.what_is_chosen(choice, ALONE, 9)
