@@ -3,19 +3,20 @@
 An encoder that has met a need finds its items better than one that has not. A ranker that learns from cosines of
 encoders that met every training need learns to trust them further than a need that nobody trained on deserves. So the
 cosines of training queries come from maps (`lib.retrieval.adapter`) that saw neither the query's persona nor its need.
+Our own ranker (`lib.assistant.second_stage`) sees them, where that is better on training queries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from lib.assistant.controls import permute_labels
-from lib.assistant.ranker_ablation import TWO_SEEING, folds_of_pairs
+from lib.assistant.ranker_ablation import folds_of_pairs
 from lib.evaluation.comparison import compare, per_query_scores
 from lib.evaluation.inference import Resampling
 from lib.retrieval.adapter import Adapting, adapted_cosines, fit_adapter
@@ -24,10 +25,9 @@ from lib.retrieval.stores import rank_pairs
 
 if TYPE_CHECKING:
     from lib.assistant.ranking_task import RankingTask
-    from lib.assistant.second_stage import FittedSecond, TwoStages
+    from lib.assistant.second_stage import Setting, TwoStages
 
-COSINE = "adapted"
-COLUMNS = (COSINE, f"{COSINE}_rank")
+ENOUGH = 4  # personas to learn from: both stages are not learned from fewer, either
 ROWS = (
     "training queries, persona and need new",
     "evaluation queries, needs known",
@@ -40,97 +40,145 @@ ROWS = (
 
 @dataclass(frozen=True)
 class AdaptedCosines:
-    """Cosines of all pairs.
+    """Cosines of pairs after maps that were learned on parts of what may be learned from. A map is learned when it is
+    asked for.
+
+    Where fewer than `ENOUGH` personas may be learned from, nothing is: all cosines are 0, and the map is the identity.
 
     Attributes:
-        known: of evaluation queries by a map that learned from all training queries; of training queries by maps that
-            learned neither from half of the personas, theirs among them, nor from two folds of needs, theirs among
-            them.
-        without: {fold of needs: the same where nothing learned from a need of that fold}; zero for training queries
-            about them.
+        task: the pairs.
+        vectors: unit-length embeddings of items and queries, in frame order.
+        labels: one bool a pair.
+        learned, asked: which pairs may be learned from, and which are asked about besides; bools, one a pair, no
+            persona in both.
     """
 
-    known: np.ndarray
-    without: Mapping[int, np.ndarray]
+    task: RankingTask
+    vectors: Mapping[str, np.ndarray]
+    labels: np.ndarray
+    learned: np.ndarray
+    asked: np.ndarray
 
-    def unseen(self, task: RankingTask) -> np.ndarray:
-        """Of evaluation queries by maps that learned from other folds' needs alone; zero for training queries."""
-        fold = folds_of_pairs(task)
-        values = np.zeros(len(self.known))
+    @cached_property
+    def adapter(self) -> np.ndarray:
+        """The map that learned from all that may be learned from, (dimensions, dimensions)."""
+        return self._map(self.learned)
+
+    @cached_property
+    def known(self) -> np.ndarray:
+        """Of pairs that are asked about by `adapter`; of those that are learned from by maps that learned neither from
+        half of the personas, theirs among them, nor from two folds of needs, theirs among them; of all others 0."""
+        values = self._cosines(self.adapter, self.asked)
+        for number in self._numbers:
+            others = [other for other in self._numbers if other != number] or [number]
+            here = self.learned & (self._fold == number)
+            values[here] = self._of_halves(frozenset((number, others[-1])))[here]
+        return values
+
+    @cached_property
+    def without(self) -> dict[int, np.ndarray]:
+        """{fold of needs: the same where nothing learned from a need of that fold}: of the asked pairs about its needs,
+        and of learned pairs about others'; of all others 0."""
+        found = {}
+        for number in self._numbers:
+            about = self._fold == number
+            values = self._cosines(self._map(self.learned & ~about), self.asked & about)
+            for other in self._numbers:
+                here = self.learned & (self._fold == other)
+                if other != number:
+                    values[here] = self._of_halves(frozenset((number, other)))[here]
+            found[number] = values
+        return found
+
+    @cached_property
+    def unseen(self) -> np.ndarray:
+        """Of asked pairs by maps that learned from other folds' needs alone; of others 0."""
+        values = np.zeros(len(self.asked))
         for number, cosines in self.without.items():
-            here = task.evaluation & (fold == number)
+            here = self.asked & (self._fold == number)
             values[here] = cosines[here]
         return values
 
+    # ---- the maps
 
-def cross_fitted(task: RankingTask, vectors: Mapping[str, np.ndarray]) -> AdaptedCosines:
-    """The cosines of all pairs after maps that were learned on parts of the training queries.
+    @cached_property
+    def _fold(self) -> np.ndarray:
+        """The fold of needs of each pair."""
+        return folds_of_pairs(self.task)
+
+    @cached_property
+    def _numbers(self) -> list[int]:
+        """The folds of needs."""
+        return [int(number) for number in np.unique(self._fold)]
+
+    @cached_property
+    def _enough(self) -> bool:
+        """Whether anything is learned."""
+        return len(set(self.task.persona[self.learned])) >= ENOUGH
+
+    @cached_property
+    def _of_halves(self) -> Callable[[frozenset[int]], np.ndarray]:
+        """The cosines of learned pairs about some folds' needs, by two maps that learned from the other half of the
+        personas and from other needs; of all others 0. Of each set of folds they are computed once."""
+        half = folds_of(pd.Series(self.task.persona), 2, self.task.learning.seed)
+
+        def cosines(folds: frozenset[int]) -> np.ndarray:
+            about = np.isin(self._fold, list(folds))
+            values = np.zeros(len(half))
+            for side in (0, 1):
+                mine, others = self.learned & (half == side), self.learned & (half != side)
+                values += self._cosines(self._map(others & ~about), mine & about)
+            return values
+
+        return cache(cosines)
+
+    def _map(self, learned: np.ndarray) -> np.ndarray:
+        """That of some pairs."""
+        task, learned = self.task, learned & self._enough
+        lessons = task.pairs[learned], self.labels[learned], task.persona[learned]
+        return fit_adapter(*lessons, *self._vectors, Adapting(seed=task.learning.seed))
+
+    def _cosines(self, adapter: np.ndarray, asked: np.ndarray) -> np.ndarray:
+        """Of some pairs after a map; of all others 0."""
+        values = np.zeros(len(asked))
+        if self._enough:
+            values[asked] = adapted_cosines(self.task.pairs[asked], *self._vectors, adapter)
+        return values
+
+    @property
+    def _vectors(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.vectors["queries"], self.vectors["items"]
+
+
+def cross_fitted(
+    task: RankingTask,
+    vectors: Mapping[str, np.ndarray],
+    labels: np.ndarray | None = None,
+    learned: np.ndarray | None = None,
+) -> AdaptedCosines:
+    """The cosines of all pairs.
 
     Args:
         vectors: unit-length embeddings of items and queries, in frame order.
+        labels: one bool a pair; None: what is relevant.
+        learned: which pairs may be learned from, bools; all others are asked about. None: those of training queries.
     """
-    settings = Adapting(seed=task.learning.seed)
-    fold, half = folds_of_pairs(task), folds_of(pd.Series(task.persona), 2, task.learning.seed)
-    arrays = vectors["queries"], vectors["items"]
-
-    def cosines(learned: np.ndarray, asked: np.ndarray) -> np.ndarray:
-        lessons = task.pairs[learned], task.relevant[learned], task.persona[learned]
-        return adapted_cosines(task.pairs[asked], *arrays, fit_adapter(*lessons, *arrays, settings))
-
-    numbers = [int(number) for number in np.unique(fold)]
-    known = np.zeros(len(task.pairs))
-    known[task.evaluation] = cosines(task.training, task.evaluation)
-    without = {number: np.zeros(len(task.pairs)) for number in numbers}
-    for number in numbers:
-        asked = task.evaluation & (fold == number)
-        without[number][asked] = cosines(task.training & (fold != number), asked)
-    for place, one in enumerate(numbers):
-        for two in numbers[place:] if len(numbers) == 1 else numbers[place + 1 :]:
-            for side in (0, 1):
-                mine, others = task.training & (half == side), task.training & (half != side)
-                asked = mine & np.isin(fold, (one, two))
-                values = np.zeros(len(task.pairs))
-                values[asked] = cosines(others & ~np.isin(fold, (one, two)), asked)
-                for left_out, own in ((one, two), (two, one)):
-                    here = mine & (fold == own)
-                    if own != left_out:
-                        without[left_out][here] = values[here]
-                    known[here] = values[here]  # of several maps without the query's need the last
-    return AdaptedCosines(known, without)
+    labels, learned = task.relevant if labels is None else labels, task.training if learned is None else learned
+    return AdaptedCosines(task, vectors, labels, learned, ~learned)
 
 
-def seeing(two: TwoStages, cosines: np.ndarray) -> TwoStages:
-    """Both stages, the second of which also sees some cosines; the first's scores stay what they are."""
-    task = two.task.with_text_scores(COSINE, cosines)
-    return replace(two, task=task, columns=[*two.columns, *COLUMNS])
-
-
-def scores_seeing(two: TwoStages, plain: FittedSecond, first: np.ndarray, cosines: np.ndarray) -> np.ndarray:
-    """The score of each pair by a second stage that sees the cosines, of training queries out of fold by persona.
-
-    Args:
-        plain: the second stage without them, whose setting is taken.
-        first: the first stage's score of each pair, of training pairs out of fold.
-    """
-    richer, setting = seeing(two, cosines), plain.choice.setting
-    scores = richer.predict(richer.learn(first, setting), first)
-    scores[two.task.training] = richer.cross_fit(first, setting)
-    return scores
-
-
-def evaluation_shuffled(two: TwoStages, plain: FittedSecond, first: np.ndarray, cosines: np.ndarray) -> pd.DataFrame:
-    """The ranking of evaluation queries where the cosines were dealt anew among each query's candidates, in training,
-    too."""
-    task = two.task
-    dealt = permute_labels(task.pairs, cosines, np.random.default_rng([task.learning.seed, 500]))
-    richer = seeing(two, dealt)
-    return task.rank_by(richer.predict(richer.learn(first, plain.choice.setting), first))
+def learned_again(
+    two: TwoStages, setting: Setting, vectors: Mapping[str, np.ndarray], labels: np.ndarray | None = None
+) -> TwoStages:
+    """Both stages with the cosines of maps that were learned from other labels, or with the seed of another task; as
+    they are where the setting has none. See `cross_fitted`."""
+    return two.seeing(cross_fitted(two.task, vectors, labels).known) if setting.adapted else two
 
 
 def what_it_adds(
-    two: TwoStages,
-    plain: FittedSecond,
-    scores: np.ndarray,
+    task: RankingTask,
+    settings: Mapping[str, Setting],
+    scores: Mapping[str, np.ndarray],
     shuffled: pd.DataFrame,
     fresh: Mapping[str, pd.DataFrame],
     adapted: AdaptedCosines,
@@ -138,24 +186,25 @@ def what_it_adds(
     """What the cosines add to the second stage's recall at the first cutoff, and to search by the cosine alone.
 
     Args:
-        plain, scores: the second stage without them, and what the one that sees them says of each pair.
-        shuffled: from `evaluation_shuffled`.
-        fresh: from `lib.assistant.ranker_ablation.without_their_needs`, with both stages of `seeing`.
+        settings: of a second stage with the cosine and of one without, by name.
+        scores: of each pair, of training queries out of fold, by these names.
+        shuffled: from `lib.assistant.controls.evaluation_shuffled`.
+        fresh: from `lib.assistant.ranker_ablation.without_their_needs`, of both.
 
     Returns:
         columns queries, n, without, with, difference, ci_low, ci_high, one row for each of `ROWS`; of the cosine alone
         `without` is that of the pretrained encoder.
     """
-    task = two.task
-    known, pretrained = task.rank_by(plain.scores), task.rank_by(task.text["semantic"])
+    without, richer = sorted(settings, key=lambda name: settings[name].adapted)
+    known, pretrained = task.rank_by(scores[without]), task.rank_by(task.text["semantic"])
     lessons = task.pairs[task.training]
     runs = (
-        (rank_pairs(lessons, plain.choice.training), rank_pairs(lessons, scores[task.training])),
-        (known, task.rank_by(scores)),
-        (fresh["lambdamart_2"], fresh[TWO_SEEING]),
+        (rank_pairs(lessons, scores[without][task.training]), rank_pairs(lessons, scores[richer][task.training])),
+        (known, task.rank_by(scores[richer])),
+        (fresh[without], fresh[richer]),
         (known, shuffled),
         (pretrained, task.rank_by(adapted.known)),
-        (pretrained, task.rank_by(adapted.unseen(task))),
+        (pretrained, task.rank_by(adapted.unseen)),
     )
     return pd.DataFrame([_gain(task, name, *pair) for name, pair in zip(ROWS, runs, strict=True)])
 

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from lib.assistant.adapted_cosine import learned_again
 from lib.assistant.context_scores import RankerScores
 from lib.assistant.ranker_ablation import TWO_NO_HABITS, TWO_NO_USAGE
 from lib.evaluation.intervals import difference_interval
@@ -72,28 +73,43 @@ def negative_controls(task: RankingTask, ranker: LambdaMART, draws: int) -> dict
 
 
 def controls_of_two_stages(
-    two: TwoStages, setting: Setting, item_vectors: np.ndarray, draws: int
+    two: TwoStages, setting: Setting, vectors: Mapping[str, np.ndarray], draws: int
 ) -> dict[str, list[pd.DataFrame]]:
     """Rankings of the evaluation queries by two stages that learned with one link cut (see
-    `REFERENCES_OF_TWO_STAGES`), one for each draw: several permutations of the labels, one of all else.
+    `REFERENCES_OF_TWO_STAGES`), one for each draw: several permutations of the labels, one of all else. From permuted
+    labels the maps behind the fine-tuned cosine are learned, too.
 
     Args:
-        item_vectors: unit-length embeddings of the items.
+        vectors: unit-length embeddings of items and queries, in frame order.
     """
     task, seed = two.task, two.task.learning.seed
-    pairs = task.pairs[task.evaluation]
     other = task.with_opens(permute_logs(task.items, task.opens, np.random.default_rng([seed, 300])))
-    logs = type(two).of(other, item_vectors, two.columns).evaluation_scores(setting)
     moved = task.with_queries(with_moments_shuffled(task))
-    moments = type(two).of(moved, item_vectors, two.columns).evaluation_scores(setting)
-    labels = [
-        permute_labels(task.pairs, task.relevant, np.random.default_rng([seed, 400 + draw])) for draw in range(draws)
-    ]
-    return {
-        "logs permuted": [rank_pairs(pairs, logs)],
-        "labels permuted": [rank_pairs(pairs, two.evaluation_scores(setting, dealt)) for dealt in labels],
-        "moments shuffled": [rank_pairs(pairs, moments)],
+    cut = {
+        name: [two.with_task(changed, vectors["items"]).evaluation_scores(setting)]
+        for name, changed in (("logs permuted", other), ("moments shuffled", moved))
     }
+    cut["labels permuted"] = []
+    for draw in range(draws):
+        dealt = permute_labels(task.pairs, task.relevant, np.random.default_rng([seed, 400 + draw]))
+        cut["labels permuted"].append(learned_again(two, setting, vectors, dealt).evaluation_scores(setting, dealt))
+    pairs = task.pairs[task.evaluation]
+    return {name: [rank_pairs(pairs, scores) for scores in cut[name]] for name in REFERENCES_OF_TWO_STAGES}
+
+
+def evaluation_shuffled(two: TwoStages, setting: Setting, first: np.ndarray) -> pd.DataFrame:
+    """The ranking of evaluation queries by a second stage for which the fine-tuned cosines were dealt anew among each
+    query's candidates, in training, too.
+
+    Args:
+        two: with the cosines.
+        setting: one that sees them.
+        first: the first stage's score of each pair, of training pairs out of fold.
+    """
+    task = two.task
+    assert two.cosine is not None
+    dealt = two.seeing(permute_labels(task.pairs, two.cosine, np.random.default_rng([task.learning.seed, 500])))
+    return task.rank_by(dealt.predict(dealt.learn(first, setting), first))
 
 
 class Recalls(NamedTuple):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from lib.assistant.adapted_cosine import cross_fitted
 from lib.assistant.ranking_task import Learning, RankingTask
 from lib.assistant.second_stage import Setting, TwoStages
 from lib.assistant.sweeps import small_knobs
@@ -49,7 +50,10 @@ class Learner:
         self, world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray]
     ) -> tuple[RankingTask, np.ndarray, np.ndarray]:
         """A world's task, and the scores of its pairs by LambdaMART and by its second stage, each by models that saw
-        none of its persona's queries.
+        none of its persona's queries. The maps behind the fine-tuned cosine, where the setting has it, are learned from
+        the same queries as both stages, and cross-fitted among these (`lib.assistant.adapted_cosine`).
+
+        Where fewer than four personas are left to learn from, nothing is learned: the cosine and all scores are 0.
 
         Args:
             world: frames items, opens, queries, gold.
@@ -60,6 +64,8 @@ class Learner:
         first, second = np.zeros(len(task.pairs)), np.zeros(len(task.pairs))
         for fold in range(how.folds):
             asked = pd.Index(task.persona).isin(personas[fold :: how.folds])
+            if self.setting.adapted:
+                stages = stages.seeing(cross_fitted(task, vectors, learned=~asked).known)
             first[asked], second[asked] = stages.scores_without(self.setting, ~asked, asked)
         return task, first, second
 

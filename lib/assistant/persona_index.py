@@ -13,6 +13,7 @@ import pandas as pd
 
 from lib.assistant.rrf_readings import STORES
 from lib.assistant.signals import Log, log_similarities, signals
+from lib.retrieval.adapter import mapped
 from lib.retrieval.bm25 import BM25T, tokenize
 from lib.retrieval.fusion import reciprocal_rank_fusion
 from lib.retrieval.stores import best_first, tie_breakers
@@ -34,13 +35,22 @@ class PersonaIndex:
         opens: columns item, time, place: their log.
         vectors: unit-length embeddings of the items, (items, dimensions).
         b: BM25T's length normalisation.
+        adapter: a map of embeddings, (dimensions, dimensions), behind the fine-tuned cosine; None: there is none.
     """
 
-    def __init__(self, items: pd.DataFrame, opens: pd.DataFrame, vectors: np.ndarray, b: float = 0.75):
+    def __init__(
+        self,
+        items: pd.DataFrame,
+        opens: pd.DataFrame,
+        vectors: np.ndarray,
+        b: float = 0.75,
+        adapter: np.ndarray | None = None,
+    ):
         order = np.argsort(items["item"].to_numpy(), kind="stable")
         self.items = items.iloc[order].reset_index(drop=True)
         self.opens = opens.reset_index(drop=True)
         self.vectors = vectors[order]
+        self.adapter = adapter
         self.names = self.items["item"].tolist()
         self.store = dict(zip(self.names, self.items["app"], strict=True))
         self._logs: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by the number of opens so far
@@ -58,6 +68,11 @@ class PersonaIndex:
     def text_similarity(self) -> np.ndarray:
         """Cosines between the items, (items, items)."""
         return self.vectors @ self.vectors.T
+
+    @cached_property
+    def adapted_vectors(self) -> np.ndarray:
+        """The items' embeddings after the map, unit-length, (items, dimensions); as they are without one."""
+        return self.vectors if self.adapter is None else mapped(self.vectors, self.adapter)
 
     @cached_property
     def ties(self) -> np.ndarray:
@@ -88,7 +103,7 @@ class PersonaIndex:
 
     def before(self, times: pd.Series) -> None:
         """Have ready what items and log alone say before a query comes at that time (see `log_similarity`)."""
-        _ = self.pairs, self.log, self.text_similarity, self.ties, self.log_similarity(times)
+        _ = self.pairs, self.log, self.text_similarity, self.adapted_vectors, self.ties, self.log_similarity(times)
 
     def bm25t(self, text: str) -> np.ndarray:
         """BM25T scores of the items, (items,)."""
@@ -97,6 +112,16 @@ class PersonaIndex:
     def semantic(self, vector: np.ndarray) -> np.ndarray:
         """Cosine similarities of the items with a query's unit-length embedding, (items,)."""
         return self.vectors @ vector
+
+    def adapted(self, vector: np.ndarray) -> np.ndarray:
+        """Cosine similarities after the map, (items,): one product with the map and one with the mapped items.
+
+        Raises:
+            ValueError: there is no map.
+        """
+        if self.adapter is None:
+            raise ValueError("the index has no map for a fine-tuned cosine")
+        return self.adapted_vectors @ mapped(vector[None], self.adapter)[0]
 
     def signals(self, query: pd.DataFrame, text_scores: Mapping[str, np.ndarray]) -> pd.DataFrame:
         """Features of the items for a query, given as a frame of one row with time, weekday and place."""
@@ -147,8 +172,8 @@ def time_stages(
 
     Returns:
         {stage: ms}: encode, cosine, bm25t, signals, predict, sort (of one score, instead of fusion), predict_fused (by
-        all rankers that are fused), fuse, fuse_text (of the two text rankings, instead), second (features and
-        prediction of the second stage).
+        all rankers that are fused), fuse, fuse_text (of the two text rankings, instead), second (features,
+        the fine-tuned cosine among them, and prediction of the second stage).
     """
     text = query["text"].iloc[0]
     took: dict[str, float] = {}
@@ -165,5 +190,5 @@ def time_stages(
     took["fuse_text"], _ = milliseconds(
         lambda: reciprocal_rank_fusion([best_first(index.names, score) for score in text_scores.values()])
     )
-    took["second"], _ = milliseconds(second.of_one, index, query, features, predicted)
+    took["second"], _ = milliseconds(second.of_one, index, query, vector, features, predicted)
     return took

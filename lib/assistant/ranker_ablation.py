@@ -16,7 +16,7 @@ from lib.retrieval.stores import rank_pairs
 
 if TYPE_CHECKING:
     from lib.assistant.ranking_task import RankingTask
-    from lib.assistant.second_stage import Setting, TwoStages
+    from lib.assistant.second_stage import Choice, Setting, TwoStages
     from lib.retrieval.lambdamart import LambdaMART
 
 TEXT_ALONE = "text alone"
@@ -24,7 +24,9 @@ QUERY_UNSEEN = "items alone (query unseen)"
 TWO_NO_USAGE = "two stages without usage"
 TWO_NO_HABITS = "two stages without habits"
 TWO_QUERY_UNSEEN = "two stages, items alone (query unseen)"
-TWO_SEEING = "two stages with the adapted cosine"
+TWO_WITH_COSINE = "two stages with the adapted cosine"
+TWO_WITHOUT_COSINE = "two stages without the adapted cosine"
+WITH_FINETUNED = "LambdaMART with the fine-tuned encoder"
 UNLEARNED = {
     "frequency × time match, not learned": "moment_count",
     "share of opens at such a moment, not learned": "moment_share",
@@ -66,26 +68,38 @@ def folds_of_pairs(task: RankingTask) -> np.ndarray:
     return need.map(folds_of_needs(need, task.held_out_needs, task.learning.seed)).to_numpy()
 
 
+def settings_by_name(choice: Choice) -> dict[str, Setting]:
+    """{name: setting of the second stage}: of lambdamart_2, and of the best one that differs from it in whether it sees
+    the fine-tuned cosine (`TWO_WITHOUT_COSINE` or `TWO_WITH_COSINE`)."""
+    side = choice.side
+    sides = {} if side is None else {TWO_WITH_COSINE if side.adapted else TWO_WITHOUT_COSINE: side}
+    return {"lambdamart_2": choice.setting} | sides
+
+
 def without_their_needs(
-    two: TwoStages, setting: Setting, fused: Sequence[str] = (), seeing: Mapping[int, TwoStages] | None = None
+    two: TwoStages,
+    settings: Mapping[str, Setting],
+    fused: Sequence[str] = (),
+    cosines: Mapping[int, np.ndarray] | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """The rankings of all evaluation queries (see `RankingTask.rankings`, and lambdamart_2) by a LambdaMART, a second
-    stage upon it and the rankers behind the fused rankings, that no training query told of the needs in the query's
-    fold.
+    """The rankings of all evaluation queries (see `RankingTask.rankings`, and the names of the settings) by a
+    LambdaMART, second stages upon it and the rankers behind the fused rankings, that no training query told of the
+    needs in the query's fold.
 
     Args:
-        seeing: {fold: both stages whose second also sees what nothing of that fold's needs was learned for}; their
-            ranking, upon the same first stage, is `TWO_SEEING`.
+        settings: of the second stages, by name.
+        cosines: {fold: fine-tuned cosines of all pairs, by maps that learned nothing of that fold's needs}; None: no
+            setting needs any.
     """
     task, fold = two.task, folds_of_pairs(two.task)
     parts = []
     for number in np.unique(fold[task.evaluation]):
         asked = task.evaluation & (fold == number)
         learned = task.training & (fold != number)
+        stages = two if cosines is None else two.seeing(cosines[number])
         first = two.first_without(learned, asked)
         ranked = task.rankings(first[asked], asked) | rank_without(task, needed(fused), learned, asked)
-        seconds = {"lambdamart_2": two} | ({TWO_SEEING: seeing[number]} if seeing else {})
-        for name, stages in seconds.items():
+        for name, setting in settings.items():
             ranked[name] = rank_pairs(task.pairs[asked], stages.second_without(first, setting, learned, asked))
         parts.append(ranked)
     return {name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]}
@@ -93,13 +107,14 @@ def without_their_needs(
 
 def reduced_two_stages(two: TwoStages, setting: Setting) -> dict[str, pd.DataFrame]:
     """Rankings by two stages that see less: nothing of the usage log (`TWO_NO_USAGE`), nothing of how it agrees with
-    the query's moment (`TWO_NO_HABITS`), or nothing of the query (`TWO_QUERY_UNSEEN`)."""
+    the query's moment (`TWO_NO_HABITS`), or nothing of the query (`TWO_QUERY_UNSEEN`), its fine-tuned cosine
+    included."""
     task, groups = two.task, two.task.groups
     text_only = setting._replace(groups=tuple(name for name in setting.groups if name != "log"))
     seen = {
         TWO_NO_USAGE: (groups["categorical"] + groups["text"], text_only),
         TWO_NO_HABITS: ([name for name in task.features if name not in groups["habitual"]], setting),
-        TWO_QUERY_UNSEEN: ([*groups["numerical"], "app"], setting),
+        TWO_QUERY_UNSEEN: ([*groups["numerical"], "app"], setting._replace(adapted=False)),
     }
     pairs = task.pairs[task.evaluation]
     return {

@@ -15,6 +15,7 @@ from lib.assistant.cot import ONE_PARAGRAPH, AskedChains
 from lib.assistant.interaction_training import CROSS, DEPTH, LATE, kept_reader
 from lib.assistant.persona_index import PersonaIndex, milliseconds, time_stages
 from lib.assistant.prompts import distilled_cot_prompt
+from lib.assistant.ranker_ablation import WITH_FINETUNED
 from lib.evaluation.pareto import on_front
 from lib.retrieval.interaction import CrossEncoder, LateInteraction, beginnings, max_sim, tokenize_pairs
 from lib.retrieval.tuning import tokenize
@@ -28,14 +29,6 @@ if TYPE_CHECKING:
 
 TIMED_QUERIES = 200  # at most
 ENOUGH_FOR_P95 = 50  # queries
-ENCODED = (
-    "semantic",
-    "finetuned",
-    "rrf_text",
-    "lambdamart",
-    "lambdamart_rrf",
-    "lambdamart_2",
-)  # methods that encode the query
 WITHOUT_TEXT_SCORES = "lambdamart_rrf_without_text_scores"
 
 
@@ -98,7 +91,12 @@ def sample_to_time(queries: pd.DataFrame, seed: int) -> pd.DataFrame:
 
 
 def index_personas(
-    items: pd.DataFrame, opens: pd.DataFrame, vectors: np.ndarray, personas: Sequence[str], b: float
+    items: pd.DataFrame,
+    opens: pd.DataFrame,
+    vectors: np.ndarray,
+    personas: Sequence[str],
+    b: float,
+    adapter: np.ndarray | None = None,
 ) -> dict[str, PersonaIndex]:
     """What is computed before a query comes, by persona.
 
@@ -106,12 +104,13 @@ def index_personas(
         items, opens: of all personas.
         vectors: unit-length embeddings of `items`, in their order.
         b: BM25T's length normalisation.
+        adapter: behind the fine-tuned cosine (see `PersonaIndex`).
     """
     vector_of = pd.Series(list(vectors), index=items["item"])
     indexes = {}
     for name, mine in items[items["persona"].isin(personas)].groupby("persona"):
         own = np.stack(vector_of[mine["item"]].to_list())
-        indexes[name] = PersonaIndex(mine, opens[opens["item"].isin(mine["item"])], own, b=b)
+        indexes[name] = PersonaIndex(mine, opens[opens["item"].isin(mine["item"])], own, b, adapter)
     return indexes
 
 
@@ -140,7 +139,8 @@ def time_queries(
 
 
 def ranking_costs(stages: pd.DataFrame, tokens: float) -> dict[str, Cost]:
-    """The cost of each method without a language model.
+    """The cost of each method without a language model, and of LambdaMART with the fine-tuned encoder, but for its
+    few features more.
 
     Args:
         stages: from `time_queries`.
@@ -157,10 +157,11 @@ def ranking_costs(stages: pd.DataFrame, tokens: float) -> dict[str, Cost]:
         "lambdamart_rrf": [*features, "predict_fused", "fuse"],
         "lambdamart_2": [*features, "predict", "second", "sort"],
         "finetuned": ["encode", "cosine", "sort"],  # an encoder of the pretrained one's shape
+        WITH_FINETUNED: [*features, "encode", "cosine", "predict", "sort"],  # both encoders
         WITHOUT_TEXT_SCORES: ["signals", "predict_fused", "fuse"],
     }
     return {
-        method: Cost(stages[names].sum(axis=1), tokens if method in ENCODED else 0.0, 0.0)
+        method: Cost(stages[names].sum(axis=1), tokens * names.count("encode"), 0.0)
         for method, names in of_stages.items()
     }
 

@@ -2,14 +2,16 @@
 
 Items of one matter may know each other: a meeting, the mail about it and its note can have words in common and be
 opened at the same times. So the second stage asks of each item how near it is, by text and by usage log, to the items
-that the first stage ranks high. The first stage's scores that it learns from are out of fold by persona (stacking;
-Wolpert, 1992, "Stacked Generalization"). Settings are chosen by cross-validation on training personas.
+that the first stage ranks high. Beside the pretrained cosine it sees a fine-tuned one, cross-fitted so that it learns
+how far to trust it (`lib.assistant.adapted_cosine`). The first stage's scores that it learns from are out of fold by
+persona (stacking; Wolpert, 1992, "Stacked Generalization"). Settings, and whether it sees the fine-tuned cosine at all,
+are chosen by cross-validation on training personas.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,7 +29,10 @@ if TYPE_CHECKING:
 # Signals that the second stage also sees relative to the query's other candidates, beside the text scores.
 RELATIVE = ("opens", "moment_count", "moment_share", "hour_correlation", "weekday_correlation", "place_correlation")
 GROUPS = ("text", "log")  # in which items are compared
-PASSED_ON = ("bm25t", "semantic", "adapted", "moment_count")  # what an item's neighbours may know of the query
+ADAPTED = "adapted"  # the fine-tuned cosine
+OF_COSINE = (ADAPTED, f"{ADAPTED}_rank")
+COSINE_STEP = "with or without the adapted cosine"  # of the choice
+PASSED_ON = ("bm25t", "semantic", ADAPTED, "moment_count")  # what an item's neighbours may know of the query
 SHARPNESS = 6.0  # of a neighbour's weight, exp(SHARPNESS · similarity)
 OWN_SCORES = ("first_z", "first_rank", "first_behind", "first_share", "first_margin")
 TOPS = (1, 3, 5)
@@ -43,12 +48,14 @@ class Setting(NamedTuple):
         passed_on: whether an item also sees what its neighbours' own signals say (see `signals_of_neighbours`).
         top: how many of the first stage's best items an item is compared with.
         leaves: of a tree, at most.
+        adapted: whether it sees the fine-tuned cosine.
     """
 
     groups: tuple[str, ...] = GROUPS
     passed_on: bool = True
     top: int = 3
     leaves: int = LEAVES
+    adapted: bool = False
 
 
 class Alike(NamedTuple):
@@ -74,12 +81,20 @@ class Alike(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A setting, what it was chosen from (columns step, setting, compared, top, leaves, recall@K, mean; best first
-    within a step), and the training pairs' scores under it, each by a second stage that did not see its persona."""
+    """What was chosen on training queries.
+
+    Attributes:
+        setting: of the second stage.
+        trials: what it was chosen from: columns step, setting, compared, top, leaves, adapted, recall@K, mean; best
+            first within a step.
+        training: the training pairs' scores under it, each by a second stage that did not see its persona.
+        side: the best setting that differs in whether it sees the fine-tuned cosine; None where there is none.
+    """
 
     setting: Setting
     trials: pd.DataFrame
     training: np.ndarray
+    side: Setting | None = None
 
 
 class FittedSecond(NamedTuple):
@@ -219,21 +234,37 @@ def second_features(
 
 @dataclass(frozen=True)
 class SecondStage:
-    """A trained second stage; `columns` are the first stage's features."""
+    """A trained second stage; `columns` are the first stage's features, and perhaps `OF_COSINE`."""
 
     ranker: LambdaMART
     setting: Setting
     columns: list[str]
 
-    def of_one(self, index: PersonaIndex, query: pd.DataFrame, features: pd.DataFrame, first: np.ndarray) -> np.ndarray:
-        """Scores of a persona's items for one query, given what the first stage saw and said of them."""
+    def of_one(
+        self, index: PersonaIndex, query: pd.DataFrame, vector: np.ndarray, features: pd.DataFrame, first: np.ndarray
+    ) -> np.ndarray:
+        """Scores of a persona's items for one query, given what the first stage saw and said of them.
+
+        Args:
+            index: with the map behind the fine-tuned cosine, where this stage sees that.
+            query: one row: time, weekday, place.
+            vector: the query's unit-length embedding.
+            features, first: the first stage's features and scores of the items.
+        """
         here = np.arange(len(index.items))
+        if ADAPTED in self.columns:
+            features = with_cosine(features, index.adapted(vector), np.zeros(len(here), dtype=int))
         part = Alike(here[None], index.ties, index.text_similarity, *index.log_similarity(query["time"]))
         alone = np.zeros(len(here), dtype=int)
         seen = features[self.columns]
         relative = relative_to_query(seen[relative_columns(seen)], alone)
         passed_on = signals_of_neighbours(relative, [part])
         return self.ranker.predict(second_features(seen, relative, passed_on, first, alone, [part], self.setting))
+
+
+def with_cosine(features: pd.DataFrame, cosine: np.ndarray, query_row: np.ndarray) -> pd.DataFrame:
+    """Features with `OF_COSINE`: the fine-tuned cosine of each pair and its rank within the query."""
+    return features.assign(**dict(zip(OF_COSINE, (cosine.astype(float), rank_within(query_row, cosine)), strict=True)))
 
 
 def relative_columns(features: pd.DataFrame) -> list[str]:
@@ -250,11 +281,14 @@ class TwoStages:
         task: the candidates.
         alike: from `alike_by_persona`.
         columns: the features that the first stage sees; the second sees no others of it.
+        cosine: the fine-tuned cosine of each pair, which the second stage sees where its setting says so; None: there
+            is none.
     """
 
     task: RankingTask
     alike: Sequence[Alike]
     columns: list[str]
+    cosine: np.ndarray | None = None
 
     @classmethod
     def of(cls, task: RankingTask, item_vectors: np.ndarray, columns: Sequence[str] | None = None) -> TwoStages:
@@ -262,6 +296,14 @@ class TwoStages:
         return cls(
             task, alike_by_persona(task, item_vectors), list(task.features.columns if columns is None else columns)
         )
+
+    def seeing(self, cosine: np.ndarray) -> TwoStages:
+        """With a fine-tuned cosine of each pair, or another one; the first stage does not see it."""
+        return replace(self, cosine=cosine)
+
+    def with_task(self, task: RankingTask, item_vectors: np.ndarray) -> TwoStages:
+        """With another log or other moments of the same pairs; the cosine, which knows neither, stays."""
+        return replace(self, task=task, alike=alike_by_persona(task, item_vectors))
 
     @cached_property
     def query_row(self) -> np.ndarray:
@@ -273,18 +315,35 @@ class TwoStages:
         return self.task.features[self.columns]
 
     @cached_property
+    def all_seen(self) -> pd.DataFrame:
+        """This, and the fine-tuned cosine where there is one."""
+        return self.seen if self.cosine is None else with_cosine(self.seen, self.cosine, self.query_row)
+
+    @cached_property
     def relative(self) -> pd.DataFrame:
         """`relative_to_query` of some of it."""
-        return relative_to_query(self.seen[relative_columns(self.seen)], self.query_row)
+        return relative_to_query(self.all_seen[relative_columns(self.all_seen)], self.query_row)
 
     @cached_property
     def passed_on(self) -> pd.DataFrame:
         """`signals_of_neighbours` of it."""
         return signals_of_neighbours(self.relative, self.alike)
 
+    def columns_of(self, setting: Setting) -> list[str]:
+        """What a second stage of this setting sees of `all_seen`."""
+        return [*self.columns, *(OF_COSINE if setting.adapted else ())]
+
     def features(self, first: np.ndarray, setting: Setting) -> pd.DataFrame:
-        """`second_features` of all pairs, given the first stage's score of each."""
-        return second_features(self.seen, self.relative, self.passed_on, first, self.query_row, self.alike, setting)
+        """`second_features` of all pairs, given the first stage's score of each.
+
+        Raises:
+            KeyError: the setting is to see a fine-tuned cosine, and there is none.
+        """
+        seen, passed_on = self.all_seen[self.columns_of(setting)], self.passed_on
+        relative = self.relative[[f"{name}_z" for name in relative_columns(seen)]]
+        if not setting.adapted:
+            passed_on = passed_on[[name for name in passed_on if not name.endswith(f"_passes_{ADAPTED}")]]
+        return second_features(seen, relative, passed_on, first, self.query_row, self.alike, setting)
 
     def learn(self, first: np.ndarray, setting: Setting) -> SecondStage:
         """A second stage that learned from the training queries.
@@ -293,7 +352,7 @@ class TwoStages:
             first: the first stage's score of each pair, of training pairs out of fold.
         """
         ranker = train(**self._lessons(self.features(first, setting), self.task.training), leaves=setting.leaves)
-        return SecondStage(ranker, setting, self.columns)
+        return SecondStage(ranker, setting, self.columns_of(setting))
 
     def fit(self, first: np.ndarray) -> FittedSecond:
         """A second stage of the chosen setting, learned from all training queries.
@@ -307,33 +366,47 @@ class TwoStages:
         scores[self.task.training] = choice.training
         return FittedSecond(stage, choice, scores)
 
+    def scores(self, first: np.ndarray, setting: Setting) -> np.ndarray:
+        """The score of each pair by a second stage of any setting, of training queries out of fold; see `fit`."""
+        scores = self.predict(self.learn(first, setting), first)
+        scores[self.task.training] = self.cross_fit(first, setting)
+        return scores
+
     def predict(self, stage: SecondStage, first: np.ndarray) -> np.ndarray:
         """A second stage's score of each pair, given the first's."""
         return stage.ranker.predict(self.features(first, stage.setting))
 
     def choose(self, first: np.ndarray) -> Choice:
         """The setting with the best mean recall on the training queries, each ranked by second stages that did not see
-        its persona: first the groups of features, then the number of top items, then the leaves.
+        its persona: first the groups of features, then the number of top items, then the leaves. Where there is a
+        fine-tuned cosine, so with it and without it, then the better of both; of equals, without.
 
         Args:
             first: the first stage's score of each pair, of training pairs out of fold.
         """
-        best, tables, scores = Setting(), [], {}
-        features = [((), False), (("text",), False), (("log",), False), (GROUPS, False), (GROUPS, True)]
-        steps = {
-            "features": lambda: [best._replace(groups=groups, passed_on=more) for groups, more in features],
-            "top items": lambda: [best._replace(top=top) for top in TOPS] if best.groups else [best],
-            "leaves": lambda: [best._replace(leaves=leaves) for leaves in SIZES],
-        }
-        for step, candidates in steps.items():
-            for setting in candidates():
+        scores: dict[Setting, np.ndarray] = {}
+        tables: list[pd.DataFrame] = []
+
+        def best_of(step: str, settings: Sequence[Setting]) -> Setting:
+            for setting in settings:
                 if setting not in scores:
                     scores[setting] = self.cross_fit(first, setting)
-            table = self._weigh({setting: scores[setting] for setting in candidates()}).assign(step=step)
-            tables.append(table)
-            best = table["setting"].iloc[0]
-        trials = pd.concat(tables, ignore_index=True)
-        return Choice(best, trials, scores[best])
+            tables.append(self._weigh({setting: scores[setting] for setting in settings}).assign(step=step))
+            return tables[-1]["setting"].iloc[0]
+
+        features = [((), False), (("text",), False), (("log",), False), (GROUPS, False), (GROUPS, True)]
+        found = []
+        for adapted in (False,) if self.cosine is None else (True, False):
+            best = Setting(adapted=adapted)
+            seen = [best._replace(groups=groups, passed_on=more) for groups, more in features]
+            best = best_of("features", seen)
+            best = best_of("top items", [best._replace(top=top) for top in TOPS] if best.groups else [best])
+            found.append(best_of("leaves", [best._replace(leaves=leaves) for leaves in SIZES]))
+        best, side = found[0], None
+        if len(found) > 1:
+            best = best_of(COSINE_STEP, found)
+            (side,) = set(found) - {best}
+        return Choice(best, pd.concat(tables, ignore_index=True), scores[best], side)
 
     def cross_fit(self, first: np.ndarray, setting: Setting) -> np.ndarray:
         """Scores of the training pairs, each by a second stage that did not see its persona."""
@@ -400,14 +473,15 @@ class TwoStages:
         }
 
     def _weigh(self, scores: dict[Setting, np.ndarray]) -> pd.DataFrame:
-        """Recall of settings on the training queries, best first; of equals the one with fewer groups, top items and
-        leaves."""
+        """Recall of settings on the training queries, best first; of equals the one without the fine-tuned cosine, with
+        fewer groups, top items and leaves."""
         task, rows = self.task, []
         for setting, values in scores.items():
             table = task.recall_alone(rank_pairs(task.pairs[task.training], values))
             recall = table[[name for name in table if name.startswith("recall@") or name == "mean"]].iloc[0].to_dict()
             seen = setting.groups + (("passed on",) if setting.passed_on else ())
-            own = {"compared": " + ".join(seen), "top": setting.top, "leaves": setting.leaves}
+            own = {"compared": " + ".join(seen), **setting._asdict()}
+            own = {name: own[name] for name in ("compared", "top", "leaves", "adapted")}
             rows.append({"setting": setting} | own | recall)
-        rows.sort(key=lambda row: (-row["mean"], len(row["compared"]), row["top"], row["leaves"]))
+        rows.sort(key=lambda row: (-row["mean"], row["adapted"], len(row["compared"]), row["top"], row["leaves"]))
         return pd.DataFrame(rows)

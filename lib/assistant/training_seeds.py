@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from lib.assistant.adapted_cosine import learned_again
 from lib.assistant.ranking_task import RankingTask
 from lib.assistant.retrained import SEEDS
 from lib.assistant.second_stage import Setting, TwoStages
@@ -30,17 +31,20 @@ PAIRS = (  # whose difference is shown: a minus b
 )
 
 
-def rankers(task: RankingTask, two: TwoStages, setting: Setting) -> dict[str, pd.DataFrame]:
-    """{`<method>/<seed>`: ranking of the evaluation queries} of both rankers with further seeds, counted from 1.
+def rankers(two: TwoStages, setting: Setting, vectors: Mapping[str, np.ndarray]) -> dict[str, pd.DataFrame]:
+    """{`<method>/<seed>`: ranking of the evaluation queries} of both rankers with further seeds, counted from 1. The
+    maps behind the second one's fine-tuned cosine are learned with its seed.
 
     Args:
         setting: of the second stage, as it was chosen with the workbook's seed.
+        vectors: unit-length embeddings of items and queries, in frame order.
     """
+    task = two.task
     found = {}
     for number in range(1, SEEDS + 1):
         seeded = replace(task, learning=replace(task.learning, seed=task.learning.seed + number))
         found[f"{LAMBDAMART}/{number}"] = seeded.rank(seeded.learn())
-        scores = replace(two, task=seeded).evaluation_scores(setting)
+        scores = learned_again(replace(two, task=seeded), setting, vectors).evaluation_scores(setting)
         found[f"{OURS}/{number}"] = rank_pairs(task.pairs[task.evaluation], scores)
     return found
 

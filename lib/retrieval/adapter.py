@@ -92,14 +92,19 @@ def fit_adapter(
     return adapter.detach().numpy()
 
 
+def mapped(vectors: np.ndarray, adapter: np.ndarray) -> np.ndarray:
+    """Vectors after the map, unit-length."""
+    moved = vectors @ adapter
+    return moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-12)
+
+
 def adapted_cosines(
     pairs: pd.DataFrame, query_vectors: np.ndarray, document_vectors: np.ndarray, adapter: np.ndarray
 ) -> np.ndarray:
     """The cosine of each pair after the map."""
-    mapped = []
+    moved = []
     for column, vectors in (("query_row", query_vectors), ("item_row", document_vectors)):
         rows, place = np.unique(pairs[column].to_numpy(), return_inverse=True)
-        moved = vectors[rows] @ adapter
-        mapped.append((place, moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-12)))
-    (query, left), (item, right) = mapped
+        moved.append((place, mapped(vectors[rows], adapter)))
+    (query, left), (item, right) = moved
     return cosine_of_pairs(pd.DataFrame({"query_row": query, "item_row": item}), left, right)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import zlib
 from datetime import datetime
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
 
+from lib.assistant import conversation
 from lib.assistant.conversation import (
     KINDS,
     METHODS,
@@ -38,7 +40,7 @@ from lib.assistant.leaks import check_split, leaks
 from lib.assistant.needs import FACTS, alternatives, content_of, read_needs, slots_of, texts_of
 from lib.assistant.queries import Query, Turn, families_of, follow_ups_of, normal_form
 from lib.assistant.ranking_task import Learning, RankingTask
-from lib.assistant.second_stage import Setting
+from lib.assistant.second_stage import Setting, TwoStages
 from lib.assistant.world import frames, read_world, simulate_from
 from lib.evaluation.comparison import per_query_scores
 from lib.retrieval.bm25 import content_terms
@@ -280,7 +282,7 @@ def encode(texts):
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
 
 
-LEARNER = Learner(Setting(), LEARNING)
+LEARNER = Learner(Setting(adapted=True), LEARNING)
 
 
 @pytest.fixture(scope="module")
@@ -322,6 +324,44 @@ def test_only_what_can_differ_is_tested(found):
     same = {(kind, method) for kind in ("plain", "hop") for method in TOLD}
     assert untested == same | {(kind, "semantic") for kind in KINDS}
     assert (found["p_holm"].dropna() >= 0.00109).all()  # 11 tests of 9,999 permutations: at least 11 · 1e-4
+
+
+def test_maps_are_cross_fitted_among_what_both_stages_learn_from(talk, vectors, monkeypatch):
+    """In each fold of personas anew, and not where the setting has no fine-tuned cosine."""
+    seen, learned_from = [], []
+
+    def scores_without(self, setting, learned, asked):
+        seen.append((self, learned, asked))
+        return np.zeros(asked.sum()), np.zeros(asked.sum())
+
+    def cross_fitted(task, arrays, learned):
+        assert arrays is vectors
+        learned_from.append(learned)
+        return SimpleNamespace(known=np.full(len(learned), float(len(learned_from))))
+
+    monkeypatch.setattr(TwoStages, "scores_without", scores_without)
+    monkeypatch.setattr(conversation, "cross_fitted", cross_fitted)
+    LEARNER.cross_fitted(talk, vectors)
+    assert len(seen) == len(learned_from) == LEARNING.folds
+    for number, ((two, learned, asked), maps) in enumerate(zip(seen, learned_from, strict=True), 1):
+        assert (learned == ~asked).all()
+        assert (learned == maps).all()
+        assert (two.cosine == number).all()
+    learned_from.clear()
+    Learner(Setting(), LEARNING).cross_fitted(talk, vectors)
+    assert not learned_from
+
+
+def test_a_world_of_too_few_personas_teaches_nothing(talk, vectors):
+    few = talk["queries"]["persona"].unique()[:6]  # in two folds: three to learn from
+    rows = {name: talk[name]["persona"].isin(few).to_numpy() for name in ("items", "queries")}
+    small = {name: talk[name][rows[name]].reset_index(drop=True) for name in rows}
+    small["opens"] = talk["opens"][talk["opens"]["item"].isin(small["items"]["item"])].reset_index(drop=True)
+    small["gold"] = talk["gold"][talk["gold"]["query"].isin(small["queries"]["query"])].reset_index(drop=True)
+    arrays = {name: vectors[name][rows[name]] for name in rows}
+    _, first, second = LEARNER.cross_fitted(small, arrays)
+    assert not first.any()
+    assert not second.any()
 
 
 # ---------------------------------------------------------------- one link cut at a time

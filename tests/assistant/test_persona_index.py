@@ -7,6 +7,7 @@ from lib.assistant.ranking_task import Learning, RankingTask
 from lib.assistant.rrf_readings import STORES, WHOLE, FusedRankers
 from lib.assistant.second_stage import Setting, TwoStages
 from lib.assistant.signals import CATEGORICAL, log_similarities, signals
+from lib.retrieval.adapter import adapted_cosines
 from lib.retrieval.fusion import Fusion, rank_per_store
 from lib.retrieval.lambdamart import train
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs, relevant_pairs_mask
@@ -92,15 +93,34 @@ def test_how_alike_logs_are_is_kept_until_the_next_open(batch):
     assert index.log_similarity(later) is index.log_similarity(times), "nothing was opened between them"
 
 
-def test_every_stage_is_timed(batch):
+def test_every_stage_is_timed(batch, monkeypatch):
     query = batch["queries"].iloc[[3]].reset_index(drop=True)
     index = index_of(batch, query["persona"].iloc[0])
     vector = batch["vectors"]["queries"][3]
     task = RankingTask.of_world(batch, batch["vectors"], Learning([10], seed=0, folds=2))
     scores = batch["model"].predict(batch["features"])
-    second = TwoStages.of(task, batch["vectors"]["items"]).learn(scores, Setting(leaves=7))
+    two = TwoStages.of(task, batch["vectors"]["items"]).seeing(batch["text"]["semantic"])
+    second = two.learn(scores, Setting(leaves=7, adapted=True))
+    index.adapter = np.eye(8)
+    asked = []
+    monkeypatch.setattr(index, "adapted", lambda given: asked.append(given) or PersonaIndex.adapted(index, given))
     fused = FusedRankers(FUSION, {WHOLE: {WHOLE: batch["model"]}, STORES: {"notes": batch["model"]}})
     took = time_stages(index, query, lambda text: vector, batch["model"], fused, second)
     assert list(took) == [
         "encode", "cosine", "bm25t", "signals", "predict", "sort", "predict_fused", "fuse", "fuse_text", "second",
     ]  # fmt: skip
+    assert len(asked) == 1, "the fine-tuned cosine is part of the second stage"
+    assert asked[0] is vector
+
+
+def test_the_map_is_applied_to_items_before_a_query_comes(batch):
+    persona = batch["queries"]["persona"].iloc[0]
+    rows = (batch["items"]["persona"] == persona).to_numpy()
+    mine, adapter = batch["items"][rows], np.random.default_rng(2).normal(size=(8, 8))
+    opens = batch["opens"][batch["opens"]["item"].isin(mine["item"])]
+    index = PersonaIndex(mine, opens, batch["vectors"]["items"][rows], adapter=adapter)
+    index.before(batch["queries"]["time"].iloc[[0]])
+    assert "adapted_vectors" in vars(index)
+    pairs = batch["pairs"][(batch["pairs"]["query_row"] == 0).to_numpy()]
+    among_all = adapted_cosines(pairs, batch["vectors"]["queries"], batch["vectors"]["items"], adapter)
+    np.testing.assert_allclose(index.adapted(batch["vectors"]["queries"][0]), among_all, atol=1e-12)

@@ -6,6 +6,7 @@ import pytest
 
 from lib.assistant import ranking_cost
 from lib.assistant.context_scores import ORDER
+from lib.assistant.ranker_ablation import WITH_FINETUNED
 from lib.assistant.ranking_cost import (
     WITHOUT_TEXT_SCORES,
     ChainWriter,
@@ -54,6 +55,7 @@ def test_a_method_costs_the_stages_that_it_needs():
         "lambdamart": [63, 63],
         "lambdamart_rrf": [207, 207],
         "lambdamart_2": [575, 575],
+        WITH_FINETUNED: [66, 66],
         WITHOUT_TEXT_SCORES: [200, 200],
     }
     assert {method for method, cost in costs.items() if cost.tokens_in == 12.0} == {
@@ -64,10 +66,13 @@ def test_a_method_costs_the_stages_that_it_needs():
         "lambdamart_rrf",
         "lambdamart_2",
     }
+    assert costs[WITH_FINETUNED].tokens_in == 24.0, "it encodes a query twice"
     assert {cost.tokens_out for cost in costs.values()} == {0.0}
     chains = {"cot", "cot_distilled", "finetuned_cot"}  # timed with their language models
     readers = {"cross_encoder", "late_interaction"}  # loaded to be timed
-    assert {*costs, *chains, *readers} == {*ORDER, WITHOUT_TEXT_SCORES}, "a method of Table 2 without a cost"
+    assert {*costs, *chains, *readers} == {*ORDER, WITH_FINETUNED, WITHOUT_TEXT_SCORES}, (
+        "a method of Table 2 without a cost"
+    )
 
 
 class Reader:
@@ -198,7 +203,9 @@ def test_every_persona_has_its_own_items_and_vectors():
         {"item": ["b", "a", "c"], "persona": ["p", "p", "q"], "app": "notes", "text": ["dough", "walk", "call"]}
     )
     opens = pd.DataFrame({"item": ["a", "c"], "time": pd.Timestamp("2023-12-01"), "place": "home"})
-    indexes = index_personas(items, opens, np.eye(3), ["p"], b=0.75)
+    adapter = np.diag([2.0, 1.0, 1.0])
+    indexes = index_personas(items, opens, np.eye(3), ["p"], 0.75, adapter)
+    assert indexes["p"].adapter is adapter
     assert list(indexes) == ["p"]
     assert indexes["p"].names == ["a", "b"]
     np.testing.assert_array_equal(indexes["p"].vectors, np.eye(3)[[1, 0]])

@@ -166,7 +166,9 @@ def test_a_kind_that_one_persona_alone_asks_about_gets_the_ranker_of_all(task, f
 
 def test_held_out_needs_are_kept_from_the_ranker(task, fitted, scored):
     assert 0 < len(task.held_out_needs) < task.gold["need"].nunique()
-    fresh = without_their_needs(TwoStages.of(task, unit(len(task.items), 0)), Setting(leaves=7), FUSION.rankings)
+    fresh = without_their_needs(
+        TwoStages.of(task, unit(len(task.items), 0)), {"lambdamart_2": Setting(leaves=7)}, FUSION.rankings
+    )
     assert not fresh["whole"].equals(fitted.evaluation["whole"])
     # On the held-out needs it is the ranker that learned from all others.
     about = task.pairs["query"].map(task.gold.set_index("query")["need"]).isin(task.held_out_needs).to_numpy()

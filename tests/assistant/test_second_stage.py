@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from lib.assistant import ranker_ablation, rrf_readings, training_seeds
+from lib.assistant.adapted_cosine import cross_fitted
 from lib.assistant.controls import MARGIN, controls_of_two_stages, recall_of_draws
 from lib.assistant.persona_index import PersonaIndex
 from lib.assistant.queries import NEED_FOLDS, folds_of_needs
@@ -20,6 +21,7 @@ from lib.assistant.ranker_ablation import (
 )
 from lib.assistant.ranking_task import Learning, RankingTask
 from lib.assistant.second_stage import (
+    COSINE_STEP,
     SHARPNESS,
     Alike,
     Setting,
@@ -110,6 +112,22 @@ def fitted(task):
 @pytest.fixture(scope="module")
 def second(two, fitted):
     return two.fit(fitted.scores)
+
+
+@pytest.fixture(scope="module")
+def adapted(task, world):
+    return cross_fitted(task, world[1])
+
+
+@pytest.fixture(scope="module")
+def seeing(two, adapted):
+    """Both stages with the fine-tuned cosine."""
+    return two.seeing(adapted.known)
+
+
+def told(task, noise=0.01):
+    """Cosines that know the labels."""
+    return task.relevant + noise * np.random.default_rng(0).normal(size=len(task.pairs))
 
 
 def recall(task, run):
@@ -242,22 +260,88 @@ def test_every_setting_is_tried_on_training_queries_alone(task, two, fitted, sec
     np.testing.assert_array_equal(blind.scores, second.scores)
 
 
+@pytest.mark.parametrize("gain", [-1, 0, 1])
+def test_the_cosine_is_taken_where_training_queries_are_ranked_better_with_it(task, two, monkeypatch, gain):
+    """Out of fold, each in its own best setting; of equals the stage without it. Other queries do not matter."""
+    relevant, lessons = task.relevant[task.training], task.pairs["query"][task.training]
+    number = pd.factorize(lessons)[0]
+    tried = []
+
+    def cross_fit(self, first, setting):
+        """Right for some of the queries, for one more with so many leaves than with others."""
+        tried.append(setting)
+        right = 50 + (setting.leaves == 31 - 24 * setting.adapted) + gain * setting.adapted
+        return np.where(number < right, 1.0, -1.0) * relevant
+
+    monkeypatch.setattr(TwoStages, "cross_fit", cross_fit)
+    choice = two.seeing(told(task)).choose(np.zeros(len(task.pairs)))
+    assert choice.setting.adapted == (gain > 0)
+    assert choice.setting._replace(adapted=True, leaves=7) == Setting((), False, 3, 7, True)
+    assert choice.side.adapted != choice.setting.adapted
+    best = {True: 7, False: 31}
+    assert {each.leaves for each in (choice.setting, choice.side)} == set(best.values())
+    assert choice.setting.leaves == best[choice.setting.adapted]
+    *_, better, other = choice.trials.itertuples()
+    assert (better.step, other.step) == (COSINE_STEP, COSINE_STEP)
+    assert (better.setting, other.setting) == (choice.setting, choice.side)
+    assert (better.mean > other.mean) == (gain != 0)
+    assert len(tried) == len(set(tried)), "none is tried twice"
+    np.testing.assert_array_equal(choice.training, cross_fit(two, None, choice.setting))
+    alone = two.choose(np.zeros(len(task.pairs)))
+    assert alone.side is None
+    assert COSINE_STEP not in alone.trials["step"].tolist()
+
+
+def test_a_cosine_that_knows_the_labels_is_taken(task, two, fitted):
+    fit = two.seeing(told(task)).fit(fitted.scores)
+    assert fit.choice.setting.adapted
+    assert recall(task, task.rank_by(fit.scores)) > 95
+    assert "adapted" in fit.stage.columns
+
+
+def test_a_stage_without_the_cosine_is_the_same_whether_there_is_one_or_not(task, two, fitted, second):
+    there = two.seeing(told(task))
+    np.testing.assert_array_equal(there.scores(fitted.scores, second.choice.setting), second.scores)
+    assert second.stage.columns == two.columns
+    with pytest.raises(KeyError, match="adapted"):
+        two.features(fitted.scores, Setting(adapted=True))
+
+
+def test_the_first_stage_does_not_see_the_cosine(task, two):
+    first, second = two.seeing(told(task)).scores_without(Setting(adapted=True), task.training, task.evaluation)
+    plain, _ = two.scores_without(Setting(), task.training, task.evaluation)
+    np.testing.assert_array_equal(first, plain)
+    every = np.zeros(len(task.pairs))
+    every[task.evaluation] = second
+    assert recall(task, task.rank_by(every)) > 95
+
+
 def test_training_queries_are_scored_out_of_fold(task, two, fitted, second):
     inside = two.predict(second.stage, fitted.scores)
     np.testing.assert_array_equal(inside[task.evaluation], second.scores[task.evaluation])
     assert not np.allclose(inside[task.training], second.scores[task.training])
 
 
-def test_one_query_alone_gets_what_it_gets_among_all(task, world, fitted, second):
+@pytest.mark.parametrize("adapted_cosine", [False, True])
+def test_one_query_alone_gets_what_it_gets_among_all(task, world, fitted, seeing, adapted, adapted_cosine):
+    stage = seeing.learn(fitted.scores, Setting(leaves=7, adapted=adapted_cosine))
+    among_all = seeing.predict(stage, fitted.scores)
     row = len(task.queries) - 3
     query = task.queries.iloc[[row]].reset_index(drop=True)
     mine = (task.items["persona"] == query["persona"].item()).to_numpy()
     index = PersonaIndex(task.items[mine], task.opens[task.opens["item"].isin(task.items["item"][mine])],
-                         world[1]["items"][mine])  # fmt: skip
+                         world[1]["items"][mine], adapter=adapted.adapter)  # fmt: skip
     rows = (task.pairs["query_row"] == row).to_numpy()
     assert task.pairs["item"][rows].tolist() == index.names
-    alone = second.stage.of_one(index, query, task.features[rows].reset_index(drop=True), fitted.scores[rows])
-    np.testing.assert_allclose(alone, second.scores[rows], atol=1e-9)
+    vector, features = world[1]["queries"][row], task.features[rows].reset_index(drop=True)
+    np.testing.assert_allclose(index.adapted(vector), adapted.known[rows], atol=1e-6)
+    alone = stage.of_one(index, query, vector, features, fitted.scores[rows])
+    np.testing.assert_allclose(alone, among_all[rows], atol=1e-9)
+    if adapted_cosine:
+        assert stage.ranker.columns[len(task.features.columns)] == "adapted"
+        index.adapter = None
+        with pytest.raises(ValueError, match="no map"):
+            stage.of_one(index, query, vector, features, fitted.scores[rows])
 
 
 def test_too_few_personas_teach_nothing(task, two):
@@ -277,8 +361,42 @@ def test_a_stage_without_usage_sees_no_log_and_one_without_the_query_no_text_of_
     pd.testing.assert_frame_equal(again[TWO_NO_USAGE], runs[TWO_NO_USAGE])
 
 
-def test_labels_dealt_anew_teach_nothing(task, two, world, second):
-    drawn = controls_of_two_stages(two, second.choice.setting, world[1]["items"], 8)
+def test_what_a_reference_may_see_of_the_cosine(task, two):
+    """It is part of the text: those without usage or habits see it, one that must not see the query does not."""
+    runs = reduced_two_stages(two.seeing(told(task)), Setting(top=1, leaves=7, adapted=True))
+    blind = reduced_two_stages(two, Setting(top=1, leaves=7))
+    assert min(recall(task, runs[name]) for name in (TWO_NO_USAGE, TWO_NO_HABITS)) > 95
+    pd.testing.assert_frame_equal(runs[TWO_QUERY_UNSEEN], blind[TWO_QUERY_UNSEEN])
+
+
+def test_maps_are_learned_from_the_labels_that_their_ranker_learns_from(task, seeing, world, monkeypatch):
+    """With permuted labels the cosine is another one; permuted logs and shuffled moments leave it as it is."""
+    seen = []
+
+    def scores(self, setting, labels=None):
+        seen.append((self, labels))
+        return np.zeros(task.evaluation.sum())
+
+    monkeypatch.setattr(TwoStages, "evaluation_scores", scores)
+    controls_of_two_stages(seeing, Setting(adapted=True), world[1], 2)
+    (logs, _), (moments, _), *dealt = seen
+    assert logs.cosine is moments.cosine is seeing.cosine
+    assert logs.columns == seeing.columns
+    assert not logs.task.opens["item"].equals(task.opens["item"])
+    assert moments.task.opens is task.opens
+    for two, labels in dealt:
+        np.testing.assert_array_equal(two.cosine, cross_fitted(task, world[1], labels).known)
+        assert not (labels == task.relevant).all()
+        assert np.abs(two.cosine - seeing.cosine).max() > 0.01
+    seen.clear()
+    controls_of_two_stages(seeing, Setting(), world[1], 1)
+    assert all(two.cosine is seeing.cosine for two, _ in seen), "maps are learned for a stage that sees them"
+
+
+@pytest.mark.parametrize("adapted_cosine", [False, True])
+def test_labels_dealt_anew_teach_nothing(task, seeing, world, second, adapted_cosine):
+    setting = second.choice.setting._replace(adapted=adapted_cosine)
+    drawn = controls_of_two_stages(seeing, setting, world[1], 8)
     counts = {"logs permuted": 1, "labels permuted": 8, "moments shuffled": 1}
     assert {name: len(runs) for name, runs in drawn.items()} == counts
     forward, backward = recall_of_draws(task, {"labels": drawn["labels permuted"]}, 3)["labels"]
@@ -320,7 +438,8 @@ def test_no_query_is_ranked_by_what_learned_from_its_need(task, two, monkeypatch
     fused_of = []
     monkeypatch.setattr(TwoStages, "first_without", watched)
     monkeypatch.setattr(ranker_ablation, "rank_without", watched_rankers)
-    runs = without_their_needs(two, Setting(("text",), top=1, leaves=7), ("whole", "store by store"))
+    settings = {"lambdamart_2": Setting(("text",), top=1, leaves=7)}
+    runs = without_their_needs(two, settings, ("whole", "store by store"))
     np.testing.assert_array_equal(fused_of, asked_of)
     np.testing.assert_array_equal(np.sum(asked_of, axis=0), task.evaluation)
     assert {"whole", "store by store", "bm25t", "semantic", "lambdamart_2"} == set(runs)
@@ -329,8 +448,22 @@ def test_no_query_is_ranked_by_what_learned_from_its_need(task, two, monkeypatch
     assert recall(task, runs["lambdamart_2"]) > recall(task, runs["whole"])
 
 
-def test_rankers_with_further_seeds_rank_the_same_queries(task, two):
-    found = training_seeds.rankers(task, two, Setting())
+def test_maps_have_the_seed_of_their_ranker(task, seeing, world, monkeypatch):
+    seen = []
+
+    def scores(self, setting, labels=None):
+        seen.append(self)
+        return np.zeros(task.evaluation.sum())
+
+    monkeypatch.setattr(TwoStages, "evaluation_scores", scores)
+    training_seeds.rankers(seeing, Setting(adapted=True), world[1])
+    assert [two.task.learning.seed for two in seen] == [task.learning.seed + 1, task.learning.seed + 2]
+    for two in seen:
+        np.testing.assert_array_equal(two.cosine, cross_fitted(two.task, world[1]).known)
+
+
+def test_rankers_with_further_seeds_rank_the_same_queries(task, two, world):
+    found = training_seeds.rankers(two, Setting(), world[1])
     assert set(found) == {f"{method}/{seed}" for method in ("lambdamart", "lambdamart_2") for seed in (1, 2)}
     asked = task.queries_of("evaluation")
     for run in found.values():

@@ -16,6 +16,7 @@ from safetensors.numpy import load_file
 
 from lib.assistant.context_scores import ORDER, REFERENCES
 from lib.assistant.planner import SETTINGS
+from lib.assistant.ranker_ablation import WITH_FINETUNED
 from lib.evaluation.claims import read_claims
 from lib.evaluation.judgement import OPEN, VERDICTS
 from lib.workbook.artifacts import ROOT
@@ -53,11 +54,11 @@ def test_tables_follow_the_contract(finished):
     assert sizes.loc["TST pairs", "published"] == 100_000
     cost = pd.read_csv(folder / "context_cost.csv")
     assert list(cost) == ["method", "p50_ms", "p95_ms", "tokens_in", "tokens_out"]
-    assert set(cost["method"]) == METHODS | {"lambdamart_rrf_without_text_scores"}
+    assert set(cost["method"]) == METHODS | {WITH_FINETUNED, "lambdamart_rrf_without_text_scores"}
     assert (cost["p50_ms"] > 0).all()
     pareto = pd.read_csv(folder / "context_pareto.csv")
     assert list(pareto) == ["method", "recall", "ci_low", "ci_high", "p50_ms", "on_front"]
-    assert set(pareto["method"]) == METHODS
+    assert set(pareto["method"]) == METHODS | {WITH_FINETUNED}
     assert pareto[pareto["on_front"]]["recall"].is_monotonic_increasing
     readings = pd.read_csv(folder / "rrf_readings.csv")
     assert readings["chosen"].sum() == readings["evaluation_recall@3"].notna().sum() == 1

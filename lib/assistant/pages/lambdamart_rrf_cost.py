@@ -11,26 +11,48 @@ import pandas as pd
 from matplotlib.transforms import Bbox
 
 from lib.assistant.pages.lambdamart_rrf import TableTwo
+from lib.assistant.pages.lambdamart_rrf_parts import ranker_name
 from lib.assistant.ranking_cost import WITHOUT_TEXT_SCORES, Cost, cost_table, pareto_table, stage_table
-from lib.evaluation.comparison import compare
+from lib.evaluation.comparison import compare, summarise
 from lib.workbook.display import Drawing, Table, interval, label_points, set_title
-from lib.workbook.methods import colour, label, marker
+from lib.workbook.methods import METHODS, colour, marker
 
 CHAINS = {"cot": "a zero-shot chain of thought", "cot_distilled": "a distilled one"}
 PARETO_K = 5
+VARIANT = "#7A3B69", "P"  # colour and marker of a ranker that is in no Table 2
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of the methods of Table 2, by method, and of LambdaMART-RRF without the text scores."""
+    """Costs of the methods of Table 2, of variants of the ranker, and of LambdaMART-RRF without the text scores.
+
+    Attributes:
+        two: the methods.
+        costs: by method.
+        variants: the variants' scores on the evaluation queries, as `per_query_scores` returns them.
+    """
 
     two: TableTwo
     costs: Mapping[str, Cost]
+    variants: pd.DataFrame
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """In the order of the page, the variants last."""
+        return [*self.two.scored.methods, *self.variants.columns.unique("method")]
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """Means with intervals, as `lib.assistant.context_scores.ContextScores.summary`, with those of the variants."""
+        scored = self.two.scored
+        asked, in_cot = scored.asked, scored.asked.in_cot
+        groups = asked.by_kind("all", asked.everyone) | (asked.by_kind("cot", in_cot) if in_cot.any() else {})
+        return pd.concat([scored.summary, summarise(self.variants, groups, scored.resampling)], ignore_index=True)
 
     @property
     def table(self) -> pd.DataFrame:
         """`lib.assistant.ranking_cost.cost_table` of these, the methods in the order of the page."""
-        return cost_table({method: self.costs[method] for method in (*self.two.scored.methods, WITHOUT_TEXT_SCORES)})
+        return cost_table({method: self.costs[method] for method in (*self.methods, WITHOUT_TEXT_SCORES)})
 
     @property
     def of_methods(self) -> pd.DataFrame:
@@ -54,10 +76,13 @@ class Costs:
     @cached_property
     def pareto(self) -> pd.DataFrame:
         """`lib.assistant.ranking_cost.pareto_table` of the methods, all on the same queries."""
-        rows = self.two.scored.summary
-        here = (rows["sample"] == self.sample) & (rows["kind"] == "all")
-        recall = rows[here & (rows["metric"] == "recall") & (rows["k"] == self.k)].set_index("method")
-        return pareto_table(self.of_methods, recall)
+        return pareto_table(self.of_methods, self.recall(self.sample, self.k))
+
+    def recall(self, sample: str, k: int) -> pd.DataFrame:
+        """Mean recall of all kinds of query with its interval, by method."""
+        rows = self.summary
+        here = (rows["sample"] == sample) & (rows["kind"] == "all")
+        return rows[here & (rows["metric"] == "recall") & (rows["k"] == k)].set_index("method")
 
     @property
     def front(self) -> pd.DataFrame:
@@ -72,10 +97,12 @@ class Costs:
 
 def costs_table(costs: Costs) -> Table:
     two, table = costs.two, costs.of_methods
+    recall = costs.recall("all", two.scored.k)
+    recall = pd.concat([recall, costs.recall("cot", two.scored.k).drop(index=recall.index, errors="ignore")])
     shown = table.assign(
-        method=table["method"].map(two.names),
+        method=[two.names.get(method, method) for method in table["method"]],
         timed=[len(costs.costs[method].times) for method in table["method"]],
-        recall=[two.interval(method) for method in table["method"]],
+        recall=[interval(*recall.loc[method, ["value", "ci_low", "ci_high"]]) for method in table["method"]],
     )
     columns = {
         "timed": "queries timed",
@@ -92,8 +119,8 @@ def costs_table(costs: Costs) -> Table:
     )
     return Table(
         shown.rename(columns=columns),
-        "Cost of ranking one query's context. The fine-tuned encoder has the pretrained one's shape and cost. "
-        f"{sampled}Chains of thought by {two.authors}.",
+        "Cost of ranking one query's context. The fine-tuned encoder has the pretrained one's shape and cost; "
+        f"LambdaMART with it encodes a query twice. {sampled}Chains of thought by {two.authors}.",
     )
 
 
@@ -120,9 +147,9 @@ def pareto_figure(costs: Costs) -> Drawing:
             row.p50_ms,
             row.recall,
             yerr=[[row.recall - row.ci_low], [row.ci_high - row.recall]],
-            marker=marker(row.method),
+            marker=_style(row.method)[1],
             linestyle="none",
-            color=colour(row.method),
+            color=_style(row.method)[0],
             capsize=3,
             markersize=8,
         )
@@ -134,15 +161,20 @@ def pareto_figure(costs: Costs) -> Drawing:
         ylabel=f"Recall@{costs.k}, % (bars: 95% interval), n = {n}",
         ylim=(0, 105),
     )
-    names = ", ".join(label(method) for method in front["method"])
+    names = ", ".join(map(ranker_name, front["method"]))
     finding = f"Nothing quicker finds as much as these, and nothing that finds as much is quicker: {names}"
     set_title(figure, finding)
-    points = {label(row.method): (row.p50_ms, row.recall, colour(row.method)) for row in table.itertuples()}
+    points = {ranker_name(row.method): (row.p50_ms, row.recall, _style(row.method)[0]) for row in table.itertuples()}
     bars = [Bbox([[row.p50_ms, row.ci_low], [row.p50_ms, row.ci_high]]) for row in table.itertuples()]
     label_points(axis, points, bars)
-    each = "; ".join(f"{label(row.method)} {row.p50_ms:.2g} ms, {row.recall:.0f}%" for row in table.itertuples())
+    each = "; ".join(f"{ranker_name(row.method)} {row.p50_ms:.2g} ms, {row.recall:.0f}%" for row in table.itertuples())
     alt = f"Recall at {costs.k} against the median time for one query, logarithmic. {each}. The Pareto front: {names}."
     return Drawing(figure, "cost_against_recall", finding, alt, table)
+
+
+def _style(method: str) -> tuple:
+    """A method's colour and marker."""
+    return (colour(method), marker(method)) if method in METHODS else VARIANT
 
 
 def pareto_in_words(costs: Costs) -> str:
@@ -153,16 +185,18 @@ def pareto_in_words(costs: Costs) -> str:
     first = front.iloc[0]
     said = (
         f"On the Pareto front of time and Recall@{costs.k} lie {len(costs.front)} of {len(costs.pareto)} methods (all "
-        f"on the same {chosen.sum()} queries), the quickest being {label(first['method'])} ({first['p50_ms']:.2g} ms, "
-        f"{first['recall']:.1f}%)."
+        f"on the same {chosen.sum()} queries), the quickest being {ranker_name(first['method'])} "
+        f"({first['p50_ms']:.2g} ms, {first['recall']:.1f}%)."
     )
     steps = list(zip(front["method"][1:], front["method"][:-1], strict=True))
     if not steps:
         return said
-    tests = compare(scored.scores[chosen], steps, "recall", costs.k, scored.resampling.among(chosen))
+    tests = compare(
+        scored.scores.join(costs.variants)[chosen], steps, "recall", costs.k, scored.resampling.among(chosen)
+    )
     times = front["p50_ms"].to_numpy()
     next_better = "; ".join(
-        f"{label(test.a)} finds {interval(test.difference, test.ci_low, test.ci_high)} points more for "
+        f"{ranker_name(test.a)} finds {interval(test.difference, test.ci_low, test.ci_high)} points more for "
         f"{after - before:.2g} ms more ({after / before:.1f} times as long)"
         for test, before, after in zip(tests.itertuples(), times, times[1:], strict=False)
     )

@@ -10,7 +10,7 @@ import pandas as pd
 
 from lib.assistant.context_scores import ContextScores, RankerScores
 from lib.assistant.fusion_effects import HALVES, NO_FUSION
-from lib.assistant.ranker_ablation import TEXT_ALONE
+from lib.assistant.ranker_ablation import TEXT_ALONE, WITH_FINETUNED
 from lib.evaluation.inference import settled
 from lib.retrieval.fusion import Fusion
 from lib.workbook.display import Drawing, Table, interval, number
@@ -18,7 +18,6 @@ from lib.workbook.methods import METHODS, label
 
 GROUP_COLOURS = {"numerical": "#0072B2", "categorical": "#E69F00", "habitual": "#CC79A7", "text": "#009E73"}
 BARS = 15
-WITH_FINETUNED = "LambdaMART with the fine-tuned encoder"
 RRF_WITH_FINETUNED = "LambdaMART-RRF with the fine-tuned encoder"
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from lib.assistant.adapted_cosine import ROWS
+from lib.assistant.pages.lambdamart_rrf_parts import ranker_name
 from lib.assistant.unseen_needs import TEXT_TRAINED, UnseenNeeds
 from lib.evaluation.comparison import compare
 from lib.evaluation.inference import settled
@@ -45,26 +46,29 @@ def choice_table(choice: Choice, alone: pd.DataFrame, n_queries: int) -> Table:
         n_queries: training queries.
     """
     recalls = [name for name in alone if name.startswith("recall@")] + ["mean"]
-    first = alone[recalls].assign(step="first stage alone", compared="–", top="–", leaves="–")
-    trials = choice.trials.assign(compared=choice.trials["compared"].map(COMPARED))
-    chosen = [
-        setting == choice.setting and step == "leaves" for setting, step in trials[["setting", "step"]].to_numpy()
-    ]
+    first = alone[recalls].assign(step="first stage alone", compared="–", top="–", leaves="–", adapted="–")
+    trials = choice.trials.assign(
+        compared=choice.trials["compared"].map(COMPARED),
+        adapted=choice.trials["adapted"].map({True: "yes", False: "no"}),
+    )
+    last = trials["step"].iloc[-1]
+    chosen = [setting == choice.setting and step == last for setting, step in trials[["setting", "step"]].to_numpy()]
     shown = pd.concat([first, trials.assign(chosen=["←" if here else "" for here in chosen])], ignore_index=True)
-    names = {"compared": "compared with top items by", "top": "top items"}
-    columns = ["step", *names, "leaves", *recalls, "chosen"]
+    names = {"compared": "compared with top items by", "top": "top items", "adapted": "adapted cosine"}
+    columns = ["step", "compared", "top", "leaves", "adapted", *recalls, "chosen"]
     return Table(
         shown[columns].fillna("").rename(columns=names),
         f"Recall in percent on the {n_queries:,} training queries, each ranked by a second stage that did not see its "
         "persona (two folds; the first stage alone: as many as above). Chosen step by step, by the mean: the features, "
-        "then how many top items, then the leaves of a tree. The number of trees is set by early stopping on training "
-        "personas.",
-        text_columns=["step", "compared with top items by", "chosen"],
+        "then how many top items, then the leaves of a tree, with the adapted cosine and without it; then the better "
+        "of both, of equals the one without. The number of trees is set by early stopping on training personas.",
+        text_columns=["step", "compared with top items by", "adapted cosine", "chosen"],
     )
 
 
 def what_is_chosen(choice: Choice, alone: pd.DataFrame, n_trees: int) -> str:
-    """The chosen setting, and what it gains on training queries; `n_trees` are the final second stage's."""
+    """The chosen setting, what it gains on training queries, and whether the adapted cosine does; `n_trees` are the
+    final second stage's."""
     setting, before = choice.setting, alone["mean"].iloc[0]
     found = next(row.mean for row in choice.trials.itertuples() if row.setting == setting)
     compared = COMPARED[" + ".join(setting.groups)]
@@ -72,9 +76,22 @@ def what_is_chosen(choice: Choice, alone: pd.DataFrame, n_trees: int) -> str:
     seen += " and see what their neighbours' own signals say" if setting.passed_on else ""
     return (
         f"Chosen: items are {seen}, {setting.leaves} leaves. Mean recall on the training queries "
-        f"{found:.1f}%, {number(found - before, 1)} points from the first stage alone. Trained on all of them, the "
-        f"second stage has {n_trees} trees."
+        f"{found:.1f}%, {number(found - before, 1)} points from the first stage alone.{_with_or_without(choice)} "
+        f"Trained on all of them, the second stage has {n_trees} trees."
     )
+
+
+def _with_or_without(choice: Choice) -> str:
+    """The last step of the choice, where there was a cosine to see."""
+    if choice.side is None:
+        return ""
+    both = choice.trials.tail(2).set_index("adapted")
+    (recall, *_) = [name for name in both if name.startswith("recall@")]
+    values = [
+        f"{both.loc[side, 'mean']:.2f}% ({recall.capitalize()} {both.loc[side, recall]:.1f}%)" for side in (True, False)
+    ]
+    seen = "sees it" if choice.setting.adapted else "does without"
+    return f" With the adapted cosine it is {values[0]}, without it {values[1]}: so the second stage {seen}."
 
 
 # ---- against the others
@@ -86,7 +103,7 @@ def tests_figure(tests: pd.DataFrame, k: int, name: str) -> Drawing:
     Args:
         name: file name of the figure.
     """
-    rows = [f"{label(row.other)}, {row.group} (n = {row.n})" for row in tests.itertuples()]
+    rows = [f"{ranker_name(row.other)}, {row.group} (n = {row.n})" for row in tests.itertuples()]
     unit = f"points of Recall@{k}: ours minus the method named, 95% intervals"
     return forest_of_tests(tests.assign(settled=settled(tests)), rows, name, unit)
 
@@ -183,17 +200,18 @@ def _beside_text(unseen: UnseenNeeds) -> str:
     return f" Text search trained without them, and the gain of {label(OURS)} on it: {each}."
 
 
-# ---- with a cosine that is cross-fitted by persona and need
+# ---- what the adapted cosine adds
 
 
 def adds_table(gains: pd.DataFrame, k: int) -> Table:
     """`lib.assistant.adapted_cosine.what_it_adds` for readers."""
     return Table(
         gains[["queries", "n", "without", "with"]].assign(difference=[_change(row) for _, row in gains.iterrows()]),
-        f"Recall@{k} in percent of {label(OURS)} without and with the adapted cosine, differences in points with 95% "
-        "intervals (two-way cluster-robust). In the last two rows the cosine ranks by itself, beside the pretrained "
-        "encoder's. Needs unseen: five folds, and neither a map nor a ranker learned from the query's need. Shuffled: "
-        "dealt anew among each query's candidates, in training as in evaluation.",
+        f"Recall@{k} in percent of our two stages without and with the adapted cosine, each in its best setting on "
+        "training queries; differences in points with 95% intervals (two-way cluster-robust). In the last two rows the "
+        "cosine ranks by itself, beside the pretrained encoder's. Needs unseen: five folds, and neither a map nor a "
+        "ranker learned from the query's need. Shuffled: dealt anew among each query's candidates, in training as in "
+        "evaluation.",
         decimals=1,
         text_columns=["queries"],
     )
@@ -204,9 +222,10 @@ def adds_in_words(gains: pd.DataFrame) -> str:
     rows = gains.set_index("queries")
     known, unseen, shuffled = (rows.loc[name] for name in ROWS[1:4])
     return (
-        f"With the adapted cosine {label(OURS)} finds {known['with']:.1f}%: a difference of {_change(known)} points "
-        f"({_in_words(known)}). On needs that neither saw it finds {unseen['with']:.1f}%: a difference of "
-        f"{_change(unseen)} points ({_in_words(unseen)}). Shuffled, the cosine makes {_change(shuffled)} points: "
+        f"With the adapted cosine two stages find {known['with']:.1f}%, without it {known['without']:.1f}%: "
+        f"{_change(known)} points ({_in_words(known)}). On needs that nothing learned from they find "
+        f"{unseen['with']:.1f}%, without it {unseen['without']:.1f}%: {_change(unseen)} points ({_in_words(unseen)}). "
+        f"Shuffled, the cosine makes {_change(shuffled)} points: "
         + (
             "**it must not, so the gain above is an artefact in part**."
             if shuffled["ci_low"] > 0

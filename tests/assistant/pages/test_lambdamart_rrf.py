@@ -728,11 +728,12 @@ def test_the_table_of_signals_has_a_row_a_level_and_a_column_a_reading():
 # ---- cost
 
 
-def costs_with(two=None, **chains):
+def costs_with(two=None, variant=60, **chains):
     cheap = {method: Cost(pd.Series([20.0] * 50), 12.0, 0.0) for method in (*MEANS, WITHOUT_TEXT_SCORES)}
     cheap["random"] = Cost(pd.Series([0.1] * 50), 0.0, 0.0)
     cheap[WITHOUT_TEXT_SCORES] = Cost(pd.Series([4.0] * 50), 0.0, 0.0)
-    return costing.Costs(two or two_with(), cheap | chains)
+    cheap[parts.WITH_FINETUNED] = Cost(pd.Series([40.0] * 50), 24.0, 0.0)
+    return costing.Costs(two or two_with(), cheap | chains, table_of({parts.WITH_FINETUNED: variant}))
 
 
 CHAIN = Cost(pd.Series([1000.0, 3000.0]), 150.0, 20.0)
@@ -760,7 +761,9 @@ def test_without_chains_there_is_nothing_to_compare_with():
     scored = ContextScores(scored.asked, scores, (), [3, 5], scored.resampling)
     costs = costs_with().costs
     without = costing.Costs(
-        page.TableTwo(scored, PUBLISHED, {}, ""), {name: cost for name, cost in costs.items() if name != "cot"}
+        page.TableTwo(scored, PUBLISHED, {}, ""),
+        {name: cost for name, cost in costs.items() if name != "cot"},
+        table_of({parts.WITH_FINETUNED: 60}),
     )
     assert costing.own_work(without) == ""
     assert costing.cost_finding(without) == "LambdaMART-RRF takes 20.0 ms for one query (median, n = 50)"
@@ -768,7 +771,7 @@ def test_without_chains_there_is_nothing_to_compare_with():
 
 def test_the_figure_and_the_tables_of_cost():
     costs = costs_with(cot=CHAIN)
-    assert costs.table["method"].tolist() == [*MEANS, WITHOUT_TEXT_SCORES]
+    assert costs.table["method"].tolist() == [*MEANS, parts.WITH_FINETUNED, WITHOUT_TEXT_SCORES]
     frame = costing.costs_table(costs).frame.set_index("method")
     assert frame.loc["CoT", ["median, ms", "tokens read", "tokens written", "queries timed"]].tolist() == [
         2000,
@@ -778,6 +781,9 @@ def test_the_figure_and_the_tables_of_cost():
     ]
     assert np.isnan(frame.loc["CoT", "95th percentile, ms"])
     assert frame.loc["fine-tuned search (1,200 pairs)", "Recall@3, %"].startswith("41.7 [")
+    assert frame.loc["CoT", "Recall@3, %"] == costs.two.interval("cot")
+    assert frame.loc[parts.WITH_FINETUNED, ["median, ms", "tokens read"]].tolist() == [40, 24]
+    assert frame.loc[parts.WITH_FINETUNED, "Recall@3, %"].startswith("60.0 [")
 
 
 def test_the_front_holds_what_no_other_beats():
@@ -785,12 +791,21 @@ def test_the_front_holds_what_no_other_beats():
     assert (costs.sample, costs.k) == ("cot", 5)
     # Of equals in time the one that finds most; CoT takes longer and finds less.
     assert costs.front["method"].tolist() == ["random", "lambdamart"]
-    assert set(costs.pareto["method"]) == set(MEANS)
+    assert set(costs.pareto["method"]) == {*MEANS, parts.WITH_FINETUNED}
     scores = costs.two.scored.scores.loc[IN_COT, [("lambdamart", "recall", 5)]]
     (row,) = costs.front[costs.front["method"] == "lambdamart"].to_dict("records")
     assert row["recall"] == pytest.approx(scores.mean().item())  # on the queries that have every method
     quick = costs_with(cot=Cost(pd.Series([0.05]), 150.0, 20.0))
     assert quick.front["method"].tolist() == ["cot", "lambdamart"]
+
+
+def test_a_variant_that_finds_most_is_on_the_front():
+    costs = costs_with(variant=90, cot=CHAIN)
+    assert costs.front["method"].tolist() == ["random", "lambdamart", parts.WITH_FINETUNED]
+    assert f"; {parts.WITH_FINETUNED} finds 23.3 [" in costing.pareto_in_words(costs)
+    assert costing.pareto_figure(costs).finding.endswith(f", LambdaMART, {parts.WITH_FINETUNED}")
+    rows = costs.pareto.set_index("method")
+    assert rows.loc[parts.WITH_FINETUNED, "recall"] == pytest.approx(92.0)
 
 
 def test_the_expert_is_on_no_front():
@@ -800,7 +815,7 @@ def test_the_expert_is_on_no_front():
 def test_the_next_better_on_the_front():
     text = costing.pareto_in_words(costs_with(cot=CHAIN))
     assert text.startswith(
-        "On the Pareto front of time and Recall@5 lie 2 of 6 methods (all on the same 30 queries), the quickest being "
+        "On the Pareto front of time and Recall@5 lie 2 of 7 methods (all on the same 30 queries), the quickest being "
         "random order (0.1 ms, 12.0%). What the next better costs: LambdaMART finds 56.7 ["
     )
     assert "points more for 20 ms more (200.0 times as long). Where" in text
@@ -814,11 +829,11 @@ def test_no_name_in_the_figure_covers_another():
     for spread in (0.0, 0.3):  # all but two methods take like times, or the same
         costs = costs_with(cot=CHAIN)
         each = {name: Cost(cost.times * np.exp(spread * rng.normal()), 0.0, 0.0) for name, cost in costs.costs.items()}
-        drawing = costing.pareto_figure(costing.Costs(costs.two, each))
+        drawing = costing.pareto_figure(costing.Costs(costs.two, each, costs.variants))
         drawing.figure.canvas.draw()
         axis, renderer = drawing.figure.axes[0], drawing.figure.canvas.get_renderer()
         boxes = {text.get_text(): Text.get_window_extent(text, renderer) for text in axis.texts}
-        assert set(boxes) == {label(method) for method in MEANS}
+        assert set(boxes) == {*map(label, MEANS), parts.WITH_FINETUNED}
         names = list(boxes)
         for place, name in enumerate(names):
             assert not any(boxes[name].overlaps(boxes[other]) for other in names[place + 1 :]), name

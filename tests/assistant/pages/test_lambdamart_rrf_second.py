@@ -8,7 +8,7 @@ import pytest
 from lib.assistant.adapted_cosine import ROWS
 from lib.assistant.context_scores import ContextScores, EvaluationQueries, compare_by_kind
 from lib.assistant.pages import lambdamart_rrf_second as page
-from lib.assistant.second_stage import Choice, Setting
+from lib.assistant.second_stage import COSINE_STEP, Choice, Setting
 from lib.assistant.unseen_needs import UnseenNeeds
 from lib.evaluation.inference import Resampling, holm_adjust
 
@@ -57,8 +57,9 @@ def trials(*rows):
     named = []
     for step, setting, found in rows:
         compared = " + ".join(setting.groups + ("passed on",) * setting.passed_on)
-        named.append((step, setting, compared, setting.top, setting.leaves, found, found))
-    return pd.DataFrame(named, columns=["step", "setting", "compared", "top", "leaves", "recall@3", "mean"])
+        named.append((step, setting, compared, setting.top, setting.leaves, setting.adapted, found - 9, found))
+    names = ["step", "setting", "compared", "top", "leaves", "adapted", "recall@3", "mean"]
+    return pd.DataFrame(named, columns=names)
 
 
 BOTH, FLAT = Setting(("text", "log"), False, 3, 7), Setting((), False, 3, 15)
@@ -74,6 +75,7 @@ def test_what_was_tried_and_what_was_chosen():
     assert table.frame["compared with top items by"].tolist() == ["–", "text, usage log", "nothing", "text, usage log"]
     assert table.frame["chosen"].tolist() == ["", "", "", "←"]
     assert table.frame["mean"].tolist() == [70.0, 75.0, 71.0, 75.0]
+    assert table.frame["adapted cosine"].tolist() == ["–", "no", "no", "no"]
     assert "4,338 training queries" in table.caption
     assert page.what_is_chosen(choice, ALONE, 120) == (
         "Chosen: items are compared with the first stage's 3 best by **text, usage log**, 7 leaves. Mean recall on the "
@@ -94,6 +96,23 @@ def test_what_was_tried_and_what_was_chosen():
     text = page.what_is_chosen(worse, ALONE, 9)
     assert text.startswith("Chosen: items are not compared, 15 leaves.")
     assert "−1.0 points from the first stage alone" in text
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_whether_the_cosine_is_seen_stands_with_both_recalls(seen):
+    one, other = BOTH._replace(adapted=seen), FLAT._replace(adapted=not seen)
+    tried = trials(
+        ("leaves", one, 75.0), ("leaves", other, 74.625), (COSINE_STEP, one, 75.0), (COSINE_STEP, other, 74.625)
+    )
+    choice = Choice(one, tried, np.zeros(3), other)
+    frame = page.choice_table(choice, ALONE, 9).frame
+    assert frame["chosen"].tolist() == ["", "", "", "←", ""]
+    assert frame["adapted cosine"].tolist()[3:] == (["yes", "no"] if seen else ["no", "yes"])
+    best, less = "75.00% (Recall@3 66.0%)", "74.62% (Recall@3 65.6%)"
+    both = (best, less) if seen else (less, best)
+    says = "sees it" if seen else "does without"
+    text = page.what_is_chosen(choice, ALONE, 9)
+    assert f" With the adapted cosine it is {both[0]}, without it {both[1]}: so the second stage {says}. " in text
 
 
 def test_ours_is_tested_against_each_on_each_kind():
@@ -163,8 +182,10 @@ def gains(*differences):
 
 def test_what_the_cosine_adds():
     text = page.adds_in_words(gains(1.0, 9.0, -2.0, 0.5, 20.0, 0.0))
-    assert "finds 79.0%: a difference of 9.0 [8.0, 10.0] points (a settled gain)" in text
-    assert "On needs that neither saw it finds 68.0%: a difference of −2.0 [−3.0, −1.0] points (a settled loss)" in text
+    assert "find 79.0%, without it 70.0%: 9.0 [8.0, 10.0] points (a settled gain)" in text
+    assert (
+        "that nothing learned from they find 68.0%, without it 70.0%: −2.0 [−3.0, −1.0] points (a settled loss)" in text
+    )
     assert text.endswith("Shuffled, the cosine makes 0.5 [−0.5, 1.5] points: no gain that is settled, as it must be.")
     fake = page.adds_in_words(gains(1.0, 0.5, 0.0, 5.0, 20.0, 0.0))
     assert "points (not settled). On" in fake
@@ -172,6 +193,14 @@ def test_what_the_cosine_adds():
     assert (
         page.adds_table(gains(1.0, 9.0, -2.0, 0.5, 20.0, 0.0), 3).frame["difference"].tolist()[1] == "9.0 [8.0, 10.0]"
     )
+
+
+def test_a_variant_is_named_by_what_it_is():
+    name = "two stages without the adapted cosine"
+    tests = compare_by_kind(scored(**{name: 60.0}), "lambdamart_2", (name, "semantic"))
+    drawing = page.tests_figure(tests, 3, "with_and_without")
+    assert f"{name}, all (n = {N})" in drawing.data["comparison"].tolist()
+    plt.close(drawing.figure)
 
 
 def test_the_finding():
