@@ -89,7 +89,8 @@ def clustered_rate(plans: pd.DataFrame, metric: str) -> str:
     if plans.empty:
         return "–"
     over = Resampling([plans["persona"].to_numpy(), plans["need"].to_numpy()])
-    return interval(plans[metric].mean(), *mean_interval(plans[metric].to_numpy(dtype=float), over))
+    low, high = mean_interval(plans[metric].to_numpy(dtype=float), over)
+    return interval(plans[metric].mean(), float(low), float(high))
 
 
 def rate(values: pd.Series) -> str:
