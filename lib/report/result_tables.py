@@ -82,7 +82,11 @@ def cell(row: pd.Series, decimals: int) -> str:
 def context(tables: Path) -> str:
     """Recall@3 of each method by kind of query; a method that only a sample of the queries has gets a star."""
     frame = pd.read_csv(tables / "context_retrieval.csv").query("metric == 'recall' and k == 3")
-    by = frame[~frame["sample"].isin(["unseen_needs", "held_out_needs"])].drop_duplicates(["method", "kind"]).set_index(["method", "kind"])
+    by = (
+        frame[~frame["sample"].isin(["unseen_needs", "held_out_needs"])]
+        .drop_duplicates(["method", "kind"])
+        .set_index(["method", "kind"])
+    )
     rows = [
         [
             name + ("*" if by.loc[(method, "all"), "sample"] != "all" else ""),
