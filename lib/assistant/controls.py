@@ -45,6 +45,7 @@ REFERENCES_OF_TWO_STAGES = {
 }
 ONE_SIDED = {"labels permuted", "moments shuffled at evaluation only"}
 LOG_DRAWS = 2  # at most: each needs features of its own
+TWO_DRAWS = 5  # at most: both stages learn anew
 ENOUGH_DRAWS = 3  # fewer tell nothing of how far draws scatter
 
 
@@ -76,25 +77,24 @@ def controls_of_two_stages(
     two: TwoStages, setting: Setting, vectors: Mapping[str, np.ndarray], draws: int
 ) -> dict[str, list[pd.DataFrame]]:
     """Rankings of the evaluation queries by two stages that learned with one link cut (see
-    `REFERENCES_OF_TWO_STAGES`), one for each draw: several permutations of the labels, one of all else. From permuted
-    labels the maps behind the fine-tuned cosine are learned, too.
+    `REFERENCES_OF_TWO_STAGES`), one for each draw. From permuted labels the maps behind the fine-tuned cosine are
+    learned, too.
 
     Args:
         vectors: unit-length embeddings of items and queries, in frame order.
+        draws: how many of each control, at most `TWO_DRAWS`.
     """
     task, seed = two.task, two.task.learning.seed
-    other = task.with_opens(permute_logs(task.items, task.opens, np.random.default_rng([seed, 300])))
-    moved = task.with_queries(with_moments_shuffled(task))
-    cut = {
-        name: [two.with_task(changed, vectors["items"]).evaluation_scores(setting)]
-        for name, changed in (("logs permuted", other), ("moments shuffled", moved))
-    }
-    cut["labels permuted"] = []
-    for draw in range(draws):
+    cut: dict[str, list[np.ndarray]] = {name: [] for name in REFERENCES_OF_TWO_STAGES}
+    for draw in range(min(draws, TWO_DRAWS)):
+        logs = permute_logs(task.items, task.opens, np.random.default_rng([seed, 300 + draw]))
+        moved = task.with_queries(with_moments_shuffled(task, draw))
+        for name, changed in (("logs permuted", task.with_opens(logs)), ("moments shuffled", moved)):
+            cut[name].append(two.with_task(changed, vectors["items"]).evaluation_scores(setting))
         dealt = permute_labels(task.pairs, task.relevant, np.random.default_rng([seed, 400 + draw]))
         cut["labels permuted"].append(learned_again(two, setting, vectors, dealt).evaluation_scores(setting, dealt))
     pairs = task.pairs[task.evaluation]
-    return {name: [rank_pairs(pairs, scores) for scores in cut[name]] for name in REFERENCES_OF_TWO_STAGES}
+    return {name: [rank_pairs(pairs, scores) for scores in found] for name, found in cut.items()}
 
 
 def evaluation_shuffled(two: TwoStages, setting: Setting, first: np.ndarray) -> pd.DataFrame:
@@ -196,11 +196,11 @@ def _widened(gaps: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.nd
     return middle - wide, middle + wide
 
 
-def with_moments_shuffled(task: RankingTask) -> pd.DataFrame:
+def with_moments_shuffled(task: RankingTask, draw: int = 0) -> pd.DataFrame:
     """The queries of a task with `shuffle_moments` among those of each side."""
     in_training = (task.queries["split"] == "training").to_numpy()
     sides = [
-        shuffle_moments(task.queries[side], np.random.default_rng([task.learning.seed, 200]))
+        shuffle_moments(task.queries[side], np.random.default_rng([task.learning.seed, 200 + draw]))
         for side in (in_training, ~in_training)
     ]
     return pd.concat(sides).sort_index()

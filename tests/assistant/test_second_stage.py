@@ -7,9 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant import ranker_ablation, rrf_readings, training_seeds
+from lib.assistant import controls, ranker_ablation, rrf_readings, training_seeds
 from lib.assistant.adapted_cosine import cross_fitted
-from lib.assistant.controls import MARGIN, controls_of_two_stages, recall_of_draws
+from lib.assistant.controls import (
+    MARGIN,
+    REFERENCES_OF_TWO_STAGES,
+    controls_of_two_stages,
+    recall_of_draws,
+)
 from lib.assistant.persona_index import PersonaIndex
 from lib.assistant.queries import NEED_FOLDS, folds_of_needs
 from lib.assistant.ranker_ablation import (
@@ -379,12 +384,14 @@ def test_maps_are_learned_from_the_labels_that_their_ranker_learns_from(task, se
 
     monkeypatch.setattr(TwoStages, "evaluation_scores", scores)
     controls_of_two_stages(seeing, Setting(adapted=True), world[1], 2)
-    (logs, _), (moments, _), *dealt = seen
-    assert logs.cosine is moments.cosine is seeing.cosine
-    assert logs.columns == seeing.columns
-    assert not logs.task.opens["item"].equals(task.opens["item"])
-    assert moments.task.opens is task.opens
-    for two, labels in dealt:
+    assert [labels is None for _, labels in seen] == [True, True, False] * 2
+    for (logs, _), (moments, _) in ((seen[0], seen[1]), (seen[3], seen[4])):
+        assert logs.cosine is moments.cosine is seeing.cosine
+        assert logs.columns == seeing.columns
+        assert not logs.task.opens["item"].equals(task.opens["item"])
+        assert moments.task.opens is task.opens
+    assert not seen[0][0].task.opens["item"].equals(seen[3][0].task.opens["item"]), "each draw is another"
+    for two, labels in (seen[2], seen[5]):
         np.testing.assert_array_equal(two.cosine, cross_fitted(task, world[1], labels).known)
         assert not (labels == task.relevant).all()
         assert np.abs(two.cosine - seeing.cosine).max() > 0.01
@@ -394,10 +401,11 @@ def test_maps_are_learned_from_the_labels_that_their_ranker_learns_from(task, se
 
 
 @pytest.mark.parametrize("adapted_cosine", [False, True])
-def test_labels_dealt_anew_teach_nothing(task, seeing, world, second, adapted_cosine):
+def test_labels_dealt_anew_teach_nothing(task, seeing, world, second, adapted_cosine, monkeypatch):
+    monkeypatch.setattr(controls, "TWO_DRAWS", 8)
     setting = second.choice.setting._replace(adapted=adapted_cosine)
     drawn = controls_of_two_stages(seeing, setting, world[1], 8)
-    counts = {"logs permuted": 1, "labels permuted": 8, "moments shuffled": 1}
+    counts = dict.fromkeys(REFERENCES_OF_TWO_STAGES, 8)
     assert {name: len(runs) for name, runs in drawn.items()} == counts
     forward, backward = recall_of_draws(task, {"labels": drawn["labels permuted"]}, 3)["labels"]
     assert abs(forward.mean() - backward.mean()) / 2 < MARGIN

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from lib.assistant.context_scores import RankerScores
-from lib.assistant.controls import HALFWAY, MARGIN
+from lib.assistant.controls import MARGIN
 from lib.assistant.leaks import conditional_entropy_bits, entropy_bits
 from lib.assistant.pages.lambdamart_rrf_parts import ranker_name, rankers_table
 from lib.assistant.ranker_ablation import QUERY_UNSEEN, TWO_QUERY_UNSEEN, UNLEARNED
@@ -100,9 +100,10 @@ def controls_table(controls: pd.DataFrame, k: int, draws: Mapping[str, int], met
                 f"within {MARGIN:g} points": np.where(controls["holds"], "holds", "not shown"),
             }
         ),
-        f"Negative controls of {label(method)}, percent; labels permuted: mean of {draws['labels permuted']} draws, "
-        f"logs permuted: of {draws['logs permuted']}; {HALFWAY}: the mean of those rankings and of the same with the "
-        "last first. One-sided: it must not exceed the reference by more than the margin, and may fall below.",
+        f"Negative controls of {label(method)}, percent, means over draws "
+        f"({', '.join(f'{name}: {n}' for name, n in draws.items())}). Halfway: the mean of those rankings and of the "
+        "same with the last first. One-sided: it must not exceed the reference by more than the margin, and may fall "
+        "below.",
         decimals=1,
     )
 
