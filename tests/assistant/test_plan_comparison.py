@@ -139,13 +139,16 @@ def test_tools_by_our_ranker_stand_beside_those_of_search():
     assert contrast(compared, BY_RANKER, "context_tuned_rag", "right_api")["differing"] == 6
     published = pd.DataFrame({"setting": ["rag"], "metric": ["ast_accuracy"], "value": [67.35]})
     table = summary(scores, resampling, published)
-    frame = tables.by_our_ranker(table, N).frame
+    shown = pd.Series({name: 10.0 * place for place, name in enumerate(rights)})
+    frame = tables.by_our_ranker(table, shown, N).frame
+    assert frame["right tools shown"].tolist() == [10.0, 50.0, 20.0, 60.0]
     assert frame["setting"].str.contains("our ranker").tolist() == [False, True, False, True]
     assert frame["AST accuracy"].str.split().str[0].tolist() == ["10.0", "50.0", "75.0", "90.0"]
     tests = tables.retriever_tests(compared, N).frame
     assert tests["first − second"].str.split().str[0].tolist()[:2] == ["40.0", "15.0"]
-    assert "change AST accuracy by 15.0 [" in words.tools_by_our_ranker(compared)
-    assert "Context adds 40.0 [" in words.tools_by_our_ranker(compared)
+    assert "change AST accuracy by 15.0 [" in words.tools_by_our_ranker(compared, shown)
+    assert "Context adds 40.0 [" in words.tools_by_our_ranker(compared, shown)
+    assert "in 60.0% of the prompts, those of search in 20.0%." in words.tools_by_our_ranker(compared, shown)
 
 
 def test_a_thought_is_compared_on_the_same_queries():

@@ -56,23 +56,24 @@ def table_3(summary: pd.DataFrame, n: int, learned: Learned) -> Table:
     return Table(pd.DataFrame(columns), caption, cases=plan_cases(name for name in columns if name.endswith("ours")))
 
 
-def by_our_ranker(summary: pd.DataFrame, n: int) -> Table:
+def by_our_ranker(summary: pd.DataFrame, shown: pd.Series, n: int) -> Table:
     """Retrieved tools by search and by our ranker, in the same measures.
 
     Args:
         summary: see `lib.assistant.plan_comparison.summary`, of the settings with retrieved tools.
+        shown: by setting, percent of the prompts that show all right tools.
         n: queries in each setting.
     """
     names = {name: (SHORT | OURS)[name] for name in ("rag", ALONE_BY_RANKER, "context_tuned_rag", BY_RANKER)}
-    columns: dict[str, list] = {"setting": list(names.values())}
+    columns: dict[str, list] = {"setting": list(names.values()), "right tools shown": shown.loc[list(names)].tolist()}
     for metric in ("ast_accuracy", "executed", "right_api", "arguments"):
         rows = summary[summary["metric"] == metric].set_index("setting").loc[list(names)]
         columns[MEASURED[metric]] = [interval(*row) for row in rows[["value", "ci_low", "ci_high"]].to_numpy()]
     caption = (
         f"Tools by search, as in the paper, and by our ranker: percent of {n} queries with 95% intervals. The last two "
-        "columns multiply to the first."
+        "columns multiply to AST accuracy."
     )
-    return Table(pd.DataFrame(columns), caption)
+    return Table(pd.DataFrame(columns), caption, decimals=1)
 
 
 def retriever_tests(compared: pd.DataFrame, n: int) -> Table:
