@@ -138,7 +138,10 @@ def planned(prompts: pd.DataFrame, kinds: pd.Series, again: Again, how: Retraini
             return None
         model = how.model(again)
     keeper = Keeper(model, kept, how.folder / FILE.name)
-    return Planned(shown.assign(text=keeper.generate(shown["prompt"].tolist(), how.progress)), keeper, again.model)
+    plans = shown.assign(text=keeper.generate(shown["prompt"].tolist(), how.progress))
+    if model:
+        model.unload()  # several planners are asked one after the other
+    return Planned(plans, keeper, again.model)
 
 
 def planned_in_worlds(

@@ -88,7 +88,7 @@ def test_kept_plans_are_taken_and_missing_ones_are_not_made_up(how, lesson, prom
 
 
 def test_a_planner_is_trained_where_the_profile_says_so(how, lesson, prompts, monkeypatch):  # noqa: F811
-    trained, asked = [], []
+    trained, asked, unloaded = [], [], []
 
     class Model:
         fingerprint, dtype = "other", "float32"
@@ -99,6 +99,9 @@ def test_a_planner_is_trained_where_the_profile_says_so(how, lesson, prompts, mo
         def generate(self, texts, max_new_tokens, progress=False):
             asked.extend(texts)
             return ["default()"] * len(texts)
+
+        def unload(self):
+            unloaded.append(self)
 
     class Adapter:
         folder = "an adapter"
@@ -116,6 +119,7 @@ def test_a_planner_is_trained_where_the_profile_says_so(how, lesson, prompts, mo
     again = with_seeds("small", SETTLED, 64)[0]
     found = planned(prompts, kinds(lesson), again, here, 2)
     assert trained == [("", "small", 2, "planner_seed_1", 8, {"progress": False, "processes": 1, "threads": 1})]
+    assert len(unloaded) == 1
     assert found.plans["query"].nunique() == 2
     assert set(found.plans["setting"]) == set(SETTINGS)
     assert asked == found.plans["prompt"].tolist()
