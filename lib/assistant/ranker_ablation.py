@@ -113,7 +113,7 @@ def reduced_two_stages(two: TwoStages, setting: Setting) -> dict[str, pd.DataFra
     text_only = setting._replace(groups=tuple(name for name in setting.groups if name != "log"))
     seen = {
         TWO_NO_USAGE: (groups["categorical"] + groups["text"], text_only),
-        TWO_NO_HABITS: ([name for name in task.features if name not in groups["habitual"]], setting),
+        TWO_NO_HABITS: (task.columns_without("habitual"), setting),
         TWO_QUERY_UNSEEN: ([*groups["numerical"], "app"], setting._replace(adapted=False)),
     }
     pairs = task.pairs[task.evaluation]

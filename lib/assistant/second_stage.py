@@ -480,8 +480,8 @@ class TwoStages:
             table = task.recall_alone(rank_pairs(task.pairs[task.training], values))
             recall = table[[name for name in table if name.startswith("recall@") or name == "mean"]].iloc[0].to_dict()
             seen = setting.groups + (("passed on",) if setting.passed_on else ())
-            own = {"compared": " + ".join(seen), **setting._asdict()}
-            own = {name: own[name] for name in ("compared", "top", "leaves", "adapted")}
+            own = {"compared": " + ".join(seen), "top": setting.top, "leaves": setting.leaves}
+            own["adapted"] = setting.adapted
             rows.append({"setting": setting} | own | recall)
         rows.sort(key=lambda row: (-row["mean"], row["adapted"], len(row["compared"]), row["top"], row["leaves"]))
         return pd.DataFrame(rows)

@@ -131,9 +131,14 @@ def judge(claim: Claim, cells: Sequence[Evidence], p_holm: float, tests: int) ->
     return "contradicted", f"no effect, where one {shown} would have shown"
 
 
+def _depths(claim: Claim, cells: Sequence[Evidence]) -> np.ndarray:
+    """How far on the claimed side the ends of each cell's interval lie, (cells, 2)."""
+    return np.array([[claim.depth(cell.ci_low), claim.depth(cell.ci_high)] for cell in cells])
+
+
 def _on_one_side(claim: Claim, cells: Sequence[Evidence]) -> bool:
     """Whether the intervals of all cells leave out the claim's boundary on the same side: half of what settles it."""
-    ends = np.array([[claim.depth(cell.ci_low), claim.depth(cell.ci_high)] for cell in cells])
+    ends = _depths(claim, cells)
     return bool((ends > 0).all() or (ends < 0).all())
 
 
@@ -152,7 +157,7 @@ def _judge_sameness(claim: Claim, cells: Sequence[Evidence], p_holm: float) -> t
 def _judge_difference(claim: Claim, cells: Sequence[Evidence], p_holm: float) -> tuple[str, str] | None:
     """The verdict on a claim of a difference, where it is settled, equivalent, or has no room to show."""
     cell = weakest(claim, cells)
-    ends = np.array([[claim.depth(other.ci_low), claim.depth(other.ci_high)] for other in cells])
+    ends = _depths(claim, cells)
     claimed = p_holm <= LEVEL and (ends > 0).all()
     opposite = p_holm <= LEVEL and max(claim.depth(cell.ci_low), claim.depth(cell.ci_high)) < 0
     if not (claimed or opposite) and (end := _no_room(claim, cell)):
