@@ -66,6 +66,12 @@ def with_seeds(model: str, settings: Training, max_tokens: int) -> list[Again]:
     ]
 
 
+def with_our_tools(model: str, settings: Training, max_tokens: int) -> Again:
+    """The planner that is shown the learned ranker's tools, in training too; its lesson is
+    `lib.assistant.trained_parts.PlannerLesson.by_ranker`."""
+    return Again("tools_by_ranker", model, settings, max_tokens, KEPT)
+
+
 def from_larger(settings: Training, model: str = "") -> Again:
     """A larger base model (empty: `MODEL`) in the planner's place."""
     return Again("larger", model or MODEL, replace(settings, learning_rate=LARGER_RATE), MAX_TOKENS, LARGER_KEPT)

@@ -217,20 +217,25 @@ def lessons_of_other_needs(ranking: RankerTask) -> PlanLessons:
 
 
 def learned_scores(
-    lessons: PlanLessons, outer: int, context: pd.DataFrame | None, collections: pd.Series
+    lessons: PlanLessons,
+    outer: int,
+    context: pd.DataFrame | None,
+    collections: pd.Series,
+    training: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which pairs are of evaluation queries in the fold `outer`, and their scores by a ranker that has learned from
-    the training queries of other folds.
+    """Which pairs are of evaluation queries in the fold `outer`, or of training queries there, and their scores by a
+    ranker that has learned from the training queries of other folds.
 
     Args:
         context: from `context_features`; None: the ranker sees the query alone.
         collections: of each query, for early stopping: held out are queries of other collections than learned from
             (of other personas where all learned from are of one collection).
+        training: whether training queries are asked.
     """
     ranking = lessons.ranking
     features = pd.concat([ranking.fixed, lessons.features(outer), *([] if context is None else [context])], axis=1)
     learned = ranking.of_pairs(ranking.training & (lessons.fold != outer))
-    asked = ranking.of_pairs(~ranking.training & (lessons.fold == outer))
+    asked = ranking.of_pairs((ranking.training == training) & (lessons.fold == outer))
     if not learned.any():
         return asked, np.zeros(asked.sum())  # nothing to learn from: all tools tie
     held_together = ranking.of_pairs(collections)[learned]
@@ -260,6 +265,24 @@ def known_needs_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.Da
     ranking = lessons.ranking
     asked, scores = learned_scores(lessons, NO_FOLD, context, ranking.units("persona"))
     return rank_pairs(ranking.pairs[asked], scores)
+
+
+def training_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.DataFrame:
+    """The ranking of the training queries, each by classifier, frequencies and ranker that have learned from the other
+    folds of what evaluation never shares with training. A planner that learns from such rankings meets as good ones
+    when it is asked. The folds keep no personas apart: no feature of a tool says who asks.
+
+    Args:
+        lessons: from `lessons_of_training`.
+        context: see `learned_scores`.
+    """
+    ranking = lessons.ranking
+    scores, personas = np.zeros(len(ranking.pairs)), ranking.units("persona")
+    for fold in np.unique(lessons.fold[ranking.training]).tolist():
+        asked, part = learned_scores(lessons, fold, context, personas, training=True)
+        scores[asked] = part
+    learned = ranking.of_pairs(ranking.training)
+    return rank_pairs(ranking.pairs[learned], scores[learned])
 
 
 def unseen_needs_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.DataFrame:

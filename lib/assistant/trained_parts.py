@@ -165,7 +165,8 @@ class PlannerLesson:
         material: of the prompts.
         opens: usage log, columns item, time, place: the rankers read it.
         thoughts: a chain of thought by query.
-        retrieval: names of what retrieved, wrote and worded: encoder, writer, tool_wording.
+        retrieval: names of what retrieved, wrote and worded: encoder, writer, tool_wording; tools, where these are not
+            found by search.
         seed: of the held-out needs and the samples.
     """
 
@@ -199,6 +200,17 @@ class PlannerLesson:
             "thoughts": int(pairs["thought"].sum()),
             "missed": missed,
         }
+
+    def by_ranker(self) -> PlannerLesson:
+        """The lesson in which the learned ranker found the tools that prompts show (`lib.assistant.tool_ranker`)."""
+        rankings, by = self.material.tool_rankings, "/lambdamart"
+        ours = rankings[rankings["setting"].str.endswith(by)]
+        ours = ours.assign(setting=ours["setting"].str.removesuffix(by))
+        return replace(
+            self,
+            material=replace(self.material, tool_rankings=ours),
+            retrieval={**self.retrieval, "tools": "lambdamart"},
+        )
 
     def source(self, size: int) -> str:
         """SHA-256 of what the prompts of so many training queries are made from.

@@ -1,0 +1,147 @@
+"""The settings of the planner, chosen on training personas: no evaluation query takes part.
+
+A fifth of the training personas stands for evaluation. Planners with other learning rates, passes, numbers of tools or
+of items learn from the rest, in all else as the planner of notebook 07, and are asked for plans of the fifth in the
+five settings of Table 3. The measure is the mean AST accuracy over the five. The settings in use stay unless others are
+settledly better.
+
+Six planners take two cores four hours, so their plans are kept with the project (`lib.assistant.retrained_planner`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.cot import equal_shares
+from lib.assistant.planner import SETTINGS, score_plans
+from lib.assistant.retrained_planner import Again, Retraining, planned
+from lib.assistant.trained_parts import PlannerLesson
+from lib.evaluation.inference import Resampling
+from lib.evaluation.intervals import difference_interval, mean_interval
+from lib.generation.finetune import Training
+from lib.generation.kept import Keeper
+
+SHARE = 0.2  # of the training personas
+KEPT = 240  # queries of theirs whose plans are kept
+
+
+class Candidate(NamedTuple):
+    """Settings that are tried.
+
+    Attributes:
+        rate: learning rate.
+        epochs: passes over the pairs.
+        tools, items: retrieved ones in a prompt, in training and evaluation.
+    """
+
+    rate: float
+    epochs: int
+    tools: int
+    items: int
+
+    @property
+    def name(self) -> str:
+        return f"rate_{self.rate:g}_epochs_{self.epochs}_tools_{self.tools}_items_{self.items}"
+
+
+class Tried(NamedTuple):
+    """What a candidate's planner wrote.
+
+    Attributes:
+        accuracy: AST accuracy (0 or 100) of each plan, (queries, settings of `SETTINGS`), by query.
+        keeper: which plans were kept with the project.
+    """
+
+    accuracy: pd.DataFrame
+    keeper: Keeper
+
+
+def candidates(used: Candidate) -> list[Candidate]:
+    """Those in use, and others of which each differs in one setting."""
+    return [
+        used,
+        used._replace(rate=used.rate / 3),
+        used._replace(rate=used.rate * 5 / 3),
+        used._replace(epochs=2 * used.epochs),
+        used._replace(tools=max(1, used.tools // 2)),
+        used._replace(items=used.items + 2),
+    ]
+
+
+def among_training(lesson: PlannerLesson) -> PlannerLesson:
+    """The lesson in which a `SHARE` of the training personas, drawn with the seed, stands for evaluation. Queries of
+    needs that no planner learns from, and all true evaluation queries, are left out."""
+    queries, need = lesson.material.queries, lesson.material.gold.set_index("query")["need"]
+    training = queries[(queries["split"] == "training") & ~queries["query"].map(need).isin(lesson.held_out)]
+    personas = np.random.default_rng(lesson.seed).permutation(sorted(set(training["persona"])))
+    asked = training["persona"].isin(personas[: max(1, round(SHARE * len(personas)))])
+    split = np.where(asked, "evaluation", "training")
+    return replace(lesson, material=replace(lesson.material, queries=training.assign(split=split)))
+
+
+def tried(
+    candidate: Candidate, how: Retraining, model: str, settings: Training, max_tokens: int, queries: int
+) -> Tried | None:
+    """The plans of one candidate: kept ones, or written now where planners are trained here; None where neither is.
+
+    Args:
+        how: with the lesson of `among_training`, in the numbers of tools and items in use.
+        model: name of the base model.
+        settings: of training, in all else than the candidate's.
+        max_tokens: of a plan.
+        queries: that are asked, at least.
+    """
+    material = replace(how.lesson.material, n_tools=candidate.tools, n_items=candidate.items)
+    how = replace(how, lesson=replace(how.lesson, material=material))
+    training = replace(settings, learning_rate=candidate.rate, epochs=candidate.epochs)
+    again = Again(candidate.name, model, training, max_tokens, KEPT)
+    asked = material.queries[material.queries["split"] == "evaluation"]
+    kinds = material.gold.set_index("query")["kind"]
+    most = equal_shares(asked, kinds.loc[asked["query"]], KEPT, how.lesson.seed)
+    found = planned(material.prompted(most, SETTINGS), kinds, again, how, queries)
+    if found is None:
+        return None
+    scored = score_plans(found.plans, material.gold, material.desk.functions)
+    wide = scored.pivot(index="query", columns="setting", values="ast_accuracy")
+    return Tried(wide[list(SETTINGS)], found.keeper)
+
+
+def compare(found: Mapping[Candidate, Tried], used: Candidate, how: Retraining) -> pd.DataFrame:
+    """Mean AST accuracy of each candidate, in each setting and over the five, on the queries that all were asked.
+
+    Args:
+        used: the candidate in use.
+
+    Returns:
+        one row a candidate: its settings, the columns of `SETTINGS`, and mean, ci_low, ci_high, n; difference to the
+        one in use with difference_low and difference_high (two-way cluster-robust intervals, by persona and need).
+    """
+    material = how.lesson.material
+    common = sorted(set.intersection(*(set(one.accuracy.index) for one in found.values())))
+    persona = material.queries.set_index("query")["persona"].loc[common].to_numpy()
+    over = Resampling([persona, material.gold.set_index("query")["need"].loc[common].to_numpy()])
+    means = np.column_stack([one.accuracy.loc[common].mean(axis=1) for one in found.values()])
+    low, high = mean_interval(means, over)
+    base = np.repeat(found[used].accuracy.loc[common].mean(axis=1).to_numpy()[:, None], means.shape[1], axis=1)
+    lower, upper = difference_interval(means, base, over)
+    rows = pd.DataFrame([candidate._asdict() for candidate in found])
+    parts = pd.DataFrame([one.accuracy.loc[common].mean() for one in found.values()]).reset_index(drop=True)
+    return pd.concat([rows, parts], axis=1).assign(
+        mean=means.mean(axis=0),
+        ci_low=low,
+        ci_high=high,
+        n=len(common),
+        difference=(means - base).mean(axis=0),
+        difference_low=lower,
+        difference_high=upper,
+    )
+
+
+def better(compared: pd.DataFrame) -> pd.DataFrame:
+    """The candidates that are settledly better than the one in use, the best first."""
+    return compared[compared["difference_low"] > 0].sort_values("mean", ascending=False)
