@@ -269,16 +269,17 @@ def signals_figure(swept: pd.DataFrame, k: int) -> Drawing:
     figure.legend(lines.values(), lines, loc="upper center", ncol=3, bbox_to_anchor=(0.5, 0.0), fontsize=9)
     value = swept.set_index(["knob", "level", "method"])[f"recall@{k}"]
     most = {knob: SWEEPS[knob][-1] for knob in READ_BY}
-    worlds = [("recency_strength", 0.0), *((knob, most[knob]) for knob in ("recency_strength", "frequency_strength"))]
-    adds = {name: [number(value[*world, name], 1) for world in worlds] for name in (TO_TEXT, TO_HABITS)}
+    levels = SWEEPS["recency_strength"]
+    adds = {
+        name: [number(value["recency_strength", level, name], 1) for level in levels] for name in (TO_TEXT, TO_HABITS)
+    }
     due = [number(value["due_rivals", level, DUE_ADDS], 1) for level in (0.0, most["due_rivals"])]
     return Drawing(
         figure,
         "sensitivity_signals",
-        f"In the default world, at recency strength {most['recency_strength']:.2g} and at frequency strength "
-        f"{most['frequency_strength']:.2g}, numerical signals add {_listed(adds[TO_TEXT])} points to a LambdaMART "
-        f"without habitual ones, and {_listed(adds[TO_HABITS])} to one with them; due times add {due[0]} points, and "
-        f"{due[1]} at due rivals {most['due_rivals']:.2g}",
+        f"At recency strength {_listed([f'{level:.2g}' for level in levels])}, numerical signals add "
+        f"{_listed(adds[TO_TEXT])} points to a LambdaMART without habitual ones, and {_listed(adds[TO_HABITS])} to one "
+        f"with them; due times add {due[0]} points at due rivals 0, and {due[1]} at {most['due_rivals']:.2g}",
         "Recall in three panels, one signal of the simulated world each. The signal alone, without learning: "
         + "; ".join(
             f"{label(methods[0])}, {knob.replace('_', ' ')} 0: {value[knob, 0.0, methods[0]]:.0f}%, "
@@ -332,10 +333,11 @@ def sweep_table(sweep: Sweep, swept: pd.DataFrame, k: int) -> Table:
 def signals_table(sweep: Sweep, swept: pd.DataFrame, k: int) -> Table:
     """What each signal finds by itself and what LambdaMART gains from it, at every level of the signal knobs."""
     alone = [methods[0] for methods in READ_BY.values()]
+    defaults = ", ".join(f"{knob.replace('_', ' ')} {getattr(sweep.base, knob):.2g}" for knob in SIGNAL_KNOBS)
     return Table(
         _by_setting(swept, SIGNAL_KNOBS, [*alone, TO_TEXT, TO_HABITS, DUE_ADDS, EDGE], k),
         f"Recall@{k} in percent of what reads one signal and learns nothing, and differences in points, with 95% "
-        f"intervals, in worlds of {sweep.personas} personas; level 0 of each knob is the default world.",
+        f"intervals, in worlds of {sweep.personas} personas; the defaults are {defaults}.",
     )
 
 

@@ -681,15 +681,15 @@ def valued(worth):
     return table
 
 
-def test_a_signals_worth_is_drawn_and_said_at_both_ends_of_its_knob():
+def test_a_signals_worth_is_drawn_and_said_by_the_strength_of_its_knob():
     table = valued(
         {
             ("recency_strength", 0.0, doubts.TO_TEXT): 0.5,
+            ("recency_strength", 0.3, doubts.TO_TEXT): 3.0,
             ("recency_strength", 0.6, doubts.TO_TEXT): 9.0,
-            ("frequency_strength", 0.6, doubts.TO_TEXT): 3.0,
             ("recency_strength", 0.0, doubts.TO_HABITS): -0.25,
+            ("recency_strength", 0.3, doubts.TO_HABITS): 0.0,
             ("recency_strength", 0.6, doubts.TO_HABITS): 5.0,
-            ("frequency_strength", 0.6, doubts.TO_HABITS): 0.0,
             ("due_rivals", 0.0, doubts.DUE_ADDS): 9.5,
             ("due_rivals", 1.0, doubts.DUE_ADDS): 7.0,
             ("recency_strength", 0.6, "recency"): 34.0,
@@ -697,9 +697,8 @@ def test_a_signals_worth_is_drawn_and_said_at_both_ends_of_its_knob():
     )
     drawing = doubts.signals_figure(table, 3)
     assert drawing.finding == (
-        "In the default world, at recency strength 0.6 and at frequency strength 0.6, numerical signals add 0.5, 9.0 "
-        "and 3.0 points to a LambdaMART without habitual ones, and −0.2, 5.0 and 0.0 to one with them; due times add "
-        "9.5 points, and 7.0 at due rivals 1"
+        "At recency strength 0, 0.3 and 0.6, numerical signals add 0.5, 3.0 and 9.0 points to a LambdaMART without "
+        "habitual ones, and −0.2, 0.0 and 5.0 to one with them; due times add 9.5 points at due rivals 0, and 7.0 at 1"
     )
     assert "most recent first, recency strength 0: 12%, 0.6: 34%" in drawing.alt
     assert [axis.get_xlabel() for axis in drawing.figure.axes] == [doubts.KNOBS[knob] for knob in SIGNAL_KNOBS]
