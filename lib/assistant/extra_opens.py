@@ -1,8 +1,8 @@
 """Opens beside the habits: what is asked for was also opened lately, or is opened often.
 
-Two knobs, `recency_strength` and `frequency_strength`, say of how many queries that is so. Both are 0 in the default
-world, where neither the last open nor the number of opens tells what is asked for. Of each such query the same happens
-to `RIVALS` other items, so that recency and frequency are hints and not the answer.
+Two knobs, `recency_strength` and `frequency_strength`, say of how many queries that is so; at 0 neither the last open
+nor the number of opens tells what is asked for. Of each such query the same happens to `RIVALS` other items, so that
+recency and frequency are hints and not the answer.
 
 Texts, labels and all other draws stay as they are. The last opens of a query come after the persona's data were
 collected, so its log goes on until then (`Persona.log_until`); no method may see an open at or after its query.

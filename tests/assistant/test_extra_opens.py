@@ -19,14 +19,15 @@ from lib.evaluation.comparison import per_query_scores
 from lib.retrieval.stores import candidate_pairs, rank_pairs
 
 SIZES = {"seed": 4, "n_personas": 120, "n_training_queries": 600, "n_evaluation_queries": 150}
+NEITHER = {"recency_strength": 0.0, "frequency_strength": 0.0}
 KINDS = ["meaning", "habit", "either"]
 
 
 @pytest.fixture(scope="module")
 def worlds(make_world):
-    """By the knob that is turned up: the default world, and one for each of the three."""
-    knobs = {"": {}, "recency": {"recency_strength": 0.6}, "frequency": {"frequency_strength": 0.6}}
-    knobs |= {"due": {"due_rivals": 1.0}}
+    """By the knob that is turned up: one where all are 0, one for each of the three, and the default world."""
+    knobs = {"": NEITHER, "recency": NEITHER | {"recency_strength": 0.6}}
+    knobs |= {"frequency": NEITHER | {"frequency_strength": 0.6}, "due": NEITHER | {"due_rivals": 1.0}, "default": {}}
     return {name: make_world(**SIZES, **changed) for name, changed in knobs.items()}
 
 
@@ -36,7 +37,7 @@ def tables(worlds):
 
 
 def added(tables, name: str) -> pd.DataFrame:
-    """The opens of a world that the default one lacks, with their persona."""
+    """The opens of a world that the one without signals lacks, with their persona."""
     count = [table["opens"].value_counts() for table in (tables[name], tables[""])]
     more = count[0].sub(count[1], fill_value=0)
     assert (more >= 0).all(), "no open is lost"
@@ -76,12 +77,12 @@ def test_due_rivals_move_nothing_but_what_nobody_asks_for(tables):
 
 
 def test_the_same_seed_gives_the_same_opens(make_world, tables):
-    again = frames(make_world(**SIZES, recency_strength=0.6))
+    again = frames(make_world(**SIZES, **NEITHER | {"recency_strength": 0.6}))
     pd.testing.assert_frame_equal(again["opens"], tables["recency"]["opens"])
 
 
 def test_more_strength_only_adds_queries(make_world, tables):
-    weaker = frames(make_world(**SIZES, recency_strength=0.3))["opens"].value_counts()
+    weaker = frames(make_world(**SIZES, **NEITHER | {"recency_strength": 0.3}))["opens"].value_counts()
     stronger = tables["recency"]["opens"].value_counts()
     assert stronger.sub(weaker, fill_value=0).min() >= 0
     assert len(tables[""]["opens"]) < weaker.sum() < stronger.sum()
@@ -93,7 +94,7 @@ def test_a_log_that_goes_on_says_until_when(worlds):
             record = persona.model_dump_json()
             assert Persona.model_validate_json(record) == persona
             assert ("log_until" in record) == (persona.log_until is not None)
-            assert name == "recency" or persona.log_until is None
+            assert name in ("recency", "default") or persona.log_until is None
     persona = next(persona for persona in worlds["recency"].personas if persona.log_until)
     record = persona.model_dump(mode="json")
     with pytest.raises(ValueError, match="was opened after today"):
@@ -173,21 +174,27 @@ def shortcuts(table, opens: pd.DataFrame | None = None) -> dict[str, float]:
     return {"frequency": often, "recency": last, "chance": found["by chance"].iloc[0]}
 
 
-def test_by_default_neither_recency_nor_frequency_tells(tables):
+def test_at_strength_0_neither_recency_nor_frequency_tells(tables):
     found = shortcuts(tables[""])
     assert found["recency"] == pytest.approx(found["chance"], abs=3)
     assert found["frequency"] == pytest.approx(found["chance"], abs=3)
 
 
-@pytest.mark.parametrize(("name", "above"), [("recency", 8), ("frequency", 3)])
-def test_what_was_opened_last_or_most_is_relevant_above_chance(tables, name, above):
-    found = shortcuts(tables[name])
+@pytest.mark.parametrize(
+    ("world", "name", "above"),
+    [("recency", "recency", 8), ("frequency", "frequency", 3), ("default", "recency", 4), ("default", "frequency", 1)],
+)
+def test_what_was_opened_last_or_most_is_relevant_above_chance(tables, world, name, above):
+    found = shortcuts(tables[world])
     assert found["chance"] + above < found[name] < 40, "a hint, and not the answer"
 
 
-@pytest.mark.parametrize("name", ["recency", "frequency"])
-def test_a_permuted_log_tells_nothing(tables, name):
-    table = tables[name]
+@pytest.mark.parametrize(
+    ("world", "name"),
+    [("recency", "recency"), ("frequency", "frequency"), ("default", "recency"), ("default", "frequency")],
+)
+def test_a_permuted_log_tells_nothing(tables, world, name):
+    table = tables[world]
     draws = [
         shortcuts(table, permute_logs(table["items"], table["opens"], np.random.default_rng(seed))) for seed in range(3)
     ]
@@ -203,7 +210,7 @@ def test_with_rivals_what_is_due_soon_is_relevant_less_often(tables):
 
 
 def test_due_rivals_is_the_share_that_is_due_soon(tables):
-    """Of unneeded events and reminders; in the default world few are, by chance."""
+    """Of unneeded events and reminders; at 0 few are, by chance."""
     source = tables[""]["provenance"].set_index("item")["source"]
     for name, low, high in (("", 0.0, 0.1), ("due", 1.0, 1.0)):
         items = tables[name]["items"]
@@ -257,7 +264,7 @@ def test_numerical_signals_help_where_frequency_does_and_not_with_a_permuted_log
     assert real["alone"] > permuted["alone"] + 2
 
 
-def test_by_default_numerical_signals_add_little(gains):
+def test_at_strength_0_numerical_signals_add_little(gains):
     assert all(abs(gain) < 3 for gain in gains[""][0].values())
 
 

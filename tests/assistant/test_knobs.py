@@ -17,6 +17,7 @@ from lib.assistant.world import frames
 from lib.workbook.parameters.worlds import WorldKnobs
 
 MIDDLE = {"seed": 5, "n_personas": 150, "n_training_queries": 700, "n_evaluation_queries": 160}
+HABITS_ALONE = {"recency_strength": 0.0, "frequency_strength": 0.0}  # all opens are those of `opens_per_item`
 SMALL = {"seed": 5, "n_personas": 80, "n_training_queries": 380, "n_evaluation_queries": 90}
 TODAY = datetime(2023, 12, 10, 6)
 
@@ -39,8 +40,13 @@ def lift(tables, feature: str) -> pd.Series:
 
 
 @pytest.fixture(scope="module")
-def full_lift(tables):
-    return {feature: lift(tables, feature) for feature in ("hour", "place")}
+def of_habits(make_world):
+    return frames(make_world(**HABITS_ALONE, **MIDDLE))
+
+
+@pytest.fixture(scope="module")
+def full_lift(of_habits):
+    return {feature: lift(of_habits, feature) for feature in ("hour", "place")}
 
 
 @pytest.fixture(scope="module")
@@ -48,14 +54,14 @@ def plain(make_world):
     """A world whose knobs all say little: no hard distractors, short logs, no default, few habit queries. In `hard`, of
     whose queries the shares are, all of them."""
     knobs = {"hard_distractors": 0.0, "opens_per_item": 3.0, "meaning_share": 0.6, "habit_share": 0.1}
-    return frames(make_world(world="hard", complex_share=0.4, default_share=0.0, **knobs, **SMALL))
+    return frames(make_world(world="hard", complex_share=0.4, default_share=0.0, **knobs, **HABITS_ALONE, **SMALL))
 
 
 @pytest.fixture(scope="module")
 def crowded(make_world):
     """Many hard distractors, long logs, many queries that no tool fits; in `hard`, too."""
     knobs = {"hard_distractors": 12.0, "opens_per_item": 15.0, "meaning_share": 0.0, "habit_share": 1.0}
-    return frames(make_world(world="hard", complex_share=0.0, default_share=0.3, **knobs, **SMALL))
+    return frames(make_world(world="hard", complex_share=0.0, default_share=0.3, **knobs, **HABITS_ALONE, **SMALL))
 
 
 # ---------------------------------------------------------------- habits
@@ -74,14 +80,14 @@ def test_habit_does_not_tell_in_queries_of_kind_meaning(full_lift, feature):
 
 
 def test_without_habit_strength_nothing_tells(make_world):
-    tables = frames(make_world(habit_strength=0.0, **MIDDLE))
+    tables = frames(make_world(habit_strength=0.0, **HABITS_ALONE, **MIDDLE))
     for feature in ("hour", "place"):
         for kind, gap in lift(tables, feature).items():
             assert gap == pytest.approx(0, abs=0.04), (feature, kind)
 
 
-def test_hours_apart_agrees_with_the_shares(tables, full_lift):
-    apart = hours_apart(tables["queries"], tables["opens"], tables["gold"], tables["items"])
+def test_hours_apart_agrees_with_the_shares(of_habits, full_lift):
+    apart = hours_apart(of_habits["queries"], of_habits["opens"], of_habits["gold"], of_habits["items"])
     assert apart["hours"].between(0, 12).all()
     shares = (apart["hours"] <= 2).groupby([apart["kind"], apart["which"]]).mean().unstack()
     gap = shares["gold item"] - shares["other item"]
@@ -140,8 +146,8 @@ def test_hard_distractors_take_the_room_of_background(plain, crowded):
     assert background[0] > background[1]
 
 
-def test_opens_per_item(plain, crowded, tables):
-    for frame, expected in ((plain, 3), (tables, 8), (crowded, 15)):
+def test_opens_per_item(plain, crowded, of_habits):
+    for frame, expected in ((plain, 3), (of_habits, 8), (crowded, 15)):
         assert len(frame["opens"]) / len(frame["items"]) == pytest.approx(expected, rel=0.05)
 
 

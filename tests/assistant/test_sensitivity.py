@@ -9,6 +9,7 @@ from lib.retrieval.fusion import Fusion
 from lib.workbook.parameters.worlds import WorldKnobs
 
 CUTOFFS = [3, 10]
+HABITS_ALONE = {"recency_strength": 0.0, "frequency_strength": 0.0}
 
 
 def bags_of_letters(texts):
@@ -29,7 +30,7 @@ def scores_of(worlds):
 
 @pytest.fixture(scope="module")
 def worlds(data):
-    base = WorldKnobs(seed=3)
+    base = WorldKnobs(seed=3, **HABITS_ALONE)
     return simulate_worlds(data, [small_knobs(base, 60, **change) for change in ({}, {"habit_strength": 0.0})])
 
 
@@ -61,7 +62,7 @@ def test_every_query_is_scored_by_every_method(worlds, scores):
 
 def test_signals_are_read_where_they_are_wanted(data):
     """In a world with rivals the due time still tells; alone it finds more than the last open, which tells nothing."""
-    (world,) = simulate_worlds(data, [small_knobs(WorldKnobs(seed=3), 40, due_rivals=1.0)])
+    (world,) = simulate_worlds(data, [small_knobs(WorldKnobs(seed=3, **HABITS_ALONE), 40, due_rivals=1.0)])
     (vectors,) = embed_worlds([world], bags_of_letters)
     how = Fusion((WHOLE, STORES), 5), Learning(CUTOFFS, seed=1, folds=2)
     plain, table = (cross_fitted_scores(world, vectors, *how, signals=signals) for signals in (False, True))
