@@ -118,9 +118,36 @@ def test_opens_of_an_item_stand_in_order(worlds, name):
 @pytest.mark.parametrize("hour", range(24))
 def test_lately_is_a_waking_moment_of_the_day_before(hour):
     moment, rng = datetime(2023, 12, 12, hour, 17), np.random.default_rng(hour)
-    drawn = [lately(moment, rng) for _ in range(300)]
+    drawn = [lately(moment, moment - timedelta(days=9), rng) for _ in range(300)]
     assert all(moment - RECENT <= time < moment and 7 <= time.hour < 23 for time in drawn)
     assert len({time.hour for time in drawn}) >= 15
+
+
+def test_lately_is_not_before_the_data_were_collected():
+    moment, rng = datetime(2023, 12, 12, 9, 17), np.random.default_rng(0)
+    since = moment - timedelta(minutes=3)
+    assert {lately(moment, since, rng) for _ in range(60)} == {since + timedelta(minutes=more) for more in range(3)}
+    assert lately(moment, moment, rng) is None
+    early = datetime(2023, 12, 12, 6, 30)
+    assert lately(early, early - timedelta(minutes=29), rng) is None, "nobody is awake"
+
+
+@pytest.mark.parametrize("name", ["recency", "frequency", "default"])
+def test_what_a_text_says_of_its_use_stays_true(worlds, tables, name):
+    """Mails and notes came before their first use, songs, searches and calls show the last one when the data were
+    collected."""
+    items, opens = tables[name]["items"].set_index("item"), tables[name]["opens"]
+    today = {persona.id: persona.today for persona in worlds[name].personas}
+    before = opens[opens["time"] < opens["item"].map(items["persona"]).map(today)]
+    last = items["app"].isin(["music", "google", "phone_call"])
+    pd.testing.assert_series_equal(
+        items["shown"][last],
+        before.groupby("item")["time"].max()[items.index[last]],
+        check_names=False,
+        check_dtype=False,
+    )
+    came = items["app"].isin(["mail", "notes"])
+    assert (items["shown"][came] < opens.groupby("item")["time"].min()[items.index[came]]).all()
 
 
 def test_no_open_of_a_querys_recency_lies_at_or_after_it(tables):
