@@ -28,6 +28,7 @@ from lib.workbook.parameters.tool_retrieval import ToolRetrieval
 from lib.workbook.parameters.worlds import WorldKnobs
 
 ROOT = Path(__file__).parents[2]
+HABITS_ALONE = {"recency_strength": 0.0, "frequency_strength": 0.0}
 
 # The smallest world one can write by hand: two personas, one on each side, one query each.
 RECORDS = {
@@ -134,8 +135,20 @@ def tables(world):
 
 
 @pytest.fixture(scope="session")
-def usage(world, tables):
-    """Every item of the full-size world with its source, whether it is gold, its opens and hours since the last one."""
+def habitual(make_world):
+    """The world in which habits are all that the log tells: neither recency nor frequency is a signal."""
+    return make_world(seed=7, **HABITS_ALONE)
+
+
+@pytest.fixture(scope="session")
+def habitual_tables(habitual):
+    return frames(habitual)
+
+
+@pytest.fixture(scope="session")
+def usage(habitual, habitual_tables):
+    """Every item of `habitual` with its source, whether it is gold, its opens and hours since the last one."""
+    world, tables = habitual, habitual_tables
     items = tables["items"].merge(tables["provenance"][["item", "source"]], on="item")
     items["gold"] = items["item"].isin(set(tables["gold"]["relevant"].explode()))
     opens = tables["opens"].groupby("item")["time"].agg(["size", "max"])

@@ -43,7 +43,7 @@ def test_mixed_is_the_default(make_world, worlds):
 
 
 def test_hard_is_drawn_as_it_was(make_world):
-    made = make_world(world="hard", **TINY)
+    made = make_world(world="hard", recency_strength=0.0, frequency_strength=0.0, **TINY)
     lines = [persona.model_dump_json() for persona in made.personas]
     lines += [query.model_dump_json() for query in made.queries]
     lines += [entry.model_dump_json(exclude={"also"}) for entry in made.gold]
