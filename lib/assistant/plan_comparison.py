@@ -19,6 +19,7 @@ from lib.assistant.planner import (
     METRICS,
     SETTINGS,
     SOURCES,
+    TAUGHT,
     Desk,
     Material,
     planner_prompts,
@@ -43,12 +44,17 @@ CONTRASTS = (
     ("upper_bound", "context_tuned_rag"),
 )
 
-# Tools by our ranker against those by search, and what context adds to each.
+# Tools by our ranker against those by search, and what context adds to each; then the planner that learned from our
+# ranker's tools.
 BY_RETRIEVER = (
     (ALONE_BY_RANKER, "rag"),
     (BY_RANKER, "context_tuned_rag"),
     (BY_RANKER, ALONE_BY_RANKER),
     ("context_tuned_rag", "rag"),
+    (TAUGHT[ALONE_BY_RANKER], ALONE_BY_RANKER),
+    (TAUGHT[BY_RANKER], BY_RANKER),
+    (TAUGHT[BY_RANKER], "context_tuned_rag"),
+    (TAUGHT[BY_RANKER], TAUGHT[ALONE_BY_RANKER]),
 )
 
 
@@ -86,6 +92,13 @@ def per_query(
     return wide, Resampling(clusters, samples, seed)
 
 
+def on_common_queries(plans: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Plans of several frames, of the queries that all of them have."""
+    common = set.intersection(*(set(frame["query"]) for frame in plans))
+    whole = pd.concat(plans, ignore_index=True)
+    return whole[whole["query"].isin(common)]
+
+
 def summary(scores: pd.DataFrame, resampling: Resampling, published: pd.DataFrame) -> pd.DataFrame:
     """Each setting's value of each measure, in the order of Table 3.
 
@@ -119,12 +132,13 @@ def contrasts(
 
     Args:
         scores: see `per_query`.
-        between: pairs of settings.
+        between: pairs of settings; those of which one is not there are left out.
 
     Returns:
         columns of `compare_outcomes`, metric, settled (bool), and differing (number of queries that differ).
     """
     frames = []
+    between = [pair for pair in between if set(pair) <= set(scores.columns.get_level_values("method"))]
     for metric in metrics:
         # without retrieval no tools are shown, so nothing can be outside them
         pairs = [pair for pair in between if metric != "outside_shown" or "lower_bound" not in pair]

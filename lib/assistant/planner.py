@@ -47,7 +47,9 @@ RANKED_BY_OURS = {
     ALONE_BY_RANKER: ("query_only/lambdamart", "none"),
     BY_RANKER: ("query_plus_context/lambdamart", "retrieved"),
 }
-SOURCES = SETTINGS | RANKED_BY_OURS
+# The same by a planner that learned from that ranker's tools.
+TAUGHT = {setting: f"{setting}/taught" for setting in RANKED_BY_OURS}
+SOURCES = SETTINGS | RANKED_BY_OURS | {TAUGHT[setting]: source for setting, source in RANKED_BY_OURS.items()}
 METRICS = ("ast_accuracy", "exact_match", "hallucination")
 NOTHING_FOUND = "nothing found"
 

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.cot import equal_shares
-from lib.assistant.planner import SETTINGS, score_plans
+from lib.assistant.planner import SETTINGS, Material, score_plans
 from lib.assistant.retrained_planner import Again, Retraining, planned
 from lib.assistant.trained_parts import PlannerLesson
 from lib.evaluation.inference import Resampling
@@ -49,16 +49,18 @@ class Candidate(NamedTuple):
         return f"rate_{self.rate:g}_epochs_{self.epochs}_tools_{self.tools}_items_{self.items}"
 
 
-class Tried(NamedTuple):
-    """What a candidate's planner wrote.
+class Trials(NamedTuple):
+    """What the planners of all candidates are worth.
 
     Attributes:
-        accuracy: AST accuracy (0 or 100) of each plan, (queries, settings of `SETTINGS`), by query.
-        keeper: which plans were kept with the project.
+        compared: see `compare`.
+        used: the candidate in use.
+        keepers: of each planner, which of its plans were kept with the project.
     """
 
-    accuracy: pd.DataFrame
-    keeper: Keeper
+    compared: pd.DataFrame
+    used: Candidate
+    keepers: list[Keeper]
 
 
 def candidates(used: Candidate) -> list[Candidate]:
@@ -84,53 +86,62 @@ def among_training(lesson: PlannerLesson) -> PlannerLesson:
     return replace(lesson, material=replace(lesson.material, queries=training.assign(split=split)))
 
 
-def tried(
-    candidate: Candidate, how: Retraining, model: str, settings: Training, max_tokens: int, queries: int
-) -> Tried | None:
-    """The plans of one candidate: kept ones, or written now where planners are trained here; None where neither is.
+def trials(how: Retraining, model: str, settings: Training, max_tokens: int, queries: int) -> Trials | None:
+    """All candidates tried: by kept plans, or by planners trained now where `how` says so; None where neither is.
 
     Args:
-        how: with the lesson of `among_training`, in the numbers of tools and items in use.
+        how: with the planner's own lesson.
         model: name of the base model.
-        settings: of training, in all else than the candidate's.
+        settings: in use, of training.
         max_tokens: of a plan.
         queries: that are asked, at least.
     """
-    material = replace(how.lesson.material, n_tools=candidate.tools, n_items=candidate.items)
-    how = replace(how, lesson=replace(how.lesson, material=material))
-    training = replace(settings, learning_rate=candidate.rate, epochs=candidate.epochs)
-    again = Again(candidate.name, model, training, max_tokens, KEPT)
-    asked = material.queries[material.queries["split"] == "evaluation"]
+    lesson = among_training(how.lesson)
+    used = Candidate(settings.learning_rate, settings.epochs, lesson.material.n_tools, lesson.material.n_items)
+    found, keepers = {}, []
+    for candidate in candidates(used):
+        material = replace(lesson.material, n_tools=candidate.tools, n_items=candidate.items)
+        training = replace(settings, learning_rate=candidate.rate, epochs=candidate.epochs)
+        again = Again(candidate.name, model, training, max_tokens, KEPT)
+        tried = planned(
+            *asked(material, how.lesson.seed), again, replace(how, lesson=replace(lesson, material=material)), queries
+        )
+        if tried is None:
+            return None
+        scored = score_plans(tried.plans, material.gold, material.desk.functions)
+        found[candidate] = scored.pivot(index="query", columns="setting", values="ast_accuracy")[list(SETTINGS)]
+        keepers.append(tried.keeper)
+    return Trials(compare(found, used, lesson.material), used, keepers)
+
+
+def asked(material: Material, seed: int) -> tuple[pd.DataFrame, pd.Series]:
+    """The prompts of `KEPT` queries of the personas that stand for evaluation, as even by kind as there are, in every
+    setting; and the kinds of all queries, by query."""
+    queries = material.queries[material.queries["split"] == "evaluation"]
     kinds = material.gold.set_index("query")["kind"]
-    most = equal_shares(asked, kinds.loc[asked["query"]], KEPT, how.lesson.seed)
-    found = planned(material.prompted(most, SETTINGS), kinds, again, how, queries)
-    if found is None:
-        return None
-    scored = score_plans(found.plans, material.gold, material.desk.functions)
-    wide = scored.pivot(index="query", columns="setting", values="ast_accuracy")
-    return Tried(wide[list(SETTINGS)], found.keeper)
+    return material.prompted(equal_shares(queries, kinds.loc[queries["query"]], KEPT, seed), SETTINGS), kinds
 
 
-def compare(found: Mapping[Candidate, Tried], used: Candidate, how: Retraining) -> pd.DataFrame:
+def compare(found: Mapping[Candidate, pd.DataFrame], used: Candidate, material: Material) -> pd.DataFrame:
     """Mean AST accuracy of each candidate, in each setting and over the five, on the queries that all were asked.
 
     Args:
+        found: AST accuracy (0 or 100) of the plans, a row a query, columns of `SETTINGS`.
         used: the candidate in use.
 
     Returns:
         one row a candidate: its settings, the columns of `SETTINGS`, and mean, ci_low, ci_high, n; difference to the
         one in use with difference_low and difference_high (two-way cluster-robust intervals, by persona and need).
     """
-    material = how.lesson.material
-    common = sorted(set.intersection(*(set(one.accuracy.index) for one in found.values())))
+    common = sorted(set.intersection(*(set(accuracy.index) for accuracy in found.values())))
     persona = material.queries.set_index("query")["persona"].loc[common].to_numpy()
     over = Resampling([persona, material.gold.set_index("query")["need"].loc[common].to_numpy()])
-    means = np.column_stack([one.accuracy.loc[common].mean(axis=1) for one in found.values()])
+    means = np.column_stack([accuracy.loc[common].mean(axis=1) for accuracy in found.values()])
     low, high = mean_interval(means, over)
-    base = np.repeat(found[used].accuracy.loc[common].mean(axis=1).to_numpy()[:, None], means.shape[1], axis=1)
+    base = np.broadcast_to(means[:, [list(found).index(used)]], means.shape)
     lower, upper = difference_interval(means, base, over)
     rows = pd.DataFrame([candidate._asdict() for candidate in found])
-    parts = pd.DataFrame([one.accuracy.loc[common].mean() for one in found.values()]).reset_index(drop=True)
+    parts = pd.DataFrame([accuracy.loc[common].mean() for accuracy in found.values()]).reset_index(drop=True)
     return pd.concat([rows, parts], axis=1).assign(
         mean=means.mean(axis=0),
         ci_low=low,
@@ -145,3 +156,9 @@ def compare(found: Mapping[Candidate, Tried], used: Candidate, how: Retraining) 
 def better(compared: pd.DataFrame) -> pd.DataFrame:
     """The candidates that are settledly better than the one in use, the best first."""
     return compared[compared["difference_low"] > 0].sort_values("mean", ascending=False)
+
+
+LEFT_OUT = (
+    "No settings were tried here: the kept plans are of another world or other prompts, and the profile does not say "
+    "`retrain_planner`."
+)

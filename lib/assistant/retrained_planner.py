@@ -1,9 +1,9 @@
-"""The planner trained once more on the same lesson: with further seeds, and from a larger base model.
+"""The planner trained once more: with further seeds, from a larger base model, and from another ranker's tools.
 
-All learn from the planner's own pairs and are asked its own prompts. Their adapters would not fit into the project, so
-their plans are kept with it (`lib.generation.kept`), under the prompt and a hash of base model, lesson and settings:
-two cores train a small planner in a quarter of an hour and the larger one in an hour. Elsewhere they are trained
-where the profile says so.
+All but the last learn from the planner's own pairs, and all are asked its own prompts. Their adapters would not fit
+into the project, so their plans are kept with it (`lib.generation.kept`), under the prompt and a hash of base model,
+lesson and settings: two cores train a small planner in a quarter of an hour and the larger one in an hour. Elsewhere
+they are trained where the profile says so.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib.assistant.instruct_planner import KEPT_IN_WORLDS, MAX_TOKENS, MODEL, Planned, each_world
+from lib.assistant.instruct_planner import KEPT_IN_WORLDS, MAX_TOKENS, MODEL, Planned, each_world, judged
 from lib.assistant.kept_plans import KEPT, kept_or_some
 from lib.assistant.plan_comparison import per_query
-from lib.assistant.planner import SETTINGS, Material
+from lib.assistant.planner import SETTINGS, TAUGHT, Material
 from lib.assistant.planner_worlds import STEPS
 from lib.assistant.trained_parts import PlannerLesson
 from lib.evaluation.over_seeds import over_seeds
@@ -64,12 +64,6 @@ def with_seeds(model: str, settings: Training, max_tokens: int) -> list[Again]:
         Again(f"seed_{number}", model, replace(settings, seed=settings.seed + number), max_tokens, KEPT)
         for number in seeds
     ]
-
-
-def with_our_tools(model: str, settings: Training, max_tokens: int) -> Again:
-    """The planner that is shown the learned ranker's tools, in training too; its lesson is
-    `lib.assistant.trained_parts.PlannerLesson.by_ranker`."""
-    return Again("tools_by_ranker", model, settings, max_tokens, KEPT)
 
 
 def from_larger(settings: Training, model: str = "") -> Again:
@@ -148,6 +142,26 @@ def planned(prompts: pd.DataFrame, kinds: pd.Series, again: Again, how: Retraini
     if model:
         model.unload()  # several planners are asked one after the other
     return Planned(plans, keeper, again.model)
+
+
+def taught_by_ranker(
+    prompts: pd.DataFrame, how: Retraining, model: str, settings: Training, max_tokens: int, queries: int
+) -> list[pd.DataFrame]:
+    """The plans, judged, of the planner that learned from the learned ranker's tools; none where there are none.
+
+    Args:
+        prompts: of `lib.assistant.planner.RANKED_BY_OURS`.
+        how: with the lesson of the planner that learned from search.
+        model, settings, max_tokens: of that planner.
+        queries: that it is asked, at least.
+    """
+    material = how.lesson.material
+    again = Again("tools_by_ranker", model, settings, max_tokens, KEPT)
+    kinds = material.gold.set_index("query")["kind"]
+    found = planned(prompts, kinds, again, replace(how, lesson=how.lesson.by_ranker()), queries)
+    if found is None:
+        return []
+    return [judged(found.plans.assign(setting=found.plans["setting"].map(TAUGHT)), material)]
 
 
 def planned_in_worlds(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER
+from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, TAUGHT
 from lib.evaluation.inference import Resampling, wilson_interval
 from lib.evaluation.intervals import mean_interval
 from lib.workbook.display import interval, number
@@ -23,6 +23,7 @@ SHORT = {
     "context_tuned_upper_bound": "right tool + context",
 }
 OURS = {ALONE_BY_RANKER: "RAG, tools by our ranker", BY_RANKER: "context-tuned RAG, tools by our ranker"}
+OURS |= {TAUGHT[setting]: f"{name}, learned from such" for setting, name in OURS.items()}
 MEASURED = {
     "ast_accuracy": "AST accuracy",
     "exact_match": "exact match",

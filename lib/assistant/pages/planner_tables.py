@@ -10,10 +10,13 @@ import pandas as pd
 from lib.assistant.needs import KINDS
 from lib.assistant.pages.planner import MEASURED, OURS, SHORT, Learned, clustered_rate
 from lib.assistant.plan_comparison import needs_no_argument
-from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, METRICS, SETTINGS
+from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, METRICS, SETTINGS, TAUGHT
 from lib.assistant.plans import CAUSES
 from lib.workbook.cases import case_address
 from lib.workbook.display import Table, interval, number
+
+# Settings with retrieved tools, those without context first.
+BY_RETRIEVER = ("rag", ALONE_BY_RANKER, TAUGHT[ALONE_BY_RANKER], "context_tuned_rag", BY_RANKER, TAUGHT[BY_RANKER])
 
 
 def _cells(summary: pd.DataFrame, metric: str) -> tuple[list[str], list[float]]:
@@ -57,15 +60,19 @@ def table_3(summary: pd.DataFrame, n: int, learned: Learned) -> Table:
 
 
 def by_our_ranker(summary: pd.DataFrame, shown: pd.Series, n: int) -> Table:
-    """Retrieved tools by search and by our ranker, in the same measures.
+    """Retrieved tools by search and by our ranker, in the same measures, and the planner that learned from the latter
+    where it is there.
 
     Args:
         summary: see `lib.assistant.plan_comparison.summary`, of the settings with retrieved tools.
         shown: by setting, percent of the prompts that show all right tools.
         n: queries in each setting.
     """
-    names = {name: (SHORT | OURS)[name] for name in ("rag", ALONE_BY_RANKER, "context_tuned_rag", BY_RANKER)}
-    columns: dict[str, list] = {"setting": list(names.values()), "right tools shown": shown.loc[list(names)].tolist()}
+    names = {name: (SHORT | OURS)[name] for name in BY_RETRIEVER if name in set(summary["setting"])}
+    columns: dict[str, list] = {
+        "setting": list(names.values()),
+        "right tools shown": shown.loc[[name.removesuffix("/taught") for name in names]].tolist(),
+    }
     for metric in ("ast_accuracy", "executed", "right_api", "arguments"):
         rows = summary[summary["metric"] == metric].set_index("setting").loc[list(names)]
         columns[MEASURED[metric]] = [interval(*row) for row in rows[["value", "ci_low", "ci_high"]].to_numpy()]

@@ -10,7 +10,7 @@ import pandas as pd
 from lib.assistant.pages.common import where_trained
 from lib.assistant.pages.planner import MEASURED, Learned, clustered_rate, rate, share
 from lib.assistant.plan_comparison import contrast, needs_no_argument
-from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, SETTINGS, shows_right_tools
+from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, SETTINGS, TAUGHT, shows_right_tools
 from lib.assistant.plans import api_names
 from lib.assistant.toolbox import DEFAULT_API
 from lib.evaluation.inference import LEVEL, mcnemar_test
@@ -81,6 +81,22 @@ def tools_by_our_ranker(compared: pd.DataFrame, shown: pd.Series) -> str:
         f"of search in {number(shown['context_tuned_rag'], 1)}%. The planner learned to choose from lists of search. "
         f"Beside the same items, tools by our ranker change AST accuracy by {_points(better)} points and the right API "
         f"by {_points(found)}. Context adds {_points(adds)} points to them."
+    )
+
+
+def learned_from_our_tools(compared: pd.DataFrame) -> str:
+    """Whether better tools were wasted on a planner that had learned from worse ones."""
+    if TAUGHT[BY_RANKER] not in set(compared["a"]):
+        return (
+            "No planner that learned from our ranker's tools is kept for this world, and the profile does not say "
+            "`retrain_planner`."
+        )
+    gain, beyond = (contrast(compared, TAUGHT[BY_RANKER], against) for against in (BY_RANKER, "context_tuned_rag"))
+    adds = contrast(compared, TAUGHT[BY_RANKER], TAUGHT[ALONE_BY_RANKER])
+    return (
+        "Another planner learned from our ranker's tools, each training query ranked without its fold. Shown the same "
+        f"prompts, with context, it changes AST accuracy by {_points(gain)} points; against the first planner with "
+        f"tools by search it stands {_points(beyond)} points. Context adds {_points(adds)} points to it."
     )
 
 

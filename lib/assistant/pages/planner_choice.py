@@ -1,0 +1,53 @@
+"""The planner's settings, tried on training personas: on page 07."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.pages.planner import SHORT
+from lib.assistant.planner_choice import Trials, better
+from lib.generation.kept import where_from
+from lib.workbook.display import Table, interval
+
+COLUMNS = {"rate": "learning rate", "epochs": "passes", "tools": "tools", "items": "items"}
+
+
+def table(trials: Trials) -> Table:
+    """A row a candidate, the one in use first."""
+    rows = trials.compared
+    columns = {name: rows[column] for column, name in COLUMNS.items()}
+    columns |= {name: rows[setting] for setting, name in SHORT.items()}
+    columns["mean of the five"] = [interval(*row) for row in rows[["mean", "ci_low", "ci_high"]].to_numpy()]
+    ends = rows[["difference", "difference_low", "difference_high"]].to_numpy()
+    columns["against the first"] = ["", *(interval(*row) for row in ends[1:])]
+    columns["learning rate"] = [f"{rate:.2g}" for rate in rows["rate"]]
+    return Table(
+        pd.DataFrame(columns),
+        f"AST accuracy in percent of {rows['n'].iloc[0]} queries of a fifth of the training personas, by planners that "
+        "learned from the others. The first row is in use; each other one differs in one setting. Intervals (95%) are "
+        "not adjusted for their number.",
+        decimals=1,
+        text_columns=["learning rate"],
+    )
+
+
+def in_words(trials: Trials) -> str:
+    """Whether the settings in use stay."""
+    above, below = better(trials.compared), trials.compared["difference_high"] < 0
+    if len(above):
+        best = above.iloc[0]
+        named = ", ".join(f"{name} {best[column]:.2g}" for column, name in COLUMNS.items())
+        said = (
+            f"One trial is settledly better than the settings in use ({named}): {interval(*best[ENDS])} points."
+            if len(above) == 1
+            else f"{len(above)} trials are settledly better than the settings in use, the best ({named}) by "
+            f"{interval(*best[ENDS])} points."
+        )
+    else:
+        said = "No other setting is settledly better, so those in use stay."
+    worse = f" {int(np.sum(below))} of {len(trials.compared) - 1} are settledly worse." if below.any() else ""
+    return f"{said}{worse} {where_from(trials.keepers[0], 'plans', 'the planner in use')}"
+
+
+ENDS = ["difference", "difference_low", "difference_high"]
