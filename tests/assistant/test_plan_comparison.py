@@ -19,6 +19,7 @@ from lib.assistant.plan_comparison import (
     failure_shares,
     guessed_apis,
     needs_no_argument,
+    on_common_queries,
     per_query,
     summary,
     sweep_inputs,
@@ -30,7 +31,7 @@ from lib.assistant.plan_comparison import (
     variants,
     with_choice,
 )
-from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, SETTINGS, Desk, Material
+from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, SETTINGS, TAUGHT, Desk, Material
 
 N = 40
 NAMES = [f"q{i:02}" for i in range(N)]
@@ -134,7 +135,8 @@ def test_tools_by_our_ranker_stand_beside_those_of_search():
     rights = RIGHTS | {ALONE_BY_RANKER: 20, BY_RANKER: 36}
     _, scores, resampling = study(rights)
     compared = contrasts(scores, resampling, BY_RETRIEVER, ("ast_accuracy", "right_api"))
-    assert len(compared) == 2 * len(BY_RETRIEVER)
+    assert len(compared) == 2 * 4, "no planner learned from our ranker's tools"
+    assert "is kept for this world" in words.learned_from_our_tools(compared)
     assert contrast(compared, ALONE_BY_RANKER, "rag")["difference"] == pytest.approx(40.0)  # 20 − 4 of 40
     assert contrast(compared, BY_RANKER, "context_tuned_rag", "right_api")["differing"] == 6
     published = pd.DataFrame({"setting": ["rag"], "metric": ["ast_accuracy"], "value": [67.35]})
@@ -149,6 +151,25 @@ def test_tools_by_our_ranker_stand_beside_those_of_search():
     assert "change AST accuracy by 15.0 [" in words.tools_by_our_ranker(compared, shown)
     assert "Context adds 40.0 [" in words.tools_by_our_ranker(compared, shown)
     assert "in 60.0% of the prompts, those of search in 20.0%." in words.tools_by_our_ranker(compared, shown)
+
+
+def test_the_planner_that_learned_from_our_tools_stands_beside():
+    rights = RIGHTS | {ALONE_BY_RANKER: 20, BY_RANKER: 24, TAUGHT[ALONE_BY_RANKER]: 20, TAUGHT[BY_RANKER]: 38}
+    _, scores, resampling = study(rights)
+    compared = contrasts(scores, resampling, BY_RETRIEVER, ("ast_accuracy",))
+    assert list(zip(compared["a"], compared["b"], strict=True)) == list(BY_RETRIEVER)
+    text = words.learned_from_our_tools(compared)
+    assert "changes AST accuracy by 35.0 [" in text
+    assert "it stands 20.0 [" in text
+    assert "Context adds 45.0 [" in text
+    table = summary(scores, resampling, pd.DataFrame({"setting": ["rag"], "metric": ["ast_accuracy"], "value": [1.0]}))
+    frame = tables.by_our_ranker(table, pd.Series(50.0, list(rights)), N).frame
+    assert frame["setting"].str.endswith("learned from such").tolist() == [False, False, True] * 2
+
+
+def test_plans_are_compared_on_queries_that_all_have():
+    frames = [pd.DataFrame({"query": list("abc"), "x": 1}), pd.DataFrame({"query": list("bcd"), "x": 2})]
+    assert on_common_queries(frames)["query"].tolist() == ["b", "c", "b", "c"]
 
 
 def test_a_thought_is_compared_on_the_same_queries():

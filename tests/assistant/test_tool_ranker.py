@@ -18,10 +18,12 @@ from lib.assistant.tool_ranker import (
     others_features,
     ranked_rows,
     ranker_runs,
+    training_run,
     unseen_needs_run,
 )
 from lib.assistant.tool_retrieval import ToolTask
 from lib.assistant.tool_search import runs_of_plans, tool_scores
+from lib.retrieval.stores import relevant_pairs_mask
 
 APPS = ["calendar", "mail", "music", "notes"]
 NEEDS = [f"need {n}" for n in range(6)]
@@ -128,6 +130,26 @@ def test_a_world_of_few_needs_is_ranked_all_the_same(world, n_needs):
     assert len(run) == 24 * (N_QUERIES - N_TRAINING)
     if n_needs == 1:
         assert (run["score"] == 0).all(), "no other need to learn from"
+
+
+def test_training_queries_are_ranked_without_their_fold(world):
+    """As good rankings as evaluation queries get; other labels of a fold change none of its rankings."""
+    ranking, told = world
+    lessons = lessons_of_training(ranking)
+    run = training_run(lessons, told)
+    assert set(run["query"]) == set(ranking.task.queries["query"][ranking.training])
+    assert (run.groupby("query").size() == 24).all()
+    first = run[run["rank"] == 1].merge(ranking.task.gold.rename(columns={"item": "right"}), on="query")
+    assert (first["item"] == first["right"]).mean() > 0.9
+    fold = lessons.fold[0]
+    there = ranking.task.queries["query"][(lessons.fold == fold) & ranking.training]
+    gold = ranking.task.gold.copy()
+    gold.loc[gold["query"].isin(there), "item"] = "mail_0"
+    changed = replace(ranking, task=replace(ranking.task, gold=gold))
+    changed = replace(changed, relevant=relevant_pairs_mask(changed.pairs, gold))
+    again = training_run(lessons_of_training(changed), told)
+    same = [frame[frame["query"].isin(there)].reset_index(drop=True) for frame in (run, again)]
+    pd.testing.assert_frame_equal(*same)
 
 
 def test_another_querys_context_is_of_the_same_side(world):
