@@ -31,6 +31,7 @@ from lib.assistant.planner import (
 from lib.assistant.plans import CAUSES, api_names, ast_match, gold_calls
 from lib.evaluation.comparison import compare_outcomes, summarise
 from lib.evaluation.inference import Resampling, holm_adjust, mcnemar_test, settled, wilson_interval
+from lib.evaluation.intervals import mean_interval
 
 WITH_CONTEXT = ("context_tuned_rag", "context_tuned_upper_bound")  # the settings that show tools and items
 MEASURES = (*METRICS, "executed", "right_api", "arguments", "outside_shown", "answerable")
@@ -267,6 +268,47 @@ def with_choice(plans: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
     return plans.assign(shows=shows_right_tools(plans, gold), first=first)
 
 
+def clustered_means(plans: pd.DataFrame, by: Sequence[str], metrics: Sequence[str]) -> pd.DataFrame:
+    """Means over groups of plans with two-way cluster-robust intervals.
+
+    Args:
+        plans: columns query, persona, need, `by` and `metrics`.
+
+    Returns:
+        columns `by`, n, and of each metric its mean, `_low` and `_high`.
+    """
+    rows = []
+    for key, part in plans.groupby(list(by), sort=True):
+        values = part[list(metrics)].to_numpy(dtype=float)
+        low, high = mean_interval(values, Resampling([part["persona"].to_numpy(), part["need"].to_numpy()]))
+        row = dict(zip(by, key, strict=True)) | {"n": len(part)}
+        for name, *cells in zip(metrics, values.mean(axis=0), low, high, strict=True):
+            row |= dict(zip((name, f"{name}_low", f"{name}_high"), cells, strict=True))
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def failure_rows(plans: pd.DataFrame) -> pd.DataFrame:
+    """`failure_shares` with intervals over personas and needs, one row for each setting and cause.
+
+    Args:
+        plans: columns query, persona, need, setting, failure.
+
+    Returns:
+        columns setting, failure (`right` included), percent, ci_low, ci_high, n.
+    """
+    causes = {"": "right"} | {cause: cause for cause in CAUSES}
+    marked = plans.assign(**{name: 100.0 * (plans["failure"] == cause) for cause, name in causes.items()})
+    means = clustered_means(marked, ["setting"], list(causes.values())).set_index("setting").loc[list(SETTINGS)]
+    frames = [
+        means[[name, f"{name}_low", f"{name}_high", "n"]].set_axis(["percent", "ci_low", "ci_high", "n"], axis=1)
+        for name in causes.values()
+    ]
+    return pd.concat(frames, keys=causes.values(), names=["failure"]).reset_index()[
+        ["setting", "failure", "percent", "ci_low", "ci_high", "n"]
+    ]
+
+
 def failure_shares(plans: pd.DataFrame) -> pd.DataFrame:
     """Percent of each setting's plans that are right (column "") or fail by each of `CAUSES`."""
     shares = 100 * pd.crosstab(plans["setting"], plans["failure"], normalize="index")
@@ -306,28 +348,17 @@ def sweep_inputs(material: Material, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def sweep_points(sweep: pd.DataFrame) -> pd.DataFrame:
-    """Means of each point of a sweep, with Wilson's intervals.
+    """Means of each point of a sweep, with intervals over personas and needs.
 
     Args:
-        sweep: judged plans with the columns varied, number, tokens (of the prompt).
+        sweep: judged plans with the columns persona, need, varied, number, tokens (of the prompt).
 
     Returns:
-        columns varied, number, n, tokens, right_api, ast_accuracy, and `_low` and `_high` of the last two.
+        columns varied, number, n, tokens, and ast_accuracy and right_api with their `_low` and `_high`.
     """
-    points = (
-        sweep.groupby(["varied", "number"])
-        .agg(
-            n=("query", "size"),
-            tokens=("tokens", "mean"),
-            right_api=("right_api", "mean"),
-            ast_accuracy=("ast_accuracy", "mean"),
-        )
-        .reset_index()
-    )
-    for metric in ("ast_accuracy", "right_api"):
-        low, high = wilson_interval(points[metric] * points["n"] / 100, points["n"])
-        points[f"{metric}_low"], points[f"{metric}_high"] = 100 * low, 100 * high
-    return points
+    by = ["varied", "number"]
+    lengths = sweep.groupby(by, as_index=False)["tokens"].mean()
+    return clustered_means(sweep, by, ["ast_accuracy", "right_api"]).merge(lengths, on=by)
 
 
 def sweep_part(sweep: pd.DataFrame, varied: str, number: int) -> pd.DataFrame:
@@ -379,15 +410,14 @@ def variants(points: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> pd.Dat
         others: judged plans by an ending that tells their variant from the setting.
 
     Returns:
-        columns variant, number, n, tokens, ast_accuracy, right_api; number and tokens are missing for `others`.
+        columns variant, number, n, tokens, and ast_accuracy and right_api with their `_low` and `_high`; number and
+        tokens are missing for `others`.
     """
-    frames = [
-        points.rename(columns={"varied": "variant"})[["variant", "number", "n", "tokens", "ast_accuracy", "right_api"]]
-    ]
+    metrics = ["ast_accuracy", "right_api"]
+    frames = [points.rename(columns={"varied": "variant"})]
     for ending, plans in others.items():
-        means = plans.groupby("setting").agg(
-            n=("query", "size"), ast_accuracy=("ast_accuracy", "mean"), right_api=("right_api", "mean")
-        )
-        means["variant"] = means.index + ending
-        frames.append(means)
-    return pd.concat(frames)
+        if len(plans):
+            named = plans.assign(variant=plans["setting"] + ending)
+            frames.append(clustered_means(named, ["variant"], metrics))
+    columns = [f"{metric}{end}" for metric in metrics for end in ("", "_low", "_high")]
+    return pd.concat(frames)[["variant", "number", "n", "tokens", *columns]]

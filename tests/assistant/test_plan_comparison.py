@@ -16,6 +16,7 @@ from lib.assistant.plan_comparison import (
     contrast,
     contrasts,
     effect_of_thought,
+    failure_rows,
     failure_shares,
     guessed_apis,
     needs_no_argument,
@@ -32,6 +33,9 @@ from lib.assistant.plan_comparison import (
     with_choice,
 )
 from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, SETTINGS, TAUGHT, Desk, Material
+from lib.assistant.plans import CAUSES
+from lib.evaluation.inference import Resampling
+from lib.evaluation.intervals import mean_interval
 
 N = 40
 NAMES = [f"q{i:02}" for i in range(N)]
@@ -82,7 +86,11 @@ def judged(setting, right, **columns):
         "tools": [["default"]] * N,
         "ast_accuracy": scores,
     }
-    return pd.DataFrame(frame | values | {"failure": np.where(scores > 0, "", "wrong_api")} | columns)
+    clusters = {
+        "persona": QUERIES.set_index("query").loc[NAMES, "persona"].tolist(),
+        "need": GOLD.set_index("query").loc[NAMES, "need"].tolist(),
+    }
+    return pd.DataFrame(frame | values | clusters | {"failure": np.where(scores > 0, "", "wrong_api")} | columns)
 
 
 def study(rights, samples=200):
@@ -238,6 +246,18 @@ def test_choices_and_failures_are_read_off_the_plans():
     assert shares.loc["rag", ["", "wrong_api", "unparsed"]].tolist() == [25.0, 75.0, 0.0]
 
 
+def test_causes_of_failure_have_intervals_over_personas_and_needs():
+    plans = pd.concat([judged(setting, 10) for setting in SETTINGS])
+    rows = failure_rows(plans)
+    assert rows["percent"].groupby(rows["setting"]).sum().eq(100).all()
+    assert len(rows) == len(SETTINGS) * (1 + len(CAUSES))
+    row = rows.set_index(["setting", "failure"]).loc[("rag", "wrong_api")]
+    assert row["percent"] == 75
+    over = Resampling([plans["persona"].to_numpy()[:N], plans["need"].to_numpy()[:N]])
+    low, high = mean_interval(np.where(np.arange(N) < 10, 0.0, 100.0), over)
+    assert row[["ci_low", "ci_high"]].tolist() == pytest.approx([low, high])
+
+
 def test_a_sweep_varies_one_thing_at_a_time(desk):
     rankings = pd.DataFrame(
         [(setting, "q01", f"api{i}", i) for setting in ("query_only", "query_plus_context") for i in range(1, 31)],
@@ -295,4 +315,6 @@ def test_all_variants_stand_in_one_table():
     table = variants(points, {"": judged("context_tuned_rag_cot", 4), "_two_calls_at_once": judged("rag", 0)})
     assert table["variant"].tolist() == ["items", "context_tuned_rag_cot", "rag_two_calls_at_once"]
     assert table["ast_accuracy"].tolist() == [25.0, 10.0, 0.0]
-    assert list(table.columns) == ["variant", "number", "n", "tokens", "ast_accuracy", "right_api"]
+    assert list(table.columns[:5]) == ["variant", "number", "n", "tokens", "ast_accuracy"]
+    assert (table["ast_accuracy_low"] <= table["ast_accuracy"]).all()
+    assert (table["right_api_high"] >= table["right_api"]).all()

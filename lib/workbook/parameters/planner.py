@@ -23,7 +23,7 @@ class PlannerTuning(TunedModel):
     planner_worlds_queries: int = Field(
         default=60, ge=0, description="evaluation queries of each named world; 0 leaves them out"
     )
-    planner_sweep_queries: int = Field(default=30, ge=1)
+    planner_sweep_queries: int = Field(default=300, ge=1)
     instruct_planner: LocalModelName = Field(
         default="", description="an instruct model that plans untuned; empty: its kept plans are shown"
     )

@@ -67,6 +67,8 @@ def plans(rights=RATES, **columns):
             "outside_shown": 0.0,
             "answerable": 0.0,
             "failure": np.where(scores > 0, "", "wrong_value"),
+            "persona": [f"p{n}" for n in range(4)],
+            "need": ["walk", "bake"] * 2,
         }
         frames.append(pd.DataFrame(values | columns))
     return pd.concat(frames, ignore_index=True)
