@@ -11,6 +11,7 @@ average.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -30,27 +31,32 @@ if TYPE_CHECKING:
 
 MARGIN = 4.0  # percentage points of recall: what counts as no difference
 # What each control must be worth, and whether it may also be worth less: labels that came through could only add, and
-# moments that are exchanged at evaluation only mislead a ranker that trusts them.
+# moments that are exchanged at evaluation only mislead a ranker that trusts them. Shuffled moments cut recency as well
+# as habits: so their reference, which never sees habits, has its moments shuffled, too.
 HALFWAY = "halfway to its reverse"  # the mean of a ranking's recall and that of the ranking reversed
+MOVED, MOVED_LATER = "moments shuffled", "moments shuffled at evaluation only"
+BLIND, BLIND_LATER = (f"without habitual, {name}" for name in (MOVED, MOVED_LATER))
+TWO_BLIND = f"{TWO_NO_HABITS}, {MOVED}"
 REFERENCES = {
     "logs permuted": "lambdamart_no_usage",
     "labels permuted": HALFWAY,
-    "moments shuffled": "without habitual",
-    "moments shuffled at evaluation only": "without habitual",
+    MOVED: BLIND,
+    MOVED_LATER: BLIND_LATER,
 }
 REFERENCES_OF_TWO_STAGES = {
     "logs permuted": TWO_NO_USAGE,
     "labels permuted": HALFWAY,
-    "moments shuffled": TWO_NO_HABITS,
+    MOVED: TWO_BLIND,
 }
-ONE_SIDED = {"labels permuted", "moments shuffled at evaluation only"}
+ONE_SIDED = {"labels permuted", MOVED_LATER}
 LOG_DRAWS = 2  # at most: each needs features of its own
-TWO_DRAWS = 5  # at most: both stages learn anew
+TWO_DRAWS = 5  # at most, of logs and moments: both stages learn anew
 ENOUGH_DRAWS = 3  # fewer tell nothing of how far draws scatter
 
 
 def negative_controls(task: RankingTask, ranker: LambdaMART, draws: int) -> dict[str, list[pd.DataFrame]]:
-    """Rankings of the evaluation queries with one link cut, one for each draw, by control (see `REFERENCES`).
+    """Rankings of the evaluation queries with one link cut, one for each draw, by control, and those of the references
+    that are cut in the same draws (see `REFERENCES`).
 
     Args:
         ranker: the one that learned with every link whole.
@@ -64,33 +70,38 @@ def negative_controls(task: RankingTask, ranker: LambdaMART, draws: int) -> dict
     labels = [
         permute_labels(task.pairs, task.relevant, np.random.default_rng([seed, 100 + draw])) for draw in range(draws)
     ]
-    moved = task.features_with(queries=with_moments_shuffled(task))
+    moved, unaware = task.features_with(queries=with_moments_shuffled(task)), task.columns_without("habitual")
     return {
         "logs permuted": [task.rank(task.learn(features=features), features) for features in logs],
         "labels permuted": [task.rank(task.learn(labels=dealt)) for dealt in labels],
-        "moments shuffled": [task.rank(task.learn(features=moved), moved)],
-        "moments shuffled at evaluation only": [task.rank(ranker, moved)],
+        MOVED: [task.rank(task.learn(features=moved), moved)],
+        MOVED_LATER: [task.rank(ranker, moved)],
+        BLIND: [task.rank(task.learn(unaware, features=moved), moved)],
+        BLIND_LATER: [task.rank(task.learn(unaware), moved)],
     }
 
 
 def controls_of_two_stages(
     two: TwoStages, setting: Setting, vectors: Mapping[str, np.ndarray], draws: int
 ) -> dict[str, list[pd.DataFrame]]:
-    """Rankings of the evaluation queries by two stages that learned with one link cut (see
-    `REFERENCES_OF_TWO_STAGES`), one for each draw. From permuted labels the maps behind the fine-tuned cosine are
-    learned, too.
+    """Rankings of the evaluation queries by two stages that learned with one link cut, and by their reference that is
+    cut in the same draws (see `REFERENCES_OF_TWO_STAGES`), one for each draw. From permuted labels the maps behind the
+    fine-tuned cosine are learned, too.
 
     Args:
         vectors: unit-length embeddings of items and queries, in frame order.
-        draws: how many of each control, at most `TWO_DRAWS`.
+        draws: how many permutations of the labels; of logs and moments as many, at most `TWO_DRAWS`.
     """
     task, seed = two.task, two.task.learning.seed
-    cut: dict[str, list[np.ndarray]] = {name: [] for name in REFERENCES_OF_TWO_STAGES}
-    for draw in range(min(draws, TWO_DRAWS)):
-        logs = permute_logs(task.items, task.opens, np.random.default_rng([seed, 300 + draw]))
-        moved = task.with_queries(with_moments_shuffled(task, draw))
-        for name, changed in (("logs permuted", task.with_opens(logs)), ("moments shuffled", moved)):
-            cut[name].append(two.with_task(changed, vectors["items"]).evaluation_scores(setting))
+    cut: dict[str, list[np.ndarray]] = {name: [] for name in (*REFERENCES_OF_TWO_STAGES, TWO_BLIND)}
+    for draw in range(draws):
+        if draw < TWO_DRAWS:
+            logs = permute_logs(task.items, task.opens, np.random.default_rng([seed, 300 + draw]))
+            permuted = two.with_task(task.with_opens(logs), vectors["items"])
+            moved = two.with_task(task.with_queries(with_moments_shuffled(task, draw)), vectors["items"])
+            unaware = replace(moved, columns=task.columns_without("habitual"))
+            for name, stages in (("logs permuted", permuted), (MOVED, moved), (TWO_BLIND, unaware)):
+                cut[name].append(stages.evaluation_scores(setting))
         dealt = permute_labels(task.pairs, task.relevant, np.random.default_rng([seed, 400 + draw]))
         cut["labels permuted"].append(learned_again(two, setting, vectors, dealt).evaluation_scores(setting, dealt))
     pairs = task.pairs[task.evaluation]
@@ -145,8 +156,8 @@ def weigh_controls(
     scatter: the squares of its half width and of Student's for their mean are added.
 
     Args:
-        recalls: by control (see `recall_of_draws`).
-        rankers: with the references.
+        recalls: by control, and of the references that are cut in the same draws (see `recall_of_draws`).
+        rankers: with the other references.
         references: what each control must be worth.
 
     Returns:
@@ -155,10 +166,12 @@ def weigh_controls(
         direction).
     """
     rows = []
-    for name, (recall, backward) in recalls.items():
-        reference, one_sided = references[name], name in ONE_SIDED
+    for name in [name for name in recalls if name in references]:
+        (recall, backward), reference, one_sided = recalls[name], references[name], name in ONE_SIDED
         if reference == HALFWAY:
             other = (recall + backward) / 2
+        elif reference in recalls:
+            other = recalls[reference].forward
         else:
             other = np.broadcast_to(rankers.scores[reference, "recall", rankers.k].to_numpy(), recall.shape)
         for kind in ("all", "habit") if "habit" in rankers.asked.kinds else ("all",):

@@ -34,9 +34,8 @@ def controls_in(
     resampling = asked.resampling(0, learning.seed)
     own = {"lambdamart": task.rank(ranker)}
     scored = score_methods(asked, own, {}, candidates, task.qrels, learning.cutoffs, resampling)
-    without_habits = task.rank(task.learn(task.columns_without("habitual")))
-    references = {"lambdamart_no_usage": without_usage(task), "without habitual": without_habits}
-    rankers = RankerScores.beside_methods(scored, ["lambdamart", "random"], task.score(references))
+    references = task.score({"lambdamart_no_usage": without_usage(task)})
+    rankers = RankerScores.beside_methods(scored, ["lambdamart", "random"], references)
     drawn = negative_controls(task, ranker, draws)
     weighed = weigh_controls(recall_of_draws(task, drawn, learning.cutoffs[0]), rankers)
     return weighed.assign(

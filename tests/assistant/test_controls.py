@@ -5,7 +5,18 @@ import pandas as pd
 import pytest
 
 from lib.assistant.context_scores import ContextScores, EvaluationQueries, RankerScores, compare_told
-from lib.assistant.controls import ENOUGH_DRAWS, HALFWAY, MARGIN, REFERENCES, Recalls, reverse, weigh_controls
+from lib.assistant.controls import (
+    BLIND,
+    BLIND_LATER,
+    ENOUGH_DRAWS,
+    HALFWAY,
+    MARGIN,
+    MOVED,
+    REFERENCES,
+    Recalls,
+    reverse,
+    weigh_controls,
+)
 
 N = 40
 HABIT = np.arange(N) % 2 == 0
@@ -29,7 +40,7 @@ def rankers(kinds=("habit", "meaning")):
     who = asked(kinds)
     scored = ContextScores(who, table({"random": 10.0}), (), [3], who.resampling(100, 0))
     return RankerScores.beside_methods(
-        scored, ["random"], table({"lambdamart_no_usage": 40.0, "without habitual": 50.0})
+        scored, ["random"], table({"lambdamart_no_usage": 40.0, BLIND: 50.0, BLIND_LATER: 50.0})
     )
 
 
@@ -60,6 +71,19 @@ def test_a_control_holds_within_the_margin(name, recall, holds):
     one_sided = name == "moments shuffled at evaluation only"
     assert weighed["test"].unique().tolist() == ["one-sided" if one_sided else "two-sided"]
     assert weighed["deviation"].tolist() == pytest.approx([gap if one_sided else abs(gap)] * 2)
+
+
+def test_a_reference_that_is_cut_in_the_same_draws_is_taken_draw_by_draw():
+    """The draws scatter together, so that their differences do not."""
+    levels = (20.0, 40.0, 60.0)
+    recalls = {MOVED: drawn(*(level + 1.0 + WOBBLE for level in levels)), BLIND: drawn(*levels)}
+    weighed = weigh_controls(recalls, rankers())
+    assert weighed["control"].unique().tolist() == [MOVED]
+    assert weighed["reference_recall"].tolist() == pytest.approx([40.0, 40.0])
+    assert weighed["difference"].tolist() == pytest.approx([1.0, 1.0])
+    assert weighed["holds"].all()
+    apart = recalls | {BLIND: drawn(*reversed(levels))}
+    assert not weigh_controls(apart, rankers())["holds"].any(), "draws that do not belong together"
 
 
 def test_a_control_that_scatters_too_much_is_not_shown_to_hold():

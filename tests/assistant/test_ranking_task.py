@@ -140,6 +140,8 @@ def test_controls_are_no_better_than_what_they_are_compared_with(task, fitted, r
         "labels permuted": 3,
         "moments shuffled": 1,
         "moments shuffled at evaluation only": 1,
+        "without habitual, moments shuffled": 1,
+        "without habitual, moments shuffled at evaluation only": 1,
     }
     recalls = recall_of_draws(task, controls, 3)
     weighed = weigh_controls(recalls, rankers)

@@ -12,6 +12,7 @@ from lib.assistant.adapted_cosine import cross_fitted
 from lib.assistant.controls import (
     MARGIN,
     REFERENCES_OF_TWO_STAGES,
+    TWO_BLIND,
     controls_of_two_stages,
     recall_of_draws,
 )
@@ -384,14 +385,16 @@ def test_maps_are_learned_from_the_labels_that_their_ranker_learns_from(task, se
 
     monkeypatch.setattr(TwoStages, "evaluation_scores", scores)
     controls_of_two_stages(seeing, Setting(adapted=True), world[1], 2)
-    assert [labels is None for _, labels in seen] == [True, True, False] * 2
-    for (logs, _), (moments, _) in ((seen[0], seen[1]), (seen[3], seen[4])):
+    assert [labels is None for _, labels in seen] == [True, True, True, False] * 2
+    for (logs, _), (moments, _), (unaware, _) in (seen[:3], seen[4:7]):
+        assert unaware.task is moments.task
+        assert unaware.columns == task.columns_without("habitual")
         assert logs.cosine is moments.cosine is seeing.cosine
         assert logs.columns == seeing.columns
         assert not logs.task.opens["item"].equals(task.opens["item"])
         assert moments.task.opens is task.opens
-    assert not seen[0][0].task.opens["item"].equals(seen[3][0].task.opens["item"]), "each draw is another"
-    for two, labels in (seen[2], seen[5]):
+    assert not seen[0][0].task.opens["item"].equals(seen[4][0].task.opens["item"]), "each draw is another"
+    for two, labels in (seen[3], seen[7]):
         np.testing.assert_array_equal(two.cosine, cross_fitted(task, world[1], labels).known)
         assert not (labels == task.relevant).all()
         assert np.abs(two.cosine - seeing.cosine).max() > 0.01
@@ -405,7 +408,7 @@ def test_labels_dealt_anew_teach_nothing(task, seeing, world, second, adapted_co
     monkeypatch.setattr(controls, "TWO_DRAWS", 8)
     setting = second.choice.setting._replace(adapted=adapted_cosine)
     drawn = controls_of_two_stages(seeing, setting, world[1], 8)
-    counts = dict.fromkeys(REFERENCES_OF_TWO_STAGES, 8)
+    counts = dict.fromkeys((*REFERENCES_OF_TWO_STAGES, TWO_BLIND), 8)
     assert {name: len(runs) for name, runs in drawn.items()} == counts
     forward, backward = recall_of_draws(task, {"labels": drawn["labels permuted"]}, 3)["labels"]
     assert abs(forward.mean() - backward.mean()) / 2 < MARGIN
