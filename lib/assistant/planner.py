@@ -328,8 +328,8 @@ def training_sample(
 ) -> pd.DataFrame:
     """Training queries of needs that are not held out, at most n, each with the form of prompt it is learned in.
 
-    The forms take turns and are then shuffled, so that all occur as often. Queries that have a chain of thought are all
-    taken, as far as they go: they are few.
+    The forms take turns and are then shuffled, so that all occur as often. Queries that have a chain of thought are
+    taken first.
 
     Returns:
         the queries in random order, with the column `setting`.

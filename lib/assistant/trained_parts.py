@@ -31,6 +31,7 @@ from lib.workbook.trained import NONE, Adapter, Shipped, adapter_of, shipped
 
 WRITER, PLANNER = "cot_writer", "planner"
 SIZES = {WRITER: 2_000, PLANNER: 4_338}
+THOUGHT_SHARE = 0.1  # of a planner's training queries are learned with a chain of thought, as far as there are any
 ABOUT = "learned_from"  # in the record of a part: what its page says of its pairs
 
 
@@ -192,7 +193,8 @@ class PlannerLesson:
         had missed a gold one (missed, 0 to 1)."""
         material = self.material
         inputs, missed = material.training_inputs(queries, self.seed)
-        pairs = planner.training_pairs(material.desk, inputs, material.queries, material.gold, self.thoughts)
+        thoughts = self.learned_thoughts(queries)
+        pairs = planner.training_pairs(material.desk, inputs, material.queries, material.gold, thoughts)
         return pairs, {
             "queries": len(queries),
             "personas": int(queries["persona"].nunique()),
@@ -200,6 +202,13 @@ class PlannerLesson:
             "thoughts": int(pairs["thought"].sum()),
             "missed": missed,
         }
+
+    def learned_thoughts(self, queries: pd.DataFrame) -> dict[str, str]:
+        """The chains of thought that a planner learns from: of a `THOUGHT_SHARE` of the queries, drawn with the seed
+        from those that have one. The prompts of Table 3 show none."""
+        able = queries[queries["query"].isin(set(self.thoughts))]
+        n = min(len(able), round(THOUGHT_SHARE * len(queries)))
+        return {query: self.thoughts[query] for query in able["query"].sample(n, random_state=self.seed)}
 
     def by_ranker(self) -> PlannerLesson:
         """The lesson in which the learned ranker found the tools that prompts show (`lib.assistant.tool_ranker`)."""
@@ -231,7 +240,7 @@ class PlannerLesson:
         )
         people = [[name, desk.people.get(name, [])] for name in personas]
         shown = material.n_tools, material.n_items, planner.SETTINGS
-        how = [size, self.seed, sorted(self.held_out), shown, sorted(self.retrieval.items())]
+        how = [size, self.seed, sorted(self.held_out), shown, sorted(self.retrieval.items()), THOUGHT_SHARE]
         digest = hashlib.sha256(json.dumps([how, people, desk.functions, sorted(desk.app_of.items())]).encode())
         for frame in frames:
             digest.update(frame.to_json(orient="values", date_format="iso").encode())
