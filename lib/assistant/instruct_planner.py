@@ -2,7 +2,7 @@
 
 It is told the rules as the system, and shown a few training queries with their plans as earlier turns of a
 conversation, in the form of the setting that it is asked in; then comes what the tuned planner is shown. Its plans
-take two cores an hour, so they are kept with the project (`lib.generation.kept`), under prompt and weights, and shown
+take two cores a day, so they are kept with the project (`lib.generation.kept`), under prompt and weights, and shown
 where nearly all are found.
 
 Rules and turns were chosen on 40 training queries, before any evaluation query was asked. With rules and examples in
@@ -26,7 +26,7 @@ import pandas as pd
 
 from lib.assistant.cot import equal_shares
 from lib.assistant.execution import executed_right
-from lib.assistant.kept_plans import kept_or_some
+from lib.assistant.kept_plans import KEPT, kept_or_some
 from lib.assistant.plan_comparison import per_query
 from lib.assistant.planner import SETTINGS, Material, answerable, planner_prompts, score_plans, with_gold_tools
 from lib.evaluation.comparison import compare_outcomes
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 FILE = Path("data") / "answers" / "instruct_plans.jsonl"
 MODEL = "Qwen2.5-Coder-1.5B-Instruct"  # whose plans are kept
-KEPT = 240  # evaluation queries whose plans are kept, in each setting of Table 3
-KEPT_IN_WORLDS = 120  # the same of each named world
 EXAMPLES = 4  # training queries with their plans, before every request
 MAX_TOKENS = 96  # of a plan: its tokens are other ones than the tuned planner's
 TUNED, UNTUNED, LARGER = "tuned", "untuned", "larger tuned"  # the planner, the instruct model, and the latter tuned
@@ -225,7 +223,7 @@ def planned_in_worlds(materials: Mapping[str, Material], prompts: pd.DataFrame, 
     Args:
         materials, prompts: see `each_world`.
     """
-    return each_world(materials, prompts, functools.partial(planned, asking=asking, most=KEPT_IN_WORLDS))
+    return each_world(materials, prompts, functools.partial(planned, asking=asking))
 
 
 def each_world(

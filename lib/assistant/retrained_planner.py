@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib.assistant.instruct_planner import KEPT_IN_WORLDS, MAX_TOKENS, MODEL, Planned, each_world, judged
+from lib.assistant.instruct_planner import MAX_TOKENS, MODEL, Planned, each_world, judged
 from lib.assistant.kept_plans import KEPT, kept_or_some
 from lib.assistant.plan_comparison import per_query
 from lib.assistant.planner import SETTINGS, TAUGHT, Material
@@ -33,7 +33,6 @@ from lib.generation.local import LocalModel
 
 FILE = Path("data") / "answers" / "retrained_plans.jsonl"
 SEEDS = 2  # beside the workbook's own
-LARGER_KEPT = 240  # evaluation queries whose plans by the larger model are kept, as those of the untuned one
 # As Hu et al. (2022) and Dettmers et al. (2023) train models of billions; that of the small planner, six times higher,
 # was chosen for it alone.
 LARGER_RATE = 5e-4
@@ -68,7 +67,7 @@ def with_seeds(model: str, settings: Training, max_tokens: int) -> list[Again]:
 
 def from_larger(settings: Training, model: str = "") -> Again:
     """A larger base model (empty: `MODEL`) in the planner's place."""
-    return Again("larger", model or MODEL, replace(settings, learning_rate=LARGER_RATE), MAX_TOKENS, LARGER_KEPT)
+    return Again("larger", model or MODEL, replace(settings, learning_rate=LARGER_RATE), MAX_TOKENS, KEPT)
 
 
 @dataclass(frozen=True)
@@ -172,8 +171,7 @@ def planned_in_worlds(
     Args:
         materials, prompts: see `lib.assistant.instruct_planner.each_world`.
     """
-    there = again._replace(most=KEPT_IN_WORLDS)
-    return each_world(materials, prompts, functools.partial(planned, again=there, how=how, queries=queries))
+    return each_world(materials, prompts, functools.partial(planned, again=again, how=how, queries=queries))
 
 
 # ---------------------------------------------------------------- over seeds

@@ -238,13 +238,13 @@ def test_the_larger_model_tuned_stands_beside_both(lesson, prompts):
     assert page.tests_table(same, names).frame["large, tuned − small, tuned"].str.endswith("(open)").all()
 
 
-def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path, monkeypatch):
+def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path):
     """Two worlds alike; of the second no plan is kept."""
-    monkeypatch.setattr(module, "KEPT_IN_WORLDS", 40)
+    every = prompts["query"].nunique()
     materials = {"mixed": lesson.material, "hard": lesson.material}
     changed = prompts.assign(prompt="Hard. " + prompts["prompt"])
     asked = pd.concat([prompts.assign(world="mixed"), changed.assign(world="hard")], ignore_index=True)
-    everything = conversations(prompts, kinds(lesson), Kept("", 9, {}), asking(lesson, 40))
+    everything = conversations(prompts, kinds(lesson), Kept("", 9, {}), asking(lesson, every))
     weights = next(iter(REGISTRY[MODEL].files.values()))
     path = tmp_path / module.FILE
     path.parent.mkdir(parents=True)
@@ -256,7 +256,7 @@ def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path,
     others = asked.head(3).assign(setting="context_tuned_rag/lambdamart")
     untuned = planned_in_worlds(materials, pd.concat([asked, others]), asking(lesson, 2, tmp_path))
     assert list(untuned) == ["mixed"]
-    assert untuned["mixed"].plans["query"].nunique() == 40
+    assert untuned["mixed"].plans["query"].nunique() == every
     tuned = plans_of(lesson, asked.assign(answerable=100.0), prompts["query"].unique())
     found = compare_in_worlds(materials, tuned, untuned, 100, 0)
     assert list(found) == ["mixed"]
@@ -265,7 +265,7 @@ def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path,
     shown = page.in_rows(found, pd.DataFrame(columns=["setting", "metric", "value"]))
     table = page.worlds_table(found, shown, names)
     assert table.frame["world"].tolist() == ["mixed"] * len(SETTINGS)
-    assert "queries: mixed 40." in table.caption
+    assert f"queries: mixed {every}." in table.caption
     assert page.worlds_in_words(found, names).startswith("`mixed`: large, untuned, plans worse in no retrieval −")
     assert table.frame["untuned − tuned"].str.endswith("]").all()
     assert compare_in_worlds(materials, tuned, {}, 100, 0) == {}
