@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import pandas as pd
 import pytest
@@ -23,6 +24,7 @@ from lib.assistant.instruct_planner import (
     plan_of,
     planned,
     planned_in_worlds,
+    steps_up,
     turns,
 )
 from lib.assistant.pages import planner_instruct as page
@@ -279,5 +281,12 @@ def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path)
     assert (columns.loc["hard"] == "–").all(axis=None)
     assert (columns.loc["mixed"] != "–").all(axis=None)
     assert columns["larger tuned − tuned"]["mixed"].str.endswith("]").all()
+    order = page.order_of_settings(found, names | {LARGER: "large"})
+    assert order.startswith("Table 3 by large, tuned: in `mixed` ")
+    assert order.count("(open)") + order.count("]") >= 4
+    steps = steps_up(found)
+    assert list(zip(steps["b"], steps["a"], strict=True)) == list(pairwise(SETTINGS))
+    assert (steps["p_holm"] >= steps["p_value"]).all()
+    assert page.order_of_settings({"hard": found["hard"]}, names) == ""
     said = page.worlds_in_words(found, names | {LARGER: "large"})
     assert [part.count("plans worse") for part in said.split("`hard`")] == [2, 1]

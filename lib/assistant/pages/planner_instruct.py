@@ -8,12 +8,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.assistant.instruct_planner import EXAMPLES, LARGER, PREFIXES, TUNED, UNTUNED, Compared
+from lib.assistant.instruct_planner import EXAMPLES, LARGER, PREFIXES, TUNED, UNTUNED, Compared, steps_up
 from lib.assistant.pages.common import intervals, shown_cell
 from lib.assistant.pages.planner import MEASURED, SHORT
 from lib.assistant.plan_comparison import summary
 from lib.assistant.planner import SETTINGS
-from lib.workbook.display import Drawing, Table, legend_below, number
+from lib.workbook.display import Drawing, Table, interval, legend_below, number
 
 LOOKS = {TUNED: ("o", "#0072B2"), UNTUNED: ("s", "#D55E00"), LARGER: ("D", "#009E73")}
 WHOLE = "context_tuned_upper_bound"  # the setting in which nothing has to be found
@@ -181,6 +181,24 @@ def worlds_table(found: Mapping[str, Compared], shown: pd.DataFrame, names: Mapp
 def worlds_in_words(found: Mapping[str, Compared], names: Mapping[str, str]) -> str:
     """`findings` of each world."""
     return " ".join(f"`{world}`: {findings(compared, names)}" for world, compared in found.items())
+
+
+def order_of_settings(found: Mapping[str, Compared], names: Mapping[str, str]) -> str:
+    """Whether the larger tuned model's settings stand in the published order in each world, and which steps up are
+    settled."""
+    steps, said = steps_up(found), []
+    for world, part in steps.groupby("world", sort=False):
+        scores = found[str(world)].scores
+        means = [scores[PREFIXES[LARGER] + setting, "ast_accuracy", 1].mean() for setting in SETTINGS]
+        rise = "in the published order" if (np.diff(means) >= 0).all() else "not in the published order"
+        each = ", ".join(
+            f"{SHORT[row.a]} {interval(row.difference, row.ci_low, row.ci_high)}" + ("" if row.settled else " (open)")
+            for row in part.itertuples()
+        )
+        said.append(
+            f"in `{world}` {', '.join(number(mean, 0) for mean in means)}%, {rise}; steps up, in points: {each}"
+        )
+    return f"Table 3 by {names[LARGER]}, tuned: {'. And '.join(said)}." if said else ""
 
 
 LEFT_OUT = (
