@@ -100,6 +100,35 @@ def on_common_queries(plans: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return whole[whole["query"].isin(common)]
 
 
+def first_tools(plans: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
+    """How far plans follow the order of their tools, of queries whose right plan is one call of a tool.
+
+    Args:
+        plans: judged plans, columns query, setting, tools, text, right_api; those that are shown no tools are left out.
+
+    Returns:
+        by setting, in percent: follows (the plan calls the first tool), first (this tool is the right one), right (the
+        plan's API is).
+    """
+    right = {query: [plan.apis for plan in some] for query, some in right_plans(gold).items()}
+    shown = plans[plans["tools"].notna() & plans["query"].map(lambda query: len(right[query][0]) == 1)]
+    first = shown["tools"].str[0]
+    found = pd.DataFrame(
+        {
+            "setting": shown["setting"],
+            "follows": [
+                100.0 * (api_names(text)[:1] == [name]) for text, name in zip(shown["text"], first, strict=True)
+            ],
+            "first": [
+                100.0 * any(list(apis) == [name] for apis in right[query])
+                for query, name in zip(shown["query"], first, strict=True)
+            ],
+            "right": shown["right_api"],
+        }
+    )
+    return found.groupby("setting").mean()
+
+
 def summary(scores: pd.DataFrame, resampling: Resampling, published: pd.DataFrame) -> pd.DataFrame:
     """Each setting's value of each measure, in the order of Table 3.
 

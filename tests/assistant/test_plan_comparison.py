@@ -18,6 +18,7 @@ from lib.assistant.plan_comparison import (
     effect_of_thought,
     failure_rows,
     failure_shares,
+    first_tools,
     guessed_apis,
     needs_no_argument,
     on_common_queries,
@@ -144,7 +145,7 @@ def test_tools_by_our_ranker_stand_beside_those_of_search():
     _, scores, resampling = study(rights)
     compared = contrasts(scores, resampling, BY_RETRIEVER, ("ast_accuracy", "right_api"))
     assert len(compared) == 2 * 4, "no planner learned from our ranker's tools"
-    assert "is kept for this world" in words.learned_from_our_tools(compared)
+    assert "is kept for this world" in words.learned_from_our_tools(compared, pd.DataFrame())
     assert contrast(compared, ALONE_BY_RANKER, "rag")["difference"] == pytest.approx(40.0)  # 20 − 4 of 40
     assert contrast(compared, BY_RANKER, "context_tuned_rag", "right_api")["differing"] == 6
     published = pd.DataFrame({"setting": ["rag"], "metric": ["ast_accuracy"], "value": [67.35]})
@@ -166,13 +167,34 @@ def test_the_planner_that_learned_from_our_tools_stands_beside():
     _, scores, resampling = study(rights)
     compared = contrasts(scores, resampling, BY_RETRIEVER, ("ast_accuracy",))
     assert list(zip(compared["a"], compared["b"], strict=True)) == list(BY_RETRIEVER)
-    text = words.learned_from_our_tools(compared)
+    order = pd.DataFrame({"follows": [46.0, 79.0], "first": [67.0, 67.0], "right": [45.0, 65.0]})
+    text = words.learned_from_our_tools(compared, order.set_axis([BY_RANKER, TAUGHT[BY_RANKER]]))
+    assert "calls the ranker's first tool in 79%, the first planner in 46%; that tool is right in 67%, its own" in text
+    assert text.endswith("choice in 65%.")
     assert "changes AST accuracy by 35.0 [" in text
     assert "it stands 20.0 [" in text
     assert "Context adds 45.0 [" in text
     table = summary(scores, resampling, pd.DataFrame({"setting": ["rag"], "metric": ["ast_accuracy"], "value": [1.0]}))
     frame = tables.by_our_ranker(table, pd.Series(50.0, list(rights)), N).frame
     assert frame["setting"].str.endswith("learned from such").tolist() == [False, False, True] * 2
+
+
+def test_plans_that_follow_the_order_of_their_tools():
+    plans = pd.DataFrame(
+        {
+            "query": ["a", "b", "c", "a"],
+            "setting": ["rag", "rag", "rag", "lower_bound"],
+            "tools": [["open_note", "find_event"], ["open_note", "find_event"], ["open_note"], None],
+            "text": ['open_note(title="T")', 'find_event(title="T")', "default()", "default()"],
+            "right_api": [100.0, 100.0, 0.0, 0.0],
+        }
+    )
+    answer = json.dumps([{"find_event": {"title": ["T"]}}])
+    gold = pd.DataFrame({"query": list("abc"), "plan": "x", "answers": answer})
+    gold["apis"] = [["open_note"], ["find_event"], ["open_note", "find_event"]]
+    found = first_tools(plans, gold)
+    assert found.index.tolist() == ["rag"]
+    assert found.loc["rag"].tolist() == [50.0, 50.0, 100.0]
 
 
 def test_plans_are_compared_on_queries_that_all_have():

@@ -84,19 +84,30 @@ def tools_by_our_ranker(compared: pd.DataFrame, shown: pd.Series) -> str:
     )
 
 
-def learned_from_our_tools(compared: pd.DataFrame) -> str:
-    """Whether better tools were wasted on a planner that had learned from worse ones."""
+def learned_from_our_tools(compared: pd.DataFrame, order: pd.DataFrame) -> str:
+    """Whether better tools were wasted on a planner that had learned from worse ones, and what it learned.
+
+    Args:
+        order: see `lib.assistant.plan_comparison.first_tools`.
+    """
     if TAUGHT[BY_RANKER] not in set(compared["a"]):
         return (
             "No planner that learned from our ranker's tools is kept for this world, and the profile does not say "
             "`retrain_planner`."
         )
+
+    def share_of(setting: str, column: str = "follows") -> str:
+        return f"{number(order.loc[setting, column], 0)}%"
+
     gain, beyond = (contrast(compared, TAUGHT[BY_RANKER], against) for against in (BY_RANKER, "context_tuned_rag"))
     adds = contrast(compared, TAUGHT[BY_RANKER], TAUGHT[ALONE_BY_RANKER])
     return (
         "Another planner learned from our ranker's tools, each training query ranked without its fold. Shown the same "
         f"prompts, with context, it changes AST accuracy by {_points(gain)} points; against the first planner with "
-        f"tools by search it stands {_points(beyond)} points. Context adds {_points(adds)} points to it."
+        f"tools by search it stands {_points(beyond)} points. Context adds {_points(adds)} points to it. Of queries "
+        f"for one call it calls the ranker's first tool in {share_of(TAUGHT[BY_RANKER])}, the first planner in "
+        f"{share_of(BY_RANKER)}; that tool is right in {share_of(BY_RANKER, 'first')}, its own choice in "
+        f"{share_of(TAUGHT[BY_RANKER], 'right')}."
     )
 
 
