@@ -2,7 +2,7 @@
 
 It is told the rules as the system, and shown a few training queries with their plans as earlier turns of a
 conversation, in the form of the setting that it is asked in; then comes what the tuned planner is shown. Its plans
-take two cores a day, so they are kept with the project (`lib.generation.kept`), under prompt and weights, and shown
+take two cores hours, so they are kept with the project (`lib.generation.kept`), under prompt and weights, and shown
 where nearly all are found.
 
 Rules and turns were chosen on 40 training queries, before any evaluation query was asked. With rules and examples in
