@@ -26,7 +26,7 @@ HOSTILE = (
 )
 # What is no free text: names of other records, times, and words out of a list.
 KEPT = re.compile(
-    r"^(id|query|persona|item|items|need|kind|split|api|apis|app|apps|place|direction|time|today|email|phone|number|relevant|plan|"
+    r"^(id|query|persona|item|items|need|kind|split|api|apis|app|apps|place|direction|time|today|log_until|email|phone|number|relevant|plan|"
     r"tool|calls|arguments|steps|answers|due|received|start|end|visited|played_time|modified|opens|role|traits|parameters)$"
 )
 
