@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations, pairwise
+from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -75,6 +75,12 @@ class Compared(NamedTuple):
     def pairs(self) -> list[tuple[str, str]]:
         """Each two of them: model and against."""
         return [(model, against) for against, model in combinations(self.models, 2)]
+
+    def scores_of(self, model: str) -> pd.DataFrame:
+        """Those of one model, as `lib.assistant.plan_comparison.per_query` has them: settings by their plain names."""
+        plain = {PREFIXES[model] + setting: setting for setting in SETTINGS}
+        part = self.scores.loc[:, self.scores.columns.get_level_values("method").isin(list(plain))]
+        return part.rename(columns=plain, level="method")
 
     def accuracy(self, model: str, against: str = TUNED) -> pd.DataFrame:
         """The tests of AST accuracy of two models, by setting."""
@@ -318,24 +324,3 @@ def compare_in_worlds(
     family["p_holm"] = holm_adjust(family["p_value"])
     family["settled"] = settled(family)
     return {world: compared._replace(tests=family.loc[world]) for world, compared in found.items()}
-
-
-def steps_up(found: Mapping[str, Compared], model: str = LARGER) -> pd.DataFrame:
-    """AST accuracy of each setting of Table 3 against the one below it, by one model in each world that it planned in;
-    McNemar's test, Holm over all rows.
-
-    Returns:
-        columns world, a and b (settings), a_mean, b_mean, difference, ci_low, ci_high, p_value, p_holm, settled.
-    """
-    pairs = [(PREFIXES[model] + higher, PREFIXES[model] + lower) for lower, higher in pairwise(SETTINGS)]
-    frames = [
-        compare_outcomes(compared.scores, pairs, "ast_accuracy", 1, compared.resampling).assign(world=world)
-        for world, compared in found.items()
-        if model in compared.models
-    ]
-    if not frames:
-        return pd.DataFrame(columns=["world", "a", "b", "difference", "ci_low", "ci_high", "settled"])
-    tests = pd.concat(frames, ignore_index=True)
-    tests[["a", "b"]] = tests[["a", "b"]].map(lambda name: name.removeprefix(PREFIXES[model]))
-    tests["p_holm"] = holm_adjust(tests["p_value"])
-    return tests.assign(settled=settled(tests))

@@ -10,6 +10,7 @@ Six planners take two cores four hours, so their plans are kept with the project
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -98,16 +99,21 @@ def trials(how: Retraining, model: str, settings: Training, max_tokens: int, que
     """
     lesson = among_training(how.lesson)
     used = Candidate(settings.learning_rate, settings.epochs, lesson.material.n_tools, lesson.material.n_items)
+
+    @functools.cache  # candidates that show alike have one lesson, whose hash reads the whole world
+    def showing(tools: int, items: int) -> tuple[pd.DataFrame, pd.Series, Retraining]:
+        material = replace(lesson.material, n_tools=tools, n_items=items)
+        return *asked(material, lesson.seed), replace(how, lesson=replace(lesson, material=material))
+
     found, keepers = {}, []
     for candidate in candidates(used):
-        material = replace(lesson.material, n_tools=candidate.tools, n_items=candidate.items)
+        prompts, kinds, learning = showing(candidate.tools, candidate.items)
         training = replace(settings, learning_rate=candidate.rate, epochs=candidate.epochs)
         again = Again(candidate.name, model, training, max_tokens, KEPT)
-        tried = planned(
-            *asked(material, how.lesson.seed), again, replace(how, lesson=replace(lesson, material=material)), queries
-        )
+        tried = planned(prompts, kinds, again, learning, queries)
         if tried is None:
             return None
+        material = learning.lesson.material
         scored = score_plans(tried.plans, material.gold, material.desk.functions)
         found[candidate] = scored.pivot(index="query", columns="setting", values="ast_accuracy")[list(SETTINGS)]
         keepers.append(tried.keeper)

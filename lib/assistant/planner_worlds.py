@@ -132,14 +132,21 @@ def published_parts(published: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([published[["setting", "metric", "value"]], *parts], ignore_index=True)
 
 
-def steps(scored: Mapping[str, tuple[pd.DataFrame, Resampling]]) -> pd.DataFrame:
+def steps(
+    scored: Mapping[str, tuple[pd.DataFrame, Resampling]],
+    pairs: Sequence[tuple[str, str]] = (*STEPS, (BY_RANKER, "context_tuned_rag")),
+) -> pd.DataFrame:
     """AST accuracy of each setting of Table 3 against the one below it, and of our ranker's tools against cosine's, in
     each world; McNemar's test, Holm over all rows.
+
+    Args:
+        scored: see `scores_of`.
+        pairs: of settings.
 
     Returns:
         columns world and those of `lib.evaluation.comparison.compare_outcomes`, n (queries with both), settled.
     """
-    pairs, frames = [*STEPS, (BY_RANKER, "context_tuned_rag")], []
+    frames = []
     for world, (scores, resampling) in scored.items():
         there = scores.xs(("ast_accuracy", 1), axis=1, level=(1, 2)).notna()
         n = [int((there[a] & there[b]).sum()) for a, b in pairs]

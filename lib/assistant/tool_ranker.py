@@ -255,6 +255,24 @@ def learned_scores(
     return asked, model.predict(features[asked])
 
 
+def folds_run(lessons: PlanLessons, context: pd.DataFrame | None, unit: str, training: bool = False) -> pd.DataFrame:
+    """The ranking of the evaluation queries, or of the training queries, each fold by a ranker that has learned from
+    the training queries of the others.
+
+    Args:
+        context: see `learned_scores`.
+        unit: of `UNITS`, of which early stopping holds some out.
+        training: whether training queries are asked.
+    """
+    ranking = lessons.ranking
+    scores, collections, side = np.zeros(len(ranking.pairs)), ranking.units(unit), ranking.training == training
+    for fold in np.unique(lessons.fold[side]).tolist():
+        asked, part = learned_scores(lessons, fold, context, collections, training)
+        scores[asked] = part
+    asked = ranking.of_pairs(side)
+    return rank_pairs(ranking.pairs[asked], scores[asked])
+
+
 def known_needs_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.DataFrame:
     """The ranking of the evaluation queries by a ranker that has learned from all training queries.
 
@@ -262,9 +280,7 @@ def known_needs_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.Da
         lessons: from `lessons_of_training`.
         context: see `learned_scores`.
     """
-    ranking = lessons.ranking
-    asked, scores = learned_scores(lessons, NO_FOLD, context, ranking.units("persona"))
-    return rank_pairs(ranking.pairs[asked], scores)
+    return folds_run(lessons, context, "persona")
 
 
 def training_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.DataFrame:
@@ -276,13 +292,7 @@ def training_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.DataF
         lessons: from `lessons_of_training`.
         context: see `learned_scores`.
     """
-    ranking = lessons.ranking
-    scores, personas = np.zeros(len(ranking.pairs)), ranking.units("persona")
-    for fold in np.unique(lessons.fold[ranking.training]).tolist():
-        asked, part = learned_scores(lessons, fold, context, personas, training=True)
-        scores[asked] = part
-    learned = ranking.of_pairs(ranking.training)
-    return rank_pairs(ranking.pairs[learned], scores[learned])
+    return folds_run(lessons, context, "persona", training=True)
 
 
 def unseen_needs_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.DataFrame:
@@ -293,13 +303,7 @@ def unseen_needs_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.D
         lessons: from `lessons_of_other_needs`.
         context: see `learned_scores`; whatever ranked it may have learned from the needs.
     """
-    ranking = lessons.ranking
-    scores, needs = np.zeros(len(ranking.pairs)), ranking.units("need")
-    for fold in np.unique(lessons.fold[~ranking.training]).tolist():
-        asked, part = learned_scores(lessons, fold, context, needs)
-        scores[asked] = part
-    evaluated = ranking.of_pairs(~ranking.training)
-    return rank_pairs(ranking.pairs[evaluated], scores[evaluated])
+    return folds_run(lessons, context, "need")
 
 
 def ranker_runs(known: PlanLessons, contexts: Mapping[str, pd.DataFrame | None]) -> dict[str, pd.DataFrame]:

@@ -24,11 +24,11 @@ from lib.assistant.instruct_planner import (
     plan_of,
     planned,
     planned_in_worlds,
-    steps_up,
     turns,
 )
 from lib.assistant.pages import planner_instruct as page
 from lib.assistant.planner import SETTINGS, Desk, Material, score_plans, with_other_plans
+from lib.assistant.planner_worlds import STEPS, steps
 from lib.assistant.plans import api_names
 from lib.assistant.tool_worlds import simulated
 from lib.assistant.trained_parts import PlannerLesson
@@ -284,9 +284,10 @@ def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path)
     order = page.order_of_settings(found, names | {LARGER: "large"})
     assert order.startswith("Table 3 by large, tuned: in `mixed` ")
     assert order.count("(open)") + order.count("]") >= 4
-    steps = steps_up(found)
-    assert list(zip(steps["b"], steps["a"], strict=True)) == list(pairwise(SETTINGS))
-    assert (steps["p_holm"] >= steps["p_value"]).all()
+    larger_alone = {"mixed": (found["mixed"].scores_of(LARGER), found["mixed"].resampling)}
+    up = steps(larger_alone, STEPS)
+    assert list(zip(up["b"], up["a"], strict=True)) == list(pairwise(SETTINGS))
+    assert (up["p_holm"] >= up["p_value"]).all()
     assert page.order_of_settings({"hard": found["hard"]}, names) == ""
     said = page.worlds_in_words(found, names | {LARGER: "large"})
     assert [part.count("plans worse") for part in said.split("`hard`")] == [2, 1]

@@ -11,6 +11,7 @@ from lib.generation.kept import where_from
 from lib.workbook.display import Table, interval
 
 COLUMNS = {"rate": "learning rate", "epochs": "passes", "tools": "tools", "items": "items"}
+ENDS = ["difference", "difference_low", "difference_high"]
 
 
 def table(trials: Trials) -> Table:
@@ -19,8 +20,7 @@ def table(trials: Trials) -> Table:
     columns = {name: rows[column] for column, name in COLUMNS.items()}
     columns |= {name: rows[setting] for setting, name in SHORT.items()}
     columns["mean of the five"] = [interval(*row) for row in rows[["mean", "ci_low", "ci_high"]].to_numpy()]
-    ends = rows[["difference", "difference_low", "difference_high"]].to_numpy()
-    columns["against the first"] = ["", *(interval(*row) for row in ends[1:])]
+    columns["against the first"] = ["", *(interval(*row) for row in rows[ENDS].to_numpy()[1:])]
     columns["learning rate"] = [f"{rate:.2g}" for rate in rows["rate"]]
     return Table(
         pd.DataFrame(columns),
@@ -49,6 +49,3 @@ def in_words(trials: Trials) -> str:
         said = "No other setting is settledly better, so those in use stay."
     worse = f" {int(np.sum(below))} of {len(trials.compared) - 1} are settledly worse." if below.any() else ""
     return f"{said}{worse} {where_from(trials.keepers[0], 'plans', 'the planner in use')}"
-
-
-ENDS = ["difference", "difference_low", "difference_high"]

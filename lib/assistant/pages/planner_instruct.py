@@ -8,11 +8,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.assistant.instruct_planner import EXAMPLES, LARGER, PREFIXES, TUNED, UNTUNED, Compared, steps_up
+from lib.assistant.instruct_planner import EXAMPLES, LARGER, PREFIXES, TUNED, UNTUNED, Compared
 from lib.assistant.pages.common import intervals, shown_cell
 from lib.assistant.pages.planner import MEASURED, SHORT
 from lib.assistant.plan_comparison import summary
 from lib.assistant.planner import SETTINGS
+from lib.assistant.planner_worlds import STEPS, steps
 from lib.workbook.display import Drawing, Table, interval, legend_below, number
 
 LOOKS = {TUNED: ("o", "#0072B2"), UNTUNED: ("s", "#D55E00"), LARGER: ("D", "#009E73")}
@@ -22,12 +23,9 @@ SHOWN = ("ast_accuracy", "right_api", "arguments", "executed")
 
 def values(compared: Compared, published: pd.DataFrame) -> pd.DataFrame:
     """`lib.assistant.plan_comparison.summary` of each model on the same queries, with the column model first."""
-    frames = []
-    for name in compared.models:
-        plain = {PREFIXES[name] + setting: setting for setting in SETTINGS}
-        part = compared.scores.loc[:, compared.scores.columns.get_level_values("method").isin(list(plain))]
-        part = part.rename(columns=plain, level="method")
-        frames.append(summary(part, compared.resampling, published).assign(model=name))
+    frames = [
+        summary(compared.scores_of(name), compared.resampling, published).assign(model=name) for name in compared.models
+    ]
     table = pd.concat(frames, ignore_index=True)
     return table[["model", *table.columns.drop("model")]]
 
@@ -186,10 +184,17 @@ def worlds_in_words(found: Mapping[str, Compared], names: Mapping[str, str]) -> 
 def order_of_settings(found: Mapping[str, Compared], names: Mapping[str, str]) -> str:
     """Whether the larger tuned model's settings stand in the published order in each world, and which steps up are
     settled."""
-    steps, said = steps_up(found), []
-    for world, part in steps.groupby("world", sort=False):
-        scores = found[str(world)].scores
-        means = [scores[PREFIXES[LARGER] + setting, "ast_accuracy", 1].mean() for setting in SETTINGS]
+    scored = {
+        world: (compared.scores_of(LARGER), compared.resampling)
+        for world, compared in found.items()
+        if LARGER in compared.models
+    }
+    if not scored:
+        return ""
+    said = []
+    for world, part in steps(scored, STEPS).groupby("world", sort=False):
+        scores = scored[str(world)][0]
+        means = [scores[setting, "ast_accuracy", 1].mean() for setting in SETTINGS]
         rise = "in the published order" if (np.diff(means) >= 0).all() else "not in the published order"
         each = ", ".join(
             f"{SHORT[row.a]} {interval(row.difference, row.ci_low, row.ci_high)}" + ("" if row.settled else " (open)")
@@ -198,7 +203,7 @@ def order_of_settings(found: Mapping[str, Compared], names: Mapping[str, str]) -
         said.append(
             f"in `{world}` {', '.join(number(mean, 0) for mean in means)}%, {rise}; steps up, in points: {each}"
         )
-    return f"Table 3 by {names[LARGER]}, tuned: {'. And '.join(said)}." if said else ""
+    return f"Table 3 by {names[LARGER]}, tuned: {'. And '.join(said)}."
 
 
 LEFT_OUT = (

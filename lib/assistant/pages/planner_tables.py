@@ -69,9 +69,10 @@ def by_our_ranker(summary: pd.DataFrame, shown: pd.Series, n: int) -> Table:
         n: queries in each setting.
     """
     names = {name: (SHORT | OURS)[name] for name in BY_RETRIEVER if name in set(summary["setting"])}
+    asked = {taught: setting for setting, taught in TAUGHT.items()}  # with the same prompts
     columns: dict[str, list] = {
         "setting": list(names.values()),
-        "right tools shown": shown.loc[[name.removesuffix("/taught") for name in names]].tolist(),
+        "right tools shown": shown.loc[[asked.get(name, name) for name in names]].tolist(),
     }
     for metric in ("ast_accuracy", "executed", "right_api", "arguments"):
         rows = summary[summary["metric"] == metric].set_index("setting").loc[list(names)]
