@@ -18,7 +18,6 @@ import pandas as pd
 
 from lib.assistant.ranker_ablation import folds_of_pairs
 from lib.evaluation.comparison import compare, per_query_scores
-from lib.evaluation.inference import Resampling
 from lib.retrieval.adapter import Adapting, adapted_cosines, fit_adapter
 from lib.retrieval.finetune import folds_of
 from lib.retrieval.stores import rank_pairs
@@ -64,11 +63,16 @@ class AdaptedCosines:
         """The map that learned from all that may be learned from, (dimensions, dimensions)."""
         return self._map(self.learned)
 
+    @property
+    def asked_about(self) -> np.ndarray:
+        """Of pairs that are asked about by `adapter`; of all others 0."""
+        return self._cosines(self.adapter, self.asked)
+
     @cached_property
     def known(self) -> np.ndarray:
-        """Of pairs that are asked about by `adapter`; of those that are learned from by maps that learned neither from
-        half of the personas, theirs among them, nor from two folds of needs, theirs among them; of all others 0."""
-        values = self._cosines(self.adapter, self.asked)
+        """`asked_about`; of pairs that are learned from, cosines by maps that learned neither from half of the
+        personas, theirs among them, nor from two folds of needs, theirs among them; of all others 0."""
+        values = self.asked_about
         for number in self._numbers:
             others = [other for other in self._numbers if other != number] or [number]
             here = self.learned & (self._fold == number)
@@ -213,10 +217,6 @@ def _gain(task: RankingTask, name: str, without: pd.DataFrame, richer: pd.DataFr
     k = task.learning.cutoffs[0]
     queries = without["query"].unique().tolist()
     scores = per_query_scores({"without": without, "with": richer}, task.qrels, queries, [k])
-    clusters = [
-        frame.set_index("query")[column].loc[queries].to_numpy()
-        for frame, column in ((task.queries, "persona"), (task.gold, "need"))
-    ]
-    test = compare(scores, [("with", "without")], "recall", k, Resampling(clusters, 0, task.learning.seed)).iloc[0]
+    test = compare(scores, [("with", "without")], "recall", k, task.resampling_of(queries)).iloc[0]
     means = {side: scores[side, "recall", k].mean() for side in ("without", "with")}
     return {"queries": name, "n": len(queries), **means} | test[["difference", "ci_low", "ci_high"]].to_dict()

@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.queries import held_out_needs
-from lib.assistant.rrf_readings import WHOLE
+from lib.assistant.rrf_readings import ALONE, WHOLE
 from lib.assistant.signals import CATEGORICAL, feature_groups, rank_within, signals
 from lib.evaluation.comparison import per_query_scores
+from lib.evaluation.inference import Resampling
 from lib.retrieval.fusion import Fusion, fuse_runs, try_fusions
 from lib.retrieval.lambdamart import LambdaMART, importance, out_of_fold, train
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs, relevant_pairs_mask
@@ -281,15 +282,26 @@ class RankingTask:
         return {WHOLE: rank_pairs(self.pairs[rows], scores), **by_text}
 
     def try_fusions(
-        self, rankings: Mapping[str, pd.DataFrame], fusions: Iterable[Fusion], queries: Sequence[str] | None = None
+        self,
+        rankings: Mapping[str, pd.DataFrame],
+        fusions: Iterable[Fusion],
+        queries: Sequence[str] | None = None,
+        against: Fusion | None = None,
     ) -> pd.DataFrame:
         """`lib.retrieval.fusion.try_fusions` on the training queries, or on some of them."""
         queries = self.queries_of("training") if queries is None else queries
-        return try_fusions(rankings, fusions, self.qrels, queries, self.learning.cutoffs)
+        over = None if against is None else self.resampling_of(queries)
+        return try_fusions(rankings, fusions, self.qrels, queries, self.learning.cutoffs, against, over)
+
+    def resampling_of(self, queries: Sequence[str]) -> Resampling:
+        """Personas and needs of some queries."""
+        persona = self.queries.set_index("query")["persona"].loc[queries]
+        need = self.gold.set_index("query")["need"].loc[queries]
+        return Resampling([persona.to_numpy(), need.to_numpy()], 0, self.learning.seed)
 
     def recall_alone(self, run: pd.DataFrame) -> pd.DataFrame:
         """One row of `try_fusions`: a ranking of the training queries by itself."""
-        return self.try_fusions({WHOLE: run}, [Fusion((WHOLE,), 0)])
+        return self.try_fusions({WHOLE: run}, [ALONE])
 
     def score(self, runs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         """`lib.evaluation.comparison.per_query_scores` of the evaluation queries."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib.retrieval.fusion import Fusion, rank_per_store
+from lib.retrieval.fusion import GAIN, Fusion, rank_per_store
 from lib.retrieval.stores import cosine_of_pairs, rank_pairs, seeded_order
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lib.retrieval.lambdamart import LambdaMART
 
 WHOLE = "whole"  # the ranking by one LambdaMART of all stores
+ALONE = Fusion((WHOLE,), 0)  # this one, not fused
 STORES = "store by store"  # ranks start anew in each store
 SIGNALS = {f"{group} signals": group for group in ("numerical", "categorical", "habitual", "text")}
 READINGS = {
@@ -167,15 +168,16 @@ def try_readings(task: RankingTask, rankings: Mapping[str, pd.DataFrame], ks: Se
         ks: constants of RRF.
 
     Returns:
-        as `lib.retrieval.fusion.try_fusions`, best first, with columns reading (of `READINGS`), weight (of LambdaMART's
-        rankings, or of the one of all stores beside others) and queries (how many).
+        as `lib.retrieval.fusion.try_fusions`, best first, with the gain over `ALONE`, and columns reading (of
+        `READINGS`), weight (of LambdaMART's rankings, or of the one of all stores beside others) and queries (how
+        many).
     """
     reading_of: dict[Fusion, str] = {}
     for reading, names in READINGS.items():
         for size in range(len(task.text) + 1) if set(names) <= set(rankings) else ():
             for text in combinations(task.text, size):
                 reading_of |= dict.fromkeys(fusions(names, text, ks), reading)
-    trials = task.try_fusions(rankings, reading_of)
+    trials = task.try_fusions(rankings, reading_of, against=ALONE)
     return _described(trials, trials["fusion"].map(reading_of), len(task.queries_of("training")))
 
 
@@ -232,7 +234,7 @@ def try_two_queries(
     for names in READINGS.values():
         if set(names) <= set(rankings):
             tried += fusions(names, ("semantic", CHAIN), ks)
-    trials = task.try_fusions(runs, [*tried, chosen], queries)
+    trials = task.try_fusions(runs, [*tried, chosen], queries, ALONE)
     (name,) = [reading for reading, names in READINGS.items() if set(names) == set(chosen.rankings) - set(task.text)]
     return _described(trials, np.where(trials["fusion"].map(chosen.__eq__), name, TWO_QUERIES), len(queries))
 
@@ -247,8 +249,8 @@ def readings_table(
         evaluation: the chosen fusion's values on the evaluation queries, in percent, by name.
 
     Returns:
-        columns reading, rankings, k, weight, queries, recall@K, ndcg@K, mean, chosen, and `evaluation_<name>` (NaN but
-        in the chosen row).
+        columns reading, rankings, k, weight, queries, recall@K, ndcg@K, mean, gain (of that mean over `ALONE`, paired
+        by query, in points), gain_low, gain_high, chosen, and `evaluation_<name>` (NaN but in the chosen row).
     """
     measured = [name for name in trials if name.startswith(("recall@", "ndcg@"))]
     table = pd.concat([trials.assign(group=0), two_queries.assign(group=1)], ignore_index=True)
@@ -256,7 +258,7 @@ def readings_table(
     for name, value in evaluation.items():
         table[f"evaluation_{name}"] = np.where(table["chosen"], value, np.nan)
     about = ["reading", "rankings", "k", "weight", "queries"]
-    return table[[*about, *measured, "mean", "chosen", *(f"evaluation_{name}" for name in evaluation)]]
+    return table[[*about, *measured, "mean", *GAIN, "chosen", *(f"evaluation_{name}" for name in evaluation)]]
 
 
 # ---------------------------------------------------------------- one query at a time

@@ -14,10 +14,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 
+from lib.evaluation.inference import Resampling
+from lib.evaluation.intervals import difference_interval
 from lib.evaluation.ranking import ndcg_from_hits, recall_from_hits
 from lib.retrieval.stores import hash_of_id, relevant_pairs_mask, tie_breakers
 
 Document = TypeVar("Document", bound=Hashable)
+GAIN = ("gain", "gain_low", "gain_high")
 DECIMALS = 12  # sums of the same terms in another order are ties
 
 
@@ -135,6 +138,8 @@ def try_fusions(
     qrels: pd.DataFrame,
     queries: Sequence,
     cutoffs: Sequence[int],
+    against: Fusion | None = None,
+    resampling: Resampling | None = None,
 ) -> pd.DataFrame:
     """Recall and NDCG of several fusions.
 
@@ -144,10 +149,13 @@ def try_fusions(
         qrels: columns query, item.
         queries: ids averaged over.
         cutoffs: values of K.
+        against: what the mean of recalls is compared with, query by query; one ranking is a fusion, too.
+        resampling: of the queries, for intervals of these differences.
 
     Returns:
         columns fusion, rankings (their names joined by " + "), k, recall@K and ndcg@K in percent for each K, and mean,
-        the mean of the recalls; best first, and of equals the one with fewer rankings, without weights, then with the
+        the mean of the recalls; with `against` and `resampling` also gain, gain_low and gain_high, the difference of
+        that mean in points; best first, and of equals the one with fewer rankings, without weights, then with the
         smaller k.
     """
     names, depth = list(runs), max(cutoffs)
@@ -163,17 +171,30 @@ def try_fusions(
     n_relevant = qrels.drop_duplicates(["query", "item"])["query"].value_counts().reindex(queries, fill_value=0)
     rank, score = aligned.rank[order], np.zeros(shape)
     rows: list[dict[str, Any]] = []
-    for fusion in fusions:
+    means: list[np.ndarray] = []  # of the recalls of each query, a row of `rows` each
+    fusions = list(fusions)
+    for fusion in [*fusions, *([] if against is None else [against])]:
         weights = _checked(fusion.k, fusion.weights, len(fusion.rankings))
         columns = [names.index(name) for name in fusion.rankings]
         score[row, place] = np.round(_scores(rank[:, columns], fusion.k, weights), DECIMALS)
         top = np.argsort(-score, axis=1, kind="stable")[:, :depth]
         # A score of 0: an item that none of these rankings holds.
         hits = np.take_along_axis(relevant, top, axis=1) & (np.take_along_axis(score, top, axis=1) > 0)
-        recalls = {f"recall@{at}": 100 * recall_from_hits(hits, n_relevant.to_numpy(), at).mean() for at in cutoffs}
+        each = np.column_stack([100 * recall_from_hits(hits, n_relevant.to_numpy(), at) for at in cutoffs])
+        recalls = {f"recall@{at}": value for at, value in zip(cutoffs, each.mean(axis=0), strict=True)}
         gains = {f"ndcg@{at}": 100 * ndcg_from_hits(hits, n_relevant.to_numpy(), at).mean() for at in cutoffs}
         about = {"fusion": fusion, "rankings": " + ".join(fusion.rankings), "k": fusion.k}
         rows.append(about | recalls | gains | {"mean": round(float(np.mean([*recalls.values()])), 9)})
+        means.append(each.mean(axis=1))
+    if against is not None:
+        base = means[len(fusions)]
+        del rows[len(fusions) :]
+        if resampling is not None and fusions:
+            values = np.column_stack(means[: len(fusions)])
+            low, high = difference_interval(values, np.broadcast_to(base[:, None], values.shape), resampling)
+            changes = (values - base[:, None]).mean(axis=0)
+            for tried, change, *ends in zip(rows, changes, low, high, strict=True):
+                tried |= dict(zip(GAIN, (change, *ends), strict=True))
     rows.sort(key=lambda tried: (-tried["mean"], len(tried["fusion"].rankings), tried["fusion"].weights, tried["k"]))
     return pd.DataFrame(rows)
 

@@ -145,8 +145,8 @@ def test_the_file_says_what_was_chosen_and_what_it_is_worth(task, readings, tria
     two = rrf_readings.try_two_queries(task, readings.training, by_chain, chosen, KS)
     table = rrf_readings.readings_table(trials, two, chosen, {"recall@3": 61.5})
     assert list(table) == [
-        "reading", "rankings", "k", "weight", "queries", "recall@3", "recall@5", "ndcg@3", "ndcg@5", "mean", "chosen",
-        "evaluation_recall@3",
+        "reading", "rankings", "k", "weight", "queries", "recall@3", "recall@5", "ndcg@3", "ndcg@5", "mean", "gain",
+        "gain_low", "gain_high", "chosen", "evaluation_recall@3",
     ]  # fmt: skip
     assert len(table) == len(trials) + len(two)
     (row,) = table[table["chosen"]].to_dict("records")
@@ -154,6 +154,9 @@ def test_the_file_says_what_was_chosen_and_what_it_is_worth(task, readings, tria
         " + ".join(chosen.rankings), chosen.k, len(task.queries_of("training")), 61.5,
     )  # fmt: skip
     assert table["evaluation_recall@3"].notna().sum() == 1
+    alone = task.recall_alone(readings.training["whole"])["mean"].item()
+    assert row["gain"] == pytest.approx(row["mean"] - alone)
+    assert row["gain_low"] <= row["gain"] <= row["gain_high"]
     without = rrf_readings.readings_table(trials, pd.DataFrame(), chosen, {})
     assert len(without) == len(trials)
 

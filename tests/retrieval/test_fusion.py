@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lib.evaluation.inference import Resampling
+from lib.evaluation.intervals import difference_interval
 from lib.evaluation.ranking import hit_matrix, ndcg_from_hits, recall_from_hits
 from lib.retrieval.fusion import Fusion, fuse_runs, rank_per_store, reciprocal_rank_fusion, try_fusions
 from lib.retrieval.stores import hash_of_id
@@ -137,6 +139,15 @@ def test_fusions_are_tried_and_the_best_stands_first():
     assert set(trials["fusion"]) == set(tried)
     assert Fusion.best(trials) == Fusion(("right",), 1)
     assert trials.loc[0, ["rankings", "k", "mean"]].tolist() == ["right", 1, 100.0]
+    asked = [qrels, ["q1", "q2"], [1, 2]]
+    over = Resampling([np.array(["a", "b"]), np.array(["m", "n"])])
+    against = try_fusions(runs, tried, *asked, Fusion(("wrong",), 1), over)
+    pd.testing.assert_frame_equal(against[list(trials)], trials)
+    wrong = try_fusions(runs, [Fusion(("wrong",), 1)], *asked).loc[0, "mean"]
+    assert against["gain"].tolist() == pytest.approx((trials["mean"] - wrong).tolist())
+    each = against.loc[0, ["gain_low", "gain_high"]].tolist()
+    # Both recalls of q1 and of q2 rise by 100 points, at both cutoffs or at one.
+    assert each == pytest.approx(difference_interval(np.array([100.0, 100.0]), np.array([0.0, wrong * 2]), over))
 
 
 @settings(max_examples=40, deadline=None)

@@ -20,6 +20,9 @@ def tried(*rows):
                 "recall@3": mean - 1,
                 "ndcg@3": mean - 2,
                 "mean": mean,
+                "gain": mean - 59.5,
+                "gain_low": mean - 60.5,
+                "gain_high": mean - 58.5,
                 "reading": reading,
                 "weight": max(weights, default=1.0),
                 "queries": 40,
@@ -54,6 +57,7 @@ def test_the_table_shows_the_best_of_each_reading_and_marks_the_chosen():
     assert frame["k"].tolist() == ["60", "60", "5", "5", "–", "20", "60"]
     assert frame["chosen"].tolist() == ["←", *[""] * 6]
     assert frame["queries"].tolist() == [40] * 5 + [9] * 2
+    assert frame[page.CHANGE].tolist()[3:5] == ["−9.5 [−10.5, −8.5]", "–"]
     assert frame["reading"].tolist()[4:] == ["LambdaMART alone, not fused", TWO_QUERIES, "both"]
     assert frame.index.is_unique  # a star goes to a row by its label
     assert "(5 folds; rankers of a store or a signal group: 3): of 5 fusions" in table.caption
@@ -63,13 +67,17 @@ def test_the_table_shows_the_best_of_each_reading_and_marks_the_chosen():
 @pytest.mark.parametrize(
     ("mean", "effect"),
     [
-        (62.5, "no fusion is as good as the ranking it starts from (it loses 2.50 points at best)"),
-        (60.0, "fusion gains 0.00 points"),
-        (58.0, "fusion gains 2.00 points"),
+        (
+            62.5,
+            "no fusion is as good as the ranking it starts from (the best changes it by −2.50 [−3.50, −1.50] points)",
+        ),
+        (60.0, "fusion gains 0.00 [−1.00, 1.00] points"),
+        (58.0, "fusion gains 2.00 [1.00, 3.00] points, chosen on these very queries"),
     ],
 )
 def test_what_is_fused(mean, effect):
-    text = page.what_is_fused(TRIALS, alone(mean), 0.5, 3)
+    gains = {name: TRIALS["mean"] - mean + off for name, off in (("gain", 0), ("gain_low", -1), ("gain_high", 1))}
+    text = page.what_is_fused(TRIALS.assign(**gains), alone(mean), 0.5, 3)
     assert text.startswith("Chosen: **both** (whole + store by store), weight 4, k = 60, mean recall 60.0%.")
     assert f"has {mean:.1f}%: {effect}. Without weights the best is both" in text
     assert "no fusion at all" not in text
