@@ -16,11 +16,14 @@ import pandas as pd
 
 from lib.assistant.adapted_cosine import cross_fitted
 from lib.assistant.ranking_task import Learning, RankingTask
+from lib.assistant.rrf_readings import cross_fit, needed
 from lib.assistant.second_stage import Setting, TwoStages
+from lib.assistant.signals import opens_before
 from lib.assistant.sweeps import small_knobs
 from lib.evaluation.comparison import compare, per_query_scores
 from lib.evaluation.inference import Resampling, holm_adjust
 from lib.evaluation.intervals import mean_interval
+from lib.retrieval.fusion import Fusion
 from lib.retrieval.stores import cosine_of_pairs, rank_pairs, seeded_order
 from lib.workbook.parameters.worlds import WorldKnobs
 
@@ -28,8 +31,11 @@ FOLLOW_UPS = HOPS = 0.3  # shares of the world's queries
 KINDS = ("plain", "follow-up", "hop")
 OF_PHRASING = {"follow_up": "follow-up", "hop": "hop"}  # of `KINDS`, by the kind that a phrasing's id names
 WITH_HISTORY, WITH_WORDS = "semantic_history", "semantic_words_before"
-METHODS = ("bm25t", "semantic", WITH_WORDS, WITH_HISTORY, "lambdamart", "lambdamart_2")
-TOLD = (WITH_WORDS, WITH_HISTORY)  # methods that see the turn before
+TOLD = (WITH_WORDS, WITH_HISTORY)  # searches that see the turn before
+RANKER_TOLD = "lambdamart_history"  # LambdaMART that also sees the cosine of the last of them
+TUNED = {"semantic_tuned": "queries", "semantic_tuned_history": WITH_HISTORY}  # after a learned map, and of which text
+RANKERS = ("lambdamart", "lambdamart_rrf", "lambdamart_2", RANKER_TOLD)
+METHODS = ("recency", "bm25t", "semantic", *TOLD, *TUNED, *RANKERS)
 
 
 @dataclass(frozen=True)
@@ -38,11 +44,13 @@ class Learner:
 
     Attributes:
         setting: of the second stage.
+        fusion: of LambdaMART-RRF.
         learning: how rankers are trained.
         bm25_b: BM25T's length normalisation.
     """
 
     setting: Setting
+    fusion: Fusion
     learning: Learning
     bm25_b: float = 0.75
 
@@ -59,15 +67,28 @@ class Learner:
             world: frames items, opens, queries, gold.
             vectors: unit-length embeddings of items and queries, in frame order.
         """
-        how, task = self.learning, RankingTask.of_world(world, vectors, self.learning, self.bm25_b)
-        stages, personas = TwoStages.of(task, vectors["items"]), seeded_order(task.persona, how.seed + 1)
+        task = RankingTask.of_world(world, vectors, self.learning, self.bm25_b)
+        stages = TwoStages.of(task, vectors["items"])
         first, second = np.zeros(len(task.pairs)), np.zeros(len(task.pairs))
-        for fold in range(how.folds):
-            asked = pd.Index(task.persona).isin(personas[fold :: how.folds])
+        for asked in self.folds(task):
             if self.setting.adapted:
                 stages = stages.seeing(cross_fitted(task, vectors, learned=~asked).known)
             first[asked], second[asked] = stages.scores_without(self.setting, ~asked, asked)
         return task, first, second
+
+    def folds(self, task: RankingTask) -> list[np.ndarray]:
+        """Which pairs are asked about in each fold, bools: those of some personas; the rest is learned from."""
+        number, personas = self.learning.folds, seeded_order(task.persona, self.learning.seed + 1)
+        return [pd.Index(task.persona).isin(personas[fold::number]) for fold in range(number)]
+
+    def tuned_cosine(self, task: RankingTask, vectors: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The cosine of each pair after one linear map (`lib.retrieval.adapter`) that saw none of its persona's
+        queries; 0 where there are too few personas to learn from.
+
+        Args:
+            vectors: unit-length embeddings of items and queries, in frame order.
+        """
+        return np.sum([cross_fitted(task, vectors, learned=~asked).asked_about for asked in self.folds(task)], axis=0)
 
 
 def conversation_knobs(profile: str, seed: int, personas: int) -> WorldKnobs:
@@ -122,10 +143,25 @@ def score_conversation(
         as `lib.evaluation.comparison.per_query_scores`.
     """
     task, first, second = learner.cross_fitted(world, vectors)
-    told = [cosine_of_pairs(task.pairs, vectors[name], vectors["items"]) for name in TOLD]
-    scores = (task.text["bm25t"], task.text["semantic"], *told, first, second)
-    runs = {method: rank_pairs(task.pairs, values) for method, values in zip(METHODS, scores, strict=True)}
-    return per_query_scores(runs, task.qrels, task.queries["query"].tolist(), learner.learning.cutoffs)
+    every_pair = np.ones(len(task.pairs), dtype=bool)
+    told = {name: cosine_of_pairs(task.pairs, vectors[name], vectors["items"]) for name in TOLD}
+    scores = {
+        "recency": opens_before(task.pairs, task.queries, task.items, task.opens)[1],
+        **task.text,
+        **told,
+        **{
+            name: learner.tuned_cosine(task, {"queries": vectors[of], "items": vectors["items"]})
+            for name, of in TUNED.items()
+        },
+        "lambdamart": first,
+        "lambdamart_2": second,
+        RANKER_TOLD: task.with_text_scores(WITH_HISTORY, told[WITH_HISTORY]).cross_fit(every_pair),
+    }
+    runs = {method: rank_pairs(task.pairs, values) for method, values in scores.items()}
+    parts = cross_fit(task, needed(learner.fusion.rankings), every_pair)
+    runs["lambdamart_rrf"] = learner.fusion.of(task.rankings(first, every_pair) | parts)
+    found = per_query_scores(runs, task.qrels, task.queries["query"].tolist(), learner.learning.cutoffs)
+    return found[list(METHODS)]
 
 
 def resampling_of(world: Mapping[str, pd.DataFrame], scores: pd.DataFrame, seed: int) -> Resampling:

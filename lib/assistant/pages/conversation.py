@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from lib.assistant.conversation import RANKER_TOLD
 from lib.evaluation.inference import settled
 from lib.workbook.display import Table, interval
 from lib.workbook.methods import label
@@ -27,7 +28,8 @@ def conversation_table(found: pd.DataFrame, k: int) -> Table:
         table.rename(index=label).rename_axis("method").rename_axis(None, axis=1).reset_index(),
         f"Recall@{k} in percent with 95% intervals, by kind of query: "
         + ", ".join(f"{count} {kind}" for kind, count in numbers.items())
-        + ". Rankers are cross-fitted by persona and see no turn before.",
+        + f". Rankers are cross-fitted by persona; {label(RANKER_TOLD)} also sees the cosine of items and the query "
+        "behind the turn before, words and plan, the others see no turn before.",
     )
 
 
