@@ -25,6 +25,7 @@ CATEGORICAL = ["app"]
 # good sign would read the labels off the folds.
 RISING = ["classifier", "frequency"]
 FOLDS = 5
+SEEDS = 2  # beside the workbook's own
 NO_FOLD = -1  # of queries that are never learned from
 UNITS = ("need", "phrasing", "persona")
 
@@ -319,6 +320,21 @@ def ranker_runs(known: PlanLessons, contexts: Mapping[str, pd.DataFrame | None])
     return runs | {
         f"{setting}/lambdamart_unseen": unseen_needs_run(unseen, context) for setting, context in contexts.items()
     }
+
+
+def runs_of_other_seeds(ranking: RankerTask, contexts: Mapping[str, pd.DataFrame | None]) -> dict[str, pd.DataFrame]:
+    """{`<setting>/lambdamart/<seed>`: ranking of the evaluation queries} with further seeds of the ranker and of the
+    folds behind what it learns from, counted from 1.
+
+    Args:
+        contexts: as of `ranker_runs`.
+    """
+    found = {}
+    for number in range(1, SEEDS + 1):
+        lessons = lessons_of_training(replace(ranking, seed=ranking.seed + number))
+        for setting, context in contexts.items():
+            found[f"{setting}/lambdamart/{number}"] = known_needs_run(lessons, context)
+    return found
 
 
 def others_features(ranking: RankerTask, context: pd.DataFrame) -> pd.DataFrame:

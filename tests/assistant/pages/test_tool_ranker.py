@@ -162,3 +162,17 @@ def test_the_answer(results):
         "context and 50.0 [0.0, 100.0]% without; on needs it has not learned from, 60.0 [0.0, 100.0]% and "
         "30.0 [0.0, 90.2]%."
     )
+
+
+def test_over_seeds_each_ranking_stands_beside_its_own_further_ones(results):
+    """The further seeds of the ranker that sees context find nothing; all others find what they found."""
+    run = pd.DataFrame({"query": NAMES, "item": "w", "rank": 1, "score": 1.0})
+    runs = {f"{method}/{seed}": run for seed in (1, 2) for method in page.OURS}
+    values, changes = page.over_seeds(results, runs)
+    assert values["of"].tolist() == list(page.OURS)
+    assert values.set_index("of").loc[page.OURS_CONTEXT, ["value", "lowest", "highest", "seeds", "n"]].tolist() == [
+        pytest.approx(80 / 3), 0, 80, 3, 4,
+    ]  # fmt: skip
+    assert changes["of"].iloc[0] == (page.OURS_CONTEXT, page.OURS_ALONE)
+    assert changes["value"].iloc[0] == pytest.approx(10)
+    assert set(page.names_of_rankers()) == set(page.OURS)
