@@ -26,6 +26,7 @@ TWO_NO_HABITS = "two stages without habits"
 TWO_QUERY_UNSEEN = "two stages, items alone (query unseen)"
 TWO_WITH_COSINE = "two stages with the adapted cosine"
 TWO_WITHOUT_COSINE = "two stages without the adapted cosine"
+FINETUNED = "finetuned"  # a text score: the cosine of notebook 04's encoder
 WITH_FINETUNED = "LambdaMART with the fine-tuned encoder"
 UNLEARNED = {
     "frequency × time match, not learned": "moment_count",
@@ -103,6 +104,24 @@ def without_their_needs(
             ranked[name] = rank_pairs(task.pairs[asked], stages.second_without(first, setting, learned, asked))
         parts.append(ranked)
     return {name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]}
+
+
+def unseen_with_cosine(task: RankingTask, cosines: Mapping[int, np.ndarray]) -> pd.DataFrame:
+    """The ranking of evaluation queries by a LambdaMART that also sees the cosine of a fine-tuned encoder, where
+    neither it nor an encoder behind it learned from the needs in the query's fold. A fold without cosines has no row.
+
+    Args:
+        cosines: {fold: the cosine of each pair, by encoders that learned nothing of that fold's needs}
+            (`lib.assistant.retrained_cosines`).
+    """
+    fold, parts = folds_of_pairs(task), []
+    for number, cosine in sorted(cosines.items()):
+        seeing, asked = task.with_text_scores(FINETUNED, cosine), task.evaluation & (fold == number)
+        learned = task.training & (fold != number)
+        if asked.any() and len(set(task.persona[learned])) > 1:
+            ranker = seeing.learn(rows=learned)
+            parts.append(rank_pairs(task.pairs[asked], ranker.predict(seeing.features[asked])))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["query", "item", "rank", "score"])
 
 
 def reduced_two_stages(two: TwoStages, setting: Setting) -> dict[str, pd.DataFrame]:

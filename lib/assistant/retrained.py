@@ -120,6 +120,12 @@ class Retraining:
         without = frozenset(need for need, fold in self.fold_of.items() if fold == variant.number)
         return replace(self.lesson, held_out=without)
 
+    def taught(self, variant: Variant) -> pd.DataFrame:
+        """The training queries that its models learn from."""
+        lesson = self.lesson_of(variant)
+        held_out = lesson.held_out if variant.kind == WITHOUT else frozenset()
+        return lesson.queries[~lesson.queries["need"].isin(held_out)]
+
     @cached_property
     def key(self) -> str:
         """SHA-256 of what the rankings of the shipped size depend on, the last bits of embeddings aside."""
@@ -177,14 +183,10 @@ def trained(retraining: Retraining, folder: Path, size: int, progress: bool = Fa
     runs, encoder = [], retraining.encoder
     for variant in retraining.variants:
         lesson, asked = retraining.lesson_of(variant), retraining.asked(variant)
-        held_out = lesson.held_out if variant.kind == WITHOUT else frozenset()
-        learned = lesson.queries[~lesson.queries["need"].isin(held_out)]
-        seed, epochs = lesson.seed, retraining.epochs
-        rows = training_rows(learned, lesson.items, lesson.qrels, lesson.negatives, epochs, seed)
-        if rows.empty:
+        output = folder / f"{FINETUNED}_{variant.name}"
+        model = finetuned_on(retraining, variant, retraining.taught(variant), output, progress)
+        if model is None:
             continue
-        output, how = folder / f"{FINETUNED}_{variant.name}", replace(retraining.finetuning, seed=seed)
-        model, _ = finetune_encoder(locate(encoder), rows, output, how, progress=progress)
         found = {FINETUNED: search(model, asked, retraining.items, on="persona", progress=progress)}
         for reader in (CROSS, LATE):
             learner = reader_of(reader, variant)
@@ -195,6 +197,22 @@ def trained(retraining: Retraining, folder: Path, size: int, progress: bool = Fa
                 found[reader] = rank_with(reader, adapter, encoder, *shown)
         runs += [run.assign(variant=variant.name, method=method) for method, run in found.items()]
     return pd.concat(runs, ignore_index=True)[COLUMNS] if runs else pd.DataFrame(columns=COLUMNS)
+
+
+def finetuned_on(retraining: Retraining, variant: Variant, learned: pd.DataFrame, output: Path, progress: bool = False):
+    """The encoder, fine-tuned as the variant is on some of the queries that it may learn from; None where they hold
+    nothing to learn.
+
+    Args:
+        output: folder of the encoder; a finished one is not trained again.
+        progress: show a progress bar.
+    """
+    lesson = retraining.lesson_of(variant)
+    rows = training_rows(learned, lesson.items, lesson.qrels, lesson.negatives, retraining.epochs, lesson.seed)
+    if rows.empty:
+        return None
+    how = replace(retraining.finetuning, seed=lesson.seed)
+    return finetune_encoder(locate(retraining.encoder), rows, output, how, progress=progress)[0]
 
 
 def to_keep(rankings: pd.DataFrame, key: str) -> pd.DataFrame:

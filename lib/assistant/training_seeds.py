@@ -12,18 +12,25 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from lib.assistant import rrf_readings
 from lib.assistant.adapted_cosine import learned_again
+from lib.assistant.ranker_ablation import FINETUNED, WITH_FINETUNED
 from lib.assistant.ranking_task import RankingTask
 from lib.assistant.retrained import SEEDS
 from lib.assistant.second_stage import Setting, TwoStages
 from lib.evaluation import over_seeds as seeds
 from lib.evaluation.inference import Resampling
+from lib.retrieval.fusion import Fusion
 from lib.retrieval.stores import rank_pairs
 
-LAMBDAMART, OURS = "lambdamart", "lambdamart_2"
-METHODS = ("finetuned", "cross_encoder", "late_interaction", LAMBDAMART, OURS)
+LAMBDAMART, RRF, OURS = "lambdamart", "lambdamart_rrf", "lambdamart_2"
+METHODS = ("finetuned", "cross_encoder", "late_interaction", LAMBDAMART, RRF, OURS, WITH_FINETUNED)
 PAIRS = (  # whose difference is shown: a minus b
+    (RRF, LAMBDAMART),
     (OURS, LAMBDAMART),
+    (OURS, RRF),
+    (WITH_FINETUNED, OURS),
+    (WITH_FINETUNED, "finetuned"),
     ("finetuned", OURS),
     ("finetuned", LAMBDAMART),
     ("finetuned", "late_interaction"),
@@ -31,21 +38,36 @@ PAIRS = (  # whose difference is shown: a minus b
 )
 
 
-def rankers(two: TwoStages, setting: Setting, vectors: Mapping[str, np.ndarray]) -> dict[str, pd.DataFrame]:
-    """{`<method>/<seed>`: ranking of the evaluation queries} of both rankers with further seeds, counted from 1. The
-    maps behind the second one's fine-tuned cosine are learned with its seed.
+def rankers(
+    two: TwoStages,
+    setting: Setting,
+    fusion: Fusion,
+    vectors: Mapping[str, np.ndarray],
+    cosines: Mapping[int, np.ndarray],
+) -> dict[str, pd.DataFrame]:
+    """{`<method>/<seed>`: ranking of the evaluation queries} of all rankers with further seeds, counted from 1. The
+    maps behind the second stage's fine-tuned cosine are learned with its seed.
 
     Args:
         setting: of the second stage, as it was chosen with the workbook's seed.
+        fusion: of LambdaMART-RRF, likewise.
         vectors: unit-length embeddings of items and queries, in frame order.
+        cosines: {seed: the cosine of each pair by encoders of that seed, trained as the fine-tuned encoder is}; the
+            ranker that sees it has none where these are missing.
     """
-    task = two.task
-    found = {}
+    task, found = two.task, {}
     for number in range(1, SEEDS + 1):
         seeded = replace(task, learning=replace(task.learning, seed=task.learning.seed + number))
-        found[f"{LAMBDAMART}/{number}"] = seeded.rank(seeded.learn())
+        whole = seeded.rank(seeded.learn())
+        found[f"{LAMBDAMART}/{number}"] = whole
+        others = rrf_readings.rank_without(seeded, rrf_readings.needed(fusion.rankings), task.training, task.evaluation)
+        texts = {name: seeded.rank_by(scores) for name, scores in task.text.items()}
+        found[f"{RRF}/{number}"] = fusion.of({rrf_readings.WHOLE: whole, **texts, **others})
         scores = learned_again(replace(two, task=seeded), setting, vectors).evaluation_scores(setting)
         found[f"{OURS}/{number}"] = rank_pairs(task.pairs[task.evaluation], scores)
+        if number in cosines:
+            seeing = seeded.with_text_scores(FINETUNED, cosines[number])
+            found[f"{WITH_FINETUNED}/{number}"] = seeing.rank(seeing.learn())
     return found
 
 

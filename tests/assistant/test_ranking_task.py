@@ -1,5 +1,7 @@
 """The ranking of context on a small simulated world: what is learned, ranked, fused, cut, and kept."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,15 +12,18 @@ from lib.assistant.controls import LOG_DRAWS, REFERENCES, negative_controls, rec
 from lib.assistant.fusion_effects import compare_by_spread, fusions_to_explain, stores_among_first, stores_of
 from lib.assistant.ranker_ablation import (
     UNLEARNED,
+    WITH_FINETUNED,
+    folds_of_pairs,
     reduced_rankers,
     told_the_kind,
+    unseen_with_cosine,
     without_their_needs,
     without_usage,
 )
 from lib.assistant.ranking_task import KEPT, Learning, RankingTask, lambdamart_runs
 from lib.assistant.rrf_readings import STORES, WHOLE
 from lib.assistant.second_stage import Setting, TwoStages
-from lib.assistant.unseen_needs import score_unseen
+from lib.assistant.unseen_needs import ranked_everywhere, score_unseen
 from lib.assistant.world import frames
 from lib.retrieval.fusion import Fusion, fuse_runs
 
@@ -185,6 +190,35 @@ def test_held_out_needs_are_kept_from_the_ranker(task, fitted, scored):
     assert len(unseen.kind) == np.isin(scored.asked.need, list(task.held_out_needs)).sum()
     every = score_unseen(scored, set(scored.asked.need), runs, task.qrels)
     assert len(every.kind) == len(scored.asked.names)
+
+
+def test_a_ranker_with_a_cosine_meets_no_need_that_it_is_asked_about(task, scored, monkeypatch):
+    """In each fold it sees that fold's cosines, and learns from queries about other folds' needs."""
+    fold = folds_of_pairs(task)
+    numbers = [int(number) for number in np.unique(fold[task.evaluation])]
+    cosines = {number: np.where(task.relevant, 1.0, 0.0) for number in numbers}  # tells all there is to find
+    learned = []
+
+    def learn(self, columns=None, rows=None, **rest):
+        learned.append((rows, self.text["finetuned"]))
+        return original(self, columns, rows, **rest)
+
+    original = RankingTask.learn
+    monkeypatch.setattr(RankingTask, "learn", learn)
+    run = unseen_with_cosine(task, cosines)
+    for number, (rows, cosine) in zip(numbers, learned, strict=True):
+        np.testing.assert_array_equal(rows, task.training & (fold != number))
+        assert cosine is cosines[number]
+    assert sorted(run["query"].unique()) == sorted(scored.asked.names)
+    assert task.score({"told": run})["told", "recall", 3].mean() > 90
+    nothing = unseen_with_cosine(task, {})
+    assert nothing.empty
+    assert list(nothing) == list(run)
+    assert ranked_everywhere({WITH_FINETUNED: nothing}, scored.asked.names) == {}
+    richer = replace(scored, scores=scored.scores.join(task.score({WITH_FINETUNED: run})))
+    unseen = score_unseen(richer, set(scored.asked.need), {WITH_FINETUNED: run}, task.qrels)
+    assert unseen.methods == ["random", WITH_FINETUNED]
+    assert unseen.changes.loc[WITH_FINETUNED, "difference"] == 0
 
 
 def test_stores_are_counted_query_by_query():

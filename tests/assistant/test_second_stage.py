@@ -39,6 +39,7 @@ from lib.assistant.second_stage import (
 )
 from lib.assistant.signals import hour_kernel, log_similarities
 from lib.evaluation.inference import Resampling
+from lib.retrieval.fusion import Fusion
 
 PERSONAS, MATTERS, DIMENSIONS = 40, 4, 48
 
@@ -459,6 +460,9 @@ def test_no_query_is_ranked_by_what_learned_from_its_need(task, two, monkeypatch
     assert recall(task, runs["lambdamart_2"]) > recall(task, runs["whole"])
 
 
+SEEDED_FUSION = Fusion(("whole", "store by store", "semantic"), 60)
+
+
 def test_maps_have_the_seed_of_their_ranker(task, seeing, world, monkeypatch):
     seen = []
 
@@ -467,15 +471,20 @@ def test_maps_have_the_seed_of_their_ranker(task, seeing, world, monkeypatch):
         return np.zeros(task.evaluation.sum())
 
     monkeypatch.setattr(TwoStages, "evaluation_scores", scores)
-    training_seeds.rankers(seeing, Setting(adapted=True), world[1])
+    training_seeds.rankers(seeing, Setting(adapted=True), SEEDED_FUSION, world[1], {})
     assert [two.task.learning.seed for two in seen] == [task.learning.seed + 1, task.learning.seed + 2]
     for two in seen:
         np.testing.assert_array_equal(two.cosine, cross_fitted(two.task, world[1]).known)
 
 
 def test_rankers_with_further_seeds_rank_the_same_queries(task, two, world):
-    found = training_seeds.rankers(two, Setting(), world[1])
-    assert set(found) == {f"{method}/{seed}" for method in ("lambdamart", "lambdamart_2") for seed in (1, 2)}
+    cosines = {1: task.relevant.astype(float), 2: np.zeros(len(task.pairs))}
+    found = training_seeds.rankers(two, Setting(), SEEDED_FUSION, world[1], cosines)
+    methods = ("lambdamart", "lambdamart_rrf", "lambdamart_2", ranker_ablation.WITH_FINETUNED)
+    assert set(found) == {f"{method}/{seed}" for method in methods for seed in (1, 2)}
+    # each seed's ranker sees the cosine of its own encoders: one that is the label finds all there is to find
+    told, blank = (recall(task, found[f"{ranker_ablation.WITH_FINETUNED}/{seed}"]) for seed in (1, 2))
+    assert told > blank + 10
     asked = task.queries_of("evaluation")
     for run in found.values():
         assert run["query"].unique().tolist() == asked

@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from lib.assistant.controls import MARGIN
 from lib.assistant.needs import KINDS
 from lib.evaluation.comparison import compare
 from lib.evaluation.inference import Resampling, holm_adjust, settled
 from lib.workbook.cases import case_address
 from lib.workbook.display import Table, beside_published, interval, label_lines
 from lib.workbook.markup import plain
-from lib.workbook.methods import colour, label, marker
+from lib.workbook.methods import METHODS, colour, label, marker
 from lib.workbook.trained import Adapter
 
 METRICS = {"recall": "Recall@K", "ndcg": "NDCG@K (standard ideal)"}
@@ -101,6 +102,31 @@ class Scored:
         ]
         tests = pd.concat(parts, ignore_index=True)
         return tests.assign(p_holm=holm_adjust(tests["p_value"]))
+
+
+def ranker_name(ranker: str) -> str:
+    """A method's label; a variant of the ranker is named by what it is."""
+    return label(ranker) if ranker in METHODS else ranker
+
+
+def control_rows(controls: pd.DataFrame, recall: str) -> pd.DataFrame:
+    """Negative controls as a table shows them, a row each, the verdict last.
+
+    Args:
+        controls: from `lib.assistant.controls.weigh_controls`.
+        recall: name of the column of the control's own recall.
+    """
+    return pd.DataFrame(
+        {
+            "control": controls["control"],
+            "queries": controls["queries"],
+            recall: controls["recall"],
+            "compared with": controls["reference"].map(ranker_name),
+            "its recall": controls["reference_recall"],
+            "difference [90% interval]": intervals(controls, "difference"),
+            f"within {MARGIN:g} points": np.where(controls["holds"], "holds", "not shown"),
+        }
+    )
 
 
 def named(method: str, names: Mapping[str, str] | None = None) -> str:

@@ -13,7 +13,8 @@ from matplotlib.axes import Axes
 from lib.assistant.context_scores import RankerScores
 from lib.assistant.controls import MARGIN
 from lib.assistant.leaks import conditional_entropy_bits, entropy_bits
-from lib.assistant.pages.lambdamart_rrf_parts import ranker_name, rankers_table
+from lib.assistant.pages.common import control_rows
+from lib.assistant.pages.lambdamart_rrf_parts import rankers_table
 from lib.assistant.ranker_ablation import QUERY_UNSEEN, TWO_QUERY_UNSEEN, UNLEARNED
 from lib.assistant.sweeps import COMPARED, DIFFERENCES, HABIT_KNOBS, SIGNAL_KNOBS, SWEEPS, Sweep
 from lib.assistant.unseen_needs import UnseenNeeds
@@ -86,20 +87,10 @@ def controls_table(controls: pd.DataFrame, k: int, draws: Mapping[str, int], met
         draws: how many permutations each is the mean of.
         method: whose learning was cut.
     """
-    intervals = [interval(*row) for row in controls[["difference", "ci_low", "ci_high"]].to_numpy()]
+    shown = control_rows(controls, f"Recall@{k}")
+    shown.insert(shown.shape[1] - 1, "test", controls["test"])
     return Table(
-        pd.DataFrame(
-            {
-                "control": controls["control"],
-                "queries": controls["queries"],
-                f"Recall@{k}": controls["recall"],
-                "compared with": controls["reference"].map(ranker_name),
-                "its recall": controls["reference_recall"],
-                "difference [90% interval]": intervals,
-                "test": controls["test"],
-                f"within {MARGIN:g} points": np.where(controls["holds"], "holds", "not shown"),
-            }
-        ),
+        shown,
         f"Negative controls of {label(method)}, percent, means over draws "
         f"({', '.join(f'{name}: {n}' for name, n in draws.items())}). Halfway: the mean of those rankings and of the "
         "same with the last first. One-sided: it must not exceed the reference by more than the margin, and may fall "

@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.transforms import Bbox
 
+from lib.assistant.pages.common import ranker_name
 from lib.assistant.pages.lambdamart_rrf import TableTwo
-from lib.assistant.pages.lambdamart_rrf_parts import ranker_name
 from lib.assistant.ranking_cost import WITHOUT_TEXT_SCORES, Cost, cost_table, pareto_table, stage_table
 from lib.evaluation.comparison import compare, summarise
 from lib.workbook.display import Drawing, Table, interval, label_points, set_title

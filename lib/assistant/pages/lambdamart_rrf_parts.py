@@ -10,20 +10,17 @@ import pandas as pd
 
 from lib.assistant.context_scores import ContextScores, RankerScores
 from lib.assistant.fusion_effects import HALVES, NO_FUSION
+from lib.assistant.pages.common import ranker_name
 from lib.assistant.ranker_ablation import TEXT_ALONE, WITH_FINETUNED
+from lib.assistant.unseen_needs import UnseenNeeds
 from lib.evaluation.inference import settled
 from lib.retrieval.fusion import Fusion
 from lib.workbook.display import Drawing, Table, interval, number
-from lib.workbook.methods import METHODS, label
+from lib.workbook.methods import label
 
 GROUP_COLOURS = {"numerical": "#0072B2", "categorical": "#E69F00", "habitual": "#CC79A7", "text": "#009E73"}
 BARS = 15
 RRF_WITH_FINETUNED = "LambdaMART-RRF with the fine-tuned encoder"
-
-
-def ranker_name(ranker: str) -> str:
-    """A method's label; a variant of the ranker is named by what it is."""
-    return label(ranker) if ranker in METHODS else ranker
 
 
 # ---- features
@@ -249,13 +246,21 @@ def variant_table(rankers: RankerScores, fusion: Fusion) -> Table:
     )
 
 
-def variant_finding(rankers: RankerScores) -> str:
-    """What the fine-tuned encoder's cosine adds; without a full stop."""
+def variant_finding(rankers: RankerScores, unseen: UnseenNeeds | None = None) -> str:
+    """What the fine-tuned encoder's cosine adds; without a full stop.
+
+    Args:
+        unseen: scores on needs that neither the ranker nor an encoder behind it met.
+    """
     gain = _over(rankers, "lambdamart").iloc[0]
-    return (
+    text = (
         f"LambdaMART that also sees the fine-tuned encoder's cosine finds {rankers.recall(WITH_FINETUNED):.1f}%, "
         f"{interval(*gain[['difference', 'ci_low', 'ci_high']])} points more than with the pretrained one"
     )
+    if unseen is None or WITH_FINETUNED not in unseen.methods:
+        return text
+    plain, fresh = (unseen.scores[method, "recall", unseen.k].mean() for method in ("lambdamart", WITH_FINETUNED))
+    return f"{text}; where neither it nor its encoders met the need {fresh:.1f}% (LambdaMART {plain:.1f}%)"
 
 
 def usage_and_meaning(rankers: RankerScores) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from lib.assistant.adapted_cosine import ROWS
-from lib.assistant.pages.lambdamart_rrf_parts import ranker_name
+from lib.assistant.pages.common import ranker_name
+from lib.assistant.ranker_ablation import WITH_FINETUNED
 from lib.assistant.unseen_needs import TEXT_TRAINED, UnseenNeeds
 from lib.evaluation.comparison import compare
 from lib.evaluation.inference import settled
@@ -150,7 +151,7 @@ def needs_table(unseen: UnseenNeeds, names: Mapping[str, str], folds: int) -> Ta
         change = unseen.changes.loc[method] if learned else None
         rows.append(
             {
-                "method": names[method],
+                "method": names.get(method, ranker_name(method)),
                 "n": int(at_k.loc[(method, "all"), "n"]),
                 **{
                     kind: interval(*at_k.loc[(method, kind), ["value", "ci_low", "ci_high"]])
@@ -182,22 +183,22 @@ def on_other_needs(unseen: UnseenNeeds) -> str:
         f"On needs it never saw {label(OURS)} finds {ours:.1f}% at K = {unseen.k}, LambdaMART {theirs:.1f}%: a "
         f"difference of {_change(test.iloc[0])} points ({'settled' if settled(test).item() else 'not settled'}). "
         f"Trained with them it finds {change['known']:.1f}%; not having seen them makes a difference of "
-        f"{_change(change)} points.{_beside_text(unseen)}"
+        f"{_change(change)} points.{_beside_encoders(unseen)}"
     )
 
 
-def _beside_text(unseen: UnseenNeeds) -> str:
-    """The second stage beside text search that was trained without the needs, too; Holm over these."""
-    there = [method for method in TEXT_TRAINED if method in unseen.methods]
+def _beside_encoders(unseen: UnseenNeeds) -> str:
+    """The second stage beside what sees an encoder that was trained without the needs, too; Holm over these."""
+    there = [method for method in (*TEXT_TRAINED, WITH_FINETUNED) if method in unseen.methods]
     if not there:
         return ""
     tests = compare(unseen.scores, [(OURS, method) for method in there], "recall", unseen.k, unseen.resampling)
     each = "; ".join(
-        f"{label(row['b'])} {unseen.scores[row['b'], 'recall', unseen.k].mean():.1f}% ({_change(row)} points, "
+        f"{ranker_name(row['b'])} {unseen.scores[row['b'], 'recall', unseen.k].mean():.1f}% ({_change(row)} points, "
         f"{'settled' if sure else 'not settled'})"
         for (_, row), sure in zip(tests.iterrows(), settled(tests), strict=True)
     )
-    return f" Text search trained without them, and the gain of {label(OURS)} on it: {each}."
+    return f" What sees an encoder trained without them, and the gain of {label(OURS)} on it: {each}."
 
 
 # ---- what the adapted cosine adds

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 
-from lib.assistant.controls import MARGIN
+from lib.assistant.pages.common import control_rows
 from lib.assistant.pages.tool_retrieval import PUBLISHED_RATIO, Cutoffs, Results
 from lib.assistant.pages.tool_retrieval_figures import INK, draw_ceiling, draw_line
 from lib.assistant.pages.tool_retrieval_tables import retriever_name, retriever_of, setting_of
@@ -26,7 +25,6 @@ from lib.assistant.tool_worlds import (
 from lib.evaluation.comparison import ratios
 from lib.evaluation.inference import Resampling
 from lib.workbook.display import Drawing, Table, interval
-from lib.workbook.methods import METHODS as METHODS_OF_ALL
 from lib.workbook.methods import colour, label
 
 METHODS = (ALONE, CONTEXT, ORACLE, OTHER, RANKER_ALONE, RANKER_CONTEXT, RANKER_OTHER)
@@ -224,22 +222,10 @@ def controls_in_rows(controls: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 def controls_table(controls: Mapping[str, pd.DataFrame]) -> Table:
     """A row a world, control and group of queries."""
     rows = controls_in_rows(controls)
-    shown = pd.DataFrame(
-        {
-            "world": rows["world"],
-            "control": rows["control"],
-            "queries": rows["queries"],
-            "n": rows["n"],
-            "LambdaMART": rows["lambdamart"],
-            "control's recall": rows["recall"],
-            "compared with": rows["reference"].map(lambda name: label(name) if name in METHODS_OF_ALL else name),
-            "its recall": rows["reference_recall"],
-            "difference [90% interval]": [
-                interval(*ends) for ends in rows[["difference", "ci_low", "ci_high"]].to_numpy()
-            ],
-            f"within {MARGIN:g} points": np.where(rows["holds"], "holds", "not shown"),
-        }
-    )
+    shown = control_rows(rows, "control's recall")
+    shown.insert(0, "world", rows["world"])
+    shown.insert(3, "n", rows["n"])
+    shown.insert(4, "LambdaMART", rows["lambdamart"])
     return Table(shown, "Negative controls of LambdaMART in each world, Recall@3 in percent.", decimals=1)
 
 

@@ -493,6 +493,14 @@ def test_usage_and_meaning_add_up_only_where_both_are_settled():
     assert parts.variant_finding(more).startswith(
         "LambdaMART that also sees the fine-tuned encoder's cosine finds 90.0%, 23.3 ["
     )
+    fresh = SimpleNamespace(
+        methods=[parts.WITH_FINETUNED], scores=table_of({parts.WITH_FINETUNED: 71, "lambdamart": 64}), k=3
+    )
+    assert parts.variant_finding(more, fresh).endswith(
+        "; where neither it nor its encoders met the need 71.0% (LambdaMART 64.0%)"
+    )
+    fresh.methods.clear()
+    assert parts.variant_finding(more, fresh) == parts.variant_finding(more)
     assert parts.usage_and_meaning(more).endswith("Usage and learned meaning add up: neither alone finds as much.")
     less = variant(60)
     assert parts.usage_and_meaning(less).endswith("That both parts are needed is not settled.")

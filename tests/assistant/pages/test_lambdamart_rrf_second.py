@@ -8,6 +8,7 @@ import pytest
 from lib.assistant.adapted_cosine import ROWS
 from lib.assistant.context_scores import ContextScores, EvaluationQueries, compare_by_kind
 from lib.assistant.pages import lambdamart_rrf_second as page
+from lib.assistant.ranker_ablation import WITH_FINETUNED
 from lib.assistant.second_stage import COSINE_STEP, Choice, Setting
 from lib.assistant.unseen_needs import UnseenNeeds
 from lib.evaluation.inference import Resampling, holm_adjust
@@ -162,11 +163,14 @@ def test_needs_unseen():
         "−1.3 ["
     )
     assert "(not settled)" in page.on_other_needs(unseen(ours=65.0))
-    assert "Text search" not in text
-    with_text = page.on_other_needs(unseen(cross_encoder=60.0, late_interaction=70.0))
-    assert "Text search trained without them, and the gain of LambdaMART, two stages (ours) on it: " in with_text
+    assert "an encoder trained" not in text
+    with_text = page.on_other_needs(unseen(cross_encoder=60.0, **{WITH_FINETUNED: 70.0}))
+    said = "What sees an encoder trained without them, and the gain of LambdaMART, two stages (ours) on it: "
+    assert said in with_text
     assert "cross-encoder 60.0% (10.0 [" in with_text
-    assert "] points, settled); late interaction 70.0% (0.0 [" in with_text
+    assert f"] points, settled); {WITH_FINETUNED} 70.0% (0.0 [" in with_text
+    known = {WITH_FINETUNED: 70.0}
+    assert page.needs_table(unseen(**known), names, 5).frame["method"].tolist()[-1] == WITH_FINETUNED
     assert with_text.endswith("points, not settled).")
 
 
