@@ -16,6 +16,7 @@ from lib.retrieval.stores import rank_pairs
 
 if TYPE_CHECKING:
     from lib.assistant.ranking_task import RankingTask
+    from lib.assistant.retrained_cosines import EncoderCosines
     from lib.assistant.second_stage import Choice, Setting, TwoStages
     from lib.retrieval.lambdamart import LambdaMART
 
@@ -28,6 +29,9 @@ TWO_WITH_COSINE = "two stages with the adapted cosine"
 TWO_WITHOUT_COSINE = "two stages without the adapted cosine"
 FINETUNED = "finetuned"  # a text score: the cosine of notebook 04's encoder
 WITH_FINETUNED = "LambdaMART with the fine-tuned encoder"
+CROSS_FITTED = "LambdaMART with the fine-tuned encoder, cross-fitted"
+TWO_CROSS_FITTED = "two stages with the fine-tuned encoder, cross-fitted"
+SEEING = (WITH_FINETUNED, CROSS_FITTED, TWO_CROSS_FITTED)  # the cosine of a fine-tuned encoder
 UNLEARNED = {
     "frequency × time match, not learned": "moment_count",
     "share of opens at such a moment, not learned": "moment_share",
@@ -111,17 +115,51 @@ def unseen_with_cosine(task: RankingTask, cosines: Mapping[int, np.ndarray]) -> 
     neither it nor an encoder behind it learned from the needs in the query's fold. A fold without cosines has no row.
 
     Args:
-        cosines: {fold: the cosine of each pair, by encoders that learned nothing of that fold's needs}
-            (`lib.assistant.retrained_cosines`).
+        cosines: {fold: the cosine of each pair, by encoders that learned nothing of that fold's needs}, at least one.
     """
     fold, parts = folds_of_pairs(task), []
     for number, cosine in sorted(cosines.items()):
         seeing, asked = task.with_text_scores(FINETUNED, cosine), task.evaluation & (fold == number)
-        learned = task.training & (fold != number)
-        if asked.any() and len(set(task.persona[learned])) > 1:
-            ranker = seeing.learn(rows=learned)
-            parts.append(rank_pairs(task.pairs[asked], ranker.predict(seeing.features[asked])))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["query", "item", "rank", "score"])
+        ranker = seeing.learn(rows=task.training & (fold != number))
+        parts.append(rank_pairs(task.pairs[asked], ranker.predict(seeing.features[asked])))
+    return pd.concat(parts, ignore_index=True)
+
+
+def with_cross_fitted(
+    two: TwoStages, setting: Setting, first: np.ndarray, cosines: EncoderCosines
+) -> dict[str, pd.DataFrame]:
+    """Rankings by a LambdaMART and by a second stage that see the cosine of fine-tuned encoders, which training queries
+    have from encoders that met neither their persona nor their need (`CROSS_FITTED`, `TWO_CROSS_FITTED`); none where
+    there are no such cosines.
+
+    Args:
+        setting: of the second stage; it sees this cosine in the place of the adapted one.
+        first: the first stage's score of each pair, of training pairs out of fold.
+    """
+    if cosines.cross_fitted is None:
+        return {}
+    task, setting = two.task, setting._replace(adapted=True)
+    seeing, stages = task.with_text_scores(FINETUNED, cosines.cross_fitted), two.seeing(cosines.cross_fitted)
+    second = stages.predict(stages.learn(first, setting), first)
+    return {CROSS_FITTED: seeing.rank(seeing.learn()), TWO_CROSS_FITTED: task.rank_by(second)}
+
+
+def unseen_with_encoders(two: TwoStages, setting: Setting, cosines: EncoderCosines) -> dict[str, pd.DataFrame]:
+    """Rankings of the evaluation queries by rankers that see the cosine of a fine-tuned encoder (`SEEING`), where
+    neither they nor an encoder behind them learned from the needs in the query's fold; those that have cosines.
+
+    Args:
+        setting: as of `with_cross_fitted`.
+    """
+    found = {}
+    if cosines.folds:
+        found[WITH_FINETUNED] = unseen_with_cosine(two.task, cosines.without)
+    if cosines.cross_fitted_without:
+        found[CROSS_FITTED] = unseen_with_cosine(two.task, cosines.cross_fitted_without)
+        settings = {TWO_CROSS_FITTED: setting._replace(adapted=True)}
+        ranked = without_their_needs(two, settings, cosines=cosines.cross_fitted_without)
+        found[TWO_CROSS_FITTED] = ranked[TWO_CROSS_FITTED]
+    return found
 
 
 def reduced_two_stages(two: TwoStages, setting: Setting) -> dict[str, pd.DataFrame]:

@@ -15,7 +15,7 @@ from lib.assistant.cot import ONE_PARAGRAPH, AskedChains
 from lib.assistant.interaction_training import CROSS, DEPTH, LATE, kept_reader
 from lib.assistant.persona_index import PersonaIndex, milliseconds, time_stages
 from lib.assistant.prompts import distilled_cot_prompt
-from lib.assistant.ranker_ablation import WITH_FINETUNED
+from lib.assistant.ranker_ablation import CROSS_FITTED, TWO_CROSS_FITTED, WITH_FINETUNED
 from lib.evaluation.pareto import on_front
 from lib.retrieval.interaction import CrossEncoder, LateInteraction, beginnings, max_sim, tokenize_pairs
 from lib.retrieval.tuning import tokenize
@@ -139,14 +139,15 @@ def time_queries(
 
 
 def ranking_costs(stages: pd.DataFrame, tokens: float) -> dict[str, Cost]:
-    """The cost of each method without a language model, and of LambdaMART with the fine-tuned encoder, but for its
-    few features more.
+    """The cost of each method without a language model, and of the rankers that see a fine-tuned encoder, but for
+    their few features more.
 
     Args:
         stages: from `time_queries`.
         tokens: that the encoder reads of one query.
     """
     features = ["encode", "cosine", "bm25t", "signals"]
+    both = [*features, "encode", "cosine"]  # encoders
     of_stages = {
         "random": ["sort"],
         "recency": ["sort"],
@@ -157,7 +158,9 @@ def ranking_costs(stages: pd.DataFrame, tokens: float) -> dict[str, Cost]:
         "lambdamart_rrf": [*features, "predict_fused", "fuse"],
         "lambdamart_2": [*features, "predict", "second", "sort"],
         "finetuned": ["encode", "cosine", "sort"],  # an encoder of the pretrained one's shape
-        WITH_FINETUNED: [*features, "encode", "cosine", "predict", "sort"],  # both encoders
+        WITH_FINETUNED: [*both, "predict", "sort"],
+        CROSS_FITTED: [*both, "predict", "sort"],
+        TWO_CROSS_FITTED: [*both, "predict", "second", "sort"],
         WITHOUT_TEXT_SCORES: ["signals", "predict_fused", "fuse"],
     }
     return {

@@ -6,19 +6,26 @@ cross-fitted by persona: cosines of evaluation queries are by an encoder that le
 of training queries by two that learned from half of the personas each, and not from the query's. So a ranker can be
 learned and asked where neither it nor an encoder behind it met a query's need.
 
-Twenty encoders take two cores half an hour, so the cosines are kept with the project, in float16.
+Where a ranker is to learn how far to trust the cosine of a new need (`lib.assistant.adapted_cosine`), a training
+query's must not come from encoders that met its need either: so more are trained without two folds each.
+
+All that takes two cores an hour, so the cosines are kept with the project, in float16.
 """
 
 from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from lib.assistant.ranker_ablation import folds_of_pairs
 from lib.assistant.ranking_task import RankingTask
 from lib.assistant.retrained import FINETUNED, SEED, WITHOUT, Retraining, Variant, finetuned_on
 from lib.retrieval.dense import encode
@@ -31,6 +38,9 @@ FILE = Path("data") / "answers" / "retrained_cosines.npz"
 KEY = "key"
 TRAINING, EVALUATION = "training", "evaluation"
 Cosines = dict[str, np.ndarray]
+Parts = dict[
+    str, tuple[pd.DataFrame, pd.DataFrame]
+]  # what an encoder learns from and is asked, by an ending of its name
 
 
 def variants_of(retraining: Retraining) -> list[Variant]:
@@ -40,45 +50,65 @@ def variants_of(retraining: Retraining) -> list[Variant]:
 
 
 def trained(retraining: Retraining, folder: Path, progress: bool = False) -> Cosines:
-    """The cosines of all variants, by encoders that are trained here; a variant that has nothing to learn from in one
-    half of the personas is left out.
+    """The cosines of all variants, and without two folds each, by encoders that are trained here; what has nothing to
+    learn from in one half of the personas is left out.
 
     Args:
         folder: for the encoders, one folder each; finished ones are not trained again.
         progress: show progress bars.
 
     Returns:
-        {`<variant>_training`, `<variant>_evaluation`: one value in float16 for each pair of
-        `lib.retrieval.stores.candidate_pairs` of these queries; NaN where the variant says nothing of it}.
+        {`<variant>_training`, `<variant>_evaluation`, `<both_of two folds>_training`: one value in float16 for each
+        pair of `lib.retrieval.stores.candidate_pairs` of these queries; NaN where there is none: of evaluation queries
+        about other folds than the variant's, of training queries about others than the two}.
     """
     lesson, found = retraining.lesson, Cosines()
     half = pd.Series(folds_of(lesson.queries["persona"], 2, lesson.seed), lesson.queries["persona"].to_numpy())
-    half = half[~half.index.duplicated()]
+    half = lesson.queries["persona"].map(half[~half.index.duplicated()])
+    fold = lesson.queries["need"].map(retraining.fold_of)
     learned_pairs = candidate_pairs(lesson.queries, lesson.items, on="persona")
     asked_pairs = candidate_pairs(retraining.queries, retraining.items, on="persona")
+
+    def values_of(variant: Variant, name: str, parts: Parts, items: pd.DataFrame, pairs: pd.DataFrame):
+        """Cosines of the pairs by one encoder a part; None where one has nothing to learn from."""
+        values = np.full(len(pairs), np.nan)
+        for ending, (learned, asked) in parts.items():
+            output = folder / f"{FINETUNED}_{name}{ending}"
+            model = finetuned_on(retraining, variant, learned, output, progress) if len(learned) else None
+            if model is None:
+                return None
+            values[pairs["query"].isin(asked["query"]).to_numpy()] = _cosines(model, asked, items, progress)
+        return values.astype(np.float16)
+
+    def halves(taught: pd.Series, asked: pd.Series) -> Parts:
+        """By half of the personas: of the other half what is taught, of this half what is asked."""
+        return {
+            f"_half_{number}": (lesson.queries[taught & (half != number)], lesson.queries[asked & (half == number)])
+            for number in (0, 1)
+        }
+
+    everything = pd.Series(True, lesson.queries.index)
     for variant in variants_of(retraining):
         taught = retraining.taught(variant)
-        side = taught["persona"].map(half)
-        parts = {EVALUATION: (taught, retraining.asked(variant))}
-        parts |= {f"half_{number}": (taught[side != number], taught[side == number]) for number in (0, 1)}
-        if any(learned.empty for learned, _ in parts.values()):
-            continue
-        values = {TRAINING: np.full(len(learned_pairs), np.nan), EVALUATION: np.full(len(asked_pairs), np.nan)}
-        for part, (learned, asked) in parts.items():
-            ending = "" if part == EVALUATION else f"_{part}"
-            model = finetuned_on(retraining, variant, learned, folder / f"{FINETUNED}_{variant.name}{ending}", progress)
-            if model is None:
-                break
-            here, pairs, items = (
-                (EVALUATION, asked_pairs, retraining.items)
-                if part == EVALUATION
-                else (TRAINING, learned_pairs, lesson.items)
-            )
-            rows = pairs["query"].isin(asked["query"]).to_numpy()
-            values[here][rows] = _cosines(model, asked, items, progress)
-        else:
-            found |= {f"{variant.name}_{side}": each.astype(np.float16) for side, each in values.items()}
+        whole = {"": (taught, retraining.asked(variant))}
+        parted = halves(lesson.queries["query"].isin(taught["query"]), everything)
+        asked = values_of(variant, variant.name, whole, retraining.items, asked_pairs)
+        learned = values_of(variant, variant.name, parted, lesson.items, learned_pairs)
+        if asked is not None and learned is not None:
+            found |= {f"{variant.name}_{TRAINING}": learned, f"{variant.name}_{EVALUATION}": asked}
+    folds = [variant.number for variant in variants_of(retraining) if variant.kind == WITHOUT]
+    for both in combinations(folds, 2):
+        about = fold.isin(both)
+        name = both_of(*both)
+        values = values_of(Variant(WITHOUT, both[0]), name, halves(~about, about), lesson.items, learned_pairs)
+        if values is not None:
+            found[f"{name}_{TRAINING}"] = values
     return found
+
+
+def both_of(one: int, other: int) -> str:
+    """What encoders are called that learned from neither of two folds of needs."""
+    return f"{WITHOUT}_{min(one, other)}_{max(one, other)}"
 
 
 def _cosines(model, queries: pd.DataFrame, items: pd.DataFrame, progress: bool) -> np.ndarray:
@@ -127,35 +157,82 @@ def cosines(
     found = kept(retraining, root) if parameters.shipped_interaction_queries else None
     if found is not None:
         return found, True
-    return (trained(retraining, folder, progress) if parameters.retrain_text_search else {}), False
+    return (trained(retraining, folder, progress) if parameters.retrain_encoders else {}), False
 
 
 # ---------------------------------------------------------------- for a ranker
 
 
-def of_all_pairs(task: RankingTask, cosines: Mapping[str, np.ndarray]) -> dict[Variant, np.ndarray]:
-    """The cosine of each pair of a ranking task by variant, 0 where it says nothing.
+@dataclass(frozen=True)
+class EncoderCosines:
+    """The cosine of each pair of a ranking task by fine-tuned encoders that met more or fewer needs. Those of training
+    pairs are by encoders that did not meet the persona.
 
-    Args:
-        cosines: as `trained` returns them, of the same queries and items.
+    Attributes:
+        task: the pairs.
+        met: of encoders that learned from all needs.
+        arrays: as `trained` returns them, of the same queries and items.
     """
-    found = {}
-    for name in sorted(cosines):
-        variant, _, side = name.rpartition("_")
-        if side == TRAINING:
-            values = np.zeros(len(task.pairs))
-            values[task.training] = np.nan_to_num(cosines[name].astype(float))
-            values[task.evaluation] = np.nan_to_num(cosines[f"{variant}_{EVALUATION}"].astype(float))
-            kind, _, number = variant.rpartition("_")
-            found[Variant(kind, int(number))] = values
-    return found
 
+    task: RankingTask
+    met: np.ndarray
+    arrays: Mapping[str, np.ndarray]
 
-def by_fold(cosines: Mapping[Variant, np.ndarray]) -> dict[int, np.ndarray]:
-    """Those without a fold's needs, by fold."""
-    return {variant.number: values for variant, values in cosines.items() if variant.kind == WITHOUT}
+    @cached_property
+    def folds(self) -> list[int]:
+        """The folds of needs without which encoders were trained."""
+        return sorted({int(name.split("_")[1]) for name in self.arrays if name.startswith(WITHOUT)})
 
+    @cached_property
+    def seeds(self) -> dict[int, np.ndarray]:
+        """`met` by encoders of a further seed, by how much higher it is."""
+        numbers = sorted({int(name.split("_")[1]) for name in self.arrays if name.startswith(SEED)})
+        return {number: self._both_sides(f"{SEED}_{number}") for number in numbers}
 
-def by_seed(cosines: Mapping[Variant, np.ndarray]) -> dict[int, np.ndarray]:
-    """Those of a further seed, by how much higher it is."""
-    return {variant.number: values for variant, values in cosines.items() if variant.kind == SEED}
+    @cached_property
+    def without(self) -> dict[int, np.ndarray]:
+        """{fold: cosines by encoders that learned from no need of the fold}; 0 of evaluation pairs about others."""
+        return {fold: self._both_sides(f"{WITHOUT}_{fold}") for fold in self.folds}
+
+    @cached_property
+    def cross_fitted(self) -> np.ndarray | None:
+        """As `met`, but those of training pairs are by encoders that did not meet the query's need either, so that a
+        ranker learns how far to trust the cosine where a need is new; None where there are none of a training need."""
+        others = {number: [other for other in self.folds if other != number] for number in self.folds}
+        if not all(map(others.get, set(self._fold[self.task.training]))):
+            return None
+        values = self.met.copy()
+        for number in self.folds:
+            here = self.task.training & (self._fold == number)
+            values[here] = self._learned(both_of(number, others[number][-1]))[here]
+        return values
+
+    @cached_property
+    def cross_fitted_without(self) -> dict[int, np.ndarray]:
+        """The same by fold, where no encoder behind a cosine, of training or of evaluation, met a need of the fold; 0
+        of evaluation pairs about others and of training pairs about the fold's. Empty where `cross_fitted` is None."""
+        found = {}
+        for fold in self.folds if self.cross_fitted is not None else ():
+            found[fold] = np.where(self.task.evaluation, self.without[fold], 0.0)
+            for other in self.folds:
+                here = self.task.training & (self._fold == other)
+                if other != fold:
+                    found[fold][here] = self._learned(both_of(fold, other))[here]
+        return found
+
+    @cached_property
+    def _fold(self) -> np.ndarray:
+        """The fold of needs of each pair."""
+        return folds_of_pairs(self.task)
+
+    def _learned(self, name: str) -> np.ndarray:
+        """Of training pairs, 0 of evaluation pairs."""
+        return self._placed(self.arrays[f"{name}_{TRAINING}"], self.task.training)
+
+    def _both_sides(self, name: str) -> np.ndarray:
+        return self._learned(name) + self._placed(self.arrays[f"{name}_{EVALUATION}"], self.task.evaluation)
+
+    def _placed(self, array: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        values = np.zeros(len(rows))
+        values[rows] = np.nan_to_num(array.astype(float))
+        return values

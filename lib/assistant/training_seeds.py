@@ -52,8 +52,8 @@ def rankers(
         setting: of the second stage, as it was chosen with the workbook's seed.
         fusion: of LambdaMART-RRF, likewise.
         vectors: unit-length embeddings of items and queries, in frame order.
-        cosines: {seed: the cosine of each pair by encoders of that seed, trained as the fine-tuned encoder is}; the
-            ranker that sees it has none where these are missing.
+        cosines: {seed: the cosine of each pair by fine-tuned encoders of that seed}; a ranker that sees one has no
+            further seeds where these are missing.
     """
     task, found = two.task, {}
     for number in range(1, SEEDS + 1):

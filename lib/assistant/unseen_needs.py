@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.context_scores import ORDER, ContextScores
-from lib.assistant.ranker_ablation import WITH_FINETUNED
+from lib.assistant.ranker_ablation import SEEING
 from lib.evaluation.comparison import per_query_scores, summarise
 from lib.evaluation.inference import Resampling
 from lib.evaluation.intervals import difference_interval
@@ -18,7 +18,7 @@ from lib.evaluation.intervals import difference_interval
 UNTRAINED = ("recency", "bm25t", "semantic", "cot", "cot_distilled", "finetuned_cot")  # on these needs
 NEVER_TRAINED = ("recency", "bm25t", "semantic", "cot")  # on any need
 TEXT_TRAINED = ("finetuned", "cross_encoder", "late_interaction")
-TRAINED = (*TEXT_TRAINED, "lambdamart", "lambdamart_rrf", "lambdamart_2", WITH_FINETUNED)
+TRAINED = (*TEXT_TRAINED, "lambdamart", "lambdamart_rrf", "lambdamart_2", *SEEING)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class UnseenNeeds:
     @cached_property
     def methods(self) -> list[str]:
         scored = self.scores.columns.get_level_values("method")
-        return [method for method in (*ORDER, WITH_FINETUNED) if method in scored]
+        return [method for method in (*ORDER, *SEEING) if method in scored]
 
     @cached_property
     def summary(self) -> pd.DataFrame:
@@ -71,8 +71,8 @@ class UnseenNeeds:
 
 def ranked_everywhere(runs: Mapping[str, pd.DataFrame], queries: Collection[str]) -> dict[str, pd.DataFrame]:
     """The rankings of methods that see a trained encoder, where they rank all of the queries."""
-    seeing = (*TEXT_TRAINED, WITH_FINETUNED)
-    return {name: runs[name] for name in seeing if name in runs and set(queries) <= set(runs[name]["query"])}
+    seeing = [name for name in (*TEXT_TRAINED, *SEEING) if name in runs]
+    return {name: runs[name] for name in seeing if set(queries) <= set(runs[name]["query"])}
 
 
 def score_unseen(

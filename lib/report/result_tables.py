@@ -100,14 +100,15 @@ def context(tables: Path) -> str:
 
 def unseen(tables: Path) -> str:
     """Recall@3 of the trained methods with and without a query's need in training, and over training seeds."""
-    frame = pd.read_csv(tables / "context_retrieval.csv").query("metric == 'recall' and k == 3 and kind == 'all'")
+    files = [pd.read_csv(tables / f"{name}.csv") for name in ("context_retrieval", "context_ablation")]  # and variants
+    frame = pd.concat(files).query("metric == 'recall' and k == 3 and kind == 'all'")
     by = frame.drop_duplicates(["method", "sample"]).set_index(["method", "sample"])
     seeds = pd.read_csv(tables / "training_seeds.csv").set_index("of")
     rows = []
     for method in ("semantic", *TRAINED):
         known, fresh = (cell(by.loc[(method, sample)], 1) for sample in ("all", "unseen_needs"))
         again = seeds.reindex([method]).iloc[0]  # no number where a method has no further seed
-        rows.append([CONTEXT[method], known, fresh, cell(again, 1), number(again["spread"], 1)])
+        rows.append([CONTEXT.get(method, f"{method} (ours)"), known, fresh, cell(again, 1), number(again["spread"], 1)])
     heads = ["trained with the need", "never told of it", "over three training seeds", "standard deviation over seeds"]
     return markdown(["method", *heads], rows)
 

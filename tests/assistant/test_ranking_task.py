@@ -1,6 +1,7 @@
 """The ranking of context on a small simulated world: what is learned, ranked, fused, cut, and kept."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,12 +12,17 @@ from lib.assistant.context_scores import EvaluationQueries, RankerScores, compar
 from lib.assistant.controls import LOG_DRAWS, REFERENCES, negative_controls, recall_of_draws, weigh_controls
 from lib.assistant.fusion_effects import compare_by_spread, fusions_to_explain, stores_among_first, stores_of
 from lib.assistant.ranker_ablation import (
+    CROSS_FITTED,
+    SEEING,
+    TWO_CROSS_FITTED,
     UNLEARNED,
     WITH_FINETUNED,
     folds_of_pairs,
     reduced_rankers,
     told_the_kind,
     unseen_with_cosine,
+    unseen_with_encoders,
+    with_cross_fitted,
     without_their_needs,
     without_usage,
 )
@@ -211,14 +217,36 @@ def test_a_ranker_with_a_cosine_meets_no_need_that_it_is_asked_about(task, score
         assert cosine is cosines[number]
     assert sorted(run["query"].unique()) == sorted(scored.asked.names)
     assert task.score({"told": run})["told", "recall", 3].mean() > 90
-    nothing = unseen_with_cosine(task, {})
-    assert nothing.empty
-    assert list(nothing) == list(run)
-    assert ranked_everywhere({WITH_FINETUNED: nothing}, scored.asked.names) == {}
+    assert ranked_everywhere({WITH_FINETUNED: run.head(9)}, scored.asked.names) == {}
     richer = replace(scored, scores=scored.scores.join(task.score({WITH_FINETUNED: run})))
     unseen = score_unseen(richer, set(scored.asked.need), {WITH_FINETUNED: run}, task.qrels)
     assert unseen.methods == ["random", WITH_FINETUNED]
     assert unseen.changes.loc[WITH_FINETUNED, "difference"] == 0
+
+
+def test_rankers_with_encoders_see_the_cosines_of_their_own_regime(task, fitted):
+    """With nothing to see, none is ranked; else each finds by its own cosine what that one tells."""
+    two = TwoStages.of(task, unit(len(task.items), 0))
+    setting, blank = Setting((), False, 1, 7), np.zeros(len(task.pairs))
+    nothing = SimpleNamespace(folds=[], without={}, cross_fitted=None, cross_fitted_without={})
+    assert with_cross_fitted(two, setting, fitted.scores, nothing) == {}
+    assert unseen_with_encoders(two, setting, nothing) == {}
+    told = task.relevant.astype(float)
+    folds = np.unique(folds_of_pairs(task)).tolist()
+    some = SimpleNamespace(
+        folds=folds,
+        without=dict.fromkeys(folds, blank),
+        cross_fitted=told,
+        cross_fitted_without=dict.fromkeys(folds, told),
+    )
+    known, fresh = with_cross_fitted(two, setting, fitted.scores, some), unseen_with_encoders(two, setting, some)
+    assert set(known) == {CROSS_FITTED, TWO_CROSS_FITTED}
+    assert set(fresh) == set(SEEING)
+    found = {name: task.score({"run": run})["run", "recall", 3].mean() for name, run in fresh.items()}
+    for name, run in known.items():
+        assert task.score({"run": run})["run", "recall", 3].mean() > 90
+        assert found[name] > 90
+    assert found[WITH_FINETUNED] < 80
 
 
 def test_stores_are_counted_query_by_query():

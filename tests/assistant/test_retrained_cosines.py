@@ -1,5 +1,7 @@
 """Cosines of encoders trained once more for a ranker: which pairs each says something of, and what it had met."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,12 +12,11 @@ from lib.assistant.retrained_cosines import (
     EVALUATION,
     FILE,
     TRAINING,
-    by_fold,
-    by_seed,
+    EncoderCosines,
+    both_of,
     cosines,
     keep,
     kept,
-    of_all_pairs,
     trained,
     variants_of,
 )
@@ -67,38 +68,47 @@ def made(retraining, tmp_path_factory):
     return found, learned, asked
 
 
-def test_each_fold_and_each_seed_has_both_sides(retraining, made):
+def folds_of(retraining):
+    return [variant.number for variant in variants_of(retraining) if variant.kind == WITHOUT]
+
+
+def test_each_fold_each_seed_and_each_two_folds_have_their_sides(retraining, made):
     found = made[0]
     names = [variant.name for variant in variants_of(retraining)]
     assert names[0] == "without_0"
-    assert list(found) == [f"{name}_{side}" for name in names for side in (TRAINING, EVALUATION)]
+    both = [both_of(*pair) for pair in combinations(folds_of(retraining), 2)]
+    sides = [f"{name}_{side}" for name in names for side in (TRAINING, EVALUATION)]
+    assert list(found) == [*sides, *(f"{name}_{TRAINING}" for name in both)]
     training = candidate_pairs(retraining.lesson.queries, retraining.lesson.items, on="persona")
     asked = candidate_pairs(retraining.queries, retraining.items, on="persona")
     for variant in variants_of(retraining):
         taught, told = (found[f"{variant.name}_{side}"] for side in (TRAINING, EVALUATION))
         assert taught.dtype == told.dtype == np.float16
-        # something is said of the pairs that are learned from, and of those asked about, and of no other
-        about = training["query"].isin(retraining.taught(variant)["query"]).to_numpy()
-        np.testing.assert_array_equal(np.isfinite(taught), about)
+        assert len(taught) == len(training)
+        assert np.isfinite(taught).all()
         np.testing.assert_array_equal(
             np.isfinite(told), asked["query"].isin(retraining.asked(variant)["query"]).to_numpy()
         )
+    fold = training["query"].map(retraining.lesson.queries.set_index("query")["need"]).map(retraining.fold_of)
+    for name, pair in zip(both, combinations(folds_of(retraining), 2), strict=True):
+        np.testing.assert_array_equal(np.isfinite(found[f"{name}_{TRAINING}"]), fold.isin(pair))
 
 
 def test_no_encoder_met_the_need_or_the_person_that_it_is_asked_about(retraining, made):
     _, learned, asked = made
-    assert len(learned) == 3 * len(variants_of(retraining))
+    assert len(learned) == 3 * len(variants_of(retraining)) + 2 * len(list(combinations(folds_of(retraining), 2)))
     training = retraining.lesson.queries
     for name, queries in learned.items():
-        variant = next(each for each in variants_of(retraining) if f"finetuned_{each.name}" in name)
-        if variant.kind == WITHOUT:
-            assert not set(queries["need"]) & {n for n, fold in retraining.fold_of.items() if fold == variant.number}
+        kind, *numbers = name.removeprefix("finetuned_").partition("_half")[0].split("_")
+        without = set(map(int, numbers)) if kind == WITHOUT else set()
+        assert not {retraining.fold_of[need] for need in queries["need"]} & without
         read = set(asked[name])
         if "half" in name:
             others = training[training["persona"].isin(set(queries["persona"]))]
             assert read & set(training["text"])
             assert not read & set(others["text"])
         else:
+            variant = Variant(kind, int(numbers[0]))
             assert set(queries["query"]) == set(retraining.taught(variant)["query"])
             assert read <= set(retraining.asked(variant)["text"]) | set(retraining.items["text"])
 
@@ -123,24 +133,44 @@ def test_what_is_kept_is_found_again_in_this_world_alone(world, tiny, retraining
 
 
 class Task:
-    """Two evaluation queries around a training query, two items each."""
+    """Two evaluation queries around two training queries, an item each; needs of folds 0, 0, 1 and 1."""
 
-    pairs = pd.DataFrame({"query": ["a", "a", "b", "b", "c", "c"]})
-    training = np.array([False, False, True, True, False, False])
+    pairs = pd.DataFrame({"query": ["a", "b", "c", "d"]})
+    training = np.array([False, True, True, False])
     evaluation = ~training
+    fold = np.array([0, 0, 1, 1])
 
 
-def test_both_sides_are_put_where_their_pairs_stand():
-    nan = np.nan
-    arrays = {
-        "without_3_training": np.array([0.5, nan], dtype=np.float16),
-        "without_3_evaluation": np.array([0.25, 0.75, nan, nan], dtype=np.float16),
-        "seed_1_training": np.zeros(2, dtype=np.float16),
-        "seed_1_evaluation": np.ones(4, dtype=np.float16),
-    }
-    found = of_all_pairs(Task, arrays)
-    assert found[Variant(WITHOUT, 3)].tolist() == [0.25, 0.75, 0.5, 0, 0, 0]
-    assert list(by_fold(found)) == [3]
-    assert list(by_seed(found)) == [1]
-    assert by_seed(found)[1].tolist() == [1, 1, 0, 0, 1, 1]
-    assert of_all_pairs(Task, {}) == {}
+@pytest.fixture
+def of_pairs(monkeypatch):
+    monkeypatch.setattr(module, "folds_of_pairs", lambda task: task.fold)
+    nan, arrays = np.nan, {}
+    asked = {"without_0": [0.3, nan], "without_1": [nan, 0.4], "seed_1": [0.3, 0.4]}
+    for number, (name, told) in enumerate(asked.items(), 1):
+        arrays |= {f"{name}_training": np.array([0.1, 0.2]) * number, f"{name}_evaluation": np.array(told)}
+    arrays["without_0_1_training"] = np.array([-0.1, -0.2])
+    return EncoderCosines(Task, np.array([0.5, 0.6, 0.7, 0.8]), {k: v.astype(np.float16) for k, v in arrays.items()})
+
+
+def test_both_sides_are_put_where_their_pairs_stand(of_pairs):
+    assert of_pairs.folds == [0, 1]
+    np.testing.assert_allclose(of_pairs.without[0], [0.3, 0.1, 0.2, 0], atol=1e-3)
+    np.testing.assert_allclose(of_pairs.without[1], [0, 0.2, 0.4, 0.4], atol=1e-3)
+    assert list(of_pairs.seeds) == [1]
+    np.testing.assert_allclose(of_pairs.seeds[1], [0.3, 0.3, 0.6, 0.4], atol=1e-3)
+
+
+def test_a_training_query_meets_encoders_that_met_neither_its_need_nor_the_fold_left_out(of_pairs):
+    np.testing.assert_allclose(of_pairs.cross_fitted, [0.5, -0.1, -0.2, 0.8], atol=1e-3)
+    np.testing.assert_allclose(of_pairs.cross_fitted_without[0], [0.3, 0, -0.2, 0], atol=1e-3)
+    np.testing.assert_allclose(of_pairs.cross_fitted_without[1], [0, -0.1, 0, 0.4], atol=1e-3)
+
+
+def test_without_encoders_of_every_training_need_nothing_is_cross_fitted():
+    nothing = EncoderCosines(Task, np.zeros(4), {})
+    assert (nothing.folds, nothing.seeds, nothing.without) == ([], {}, {})
+    one = {name: np.zeros(2, dtype=np.float16) for name in ("without_0_training", "without_0_evaluation")}
+    for cosines_of_one in (EncoderCosines(Task, np.zeros(4), one),):
+        cosines_of_one.__dict__["_fold"] = Task.fold
+        assert cosines_of_one.cross_fitted is None
+        assert cosines_of_one.cross_fitted_without == {}

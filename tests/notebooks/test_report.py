@@ -15,8 +15,10 @@ from bs4 import BeautifulSoup
 from safetensors.numpy import load_file
 
 from lib.assistant.context_scores import ORDER, REFERENCES
+from lib.assistant.conversation import METHODS as CONVERSED
 from lib.assistant.planner import SETTINGS
-from lib.assistant.ranker_ablation import WITH_FINETUNED
+from lib.assistant.ranker_ablation import SEEING, WITH_FINETUNED
+from lib.assistant.unseen_needs import TRAINED
 from lib.evaluation.claims import read_claims
 from lib.evaluation.judgement import OPEN, VERDICTS
 from lib.workbook.artifacts import ROOT
@@ -95,6 +97,26 @@ def test_tables_follow_the_contract(finished):
     assert (known["ci_low"] <= known["value"] + 1e-4).all()
     assert (known["value"] <= known["ci_high"] + 1e-4).all()
     assert everything.set_index(["method", "metric", "k"])["published"][("bm25t", "recall", 3)] == 11.35
+
+
+def test_every_ranker_is_asked_about_new_needs_and_trained_with_more_seeds(finished):
+    folder = finished / "reports" / "smoke" / "tables"
+    retrieval = pd.read_csv(folder / "context_retrieval.csv").query("sample == 'unseen_needs' and kind == 'all'")
+    here = set(TRAINED) - set(SEEING)  # `retrain_encoders` is off in smoke
+    learned = {*here, "semantic", "random"}
+    assert learned <= set(retrieval["method"])
+    assert (retrieval[retrieval["method"].isin(learned)]["n"] == 60).all(), "of every fold of needs"
+    seeds = pd.read_csv(folder / "training_seeds.csv").set_index("of")
+    assert here <= set(seeds.index)
+    assert (seeds["seeds"] == 3).all()
+    tools = pd.read_csv(folder / "tool_seeds.csv").set_index("of")
+    assert {"query_only/lambdamart", "query_plus_context/lambdamart"} <= set(tools.index)
+    assert (tools["lowest"] <= tools["highest"]).all()
+    talk = pd.read_csv(folder / "conversation.csv")
+    assert talk.groupby("kind")["method"].agg(list).map(lambda names: names == list(CONVERSED)).all()
+    readings = pd.read_csv(folder / "rrf_readings.csv")
+    assert (readings["gain_low"] <= readings["gain"] + 1e-6).all()
+    assert (readings["gain"] <= readings["gain_high"] + 1e-6).all()
 
 
 def test_the_tables_of_few_shots_and_definitions_follow_the_contract(finished):

@@ -11,7 +11,7 @@ import pandas as pd
 from lib.assistant.context_scores import ContextScores, RankerScores
 from lib.assistant.fusion_effects import HALVES, NO_FUSION
 from lib.assistant.pages.common import ranker_name
-from lib.assistant.ranker_ablation import TEXT_ALONE, WITH_FINETUNED
+from lib.assistant.ranker_ablation import CROSS_FITTED, TEXT_ALONE, TWO_CROSS_FITTED, WITH_FINETUNED
 from lib.assistant.unseen_needs import UnseenNeeds
 from lib.evaluation.inference import settled
 from lib.retrieval.fusion import Fusion
@@ -237,6 +237,8 @@ def who_is_misled(told: pd.DataFrame) -> str:
 def variant_table(rankers: RankerScores, fusion: Fusion) -> Table:
     """The ranker that also sees the fine-tuned encoder's cosine; `fusion` is what its RRF fuses."""
     names = ["lambdamart", "lambdamart_rrf", "finetuned", WITH_FINETUNED, RRF_WITH_FINETUNED]
+    there = rankers.scores.columns.get_level_values("method")
+    names += [name for name in (CROSS_FITTED, TWO_CROSS_FITTED) if name in there]
     return Table(
         rankers_table(rankers, names),
         f"Recall@{rankers.k} in percent by kind of query, n = {len(rankers.asked.names)}; fused in the variant: "
@@ -259,8 +261,17 @@ def variant_finding(rankers: RankerScores, unseen: UnseenNeeds | None = None) ->
     )
     if unseen is None or WITH_FINETUNED not in unseen.methods:
         return text
-    plain, fresh = (unseen.scores[method, "recall", unseen.k].mean() for method in ("lambdamart", WITH_FINETUNED))
-    return f"{text}; where neither it nor its encoders met the need {fresh:.1f}% (LambdaMART {plain:.1f}%)"
+    fresh = {method: unseen.scores[method, "recall", unseen.k].mean() for method in unseen.methods}
+    text += (
+        f"; where neither it nor its encoders met the need {fresh[WITH_FINETUNED]:.1f}% (LambdaMART "
+        f"{fresh['lambdamart']:.1f}%)"
+    )
+    if TWO_CROSS_FITTED not in fresh:
+        return text
+    return (
+        f"{text}; cross-fitted by need {rankers.recall(CROSS_FITTED):.1f} and {fresh[CROSS_FITTED]:.1f}%, our two "
+        f"stages so {rankers.recall(TWO_CROSS_FITTED):.1f} and {fresh[TWO_CROSS_FITTED]:.1f}%"
+    )
 
 
 def usage_and_meaning(rankers: RankerScores) -> str:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from lib.assistant.adapted_cosine import ROWS
 from lib.assistant.pages.common import ranker_name
-from lib.assistant.ranker_ablation import WITH_FINETUNED
+from lib.assistant.ranker_ablation import CROSS_FITTED, SEEING, WITH_FINETUNED
 from lib.assistant.unseen_needs import TEXT_TRAINED, UnseenNeeds
 from lib.evaluation.comparison import compare
 from lib.evaluation.inference import settled
@@ -18,6 +18,7 @@ from lib.workbook.forest import forest_of_tests
 from lib.workbook.methods import label
 
 if TYPE_CHECKING:
+    from lib.assistant.context_scores import RankerScores
     from lib.assistant.second_stage import Choice
 
 OURS = "lambdamart_2"
@@ -189,7 +190,7 @@ def on_other_needs(unseen: UnseenNeeds) -> str:
 
 def _beside_encoders(unseen: UnseenNeeds) -> str:
     """The second stage beside what sees an encoder that was trained without the needs, too; Holm over these."""
-    there = [method for method in (*TEXT_TRAINED, WITH_FINETUNED) if method in unseen.methods]
+    there = [method for method in (*TEXT_TRAINED, *SEEING) if method in unseen.methods]
     if not there:
         return ""
     tests = compare(unseen.scores, [(OURS, method) for method in there], "recall", unseen.k, unseen.resampling)
@@ -199,6 +200,25 @@ def _beside_encoders(unseen: UnseenNeeds) -> str:
         for (_, row), sure in zip(tests.iterrows(), settled(tests), strict=True)
     )
     return f" What sees an encoder trained without them, and the gain of {label(OURS)} on it: {each}."
+
+
+def what_trust_costs(rankers: RankerScores, unseen: UnseenNeeds) -> str:
+    """What cross-fitting by need changes for a ranker that sees a fine-tuned encoder, on needs that training knows and
+    on new ones; a sentence that it was not tried where there are no such rankings."""
+    if CROSS_FITTED not in unseen.methods:
+        return (
+            "Rankers that see a fine-tuned encoder were not asked about new needs here: the kept cosines are of "
+            "another world, and the profile does not say `retrain_encoders`."
+        )
+    pair = [(CROSS_FITTED, WITH_FINETUNED)]
+    known, fresh = (
+        compare(each.scores, pair, "recall", each.k, each.resampling).iloc[[0]] for each in (rankers, unseen)
+    )
+    return (
+        f"Cross-fitting the encoder's cosine by need changes LambdaMART by {_change(known.iloc[0])} points where "
+        f"training knows the need ({_in_words(known.iloc[0])}), by {_change(fresh.iloc[0])} where it does not "
+        f"({_in_words(fresh.iloc[0])})."
+    )
 
 
 # ---- what the adapted cosine adds

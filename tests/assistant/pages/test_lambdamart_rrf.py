@@ -493,11 +493,16 @@ def test_usage_and_meaning_add_up_only_where_both_are_settled():
     assert parts.variant_finding(more).startswith(
         "LambdaMART that also sees the fine-tuned encoder's cosine finds 90.0%, 23.3 ["
     )
-    fresh = SimpleNamespace(
-        methods=[parts.WITH_FINETUNED], scores=table_of({parts.WITH_FINETUNED: 71, "lambdamart": 64}), k=3
-    )
+    values = {parts.WITH_FINETUNED: 71, "lambdamart": 64, parts.CROSS_FITTED: 72, parts.TWO_CROSS_FITTED: 75}
+    fresh = SimpleNamespace(methods=[*values][:2], scores=table_of(values), k=3)
     assert parts.variant_finding(more, fresh).endswith(
         "; where neither it nor its encoders met the need 71.0% (LambdaMART 64.0%)"
+    )
+    cross = table_of({parts.CROSS_FITTED: 82, parts.TWO_CROSS_FITTED: 85})
+    both = more.with_scores(cross)
+    every = SimpleNamespace(methods=[*values], scores=fresh.scores, k=3)
+    assert parts.variant_finding(both, every).endswith(
+        "(LambdaMART 64.0%); cross-fitted by need 82.0 and 72.0%, our two stages so 85.0 and 75.0%"
     )
     fresh.methods.clear()
     assert parts.variant_finding(more, fresh) == parts.variant_finding(more)
@@ -508,6 +513,8 @@ def test_usage_and_meaning_add_up_only_where_both_are_settled():
     assert table.frame["ranker"].tolist() == [
         "LambdaMART", "LambdaMART-RRF", "fine-tuned search", parts.WITH_FINETUNED, parts.RRF_WITH_FINETUNED,
     ]  # fmt: skip
+    more_rows = parts.variant_table(both, Fusion(("whole",), 5)).frame["ranker"].tolist()
+    assert more_rows[-2:] == [parts.CROSS_FITTED, parts.TWO_CROSS_FITTED]
     assert table.caption.endswith("fused in the variant: whole + store by store, weight 4, k = 5.")
 
 

@@ -1,5 +1,7 @@
 """What the page of notebook 05 says and shows of our own ranker, on small frames."""
 
+from types import SimpleNamespace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -8,7 +10,7 @@ import pytest
 from lib.assistant.adapted_cosine import ROWS
 from lib.assistant.context_scores import ContextScores, EvaluationQueries, compare_by_kind
 from lib.assistant.pages import lambdamart_rrf_second as page
-from lib.assistant.ranker_ablation import WITH_FINETUNED
+from lib.assistant.ranker_ablation import CROSS_FITTED, WITH_FINETUNED
 from lib.assistant.second_stage import COSINE_STEP, Choice, Setting
 from lib.assistant.unseen_needs import UnseenNeeds
 from lib.evaluation.inference import Resampling, holm_adjust
@@ -172,6 +174,17 @@ def test_needs_unseen():
     known = {WITH_FINETUNED: 70.0}
     assert page.needs_table(unseen(**known), names, 5).frame["method"].tolist()[-1] == WITH_FINETUNED
     assert with_text.endswith("points, not settled).")
+
+
+def test_what_cross_fitting_by_need_costs_and_brings():
+    resampling = Resampling([asked().persona, asked().need], 100, 0)
+    rankers = SimpleNamespace(scores=table_of({WITH_FINETUNED: 85.0, CROSS_FITTED: 80.0}), k=3, resampling=resampling)
+    fresh = unseen(**{WITH_FINETUNED: 66.0, CROSS_FITTED: 72.0})
+    text = page.what_trust_costs(rankers, fresh)
+    assert text.startswith("Cross-fitting the encoder's cosine by need changes LambdaMART by −5.0 [")
+    assert "] points where training knows the need (a settled loss), by 6.0 [" in text
+    assert text.endswith("] where it does not (a settled gain).")
+    assert "does not say `retrain_encoders`" in page.what_trust_costs(rankers, unseen())
 
 
 def gains(*differences):
