@@ -38,9 +38,8 @@ FILE = Path("data") / "answers" / "retrained_cosines.npz"
 KEY = "key"
 TRAINING, EVALUATION = "training", "evaluation"
 Cosines = dict[str, np.ndarray]
-Parts = dict[
-    str, tuple[pd.DataFrame, pd.DataFrame]
-]  # what an encoder learns from and is asked, by an ending of its name
+# What each of several encoders learns from and is asked, by an ending of its name.
+Parts = dict[str, tuple[pd.DataFrame, pd.DataFrame]]
 
 
 def variants_of(retraining: Retraining) -> list[Variant]:
@@ -63,8 +62,7 @@ def trained(retraining: Retraining, folder: Path, progress: bool = False) -> Cos
         about other folds than the variant's, of training queries about others than the two}.
     """
     lesson, found = retraining.lesson, Cosines()
-    half = pd.Series(folds_of(lesson.queries["persona"], 2, lesson.seed), lesson.queries["persona"].to_numpy())
-    half = lesson.queries["persona"].map(half[~half.index.duplicated()])
+    half = folds_of(lesson.queries["persona"], 2, lesson.seed)
     fold = lesson.queries["need"].map(retraining.fold_of)
     learned_pairs = candidate_pairs(lesson.queries, lesson.items, on="persona")
     asked_pairs = candidate_pairs(retraining.queries, retraining.items, on="persona")
@@ -144,20 +142,17 @@ def keep(cosines: Cosines, key: str, path: Path) -> None:
     np.savez_compressed(path, **arrays)
 
 
-def cosines(
-    retraining: Retraining, parameters: FinetunedSearch, folder: Path, root: Path, progress: bool
-) -> tuple[Cosines, bool]:
-    """`kept` where they fit and shipped parts are wanted, else `trained` where the profile trains them; else none. And
-    whether they were kept.
+def cosines(retraining: Retraining, parameters: FinetunedSearch, folder: Path, root: Path, progress: bool) -> Cosines:
+    """`kept` where they fit and shipped parts are wanted, else `trained` where the profile trains them; else none.
 
     Args:
         parameters: of notebook 04.
         folder, root, progress: as there.
     """
     found = kept(retraining, root) if parameters.shipped_interaction_queries else None
-    if found is not None:
-        return found, True
-    return (trained(retraining, folder, progress) if parameters.retrain_encoders else {}), False
+    if found is None:
+        found = trained(retraining, folder, progress) if parameters.retrain_encoders else {}
+    return found
 
 
 # ---------------------------------------------------------------- for a ranker

@@ -124,9 +124,9 @@ def test_what_is_kept_is_found_again_in_this_world_alone(world, tiny, retraining
     mended = world[1].assign(text=world[1]["text"].where(world[1]["item"] != "p0-i0", "lemon"))
     assert kept(retraining_of(world, tiny, items=mended), tmp_path) is None
     shipped = FinetunedSearch(profile="p", seed=7)
-    assert cosines(retraining, shipped, tmp_path, tmp_path, False)[1]
+    assert list(cosines(retraining, shipped, tmp_path, tmp_path, False)) == list(made[0])
     off = shipped.model_copy(update={"shipped_interaction_queries": 0})
-    assert cosines(retraining, off, tmp_path, tmp_path, False) == ({}, False)
+    assert cosines(retraining, off, tmp_path, tmp_path, False) == {}
     (tmp_path / FILE).write_text("no archive")
     with pytest.raises(InputError, match=FILE.name):
         kept(retraining, tmp_path)
@@ -170,7 +170,7 @@ def test_without_encoders_of_every_training_need_nothing_is_cross_fitted():
     nothing = EncoderCosines(Task, np.zeros(4), {})
     assert (nothing.folds, nothing.seeds, nothing.without) == ([], {}, {})
     one = {name: np.zeros(2, dtype=np.float16) for name in ("without_0_training", "without_0_evaluation")}
-    for cosines_of_one in (EncoderCosines(Task, np.zeros(4), one),):
-        cosines_of_one.__dict__["_fold"] = Task.fold
-        assert cosines_of_one.cross_fitted is None
-        assert cosines_of_one.cross_fitted_without == {}
+    of_one = EncoderCosines(Task, np.zeros(4), one)
+    of_one.__dict__["_fold"] = Task.fold
+    assert of_one.cross_fitted is None
+    assert of_one.cross_fitted_without == {}
