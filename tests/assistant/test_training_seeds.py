@@ -6,6 +6,7 @@ import pytest
 
 from lib.assistant import training_seeds as module
 from lib.assistant.pages import training_seeds as page
+from lib.assistant.ranker_ablation import WITH_FINETUNED
 from lib.assistant.training_seeds import OURS, PAIRS, over_seeds
 from lib.evaluation.inference import Resampling
 from lib.evaluation.intervals import difference_interval, mean_interval
@@ -77,6 +78,11 @@ def test_differences_are_paired_by_query_and_seed(resampling):
     said = page.in_words(values, changes, {})
     assert said.startswith("No seed turns the order of two of these methods. No difference is clear of zero. The seed ")
     assert said.endswith(" most, by a standard deviation of 5.0 points.")
+    named = {OURS: "ours", "lambdamart": "its first stage"}
+    elsewhere = values.assign(of=["query_only/lambdamart", WITH_FINETUNED])
+    names = {"query_only/lambdamart": "the query alone"}  # no method of any table
+    assert page.table(elsewhere, names, "Recall@3").frame["method"].tolist() == ["the query alone", WITH_FINETUNED]
+    assert page.changes_table(changes, named, "Recall@3").frame["difference"].tolist() == ["ours − its first stage"]
     clear = page.in_words(values, changes.assign(ci_low=1.0), {})
     assert "clear of zero: LambdaMART, two stages (ours) − LambdaMART 2.0 [1.0, " in clear
 

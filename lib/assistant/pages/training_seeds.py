@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from lib.assistant.pages.common import intervals
+from lib.assistant.pages.common import intervals, ranker_name
 from lib.workbook.display import Table, number
-from lib.workbook.methods import label
 
 
 def table(values: pd.DataFrame, names: Mapping[str, str], what: str, row: str = "method") -> Table:
@@ -40,7 +39,7 @@ def changes_table(changes: pd.DataFrame, names: Mapping[str, str], what: str) ->
 
 
 def _name(name: str, names: Mapping[str, str]) -> str:
-    return names.get(name, label(name))
+    return names[name] if name in names else ranker_name(name)
 
 
 def _pair_names(rows: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
