@@ -145,14 +145,27 @@ def test_no_evaluation_label_reaches_a_ranking(parts, ranked):
     assert not after[ORACLE].equals(before[ORACLE])
 
 
+def leading_to_context(part, vectors):
+    """Embeddings in which each query lies amid its relevant items: those of letters retrieve nothing of use."""
+    row = pd.Series(range(len(part["items"])), part["items"]["item"])
+    relevant = part["gold"].set_index("query")["relevant"].loc[part["queries"]["query"]]
+    amid = np.stack([vectors["items"][row[list(items)].to_numpy()].mean(axis=0) for items in relevant])
+    return {**vectors, "queries": (amid / np.linalg.norm(amid, axis=1, keepdims=True)).astype(np.float32)}
+
+
 def test_context_decides_where_no_query_says_its_arguments(parts, vectors):
-    found = {name: find_tools(parts[name], vectors[name], Letters(), ASKING).scores.mean() for name in WORLDS}
+    """Found by a search that leads to it, context helps the ranker most where queries say nothing, another's nowhere."""
+    found = {
+        name: find_tools(parts[name], leading_to_context(parts[name], vectors[name]), Letters(), ASKING).scores.mean()
+        for name in WORLDS
+    }
     for name, scores in found.items():
         assert scores[RANKER_OTHER, "recall", 5] < scores[RANKER_ALONE, "recall", 5] + 8, f"{name}: another's context"
-    gain = {name: scores[ORACLE, "recall", 5] - scores[ALONE, "recall", 5] for name, scores in found.items()}
-    assert gain["hard"] > gain["explicit"]
-    ranker = {name: scores[RANKER_CONTEXT, "recall", 5] for name, scores in found.items()}
-    assert ranker["hard"] > found["hard"][RANKER_OTHER, "recall", 5]
+    gains = ((ORACLE, ALONE), (RANKER_CONTEXT, RANKER_ALONE))
+    for told, alone in gains:
+        gain = {name: scores[told, "recall", 5] - scores[alone, "recall", 5] for name, scores in found.items()}
+        assert gain["hard"] > gain["explicit"] + 5
+    assert found["hard"][RANKER_CONTEXT, "recall", 5] > found["hard"][RANKER_OTHER, "recall", 5] + 15
 
 
 def test_other_plans_count(parts, vectors, ranked):
