@@ -154,7 +154,7 @@ def leading_to_context(part, vectors):
 
 
 def test_context_decides_where_no_query_says_its_arguments(parts, vectors):
-    """Found by a search that leads to it, context helps the ranker most where queries say nothing, another's nowhere."""
+    """Found by a search that leads to it, context helps most where queries say nothing; another's helps nowhere."""
     found = {
         name: find_tools(parts[name], leading_to_context(parts[name], vectors[name]), Letters(), ASKING).scores.mean()
         for name in WORLDS
