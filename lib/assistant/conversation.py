@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.adapted_cosine import cross_fitted
-from lib.assistant.ranking_task import Learning, RankingTask
+from lib.assistant.ranking_task import Learning, RankingTask, clusters_of
 from lib.assistant.rrf_readings import cross_fit, needed
 from lib.assistant.second_stage import Setting, TwoStages
 from lib.assistant.signals import opens_before
@@ -23,8 +23,9 @@ from lib.assistant.sweeps import small_knobs
 from lib.evaluation.comparison import compare, per_query_scores
 from lib.evaluation.inference import Resampling, holm_adjust
 from lib.evaluation.intervals import mean_interval
+from lib.retrieval.finetune import folds_of
 from lib.retrieval.fusion import Fusion
-from lib.retrieval.stores import cosine_of_pairs, rank_pairs, seeded_order
+from lib.retrieval.stores import cosine_of_pairs, rank_pairs
 from lib.workbook.parameters.worlds import WorldKnobs
 
 FOLLOW_UPS = HOPS = 0.3  # shares of the world's queries
@@ -78,8 +79,8 @@ class Learner:
 
     def folds(self, task: RankingTask) -> list[np.ndarray]:
         """Which pairs are asked about in each fold, bools: those of some personas; the rest is learned from."""
-        number, personas = self.learning.folds, seeded_order(task.persona, self.learning.seed + 1)
-        return [pd.Index(task.persona).isin(personas[fold::number]) for fold in range(number)]
+        fold = folds_of(pd.Series(task.persona), self.learning.folds, self.learning.seed + 1)
+        return [fold == number for number in range(self.learning.folds)]
 
     def tuned_cosine(self, task: RankingTask, vectors: Mapping[str, np.ndarray]) -> np.ndarray:
         """The cosine of each pair after one linear map (`lib.retrieval.adapter`) that saw none of its persona's
@@ -166,9 +167,7 @@ def score_conversation(
 
 def resampling_of(world: Mapping[str, pd.DataFrame], scores: pd.DataFrame, seed: int) -> Resampling:
     """Personas and needs of the queries that are the rows of `scores`."""
-    persona = world["queries"].set_index("query").loc[scores.index, "persona"]
-    need = world["gold"].set_index("query").loc[scores.index, "need"]
-    return Resampling([persona.to_numpy(), need.to_numpy()], seed=seed)
+    return Resampling(clusters_of(world["queries"], world["gold"], scores.index), seed=seed)
 
 
 def summarise_conversation(world: Mapping[str, pd.DataFrame], scores: pd.DataFrame, k: int, seed: int) -> pd.DataFrame:

@@ -73,6 +73,16 @@ def folds_of_pairs(task: RankingTask) -> np.ndarray:
     return need.map(folds_of_needs(need, task.held_out_needs, task.learning.seed)).to_numpy()
 
 
+def new_needs(task: RankingTask) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """{fold of needs that is asked about: the pairs to learn from, of training queries about other folds', and the
+    evaluation pairs asked about}, bools."""
+    fold = folds_of_pairs(task)
+    return {
+        int(number): (task.training & (fold != number), task.evaluation & (fold == number))
+        for number in np.unique(fold[task.evaluation])
+    }
+
+
 def settings_by_name(choice: Choice) -> dict[str, Setting]:
     """{name: setting of the second stage}: of lambdamart_2, and of the best one that differs from it in whether it sees
     the fine-tuned cosine (`TWO_WITHOUT_COSINE` or `TWO_WITH_COSINE`)."""
@@ -96,13 +106,10 @@ def without_their_needs(
         cosines: {fold: fine-tuned cosines of all pairs, by maps that learned nothing of that fold's needs}; None: no
             setting needs any.
     """
-    task, fold = two.task, folds_of_pairs(two.task)
-    parts = []
-    for number in np.unique(fold[task.evaluation]):
-        asked = task.evaluation & (fold == number)
-        learned = task.training & (fold != number)
+    task, parts = two.task, []
+    for number, (learned, asked) in new_needs(task).items():
         stages = two if cosines is None else two.seeing(cosines[number])
-        first = two.first_without(learned, asked)
+        first = two.first_on_new_needs[number]
         ranked = task.rankings(first[asked], asked) | rank_without(task, needed(fused), learned, asked)
         for name, setting in settings.items():
             ranked[name] = rank_pairs(task.pairs[asked], stages.second_without(first, setting, learned, asked))
@@ -117,11 +124,11 @@ def unseen_with_cosine(task: RankingTask, cosines: Mapping[int, np.ndarray]) -> 
     Args:
         cosines: {fold: the cosine of each pair, by encoders that learned nothing of that fold's needs}, at least one.
     """
-    fold, parts = folds_of_pairs(task), []
+    parts, folds = [], new_needs(task)
     for number, cosine in sorted(cosines.items()):
-        seeing, asked = task.with_text_scores(FINETUNED, cosine), task.evaluation & (fold == number)
-        ranker = seeing.learn(rows=task.training & (fold != number))
-        parts.append(rank_pairs(task.pairs[asked], ranker.predict(seeing.features[asked])))
+        learned, asked = folds[number]
+        seeing = task.with_text_scores(FINETUNED, cosine)
+        parts.append(rank_pairs(task.pairs[asked], seeing.learn(rows=learned).predict(seeing.features[asked])))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -295,9 +295,7 @@ class RankingTask:
 
     def resampling_of(self, queries: Sequence[str]) -> Resampling:
         """Personas and needs of some queries."""
-        persona = self.queries.set_index("query")["persona"].loc[queries]
-        need = self.gold.set_index("query")["need"].loc[queries]
-        return Resampling([persona.to_numpy(), need.to_numpy()], 0, self.learning.seed)
+        return Resampling(clusters_of(self.queries, self.gold, queries), 0, self.learning.seed)
 
     def recall_alone(self, run: pd.DataFrame) -> pd.DataFrame:
         """One row of `try_fusions`: a ranking of the training queries by itself."""
@@ -327,6 +325,12 @@ class RankingTask:
         }
         kept = [run[run["rank"] <= KEPT].assign(method=method) for method, run in runs.items()]
         return pd.concat(kept, ignore_index=True)[["method", "query", "item", "rank", "score"]]
+
+
+def clusters_of(queries: pd.DataFrame, gold: pd.DataFrame, names: Sequence[str]) -> list[np.ndarray]:
+    """The personas and the needs of some queries of a world, in their order."""
+    columns = (queries, "persona"), (gold, "need")
+    return [frame.set_index("query")[column].loc[names].to_numpy() for frame, column in columns]
 
 
 def lambdamart_runs(rankings: Mapping[str, pd.DataFrame], fusion: Fusion) -> dict[str, pd.DataFrame]:

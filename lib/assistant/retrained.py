@@ -24,6 +24,7 @@ import pandas as pd
 
 from lib.assistant.interaction_training import CROSS, LATE, SIZE, UNSEEN, Lesson, rank_with, reader_for, settings_of
 from lib.assistant.queries import folds_of_needs
+from lib.evaluation.over_seeds import SEEDS
 from lib.generation.models import locate
 from lib.retrieval.dense import load_encoder, search
 from lib.retrieval.finetune import Finetuning, finetune_encoder, training_rows
@@ -34,7 +35,6 @@ from lib.workbook.parameters.finetuned_search import FinetunedSearch
 FILE = Path("data") / "answers" / "retrained.parquet"
 FINETUNED = "finetuned"
 METHODS = (FINETUNED, CROSS, LATE)
-SEEDS = 2  # beside the workbook's own
 DEPTH = 10  # items of each ranking that are kept
 WITHOUT, SEED = "without", "seed"  # kinds of variants
 COLUMNS = ["variant", "method", "query", "item", "rank", "score"]

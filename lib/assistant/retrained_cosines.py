@@ -193,13 +193,14 @@ class EncoderCosines:
     def cross_fitted(self) -> np.ndarray | None:
         """As `met`, but those of training pairs are by encoders that did not meet the query's need either, so that a
         ranker learns how far to trust the cosine where a need is new; None where there are none of a training need."""
-        others = {number: [other for other in self.folds if other != number] for number in self.folds}
-        if not all(map(others.get, set(self._fold[self.task.training]))):
+        pairs = [f"{both_of(*both)}_{TRAINING}" for both in combinations(self.folds, 2)]
+        met = set(self._fold[self.task.training])
+        if not pairs or not set(pairs) <= set(self.arrays) or not met <= set(self.folds):
             return None
-        values = self.met.copy()
+        values, (*_, before, last) = self.met.copy(), self.folds
         for number in self.folds:
             here = self.task.training & (self._fold == number)
-            values[here] = self._learned(both_of(number, others[number][-1]))[here]
+            values[here] = self._learned(both_of(number, before if number == last else last))[here]
         return values
 
     @cached_property

@@ -26,13 +26,12 @@ from lib.assistant.plan_comparison import per_query
 from lib.assistant.planner import SETTINGS, TAUGHT, Material
 from lib.assistant.planner_worlds import STEPS
 from lib.assistant.trained_parts import PlannerLesson
-from lib.evaluation.over_seeds import over_seeds
+from lib.evaluation.over_seeds import SEEDS, over_seeds
 from lib.generation.finetune import Training, adapter_for
 from lib.generation.kept import Keeper, Kept, weights_of
 from lib.generation.local import LocalModel
 
 FILE = Path("data") / "answers" / "retrained_plans.jsonl"
-SEEDS = 2  # beside the workbook's own
 # As Hu et al. (2022) and Dettmers et al. (2023) train models of billions; that of the small planner, six times higher,
 # was chosen for it alone.
 LARGER_RATE = 5e-4

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
+from lib.retrieval.finetune import folds_of
 from lib.retrieval.fusion import GAIN, Fusion, rank_per_store
-from lib.retrieval.stores import cosine_of_pairs, rank_pairs, seeded_order
+from lib.retrieval.stores import cosine_of_pairs, rank_pairs
 
 if TYPE_CHECKING:
     from lib.assistant.ranking_task import Fitted, RankingTask
@@ -112,10 +113,10 @@ def cross_fit(task: RankingTask, names: Sequence[str], rows: np.ndarray) -> dict
     """Rankings of some pairs, each by rankers that saw none of its persona's, over the folds of `task.learning` or
     `FOLDS`, whichever are fewer."""
     folds = min(task.learning.folds, FOLDS)
-    personas = seeded_order(task.persona[rows], task.learning.seed + 1)
-    scores = {name: np.zeros(len(task.pairs)) for name in names}
-    for fold in range(folds):
-        inside = rows & pd.Index(task.persona).isin(personas[fold::folds])
+    scores, fold = {name: np.zeros(len(task.pairs)) for name in names}, np.full(len(rows), folds)
+    fold[rows] = folds_of(pd.Series(task.persona[rows]), folds, task.learning.seed + 1)
+    for number in range(folds):
+        inside = fold == number
         for name, values in score(task, learn(task, names, rows & ~inside), inside).items():
             scores[name][inside] = values
     return ranked(task, {name: values[rows] for name, values in scores.items()}, rows)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from lib.assistant.ranker_ablation import new_needs
 from lib.assistant.signals import CATEGORICAL, log_similarities, rank_within
 from lib.retrieval.lambdamart import LEAVES, LambdaMART, out_of_fold, train
 from lib.retrieval.stores import rank_pairs, tie_breakers
@@ -438,6 +439,11 @@ class TwoStages:
             first[learned] = out_of_fold(**self._lessons(self.seen, learned, labels), folds=FOLDS)
             first[asked] = train(**self._lessons(self.seen, learned, labels)).predict(self.seen[asked])
         return first
+
+    @cached_property
+    def first_on_new_needs(self) -> dict[int, np.ndarray]:
+        """`first_without` the needs of each fold (`lib.assistant.ranker_ablation.new_needs`), by fold."""
+        return {fold: self.first_without(*pairs) for fold, pairs in new_needs(self.task).items()}
 
     def second_without(
         self,

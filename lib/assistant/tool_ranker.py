@@ -15,6 +15,7 @@ import pandas as pd
 
 from lib.assistant.controls import permute_labels
 from lib.assistant.tool_retrieval import ToolTask, fold_of_units, tool_pairs, trained_scores
+from lib.evaluation.over_seeds import SEEDS
 from lib.retrieval.lambdamart import train
 from lib.retrieval.stores import bm25t_scores, cosine_of_pairs, rank_pairs, relevant_pairs_mask
 
@@ -25,7 +26,6 @@ CATEGORICAL = ["app"]
 # good sign would read the labels off the folds.
 RISING = ["classifier", "frequency"]
 FOLDS = 5
-SEEDS = 2  # beside the workbook's own
 NO_FOLD = -1  # of queries that are never learned from
 UNITS = ("need", "phrasing", "persona")
 
@@ -307,6 +307,11 @@ def unseen_needs_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.D
     return folds_run(lessons, context, "need")
 
 
+def known_runs(known: PlanLessons, contexts: Mapping[str, pd.DataFrame | None]) -> dict[str, pd.DataFrame]:
+    """`known_needs_run` by setting, `…/lambdamart`; arguments as of `ranker_runs`."""
+    return {f"{setting}/lambdamart": known_needs_run(known, context) for setting, context in contexts.items()}
+
+
 def ranker_runs(known: PlanLessons, contexts: Mapping[str, pd.DataFrame | None]) -> dict[str, pd.DataFrame]:
     """Rankings of the evaluation queries by setting, `…/lambdamart`, and on needs not learned from,
     `…/lambdamart_unseen`.
@@ -315,9 +320,8 @@ def ranker_runs(known: PlanLessons, contexts: Mapping[str, pd.DataFrame | None])
         known: from `lessons_of_training`.
         contexts: from `context_features` by setting; None for the query alone.
     """
-    runs = {f"{setting}/lambdamart": known_needs_run(known, context) for setting, context in contexts.items()}
     unseen = lessons_of_other_needs(known.ranking)
-    return runs | {
+    return known_runs(known, contexts) | {
         f"{setting}/lambdamart_unseen": unseen_needs_run(unseen, context) for setting, context in contexts.items()
     }
 
@@ -329,12 +333,11 @@ def runs_of_other_seeds(ranking: RankerTask, contexts: Mapping[str, pd.DataFrame
     Args:
         contexts: as of `ranker_runs`.
     """
-    found = {}
-    for number in range(1, SEEDS + 1):
-        lessons = lessons_of_training(replace(ranking, seed=ranking.seed + number))
-        for setting, context in contexts.items():
-            found[f"{setting}/lambdamart/{number}"] = known_needs_run(lessons, context)
-    return found
+    return {
+        f"{name}/{number}": run
+        for number in range(1, SEEDS + 1)
+        for name, run in known_runs(lessons_of_training(replace(ranking, seed=ranking.seed + number)), contexts).items()
+    }
 
 
 def others_features(ranking: RankerTask, context: pd.DataFrame) -> pd.DataFrame:

@@ -16,10 +16,10 @@ from lib.assistant import rrf_readings
 from lib.assistant.adapted_cosine import learned_again
 from lib.assistant.ranker_ablation import FINETUNED, WITH_FINETUNED
 from lib.assistant.ranking_task import RankingTask
-from lib.assistant.retrained import SEEDS
 from lib.assistant.second_stage import Setting, TwoStages
 from lib.evaluation import over_seeds as seeds
 from lib.evaluation.inference import Resampling
+from lib.evaluation.over_seeds import SEEDS
 from lib.retrieval.fusion import Fusion
 from lib.retrieval.stores import rank_pairs
 
@@ -58,11 +58,11 @@ def rankers(
     task, found = two.task, {}
     for number in range(1, SEEDS + 1):
         seeded = replace(task, learning=replace(task.learning, seed=task.learning.seed + number))
-        whole = seeded.rank(seeded.learn())
-        found[f"{LAMBDAMART}/{number}"] = whole
-        others = rrf_readings.rank_without(seeded, rrf_readings.needed(fusion.rankings), task.training, task.evaluation)
-        texts = {name: seeded.rank_by(scores) for name, scores in task.text.items()}
-        found[f"{RRF}/{number}"] = fusion.of({rrf_readings.WHOLE: whole, **texts, **others})
+        ranked = seeded.rankings(seeded.learn().predict(task.features[task.evaluation]), task.evaluation)
+        names = rrf_readings.needed(fusion.rankings)
+        ranked |= rrf_readings.rank_without(seeded, names, task.training, task.evaluation)
+        found[f"{LAMBDAMART}/{number}"] = ranked[rrf_readings.WHOLE]
+        found[f"{RRF}/{number}"] = fusion.of(ranked)
         scores = learned_again(replace(two, task=seeded), setting, vectors).evaluation_scores(setting)
         found[f"{OURS}/{number}"] = rank_pairs(task.pairs[task.evaluation], scores)
         if number in cosines:
@@ -72,21 +72,28 @@ def rankers(
 
 
 def over_seeds(
-    own: pd.DataFrame, further: pd.DataFrame, resampling: Resampling, k: int
+    own: pd.DataFrame,
+    further: pd.DataFrame,
+    resampling: Resampling,
+    k: int,
+    methods: Sequence[str] = METHODS,
+    pairs: Sequence[tuple[str, str]] = PAIRS,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Recall at k of each method over its seeds, and the differences of `PAIRS` (`lib.evaluation.over_seeds`).
+    """Recall at k of each method over its seeds, and differences of two (`lib.evaluation.over_seeds`).
 
     Args:
         own: per-query scores with the workbook's seed, columns (method, metric, k).
         further: the same of the rankings with further seeds, by their names.
         resampling: of these queries.
+        methods: those that have scores of both are taken.
+        pairs: whose difference is wanted: a minus b.
     """
     columns = {
         method: [own[method, "recall", k], *(further[name, "recall", k] for name in _of(method, further))]
-        for method in METHODS
+        for method in methods
         if (method, "recall", k) in own.columns and _of(method, further)
     }
-    return seeds.over_seeds({name: np.column_stack(each) for name, each in columns.items()}, PAIRS, resampling)
+    return seeds.over_seeds({name: np.column_stack(each) for name, each in columns.items()}, pairs, resampling)
 
 
 def _of(method: str, further: pd.DataFrame) -> list[str]:

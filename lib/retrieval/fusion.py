@@ -170,10 +170,9 @@ def try_fusions(
     relevant[row, place] = relevant_pairs_mask(pairs, qrels)
     n_relevant = qrels.drop_duplicates(["query", "item"])["query"].value_counts().reindex(queries, fill_value=0)
     rank, score = aligned.rank[order], np.zeros(shape)
-    rows: list[dict[str, Any]] = []
-    means: list[np.ndarray] = []  # of the recalls of each query, a row of `rows` each
-    fusions = list(fusions)
-    for fusion in [*fusions, *([] if against is None else [against])]:
+
+    def tried(fusion: Fusion) -> tuple[dict[str, Any], np.ndarray]:
+        """Its row, and the mean of the recalls of each query."""
         weights = _checked(fusion.k, fusion.weights, len(fusion.rankings))
         columns = [names.index(name) for name in fusion.rankings]
         score[row, place] = np.round(_scores(rank[:, columns], fusion.k, weights), DECIMALS)
@@ -184,18 +183,17 @@ def try_fusions(
         recalls = {f"recall@{at}": value for at, value in zip(cutoffs, each.mean(axis=0), strict=True)}
         gains = {f"ndcg@{at}": 100 * ndcg_from_hits(hits, n_relevant.to_numpy(), at).mean() for at in cutoffs}
         about = {"fusion": fusion, "rankings": " + ".join(fusion.rankings), "k": fusion.k}
-        rows.append(about | recalls | gains | {"mean": round(float(np.mean([*recalls.values()])), 9)})
-        means.append(each.mean(axis=1))
-    if against is not None:
-        base = means[len(fusions)]
-        del rows[len(fusions) :]
-        if resampling is not None and fusions:
-            values = np.column_stack(means[: len(fusions)])
-            low, high = difference_interval(values, np.broadcast_to(base[:, None], values.shape), resampling)
-            changes = (values - base[:, None]).mean(axis=0)
-            for tried, change, *ends in zip(rows, changes, low, high, strict=True):
-                tried |= dict(zip(GAIN, (change, *ends), strict=True))
-    rows.sort(key=lambda tried: (-tried["mean"], len(tried["fusion"].rankings), tried["fusion"].weights, tried["k"]))
+        mean = round(float(np.mean([*recalls.values()])), 9)
+        return about | recalls | gains | {"mean": mean}, each.mean(axis=1)
+
+    found = [tried(fusion) for fusion in fusions]
+    rows = [about for about, _ in found]
+    if found and against is not None and resampling is not None:
+        means, base = np.column_stack([each for _, each in found]), tried(against)[1][:, None]
+        low, high = difference_interval(means, np.broadcast_to(base, means.shape), resampling)
+        for about, *gain in zip(rows, (means - base).mean(axis=0), low, high, strict=True):
+            about |= dict(zip(GAIN, gain, strict=True))
+    rows.sort(key=lambda each: (-each["mean"], len(each["fusion"].rankings), each["fusion"].weights, each["k"]))
     return pd.DataFrame(rows)
 
 

@@ -104,9 +104,10 @@ class Scored:
         return tests.assign(p_holm=holm_adjust(tests["p_value"]))
 
 
-def ranker_name(ranker: str) -> str:
-    """A method's label; a variant of the ranker is named by what it is."""
-    return label(ranker) if ranker in METHODS else ranker
+def ranker_name(ranker: str, names: Mapping[str, str] | None = None) -> str:
+    """A method's name: the page's own where `names` has one, else the workbook's; a variant of the ranker is named by
+    what it is."""
+    return named(ranker, names) if ranker in METHODS or ranker in (names or {}) else ranker
 
 
 def control_rows(controls: pd.DataFrame, recall: str) -> pd.DataFrame:

@@ -152,7 +152,7 @@ def needs_table(unseen: UnseenNeeds, names: Mapping[str, str], folds: int) -> Ta
         change = unseen.changes.loc[method] if learned else None
         rows.append(
             {
-                "method": names.get(method, ranker_name(method)),
+                "method": ranker_name(method, names),
                 "n": int(at_k.loc[(method, "all"), "n"]),
                 **{
                     kind: interval(*at_k.loc[(method, kind), ["value", "ci_low", "ci_high"]])

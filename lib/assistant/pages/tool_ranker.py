@@ -8,12 +8,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+from lib.assistant import training_seeds
 from lib.assistant.needs import KINDS
 from lib.assistant.pages.tool_retrieval import Results, best_recall, difference_columns, named, recall_cells
 from lib.assistant.pages.tool_retrieval_figures import draw_ceiling, draw_line
 from lib.assistant.pages.tool_retrieval_tables import retriever_name, retriever_of, setting_of
 from lib.assistant.tool_retrieval import tool_scores
-from lib.evaluation import over_seeds as seeds
 from lib.evaluation.comparison import compare, ratios, summarise
 from lib.evaluation.inference import settled
 from lib.workbook.display import Drawing, Table, interval, label_lines
@@ -155,14 +155,8 @@ def over_seeds(results: Results, runs: Mapping[str, pd.DataFrame]) -> tuple[pd.D
         runs: from `lib.assistant.tool_ranker.runs_of_other_seeds`.
     """
     again = tool_scores(runs, results.task, results.scores.index.tolist(), results.cutoffs.all)
-    columns = {
-        method: [results.scores[method, "recall", results.k]]
-        + [again[name, "recall", results.k] for name in runs if name.rpartition("/")[0] == method]
-        for method in OURS
-    }
-    each = {method: np.column_stack(values) for method, values in columns.items()}
     pairs = [(OURS_CONTEXT, OURS_ALONE), (OURS[1], OURS_ALONE), (OURS_CONTEXT, OURS[1])]
-    return seeds.over_seeds(each, pairs, results.resampling)
+    return training_seeds.over_seeds(results.scores, again, results.resampling, results.k, OURS, pairs)
 
 
 def control_scores(results: Results, other: pd.DataFrame, dealt: Sequence[pd.DataFrame]) -> pd.DataFrame:

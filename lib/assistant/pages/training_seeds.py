@@ -18,7 +18,7 @@ def table(values: pd.DataFrame, names: Mapping[str, str], what: str, row: str = 
         what: is measured, in percent.
         row: what a row is.
     """
-    frame = _cells(values).assign(**{row: [_name(name, names) for name in values["of"]]})
+    frame = _cells(values).assign(**{row: [ranker_name(name, names) for name in values["of"]]})
     return Table(
         frame[[row, "mean over seeds", "standard deviation", "lowest", "highest"]],
         f"{what} in percent of {values['n'].max()} evaluation queries over {values['seeds'].max()} training seeds. "
@@ -38,12 +38,8 @@ def changes_table(changes: pd.DataFrame, names: Mapping[str, str], what: str) ->
     )
 
 
-def _name(name: str, names: Mapping[str, str]) -> str:
-    return names[name] if name in names else ranker_name(name)
-
-
 def _pair_names(rows: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
-    return [" − ".join(_name(name, names) for name in pair) for pair in rows["of"]]
+    return [" − ".join(ranker_name(name, names) for name in pair) for pair in rows["of"]]
 
 
 def _cells(rows: pd.DataFrame) -> pd.DataFrame:
@@ -75,7 +71,7 @@ def in_words(values: pd.DataFrame, changes: pd.DataFrame, names: Mapping[str, st
         else "No difference is clear of zero."
     )
     return (
-        f"{orders} {sure} The seed moves {_name(most['of'], names)} most, by a standard deviation of "
+        f"{orders} {sure} The seed moves {ranker_name(most['of'], names)} most, by a standard deviation of "
         f"{number(most['spread'], 1)} points."
     )
 
