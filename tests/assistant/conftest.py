@@ -26,6 +26,8 @@ from lib.workbook.parameters.data_gen import DataGen
 from lib.workbook.parameters.planner import PlannerTuning
 from lib.workbook.parameters.tool_retrieval import ToolRetrieval
 from lib.workbook.parameters.worlds import WorldKnobs
+from tests.assistant.readers_world import make_world as make_small_world
+from tests.retrieval.conftest import build_encoder
 
 ROOT = Path(__file__).parents[2]
 HABITS_ALONE = {"recency_strength": 0.0, "frequency_strength": 0.0}
@@ -81,6 +83,18 @@ RECORDS = {
         for name in ("a", "b")
     ],
 }
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory):
+    """Folder of a tiny sentence encoder."""
+    return build_encoder(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session")
+def small_world(tiny):
+    """What text search is trained on with it; tests leave it as it is."""
+    return make_small_world(tiny)
 
 
 @pytest.fixture(scope="session")

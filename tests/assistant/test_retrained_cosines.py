@@ -23,24 +23,12 @@ from lib.assistant.retrained_cosines import (
 from lib.retrieval.stores import candidate_pairs
 from lib.workbook.inputs import InputError
 from lib.workbook.parameters.finetuned_search import FinetunedSearch
-from tests.assistant.readers_world import make_world
 from tests.assistant.test_retrained import retraining_of
-from tests.retrieval.conftest import build_encoder
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    return build_encoder(tmp_path_factory.mktemp("tiny"))
-
-
-@pytest.fixture(scope="module")
-def world(tiny):
-    return make_world(tiny)
-
-
-@pytest.fixture(scope="module")
-def retraining(world, tiny):
-    return retraining_of(world, tiny)
+def retraining(small_world, tiny):
+    return retraining_of(small_world, tiny)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +101,7 @@ def test_no_encoder_met_the_need_or_the_person_that_it_is_asked_about(retraining
             assert read <= set(retraining.asked(variant)["text"]) | set(retraining.items["text"])
 
 
-def test_what_is_kept_is_found_again_in_this_world_alone(world, tiny, retraining, made, tmp_path):
+def test_what_is_kept_is_found_again_in_this_world_alone(small_world, tiny, retraining, made, tmp_path):
     assert kept(retraining, tmp_path) is None
     (tmp_path / FILE).parent.mkdir(parents=True)
     keep(made[0], retraining.key, tmp_path / FILE)
@@ -121,8 +109,8 @@ def test_what_is_kept_is_found_again_in_this_world_alone(world, tiny, retraining
     assert list(again) == list(made[0])
     for name, values in made[0].items():
         np.testing.assert_array_equal(again[name], values)
-    mended = world[1].assign(text=world[1]["text"].where(world[1]["item"] != "p0-i0", "lemon"))
-    assert kept(retraining_of(world, tiny, items=mended), tmp_path) is None
+    mended = small_world[1].assign(text=small_world[1]["text"].where(small_world[1]["item"] != "p0-i0", "lemon"))
+    assert kept(retraining_of(small_world, tiny, items=mended), tmp_path) is None
     shipped = FinetunedSearch(profile="p", seed=7)
     assert list(cosines(retraining, shipped, tmp_path, tmp_path, False)) == list(made[0])
     off = shipped.model_copy(update={"shipped_interaction_queries": 0})
