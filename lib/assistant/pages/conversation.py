@@ -28,8 +28,9 @@ def conversation_table(found: pd.DataFrame, k: int) -> Table:
         table.rename(index=label).rename_axis("method").rename_axis(None, axis=1).reset_index(),
         f"Recall@{k} in percent with 95% intervals, by kind of query: "
         + ", ".join(f"{count} {kind}" for kind, count in numbers.items())
-        + f". Rankers are cross-fitted by persona; {label(RANKER_TOLD)} also sees the cosine of items and the query "
-        "behind the turn before, words and plan, the others see no turn before.",
+        + ". Rankers and maps are cross-fitted by persona: they have met these needs, a follow-up's too, with other "
+        f"people. {label(RANKER_TOLD)} also sees the cosine of items and the query behind the turn before, words and "
+        "plan; the other rankers see no turn before.",
     )
 
 

@@ -118,11 +118,11 @@ def settings_finding(accuracy: pd.Series, by_template: pd.Series, compared: pd.D
     )
 
 
-def failures(shares: pd.DataFrame, n: int) -> Drawing:
+def failures(shares: pd.DataFrame, rows: pd.DataFrame, n: int) -> Drawing:
     """Why plans fail, a stacked bar a setting.
 
     Args:
-        shares: see `lib.assistant.plan_comparison.failure_shares`.
+        shares, rows: see `lib.assistant.plan_comparison.failure_shares` and `failure_rows`.
         n: plans of each setting.
     """
     occurring = [name for name in ["", *CAUSES] if shares[name].sum() > 0]
@@ -142,7 +142,7 @@ def failures(shares: pd.DataFrame, n: int) -> Drawing:
     alt = "Stacked bars of causes of failure, one bar a setting: " + "; ".join(
         f"{label(setting)}: {text}" for setting, text in bars.items()
     )
-    return Drawing(figure, "planner_failures", failures_finding(shares), alt, long_shares(shares))
+    return Drawing(figure, "planner_failures", failures_finding(shares), alt, rows)
 
 
 def failures_finding(shares: pd.DataFrame) -> str:
@@ -156,12 +156,6 @@ def failures_finding(shares: pd.DataFrame) -> str:
         f"The commonest failure with retrieved tools and context: {worst['context_tuned_rag']}; with the right tool "
         f"and context: {worst['context_tuned_upper_bound']}"
     )
-
-
-def long_shares(shares: pd.DataFrame) -> pd.DataFrame:
-    """`failure_shares` as one row for each setting and cause: columns setting, failure (`right` included), percent."""
-    named = shares.rename(columns={"": "right"}).rename_axis(columns=None).reset_index()
-    return named.melt("setting", var_name="failure", value_name="percent")
 
 
 def sweeps(sweep: pd.DataFrame, points: pd.DataFrame, n_tools: int, n_items: int) -> Drawing:

@@ -13,7 +13,7 @@ from lib.assistant.pages import planner_figures as figures
 from lib.assistant.pages import planner_tables as tables
 from lib.assistant.pages import planner_words as words
 from lib.assistant.pages.planner import SHORT, Learned, clustered_rate, rate, share
-from lib.assistant.plan_comparison import failure_shares, sweep_points
+from lib.assistant.plan_comparison import failure_rows, failure_shares, sweep_points
 from lib.assistant.planner import SETTINGS
 from lib.generation.finetune import Training
 from lib.workbook.trained import Adapter, thinned
@@ -443,7 +443,8 @@ def test_the_settings_figure_says_whether_context_helps():
 
 def test_failures_are_stacked_to_a_hundred():
     shares = failure_shares(plans())
-    drawing = figures.failures(shares, 4)
+    rows = failure_rows(plans().assign(persona="p", need="n"))
+    drawing = figures.failures(shares, rows, 4)
     assert drawing.finding == (
         "The commonest failure with retrieved tools and context: argument with wrong value (50% of plans); with the "
         "right tool and context: none"
@@ -452,6 +453,7 @@ def test_failures_are_stacked_to_a_hundred():
     assert len(drawing.figure.axes[0].patches) == 10  # two causes, five settings
     assert drawing.data.groupby("setting")["percent"].sum().eq(100).all()
     assert set(drawing.data["failure"]) >= {"right", "unparsed"}
+    assert (drawing.data["ci_low"] <= drawing.data["percent"]).all()
 
 
 def test_sweeps_say_what_titles_save():
