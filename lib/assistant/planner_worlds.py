@@ -59,8 +59,7 @@ def world_prompts(materials: Mapping[str, Material], n: int, seed: int, kept: Ke
     """What the prompts of `PLANNED` show for n evaluation queries of each world or for those whose plans are kept, as
     even by kind of need as there are (see `lib.assistant.kept_plans.prompts_asked`).
 
-    Our ranker learns anew on each machine, and another processor's may show other tools to some queries
-    (`lib.assistant.shipped_ranker` says why): those are planned there, however many of the others are kept.
+    Where our ranker shows other tools than those that a kept plan has seen, the plan is written anew.
 
     Returns:
         columns world, query, setting, tools, items, prompt, answerable (see `lib.assistant.planner.answerable`).

@@ -16,7 +16,7 @@ import pandas as pd
 from lib.assistant.controls import permute_labels
 from lib.assistant.tool_retrieval import ToolTask, fold_of_units, tool_pairs, trained_scores
 from lib.evaluation.over_seeds import SEEDS
-from lib.retrieval.lambdamart import train
+from lib.retrieval.lambdamart import LambdaMART, train
 from lib.retrieval.stores import bm25t_scores, cosine_of_pairs, rank_pairs, relevant_pairs_mask
 
 ITEM_NUMBERS = (1, 3, 5)  # how many of the first context items are compared with a tool's text
@@ -217,32 +217,33 @@ def lessons_of_other_needs(ranking: RankerTask) -> PlanLessons:
 # ---------------------------------------------------------------- rankings of the evaluated queries
 
 
-def learned_scores(
-    lessons: PlanLessons,
-    outer: int,
-    context: pd.DataFrame | None,
-    collections: pd.Series,
-    training: bool = False,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Which pairs are of evaluation queries in the fold `outer`, or of training queries there, and their scores by a
-    ranker that has learned from the training queries of other folds.
+def seen_features(lessons: PlanLessons, outer: int, context: pd.DataFrame | None) -> pd.DataFrame:
+    """What a ranker sees of each pair that asks the fold `outer` (see `PlanLessons.features`).
 
     Args:
         context: from `context_features`; None: the ranker sees the query alone.
+    """
+    return pd.concat([lessons.ranking.fixed, lessons.features(outer), *([] if context is None else [context])], axis=1)
+
+
+def learned_ranker(
+    lessons: PlanLessons, outer: int, features: pd.DataFrame, collections: pd.Series
+) -> LambdaMART | None:
+    """A ranker that has learned from the training queries of other folds than `outer`; None where there are none.
+
+    Args:
+        features: from `seen_features`.
         collections: of each query, for early stopping: held out are queries of other collections than learned from
             (of other personas where all learned from are of one collection).
-        training: whether training queries are asked.
     """
     ranking = lessons.ranking
-    features = pd.concat([ranking.fixed, lessons.features(outer), *([] if context is None else [context])], axis=1)
     learned = ranking.of_pairs(ranking.training & (lessons.fold != outer))
-    asked = ranking.of_pairs((ranking.training == training) & (lessons.fold == outer))
     if not learned.any():
-        return asked, np.zeros(asked.sum())  # nothing to learn from: all tools tie
+        return None
     held_together = ranking.of_pairs(collections)[learned]
     if len(set(held_together)) < 2:
         held_together = ranking.of_pairs(ranking.units("persona"))[learned]
-    model = train(
+    return train(
         ranking.pairs[learned],
         features[learned],
         ranking.relevant[learned],
@@ -253,7 +254,11 @@ def learned_scores(
         ranking.threads,
         RISING,
     )
-    return asked, model.predict(features[asked])
+
+
+def scores_by(ranker: LambdaMART | None, features: pd.DataFrame) -> np.ndarray:
+    """A score a row; all tie where there was nothing to learn from."""
+    return np.zeros(len(features)) if ranker is None else ranker.predict(features)
 
 
 def folds_run(lessons: PlanLessons, context: pd.DataFrame | None, unit: str, training: bool = False) -> pd.DataFrame:
@@ -261,27 +266,41 @@ def folds_run(lessons: PlanLessons, context: pd.DataFrame | None, unit: str, tra
     the training queries of the others.
 
     Args:
-        context: see `learned_scores`.
+        context: see `seen_features`.
         unit: of `UNITS`, of which early stopping holds some out.
         training: whether training queries are asked.
     """
     ranking = lessons.ranking
     scores, collections, side = np.zeros(len(ranking.pairs)), ranking.units(unit), ranking.training == training
     for fold in np.unique(lessons.fold[side]).tolist():
-        asked, part = learned_scores(lessons, fold, context, collections, training)
-        scores[asked] = part
+        features = seen_features(lessons, fold, context)
+        asked = ranking.of_pairs(side & (lessons.fold == fold))
+        scores[asked] = scores_by(learned_ranker(lessons, fold, features, collections), features[asked])
     asked = ranking.of_pairs(side)
     return rank_pairs(ranking.pairs[asked], scores[asked])
 
 
-def known_needs_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.DataFrame:
-    """The ranking of the evaluation queries by a ranker that has learned from all training queries.
+def known_needs_ranker(lessons: PlanLessons, context: pd.DataFrame | None) -> LambdaMART | None:
+    """The ranker that has learned from all training queries; None where there are none.
 
     Args:
         lessons: from `lessons_of_training`.
-        context: see `learned_scores`.
+        context: see `seen_features`.
     """
-    return folds_run(lessons, context, "persona")
+    return learned_ranker(lessons, NO_FOLD, seen_features(lessons, NO_FOLD, context), lessons.ranking.units("persona"))
+
+
+def run_by(ranker: LambdaMART | None, lessons: PlanLessons, context: pd.DataFrame | None) -> pd.DataFrame:
+    """The ranking of the evaluation queries by a ranker of `known_needs_ranker`; other arguments as there."""
+    ranking = lessons.ranking
+    asked = ranking.of_pairs(~ranking.training)
+    return rank_pairs(ranking.pairs[asked], scores_by(ranker, seen_features(lessons, NO_FOLD, context)[asked]))
+
+
+def known_needs_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.DataFrame:
+    """The ranking of the evaluation queries by a ranker that has learned from all training queries; arguments as of
+    `known_needs_ranker`."""
+    return run_by(known_needs_ranker(lessons, context), lessons, context)
 
 
 def training_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.DataFrame:
@@ -291,7 +310,7 @@ def training_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.DataF
 
     Args:
         lessons: from `lessons_of_training`.
-        context: see `learned_scores`.
+        context: see `seen_features`.
     """
     return folds_run(lessons, context, "persona", training=True)
 
@@ -302,28 +321,24 @@ def unseen_needs_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.D
 
     Args:
         lessons: from `lessons_of_other_needs`.
-        context: see `learned_scores`; whatever ranked it may have learned from the needs.
+        context: see `seen_features`; whatever ranked it may have learned from the needs.
     """
     return folds_run(lessons, context, "need")
 
 
 def known_runs(known: PlanLessons, contexts: Mapping[str, pd.DataFrame | None]) -> dict[str, pd.DataFrame]:
-    """`known_needs_run` by setting, `…/lambdamart`; arguments as of `ranker_runs`."""
+    """`known_needs_run` by setting, `…/lambdamart`; `contexts` as of `unseen_runs`."""
     return {f"{setting}/lambdamart": known_needs_run(known, context) for setting, context in contexts.items()}
 
 
-def ranker_runs(known: PlanLessons, contexts: Mapping[str, pd.DataFrame | None]) -> dict[str, pd.DataFrame]:
-    """Rankings of the evaluation queries by setting, `…/lambdamart`, and on needs not learned from,
-    `…/lambdamart_unseen`.
+def unseen_runs(ranking: RankerTask, contexts: Mapping[str, pd.DataFrame | None]) -> dict[str, pd.DataFrame]:
+    """`unseen_needs_run` by setting, `…/lambdamart_unseen`.
 
     Args:
-        known: from `lessons_of_training`.
         contexts: from `context_features` by setting; None for the query alone.
     """
-    unseen = lessons_of_other_needs(known.ranking)
-    return known_runs(known, contexts) | {
-        f"{setting}/lambdamart_unseen": unseen_needs_run(unseen, context) for setting, context in contexts.items()
-    }
+    lessons = lessons_of_other_needs(ranking)
+    return {f"{setting}/lambdamart_unseen": unseen_needs_run(lessons, context) for setting, context in contexts.items()}
 
 
 def runs_of_other_seeds(ranking: RankerTask, contexts: Mapping[str, pd.DataFrame | None]) -> dict[str, pd.DataFrame]:
@@ -331,7 +346,7 @@ def runs_of_other_seeds(ranking: RankerTask, contexts: Mapping[str, pd.DataFrame
     folds behind what it learns from, counted from 1.
 
     Args:
-        contexts: as of `ranker_runs`.
+        contexts: as of `unseen_runs`.
     """
     return {
         f"{name}/{number}": run

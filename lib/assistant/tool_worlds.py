@@ -18,12 +18,14 @@ import pandas as pd
 from lib.assistant.cot import equal_shares
 from lib.assistant.named_worlds import WORLDS
 from lib.assistant.sensitivity import embed_worlds, simulate_worlds
+from lib.assistant.shipped_tool_rankers import NONE_SHIPPED, ShippedRankers, Source, Taken
 from lib.assistant.tool_ranker import (
     RankerTask,
     context_features,
     known_needs_run,
     lessons_of_training,
     others_features,
+    run_by,
 )
 from lib.assistant.tool_retrieval import (
     ALL_ITEMS,
@@ -130,6 +132,8 @@ class Asking:
         cutoffs: values of K.
         seed: of the samples, the folds and the rankers.
         threads: of the rankers' training.
+        encoder: name of the one that gives the embeddings.
+        shipped: rankers that come with the project.
     """
 
     tool_wording: str
@@ -137,32 +141,37 @@ class Asking:
     cutoffs: Sequence[int]
     seed: int
     threads: int = 1
+    encoder: str = ""
+    shipped: ShippedRankers = NONE_SHIPPED
 
 
 class ToolsRanked(NamedTuple):
-    """What was asked in a world, the wording of context chosen there, and the rankings of the tools."""
+    """What was asked in a world, the wording of context chosen there, the rankings of the tools, and the rankers behind
+    `RANKER_ALONE` and `RANKER_CONTEXT`."""
 
     task: ToolTask
     wording: Option
     runs: dict[str, pd.DataFrame]
+    rankers: dict[str, Taken]
 
 
 class ToolsFound(NamedTuple):
-    """What was asked in a world, the wording of context chosen there, recall by evaluated query (see
-    `lib.assistant.tool_retrieval.tool_scores`), and the rankings of the tools."""
+    """`ToolsRanked` with recall by evaluated query (see `lib.assistant.tool_retrieval.tool_scores`)."""
 
     task: ToolTask
     wording: Option
     scores: pd.DataFrame
     runs: dict[str, pd.DataFrame]
+    rankers: dict[str, Taken]
 
 
 def find_tools(
     world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray], encoder: Any, asking: Asking
 ) -> ToolsFound:
     """`rank_tools`, scored."""
-    task, wording, runs = rank_tools(world, vectors, encoder, asking)
-    return ToolsFound(task, wording, tool_scores(runs, task, task.evaluated["query"].tolist(), asking.cutoffs), runs)
+    task, wording, runs, rankers = rank_tools(world, vectors, encoder, asking)
+    scores = tool_scores(runs, task, task.evaluated["query"].tolist(), asking.cutoffs)
+    return ToolsFound(task, wording, scores, runs, rankers)
 
 
 def for_planner(found: Mapping[str, ToolsFound], depth: int = 20) -> pd.DataFrame:
@@ -204,7 +213,8 @@ def rank_tools(
     sample = equal_shares(training, training["kind"], asking.wording_queries, asking.seed).reset_index(drop=True)
     wording = try_wordings(search, task, sample, CONTEXT).best()
     runs, _ = semantic_runs(search, task, _search_texts(task, wording))
-    return ToolsRanked(task, wording, runs | _ranker_runs(world, vectors, task, search.vectors, context, asking))
+    learned, rankers = _ranker_runs(world, vectors, task, search.vectors, context, asking)
+    return ToolsRanked(task, wording, runs | learned, rankers)
 
 
 def _context_by_search(world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray]) -> pd.DataFrame:
@@ -228,11 +238,14 @@ def _ranker_runs(
     tool_vectors: np.ndarray,
     context: pd.DataFrame,
     asking: Asking,
-) -> dict[str, pd.DataFrame]:
+) -> tuple[dict[str, pd.DataFrame], dict[str, Taken]]:
     asked = vectors["queries"][pd.Index(world["queries"]["query"]).get_indexer(task.queries["query"])]
     phrasing = world["gold"].set_index("query")["phrasing"]
     ranking = RankerTask.of(task, phrasing, asked, tool_vectors, max(asking.cutoffs), asking.seed, asking.threads)
     told = context_features(ranking, context, world["items"], vectors["items"], tool_vectors)
     lessons = lessons_of_training(ranking)
-    seen = {RANKER_ALONE: None, RANKER_CONTEXT: told, RANKER_OTHER: others_features(ranking, told)}
-    return {name: known_needs_run(lessons, features) for name, features in seen.items()}
+    source = Source.of_world("semantic", asking.encoder, world)
+    seen = {RANKER_ALONE: None, RANKER_CONTEXT: told}
+    rankers = {name: asking.shipped.take(lessons, features, source) for name, features in seen.items()}
+    runs = {name: run_by(rankers[name].ranker, lessons, features) for name, features in seen.items()}
+    return runs | {RANKER_OTHER: known_needs_run(lessons, others_features(ranking, told))}, rankers

@@ -17,6 +17,7 @@ from lib.workbook.machine import accelerator, cores, processor
 from lib.workbook.parameters.base import Parameters, ProfileError, check_profile_name, did_you_mean, select
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
 from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
+from lib.workbook.parameters.tool_retrieval import ToolRetrieval
 from lib.workbook.profiles import read_profile, write_notebook_parameters
 from lib.workbook.trained import FOLDER, Adapter, ship
 
@@ -30,7 +31,7 @@ def main(arguments: list[str]) -> int:
         print("usage: python -m lib.report.train PROFILE [PART ...]", file=sys.stderr)
         return 2
     from lib.assistant import interaction_training as of_readers
-    from lib.assistant import shipped_ranker
+    from lib.assistant import shipped_ranker, shipped_tool_rankers
     from lib.assistant import trained_parts as of_assistant
     from lib.generation.models import ModelError
     from lib.workflows import trained_parts as of_workflows
@@ -38,7 +39,7 @@ def main(arguments: list[str]) -> int:
     profile, chosen = arguments[0], arguments[1:]
     flows = of_workflows.parts(on_gpu=accelerator() != processor())
     assistant: dict[str, Any] = {**of_assistant.parts(), **of_readers.parts()}
-    known = [*flows, *assistant, shipped_ranker.NAME]
+    known = [*flows, *assistant, shipped_ranker.NAME, shipped_tool_rankers.NAME]
     if wrong := [name for name in chosen if name not in known]:
         print(f"error: no part is called {wrong[0]}{did_you_mean(wrong[0], known)}", file=sys.stderr)
         print(f"there are: {', '.join(known)}", file=sys.stderr)
@@ -55,8 +56,10 @@ def main(arguments: list[str]) -> int:
         if shipped_ranker.NAME in chosen or not chosen:
             book = world_of(profile, LambdaMARTRRF, shipped_ranker.NEEDED)
             trained = shipped_ranker.train_and_ship(book, cores())
-            outcome = f"now in {shipped_ranker.FILE}" if trained else "shipped already, and it fits"
-            print(f"{shipped_ranker.NAME}: {outcome}", flush=True)
+            say_shipped(shipped_ranker.NAME, shipped_ranker.FILE, trained)
+        if shipped_tool_rankers.NAME in chosen or not chosen:
+            book = world_of(profile, ToolRetrieval, shipped_tool_rankers.NEEDED)
+            say_shipped(shipped_tool_rankers.NAME, shipped_tool_rankers.FILE, shipped_tool_rankers.ship(book))
     except (ProfileError, ArtifactError, ModelError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -131,6 +134,11 @@ def train_for_assistant(book: Workbook, name: str, part: Any, root: Path = ROOT)
     print(f"{name}: of {part.size:,} training queries, {part.settings}", flush=True)
     output = book.data / "trained" / name
     return shipped_or_kept(name, output, *make(name, part, book, output, root, **machine()), root=root)
+
+
+def say_shipped(name: str, file: Path, trained: bool) -> None:
+    """A line about a part that is one file."""
+    print(f"{name}: " + (f"now in {file}" if trained else "shipped already, and it fits"), flush=True)
 
 
 def machine() -> dict[str, Any]:

@@ -11,18 +11,22 @@ from lib.assistant.tool_ranker import (
     RankerTask,
     context_features,
     control_runs,
+    known_needs_ranker,
     known_needs_run,
+    known_runs,
     labels_dealt_anew,
     lessons_of_other_needs,
     lessons_of_training,
     others_features,
     ranked_rows,
-    ranker_runs,
+    run_by,
     training_run,
     unseen_needs_run,
+    unseen_runs,
 )
 from lib.assistant.tool_retrieval import ToolTask
 from lib.assistant.tool_search import runs_of_plans, tool_scores
+from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.stores import relevant_pairs_mask
 
 APPS = ["calendar", "mail", "music", "notes"]
@@ -73,7 +77,8 @@ def recall(ranking, runs, k=3):
 def test_context_is_what_the_need_leaves_open(world):
     ranking, told = world
     lessons = lessons_of_training(ranking)
-    runs = ranker_runs(lessons, {"query_only": None, "query_plus_context": told})
+    contexts = {"query_only": None, "query_plus_context": told}
+    runs = known_runs(lessons, contexts) | unseen_runs(ranking, contexts)
     found = recall(ranking, runs, k=1)
     assert found["query_plus_context/lambdamart"] > 90
     assert found["query_only/lambdamart"] < 50, "one of four apps"
@@ -83,8 +88,10 @@ def test_context_is_what_the_need_leaves_open(world):
     for run in runs.values():
         assert set(run["query"]) == set(ranking.task.evaluated["query"])
         assert (run.groupby("query").size() == 24).all()
-    again = ranker_runs(lessons_of_training(ranking), {"query_plus_context": told})
-    pd.testing.assert_frame_equal(again["query_plus_context/lambdamart"], runs["query_plus_context/lambdamart"])
+    again = known_needs_run(lessons_of_training(ranking), told)
+    pd.testing.assert_frame_equal(again, runs["query_plus_context/lambdamart"])
+    kept = LambdaMART.from_text(known_needs_ranker(lessons, told).text_to_rank)
+    pd.testing.assert_frame_equal(run_by(kept, lessons, told), again)
 
 
 def test_another_querys_context_gains_nothing(world):

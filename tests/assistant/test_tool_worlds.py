@@ -1,10 +1,14 @@
 """Tool retrieval in the three named worlds, small, with counts of letters in the encoder's place."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from lib.assistant.named_worlds import WORLDS
+from lib.assistant.shipped_tool_rankers import ShippedRankers, lines
 from lib.assistant.tool_retrieval import tool_scores
 from lib.assistant.tool_worlds import (
     ALONE,
@@ -122,12 +126,26 @@ def test_every_text_of_a_world_has_its_row(parts, vectors):
 
 
 def test_every_run_ranks_every_tool_for_every_evaluated_query(ranked):
-    task, wording, runs = ranked("mixed")
+    task, wording, runs, rankers = ranked("mixed")
     assert set(runs) == {ALONE, CONTEXT, OTHER, ORACLE, RANKER_ALONE, RANKER_CONTEXT, RANKER_OTHER}
     assert wording[1] in (1, 3, 5)
+    assert {name: one.shipped for name, one in rankers.items()} == {RANKER_ALONE: False, RANKER_CONTEXT: False}
     for run in runs.values():
         assert set(run["query"]) == set(task.evaluated["query"])
         assert (run.groupby("query").size() == 59).all()
+
+
+def test_a_shipped_ranker_is_taken_in_the_world_that_it_learned_in(parts, vectors, ranked):
+    """And in no other; with it the rankings are the same ones."""
+    _, _, runs, rankers = ranked("mixed")
+    records = {one.learned_from: json.loads(line) for one in rankers.values() for line in lines([one])}
+    asking = replace(ASKING, shipped=ShippedRankers(records))
+    again = rank_tools(parts["mixed"], vectors["mixed"], Letters(), asking)
+    assert all(one.shipped for one in again.rankers.values())
+    for name, run in runs.items():
+        pd.testing.assert_frame_equal(again.runs[name], run)
+    other = rank_tools(parts["explicit"], vectors["explicit"], Letters(), asking)
+    assert not any(one.shipped for one in other.rankers.values())
 
 
 def test_no_evaluation_label_reaches_a_ranking(parts, ranked):
@@ -137,8 +155,8 @@ def test_no_evaluation_label_reaches_a_ranking(parts, ranked):
     lied = gold.assign(apis=[["call"] if out else apis for out, apis in zip(asked, gold["apis"], strict=True)])
     lied["apps"] = [["music"] if out else apps for out, apps in zip(asked, gold["apps"], strict=True)]
     lied["relevant"] = [labels[:1] if out else labels for out, labels in zip(asked, gold["relevant"], strict=True)]
-    _, wording, before = ranked("mixed")
-    _, again, after = ranked("mixed", {**parts["mixed"], "gold": lied})
+    _, wording, before, _ = ranked("mixed")
+    _, again, after, _ = ranked("mixed", {**parts["mixed"], "gold": lied})
     assert again == wording
     for name in set(before) - {ORACLE}:
         pd.testing.assert_frame_equal(after[name], before[name])
@@ -171,7 +189,7 @@ def test_context_decides_where_no_query_says_its_arguments(parts, vectors):
 def test_other_plans_count(parts, vectors, ranked):
     others = parts["explicit"]["other_plans"]
     assert len(others), "the fixture has some"
-    task, _, runs = ranked("explicit")
+    task, _, runs, _ = ranked("explicit")
     names = task.evaluated["query"].tolist()
     alone = {ALONE: runs[ALONE]}
     served = tool_scores(alone, task, names, [5])[ALONE, "recall", 5]

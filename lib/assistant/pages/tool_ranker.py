@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,6 +19,9 @@ from lib.evaluation.comparison import compare, ratios, summarise
 from lib.evaluation.inference import settled
 from lib.workbook.display import Drawing, Table, interval, label_lines
 from lib.workbook.methods import colour, label
+
+if TYPE_CHECKING:
+    from lib.assistant.shipped_tool_rankers import Again, ShippedRankers, Taken
 
 ALONE, SEMANTIC, CONTEXT = "query_only", "query_plus_semantic_context", "query_plus_context"
 SETTINGS = (ALONE, SEMANTIC, CONTEXT)
@@ -248,6 +252,25 @@ def what_adds(results: Results, tests: pd.DataFrame) -> str:
         f"{said(OURS_CONTEXT, OURS_ALONE)}. On needs that none of the ranker's parts has learned from, context adds "
         f"{said(OURS_UNSEEN[2], OURS_UNSEEN[0])}. Its ranking by notebook 05 had met the needs; context by semantic "
         f"search, which has met none, adds {said(OURS_UNSEEN[1], OURS_UNSEEN[0])}."
+    )
+
+
+def where_rankers_are_from(taken: Iterable[Taken], again: Again | None, shipped: ShippedRankers) -> str:
+    """Whether the rankers came with the project, and what training one of them here would change.
+
+    Args:
+        again: of the ranker with retrieved context.
+    """
+    taken = list(taken)
+    if again is None or not all(one.shipped for one in taken):
+        reason = shipped.reason or "Those that come with the project learned from other queries, items or tools."
+        return f"The rankers were trained here. {reason}"
+    return (
+        f"The {len(taken)} rankers that learned from all training queries came with the project, trained on "
+        f"{taken[0].device}: as notebook 05's, each processor would learn others, and show the planner other tools. "
+        f"Trained here once more, the one with retrieved context finds {again.here:.1f}% instead of "
+        f"{again.shipped:.1f}% (Recall@{again.k}, evaluation queries), and its first {again.shown} tools are others or "
+        f"in another order for {again.others:.1f}% of them."
     )
 
 

@@ -38,7 +38,7 @@ def found_in(**levels):
     }
     scores = pd.DataFrame(columns, index=pd.Index(NAMES, name="query"))
     scores.columns = scores.columns.set_names(["method", "metric", "k"])
-    return ToolsFound(task, ("app", 1), scores, {})
+    return ToolsFound(task, ("app", 1), scores, {}, {})
 
 
 @pytest.fixture

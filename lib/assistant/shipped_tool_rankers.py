@@ -1,0 +1,200 @@
+"""The rankers of tools that come with the project, so that a planner is shown the same tools on every processor.
+
+Learned anew on another processor, for the reason that `lib.assistant.shipped_ranker` says, a ranker of tools puts the
+first ten in another order for eight queries in ten, and as many prompts of the planner are other ones: the plans that
+are kept with the project do not fit them. Noise of 2e-7 on the embeddings does that; a ranker that is only read then
+changes one query in a thousand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from lib.assistant import tool_ranker
+from lib.assistant.tool_ranker import PlanLessons, known_needs_ranker, known_needs_run, run_by
+from lib.assistant.tool_retrieval import tool_scores
+from lib.retrieval import lambdamart
+from lib.retrieval.lambdamart import LambdaMART
+from lib.workbook.artifacts import ROOT, Workbook, atomic_path
+from lib.workbook.machine import processor
+
+FILE = Path("data") / "trained" / "tool_rankers.jsonl.xz"
+NAME = "tool_rankers"  # of the part, for `make train`, and of notebook 06's artifact
+NEEDED = {"06_tool_retrieval": (f"{NAME}.jsonl",)}
+ENTRIES = {"learned_from", "device", "model"}  # of a record
+
+
+class Source(NamedTuple):
+    """Where the context that a ranker sees is from.
+
+    Attributes:
+        method: that retrieved it.
+        encoder: of all texts.
+        frames: what the method learned or retrieved from, of the training personas alone.
+    """
+
+    method: str
+    encoder: str
+    frames: Sequence[pd.DataFrame] = ()
+
+    @classmethod
+    def of_world(cls, method: str, encoder: str, world: Mapping[str, pd.DataFrame]) -> Source:
+        """With the training queries, their labels, and these personas' items and log.
+
+        Args:
+            world: frames queries, gold, items and, where the method reads the log, opens.
+        """
+        queries, items = world["queries"], world["items"]
+        asked = queries.loc[queries["split"] == "training", ["query", "persona", "time", "place"]]
+        asked = asked.assign(relevant=asked["query"].map(world["gold"].set_index("query")["relevant"]).map(list))
+        items = items[items["persona"].isin(asked["persona"])]
+        opens = [world["opens"][world["opens"]["item"].isin(items["item"])]] if "opens" in world else []
+        return cls(method, encoder, [asked, items, *opens])
+
+
+class Taken(NamedTuple):
+    """A ranker, and where it is from.
+
+    Attributes:
+        ranker: None where there was no query to learn from.
+        learned_from: see the function of this name.
+        device: the processor that it was trained on.
+        shipped: whether it came with the project.
+    """
+
+    ranker: LambdaMART | None
+    learned_from: str
+    device: str
+    shipped: bool
+
+
+class Again(NamedTuple):
+    """A shipped ranker beside one that learned from the same queries here: recall of the right tools in percent, and
+    the share of evaluation queries, in percent, whose first `shown` tools are other ones or in another order."""
+
+    k: int
+    shipped: float
+    here: float
+    shown: int
+    others: float
+
+
+@dataclass(frozen=True)
+class ShippedRankers:
+    """The rankers that come with the project.
+
+    Attributes:
+        records: entries learned_from, device and model (its text), by what each learned from.
+        reason: why there are none, a sentence; empty where there are some.
+    """
+
+    records: Mapping[str, Mapping[str, str]]
+    reason: str = ""
+
+    @classmethod
+    def of_project(cls, root: Path = ROOT) -> ShippedRankers:
+        """Those in the project's folder; none where their file is missing or damaged."""
+        if not (root / FILE).exists():
+            return cls({}, "No rankers of tools are shipped.")
+        try:
+            lines = lzma.decompress((root / FILE).read_bytes()).decode().splitlines()
+            records = [json.loads(line) for line in lines]
+            found = {record["learned_from"]: record for record in records if set(record) >= ENTRIES}
+        except (OSError, ValueError, TypeError, KeyError, lzma.LZMAError):
+            found = {}
+        return cls(found, "" if found else "The shipped rankers of tools are damaged.")
+
+    def take(self, lessons: PlanLessons, context: pd.DataFrame | None, source: Source) -> Taken:
+        """The ranker that learned from this very task; else one that is trained here.
+
+        Args:
+            lessons: from `lib.assistant.tool_ranker.lessons_of_training`.
+            context: from `lib.assistant.tool_ranker.context_features`; None for the query alone.
+            source: of the context.
+        """
+        key = learned_from(lessons, context, source)
+        if key in self.records:
+            record = self.records[key]
+            return Taken(LambdaMART.from_text(record["model"], lessons.ranking.threads), key, record["device"], True)
+        return Taken(known_needs_ranker(lessons, context), key, processor(), False)
+
+
+NONE_SHIPPED = ShippedRankers({})
+
+
+def learned_from(lessons: PlanLessons, context: pd.DataFrame | None, source: Source) -> str:
+    """SHA-256 of what a ranker learns from: training queries, their plans, the tools, what context is retrieved from,
+    the names of the features, and how it learns. Not of the features: their last bits are the processor's.
+
+    Args:
+        lessons, context, source: as of `ShippedRankers.take`.
+    """
+    ranking = lessons.ranking
+    task, training = ranking.task, ranking.training
+    trees = {name: getattr(lambdamart, name) for name in ("TREES", "LEAVES", "MAX_TREES", "PATIENCE", "HELD_OUT_EVERY")}
+    folds = [tool_ranker.FOLDS, ranking.kept_apart, tool_ranker.CATEGORICAL, tool_ranker.RISING]
+    seen = [] if context is None else [source.method, list(context.columns)]
+    settings = [source.encoder, ranking.seed, ranking.cutoff, trees, folds, list(ranking.fixed.columns), seen]
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    asked = task.queries.loc[training, ["query", "text", "persona", "need"]]
+    asked = asked.assign(phrasing=ranking.units("phrasing")[training])
+    plans = task.gold.loc[task.gold["query"].isin(asked["query"]), ["query", "item"]]
+    frames = [asked, plans, task.tools[["item", "app", "text"]]]
+    for frame in [*frames, *(source.frames if context is not None else ())]:
+        digest.update(frame.to_csv(index=False).encode())
+    return digest.hexdigest()
+
+
+def learned_again(lessons: PlanLessons, context: pd.DataFrame | None, taken: Taken, k: int, shown: int) -> Again | None:
+    """What another training of a shipped ranker, here, changes; None where it was trained here.
+
+    Args:
+        lessons, context: as of `ShippedRankers.take`.
+        k: of recall.
+        shown: tools of a planner's prompt.
+    """
+    if not taken.shipped:
+        return None
+    runs = {"shipped": run_by(taken.ranker, lessons, context), "here": known_needs_run(lessons, context)}
+    task = lessons.ranking.task
+    recall = (
+        tool_scores(runs, task, task.evaluated["query"].tolist(), [k]).mean().xs(("recall", k), level=("metric", "k"))
+    )
+    first = [run[run["rank"] <= shown].sort_values(["query", "rank"]) for run in runs.values()]
+    of_query = [part.groupby("query")["item"].agg(tuple) for part in first]
+    return Again(k, recall["shipped"], recall["here"], shown, 100 * float((of_query[0] != of_query[1]).mean()))
+
+
+def lines(rankers: Iterable[Taken]) -> list[str]:
+    """The records of rankers, one JSON text each, as notebook 06 writes them."""
+    return [
+        json.dumps({"learned_from": one.learned_from, "device": one.device, "model": one.ranker.text_to_rank})
+        for one in rankers
+        if one.ranker is not None
+    ]
+
+
+def ship(book: Workbook, root: Path = ROOT) -> bool:
+    """Put the rankers that notebook 06 trained here beside those that come with the project. Returns whether there were
+    any.
+
+    Args:
+        book: whose folder has the notebook's artifacts.
+        root: the project's folder.
+    """
+    there = ShippedRankers.of_project(root).records
+    found = {record["learned_from"]: record for record in map(json.loads, book.read_lines(NAME))}
+    if found.keys() <= there.keys():
+        return False
+    text = "\n".join(json.dumps(record) for record in {**found, **there}.values())
+    with atomic_path(root / FILE) as temporary:
+        temporary.write_bytes(lzma.compress(text.encode(), preset=9))
+    return True

@@ -1,0 +1,175 @@
+"""The rankers of tools that come with the project: taken where they learned from this very task, and nowhere else."""
+
+import json
+import lzma
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.pages.tool_ranker import where_rankers_are_from
+from lib.assistant.shipped_tool_rankers import (
+    FILE,
+    NAME,
+    NONE_SHIPPED,
+    Again,
+    ShippedRankers,
+    Source,
+    learned_again,
+    learned_from,
+    lines,
+    ship,
+)
+from lib.assistant.tool_ranker import RankerTask, context_features, known_needs_run, lessons_of_training, run_by
+from lib.workbook.artifacts import ROOT, Workbook
+from lib.workbook.parameters.tool_retrieval import ToolRetrieval
+from tests.assistant.test_tool_ranker import N_QUERIES, make_task
+
+SOURCE = Source("lambdamart", "words", [pd.DataFrame({"item": ["i0", "i1"], "text": "a"})])
+
+
+def ranked(noise=0.0, change=lambda task: task, seed=7):
+    task, context, items, vectors = make_task()
+    rng = np.random.default_rng(5)
+    noisy = lambda array: array + noise * rng.standard_normal(array.shape).astype(np.float32)  # noqa: E731
+    phrasing = pd.Series([f"{n % 40}" for n in range(N_QUERIES)], index=task.queries["query"])
+    tool_vectors = noisy(np.full((24, 8), 8**-0.5, dtype=np.float32))
+    ranking = RankerTask.of(change(task), phrasing, noisy(vectors), tool_vectors, cutoff=3, seed=seed)
+    item_vectors = noisy(np.zeros((N_QUERIES, 8), dtype=np.float32))
+    told = context_features(ranking, context, items, item_vectors, tool_vectors)
+    return lessons_of_training(ranking), told
+
+
+@pytest.fixture(scope="module")
+def learned():
+    lessons, told = ranked()
+    taken = [NONE_SHIPPED.take(lessons, context, SOURCE) for context in (None, told)]
+    return lessons, told, taken
+
+
+@pytest.fixture
+def book(learned, tmp_path):
+    book = Workbook("06_tool_retrieval", ToolRetrieval(profile="quick"), tmp_path)
+    book.write_lines(NAME, lines(learned[2]))
+    return book
+
+
+def test_they_are_taken_on_another_processor_and_rank_as_they_did(learned, book, tmp_path):
+    """Where the last bits of the embeddings are other ones."""
+    lessons, told, taken = learned
+    assert not any(one.shipped for one in taken)
+    assert ship(book, tmp_path)
+    again = ShippedRankers.of_project(tmp_path)
+    other, told_otherwise = ranked(noise=1e-8)
+    found = again.take(other, told_otherwise, SOURCE)
+    assert found.shipped
+    run = known_needs_run(lessons, told)
+    pd.testing.assert_frame_equal(run_by(found.ranker, lessons, told), run)
+    elsewhere = run_by(found.ranker, other, told_otherwise)
+    assert (elsewhere[["query", "item"]].to_numpy() == run[["query", "item"]].to_numpy()).all()
+    assert again.take(lessons, None, SOURCE).learned_from == taken[0].learned_from != taken[1].learned_from
+
+
+def test_what_was_shipped_is_not_shipped_twice_and_stays_beside_what_is_added(learned, book, tmp_path):
+    ship(book, tmp_path)
+    assert not ship(book, tmp_path)
+    elsewhere, told = ranked(seed=8)
+    book.write_lines(NAME, lines([NONE_SHIPPED.take(elsewhere, told, SOURCE)]))
+    assert ship(book, tmp_path)
+    assert len(ShippedRankers.of_project(tmp_path).records) == 3
+
+
+def test_another_task_has_rankers_of_its_own(learned):
+    lessons, told, taken = learned
+
+    def texts(task):
+        return replace(task, queries=task.queries.assign(text="else"))
+
+    def tools(task):
+        return replace(task, tools=task.tools.assign(text="else"))
+
+    def plans(task):
+        return replace(task, gold=task.gold.assign(item=task.gold["item"].replace("mail_0", "mail_1")))
+
+    keys = {taken[1].learned_from}
+    for change in (texts, tools, plans):
+        keys.add(learned_from(*ranked(change=change), SOURCE))
+    keys.add(learned_from(*ranked(seed=8), SOURCE))
+    for source in (SOURCE._replace(method="semantic"), SOURCE._replace(encoder="others"), SOURCE._replace(frames=[])):
+        keys.add(learned_from(lessons, told, source))
+    keys.add(learned_from(lessons, told.drop(columns="app_mass_5"), SOURCE))
+    assert len(keys) == 9
+    assert learned_from(lessons, None, SOURCE._replace(method="semantic", frames=[])) == taken[0].learned_from
+
+
+def test_evaluation_queries_and_their_plans_are_not_part_of_what_they_learned(learned):
+    def change(task):
+        out = task.queries["split"] == "evaluation"
+        gold = task.gold.assign(item=task.gold["item"].mask(task.gold["query"].isin(task.queries["query"][out]), "t"))
+        return replace(task, queries=task.queries.assign(text=task.queries["text"].mask(out, "else")), gold=gold)
+
+    assert learned_from(*ranked(change=change), SOURCE) == learned[2][1].learned_from
+
+
+def test_a_source_has_the_training_personas_alone():
+    queries = pd.DataFrame(
+        {
+            "query": ["q0", "q1"],
+            "persona": ["p0", "p1"],
+            "split": ["training", "evaluation"],
+            "time": "t",
+            "place": "home",
+        }
+    )
+    gold = pd.DataFrame({"query": ["q0", "q1"], "relevant": [np.array(["i0"]), np.array(["i1"])]})
+    items = pd.DataFrame({"item": ["i0", "i1"], "persona": ["p0", "p1"]})
+    opens = pd.DataFrame({"item": ["i1", "i0"], "time": "t"})
+    world = {"queries": queries, "gold": gold, "items": items, "opens": opens}
+    asked, there, log = Source.of_world("lambdamart", "words", world).frames
+    assert asked[["query", "relevant"]].to_numpy().tolist() == [["q0", ["i0"]]]
+    assert there["item"].tolist() == log["item"].tolist() == ["i0"]
+    del world["opens"]
+    assert len(Source.of_world("semantic", "words", world).frames) == 2
+
+
+@pytest.mark.parametrize("damage", [b"", b"no archive", lzma.compress(b"[]"), lzma.compress(b'{"model": ""}')])
+def test_a_damaged_file_is_not_taken(learned, tmp_path, damage):
+    lessons, told, _ = learned
+    (tmp_path / FILE).parent.mkdir(parents=True)
+    (tmp_path / FILE).write_bytes(damage)
+    shipped = ShippedRankers.of_project(tmp_path)
+    assert shipped == ShippedRankers({}, "The shipped rankers of tools are damaged.")
+    taken = shipped.take(lessons, told, SOURCE)
+    assert learned_again(lessons, told, taken, 3, 10) is None
+    assert where_rankers_are_from([taken], None, shipped).endswith(
+        "trained here. The shipped rankers of tools are damaged."
+    )
+
+
+def test_trained_again_where_they_were_trained_they_are_the_same(learned, book, tmp_path):
+    lessons, told, _ = learned
+    ship(book, tmp_path)
+    shipped = ShippedRankers.of_project(tmp_path)
+    again = learned_again(lessons, told, shipped.take(lessons, told, SOURCE), 3, 10)
+    assert (again.k, again.shown, again.others) == (3, 10, 0)
+    assert again.here == again.shipped > 0
+    assert "in another order for 0.0%" in where_rankers_are_from([shipped.take(lessons, told, SOURCE)], again, shipped)
+
+
+def test_the_page_says_what_another_training_changes(learned):
+    taken = learned[2][1]._replace(shipped=True, device="AMD")
+    said = where_rankers_are_from([taken], Again(5, 83.0, 83.9, 10, 82.69), ShippedRankers({}))
+    assert "trained on AMD" in said
+    assert "83.9% instead of 83.0% (Recall@5" in said
+    assert "for 82.7% of them" in said
+    mixed = where_rankers_are_from([taken, learned[2][0]], Again(5, 83.0, 83.9, 10, 82.69), ShippedRankers({"a": {}}))
+    assert mixed.startswith("The rankers were trained here. Those that come with the project learned from other")
+
+
+def test_the_shipped_ones_are_whole():
+    """Of notebook 06's own world three, of each named world two."""
+    text = lzma.decompress((ROOT / FILE).read_bytes()).decode()
+    records = [json.loads(line) for line in text.splitlines()]
+    assert len(records) == 9
+    assert all(record["model"].startswith("tree") and len(record["learned_from"]) == 64 for record in records)
