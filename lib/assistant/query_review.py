@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
@@ -26,6 +27,7 @@ from lib.workbook.inputs import InputError, Strict, describe_error, read_records
 
 FOLDER = Path("data") / "readings"
 N_LABELS, N_FOILS, SEED = 200, 40, 201  # of the sample; its seed is its own, so that it does not move with the world's
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 Foil = Literal["other", "api", "argument", "items"]
 FOILS = get_args(Foil)
 QUESTIONS = {
@@ -193,8 +195,9 @@ def sheet_lines(asked: Sequence[Sheet], tables: Mapping[str, pd.DataFrame]) -> t
     """
     queries = tables["queries"].set_index("query")
     items, shown = tables["items"].set_index("item"), {item for sheet in asked for item in sheet.order}
-    opens = dict(tuple(tables["opens"][tables["opens"]["item"].isin(shown)].groupby("item")))
-    none, contacts = tables["opens"].iloc[:0], tables["people"].groupby("persona")["name"].agg(list)
+    opens = tables["opens"][tables["opens"]["item"].isin(shown)]
+    of_item, log = opens.groupby("item").indices, OpensSeen.of(opens)
+    none, contacts = np.array([], dtype=int), tables["people"].groupby("persona")["name"].agg(list)
     ask, judge = [], []
     for sheet in asked:
         row = queries.loc[sheet.query]
@@ -207,7 +210,7 @@ def sheet_lines(asked: Sequence[Sheet], tables: Mapping[str, pd.DataFrame]) -> t
                 "app": kept["app"],
                 "shown": f"{kept['shown']:%Y-%m-%d %H:%M}",
                 "text": kept["text"],
-                "use": use_in_words(opens.get(item, none), row["time"]),
+                "use": use_in_words(log.at(of_item.get(item, none)), row["time"]),
             }
             for item, kept in items.loc[sheet.order].iterrows()
         ]
@@ -216,21 +219,42 @@ def sheet_lines(asked: Sequence[Sheet], tables: Mapping[str, pd.DataFrame]) -> t
     return ask, judge
 
 
-def use_in_words(opens: pd.DataFrame, until: pd.Timestamp) -> str:
+class OpensSeen(NamedTuple):
+    """A log as arrays, one value an open: its moment, weekday, hour and place."""
+
+    time: np.ndarray
+    day: np.ndarray
+    hour: np.ndarray
+    place: np.ndarray
+
+    @classmethod
+    def of(cls, opens: pd.DataFrame) -> OpensSeen:
+        """Of columns time, place."""
+        time = opens["time"].dt
+        return cls(opens["time"].to_numpy(), time.dayofweek.to_numpy(), time.hour.to_numpy(), opens["place"].to_numpy())
+
+    def at(self, rows: np.ndarray) -> OpensSeen:
+        """Those of some rows, or where a mask is true."""
+        return OpensSeen(*(values[rows] for values in self))
+
+
+def use_in_words(opens: OpensSeen, until: pd.Timestamp) -> str:
     """How often an item was opened before a moment, when last, and mostly when and where.
 
     Args:
-        opens: of the item: columns time, place.
+        opens: of the item.
     """
-    times = opens.loc[opens["time"] < until, "time"]
-    if times.empty:
+    before = opens.at(opens.time < until.to_datetime64())
+    if not len(before.time):
         return "never opened"
-    days = times.dt.day_name().str[:3].value_counts().index[:2]
-    first, last = (int(times.dt.hour.quantile(share)) for share in (0.25, 0.75))
-    place = opens.loc[times.index, "place"].mode().iloc[0]
+    days = [WEEKDAYS[day] for day, _ in Counter(before.day.tolist()).most_common(2)]
+    first, last = (int(hour) for hour in np.quantile(before.hour, [0.25, 0.75]))
+    places = Counter(before.place.tolist())
+    most = max(places.values())
+    place = min(name for name, times in places.items() if times == most)
     return (
-        f"opened {len(times)} times, last {times.max():%m-%d}; mostly {' or '.join(days)}, {first} to {last + 1} h, "
-        f"{place}"
+        f"opened {len(before.time)} times, last {pd.Timestamp(before.time.max()):%m-%d}; mostly {' or '.join(days)}, "
+        f"{first} to {last + 1} h, {place}"
     )
 
 

@@ -1,9 +1,9 @@
 """The rankers of tools that come with the project, so that a planner is shown the same tools on every processor.
 
-Learned anew on another processor, for the reason that `lib.assistant.shipped_ranker` says, a ranker of tools puts the
-first ten in another order for eight queries in ten, and as many prompts of the planner are other ones: the plans that
-are kept with the project do not fit them. Noise of 2e-7 on the embeddings does that; a ranker that is only read then
-changes one query in a thousand.
+Learned anew where a processor has other instructions (AVX2 in the place of AVX-512), the ranker with retrieved context
+orders the first ten tools otherwise for 96% of the queries of `quick`, for the reason that
+`lib.assistant.shipped_ranker` says. As many prompts of the planner are other ones, and the plans that are kept with the
+project do not fit them. A ranker that is only read gives all queries the same ten in the same order there.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Cosines of encoders trained once more for a ranker: which pairs each says something of, and what it had met."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -26,9 +27,15 @@ from lib.workbook.parameters.finetuned_search import FinetunedSearch
 from tests.assistant.test_retrained import retraining_of
 
 
+def in_three_folds(small_world, tiny, **changed):
+    """Every two of five folds would be forty encoders."""
+    again = retraining_of(small_world, tiny, **changed)
+    return replace(again, fold_of={need: min(fold, 2) for need, fold in again.fold_of.items()})
+
+
 @pytest.fixture(scope="module")
 def retraining(small_world, tiny):
-    return retraining_of(small_world, tiny)
+    return in_three_folds(small_world, tiny)
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +117,8 @@ def test_what_is_kept_is_found_again_in_this_world_alone(small_world, tiny, retr
     for name, values in made[0].items():
         np.testing.assert_array_equal(again[name], values)
     mended = small_world[1].assign(text=small_world[1]["text"].where(small_world[1]["item"] != "p0-i0", "lemon"))
-    assert kept(retraining_of(small_world, tiny, items=mended), tmp_path) is None
+    assert kept(in_three_folds(small_world, tiny, items=mended), tmp_path) is None
+    assert kept(in_three_folds(small_world, tiny), tmp_path) is not None
     shipped = FinetunedSearch(profile="p", seed=7)
     assert list(cosines(retraining, shipped, tmp_path, tmp_path, False)) == list(made[0])
     off = shipped.model_copy(update={"shipped_interaction_queries": 0})
