@@ -13,6 +13,7 @@ from lib.report import train as command
 from lib.retrieval.dense import load_encoder
 from lib.retrieval.tuning import Tuning, weights_hash
 from lib.workbook.trained import FOLDER, Shipped, shipped
+from lib.workflows import in_context
 from lib.workflows import trained_parts as module
 from lib.workflows.in_context import HALVES, half_of
 from lib.workflows.trained_parts import Part, World, half_rows, make_reader, parts
@@ -118,6 +119,7 @@ def asked(monkeypatch):
         return module.Adapter(output, False, "", pd.DataFrame(), len(prompts), 1, 1.0, "here", {})
 
     monkeypatch.setattr(module, "adapter_for", adapter_for)
+    monkeypatch.setattr(in_context, "TRIED", 30)  # in a world of few flows most sorts of prompts are given up
     return asked
 
 
