@@ -21,6 +21,7 @@ from scipy import stats
 from lib.assistant.adapted_cosine import learned_again
 from lib.assistant.context_scores import RankerScores
 from lib.assistant.ranker_ablation import TWO_NO_HABITS, TWO_NO_USAGE
+from lib.evaluation.inference import Resampling
 from lib.evaluation.intervals import difference_interval
 from lib.retrieval.stores import rank_pairs, relevant_pairs_mask
 
@@ -176,10 +177,7 @@ def weigh_controls(
             other = np.broadcast_to(rankers.scores[reference, "recall", rankers.k].to_numpy(), recall.shape)
         for kind in ("all", "habit") if "habit" in rankers.asked.kinds else ("all",):
             here = rankers.asked.of_kind(kind)
-            gaps, part = (recall - other)[:, here].mean(axis=1), rankers.resampling.among(here)
-            means = recall[:, here].mean(axis=0), other[:, here].mean(axis=0)
-            low, high = _widened(gaps, *difference_interval(*means, part, confidence=0.9))
-            gap = gaps.mean()
+            gap, low, high = gap_of_draws(recall[:, here], other[:, here], rankers.resampling.among(here))
             rows.append(
                 {
                     "control": name,
@@ -192,11 +190,30 @@ def weigh_controls(
                     "ci_low": low,
                     "ci_high": high,
                     "test": "one-sided" if one_sided else "two-sided",
-                    "holds": bool(high < MARGIN and (one_sided or low > -MARGIN)),
+                    "holds": within_margin(low, high, one_sided),
                     "deviation": gap if one_sided else abs(gap),
                 }
             )
     return pd.DataFrame(rows)
+
+
+def gap_of_draws(recall: np.ndarray, other: np.ndarray, resampling: Resampling) -> tuple[float, float, float]:
+    """Recall minus that of the reference, mean over draws and queries, with the 90% interval of `weigh_controls`.
+
+    Args:
+        recall, other: (draws, queries) in percent.
+        resampling: of these queries.
+    """
+    gaps = (recall - other).mean(axis=1)
+    low, high = _widened(
+        gaps, *difference_interval(recall.mean(axis=0), other.mean(axis=0), resampling, confidence=0.9)
+    )
+    return float(gaps.mean()), float(low), float(high)
+
+
+def within_margin(low: float, high: float, one_sided: bool) -> bool:
+    """Whether an interval lies within ±`MARGIN`; a one-sided one below it."""
+    return bool(high < MARGIN and (one_sided or low > -MARGIN))
 
 
 def _widened(gaps: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

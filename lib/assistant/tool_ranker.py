@@ -7,14 +7,15 @@ where they have not seen the answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 
-from lib.assistant.controls import permute_labels
-from lib.assistant.tool_retrieval import ToolTask, fold_of_units, tool_pairs, trained_scores
+from lib.assistant.controls import HALFWAY, gap_of_draws, permute_labels, reverse, within_margin
+from lib.assistant.tool_retrieval import ToolTask, fold_of_units, tool_pairs, tool_scores, trained_scores
+from lib.evaluation.inference import Resampling
 from lib.evaluation.over_seeds import SEEDS
 from lib.retrieval.lambdamart import LambdaMART, train
 from lib.retrieval.stores import bm25t_scores, cosine_of_pairs, rank_pairs, relevant_pairs_mask
@@ -28,6 +29,7 @@ RISING = ["classifier", "frequency"]
 FOLDS = 5
 NO_FOLD = -1  # of queries that are never learned from
 UNITS = ("need", "phrasing", "persona")
+OTHER, DEALT = "another query's context", "labels permuted"
 
 
 @dataclass(frozen=True)
@@ -376,9 +378,7 @@ def labels_dealt_anew(ranking: RankerTask, draw: int) -> RankerTask:
     return replace(ranking, task=replace(ranking.task, gold=gold), relevant=relevant)
 
 
-def control_runs(
-    lessons: PlanLessons, context: pd.DataFrame, draws: int = 2
-) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
+def control_runs(lessons: PlanLessons, context: pd.DataFrame, draws: int) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
     """What a ranker with one link cut, in training and evaluation, makes of the evaluation queries.
 
     Args:
@@ -393,3 +393,53 @@ def control_runs(
     other = known_needs_run(lessons, others_features(ranking, context))
     dealt = [lessons_of_training(labels_dealt_anew(ranking, draw)) for draw in range(draws)]
     return other, [known_needs_run(part, context) for part in dealt]
+
+
+def weigh_controls(
+    task: ToolTask,
+    other: pd.DataFrame,
+    dealt: Sequence[pd.DataFrame],
+    alone: tuple[str, np.ndarray],
+    k: int,
+    resampling: Resampling,
+) -> pd.DataFrame:
+    """Whether a ranker with one link cut finds no more than it may: with another query's context, no more than without
+    any; from labels dealt anew, no more than halfway to its reverse. Both are one-sided and weighed as
+    `lib.assistant.controls.weigh_controls` does, which says why.
+
+    Args:
+        other, dealt: from `control_runs`.
+        alone: name and recall at k, by evaluated query, of the ranker by the query alone.
+        k: the cutoff.
+        resampling: of the evaluated queries.
+
+    Returns:
+        columns control, recall, reference, reference_recall, difference, ci_low, ci_high (90%), holds, draws.
+    """
+    names = task.evaluated["query"].tolist()
+
+    def recall(runs: Sequence[pd.DataFrame]) -> np.ndarray:
+        return np.array([tool_scores({"run": run}, task, names, [k])["run", "recall", k].to_numpy() for run in runs])
+
+    noise = recall(dealt)
+    cut = {
+        OTHER: (recall([other]), alone[0], alone[1][None]),
+        DEALT: (noise, HALFWAY, (noise + recall([reverse(run) for run in dealt])) / 2),
+    }
+    rows = []
+    for name, (found, reference, limit) in cut.items():
+        gap, low, high = gap_of_draws(found, limit, resampling)
+        holds = within_margin(low, high, one_sided=True)
+        rows.append((name, found.mean(), reference, limit.mean(), gap, low, high, holds, len(found)))
+    columns = [
+        "control",
+        "recall",
+        "reference",
+        "reference_recall",
+        "difference",
+        "ci_low",
+        "ci_high",
+        "holds",
+        "draws",
+    ]
+    return pd.DataFrame(rows, columns=columns)

@@ -6,8 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.assistant.controls import reverse
 from lib.assistant.tool_ranker import (
+    DEALT,
     NO_FOLD,
+    OTHER,
     RankerTask,
     context_features,
     control_runs,
@@ -23,9 +26,11 @@ from lib.assistant.tool_ranker import (
     training_run,
     unseen_needs_run,
     unseen_runs,
+    weigh_controls,
 )
 from lib.assistant.tool_retrieval import ToolTask
 from lib.assistant.tool_search import runs_of_plans, tool_scores
+from lib.evaluation.inference import Resampling
 from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.stores import relevant_pairs_mask
 
@@ -126,6 +131,21 @@ def test_labels_dealt_anew_teach_nothing(world):
             ranking.task.gold, part.task.gold
         ))  # fmt: skip
         pd.testing.assert_series_equal(before.sort_index(), after.sort_index(), check_index_type=False)
+
+
+def test_a_label_that_came_through_is_not_passed_over(world):
+    """True labels in the place of permuted ones: far more than halfway to the reverse, and the control fails."""
+    ranking, told = world
+    lessons = lessons_of_training(ranking)
+    run = known_needs_run(lessons, told)
+    resampling = Resampling([ranking.task.evaluated[name].to_numpy() for name in ("persona", "need")], 50, 7)
+    alone = "alone", np.full(N_QUERIES - N_TRAINING, 75.0)
+    weighed = weigh_controls(ranking.task, run, [run, run, run], alone, 3, resampling).set_index("control")
+    assert not weighed["holds"].any()
+    assert weighed.loc[DEALT, "difference"] > 40
+    assert weighed.loc[OTHER, "reference_recall"] == 75
+    worse = weigh_controls(ranking.task, reverse(run), [reverse(run)], alone, 3, resampling)
+    assert worse["holds"].all(), "one-sided"
 
 
 @pytest.mark.parametrize("n_needs", [1, 2])

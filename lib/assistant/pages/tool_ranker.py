@@ -10,10 +10,13 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant import training_seeds
+from lib.assistant.controls import HALFWAY
 from lib.assistant.needs import KINDS
-from lib.assistant.pages.tool_retrieval import Results, best_recall, difference_columns, named, recall_cells
+from lib.assistant.pages.common import control_rows
+from lib.assistant.pages.tool_retrieval import Results, best_recall, difference_columns, recall_cells
 from lib.assistant.pages.tool_retrieval_figures import draw_ceiling, draw_line
 from lib.assistant.pages.tool_retrieval_tables import retriever_name, retriever_of, setting_of
+from lib.assistant.tool_ranker import weigh_controls
 from lib.assistant.tool_retrieval import tool_scores
 from lib.evaluation.comparison import compare, ratios, summarise
 from lib.evaluation.inference import settled
@@ -29,7 +32,6 @@ OURS = tuple(f"{setting}/lambdamart" for setting in SETTINGS)
 OURS_UNSEEN = tuple(f"{setting}/lambdamart_unseen" for setting in SETTINGS)
 OURS_ALONE, _, OURS_CONTEXT = OURS
 CLASSIFIERS = ("query_only/classifier", "query_only/classifier_unseen")
-OTHER, DEALT = "another query's context", "labels permuted"
 
 
 # ---------------------------------------------------------------- how many are found
@@ -163,55 +165,35 @@ def over_seeds(results: Results, runs: Mapping[str, pd.DataFrame]) -> tuple[pd.D
     return training_seeds.over_seeds(results.scores, again, results.resampling, results.k, OURS, pairs)
 
 
-def control_scores(results: Results, other: pd.DataFrame, dealt: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The scores with those of the controls beside them: `OTHER`, and `DEALT` as the mean over its draws.
+def weighed(results: Results, other: pd.DataFrame, dealt: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The controls of `lib.assistant.tool_ranker.control_runs`, weighed (see `weigh_controls` there)."""
+    alone = OURS_ALONE, results.scores[OURS_ALONE, "recall", results.k].to_numpy()
+    return weigh_controls(results.task, other, dealt, alone, results.k, results.resampling)
 
-    Args:
-        other, dealt: from `lib.assistant.tool_ranker.control_runs`.
-    """
-    runs = {OTHER: other} | {f"{DEALT} {draw}": run for draw, run in enumerate(dealt)}
-    wanted = results.scores.index.tolist()
-    found = tool_scores(runs, results.task, wanted, results.cutoffs.all).xs(
-        "recall", axis=1, level="metric", drop_level=False
+
+def control_table(results: Results, controls: pd.DataFrame) -> Table:
+    """A row a control (see `weighed`)."""
+    shown = control_rows(controls.assign(queries="all"), f"Recall@{results.k}").drop(columns="queries")
+    shown["compared with"] = [name if name == HALFWAY else retriever_name(name) for name in controls["reference"]]
+    caption = (
+        f"The ranker with one link cut, percent, n = {results.n}; labels are permuted in {controls['draws'].iloc[-1]} "
+        "draws. Halfway: the mean of those rankings and of the same with the last first, which find alike where no "
+        "label came through. A control may find less than its reference, and not more by more than the margin."
     )
-    draws = [found.xs(f"{DEALT} {draw}", axis=1, level="method") for draw in range(len(dealt))]
-    mean = pd.concat({DEALT: pd.concat(draws).groupby(level="query", sort=False).mean()}, axis=1, names=["method"])
-    return pd.concat([results.scores, found[[OTHER]], mean], axis=1)
+    return Table(shown, caption, decimals=1)
 
 
-def control_tests(results: Results, scores: pd.DataFrame) -> pd.DataFrame:
-    """Paired tests of the controls against what they must not exceed."""
-    pairs = [(OTHER, OURS_ALONE), (DEALT, f"{ALONE}/random")]
-    tests = compare(scores, pairs, "recall", results.k, results.resampling)
-    means = {side: [scores[name, "recall", results.k].mean() for name in tests[side]] for side in ("a", "b")}
-    return tests.assign(recall=means["a"], reference=means["b"])
-
-
-def control_table(results: Results, tests: pd.DataFrame) -> Table:
-    """A row a control (see `control_tests`)."""
-    frame = {
-        "link cut": tests["a"],
-        f"Recall@{results.k}, %": tests["recall"],
-        "must not exceed": [named(name) if name.endswith("random") else retriever_name(name) for name in tests["b"]],
-        "its recall, %": tests["reference"],
-        **difference_columns(tests),
-    }
-    caption = f"The ranker with one link cut, n = {results.n}. Holm over these {len(tests)}."
-    return Table(pd.DataFrame(frame), caption, decimals=1)
-
-
-def controls_hold(tests: pd.DataFrame) -> str:
+def controls_hold(controls: pd.DataFrame) -> str:
     """Whether a ranker with one link cut finds more than what it must not exceed."""
-    firm = settled(tests) & (tests["difference"] > 0)
     said = {
-        True: "more than it may: what the ranker gains cannot be put down to that link",
-        False: "no settled gain",
+        True: "the control holds",
+        False: "that it finds no more is not shown, and what the ranker gains cannot be put down to that link",
     }
     other, dealt = (
         f"{row.recall:.1f}%, {interval(row.difference, row.ci_low, row.ci_high)} points against {reference}: "
-        f"{said[over]}"
-        for row, reference, over in zip(
-            tests.itertuples(), ("no context", "a random order"), firm.tolist(), strict=True
+        f"{said[row.holds]}"
+        for row, reference in zip(
+            controls.itertuples(), ("no context", "halfway to the same rankings reversed"), strict=True
         )
     )
     return (

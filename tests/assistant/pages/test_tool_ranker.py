@@ -7,6 +7,7 @@ import pytest
 
 from lib.assistant.pages import tool_ranker as page
 from lib.assistant.pages.tool_retrieval import Results, cutoffs_of
+from lib.assistant.tool_ranker import DEALT, OTHER
 from lib.assistant.tool_retrieval import ToolTask
 from lib.evaluation.inference import Resampling
 
@@ -129,31 +130,29 @@ def run_of(first):
     """The tools of every query, `first` first."""
     order = [first, *(tool for tool in "vwxyz" if tool != first)]
     rows = [(query, tool, rank) for query in NAMES for rank, tool in enumerate(order, start=1)]
-    return pd.DataFrame(rows, columns=["query", "item", "rank"])
+    return pd.DataFrame(rows, columns=["query", "item", "rank"]).eval("score = -rank")
 
 
-def test_controls_are_scored_beside_the_rest(results):
-    scores = page.control_scores(results, run_of("v"), [run_of("v"), run_of("z")])
-    assert scores[page.OTHER, "recall", 1].tolist() == [100, 100, 0, 0]
-    assert scores[page.DEALT, "recall", 1].tolist() == [50, 50, 0, 0], "the mean of two draws"
-    tests = page.control_tests(results, scores)
-    assert tests["b"].tolist() == [page.OURS_ALONE, "query_only/random"]
-    assert tests["recall"].iloc[0] == scores[page.OTHER, "recall", 3].mean()
-    frame = page.control_table(results, tests).frame
-    assert frame["link cut"].tolist() == ["another query's context", "labels permuted"]
-    assert frame["must not exceed"].tolist() == ["LambdaMART, query alone", "random order"]
+def test_controls_stand_beside_what_they_must_not_exceed(results):
+    weighed = page.weighed(results, run_of("v"), [run_of("v"), run_of("z")])
+    assert weighed["control"].tolist() == [OTHER, DEALT]
+    assert weighed["reference"].tolist() == [page.OURS_ALONE, "halfway to its reverse"]
+    assert weighed["draws"].tolist() == [1, 2]
+    assert weighed["reference_recall"].iloc[0] == results.scores[page.OURS_ALONE, "recall", 3].mean()
+    frame = page.control_table(results, weighed).frame
+    assert frame["control"].tolist() == ["another query's context", "labels permuted"]
+    assert frame["compared with"].tolist() == ["LambdaMART, query alone", "halfway to its reverse"]
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [(9, "more than it may"), (1, "no settled gain"), (-9, "no settled gain")],
-)
-def test_a_control_that_gains_is_not_passed_over(change, said):
-    tests = compared(("o", "a", change), ("d", "r", 0)).assign(recall=50.0, reference=50.0)
-    sentence = page.controls_hold(tests)
-    other, dealt = sentence.split(" With training labels ")
+@pytest.mark.parametrize(("holds", "said"), [(False, "is not shown, and what the ranker gains"), (True, "holds")])
+def test_a_control_that_gains_is_not_passed_over(holds, said):
+    weighed = pd.DataFrame(
+        {"control": [OTHER, DEALT], "recall": 50.0, "difference": 9.0, "ci_low": 8.0, "ci_high": 10.0, "holds": True}
+    )
+    weighed.loc[0, "holds"] = holds
+    other, dealt = page.controls_hold(weighed).split(" With training labels ")
     assert said in other
-    assert "no settled gain" in dealt
+    assert dealt.endswith("9.0 [8.0, 10.0] points against halfway to the same rankings reversed: the control holds.")
 
 
 def test_the_answer(results):
