@@ -175,10 +175,12 @@ def control_table(results: Results, controls: pd.DataFrame) -> Table:
     """A row a control (see `weighed`)."""
     shown = control_rows(controls.assign(queries="all"), f"Recall@{results.k}").drop(columns="queries")
     shown["compared with"] = [name if name == HALFWAY else retriever_name(name) for name in controls["reference"]]
+    draws = controls["draws"].iloc[-1]
     caption = (
-        f"The ranker with one link cut, percent, n = {results.n}; labels are permuted in {controls['draws'].iloc[-1]} "
-        "draws. Halfway: the mean of those rankings and of the same with the last first, which find alike where no "
-        "label came through. A control may find less than its reference, and not more by more than the margin."
+        f"The ranker with one link cut, percent, n = {results.n}; labels are permuted in {draws} "
+        f"draw{'s' if draws > 1 else ''}. Halfway: the mean of those rankings and of the same with the last first, "
+        "which find alike where no label came through. A control may find less than its reference, and not more by "
+        "more than the margin."
     )
     return Table(shown, caption, decimals=1)
 
