@@ -7,17 +7,14 @@ three items for one query in six, and so other prompts for the planner. A ranker
 
 from __future__ import annotations
 
-import hashlib
-import json
-import lzma
 from pathlib import Path
 from typing import NamedTuple
 
 from lib.assistant.fusion_effects import same_first
 from lib.assistant.ranking_task import Learning, RankingTask
-from lib.retrieval import lambdamart
 from lib.retrieval.lambdamart import LambdaMART
-from lib.workbook.artifacts import ROOT, Workbook, atomic_path
+from lib.retrieval.ranker_files import hash_of_lesson, how_trained, read_rankers, write_rankers
+from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.machine import processor
 from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
 
@@ -64,16 +61,12 @@ def learned_from(task: RankingTask, encoder: str, bm25_b: float) -> str:
         bm25_b: of the score bm25t.
     """
     how = task.learning
-    trees = {name: getattr(lambdamart, name) for name in ("TREES", "LEAVES", "MAX_TREES", "PATIENCE", "HELD_OUT_EVERY")}
-    settings = [encoder, bm25_b, how.seed, max(how.cutoffs), trees, list(task.features.columns)]
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    settings = [encoder, bm25_b, how.seed, max(how.cutoffs), how_trained(), list(task.features.columns)]
     asked = task.queries[task.queries["split"] == "training"]
     labels = task.gold[task.gold["query"].isin(asked["query"])][["query", "relevant"]]
     items = task.items[task.items["persona"].isin(asked["persona"])]
     opens = task.opens[task.opens["item"].isin(items["item"])]
-    for frame in (asked, items, opens, labels.assign(relevant=labels["relevant"].map(list))):
-        digest.update(frame.to_csv(index=False).encode())
-    return digest.hexdigest()
+    return hash_of_lesson(settings, [asked, items, opens, labels.assign(relevant=labels["relevant"].map(list))])
 
 
 def ranker_for(task: RankingTask, encoder: str, bm25_b: float, root: Path = ROOT) -> Taken:
@@ -82,7 +75,7 @@ def ranker_for(task: RankingTask, encoder: str, bm25_b: float, root: Path = ROOT
     Args:
         root: the project's folder.
     """
-    found = _read(root / FILE)
+    found = next(iter(read_rankers(root / FILE)), None)
     if found is None:
         reason = "No ranker is shipped." if not (root / FILE).exists() else "The shipped ranker is damaged."
     elif found["learned_from"] != learned_from(task, encoder, bm25_b):
@@ -111,17 +104,8 @@ def ship_ranker(ranker: LambdaMART, task: RankingTask, encoder: str, bm25_b: flo
         "device": processor(),
         "model": ranker.text,
     }
-    with atomic_path(root / FILE) as temporary:
-        temporary.write_bytes(lzma.compress(json.dumps(record).encode(), preset=9))
+    write_rankers(root / FILE, [record])
     return root / FILE
-
-
-def _read(path: Path) -> dict | None:
-    try:
-        record = json.loads(lzma.decompress(path.read_bytes()))
-        return record if {"learned_from", "device", "model"} <= set(record) else None
-    except (OSError, ValueError, TypeError, lzma.LZMAError):
-        return None
 
 
 def train_and_ship(book: Workbook, threads: int, root: Path = ROOT) -> bool:

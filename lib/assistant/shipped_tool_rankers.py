@@ -8,9 +8,7 @@ project do not fit them. A ranker that is only read gives all queries the same t
 
 from __future__ import annotations
 
-import hashlib
 import json
-import lzma
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,15 +19,14 @@ import pandas as pd
 from lib.assistant import tool_ranker
 from lib.assistant.tool_ranker import PlanLessons, known_needs_ranker, known_needs_run, run_by
 from lib.assistant.tool_retrieval import tool_scores
-from lib.retrieval import lambdamart
 from lib.retrieval.lambdamart import LambdaMART
-from lib.workbook.artifacts import ROOT, Workbook, atomic_path
+from lib.retrieval.ranker_files import hash_of_lesson, how_trained, read_rankers, write_rankers
+from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.machine import processor
 
 FILE = Path("data") / "trained" / "tool_rankers.jsonl.xz"
 NAME = "tool_rankers"  # of the part, for `make train`, and of notebook 06's artifact
 NEEDED = {"06_tool_retrieval": (f"{NAME}.jsonl",)}
-ENTRIES = {"learned_from", "device", "model"}  # of a record
 
 
 class Source(NamedTuple):
@@ -104,12 +101,7 @@ class ShippedRankers:
         """Those in the project's folder; none where their file is missing or damaged."""
         if not (root / FILE).exists():
             return cls({}, "No rankers of tools are shipped.")
-        try:
-            lines = lzma.decompress((root / FILE).read_bytes()).decode().splitlines()
-            records = [json.loads(line) for line in lines]
-            found = {record["learned_from"]: record for record in records if set(record) >= ENTRIES}
-        except (OSError, ValueError, TypeError, KeyError, lzma.LZMAError):
-            found = {}
+        found = {record["learned_from"]: record for record in read_rankers(root / FILE)}
         return cls(found, "" if found else "The shipped rankers of tools are damaged.")
 
     def take(self, lessons: PlanLessons, context: pd.DataFrame | None, source: Source) -> Taken:
@@ -139,18 +131,14 @@ def learned_from(lessons: PlanLessons, context: pd.DataFrame | None, source: Sou
     """
     ranking = lessons.ranking
     task, training = ranking.task, ranking.training
-    trees = {name: getattr(lambdamart, name) for name in ("TREES", "LEAVES", "MAX_TREES", "PATIENCE", "HELD_OUT_EVERY")}
     folds = [tool_ranker.FOLDS, ranking.kept_apart, tool_ranker.CATEGORICAL, tool_ranker.RISING]
     seen = [] if context is None else [source.method, list(context.columns)]
-    settings = [source.encoder, ranking.seed, ranking.cutoff, trees, folds, list(ranking.fixed.columns), seen]
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    settings = [source.encoder, ranking.seed, ranking.cutoff, how_trained(), folds, list(ranking.fixed.columns), seen]
     asked = task.queries.loc[training, ["query", "text", "persona", "need"]]
     asked = asked.assign(phrasing=ranking.units("phrasing")[training])
     plans = task.gold.loc[task.gold["query"].isin(asked["query"]), ["query", "item"]]
     frames = [asked, plans, task.tools[["item", "app", "text"]]]
-    for frame in [*frames, *(source.frames if context is not None else ())]:
-        digest.update(frame.to_csv(index=False).encode())
-    return digest.hexdigest()
+    return hash_of_lesson(settings, [*frames, *(source.frames if context is not None else ())])
 
 
 def learned_again(lessons: PlanLessons, context: pd.DataFrame | None, taken: Taken, k: int, shown: int) -> Again | None:
@@ -194,7 +182,5 @@ def ship(book: Workbook, root: Path = ROOT) -> bool:
     found = {record["learned_from"]: record for record in map(json.loads, book.read_lines(NAME))}
     if found.keys() <= there.keys():
         return False
-    text = "\n".join(json.dumps(record) for record in {**found, **there}.values())
-    with atomic_path(root / FILE) as temporary:
-        temporary.write_bytes(lzma.compress(text.encode(), preset=9))
+    write_rankers(root / FILE, {**found, **there}.values())
     return True

@@ -429,17 +429,17 @@ def weigh_controls(
     rows = []
     for name, (found, reference, limit) in cut.items():
         gap, low, high = gap_of_draws(found, limit, resampling)
-        holds = within_margin(low, high, one_sided=True)
-        rows.append((name, found.mean(), reference, limit.mean(), gap, low, high, holds, len(found)))
-    columns = [
-        "control",
-        "recall",
-        "reference",
-        "reference_recall",
-        "difference",
-        "ci_low",
-        "ci_high",
-        "holds",
-        "draws",
-    ]
-    return pd.DataFrame(rows, columns=columns)
+        rows.append(
+            {
+                "control": name,
+                "recall": found.mean(),
+                "reference": reference,
+                "reference_recall": limit.mean(),
+                "difference": gap,
+                "ci_low": low,
+                "ci_high": high,
+                "holds": within_margin(low, high, one_sided=True),
+                "draws": len(found),
+            }
+        )
+    return pd.DataFrame(rows)
