@@ -38,6 +38,7 @@ METHODS = (FINETUNED, CROSS, LATE)
 DEPTH = 10  # items of each ranking that are kept
 WITHOUT, SEED = "without", "seed"  # kinds of variants
 COLUMNS = ["variant", "method", "query", "item", "rank", "score"]
+NO_RANKINGS = pd.DataFrame(columns=COLUMNS).astype({"rank": int, "score": float})
 
 
 class Variant(NamedTuple):
@@ -160,12 +161,17 @@ def kept(retraining: Retraining, most: int, root: Path) -> pd.DataFrame | None:
     Raises:
         InputError: the file cannot be read.
     """
+    return kept_under(retraining.key, most, root)
+
+
+def kept_under(key: str, most: int, root: Path) -> pd.DataFrame | None:
+    """`kept`, under the key of what the rankings depend on."""
     path = root / FILE
     if most > DEPTH or not path.exists():
         return None
     try:
         found = pd.read_parquet(path)
-        same = found[found["key"] == retraining.key]
+        same = found[found["key"] == key]
         return same[COLUMNS].reset_index(drop=True) if len(same) else None
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{path}: no kept rankings ({error})") from error
@@ -196,7 +202,7 @@ def trained(retraining: Retraining, folder: Path, size: int, progress: bool = Fa
                 shown = retraining.first, asked, retraining.items, progress
                 found[reader] = rank_with(reader, adapter, encoder, *shown)
         runs += [run.assign(variant=variant.name, method=method) for method, run in found.items()]
-    return pd.concat(runs, ignore_index=True)[COLUMNS] if runs else pd.DataFrame(columns=COLUMNS)
+    return pd.concat(runs, ignore_index=True)[COLUMNS] if runs else NO_RANKINGS
 
 
 def finetuned_on(retraining: Retraining, variant: Variant, learned: pd.DataFrame, output: Path, progress: bool = False):
@@ -236,7 +242,7 @@ def rankings(
         return found, True
     if parameters.retrain_text_search:
         return trained(retraining, folder, parameters.interaction_training_queries, progress), False
-    return pd.DataFrame(columns=COLUMNS), False
+    return NO_RANKINGS, False
 
 
 def never_told(runs: Mapping[str, pd.DataFrame], retrained: pd.DataFrame) -> dict[str, pd.DataFrame]:

@@ -24,7 +24,17 @@ from lib.retrieval.fusion import Fusion
 from lib.retrieval.stores import rank_pairs
 
 LAMBDAMART, RRF, OURS = "lambdamart", "lambdamart_rrf", "lambdamart_2"
-METHODS = ("finetuned", "cross_encoder", "late_interaction", LAMBDAMART, RRF, OURS, WITH_FINETUNED)
+METHODS = (
+    "cot_distilled",
+    "finetuned",
+    "finetuned_cot",
+    "cross_encoder",
+    "late_interaction",
+    LAMBDAMART,
+    RRF,
+    OURS,
+    WITH_FINETUNED,
+)
 PAIRS = (  # whose difference is shown: a minus b
     (RRF, LAMBDAMART),
     (OURS, LAMBDAMART),
@@ -34,6 +44,8 @@ PAIRS = (  # whose difference is shown: a minus b
     ("finetuned", OURS),
     ("finetuned", LAMBDAMART),
     ("finetuned", "late_interaction"),
+    ("finetuned", "finetuned_cot"),
+    ("finetuned_cot", "cot_distilled"),
     ("late_interaction", "cross_encoder"),
 )
 
@@ -85,13 +97,13 @@ def over_seeds(
         own: per-query scores with the workbook's seed, columns (method, metric, k).
         further: the same of the rankings with further seeds, by their names.
         resampling: of these queries.
-        methods: those that have scores of both are taken.
+        methods: those that have scores of both, on all queries, are taken.
         pairs: whose difference is wanted: a minus b.
     """
     columns = {
         method: [own[method, "recall", k], *(further[name, "recall", k] for name in _of(method, further))]
         for method in methods
-        if (method, "recall", k) in own.columns and _of(method, further)
+        if (method, "recall", k) in own.columns and own[method, "recall", k].notna().all() and _of(method, further)
     }
     return seeds.over_seeds({name: np.column_stack(each) for name, each in columns.items()}, pairs, resampling)
 

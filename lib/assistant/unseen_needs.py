@@ -18,7 +18,9 @@ from lib.evaluation.intervals import difference_interval
 UNTRAINED = ("recency", "bm25t", "semantic", "cot", "cot_distilled", "finetuned_cot")  # on these needs
 NEVER_TRAINED = ("recency", "bm25t", "semantic", "cot")  # on any need
 TEXT_TRAINED = ("finetuned", "cross_encoder", "late_interaction")
+WITH_CHAINS = ("cot_distilled", "finetuned_cot")  # as they are, neither writer nor encoder met the held-out needs
 TRAINED = (*TEXT_TRAINED, "lambdamart", "lambdamart_rrf", "lambdamart_2", *SEEING)
+ON_ALL_NEEDS = (*TRAINED, *WITH_CHAINS)  # what loses something on needs of five folds
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class UnseenNeeds:
         known: the same queries' scores of methods that were trained with the needs.
         k: the cutoff of what is compared.
         resampling: of these queries.
+        trained: methods of `known` that were trained with the needs, or most of them.
     """
 
     needs: set[str]
@@ -42,6 +45,7 @@ class UnseenNeeds:
     known: pd.DataFrame
     k: int
     resampling: Resampling
+    trained: tuple[str, ...] = TRAINED
 
     @cached_property
     def methods(self) -> list[str]:
@@ -56,12 +60,12 @@ class UnseenNeeds:
 
     @cached_property
     def changes(self) -> pd.DataFrame:
-        """What a method that learns loses: one row for each of `TRAINED` that is scored.
+        """What a method that learns loses: one row for each of `trained` that is scored.
 
         Returns:
             indexed by method: known (mean recall at `k`, trained with the needs), difference, ci_low, ci_high.
         """
-        methods = [method for method in TRAINED if method in self.methods]
+        methods = [method for method in self.trained if method in self.methods]
         columns = [(method, "recall", self.k) for method in methods]
         known, fresh = (frame.loc[:, columns].droplevel(["metric", "k"], axis=1) for frame in (self.known, self.scores))
         low, high = difference_interval(fresh.to_numpy(), known.to_numpy(), self.resampling)
@@ -69,14 +73,28 @@ class UnseenNeeds:
         return pd.DataFrame({"known": known.mean(), "difference": change, "ci_low": low, "ci_high": high})
 
 
+def never_told(rankings: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """{method: its rankings by models that met no query's need}, of notebook 04's methods that have such.
+
+    Args:
+        rankings: by name, those as `<method>_unseen_needs`.
+    """
+    there = [name for name in (*TEXT_TRAINED, *WITH_CHAINS) if f"{name}_unseen_needs" in rankings]
+    return {name: rankings[f"{name}_unseen_needs"] for name in there}
+
+
 def ranked_everywhere(runs: Mapping[str, pd.DataFrame], queries: Collection[str]) -> dict[str, pd.DataFrame]:
-    """The rankings of methods that see a trained encoder, where they rank all of the queries."""
-    seeing = [name for name in (*TEXT_TRAINED, *SEEING) if name in runs]
+    """The rankings of methods that see a trained encoder or writer, where they rank all of the queries."""
+    seeing = [name for name in (*TEXT_TRAINED, *WITH_CHAINS, *SEEING) if name in runs]
     return {name: runs[name] for name in seeing if set(queries) <= set(runs[name]["query"])}
 
 
 def score_unseen(
-    scored: ContextScores, needs: set[str], runs: Mapping[str, pd.DataFrame], qrels: pd.DataFrame
+    scored: ContextScores,
+    needs: set[str],
+    runs: Mapping[str, pd.DataFrame],
+    qrels: pd.DataFrame,
+    trained: tuple[str, ...] = TRAINED,
 ) -> UnseenNeeds:
     """Scores on the evaluation queries about the needs.
 
@@ -85,6 +103,7 @@ def score_unseen(
         needs: left out of training.
         runs: rankings by method, of methods trained without them.
         qrels: columns query, item.
+        trained: see `UnseenNeeds`.
     """
     asked = scored.asked
     unseen = np.isin(asked.need, list(needs))
@@ -103,4 +122,5 @@ def score_unseen(
         scored.scores[unseen],
         scored.k,
         scored.resampling.among(unseen),
+        trained,
     )

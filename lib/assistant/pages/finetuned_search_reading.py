@@ -222,6 +222,23 @@ def folds_in_words(retraining: Retraining, retrained: pd.DataFrame, from_project
     )
 
 
+def writers_in_words(rewritten: pd.DataFrame, from_project: bool) -> str:
+    """Where the rankings by writers of chains of thought that were trained once more are from.
+
+    Args:
+        rewritten: rankings of `lib.assistant.retrained_writers`.
+        from_project: whether they were kept with the project.
+    """
+    if rewritten.empty:
+        return "No writer of chains of thought was trained once more here: `retrain_writers` does so."
+    writers = rewritten["variant"].nunique()
+    if from_project:
+        return (
+            f"Writers of chains of thought were trained once more {writers} times; rankings with these are kept, too."
+        )
+    return f"Writers of chains of thought were trained once more {writers} times here."
+
+
 def in_words(tests: pd.DataFrame, relevant_in_shortlist: float) -> str:
     """What the comparisons over all queries say, those of models that never met the need, and what no reranking could
     reach.

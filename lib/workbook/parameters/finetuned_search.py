@@ -25,6 +25,10 @@ class FinetunedSearch(ContextRetrieval):
         default=False,
         description="without each fold of needs and with other seeds, where no kept rankings fit",
     )
+    retrain_writers: bool = Field(
+        default=False,
+        description="of chains of thought, and encoders on what they write, likewise, where no kept rankings fit",
+    )
     retrain_encoders: bool = Field(
         default=False,
         description="fine-tuned ones for notebook 05's ranker, without folds of needs and with other seeds, where no "

@@ -14,6 +14,7 @@ from lib.assistant.ranker_ablation import CROSS_FITTED, WITH_FINETUNED
 from lib.assistant.second_stage import COSINE_STEP, Choice, Setting
 from lib.assistant.unseen_needs import UnseenNeeds
 from lib.evaluation.inference import Resampling, holm_adjust
+from lib.workbook.methods import label
 
 N = 60
 KINDS = np.array(["meaning", "habit", "either"] * (N // 3))
@@ -185,6 +186,16 @@ def test_what_cross_fitting_by_need_costs_and_brings():
     assert "] points where training knows the need (a settled loss), by 6.0 [" in text
     assert text.endswith("] where it does not (a settled gain).")
     assert "does not say `retrain_encoders`" in page.what_trust_costs(rankers, unseen())
+
+
+def test_what_chains_of_thought_add_on_new_needs():
+    assert "does not say `retrain_writers`" in page.what_chains_add(unseen())
+    text = page.what_chains_add(unseen(semantic=50.0, cot_distilled=60.0, finetuned=70.0, finetuned_cot=70.0))
+    assert text.startswith("Chains of thought by a writer that did not meet the need either: ")
+    assert f"{label('cot_distilled')} against {label('semantic')} 10.0 [" in text
+    assert "] points (settled); " in text
+    assert f"{label('finetuned_cot')} against {label('finetuned')} 0.0 [" in text
+    assert "(not settled)" in text
 
 
 def gains(*differences):
