@@ -35,6 +35,7 @@ FILE = Path("data") / "answers" / "retrained_plans.jsonl"
 # As Hu et al. (2022) and Dettmers et al. (2023) train models of billions; that of the small planner, six times higher,
 # was chosen for it alone.
 LARGER_RATE = 5e-4
+LARGER_EPOCHS = 1  # pass over the pairs; more were not tried
 
 
 class Again(NamedTuple):
@@ -66,7 +67,9 @@ def with_seeds(model: str, settings: Training, max_tokens: int) -> list[Again]:
 
 def from_larger(settings: Training, model: str = "") -> Again:
     """A larger base model (empty: `MODEL`) in the planner's place."""
-    return Again("larger", model or MODEL, replace(settings, learning_rate=LARGER_RATE), MAX_TOKENS, KEPT)
+    return Again(
+        "larger", model or MODEL, replace(settings, learning_rate=LARGER_RATE, epochs=LARGER_EPOCHS), MAX_TOKENS, KEPT
+    )
 
 
 @dataclass(frozen=True)

@@ -305,7 +305,7 @@ def parts() -> dict[str, Part]:
     }
     kinds: dict[str, tuple[Training, type[Parameters], Mapping, Callable[[Workbook, int], Lesson]]] = {
         WRITER: (Training(learning_rate=3e-3, batch_size=4), CoTAugmentation, labelled, writer_lesson),
-        PLANNER: (Training(learning_rate=3e-3, batch_size=8), PlannerTuning, retrieved, planner_lesson),
+        PLANNER: (Training(learning_rate=3e-3, epochs=2, batch_size=8), PlannerTuning, retrieved, planner_lesson),
     }
     return {name_of(kind, SIZES[kind]): Part(SIZES[kind], *made) for kind, made in kinds.items()}
 

@@ -29,6 +29,9 @@ def test_each_candidate_differs_from_the_one_in_use_in_one_setting():
     differing = [sum(a != b for a, b in zip(one, USED, strict=True)) for one in others]
     assert differing == [1] * len(others)
     assert len({one.name for one in (first, *others)}) == len(others) + 1
+    of_two = candidates(USED._replace(epochs=2))
+    assert sorted(one.epochs for one in of_two) == [1, 2, 2, 2, 2, 2, 4]
+    assert USED in of_two
 
 
 def test_a_fifth_of_the_training_personas_is_asked_and_no_evaluation_query(lesson, among):  # noqa: F811

@@ -53,6 +53,7 @@ def test_each_is_trained_otherwise_in_one_way():
     assert all(replace(again.settings, seed=7) == SETTLED for again in seeds)
     assert {again.model for again in seeds} == {"small"}
     assert replace(larger.settings, learning_rate=3e-3) == SETTLED
+    assert from_larger(replace(SETTLED, epochs=2)) == larger
     assert (larger.model, larger.settings.learning_rate, larger.max_tokens) == (MODEL, LARGER_RATE, MAX_TOKENS)
     assert from_larger(SETTLED, "another").model == "another"
 

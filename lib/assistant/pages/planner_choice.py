@@ -44,7 +44,7 @@ def in_words(trials: Trials) -> str:
             else f"{len(above)} trials are settledly better than the settings in use, the best ({named}) by "
             f"{interval(*best[ENDS])} points."
         )
-        said += " The planner of this page has those of the first row: it was trained beside these trials."
+        said += " The planner of this page has those of the first row."
     else:
         said = "No other setting is settledly better, so those in use stay."
     worse = f" {int(np.sum(below))} of {len(trials.compared) - 1} are settledly worse." if below.any() else ""

@@ -44,7 +44,7 @@ def table_3(shown: pd.DataFrame, compared: Compared, names: Mapping[str, str]) -
         for setting in SETTINGS
         for model in compared.models
     ]
-    learned = f" {names[LARGER]} was tuned on the same pairs." if LARGER in compared.models else ""
+    learned = f" {names[LARGER]} was tuned on the same pairs, in one pass." if LARGER in compared.models else ""
     return Table(
         pd.DataFrame(rows),
         f"Percent of {len(compared.scores)} queries, as even by kind as there are, with 95% intervals. Tuned: with "

@@ -17,7 +17,7 @@ class PlannerTuning(TunedModel):
     shipped_planner_pairs: int = Field(default=4_338, ge=0, description="of the shipped planner; 0 takes none")
     planner_pairs: int = Field(default=780, ge=1, description="learned from here where no shipped planner fits")
     planner_learning_rate: float = Field(default=3e-3, gt=0, le=0.1)
-    planner_epochs: int = Field(default=1, ge=1, le=20)
+    planner_epochs: int = Field(default=2, ge=1, le=20)
     planner_batch_size: int = Field(default=8, ge=1, le=1024)
     planner_queries: int = Field(default=102, ge=1)
     planner_worlds_queries: int = Field(
