@@ -273,7 +273,7 @@ def test_the_planners_table_follows_the_contract(finished):
     assert list(planner) == ["setting", "metric", "value", "ci_low", "ci_high", "n", "published"]
     metrics = {"ast_accuracy", "exact_match", "hallucination"}
     assert set(zip(planner["setting"], planner["metric"], strict=True)) == {(s, m) for s in SETTINGS for m in metrics}
-    assert (planner["n"] == 6).all()
+    assert (planner["n"] == 4).all()
     assert planner["value"].between(0, 100).all()
     assert (planner["ci_low"] <= planner["value"]).all()
     assert (planner["value"] <= planner["ci_high"]).all()
@@ -299,7 +299,7 @@ def test_the_planners_table_follows_the_contract(finished):
     assert failures.groupby("setting")["percent"].sum().to_numpy() == pytest.approx(100, abs=1e-3)
     assert (failures["ci_low"] < failures["ci_high"]).all()
     tried = pd.read_csv(finished / "reports" / "smoke" / "tables" / "planner_trials.csv")
-    assert len(tried) == 6
+    assert len(tried) == 6  # of one pass there is no half
     assert tried["mean"].to_numpy() == pytest.approx(tried[list(SETTINGS)].mean(axis=1).to_numpy(), abs=1e-3)
     by_ranker = pd.read_csv(finished / "reports" / "smoke" / "tables" / "planner_by_ranker.csv")
     assert set(by_ranker["setting"].str.endswith("/taught")) == {True, False}
