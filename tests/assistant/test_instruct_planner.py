@@ -234,7 +234,7 @@ def test_the_larger_model_tuned_stands_beside_both(lesson, prompts):
     drawing = page.figure(shown, compared, names)
     assert drawing.finding.endswith("large, untuned, 33%; large, tuned, 100%")
     assert " large, tuned, plans better in no retrieval 86.7 [" in page.findings(compared, names)
-    assert "large was tuned on the same pairs." in page.table_3(shown, compared, names).caption
+    assert "large was tuned on the same pairs, in one pass." in page.table_3(shown, compared, names).caption
     assert "large, tuned − large, untuned" in page.tests_table(compared, names).frame
     same = compare(tuned, untuned, lesson.material, 100, 0, plans_of(lesson, asked, queries[:4]))
     assert page.tests_table(same, names).frame["large, tuned − small, tuned"].str.endswith("(open)").all()

@@ -87,5 +87,5 @@ def test_the_projects_plans_are_the_shipped_planners():
     """A prompt of Table 3 without retrieval, which no processor changes."""
     kept = kept_plans(PlannerTuning(profile="quick"), Shipped(ROOT / FOLDER / "planner-4338", {}, ""), ROOT)
     asked = "Request (Monday 2024-01-01 19:07, home): Where was I?\nPlan:\n"
-    assert kept.found([asked, f"{asked} "]) == [('find_place(place="Linde Hall")', "bfloat16"), None]
+    assert kept.found([asked, f"{asked} "]) == [('play_voicemail(contact="Rafael Vargas")', "bfloat16"), None]
     assert len(kept.answers) > 20_000
