@@ -5,7 +5,7 @@ of items learn from the rest, in all else as the planner of notebook 07, and are
 five settings of Table 3. The measure is the mean AST accuracy over the five. The settings in use stay unless others are
 settledly better: so two passes took the place of one, with which all began, and the trials were made again around them.
 
-Seven planners take two cores a day, so their plans are kept with the project (`lib.assistant.retrained_planner`).
+Seven planners take two cores six hours, so their plans are kept with the project (`lib.assistant.retrained_planner`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 All but the last learn from the planner's own pairs, and all are asked its own prompts. Their adapters would not fit
 into the project, so their plans are kept with it (`lib.generation.kept`), under the prompt and a hash of base model,
-lesson and settings: two cores train a small planner in 40 minutes and the larger one in over an hour. Elsewhere
+lesson and settings: two cores train a small planner in an hour and the larger one in longer. Elsewhere
 they are trained where the profile says so.
 """
 
