@@ -67,9 +67,8 @@ def with_seeds(model: str, settings: Training, max_tokens: int) -> list[Again]:
 
 def from_larger(settings: Training, model: str = "") -> Again:
     """A larger base model (empty: `MODEL`) in the planner's place."""
-    return Again(
-        "larger", model or MODEL, replace(settings, learning_rate=LARGER_RATE, epochs=LARGER_EPOCHS), MAX_TOKENS, KEPT
-    )
+    settings = replace(settings, learning_rate=LARGER_RATE, epochs=LARGER_EPOCHS)
+    return Again("larger", model or MODEL, settings, MAX_TOKENS, KEPT)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ import pandas as pd
 from lib.assistant import cot, trained_parts
 from lib.assistant.prompts import distilled_cot_prompt
 from lib.assistant.retrained import COLUMNS, NO_RANKINGS, WITHOUT, Retraining, Variant, finetuned_on, kept_under
+from lib.assistant.unseen_needs import WITH_CHAINS
 from lib.generation.finetune import Training, adapter_for, pairs_hash
 from lib.generation.local import LocalModel, fingerprint
 from lib.generation.models import locate
@@ -30,8 +31,7 @@ from lib.retrieval.dense import load_encoder, search
 from lib.workbook.parameters.cot_augmentation import CoTAugmentation
 from lib.workbook.parameters.finetuned_search import FinetunedSearch
 
-DISTILLED, FINETUNED_COT = "cot_distilled", "finetuned_cot"
-METHODS = (DISTILLED, FINETUNED_COT)
+METHODS = DISTILLED, FINETUNED_COT = WITH_CHAINS
 
 
 @dataclass(frozen=True)
