@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import subprocess
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ import nbformat
 
 from lib.report.timing import device, keep_cold_seconds
 from lib.workbook.artifacts import ROOT
-from lib.workbook.machine import processor
+from lib.workbook.machine import cores, processor
 from lib.workbook.profiles import NOTEBOOKS
 from lib.workbook.spending import read_spending
 
@@ -132,7 +131,7 @@ def run_record(profile: str, root: Path = ROOT) -> dict:
         "machine": {
             "system": f"{platform.system()} {platform.machine()}",
             "processor": processor(),
-            "cores": os.cpu_count(),
+            "cores": cores(),
             "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         },
         "device": device(),

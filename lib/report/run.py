@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lib.report import site
 from lib.workbook.artifacts import ROOT, ArtifactError, remove_leftovers
+from lib.workbook.machine import cores
 from lib.workbook.parameters.base import ProfileError, check_profile_name, is_remote
 from lib.workbook.profiles import read_profile, write_notebook_parameters
 from lib.workbook.spending import money
@@ -28,7 +29,7 @@ def run_notebooks(profile: str, extra: list[str], root: Path = ROOT) -> int:
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(root / "notebooks" / "Snakefile")]
     command += ["--directory", str(root), "--config", f"profile={profile}", *SNAKEMAKE_FLAGS]
     if not any(flag.startswith(("--cores", "-c", "--jobs", "-j")) for flag in extra):
-        command += ["--cores", str(os.cpu_count() or 1)]
+        command += ["--cores", str(cores())]
     return subprocess.run([*command, *extra], cwd=root).returncode
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 from datetime import datetime
 from pathlib import Path
 
 from lib.workbook.artifacts import atomic_path
-from lib.workbook.machine import accelerator, processor
+from lib.workbook.machine import accelerator, cores, processor
 
 
 def device() -> str:
     """What computed: the GPU's name, or the processor's and its number of cores."""
     name = accelerator()
-    return f"{name}, {os.cpu_count()} cores" if name == processor() else name
+    return f"{name}, {cores()} cores" if name == processor() else name
 
 
 def keep_cold_seconds(notebook: str, data: Path, ran: dict, finished: bool) -> float | None:

@@ -89,7 +89,7 @@ def test_explorers_leave_no_record(start, data):
 def test_the_device_is_named(monkeypatch):
     monkeypatch.setattr(timing, "processor", lambda: "AMD EPYC")
     monkeypatch.setattr(timing, "accelerator", lambda: "AMD EPYC")
-    monkeypatch.setattr(timing.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(timing, "cores", lambda: 2)
     assert timing.device() == "AMD EPYC, 2 cores"
     monkeypatch.setattr(timing, "accelerator", lambda: "NVIDIA H100")
     assert timing.device() == "NVIDIA H100"
