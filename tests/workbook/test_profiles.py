@@ -11,6 +11,7 @@ from lib.workbook.profiles import BESIDE, MODELS, NOTEBOOKS, read_profile, write
 from tests.workflows.ablation_rows import ABLATION
 
 ROOT = Path(__file__).resolve().parents[2]
+SIZE = "n_personas: 28"  # of smoke, in its file
 PROFILES = sorted((ROOT / "notebooks" / "profiles").glob("*.yaml"))
 
 
@@ -59,12 +60,12 @@ def test_quick_has_the_published_sizes():
 @pytest.mark.parametrize(
     ("old", "new", "key"),
     [
-        ("n_personas: 40", "n_persona: 40", "n_persona"),
-        ("n_personas: 40", "n_personas: forty", "n_personas"),
-        ("n_personas: 40", 'n_personas: "40"', "n_personas"),
-        ("n_personas: 40", "n_personas: 40.5", "n_personas"),
-        ("n_personas: 40", "n_personas: true", "n_personas"),
-        ("n_personas: 40", "n_personas: 3", "n_personas"),
+        (SIZE, "n_persona: 28", "n_persona"),
+        (SIZE, "n_personas: forty", "n_personas"),
+        (SIZE, 'n_personas: "28"', "n_personas"),
+        (SIZE, "n_personas: 28.5", "n_personas"),
+        (SIZE, "n_personas: true", "n_personas"),
+        (SIZE, "n_personas: 3", "n_personas"),
         ("seed: 7", "seed: -1", "seed"),
         ("seed: 7", "seed:", "seed"),
         ("", "cutoffs: [3, 0]\n", "cutoffs"),
@@ -95,7 +96,7 @@ def test_an_error_names_the_file_and_the_key(profile, old, new, key):
 
 def test_a_typo_gets_a_suggestion(profile):
     with pytest.raises(ProfileError, match="did you mean n_personas"):
-        read_profile(profile("n_personas: 40", "n_persnas: 40"))
+        read_profile(profile(SIZE, "n_persnas: 28"))
 
 
 def test_a_missing_profile_lists_the_others(profile):
