@@ -11,7 +11,6 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from bs4 import BeautifulSoup
 from safetensors.numpy import load_file
 
@@ -23,7 +22,7 @@ from lib.assistant.unseen_needs import TRAINED
 from lib.evaluation.claims import read_claims
 from lib.evaluation.judgement import OPEN, VERDICTS
 from lib.workbook.artifacts import ROOT
-from lib.workbook.profiles import NOTEBOOKS
+from lib.workbook.profiles import NOTEBOOKS, read_profile
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.pages.explore_workflows import EXAMPLE_SHOTS
 from lib.workflows.scoring import METRICS
@@ -32,7 +31,7 @@ from tests.notebooks.smoke import command
 pytestmark = pytest.mark.slow
 
 METHODS = set(ORDER)
-SMOKE = yaml.safe_load((ROOT / "notebooks" / "profiles" / "smoke.yaml").read_text())
+SMOKE = read_profile(ROOT / "notebooks" / "profiles" / "smoke.yaml")
 QUERIES = SMOKE["n_evaluation_queries"]
 
 
