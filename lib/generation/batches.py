@@ -13,6 +13,7 @@ from dataclasses import dataclass
 SHORTEST_PREFIX = 16  # tokens; below it, reading what all prompts share apart costs more than it saves
 LEAST_PADDING = 256  # tokens; less is not worth a batch
 SHORTEST_GROUP_PREFIX = 256  # below it, batches of prompts of like length save more than groups do
+BLOCK = 256  # tokens after a cut that look back together
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,11 @@ def shared_prefixes(tokens: Sequence[list[int]]) -> list[tuple[int, ...]]:
 def _common(left: Sequence[int], right: Sequence[int]) -> int:
     limit = min(len(left), len(right)) - 1
     return next((i for i in range(limit) if left[i] != right[i]), limit)
+
+
+def in_blocks(tokens: int, cuts: tuple[int, ...]) -> bool:
+    """Whether a prompt of so many tokens has a part after a cut that is read in more than one block."""
+    return any(end - start > BLOCK for start, end in itertools.pairwise((*cuts, tokens)))
 
 
 def plan_batches(

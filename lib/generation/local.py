@@ -26,7 +26,7 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from lib.generation import models
-from lib.generation.batches import Prompt, plan_batches, shared_prefixes
+from lib.generation.batches import BLOCK, Prompt, in_blocks, plan_batches, shared_prefixes
 from lib.generation.cache import LONE_SURROGATE, AnswerCache, batch_key, encodable
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import sha256_of
@@ -143,7 +143,11 @@ class LocalModel:
                 from lib.generation.padded import use_grouped
 
                 use_grouped(self._model)
-            elif self.dtype == "bfloat16" and self.quantization == "none":
+            else:
+                from lib.generation.attention import use_blocks
+
+                use_blocks(self._model)
+            if not self.padded and self.dtype == "bfloat16" and self.quantization == "none":
                 from lib.workbook.packed import pack
 
                 pack(self._model, for_good=True)
@@ -238,6 +242,10 @@ class LocalModel:
             rows = [Prompt(tokens[i], cuts[i], distinct[i][1]) for i in batch]
             settings["cuts"] = [row.cuts for row in rows]  # they change how bfloat16 rounds
             settings["grammars"] = [hashlib.sha256(row.grammar.encode()).hexdigest() for row in rows]
+            if any(in_blocks(len(row.tokens), row.cuts) for row in rows):  # so do blocks
+                settings["blocks"] = BLOCK
+            else:
+                settings.pop("blocks", None)
             if samples > 1:  # two batches may hold the same prompts
                 settings["samples"] = [distinct[i][2] for i in batch]
             key = batch_key([texts[i] for i in batch], self.fingerprint, self.dtype, settings)

@@ -1,4 +1,4 @@
-"""Attention and LoRA layers of a training step: values and gradients of the libraries' own."""
+"""Attention and LoRA layers: values and gradients of the libraries' own."""
 
 import pytest
 import torch
@@ -6,7 +6,9 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
 from lib.generation import attention
-from lib.generation.attention import causal_attention, use_products
+from lib.generation.attention import attention_in_blocks, causal_attention, use_blocks, use_products
+from lib.generation.batches import in_blocks
+from lib.generation.decoding import empty_columns, read_tokens
 from lib.generation.finetune import Training, add_adapter
 from lib.generation.lora import use_one_operation
 
@@ -41,6 +43,51 @@ def test_a_model_computes_the_same_with_either_attention(tiny, monkeypatch, kept
     use_products(model)
     torch.testing.assert_close(model(ids, use_cache=False).logits, expected, rtol=1e-4, atol=1e-4)
     assert len(calls) == (model.config.num_hidden_layers if kept else 0)
+
+
+@pytest.mark.parametrize(
+    ("heads", "groups", "tokens", "before"), [(4, 2, 7, 3), (3, 3, 8, 0), (6, 1, 33, 5), (2, 1, 1, 9)]
+)
+def test_blocks_look_at_what_pytorchs_mask_shows(monkeypatch, heads, groups, tokens, before):
+    monkeypatch.setattr(attention, "BLOCK", 8)
+    torch.manual_seed(0)
+    query = torch.randn(2, heads, tokens, 4, dtype=torch.float64)
+    key, value = (torch.randn(2, groups, before + tokens, 4, dtype=torch.float64) for _ in range(2))
+    mask = torch.ones(tokens, before + tokens, dtype=torch.bool).tril(before)
+    expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, scale=0.3, enable_gqa=True)
+    torch.testing.assert_close(attention_in_blocks(query, key, value, 0.3), expected)
+
+
+def test_a_prompt_read_in_blocks_leaves_the_same_columns(tiny, monkeypatch):
+    monkeypatch.setattr(attention, "BLOCK", 8)
+    ids = torch.randint(0, 200, (45,), generator=torch.Generator().manual_seed(0)).tolist()
+
+    def read(model):
+        layers = empty_columns(model, 1, len(ids))
+        with torch.inference_mode():
+            for start, end in ((0, 10), (10, 40), (40, 45)):
+                views = [type(layer)(layer.keys[:, :, :end], layer.values[:, :, :end], start) for layer in layers]
+                logits = read_tokens(model, ids[start:end], views)
+        return logits, layers[-1].keys, layers[-1].values
+
+    model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32).eval()
+    expected = read(model)
+    calls = []
+    monkeypatch.setattr(
+        attention, "attention_in_blocks", lambda *args: calls.append(args[0].shape[2]) or attention_in_blocks(*args)
+    )
+    use_blocks(model)
+    for ours, theirs in zip(read(model), expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    assert calls == model.config.num_hidden_layers * [30] + model.config.num_hidden_layers * [5]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "cuts", "blocks"),
+    [(9000, (), False), (9256, (9000,), False), (500, (256,), False), (9257, (9000,), True), (1000, (300, 900), True)],
+)
+def test_blocks_are_for_what_follows_on_a_cut(tokens, cuts, blocks):
+    assert in_blocks(tokens, cuts) == blocks
 
 
 @pytest.mark.parametrize("bias", [False, True])
