@@ -110,7 +110,7 @@ class DSLAblation(HeldModel, RemoteKnobs):
     shipped_in_context: bool = Field(default=True, description="take the shipped in-context model where it fits")
     in_context_prompts: int = Field(default=60, ge=1, description="that each half learns from where it is trained here")
     ablation: list[Condition] = Field(default=ABLATION, validate_default=True)
-    new_shots: list[Annotated[int, Field(ge=0, le=100)]] = Field(default=[0], min_length=1, max_length=5)
+    new_shots: list[Annotated[int, Field(ge=0, le=100)]] = Field(default=[0, 1], min_length=1, max_length=5)
     unseen_flows: int = Field(default=3, ge=1)
     bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
 

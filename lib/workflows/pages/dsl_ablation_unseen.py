@@ -83,17 +83,22 @@ class Held:
 
     @cached_property
     def called(self) -> pd.DataFrame:
-        """100 where a flow calls at least one API held out that it needs: flows by conditions."""
+        """100 where a flow calls at least one API held out that it needs: flows by conditions, NaN where a condition
+        was not asked for the flow."""
         scores = self.study.scores[self.study.scores["condition"].isin(self.names)]
         return new_apis_called(scores, self.wanted)[list(self.names)]
 
     @cached_property
     def rates(self) -> pd.DataFrame:
         """How many flows do, in percent with Wilson's interval, as `tables/dsl_unseen_called.csv` has it."""
-        mean, low, high = percent(self.called.sum() / 100, len(self.called))
-        return pd.DataFrame(
-            {"condition": self.names, "value": mean, "ci_low": low, "ci_high": high, "n": len(self.called)}
-        )
+        n = self.called.notna().sum()
+        mean, low, high = percent(self.called.sum() / 100, n)
+        return pd.DataFrame({"condition": self.names, "value": mean, "ci_low": low, "ci_high": high, "n": n.to_numpy()})
+
+    def p_value(self, a: str, b: str) -> float:
+        """McNemar's test of whether one condition calls a new API where another does not, on the flows of both."""
+        both = self.called[[a, b]].dropna() > 0
+        return mcnemar_test(both[a], both[b])
 
 
 def held(study: Study, asked: Sequence[Asked], unseen: Unseen) -> Held | None:
@@ -108,9 +113,7 @@ def held_table(results: Held) -> Table:
     frame = wide_by_metric(results.compared, "condition", metric_intervals(results.compared))
     frame.insert(0, "new APIs called, %", intervals(results.rates, ["value", "ci_low", "ci_high"], decimals=0))
     frame.insert(0, "few-shots and definitions", frame.index.map(results.study.titles))
-    caption = (
-        f"Flows for {len(results.called)} requests that need held-out APIs, {UNSEEN_SHOTS} few-shots; 95% intervals."
-    )
+    caption = f"Flows for {_requests(results)} that need held-out APIs, {UNSEEN_SHOTS} few-shots; 95% intervals."
     return Table(frame.reset_index(drop=True), caption, text_columns=["few-shots and definitions"])
 
 
@@ -119,7 +122,7 @@ def held_in_words(results: Held) -> str:
     titles, called = results.study.titles, results.called
     possible = [name for name in results.names if "gold" not in name]  # no method knows which definitions are wanted
     rivals = [(name, base) for base in (results.names[0], UNSEEN_FINETUNED) for name in possible if name != base]
-    adjusted = holm_adjust([mcnemar_test(called[a] > 0, called[b] > 0) for a, b in rivals])
+    adjusted = holm_adjust([results.p_value(a, b) for a, b in rivals])
     found = [f"{titles[a]} against {titles[b]}" for (a, b), p in zip(rivals, adjusted, strict=True) if p <= LEVEL]
     said = (
         f"significant differences (McNemar, Holm): {'; '.join(found)}"
@@ -129,8 +132,13 @@ def held_in_words(results: Held) -> str:
     best, tuned = (number(value, 0) for value in (called[possible].mean().max(), called[UNSEEN_FINETUNED].mean()))
     return (
         f"{changes(results.study, results.compared)}New APIs called: {said}; the highest without gold definitions is "
-        f"{best}%, the fine-tuned model's {tuned}%, {len(called)} flows."
+        f"{best}%, the fine-tuned model's {tuned}%, of {_requests(results)}."
     )
+
+
+def _requests(results: Held) -> str:
+    fewest, most = results.rates["n"].min(), results.rates["n"].max()
+    return f"{most} requests" if fewest == most else f"{fewest} to {most} requests a row"
 
 
 def experiments(asked: Sequence[Asked]) -> dict[str, str]:

@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import pandas as pd
 
+from lib.evaluation.inference import mcnemar_counts
 from lib.workflows.ablation_grid import UNSEEN_FINETUNED, UNSEEN_HELD, Unseen, unseen_name
 from lib.workflows.pages.dsl_ablation_unseen import (
     experiments,
@@ -85,7 +88,21 @@ def test_who_calls_them_more_often():
     )
     assert "1 example of each added, no definitions against no examples of the new APIs, no definitions; 1 ex" in text
     assert "gold definitions against" not in text
-    assert text.endswith("highest without gold definitions is 93%, the fine-tuned model's 0%, 14 flows.")
+    assert text.endswith("highest without gold definitions is 93%, the fine-tuned model's 0%, of 14 requests.")
+
+
+def test_each_row_counts_the_flows_that_it_was_asked_for():
+    study = study_calling({NONE: ["old"] * N, ADDED: ["new"] * N, UNSEEN_FINETUNED: ["new"] * N})
+    scores = study.scores
+    late = scores["unit"].isin(scores["unit"].unique()[6:])
+    fewer = replace(study, scores=scores[~(late & scores["condition"].isin([NONE, ADDED]))])
+    results = held(fewer, ASKED, UNSEEN)
+    assert results.rates[["value", "n"]].to_numpy().tolist() == [[0, 6], [100, 6], [100, N]]
+    assert held_table(results).caption.startswith("Flows for 6 to 14 requests a row")
+    # the six flows of both, not eight more that one of them was never asked for
+    assert results.p_value(UNSEEN_FINETUNED, NONE) == mcnemar_counts(6, 0)
+    assert results.p_value(UNSEEN_FINETUNED, ADDED) == 1
+    assert held_in_words(results).endswith("is 100%, the fine-tuned model's 100%, of 6 to 14 requests a row.")
 
 
 def test_nobody_is_shown_to_call_them_more_often():
