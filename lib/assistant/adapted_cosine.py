@@ -18,6 +18,7 @@ import pandas as pd
 
 from lib.assistant.ranker_ablation import folds_of_pairs
 from lib.evaluation.comparison import compare, per_query_scores
+from lib.evaluation.inference import holm_adjust
 from lib.retrieval.adapter import Adapting, adapted_cosines, fit_adapter
 from lib.retrieval.finetune import folds_of
 from lib.retrieval.stores import rank_pairs
@@ -196,8 +197,8 @@ def what_it_adds(
         fresh: from `lib.assistant.ranker_ablation.without_their_needs`, of both.
 
     Returns:
-        columns queries, n, without, with, difference, ci_low, ci_high, one row for each of `ROWS`; of the cosine alone
-        `without` is that of the pretrained encoder.
+        columns queries, n, without, with, difference, ci_low, ci_high, p_holm (over all rows), one row for each of
+        `ROWS`; of the cosine alone `without` is that of the pretrained encoder.
     """
     without, richer = sorted(settings, key=lambda name: settings[name].adapted)
     known, pretrained = task.rank_by(scores[without]), task.rank_by(task.text["semantic"])
@@ -210,7 +211,8 @@ def what_it_adds(
         (pretrained, task.rank_by(adapted.known)),
         (pretrained, task.rank_by(adapted.unseen)),
     )
-    return pd.DataFrame([_gain(task, name, *pair) for name, pair in zip(ROWS, runs, strict=True)])
+    gains = pd.DataFrame([_gain(task, name, *pair) for name, pair in zip(ROWS, runs, strict=True)])
+    return gains.assign(p_holm=holm_adjust(gains.pop("p_value")))
 
 
 def _gain(task: RankingTask, name: str, without: pd.DataFrame, richer: pd.DataFrame) -> dict:
@@ -219,4 +221,6 @@ def _gain(task: RankingTask, name: str, without: pd.DataFrame, richer: pd.DataFr
     scores = per_query_scores({"without": without, "with": richer}, task.qrels, queries, [k])
     test = compare(scores, [("with", "without")], "recall", k, task.resampling_of(queries)).iloc[0]
     means = {side: scores[side, "recall", k].mean() for side in ("without", "with")}
-    return {"queries": name, "n": len(queries), **means} | test[["difference", "ci_low", "ci_high"]].to_dict()
+    return {"queries": name, "n": len(queries), **means} | test[
+        ["difference", "ci_low", "ci_high", "p_value"]
+    ].to_dict()

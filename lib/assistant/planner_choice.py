@@ -3,7 +3,7 @@
 A fifth of the training personas stands for evaluation. Planners with other learning rates, passes, numbers of tools or
 of items learn from the rest, in all else as the planner of notebook 07, and are asked for plans of the fifth in the
 five settings of Table 3. The measure is the mean AST accuracy over the five. The settings in use stay unless others are
-settledly better: so two passes took the place of one, with which all began, and the trials were made again around them.
+clearly better: so two passes took the place of one, with which all began, and the trials were made again around them.
 
 Seven planners take two cores six hours, so their plans are kept with the project (`lib.assistant.retrained_planner`).
 """
@@ -162,7 +162,7 @@ def compare(found: Mapping[Candidate, pd.DataFrame], used: Candidate, material: 
 
 
 def better(compared: pd.DataFrame) -> pd.DataFrame:
-    """The candidates that are settledly better than the one in use, the best first."""
+    """The candidates whose difference from the one in use has an interval above 0, the best first."""
     return compared[compared["difference_low"] > 0].sort_values("mean", ascending=False)
 
 

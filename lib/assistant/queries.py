@@ -323,7 +323,7 @@ def forms_of(value: object, argument: str, said: bool) -> list:
 
 
 def rank_apps(lived: LivedNeed, toolbox: Toolbox, first_api: str) -> list[App]:
-    """The three apps to look in: the first call's, then those that hold the items, then where other people keep it."""
+    """Up to three apps to look in: the first call's, those that hold the items, and where other people keep it."""
     first = toolbox[first_api].app if first_api in toolbox else None
     ranked = [first] if first else []
     ranked += [template.app for template in lived.keep.items.values()]

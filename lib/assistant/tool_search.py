@@ -139,6 +139,7 @@ class WordEffects(NamedTuple):
     """What the words of one item do; see `effects_of_words`."""
 
     table: pd.DataFrame
+    n: int
     n_right: int
     n_elsewhere: int
 
@@ -149,13 +150,15 @@ def effects_of_words(trial: WordingTrial, search: ToolSearch, task: ToolTask, k:
     Returns:
         `table` has a row a wording and one for `query_only`, which has no words alone. Columns: recall of the words
         alone (`alone`) and the share of their tools in the item's app (`alone_in_app`); of query and words that share
-        (`in_app`), and the recall where the item is in a right tool's app (`recall_right`) and where it is in another
-        one (`recall_elsewhere`). `n_right` and `n_elsewhere` count the queries behind the last two.
+        (`in_app`), and of queries that some tool fits the recall where the item is in a right tool's app
+        (`recall_right`) and where it is in another one (`recall_elsewhere`). `n` counts all
+        queries, `n_right` and `n_elsewhere` those behind the last two.
     """
     names = trial.queries["query"].tolist()
     app = first_apps(trial.context).reindex(names)
     right_apps = pd.MultiIndex.from_frame(apps_of_tools(task.right, task.tools)[["query", "app"]])
     right = pd.MultiIndex.from_arrays([app.index, app]).isin(right_apps)
+    elsewhere = app.index.isin(task.right["query"]) & ~right
     alone = {wording: search(trial.queries, trial.words[wording, 1].fillna("").tolist()) for wording in WORDINGS}
     found_alone = tool_scores(alone, task, names, [k]).mean()
     beside = {wording: option_name((wording, 1)) for wording in WORDINGS} | {"query_only": "query_only"}
@@ -166,11 +169,11 @@ def effects_of_words(trial: WordingTrial, search: ToolSearch, task: ToolTask, k:
             "alone_in_app": share_in_app(alone[name], app, task.tools, k) if name in alone else np.nan,
             "in_app": share_in_app(trial.runs[run], app, task.tools, k),
             "recall_right": found.loc[right, (name, "recall", k)].mean(),
-            "recall_elsewhere": found.loc[~right, (name, "recall", k)].mean(),
+            "recall_elsewhere": found.loc[elsewhere, (name, "recall", k)].mean(),
         }
         for name, run in beside.items()
     }
-    return WordEffects(pd.DataFrame(rows).T, int(right.sum()), int((~right).sum()))
+    return WordEffects(pd.DataFrame(rows).T, len(names), int(right.sum()), int(elsewhere.sum()))
 
 
 # ---------------------------------------------------------------- runs over the evaluated queries

@@ -124,10 +124,10 @@ def judge(claim: Claim, cells: Sequence[Evidence], p_holm: float, tests: int) ->
         word = "underpowered" if against else "same direction"
         return word, f"{_opposite(claim) if against else 'within the margin'}, not significant"
     if not against:
-        return "same direction", SPLIT if p_holm <= LEVEL else "not significant"
+        return "same direction", SPLIT if p_holm <= LEVEL else _why_not_significant(claim, cells)
     shown = "as large as the margin" if source == "the margin" else f"of the {source} size"
     if claim.test in ("not_less", "not_more", "below"):
-        return "contradicted", f"{_opposite(claim)}, where an effect {shown} would have shown"
+        return "contradicted", f"not shown, where an effect {shown} would have been"
     return "contradicted", f"no effect, where one {shown} would have shown"
 
 
@@ -171,6 +171,13 @@ def _judge_difference(claim: Claim, cells: Sequence[Evidence], p_holm: float) ->
             return "same direction", f"a gain, but the interval excludes the claimed {claim.size:g}"
         return "reproduced", "significant"
     return ("contradicted", f"{_opposite(claim)} is significant") if opposite else None
+
+
+def _why_not_significant(claim: Claim, cells: Sequence[Evidence]) -> str:
+    said = "not significant" if len(cells) == 1 else "not significant in every row"
+    if isinstance(claim, Ratio) and all(cell.ci_high < claim.size for cell in cells):
+        said += f", and the interval excludes the claimed {claim.size:g}"
+    return said
 
 
 def _beyond_the_ceiling(claim: Ratio, cell: Evidence) -> str:
@@ -277,4 +284,4 @@ def _why_underpowered(claim: Claim, cells: Sequence[Evidence], p_holm: float, lo
     # Here n did suffice: to say what it could show would contradict the effect beside it.
     if p_holm <= LEVEL:
         return SPLIT
-    return f"a large effect, but not significant by itself (p = {combined_p(claim, cells):.2f})"
+    return f"a large effect, but not significant by itself (p = {combined_p(claim, cells):.3f})"

@@ -90,8 +90,10 @@ def test_the_best_is_told_from_chance():
     assert above["mean"].tolist() == [90.0]
     keepers = [Keeper(None, Kept("", 9, {}), None)] * 4
     text = page.in_words(Trials(compared, USED, keepers))
-    assert text.startswith("One trial is settledly better than the settings in use (learning rate 0.003, passes 2")
-    assert "1 of 3 are settledly worse." in text
+    assert text.startswith(
+        "One trial is better than the settings in use, its interval above 0 (learning rate 0.003, passes 2"
+    )
+    assert "1 of 3 are worse with an interval below 0." in text
     frame = page.table(Trials(compared, USED, keepers)).frame
     assert frame["against the first"].tolist()[0] == ""
     assert frame["learning rate"].tolist()[:2] == ["0.003", "0.001"]

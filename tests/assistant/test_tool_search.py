@@ -83,7 +83,7 @@ def test_wordings_are_tried_and_the_best_names_the_app(task, search):
 def test_what_words_of_one_item_do(task, search):
     trial = try_wordings(search, task, task.training, "query_plus_context")
     effects = effects_of_words(trial, search, task, 1)
-    assert (effects.n_right, effects.n_elsewhere) == (4, 0)
+    assert (effects.n, effects.n_right, effects.n_elsewhere) == (4, 4, 0)
     assert effects.table.loc["app", ["alone", "alone_in_app", "in_app", "recall_right"]].tolist() == [100] * 4
     assert effects.table.loc["title", "in_app"] == effects.table.loc["query_only", "in_app"] < 100
     assert np.isnan(effects.table.loc["query_only", "alone"])

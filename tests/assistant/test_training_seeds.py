@@ -76,7 +76,7 @@ def test_differences_are_paired_by_query_and_seed(resampling):
     shown = page.changes_table(changes, {}, "Recall@3").frame
     assert shown["difference"].tolist() == ["LambdaMART, two stages (ours) − LambdaMART"]
     said = page.in_words(values, changes, {})
-    assert said.startswith("No seed turns the order of two of these methods. No difference is clear of zero. The seed ")
+    assert said.startswith("No seed turns the sign of one of these differences. No difference is clear of zero. The ")
     assert said.endswith(" most, by a standard deviation of 5.0 points.")
     named = {OURS: "ours", "lambdamart": "its first stage"}
     elsewhere = values.assign(of=["query_only/lambdamart", WITH_FINETUNED])
@@ -93,7 +93,7 @@ def test_an_order_that_turns_is_named(resampling):
         {f"{OURS}/1": base(), f"{OURS}/2": base(), "lambdamart/1": base() + 4, "lambdamart/2": base() - 4}
     )
     said = page.in_words(*over_seeds(own, further, resampling, 3), {})
-    assert "The order turns with the seed for LambdaMART, two stages (ours) − LambdaMART" in said
+    assert "The sign turns with the seed for LambdaMART, two stages (ours) − LambdaMART" in said
     assert " No difference is clear of zero. " in said
 
 

@@ -266,7 +266,7 @@ def who_leads(ahead: pd.DataFrame, sample: str, n_queries: int) -> str:
     """
     rows = "; ".join(
         f"at K = {row.k} {label(row.best)}, {interval(row.difference, row.ci_low, row.ci_high)} points before "
-        f"{label(row.second)} ({'settled' if row.ci_low > 0 else 'not settled'})"
+        f"{label(row.second)}"
         for row in ahead.itertuples()
     )
     return (
@@ -291,7 +291,7 @@ def recall_figure(two: TableTwo) -> Drawing:
         f"LambdaMART-RRF finds {ours:.0f}% in its first {scored.k}, {ours / two.value('semantic'):.1f} times semantic "
         f"search (published: {theirs:.1f} times)",
         f"Recall against K, ours left and published right. Ours at {scored.k}: "
-        + ", ".join(f"{label(method)} {two.value(method):.0f}%" for method in scored.methods),
+        + ", ".join(f"{label(method)} {two.value(method):.0f}%" for method in two.shown(LINES)),
         two.summary[(two.summary["kind"] == "all") & (two.summary["metric"] == "recall")],
     )
 

@@ -237,8 +237,8 @@ def sweep_figure(swept: pd.DataFrame, edge: pd.DataFrame, k: int) -> Drawing:
     return Drawing(
         figure,
         "sensitivity",
-        f"LambdaMART-RRF is settled above semantic search in {len(edge) - len(lost)} of {len(edge)} distinct worlds "
-        "(intervals not adjusted for their number)" + (f"; not at {'; '.join(lost)}" if lost else ""),
+        f"LambdaMART-RRF minus semantic search: the interval lies above 0 in {len(edge) - len(lost)} of {len(edge)} "
+        "distinct worlds (not adjusted for their number)" + (f"; not at {'; '.join(lost)}" if lost else ""),
         "Recall of four methods in four panels, one knob of the simulated world each. LambdaMART-RRF minus semantic "
         "search: " + "; ".join(f"{row.knob} {row.level:.2g}: {row.difference:+.0f}" for row in edge.itertuples()),
         swept,
@@ -301,8 +301,8 @@ def worlds_won(edge: pd.DataFrame) -> str:
     """In how many of the distinct small worlds LambdaMART-RRF is above semantic search, and in which it is not."""
     lost = _lost(edge)
     return (
-        f"LambdaMART-RRF is settled above semantic search in {len(edge) - len(lost)} of {len(edge)} distinct small "
-        "worlds" + (f" (not at {'; '.join(lost)})" if lost else "")
+        f"LambdaMART-RRF's lead over semantic search has an interval above 0 in {len(edge) - len(lost)} of {len(edge)} "
+        "distinct small worlds" + (f" (not at {'; '.join(lost)})" if lost else "")
     )
 
 

@@ -216,7 +216,7 @@ def who_is_misled(told: pd.DataFrame) -> str:
     """For which kinds LambdaMART finds less than semantic search, and whether the other kinds mislead it there."""
     hurt = told[told["lambdamart"] < told["semantic"]]
     if hurt.empty:
-        return "LambdaMART is at least as good as semantic search for every kind."
+        return "LambdaMART finds no less than semantic search for any kind, on average."
     differences = ("lambdamart_minus_semantic", "told_minus_semantic", "told_minus_lambdamart")
     rows = zip(hurt["kind"], hurt["misled"], *(_intervals(hurt, name) for name in differences), strict=True)
     return " ".join(

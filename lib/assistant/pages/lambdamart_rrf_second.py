@@ -280,9 +280,9 @@ def adds_in_words(gains: pd.DataFrame) -> str:
 
 
 def _in_words(row: pd.Series) -> str:
-    if row["ci_low"] > 0:
-        return "a settled gain"
-    return "a settled loss" if row["ci_high"] < 0 else "not settled"
+    if not settled(row.to_frame().T).item():
+        return "not settled"
+    return "a settled gain" if row["difference"] > 0 else "a settled loss"
 
 
 def finding(tests: pd.DataFrame, unseen: UnseenNeeds) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, TAUGHT
-from lib.evaluation.inference import Resampling, wilson_interval
+from lib.evaluation.inference import Resampling
 from lib.evaluation.intervals import mean_interval
 from lib.workbook.display import interval, number
 from lib.workbook.trained import Adapter
@@ -92,9 +92,3 @@ def clustered_rate(plans: pd.DataFrame, metric: str) -> str:
     over = Resampling([plans["persona"].to_numpy(), plans["need"].to_numpy()])
     low, high = mean_interval(plans[metric].to_numpy(dtype=float), over)
     return interval(plans[metric].mean(), float(low), float(high))
-
-
-def rate(values: pd.Series) -> str:
-    """The mean of scores of 0 or 100 with Wilson's interval: `23.7 [21.2, 26.3]`."""
-    low, high = wilson_interval((values > 0).sum(), len(values))
-    return interval(values.mean(), 100 * float(low), 100 * float(high))

@@ -38,14 +38,16 @@ def in_words(trials: Trials) -> str:
     if len(above):
         best = above.iloc[0]
         named = ", ".join(f"{name} {best[column]:.2g}" for column, name in COLUMNS.items())
+        gain = interval(*best[ENDS])
         said = (
-            f"One trial is settledly better than the settings in use ({named}): {interval(*best[ENDS])} points."
+            f"One trial is better than the settings in use, its interval above 0 ({named}): {gain} points."
             if len(above) == 1
-            else f"{len(above)} trials are settledly better than the settings in use, the best ({named}) by "
-            f"{interval(*best[ENDS])} points."
+            else f"{len(above)} trials are better than the settings in use, intervals above 0, the best ({named}) by "
+            f"{gain} points."
         )
         said += " The planner of this page has those of the first row."
     else:
-        said = "No other setting is settledly better, so those in use stay."
-    worse = f" {int(np.sum(below))} of {len(trials.compared) - 1} are settledly worse." if below.any() else ""
+        said = "No other setting is better with an interval above 0, so those in use stay."
+    others = len(trials.compared) - 1
+    worse = f" {int(np.sum(below))} of {others} are worse with an interval below 0." if below.any() else ""
     return f"{said}{worse} {where_from(trials.keepers[0], 'plans', 'the planner in use')}"

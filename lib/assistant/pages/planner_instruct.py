@@ -47,7 +47,7 @@ def table_3(shown: pd.DataFrame, compared: Compared, names: Mapping[str, str]) -
     learned = f" {names[LARGER]} was tuned on the same pairs, in one pass." if LARGER in compared.models else ""
     return Table(
         pd.DataFrame(rows),
-        f"Percent of {len(compared.scores)} queries, as even by kind as there are, with 95% intervals. Tuned: with "
+        f"Percent of {len(compared.scores)} queries with 95% intervals. Tuned: with "
         f"LoRA. Untuned: with the rules in words and {EXAMPLES} training queries with their plans.{learned}",
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.pages.common import where_trained
-from lib.assistant.pages.planner import MEASURED, Learned, clustered_rate, rate, share
+from lib.assistant.pages.planner import MEASURED, Learned, clustered_rate, share
 from lib.assistant.plan_comparison import contrast, needs_no_argument
 from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, SETTINGS, TAUGHT, shows_right_tools
 from lib.assistant.plans import api_names
@@ -160,9 +160,10 @@ def choosing(chosen: pd.DataFrame, guesses: pd.Series, commonest: str, gold: pd.
     here = chosen[chosen["setting"] == "context_tuned_rag"]
     first = gold.set_index("query")["apis"].str[0][guesses.index]
     calls = here["first"].value_counts(normalize=True)
+    shown, hidden = (clustered_rate(here[here["shows"] == shows], "right_api") for shows in (True, False))
     return (
-        f"With retrieved tools and context the right API is called in {rate(here[here['shows']]['right_api'])}% of "
-        f"plans where it is shown and in {rate(here[~here['shows']]['right_api'])}% where it is not; "
+        f"With retrieved tools and context the right API is called in {shown}% of plans where it is shown and in "
+        f"{hidden}% where it is not; "
         f"`{here['first'].mode().iloc[0]}` alone makes {number(100 * calls.iloc[0], 0)}% of the calls. The classifier "
         f"names the first API in {number(100 * (guesses == first).mean(), 1)}%, the commonest API of training, "
         f"`{commonest}`, is right in {number(100 * (first == commonest).mean(), 1)}%."

@@ -72,9 +72,8 @@ def table_3(found: WorldsFound) -> Table:
         for setting in PLANNED
     ]
     caption = (
-        "Table 3 in each world: percent of the queries, as even by kind as there are, with 95% intervals. "
-        "Published values are of the paper's own "
-        "world; *answerable* (the prompt spells out the answer) has none where no tools are shown."
+        "Table 3 in each world, percent with 95% intervals. Published values are of the paper's own world; "
+        "*answerable* (the prompt spells out the answer) has none where no tools are shown."
     )
     return Table(pd.DataFrame(rows), caption, decimals=1)
 
@@ -239,7 +238,7 @@ def factors(found: WorldsFound) -> str:
     ]
     paper = ", ".join(number(found.published(setting, "right_api"), 0) for setting in (BARE, bare, tuned))
     return (
-        f"If the paper's arguments do not depend on how the tool was found, its three retrieving settings have the "
+        f"If the paper's arguments do not depend on how the tool was found, three of its settings have the "
         f"right tool in {paper}% of the queries (lower bound, RAG, context-tuned RAG). Here: {'; '.join(words)}."
     )
 

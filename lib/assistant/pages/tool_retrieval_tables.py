@@ -19,6 +19,7 @@ from lib.assistant.pages.tool_retrieval import (
     settings_table,
 )
 from lib.assistant.schemas import APP_NAMES
+from lib.assistant.tool_gains import first_gold_app
 from lib.assistant.tool_retrieval import ceiling
 from lib.assistant.tool_search import WordEffects, WordingTrial, option_name
 from lib.evaluation.inference import Resampling
@@ -100,10 +101,10 @@ def effects(words: WordEffects, k: int) -> Table:
     shown = words.table.drop(index="query_only").rename(columns=columns)
     return Table(
         shown.rename_axis("words of the first item").reset_index(),
-        f"What the words of one item do, percent, {words.n_right + words.n_elsewhere} training queries; the query "
+        f"What the words of one item do, percent, {words.n} training queries; the query "
         f"alone: {bare['in_app']:.1f}% of the first {k} tools in the item's app, Recall@{k} "
         f"{bare['recall_right']:.1f}% where the item is in the right app ({words.n_right} queries) and "
-        f"{bare['recall_elsewhere']:.1f}% elsewhere.",
+        f"{bare['recall_elsewhere']:.1f}% elsewhere ({words.n_elsewhere}, without queries that no tool fits).",
         decimals=1,
     )
 
@@ -139,7 +140,7 @@ def apps_found(results: Results) -> Table:
     shown = results.cutoffs.shown
     best_possible = zip(shown, ceiling(results.task.gold_apps, results.scores.index, shown), strict=True)
     caption = (
-        "Share of a query's three apps among the apps of the first K tools, percent with 95% intervals; "
+        "Share of a query's apps, up to three, among the apps of the first K tools, percent with 95% intervals; "
         f"n = {results.n}. Best possible: {', '.join(f'{top:.1f} at K = {at}' for at, top in best_possible)}."
     )
     return settings_table(results, [*MAIN, "right_app", *FLOORS, *UNTOUCHED], caption, "app_recall")
@@ -166,10 +167,10 @@ def groups(results: Results, parted: pd.DataFrame) -> Table:
         "with context": parted["a"],
         **difference_columns(parted),
     }
+    without = pd.isna(first_gold_app(results.task)).sum()
     caption = (
-        f"Recall@{results.k} in percent, difference in points with 95% interval; the "
-        f"{(~results.task.answerable).sum()} queries that no tool fits are in no app's row. Holm over these "
-        f"{len(parted)}."
+        f"Recall@{results.k} in percent, difference in points with 95% interval; the {without} queries whose own plan "
+        f"takes no tool are in no app's row. Holm over these {len(parted)}."
     )
     return Table(pd.DataFrame(frame), caption, decimals=1)
 

@@ -397,5 +397,5 @@ def answer(results: Results, option: Option, times: str, apps: str) -> str:
         f"{len(results.task.tools)}; with the query alone {results.interval('query_only')}%: {times}. All relevant "
         f"context would find {results.interval('oracle_context')}%, the right app's name "
         f"{results.interval('right_app')}%; the tools that training plans call most, whatever the query, "
-        f"{results.interval('query_only/frequency')}%. Of a query's three apps: {apps}."
+        f"{results.interval('query_only/frequency')}%. Of a query's apps: {apps}."
     )

@@ -61,9 +61,9 @@ def in_words(values: pd.DataFrame, changes: pd.DataFrame, names: Mapping[str, st
     turned = changes[(changes["lowest"] < 0) & (changes["highest"] > 0)]
     clear = changes[(changes["ci_low"] > 0) | (changes["ci_high"] < 0)]
     orders = (
-        f"No seed turns the order of two of these {rows}."
+        "No seed turns the sign of one of these differences."
         if turned.empty
-        else f"The order turns with the seed for {_pairs(turned, names)}."
+        else f"The sign turns with the seed for {_pairs(turned, names)}."
     )
     sure = (
         f"Seeds allowed for, clear of zero: {_pairs(clear, names)}."

@@ -198,13 +198,13 @@ def test_what_chains_of_thought_add_on_new_needs():
     assert "(not settled)" in text
 
 
-def gains(*differences):
+def gains(*differences, p_holm=0.01):
     return pd.DataFrame(
         [
-            (name, 100, 70.0, 70.0 + gain, gain, gain - 1, gain + 1)
+            (name, 100, 70.0, 70.0 + gain, gain, gain - 1, gain + 1, p_holm)
             for name, gain in zip(ROWS, differences, strict=True)
         ],
-        columns=["queries", "n", "without", "with", "difference", "ci_low", "ci_high"],
+        columns=["queries", "n", "without", "with", "difference", "ci_low", "ci_high", "p_holm"],
     )
 
 
@@ -215,6 +215,8 @@ def test_what_the_cosine_adds():
         "that nothing learned from they find 68.0%, without it 70.0%: −2.0 [−3.0, −1.0] points (a settled loss)" in text
     )
     assert text.endswith("Shuffled, the cosine makes 0.5 [−0.5, 1.5] points: no gain that is settled, as it must be.")
+    unsure = page.adds_in_words(gains(1.0, 9.0, -2.0, 0.5, 20.0, 0.0, p_holm=0.06))
+    assert "9.0 [8.0, 10.0] points (not settled)" in unsure, "an interval alone settles nothing"
     fake = page.adds_in_words(gains(1.0, 0.5, 0.0, 5.0, 20.0, 0.0))
     assert "points (not settled). On" in fake
     assert "**it must not, so the gain above is an artefact in part**" in fake

@@ -195,7 +195,7 @@ def test_what_the_words_of_one_item_do():
         "text": [12, 20, 24, 22, 23],
         "query_only": [np.nan, np.nan, 17, 20, 19],
     }
-    effects = WordEffects(pd.DataFrame(rows, index=columns, dtype=float).T, 3, 4)
+    effects = WordEffects(pd.DataFrame(rows, index=columns, dtype=float).T, 8, 3, 4)
     said = words.app_name_steers(effects, 5)
     assert (
         "with it 80% of the first 5 tools belong to the first item's app, with the title 21%, with the text 24%" in said
@@ -203,8 +203,8 @@ def test_what_the_words_of_one_item_do():
     assert "50.0% where the item lies in the right tool's app (the query alone: 20.0%) and 10.0% elsewhere" in said
     table = tables.effects(effects, 5)
     assert table.frame["words of the first item"].tolist() == ["app", "title", "text"]
-    assert "7 training queries" in table.caption
-    assert "(3 queries) and 19.0% elsewhere" in table.caption
+    assert "8 training queries" in table.caption
+    assert "(3 queries) and 19.0% elsewhere (4, without queries that no tool fits)" in table.caption
 
 
 # ---------------------------------------------------------------- how many are found
@@ -365,7 +365,7 @@ def test_the_figure_and_tables_of_groups(results):
     plt.close(drawing.figure)
     table = tables.groups(results, parted)
     assert table.frame["settled"].tolist() == ["yes", "yes", "no"]
-    assert "the 1 queries that no tool fits" in table.caption
+    assert "the 1 queries whose own plan takes no tool" in table.caption
     apart = pd.DataFrame({"first_item": [50.0], "if_named": [12.0], "spelled": [100.0]}, index=["Mail"])
     by_app = tables.gain_by_app(apart, parted, 5).frame
     assert by_app.loc[0, "app of the right tool"] == "Mail"
@@ -530,4 +530,4 @@ def test_the_answer(results, option, said):
     assert said in answer
     assert "**40.0 [0.0, 100.0]%** of the right tools are among the first 3 of 5" in answer
     assert "with the query alone 20.0 [0.0, 80.2]%: twice." in answer
-    assert answer.endswith("Of a query's three apps: nothing.")
+    assert answer.endswith("Of a query's apps: nothing.")
