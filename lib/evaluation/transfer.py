@@ -11,7 +11,7 @@ import pandas as pd
 from lib.evaluation.claims import Claim, by_row, evaluate
 from lib.evaluation.inference import bootstrap_means
 
-WORDS = ["effect", "ci_low", "ci_high", "n", "verdict", "reason"]
+WORDS = ["method", "effect", "ci_low", "ci_high", "n", "verdict", "reason", "tests"]
 COLUMNS = ["claim", "paper", "statement", "k", "unit", "method", *(f"here_{word}" for word in WORDS),
            *(f"there_{word}" for word in WORDS)]  # fmt: skip
 UNPUBLISHED = pd.DataFrame(columns=["method", "metric", "k", "value"])
@@ -31,20 +31,21 @@ def side_by_side(claims: Sequence[Claim], here: World, there: World, samples: in
     are left out, so that both worlds are asked the same.
 
     Returns:
-        columns `COLUMNS`; of a claim for several methods, a row shows the weakest in each world, and `method` names
-        the one there.
+        columns `COLUMNS`; of a claim for several methods, a row shows the weakest in each world, here_method and
+        there_method; `method` is the one there. here_tests and there_tests: over how many tests Holm's adjustment goes.
     """
     tables = []
     for world in (here, there):
         verdicts = evaluate(claims, world.scores, UNPUBLISHED, samples, seed, world.units)
         rows = by_row(verdicts).merge(verdicts[["claim", "unit"]], on="claim")
-        tables.append(rows[rows["n"] > 0])
+        tables.append(rows.assign(tests=len(rows))[rows["n"] > 0])
     keys = ["claim", "paper", "statement", "k", "unit"]
     left, right = (
-        table[[*keys, "method", *WORDS]].rename(columns={word: f"{side}_{word}" for word in WORDS})
+        table[[*keys, *WORDS]].rename(columns={word: f"{side}_{word}" for word in WORDS})
         for table, side in zip(tables, ("here", "there"), strict=True)
     )
-    return left.drop(columns="method").merge(right, on=keys)[COLUMNS]
+    both = left.merge(right, on=keys)
+    return both.assign(method=both["there_method"])[COLUMNS]
 
 
 class Order(NamedTuple):

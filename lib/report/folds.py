@@ -17,7 +17,7 @@ LONG_PRINT = 6  # lines of what is printed as it is, such as a prompt
 REST_FROM = 12  # words: a shorter rest is not worth a fold
 REST = "More"
 PASSAGE = ("p", "ul", "ol", "pre", "table", "blockquote")
-SENTENCE_END = r"(?<=[a-z)])[.:;] "
+SENTENCE_END = re.compile(r"(?<=[\w)%])[.:;] ")
 PUBLISHED = re.compile(r"\b(paper|published)\b", re.IGNORECASE)
 STOP = re.compile(r"(?<=[\w%)\]”\"])\.\s+(?=[^\sa-z]|$)")
 
@@ -90,9 +90,20 @@ def fold_tables(soup: BeautifulSoup) -> None:
                 shown = True
             elif shown or is_long(table) or (drawn and not beside_published(table)):
                 said = table.caption.get_text().strip().removesuffix("#")
-                _wrap(soup, table, f"Table: {re.split(SENTENCE_END, said)[0].rstrip('.')}")
+                _wrap(soup, table, f"Table: {title_of(said)}")
             else:
                 shown = True
+
+
+def title_of(caption: str) -> str:
+    """A caption's first sentence, up to a colon or semicolon; none of these ends it inside brackets."""
+    ends = [end.start() for end in SENTENCE_END.finditer(caption)]
+    whole = (end for end in ends if _brackets_closed(caption[:end]))
+    return caption[: next(whole, None)].rstrip(".")
+
+
+def _brackets_closed(text: str) -> bool:
+    return text.count("(") == text.count(")") and text.count("[") == text.count("]")
 
 
 def beside_published(table: Tag) -> bool:

@@ -45,7 +45,8 @@ PAPERS = {
         "Models of ours, by default far smaller, stand for GPT-4, which writes chains of thought, and for "
         "OpenLLaMA-v2-7B, the planner; each notebook names its own.",
         "Effects with 95% intervals. A claim made for several methods or K shows the weakest one, named below its "
-        "statement with the number of queries n.",
+        "statement with the number of queries n, those with a value at either K where NDCG of the retrieved list is "
+        "compared between two K.",
     ),
     "workflow": (
         "A Comparative Study of DSL Code Generation",

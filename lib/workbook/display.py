@@ -149,7 +149,7 @@ def show_figure(book: Workbook, figure, name: str, finding: str, alt: str, data:
 def set_title(figure: Figure, finding: str) -> None:
     """Write a finding above a figure and give the axes the room that is left."""
     width = figure.get_size_inches()[0]
-    figure.suptitle(textwrap.fill(finding, int(width * 11.5)), x=0.01, ha="left", fontsize=12, fontweight="bold")
+    figure.suptitle(textwrap.fill(finding, int(width * 10.5)), x=0.01, ha="left", fontsize=12, fontweight="bold")
     figure.tight_layout()
 
 

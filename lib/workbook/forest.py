@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import textwrap
+from collections.abc import Hashable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -12,7 +14,8 @@ from matplotlib.lines import Line2D
 from lib.workbook.display import Drawing, interval, number
 
 SETTLED, OPEN, PUBLISHED = "#0b5fa5", "#8a8a8a", "#b3541e"
-ROW = 0.3  # inches a row
+LABEL = 36  # characters of a label's line; longer labels are wrapped
+LINE, GAP = 0.17, 0.13  # inches: a line of a label, and what parts two rows
 
 
 def forest(
@@ -44,23 +47,25 @@ def forest(
     if rows.empty:
         raise ValueError("a forest plot needs at least one row")
     panels = list(dict.fromkeys(rows[panel])) if panel is not None else [None]
-    labels = list(dict.fromkeys(rows[label]))
-    height = 1.15 + ROW * len(labels)
+    labels = {text: textwrap.fill(str(text).replace(" = ", "\u00a0=\u00a0"), LABEL) for text in rows[label]}
+    heights = np.array([GAP + LINE * (text.count("\n") + 1) for text in labels.values()])
+    places = dict(zip(labels, heights.cumsum() - heights / 2, strict=True))
+    height = 1.15 + heights.sum()
     figure, axes = plt.subplots(
         1,
         len(panels),
-        figsize=(8.6 if len(panels) == 1 else 4.6 * len(panels) + 1.5, height),
+        figsize=(10 if len(panels) == 1 else 4.6 * len(panels) + 1.5, height),
         sharey=True,
         squeeze=False,
     )
     for axis, part in zip(axes[0], panels, strict=True):
         shown = rows if part is None else rows[rows[panel] == part]
-        _draw(axis, shown, labels, label, decimals)
+        _draw(axis, shown, places, label, decimals)
         axis.set_xlabel(unit)
         if part is not None:
             axis.set_title(str(part), fontsize=10, loc="left")
-    axes[0][0].set_yticks(range(len(labels)), [str(text) for text in labels])
-    axes[0][0].set_ylim(len(labels) - 0.5, -0.5)
+    axes[0][0].set_yticks(list(places.values()), list(labels.values()))
+    axes[0][0].set_ylim(heights.sum(), 0)
     keys = [
         Line2D([], [], marker="o", color=SETTLED, label="settled"),
         Line2D([], [], marker="o", color=OPEN, markerfacecolor="white", label="not settled"),
@@ -91,11 +96,12 @@ def forest_of_tests(tests: pd.DataFrame, comparisons: Sequence[str], name: str, 
     return forest(rows, name, finding, unit)
 
 
-def _draw(axis: Axes, rows: pd.DataFrame, labels: list, label: Hashable, decimals: int) -> None:
+def _draw(axis: Axes, rows: pd.DataFrame, places: Mapping[Hashable, float], label: Hashable, decimals: int) -> None:
+    """The rows of a panel; `places`: inches from the top of the axis to each label."""
     axis.axvline(0, color="#444444", linewidth=1)
     axis.grid(axis="y", visible=False)
     for _, row in rows.iterrows():
-        place = labels.index(row[label])
+        place = places[row[label]]
         if row["difference"] != row["difference"]:
             continue
         color = SETTLED if row["settled"] else OPEN

@@ -1,6 +1,7 @@
 """What is learned from one generator's queries, asked in another's words: a small world and a tiny encoder."""
 
 import json
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -197,6 +198,10 @@ def test_what_words_cost_is_measured_on_the_same_queries(world, asked):
     drawing = page.figure(found, 3, "M")
     plt.close("all")
     assert f"asked in the simulator's words, learned from the simulator's {own:.1f}%, M's 0.0%" in drawing.alt
-    words = page.words_table(data, "M").frame
+    table = page.words_table(replace(data, asked=len(data.texts)), "M")
+    assert table.caption.endswith("that M was asked for.")
+    more = page.words_table(replace(data, asked=len(data.texts) + 1), "M")
+    assert more.caption.endswith("; the others got no usable answer.")
+    words = table.frame
     assert words["words"].iloc[0] == words["words"].iloc[1]
     assert len(page.examples_table(data, "M").frame) == 3

@@ -35,6 +35,18 @@ def test_a_claim_is_judged_in_each_world():
     assert (table["there_ci_high"] < 0).all()
 
 
+def test_each_world_names_its_own_weakest_method_and_its_number_of_tests():
+    claim = CLAIM.model_copy(update={"a": ["a", "c"]})
+    here, there = (
+        World(pd.concat([one.scores, one.scores[one.scores["method"] == "a"].assign(
+            method="c", value=lambda rows, more=more: rows["value"] + more)]), one.units)
+        for one, more in ((world(10), 5), (world(10, cutoffs=(3,)), -5))
+    )  # fmt: skip
+    row = side_by_side([claim], here, there, samples=200, seed=0).iloc[0]
+    assert row[["here_method", "there_method", "method"]].tolist() == ["a", "c", "c"]
+    assert row[["here_tests", "there_tests"]].tolist() == [2, 1]
+
+
 def test_only_cutoffs_of_both_worlds_are_shown():
     table = side_by_side([CLAIM], world(10), world(10, cutoffs=(5,)), samples=200, seed=0)
     assert table["k"].tolist() == ["5"]

@@ -3,7 +3,7 @@
 import pytest
 from bs4 import BeautifulSoup
 
-from lib.report.folds import LONG_CAPTION, LONG_FINDING, LONG_TEXT, WORDY_TABLE, count_words, fold, shorten
+from lib.report.folds import LONG_CAPTION, LONG_FINDING, LONG_TEXT, WORDY_TABLE, count_words, fold, shorten, title_of
 
 FIGURE = "<div class='outputs'><figure><img alt='x'></figure></div>"
 FIRST, SECOND = (
@@ -47,6 +47,19 @@ def test_a_long_table_is_folded_and_the_next_stands_for_it(cells):
     page = folded(f"<h2>B</h2>{table(*cells, caption='Long. More')}{table('2', name='short')}")
     assert titles(page) == ["Table: Long"]
     assert not page.find(id="short").find_parent("details")
+
+
+@pytest.mark.parametrize(
+    ("caption", "title"),
+    [
+        ("Items as search sees them (text; app). 12 a persona.", "Items as search sees them (text; app)"),
+        ("NDCG@K in percent, n = 936; encoder L6-v2. Pairs trained on: 12.", "NDCG@K in percent, n = 936"),
+        ("Recall, n = 936. ★: best of its column.", "Recall, n = 936"),
+        ("Means over draws (logs permuted: 3.", "Means over draws (logs permuted: 3"),
+    ],
+)
+def test_a_title_is_cut_at_a_sentence_and_not_inside_brackets(caption, title):
+    assert title_of(caption) == title
 
 
 def test_numbers_make_no_table_wordy():

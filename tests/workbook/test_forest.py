@@ -45,6 +45,24 @@ def test_panels_stand_side_by_side():
     assert [axis.get_title(loc="left") for axis in figure.axes] == ["meaning", "habit"]
 
 
+def test_long_labels_are_wrapped_and_leave_the_axis_half_of_the_width():
+    long = "cross-encoder over the first 20 − late interaction, evaluation queries of needs kept out (n = 120)"
+    rows = ROWS.assign(comparison=["a − b", long])
+    drawing = forest_of_tests(rows.assign(settled=True), rows["comparison"].iloc[::-1], "tests", "points")
+    set_title(drawing.figure, drawing.finding)
+    axis = drawing.figure.axes[0]
+    wrapped = axis.get_yticklabels()[0].get_text()
+    assert wrapped.replace("\n", " ").replace("\u00a0", " ") == long
+    assert max(map(len, wrapped.split("\n"))) <= 36
+    assert axis.get_position().width >= 0.5
+    boxes = [text.get_window_extent() for text in axis.get_yticklabels()]
+    assert not boxes[0].overlaps(boxes[1])
+    title = drawing.figure._suptitle.get_window_extent()
+    assert title.y0 >= axis.get_window_extent().y1
+    assert title.x1 <= drawing.figure.bbox.x1
+    plt.close("all")
+
+
 def test_nothing_to_draw_is_an_error():
     with pytest.raises(ValueError, match="at least one row"):
         forest(ROWS.head(0), "differences", "", "points")

@@ -71,7 +71,7 @@ def over_all_queries(retrieval: pd.DataFrame) -> pd.DataFrame:
 
 def cells_of(retrieval: pd.DataFrame) -> pd.DataFrame:
     """The rows about all queries, indexed by (method, metric, k)."""
-    return over_all_queries(retrieval).set_index(["method", "metric", "k"])
+    return over_all_queries(retrieval).set_index(["method", "metric", "k"]).sort_index()
 
 
 def recall_by_kind(retrieval: pd.DataFrame, k: int) -> pd.DataFrame:
@@ -113,7 +113,8 @@ def recall_drawing(retrieval: pd.DataFrame, k: int) -> Drawing:
         for method in DRAWN
     )
     alt = f"Recall against K with 95% intervals. {each}. Dotted: the published rows."
-    data = cells_of(retrieval).xs("recall", level="metric").reset_index()
+    data = over_all_queries(retrieval)
+    data = data[data["metric"] == "recall"].drop(columns="metric").set_index(["method", "k"]).reset_index()
     return Drawing(figure, "recall_baselines", finding, alt, data)
 
 

@@ -89,6 +89,12 @@ def summary_of(scored: Scored, samples: Mapping[str, Sample]) -> pd.DataFrame:
     return pd.concat(parts)
 
 
+def published_samples(samples: Mapping[str, Sample]) -> list[str]:
+    """The samples set beside the published rows; not all queries where those with CoT are the same ones."""
+    same = "cot" in samples and samples["cot"].queries.all()
+    return [name for name in samples if name == "cot" or (name == "all" and not same)]
+
+
 def overall_cells(retrieval: pd.DataFrame, k: int) -> pd.DataFrame:
     """Recall at k over all queries, indexed by method."""
     chosen = (retrieval["sample"] == "all") & (retrieval["kind"] == "all") & (retrieval["metric"] == "recall")
@@ -472,5 +478,6 @@ def finding(
         )
     without = reach[reach["on"] == "held-out needs, trained without them"]
     if len(without):
-        said += f" On needs kept out of training the change is {shown_cell(without.iloc[0], 'gain')} points."
+        row = without.iloc[0]
+        said += f" On needs kept out of training fine-tuning gains {shown_cell(row, 'gain')} points (n = {row['n']})."
     return said

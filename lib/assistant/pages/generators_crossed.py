@@ -47,10 +47,10 @@ def words_table(data: Crossed, model: str) -> Table:
                 "content words shared with the items, %": shared_words(data.texts[side], about),
             }
         )
+    others = "; the others got no usable answer" if len(data.texts) < data.asked else ""
     return Table(
         pd.DataFrame(rows),
-        f"{len(data.texts)} requests about the same items, of {data.asked} that {model} was asked for; the others got "
-        "no usable answer.",
+        f"{len(data.texts)} requests about the same items, of {data.asked} that {model} was asked for{others}.",
         decimals=1,
         text_columns=["requests in words of"],
     )

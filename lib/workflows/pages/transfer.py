@@ -175,7 +175,8 @@ def tuned_words(tests: pd.DataFrame, pairs: float, seconds: float) -> str:
     return (
         f"Against the pretrained encoder the shipped TST changes it by {_told(shipped)}; tuned anew on "
         f"{pairs:,.0f} pairs of Flow-Bench, cross-fitted, in {seconds:.0f} seconds, {_told(anew)}; tuned anew against "
-        f"shipped {_told(between)} (n = {anew['n']}; Holm over all comparisons of few-shots). {verdict}"
+        f"shipped {_told(between)} (n = {anew['n']}; Holm over all {len(tests)} comparisons of few-shots, in the "
+        f"claims below over the tests counted there). {verdict}"
     )
 
 
@@ -188,6 +189,29 @@ def shots_forest(tests: pd.DataFrame) -> Drawing:
     won = rows.loc[rows["settled"], "comparison"].nunique()
     finding = f"{won} of {rows['comparison'].nunique()} comparisons of few-shots are settled on Flow-Bench"
     return forest(rows, "flow_bench_shots", finding, "points", panel="panel")
+
+
+# ---------------------------------------------------------------- claims
+
+
+def with_methods(table: Table, transfer: pd.DataFrame) -> Table:
+    """The table of claims with the method whose effect each side shows, and the size of each side's family of tests.
+
+    Args:
+        table: one row a claim, of `lib.assistant.pages.transfer.transfer_table`.
+        transfer: of `lib.evaluation.transfer.side_by_side`.
+    """
+    rows = transfer.drop_duplicates("claim")
+    here, there = ([label(name) for name in rows[f"{side}_method"]] for side in ("here", "there"))
+    frame = table.frame.copy()
+    frame.insert(1, "method", [a if a == b else f"{a} here, {b} there" for a, b in zip(here, there, strict=True)])
+    frame["tests here, there"] = [f"{a}, {b}" for a, b in rows[["here_tests", "there_tests"]].to_numpy()]
+    caption = (
+        f"{table.caption} Of a claim about several methods, each side's weakest. Verdicts here judge against the "
+        "claim's margin, with Holm over the number of tests named, so that one may differ from the index, which judges "
+        "against published effects, and from the comparisons above."
+    )
+    return table._replace(frame=frame, caption=caption)
 
 
 # ---------------------------------------------------------------- flows written
@@ -245,10 +269,12 @@ def flows_table(values: pd.DataFrame) -> Table:
     for metric, said in MEASURES.items():
         frame[said] = wide[metric].to_numpy()
     n = int(values["n"].max())
+    parsed = values.loc[values["metric"] == "made_up_names", "n"]
     caption = (
         f"Flows for {n} of Flow-Bench's requests, by who writes, who selected the few-shots and which definitions the "
         "prompt has, and copied ones; 95% intervals. Executed right: on mocked connectors a flow does what the right "
-        "one does, all arguments counted. Grammar: that of the language with the benchmark's catalogue."
+        "one does, all arguments counted. Made-up names and keys are counted over the flows that parse alone, "
+        f"{parsed.min()} to {parsed.max()}. Grammar: that of the language with the benchmark's catalogue."
     )
     return Table(frame, caption)
 

@@ -62,6 +62,7 @@ def test_one_shuffle_gives_way_to_the_expectation(scored):
 
 def test_the_better_of_the_two_is_the_one_that_finds_more(retrieval):
     cells = page.cells_of(retrieval)
+    assert cells.index.is_monotonic_increasing
     said = page.better_of_the_two(cells, 3, 31.04)
     assert said.startswith("The better of the two, semantic search, finds **50.0 [")
     assert said.endswith("the first 3 of 31.0; BM25T finds 30.0%, a random order 10.0% and the most recent items 5.0%.")

@@ -271,6 +271,14 @@ def test_the_largest_changes_are_shown(scored, asked):
     assert none.frame.empty
 
 
+def test_the_published_rows_stand_once_where_both_samples_ask_all_queries(samples):
+    asked = samples["all"].queries
+    few = asked & (np.arange(len(asked)) > 0)
+    assert page.published_samples(samples | {"cot": page.Sample(asked, ["semantic"])}) == ["cot"]
+    assert page.published_samples(samples | {"cot": page.Sample(few, ["semantic"])}) == ["all", "cot"]
+    assert page.published_samples({"all": samples["all"]}) == ["all"]
+
+
 def test_the_finding_tells_what_was_tried(scored, samples, retrieval):
     cells, tests = page.overall_cells(retrieval, 3), page.tests_of(scored, samples)
     reach = pd.DataFrame(
@@ -280,7 +288,7 @@ def test_the_finding_tells_what_was_tried(scored, samples, retrieval):
     assert said.startswith("Fine-tuned on 1,200 pairs, semantic search finds **45.0 [")
     assert "pretrained 30.0 [30.0, 30.0]% (published with a larger encoder: 73.5% and 23.7%)." in said
     assert "CoT changes that by 0.0 [0.0, 0.0] points where both models are trained on the same 80 pairs." in said
-    assert said.endswith("On needs kept out of training the change is 2.0 [−1.0, 5.0] points.")
+    assert said.endswith("On needs kept out of training fine-tuning gains 2.0 [−1.0, 5.0] points (n = 3).")
     alone = page.finding(cells, tests.head(3), reach.head(0), DONE, PRINTED, 3)
     assert alone.endswith("23.7%).")
     assert page.finding(cells, tests, reach, {}, PRINTED, 3) == "No training query: the encoder was not fine-tuned."

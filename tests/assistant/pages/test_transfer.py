@@ -9,7 +9,7 @@ from lib.evaluation.transfer import COLUMNS
 
 def row(claim, here, there, verdicts, unit="points", k="3"):
     both = (value for side, verdict in zip((here, there), verdicts, strict=True)
-            for value in (side, side - 2, side + 1, 100, verdict, "significant"))  # fmt: skip
+            for value in ("semantic", side, side - 2, side + 1, 100, verdict, "significant", 9))  # fmt: skip
     return (claim, "assistant", f"{claim} <b>holds</b>.", k, unit, "semantic", *both)
 
 

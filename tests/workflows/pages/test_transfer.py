@@ -120,6 +120,7 @@ def test_whether_the_domain_explains_the_loss(between, anew, verdict):
         "Against the pretrained encoder the shipped TST changes it by −1.3 [−2.0, −0.5] points, settled"
     )
     assert "600 pairs" in said
+    assert "Holm over all 3 comparisons of few-shots, in the claims below over the tests counted there" in said
     assert verdict in said
     assert page.tuned_words(tests.iloc[:1], 0, 0) == "TST was not tuned anew here."
     drawing = page.shots_forest(pd.concat([tests, tests.assign(metric="copied", settled=False)]))
@@ -136,7 +137,11 @@ def test_flows_written_in_a_table_and_a_forest(bench):
          for metric in page.MEASURES],
         columns=["condition", "metric", "value", "ci_low", "ci_high", "n"],
     )  # fmt: skip
-    frame = page.flows_table(values).frame
+    values.loc[(values["metric"] == "made_up_names") & (values["condition"] == FREE), "n"] = 20
+    table = page.flows_table(values)
+    frame = table.frame
+    assert table.caption.startswith("Flows for 24 of")
+    assert "counted over the flows that parse alone, 20 to 24." in table.caption
     assert page.condition_label(UNDER.replace("sfd", "none")) == "in-context: TST alone, grammar"
     assert frame["flows"].tolist() == [
         "in-context: TST + SFD", "copied: TST", "copied: flow to edit, else nearest"]  # fmt: skip
@@ -150,6 +155,18 @@ def test_flows_written_in_a_table_and_a_forest(bench):
     examples = page.flow_examples(scores, bench.pairs, FREE).frame
     assert examples["written"].tolist() == ["w", "v"]
     assert len(page.flow_examples(scores.iloc[:1], bench.pairs, FREE).frame) == 1
+
+
+def test_claims_name_the_method_of_each_side():
+    transfer = pd.DataFrame(
+        [("x", "3", "semantic", "bm25t", 10, 9), ("y", "3", "tst", "tst", 3, 3), ("y", "5", "tst", "tst", 3, 3)],
+        columns=["claim", "k", "here_method", "there_method", "here_tests", "there_tests"],
+    )
+    table = page.with_methods(page.Table(pd.DataFrame({"claim": ["X.", "Y."], "K": [3, 3]}), "Effects."), transfer)
+    assert list(table.frame) == ["claim", "method", "K", "tests here, there"]
+    assert table.frame["method"].tolist() == ["semantic search here, BM25T there", "TST"]
+    assert table.frame["tests here, there"].tolist() == ["10, 9", "3, 3"]
+    assert "one may differ from the index" in table.caption
 
 
 def test_who_wrote_the_instruct_rows_is_said():
