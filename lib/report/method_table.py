@@ -254,13 +254,16 @@ def table_html(
 
 
 def _question_html(text: str, block: pd.DataFrame, anchors: Mapping[tuple[str, str], str]) -> str:
-    """The row above a question's methods: the question, its metric where they share one, n, and its section."""
+    """The row above a question's methods: the question, its metric where they share one, n, and its section. A
+    difference rests on those of the n that both its rows have and count."""
     first = block.iloc[0]
     place = anchors.get((first["notebook"], first["section"]), "")
     link = html.escape(f"{first['notebook']}.html{'#' + place if place else ''}")
     metric = html.escape(first["metric"]) if len(set(block["metric"])) == 1 else ""
     counts = sorted({int(n) for n in block["n"] if n})
     sizes = f"n = {' to '.join(f'{n:,}' for n in dict.fromkeys([counts[0], counts[-1]]))}" if counts else ""
+    if sizes and all(_is_difference(one) for one in block["metric"]):
+        sizes += " asked, compared where both rows count"
     about = ", ".join(part for part in (metric, sizes) if part)
     return (
         f"<tr><th colspan='4' scope='rowgroup'><a href='{link}'>{html.escape(text)}</a>"
@@ -268,10 +271,14 @@ def _question_html(text: str, block: pd.DataFrame, anchors: Mapping[tuple[str, s
     )
 
 
+def _is_difference(metric: str) -> bool:
+    return any(word in metric for word in ("change", "difference", "more"))
+
+
 def _row_html(row: Mapping, mark, several: bool, apart: bool) -> str:
     from lib.report.verdicts import css
 
-    signed = any(word in row["metric"] for word in ("change", "difference", "more"))
+    signed = _is_difference(row["metric"])
     value, _, tail = interval(row["value"], row["ci_low"], row["ci_high"], decimals_of(row["metric"])).partition(" ")
     verdict = "–"
     if row["verdict"] and not row["n"]:

@@ -161,17 +161,23 @@ def score(answers: pd.DataFrame, asked: pd.DataFrame, catalogue: Catalogue) -> p
     return pd.concat([answers.reset_index(drop=True), found], axis=1)
 
 
-def copied(near: Mapping[str, pd.Series], asked: Mapping[str, pd.DataFrame], training: pd.DataFrame) -> pd.DataFrame:
-    """What writes without any model: for each request the flow of its nearest few-shot.
+def copied(
+    near: Mapping[str, pd.Series], asked: Mapping[str, pd.DataFrame], training: pd.DataFrame, answered: pd.DataFrame
+) -> pd.DataFrame:
+    """What writes without any model: for each request that a model was asked, the flow of its nearest few-shot. Over
+    more requests copies would stand beside models on other ones.
 
     Args:
         near: {selector: few-shots by pair, as positions in `training`, nearest first}.
         asked: {test set: its requests}, columns pair, half.
         training: column dsl.
+        answered: by models: columns test_set, unit.
 
     Returns:
         columns condition (`copy_` and the selector), test_set, unit, half, text, finished.
     """
+    units = answered.groupby("test_set")["unit"].agg(set)
+    written = {name: flows[flows["pair"].isin(units.get(name, set()))] for name, flows in asked.items()}
     parts = [
         flows[["half"]].assign(
             condition=f"copy_{selector}",
@@ -180,10 +186,21 @@ def copied(near: Mapping[str, pd.Series], asked: Mapping[str, pd.DataFrame], tra
             text=[training["dsl"].iloc[shots[0]] for shots in near[selector][flows["pair"]]],
             finished=True,
         )
-        for test_set, flows in asked.items()
+        for test_set, flows in written.items()
         for selector in near
     ]
     return pd.concat(parts, ignore_index=True)
+
+
+def on_shared_flows(scores: pd.DataFrame, conditions: Collection[str]) -> pd.DataFrame:
+    """The scores of conditions on those flows of each test set that all of them have that are asked there.
+
+    Args:
+        scores: columns condition, test_set, unit and whatever else.
+    """
+    kept = scores[scores["condition"].isin(conditions)]
+    asked = kept.groupby("test_set")["condition"].transform("nunique")
+    return kept[kept.groupby(["test_set", "unit"])["condition"].transform("nunique") == asked]
 
 
 def as_artifact(scores: pd.DataFrame) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.inference import holm_adjust
+from lib.evaluation.inference import holm_adjust, wilson_interval
 from lib.evaluation.rates import paired_deltas, rates_with_intervals
 from lib.workflows.language import called_apis, calls, parse
 from lib.workflows.repair import Snapper, mend, parses, problem_of
@@ -76,9 +76,9 @@ def compare(ways: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
 
     Returns:
         `REPAIR`, one row for each model, test set, budget (`own`, `tokens`, `seconds`), way and metric (of `QUALITY`;
-        similarity 0–1, the others in percent). Differences are those from constrained decoding on the shared flows;
-        p_holm is over all rows; n as in `at_budget`; costs are means a flow, and those spent are in percent of
-        constrained decoding's on the same flows.
+        similarity 0–1, the others in percent, with Wilson's interval). Differences are those from constrained decoding
+        on the shared flows; p_holm is over all rows; n as in `at_budget`; costs are means a flow, and those spent are
+        in percent of constrained decoding's on the same flows.
     """
     parts = []
     for (model, test_set), part in ways.groupby(GROUP, sort=False):
@@ -95,7 +95,7 @@ def _compared(ways: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
     flows["condition"] = flows["budget"] + " " + flows["way"]
     against = f"{OWN} {HELD}"
     outcomes = flows.melt(["condition", "unit"], list(QUALITY), "metric", "numerator").assign(denominator=1.0)
-    values = rates_with_intervals(outcomes, PERCENT, samples, seed)
+    values = _with_wilson(rates_with_intervals(outcomes, PERCENT, samples, seed))
     rivals = [(name, against) for name in dict.fromkeys(flows["condition"]) if name != against]
     deltas = paired_deltas(outcomes, rivals, PERCENT, samples, seed).drop(columns=["b", "p_holm", "counted_both"])
     names = {"a": "condition", "ci_low": "delta_ci_low", "ci_high": "delta_ci_high", "n": "shared"}
@@ -108,6 +108,16 @@ def _compared(ways: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
         costs[f"spent_{measure}"] = 100 * costs[measure] / beside
     kinds = flows.drop_duplicates("condition").set_index("condition")[["budget", "way"]]
     return table.join(costs, on="condition").join(kinds, on="condition")
+
+
+def _with_wilson(values: pd.DataFrame) -> pd.DataFrame:
+    """Shares with Wilson's interval: an expected share, of draws between two prices, spreads no more than a rate, and a
+    bootstrap shows no spread where hardly a flow is a hit."""
+    share = values["metric"].isin(PERCENT)
+    n = values.loc[share, "n"]
+    low, high = wilson_interval(values.loc[share, "value"] / 100 * n, n)
+    values.loc[share, ["ci_low", "ci_high"]] = 100 * np.column_stack([low, high])
+    return values
 
 
 def _conditions(ways: pd.DataFrame) -> Iterator[pd.DataFrame]:

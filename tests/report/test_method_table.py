@@ -124,7 +124,7 @@ def test_a_block_of_several_metrics_names_that_of_each_row():
     same |= {"notebook": "09_dsl_ablation", "verdict": "", "claim": "", "section": "S", "profile": "p", "device": "d"}
     rows = pd.DataFrame([same | {"method": f"m{n}", "metric": metric} for n, metric in enumerate(sorted(metrics))])
     page = BeautifulSoup(table_html(rows, "workflow", mark, {}), "html.parser")
-    assert page.select_one("tbody th").get_text() == "Q n = 9"
+    assert page.select_one("tbody th").get_text() == "Q n = 9 asked, compared where both rows count"
     assert [row.small.get_text() for row in page.select("tbody tr")[1:]] == [SHORT[name] for name in sorted(metrics)]
 
 

@@ -20,6 +20,7 @@ from lib.workflows.ablation import (
     cost_of,
     free_counterparts,
     new_apis_called,
+    on_shared_flows,
     score,
     sweep_rows,
     title,
@@ -300,14 +301,22 @@ def test_the_sweep_changes_the_number_of_few_shots_alone():
 def test_flows_that_are_copied():
     near = {"tst": pd.Series([[1, 0], [2, 1]], ["q", "r"])}
     asked = {
-        "test": pd.DataFrame({"pair": ["q"], "half": ["a"]}),
+        "test": pd.DataFrame({"pair": ["q", "s"], "half": ["a", "a"]}),
         "test_same": pd.DataFrame({"pair": ["r"], "half": [""]}),
     }
-    found = copied(near, asked, TRAINING)
+    answered = pd.DataFrame({"test_set": ["test", "test", "test_same"], "unit": ["q", "q", "r"]})
+    found = copied(near, asked, TRAINING, answered)
     assert found[["condition", "test_set", "unit", "half", "text"]].to_numpy().tolist() == [
         ["copy_tst", "test", "q", "a", "x();"], ["copy_tst", "test_same", "r", "", "y();"],
     ]  # fmt: skip
-    assert found["finished"].all()
+    assert found["finished"].all(), "and no model was asked s"
+
+
+def test_flows_that_all_conditions_of_a_test_set_have():
+    rows = [("a", "test", "q"), ("b", "test", "q"), ("a", "test", "r"), ("c", "test", "r"), ("a", "test_same", "s")]
+    scores = pd.DataFrame(rows, columns=["condition", "test_set", "unit"])
+    found = on_shared_flows(scores, ["a", "b"])
+    assert found.to_numpy().tolist() == [["a", "test", "q"], ["b", "test", "q"], ["a", "test_same", "s"]]
 
 
 def test_the_cost_of_answers_of_which_some_were_timed():

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.evaluation.inference import wilson_interval
 from lib.workflows.repair_asking import ask
 from lib.workflows.repair_costs import BUDGETS, OWN, REPAIR, at_budget, compare, curve, penalty, repairs
 from lib.workflows.repair_ways import HELD, QUALITY, ways
@@ -88,6 +89,16 @@ def test_every_way_beside_constrained_decoding(study):
     assert (tested["p_holm"] >= tested["p_value"]).all()
     assert (table["ci_low"] <= table["value"] + 1e-9).all()
     assert (table["value"] <= table["ci_high"] + 1e-9).all()
+
+
+def test_an_expected_share_of_hardly_any_hits_has_wilsons_interval(study):
+    """Half of the budget's draws are right on one flow of eight, the others on none."""
+    one = study.assign(executed=((study["unit"] == "q0") & (study["way"] == "best") & (study["n"] == 3)).astype(float))
+    table = compare(one, 200, 0).set_index(["budget", "way", "metric"])
+    row = table.loc[("tokens", "best", "executed")]
+    assert row["value"] == pytest.approx(100 / 16)
+    low, high = wilson_interval(0.5, 8)
+    assert row[["ci_low", "ci_high"]].tolist() == pytest.approx([100 * low, 100 * high])
 
 
 def test_budgets_are_rows_of_their_own(study):

@@ -81,4 +81,7 @@ def test_seconds_are_tokens_at_rates():
     assert answers["seconds"].tolist() == [9.0] * 4
     assert rates_table(rates).iloc[0].tolist() == pytest.approx(["finetuned", 1, 10, 20, 5, 100, 90, 110])
     said = rates_in_words(rates)
-    assert "the fine-tuned model reads a token in 1.0 ms and writes one in 10.0 ms, an answer takes 100.0" in said
+    assert (
+        "the fine-tuned model reads a token in 1.0 ms and writes one in 10.0 ms, which the grammar changes by 100.0"
+        in said
+    )

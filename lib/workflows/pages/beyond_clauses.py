@@ -441,6 +441,7 @@ def times_in_words(times: pd.DataFrame, operations: int, limit: float = 50) -> s
     which = "both" if row["p95_ms"] < limit else "the median alone" if row["p50_ms"] < limit else "neither"
     return (
         f"A request over {operations:,} operations takes {row['p50_ms']:.0f} ms in the median and "
-        f"{row['p95_ms']:.0f} ms at the 95th percentile; under {limit:.0f} ms: {which}. The search itself takes "
+        f"{row['p95_ms']:.0f} ms at the 95th percentile; below our limit for a search, {limit:.0f} ms: {which}. "
+        "The search itself takes "
         f"{by_step.loc['search', 'p50_ms']:.0f} ms in the median, the rest goes to cutting and encoding the request."
     )

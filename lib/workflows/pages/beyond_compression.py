@@ -73,8 +73,8 @@ def saved_table(saved: pd.DataFrame) -> Table:
     )
     caption = (
         f"Tokens of {saved['n'].max():,} test requests' prompts with FD, whole and compressed: definitions without "
-        "descriptions of keys, few-shots whose calls have `...` for every text, and few-shots whose calls a nearer one "
-        "has left out. Saved: of the whole prompts' mean. 95% intervals over requests."
+        "descriptions of keys, few-shots with three dots in place of each text in their calls, and few-shots without "
+        "the calls that a nearer one shows. Saved: of the whole prompts' mean. 95% intervals over requests."
     )
     return Table(frame, caption, text_columns=["prompt"])
 

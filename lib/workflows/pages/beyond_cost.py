@@ -21,6 +21,7 @@ from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.definitions import coverage_summary, gold_coverage
 from lib.workflows.pages.common import METRIC, TEST_SETS, intervals
+from lib.workflows.repair_rates import Rates
 from lib.workflows.scoring import executed_outcomes, outcomes
 
 SHOWN = ("similarity", "executed")
@@ -82,11 +83,29 @@ def condition_of(name: str) -> Condition | None:
     return Condition.model_validate(row)
 
 
+def at_rates(scores: pd.DataFrame, rates: Mapping[str, Rates]) -> pd.DataFrame:
+    """Scored answers with the seconds that their tokens take at measured rates: of kept answers only some were timed,
+    and these may be longer than the others. Those of a model without rates keep the seconds that they have.
+
+    Args:
+        scores: notebook 09's `ablation_scores`.
+        rates: by generator.
+    """
+    rows = {name: condition_of(name) for name in scores["condition"].unique()}
+    known = {name: (row, rates[row.generator]) for name, row in rows.items() if row and row.generator in rates}
+    reading = scores["condition"].map({name: rate.reading for name, (_, rate) in known.items()})
+    writing = scores["condition"].map(
+        {name: rate.writing if row.decoding == "free" else rate.held for name, (row, rate) in known.items()}
+    )
+    seconds = scores["tokens_in"] * reading + scores["tokens_out"] * writing
+    return scores.assign(seconds=seconds.fillna(scores["seconds"]))
+
+
 def flow_points(scores: pd.DataFrame, reader: str, searching: float, samples: int, seed: int) -> pd.DataFrame:
     """All conditions of the ablation on test flows, and copied flows, with quality and cost.
 
     Args:
-        scores: notebook 09's `ablation_scores`.
+        scores: of `at_rates`.
         reader: the generator that stands for GPT-4: the in-context model is asked flows of one half alone, so that then
             all rows are over these.
         searching: seconds of a search for few-shots (see `seconds_a_search`), added where few-shots are searched.
@@ -328,11 +347,13 @@ def cost_table(points: pd.DataFrame, prices: Mapping[str, Price]) -> Table:
         }
     ).join(cost_columns(rows, prices))
     caption = (
-        "Quality and what one request costs: mean seconds of an answer, of a kept one those of one asked alone, with "
-        "the search for its few-shots, tokens of "
+        "Quality and what one request costs: mean seconds of an answer, its tokens at the rates measured above (of a "
+        "model that was not measured, of the answers that were timed), with the search for its few-shots, tokens of "
         f"prompt and answer, and US dollars: what the tokens of {REQUESTS:,} requests would cost at the model's list "
         "price (`data/prices.csv`), though another model read and wrote them. Training is not counted. 95% intervals. "
-        "On a front is what no other beats on the requests that both were asked: none that costs no more is as good."
+        "On a front is what no other beats on the requests that both were asked: none that costs no more is as good. "
+        "Under *Repaired, or constrained?* the same model has other values: other requests were drawn there, and kept "
+        "answers may have been written in another precision."
     )
     return Table(frame.reset_index(drop=True), caption, decimals=0, text_columns=["condition"])
 

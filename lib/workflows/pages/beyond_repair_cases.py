@@ -61,7 +61,8 @@ def repairs_in_words(repairs: pd.DataFrame) -> str:
             told.append(f"{KINDS[kind]}: {right} of {len(part)} right, {interval(*percent(right, len(part)), 0)}%")
     left = int((repairs["kind"] == "left").sum())
     told += [f"{left} texts do not parse and stay"] if left else []
-    return f"Of {repairs['unit'].nunique()} free answers that the checker does not accept: {'; '.join(told)}."
+    answers = len(repairs[[*GROUP, "unit"]].drop_duplicates())
+    return f"Of {answers} free answers that the checker does not accept: {'; '.join(told)}."
 
 
 def penalty_in_words(penalties: pd.DataFrame) -> str:

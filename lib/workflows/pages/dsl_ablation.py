@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -14,7 +14,15 @@ from lib.workbook.markup import plain
 from lib.workbook.methods import label
 from lib.workbook.parameters.base import is_remote
 from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows.ablation import CONDITION, GENERATED, compare_conditions, compare_pairs, title, with_executed
+from lib.workflows.ablation import (
+    CONDITION,
+    GENERATED,
+    compare_conditions,
+    compare_pairs,
+    on_shared_flows,
+    title,
+    with_executed,
+)
 from lib.workflows.ablation_grid import UNSEEN, UNSEEN_FINETUNED, UNSEEN_HELD, Asked, Way
 from lib.workflows.pages.common import TEST_SETS, settled_deltas
 
@@ -91,6 +99,10 @@ class Study:
     def sets(self) -> list[str]:
         """The test sets."""
         return [name for name in self.scores["test_set"].unique() if name != UNSEEN]
+
+    def on_shared(self, conditions: Sequence[str]) -> Study:
+        """The study of these conditions alone, on the flows that all of them have."""
+        return replace(self, scores=on_shared_flows(self.scores, conditions))
 
     def compare(self, conditions: Sequence[str], baseline: str) -> pd.DataFrame:
         """`compare_conditions`, with `executed` as one more metric, which has no difference."""
@@ -178,7 +190,7 @@ def mean_tokens(readers: Mapping[str, Adapter]) -> dict[str, float]:
 def headline(study: Study) -> dict[str, str]:
     """{condition: what it is called} of what is compared most often, those that were asked."""
     said = {
-        COPY: "copying the nearest flow",
+        COPY: "copying the pretrained encoder's nearest flow",
         study.name("pretrained", 5): "five few-shots",
         study.name("tst", 5): "five few-shots by TST",
         study.name("tst", 5, "fd"): "five few-shots by TST with definitions",
@@ -191,9 +203,9 @@ def headline(study: Study) -> dict[str, str]:
 
 def in_short(study: Study) -> str:
     """Similarity of what is compared most often, on the flows of each test set that all of it has, and what beats
-    copying."""
+    copying on these."""
     said = headline(study)
-    against = study.compare([name for name in said if name != COPY], COPY)
+    against = study.on_shared(list(said)).compare([name for name in said if name != COPY], COPY)
     ahead = against[(against["metric"] == "similarity") & settled_deltas(against)]
     return " ".join(_levels(study, test_set, said, ahead) for test_set in study.sets())
 
@@ -208,8 +220,8 @@ def opening(study: Study) -> str:
 def _levels(study: Study, test_set: str, said: Mapping[str, str], ahead: pd.DataFrame | None) -> str:
     """Similarity of each condition on the flows that all have; with `ahead`, which of them copying is settled to be
     worse or better than."""
-    scores = study.scores[study.scores["condition"].isin(said) & (study.scores["test_set"] == test_set)]
-    shared = scores.pivot(index="unit", columns="condition", values="similarity").dropna()
+    scores = study.on_shared(list(said)).scores
+    shared = scores[scores["test_set"] == test_set].pivot(index="unit", columns="condition", values="similarity")
     shared = shared[[name for name in said if name in shared]]
     if shared.empty:
         return f"{TEST_SETS[test_set].capitalize()}: no flow was asked of all."
@@ -223,7 +235,7 @@ def _levels(study: Study, test_set: str, said: Mapping[str, str], ahead: pd.Data
     rows = list(ahead[ahead["test_set"] == test_set].itertuples())
     better, worse = ([said[row.condition] for row in rows if row.delta * sign > 0] for sign in (1, -1))
     return (
-        f"{text} Settled to be better than copying: {'; '.join(better) or 'none of these'}; worse: "
+        f"{text} Settled on these to be better than that copy: {'; '.join(better) or 'none of these'}; worse: "
         f"{'; '.join(worse) or 'none'}."
     )
 

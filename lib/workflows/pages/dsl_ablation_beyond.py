@@ -105,10 +105,19 @@ class Sweep:
         return self.study.compare([row.name for row in self.rows], self.study.name("pretrained", 5))
 
     @cached_property
-    def curve(self) -> pd.DataFrame:
+    def amounts(self) -> pd.DataFrame:
         """The same with columns shots, tokens_in and seconds (means of an answer)."""
-        shots = self.compared["condition"].map({row.name: row.shots for row in self.rows})
-        return self.compared.assign(shots=shots).join(self.cost[["tokens_in", "seconds"]], on="condition")
+        return self._with_cost(self.compared)
+
+    @cached_property
+    def curve(self) -> pd.DataFrame:
+        """As `amounts`, on the flows of each test set that all of them have."""
+        names = [row.name for row in self.rows]
+        return self._with_cost(self.study.on_shared(names).compare(names, self.study.name("pretrained", 5)))
+
+    def _with_cost(self, compared: pd.DataFrame) -> pd.DataFrame:
+        shots = compared["condition"].map({row.name: row.shots for row in self.rows})
+        return compared.assign(shots=shots).join(self.cost[["tokens_in", "seconds"]], on="condition")
 
     @cached_property
     def steps(self) -> pd.DataFrame:
@@ -123,7 +132,7 @@ def sweep(study: Study, rows: Sequence[Condition], cost: pd.DataFrame) -> Sweep:
 
 
 def sweep_drawing(swept: Sweep) -> Drawing:
-    """Similarity, failure rates and cost against the number of few-shots."""
+    """Similarity, failure rates and cost against the number of few-shots; quality on the flows that all have."""
     figure, axes = plt.subplots(1, 3, figsize=(11, 4))
     first = swept.study.sets()[0]
     similar = swept.curve[swept.curve["metric"] == "similarity"]
@@ -139,15 +148,19 @@ def sweep_drawing(swept: Sweep) -> Drawing:
     ):
         _sweep_line(axes[1], of_first[of_first["metric"] == metric], METRIC[metric], color, aside)
     _cost_panel(axes[2], of_first[of_first["metric"] == "similarity"])
-    axes[0].set(xlabel="few-shots", ylabel="similarity", ylim=(0, 1))
-    axes[1].set(xlabel="few-shots", ylabel=f"flows, % ({TEST_SETS[first]})", ylim=(0, 100))
+    axes[0].set(xlabel="few-shots", ylabel="similarity (the same flows)", ylim=(0, 1))
+    axes[1].set(xlabel="few-shots", ylabel=f"flows, % ({TEST_SETS[first]}, the same)", ylim=(0, 100))
     for axis in axes[:2]:
         axis.legend(fontsize=8)
-    levels = [f"{TEST_SETS[name]}: {_levels(part)}" for name, part in similar.groupby("test_set", sort=False)]
-    finding = f"Similarity by the number of few-shots. {'; '.join(levels)}"
+    levels = [
+        f"{TEST_SETS[name]}, {part['n'].iloc[0]:.0f} flows: {_levels(part)}"
+        for name, part in similar.groupby("test_set", sort=False)
+    ]
+    finding = f"Similarity by the number of few-shots, on the same flows. {'; '.join(levels)}"
     alt = (
         "Three panels: similarity on each test set against the number of few-shots, the three failure rates against it "
-        "(bars: 95% intervals; hollow: fewer flows), and seconds an answer against tokens of the prompt."
+        "(bars: 95% intervals), all on the flows that every number has, and seconds an answer against tokens of the "
+        "prompt."
     )
     return Drawing(figure, "dsl_sweep", finding, alt, swept.curve)
 
@@ -159,8 +172,6 @@ def _levels(part: pd.DataFrame) -> str:
 def _sweep_line(axis: Axes, part: pd.DataFrame, name: str, color: str, aside: float) -> None:
     at = part["shots"] + aside
     axis.errorbar(at, part["value"], yerr=error_bars(part), color=color, marker="o", capsize=2, label=name)
-    fewer = part["n"] < part["n"].max()
-    axis.plot(at[fewer], part.loc[fewer, "value"], "o", color=color, markerfacecolor="white", zorder=5)
 
 
 def _cost_panel(axis: Axes, once: pd.DataFrame) -> None:
@@ -189,12 +200,16 @@ def steps_table(swept: Sweep) -> Table:
 
 def amounts_table(swept: Sweep) -> Table:
     """Quality and cost by the number of few-shots."""
-    frame = wide_by_set(swept.curve, "shots", metric_intervals(swept.curve), [f"{n:.0f}" for n in swept.curve["n"]])
-    once = swept.curve.drop_duplicates("shots").set_index("shots")
+    rows = swept.amounts
+    frame = wide_by_set(rows, "shots", metric_intervals(rows), [f"{n:.0f}" for n in rows["n"]])
+    once = rows.drop_duplicates("shots").set_index("shots")
     frame.insert(0, ("", "few-shots"), frame.index)
     frame["cost", "prompt, tokens"] = once["tokens_in"].round().astype(int)
     frame["cost", "seconds an answer"] = once["seconds"].round(1).astype(str)
-    caption = "Quality and cost by the number of few-shots (pretrained encoder, no definitions); 95% intervals."
+    caption = (
+        "Quality and cost by the number of few-shots (pretrained encoder, no definitions), each over all of its own "
+        "flows (the figure: over those that all have); 95% intervals."
+    )
     return Table(frame.reset_index(drop=True), caption)
 
 

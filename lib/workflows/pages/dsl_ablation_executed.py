@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from lib.evaluation.inference import holm_adjust
+from lib.evaluation.inference import holm_adjust, percent
 from lib.evaluation.rates import paired_deltas, rates_with_intervals
 from lib.workbook.cases import case_address
 from lib.workbook.display import Drawing, Table, interval
@@ -140,8 +140,8 @@ def executed_finding(rates: pd.DataFrame, what: str = "flows") -> str:
 
 
 def executed_in_words(study: Study, rates: pd.DataFrame) -> str:
-    """The same for models and for copied flows apart, and the condition with most flows executed right, of those asked
-    at least `LEAST` as often as the most asked one."""
+    """The same for models and for copied flows apart, and the condition with most flows executed right: of those asked
+    at least `LEAST` as often as the most asked one, on the flows that all these have."""
     copied = rates["condition"].isin(COPIES)
     parts = [
         f"{who}: {executed_finding(rates[chosen])}"
@@ -151,12 +151,15 @@ def executed_in_words(study: Study, rates: pd.DataFrame) -> str:
     best = []
     for test_set in dict.fromkeys(rates["test_set"]):
         part = rates[(rates["test_set"] == test_set) & (rates["metric"] == "executed") & ~copied]
-        part = part[part["n"] >= LEAST * part["n"].max()]
-        if len(part):
-            row = part.loc[part["value"].idxmax()]
-            numbers = interval(row["value"], row["ci_low"], row["ci_high"], 0)
-            best.append(f"{TEST_SETS[test_set]} {study.titles[row['condition']]} with {numbers}% of {row['n']:.0f}")
-    return f"{'. '.join(parts)}. Most are executed right on {'; on '.join(best)}." if best else f"{'. '.join(parts)}."
+        names = part.loc[part["n"] >= LEAST * part["n"].max(), "condition"].tolist()
+        scores = study.on_shared(names).scores
+        scores = scores[scores["test_set"] == test_set]
+        right = scores["executed"].astype(float).groupby(scores["condition"]).sum()
+        if len(right):
+            name, n = right.idxmax(), scores["unit"].nunique()
+            numbers = interval(*percent(right[name], n), 0)
+            best.append(f"on {TEST_SETS[test_set]} by {study.titles[name]} ({numbers}% of the same {n} flows)")
+    return f"{'. '.join(parts)}. Most are executed right {'; '.join(best)}." if best else f"{'. '.join(parts)}."
 
 
 # ---------------------------------------------------------------- retrieval beside fine-tuning
@@ -183,9 +186,7 @@ def parity(study: Study) -> pd.DataFrame:
 
 
 def _beside(study: Study, pair: tuple[str, str], test_set: str) -> pd.DataFrame | None:
-    scores = study.scores[(study.scores["test_set"] == test_set) & study.scores["condition"].isin(pair)]
-    sides = scores.groupby("unit")["condition"].transform("nunique")
-    scores = scores[sides == 2]
+    scores = _both(study, pair, test_set)
     if scores.empty:
         return None
     counted = pd.concat([outcomes(scores), executed_outcomes(scores)])
@@ -197,6 +198,13 @@ def _beside(study: Study, pair: tuple[str, str], test_set: str) -> pd.DataFrame 
         own = alike[alike["condition"] == condition]
         tests[f"right{side}"], tests[f"wrong{side}"] = len(own), int((~own["executed"].astype(bool)).sum())
     return tests.assign(test_set=test_set).rename(columns={"n": "shared"})
+
+
+def _both(study: Study, pair: tuple[str, str], test_set: str) -> pd.DataFrame:
+    """The scores of two conditions on the flows of a test set that both have; empty where one was not asked."""
+    scores = study.on_shared(pair).scores
+    scores = scores[scores["test_set"] == test_set]
+    return scores if scores["condition"].nunique() == 2 else scores.head(0)
 
 
 def parity_table(study: Study, rows: pd.DataFrame) -> Table:
@@ -229,7 +237,7 @@ def parity_table(study: Study, rows: pd.DataFrame) -> Table:
 
 
 def parity_in_words(study: Study, rows: pd.DataFrame) -> str:
-    """How much of parity in names is left when flows run."""
+    """How much of parity in names is left when flows run; a flow that stands in two comparisons is counted once."""
     if rows.empty:
         return "This profile asks nothing of both retrieval and the fine-tuned model."
     marked = rows.assign(settled=settled_deltas(rows))
@@ -239,13 +247,21 @@ def parity_in_words(study: Study, rows: pd.DataFrame) -> str:
         said.append(
             f"{study.titles[condition]}, {TEST_SETS[test_set]}: similarity {texts[0]}, executed right {texts[1]}"
         )
-    once = rows.drop_duplicates(["condition", "against", "test_set"])
-    own, other = (once[[f"wrong{side}", f"right{side}"]].sum().tolist() for side in ("", "_against"))
+    own, other = (_wrong_of_right(study, rows, side) for side in ("condition", "against"))
     return (
-        f"Retrieval minus fine-tuning, in names and when flows run (points). {'; '.join(said)}. Of retrieval's flows "
-        f"with the right names {own[0]:.0f} of {own[1]:.0f} are wrong, of the fine-tuned model's {other[0]:.0f} of "
-        f"{other[1]:.0f}."
+        f"Retrieval minus fine-tuning, in names and when flows run (points). {'; '.join(said)}. Settled or not after "
+        f"Holm's adjustment over these {len(rows)} tests. Of retrieval's flows "
+        f"with the right names {own} are wrong, of the fine-tuned model's {other}."
     )
+
+
+def _wrong_of_right(study: Study, rows: pd.DataFrame, side: str) -> str:
+    """Of the flows of one side (condition or against) of `parity`, how many of those with the right names are wrong."""
+    compared = rows[["condition", "against", "test_set"]].drop_duplicates().itertuples(index=False, name=None)
+    scores = pd.concat([_both(study, (a, b), test_set) for a, b, test_set in compared])
+    own = scores[scores["condition"].isin(rows[side]) & (scores["similarity"] == 1)]
+    own = own.drop_duplicates(["condition", "test_set", "unit"])
+    return f"{(~own['executed'].astype(bool)).sum()} of {len(own)}"
 
 
 def mutants_in_words(caught: pd.DataFrame, left_out: int) -> str:

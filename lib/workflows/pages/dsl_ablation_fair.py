@@ -39,7 +39,7 @@ ROW = ["knows", "kind", *CONDITION, "test_set", "metric", *VALUES, "n", "tokens_
 
 def fair_rows(study: Study, rows: Sequence[Condition], costs: pd.DataFrame, trained: Mapping[str, int]) -> pd.DataFrame:
     """Values of all conditions of the fair table: beside the in-context model on flows whose connectors are of one
-    half, the only ones that it is asked, so that all rows are over the same.
+    half, the only ones that it is asked; a row of fewer flows has the first of these.
 
     Args:
         rows: of the ablation; of them those of the model that stands for GPT-4 and of the fine-tuned one, free or under
@@ -120,7 +120,8 @@ def fair_table(fair: pd.DataFrame) -> Table:
     caption = (
         "The fair table: one base model, whose catalogue is unseen (in-context model: it learned to read few-shots on "
         "other connectors) or learned (fine-tuned), with and without retrieval, decoded freely and under the "
-        "catalogue's grammar, on the flows whose connectors are of one half; 95% intervals. Floor: what needs no "
+        "catalogue's grammar, on the flows whose connectors are of one half; 95% intervals. Rows of fewer flows are "
+        "on the first of the others'; the questions below compare on the same ones. Floor: what needs no "
         "selection; ceiling: what reads the right flow. Tokens trained on: of an adapter, of the in-context model's "
         "two the mean."
     )
@@ -185,14 +186,21 @@ def _fair_panel(axis: Axes, part: pd.DataFrame, rows: pd.DataFrame) -> None:
 
 
 def fair_finding(fair: pd.DataFrame) -> str:
-    """The best method whose catalogue is unseen and the best whose is learned, on each test set."""
+    """The best method whose catalogue is unseen and the best whose is learned, on each test set, of those asked most
+    flows: the value of one that was asked fewer is of other flows."""
     methods = fair[(fair["metric"] == "similarity") & (fair["kind"] == "method")]
     parts = []
     for test_set, part in methods.groupby("test_set", sort=False):
+        part = part[part["n"] == part.groupby("knows")["n"].transform("max")]
         best = part.loc[part.groupby("knows", sort=False)["value"].idxmax()]
-        said = [f"{row.knows} {row.value:.2f} ({_retrieval(row)}, {row.decoding})" for row in best.itertuples()]
+        said = [
+            f"{row.knows} {row.value:.2f} ({_retrieval(row)}, {row.decoding}, {row.n:.0f} flows)"
+            for row in best.itertuples()
+        ]
         parts.append(f"{TEST_SETS[test_set]}: {', '.join(said)}")
-    return f"Best similarity without and with training on the catalogue. {'; '.join(parts)}"
+    return "Best similarity without and with training on the catalogue, of the rows with most flows. " + "; ".join(
+        parts
+    )
 
 
 def questions(study: Study) -> pd.DataFrame:
@@ -257,7 +265,7 @@ def questions_in_words(study: Study, asked: pd.DataFrame) -> str:
 
 
 def retrieval_or_finetuning(asked: pd.DataFrame) -> str:
-    """The answer to the page's title, from `questions`."""
+    """The answer to the page's title, from `questions`, and how large the family is that its verdicts come from."""
     of_similarity = asked[asked["metric"] == "similarity"]
     answers = []
     for why, how in ((OUT_OF_ALL, "five with definitions, both under the catalogue's grammar"),
@@ -269,6 +277,7 @@ def retrieval_or_finetuning(asked: pd.DataFrame) -> str:
     return (
         "Retrieval or fine-tuning? Few-shots by TST differ from the fine-tuned model in similarity by: "
         f"{'; '.join(answers) or 'not tested in this profile'}."
+        + (f" Settled or not after Holm's adjustment over the {len(asked)} tests of all questions." if answers else "")
     )
 
 

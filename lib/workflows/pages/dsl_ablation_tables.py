@@ -209,10 +209,12 @@ def verdict(everything: pd.DataFrame) -> str:
     inside = once["published_delta"].between(once["delta_ci_low"], once["delta_ci_high"])
     undecided = inside & (once["delta_ci_low"] * once["delta_ci_high"] <= 0)
     opposite = (once["delta"] * once["published_delta"] < 0) & settled_deltas(once)
+    from_none = ((once["published_delta"] == 0) & settled_deltas(once)).sum()
+    printed_none = f", and {from_none} {'is' if from_none == 1 else 'are'} settled where the paper prints 0.00"
     return (
         f"our 95% intervals hold {inside.sum()} of {len(once)} published differences, but {undecided.sum()} of these "
         f"intervals hold 0 as well; {opposite.sum() or 'none'} of our differences "
-        f"{'is' if opposite.sum() == 1 else 'are'} settled the other way"
+        f"{'is' if opposite.sum() == 1 else 'are'} settled the other way{printed_none * bool(from_none)}"
     )
 
 

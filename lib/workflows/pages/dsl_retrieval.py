@@ -274,7 +274,11 @@ def tst_tests_drawing(tests: pd.DataFrame) -> Drawing:
     rows = tests[tests["b"] != "bm25t"]
     told = [f"{MEASURES[row.metric]} of {row.k}: {label(row.a)} − {label(row.b)}" for row in rows.itertuples()]
     rows = rows.assign(comparison=told, panel=rows["test_set"].map(SETS))
-    finding = f"{rows['settled'].sum()} of {len(rows)} differences between the encoders' few-shots are settled"
+    clear = rows.loc[rows["settled"], "difference"]
+    finding = (
+        f"{len(clear)} of {len(rows)} differences between the encoders' few-shots are settled (gains: "
+        f"{(clear > 0).sum()}, losses: {(clear < 0).sum()})"
+    )
     unit = "difference, 0 to 1, with its 95% interval"
     return forest(rows, "few_shot_tests", finding, unit, panel="panel", decimals=3)
 

@@ -13,6 +13,7 @@ from lib.workbook.cases import case_address
 from lib.workbook.display import Drawing, Table, interval, number
 from lib.workbook.markup import plain
 from lib.workbook.methods import colour, marker
+from lib.workflows.ablation import on_shared_flows
 from lib.workflows.pages.common import error_bars, intervals, metric_intervals, p_values, wide_by_metric
 from lib.workflows.pages.dsl_retrieval import DIFFERENCE, SETS, change, covered, from_which, listed, of_sizes, tested
 from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes
@@ -232,8 +233,14 @@ def _code(name: str) -> str:
     return f"`{' '.join(name.replace('`', '').split())}`"
 
 
-def elsewhere_in_words(table: pd.DataFrame, pairs: int) -> str:
-    """The model on reworded requests and on held-out APIs, and under the grammar; `table` of `metric_values`."""
+def elsewhere_in_words(table: pd.DataFrame, tests: pd.DataFrame, pairs: int) -> str:
+    """The model on reworded requests and on held-out APIs, and under the grammar, there beside the same requests
+    answered freely.
+
+    Args:
+        table, tests: of `metric_values` and `similarity_tests`.
+        pairs: that the model learned from.
+    """
     rows = table.set_index(["test_set", "condition", "metric"])
     asked = {"reworded": "Reworded by people", "unseen": "Held-out APIs"}
     said = []
@@ -245,7 +252,9 @@ def elsewhere_in_words(table: pd.DataFrame, pairs: int) -> str:
             said.append(f"{name}: {_similarity(rows.loc[(where, finetuned(pairs), 'similarity')], parsed)}.")
     if ("test", constrained(pairs), "similarity") in rows.index:
         row = rows.loc[("test", constrained(pairs), "similarity")]
-        said.append(f"Under the catalogue's grammar, on {SETS['test']}: {_similarity(row)}.")
+        paired = tests[(tests["test_set"] == "test") & (tests["a"] == constrained(pairs))]
+        beside = [f"; {change(test)} more than free answers to the same requests" for test in paired.itertuples()]
+        said.append(f"Under the catalogue's grammar, on {SETS['test']}: {_similarity(row)}{''.join(beside)}.")
     return " ".join(said)
 
 
@@ -303,14 +312,22 @@ def curve_tests(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
     return keys.join(tested(sides, "similarity", samples, seed))
 
 
+def curve_values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
+    """`metric_values` of the learning curve's models and copies, on the flows of each test set that all of them have;
+    `scores` as there."""
+    scores = scores[scores["test_set"].isin(SETS)]
+    names = {name(size) for size in scores["pairs"].unique() for name in (finetuned, copied)}
+    return metric_values(on_shared_flows(scores, names), samples, seed)
+
+
 def curve_drawing(table: pd.DataFrame, tests: pd.DataFrame) -> Drawing:
     """Similarity against the pairs learned from, beside copying the nearest of as many.
 
     Args:
-        table: of `metric_values`.
+        table: of `curve_values`.
         tests: of `curve_tests`.
     """
-    values = table[(table["metric"] == "similarity") & table["test_set"].isin(SETS)]
+    values = table[table["metric"] == "similarity"]
     sets = list(dict.fromkeys(values["test_set"]))
     figure, axes = plt.subplots(1, len(sets), figsize=(5.2 * len(sets), 3.8), sharey=True, squeeze=False)
     lines = {
@@ -327,7 +344,8 @@ def curve_drawing(table: pd.DataFrame, tests: pd.DataFrame) -> Drawing:
             axis.fill_between(here["pairs"], here["ci_low"], here["ci_high"], color=colour(style), alpha=0.12)
             drawn.append(here)
         of_sizes(axis, values["pairs"], "training pairs")
-        axis.set(ylim=(0, 1), title=SETS[where])
+        flows = values.loc[values["test_set"] == where, "n"].iloc[0]
+        axis.set(ylim=(0, 1), title=f"{SETS[where]}, the same {flows:.0f} flows")
     axes[0][0].set_ylabel("similarity")
     axes[0][0].legend(loc="upper left", fontsize=9)
     alt = (

@@ -270,9 +270,9 @@ def groups_table(grouped: pd.DataFrame, k: int) -> Table:
     )
     return Table(
         frame,
-        f"Mean Jaccard similarity of {k} few-shots with the right flow, by group of requests in new wordings (groups "
-        "overlap); 95% intervals, randomisation test, Holm over the groups. That one group is settled and another is "
-        "not says nothing about their difference.",
+        f"Mean Jaccard similarity of {k} few-shots with the right flow, by group: of requests in new wordings, "
+        "reworded by hand, or for held-out APIs (groups overlap); 95% intervals, randomisation test, Holm over the "
+        "groups. That one group is settled and another is not says nothing about their difference.",
         decimals=3,
     )
 

@@ -5,6 +5,7 @@ import pytest
 
 from lib.evaluation.prices import Price
 from lib.workflows.pages import beyond_cost as page
+from lib.workflows.repair_rates import Rates
 from tests.workflows.pages.studies import ROWS, scored
 
 PRICE = Price(model="gpt-x", input=30, output=60, since="2023-03-14", source="a page")
@@ -65,6 +66,18 @@ def test_quality_and_cost_of_every_condition_that_can_be_paid():
     ran = table[table["row"] == "executed test"].set_index("condition")["value"]
     assert ran.to_dict() == {"tst_5_fd_in_context": 25, "no_shots_finetuned": 75, "copy_tst": 25}
     assert set(table["row"]) == {"similarity test", "executed test", "similarity test_same", "executed test_same"}
+
+
+def test_seconds_are_those_of_all_tokens_at_measured_rates():
+    """Of kept answers a few were timed, by chance long ones."""
+    held = scored("no_shots_finetuned_catalogue", [1.0], tokens_in=100.0, tokens_out=10.0, seconds=9.0)
+    free = scored("no_shots_finetuned", [1.0] * 2, tokens_in=100.0, tokens_out=[10.0, 30.0], seconds=[np.nan, 9.0])
+    other = scored("tst_5_in_context", [1.0], seconds=7.0)
+    copy = scored("copy_tst", [1.0], tokens_in=np.nan, tokens_out=np.nan, seconds=np.nan)
+    rates = {"finetuned": Rates(0.01, 0.1, 0.2, 5, (1.0, 0.9, 1.1))}
+    found = page.at_rates(pd.concat([held, free, other, copy], ignore_index=True), rates)["seconds"]
+    assert found[:4].tolist() == pytest.approx([3.0, 2.0, 4.0, 7.0])
+    assert np.isnan(found[4])
 
 
 def test_all_rows_are_over_the_flows_that_the_in_context_model_is_asked():
@@ -157,6 +170,7 @@ def test_the_table(points):
     ]  # fmt: skip
     assert frame.loc[frame["measure"] == "wanted APIs defined, %", "seconds"].tolist() == ["–"] * 3
     assert "Training is not counted" in table.caption
+    assert "its tokens at the rates measured above" in table.caption
 
 
 def test_definitions_by_clause_are_those_of_the_sample(catalogue):

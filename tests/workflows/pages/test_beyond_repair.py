@@ -57,6 +57,16 @@ def test_the_table_of_ways(compared):
     assert "33 tests" in table.caption
 
 
+def test_what_has_fewer_flows_is_told_beside_constrained_decoding_on_these(made, compared):
+    assert "drawn for the first flows alone" not in repair_table(compared).caption
+    held = made["way"] == HELD
+    right = made.assign(similarity=made["similarity"].mask(held & (made["unit"] == "q0"), 1.0))
+    right["executed"] = right["executed"].mask(held & (made["unit"] == "q0"), 1.0)
+    few = right[~made["way"].str.startswith("best") | made["unit"].isin(["q0", "q1"])]
+    caption = repair_table(compare(few, 200, 0)).caption
+    assert "fine-tuned model, APIs held out of training, 2 flows: similarity 0.50, executed right 50%." in caption
+
+
 def test_settled_differences_are_marked(compared):
     settled = compared.assign(p_holm=compared["p_value"])
     marked = repair_table(settled).frame.set_index("way")["Δ similarity"].str.endswith("●")

@@ -22,6 +22,8 @@ def test_what_was_repaired_is_counted(fixed):
     ]  # fmt: skip
     assert frame["right"].tolist() == [1, 0, 1]
     assert repairs_in_words(fixed).startswith("Of 3 free answers that the checker does not accept: made-up name")
+    both = pd.concat([fixed, fixed.head(1).assign(model="in_context")])
+    assert repairs_in_words(both).startswith("Of 4 free answers"), "two models' to one request"
     assert repairs_in_words(fixed.head(0)).startswith("The checker accepts every free answer")
 
 

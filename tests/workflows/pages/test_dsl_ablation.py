@@ -86,10 +86,18 @@ def test_in_short_says_what_beats_copying_on_each_test_set():
     values = {COPY: [0.5] * 14, FIVE: [0.0] * 14, FINETUNED: [1.0] * 12 + [None, 1.0]}
     text = in_short(study_of(values, same={COPY: [0.5, 0.4], FIVE: [0.4, 0.5]}))
     assert text.startswith(
-        "New wordings, similarity on the same 14 flows: copying the nearest flow 0.50 [0.50, 0.50]; five few-shots"
+        "New wordings, similarity on the same 14 flows: copying the pretrained encoder's nearest flow 0.50 [0.50, "
+        "0.50]; five few-shots"
     )
-    assert "Settled to be better than copying: the fine-tuned model; worse: five few-shots. Known wordings, sim" in text
-    assert text.endswith("Settled to be better than copying: none of these; worse: none.")
+    assert "Settled on these to be better than that copy: the fine-tuned model; worse: five few-shots. Known" in text
+    assert text.endswith("Settled on these to be better than that copy: none of these; worse: none.")
+
+
+def test_in_short_tests_on_the_flows_whose_levels_it_gives():
+    values = {COPY: [0.5] * 14, FIVE: [0.5] * 3 + [0.0] * 11, FINETUNED: [0.5] * 3}
+    text = in_short(study_of(values))
+    assert "on the same 3 flows" in text
+    assert text.endswith("worse: none."), "five few-shots are worse on flows that the fine-tuned model was not asked"
 
 
 def test_the_page_opens_with_three_of_these():
@@ -97,7 +105,7 @@ def test_the_page_opens_with_three_of_these():
     text = opening(study_of(values, same={COPY: [0.4]}))
     assert text.startswith("New wordings, similarity on the same 4 flows: five few-shots 0.50 [")
     assert "; the fine-tuned model 0.75 [" in text
-    assert text.endswith("; copying the nearest flow 0.50 [0.50, 0.50].")
+    assert text.endswith("; copying the pretrained encoder's nearest flow 0.50 [0.50, 0.50].")
 
 
 def test_in_short_has_no_point_interval_where_all_flows_are_right():

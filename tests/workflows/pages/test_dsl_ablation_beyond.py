@@ -56,13 +56,18 @@ def test_a_sweep_has_its_rows_in_order_and_its_cost():
 def test_a_sweep_drawn():
     drawing = sweep_drawing(swept([0.5] * 4, [0.6] * 4, [0.7] * 3, same=(0.1, 0.2, 0.3)))
     assert drawing.finding == (
-        "Similarity by the number of few-shots. new wordings: 0.50 with 1, 0.60 with 5, 0.70 with 20; known wordings: "
-        "0.10 with 1, 0.20 with 5, 0.30 with 20"
+        "Similarity by the number of few-shots, on the same flows. new wordings, 3 flows: 0.50 with 1, 0.60 with 5, "
+        "0.70 with 20; known wordings, 3 flows: 0.10 with 1, 0.20 with 5, 0.30 with 20"
     )
     assert len(drawing.data) == 36  # executed, too
-    hollow = [line for line in drawing.figure.axes[0].lines if line.get_markerfacecolor() == "white"]
-    assert [line.get_xdata().tolist() for line in hollow] == [[20.0], []]
+    assert set(drawing.data["n"]) == {3}
     assert [text.get_text() for text in drawing.figure.axes[2].texts] == ["1", "5", "20"]
+
+
+def test_the_levels_of_a_sweep_are_of_the_same_flows():
+    """The step is a loss where both were asked, though the values of all flows are alike."""
+    drawing = sweep_drawing(swept([0.4] * 4, [0.6, 0.6, 0.0, 0.0], [0.3] * 2))
+    assert "new wordings, 2 flows: 0.40 with 1, 0.60 with 5, 0.30 with 20;" in drawing.finding
 
 
 def test_steps_and_amounts():

@@ -59,16 +59,26 @@ def test_what_is_wrong_behind_right_names_is_counted(study):
     said = executed_in_words(study, rates)
     assert said.startswith("Models: 40% of the 5 flows")
     assert "Copied flows: none of the flows has the right API names in order" in said
-    assert f"Most are executed right on new wordings {study.titles[FINETUNED]} with 50 [" in said
+    assert f"Most are executed right on new wordings by {study.titles[FINETUNED]} (50 [" in said
+    assert said.endswith("% of the same 4 flows).")
 
 
-def test_few_flows_make_no_condition_the_best(study):
-    rates = executed_rates(study, ROWS)
-    lucky = (rates["condition"] == FIVE) & (rates["metric"] == "executed")
-    rates.loc[lucky, ["value", "n"]] = [100.0, 1]
-    assert f"Most are executed right on new wordings {study.titles[FINETUNED]} with 50 [" in executed_in_words(
-        study, rates
-    )
+def best_of(right):
+    """What is said to be the best of {condition: whether each of its flows is executed right}."""
+    made = study_of({name: [1.0] * len(flags) for name, flags in right.items()})
+    made.scores["executed"] = [flag for flags in right.values() for flag in flags]
+    return made, executed_in_words(made, executed_rates(made, ROWS)).partition("Most are executed right ")[2]
+
+
+def test_few_flows_make_no_condition_the_best():
+    made, said = best_of({FIVE: [True], FINETUNED: [True, True, False, False]})
+    assert said.startswith(f"on new wordings by {made.titles[FINETUNED]} (50 [")
+
+
+def test_the_best_is_that_on_the_flows_that_all_have():
+    made, said = best_of({FIVE: [True, True, False], FINETUNED: [True, False, False, True, True]})
+    assert said.startswith(f"on new wordings by {made.titles[FIVE]} (67 ["), "the other has more right on its own five"
+    assert said.endswith("% of the same 3 flows).")
 
 
 def test_mutants_are_told_by_what_is_wrong():
@@ -104,7 +114,15 @@ def test_parity_in_names_need_not_be_parity_in_flows():
     assert shown["executed right, difference, points"][0].startswith("−92 [")
     said = parity_in_words(made, rows)
     assert "similarity 0.00 [−0.24, 0.24] (not settled), executed right −92 [" in said
+    assert "Settled or not after Holm's adjustment over these 2 tests." in said
     assert said.endswith("are wrong, of the fine-tuned model's 0 of 12.")
+
+
+def test_a_flow_of_two_comparisons_is_counted_once():
+    made = study_of({FIVE_TST: [1.0] * 4, "tst_20_fd_in_context": [1.0] * 2, FINETUNED: [1.0] * 9})
+    made.scores["executed"] = made.scores["condition"] != FINETUNED
+    said = parity_in_words(made, parity(made))
+    assert said.endswith("with the right names 0 of 6 are wrong, of the fine-tuned model's 4 of 4.")
 
 
 def test_parity_counts_the_flows_that_both_have():

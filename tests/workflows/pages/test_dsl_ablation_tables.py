@@ -175,6 +175,9 @@ def test_the_verdict_counts_a_comparison_once():
         "our 95% intervals hold 2 of 3 published differences, but 1 of these intervals hold 0 as well; 1 of our "
         "differences is settled the other way"
     )
+    from_none = beside([("e", "similarity", "z", -0.3, -0.5, -0.1, 0.0, 0.01)])
+    assert verdict(from_none).endswith("none of our differences are settled the other way, and 1 is settled where the "
+                                       "paper prints 0.00")  # fmt: skip
 
 
 def test_what_encoders_show_before_a_model_reads_it():

@@ -147,7 +147,9 @@ def test_tst_is_compared_in_all_measures_on_both_sets(table):
     assert tests["p_holm"].max() == pytest.approx(min(1, 48 * tests["p_value"].max()), rel=0.5)
     np.testing.assert_allclose(tests.loc[tests["b"] == "bm25t", "difference"], 0.2)
     drawing = page.tst_tests_drawing(tests)
-    assert drawing.finding == "36 of 36 differences between the encoders' few-shots are settled"
+    assert drawing.finding == "36 of 36 differences between the encoders' few-shots are settled (gains: 36, losses: 0)"
+    mixed = tests.assign(difference=tests["difference"].where(tests.index != 0, -0.1))
+    assert page.tst_tests_drawing(mixed).finding.endswith("are settled (gains: 35, losses: 1)")
     assert drawing.data["comparison"].nunique() == 18
     assert drawing.data["comparison"].tolist()[:2] == [
         "Jaccard of 5: TST − pretrained encoder",

@@ -181,18 +181,21 @@ def test_answers_are_split_by_flows_learned_by_heart():
     assert "too few flows are on one side" in page.answers_in_words(mine[:39], same[:39], 256)
 
 
-def test_reworded_and_held_out_requests_and_the_grammar_in_words(table):
-    said = page.elsewhere_in_words(table, 64)
+def test_reworded_and_held_out_requests_and_the_grammar_in_words(scores, table):
+    tests = page.similarity_tests(scores, 64, 100, 0)
+    said = page.elsewhere_in_words(table, tests, 64)
     assert said.startswith("Reworded by people: similarity 0.50 [")
     assert "a made-up name in 50% of the flows that parse (n = 10). Held-out APIs: similarity 0.50 [" in said
     assert "Under the catalogue's grammar, on new wordings: similarity 1.00 [" in said
-    assert said.endswith("(n = 5).")
-    assert page.elsewhere_in_words(table[table["test_set"] == "test_same"], 64) == ""
+    assert "(n = 5); 0.000 [" in said
+    assert said.endswith("] more than free answers to the same requests.")
+    assert page.elsewhere_in_words(table[table["test_set"] == "test_same"], tests, 64) == ""
 
 
 def test_where_no_flow_parses_there_is_no_rate():
     broken = rows_of("unseen", page.finetuned(64), 64, 0.0).assign(parsed=False, valid=False)
-    assert ", no flow parses (n = 20)." in page.elsewhere_in_words(page.metric_values(broken, 100, 0), 64)
+    said = page.elsewhere_in_words(page.metric_values(broken, 100, 0), pd.DataFrame(), 64)
+    assert ", no flow parses (n = 20)." in said
 
 
 def test_examples_go_from_the_worst_to_the_best():
@@ -206,7 +209,7 @@ def test_examples_go_from_the_worst_to_the_best():
     assert len(page.examples_table(answers([0.0]).assign(text="a"), written[written["unit"] == "t0"]).frame) == 1
 
 
-def test_the_model_beside_copying_the_same_pairs(scores, table):
+def test_the_model_beside_copying_the_same_pairs(scores):
     tests = page.curve_tests(scores, 100, 0)
     assert list(zip(tests["test_set"], tests["pairs"], strict=True)) == [
         ("test", 8), ("test", 64), ("test_same", 8), ("test_same", 64)
@@ -222,9 +225,17 @@ def test_the_model_beside_copying_the_same_pairs(scores, table):
     assert said.startswith("**Fine-tuning begins to beat copying between 8 and 64 pairs (new wordings and known")
     assert "8 pairs: −1.000 [−1.000, −1.000]; 64 pairs: 0.500 [" in said
     assert said.endswith("Models: 8 pairs trained here and 64 pairs shipped.")
-    drawing = page.curve_drawing(table, tests)
+    values = page.curve_values(scores, 100, 0)
+    assert set(values["n"]) == {10}, "the smaller model was asked half"
+    at = values[values["metric"] == "similarity"].set_index(["test_set", "condition"])["value"]
+    assert at["test", page.copied(8)] == 1, "the first ten are right"
+    assert set(at.index.get_level_values("condition")) == {
+        name(size) for name in (page.finetuned, page.copied) for size in (8, 64)
+    }
+    drawing = page.curve_drawing(values, tests)
     assert drawing.finding.startswith("Fine-tuning begins to beat copying between 8 and 64 pairs")
     assert [axis.get_xscale() for axis in drawing.figure.axes] == ["log", "log"]
+    assert drawing.figure.axes[0].get_title().endswith("the same 10 flows")
     assert "the flow of the nearest of the same pairs" in drawing.alt
     plt.close(drawing.figure)
 
