@@ -46,7 +46,8 @@ def keep(
     length: int | None = None,
     device: str = "",
 ) -> None:
-    """Add answers to a file; one to the same prompt by the same weights is replaced.
+    """Add answers to a file; those to the same prompt by the same weights are replaced, in whatever condition. A prompt
+    that two conditions share has a line of each.
 
     Args:
         answered: columns condition, unit, prompt, grammar, and `ANSWER`.
@@ -57,11 +58,13 @@ def keep(
         device: that they were written on; empty where nobody asks for their seconds.
     """
     about = {"writer": writer, "weights": weights, "dtype": dtype} | ({"device": device} if device else {})
-    rows = {(row["key"], row["weights"]): row for row in _lines(path)}
+    rows = {(row["key"], row["weights"], row["condition"]): row for row in _lines(path)}
+    fresh = {}
     for row in answered[["condition", "unit", "prompt", "grammar", *ANSWER]].to_dict("records"):
         key = key_of(row.pop("prompt"), row.pop("grammar"), length)
-        rows[key, weights] = {"key": key, **row, **about}
-    lines = [json.dumps(row, ensure_ascii=False) for row in rows.values()]
+        rows[key, weights, row["condition"]] = {"key": key, **row, **about}
+        fresh[key, weights] = {name: row[name] for name in ANSWER} | about
+    lines = [json.dumps(row | fresh.get(of[:2], {}), ensure_ascii=False) for of, row in rows.items()]
     with atomic_path(path) as temporary:
         temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 

@@ -48,6 +48,18 @@ def test_an_answer_to_the_same_prompt_is_replaced(path):
     assert kept_flows.kept(path, ASKED)["text"].tolist() == ["a.e();", "a.c();", "a.“d”();"]
 
 
+def test_a_prompt_that_two_conditions_share_has_a_line_of_each(path):
+    shared = ASKED.head(1).assign(
+        condition="other", text="a.e();", finished=True, tokens_in=9, tokens_out=4, seconds=1.0
+    )
+    kept_flows.keep(path, shared, "larger", "w1", "float32")
+    found = kept_flows.read(path)
+    once = found[found["key"] == found["key"].iloc[-1]]
+    assert once["condition"].tolist() == [ASKED["condition"].iloc[0], "other"]
+    assert set(once["text"]) == {"a.e();"}, "one prompt has one answer"
+    assert set(once["writer"]) == {"larger"}
+
+
 def test_the_projects_kept_answers_are_whole():
     found = kept_flows.read(ROOT / kept_flows.FILE)
     assert set(found["condition"]) == {way.name for way in WAYS if way.writer == INSTRUCT}
