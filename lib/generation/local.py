@@ -147,10 +147,10 @@ class LocalModel:
                 from lib.generation.attention import use_blocks
 
                 use_blocks(self._model)
-            if not self.padded and self.dtype == "bfloat16" and self.quantization == "none":
-                from lib.workbook.packed import pack
+                if self.dtype == "bfloat16" and self.quantization == "none":
+                    from lib.workbook.packed import pack
 
-                pack(self._model, for_good=True)
+                    pack(self._model, for_good=True)
             return_freed_memory()  # an adapter was merged in float32
         return self._model
 
@@ -242,13 +242,11 @@ class LocalModel:
             rows = [Prompt(tokens[i], cuts[i], distinct[i][1]) for i in batch]
             settings["cuts"] = [row.cuts for row in rows]  # they change how bfloat16 rounds
             settings["grammars"] = [hashlib.sha256(row.grammar.encode()).hexdigest() for row in rows]
-            if any(in_blocks(len(row.tokens), row.cuts) for row in rows):  # so do blocks
-                settings["blocks"] = BLOCK
-            else:
-                settings.pop("blocks", None)
+            blocked = any(in_blocks(len(row.tokens), row.cuts) for row in rows)  # blocks do, too
+            blocks = {"blocks": BLOCK} if blocked else {}
             if samples > 1:  # two batches may hold the same prompts
                 settings["samples"] = [distinct[i][2] for i in batch]
-            key = batch_key([texts[i] for i in batch], self.fingerprint, self.dtype, settings)
+            key = batch_key([texts[i] for i in batch], self.fingerprint, self.dtype, settings | blocks)
             work.append((key, rows, Sampler(temperature, f"{seed} {key}")))
         answers: dict[tuple[str, str, str], tuple[str, bool, Cost]] = {}
         self.usage = Usage(prompts=len(distinct))

@@ -64,11 +64,13 @@ def _mean(group: pd.DataFrame, cluster: str) -> str:
 
 
 def transfer_table(transfer: pd.DataFrame) -> Table:
-    """Each claim here and there, at its first cutoff."""
+    """Each claim here and there, at its first cutoff: of several methods each side's weakest, by its name."""
     transfer = transfer.drop_duplicates("claim")
+    named = zip(*([label(name) for name in transfer[f"{side}_method"]] for side in ("here", "there")), strict=True)
     frame = pd.DataFrame(
         {
             "claim": [plain(text) for text in transfer["statement"]],
+            "method": [here if here == there else f"{here} here, {there} there" for here, there in named],
             "K": transfer["k"],
             **{
                 f"{side}{what}": values
@@ -79,11 +81,15 @@ def transfer_table(transfer: pd.DataFrame) -> Table:
                 )
             },
             "n here, there": [f"{a:,}, {b:,}" for a, b in transfer[["here_n", "there_n"]].to_numpy()],
+            "tests here, there": [f"{a}, {b}" for a, b in transfer[["here_tests", "there_tests"]].to_numpy()],
         }
     )
     caption = (
         "Effects here and there with 95% intervals (points; percent below a level, fold for ratios) and each world's "
-        "verdict, at the first K; all K are in the figure and in tables/transfer.csv."
+        "verdict, at the first K; all K are in the figure and in tables/transfer.csv. Of a claim about several "
+        "methods, each side's weakest. Verdicts here judge against the claim's margin, with Holm over the number of "
+        "tests named, so that one may differ from the index, which judges against published effects, and from the "
+        "comparisons above."
     )
     return Table(frame, caption)
 

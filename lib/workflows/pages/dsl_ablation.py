@@ -205,23 +205,24 @@ def in_short(study: Study) -> str:
     """Similarity of what is compared most often, on the flows of each test set that all of it has, and what beats
     copying on these."""
     said = headline(study)
-    against = study.on_shared(list(said)).compare([name for name in said if name != COPY], COPY)
+    shared = study.on_shared(list(said))
+    against = shared.compare([name for name in said if name != COPY], COPY)
     ahead = against[(against["metric"] == "similarity") & settled_deltas(against)]
-    return " ".join(_levels(study, test_set, said, ahead) for test_set in study.sets())
+    return " ".join(_levels(shared, test_set, said, ahead) for test_set in study.sets())
 
 
 def opening(study: Study) -> str:
     """The page's answer on the first test set: few-shots, the fine-tuned model, and the nearest flow copied."""
     said, few = headline(study), (study.name("tst", 5), study.name("pretrained", 5))
     kept = [*study.present(few)[:1], *study.present([FINETUNED, COPY])]
-    return _levels(study, study.sets()[0], {name: said[name] for name in kept}, None)
+    return _levels(study.on_shared(kept), study.sets()[0], {name: said[name] for name in kept}, None)
 
 
 def _levels(study: Study, test_set: str, said: Mapping[str, str], ahead: pd.DataFrame | None) -> str:
-    """Similarity of each condition on the flows that all have; with `ahead`, which of them copying is settled to be
+    """Similarity of each condition of a study on shared flows; with `ahead`, which of them copying is settled to be
     worse or better than."""
-    scores = study.on_shared(list(said)).scores
-    shared = scores[scores["test_set"] == test_set].pivot(index="unit", columns="condition", values="similarity")
+    scores = study.scores[study.scores["test_set"] == test_set]
+    shared = scores.pivot(index="unit", columns="condition", values="similarity")
     shared = shared[[name for name in said if name in shared]]
     if shared.empty:
         return f"{TEST_SETS[test_set].capitalize()}: no flow was asked of all."

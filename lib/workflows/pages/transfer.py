@@ -191,29 +191,6 @@ def shots_forest(tests: pd.DataFrame) -> Drawing:
     return forest(rows, "flow_bench_shots", finding, "points", panel="panel")
 
 
-# ---------------------------------------------------------------- claims
-
-
-def with_methods(table: Table, transfer: pd.DataFrame) -> Table:
-    """The table of claims with the method whose effect each side shows, and the size of each side's family of tests.
-
-    Args:
-        table: one row a claim, of `lib.assistant.pages.transfer.transfer_table`.
-        transfer: of `lib.evaluation.transfer.side_by_side`.
-    """
-    rows = transfer.drop_duplicates("claim")
-    here, there = ([label(name) for name in rows[f"{side}_method"]] for side in ("here", "there"))
-    frame = table.frame.copy()
-    frame.insert(1, "method", [a if a == b else f"{a} here, {b} there" for a, b in zip(here, there, strict=True)])
-    frame["tests here, there"] = [f"{a}, {b}" for a, b in rows[["here_tests", "there_tests"]].to_numpy()]
-    caption = (
-        f"{table.caption} Of a claim about several methods, each side's weakest. Verdicts here judge against the "
-        "claim's margin, with Holm over the number of tests named, so that one may differ from the index, which judges "
-        "against published effects, and from the comparisons above."
-    )
-    return table._replace(frame=frame, caption=caption)
-
-
 # ---------------------------------------------------------------- flows written
 
 

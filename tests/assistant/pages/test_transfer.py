@@ -56,6 +56,19 @@ def test_tables_and_figure(transfer, orders):
     assert len(drawing.figure.axes[0].get_legend().get_texts()) == 2
 
 
+def test_claims_name_the_method_of_each_side(transfer):
+    columns = ["here_method", "there_method", "here_tests", "there_tests"]
+    rows = [("semantic", "bm25t", 10, 9), ("tst", "tst", 3, 3), ("tst", "tst", 3, 3)]
+    claims = pd.concat([transfer.head(2), transfer.iloc[[1]].assign(k="5")])
+    named = claims.assign(**dict(zip(columns, zip(*rows, strict=True), strict=True)))
+    table = page.transfer_table(named)
+    assert list(table.frame)[:3] == ["claim", "method", "K"]
+    assert list(table.frame)[-1] == "tests here, there"
+    assert table.frame["method"].tolist() == ["semantic search here, BM25T there", "TST"]
+    assert table.frame["tests here, there"].tolist() == ["10, 9", "3, 3"]
+    assert "one may differ from the index" in table.caption
+
+
 def test_scores_in_a_table():
     scores = pd.DataFrame(
         [

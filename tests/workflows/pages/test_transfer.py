@@ -157,18 +157,6 @@ def test_flows_written_in_a_table_and_a_forest(bench):
     assert len(page.flow_examples(scores.iloc[:1], bench.pairs, FREE).frame) == 1
 
 
-def test_claims_name_the_method_of_each_side():
-    transfer = pd.DataFrame(
-        [("x", "3", "semantic", "bm25t", 10, 9), ("y", "3", "tst", "tst", 3, 3), ("y", "5", "tst", "tst", 3, 3)],
-        columns=["claim", "k", "here_method", "there_method", "here_tests", "there_tests"],
-    )
-    table = page.with_methods(page.Table(pd.DataFrame({"claim": ["X.", "Y."], "K": [3, 3]}), "Effects."), transfer)
-    assert list(table.frame) == ["claim", "method", "K", "tests here, there"]
-    assert table.frame["method"].tolist() == ["semantic search here, BM25T there", "TST"]
-    assert table.frame["tests here, there"].tolist() == ["10, 9", "3, 3"]
-    assert "one may differ from the index" in table.caption
-
-
 def test_who_wrote_the_instruct_rows_is_said():
     kept = pd.DataFrame({"writer": ["Larger-1.5B"] * 2, "seconds": [20.0, 24.0]})
     assert page.kept_words(kept, 2, False) == (
