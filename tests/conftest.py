@@ -4,6 +4,7 @@ import contextlib
 import os
 import resource
 
+import matplotlib as mpl
 import pytest
 
 import lib.workbook.machine  # noqa: F401  two workers share two cores: a thread that waits must not keep one busy
@@ -35,6 +36,13 @@ def pytest_collection_modifyitems(items):
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     places = {FIRST: 0, LATER: 2}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], 1 if item.path in slow else 3))
+
+
+@pytest.fixture(autouse=True)
+def style_of_its_own():
+    """A test that draws in the workbook's style leaves Matplotlib's to the next one."""
+    with mpl.rc_context():
+        yield
 
 
 @pytest.fixture
