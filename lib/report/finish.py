@@ -17,7 +17,7 @@ from lib.report.folds import fold
 from lib.report.glossary import explain
 from lib.report.trace import Cell, Place
 
-VALUE = re.compile(r"(?P<value>[+−-]?\d[\d,]*(?:\.\d+)?%?)(?P<tail>\s*\[[^\]]*\])?(?P<star>\s*★)?")
+VALUE = re.compile(r"(?P<value>[+−<-]?\d[\d,]*(?:\.\d+)?%?)(?P<tail>\s*\[[^\]]*\])?(?P<star>\s*★)?")
 MISSING = ("–", "")
 CARDS_FROM = 4  # columns
 

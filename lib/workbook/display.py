@@ -272,6 +272,12 @@ def number(value: float, decimals: int, sign: bool = False) -> str:
     return text.lstrip("+-") if not text.strip("+-0.,") else text.replace("-", "−")
 
 
+def p_text(p: float, decimals: int = 4) -> str:
+    """A p-value for readers: `0.0312`, or `<0.0001` where it would be rounded to zero; a dash where it is missing."""
+    smallest = 10.0**-decimals
+    return f"<{number(smallest, decimals)}" if 0 <= p < smallest / 2 else number(p, decimals)
+
+
 def show_table(
     frame: pd.DataFrame,
     caption: str,

@@ -54,6 +54,14 @@ def test_a_number_that_is_a_link_stays_one(known):
     assert cell.a.get_text() == cell.get_text() == "66.1 [7.5, 80.8]"
 
 
+def test_a_p_value_below_what_is_printed_is_a_number(known):
+    cells = [
+        row.find_all("td")[1] for row in finished(known, table(("x", "&lt;0.0001"), ("y", "0.0312"))).select("tr")[1:]
+    ]
+    assert [cell["class"] for cell in cells] == [["number"]] * 2
+    assert [cell.get_text() for cell in cells] == ["<0.0001", "0.0312"]
+
+
 @pytest.mark.parametrize("cells", [("12", "a word"), ("text", "more"), ("–", "–"), ("3 of 4", "5")])
 def test_a_column_with_words_is_left_as_it_is(known, cells):
     page = finished(known, table(*(("x", cell) for cell in cells)))

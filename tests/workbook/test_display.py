@@ -80,6 +80,21 @@ def test_numbers_have_fixed_decimals_and_line_breaks_stay(shown):
     assert [cell.decode_contents() for cell in table_of(shown).find_all("td")] == ["12,345", "1.235", "one<br/>two"]
 
 
+@pytest.mark.parametrize(
+    ("p", "decimals", "text"),
+    [
+        (0.03121, 4, "0.0312"),
+        (0.00005, 4, "0.0001"),
+        (0.00004, 4, "<0.0001"),
+        (0.0, 3, "<0.001"),
+        (1.0, 3, "1.000"),
+        (float("nan"), 4, "–"),
+    ],
+)
+def test_no_p_value_is_printed_as_zero(p, decimals, text):
+    assert display.p_text(p, decimals) == text
+
+
 def test_a_figure_is_saved_with_its_numbers_and_shown_with_alt_text(shown, tmp_path):
     book = Workbook("01_data_gen", DataGen(profile="smoke"), root=tmp_path)
     figure, axis = plt.subplots()

@@ -15,7 +15,7 @@ from lib.assistant.context_scores import REFERENCES, ContextScores, published_va
 from lib.assistant.pages.common import kind_cases, ranking_cases
 from lib.evaluation.claims import Claim, Ratio, tally
 from lib.evaluation.comparison import compare
-from lib.workbook.display import Drawing, Table, beside_published, interval, label_lines, legend_below, number
+from lib.workbook.display import Drawing, Table, beside_published, interval, label_lines, legend_below, number, p_text
 from lib.workbook.methods import colour, label, marker
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ def claims_table(verdicts: pd.DataFrame) -> Table:
                 "published": verdicts["published"],
                 "K": verdicts["k"],
                 "n": verdicts["n"],
-                "p, Holm": [number(p, 4) for p in verdicts["p_value"]],
+                "p, Holm": [p_text(p) for p in verdicts["p_value"]],
                 "verdict": verdicts["verdict"] + "\n" + verdicts["reason"],
             }
         ),

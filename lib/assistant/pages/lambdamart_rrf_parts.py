@@ -15,7 +15,7 @@ from lib.assistant.ranker_ablation import CROSS_FITTED, TEXT_ALONE, TWO_CROSS_FI
 from lib.assistant.unseen_needs import UnseenNeeds
 from lib.evaluation.inference import settled
 from lib.retrieval.fusion import Fusion
-from lib.workbook.display import Drawing, Table, interval, number
+from lib.workbook.display import Drawing, Table, interval, number, p_text
 from lib.workbook.methods import label
 
 GROUP_COLOURS = {"numerical": "#0072B2", "categorical": "#E69F00", "habitual": "#CC79A7", "text": "#009E73"}
@@ -59,7 +59,7 @@ def rankers_table(rankers: RankerScores, names: Sequence[str], against: str = "l
     rows[f"minus {ranker_name(against)}"] = [
         interval(*row) for row in tests[["difference", "ci_low", "ci_high"]].to_numpy()
     ]
-    rows["p, Holm"] = [number(p, 4) for p in tests["p_holm"]]
+    rows["p, Holm"] = [p_text(p) for p in tests["p_holm"]]
     return rows.rename(index=ranker_name).rename_axis("ranker").reset_index()
 
 

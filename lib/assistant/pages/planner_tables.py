@@ -13,7 +13,7 @@ from lib.assistant.plan_comparison import needs_no_argument
 from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, METRICS, SETTINGS, TAUGHT
 from lib.assistant.plans import CAUSES
 from lib.workbook.cases import case_address
-from lib.workbook.display import Table, interval, number
+from lib.workbook.display import Table, interval, p_text
 
 # Settings with retrieved tools, those without context first.
 BY_RETRIEVER = ("rag", ALONE_BY_RANKER, TAUGHT[ALONE_BY_RANKER], "context_tuned_rag", BY_RANKER, TAUGHT[BY_RANKER])
@@ -97,7 +97,7 @@ def retriever_tests(compared: pd.DataFrame, n: int) -> Table:
         "measure": compared["metric"].map(MEASURED),
         "first − second": [interval(*row) for row in compared[["difference", "ci_low", "ci_high"]].to_numpy()],
         "queries that differ": compared["differing"],
-        "p, Holm": [number(p, 4) for p in compared["p_holm"]],
+        "p, Holm": [p_text(p) for p in compared["p_holm"]],
         "settled": np.where(compared["settled"], "yes", "no"),
     }
     return Table(pd.DataFrame(rows), f"The same {n} queries, points; McNemar's test, Holm over the table.", decimals=0)
@@ -150,7 +150,7 @@ def floors(compared: pd.DataFrame, n: int) -> Table:
             "floor": compared["floor"],
             "of the floor": compared["of_floor"],
             "difference, points": [interval(*row) for row in compared[["difference", "ci_low", "ci_high"]].to_numpy()],
-            "p (Holm)": [number(p, 3) for p in compared["p_holm"]],
+            "p (Holm)": [p_text(p, 3) for p in compared["p_holm"]],
             "verdict": np.select(
                 [better, worse], ["the planner is better", "the planner is worse"], "not shown to differ"
             ),
@@ -221,7 +221,7 @@ def thought(compared: pd.DataFrame, n: int, writer: str) -> Table:
             "without CoT": compared["without"],
             "with CoT": compared["with"],
             "difference, points": [interval(*row) for row in compared[["difference", "ci_low", "ci_high"]].to_numpy()],
-            "p (Holm)": [number(p, 3) for p in compared["p_holm"]],
+            "p (Holm)": [p_text(p, 3) for p in compared["p_holm"]],
         }
     )
     caption = (

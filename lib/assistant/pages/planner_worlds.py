@@ -11,7 +11,7 @@ import pandas as pd
 from lib.assistant.pages.planner import OURS, SHORT
 from lib.assistant.planner import BY_RANKER
 from lib.assistant.planner_worlds import PLANNED, STEPS
-from lib.workbook.display import Drawing, Table, interval, number
+from lib.workbook.display import Drawing, Table, interval, number, p_text
 from lib.workbook.methods import colour
 
 NAMES = SHORT | OURS
@@ -111,7 +111,7 @@ def steps_table(found: WorldsFound) -> Table:
                 interval(*row) for row in found.steps[["difference", "ci_low", "ci_high"]].to_numpy()
             ],
             "published": [found.published(a) - found.published(b) for a, b in found.steps[["a", "b"]].to_numpy()],
-            "p (Holm)": [number(p, 3) for p in found.steps["p_holm"]],
+            "p (Holm)": [p_text(p, 3) for p in found.steps["p_holm"]],
             "settled": found.steps["settled"].map({True: "yes", False: "no"}),
             "n": found.steps["n"],
         }

@@ -13,7 +13,7 @@ import pandas as pd
 from lib.assistant.tool_retrieval import ToolTask
 from lib.evaluation.comparison import summarise
 from lib.evaluation.inference import Resampling, settled
-from lib.workbook.display import Drawing, Table, interval, number
+from lib.workbook.display import Drawing, Table, interval, p_text
 from lib.workbook.forest import forest_of_tests
 from lib.workbook.methods import label
 
@@ -111,7 +111,7 @@ def difference_columns(tests: pd.DataFrame) -> dict[str, Sequence[str]]:
     points = [interval(*row) for row in tests[["difference", "ci_low", "ci_high"]].to_numpy()]
     return {
         "points": points,
-        "p, Holm": [number(p, 4) for p in tests["p_holm"]],
+        "p, Holm": [p_text(p) for p in tests["p_holm"]],
         "settled": np.where(settled(tests), "yes", "no").tolist(),
     }
 

@@ -24,7 +24,7 @@ from lib.assistant.tool_retrieval import ceiling
 from lib.assistant.tool_search import WordEffects, WordingTrial, option_name
 from lib.evaluation.inference import Resampling
 from lib.evaluation.intervals import mean_interval
-from lib.workbook.display import Table, interval, number
+from lib.workbook.display import Table, interval, p_text
 from lib.workbook.methods import label
 
 RETRIEVERS = {
@@ -319,7 +319,7 @@ def claims(verdicts: pd.DataFrame) -> Table:
         "effect here": [interval(value, low, high, 2 if unit == "fold" else 1) for value, low, high, unit in effects],
         "K": verdicts["k"],
         "n": verdicts["n"],
-        "p, Holm": [number(p, 4) for p in verdicts["p_value"]],
+        "p, Holm": [p_text(p) for p in verdicts["p_value"]],
         "verdict": verdicts["verdict"],
         "why": verdicts["reason"],
     }

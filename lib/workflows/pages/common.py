@@ -9,7 +9,7 @@ import pandas as pd
 
 from lib.evaluation.inference import settled
 from lib.workbook.cases import case_address
-from lib.workbook.display import Table, interval, number
+from lib.workbook.display import Table, interval, p_text
 from lib.workflows.ablation import DELTAS, VALUES
 from lib.workflows.scoring import PERCENT
 
@@ -44,7 +44,7 @@ def metric_intervals(table: pd.DataFrame, columns: Sequence[str] = VALUES) -> li
 
 
 def p_values(values: Iterable[float], decimals: int = 3) -> list[str]:
-    return [number(p, decimals) for p in values]
+    return [p_text(p, decimals) for p in values]
 
 
 def change(row) -> str:
