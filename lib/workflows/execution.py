@@ -302,15 +302,17 @@ def _domain(content: Content, tests: Sequence[tuple[str, Any]]) -> list[Any]:
 
 
 def _of_type(values: Sequence[Any], kind: str) -> list[Any]:
-    """The values that have a declared type, or one that has it where none does."""
+    """The values that have a declared type, or one that has it where none does; and nothing (None), where a test asks
+    for it."""
+    nothing = [value for value in values if value is None]
     if kind == "boolean":
-        return [_typed(True), _typed(False)]
+        return [_typed(True), _typed(False), *nothing]
     if kind in ("number", "integer"):
         found = [value for value in values if isinstance(value, int | float)]
         whole = [value for value in found if float(value).is_integer()] if kind == "integer" else found
-        return whole or found or [0]
+        return [*(whole or found or [0]), *nothing]
     if kind == "string":
-        return [value for value in values if isinstance(value, str)] or ["\0"]
+        return [*([value for value in values if isinstance(value, str)] or ["\0"]), *nothing]
     return list(values)
 
 

@@ -1,17 +1,19 @@
 """Few-shots for Flow-Bench's requests from Flow-Bench's other requests, and how near their flows are to the right one.
 
 Nothing is generated: `copied` is the similarity of the first few-shot's flow, as it stands, to the right flow. An edit
-and the request whose flow it edits are of one family, and so are edits of one flow; a request's few-shots come from
-other families.
+and the request whose flow it edits are of one family, and so are edits of one flow and edits of an edit; a request's
+few-shots come from other families. So no few-shot shows the flow that is asked for, not even as the one to be edited.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from lib.evaluation.comparison import compare
 from lib.evaluation.inference import Resampling, holm_adjust, settled
@@ -19,6 +21,7 @@ from lib.retrieval.dense import load_encoder
 from lib.workbook.trained import FOLDER, shipped
 from lib.workflows.language import called_apis, parse
 from lib.workflows.scoring import similarity
+from lib.workflows.target_similarity import jaccard as _jaccard
 
 SHOTS = 5
 MEASURED = (("jaccard", SHOTS), ("copied", 1))
@@ -40,8 +43,16 @@ def tuned_encoder(path: str, part: str, root: Path):
 
 
 def families(pairs: pd.DataFrame) -> list[str]:
-    """One label a request, the same for an edit, other edits of the same flow and the request for that flow."""
-    return [prior or dsl for prior, dsl in zip(pairs["prior"], pairs["dsl"], strict=True)]
+    """One label a request, the same for an edit, other edits of the same flow, the request for that flow and the edits
+    of any of these: a text, the first of the family."""
+    links = [(prior or dsl, dsl) for prior, dsl in zip(pairs["prior"], pairs["dsl"], strict=True)]
+    texts = list(dict.fromkeys(text for link in links for text in link))
+    place = {text: number for number, text in enumerate(texts)}
+    ends = np.array([[place[one], place[other]] for one, other in links], dtype=int).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(links)), ends), shape=(len(texts), len(texts)))
+    _, component = connected_components(graph, directed=False)
+    first = {number: text for text, number in reversed(list(zip(texts, component, strict=True)))}
+    return [first[component[place[dsl]]] for _, dsl in links]
 
 
 def shot_scores(
@@ -108,12 +119,12 @@ def shot_differences(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFr
 
 def prior_scores(pairs: pd.DataFrame) -> pd.DataFrame:
     """Copying the flow to edit, where there is one: a floor that needs no few-shots. Columns `SCORES`."""
-    edits = pairs[pairs["prior"] != ""]
+    edits = pairs.assign(family=families(pairs))[pairs["prior"] != ""]
     values = [
         100 * similarity(called_apis(parse(prior)), apis)
         for prior, apis in zip(edits["prior"], edits["apis"], strict=True)
     ]
-    labels = {"flow": edits["pair"].tolist(), "family": families(edits), "method": "prior", "metric": "copied"}
+    labels = {"flow": edits["pair"].tolist(), "family": edits["family"].tolist(), "method": "prior", "metric": "copied"}
     return pd.DataFrame({**labels, "k": 1, "value": values}, columns=SCORES)
 
 
@@ -135,9 +146,3 @@ def own_shot_scores(few_shots: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFram
     both = pd.concat([mean, first.assign(value=copied, metric="copied", k=1)], ignore_index=True)
     both = both.rename(columns={"pair": "flow", "selector": "method"})
     return both.assign(family=both["flow"])[SCORES]
-
-
-def _jaccard(one: Sequence[str], other: Sequence[str]) -> float:
-    """Shared names over all names."""
-    both = set(one) | set(other)
-    return len(set(one) & set(other)) / len(both) if both else 1.0

@@ -5,7 +5,8 @@ A model is asked for each apart: answered in one batch, free answers would pay f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -164,21 +165,29 @@ def ask(
         one row an answer: test_set, unit, way (free, catalogue, second, sample), draw (0 but for samples), text,
         finished, tokens_in, tokens_out, seconds. A second prompt that does not fit is not asked.
     """
-    stop = STOPS[generator]
-    model.batch_size = _rows(len(prompts), model)
-    first = _answered(prompts.assign(grammar=None), "free", model, stop, asking, progress)
-    grammar = flow_grammar(catalogue, stop=stop)
-    held = _answered(prompts.assign(grammar=grammar), HELD, model, stop, asking, progress)
-    chosen = prompts[prompts["sampled"]]
-    drawn = [_drawn(chosen, model, stop, asking, progress)] if len(chosen) else []
+    stop, grammar = STOPS[generator], flow_grammar(catalogue, stop=STOPS[generator])
+    with _rows_for(len(prompts), model):
+        first = _answered(prompts.assign(grammar=None), "free", model, stop, asking, progress)
+        held = _answered(prompts.assign(grammar=grammar), HELD, model, stop, asking, progress)
+        chosen = prompts[prompts["sampled"]]
+        drawn = [_drawn(chosen, model, stop, asking, progress)] if len(chosen) else []
     again = second_prompts(prompts, first["text"].tolist(), generator, catalogue, asking)
-    model.batch_size = _rows(len(again), model)
-    second = [_answered(again, "second", model, stop, asking, progress)] if len(again) else []
+    with _rows_for(len(again), model):
+        second = [_answered(again, "second", model, stop, asking, progress)] if len(again) else []
     return pd.concat([first, held, *second, *drawn], ignore_index=True)
 
 
-def _rows(n: int, model: LocalModel) -> int:
-    return model.batch_size if model.padded else max(1, min(CPU_ROWS, -(-n // model.threads)))
+@contextmanager
+def _rows_for(n: int, model: LocalModel) -> Iterator[None]:
+    """A model that answers n prompts in batches of this module's size, and later ones in its own again: in bfloat16 an
+    answer may depend on its batch."""
+    before = model.batch_size
+    if not model.padded:
+        model.batch_size = max(1, min(CPU_ROWS, -(-n // model.threads)))
+    try:
+        yield
+    finally:
+        model.batch_size = before
 
 
 def _answered(prompts: pd.DataFrame, way: str, model, stop: Sequence[str], asking: Asking, progress: bool):

@@ -210,6 +210,15 @@ def test_payloads_have_the_types_that_schemas_declare(body, gold):
     assert not alike(body, gold), "where no type is known, each may be so"
 
 
+@pytest.mark.parametrize("field", ["subject", "size", "open"])
+def test_a_field_of_any_type_may_be_missing_where_a_test_asks(field):
+    gold = flow(f"if (x?['{field}'] == null) {{ b.A(); }}")
+    assert executed_alike(gold, gold, types=typed)
+    for other in (f"if (x?['{field}'] == null) {{ b.C(); }}", f"if (x?['{field}'] != null) {{ b.A(); }}", "b.A();"):
+        assert not executed_alike(flow(other), gold, types=typed), other
+    assert never_made(gold, typed) == []
+
+
 def test_declared_types_are_the_catalogues(catalogue):
     kinds = declared_types(catalogue)
     assert kinds(Content("shared_office365.OnNewEmailV3", 1, ("body", "hasAttachments"))) == "boolean"

@@ -33,6 +33,28 @@ def test_a_few_shot_is_never_of_the_same_family():
     assert scores.groupby("flow")["family"].first()["p1"] == scores.groupby("flow")["family"].first()["p2"]
 
 
+def test_edits_of_an_edit_are_of_its_family_in_any_order():
+    """Else the edit of p2 would show p2's flow, the one to be edited, among the few-shots of p2."""
+    chain = pd.DataFrame(
+        [("p5", "a.b(); a.c();", "a.d();", ["a.d"]), ("p6", "z.z();", "z.y();", ["z.y"])], columns=PAIRS.columns
+    )
+    pairs = pd.concat([PAIRS, chain], ignore_index=True)
+    for order in ([0, 1, 2, 3, 4, 5], [4, 2, 5, 0, 3, 1]):
+        part = pairs.iloc[order].reset_index(drop=True)
+        family = dict(zip(part["pair"], shots.families(part), strict=True))
+        assert family["p1"] == family["p2"] == family["p5"]
+        assert family["p4"] == family["p6"]
+        assert len({family[name] for name in ("p1", "p3", "p4")}) == 3
+        allowed = [
+            (one, other)
+            for one in part.itertuples()
+            for other in part.itertuples()
+            if family[one.pair] != family[other.pair]
+        ]
+        assert len(allowed) == 22
+        assert not any(one.dsl in (other.prior, other.dsl) for one, other in allowed)
+
+
 def test_oracle_is_the_best_and_random_its_mean():
     scores = shots.shot_scores(PAIRS, {"pretrained": VECTORS})
     means = scores[scores["metric"] == "jaccard"].groupby("method")["value"].mean()

@@ -1,4 +1,5 @@
 import pandas as pd
+import pytest
 
 from lib.workflows.nl2dsl import prompt
 from lib.workflows.repair_asking import Row, all_first_prompts, ask, ask_all, first_prompts, second_prompts
@@ -25,6 +26,16 @@ def test_batches_leave_one_for_each_core():
     model.padded = True
     ask(PROMPTS, "finetuned", model, CATALOGUE, ASKING)
     assert {call.rows for call in model.calls} == {64}
+
+
+def test_what_is_asked_later_has_the_models_own_batches():
+    model = told()
+    ask(PROMPTS, "finetuned", model, CATALOGUE, ASKING)
+    assert model.batch_size == 64
+    model.answers = {}
+    with pytest.raises(KeyError):
+        ask(PROMPTS, "finetuned", model, CATALOGUE, ASKING)
+    assert model.batch_size == 64
 
 
 def test_nothing_is_asked_again_where_all_is_valid():
