@@ -27,6 +27,7 @@ from lib.workflows.in_context import HALVES, LIMIT, Half, pool_of, training_prom
 from lib.workflows.pairs import training_hash
 
 READER = Training(rank=24, alpha=48, learning_rate=1e-3, epochs=1, batch_size=16)  # both halves in 30 MB
+SHORT_PROMPTS, SHORT = 960, 1_000  # that `make train` learns from without a GPU, of so many tokens at most: an hour
 MANY = 2_000  # prompts; fewer are learned in batches of 4, or there would be few steps
 
 
@@ -63,6 +64,12 @@ def reader(prompts: int, seed: int) -> Training:
 def part_of(half: Half) -> str:
     """The name of a half's model: the one that learned from it."""
     return f"in_context-{half}"
+
+
+def longest_learned(readers: Mapping[str, Adapter]) -> int:
+    """Tokens that the prompts had at most from which in-context models learned."""
+    short = all(made.shipped and made.rows == SHORT_PROMPTS for made in readers.values())
+    return SHORT if readers and short else LIMIT
 
 
 def adapter_in(folder: Path) -> Adapter:

@@ -27,7 +27,7 @@ from lib.workflows import in_context, nl2dsl, target_similarity
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.in_context import LIMIT, Half
-from lib.workflows.in_context_models import Source, api_vectors, part_of, prompts_over, reader
+from lib.workflows.in_context_models import SHORT, SHORT_PROMPTS, Source, api_vectors, part_of, prompts_over, reader
 from lib.workflows.metaprompt import token_counter
 from lib.workflows.pairs import training_hash
 
@@ -37,7 +37,6 @@ SMALL_WRITER = Training(rank=16, alpha=32, learning_rate=3e-3, epochs=1, batch_s
 SELECTOR = Tuning(rank=16, alpha=32, learning_rate=1e-3, batch_size=64)
 FEWER = {"tst": (3_000, 12_000, 40_000), "tst_affine": (3_000, 12_000), "nl2dsl": (2_048,)}  # of learning curves
 PROMPTS = 7_000  # that an in-context model learns from on a GPU, of up to 3,000 tokens
-SHORT_PROMPTS, SHORT = 960, 1_000  # elsewhere: prompts of so many tokens at most, an hour of a core
 HALF_PAIRS = 50_000  # scored pairs over one half of the connectors, which has about a quarter of the training flows
 
 

@@ -181,6 +181,29 @@ def models_in_words(
     return plain(" ".join(part for part in parts if part))
 
 
+def longer_than_learned(study: Study, models: Iterable[str], longest: int) -> str:
+    """Which conditions a model answers mostly from prompts longer than any that it learned from; empty where none is.
+
+    Args:
+        models: names of the models, in the scores' column model.
+        longest: tokens of the longest prompt that they learned from, or a bound of it.
+    """
+    rows = study.scores[study.scores["model"].isin(list(models)) & study.scores["condition"].isin(study.titles)]
+    rows = rows.assign(longer=rows["tokens_in"] > longest)
+    means = rows.groupby("condition", sort=False)[["longer", "tokens_in"]].mean()
+    most = means[means["longer"] > 0.5]
+    if not len(most):
+        return ""
+    named = "; ".join(
+        f"{study.titles[name]} ({row['tokens_in']:,.0f} tokens on average)" for name, row in most.iterrows()
+    )
+    return plain(
+        f"The in-context models learned from prompts of at most {longest:,} tokens. Most prompts of these rows are "
+        f"longer: {named}. What such a row loses beside a shorter one may be what this model has not learned, and says "
+        "less about few-shots or definitions than about it."
+    )
+
+
 def mean_tokens(readers: Mapping[str, Adapter]) -> dict[str, float]:
     """{in_context: tokens that one of its models learned from, their mean}; empty where there is none."""
     tokens = [made.tokens for made in readers.values()]

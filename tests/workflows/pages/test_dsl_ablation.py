@@ -1,9 +1,13 @@
+from dataclasses import replace
+
 import pandas as pd
 
 from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workbook.trained import Adapter
 from lib.workflows.ablation import CONDITION, cost_of
 from lib.workflows.ablation_grid import UNSEEN, UNSEEN_FINETUNED, UNSEEN_HELD, Asked, unseen_name
+from lib.workflows.in_context import LIMIT
+from lib.workflows.in_context_models import SHORT, SHORT_PROMPTS, longest_learned
 from lib.workflows.pages.dsl_ablation import (
     COPY,
     FINETUNED,
@@ -13,6 +17,7 @@ from lib.workflows.pages.dsl_ablation import (
     described,
     in_short,
     kept_in_words,
+    longer_than_learned,
     mean_tokens,
     models_in_words,
     opening,
@@ -80,6 +85,24 @@ def test_what_the_models_learned_from():
     assert models_in_words(WRITERS, {}, adapter(9000, False), asked).endswith("tokens; trained by notebook 08).")
     assert mean_tokens(readers) == {"in_context": 1500}
     assert mean_tokens({}) == {}
+
+
+def test_rows_beyond_what_a_model_learned_from_are_named():
+    study = study_of({FIVE: [0.5] * 4, FINETUNED: [0.5] * 4})
+    asked = study.scores.assign(model="in_context-a", tokens_in=[900, 1001, 1002, 1003] + [9000] * 4)
+    asked.loc[asked["condition"] == FINETUNED, "model"] = "finetuned"
+    text = longer_than_learned(replace(study, scores=asked), ["in_context-a"], 1000)
+    assert "prompts of at most 1,000 tokens" in text
+    assert "longer: pretrained encoder, 5 few-shots (976 tokens on average). What" in text
+    assert longer_than_learned(replace(study, scores=asked), ["in_context-a"], 1001) == "", "half is not most"
+    assert longer_than_learned(replace(study, scores=asked), [], 1000) == ""
+
+
+def test_what_the_shipped_models_learned_from_at_most():
+    shipped = replace(adapter(1000, True), rows=SHORT_PROMPTS)
+    assert longest_learned({"a": shipped, "b": shipped}) == SHORT == 1000
+    assert longest_learned({"a": shipped, "b": replace(shipped, shipped=False)}) == LIMIT == 3000
+    assert longest_learned({"a": replace(shipped, rows=7000)}) == longest_learned({}) == LIMIT
 
 
 def test_in_short_says_what_beats_copying_on_each_test_set():
