@@ -29,6 +29,7 @@ from lib.assistant.planner import (
     template_plan,
 )
 from lib.assistant.plans import CAUSES, api_names, ast_match, gold_calls
+from lib.assistant.toolbox import DEFAULT_API
 from lib.evaluation.comparison import compare_outcomes, summarise
 from lib.evaluation.inference import Resampling, holm_adjust, mcnemar_test, settled, wilson_interval
 from lib.evaluation.intervals import mean_interval
@@ -101,7 +102,8 @@ def on_common_queries(plans: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def first_tools(plans: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
-    """How far plans follow the order of their tools, of queries whose right plan is one call of a tool.
+    """How far plans follow the order of their tools, of queries whose right plan is one call of a tool: not of those
+    that no tool fits (`DEFAULT_API`, which no ranking holds).
 
     Args:
         plans: judged plans, columns query, setting, tools, text, right_api; those that are shown no tools are left out.
@@ -111,7 +113,8 @@ def first_tools(plans: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
         plan's API is).
     """
     right = {query: [plan.apis for plan in some] for query, some in right_plans(gold).items()}
-    shown = plans[plans["tools"].notna() & plans["query"].map(lambda query: len(right[query][0]) == 1)]
+    of_one = {query for query, (apis, *_) in right.items() if len(apis) == 1 and apis[0] != DEFAULT_API}
+    shown = plans[plans["tools"].notna() & plans["query"].isin(of_one)]
     first = shown["tools"].str[0]
     found = pd.DataFrame(
         {

@@ -182,16 +182,16 @@ def test_the_planner_that_learned_from_our_tools_stands_beside():
 def test_plans_that_follow_the_order_of_their_tools():
     plans = pd.DataFrame(
         {
-            "query": ["a", "b", "c", "a"],
-            "setting": ["rag", "rag", "rag", "lower_bound"],
-            "tools": [["open_note", "find_event"], ["open_note", "find_event"], ["open_note"], None],
-            "text": ['open_note(title="T")', 'find_event(title="T")', "default()", "default()"],
-            "right_api": [100.0, 100.0, 0.0, 0.0],
+            "query": ["a", "b", "c", "a", "d"],  # c needs two calls, d none of the tools
+            "setting": ["rag", "rag", "rag", "lower_bound", "rag"],
+            "tools": [["open_note", "find_event"], ["open_note", "find_event"], ["open_note"], None, ["open_note"]],
+            "text": ['open_note(title="T")', 'find_event(title="T")', "default()", "default()", "default()"],
+            "right_api": [100.0, 100.0, 0.0, 0.0, 100.0],
         }
     )
     answer = json.dumps([{"find_event": {"title": ["T"]}}])
-    gold = pd.DataFrame({"query": list("abc"), "plan": "x", "answers": answer})
-    gold["apis"] = [["open_note"], ["find_event"], ["open_note", "find_event"]]
+    gold = pd.DataFrame({"query": list("abcd"), "plan": "x", "answers": answer})
+    gold["apis"] = [["open_note"], ["find_event"], ["open_note", "find_event"], ["default"]]
     found = first_tools(plans, gold)
     assert found.index.tolist() == ["rag"]
     assert found.loc["rag"].tolist() == [50.0, 50.0, 100.0]
