@@ -1,6 +1,7 @@
 """The planner's settings (Table 3) in each of the three named worlds (`lib.assistant.named_worlds`).
 
-One planner plans in all of them. It learned in one world alone; of the others it sees what its prompts show.
+One planner plans in all of them. It learned in one world alone; of the others it sees what its prompts show. Context is
+retrieved by semantic search and, as the paper has it, by a LambdaMART, which learned in the world itself.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from lib.assistant.execution import executed_right
 from lib.assistant.kept_plans import KEPT, prompts_asked
 from lib.assistant.plan_comparison import per_query, summary
 from lib.assistant.planner import (
+    BY_LAMBDAMART,
     BY_RANKER,
     SETTINGS,
     Desk,
@@ -22,44 +24,66 @@ from lib.assistant.planner import (
     score_plans,
     with_other_plans,
 )
-from lib.assistant.tool_worlds import CONTEXT, RETRIEVED
+from lib.assistant.tool_worlds import ALONE, CONTEXT, RETRIEVED, TUNED
 from lib.evaluation.comparison import compare_outcomes
 from lib.evaluation.inference import Resampling, holm_adjust, settled
 from lib.evaluation.intervals import two_way_differences
 from lib.generation.kept import Kept
 
-PLANNED = ("lower_bound", "rag", "context_tuned_rag", BY_RANKER, "upper_bound", "context_tuned_upper_bound")
+BY_SEARCH = "context_tuned_rag"  # whose context is by semantic search here
+CONTEXT_TUNED, OURS = (
+    BY_LAMBDAMART[BY_SEARCH],
+    BY_LAMBDAMART[BY_RANKER],
+)  # by LambdaMART; ours: tools by our ranker, too
+PLANNED = (
+    "lower_bound", "rag", BY_SEARCH, BY_RANKER, CONTEXT_TUNED, OURS, "upper_bound", "context_tuned_upper_bound"
+)  # fmt: skip
 STEPS = [(higher, lower) for lower, higher in pairwise(SETTINGS)]  # as Table 3 orders them
-WITH_CONTEXT = ("context_tuned_rag", "context_tuned_upper_bound")
+# The same with context by LambdaMART, the paper's method.
+PAPERS_STEPS = [tuple(CONTEXT_TUNED if name == BY_SEARCH else name for name in pair) for pair in STEPS]
+BESIDE = [(BY_SEARCH, "rag"), (CONTEXT_TUNED, BY_SEARCH), (BY_RANKER, BY_SEARCH), (OURS, CONTEXT_TUNED)]
+WITH_CONTEXT = (BY_SEARCH, CONTEXT_TUNED, "context_tuned_upper_bound")
 NONE_KEPT = Kept("", 0, {})
 
 
 def materials_of(
-    worlds: Mapping[str, Mapping[str, pd.DataFrame]], rankings: pd.DataFrame, n_tools: int, n_items: int
+    worlds: Mapping[str, Mapping[str, pd.DataFrame]],
+    rankings: pd.DataFrame,
+    n_tools: int,
+    n_items: int,
+    context: str = CONTEXT,
 ) -> dict[str, Material]:
-    """What prompts are written from in each world. Retrieved context is that of semantic search.
+    """What prompts are written from in each world.
 
     Args:
         worlds: frames items, people, toolbox, queries, gold, other_plans (see `lib.assistant.world.frames`).
         rankings: see `lib.assistant.tool_worlds.for_planner`.
         n_tools, n_items: see `lib.assistant.planner.shown`.
+        context: how it was retrieved: `CONTEXT`, by semantic search, or `TUNED`, by LambdaMART.
     """
-    settings = rankings["setting"].str.replace(CONTEXT, "query_plus_context", regex=False)
+    called = {ALONE: ALONE, context: TUNED, f"{context}/lambdamart": f"{TUNED}/lambdamart"}
     found = {}
     for world, frames in worlds.items():
         desk = Desk.from_tables(frames["items"], frames["people"], frames["toolbox"])
         gold = with_other_plans(frames["gold"], frames["other_plans"])
-        here = rankings.assign(setting=settings)[rankings["world"] == world]
-        items = here["setting"] == RETRIEVED
-        found[world] = Material(desk, frames["queries"], gold, here[~items], here[items], n_tools, n_items)
+        here = rankings[rankings["world"] == world]
+        tools = here[here["setting"].isin(called)]
+        tools = tools.assign(setting=tools["setting"].map(called))
+        items = here[here["setting"] == RETRIEVED[context]]
+        found[world] = Material(desk, frames["queries"], gold, tools, items, n_tools, n_items)
     return found
 
 
-def world_prompts(materials: Mapping[str, Material], n: int, seed: int, kept: Kept = NONE_KEPT) -> pd.DataFrame:
+def world_prompts(
+    materials: Mapping[str, Material], tuned: Mapping[str, Material], n: int, seed: int, kept: Kept = NONE_KEPT
+) -> pd.DataFrame:
     """What the prompts of `PLANNED` show for n evaluation queries of each world or for those whose plans are kept, as
     even by kind of need as there are (see `lib.assistant.kept_plans.prompts_asked`).
 
-    Where our ranker shows other tools than those that a kept plan has seen, the plan is written anew.
+    Where a ranker shows other tools or items than those that a kept plan has seen, the plan is written anew.
+
+    Args:
+        materials, tuned: with context by semantic search, and by LambdaMART (see `materials_of`).
 
     Returns:
         columns world, query, setting, tools, items, prompt, answerable (see `lib.assistant.planner.answerable`).
@@ -68,7 +92,8 @@ def world_prompts(materials: Mapping[str, Material], n: int, seed: int, kept: Ke
     for world, material in materials.items():
         prompts = prompts_asked(material, SETTINGS, kept, n, KEPT, seed)
         asked = material.queries[material.queries["query"].isin(prompts["query"])]
-        prompts = pd.concat([prompts, material.prompted(asked, [BY_RANKER])], ignore_index=True)
+        more = [material.prompted(asked, [BY_RANKER]), tuned[world].prompted(asked, [CONTEXT_TUNED, OURS])]
+        prompts = pd.concat([prompts, *more], ignore_index=True)
         prompts["answerable"] = answerable(prompts["prompt"].tolist(), prompts, material.gold)
         frames.append(prompts.assign(world=world))
     return pd.concat(frames, ignore_index=True)
@@ -116,11 +141,14 @@ def published_parts(published: pd.DataFrame) -> pd.DataFrame:
 
     The paper prints neither. Where the right tool is shown, P(tool right) is taken as 1, so that the accuracy there is
     that of the arguments; the other settings are given the same arguments as the one that shows the right tool and as
-    much context, which assumes that arguments do not depend on whether the tool had to be found.
+    much context, which assumes that arguments do not depend on whether the tool had to be found. Context-tuned RAG has
+    its values whichever way its context was retrieved here.
 
     Args:
         published: columns setting, metric, value.
     """
+    as_tuned = published[published["setting"] == BY_SEARCH].assign(setting=CONTEXT_TUNED)
+    published = pd.concat([published, as_tuned], ignore_index=True)
     right = published[published["metric"] == "ast_accuracy"].set_index("setting")["value"]
     bound = {name: "context_tuned_upper_bound" if name in WITH_CONTEXT else "upper_bound" for name in right.index}
     arguments = right[list(bound.values())].to_numpy()
@@ -133,10 +161,10 @@ def published_parts(published: pd.DataFrame) -> pd.DataFrame:
 
 def steps(
     scored: Mapping[str, tuple[pd.DataFrame, Resampling]],
-    pairs: Sequence[tuple[str, str]] = (*STEPS, (BY_RANKER, "context_tuned_rag")),
+    pairs: Sequence[tuple[str, str]] = (*PAPERS_STEPS, *BESIDE),
 ) -> pd.DataFrame:
-    """AST accuracy of each setting of Table 3 against the one below it, and of our ranker's tools against cosine's, in
-    each world; McNemar's test, Holm over all rows.
+    """AST accuracy of each setting of Table 3 against the one below it, of the two ways of retrieving context, and of
+    our ranker's tools against cosine's, in each world; McNemar's test, Holm over all rows.
 
     Args:
         scored: see `scores_of`.

@@ -2,7 +2,8 @@
 what they want?
 
 Every world is asked in the same way: all its evaluation queries, and as many training queries for what is learned or
-chosen. Context comes from semantic search by the pretrained encoder, which has learned from no label.
+chosen. Context comes from semantic search by the pretrained encoder, which has learned from no label, and by the
+paper's method, a LambdaMART learned in that world from its training queries.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import pandas as pd
 
 from lib.assistant.cot import equal_shares
 from lib.assistant.named_worlds import WORLDS
+from lib.assistant.ranking_task import Learning, RankingTask
+from lib.assistant.rrf_readings import WHOLE
 from lib.assistant.sensitivity import embed_worlds, simulate_worlds
 from lib.assistant.shipped_tool_rankers import NONE_SHIPPED, ShippedRankers, Source, Taken
 from lib.assistant.tool_ranker import (
@@ -26,26 +29,38 @@ from lib.assistant.tool_ranker import (
     lessons_of_training,
     others_features,
     run_by,
+    unseen_runs,
 )
 from lib.assistant.tool_retrieval import (
     ALL_ITEMS,
     ToolTask,
     context_words,
     task_of_world,
-    tool_scores,
     tool_texts,
     with_words,
 )
-from lib.assistant.tool_search import Option, ToolSearch, semantic_runs, try_wordings
+from lib.assistant.tool_search import (
+    Option,
+    ToolSearch,
+    runs_of_plans,
+    scores_beside_chance,
+    semantic_runs,
+    try_wordings,
+)
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs, seeded_order
 from lib.workbook.parameters.worlds import WorldKnobs
 
 ALONE, ORACLE = "query_only", "oracle_context"
-CONTEXT, OTHER = "query_plus_semantic_context", "query_plus_other_context"
-RANKER_ALONE, RANKER_CONTEXT, RANKER_OTHER = (f"{setting}/lambdamart" for setting in (ALONE, CONTEXT, OTHER))
+CONTEXT, TUNED, OTHER = "query_plus_semantic_context", "query_plus_context", "query_plus_other_context"
+RANKER_ALONE, RANKER_CONTEXT, RANKER_TUNED, RANKER_OTHER = (
+    f"{setting}/lambdamart" for setting in (ALONE, CONTEXT, TUNED, OTHER)
+)
+UNSEEN_ALONE, UNSEEN_TUNED = (f"{run}_unseen" for run in (RANKER_ALONE, RANKER_TUNED))
+RANDOM, FREQUENCY, CLASSIFIER = (f"{ALONE}/{name}" for name in ("random", "frequency", "classifier"))
 DEPTH = 10  # items of retrieved context
-PLANNED = (ALONE, CONTEXT, RANKER_CONTEXT)  # whose tools a planner is shown
-RETRIEVED = "retrieved_context"  # among the settings of `for_planner`: the items
+CONTEXT_CUTOFFS, CONTEXT_FOLDS = (3, 5, 10), 5  # of the LambdaMART of context, as in notebook 05
+PLANNED = (ALONE, CONTEXT, TUNED, RANKER_CONTEXT, RANKER_TUNED)  # whose tools a planner is shown
+RETRIEVED = {CONTEXT: "retrieved_context", TUNED: "retrieved_context_tuned"}  # among `for_planner`'s settings: items
 
 
 def knobs_of_worlds(queries: pd.DataFrame, profile: str, seed: int) -> dict[str, WorldKnobs]:
@@ -74,10 +89,10 @@ def simulated(data: str | Path, queries: pd.DataFrame, profile: str, seed: int) 
 
 def asked_part(world: Mapping[str, pd.DataFrame], n_training: int, seed: int) -> dict[str, pd.DataFrame]:
     """A world with all evaluation queries, but only so many training personas, drawn with the seed, as have
-    `n_training` queries; and the items of these personas.
+    `n_training` queries; and the items of these personas with their log.
 
     Args:
-        world: frames items, queries, gold, other_plans, toolbox (see `lib.assistant.world.frames`).
+        world: frames items, opens, queries, gold, other_plans, toolbox (see `lib.assistant.world.frames`).
     """
     queries = world["queries"]
     owners = queries.loc[queries["split"] == "training", "persona"]
@@ -86,6 +101,7 @@ def asked_part(world: Mapping[str, pd.DataFrame], n_training: int, seed: int) ->
     taken = queries["persona"].isin(before.index[before < n_training]) | (queries["split"] == "evaluation")
     part = {"queries": queries[taken], "toolbox": world["toolbox"]}
     part["items"] = world["items"][world["items"]["persona"].isin(part["queries"]["persona"])]
+    part["opens"] = world["opens"][world["opens"]["item"].isin(part["items"]["item"])]
     for name in ("gold", "other_plans"):
         part[name] = world[name][world[name]["query"].isin(part["queries"]["query"])]
     return {name: frame.reset_index(drop=True) for name, frame in part.items()}
@@ -147,7 +163,7 @@ class Asking:
 
 class ToolsRanked(NamedTuple):
     """What was asked in a world, the wording of context chosen there, the rankings of the tools, and the rankers behind
-    `RANKER_ALONE` and `RANKER_CONTEXT`."""
+    `RANKER_ALONE`, `RANKER_CONTEXT` and `RANKER_TUNED`."""
 
     task: ToolTask
     wording: Option
@@ -168,15 +184,15 @@ class ToolsFound(NamedTuple):
 def find_tools(
     world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray], encoder: Any, asking: Asking
 ) -> ToolsFound:
-    """`rank_tools`, scored."""
+    """`rank_tools`, scored beside chance (`RANDOM`)."""
     task, wording, runs, rankers = rank_tools(world, vectors, encoder, asking)
-    scores = tool_scores(runs, task, task.evaluated["query"].tolist(), asking.cutoffs)
+    scores = scores_beside_chance(runs, task, asking.cutoffs, asking.seed)
     return ToolsFound(task, wording, scores, runs, rankers)
 
 
 def for_planner(found: Mapping[str, ToolsFound], depth: int = 20) -> pd.DataFrame:
     """What a planner in each world is shown for the evaluation queries: the first tools of the runs in `PLANNED`, and
-    under the setting `RETRIEVED` the items of the retrieved context.
+    under the settings of `RETRIEVED` the items of the retrieved context.
 
     Args:
         depth: tools of each query.
@@ -186,9 +202,10 @@ def for_planner(found: Mapping[str, ToolsFound], depth: int = 20) -> pd.DataFram
     """
     frames = []
     for world, part in found.items():
-        context = part.task.contexts[CONTEXT]
-        context = context[context["query"].isin(part.task.evaluated["query"])]
-        runs = {name: part.runs[name] for name in PLANNED} | {RETRIEVED: context}
+        runs, evaluated = {name: part.runs[name] for name in PLANNED}, part.task.evaluated["query"]
+        for setting, name in RETRIEVED.items():
+            context = part.task.contexts[setting]
+            runs[name] = context[context["query"].isin(evaluated)]
         frames += [run[run["rank"] <= depth].assign(world=world, setting=name) for name, run in runs.items()]
     return pd.concat(frames, ignore_index=True)[["world", "setting", "query", "item", "rank"]]
 
@@ -196,25 +213,33 @@ def for_planner(found: Mapping[str, ToolsFound], depth: int = 20) -> pd.DataFram
 def rank_tools(
     world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray], encoder: Any, asking: Asking
 ) -> ToolsRanked:
-    """The paper's tool retrieval and a ranker learned from plans, each by the query alone, with retrieved context and
-    with another query's; and search with the oracle's context.
+    """The paper's tool retrieval and a ranker learned from plans, each by the query alone, with context by search and
+    by LambdaMART and with another query's; search with the oracle's context; and floors that read no tool's text.
 
     Args:
         world: from `asked_part`.
         vectors: unit-length embeddings of items and queries, in frame order.
         encoder: that of `vectors`.
     """
-    context = _context_by_search(world, vectors)
+    contexts = {CONTEXT: _context_by_search(world, vectors), TUNED: _context_by_ranker(world, vectors, asking)}
     toolbox = world["toolbox"].assign(text=tool_texts(world["toolbox"], asking.tool_wording))
     queries, gold, items, others = (world[name] for name in ("queries", "gold", "items", "other_plans"))
-    task = task_of_world(queries, gold, items, toolbox, {CONTEXT: context}, asking.seed, others)
+    task = task_of_world(queries, gold, items, toolbox, contexts, asking.seed, others)
     search = ToolSearch.over(task.tools, encoder)
     training = task.training
     sample = equal_shares(training, training["kind"], asking.wording_queries, asking.seed).reset_index(drop=True)
     wording = try_wordings(search, task, sample, CONTEXT).best()
     runs, _ = semantic_runs(search, task, _search_texts(task, wording))
-    learned, rankers = _ranker_runs(world, vectors, task, search.vectors, context, asking)
+    asked, learned_from = (_vectors_of(part, world, vectors) for part in (task.evaluated, training))
+    runs |= runs_of_plans(task, asked, learned_from, asking.seed)
+    learned, rankers = _ranker_runs(world, vectors, task, search.vectors, asking)
     return ToolsRanked(task, wording, runs | learned, rankers)
+
+
+def _vectors_of(
+    asked: pd.DataFrame, world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray]
+) -> np.ndarray:
+    return vectors["queries"][pd.Index(world["queries"]["query"]).get_indexer(asked["query"])]
 
 
 def _context_by_search(world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray]) -> pd.DataFrame:
@@ -223,9 +248,19 @@ def _context_by_search(world: Mapping[str, pd.DataFrame], vectors: Mapping[str, 
     return ranked[ranked["rank"] <= DEPTH]
 
 
+def _context_by_ranker(
+    world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray], asking: Asking
+) -> pd.DataFrame:
+    """By a LambdaMART learned in the world; of its training queries each by one that saw none of its persona's."""
+    learning = Learning(CONTEXT_CUTOFFS, asking.seed, CONTEXT_FOLDS, asking.threads)
+    fitted = RankingTask.of_world(world, vectors, learning).fit()
+    ranked = pd.concat([fitted.training[WHOLE], fitted.evaluation[WHOLE]], ignore_index=True)
+    return ranked[ranked["rank"] <= DEPTH]
+
+
 def _search_texts(task: ToolTask, wording: Option) -> dict[str, list[str]]:
     texts = {ALONE: task.evaluated["text"].tolist()}
-    for setting in (CONTEXT, OTHER, ORACLE):
+    for setting in (CONTEXT, TUNED, OTHER, ORACLE):
         how, n = wording if setting != ORACLE else (wording[0], ALL_ITEMS)
         texts[setting] = with_words(task.evaluated, context_words(task.contexts[setting], how, n))
     return texts
@@ -236,16 +271,26 @@ def _ranker_runs(
     vectors: Mapping[str, np.ndarray],
     task: ToolTask,
     tool_vectors: np.ndarray,
-    context: pd.DataFrame,
     asking: Asking,
 ) -> tuple[dict[str, pd.DataFrame], dict[str, Taken]]:
-    asked = vectors["queries"][pd.Index(world["queries"]["query"]).get_indexer(task.queries["query"])]
+    asked = _vectors_of(task.queries, world, vectors)
     phrasing = world["gold"].set_index("query")["phrasing"]
     ranking = RankerTask.of(task, phrasing, asked, tool_vectors, max(asking.cutoffs), asking.seed, asking.threads)
-    told = context_features(ranking, context, world["items"], vectors["items"], tool_vectors)
+    told = {
+        setting: context_features(ranking, task.contexts[setting], world["items"], vectors["items"], tool_vectors)
+        for setting in (CONTEXT, TUNED)
+    }
     lessons = lessons_of_training(ranking)
-    source = Source.of_world("semantic", asking.encoder, world)
-    seen = {RANKER_ALONE: None, RANKER_CONTEXT: told}
-    rankers = {name: asking.shipped.take(lessons, features, source) for name, features in seen.items()}
-    runs = {name: run_by(rankers[name].ranker, lessons, features) for name, features in seen.items()}
-    return runs | {RANKER_OTHER: known_needs_run(lessons, others_features(ranking, told))}, rankers
+    unlogged = {name: frame for name, frame in world.items() if name != "opens"}  # semantic search reads no log
+    sources = {
+        CONTEXT: Source.of_world("semantic", asking.encoder, unlogged),
+        TUNED: Source.of_world("lambdamart", asking.encoder, world),
+    }
+    seen = {ALONE: None, **told}
+    rankers = {
+        f"{setting}/lambdamart": asking.shipped.take(lessons, features, sources.get(setting, sources[CONTEXT]))
+        for setting, features in seen.items()
+    }
+    runs = {f"{name}/lambdamart": run_by(rankers[f"{name}/lambdamart"].ranker, lessons, seen[name]) for name in seen}
+    runs[RANKER_OTHER] = known_needs_run(lessons, others_features(ranking, told[CONTEXT]))
+    return runs | unseen_runs(ranking, {ALONE: None, TUNED: told[TUNED]}), rankers

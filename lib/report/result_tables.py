@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib.assistant.instruct_planner import PREFIXES
-from lib.assistant.planner import SETTINGS
+from lib.assistant.planner import BY_LAMBDAMART, SETTINGS
 from lib.assistant.unseen_needs import TRAINED
 from lib.workbook.artifacts import ROOT, atomic_path
 from lib.workbook.display import interval, number
@@ -140,13 +140,13 @@ def untuned(tables: Path) -> str:
 
 
 def worlds(tables: Path) -> str:
-    """AST accuracy of the settings of Table 3 in each named world."""
+    """AST accuracy of the settings of Table 3 in each named world, context by LambdaMART."""
     frame = pd.read_csv(tables / "planner_worlds.csv").query("metric == 'ast_accuracy'")
     by, names = frame.set_index(["setting", "world"]), list(frame["world"].unique())
     rows = [
         [
             label(setting),
-            *(cell(by.loc[(setting, world)], 1) for world in names),
+            *(cell(by.loc[(BY_LAMBDAMART.get(setting, setting), world)], 1) for world in names),
             number(by.loc[setting, "published"].iloc[0], 2),
         ]
         for setting in SETTINGS

@@ -8,8 +8,12 @@ from lib.assistant.named_worlds import WORLDS
 from lib.assistant.plan_comparison import needs_no_argument
 from lib.assistant.planner import BY_RANKER, SETTINGS
 from lib.assistant.planner_worlds import (
+    BESIDE,
+    BY_SEARCH,
+    CONTEXT_TUNED,
+    OURS,
+    PAPERS_STEPS,
     PLANNED,
-    STEPS,
     found_or_given,
     judged,
     materials_of,
@@ -20,27 +24,33 @@ from lib.assistant.planner_worlds import (
     told_before,
     world_prompts,
 )
-from lib.assistant.tool_worlds import ALONE, CONTEXT, RANKER_CONTEXT, RETRIEVED, simulated
+from lib.assistant.tool_worlds import ALONE, CONTEXT, RANKER_CONTEXT, RANKER_TUNED, RETRIEVED, TUNED, simulated
 from lib.generation.kept import Kept, key_of
 from lib.workbook.inputs import InputError
 
 SIZE = pd.DataFrame({"persona": [f"p{n % 40}" for n in range(160)], "split": ["training"] * 100 + ["evaluation"] * 60})
-FIRST = {ALONE: "play_song", CONTEXT: "open_note", RANKER_CONTEXT: "read_mail"}  # the first tool of every query
+# the first tool of every query
+FIRST = {
+    ALONE: "play_song", CONTEXT: "open_note", RANKER_CONTEXT: "read_mail", TUNED: "find_place",
+    RANKER_TUNED: "share_note",
+}  # fmt: skip
 ASKED = 24
 
 
 def rankings_in(worlds):
-    """Of every evaluation query: one and the same tool first in each run, and an item of its persona."""
+    """Of every evaluation query: one and the same tool first in each run, and an item of its persona: its first by
+    search, its last by LambdaMART."""
     frames = []
     for world, frame in worlds.items():
         asked = frame["queries"].query("split == 'evaluation'")
-        items = frame["items"].groupby("persona")["item"].first()
+        items = frame["items"].groupby("persona")["item"].agg(["first", "last"])
         for setting, tool in FIRST.items():
             for rank, name in enumerate((tool, "call_contact"), start=1):
                 frames.append(pd.DataFrame({"query": asked["query"], "item": name, "rank": rank, "setting": setting}))
                 frames[-1]["world"] = world
-        context = {"query": asked["query"], "item": asked["persona"].map(items), "rank": 1, "setting": RETRIEVED}
-        frames.append(pd.DataFrame(context).assign(world=world))
+        for context, which in ((CONTEXT, "first"), (TUNED, "last")):
+            found = {"query": asked["query"], "item": asked["persona"].map(items[which]), "rank": 1}
+            frames.append(pd.DataFrame(found).assign(world=world, setting=RETRIEVED[context]))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -55,8 +65,13 @@ def materials(worlds):
 
 
 @pytest.fixture(scope="module")
-def prompts(materials):
-    return world_prompts(materials, ASKED, seed=3)
+def tuned(worlds):
+    return materials_of(worlds, rankings_in(worlds), n_tools=1, n_items=1, context=TUNED)
+
+
+@pytest.fixture(scope="module")
+def prompts(materials, tuned):
+    return world_prompts(materials, tuned, ASKED, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -88,15 +103,15 @@ def test_every_world_asks_the_same_queries_in_every_setting(prompts):
     assert all(len(set(part)) == 1 for _, part in asked.groupby("world"))
 
 
-def test_our_ranker_is_asked_on_as_many_queries_as_all_else(materials):
-    """On those whose plans are kept, though the ranker's own are not."""
+def test_rankers_are_asked_on_as_many_queries_as_all_else(materials, tuned):
+    """On those whose plans are kept, though those by the rankers are not."""
     asked = materials["hard"].queries.query("split == 'evaluation'")
-    others = [setting for setting in PLANNED if setting != BY_RANKER]
+    others = list(SETTINGS)
     everything = pd.concat(
         [material.prompted(material.queries.query("split == 'evaluation'"), others) for material in materials.values()]
     )
     keys = {key_of("w", 9, prompt): ("default()", "float32") for prompt in everything["prompt"]}
-    prompts = world_prompts(materials, 4, 3, Kept("w", 9, keys))
+    prompts = world_prompts(materials, tuned, 4, 3, Kept("w", 9, keys))
     assert (prompts.groupby(["world", "setting"]).size().loc["hard"] == len(asked)).all()
 
 
@@ -105,12 +120,18 @@ def test_tools_and_items_are_those_of_the_world_and_setting(worlds, prompts):
     assert all(shown == ["play_song", "default"] for shown in tools["rag"])
     assert all(shown == ["open_note", "default"] for shown in tools["context_tuned_rag"])
     assert all(shown == ["read_mail", "default"] for shown in tools[BY_RANKER])
+    assert all(shown == ["find_place", "default"] for shown in tools[CONTEXT_TUNED])
+    assert all(shown == ["share_note", "default"] for shown in tools[OURS])
     assert prompts.loc[prompts["setting"].isin(["lower_bound", "rag", "upper_bound"]), "items"].isna().all()
     for world, frames in worlds.items():
         owner = frames["items"].set_index("item")["persona"]
         asker = frames["queries"].set_index("query")["persona"]
-        tuned = prompts[(prompts["world"] == world) & prompts["setting"].isin(["context_tuned_rag", BY_RANKER])]
-        assert [owner[items[0]] for items in tuned["items"]] == tuned["query"].map(asker).tolist()
+        here = prompts[prompts["world"] == world].set_index("setting")
+        items = frames["items"].groupby("persona")["item"].agg(["first", "last"])
+        for setting, which in ((BY_SEARCH, "first"), (BY_RANKER, "first"), (CONTEXT_TUNED, "last"), (OURS, "last")):
+            asked = here.loc[setting]
+            assert [owner[shown[0]] for shown in asked["items"]] == asked["query"].map(asker).tolist()
+            assert [shown[0] for shown in asked["items"]] == asked["query"].map(asker).map(items[which]).tolist()
 
 
 def test_no_label_stands_in_a_prompt_but_those_of_the_upper_bounds(worlds, prompts):
@@ -123,7 +144,9 @@ def test_no_label_stands_in_a_prompt_but_those_of_the_upper_bounds(worlds, promp
         world: frames | {"gold": frames["gold"].assign(relevant=[[]] * len(frames["gold"]))}
         for world, frames in lied.items()
     }
-    again = world_prompts(materials_of(lied, rankings_in(worlds), 1, 1), ASKED, seed=3)
+    rankings = rankings_in(worlds)
+    again = [materials_of(lied, rankings, 1, 1, context) for context in (CONTEXT, TUNED)]
+    again = world_prompts(*again, ASKED, seed=3)
     upper = prompts["setting"].isin(["upper_bound", "context_tuned_upper_bound"])
     pd.testing.assert_series_equal(again.loc[~upper, "prompt"], prompts.loc[~upper, "prompt"])
     assert (again.loc[upper, "prompt"] != prompts.loc[upper, "prompt"]).mean() > 0.9
@@ -132,7 +155,7 @@ def test_no_label_stands_in_a_prompt_but_those_of_the_upper_bounds(worlds, promp
 def test_a_world_without_rankings_is_refused(worlds):
     rankings = rankings_in(worlds)
     with pytest.raises(InputError, match="run notebook 06"):
-        world_prompts(materials_of(worlds, rankings[rankings["world"] != "hard"], 1, 1), 4, seed=3)
+        world_prompts(*[materials_of(worlds, rankings[rankings["world"] != "hard"], 1, 1)] * 2, 4, seed=3)
 
 
 def test_without_retrieval_hard_gives_nothing_away(materials, prompts, scored):
@@ -165,6 +188,7 @@ def test_summaries_have_an_interval_and_the_published_parts(scored):
     assert table.loc[("mixed", "context_tuned_rag", "right_api"), "published"] == pytest.approx(93.04, abs=0.01)
     assert table.loc[("hard", "upper_bound", "right_api"), "published"] == 100
     assert table.loc[("hard", "rag", "arguments"), "published"] == 91.47
+    assert table.loc[("mixed", CONTEXT_TUNED, "right_api"), "published"] == pytest.approx(93.04, abs=0.01)
     assert np.isnan(table.loc[("hard", BY_RANKER, "ast_accuracy"), "published"])
     row = table.loc[("mixed", "upper_bound", "ast_accuracy")]
     assert row["ci_low"] < row["value"] < row["ci_high"]
@@ -176,9 +200,10 @@ def test_summaries_have_an_interval_and_the_published_parts(scored):
 def test_steps_go_from_each_setting_to_the_one_below_it(scored):
     table = steps(scored)
     assert list(table[table["world"] == "hard"][["a", "b"]].itertuples(index=False, name=None)) == [
-        *STEPS,
-        (BY_RANKER, "context_tuned_rag"),
+        *PAPERS_STEPS,
+        *BESIDE,
     ]
+    assert [pair for pair in PAPERS_STEPS if BY_SEARCH in pair] == []
     by = table.set_index(["world", "a"])
     assert by.loc[("hard", "context_tuned_upper_bound"), "difference"] > 80
     assert by.loc[("hard", "context_tuned_upper_bound"), "settled"]

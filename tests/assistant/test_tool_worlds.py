@@ -12,14 +12,21 @@ from lib.assistant.shipped_tool_rankers import ShippedRankers, lines
 from lib.assistant.tool_retrieval import tool_scores
 from lib.assistant.tool_worlds import (
     ALONE,
+    CLASSIFIER,
     CONTEXT,
+    FREQUENCY,
     ORACLE,
     OTHER,
     PLANNED,
+    RANDOM,
     RANKER_ALONE,
     RANKER_CONTEXT,
     RANKER_OTHER,
+    RANKER_TUNED,
     RETRIEVED,
+    TUNED,
+    UNSEEN_ALONE,
+    UNSEEN_TUNED,
     Asking,
     asked_part,
     embedded,
@@ -95,6 +102,9 @@ def test_all_evaluation_queries_are_asked_and_some_personas_train(worlds, parts)
         rest = whole[(whole["split"] == "training") & ~whole["query"].isin(training["query"])]
         assert not set(rest["persona"]) & set(training["persona"]), "personas are whole"
         assert set(part["items"]["persona"]) == set(asked["persona"])
+        assert set(part["opens"]["item"]) <= set(part["items"]["item"])
+        ours = worlds[name]["opens"]["item"].isin(part["items"]["item"])
+        assert 0 < ours.sum() == len(part["opens"]) < len(ours)
         assert part["gold"]["query"].tolist() == asked["query"].tolist()
         assert set(part["other_plans"]["query"]) <= set(asked["query"])
 
@@ -127,9 +137,12 @@ def test_every_text_of_a_world_has_its_row(parts, vectors):
 
 def test_every_run_ranks_every_tool_for_every_evaluated_query(ranked):
     task, wording, runs, rankers = ranked("mixed")
-    assert set(runs) == {ALONE, CONTEXT, OTHER, ORACLE, RANKER_ALONE, RANKER_CONTEXT, RANKER_OTHER}
+    learned = {RANKER_ALONE, RANKER_CONTEXT, RANKER_TUNED}
+    floors = {FREQUENCY, CLASSIFIER, f"{FREQUENCY}_unseen", f"{CLASSIFIER}_unseen"}
+    unseen = {UNSEEN_ALONE, UNSEEN_TUNED}
+    assert set(runs) == {ALONE, CONTEXT, TUNED, OTHER, ORACLE, RANKER_OTHER} | learned | floors | unseen
     assert wording[1] in (1, 3, 5)
-    assert {name: one.shipped for name, one in rankers.items()} == {RANKER_ALONE: False, RANKER_CONTEXT: False}
+    assert {name: one.shipped for name, one in rankers.items()} == dict.fromkeys(learned, False)
     for run in runs.values():
         assert set(run["query"]) == set(task.evaluated["query"])
         assert (run.groupby("query").size() == 59).all()
@@ -186,6 +199,27 @@ def test_context_decides_where_no_query_says_its_arguments(parts, vectors):
     assert found["hard"][RANKER_CONTEXT, "recall", 5] > found["hard"][RANKER_OTHER, "recall", 5] + 15
 
 
+def test_the_ranker_of_context_finds_more_than_search_where_habits_decide(parts, ranked):
+    """And of training queries as well, ranked by one that saw none of their persona's."""
+    task = ranked("hard")[0]
+    relevant = parts["hard"]["gold"].set_index("query")["relevant"]
+
+    def first(setting, queries):
+        rows = task.contexts[setting]
+        rows = rows[rows["query"].isin(queries["query"]) & (rows["rank"] == 1)]
+        return np.mean([item in relevant[query] for query, item in rows[["query", "item"]].to_numpy()])
+
+    for side in (task.evaluated, task.training):
+        assert first(TUNED, side) > first(CONTEXT, side) + 0.1
+    assert first(TUNED, task.training) < 0.95, "not what it has learned by heart"
+
+
+def test_chance_and_what_is_common_stand_beside_search(parts, vectors):
+    means = find_tools(parts["hard"], vectors["hard"], Letters(), ASKING).scores.mean()
+    assert means[RANDOM, "recall", 5] < means[FREQUENCY, "recall", 5]
+    assert means[UNSEEN_ALONE, "recall", 5] < means[RANKER_ALONE, "recall", 5], "needs that it has not learned"
+
+
 def test_other_plans_count(parts, vectors, ranked):
     others = parts["explicit"]["other_plans"]
     assert len(others), "the fixture has some"
@@ -206,11 +240,14 @@ def test_a_planner_gets_the_first_tools_and_items_of_evaluation_queries_alone(pa
     queries, items = parts["explicit"]["queries"], parts["explicit"]["items"]
     evaluated = set(queries.loc[queries["split"] == "evaluation", "query"])
     assert (handed_on.groupby("setting")["query"].agg(set) == evaluated).all()
-    assert set(handed_on["setting"]) == {*PLANNED, RETRIEVED}
+    assert set(handed_on["setting"]) == {*PLANNED, *RETRIEVED.values()}
     assert (handed_on.groupby(["setting", "query"])["rank"].agg(sorted).map(tuple) == (1, 2, 3, 4)).all()
     owner, asker = items.set_index("item")["persona"], queries.set_index("query")["persona"]
-    context = handed_on[handed_on["setting"] == RETRIEVED]
-    assert (context["item"].map(owner) == context["query"].map(asker)).all()
+    for setting, name in RETRIEVED.items():
+        context = handed_on[handed_on["setting"] == name].set_index(["query", "rank"])["item"]
+        assert (context.map(owner) == context.index.get_level_values("query").map(asker)).all()
+        retrieved = found["explicit"].task.contexts[setting].set_index(["query", "rank"])["item"]
+        pd.testing.assert_series_equal(context, retrieved[context.index])
     run = found["explicit"].runs[RANKER_CONTEXT]
     first = run[run["rank"] == 1].set_index("query")["item"]
     ours = handed_on[(handed_on["setting"] == RANKER_CONTEXT) & (handed_on["rank"] == 1)].set_index("query")["item"]

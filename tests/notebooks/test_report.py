@@ -17,6 +17,7 @@ from safetensors.numpy import load_file
 from lib.assistant.context_scores import ORDER, REFERENCES
 from lib.assistant.conversation import METHODS as CONVERSED
 from lib.assistant.planner import SETTINGS
+from lib.assistant.planner_worlds import PLANNED
 from lib.assistant.ranker_ablation import SEEING, WITH_FINETUNED
 from lib.assistant.unseen_needs import TRAINED
 from lib.evaluation.claims import read_claims
@@ -291,7 +292,7 @@ def test_the_planners_table_follows_the_contract(finished):
     worlds = pd.read_csv(finished / "reports" / "smoke" / "tables" / "planner_worlds.csv")
     assert list(worlds) == ["world", *planner]
     named = worlds.set_index(["world", "setting", "metric"]).sort_index()
-    cells = {(w, s) for w in ("explicit", "mixed", "hard") for s in (*SETTINGS, "context_tuned_rag/lambdamart")}
+    cells = {(w, s) for w in ("explicit", "mixed", "hard") for s in PLANNED}
     for world, setting in cells:
         assert {*metrics, "executed", "p_tool", "p_arguments"} <= set(named.loc[(world, setting)].index)
         right, tool, arguments = named.loc[(world, setting)].loc[["ast_accuracy", "p_tool", "p_arguments"], "value"]

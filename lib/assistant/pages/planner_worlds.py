@@ -8,15 +8,20 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.assistant.pages.planner import OURS, SHORT
+from lib.assistant.pages.planner import SHORT
 from lib.assistant.planner import BY_RANKER
-from lib.assistant.planner_worlds import PLANNED, STEPS
+from lib.assistant.planner_worlds import BY_SEARCH, CONTEXT_TUNED, OURS, PAPERS_STEPS, PLANNED
 from lib.workbook.display import Drawing, Table, interval, number, p_text
 from lib.workbook.methods import colour
 
-NAMES = SHORT | OURS
+NAMES = SHORT | {
+    BY_SEARCH: "RAG, context by search",
+    BY_RANKER: "RAG, context by search, tools by our ranker",
+    CONTEXT_TUNED: "context-tuned RAG",
+    OURS: "context-tuned RAG, tools by our ranker",
+}
 CALLED = {"right_api": "p_tool", "arguments": "p_arguments"}  # what the written table calls these measures
-UPPER = STEPS[-1]  # what context adds to the right tool
+UPPER = PAPERS_STEPS[-1]  # what context adds to the right tool
 BARE, ORACLE = "lower_bound", "upper_bound"
 
 
@@ -48,6 +53,10 @@ class WorldsFound(NamedTuple):
         """NaN where the paper has no such value."""
         return float(self.row(self.worlds[0], setting, metric)["published"])
 
+    def published_step(self, a: str, b: str) -> float:
+        """The published difference of two settings; NaN where the paper does not compare them."""
+        return self.published(a) - self.published(b) if (a, b) in PAPERS_STEPS else float("nan")
+
 
 def in_rows(summary: pd.DataFrame) -> pd.DataFrame:
     """As `tables/planner_worlds.csv` has it: world, setting, metric (with p_tool, the share of plans whose APIs are
@@ -72,7 +81,8 @@ def table_3(found: WorldsFound) -> Table:
         for setting in PLANNED
     ]
     caption = (
-        "Table 3 in each world, percent with 95% intervals. Published values are of the paper's own world; "
+        "Table 3 in each world, percent with 95% intervals. Context-tuned RAG has context by a LambdaMART that learned "
+        "in that world, as in the paper; *by search*: by semantic search. Published values are of the paper's world; "
         "*answerable* (the prompt spells out the answer) has none where no tools are shown."
     )
     return Table(pd.DataFrame(rows), caption, decimals=1)
@@ -110,7 +120,7 @@ def steps_table(found: WorldsFound) -> Table:
             "difference, points": [
                 interval(*row) for row in found.steps[["difference", "ci_low", "ci_high"]].to_numpy()
             ],
-            "published": [found.published(a) - found.published(b) for a, b in found.steps[["a", "b"]].to_numpy()],
+            "published": [found.published_step(a, b) for a, b in found.steps[["a", "b"]].to_numpy()],
             "p (Holm)": [p_text(p, 3) for p in found.steps["p_holm"]],
             "settled": found.steps["settled"].map({True: "yes", False: "no"}),
             "n": found.steps["n"],
@@ -152,7 +162,7 @@ def panels_figure(found: WorldsFound) -> Drawing:
         + ", ".join(f"{NAMES[setting]} {number(found.row(world, setting)['value'], 0)}%" for setting in PLANNED)
         for world in found.worlds
     )
-    alt = f"AST accuracy of six settings in {len(found.worlds)} worlds, bars. {said}."
+    alt = f"AST accuracy of {len(PLANNED)} settings in {len(found.worlds)} worlds, bars. {said}."
     return Drawing(figure, "planner_worlds", finding(found), alt, in_rows(found.summary))
 
 
@@ -163,7 +173,7 @@ def in_words(n: pd.Series) -> str:
         n: a count a setting.
     """
     counts = dict(zip(PLANNED, n.astype(int), strict=True))
-    fewer = f", {counts[BY_RANKER]:,} by our ranker" if counts[BY_RANKER] < counts[BARE] else ""
+    fewer = f", {counts[OURS]:,} by our ranker" if counts[OURS] < counts[BARE] else ""
     return f"n = {counts[BARE]:,}{fewer}"
 
 
@@ -181,7 +191,7 @@ def settled_steps(found: WorldsFound, up: bool) -> dict[str, list[tuple[str, str
     def so(step: pd.Series) -> bool:
         return bool(step["settled"] and (step["ci_low"] > 0 if up else step["ci_high"] < 0))
 
-    return {world: [pair for pair in STEPS if so(found.step(world, pair))] for world in found.worlds}
+    return {world: [pair for pair in PAPERS_STEPS if so(found.step(world, pair))] for world in found.worlds}
 
 
 def finding(found: WorldsFound) -> str:
@@ -191,8 +201,8 @@ def finding(found: WorldsFound) -> str:
     against = [world for world in found.worlds if down[world]]
     return (
         f"The right tool without context gives right plans for {_each(found, ORACLE)} of the queries (published: "
-        f"{number(found.published(ORACLE), 1)}%); of the {len(STEPS)} steps by which the paper's five settings rise, "
-        f"settled are {of}, " + (f"the other way some {_listed(against)}" if against else "none the other way")
+        f"{number(found.published(ORACLE), 1)}%); of the {len(PAPERS_STEPS)} steps by which the paper's five settings "
+        f"rise, settled are {of}, " + (f"the other way some {_listed(against)}" if against else "none the other way")
     )
 
 
@@ -203,7 +213,7 @@ def order_of_settings(found: WorldsFound) -> str:
         up, falling = (settled_steps(found, way)[world] for way in (True, False))
         down = [f"{NAMES[a]} below {NAMES[b]}" for a, b in falling]
         words.append(
-            f"`{world}`: {len(up)} of {len(STEPS)} steps up are settled, "
+            f"`{world}`: {len(up)} of {len(PAPERS_STEPS)} steps up are settled, "
             + (f"settled the other way: {', '.join(down)}" if down else "none the other way")
         )
     return (
@@ -229,7 +239,7 @@ def context_on_the_right_tool(found: WorldsFound) -> str:
 
 def factors(found: WorldsFound) -> str:
     """Whether it is the tool or the arguments that each world's settings want."""
-    bare, tuned = "rag", "context_tuned_rag"
+    bare, tuned = "rag", CONTEXT_TUNED
     words = [
         f"`{world}`: the tool is right in {found.cell(world, bare, 'right_api')}% with retrieved tools and "
         f"{found.cell(world, tuned, 'right_api')}% with context, the arguments then in "
@@ -272,9 +282,19 @@ def control(found: WorldsFound, world: str) -> str:
     )
 
 
+def by_lambdamart(found: WorldsFound) -> str:
+    """What context by LambdaMART changes, the paper's method, against context by semantic search."""
+    rows = {world: found.step(world, (CONTEXT_TUNED, BY_SEARCH)) for world in found.worlds}
+    told = ", ".join(
+        f"{interval(*row[['difference', 'ci_low', 'ci_high']])} in `{world}`" + (" (settled)" if row["settled"] else "")
+        for world, row in rows.items()
+    )
+    return f"Context by LambdaMART instead of search, tools by cosine, changes AST accuracy by {told} points."
+
+
 def by_our_ranker(found: WorldsFound) -> str:
-    """What tools by the learned ranker change, against tools by cosine, both with context."""
-    rows = {world: found.step(world, (BY_RANKER, "context_tuned_rag")) for world in found.worlds}
+    """What tools by the learned ranker change, against tools by cosine, both with context by LambdaMART."""
+    rows = {world: found.step(world, (OURS, CONTEXT_TUNED)) for world in found.worlds}
     told = ", ".join(
         f"{interval(*row[['difference', 'ci_low', 'ci_high']])} in `{world}`" + (" (settled)" if row["settled"] else "")
         for world, row in rows.items()
@@ -289,8 +309,7 @@ def by_our_ranker(found: WorldsFound) -> str:
 def executed(found: WorldsFound) -> str:
     """How much more is right when calls count by what they reach."""
     gained = {
-        world: found.row(world, "context_tuned_rag", "executed")["value"]
-        - found.row(world, "context_tuned_rag")["value"]
+        world: found.row(world, CONTEXT_TUNED, "executed")["value"] - found.row(world, CONTEXT_TUNED)["value"]
         for world in found.worlds
     }
     told = ", ".join(f"{number(value, 1)} in `{world}`" for world, value in gained.items())
