@@ -69,7 +69,7 @@ from lib.evaluation.claim_records import ClaimError as ClaimError
 from lib.evaluation.claim_records import Ratio as Ratio
 from lib.evaluation.claim_records import read_claims as read_claims
 from lib.evaluation.inference import bootstrap_means, holm_adjust, randomisation_test, wilson_interval
-from lib.evaluation.intervals import two_way_differences, two_way_means, two_way_ratios, unseen_rate
+from lib.evaluation.intervals import NOTHING, two_way_differences, two_way_means, two_way_ratios, unseen_rate
 from lib.evaluation.judgement import VERDICTS, Evidence, combined_p, judge, n_needed, weakest
 from lib.evaluation.rates import FEWEST_UNITS, beside_a_constant
 
@@ -303,10 +303,14 @@ def _bootstrapped(claim: Claim, pair: np.ndarray, draws: np.ndarray) -> dict[str
     if len(resampled):
         numbers["ci_low"], numbers["ci_high"] = np.percentile(resampled, [2.5, 97.5]).tolist()
         numbers["se"] = float(resampled.std())
-    outcomes = claim.unit == "points" and _is_rate(pair)
-    if outcomes and effect == 0 and numbers.get("se") == 0:
+    points = claim.unit == "points"
+    outcomes = points and _is_rate(pair)
+    if (
+        points and numbers.get("se", 1) < NOTHING and (effect == 0 or not outcomes)
+    ):  # n units may all have missed a difference
         missed = 100 * unseen_rate(int(known.sum(axis=0).min()))
-        numbers |= {"ci_low": -missed, "ci_high": missed, "se": missed / 1.96}
+        low, high = max(effect - missed, -100.0), min(effect + missed, 100.0)
+        numbers |= {"ci_low": low, "ci_high": high, "se": missed / 1.96}
     elif outcomes and len(resampled):
         ends = (numbers["ci_low"] / 100, numbers["ci_high"] / 100)
         low, high = beside_a_constant(ends, np.nanmean(pair, axis=0) / 100, known.sum(axis=0), draws.T / 100)

@@ -737,6 +737,15 @@ def test_a_rate_that_is_zero_on_both_sides_is_not_equivalence(claims_of):
     assert (row["ci_low"], row["ci_high"]) == pytest.approx((-100 * unseen_rate(20), 100 * unseen_rate(20)))
 
 
+def test_the_same_few_scores_on_both_sides_are_not_equivalence(claims_of):
+    """Nor are those that differ by the same everywhere a certainty."""
+    for shift in (0, 3):
+        scores = flows_of({"a": [30, 40, 50, 60, 70, 80], "b": [30 + shift, *range(40 + shift, 81 + shift, 10)]})
+        row = evaluate(claims_of(NAMES), scores, PUBLISHED, 200, 1, ("query",)).iloc[0]
+        assert row["verdict"] == "underpowered"
+        assert row["ci_high"] - row["ci_low"] == pytest.approx(200 * unseen_rate(6))
+
+
 def test_published_names(claims_of):
     claims = claims_of({"a": ["mine"], "published_as": {"mine": "a"}})
     scores = scores_of({("mine", "recall", 3): 60 + noise(5), ("b", "recall", 3): 40 + noise(5, seed=1)})
