@@ -9,7 +9,6 @@ import pandas as pd
 from lib.assistant.pages.planner import SHORT
 from lib.assistant.planner import SETTINGS
 from lib.assistant.tool_retrieval import context_words, with_words
-from lib.evaluation.inference import percent
 from lib.evaluation.prices import REQUESTS, Price, cost_columns, with_costs
 from lib.workbook.display import Drawing, Table, interval
 from lib.workbook.methods import colour, label, marker
@@ -118,7 +117,8 @@ def searched_tokens(texts: Mapping[str, list[str]], count: Callable[[str], int])
 
 def plan_points(planner: pd.DataFrame, variants: pd.DataFrame, asked: pd.DataFrame) -> pd.DataFrame:
     """The planner's settings, and notebook 07's shorter and longer prompts: more or fewer tools and items, and items as
-    their titles alone (Wilson's intervals). These are over fewer queries, so that they stand in a row of their own.
+    their titles alone. These are over fewer queries, so that they stand in a row of their own. Intervals are those of
+    the two tables, over personas and needs.
 
     Args:
         planner, variants: the report's `planner.csv` and `planner_variants.csv`.
@@ -137,16 +137,14 @@ def plan_points(planner: pd.DataFrame, variants: pd.DataFrame, asked: pd.DataFra
     of_settings = of_settings.assign(row=PLANS, name=names)
     swept = variants.dropna(subset=["tokens", "number"])
     usual = asked.loc["context_tuned_upper_bound"]
-    hits = (swept["ast_accuracy"] * swept["n"] / 100).round()
-    ends = [percent(count, n) for count, n in zip(hits, swept["n"], strict=True)]
     of_variants = pd.DataFrame(
         {
             "row": PROMPTS,
             "condition": swept["variant"] + "_" + swept["number"].astype(int).astype(str),
             "name": [_variant(*row) for row in swept[["variant", "number"]].to_numpy()],
-            "value": [float(value) for value, _, _ in ends],
-            "ci_low": [float(low) for _, low, _ in ends],
-            "ci_high": [float(high) for _, _, high in ends],
+            "value": swept["ast_accuracy"],
+            "ci_low": swept["ast_accuracy_low"],
+            "ci_high": swept["ast_accuracy_high"],
             "n": swept["n"],
             "seconds": usual["seconds"] * swept["tokens"] / usual["tokens_in"],
             "tokens_in": swept["tokens"],
@@ -271,7 +269,7 @@ def cost_table(points: pd.DataFrame, prices: Mapping[str, Price]) -> Table:
         f"Quality and what one request costs. Seconds: the median of a query (context), put together from the searches "
         f"that were timed (tools), mean of plans asked alone (plans; a variant's in proportion to its prompt). US "
         f"dollars: what the tokens of {REQUESTS:,} requests would cost at the model's list price (`data/prices.csv`), "
-        "though another model read and wrote them. 95% intervals."
+        "though another model read and wrote them. 95% intervals, over personas and needs."
     )
     return Table(frame.reset_index(drop=True), caption, text_columns=["condition"])
 

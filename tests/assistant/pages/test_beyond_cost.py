@@ -3,6 +3,9 @@ import pandas as pd
 import pytest
 
 from lib.assistant.pages import beyond_cost as page
+from lib.assistant.plan_comparison import sweep_points, variants
+from lib.evaluation.inference import Resampling
+from lib.evaluation.intervals import mean_interval
 from lib.evaluation.prices import Price
 from lib.generation.local import Cost
 
@@ -53,12 +56,12 @@ PLANNER = pd.DataFrame(
 )
 VARIANTS = pd.DataFrame(
     [
-        ("items", 3, 30, 145.0, 60.0),
-        ("titles", 3, 30, 110.0, 50.0),
-        ("tools", 1, 30, 147.0, 30.0),
-        ("rag_cot", None, 102, None, 37.0),
+        ("items", 3, 30, 145.0, 60.0, 31.0, 83.0),
+        ("titles", 3, 30, 110.0, 50.0, 22.0, 78.0),
+        ("tools", 1, 30, 147.0, 30.0, 9.0, 65.0),
+        ("rag_cot", None, 102, None, 37.0, 25.0, 51.0),
     ],
-    columns=["variant", "number", "n", "tokens", "ast_accuracy"],
+    columns=["variant", "number", "n", "tokens", "ast_accuracy", "ast_accuracy_low", "ast_accuracy_high"],
 )
 ASKED = pd.DataFrame(
     {"tokens_in": [100.0, 150.0], "tokens_out": 20.0, "seconds": [0.5, 1.5]},
@@ -105,8 +108,28 @@ def test_shorter_prompts_stand_in_a_row_of_their_own():
     assert table.loc["tools_1", "name"] == "1 retrieved tool and context"
     titles = table.loc["titles_3"]
     assert titles["seconds"] == pytest.approx(1.1)
-    assert titles["ci_low"] < 50 < titles["ci_high"]
     assert table.loc["rag", ["tokens_in", "tokens_out", "value"]].tolist() == [100, 20, 30]
+
+
+def test_intervals_are_those_of_the_tables(points):
+    """Queries repeat personas and needs: an interval counted anew from a rate and its n would be too narrow."""
+    found = points.set_index("condition")[["ci_low", "ci_high"]]
+    assert found.loc["items_3"].tolist() == [31, 83], "Wilson's interval of 18 of 30 would be [42, 75]"
+    assert found.loc["tools_1"].tolist() == [9, 65]
+    assert found.loc["rag"].tolist() == [25, 35]
+    assert found.loc["query_only/semantic"].tolist() == [1, 99]
+    assert found.loc["bm25t"].tolist() == [22, 32]
+
+
+def test_intervals_of_prompts_are_over_personas_and_needs():
+    """Four needs, each always right or always wrong: 40 plans tell no more than four, whatever their number."""
+    plans = pd.DataFrame({"persona": [f"p{i // 4}" for i in range(40)], "need": [f"n{i % 4}" for i in range(40)]})
+    right = 100.0 * plans["need"].isin(["n0", "n1"])
+    plans = plans.assign(varied="items", number=3, tokens=70.0, ast_accuracy=right, right_api=right)
+    table = page.plan_points(PLANNER, variants(sweep_points(plans), {}), ASKED).set_index("condition")
+    low, high = mean_interval(right.to_numpy(), Resampling([plans["persona"], plans["need"]]))
+    assert table.loc["items_3", ["ci_low", "ci_high"]].tolist() == pytest.approx([low, high])
+    assert high - low > 80
 
 
 def test_what_plans_cost():
