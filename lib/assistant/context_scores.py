@@ -285,8 +285,8 @@ def means_by_kind(scores: pd.DataFrame, asked: EvaluationQueries, resampling: Re
     return summarise(scores, asked.by_kind("all", asked.everyone), resampling)
 
 
-def compare_by_kind(scored: ContextScores, method: str, others: Sequence[str]) -> pd.DataFrame:
-    """Recall of one method against each of some others at the first cutoff, on all queries and on each kind.
+def compare_by_kind(scored: ContextScores | RankerScores, method: str, others: Sequence[str]) -> pd.DataFrame:
+    """Recall of one method against each of some others at `scored.k`, on all queries and on each kind.
 
     Returns:
         as `compare_in_groups`, with a column `other`; Holm over all rows.

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from lib.assistant.context_scores import ContextScores, RankerScores
+from lib.assistant.context_scores import ContextScores, RankerScores, compare_by_kind
 from lib.assistant.fusion_effects import HALVES, NO_FUSION
 from lib.assistant.pages.common import ranker_name
 from lib.assistant.ranker_ablation import CROSS_FITTED, TEXT_ALONE, TWO_CROSS_FITTED, WITH_FINETUNED
@@ -84,13 +84,25 @@ def ablation_table(rankers: RankerScores, groups: Sequence[str]) -> Table:
 
 
 def what_it_needs_most(rankers: RankerScores, groups: Sequence[str]) -> str:
-    whole = rankers.recall("lambdamart")
-    most = max(_without(groups), key=lambda name: whole - rankers.recall(name))
-    gained = [kind for kind in rankers.asked.kinds if rankers.recall(most, kind) > rankers.recall("lambdamart", kind)]
-    return (
-        f"What LambdaMART can spare least: {most} features it loses {whole - rankers.recall(most):.1f} points of "
-        f"Recall@{rankers.k}" + (f", though it gains for {' and '.join(gained)} queries." if gained else ".")
-    )
+    """Without which features LambdaMART loses most, and for which kinds of query it then finds more, with a paired test
+    of each gain: Holm over all of these groups and kinds.
+
+    Args:
+        groups: of features.
+    """
+    tests = compare_by_kind(rankers, "lambdamart", _without(groups))
+    whole = tests[tests["group"] == "all"]
+    most = whole.loc[whole["difference"].idxmax()]
+    more = tests[(tests["other"] == most["other"]) & (tests["group"] != "all") & (tests["difference"] < 0)]
+    rows = zip(more.itertuples(), settled(more), strict=True)
+    gains = [
+        f"{interval(-row.difference, -row.ci_high, -row.ci_low)} points more for {row.group} queries, "
+        + ("settled" if clear else "which is not settled")
+        for row, clear in rows
+    ]
+    loses = f"{most['other']} features it loses {number(most['difference'], 1)} points of Recall@{rankers.k}"
+    gains_too = f" It finds {'; '.join(gains)} (Holm over {len(tests)} tests)." if gains else ""
+    return f"What LambdaMART can spare least: {loses}.{gains_too}"
 
 
 # ---- fusion
