@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from lib.assistant.generators import DRAWS
 from lib.assistant.prompts import spoken_turns
 from lib.assistant.queries import normal_form
 from lib.assistant.ranking_task import Learning, RankingTask
@@ -29,6 +30,7 @@ from lib.assistant.schemas import APP_NAMES
 from lib.assistant.world import World, frames
 from lib.assistant.written_world import has_words, items_of
 from lib.evaluation.comparison import compare, per_query_scores, summarise
+from lib.evaluation.diversity import matched_diversity
 from lib.evaluation.inference import Resampling, settled
 from lib.generation.kept import ENOUGH, Conversations, Keeper, Kept
 from lib.generation.local import LocalModel
@@ -47,6 +49,7 @@ CUTOFFS = (3, 5, 10)  # values of K; the first is shown
 MAX_TOKENS = 48  # of a request of at most 20 words
 MOST_WORDS = 40  # of a usable one: twice what is asked for
 HARDEST = 8  # wrong items that a query's negative is drawn from, as in notebook 04
+DISTINCT_TEXTS = "distinct_texts"  # a measure of requests, which have no title
 SAID_IN_FULL = "/explicit/"  # in the phrasing of a query that needs no item
 _REFUSED = re.compile(r"^(i'm|i am) sorry\b|\bas an ai\b", re.IGNORECASE)
 
@@ -159,6 +162,19 @@ def crossed(world: World, asked: pd.DataFrame, answers: Sequence[str], seed: int
     }
     texts = {"query": queries["query"], SIMULATOR: queries["text"], WRITER: words[queries["query"]].to_numpy()}
     return Crossed(small, len(asked), pd.DataFrame(texts), seed)
+
+
+def requests_diversity(data: Crossed) -> pd.DataFrame:
+    """How varied the requests are in each wording: as many texts, and as many n-grams, on either side.
+
+    Returns:
+        columns side (of `SIDES`), measure (distinct_texts, distinct_1, distinct_2: different ones in percent; words a
+        text), value, low, high (as `matched_diversity` returns them), n (texts).
+    """
+    ours, theirs = (pd.DataFrame({"title": data.texts[side], "text": data.texts[side], "of": 0}) for side in SIDES)
+    table = matched_diversity(ours, theirs, ["of"], DRAWS, data.seed)
+    names = {"side": dict(zip(("ours", "theirs"), SIDES, strict=True)), "measure": {"distinct_titles": DISTINCT_TEXTS}}
+    return table.replace(names)
 
 
 # ---------------------------------------------------------------- trained on either, tested on both

@@ -49,7 +49,7 @@ FIRST = 3  # results among which a request should find its item
 DECIDING = ("tools", "plans", "thoughts")  # steps whose answers are not drawn
 # Kinds of faults by how the message of `lib.generation.structured` begins; any other breaks the schema.
 FAULTS = {"there is no JSON": "no JSON", "the JSON object is cut off": "cut off", "not JSON": "broken JSON"}
-DRAWS = 200  # of items, where one side has more than are compared
+DRAWS = 200  # of texts, where one side has more than are compared
 
 # A model's replies by way of answering (freely, under the schema), then by step.
 Replies = Mapping[str, Mapping[str, list[Reply[Any]]]]

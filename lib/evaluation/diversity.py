@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 
 import numpy as np
 import pandas as pd
 
 MEASURES = ("distinct_titles", "distinct_1", "distinct_2", "words")
+SIZES = (1, 2)  # of n-grams
 TAIL = [2.5, 97.5]
 
 
@@ -21,18 +23,30 @@ def ngrams(texts: Sequence[str], n: int) -> list[tuple[str, ...]]:
     return [tuple(words[i : i + n]) for words in map(words_of, texts) for i in range(len(words) - n + 1)]
 
 
-def distinct(texts: Sequence[str], n: int, first: int | None = None) -> float:
+def distinct(grams: Iterable[tuple[str, ...]], first: int | None = None) -> float:
     """Distinct-n: different n-grams over all n-grams (Li et al., 2016, "A diversity-promoting objective function",
     section 5); with n = 1 the type-token ratio. NaN where there is none.
 
     Args:
         first: only so many n-grams count, the first ones.
 
-    >>> distinct(["a song", "a song again"], 1)
+    >>> distinct(ngrams(["a song", "a song again"], 1))
     0.6
     """
-    grams = ngrams(texts, n)[:first]
-    return len(set(grams)) / len(grams) if grams else float("nan")
+    counted = list(islice(grams, first))
+    return len(set(counted)) / len(counted) if counted else float("nan")
+
+
+def with_ngrams(texts: pd.DataFrame) -> pd.DataFrame:
+    """Texts with a column for each of `SIZES`: lists of their n-grams, in order.
+
+    Args:
+        texts: column text.
+    """
+    table = texts.copy()
+    for size in SIZES:
+        table[size] = [ngrams([text], size) for text in texts["text"]]
+    return table
 
 
 def matched_diversity(
@@ -53,7 +67,7 @@ def matched_diversity(
         columns side (ours, theirs), measure (of `MEASURES`; shares in percent, words a text), value (mean over draws),
         low, high (the middle 95% of draws), n (texts a draw); no row where no cell is in both.
     """
-    sides = {"ours": ours, "theirs": theirs}
+    sides = {"ours": with_ngrams(ours), "theirs": with_ngrams(theirs)}
     groups = {side: dict(list(frame.groupby(list(cells), sort=True))) for side, frame in sides.items()}
     shared = [cell for cell in groups["ours"] if cell in groups["theirs"]]
     rng = np.random.default_rng(seed)
@@ -67,14 +81,14 @@ def matched_diversity(
                 size = min(len(groups[other][cell]) for other in sides)
                 parts.append(groups[side][cell].iloc[rng.permutation(len(groups[side][cell]))[:size]])
             drawn[side] = pd.concat(parts).iloc[rng.permutation(n)]
-        for size in (1, 2):
-            fewest = min(len(ngrams(frame["text"], size)) for frame in drawn.values())
+        for size in SIZES:
+            fewest = min(int(frame[size].str.len().sum()) for frame in drawn.values())
             for side, frame in drawn.items():
-                values[side, f"distinct_{size}"].append(100 * distinct(frame["text"].tolist(), size, fewest))
+                values[side, f"distinct_{size}"].append(100 * distinct(chain.from_iterable(frame[size]), fewest))
         for side, frame in drawn.items():
             titles = frame["title"].str.lower().str.split().str.join(" ")
             values[side, "distinct_titles"].append(100 * titles.nunique() / n)
-            values[side, "words"].append(float(frame["text"].map(lambda text: len(words_of(text))).mean()))
+            values[side, "words"].append(float(frame[1].str.len().mean()))
     rows = [
         (side, measure, np.mean(drawn), *np.percentile(drawn, TAIL), n)
         for (side, measure), drawn in values.items()

@@ -25,6 +25,7 @@ from lib.assistant.crossed_generators import (
     method_name,
     questions,
     request_in,
+    requests_diversity,
     transfer,
     written,
 )
@@ -198,10 +199,43 @@ def test_what_words_cost_is_measured_on_the_same_queries(world, asked):
     drawing = page.figure(found, 3, "M")
     plt.close("all")
     assert f"asked in the simulator's words, learned from the simulator's {own:.1f}%, M's 0.0%" in drawing.alt
-    table = page.words_table(replace(data, asked=len(data.texts)), "M")
-    assert table.caption.endswith("that M was asked for.")
-    more = page.words_table(replace(data, asked=len(data.texts) + 1), "M")
-    assert more.caption.endswith("; the others got no usable answer.")
+    varied = requests_diversity(data)
+    table = page.words_table(replace(data, asked=len(data.texts)), varied, "M")
+    assert "that M was asked for. Words:" in table.caption
+    more = page.words_table(replace(data, asked=len(data.texts) + 1), varied, "M")
+    assert "; the others got no usable answer. Words:" in more.caption
     words = table.frame
     assert words["words"].iloc[0] == words["words"].iloc[1]
     assert len(page.examples_table(data, "M").frame) == 3
+
+
+def test_requests_are_as_varied_as_their_texts_are_different(world, asked):
+    """A writer with two texts for all, beside the simulator."""
+    data = both(world, asked, lambda text: "Where is it?" if len(text) % 2 else "When is it?")
+    varied = requests_diversity(data)
+    values, n = varied.set_index(["side", "measure"])["value"], len(data.texts)
+    assert set(varied["side"]) == set(SIDES)
+    assert set(varied["n"]) == {n}
+    assert values[WRITER, "distinct_texts"] == pytest.approx(100 * 2 / n)
+    assert values[WRITER, "distinct_1"] == pytest.approx(100 * 4 / (3 * n)), "where, when, is, it"
+    assert values[WRITER, "distinct_2"] == pytest.approx(100 * 3 / (2 * n))
+    assert values[WRITER, "words"] == 3
+    assert values[SIMULATOR, "distinct_texts"] == pytest.approx(100 * data.texts[SIMULATOR].nunique() / n)
+    assert requests_diversity(data).equals(varied)
+    said = page.variety_sentence(varied, "M")
+    assert said.startswith(
+        "These requests of M are less varied than the simulator's by 3 of 3 measures: different texts "
+        f"{100 * 2 / n:.1f}% (the simulator's {values[SIMULATOR, 'distinct_texts']:.1f}%), distinct-1 "
+    )
+    table = page.words_table(data, varied, "M").frame.set_index("requests in words of")
+    assert table.loc["M's", "different texts, %"] == f"{100 * 2 / n:.1f}"
+    assert table.loc["M's", "distinct-2, %"].startswith(f"{150 / n:.1f} [")
+    turned = varied.replace({"side": {SIMULATOR: WRITER, WRITER: SIMULATOR}})
+    assert "are more varied than the simulator's by 3 of 3 measures: " in page.variety_sentence(turned, "M")
+    turned.loc[turned["measure"] == "distinct_1", "value"] = [8.0, 9.0]
+    assert " more varied than the simulator's by 2 of 3 measures and less by 1: " in page.variety_sentence(turned, "M")
+
+
+def test_whoever_says_the_same_is_as_varied(world, asked):
+    said = page.variety_sentence(requests_diversity(both(world, asked, lambda text: text.upper())), "M")
+    assert " by 0 of 3 measures: different texts " in said

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from lib.evaluation.diversity import MEASURES, distinct, matched_diversity
+from lib.evaluation.diversity import MEASURES, distinct, matched_diversity, ngrams
 
 
 def frame(texts, app="a"):
@@ -13,11 +13,11 @@ def frame(texts, app="a"):
 
 
 def test_distinct_counts_within_texts():
-    assert distinct(["the cat", "The CAT sat"], 1) == 3 / 5
-    assert distinct(["the cat", "the cat sat"], 2) == 2 / 3
-    assert distinct(["a b", "c d"], 2) == 1
-    assert distinct(["the cat", "the cat sat"], 1, first=2) == 1
-    assert math.isnan(distinct(["one"], 2))
+    assert distinct(ngrams(["the cat", "The CAT sat"], 1)) == 3 / 5
+    assert distinct(ngrams(["the cat", "the cat sat"], 2)) == 2 / 3
+    assert distinct(ngrams(["a b", "c d"], 2)) == 1
+    assert distinct(ngrams(["the cat", "the cat sat"], 1), first=2) == 1
+    assert math.isnan(distinct(ngrams(["one"], 2)))
 
 
 def test_a_side_is_not_better_for_being_smaller():

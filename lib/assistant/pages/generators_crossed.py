@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.crossed_generators import (
+    DISTINCT_TEXTS,
     METHODS,
     OTHER,
     SAME,
@@ -17,13 +18,13 @@ from lib.assistant.crossed_generators import (
     Crossed,
     Transfer,
 )
-from lib.assistant.generators import shared_words
+from lib.assistant.generators import DRAWS, shared_words
 from lib.assistant.pages.common import shown_cell
-from lib.evaluation.diversity import words_of
-from lib.workbook.display import Drawing, Table, legend_below, number
+from lib.workbook.display import Drawing, Table, interval, legend_below, number
 from lib.workbook.methods import label
 
 LOOKS = {"": ("D", "#666666"), SIMULATOR: ("o", "#0072B2"), WRITER: ("s", "#D55E00")}
+VARIETY = {DISTINCT_TEXTS: "different texts", "distinct_1": "distinct-1", "distinct_2": "distinct-2"}
 LEFT_OUT = "This part is left out: the kept requests are of another world, and the profile names no `crossed_writer`."
 
 
@@ -32,27 +33,53 @@ def named(side: str, model: str) -> str:
     return "the simulator's" if side == SIMULATOR else f"{model}'s"
 
 
-def words_table(data: Crossed, model: str) -> Table:
-    """What the requests are like in both wordings."""
+def words_table(data: Crossed, varied: pd.DataFrame, model: str) -> Table:
+    """What the requests are like in both wordings.
+
+    Args:
+        varied: see `requests_diversity`.
+    """
     gold = data.world["gold"].set_index("query")["relevant"]
     text = data.world["items"].set_index("item")["text"]
     about, rows = [" ".join(text[list(gold[query])]) for query in data.texts["query"]], []
+    counted = varied.set_index(["side", "measure"])
     for side in SIDES:
-        lengths = [len(words_of(request)) for request in data.texts[side]]
-        rows.append(
-            {
-                "requests in words of": named(side, model),
-                "different ones": data.texts[side].nunique(),
-                "words": float(np.mean(lengths)),
-                "content words shared with the items, %": shared_words(data.texts[side], about),
-            }
-        )
+        row = {"requests in words of": named(side, model), "words": counted.loc[(side, "words"), "value"]}
+        for measure, head in VARIETY.items():
+            cells = counted.loc[(side, measure), ["value", "low", "high"]]
+            row[f"{head}, %"] = number(cells["value"], 1) if measure == DISTINCT_TEXTS else interval(*cells)
+        rows.append(row | {"content words shared with the items, %": shared_words(data.texts[side], about)})
     others = "; the others got no usable answer" if len(data.texts) < data.asked else ""
     return Table(
         pd.DataFrame(rows),
-        f"{len(data.texts)} requests about the same items, of {data.asked} that {model} was asked for{others}.",
+        f"{len(data.texts)} requests about the same items, of {data.asked} that {model} was asked for{others}. Words: "
+        f"of a request. Distinct-1 and distinct-2 at equal numbers of words; in brackets the middle 95% of {DRAWS} "
+        "draws.",
         decimals=1,
         text_columns=["requests in words of"],
+    )
+
+
+def variety_sentence(varied: pd.DataFrame, model: str) -> str:
+    """Whose requests are the more varied, of those that there are.
+
+    Args:
+        varied: see `requests_diversity`.
+    """
+    values = varied.pivot(index="measure", columns="side", values="value").loc[list(VARIETY)]
+    counts = {
+        "less": int((values[WRITER] < values[SIMULATOR]).sum()),
+        "more": int((values[WRITER] > values[SIMULATOR]).sum()),
+    }
+    (first, most), (second, fewest) = sorted(counts.items(), key=lambda count: -count[1])
+    also = f" and {second} by {fewest}" if fewest else ""
+    shares = ", ".join(
+        f"{head} {row[WRITER]:.1f}% (the simulator's {row[SIMULATOR]:.1f}%)"
+        for head, (_, row) in zip(VARIETY.values(), values.iterrows(), strict=True)
+    )
+    return (
+        f"These requests of {model} are {first} varied than the simulator's by {most} of {len(VARIETY)} measures"
+        f"{also}: {shares}."
     )
 
 
