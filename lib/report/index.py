@@ -19,6 +19,7 @@ from lib.report.shell import (
     script,
     style_sheet,
 )
+from lib.report.timing import in_gib
 from lib.workbook.artifacts import ROOT, atomic_path
 from lib.workbook.profiles import NOTEBOOKS
 from lib.workbook.spending import money
@@ -76,8 +77,8 @@ def card_html(notebook: str, record: dict, root: Path) -> str:
 
 
 def run_html(record: dict) -> str:
-    """The index's table of the run: status and seconds of each notebook."""
-    rows = []
+    """The index's table of the run: status, seconds and peak memory of each notebook."""
+    rows, peaks = [], record.get("peak_mib", {})  # records of before have none
     for notebook in NOTEBOOKS:
         status, seconds = record["status"][notebook], record["seconds"][notebook]
         page = f"<a href='{notebook}.html'>{notebook.replace('_', ' ')}</a>" if status != "missing" else notebook
@@ -87,16 +88,18 @@ def run_html(record: dict) -> str:
         error = html.escape(record["errors"].get(notebook, ""))
         rows.append(
             f"<tr><td>{page}</td><td class='status-{status}'>{status}</td>"
-            f"<td class='number'>{took}</td><td class='number'>{cold}</td><td>{error}</td></tr>"
+            f"<td class='number'>{took}</td><td class='number'>{cold}</td>"
+            f"<td class='number'>{in_gib(peaks.get(notebook))}</td><td>{error}</td></tr>"
         )
     total = sum(seconds for seconds in record["seconds"].values() if seconds)
     return f"""<h2 id="run">This run</h2>
 <div class="table"><table class="workbook"><caption>Profile {html.escape(record["profile"])}: {total:.0f} s of notebook
 time on {html.escape(record["device"])}, {record["machine"]["memory_gib"]} GiB of memory. From nothing: seconds of a
-notebook's last run that found no answers or training of its own from before.
+notebook's last run that found no answers or training of its own from before. Memory: the most that one process of the
+last run held (resident; not a GPU's).
 Details in <a href="run.json">run.json</a>.</caption>
 <thead><tr><th scope="col">Notebook</th><th scope="col">Status</th><th scope="col">Seconds</th>
-<th scope="col">From nothing</th><th scope="col">Error</th></tr></thead>
+<th scope="col">From nothing</th><th scope="col">Memory, GiB</th><th scope="col">Error</th></tr></thead>
 <tbody>{"".join(rows)}</tbody></table></div>
 {spending_html(record["spending"])}"""
 

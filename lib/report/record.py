@@ -28,16 +28,16 @@ def executed_path(notebook: str, profile: str, root: Path = ROOT) -> Path:
 
 
 def read_status(notebook: str, profile: str, root: Path = ROOT) -> dict:
-    """What became of a notebook: {status: ok, outdated, failed, stopped or missing; seconds; error; ran}.
+    """What became of a notebook: {status: ok, outdated, failed, stopped or missing; seconds; peak_mib; error; ran}.
 
-    Stopped is one that reached its spending limit: its answers are kept, and a higher limit goes on from there. ran is
-    papermill's record.
+    Stopped is one that reached its spending limit: its answers are kept, and a higher limit goes on from there.
+    peak_mib is None where `lib.report.execute` did not run it. ran is papermill's record.
     """
     path = executed_path(notebook, profile, root)
     try:
         executed = nbformat.read(path, as_version=4)
     except (OSError, ValueError, AttributeError, nbformat.ValidationError):
-        return {"status": "missing", "seconds": None, "error": "not run", "ran": {}}
+        return {"status": "missing", "seconds": None, "peak_mib": None, "error": "not run", "ran": {}}
     record = executed.metadata.get("papermill", {})
     errors = [
         f"{output.ename}: {output.evalue}"
@@ -53,6 +53,7 @@ def read_status(notebook: str, profile: str, root: Path = ROOT) -> dict:
     return {
         "status": "outdated" if changed else "ok" if finished else unfinished,
         "seconds": round(seconds, 1) if seconds else None,
+        "peak_mib": executed.metadata.get("workbook", {}).get("peak_mib"),
         "error": errors[0] if errors else error,
         "ran": dict(record),
     }
@@ -110,8 +111,8 @@ def git_commit(root: Path) -> str | None:
 
 
 def run_record(profile: str, root: Path = ROOT) -> dict:
-    """What `run.json` holds: profile, commit, versions, machine, device, and seconds (of the last run and of the last
-    cold one) and status of each notebook."""
+    """What `run.json` holds: profile, commit, versions, machine, device, and of each notebook status, seconds (of the
+    last run and of the last cold one) and peak memory."""
     import psutil
 
     data = root / "data" / "generated" / profile
@@ -142,6 +143,7 @@ def run_record(profile: str, root: Path = ROOT) -> dict:
             notebook: keep_cold_seconds(notebook, data, status["ran"], status["status"] in ("ok", "outdated"))
             for notebook, status in statuses.items()
         },
+        "peak_mib": {notebook: status["peak_mib"] for notebook, status in statuses.items()},
         "spending": {notebook: spent for notebook, spent in spending.items() if spent},
     }
 

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from lib.report import site
+from lib.report.timing import in_gib
 from lib.workbook.artifacts import ROOT, ArtifactError, remove_leftovers
 from lib.workbook.machine import cores
 from lib.workbook.parameters.base import ProfileError, check_profile_name, is_remote
@@ -66,10 +67,12 @@ def main(arguments: list[str]) -> int:
 def report(record: dict) -> None:
     """The outcome as a few plain lines."""
     folder = os.path.relpath(ROOT / "reports" / record["profile"])
+    peaks = record.get("peak_mib", {})
     for notebook, status in record["status"].items():
         seconds = record["seconds"][notebook]
-        error = record["errors"].get(notebook, "")
-        print(f"{notebook:24} {status:8} {'' if seconds is None else f'{seconds:.0f} s':>7}  {error}".rstrip())
+        peak, error = peaks.get(notebook), record["errors"].get(notebook, "")
+        took, held = ("" if seconds is None else f"{seconds:.0f} s"), ("" if peak is None else f"{in_gib(peak)} GiB")
+        print(f"{notebook:24} {status:8} {took:>7} {held:>9}  {error}".rstrip())
         if status in ("failed", "stopped"):
             print(f"{'':24} see {folder}/{notebook}.html")
     for notebook, spent in record["spending"].items():

@@ -19,6 +19,7 @@ from lib.report.glossary import read_glossary
 from lib.report.index import headline_figures, render_index
 from lib.report.record import executed_path, read_highlights, read_status, run_record, title_of
 from lib.report.shell import TEMPLATES, highlight_html, navigation, pager, policy, profile_switch, script, style_sheet
+from lib.report.timing import in_gib
 from lib.report.trace import label, trace_cells
 from lib.report.verdicts import gather_verdicts, statements
 from lib.workbook.artifacts import ROOT, atomic_path
@@ -73,6 +74,7 @@ def render_page(notebook: str, profile: str, root: Path = ROOT) -> Path | None:
         banner = f"<div class='banner' role='alert'>This page is outdated: {html.escape(status['error'])}</div>"
     exporter = HTMLExporter(template_name="report", extra_template_basedirs=[str(TEMPLATES)])
     took = f" · {status['seconds']:.0f} s" if status["seconds"] else ""
+    took += f" · {in_gib(status['peak_mib'])} GiB" if status["peak_mib"] else ""
     resources = {
         "report": {
             "title": title_of(executed, notebook),

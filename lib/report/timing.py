@@ -1,4 +1,5 @@
-"""How long notebooks took on which device: their last run, and their last one that began with nothing of its own."""
+"""How long notebooks took on which device: their last run, and their last one that began with nothing of its own; and
+how their peak memory is written."""
 
 from __future__ import annotations
 
@@ -14,6 +15,15 @@ def device() -> str:
     """What computed: the GPU's name, or the processor's and its number of cores."""
     name = accelerator()
     return f"{name}, {cores()} cores" if name == processor() else name
+
+
+def in_gib(mib: float | None) -> str:
+    """Memory for readers, in GiB; a dash where none was measured.
+
+    >>> in_gib(4403.2)
+    '4.3'
+    """
+    return "–" if mib is None else f"{mib / 1024:.1f}"
 
 
 def keep_cold_seconds(notebook: str, data: Path, ran: dict, finished: bool) -> float | None:

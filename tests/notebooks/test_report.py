@@ -42,6 +42,8 @@ def test_the_record_says_what_ran(finished):
     assert set(record["status"].values()) == {"ok"}
     assert set(record["seconds"]) == set(NOTEBOOKS)
     assert all(seconds > 0 for seconds in record["seconds"].values())
+    assert set(record["peak_mib"]) == set(NOTEBOOKS)
+    assert all(100 < mib < 8 * 1024 for mib in record["peak_mib"].values())
     assert record["versions"]["torch"]
     assert record["machine"]["cores"] >= 1
 

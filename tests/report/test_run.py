@@ -57,7 +57,7 @@ def planned(tmp_path_factory):
 @pytest.mark.slow
 def test_the_interpreters_path_reaches_the_shell_as_one_word(planned):
     project, python, said = planned
-    commands = re.findall(r"^.* -m papermill .*$", said, flags=re.M)
+    commands = re.findall(r"^.* -m lib\.report\.execute .*$", said, flags=re.M)
     assert len(commands) >= 9
     for command in commands:
         assert python in shlex.split(command)

@@ -182,6 +182,35 @@ def test_cold_seconds_stand_beside_the_last_ones(page, tmp_path):
     assert [cell.get_text() for cell in row.find_all("td")][2:4] == ["12", "340"]
 
 
+def test_peak_memory_stands_beside_the_seconds(page, tmp_path, capsys):
+    soup, _ = page([])
+    assert "GiB" not in soup.footer.get_text(), "papermill alone notes none"
+    path = site.executed_path(NAME, "smoke", tmp_path)
+    executed = nbformat.read(path, as_version=4)
+    executed.metadata["workbook"] = {"peak_mib": 4403.2}
+    nbformat.write(executed, path)
+    record = site.build("smoke", tmp_path)
+    assert (record["peak_mib"][NAME], record["peak_mib"]["02_context_baselines"]) == (4403.2, None)
+    folder = tmp_path / "reports" / "smoke"
+    assert "12 s · 4.3 GiB" in (folder / f"{NAME}.html").read_text()
+    rows = BeautifulSoup((folder / "index.html").read_text(), "html.parser").select("#run + div tbody tr")
+    assert [[cell.get_text() for cell in row.find_all("td")][4] for row in rows[:2]] == ["4.3", "–"]
+    run.report(record | {"commit": None})
+    assert "ok          12 s   4.3 GiB\n" in capsys.readouterr().out
+
+
+def test_a_record_from_before_memory_was_measured_is_shown(page, tmp_path, capsys):
+    page([])
+    record = site.build("smoke", tmp_path)
+    del record["peak_mib"]
+    table = BeautifulSoup(index.run_html(record), "html.parser")
+    heads = [head.get_text() for head in table.select("th")]
+    assert heads == ["Notebook", "Status", "Seconds", "From nothing", "Memory, GiB", "Error"]
+    assert {row.find_all("td")[4].get_text() for row in table.select("tbody tr")} == {"–"}
+    run.report(record)
+    assert "12 s" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("commit", "noted"), [("abc+", True), ("abc", False), (None, False)])
 def test_a_commit_that_is_not_clean_is_said(capsys, commit, noted):
     record = {"profile": "quick", "status": {}, "seconds": {}, "errors": {}, "spending": {}, "commit": commit}

@@ -1,0 +1,75 @@
+"""papermill's command, with the peak memory of what it started noted in the executed notebook."""
+
+import json
+import os
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from lib.report.execute import note_peak
+from lib.report.record import read_status
+from lib.workbook.artifacts import ROOT
+
+NAME = "01_data_gen"
+HOLD = "held = bytearray(300 * 2**20)\nheld[::4096] = b'x' * len(held[::4096])"  # every page is touched
+CHILD = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {HOLD!r}], check=True)"
+
+
+@pytest.fixture
+def execute(tmp_path):
+    """Execute cells in place of a notebook; returns the exit code, and what the report reads of it."""
+
+    def run(*cells):
+        source, executed = tmp_path / "in.ipynb", tmp_path / f"data/generated/smoke/executed/{NAME}.ipynb"
+        nbformat.write(new_notebook(cells=[new_code_cell(cell) for cell in cells]), source)
+        executed.parent.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "lib.report.execute", "--no-progress-bar", "-k", "python3"]
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        done = subprocess.run([*command, str(source), str(executed)], cwd=ROOT, env=environment, timeout=300)
+        return done.returncode, read_status(NAME, "smoke", tmp_path)
+
+    return run
+
+
+@pytest.mark.slow
+def test_the_kernels_peak_is_noted(execute):
+    code, small = execute("x = 1")
+    assert (code, small["status"]) == (0, "ok")
+    code, large = execute(HOLD, "del held")
+    assert (code, large["status"]) == (0, "ok")
+    assert 20 < small["peak_mib"] < 300 < large["peak_mib"] < 500, "though it was let go of"
+
+
+@pytest.mark.slow
+def test_a_process_that_the_notebook_starts_counts(execute):
+    assert 300 < execute(CHILD)[1]["peak_mib"] < 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ends", ["raise ValueError('no')", "import os; os.kill(os.getpid(), 9)"])
+def test_a_notebook_that_fails_has_its_peak(execute, ends):
+    code, found = execute(HOLD, ends)
+    assert code != 0
+    assert 300 < found["peak_mib"] < 500
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", "{}"])
+def test_where_no_notebook_was_written_nothing_is_noted(tmp_path, content):
+    path = tmp_path / "x.ipynb"
+    if content is not None:
+        path.write_text(content)
+    note_peak(path, 1.0)
+    assert (path.read_text() if path.exists() else None) == content
+
+
+def test_the_rest_of_the_notebook_stays(tmp_path):
+    path = tmp_path / "x.ipynb"
+    nbformat.write(new_notebook(cells=[new_code_cell("print('é')")], metadata={"papermill": {"duration": 1}}), path)
+    before = json.loads(path.read_text())
+    note_peak(path, 512.34)
+    after = json.loads(path.read_text())
+    assert after["metadata"].pop("workbook") == {"peak_mib": 512.3}
+    assert after == before
