@@ -2,21 +2,29 @@
 
 With one clustering (flows; the queries of a file) they are percentiles of the cluster bootstrap. With two that cross
 (personas and needs) they come from the two-way cluster-robust variance of Cameron, Gelbach and Miller (2011,
-doi:10.1198/jbes.2010.07136, section 2.2): V = V_personas + V_needs − V_both, each term with the factor G/(G − 1), and
-Student's t with min(G) − 1 degrees of freedom. The crossed bootstrap, which counts what differs between single
-observations three times (Owen, 2007), is wider than it says; `lib.evaluation.coverage` shows both.
+doi:10.1198/jbes.2010.07136, section 2.2): V = V_personas + V_needs − V_both. Clusters of unequal size (a few needs are
+asked about far more often than others) make its usual form too small, and Student's t with min(G) − 1 degrees of
+freedom too short. So each term is the cluster jackknife's, and V is at least V_personas and V_needs, as MacKinnon,
+Nielsen and Webb propose for two clusterings (2024, arXiv:2406.08880); the degrees of freedom are estimated from how
+unequally the clusters contribute (Pan and Wall, 2002, doi:10.1002/sim.1142). The crossed bootstrap, which counts what
+differs between single observations three times (Owen, 2007), is wider than it says; `lib.evaluation.coverage` shows
+both.
 
 What is ours:
 
-- V is at least each of its three terms. With components of variance that are not negative none of them exceeds it; the
-  difference of estimates may.
+- V is at least V_both, too. With components of variance that are not negative no term exceeds V; the difference of
+  estimates may.
+- Pan and Wall's degrees of freedom are worked out for either clustering, and the fewer are taken, as min(G) − 1 does.
+  They are at most G − 1, and at least G* − 1, G* the effective number of clusters of Carter, Schnepel and Steigerwald
+  (2017, doi:10.1162/REST_a_00639) for observations that are all alike within a cluster: where a rare outcome makes the
+  contributions unequal and not the clusters' sizes, the logit and the log allow for it already.
 - A mean of scores (0–100) has its interval on the logit scale, a ratio on the log scale: near an end the estimate is
   skewed, and no interval leaves the scale. Differences are symmetrical and cut at ±100.
 - No interval is a point. Where nothing varies (no standard error), n observations may all have missed something of
   `unseen_rate(n)`, which moves the mean by 100 points at most; a mean of 0 or 100 has Wilson's interval. A difference
   of which one side is 0 or 100 allows for what that side may have missed (`lib.evaluation.rates.square_and_add`).
   All of these take the observations as independent: about clusters, what does not vary says nothing.
-- A clustering with one cluster adds nothing to V and is left out of min(G): the interval is then about this cluster.
+- A clustering with one cluster adds nothing to V and does not count for t: the interval is then about this cluster.
 """
 
 from __future__ import annotations
@@ -112,7 +120,7 @@ def two_way_means(values: np.ndarray, clusters: Clusters, confidence: float = 0.
     """Means of scores, their intervals on the logit scale. See `mean_interval`; `clusters` are two."""
     values = _columns(values)
     mean, influence = _influences(values)
-    se, reach = two_way_errors(influence, ~np.isnan(values), clusters, confidence)
+    se, reach = two_way_errors([(influence, ~np.isnan(values))], clusters, confidence)
     n = (~np.isnan(values)).sum(axis=0)
     share = np.clip(mean / 100, 1e-12, 1 - 1e-12)
     half = reach * se / 100 / (share * (1 - share))
@@ -138,7 +146,7 @@ def two_way_differences(a: np.ndarray, b: np.ndarray, clusters: Clusters, confid
     a, b = _columns(a), _columns(b)
     (mean_a, of_a), (mean_b, of_b) = _influences(a), _influences(b)
     difference = mean_a - mean_b
-    se, reach = two_way_errors(of_a - of_b, ~np.isnan(a) | ~np.isnan(b), clusters, confidence)
+    se, reach = two_way_errors([(of_a, ~np.isnan(a)), (-of_b, ~np.isnan(b))], clusters, confidence)
     counts = np.array([(~np.isnan(side)).sum(axis=0) for side in (a, b)])
     half = np.where(se > NOTHING, reach * se, _missed(counts.min(axis=0), confidence))
     low, high = difference - half, difference + half
@@ -169,7 +177,8 @@ def two_way_ratios(a: np.ndarray, b: np.ndarray, clusters: Clusters, confidence:
     (mean_a, of_a), (mean_b, of_b) = _influences(a), _influences(b)
     under = np.where(mean_b > 0, mean_b, np.nan)
     ratio = mean_a / under
-    se, reach = two_way_errors((of_a - ratio * of_b) / under, ~np.isnan(a) | ~np.isnan(b), clusters, confidence)
+    sides = [(of_a / under, ~np.isnan(a)), (-ratio * of_b / under, ~np.isnan(b))]
+    se, reach = two_way_errors(sides, clusters, confidence)
     n = np.minimum((~np.isnan(a)).sum(axis=0), (~np.isnan(b)).sum(axis=0))
     missed = _missed(n, confidence) / under
     constant = ~(se > NOTHING / 100)
@@ -184,14 +193,14 @@ def two_way_ratios(a: np.ndarray, b: np.ndarray, clusters: Clusters, confidence:
 
 
 def two_way_errors(
-    influence: np.ndarray, present: np.ndarray, clusters: Clusters, confidence: float = 0.95
+    sides: Sequence[tuple[np.ndarray, np.ndarray]], clusters: Clusters, confidence: float = 0.95
 ) -> tuple[np.ndarray, np.ndarray]:
     """Two-way cluster-robust standard errors, and how many of them an interval reaches to either side.
 
     Args:
-        influence: float array (observations, columns): what each observation adds to the estimate's error; for a mean
-            (value − mean)/n, 0 where there is no value.
-        present: bool array of that shape; clusters without a value do not count.
+        sides: (influence, present) of each mean in the estimate, arrays (observations, columns): what each observation
+            adds to the estimate's error, for a mean (value − mean)/n and 0 where there is no value; and whether there
+            is one. Clusters without a value on any side do not count.
         clusters: two label sequences, each as long as the observations.
 
     Returns:
@@ -200,12 +209,13 @@ def two_way_errors(
     Raises:
         ValueError: no observations, or not two clusterings of their length.
     """
-    if not len(influence) or len(clusters) != 2 or any(len(labels) != len(influence) for labels in clusters):
+    n = len(sides[0][0])
+    if not n or len(clusters) != 2 or any(len(labels) != n for labels in clusters):
         raise ValueError("two clusterings are needed, each of the same, positive length as the observations")
     first, second = (np.unique(np.asarray(labels), return_inverse=True)[1] for labels in clusters)
-    of_first, n_first = _one_way(influence, present, first)
-    of_second, n_second = _one_way(influence, present, second)
-    of_both, _ = _one_way(influence, present, first * (second.max() + 1) + second)
+    of_first, n_first = _one_way(sides, first)
+    of_second, n_second = _one_way(sides, second)
+    of_both, _ = _one_way(sides, first * (second.max() + 1) + second)
     variance = np.maximum.reduce([of_first + of_second - of_both, of_first, of_second, of_both])
     counts = np.array([n_first, n_second])
     return np.sqrt(variance), stats.t.ppf(0.5 + confidence / 2, fewest(counts) - 1)
@@ -230,13 +240,43 @@ def unseen_rate(n, confidence: float = 0.95):
     return 1 - ((1 - confidence) / 2) ** (1 / n)
 
 
-def _one_way(influence: np.ndarray, present: np.ndarray, code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The one-way variance of each column, 0 where there are not two clusters, and its number of clusters."""
+def _one_way(sides: Sequence[tuple[np.ndarray, np.ndarray]], code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The jackknife's variance of each column, 0 where there are not two clusters, and its degrees of freedom plus 1.
+
+    Without a cluster's m of n values, a mean moves by the sum of their influences times n/(n − m). Where a cluster has
+    all of a side's values this sum is 0: that side stays as it is. The variance is (G − 1)/G times the sum of the
+    squares of what leaving out each cluster moves.
+    """
     order = np.argsort(code, kind="stable")
     starts = np.flatnonzero(np.diff(code[order], prepend=-1))
-    sums = np.add.reduceat(influence[order], starts, axis=0)
-    count = (np.add.reduceat(present[order].astype(np.int32), starts, axis=0) > 0).sum(axis=0)
-    return (sums**2).sum(axis=0) * np.where(count > 1, count / np.maximum(count - 1, 1), 0), count
+    shape = (len(starts), sides[0][0].shape[1])
+    moved, sizes = np.zeros(shape), np.zeros(shape, dtype=int)
+    for influence, present in sides:
+        m = np.add.reduceat(present[order].astype(np.int32), starts, axis=0)
+        n = m.sum(axis=0)
+        moved += np.add.reduceat(influence[order], starts, axis=0) * (n / np.maximum(n - m, 1))
+        sizes = np.maximum(sizes, m)
+    count = np.maximum((sizes > 0).sum(axis=0), 1)
+    return (moved**2).sum(axis=0) * (count - 1) / count, _effective(moved**2, sizes, count)
+
+
+def _effective(squares: np.ndarray, sizes: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """The degrees of freedom of a sum of squares, plus 1; of Pan and Wall (2002), between G* and G.
+
+    Twice the squared sum over its variance, G times that of the squares; a cluster without values has none.
+
+    Args:
+        squares: float array (clusters, columns).
+        sizes: int array of that shape, values of each cluster.
+        count: (columns,), clusters with values.
+    """
+    total = squares.sum(axis=0)
+    spread = (squares**2).sum(axis=0) - total**2 / count
+    varying = spread > 1e-12 * total**2
+    freedom = np.divide(2 * total**2 * (count - 1) / count, spread, out=np.full(total.shape, np.inf), where=varying)
+    alike = sizes.astype(float) ** 2
+    least = alike.sum(axis=0) ** 2 / np.maximum((alike**2).sum(axis=0), 1)
+    return np.minimum(np.maximum(freedom + 1, least), count)
 
 
 def _influences(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -24,6 +24,8 @@ def over_seeds(
     mean over queries (two-way cluster-robust, of the mean over seeds of each query) that of the mean over seeds is
     added, and Student's t has the degrees of freedom of Satterthwaite (1946, doi:10.2307/3002019). Of three seeds, such
     intervals cover 94 to 95% as long as seeds move the mean no more than queries do; 95% normal ones cover 93%.
+    The interval over queries counts as one of min(G) − 1 degrees of freedom; where it had fewer, and was wider for it,
+    its variance counts as larger.
 
     Args:
         scores: {method: (queries, seeds), percent}, the seeds of all in the same order.

@@ -12,6 +12,7 @@ from lib.evaluation.intervals import (
     mean_interval,
     ratio_interval,
     two_way_differences,
+    two_way_errors,
     two_way_means,
     two_way_ratios,
     unseen_rate,
@@ -25,33 +26,39 @@ B = np.array([50.0, 50, 0, 0, 100, 50, 50, 0, 25, 0, 100, 25])
 LACKING = np.where(np.arange(12) % 5 == 0, np.nan, A)
 
 
-def brute_force(influence):
-    """Standard error and t of the formula, term by term; `influence` has an entry for each observation with a value."""
+def brute_force(estimate, *sides):
+    """Standard error and t, leaving out cluster by cluster.
+
+    Args:
+        estimate: of the means of the sides.
+        sides: values of each; NaN where there is none.
+    """
+    known = [i for i in range(12) if not all(math.isnan(side[i]) for side in sides)]
+
+    def at(kept):
+        return estimate(*(float(np.nanmean([side[i] for i in kept])) for side in sides))
 
     def term(key):
-        sums = {}
-        for i, share in influence.items():
-            sums[key(i)] = sums.get(key(i), 0.0) + share
-        n = len(sums)
-        return n / (n - 1) * sum(total**2 for total in sums.values()), n
+        groups = sorted({key(i) for i in known})
+        n = len(groups)
+        squares = [(at([i for i in known if key(i) != group]) - at(known)) ** 2 for group in groups]
+        total, mean = sum(squares), sum(squares) / n
+        freedom = 2 * total**2 / (n / (n - 1) * sum((square - mean) ** 2 for square in squares))
+        sizes = [sum(key(i) == group for i in known) for group in groups]
+        least = sum(size**2 for size in sizes) ** 2 / sum(size**4 for size in sizes) - 1
+        return (n - 1) / n * total, min(max(freedom, least), n - 1)
 
-    of_persona, personas = term(lambda i: PERSONAS[i])
-    of_need, needs = term(lambda i: NEEDS[i])
+    of_persona, freedom = term(lambda i: PERSONAS[i])
+    of_need, other = term(lambda i: NEEDS[i])
     of_both, _ = term(lambda i: (PERSONAS[i], NEEDS[i]))
     variance = max(of_persona + of_need - of_both, of_persona, of_need, of_both)
-    return math.sqrt(variance), stats.t.ppf(0.975, min(personas, needs) - 1)
-
-
-def of_mean(values):
-    known = {i: value for i, value in enumerate(values) if not math.isnan(value)}
-    mean = sum(known.values()) / len(known)
-    return mean, {i: (value - mean) / len(known) for i, value in known.items()}
+    return math.sqrt(variance), stats.t.ppf(0.975, min(freedom, other))
 
 
 @pytest.mark.parametrize("values", [A, LACKING], ids=["all", "some missing"])
 def test_a_mean_is_the_formula_on_the_logit_scale(values):
-    mean, influence = of_mean(values)
-    se, reach = brute_force(influence)
+    mean = float(np.nanmean(values))
+    se, reach = brute_force(lambda mean: mean, values)
     centre, half = math.log(mean / (100 - mean)), reach * 100 * se / (mean * (100 - mean))
     ends = [100 / (1 + math.exp(-(centre + sign * half))) for sign in (-1, 1)]
     found = two_way_means(values, CLUSTERS)
@@ -64,8 +71,8 @@ def test_a_mean_is_the_formula_on_the_logit_scale(values):
 
 @pytest.mark.parametrize("values", [A, LACKING], ids=["all", "some missing"])
 def test_a_paired_difference_is_the_formula(values):
-    mean, influence = of_mean(values - B)
-    se, reach = brute_force(influence)
+    mean = float(np.nanmean(values - B))
+    se, reach = brute_force(lambda mean: mean, values - B)
     expected = [max(mean - reach * se, -100), min(mean + reach * se, 100)]
     assert difference_interval(values, B, Resampling(CLUSTERS)) == pytest.approx(expected)
     narrow = difference_interval(values, B, Resampling(CLUSTERS), confidence=0.5)
@@ -73,16 +80,16 @@ def test_a_paired_difference_is_the_formula(values):
 
 
 def test_sides_may_have_values_of_their_own():
-    (mean_a, of_a), (mean_b, of_b) = of_mean(LACKING), of_mean(B)
-    se, _ = brute_force({i: of_a.get(i, 0) - of_b[i] for i in of_b})
+    difference = np.nanmean(LACKING) - B.mean()
+    se, reach = brute_force(lambda a, b: a - b, LACKING, B)
     found = two_way_differences(LACKING, B, CLUSTERS)
-    assert (found.value[0], found.se[0]) == pytest.approx((mean_a - mean_b, se))
+    assert (found.value[0], found.se[0]) == pytest.approx((difference, se))
+    assert found.high[0] == pytest.approx(min(difference + reach * se, 100))
 
 
 def test_a_ratio_is_the_delta_method_on_the_log_scale():
-    (mean_a, of_a), (mean_b, of_b) = of_mean(A), of_mean(B)
-    ratio = mean_a / mean_b
-    se, reach = brute_force({i: (of_a[i] - ratio * of_b[i]) / mean_b for i in of_a})
+    ratio = A.mean() / B.mean()
+    se, reach = brute_force(lambda a, b: (a - ratio * b) / B.mean(), A, B)
     found = two_way_ratios(A, B, CLUSTERS)
     assert (found.value[0], found.se[0]) == pytest.approx((ratio, se))
     expected = [ratio * math.exp(sign * reach * se / ratio) for sign in (-1, 1)]
@@ -159,10 +166,54 @@ def test_a_side_at_an_end_widens_the_difference():
 
 def test_a_clustering_with_one_cluster_is_left_out():
     one_need = two_way_differences(A, B, [PERSONAS, np.ones(12)])
-    sums = [((A - B)[name == PERSONAS] - (A - B).mean()).sum() / 12 for name in "abcd"]
-    se = math.sqrt(4 / 3 * np.square(sums).sum())
+    left_out = np.array([(A - B)[name != PERSONAS].mean() for name in "abcd"])
+    squares = (left_out - (A - B).mean()) ** 2
+    se = math.sqrt(3 / 4 * squares.sum())
     assert one_need.se[0] == pytest.approx(se)
-    assert one_need.high[0] - one_need.low[0] == pytest.approx(2 * stats.t.ppf(0.975, 3) * se)
+    freedom = min(2 * squares.sum() ** 2 / (16 / 3 * squares.var()), 3)
+    assert one_need.high[0] - one_need.low[0] == pytest.approx(2 * stats.t.ppf(0.975, freedom) * se)
+
+
+def reach_of(values, clusters):
+    """Standard error and t of a mean."""
+    shown = ~np.isnan(values)[:, None]
+    influence = np.where(shown, (values - np.nanmean(values))[:, None], 0) / shown.sum()
+    se, reach = two_way_errors([(influence, shown)], clusters)
+    return se[0], reach[0]
+
+
+def test_clusters_of_one_size_have_the_usual_variance_and_nearly_g_degrees_of_freedom():
+    rng = np.random.default_rng(0)
+    labels = [np.repeat(np.arange(60), 60), np.tile(np.arange(60), 60)]
+    values = 50 + rng.normal(size=60)[labels[0]] + rng.normal(size=60)[labels[1]] + rng.normal(size=3600)
+    sums = [np.bincount(code, values - values.mean()) / 3600 for code in labels]
+    expected = sum(60 / 59 * (each**2).sum() for each in sums) - ((values - values.mean()) ** 2).sum() / 3600 / 3599
+    se, reach = reach_of(values, labels)
+    assert se == pytest.approx(math.sqrt(expected))
+    assert stats.t.ppf(0.975, 59) <= reach < stats.t.ppf(0.975, 30)
+
+
+def test_one_heavy_cluster_leaves_few_degrees_of_freedom():
+    """A need with a third of the queries that differs from all others."""
+    needs = np.concatenate([np.zeros(50), np.arange(1, 101)])
+    values = np.where(needs == 0, 90.0, 10.0 + needs % 7)
+    _, reach = reach_of(values, [np.arange(150), needs])
+    assert stats.t.ppf(0.975, 3) < reach <= stats.t.ppf(0.975, 2)
+
+
+def test_a_rare_outcome_leaves_as_many_degrees_of_freedom_as_the_sizes_say():
+    """One of 200, in clusters of one size: they contribute unequally by chance, not because few decide."""
+    values = 100.0 * (np.arange(200) == 7)
+    _, reach = reach_of(values, [np.arange(200) // 5, np.arange(200) % 40])
+    assert reach == pytest.approx(stats.t.ppf(0.975, 39))
+
+
+def test_a_side_that_is_in_one_cluster_does_not_move_without_it():
+    """All of a's values are persona a's: without her b alone moves."""
+    few = np.where(PERSONAS == "a", A, np.nan)
+    found = two_way_differences(few, B, [PERSONAS, np.ones(12)])
+    of_b = [B[name != PERSONAS].mean() - B.mean() for name in "abcd"]
+    assert found.se[0] == pytest.approx(math.sqrt(3 / 4 * np.square(of_b).sum()))
 
 
 def test_nothing_found_has_no_ratio_and_nothing_seen_no_interval(recwarn):
