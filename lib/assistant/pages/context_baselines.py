@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 
 from lib.assistant.pages.common import (
@@ -19,6 +20,7 @@ from lib.assistant.pages.common import (
     shown_tests,
     values_by_kind,
 )
+from lib.evaluation.coverage import latent_shares
 from lib.evaluation.inference import settled
 from lib.retrieval.stores import relevant_pairs_mask
 from lib.workbook.display import Drawing, Table, legend_below, number
@@ -125,30 +127,52 @@ def tests_figure(tests: pd.DataFrame, k: int, n: int) -> Drawing:
     return forest_of_tests(tests.assign(settled=settled(tests)), rows, "context_baselines_tests", unit)
 
 
-def coverage_table(found: pd.DataFrame, n: int) -> Table:
+def shares_in_words(scores: pd.DataFrame, clusters: Sequence[np.ndarray], k: int) -> str:
+    """How much of each text method's latent variance needs and personas hold.
+
+    Args:
+        scores: Recall@k of each query, percent; a column for each method.
+        clusters: a persona's and a need's label for each query.
+    """
+    held = []
+    for method in TEXT_METHODS:
+        persona, need = latent_shares(scores[method].to_numpy(), clusters)
+        held.append(f"{100 * need:.0f}% of {label(method)}'s, personas {100 * persona:.0f}%")
+    return f"By moments, needs hold of the latent variance of Recall@{k} " + "; ".join(held) + "."
+
+
+def coverage_table(found: pd.DataFrame) -> Table:
     """How often intervals cover a known truth.
 
     Args:
         found: of `lib.evaluation.coverage.coverage_table`.
-        n: number of queries.
     """
-    of_rates = [" − ".join(f"{rate:g}" for rate in rates) for rates in found["rates"]]
-    frame = pd.DataFrame({"true rate, or difference": [
-        f"{text} = {truth:g}" if "−" in text else text for text, truth in zip(of_rates, found["truth"], strict=True)
-    ]})  # fmt: skip
+    frame = pd.DataFrame({
+        "queries": [f"{name} ({n})" for name, n in zip(found["sample"], found["n"], strict=True)],
+        "true rate, difference or ratio": [_truth(*row) for row in found[["rates", "ratio", "truth"]].to_numpy()],
+    })  # fmt: skip
     frame["personas, %"], frame["needs, %"] = 100 * found["persona"], 100 * found["need"]
+    frame["likeness, %"] = (100 * found["likeness"]).where(found["rates"].str.len() > 1)
     for name, words in COVERING.items():
         frame[f"{words} covers, %"] = found[name]
-        frame[f"{words}: width"] = found[f"{name}_width"]
+        frame[f"{words}: width"] = found[f"{name}_width"] * np.where(found["ratio"], 100 / found["truth"], 1)
     replicates = found["replicates"].iloc[0]
+    error = 100 * (0.95 * 0.05 / replicates) ** 0.5
     return Table(
         frame,
-        "Simulated answers, right or wrong, to as many queries of as many personas and needs as here: how often 95% "
-        "intervals cover the true rate (or difference of two methods' rates) in percent, and their mean width in "
-        f"points. Personas and needs have the given shares of the variance; n = {n} queries, {replicates:,} worlds a "
-        "row.",
+        "Simulated answers, right or wrong, to the queries of the same personas about the same needs as here: how "
+        "often 95% intervals cover the true rate (or the difference or ratio of two methods' rates) in percent, and "
+        "their mean width in points (of a ratio, in percent of it). Personas and needs have the given shares of the "
+        "variance; likeness is the correlation of what makes the two methods right. In brackets the number of "
+        f"queries; {replicates:,} worlds a row, so that a coverage of 95% has a standard error of {error:.1f}.",
         decimals=1,
     )
+
+
+def _truth(rates: Sequence[float], ratio: bool, truth: float) -> str:
+    if len(rates) == 1:
+        return f"{truth:g}"
+    return f"{(' / ' if ratio else ' − ').join(f'{rate:g}' for rate in rates)} = {truth:.3g}"
 
 
 def coverage_in_words(found: pd.DataFrame) -> str:
@@ -158,9 +182,9 @@ def coverage_in_words(found: pd.DataFrame) -> str:
     }
     wider = found["crossed_width"] / found["two_way_width"]
     return (
-        f"Intervals that shall cover 95% cover {covers['two_way']} of these worlds. The crossed bootstrap's, which "
-        f"resample personas and needs at once, cover {covers['crossed']} and are {number(wider.min(), 1)} to "
-        f"{number(wider.max(), 1)} times as wide."
+        f"Intervals that shall cover 95% cover {covers['two_way']} of these worlds, whether needs matter little or "
+        f"decide almost everything. The crossed bootstrap's, which resample personas and needs at once, cover "
+        f"{covers['crossed']} and are {number(wider.min(), 1)} to {number(wider.max(), 1)} times as wide."
     )
 
 

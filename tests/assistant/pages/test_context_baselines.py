@@ -92,26 +92,44 @@ def test_tests_are_drawn_as_differences(scored):
 def test_coverage_is_tabulated_and_told_in_words():
     found = pd.DataFrame(
         {
-            "rates": [(10.0,), (40.0, 15.0)],
-            "persona": [0.0, 0.05],
-            "need": [0.1, 0.3],
-            "truth": [10.0, 25.0],
-            "two_way": [94.04, 96.0],
-            "two_way_width": [5.0, 8.0],
-            "crossed": [99.9, 98.0],
-            "crossed_width": [7.0, 12.8],
-            "replicates": [1000, 1000],
+            "sample": ["all", "all", "meaning"],
+            "n": [936, 936, 401],
+            "rates": [(10.0,), (40.0, 15.0), (49.0, 36.0)],
+            "ratio": [False, False, True],
+            "persona": [0.0, 0.05, 0.0],
+            "need": [0.1, 0.3, 0.87],
+            "likeness": [0.5, 0.5, 0.97],
+            "truth": [10.0, 25.0, 49 / 36],
+            "two_way": [94.04, 96.0, 95.0],
+            "two_way_width": [5.0, 8.0, 0.49],
+            "crossed": [99.9, 98.0, 98.5],
+            "crossed_width": [7.0, 12.8, 0.735],
+            "replicates": [1000, 1000, 1000],
         }
     )
-    table = page.coverage_table(found, 936)
-    assert table.frame["true rate, or difference"].tolist() == ["10", "40 − 15 = 25"]
-    assert table.frame["needs, %"].tolist() == [10, 30]
-    assert table.frame["two-way covers, %"].tolist() == [94.04, 96.0]
-    assert table.frame["crossed bootstrap: width"].tolist() == [7.0, 12.8]
-    assert "n = 936 queries, 1,000 worlds a row" in table.caption
+    table = page.coverage_table(found)
+    assert table.frame["queries"].tolist() == ["all (936)", "all (936)", "meaning (401)"]
+    truths = table.frame["true rate, difference or ratio"]
+    assert truths.tolist() == ["10", "40 − 15 = 25", "49 / 36 = 1.36"]
+    assert table.frame["needs, %"].tolist() == [10, 30, 87]
+    assert table.frame["likeness, %"].fillna(-1).tolist() == [-1, 50, 97]
+    assert table.frame["two-way covers, %"].tolist() == [94.04, 96.0, 95.0]
+    assert table.frame["crossed bootstrap: width"].tolist() == pytest.approx([7.0, 12.8, 54])
+    assert "1,000 worlds a row, so that a coverage of 95% has a standard error of 0.7" in table.caption
     assert page.coverage_in_words(found) == (
-        "Intervals that shall cover 95% cover 94.0 to 96.0% of these worlds. The crossed bootstrap's, which resample "
-        "personas and needs at once, cover 98.0 to 99.9% and are 1.4 to 1.6 times as wide."
+        "Intervals that shall cover 95% cover 94.0 to 96.0% of these worlds, whether needs matter little or decide "
+        "almost everything. The crossed bootstrap's, which resample personas and needs at once, cover 98.0 to 99.9% "
+        "and are 1.4 to 1.6 times as wide."
+    )
+
+
+def test_shares_are_told_in_words():
+    needs, personas = np.repeat(np.arange(40), 5), np.tile(np.arange(5), 40)
+    decided = 100.0 * (np.arange(40) % 2)[needs]
+    scores = pd.DataFrame({"bm25t": decided, "semantic": 100.0 * (personas % 2), "random": 3.0})
+    assert page.shares_in_words(scores, [personas, needs], 3) == (
+        "By moments, needs hold of the latent variance of Recall@3 100% of BM25T's, personas 0%; 0% of semantic "
+        "search's, personas 100%."
     )
 
 
