@@ -111,7 +111,7 @@ def open_assistant(book: Workbook, saved: Saved) -> Assistant:
         ArtifactError: the ranker is damaged.
     """
     from lib.generation.local import LocalModel
-    from lib.retrieval.dense import encode, load_encoder
+    from lib.retrieval.dense import encode, load_encoder, query_encoder
 
     tuned, adapter = saved.tuned, book.data / "adapters" / "planner"
 
@@ -120,7 +120,8 @@ def open_assistant(book: Workbook, saved: Saved) -> Assistant:
         _ = model.model  # its weights are read when they are first asked for
         return model
 
-    search, planner = load_or_say_how(saved.encoder, load_encoder), load_or_say_how(tuned.planner, load_planner)
+    search = query_encoder(load_or_say_how(saved.encoder, load_encoder))
+    planner = load_or_say_how(tuned.planner, load_planner)
     try:
         ranker = LambdaMART.load(book.data / "lambdamart.txt")
     except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import logging
 import os
 import warnings
@@ -16,7 +17,7 @@ from tqdm.auto import tqdm
 
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs
 from lib.workbook.machine import cores, has_bfloat16, side_by_side
-from lib.workbook.packed import packed
+from lib.workbook.packed import pack, packed
 
 Result = TypeVar("Result")
 
@@ -52,6 +53,23 @@ def load_encoder(path: str, threads: int | None = None, adapter: str | Path | No
     return encoder
 
 
+def query_encoder(encoder):
+    """An encoder for what is asked one by one: `encode` of one text takes two thirds to three quarters of the time.
+
+    A single text has few rows to multiply, and on a CPU bringing the weights into the order of these products takes
+    over half as long as the products. Here they are in that order from the start, in a copy that shares the encoder's
+    parameters; they take 43 MB more for MiniLM. Cosines differ by less than 1e-6 from those of the encoder, which stays
+    as it is. On a GPU, and where it is no `torch.nn.Module`, it is the encoder itself.
+    """
+    import torch
+
+    if not isinstance(encoder, torch.nn.Module) or torch.cuda.is_available():
+        return encoder
+    own = copy.deepcopy(encoder, {id(weight): weight for weight in encoder.parameters()})
+    pack(own, dtype="float32")
+    return own
+
+
 def encode(encoder, texts: Sequence[str], batch_size: int = 32, progress: bool = False) -> np.ndarray:
     """Unit-length embeddings: float32 array (texts, dimensions), in the order of `texts`.
 
@@ -66,12 +84,15 @@ def encode(encoder, texts: Sequence[str], batch_size: int = 32, progress: bool =
     unique = sorted(set(texts))
     row = {text: i for i, text in enumerate(unique)}
 
+    if len(unique) == 1:
+        with side_by_side(1, 1):
+            alone = _forward(encoder, unique)
+        if alone is not None:
+            return alone.repeat(len(texts), axis=0)
+
     def embed(batch: np.ndarray) -> np.ndarray:
-        chosen = [unique[i] for i in batch]
-        if len(unique) == 1 and (found := _forward(encoder, chosen)) is not None:
-            return found
         return encoder.encode(
-            chosen,
+            [unique[i] for i in batch],
             batch_size=len(batch),
             normalize_embeddings=True,
             convert_to_numpy=True,

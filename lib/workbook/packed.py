@@ -12,25 +12,28 @@ import functools
 from collections.abc import Iterator
 
 
-def pack(model, for_good: bool = False) -> list:
-    """Let the linear layers of a model multiply in bfloat16 with weights that are rounded and ordered once: the same
-    products to the last bit, without gradients. Returns those layers: none where the model is not on a CPU, or on one
-    that does not multiply in bfloat16.
+def pack(model, for_good: bool = False, dtype: str = "bfloat16") -> list:
+    """Let the linear layers of a model multiply with weights that are rounded and ordered once, without gradients: in
+    bfloat16 the same products to the last bit, in float32 to a few units of it. Returns those layers: none where the
+    model is not on a CPU, or on one that does not multiply in bfloat16 where that is asked for.
 
     Args:
         for_good: let go of the layers' own weights, which would take the memory a second time.
+        dtype: bfloat16 or float32.
     """
     import torch
 
-    if not torch.backends.mkldnn.is_available() or not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+    rounded = getattr(torch, dtype)
+    able = torch.backends.mkldnn.is_available() and (dtype == "float32" or torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    if not able:
         return []
     layers = [
         layer for layer in model.modules() if type(layer) is torch.nn.Linear and layer.weight.device.type == "cpu"
     ]
     product = torch.ops.mkldnn._linear_pointwise
     for layer in layers:
-        weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach().bfloat16())
-        bias = None if layer.bias is None else layer.bias.detach().bfloat16()
+        weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach().to(rounded))
+        bias = None if layer.bias is None else layer.bias.detach().to(rounded)
         vars(layer)["forward"] = functools.partial(_product, product, weight, bias)
         if for_good:  # an embedding that shares the weight keeps it
             layer.weight = torch.nn.Parameter(torch.empty(0, dtype=weight.dtype), requires_grad=False)
@@ -38,7 +41,7 @@ def pack(model, for_good: bool = False) -> list:
 
 
 def _product(product, weight, bias, inputs):
-    return product(inputs.bfloat16(), weight, bias, "none", [], "")
+    return product(inputs.to(weight.dtype), weight, bias, "none", [], "")
 
 
 @contextlib.contextmanager

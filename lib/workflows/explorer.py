@@ -119,7 +119,7 @@ def load_selector(book: Workbook, saved: Saved, name: str) -> Selector:
         ModelError: the encoder is missing; says how to get it.
         ArtifactError: the vectors are damaged.
     """
-    from lib.retrieval.dense import encode, load_encoder
+    from lib.retrieval.dense import encode, load_encoder, query_encoder
 
     if name == "tst":
         vectors = book.read_arrays("embeddings_requests_tst")["training"]
@@ -128,7 +128,7 @@ def load_selector(book: Workbook, saved: Saved, name: str) -> Selector:
         vectors = vectors[(book.read("flows")["split"] == "training").to_numpy()]
     adapter = book.data / "encoders" / "tst" if name == "tst" else None
     encoder = load_or_say_how(saved.encoder, partial(load_encoder, adapter=adapter))
-    return Selector(vectors, partial(encode, encoder))
+    return Selector(vectors, partial(encode, query_encoder(encoder)))
 
 
 def load_model(book: Workbook, saved: Saved, generator: str):

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 import torch
 
+from lib.generation.models import ModelError, locate
 from lib.retrieval import dense
-from lib.retrieval.dense import _batches, encode, load_encoder, reembed, search
+from lib.retrieval.dense import _batches, encode, load_encoder, query_encoder, reembed, search
 
 
 class Letters:
@@ -92,6 +93,58 @@ def test_a_single_text_is_computed_as_the_encoder_itself_does(tiny):
     encoder.truncate_dim, encoder.prompts, encoder.default_prompt_name = None, {"query": "ask: "}, "query"
     asked = encoder.encode([text], normalize_embeddings=True, show_progress_bar=False)
     assert (encode(encoder, [text]) == asked).all()
+
+
+@pytest.fixture(scope="module")
+def pretrained():
+    """all-MiniLM-L6-v2; skipped where it cannot be fetched."""
+    try:
+        return load_encoder(locate("all-MiniLM-L6-v2"))
+    except ModelError as error:
+        pytest.skip(str(error))
+
+
+def layers_of(encoder):
+    return [layer for layer in encoder.modules() if type(layer) is torch.nn.Linear]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="weights are put in order for a CPU")
+def test_a_query_encoder_leaves_the_encoder_as_it_is(tiny):
+    encoder, texts = load_encoder(tiny), ["lemon mirror", "tree", "river stone music piano " * 5, ""]
+    before = encode(encoder, texts)
+    quick = query_encoder(encoder)
+    assert layers_of(quick)
+    assert all("forward" in vars(layer) for layer in layers_of(quick)) == torch.backends.mkldnn.is_available()
+    assert not any("forward" in vars(layer) for layer in layers_of(encoder))
+    assert (encode(encoder, texts) == before).all()
+    for own, shared in zip(encoder.parameters(), quick.parameters(), strict=True):
+        assert own is shared
+    assert encode(quick, texts) == pytest.approx(before, abs=1e-6)
+    quick.truncate_dim = 4
+    assert encode(quick, ["tree"]).shape == (1, 4)
+
+
+def test_a_query_encoder_finds_what_the_encoder_finds(pretrained):
+    items = [f"{what} with {who}" for what in ("meeting", "guitar class", "call", "lunch") for who in ("Ana", "Ben")]
+    queries = ["when do I see Ana?", "what did I plan with my teacher of music", "x", "the doctor rang " * 60]
+    quick, vectors = query_encoder(pretrained), encode(pretrained, items)
+    for query in queries:
+        usual, found = encode(pretrained, [query])[0], encode(quick, [query])[0]
+        assert found @ usual == pytest.approx(1, abs=1e-6)
+        assert vectors @ found == pytest.approx(vectors @ usual, abs=1e-6)
+        assert (np.argsort(-(vectors @ found)) == np.argsort(-(vectors @ usual))).all()
+
+
+def test_a_query_encoder_of_another_kind_is_the_encoder():
+    encoder = Letters()
+    assert query_encoder(encoder) is encoder
+
+
+def test_a_text_asked_twice_is_computed_once(tiny):
+    encoder = load_encoder(tiny)
+    twice = encode(encoder, ["lemon mirror"] * 2)
+    assert twice.shape == (2, 16)
+    assert (twice == encode(encoder, ["lemon mirror"])).all()
 
 
 def test_embeddings_have_unit_length():
