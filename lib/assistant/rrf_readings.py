@@ -292,11 +292,14 @@ class FusedRankers:
             features: of the candidates, with their text scores.
             store: of each.
         """
-        scores = {}
+        scores, seen = {}, {}
         for name, parts in self.rankers.items():
             scores[name] = np.zeros(len(features))
             for part, ranker in parts.items():
                 here = store == part if name == STORES else np.ones(len(store), dtype=bool)
+                columns = tuple(ranker.columns)
+                if columns not in seen:  # most rankers see the same
+                    seen[columns] = ranker.values(features)
                 if here.any():
-                    scores[name][here] = ranker.predict(features[here])
+                    scores[name][here] = ranker.predict_values(seen[columns][here])
         return scores

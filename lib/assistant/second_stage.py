@@ -130,8 +130,7 @@ def relative_to_query(columns: pd.DataFrame, query_row: np.ndarray) -> pd.DataFr
     `<name>_z`; missing stays missing."""
     size = query_row.max(initial=-1) + 1
     values = {}
-    for name in columns:
-        column = columns[name].to_numpy(dtype=float)
+    for name, column in zip(columns.columns.tolist(), columns.to_numpy(dtype=float).T, strict=True):
         there = np.isfinite(column)
         number = np.maximum(np.bincount(query_row[there], minlength=size), 1)
         mean = np.bincount(query_row[there], weights=column[there], minlength=size) / number
@@ -199,7 +198,7 @@ def signals_of_neighbours(relative: pd.DataFrame, alike: Sequence[Alike]) -> pd.
     the other way round.
     """
     signals = [name for name in PASSED_ON if f"{name}_z" in relative]
-    known = {name: relative[f"{name}_z"].fillna(0).to_numpy() for name in signals}
+    known = {name: np.nan_to_num(relative[f"{name}_z"].to_numpy()) for name in signals}
     values = {f"{group}_passes_{name}": np.zeros(len(relative)) for group in GROUPS for name in signals}
     for part in alike:
         if part.rows.shape[1] < 2:

@@ -113,14 +113,16 @@ def signals(
 
     Returns:
         columns `NUMERICAL`, `CATEGORICAL` (codes: positions in `APPS`, day parts from night, weekend 0 or 1, positions
-        in `PLACES`), `HABITUAL`, and the text scores.
+        in `PLACES`), `HABITUAL`, and the text scores; all floats.
     """
     query_row, item_row = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
     columns = _usage(query_row, item_row, queries, log or Log.of(items, opens))
     for name, scores in text_scores.items():
         columns[name] = np.asarray(scores, dtype=float)
         columns[f"{name}_rank"] = rank_within(query_row, columns[name])
-    return pd.DataFrame(columns, index=pairs.index)
+    # One block of floats: for one query's few rows, a frame of many blocks takes longer than what it holds.
+    values = np.array([*columns.values()], dtype=float)
+    return pd.DataFrame(values.T, columns=[*columns], index=pairs.index)
 
 
 def opens_before(

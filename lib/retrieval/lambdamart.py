@@ -65,7 +65,11 @@ class LambdaMART:
         Raises:
             ValueError: a feature the model was trained on is missing.
         """
-        return cast(np.ndarray, self.booster.predict(self._values(features), num_threads=self.threads))
+        return self.predict_values(self.values(features))
+
+    def predict_values(self, values: np.ndarray) -> np.ndarray:
+        """`predict` for rows of an array from `values`; of a few rows, making that array takes most of the time."""
+        return cast(np.ndarray, self.booster.predict(values, num_threads=self.threads))
 
     def contributions(self, features: pd.DataFrame) -> pd.DataFrame:
         """SHAP values of every row and feature, by LightGBM's TreeSHAP (Lundberg et al., 2020): scores are their sums
@@ -74,10 +78,17 @@ class LambdaMART:
         Raises:
             ValueError: a feature the model was trained on is missing.
         """
-        values = self.booster.predict(self._values(features), pred_contrib=True, num_threads=self.threads)
+        values = self.booster.predict(self.values(features), pred_contrib=True, num_threads=self.threads)
         return pd.DataFrame(cast(np.ndarray, values)[:, :-1], columns=self.columns, index=features.index)
 
-    def _values(self, features: pd.DataFrame) -> np.ndarray:
+    def values(self, features: pd.DataFrame) -> np.ndarray:
+        """What `predict_values` takes: (rows, `columns`), floats.
+
+        Raises:
+            ValueError: a feature the model was trained on is missing.
+        """
+        if features.columns.tolist() == self.columns:  # selecting them would take longer than predicting a few rows
+            return features.to_numpy(dtype=float)
         if missing := [name for name in self.columns if name not in features]:
             raise ValueError(f"the ranker needs features that are not there: {', '.join(missing)}")
         return features[self.columns].to_numpy(dtype=float)

@@ -92,6 +92,8 @@ def test_parameters(model):
 def test_columns_may_stand_in_any_order_but_must_be_there(task, model):
     features = task[1]
     np.testing.assert_array_equal(model.predict(features[features.columns[::-1]]), model.predict(features))
+    values = model.values(features[features.columns[::-1]])
+    np.testing.assert_array_equal(model.predict_values(values[3:7]), model.predict(features[3:7]))
     with pytest.raises(ValueError, match="not there: store"):
         model.predict(features.drop(columns="store"))
 
