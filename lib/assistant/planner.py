@@ -49,8 +49,8 @@ RANKED_BY_OURS = {
 }
 # The same by a planner that learned from that ranker's tools.
 TAUGHT = {setting: f"{setting}/taught" for setting in RANKED_BY_OURS}
-# Two settings again in the named worlds, with context by a LambdaMART that learned there (`lib.assistant.tool_worlds`).
-BY_LAMBDAMART = {setting: f"{setting}/by_lambdamart" for setting in ("context_tuned_rag", BY_RANKER)}
+# In the named worlds: with context by a LambdaMART that learned there (`lib.assistant.tool_worlds`).
+BY_LAMBDAMART = {"context_tuned_rag": "context_tuned_rag/by_lambdamart"}
 SOURCES = SETTINGS | RANKED_BY_OURS | {TAUGHT[setting]: source for setting, source in RANKED_BY_OURS.items()}
 SOURCES |= {name: SOURCES[setting] for setting, name in BY_LAMBDAMART.items()}
 METRICS = ("ast_accuracy", "exact_match", "hallucination")

@@ -31,17 +31,12 @@ from lib.evaluation.intervals import two_way_differences
 from lib.generation.kept import Kept
 
 BY_SEARCH = "context_tuned_rag"  # whose context is by semantic search here
-CONTEXT_TUNED, OURS = (
-    BY_LAMBDAMART[BY_SEARCH],
-    BY_LAMBDAMART[BY_RANKER],
-)  # by LambdaMART; ours: tools by our ranker, too
-PLANNED = (
-    "lower_bound", "rag", BY_SEARCH, BY_RANKER, CONTEXT_TUNED, OURS, "upper_bound", "context_tuned_upper_bound"
-)  # fmt: skip
+CONTEXT_TUNED = BY_LAMBDAMART[BY_SEARCH]
+PLANNED = ("lower_bound", "rag", BY_SEARCH, BY_RANKER, CONTEXT_TUNED, "upper_bound", "context_tuned_upper_bound")
 STEPS = [(higher, lower) for lower, higher in pairwise(SETTINGS)]  # as Table 3 orders them
 # The same with context by LambdaMART, the paper's method.
 PAPERS_STEPS = [tuple(CONTEXT_TUNED if name == BY_SEARCH else name for name in pair) for pair in STEPS]
-BESIDE = [(BY_SEARCH, "rag"), (CONTEXT_TUNED, BY_SEARCH), (BY_RANKER, BY_SEARCH), (OURS, CONTEXT_TUNED)]
+BESIDE = [(BY_SEARCH, "rag"), (CONTEXT_TUNED, BY_SEARCH), (BY_RANKER, BY_SEARCH)]
 WITH_CONTEXT = (BY_SEARCH, CONTEXT_TUNED, "context_tuned_upper_bound")
 NONE_KEPT = Kept("", 0, {})
 
@@ -92,7 +87,7 @@ def world_prompts(
     for world, material in materials.items():
         prompts = prompts_asked(material, SETTINGS, kept, n, KEPT, seed)
         asked = material.queries[material.queries["query"].isin(prompts["query"])]
-        more = [material.prompted(asked, [BY_RANKER]), tuned[world].prompted(asked, [CONTEXT_TUNED, OURS])]
+        more = [material.prompted(asked, [BY_RANKER]), tuned[world].prompted(asked, [CONTEXT_TUNED])]
         prompts = pd.concat([prompts, *more], ignore_index=True)
         prompts["answerable"] = answerable(prompts["prompt"].tolist(), prompts, material.gold)
         frames.append(prompts.assign(world=world))

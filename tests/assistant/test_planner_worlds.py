@@ -11,7 +11,6 @@ from lib.assistant.planner_worlds import (
     BESIDE,
     BY_SEARCH,
     CONTEXT_TUNED,
-    OURS,
     PAPERS_STEPS,
     PLANNED,
     found_or_given,
@@ -24,7 +23,7 @@ from lib.assistant.planner_worlds import (
     told_before,
     world_prompts,
 )
-from lib.assistant.tool_worlds import ALONE, CONTEXT, RANKER_CONTEXT, RANKER_TUNED, RETRIEVED, TUNED, simulated
+from lib.assistant.tool_worlds import ALONE, CONTEXT, RANKER_CONTEXT, RETRIEVED, TUNED, simulated
 from lib.generation.kept import Kept, key_of
 from lib.workbook.inputs import InputError
 
@@ -32,7 +31,6 @@ SIZE = pd.DataFrame({"persona": [f"p{n % 40}" for n in range(160)], "split": ["t
 # the first tool of every query
 FIRST = {
     ALONE: "play_song", CONTEXT: "open_note", RANKER_CONTEXT: "read_mail", TUNED: "find_place",
-    RANKER_TUNED: "share_note",
 }  # fmt: skip
 ASKED = 24
 
@@ -121,14 +119,13 @@ def test_tools_and_items_are_those_of_the_world_and_setting(worlds, prompts):
     assert all(shown == ["open_note", "default"] for shown in tools["context_tuned_rag"])
     assert all(shown == ["read_mail", "default"] for shown in tools[BY_RANKER])
     assert all(shown == ["find_place", "default"] for shown in tools[CONTEXT_TUNED])
-    assert all(shown == ["share_note", "default"] for shown in tools[OURS])
     assert prompts.loc[prompts["setting"].isin(["lower_bound", "rag", "upper_bound"]), "items"].isna().all()
     for world, frames in worlds.items():
         owner = frames["items"].set_index("item")["persona"]
         asker = frames["queries"].set_index("query")["persona"]
         here = prompts[prompts["world"] == world].set_index("setting")
         items = frames["items"].groupby("persona")["item"].agg(["first", "last"])
-        for setting, which in ((BY_SEARCH, "first"), (BY_RANKER, "first"), (CONTEXT_TUNED, "last"), (OURS, "last")):
+        for setting, which in ((BY_SEARCH, "first"), (BY_RANKER, "first"), (CONTEXT_TUNED, "last")):
             asked = here.loc[setting]
             assert [owner[shown[0]] for shown in asked["items"]] == asked["query"].map(asker).tolist()
             assert [shown[0] for shown in asked["items"]] == asked["query"].map(asker).map(items[which]).tolist()

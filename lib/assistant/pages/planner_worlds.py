@@ -10,7 +10,7 @@ import pandas as pd
 
 from lib.assistant.pages.planner import SHORT
 from lib.assistant.planner import BY_RANKER
-from lib.assistant.planner_worlds import BY_SEARCH, CONTEXT_TUNED, OURS, PAPERS_STEPS, PLANNED
+from lib.assistant.planner_worlds import BY_SEARCH, CONTEXT_TUNED, PAPERS_STEPS, PLANNED
 from lib.workbook.display import Drawing, Table, interval, number, p_text
 from lib.workbook.methods import colour
 
@@ -18,7 +18,6 @@ NAMES = SHORT | {
     BY_SEARCH: "RAG, context by search",
     BY_RANKER: "RAG, context by search, tools by our ranker",
     CONTEXT_TUNED: "context-tuned RAG",
-    OURS: "context-tuned RAG, tools by our ranker",
 }
 CALLED = {"right_api": "p_tool", "arguments": "p_arguments"}  # what the written table calls these measures
 UPPER = PAPERS_STEPS[-1]  # what context adds to the right tool
@@ -173,7 +172,7 @@ def in_words(n: pd.Series) -> str:
         n: a count a setting.
     """
     counts = dict(zip(PLANNED, n.astype(int), strict=True))
-    fewer = f", {counts[OURS]:,} by our ranker" if counts[OURS] < counts[BARE] else ""
+    fewer = f", {counts[BY_RANKER]:,} by our ranker" if counts[BY_RANKER] < counts[BARE] else ""
     return f"n = {counts[BARE]:,}{fewer}"
 
 
@@ -293,16 +292,16 @@ def by_lambdamart(found: WorldsFound) -> str:
 
 
 def by_our_ranker(found: WorldsFound) -> str:
-    """What tools by the learned ranker change, against tools by cosine, both with context by LambdaMART."""
-    rows = {world: found.step(world, (OURS, CONTEXT_TUNED)) for world in found.worlds}
+    """What tools by the learned ranker change, against tools by cosine, both with context by search."""
+    rows = {world: found.step(world, (BY_RANKER, BY_SEARCH)) for world in found.worlds}
     told = ", ".join(
         f"{interval(*row[['difference', 'ci_low', 'ci_high']])} in `{world}`" + (" (settled)" if row["settled"] else "")
         for world, row in rows.items()
     )
     asked = ", ".join(f"{row['n']:,}" for row in rows.values())
     return (
-        f"Tools by the learned ranker instead of cosine, both with context, change AST accuracy by {told} points (on "
-        f"{asked} queries)."
+        f"Tools by the learned ranker instead of cosine, both with context by search, change AST accuracy by {told} "
+        f"points (on {asked} queries)."
     )
 
 
