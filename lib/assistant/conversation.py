@@ -2,7 +2,11 @@
 
 A small simulated world holds plain queries, follow-ups that lean on the turn before (`lib.assistant.follow_ups`) and
 hops, whose item is reachable through another item alone (`lib.assistant.hop_needs`). Everything learned is cross-fitted
-by persona, as in `lib.assistant.sensitivity`. What could make such results look better than they are:
+by persona, as in `lib.assistant.sensitivity`.
+
+A dozen needs of each kind recur in many lives, and with them their phrasings. A model that never saw a persona may
+still have learned each need by heart. So everything learned also ranks each query without having met its need, nor,
+with it, any of its phrasings (`UNSEEN`). What else could make such results look better than they are:
 `lib.assistant.conversation_controls`.
 """
 
@@ -14,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lib.assistant.adapted_cosine import cross_fitted
+from lib.assistant.adapted_cosine import ENOUGH, AdaptedCosines, cross_fitted
+from lib.assistant.ranker_ablation import folds_of_pairs
 from lib.assistant.ranking_task import Learning, RankingTask, clusters_of
-from lib.assistant.rrf_readings import cross_fit, needed
+from lib.assistant.rrf_readings import cross_fit, needed, rank_without
 from lib.assistant.second_stage import Setting, TwoStages
 from lib.assistant.signals import opens_before
 from lib.assistant.sweeps import small_knobs
@@ -36,7 +41,11 @@ TOLD = (WITH_WORDS, WITH_HISTORY)  # searches that see the turn before
 RANKER_TOLD = "lambdamart_history"  # LambdaMART that also sees the cosine of the last of them
 TUNED = {"semantic_tuned": "queries", "semantic_tuned_history": WITH_HISTORY}  # after a learned map, and of which text
 RANKERS = ("lambdamart", "lambdamart_rrf", "lambdamart_2", RANKER_TOLD)
-METHODS = ("recency", "bm25t", "semantic", *TOLD, *TUNED, *RANKERS)
+UNTRAINED = ("recency", "bm25t", "semantic", *TOLD)
+TRAINED = (*TUNED, *RANKERS)  # on the needs of other personas, which are the same ones
+UNSEEN = "_unseen"  # ends the name of a trained method that has not met the query's need
+METHODS = (*UNTRAINED, *(f"{name}{end}" for name in TRAINED for end in ("", UNSEEN)))
+KNOWN = "the same, needs known"
 
 
 @dataclass(frozen=True)
@@ -77,19 +86,69 @@ class Learner:
             first[asked], second[asked] = stages.scores_without(self.setting, ~asked, asked)
         return task, first, second
 
+    def on_new_needs(self, task: RankingTask, vectors: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """As the scores of `cross_fitted`, each by models that saw no query of its need either, nor did the maps behind
+        the fine-tuned cosine."""
+        stages, fold = TwoStages.of(task, vectors["items"]), folds_of_pairs(task)
+        first, second = np.zeros(len(task.pairs)), np.zeros(len(task.pairs))
+        for theirs in self.folds(task):
+            cosines = cross_fitted(task, vectors, learned=~theirs).without if self.setting.adapted else {}
+            for number in np.unique(fold[theirs]):
+                learned, asked = ~theirs & (fold != number), theirs & (fold == number)
+                seeing = stages.seeing(cosines[number]) if self.setting.adapted else stages
+                first[asked], second[asked] = seeing.scores_without(self.setting, learned, asked)
+        return first, second
+
     def folds(self, task: RankingTask) -> list[np.ndarray]:
         """Which pairs are asked about in each fold, bools: those of some personas; the rest is learned from."""
         fold = folds_of(pd.Series(task.persona), self.learning.folds, self.learning.seed + 1)
         return [fold == number for number in range(self.learning.folds)]
 
-    def tuned_cosine(self, task: RankingTask, vectors: Mapping[str, np.ndarray]) -> np.ndarray:
+    def lessons(self, task: RankingTask, new_needs: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The pairs learned from and those asked about, bools, no persona in both: of each of `folds`; with `new_needs`
+        of each with each fold of needs (`lib.assistant.queries.folds_of_needs`), no need in both either. Together the
+        pairs asked about are all pairs, each once."""
+        if not new_needs:
+            return [(~asked, asked) for asked in self.folds(task)]
+        fold = folds_of_pairs(task)
+        return [
+            (~theirs & (fold != number), theirs & (fold == number))
+            for theirs in self.folds(task)
+            for number in np.unique(fold[theirs])
+        ]
+
+    def tuned_cosine(self, task: RankingTask, vectors: Mapping[str, np.ndarray], new_needs: bool = False) -> np.ndarray:
         """The cosine of each pair after one linear map (`lib.retrieval.adapter`) that saw none of its persona's
         queries; 0 where there are too few personas to learn from.
 
         Args:
             vectors: unit-length embeddings of items and queries, in frame order.
+            new_needs: whether it saw no query of its need either.
         """
-        return np.sum([cross_fitted(task, vectors, learned=~asked).asked_about for asked in self.folds(task)], axis=0)
+        maps = (AdaptedCosines(task, vectors, task.relevant, *each) for each in self.lessons(task, new_needs))
+        return np.sum([cosines.asked_about for cosines in maps], axis=0)
+
+    def ranker_on_new_needs(self, task: RankingTask) -> np.ndarray:
+        """The score of each pair by a LambdaMART that saw neither its persona's queries nor its need's; 0 where there
+        are too few personas to learn from."""
+        scores = np.zeros(len(task.pairs))
+        for learned, asked in self.lessons(task, new_needs=True):
+            if len(set(task.persona[learned])) >= ENOUGH:
+                scores[asked] = task.learn(rows=learned).predict(task.features[asked])
+        return scores
+
+    def fused_on_new_needs(self, task: RankingTask, first: np.ndarray) -> pd.DataFrame:
+        """The ranking of all pairs by LambdaMART-RRF, by rankers that saw neither their personas' queries nor their
+        needs'.
+
+        Args:
+            first: LambdaMART's scores, from `on_new_needs`.
+        """
+        parts = []
+        for learned, asked in self.lessons(task, new_needs=True):
+            fused = rank_without(task, needed(self.fusion.rankings), learned, asked)
+            parts.append(self.fusion.of(task.rankings(first[asked], asked) | fused))
+        return pd.concat(parts, ignore_index=True)
 
 
 def conversation_knobs(profile: str, seed: int, personas: int) -> WorldKnobs:
@@ -134,7 +193,8 @@ def embed_conversation(
 def score_conversation(
     world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray], learner: Learner
 ) -> pd.DataFrame:
-    """Scores of `METHODS` on every query of a world, one row a query.
+    """Scores of `METHODS` on every query of a world, one row a query: what is learned, from other personas' queries,
+    and, where the name ends in `UNSEEN`, from queries about other folds' needs alone.
 
     Args:
         world: frames items, opens, queries, gold and, where there are follow-ups, turns.
@@ -146,23 +206,52 @@ def score_conversation(
     task, first, second = learner.cross_fitted(world, vectors)
     every_pair = np.ones(len(task.pairs), dtype=bool)
     told = {name: cosine_of_pairs(task.pairs, vectors[name], vectors["items"]) for name in TOLD}
+    seeing = task.with_text_scores(WITH_HISTORY, told[WITH_HISTORY])
+    new_first, new_second = learner.on_new_needs(task, vectors)
     scores = {
         "recency": opens_before(task.pairs, task.queries, task.items, task.opens)[1],
         **task.text,
         **told,
-        **{
-            name: learner.tuned_cosine(task, {"queries": vectors[of], "items": vectors["items"]})
-            for name, of in TUNED.items()
-        },
         "lambdamart": first,
         "lambdamart_2": second,
-        RANKER_TOLD: task.with_text_scores(WITH_HISTORY, told[WITH_HISTORY]).cross_fit(every_pair),
+        RANKER_TOLD: seeing.cross_fit(every_pair),
+        f"lambdamart{UNSEEN}": new_first,
+        f"lambdamart_2{UNSEEN}": new_second,
+        f"{RANKER_TOLD}{UNSEEN}": learner.ranker_on_new_needs(seeing),
     }
+    for name, of in TUNED.items():
+        arrays = {"queries": vectors[of], "items": vectors["items"]}
+        scores[name] = learner.tuned_cosine(task, arrays)
+        scores[f"{name}{UNSEEN}"] = learner.tuned_cosine(task, arrays, new_needs=True)
     runs = {method: rank_pairs(task.pairs, values) for method, values in scores.items()}
     parts = cross_fit(task, needed(learner.fusion.rankings), every_pair)
     runs["lambdamart_rrf"] = learner.fusion.of(task.rankings(first, every_pair) | parts)
+    runs[f"lambdamart_rrf{UNSEEN}"] = learner.fused_on_new_needs(task, new_first)
     found = per_query_scores(runs, task.qrels, task.queries["query"].tolist(), learner.learning.cutoffs)
     return found[list(METHODS)]
+
+
+def phrasings_of(world: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """How often needs and phrasings recur among the personas of a world.
+
+    Args:
+        world: frames queries and gold.
+
+    Returns:
+        indexed by kind (`KINDS`, those that occur): needs, phrasings, shared (phrasings in which more than one persona
+        asks), asked_in_shared (percent of the queries that are in one of these).
+    """
+    table = world["gold"].assign(kind=kinds_of(world["gold"]))
+    table["persona"] = table["query"].map(world["queries"].set_index("query")["persona"])
+    shared = table.groupby("phrasing")["persona"].transform("nunique") > 1
+    kinds = table.assign(shared=table["phrasing"].where(shared), asked=100.0 * shared).groupby("kind")
+    found = kinds.agg(
+        needs=("need", "nunique"),
+        phrasings=("phrasing", "nunique"),
+        shared=("shared", "nunique"),
+        asked_in_shared=("asked", "mean"),
+    )
+    return found.reindex([kind for kind in KINDS if kind in found.index])
 
 
 def resampling_of(world: Mapping[str, pd.DataFrame], scores: pd.DataFrame, seed: int) -> Resampling:
@@ -206,3 +295,38 @@ def summarise_conversation(world: Mapping[str, pd.DataFrame], scores: pd.DataFra
     tested = found["p_value"].notna()
     found.loc[tested, "p_holm"] = holm_adjust(found.loc[tested, "p_value"])
     return found.drop(columns="p_value")
+
+
+def weigh_training(world: Mapping[str, pd.DataFrame], scores: pd.DataFrame, k: int, seed: int) -> pd.DataFrame:
+    """What is left of each trained method's recall at K on needs that it has not met: against the same method where it
+    has met them (`KNOWN`), and against the best of `UNTRAINED` there, which is picked on the same queries.
+
+    Args:
+        world: frames queries and gold.
+        scores: from `score_conversation`.
+        k: K.
+        seed: of the tests.
+
+    Returns:
+        columns kind, method (of `TRAINED`), against (`KNOWN` or one of `UNTRAINED`), value (needs unseen), other,
+        difference (value − other, in points), ci_low, ci_high, p_holm (over all rows), n.
+    """
+    everything = resampling_of(world, scores, seed)
+    kinds, parts = kinds_of(world["gold"].set_index("query").loc[scores.index]), []
+    for kind in KINDS:
+        chosen = kinds == kind
+        if not chosen.any():
+            continue
+        part = scores.loc[chosen, [(method, "recall", k) for method in METHODS]]
+        means = part.mean().droplevel(["metric", "k"])
+        best = means[list(UNTRAINED)].idxmax()
+        pairs = [(f"{name}{UNSEEN}", other) for name in TRAINED for other in (name, best)]
+        tests = compare(part, pairs, "recall", k, everything.among(chosen))
+        names = {"kind": kind, "method": tests["a"].str.removesuffix(UNSEEN)}
+        names["against"] = tests["b"].where(tests["b"].isin(UNTRAINED), KNOWN)
+        values = {"value": tests["a"].map(means), "other": tests["b"].map(means)}
+        rest = tests[["difference", "ci_low", "ci_high", "p_value"]]
+        parts.append(pd.DataFrame(names | values).join(rest).assign(n=int(chosen.sum())))
+    found = pd.concat(parts, ignore_index=True)
+    found.insert(8, "p_holm", holm_adjust(found.pop("p_value")))
+    return found

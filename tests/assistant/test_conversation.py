@@ -14,17 +14,23 @@ import yaml
 from lib.assistant import conversation
 from lib.assistant.conversation import (
     KINDS,
+    KNOWN,
     METHODS,
     RANKER_TOLD,
     TOLD,
+    TRAINED,
     TUNED,
+    UNSEEN,
+    UNTRAINED,
     WITH_HISTORY,
     Learner,
     conversation_knobs,
     embed_conversation,
     kinds_of,
+    phrasings_of,
     score_conversation,
     summarise_conversation,
+    weigh_training,
     with_turn_before,
 )
 from lib.assistant.conversation_controls import (
@@ -41,8 +47,9 @@ from lib.assistant.hop_needs import read_hop_needs
 from lib.assistant.leaks import check_split, leaks
 from lib.assistant.needs import FACTS, alternatives, content_of, read_needs, slots_of, texts_of
 from lib.assistant.queries import Query, Turn, families_of, follow_ups_of, normal_form
+from lib.assistant.ranker_ablation import folds_of_pairs
 from lib.assistant.ranking_task import Learning, RankingTask
-from lib.assistant.rrf_readings import WHOLE
+from lib.assistant.rrf_readings import STORES, WHOLE
 from lib.assistant.second_stage import Setting, TwoStages
 from lib.assistant.world import frames, read_world, simulate_from
 from lib.evaluation.comparison import per_query_scores
@@ -295,6 +302,16 @@ def vectors(talk):
     return embed_conversation(talk, encode)
 
 
+def of_few(talk, vectors, personas):
+    """World and embeddings of its first personas alone."""
+    few = talk["queries"]["persona"].unique()[:personas]
+    rows = {name: talk[name]["persona"].isin(few).to_numpy() for name in ("items", "queries")}
+    small = {name: talk[name][rows[name]].reset_index(drop=True) for name in rows}
+    small["opens"] = talk["opens"][talk["opens"]["item"].isin(small["items"]["item"])].reset_index(drop=True)
+    small["gold"] = talk["gold"][talk["gold"]["query"].isin(small["queries"]["query"])].reset_index(drop=True)
+    return small, {name: vectors[name][rows[name]] for name in rows}
+
+
 @pytest.fixture(scope="module")
 def scores(talk, vectors):
     return score_conversation(talk, vectors, LEARNER)
@@ -324,8 +341,11 @@ def test_history_helps_follow_ups_and_nothing_else(talk, scores, found, kinds):
         assert (scores[method, "recall", 3][alone] == scores["semantic", "recall", 3][alone]).all()
 
 
-def test_what_learns_from_the_turn_before_needs_it(talk, vectors, found):
+def test_what_learns_from_the_turn_before_needs_it(talk, vectors, found, monkeypatch):
     """The ranker and the map that see it find more follow-ups than the same without it; with another's turn less."""
+    nothing = np.zeros(len(RankingTask.of_world(talk, vectors, LEARNING).pairs))  # what is unseen takes long
+    monkeypatch.setattr(Learner, "on_new_needs", lambda *_: (nothing, nothing))
+    monkeypatch.setattr(Learner, "ranker_on_new_needs", lambda *_: nothing)
     value = found.set_index(["method", "kind"])["value"]
     assert value[RANKER_TOLD, "follow-up"] > value["lambdamart", "follow-up"] + 10
     without, told = TUNED
@@ -386,16 +406,137 @@ def test_maps_are_cross_fitted_among_what_both_stages_learn_from(talk, vectors, 
     assert not learned_from
 
 
+# ---------------------------------------------------------------- needs that nothing learned from
+
+
+@pytest.fixture(scope="module")
+def memorable(talk):
+    """Embeddings in which nothing but the need leads from a query to its items: each need has an axis of queries and
+    another one of items, and no cosine is above 0."""
+    need = talk["gold"].set_index("query")["need"][talk["queries"]["query"]]
+    about = talk["provenance"].set_index("item")["need"].reindex(talk["items"]["item"])
+    names = sorted(set(need))
+    axes = np.eye(2 * len(names) + 1)
+    found = pd.Index(names).get_indexer(about)  # of other items -1, the last axis
+    items = axes[np.where(found < 0, 2 * len(names), len(names) + found)]
+    return {"queries": axes[pd.Index(names).get_indexer(need)], "items": items}
+
+
+def test_a_map_that_learned_needs_by_heart_finds_nothing_of_new_ones(talk, kinds, memorable):
+    """Among other personas' needs it looks as if it had understood the queries; it has a table of needs."""
+    learner = Learner(Setting(), FUSION, Learning([3], seed=5, folds=4))
+    task = RankingTask.of_world(talk, memorable, learner.learning)
+    runs = {
+        name: rank_pairs(task.pairs, learner.tuned_cosine(task, memorable, new_needs))
+        for name, new_needs in (("known", False), ("new", True))
+    } | {"untuned": rank_pairs(task.pairs, task.text["semantic"])}
+    recall = per_query_scores(runs, task.qrels, task.queries["query"].tolist(), [3])
+    value = recall.xs(("recall", 3), axis=1, level=("metric", "k")).groupby(kinds).mean()
+    for kind in ("follow-up", "hop"):
+        assert value.loc[kind, "known"] > value.loc[kind, "untuned"] + 40
+        assert value.loc[kind, "new"] < value.loc[kind, "untuned"] + 10
+
+
+def test_what_is_learned_from_meets_neither_persona_nor_need_nor_phrasing(talk, vectors):
+    task = RankingTask.of_world(talk, vectors, LEARNING)
+    gold, fold = talk["gold"].set_index("query").loc[task.pairs["query"]], folds_of_pairs(task)
+    for new_needs in (False, True):
+        lessons = LEARNER.lessons(task, new_needs)
+        assert (np.sum([asked for _, asked in lessons], axis=0) == 1).all()
+        for learned, asked in lessons:
+            assert not set(task.persona[learned]) & set(task.persona[asked])
+            for column in ("need", "phrasing") if new_needs else ():
+                values = gold[column].to_numpy()
+                assert not set(values[learned]) & set(values[asked])
+    assert len(lessons) == LEARNING.folds * len(set(fold))
+    assert all(learned.any() for learned, _ in lessons)
+
+
+def test_labels_of_a_need_change_nothing_that_is_unseen_of_it(talk, vectors):
+    """Of one fold of needs the relevant items are dealt anew: its own scores stay as they are, others' change."""
+    small, arrays = of_few(talk, vectors, 24)
+    before, after = (RankingTask.of_world(small, arrays, LEARNING) for _ in range(2))
+    about = folds_of_pairs(before) == 1
+    after.__dict__["relevant"] = np.where(about, np.roll(before.relevant, 1), before.relevant)
+    told = []
+    for task in (before, after):
+        scores = [LEARNER.tuned_cosine(task, arrays, new_needs=True), LEARNER.ranker_on_new_needs(task)]
+        told.append([*scores, *LEARNER.on_new_needs(task, arrays)])
+    for one, other in zip(*told, strict=True):
+        np.testing.assert_array_equal(one[about], other[about])
+        assert (one[~about] != other[~about]).any()
+
+
+def test_what_is_fused_on_new_needs_met_none_of_them(talk, vectors, monkeypatch):
+    """Each ranking of all pairs once, by rankers that learned from what `lessons` says."""
+    seen = []
+
+    def rank_without(task, names, learned, asked):
+        seen.append((names, learned, asked))
+        return {STORES: rank_pairs(task.pairs[asked], np.zeros(asked.sum()))}
+
+    monkeypatch.setattr(conversation, "rank_without", rank_without)
+    task = RankingTask.of_world(talk, vectors, LEARNING)
+    learner = Learner(Setting(), Fusion((WHOLE, STORES), 60), LEARNING)
+    run = learner.fused_on_new_needs(task, np.zeros(len(task.pairs)))
+    assert len(run) == len(task.pairs)
+    assert not run.duplicated(["query", "item"]).any()
+    for (names, *told), lesson in zip(seen, learner.lessons(task, new_needs=True), strict=True):
+        assert names == [STORES]
+        np.testing.assert_array_equal(told, lesson)
+
+
+def test_what_is_unseen_stands_in_its_rows(talk, vectors, scores):
+    task = RankingTask.of_world(talk, vectors, LEARNING)
+    arrays = {"queries": vectors[WITH_HISTORY], "items": vectors["items"]}
+    runs = {"map": rank_pairs(task.pairs, LEARNER.tuned_cosine(task, arrays, new_needs=True))}
+    alone = per_query_scores(runs, task.qrels, scores.index, [3])["map", "recall", 3]
+    _, told = TUNED
+    assert (scores[f"{told}{UNSEEN}", "recall", 3] == alone).all()
+    assert (scores[told, "recall", 3] != alone).any()
+    for name in TRAINED:
+        assert (scores[name, "recall", 3] != scores[f"{name}{UNSEEN}", "recall", 3]).any()
+
+
+def test_training_is_weighed_against_known_needs_and_against_no_training(talk, scores, found, kinds):
+    weighed = weigh_training(talk, scores, 3, seed=5)
+    value = found.set_index(["kind", "method"])["value"]
+    assert len(weighed) == len(KINDS) * len(TRAINED) * 2
+    for row in weighed.itertuples():
+        best = value[row.kind][list(UNTRAINED)].idxmax()
+        assert row.against in (KNOWN, best)
+        other = value[row.kind, row.method if row.against == KNOWN else best]
+        assert row.value == pytest.approx(value[row.kind, row.method + UNSEEN])
+        assert row.other == pytest.approx(other)
+        assert row.difference == pytest.approx(row.value - other)
+        assert row.n == (kinds == row.kind).sum()
+    assert weighed["p_holm"].between(0, 1).all()
+    assert (weighed["p_holm"] > 2 / 10_000).all()  # over the whole family: of one test it could be less
+
+
+def test_phrasings_are_counted_by_who_uses_them():
+    """Two needs in three phrasings; one phrasing is of two personas, another of one persona twice."""
+    rows = [
+        ("a", "p", "tea", "tea/hop/0"),
+        ("b", "q", "tea", "tea/hop/0"),
+        ("c", "p", "jam", "jam/hop/1"),
+        ("d", "p", "jam", "jam/hop/1"),
+        ("e", "q", "jam", "jam/hop/2"),
+        ("f", "q", "jam", "jam/meaning/0"),
+    ]
+    table = pd.DataFrame(rows, columns=["query", "persona", "need", "phrasing"])
+    found = phrasings_of({"queries": table[["query", "persona"]], "gold": table.drop(columns="persona")})
+    assert list(found.index) == ["plain", "hop"]
+    assert found.loc["hop"].tolist() == [2, 3, 1, 40]
+    assert found.loc["plain"].tolist() == [1, 1, 0, 0]
+
+
 def test_a_world_of_too_few_personas_teaches_nothing(talk, vectors):
-    few = talk["queries"]["persona"].unique()[:6]  # in two folds: three to learn from
-    rows = {name: talk[name]["persona"].isin(few).to_numpy() for name in ("items", "queries")}
-    small = {name: talk[name][rows[name]].reset_index(drop=True) for name in rows}
-    small["opens"] = talk["opens"][talk["opens"]["item"].isin(small["items"]["item"])].reset_index(drop=True)
-    small["gold"] = talk["gold"][talk["gold"]["query"].isin(small["queries"]["query"])].reset_index(drop=True)
-    arrays = {name: vectors[name][rows[name]] for name in rows}
-    _, first, second = LEARNER.cross_fitted(small, arrays)
-    assert not first.any()
-    assert not second.any()
+    small, arrays = of_few(talk, vectors, 6)  # in two folds: three to learn from
+    task, first, second = LEARNER.cross_fitted(small, arrays)
+    for scores in (first, second, *LEARNER.on_new_needs(task, arrays), LEARNER.ranker_on_new_needs(task)):
+        assert not scores.any()
+    assert not LEARNER.tuned_cosine(task, arrays, new_needs=True).any()
 
 
 # ---------------------------------------------------------------- one link cut at a time

@@ -2,71 +2,137 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 
-from lib.assistant.conversation import RANKER_TOLD
+from lib.assistant.conversation import KNOWN, RANKER_TOLD, TRAINED, UNSEEN, WITH_HISTORY, WITH_WORDS
 from lib.evaluation.inference import settled
 from lib.workbook.display import Table, interval
 from lib.workbook.methods import label
 
 CELL = ["value", "ci_low", "ci_high"]
+QUERIES = {"plain": "plain queries", "follow-up": "follow-ups", "hop": "hops"}
 COLUMNS = ["kind", "method", "metric", *CELL, "n", "gain", "gain_low", "gain_high", "p_holm"]
 
 
-def conversation_table(found: pd.DataFrame, k: int) -> Table:
+def conversation_table(found: pd.DataFrame, phrasings: pd.DataFrame, k: int) -> Table:
     """Recall of every method, a column a kind of query.
 
     Args:
         found: from `lib.assistant.conversation.summarise_conversation`.
+        phrasings: from `lib.assistant.conversation.phrasings_of`.
         k: K.
     """
     shown = found.assign(cell=[interval(*row) for row in found[CELL].to_numpy()])
     table = shown.pivot(index="method", columns="kind", values="cell")
     table = table.reindex(index=found["method"].unique(), columns=found["kind"].unique())
     numbers = found.drop_duplicates("kind").set_index("kind")["n"]
+    recur = "; ".join(
+        f"the {row.Index} queries are about {row.needs} needs in {row.phrasings} phrasings, {row.shared} of which more "
+        f"than one persona uses, in {row.asked_in_shared:.0f}% of these queries"
+        for row in phrasings.itertuples()
+    )
     return Table(
         table.rename(index=label).rename_axis("method").rename_axis(None, axis=1).reset_index(),
         f"Recall@{k} in percent with 95% intervals, by kind of query: "
         + ", ".join(f"{count} {kind}" for kind, count in numbers.items())
-        + ". Rankers and maps are cross-fitted by persona: they have met these needs, a follow-up's too, with other "
-        f"people. {label(RANKER_TOLD)} also sees the cosine of items and the query behind the turn before, words and "
-        "plan; the other rankers see no turn before.",
+        + f". Rankers and maps are cross-fitted by persona, but {recur}: so they have met the needs with other people, "
+        "a follow-up's too. Where needs are unseen, they learned from no query of the need, nor so of its phrasings. "
+        f"{label(RANKER_TOLD)} also sees the cosine of items and the query behind the turn before, words and plan; the "
+        "other rankers see no turn before.",
     )
 
 
-def conversation_in_words(found: pd.DataFrame, k: int) -> str:
-    """On each kind of query that is not plain: what finds most, beside semantic search there and on plain queries.
+def training_table(weighed: pd.DataFrame, k: int) -> Table:
+    """What each trained method finds of needs that it has met and that it has not.
+
+    Args:
+        weighed: from `lib.assistant.conversation.weigh_training`.
+        k: K.
+    """
+    cells = [interval(*row) for row in weighed[["difference", "ci_low", "ci_high"]].to_numpy()]
+    rows = weighed.assign(cell=cells)
+    same = (rows["against"] == KNOWN).to_numpy()
+    known, other = rows[same].reset_index(drop=True), rows[~same].reset_index(drop=True)
+    table = pd.DataFrame(
+        {
+            "queries": known["kind"].map(QUERIES),
+            "method": known["method"].map(label),
+            "needs known": known["other"].map("{:.1f}".format),
+            "needs unseen": known["value"].map("{:.1f}".format),
+            "difference": known["cell"],
+            "best without training": [f"{label(row.against)}, {row.other:.1f}" for row in other.itertuples()],
+            "difference to it": other["cell"],
+        }
+    )
+    return Table(
+        table,
+        f"Recall@{k} in percent of what is trained, on needs that it learned from with other people and on needs "
+        "that it did not meet; differences in points, of needs unseen less the other, with 95% intervals.",
+    )
+
+
+def conversation_in_words(found: pd.DataFrame, weighed: pd.DataFrame, k: int) -> str:
+    """On each kind of query that is not plain: what finds most of what has not met its need, beside semantic search
+    there and on plain queries; and what finds more only where it has met it.
 
     Args:
         found: from `lib.assistant.conversation.summarise_conversation`.
+        weighed: from `lib.assistant.conversation.weigh_training`.
         k: K.
     """
     by_kind = {kind: rows.set_index("method") for kind, rows in found.groupby("kind", sort=False)}
-    parts = []
-    for kind, rows in by_kind.items():
-        if kind == "plain":
-            continue
-        best = rows["value"].idxmax()
-        text = f"on {kind}s, semantic search finds {rows.loc['semantic', 'value']:.1f}%"
-        if best == "semantic":
-            parts.append(f"{text}, as much as any method")
-            continue
-        sure = settled(rows.loc[[best]], "gain_low", "gain_high").item()
-        gain = interval(*rows.loc[best, ["gain", "gain_low", "gain_high"]])
-        parts.append(
-            f"{text}, and {label(best)} the most, {rows.loc[best, 'value']:.1f}%: {gain} points more"
-            + ("" if sure else ", which is not settled")
-            + (
-                f" (without the plan {rows.loc['semantic_words_before', 'value']:.1f}%)"
-                if best == "semantic_history"
-                else ""
-            )
-        )
+    tests = dict(list(weighed.groupby(["kind", "method"], sort=False)))
+    parts = [_on_a_kind(kind, rows, tests) for kind, rows in by_kind.items() if kind != "plain"]
     plain = by_kind["plain"].loc["semantic", "value"] if "plain" in by_kind else float("nan")
     return (
-        f"Recall@{k} of semantic search is {plain:.1f}% on plain queries; {'; '.join(parts)}. "
-        f"Differences are tested in one family of {found['p_holm'].notna().sum()}, as Holm has it."
+        f"Recall@{k} of semantic search is {plain:.1f}% on plain queries. {' '.join(parts)} "
+        f"Differences to semantic search are tested in one family of {found['p_holm'].notna().sum()}, what training is "
+        f"worth in one of {len(weighed)}, as Holm has it."
     )
+
+
+def _on_a_kind(kind: str, rows: pd.DataFrame, tests: Mapping[tuple[str, str], pd.DataFrame]) -> str:
+    """The sentences of `conversation_in_words` about one kind.
+
+    Args:
+        rows: of `found`, by method.
+        tests: rows of `weighed` by kind and method.
+    """
+    fresh = rows.drop(index=list(TRAINED))
+    best, most = fresh["value"].idxmax(), rows["value"].idxmax()
+    text = f"On {kind}s, semantic search finds {rows.loc['semantic', 'value']:.1f}%"
+    if best == "semantic":
+        text += ", as much as any method that has not met their needs"
+    else:
+        gain = interval(*rows.loc[best, ["gain", "gain_low", "gain_high"]])
+        sure = settled(rows.loc[[best]], "gain_low", "gain_high").item()
+        text += (
+            f"; of methods that have not met their needs, {label(best.removesuffix(UNSEEN))} finds the most, "
+            f"{rows.loc[best, 'value']:.1f}%: {gain} points more{'' if sure else ', which is not settled'}"
+        )
+    if best == WITH_HISTORY:
+        text += f" (without the plan {rows.loc[WITH_WORDS, 'value']:.1f}%)"
+    if best.endswith(UNSEEN):
+        test = tests[kind, best.removesuffix(UNSEEN)].query("against != @KNOWN")
+        text += (
+            f". The best without training, {label(test['against'].item())}, finds {test['other'].item():.1f}%: "
+            f"training adds {_difference(test)}"
+        )
+    if most in TRAINED and rows.loc[most, "value"] > rows.loc[best, "value"]:
+        test = tests[kind, most].query("against == @KNOWN")
+        text += (
+            f". Where it has met the very needs with other people, {label(most)} finds {rows.loc[most, 'value']:.1f}%; "
+            f"of needs unseen {test['value'].item():.1f}%, a change of {_difference(test)}"
+        )
+    return f"{text}."
+
+
+def _difference(test: pd.DataFrame) -> str:
+    """The one row of a test in words."""
+    points = interval(*test[["difference", "ci_low", "ci_high"]].iloc[0])
+    return f"{points} points" + ("" if settled(test).item() else ", which is not settled")
 
 
 def links_table(cut: pd.DataFrame, k: int) -> Table:
@@ -79,7 +145,7 @@ def links_table(cut: pd.DataFrame, k: int) -> Table:
     ends = ["difference", "difference_low", "difference_high"]
     table = pd.DataFrame(
         {
-            "queries": cut["kind"] + "s",
+            "queries": cut["kind"].map(QUERIES),
             "control": cut["control"],
             f"Recall@{k}": [interval(*row) for row in cut[CELL].to_numpy()],
             "method": cut["method"].map(label),
@@ -87,7 +153,11 @@ def links_table(cut: pd.DataFrame, k: int) -> Table:
             "difference": [interval(*row) for row in cut[ends].to_numpy()],
         }
     )
-    return Table(table, f"Recall@{k} in percent with one link cut, and by length of text alone; 95% intervals.")
+    return Table(
+        table,
+        f"Recall@{k} in percent with one link cut, and by length of text alone; 95% intervals. What is trained has met "
+        "the needs with other people.",
+    )
 
 
 def links_in_words(cut: pd.DataFrame) -> str:

@@ -1,49 +1,111 @@
 import numpy as np
 import pandas as pd
 
-from lib.assistant.conversation import KINDS, METHODS
+from lib.assistant.conversation import KINDS, KNOWN, METHODS, TRAINED, UNSEEN
 from lib.assistant.conversation_controls import REFERENCES
-from lib.assistant.pages.conversation import conversation_in_words, conversation_table, links_in_words, links_table
+from lib.assistant.pages.conversation import (
+    conversation_in_words,
+    conversation_table,
+    links_in_words,
+    links_table,
+    training_table,
+)
 from lib.workbook.methods import label
+
+FAMILIES = f"one family of {len(KINDS) * (len(METHODS) - 1)}", f"one of {len(KINDS) * len(TRAINED) * 2}"
+PHRASINGS = pd.DataFrame(
+    {"needs": [9, 3, 2], "phrasings": [12, 6, 5], "shared": [1, 4, 5], "asked_in_shared": [8.3, 66.7, 100.0]},
+    index=list(KINDS),
+)
 
 
 def rows(**best):
-    """Every method finds 20%, but for the one that a kind names, which finds 50%, settled."""
+    """Every method finds 20%, but for those that a kind names with what they find; all differences are settled."""
     table = pd.DataFrame([(kind, method) for kind in KINDS for method in METHODS], columns=["kind", "method"])
-    table["value"] = [
-        50.0 if best.get(row.kind.replace("-", "_")) == row.method else 20.0 for row in table.itertuples()
-    ]
+    table["value"] = [best.get(row.kind.replace("-", "_"), {}).get(row.method, 20.0) for row in table.itertuples()]
     table["gain"] = table["value"] - 20
     ends = {"ci_low": table["value"] - 5, "ci_high": table["value"] + 5, "gain_low": table["gain"] - 9}
     p = np.where(table["method"] == "semantic", np.nan, 0.001)
     return table.assign(**ends, gain_high=table["gain"] + 9, p_holm=p, metric="recall@3", n=table["kind"].map(len))
 
 
+def training(found, **changed):
+    """What `lib.assistant.conversation.weigh_training` says of `rows`: against known needs and against recency."""
+    value = found.set_index(["kind", "method"])["value"]
+    names = [(kind, name, against) for kind in KINDS for name in TRAINED for against in (KNOWN, "recency")]
+    table = pd.DataFrame(names, columns=["kind", "method", "against"])
+    table["value"] = [value[row.kind, row.method + UNSEEN] for row in table.itertuples()]
+    table["other"] = [
+        value[row.kind, row.method if row.against == KNOWN else row.against] for row in table.itertuples()
+    ]
+    table["difference"] = table["value"] - table["other"]
+    ends = {"ci_low": table["difference"] - 4, "ci_high": table["difference"] + 4}
+    return table.assign(**ends, p_holm=0.001, n=table["kind"].map(len)).assign(**changed)
+
+
+def words(found, **changed):
+    return conversation_in_words(found, training(found, **changed), 3)
+
+
 def test_the_table_has_a_column_a_kind_and_a_row_a_method():
-    table = conversation_table(rows(), 3)
+    table = conversation_table(rows(), PHRASINGS, 3)
     assert list(table.frame) == ["method", *KINDS]
     assert table.frame["method"].tolist() == [label(method) for method in METHODS]
     assert table.frame.loc[0, "hop"] == "20.0 [15.0, 25.0]"
     assert "5 plain, 9 follow-up, 3 hop" in table.caption
+    assert (
+        "the hop queries are about 2 needs in 5 phrasings, 5 of which more than one persona uses, in 100% of these"
+    ) in table.caption
+
+
+def test_the_table_of_training_has_a_row_a_trained_method_and_kind():
+    table = training_table(training(rows(hop={"lambdamart": 50.0})), 3).frame
+    assert len(table) == len(KINDS) * len(TRAINED)
+    row = table[(table["queries"] == "hops") & (table["method"] == label("lambdamart"))].iloc[0]
+    assert row.tolist()[2:] == [
+        "50.0",
+        "20.0",
+        "−30.0 [−34.0, −26.0]",
+        f"{label('recency')}, 20.0",
+        "0.0 [−4.0, 4.0]",
+    ]
 
 
 def test_the_sentence_follows_the_numbers():
-    text = conversation_in_words(rows(follow_up="semantic_history", hop="lambdamart_2"), 3)
-    assert text.startswith("Recall@3 of semantic search is 20.0% on plain queries; on follow-ups")
-    assert f"{label('semantic_history')} the most, 50.0%: 30.0 [21.0, 39.0] points more" in text
-    assert f"{label('lambdamart_2')} the most" in text
+    text = words(rows(follow_up={"semantic_history": 50.0}, hop={f"lambdamart_2{UNSEEN}": 50.0}))
+    assert text.startswith("Recall@3 of semantic search is 20.0% on plain queries. On follow-ups")
+    assert f"{label('semantic_history')} finds the most, 50.0%: 30.0 [21.0, 39.0] points more" in text
+    ours = f"of methods that have not met their needs, {label('lambdamart_2')} finds the most, 50.0%"
+    assert f"On hops, semantic search finds 20.0%; {ours}" in text
+    assert f"without training, {label('recency')}, finds 20.0%: training adds 30.0 [26.0, 34.0] points" in text
     assert "not settled" not in text
     assert "(without the plan 20.0%)" in text
-    assert f"one family of {len(KINDS) * (len(METHODS) - 1)}" in text
+    assert "has met the very needs" not in text
+    assert all(each in text for each in FAMILIES)
+
+
+def test_a_method_that_leads_where_it_has_met_the_needs_is_not_called_the_best():
+    """The winner is of new needs; what it finds of known ones stands beside, as what it is."""
+    found = rows(follow_up={"semantic_tuned_history": 90.0, "semantic_history": 60.0})
+    text = words(found)
+    assert f"of methods that have not met their needs, {label('semantic_history')} finds the most, 60.0%" in text
+    assert (
+        f"Where it has met the very needs with other people, {label('semantic_tuned_history')} finds 90.0%; of needs "
+        "unseen 20.0%, a change of −70.0 [−74.0, −66.0] points."
+    ) in text
 
 
 def test_the_sentence_says_where_nothing_helps_or_is_sure():
-    assert conversation_in_words(rows(follow_up="semantic", hop="semantic"), 3).count("as much as any method") == 2
-    wide, likely = rows(hop="bm25t"), rows(hop="bm25t")
+    nothing = rows(follow_up={"semantic": 50.0}, hop={"semantic": 50.0})
+    assert words(nothing).count("as much as any method that has not met their needs") == 2
+    wide, likely = (rows(hop={"bm25t": 50.0}) for _ in range(2))
     wide["gain_low"] -= 30
     likely["p_holm"] = 0.2
     for unsure in (wide, likely):
-        assert "points more, which is not settled" in conversation_in_words(unsure, 3)
+        assert "points more, which is not settled" in words(unsure)
+    found = rows(hop={f"lambdamart{UNSEEN}": 50.0, "lambdamart": 60.0})
+    assert words(found, p_holm=0.2).count("points, which is not settled") == 2
+    assert "not settled" not in words(found).split("On hops")[1]
 
 
 def links():
