@@ -31,7 +31,7 @@ from lib.assistant.planner import (
 from lib.assistant.plans import CAUSES, api_names, ast_match, gold_calls
 from lib.assistant.toolbox import DEFAULT_API
 from lib.evaluation.comparison import compare_outcomes, summarise
-from lib.evaluation.inference import Resampling, holm_adjust, mcnemar_test, settled, wilson_interval
+from lib.evaluation.inference import Resampling, holm_adjust, settled, wilson_interval
 from lib.evaluation.intervals import mean_interval
 
 WITH_CONTEXT = ("context_tuned_rag", "context_tuned_upper_bound")  # the settings that show tools and items
@@ -400,22 +400,34 @@ def sweep_part(sweep: pd.DataFrame, varied: str, number: int) -> pd.DataFrame:
 
 def sweep_tests(sweep: pd.DataFrame, n_tools: int, n_items: int) -> pd.DataFrame:
     """Each point of a sweep against the usual one: numbers of tools against `n_tools`, the others against `n_items`
-    items with their texts. McNemar's test, Holm over all points and both measures.
+    items with their texts, on the point's queries. Intervals are over personas and needs; McNemar's test, Holm over all
+    points and both measures.
+
+    Args:
+        sweep: as `sweep_points` takes it.
 
     Returns:
-        columns varied, number, metric, difference (points), p, p_holm.
+        columns varied, number, metric, difference (points), ci_low, ci_high, p_value, p_holm, settled (bool).
     """
     usual = {"tools": sweep_part(sweep, "tools", n_tools), "items": sweep_part(sweep, "items", n_items)}
-    rows = []
+    metrics, frames = ("ast_accuracy", "right_api"), []
     for varied, number in sweep.groupby(["varied", "number"]).groups:
         if (varied, number) in {("tools", n_tools), ("items", n_items)}:
             continue
-        part, other = sweep_part(sweep, varied, number), usual["tools" if varied == "tools" else "items"]
-        for metric in ("ast_accuracy", "right_api"):
-            a, b = part[metric] > 0, other.loc[part.index, metric] > 0
-            rows.append((varied, number, metric, 100 * (a.mean() - b.mean()), mcnemar_test(a, b)))
-    tests = pd.DataFrame(rows, columns=["varied", "number", "metric", "difference", "p"])
-    return tests.assign(p_holm=holm_adjust(tests["p"]))
+        part = sweep_part(sweep, varied, number)
+        sides = {"point": part, "usual": usual["tools" if varied == "tools" else "items"].loc[part.index]}
+        scores = pd.DataFrame({(name, metric, 1): side[metric] for name, side in sides.items() for metric in metrics})
+        over = Resampling([part["persona"].to_numpy(), part["need"].to_numpy()])
+        frames += [
+            compare_outcomes(scores, [("point", "usual")], metric, 1, over).assign(
+                varied=varied, number=number, metric=metric
+            )
+            for metric in metrics
+        ]
+    tests = pd.concat(frames, ignore_index=True)
+    tests = tests.assign(p_holm=holm_adjust(tests["p_value"]))
+    columns = ["varied", "number", "metric", "difference", "ci_low", "ci_high", "p_value", "p_holm"]
+    return tests[columns].assign(settled=settled(tests))
 
 
 # ---------------------------------------------------------------- plans of two calls

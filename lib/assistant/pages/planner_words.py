@@ -13,7 +13,7 @@ from lib.assistant.plan_comparison import contrast, needs_no_argument
 from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, SETTINGS, TAUGHT, shows_right_tools
 from lib.assistant.plans import api_names
 from lib.assistant.toolbox import DEFAULT_API
-from lib.evaluation.inference import LEVEL, mcnemar_test
+from lib.evaluation.inference import mcnemar_test
 from lib.workbook.display import interval, number
 from lib.workbook.markup import plain
 from lib.workbook.methods import label
@@ -195,18 +195,18 @@ def held_out_needs(named: pd.DataFrame) -> str:
 
 def length_of_prompts(tests: pd.DataFrame, n: int, n_tools: int, n_items: int) -> str:
     """Which points of the sweeps differ from the usual one (see `lib.assistant.plan_comparison.sweep_tests`)."""
-    clear = tests[tests["p_holm"] <= LEVEL]
+    clear = tests[tests["settled"]]
     listed = "; ".join(
-        f"{row.varied} {row.number}: {MEASURED[row.metric]} {row.difference:+.1f} points (p = {row.p_holm:.2g})"
+        f"{row.varied} {row.number}: {MEASURED[row.metric]} {interval(row.difference, row.ci_low, row.ci_high)} points"
         for row in clear.itertuples()
     )
     return (
         f"{n} queries a point, so only large differences can show. Against {n_tools} tools, or {n_items} items with "
         "their texts, "
     ) + (
-        "no variant differs significantly (McNemar, Holm over all variants)."
+        f"no difference is settled (McNemar, Holm over {len(tests)} tests, and intervals over personas and needs)."
         if clear.empty
-        else f"{listed} (McNemar, Holm over all variants)."
+        else f"{listed} (McNemar, Holm over {len(tests)} tests, and intervals over personas and needs)."
     )
 
 

@@ -212,14 +212,18 @@ def test_held_out_needs_are_told_only_beside_others():
 
 def test_the_length_of_prompts_is_said_to_matter_only_where_it_does():
     tests = pd.DataFrame(
-        [("tools", 1, "right_api", -20.0, 0.001, 0.004), ("items", 1, "ast_accuracy", 3.0, 0.5, 1.0)],
-        columns=["varied", "number", "metric", "difference", "p", "p_holm"],
+        [
+            ("tools", 1, "right_api", -20.0, -31.0, -9.0, 0.004, True),
+            ("items", 1, "ast_accuracy", 3.0, -2.0, 8.0, 0.001, False),
+        ],
+        columns=["varied", "number", "metric", "difference", "ci_low", "ci_high", "p_holm", "settled"],
     )
     text = words.length_of_prompts(tests, 30, 10, 3)
     assert text.startswith("30 queries a point")
-    assert "Against 10 tools, or 3 items with their texts, tools 1: right API -20.0 points (p = 0.004) (McNemar" in text
+    assert "Against 10 tools, or 3 items with their texts, tools 1: right API −20.0 [−31.0, −9.0] points (" in text
+    assert "Holm over 2 tests" in text
     assert "items 1" not in text
-    assert "no variant differs significantly" in words.length_of_prompts(tests[1:], 30, 10, 3)
+    assert "no difference is settled" in words.length_of_prompts(tests[1:], 30, 10, 3)
 
 
 def thought(settled):
