@@ -23,6 +23,7 @@ from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.stores import best_first, cosine_of_pairs, rank_pairs
 from lib.workbook.artifacts import ArtifactError, Workbook
 from lib.workbook.machine import cores
+from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
 from lib.workbook.parameters.planner import PlannerTuning
 from lib.workbook.parameters.tool_retrieval import ToolRetrieval
 
@@ -40,7 +41,7 @@ NEEDED = {
         "toolbox.parquet",
     ),
     "02_context_baselines": ("embeddings_pretrained.safetensors",),
-    "05_lambdamart_rrf": ("lambdamart.txt",),
+    "05_lambdamart_rrf": ("lambdamart.txt", "context_rankings.parquet"),
     "06_tool_retrieval": ("tool_wording.parquet",),
     "07_planner": ("plans.parquet", "adapters/planner/training.json"),
 }
@@ -58,6 +59,7 @@ class Saved:
         gold: columns query, apis, relevant, plan, answers, also (see `lib.assistant.planner.with_other_plans`).
         wording, n_worded: how context enters the text that tools are searched with (see `tool_retrieval`).
         encoder: name of the encoder that embedded the items.
+        bm25_b: BM25T's length normalisation, as the ranker learned from it.
         tuned: parameters that the planner was tuned with.
     """
 
@@ -71,6 +73,7 @@ class Saved:
     wording: str
     n_worded: int
     encoder: str
+    bm25_b: float
     tuned: PlannerTuning
 
 
@@ -96,6 +99,7 @@ def read_saved(book: Workbook) -> Saved:
         wording=wording["wording"],
         n_worded=int(wording["items"]),
         encoder=book.made_with("embeddings_pretrained.safetensors")["encoder"],
+        bm25_b=book.parameters_of("context_rankings.parquet", LambdaMARTRRF).bm25_b,
         tuned=book.parameters_of("plans.parquet", PlannerTuning),
         toolbox=toolbox.assign(text=tool_texts(toolbox, searched)),
         gold=with_other_plans(book.read("gold"), book.read("other_plans")),
@@ -139,6 +143,7 @@ def open_assistant(book: Workbook, saved: Saved) -> Assistant:
         lambda prompts: planner.generate(prompts, max_new_tokens=tuned.planner_max_tokens),
         tuned.shown_tools,
         tuned.shown_items,
+        saved.bm25_b,
     )
 
 
@@ -155,6 +160,7 @@ class Assistant:
         wording, n_worded: how context enters the text that tools are searched with (see `tool_retrieval`).
         generate: prompts to plans.
         n_tools, n_items: how many of them a prompt shows.
+        bm25_b: BM25T's length normalisation, as the ranker learned from it.
     """
 
     def __init__(
@@ -171,11 +177,12 @@ class Assistant:
         generate: Callable[[list[str]], list[str]],
         n_tools: int,
         n_items: int,
+        bm25_b: float,
     ):
         self.desk, self.items, self.opens, self.vectors = desk, items, opens, vectors
         self.tools, self.encode, self.ranker = tools, encode, ranker
         self.wording, self.n_worded, self.generate = wording, n_worded, generate
-        self.n_tools, self.n_items = n_tools, n_items
+        self.n_tools, self.n_items, self.bm25_b = n_tools, n_items, bm25_b
 
     @cached_property
     def tool_vectors(self) -> np.ndarray:
@@ -189,7 +196,8 @@ class Assistant:
         """
         own = (self.items["persona"] == persona).to_numpy()
         items = self.items[own]
-        index = PersonaIndex(items, self.opens[self.opens["item"].isin(items["item"])], self.vectors[own])
+        opens = self.opens[self.opens["item"].isin(items["item"])]
+        index = PersonaIndex(items, opens, self.vectors[own], self.bm25_b)
         text = request["text"].iloc[0]
         scores = {"bm25t": index.bm25t(text), "semantic": index.semantic(self.encode([text])[0])}
         return best_first(index.names, self.ranker.predict(index.signals(request, scores)))

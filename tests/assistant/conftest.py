@@ -23,6 +23,7 @@ from lib.workbook.artifacts import Workbook
 from lib.workbook.parameters.base import Parameters
 from lib.workbook.parameters.context_baselines import ContextBaselines
 from lib.workbook.parameters.data_gen import DataGen
+from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
 from lib.workbook.parameters.planner import PlannerTuning
 from lib.workbook.parameters.tool_retrieval import ToolRetrieval
 from lib.workbook.parameters.worlds import WorldKnobs
@@ -220,7 +221,7 @@ def make_assistant():
     says how long the prompt is.
     """
 
-    def make(tables, n_tools=4, n_items=2, generate=None):
+    def make(tables, n_tools=4, n_items=2, generate=None, bm25_b=0.75):
         def plan(prompts):
             seen = ["Tools:\nopen_note" in prompt for prompt in prompts]
             return [
@@ -241,6 +242,7 @@ def make_assistant():
             generate or plan,
             n_tools=n_tools,
             n_items=n_items,
+            bm25_b=bm25_b,
         )
 
     return make
@@ -270,6 +272,8 @@ def book(tmp_path, own_tables):
     )
     wording = pd.DataFrame({"wording": ["app"], "items": [1]})
     Workbook("06_tool_retrieval", ToolRetrieval(profile="smoke"), root).write("tool_wording", wording)
+    ranked = pd.DataFrame({"method": ["lambdamart"], "query": ["b-q0"]})
+    Workbook("05_lambdamart_rrf", LambdaMARTRRF(profile="smoke", bm25_b=0.4), root).write("context_rankings", ranked)
     planner = Workbook("07_planner", PlannerTuning(profile="smoke", shown_tools=4, shown_items=2), root)
     planner.write("plans", own_tables["queries"])
     for name in ("lambdamart.txt", "adapters/planner/training.json"):

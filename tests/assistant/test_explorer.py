@@ -1,9 +1,11 @@
 """The whole chain for one request, with a real ranker's features, a made-up encoder and a planner that repeats."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from lib.assistant.explorer import NEEDED, open_assistant, read_saved
+from lib.assistant.persona_index import PersonaIndex
 from lib.assistant.planner import SETTINGS
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError, Workbook
@@ -46,6 +48,39 @@ def test_what_was_saved_is_read_without_models(book):
     assert saved.personas == {"b": "Person b, 30, Baker"}
     assert saved.queries["query"].tolist() == ["b-q0", "b-q1"]
     assert (saved.wording, saved.n_worded, saved.tuned.shown_tools) == ("app", 1, 4)
+    assert saved.bm25_b == 0.4
+
+
+def test_the_ranker_sees_text_scores_as_it_learned_from_them(make_assistant, own_tables):
+    """Of another length normalisation than BM25T's usual one, BM25T's scores are others."""
+
+    class Recorder:
+        def predict(self, features):
+            self.seen = features["bm25t"].to_numpy()
+            return self.seen
+
+    own = own_tables["items"][own_tables["items"]["persona"] == "b"]
+    request = own_tables["queries"].iloc[[1]][["text", "time", "weekday", "place"]]
+    request["text"] = own["text"].iloc[0]
+    found = {}
+    for b in (0.0, 0.75):
+        assistant = make_assistant(own_tables, bm25_b=b)
+        assistant.ranker = Recorder()
+        assistant.context("b", request)
+        index = PersonaIndex(own, own_tables["opens"], np.zeros((len(own), 2)), b)
+        found[b] = assistant.ranker.seen
+        np.testing.assert_allclose(found[b], index.bm25t(request["text"].iloc[0]))
+    assert (found[0.0] != found[0.75]).any()
+
+
+def test_the_assistant_is_opened_as_it_was_saved(book, monkeypatch):
+    for name in ("load_encoder", "encode"):
+        monkeypatch.setattr(f"lib.retrieval.dense.{name}", lambda *_: None)
+    monkeypatch.setattr("lib.assistant.explorer.load_or_say_how", lambda *_: None)
+    monkeypatch.setattr("lib.assistant.explorer.LambdaMART.load", lambda path: path.name)
+    assistant = open_assistant(book, read_saved(book))
+    assert (assistant.ranker, assistant.bm25_b) == ("lambdamart.txt", 0.4)
+    assert (assistant.n_tools, assistant.n_items) == (4, 2)
 
 
 @pytest.mark.parametrize("texts", ["paper", "terse"])
