@@ -170,6 +170,20 @@ def test_logs_are_alike_where_they_are_opened_at_the_same_moments():
     assert elsewhere[0][0, 1] == 0
 
 
+def test_an_open_at_the_very_minute_of_the_query_is_no_part_of_its_log():
+    """It may be how the query was answered. A minute later it counts."""
+    items = pd.DataFrame({"item": ["a", "b"]})
+    moments = ["2024-01-07 09:00", "2024-01-07 12:00"]
+    opens = pd.DataFrame({"item": ["a", "b"], "time": pd.to_datetime(moments), "place": "home"})
+    times = pd.Series(pd.to_datetime([moments[1], "2024-01-07 12:01"]))
+    alike, state = log_similarities(items, opens, times)
+    assert state.tolist() == [0, 1]
+    np.testing.assert_allclose(alike[0], np.diag([1.0, 0.0]), atol=1e-12)
+    assert alike[1][1, 1] == pytest.approx(1)
+    alone, _ = log_similarities(items, opens, times[:1])
+    np.testing.assert_array_equal(alone[0], alike[0])
+
+
 def slow_neighbours(scores, matrix, ties, top):
     """The features of one query, item by item."""
     n, rows = len(scores), []

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from lib.evaluation.inference import Resampling
+from lib.evaluation.intervals import mean_interval
 from lib.evaluation.over_seeds import fewest_clusters, over_seeds, widened
 
 
@@ -32,6 +33,28 @@ def test_degrees_of_freedom_are_those_of_the_fewest_clusters():
     assert fewest_clusters(Resampling(list(labels[:2]), 10, 0)) == 3
     assert fewest_clusters(Resampling([labels[0], labels[2]], 10, 0)) == 4
     assert fewest_clusters(Resampling([labels[2], labels[2]], 10, 0)) == 2
+
+
+def test_intervals_are_as_wide_as_other_seeds_make_them():
+    """Seeds that all find as much add nothing to the interval over queries; seeds that differ widen it, by as much as
+    `widened` says, to either side in proportion."""
+    rng = np.random.default_rng(1)
+    over = Resampling([np.repeat(np.arange(6), 4), np.tile(np.arange(4), 6)], 10, 0)
+    base = rng.uniform(45, 55, (2, 24, 1))
+    apart = np.array([-8.0, 0.0, 8.0])  # of seeds; their mean is that of the middle one
+    same = {name: np.repeat(each, 3, axis=1) for name, each in zip("ab", base, strict=True)}
+    spread = {"a": same["a"] + apart, "b": same["b"]}
+    for table, more in zip(over_seeds(same, [("a", "b")], over), over_seeds(spread, [("a", "b")], over), strict=True):
+        alone, wide = table.iloc[0], more.iloc[0]
+        assert wide["value"] == pytest.approx(alone["value"])
+        assert wide["ci_low"] < alone["ci_low"] - 5
+        assert wide["ci_high"] > alone["ci_high"] + 5
+        times = widened((alone["ci_high"] - alone["ci_low"]) / 2, 3, 8 / np.sqrt(3), 2)
+        for end in ("ci_low", "ci_high"):
+            assert wide[end] - wide["value"] == pytest.approx(times * (alone[end] - alone["value"]))
+    low, high = mean_interval(base[0, :, 0], over)
+    ends = over_seeds(same, [], over)[0].iloc[0][["ci_low", "ci_high"]]
+    assert ends.tolist() == pytest.approx([low, high])
 
 
 def test_a_pair_without_scores_is_left_out():
