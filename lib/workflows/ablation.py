@@ -217,7 +217,8 @@ def cost_of(scores: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         columns n (answers), tokens_in, tokens_out (means), seconds (mean of those that were timed), timed (their
-        number), dropped (few-shots that did not fit, in all), cut (answers that reached the token limit).
+        number), dropped (few-shots that did not fit, in all), cut (answers that did not end by themselves: they
+        reached the token limit, or only repeated themselves).
     """
     return (
         scores.dropna(subset=["tokens_in"])

@@ -20,7 +20,7 @@ from lib.workflows.scoring import similarity
 # Group -> kind -> label, in the order in which errors are listed.
 GROUPS: dict[str, dict[str, str]] = {
     "syntax": {  # the first that fits, one a flow: what does not parse says nothing else
-        "cut": "cut at the token limit",
+        "cut": "not finished (token limit, or repeating itself)",
         "no_call": "no call in the text",
         "quote": "string not closed",
         "bracket": "bracket or brace missing, or one too many",
@@ -66,7 +66,7 @@ def flow_errors(text: str, gold: str, catalogue: Catalogue, finished: bool = Tru
     Args:
         text: what the model wrote.
         gold: the right flow.
-        finished: whether the text ended by itself; else one that does not parse counts as cut.
+        finished: whether the text ended by itself; else one that does not parse is of kind "cut".
 
     Raises:
         FlowError: the gold does not parse.

@@ -18,6 +18,7 @@ from lib.workbook.cases import FILTERS, case_address
 from lib.workbook.parameters.base import Parameters
 from lib.workbook.profiles import NOTEBOOKS
 from lib.workflows.catalogue import Catalogue
+from lib.workflows.errors import KINDS
 
 EVIL = '</script><script>alert(1)</script> "it\'s" <img src=x onerror=alert(2)> & é'
 DONE = dict.fromkeys(NOTEBOOKS, "ok")
@@ -412,3 +413,9 @@ def test_a_phone_scrolls_in_one_direction(project, tab, name):
     tab.open((project / "reports" / "smoke" / f"{name}.html").as_uri(), width=375, mobile=True)
     assert tab.value("document.documentElement.scrollWidth") <= 375
     assert tab.errors == []
+
+
+def test_an_answer_that_did_not_end_has_one_name():
+    """The page lists it once, whether it parses or not."""
+    script = (ROOT / "lib/report/templates/report/browser.js").read_text(encoding="utf-8")
+    assert f'if (!finished) flaws.push("{KINDS["cut"]}");' in script

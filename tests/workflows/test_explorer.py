@@ -8,6 +8,7 @@ import pytest
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError, Workbook
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
+from lib.workflows.errors import KINDS
 from lib.workflows.explorer import (
     NEEDED,
     FlowWriter,
@@ -217,7 +218,7 @@ def test_calls_of_one_api_are_compared_in_their_order(catalogue):
     assert compared.errors == {"wanted API once too often": 1}
 
 
-@pytest.mark.parametrize(("finished", "kind"), [(True, "no call in the text"), (False, "cut at the token limit")])
+@pytest.mark.parametrize(("finished", "kind"), [(True, "no call in the text"), (False, KINDS["cut"])])
 def test_of_what_does_not_parse_only_the_syntax_is_told(catalogue, finished, kind):
     compared = compare_with_gold("Sure!", f"{FORM}\n{POST}", catalogue, finished)
     assert (compared.similarity, compared.errors) == (0, {kind: 1})

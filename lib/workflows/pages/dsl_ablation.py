@@ -300,7 +300,8 @@ def cost_caption(writers: Writers, beside: Mapping[tuple[str, int], int], device
         "The conditions and what an answer costs: means over all test sets. Seconds: reading the whole prompt, and "
         "writing: of a kept answer those of one asked alone, over the answers that were timed; of one written now its "
         f"share of the steps of its batch; on {device}{waited}. Cut: answers that reached "
-        f"{max_tokens} tokens. Where no model is named, {writers.named(writers.reader)} writes; the paper's models are "
+        f"{max_tokens} tokens, or were stopped before where they only repeated themselves. "
+        f"Where no model is named, {writers.named(writers.reader)} writes; the paper's models are "
         "GPT-4 and, fine-tuned, Codex. SFD shows as many definitions as FD has on average beside as many few-shots of "
         f"the same selector: {', '.join(shown)}."
     )

@@ -92,9 +92,9 @@ def kinds_table(study: Study, found: Flaws, max_tokens: int) -> Table:
     repeating = sum(text[-REPEATED:] in text[:-REPEATED] for text in cut)
     caption = (
         "Flows of all test sets with an error of each kind, % of all flows, with Wilson's 95% intervals. A flow that "
-        "does not parse shows no other error: read the lower rows beside the syntax rows. Cut: reached "
-        f"{max_tokens} tokens and does not parse; {repeating} of the {len(cut)} answers cut on this page end in text "
-        "that stands in them before."
+        "does not parse shows no other error: read the lower rows beside the syntax rows. Not finished: does not "
+        f"parse, and reached {max_tokens} tokens or was stopped before, where it only repeated itself; {repeating} of "
+        f"the {len(cut)} answers not finished on this page end in text that stands in them before."
     )
     return Table(frame, caption, text_columns=["kind of error"], cases=cases)
 

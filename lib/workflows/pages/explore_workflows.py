@@ -109,13 +109,11 @@ def lines_html(flow: str, other: str) -> str:
 def check_html(written: Written, max_tokens: int, catalogue: Catalogue) -> str:
     """Whether the flow parses, or where not; names and keys that the catalogue does not have; variables used before
     they are assigned."""
-    cut = (
-        "" if written.finished else line_html(False, f"cut at {max_tokens} tokens, the most that a flow may have here")
-    )
+    stopped = stopped_html(written, max_tokens)
     checked = check(written.text, catalogue)
     if isinstance(checked, FlowError):
         rest = note("What does not parse is not checked further.")
-        return f"<ul class='checks'>{cut}{line_html(False, f'does not parse: {text(checked)}')}</ul>{rest}"
+        return f"<ul class='checks'>{stopped}{line_html(False, f'does not parse: {text(checked)}')}</ul>{rest}"
     names = [f"<code>{text(name)}</code>{text(did_you_mean(name, catalogue.apis))}" for name in checked.made_up_names]
     keys = [f"<code>{text(key)}</code> of <code>{text(api)}</code>" for api, key in checked.made_up_parameters]
     variables = [f"<code>{text(name)}</code>" for name in checked.unassigned]
@@ -125,7 +123,16 @@ def check_html(written: Written, max_tokens: int, catalogue: Catalogue) -> str:
         found_html(keys, "every key is one that its API has", "made-up key"),
         found_html(variables, "every variable is assigned before it is used", "variable used before assignment"),
     ]
-    return f"<ul class='checks'>{cut}{''.join(lines)}</ul>"
+    return f"<ul class='checks'>{stopped}{''.join(lines)}</ul>"
+
+
+def stopped_html(written: Written, max_tokens: int) -> str:
+    """Why an answer did not end by itself; nothing where it did. See `lib.generation.decoding.REPEATS`."""
+    if written.finished:
+        return ""
+    if written.tokens_out < max_tokens:
+        return line_html(False, f"stopped after {written.tokens_out} tokens: it only repeated itself")
+    return line_html(False, f"cut at {max_tokens} tokens, the most that a flow may have here")
 
 
 def definition_html(written: Written) -> str:

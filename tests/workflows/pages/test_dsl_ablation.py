@@ -143,7 +143,8 @@ def test_the_cost_of_test_flows():
     assert shown.frame["condition"].tolist() == ["pretrained encoder, 5 few-shots"]
     assert shown.frame.iloc[0, 1:].tolist() == [3, 100.0, 10.0, "0.5", 3, 0, 0]
     assert shown.caption.endswith("same selector: 9 beside 5 by pretrained encoder, 31 beside 20 by TST.")
-    assert "on 2 x. Cut: answers that reached 256 tokens. Where no model is named, the in-context" in shown.caption
+    cut = "reached 256 tokens, or were stopped before where they only repeated themselves"
+    assert f"on 2 x. Cut: answers that {cut}. Where no model is named, the in-context" in shown.caption
 
 
 def test_the_cost_of_a_model_behind_an_endpoint():

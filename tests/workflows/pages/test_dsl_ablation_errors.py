@@ -66,15 +66,15 @@ def test_errors_are_counted_by_flow(study, catalogue):
     assert shown.frame.columns.tolist() == ["kind of error", "pretrained, 5 (n = 3)"]
     assert all(": " in kind for kind in shown.frame["kind of error"])
     assert f"flows.html#condition={FIVE}&error=made_up_version" in shown.cases["pretrained, 5 (n = 3)"]
-    assert "Cut: reached 8 tokens" in shown.caption
-    assert "0 of the 0 answers cut" in shown.caption
+    assert "and reached 8 tokens or was stopped before, where it only repeated itself" in shown.caption
+    assert "0 of the 0 answers not finished" in shown.caption
 
 
 def test_answers_that_were_cut_may_repeat_themselves(catalogue):
     cut = study_writing({FIVE: ["a.B(" * 20, "c.D("]}, finished=False)
     shown = kinds_table(cut, flaws(cut, looked_at(cut), ASKED["dsl"], catalogue), 8)
-    assert "1 of the 2 answers cut on this page end in text that stands in them before." in shown.caption
-    assert shown.frame.iloc[0, 0] == "syntax: cut at the token limit"
+    assert "1 of the 2 answers not finished on this page end in text that stands in them before." in shown.caption
+    assert shown.frame.iloc[0, 0] == "syntax: not finished (token limit, or repeating itself)"
     assert shown.frame.iloc[0, 1].startswith("100 [")
 
 

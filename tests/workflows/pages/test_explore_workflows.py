@@ -207,15 +207,15 @@ def written():
     shots = {"cosine": [0.9, 0.5], "request": ["Mail", "Post"], "dsl": [FORM, POST], "shown": [True, True]}
     apis = [["shared_microsoftforms.CreateFormWebhook"], ["shared_teams.PostMessageToConversation"]]
     condition = Condition.model_validate(["tst", 2, "fd", "untuned", "free", 1])
-    return Written(condition, pd.DataFrame(shots | {"apis": apis}), [], f"{FORM}\n{POST}", True, 9, 3)
+    return Written(condition, pd.DataFrame(shots | {"apis": apis}), [], f"{FORM}\n{POST}", True, 9, 31)
 
 
 @pytest.mark.parametrize(
     ("text", "finished", "said"),
     [
         (f"{FORM}\n{POST}", True, ["✓ parses", "✓ every name", "✓ every key", "✓ every variable"]),
-        (f"{FORM}\n{POST}", False, ["✗ cut at 32 tokens", "✓ parses"]),
-        ("shared_teams.Post(", False, ["✗ cut at 32", "✗ does not parse: line 1, column 19", "not checked further"]),
+        (f"{FORM}\n{POST}", False, ["✗ stopped after 31 tokens: it only repeated itself", "✓ parses"]),
+        ("shared_teams.Post(", False, ["✗ stopped after", "✗ does not parse: line 1, column 19", "not checked"]),
         ("shared_team.Send();", True, ["✗ made-up name: shared_team.Send", "✓ every key"]),
         (POST.replace("Conversation", "Conversatio"), True, ["did you mean shared_teams.PostMessageToConversation?"]),
         (POST.replace("poster", "who"), True, ["✗ made-up key: who of shared_teams.PostMessageToConversation"]),
@@ -227,6 +227,12 @@ def test_the_check_says_what_is_wrong(written, catalogue, text, finished, said):
     for part in said:
         assert part in words
     assert ("✗" in words) == any("✗" in part or "did you mean" in part for part in said)
+
+
+def test_an_answer_of_most_tokens_was_cut(written, catalogue):
+    words = shown(check_html(replace(written, finished=False, tokens_out=32), 32, catalogue))
+    assert "✗ cut at 32 tokens, the most that a flow may have here" in words
+    assert "repeated" not in words
 
 
 def test_lines_of_one_flow_alone_are_marked():

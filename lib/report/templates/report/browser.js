@@ -298,7 +298,7 @@
       ...order.map((number) => {
         const [changes, similarity, parsed, valid, , kinds, error, made, finished] = flow.answers[number];
         const flaws = [...new Set(kinds)].map((kind) => `${data.kinds[kind][1]}${kinds.filter((one) => one === kind).length > 1 ? ` (${kinds.filter((one) => one === kind).length} times)` : ""}`);
-        if (!finished) flaws.push("cut at the token limit");
+        if (!finished) flaws.push("not finished (token limit, or repeating itself)");
         const by = wrote[number].map((condition) => make("li", condition === chosenOne ? { class: "gold" } : {}, data.conditions[condition][1]));
         return make("section", {}, make("p", {}, success(flow.answers[number]), ` · similarity ${similarity.toFixed(2)} · ${valid === 1 ? "valid" : parsed === 1 ? "not valid" : "does not parse"}`),
           make("ul", { "aria-label": "Written under" }, ...by),
