@@ -605,3 +605,28 @@ def validate(flow: Flow, catalogue) -> Report:
         ]
     unassigned = dict.fromkeys(name for name, known in _uses(flow.statements, set()) if not known)
     return Report(tuple(names), tuple(parameters), tuple(unassigned))
+
+
+def unfilled(flow: Flow, catalogue) -> tuple[tuple[str, str], ...]:
+    """The required keys that a flow's calls leave out: (API, key) in order of text, each once.
+
+    No error: a request seldom says them all, and right flows leave them for whoever builds the flow to fill in. What
+    designers do not offer, and the keys of a made-up API, are left out.
+
+    Args:
+        flow: what `parse` returned.
+        catalogue: as for `validate`; of an API also `parameters` (`lib.workflows.apis.Field`).
+    """
+    known = (call for call in calls(flow) if call.api in catalogue)
+    missing = [
+        (call.api, field.key)
+        for call in known
+        for field in catalogue[call.api].parameters
+        if field.required and not field.internal and not _fills(call.keys, field.key)
+    ]
+    return tuple(dict.fromkeys(missing))
+
+
+def _fills(given: tuple[str, ...], key: str) -> bool:
+    """Whether the key is given, or a part of it: `body/items/name` of `body/items`."""
+    return any(one == key or one.startswith(f"{key}/") for one in given)

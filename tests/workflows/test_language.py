@@ -11,6 +11,7 @@ from lark.exceptions import LarkError
 
 import lib.workflows.language as language
 from lib.workbook.parameters.worlds import FlowKnobs
+from lib.workflows.apis import API, Field
 from lib.workflows.generating import generate
 from lib.workflows.language import (
     MAX_CHARACTERS,
@@ -32,6 +33,7 @@ from lib.workflows.language import (
     calls,
     parse,
     print_flow,
+    unfilled,
     validate,
     variables_assigned,
     variables_used,
@@ -546,3 +548,26 @@ def test_made_up_names_and_parameters(six_apis):
 )
 def test_variables_used_before_assignment(text, unassigned):
     assert validate(parse(text), {}).unassigned == unassigned
+
+
+def test_required_keys_that_a_flow_leaves_out_are_named_once(catalogue):
+    text = """x = await shared_teams.OnNewChannelMessage({"groupId": "Sales"});
+    if (x) {
+      shared_office365.SendEmailV2({"emailMessage/To": "a@b.c", "emailMessage/Subject": "b", "emailMessage/Cc": "c"});
+      shared_office365.SendEmailV2({"emailMessage/Body": "d", "emailMessage/Subject": "b", "emailMessage/To": "e"});
+      shared_office365.SendEmailV2({"emailMessage/To": "a@b.c"});
+      shared_team.MadeUp();
+    }"""
+    mail = "shared_office365.SendEmailV2"
+    assert unfilled(parse(text), catalogue) == (
+        ("shared_teams.OnNewChannelMessage", "channelId"),
+        (mail, "emailMessage/Body"),
+        (mail, "emailMessage/Subject"),
+    )
+
+
+def test_a_part_of_a_required_object_fills_it_and_what_is_not_offered_is_not_asked_for():
+    fields = (Field("body/items", required=True), Field("body/item", required=True), Field("key"))
+    api = API("x", "Do", "", "", parameters=(*fields, Field("version", required=True, internal=True)))
+    flow = parse('x.Do({"body/items/name": "a"});')
+    assert unfilled(flow, {"x.Do": api}) == (("x.Do", "body/item"),)

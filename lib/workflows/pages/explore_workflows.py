@@ -32,7 +32,7 @@ from lib.workflows.explorer import (
     open_writer,
     read_saved,
 )
-from lib.workflows.language import FlowError, calls, parse
+from lib.workflows.language import Flow, FlowError, calls, parse, unfilled
 from lib.workflows.power_automate import ExportError, from_power_automate, to_power_automate
 
 TESTED, TYPED = "A test request", "A request of your own"
@@ -76,7 +76,7 @@ def answer_html(
         "<h4>Checked against the catalogue</h4>",
         check_html(written, max_tokens, catalogue),
         "" if compared is None else "<h4>What differs from the flow that is wanted</h4>" + compared_html(compared),
-        definition_html(written),
+        definition_html(written, catalogue),
         "<h4>Few-shots</h4>",
         few_shots_html(written, None if gold is None else gold["apis"]),
         definitions_html(written, catalogue, None if gold is None else gold["apis"]),
@@ -108,7 +108,7 @@ def lines_html(flow: str, other: str) -> str:
 
 def check_html(written: Written, max_tokens: int, catalogue: Catalogue) -> str:
     """Whether the flow parses, or where not; names and keys that the catalogue does not have; variables used before
-    they are assigned."""
+    they are assigned; and required keys that are still to be filled in, which is no error."""
     stopped = stopped_html(written, max_tokens)
     checked = check(written.text, catalogue)
     if isinstance(checked, FlowError):
@@ -123,7 +123,13 @@ def check_html(written: Written, max_tokens: int, catalogue: Catalogue) -> str:
         found_html(keys, "every key is one that its API has", "made-up key"),
         found_html(variables, "every variable is assigned before it is used", "variable used before assignment"),
     ]
-    return f"<ul class='checks'>{stopped}{''.join(lines)}</ul>"
+    return f"<ul class='checks'>{stopped}{''.join(lines)}</ul>{unfilled_html(parse(written.text), catalogue)}"
+
+
+def unfilled_html(flow: Flow, catalogue: Catalogue) -> str:
+    """`Still to fill in: folderId of …`; nothing where all required keys are there."""
+    keys = [f"<code>{text(key)}</code> of <code>{text(api)}</code>" for api, key in unfilled(flow, catalogue)]
+    return note(f"Still to fill in: {', '.join(keys)}.") if keys else ""
 
 
 def stopped_html(written: Written, max_tokens: int) -> str:
@@ -135,9 +141,9 @@ def stopped_html(written: Written, max_tokens: int) -> str:
     return line_html(False, f"cut at {max_tokens} tokens, the most that a flow may have here")
 
 
-def definition_html(written: Written) -> str:
-    """The flow as Power Automate's definition, folded, and whether it reads back to the same flow; nothing where it
-    does not parse."""
+def definition_html(written: Written, catalogue: Catalogue) -> str:
+    """The flow as Power Automate's definition, folded, whether it reads back to the same flow, and what is still to be
+    filled in; nothing where it does not parse."""
     try:
         flow = parse(written.text)
     except FlowError:
@@ -156,7 +162,8 @@ def definition_html(written: Written) -> str:
     )
     code = text(json.dumps(definition, indent=2, ensure_ascii=False))
     summary = f"The definition of its {len(list(calls(flow)))} calls (JSON)"
-    return f"{heading}{note(said)}<details><summary>{summary}</summary><p><code>{code}</code></p></details>"
+    said = note(said) + unfilled_html(flow, catalogue)
+    return f"{heading}{said}<details><summary>{summary}</summary><p><code>{code}</code></p></details>"
 
 
 def found_html(flaws: Sequence[str], none: str, what: str) -> str:

@@ -295,8 +295,8 @@ def test_opening_loads_neither_torch_nor_transformers():
     assert done.stdout.strip() == "[]"
 
 
-def test_a_flow_is_shown_as_a_definition_that_reads_back(written):
-    html = definition_html(written)
+def test_a_flow_is_shown_as_a_definition_that_reads_back(written, catalogue):
+    html = definition_html(written, catalogue)
     code = soup(html).find("details").code.get_text()
     definition = json.loads(code)
     assert [action["inputs"]["host"]["operationId"] for action in definition["actions"].values()] == [
@@ -306,13 +306,23 @@ def test_a_flow_is_shown_as_a_definition_that_reads_back(written):
     hostile = replace(written, text=f"{FORM}\n{POST}".replace("Flow bot", HOSTILE))
     assert (
         HOSTILE
-        in json.loads(soup(definition_html(hostile)).find("details").code.get_text())["actions"][
+        in json.loads(soup(definition_html(hostile, catalogue)).find("details").code.get_text())["actions"][
             "PostMessageToConversation"
         ]["inputs"]["parameters"]["poster"]
     )
 
 
-def test_what_cannot_be_exported_says_why(written):
-    assert definition_html(replace(written, text="shared_a.Do(")) == ""
-    said = shown(definition_html(replace(written, text=POST)))
+def test_required_keys_left_out_are_named_beside_check_and_export_and_are_no_error(written, catalogue):
+    said = "Still to fill in: location of shared_teams.PostMessageToConversation ."
+    for html in (check_html(written, 32, catalogue), definition_html(written, catalogue)):
+        assert said in shown(html)
+        assert "✗" not in shown(html)
+    filled = replace(written, text=written.text.replace('"poster"', '"location": "Channel", "poster"'))
+    for html in (check_html(filled, 32, catalogue), definition_html(filled, catalogue)):
+        assert "fill in" not in shown(html)
+
+
+def test_what_cannot_be_exported_says_why(written, catalogue):
+    assert definition_html(replace(written, text="shared_a.Do("), catalogue) == ""
+    said = shown(definition_html(replace(written, text=POST), catalogue))
     assert said.endswith("cannot be exported: a flow begins with its trigger, an awaited call.")
