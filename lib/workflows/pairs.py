@@ -133,7 +133,8 @@ def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
     strange = sorted({api for unknown in pairs["unknown"] for api in unknown})
     if strange:
         flows = int(pairs["unknown"].map(bool).sum())
-        log.warning("%s: %d flows use APIs that the catalogue lacks: %s", path, flows, ", ".join(strange[:5]))
+        using = "1 flow uses" if flows == 1 else f"{flows} flows use"
+        log.warning("%s: %s APIs that the catalogue lacks: %s", path, using, ", ".join(strange[:5]))
     return pairs
 
 

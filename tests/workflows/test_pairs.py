@@ -85,7 +85,7 @@ def test_unknown_apis_in_ones_own_pairs_are_counted(tmp_path, catalogue, caplog)
     assert pairs["pair"].tolist() == ["one", "training-00002"]
     assert pairs["split"].tolist() == ["test", "training"]
     assert pairs["unknown"].tolist() == [["shared_x.OnIt"], []]
-    assert "1 flows use APIs that the catalogue lacks: shared_x.OnIt" in caplog.text
+    assert "1 flow uses APIs that the catalogue lacks: shared_x.OnIt" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,10 @@ def shared_sentence(shared: pd.DataFrame, siblings: pd.DataFrame) -> str:
     """
     common = shared[shared["test_set"] == "test"].set_index("what")
     among = siblings.set_index("split").loc["test", ["with_siblings", "older"]] * 100
+    number = common.loc[REQUESTS, "shared"]
+    occur = "1 test request occurs" if number == 1 else f"{number} test requests occur"
     return (
-        f"{common.loc[REQUESTS, 'shared']} test requests occur in training; the flow of "
+        f"{occur} in training; the flow of "
         f"{common.loc['flows, word for word', 'affected']:.1f}% of the test pairs does, word for word, and the "
         f"sequence of APIs of {common.loc['sequences of APIs', 'affected']:.1f}%. {among['with_siblings']:.0f}% of the "
         "test pairs use an API that has an older or newer form (V1, V2), which requests do not name: in "

@@ -232,7 +232,8 @@ def selectors_table(values: pd.DataFrame, shots: Sequence[int]) -> Table:
     wide.columns = [f"{MEASURES[metric]}, {SETS[name]}" for name, metric in columns]
     wide = wide.reset_index().assign(selector=lambda rows: rows["selector"].map(NAMES))
     counts = values.drop_duplicates("test_set").set_index("test_set")["n"]
-    asked = listed([f"{counts[name]:,} test requests in {SETS[name]}" for name in sets])
+    many = {name: "1 test request" if counts[name] == 1 else f"{counts[name]:,} test requests" for name in sets}
+    asked = listed([f"{number} in {SETS[name]}" for name, number in many.items()])
     return Table(
         wide.rename(columns={"shots": "few-shots"}),
         f"Few-shots and the flow that is wanted, from 0 to 1: means over {asked}, with 95% intervals "

@@ -161,7 +161,8 @@ def definition_html(written: Written, catalogue: Catalogue) -> str:
         else "Read back, it is another flow: the export has lost something."
     )
     code = text(json.dumps(definition, indent=2, ensure_ascii=False))
-    summary = f"The definition of its {len(list(calls(flow)))} calls (JSON)"
+    number = len(list(calls(flow)))
+    summary = f"The definition of its {f'{number} calls' if number > 1 else 'call'} (JSON)"
     said = note(said) + unfilled_html(flow, catalogue)
     return f"{heading}{said}<details><summary>{summary}</summary><p><code>{code}</code></p></details>"
 

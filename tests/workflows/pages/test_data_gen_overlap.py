@@ -30,6 +30,8 @@ def test_what_test_pairs_share_with_training():
     siblings = pd.DataFrame({"split": ["training", "test"], "with_siblings": [1.0, 0.5], "older": [1.0, 0.125]})
     said = page.shared_sentence(shared, siblings)
     assert said.startswith("0 test requests occur in training; the flow of 25.0% of the test pairs does")
+    once = shared.assign(shared=1)
+    assert page.shared_sentence(once, siblings).startswith("1 test request occurs in training; ")
     assert "APIs of 50.0%. 50% of the test pairs use" in said
     assert "in 12.5% the less usual form is right" in said
 

@@ -136,6 +136,7 @@ def test_selectors_are_tabulated_by_number_of_few_shots(values):
     assert table.frame["selector"].tolist()[:2] == ["random few-shots", "BM25T"]
     assert table.frame["Jaccard, known wordings"].tolist()[3] == "0.50 [0.50, 0.50]"
     assert "means over 20 test requests in new wordings and 20 test requests in known wordings" in table.caption
+    assert "means over 1 test request in new wordings and" in page.selectors_table(values.assign(n=1), [5]).caption
     alone = page.selectors_table(values[values["test_set"] == "test"], [5])
     assert alone.frame.shape == (6, 5)
 

@@ -322,6 +322,12 @@ def test_required_keys_left_out_are_named_beside_check_and_export_and_are_no_err
         assert "fill in" not in shown(html)
 
 
+@pytest.mark.parametrize(("flow", "said"), [(FORM, "its call (JSON)"), (f"{FORM}\n{POST}", "its 2 calls (JSON)")])
+def test_one_call_is_not_many(written, catalogue, flow, said):
+    html = definition_html(replace(written, text=flow), catalogue)
+    assert shown(html).count(f"The definition of {said}") == 1
+
+
 def test_what_cannot_be_exported_says_why(written, catalogue):
     assert definition_html(replace(written, text="shared_a.Do("), catalogue) == ""
     said = shown(definition_html(replace(written, text=POST), catalogue))
