@@ -452,6 +452,7 @@ def test_an_explorer_answers_an_example_in_a_batch_run(finished, tmp_path, name)
     assert done.returncode == 0, done.stdout + done.stderr
     shown = [out for cell in nbformat.read(output, 4).cells for out in cell.get("outputs", []) if "data" in out]
     page = BeautifulSoup(shown[-1]["data"]["text/html"], "html.parser")
-    assert [heading.get_text() for heading in page.find_all("h4")] == headings
+    shown_headings = [heading.get_text() for heading in page.find_all("h4")]
+    assert [one for one in shown_headings if one != "As a Power Automate definition"] == headings  # of what parses
     assert len(page.find_all("table")[-1].find_all("tr")) == rows
     assert set((finished / "data" / "generated").rglob("*")) == before

@@ -64,7 +64,7 @@ def answer_html(
         gold: columns dsl, apis of a test request.
     """
     tokens = f"{written.tokens_in:,} tokens read, {written.tokens_out:,} written"
-    cost = f"{text(title(written.condition, 'untuned'))}: {tokens}"
+    cost = f"{text(title(written.condition, ''))}: {tokens}"
     compared = None
     if gold is not None:
         compared = compare_with_gold(written.text, gold["dsl"], catalogue, written.finished)
@@ -264,11 +264,11 @@ def first_test(saved: Saved, seed: int) -> pd.Series:
 
 
 def worked_example(book: Workbook, seed: int) -> str:
-    """One test request with the flow of the untuned model as HTML, for a page that nobody can click on. Raises as
+    """One test request with the flow of the fine-tuned model as HTML, for a page that nobody can click on. Raises as
     `read_saved` and `FlowWriter` do."""
     saved = read_saved(book)
     test, writer = first_test(saved, seed), open_writer(book, saved)
-    written = writer.write(test["request"], saved.selectors[0], EXAMPLE_SHOTS, True, "untuned", "free")
+    written = writer.write(test["request"], saved.selectors[0], EXAMPLE_SHOTS, True, "finetuned", "free")
     return answer_html(test["request"], written, writer.max_tokens, saved.catalogue, test)
 
 
@@ -304,7 +304,7 @@ class Explorer(Asker):
         hint = "such as: When a new lead comes in, post it to the sales channel"
         self.typed = widgets.Textarea(description="Request", placeholder=hint, rows=3, **wide)
         own = f"fine-tuned on {saved.learned:,} pairs: reads the request alone"
-        models = [("as it comes: reads few-shots", "untuned"), (own, "finetuned")]
+        models = [(own, "finetuned"), ("as it comes: reads few-shots", "untuned")]
         self.generator = choice("Model", models, 38)
         self.decoding = choice("May write", list(DECODING.items()), 24)
         self.shots = choice("Few-shots", [number for number in SHOTS if number <= len(saved.training)], 12)

@@ -55,10 +55,10 @@ def shown(html):
 
 @pytest.fixture
 def make_writer(writing_model):
-    """A writer whose untuned model posts, and whose fine-tuned model mails."""
+    """A writer whose fine-tuned model posts, and whose untuned model mails."""
 
     def make(saved):
-        flows = {"untuned": f"{FORM}\n{POST}", "finetuned": f"{FORM}\n{MAIL}"}
+        flows = {"finetuned": f"{FORM}\n{POST}", "untuned": f"{FORM}\n{MAIL}"}
         models = {role: writing_model(flow) for role, flow in flows.items()}
         vectors = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
         selector = Selector(vectors, lambda texts: np.float32([[0.8, 0.6]] * len(texts)))
@@ -80,7 +80,8 @@ def test_the_explorer_opens_with_a_test_request_and_without_models(explorer):
     assert explorer.shots.options == (0, 1, 3)
     assert explorer.shots.value == 3
     assert [name for _, name in explorer.selector.options] == ["tst", "pretrained"]
-    assert explorer.generator.options[1][0] == "fine-tuned on 2 pairs: reads the request alone"
+    assert explorer.generator.options[0] == ("fine-tuned on 2 pairs: reads the request alone", "finetuned")
+    assert explorer.generator.value == "finetuned"
     assert (explorer.writer.models, explorer.writer.selectors, explorer.answer.value) == ({}, {}, "")
 
 
@@ -111,7 +112,7 @@ def test_a_request_of_ones_own_has_nothing_to_compare_with(explorer):
     explorer.kind.value = TYPED
     assert (explorer.of_test.layout.display, explorer.typed.layout.display) == ("none", "")
     explorer.typed.value = "  When a lead comes in, post it \n"
-    explorer.generator.value, explorer.selector.value = "finetuned", "pretrained"
+    explorer.selector.value = "pretrained"
     explorer.shots.value, explorer.definitions.value = 1, False
     explorer.decoding.value = "catalogue"
     explorer.button.click()
@@ -120,8 +121,9 @@ def test_a_request_of_ones_own_has_nothing_to_compare_with(explorer):
     assert "fine-tuned model, no few-shots, under the grammar and the catalogue: 8 tokens read, 3 written." in words
     assert "The fine-tuned model reads the request alone." in words
     assert not {"wanted", "Similarity", "Definitions"} & set(words.split())
-    explorer.kind.value = TESTED
+    explorer.kind.value, explorer.generator.value = TESTED, "untuned"
     explorer.button.click()
+    assert "untuned model, pretrained encoder, 1 few-shot, under the" in shown(explorer.answer.value)
     assert "called, but not wanted: shared_office365.SendEmailV2" in shown(explorer.answer.value)
 
 
@@ -195,7 +197,7 @@ def test_a_world_without_test_requests_is_told(flow_book):
 def test_a_batch_run_shows_one_worked_example(flow_book, make_writer, monkeypatch):
     monkeypatch.setattr(explore_workflows, "open_writer", lambda _, saved: make_writer(saved))
     words = shown(worked_example(flow_book, seed=7))
-    assert "TST, 3 few-shots, FD" in words
+    assert "fine-tuned model, no few-shots: " in words
     assert "Similarity 1.00" in words
     (flow_book.data / "catalogue.jsonl").unlink()
     with pytest.raises(ArtifactError, match="01_data_gen"):
