@@ -30,6 +30,9 @@ from lib.workflows.language import Call, FlowError, Report, called_apis, calls, 
 from lib.workflows.metaprompt import token_counter
 from lib.workflows.scoring import score_flow
 
+SAMPLE = 500  # training requests whose nearest other one is looked up
+UNUSUAL = 1  # per cent of them: a request farther from all training requests than these is unlike them
+
 # The files that the explorer needs, by the notebook that writes them.
 NEEDED = {
     "01_data_gen": ("flows.parquet", "catalogue.jsonl", "embeddings_requests.safetensors", "tst_pairs.parquet"),
@@ -160,6 +163,8 @@ class Written:
         text: the flow.
         finished: whether it ended by itself.
         tokens_in, tokens_out: of the prompt and of the answer.
+        nearest: cosine of the request with the training request nearest to it.
+        usual: `usual_cosine` of the training requests, by the same encoder.
     """
 
     condition: Condition
@@ -169,6 +174,22 @@ class Written:
     finished: bool
     tokens_in: int
     tokens_out: int
+    nearest: float
+    usual: float
+
+
+def usual_cosine(vectors: np.ndarray) -> float:
+    """The cosine with the nearest other request that all but `UNUSUAL` per cent of the training requests reach; over
+    `SAMPLE` of them, always the same ones. Below every cosine where there is no other.
+
+    Args:
+        vectors: unit-length embeddings of the training requests, (pairs, dimensions).
+    """
+    if len(vectors) < 2:
+        return -1.0
+    rows = np.random.default_rng(0).choice(len(vectors), min(SAMPLE, len(vectors)), replace=False)
+    _, cosines = nearest(vectors, vectors[rows], 2)  # the nearest is the request itself
+    return float(np.percentile(cosines[:, 1], UNUSUAL))
 
 
 class FlowWriter:
@@ -193,12 +214,14 @@ class FlowWriter:
         self.training, self.catalogue, self.max_tokens = training, catalogue, max_tokens
         self.load_selector, self.load_model = load_selector, load_model
         self.selectors: dict[str, Selector] = {}
+        self.usual: dict[str, float] = {}  # `usual_cosine` by selector
         self.models: dict[str, tuple[Any, Callable[[str], int]]] = {}  # each with what counts a text's tokens
 
     def prepare(self, selector: str, generator: str) -> None:
         """Load what is not there yet. Raises as `load_selector` and `load_model` do."""
         if selector not in self.selectors:
             self.selectors[selector] = self.load_selector(selector)
+            self.usual[selector] = usual_cosine(self.selectors[selector].vectors)
         if generator not in self.models:
             model = self.load_model(generator)
             self.models[generator] = model, token_counter(model.tokenizer)
@@ -226,7 +249,8 @@ class FlowWriter:
         """
         self.prepare(selector, generator)
         model, count = self.models[generator]
-        few_shots = self.retrieve(request, selector, shots)
+        found = self.retrieve(request, selector, max(shots, 1))
+        few_shots = found.head(shots)
         reads = generator == "untuned"
         shown = len(few_shots) * reads
         defined = "fd" if fd and shown else "none"
@@ -248,6 +272,8 @@ class FlowWriter:
             bool(answer["finished"]),
             int(answer["tokens_in"]),
             int(answer["tokens_out"]),
+            float(found["cosine"].iloc[0]),
+            self.usual[selector],
         )
 
 

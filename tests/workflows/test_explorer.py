@@ -20,6 +20,7 @@ from lib.workflows.explorer import (
     load_selector,
     open_writer,
     read_saved,
+    usual_cosine,
 )
 from lib.workflows.language import FlowError
 
@@ -133,6 +134,23 @@ def test_the_untuned_model_reads_few_shots_and_definitions(writer):
     assert prompt.index("Mail me forms") < prompt.index("Mail and post") < prompt.index("Starts when somebody fills in")
     assert prompt.endswith("Request: Post my leads\nFlow:\n")
     assert (settings["max_new_tokens"], settings["grammars"]) == (32, None)
+
+
+def test_how_near_training_requests_are_is_told_with_a_flow(writer):
+    for shots in (0, 2):
+        written = writer.write("Post my leads", "pretrained", shots, True, "finetuned", "free")
+        assert written.nearest == pytest.approx(0.96)
+        assert written.usual == pytest.approx(0.604)  # of 0.6, 0.8, 0.8 the first percentile
+
+
+def test_what_is_usual_leaves_out_the_request_itself_and_one_per_cent():
+    angles = np.concatenate([np.arange(100) / 100, [2.0, 2.5]])  # two requests apart from the others
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    usual = usual_cosine(vectors)
+    assert np.cos(0.5) < usual < np.cos(0.01)
+    assert usual == usual_cosine(vectors)
+    assert usual_cosine(np.repeat(vectors[:1], 2, axis=0)) == pytest.approx(1)
+    assert usual_cosine(vectors[:1]) < -0.99
 
 
 def test_without_definitions_none_are_shown(writer):

@@ -22,6 +22,7 @@ from lib.workflows.ablation import SELECTED, title
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.execution import executed_alike
 from lib.workflows.explorer import (
+    UNUSUAL,
     Compared,
     FlowWriter,
     KeyChange,
@@ -73,6 +74,7 @@ def answer_html(
         "<h4>The flow that the model writes</h4>",
         flow_html(written, None if gold is None else gold["dsl"]),
         note(cost + "."),
+        unlike_html(written),
         "<h4>Checked against the catalogue</h4>",
         check_html(written, max_tokens, catalogue),
         "" if compared is None else "<h4>What differs from the flow that is wanted</h4>" + compared_html(compared),
@@ -94,6 +96,18 @@ def flow_html(written: Written, gold: str | None) -> str:
     cells = "".join(f"<td><code>{side}</code></td>" for side in sides)
     legend = note("Marked: lines that the other flow does not have.") if "<mark>" in cells else ""
     return f"<table class='flows'>{head}<tr>{cells}</tr></table>{legend}"
+
+
+def unlike_html(written: Written) -> str:
+    """That a request is unlike those of the training pairs; nothing where it is not."""
+    if written.nearest >= written.usual:
+        return ""
+    encoder = text(SELECTED[written.condition.selector])
+    return note(
+        f"This request is unlike those that the flows were learned from: the nearest of them has a cosine of "
+        f"{written.nearest:.2f} with it ({encoder}), where {100 - UNUSUAL}% of them have another one at "
+        f"{written.usual:.2f} or more. The flow may have little to do with it, whatever the checks say."
+    )
 
 
 def lines_html(flow: str, other: str) -> str:

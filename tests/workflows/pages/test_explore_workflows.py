@@ -209,7 +209,7 @@ def written():
     shots = {"cosine": [0.9, 0.5], "request": ["Mail", "Post"], "dsl": [FORM, POST], "shown": [True, True]}
     apis = [["shared_microsoftforms.CreateFormWebhook"], ["shared_teams.PostMessageToConversation"]]
     condition = Condition.model_validate(["tst", 2, "fd", "untuned", "free", 1])
-    return Written(condition, pd.DataFrame(shots | {"apis": apis}), [], f"{FORM}\n{POST}", True, 9, 31)
+    return Written(condition, pd.DataFrame(shots | {"apis": apis}), [], f"{FORM}\n{POST}", True, 9, 31, 0.9, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -229,6 +229,13 @@ def test_the_check_says_what_is_wrong(written, catalogue, text, finished, said):
     for part in said:
         assert part in words
     assert ("✗" in words) == any("✗" in part or "did you mean" in part for part in said)
+
+
+@pytest.mark.parametrize(("nearest", "unlike"), [(0.49, True), (0.5, False)])
+def test_a_request_unlike_those_learned_from_is_told(written, catalogue, nearest, unlike):
+    words = shown(answer_html("hello", replace(written, nearest=nearest), 32, catalogue))
+    said = "a cosine of 0.49 with it (TST), where 99% of them have another one at 0.50 or more."
+    assert (said in words) == ("This request is unlike" in words) == unlike
 
 
 def test_an_answer_of_most_tokens_was_cut(written, catalogue):
