@@ -12,8 +12,6 @@ from lib.evaluation.judgement import OPEN
 from lib.workbook.display import number
 from lib.workbook.methods import label
 
-MOST_OPEN = 0.25  # of a paper's claims about methods
-
 
 def decide_papers(verdicts: pd.DataFrame, path: Path, wobbles: Wobbles) -> tuple[pd.DataFrame, list[str]]:
     """The notebooks' verdicts decided again, all claims of a paper as one family, and what stood in the way.
@@ -42,15 +40,15 @@ def decide_papers(verdicts: pd.DataFrame, path: Path, wobbles: Wobbles) -> tuple
 
 
 def open_share(verdicts: pd.DataFrame) -> str:
-    """Which share of the claims stayed open, and how many of these have an n that would decide them."""
+    """Which share of the claims about methods stayed open, and how many of these have an n that would decide them."""
     still = verdicts[verdicts["verdict"].isin(OPEN)]
     if still.empty:
         return ""
-    share = len(still) / len(verdicts)
-    told = int(still["n_needed"].notna().sum())
+    told, share = int(still["n_needed"].notna().sum()), len(still) / len(verdicts)
     return (
-        f"Open are {share:.0%} of them, {'more than' if share > MOST_OPEN else 'at most'} a quarter; "
-        f"for {'each' if told == len(still) else f'{told} of these {len(still)}'} it is said which n would decide it. "
+        f"Open ({' or '.join(OPEN)}) means that more queries or flows would be needed to tell: so stayed {len(still)} "
+        f"of the {len(verdicts)} claims about methods ({share:.0%}). "
+        f"How many is said of {'each' if told == len(still) else f'{told} of them'}. "
     )
 
 

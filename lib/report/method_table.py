@@ -337,8 +337,9 @@ def _parts(paper: str, value) -> list[str]:
         said = [
             ("five few-shots chosen by TST share {0} of their APIs with the wanted flow, by the pretrained encoder {1}",
              (0, label("tst")), (0, label("pretrained"))),
-            ("the fine-tuned model's flows reach a similarity of {0}, copies of the nearest request's flow {1}",
-             (4, "fine-tuned model"), (4, "nearest few-shot copied, TST")),
+            ("on page 08's requests the fine-tuned model's flows reach a similarity of {0}; on page 09's, retrieval "
+             "(TST with FD, 20 few-shots) differs from that model by {1}",
+             (4, "fine-tuned model"), (3, "TST + FD, 20 few-shots")),
         ]  # fmt: skip
     filled = []
     for text, *places in said:

@@ -17,6 +17,7 @@ from lib.evaluation.judgement import NOT_TESTABLE, OPEN, VERDICTS
 from lib.report import agreement
 from lib.report.families import close_in_words, decide_papers, open_share
 from lib.report.finish import commands_html, place_html
+from lib.report.main_questions import answer
 from lib.report.method_table import anchors_of, method_rows, sentence, table_html
 from lib.report.trace import Place, definitions, line_of
 from lib.workbook.artifacts import ArtifactError, Workbook, sidecar_of
@@ -203,15 +204,20 @@ def _legend(rows: pd.DataFrame) -> str:
         f"<p class='small'>Ours: profile <b>{html.escape(first['profile'])}</b> on {html.escape(first['device'])}, "
         "with 95% intervals; n counts queries or flows. A dash: not asked in this profile, nothing published, or "
         "no claim. A verdict is on the whole claim, which may take more rows than this one. Workflows: requests in "
-        "wordings that training lacks, by the simulator too. <a href='tables/methods.csv'>methods.csv</a></p>"
+        "wordings that training lacks, by the simulator too. Counted apart: something else than the method may decide "
+        "it. <a href='tables/methods.csv'>methods.csv</a></p>"
     )
 
 
 def _answer(paper: str, verdicts: pd.DataFrame, rows: pd.DataFrame, methods: str) -> str:
-    """One paper at a glance: a sentence, the count of each verdict, and every method (HTML)."""
+    """One paper at a glance: the answer to its question, a sentence of numbers, the count of each verdict, and every
+    method (HTML)."""
     title, stand_ins, _ = PAPERS[paper]
     said = sentence(rows, paper)
+    opening, clauses = answer(verdicts, paper)
+    linked = "; ".join(f"<a href='#claim-{one.claim}'>{html.escape(one.text)}</a>" for one in clauses)
     return f"""<section id="{paper}"><h2><i>{title}</i></h2>
+{f"<p class='main'><b>{html.escape(opening)}: {linked}.</b></p>" if clauses else ""}
 {f"<p class='answer'>{html.escape(said)}</p>" if said else ""}
 {_counts(paper, verdicts) if len(verdicts) else ""}
 {methods}
@@ -228,19 +234,28 @@ def _counts(paper: str, verdicts: pd.DataFrame) -> str:
     )
     in_all, as_claimed = (sum(group[count] for group in apart) for count in ("claims", "as_claimed"))
     others = (
-        f"<details class='apart'><summary>Counted apart: {as_claimed} of {in_all} more</summary>"
+        f"<details class='apart'><summary>{in_all} more are counted apart, since something else than the method may "
+        f"decide them: {as_claimed} came out as the paper has them</summary>"
         f"<ul>{others}</ul></details>"
         if others
         else ""
     )
-    few, hidden = sum(first[word] for word in OPEN), first[NOT_TESTABLE]
-    unasked = int(((verdicts["about"] == "method") & (verdicts["n"] == 0)).sum())
-    rest = f"; <b>{against}</b> came out against it" if (against := first["contradicted"]) else ""
-    rest += f"; <b>{few}</b> stayed open, for want of queries or flows" if few else ""
-    rest += f" (for <b>{unasked}</b> of them this profile asks nothing)" if unasked else ""
-    rest += f"; <b>{hidden}</b> cannot be tested here" if hidden else ""
-    return f"""<p><b>{first["as_claimed"]} of the {first["claims"]}</b> claims {html.escape(first["why"])} tested here
-came out as the paper has them{rest} (<a href="#claims-{paper}">each claim</a>).</p>
+    about = verdicts[verdicts["about"] == first["about"]]
+    came = about[~about["as_claimed"]]["verdict"].value_counts()
+    unasked = int((about["n"] == 0).sum())
+    here = f", <b>{unasked}</b> of them because this profile asks nothing" if unasked else ""
+    many = "flows" if paper == "workflow" else "queries"
+    told = [
+        (first["as_claimed"], "came out as the paper has them"),
+        (came.get("same direction", 0), "leaning the paper's way, but perhaps by chance or not as far"),
+        (came.get("equivalent", 0), "with no difference worth the name"),
+        (came.get("contradicted", 0), "against it"),
+        (sum(came.get(word, 0) for word in OPEN), f"open: more {many} would be needed to tell{here}"),
+        (came.get(NOT_TESTABLE, 0), "not testable here"),
+    ]
+    said = "; ".join(f"<b>{number}</b> {words}" for place, (number, words) in enumerate(told) if number or not place)
+    return f"""<p>Of the <b>{first["claims"]}</b> claims {html.escape(first["why"])} tested here, {said}
+(<a href="#claims-{paper}">each claim</a>).</p>
 <ul class="tally">{counts}</ul>
 {others}
 """

@@ -141,6 +141,14 @@ def test_the_sentence_leaves_out_what_is_not_there(folder):
     assert sentence(rows_of(folder), "workflow") == ""
 
 
+def test_the_workflow_papers_sentence_sets_retrieval_against_fine_tuning():
+    rows = method_rows(ROOT / "reports" / "quick", OK, VERDICTS, "quick", "")
+    rows = rows[~rows["question"].str.startswith("Are better few-shots found?")]
+    said = sentence(rows, "workflow")
+    assert said.startswith("On page 08's requests the fine-tuned model's flows reach a similarity of 0.")
+    assert "; on page 09's, retrieval (TST with FD, 20 few-shots) differs from that model by " in said
+
+
 def test_every_row_names_a_claim_of_its_paper_and_a_heading_of_its_notebook():
     claims = {claim.claim: claim.paper for claim in read_claims(ROOT / "data" / "claims.yaml")}
     for question, rows in QUESTIONS:

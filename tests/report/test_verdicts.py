@@ -137,9 +137,12 @@ def test_both_papers_are_on_the_index(report):
     tallies = [[int(entry.b.get_text()) for entry in each.find_all("li")] for each in page.select("ul.tally")]
     assert tallies == [[2, 0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 1, 0]]
     text = " ".join(page.get_text(" ").split())
-    assert "2 of the 3 claims about methods tested here came out as the paper has them; 1 came out against it (" in text
-    assert "0 of the 1 claims about methods tested here came out as the paper has them; 1 stayed open, for" in text
-    assert "for 1 of them this profile asks nothing" not in text
+    assert "Of the 3 claims about methods tested here, 2 came out as the paper has them; 1 against it (" in text
+    assert (
+        "Of the 1 claims about methods tested here, 0 came out as the paper has them; 1 open: more flows would be "
+        "needed to tell (" in text
+    )
+    assert "this profile asks nothing" not in text
     (apart,) = page.select(".apart li")
     assert apart.get_text(" ", strip=True) == f"0 of 1 {ABOUT['training_size']}"
     assert len(page.select("details:not(.trace) > dl")) == 1
@@ -167,11 +170,51 @@ def test_the_index_counts_and_explains_the_verdicts(report):
         "2 ✔ reproduced", "0 ↗ same direction", "2 ≈ equivalent", "0 ✘ contradicted", "0 ◐ undecided",
         "0 ? underpowered", "0 ∅ not testable here",
     ]  # fmt: skip
-    assert "3 of the 4 claims about methods" in " ".join(page.get_text(" ").split())
+    assert (
+        "Of the 4 claims about methods tested here, 3 came out as the paper has them; 1 with no difference worth the "
+        "name (" in " ".join(page.get_text(" ").split())
+    )
     assert not page.select(".apart")
     assert [term.get_text().split(" ", 1)[1] for term in page.select("details:not(.trace) > dl dt")] == list(VERDICTS)
     headings = [heading.get_text() for heading in page.find_all("h2")]
     assert headings == ["Context Tuning for Retrieval Augmented Generation", "Each claim", "The notebooks", "This run"]
+
+
+def test_the_counts_in_words_add_up(report):
+    """Each verdict twice, as claimed or not: every claim is in one of the numbers, and in no other."""
+    rows = [{"verdict": verdict, "as_claimed": False} for verdict in VERDICTS if verdict != "reproduced"] * 2
+    rows += [{}, {"verdict": "equivalent"}, {"verdict": "underpowered", "as_claimed": False, "n": 0}]
+    page = report({("05_lambdamart_rrf", "claims_context"): [*rows, {"about": "writer"}]})
+    (said,) = [line for line in page.select("section p") if line.get_text().startswith("Of the")]
+    text = " ".join(said.get_text(" ").split())
+    assert text.startswith("Of the 15 claims about methods tested here, 2 came out as the paper has them; 2 leaning ")
+    assert "; 5 open: more queries would be needed to tell, 1 of them because this profile asks nothing; 2 not" in text
+    in_all, *numbers = [int(number.get_text()) for number in said.find_all("b")]
+    assert sum(numbers) - 1 == in_all, "the one that is not asked is among the open ones"
+
+
+def test_the_answer_to_a_papers_question_comes_before_its_numbers(report):
+    claims = [
+        {"claim": "context_improves_plans"},
+        {"claim": "context_improves_exact_plans"},
+        {"claim": "lambdamart_rrf_beats_finetuned", "verdict": "contradicted", "as_claimed": False},
+    ]
+    page = report({("05_lambdamart_rrf", "claims_context"): claims})
+    first = page.select_one("section p")
+    assert first.get_text().startswith(
+        "Does context tuning work as claimed? Partly: retrieved context makes more plans right; whether context finds "
+    )
+    assert first.get_text().endswith("; LambdaMART-RRF does not beat fine-tuned search (as far as it is decided).")
+    assert first.b.get_text() == first.get_text()
+    assert not any(letter.isdigit() for letter in first.get_text())
+    linked = first.find_all("a")[0]["href"].removeprefix("#")
+    assert page.find(id=linked).name == "tr"
+    assert not index_of_others(report).select("p.main")
+
+
+def index_of_others(report):
+    """The index of a report that tested no claim of a main question."""
+    return report({("05_lambdamart_rrf", "claims_context"): [{}]})
 
 
 def test_claims_that_no_method_decides_are_counted_apart(report):
@@ -182,7 +225,10 @@ def test_claims_that_no_method_decides_are_counted_apart(report):
     page = report(tables)
     tally = [entry.get_text(" ", strip=True) for entry in page.select(".tally li")]
     assert tally[:4] == ["1 ✔ reproduced", "0 ↗ same direction", "0 ≈ equivalent", "1 ✘ contradicted"]
-    assert page.select_one("details.apart summary").get_text() == "Counted apart: 1 of 2 more"
+    assert page.select_one("details.apart summary").get_text() == (
+        "2 more are counted apart, since something else than the method may decide them: 1 came out as the paper has "
+        "them"
+    )
     apart = [entry.get_text(" ", strip=True) for entry in page.select(".apart li")]
     assert apart == [f"0 of 1 {ABOUT['writer']}", f"1 of 1 {ABOUT['definition']}"]
     marked = [
@@ -244,6 +290,7 @@ def test_a_profile_without_claims(tmp_path):
 def test_the_table_has_a_row_for_each_cutoff(report, tmp_path):
     rows = [{"k": "3", "weakest": False}, {"k": "10", "verdict": "undecided", "n_needed": 2500.0}]
     weak = {"verdict": "undecided", "k": "10", "rows": rows, "n_needed": 2500.0, "reason": "clear by itself"}
+    weak["as_claimed"] = False
     page = report({("05_lambdamart_rrf", "claims_context"): [weak, {"claim": "other"}]})
     table = pd.read_csv(tmp_path / "reports" / "smoke" / "tables" / "claims.csv")
     assert table[["claim", "k", "verdict", "overall", "weakest"]].to_numpy().tolist() == [
@@ -257,13 +304,14 @@ def test_the_table_has_a_row_for_each_cutoff(report, tmp_path):
     assert [row.get_text() for row in page.select(".each")] == ["K = 3: ◐ undecided · K = 10: ◐ undecided"]
     assert first[1].endswith("K = 3: ◐ undecided · K = 10: ◐ undecided")
     assert "would decide" not in second[0]
-    assert "1 stayed open" in " ".join(page.get_text(" ").split())
+    assert "1 open: more queries would be needed to tell" in " ".join(page.get_text(" ").split())
 
 
 def test_what_cannot_be_tested_is_said(report):
     page = report({("05_lambdamart_rrf", "claims_context"): [{"verdict": "not testable here", "as_claimed": False}]})
-    assert "0 of the 1 claims about methods tested here came out as the paper has them; 1 cannot be tested here" in (
-        " ".join(page.get_text(" ").split())
+    assert (
+        "Of the 1 claims about methods tested here, 0 came out as the paper has them; 1 not testable here ("
+        in " ".join(page.get_text(" ").split())
     )
     assert page.select_one("td.verdict-not-testable-here")
 
@@ -313,13 +361,16 @@ def test_claims_of_a_paper_are_one_family_on_the_index(decided, tmp_path):
     assert all(first.endswith("; among this notebook's claims alone: reproduced") for first in firsts)
     assert all("queries would decide it" in first for first in firsts)
     text = " ".join(page.get_text(" ").split())
-    assert "Open are 100% of them, more than a quarter; for each it is said which n would decide it." in text
+    assert (
+        "Open (undecided or underpowered) means that more queries or flows would be needed to tell: so stayed 2 of the "
+        "2 claims about methods (100%). How many is said of each." in text
+    )
     assert "another processor" not in text
     table = pd.read_csv(tmp_path / "reports" / "smoke" / "tables" / "claims.csv")
     assert table["p_value"].tolist() == [0.06, 0.06]
     page = decided({"one": (8.0, 0.001), "two": (8.0, 0.04)})
     assert [row[0] for row in cells_of(page)] == ["✔ reproduced significant"] * 2
-    assert "Open are" not in page.get_text()
+    assert "so stayed" not in page.get_text()
 
 
 def test_close_verdicts_are_marked(decided, tmp_path):
