@@ -7,7 +7,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from lib.assistant.context_scores import ORDER
 from lib.assistant.ranker_ablation import TWO_CROSS_FITTED, WITH_FINETUNED
-from lib.report import index, result_tables, run, shell, site
+from lib.report import browser, index, result_tables, run, shell, site
 from lib.workbook.artifacts import ROOT
 from lib.workbook.spending import spending_in_words
 
@@ -233,6 +233,20 @@ def test_the_readme_repeats_the_committed_report():
     assert result_tables.written_anew(readme, ROOT / "reports" / "quick" / "tables") == readme
     assert [name for _, name, _ in result_tables.TABLE.findall(readme)] == list(result_tables.TABLES)
     assert set(result_tables.CONTEXT) == set(ORDER), "every method, no references"
+
+
+def test_the_readme_says_how_many_flows_pages_08_and_09_share():
+    """Why the fine-tuned model has other numbers on each."""
+    data = browser.unpacked((ROOT / "reports" / "quick" / "flows.html").read_text(encoding="utf-8"))
+    place = {name: str(number) for number, (name, _) in enumerate(data["conditions"])}
+    asked = [
+        {case["id"] for case in data["cases"] if case["set"] == "test" and place[name] in case["by"]}
+        for name in ("fine-tuned, 67,000 pairs", "no_shots_finetuned")
+    ]
+    readme = " ".join((ROOT / "reports" / "README.md").read_text(encoding="utf-8").split())
+    eight, nine = map(len, asked)
+    assert f"Page 08 has the fine-tuned model on {eight} flows in new wordings" in readme
+    assert f"They are not these {nine} ({len(asked[0] & asked[1])} are in both)" in readme
 
 
 def test_the_front_page_quotes_the_committed_report():
