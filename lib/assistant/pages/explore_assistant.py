@@ -19,6 +19,7 @@ from lib.assistant.toolbox import DEFAULT_API
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError, Workbook
 from lib.workbook.methods import label
+from lib.workbook.parameters.base import ProfileError, did_you_mean
 from lib.workbook.widgets import Asker, Problem, mark, note, opened, page, text
 
 SAVED, TYPED = "One of its evaluation queries", "A request of your own"
@@ -141,22 +142,43 @@ def ask(assistant: Assistant, saved: Saved, query: pd.Series, labelled: bool) ->
     return answer_html(query, persona, answer, saved.items, None if gold is None else gold.iloc[0])
 
 
-def first_query(saved: Saved, seed: int) -> pd.Series:
+def first_query(saved: Saved, seed: int, persona: str = "") -> pd.Series:
     """A saved query drawn with the seed.
+
+    Args:
+        persona: whose; empty: anyone's.
 
     Raises:
         ArtifactError: there is none.
+        ProfileError: nobody of this id has an evaluation query.
     """
-    if saved.queries.empty:
+    queries = saved.queries
+    if queries.empty:
         raise ArtifactError("queries.parquet: no evaluation queries to ask")
-    return saved.queries.iloc[np.random.default_rng(seed).integers(len(saved.queries))]
+    if persona:
+        known = queries["persona"].unique().tolist()
+        if persona not in known:
+            raise ProfileError(
+                f"notebook explore_assistant: persona: nobody with an evaluation query is called {persona!r}"
+                f"{did_you_mean(persona, known) or f'; there are {len(known):,}, such as {known[0]}'}"
+            )
+        queries = queries[queries["persona"] == persona]
+    return queries.iloc[np.random.default_rng(seed).integers(len(queries))]
 
 
-def worked_example(book: Workbook, seed: int) -> str:
-    """One saved query with its answer as HTML, for a page that nobody can click on. Raises as `read_saved` and
-    `open_assistant` do."""
+def worked_example(book: Workbook, seed: int, query: str = "", persona: str = "") -> str:
+    """One query with its answer as HTML, for a page that nobody can click on. Raises as `read_saved`, `first_query` and
+    `open_assistant` do.
+
+    Args:
+        seed, persona: of the saved query, see `first_query`.
+        query: words that are asked in its place, by the same persona, then and there; empty: the saved query.
+    """
     saved = read_saved(book)
-    return ask(open_assistant(book, saved), saved, first_query(saved, seed), labelled=True)
+    asked = first_query(saved, seed, persona)
+    if query.strip():
+        asked = pd.Series({**asked, "query": "", "text": query.strip()})
+    return ask(open_assistant(book, saved), saved, asked, labelled=not query.strip())
 
 
 class Explorer(Asker):
@@ -168,25 +190,27 @@ class Explorer(Asker):
 
     known = (ArtifactError, ModelError, ValueError)
 
-    def __init__(self, saved: Saved, load: Callable[[], Assistant], seed: int):
+    def __init__(self, saved: Saved, load: Callable[[], Assistant], seed: int, query: str = "", persona: str = ""):
         """
         Args:
             load: loads the assistant's models; called when the first question is asked.
-            seed: of the query that is chosen first.
+            seed, persona: of the query that is chosen first, see `first_query`.
+            query: a request of one's own that stands there already, in its place.
         """
         super().__init__()
         self.saved, self.load = saved, load
         self.assistant: Assistant | None = None
-        first = first_query(saved, seed)
+        first = first_query(saved, seed, persona)
         asked = {persona: saved.personas.get(persona, persona) for persona in saved.queries["persona"].unique()}
         options = sorted((f"{name} ({persona})", persona) for persona, name in asked.items())
         wide = {"layout": {"width": "100%", "max_width": "60em"}}
         self.persona = widgets.Dropdown(options=options, description="Persona", **wide)
         self.kind = widgets.ToggleButtons(options=[SAVED, TYPED], style={"button_width": "16em"})
+        self.kind.value = TYPED if query.strip() else SAVED
         self.query = widgets.Dropdown(description="Query", **wide)
         self.voiced = widgets.HTML()
         hint = "what the persona might say to a phone, such as: Where am I going tonight?"
-        self.typed = widgets.Text(description="Request", placeholder=hint, **wide)
+        self.typed = widgets.Text(query, description="Request", placeholder=hint, **wide)
         self.moment = widgets.NaiveDatetimePicker(description="Time")
         self.place = widgets.Dropdown(options=PLACES, description="Place")
         self.kept = widgets.HTML()
@@ -248,11 +272,12 @@ class Explorer(Asker):
         return ask(self.assistant, self.saved, question, self.kind.value == SAVED)
 
 
-def explore(book: Workbook, seed: int) -> widgets.Widget:
-    """The widgets on a profile's artifacts; where these are missing, what to do about it."""
+def explore(book: Workbook, seed: int, query: str = "", persona: str = "") -> widgets.Widget:
+    """The widgets on a profile's artifacts; where these are missing, what to do about it. Arguments as for
+    `Explorer`."""
 
     def make() -> widgets.Widget:
         saved = read_saved(book)
-        return Explorer(saved, lambda: open_assistant(book, saved), seed).widget
+        return Explorer(saved, lambda: open_assistant(book, saved), seed, query, persona).widget
 
     return opened(make)

@@ -277,13 +277,18 @@ def first_test(saved: Saved, seed: int) -> pd.Series:
     return tests.iloc[np.random.default_rng(seed).integers(len(tests))]
 
 
-def worked_example(book: Workbook, seed: int) -> str:
-    """One test request with the flow of the fine-tuned model as HTML, for a page that nobody can click on. Raises as
-    `read_saved` and `FlowWriter` do."""
+def worked_example(book: Workbook, seed: int, request: str = "") -> str:
+    """One request with the flow of the fine-tuned model as HTML, for a page that nobody can click on. Raises as
+    `read_saved` and `FlowWriter` do.
+
+    Args:
+        seed: of the test request that is asked where `request` is empty.
+    """
     saved = read_saved(book)
-    test, writer = first_test(saved, seed), open_writer(book, saved)
-    written = writer.write(test["request"], saved.selectors[0], EXAMPLE_SHOTS, True, "finetuned", "free")
-    return answer_html(test["request"], written, writer.max_tokens, saved.catalogue, test)
+    test = None if request.strip() else first_test(saved, seed)
+    asked, writer = request.strip() if test is None else test["request"], open_writer(book, saved)
+    written = writer.write(asked, saved.selectors[0], EXAMPLE_SHOTS, True, "finetuned", "free")
+    return answer_html(asked, written, writer.max_tokens, saved.catalogue, test)
 
 
 class Explorer(Asker):
@@ -295,10 +300,11 @@ class Explorer(Asker):
 
     known = (ArtifactError, ModelError, ValueError)
 
-    def __init__(self, saved: Saved, writer: FlowWriter, seed: int):
+    def __init__(self, saved: Saved, writer: FlowWriter, seed: int, request: str = ""):
         """
         Args:
             seed: of the test request that is chosen first.
+            request: one of one's own that stands there already, in its place.
         """
         super().__init__()
         self.saved, self.writer = saved, writer
@@ -310,13 +316,14 @@ class Explorer(Asker):
             return widgets.Dropdown(description=description, options=options, layout=layout, style=style)
 
         self.kind = widgets.ToggleButtons(options=[TESTED, TYPED], style={"button_width": "16em"})
+        self.kind.value = TYPED if request.strip() else TESTED
         self.words = widgets.Text(
             description="Containing", placeholder="words, such as: calendar", continuous_update=False, **wide
         )
         self.test = widgets.Dropdown(description="Request", **wide)
         self.whole = widgets.HTML()
         hint = "such as: When a new lead comes in, post it to the sales channel"
-        self.typed = widgets.Textarea(description="Request", placeholder=hint, rows=3, **wide)
+        self.typed = widgets.Textarea(request, description="Request", placeholder=hint, rows=3, **wide)
         own = f"fine-tuned on {saved.learned:,} pairs: reads the request alone"
         models = [(own, "finetuned"), ("as it comes: reads few-shots", "untuned")]
         self.generator = choice("Model", models, 38)
@@ -397,11 +404,12 @@ class Explorer(Asker):
         return answer_html(request, written, self.writer.max_tokens, self.saved.catalogue, gold)
 
 
-def explore(book: Workbook, seed: int) -> widgets.Widget:
-    """The widgets on a profile's artifacts; where these are missing, what to do about it."""
+def explore(book: Workbook, seed: int, request: str = "") -> widgets.Widget:
+    """The widgets on a profile's artifacts; where these are missing, what to do about it. Arguments as for
+    `Explorer`."""
 
     def make() -> widgets.Widget:
         saved = read_saved(book)
-        return Explorer(saved, open_writer(book, saved), seed).widget
+        return Explorer(saved, open_writer(book, saved), seed, request).widget
 
     return opened(make)

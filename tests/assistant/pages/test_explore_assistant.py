@@ -15,6 +15,7 @@ from lib.assistant.pages.explore_assistant import (
     Explorer,
     answer_html,
     explore,
+    first_query,
     items_html,
     verdict_html,
     worked_example,
@@ -22,6 +23,7 @@ from lib.assistant.pages.explore_assistant import (
 from lib.assistant.planner import SETTINGS
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError
+from lib.workbook.parameters.base import ProfileError
 
 HOSTILE = "<img src=x onerror=alert(1)></td></div><script>alert(1)</script>&amp;"
 ELEMENTS = {
@@ -182,9 +184,40 @@ def test_a_batch_run_shows_one_worked_example(book, own_tables, make_assistant, 
     monkeypatch.setattr(explore_assistant, "open_assistant", lambda *_: make_assistant(own_tables))
     example = worked_example(book, seed=7)
     assert rows_of(example)[0][-1] == "gold plan"
+    own = worked_example(book, seed=7, query=" When do I leave? ", persona="b")
+    assert "“When do I leave?”" in soup(own).get_text()
+    assert rows_of(own)[0] == ["shown to the planner", "plan"]
     (book.data / "lambdamart.txt").unlink()
     with pytest.raises(ArtifactError, match="05_lambdamart_rrf"):
         worked_example(book, seed=7)
+
+
+def test_the_query_asked_first_may_be_of_one_persona(book):
+    saved = read_saved(book)
+    own = saved.queries.assign(persona=["a", *saved.queries["persona"].iloc[1:]])
+    saved = type(saved)(**(vars(saved) | {"queries": own}))
+    assert {first_query(saved, seed, "a")["persona"] for seed in range(9)} == {"a"}
+    assert {first_query(saved, seed)["persona"] for seed in range(9)} == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("persona", "hint"), [("p0001", "; did you mean p0000?"), ("Ada", "; there are 2, such as p0000")]
+)
+def test_an_unknown_persona_is_told_before_any_model_is_loaded(book, monkeypatch, persona, hint):
+    saved = read_saved(book)
+    named = saved.queries.assign(persona=["p0000", *["q"] * (len(saved.queries) - 1)])
+    monkeypatch.setattr(explore_assistant, "read_saved", lambda _: type(saved)(**(vars(saved) | {"queries": named})))
+    for ask in (worked_example, explore):
+        with pytest.raises(ProfileError) as error:
+            ask(book, 7, "Where?", persona)
+        assert f"persona: nobody with an evaluation query is called '{persona}'{hint}" in str(error.value)
+
+
+def test_a_query_given_as_a_parameter_stands_there_already(book, own_tables, make_assistant):
+    explorer = Explorer(read_saved(book), lambda: make_assistant(own_tables), 7, "When do I leave?", "b")
+    assert (explorer.of_query.layout.display, explorer.of_typed.layout.display) == ("none", "")
+    explorer.button.click()
+    assert "“When do I leave?”" in soup(explorer.answer.value).get_text()
 
 
 def test_relevant_items_that_were_not_found_are_listed(own_tables):

@@ -127,6 +127,14 @@ def test_a_request_of_ones_own_has_nothing_to_compare_with(explorer):
     assert "called, but not wanted: shared_office365.SendEmailV2" in shown(explorer.answer.value)
 
 
+def test_a_request_given_as_a_parameter_stands_there_already(flow_book, make_writer):
+    saved = read_saved(flow_book)
+    explorer = Explorer(saved, make_writer(saved), 7, "Post a lead")
+    assert (explorer.of_test.layout.display, explorer.typed.layout.display) == ("none", "")
+    explorer.button.click()
+    assert shown(explorer.answer.value).startswith("“Post a lead” The flow")
+
+
 def test_an_empty_request_is_told_and_nothing_loaded(explorer):
     explorer.kind.value = TYPED
     explorer.typed.value = " \n"
@@ -199,6 +207,10 @@ def test_a_batch_run_shows_one_worked_example(flow_book, make_writer, monkeypatc
     words = shown(worked_example(flow_book, seed=7))
     assert "fine-tuned model, no few-shots: " in words
     assert "Similarity 1.00" in words
+    assert "Similarity 1.00" in shown(worked_example(flow_book, seed=7, request=" "))
+    words = shown(worked_example(flow_book, seed=7, request=" Post a lead "))
+    assert words.startswith("“Post a lead” The flow that the model writes")
+    assert "Similarity" not in words
     (flow_book.data / "catalogue.jsonl").unlink()
     with pytest.raises(ArtifactError, match="01_data_gen"):
         worked_example(flow_book, seed=7)
