@@ -13,7 +13,7 @@ import pandas as pd
 from pydantic import Field, ValidationError
 
 from lib.evaluation.pareto import with_fronts
-from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_text
+from lib.workbook.inputs import InputError, Strict, Text, describe_error, did_you_mean, read_text
 
 COSTS = ("seconds", "tokens", "dollars")
 REQUESTS = 1000  # amounts are of so many requests
@@ -59,6 +59,14 @@ def read_prices(path: str | Path) -> dict[str, Price]:
     if not prices:
         raise InputError(f"{path}: has no price")
     return prices
+
+
+def price_of(model: str, prices: Mapping[str, Price]) -> Price:
+    """The price of a model; InputError names those there are where it has none."""
+    if model not in prices:
+        there = ", ".join(prices)
+        raise InputError(f"data/prices.csv has no model {model!r}{did_you_mean(model, prices)} (there are: {there})")
+    return prices[model]
 
 
 def dollars(tokens_in: pd.Series | np.ndarray, tokens_out: pd.Series | np.ndarray, price: Price) -> np.ndarray:

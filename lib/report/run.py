@@ -9,10 +9,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+from lib.evaluation.prices import price_of, read_prices
 from lib.report import site
 from lib.report.timing import in_gib
 from lib.workbook.artifacts import ROOT, ArtifactError, remove_leftovers
+from lib.workbook.inputs import InputError
 from lib.workbook.machine import cores
 from lib.workbook.parameters.base import ProfileError, check_profile_name, is_remote
 from lib.workbook.profiles import read_profile, write_notebook_parameters
@@ -23,6 +26,36 @@ from lib.workbook.spending import money
 SNAKEMAKE_FLAGS = (
     "--nolock", "--rerun-incomplete", "--keep-going", "--max-checksum-file-size", "1000000000", "--quiet", "rules",
 )  # fmt: skip
+# What a profile may name outside itself, besides `world_folder`.
+INPUTS = ("openapi_folder", "pairs_file", "review_file", "more_apis_folder")
+
+
+def check_inputs(path: Path, values: dict[str, Any], root: Path = ROOT) -> None:
+    """Check what a profile names outside itself: Snakemake would bury a missing file in a page of its own, and a price
+    is only looked up after hours.
+
+    Args:
+        path: the profile's, for the error message.
+        values: of `read_profile`.
+        root: the project's folder, which paths of a profile are relative to.
+
+    Raises:
+        ProfileError: a file or folder is not there, or no price has this name; names the profile and the key.
+    """
+    named = [(key, values[key]) for key in INPUTS if values.get(key)]
+    if world := values.get("world_folder"):
+        from lib.assistant.written_world import FILES
+
+        named += [("world_folder", name) for name in (world, *(f"{world}/{file}" for file in FILES))]
+    for key, name in named:
+        there = root / name
+        if not (there.is_file() if key.endswith("_file") else there.exists()):
+            raise ProfileError(f"{path}: {key}: no such file or folder: {name}")
+    if "priced_as" in values:
+        try:
+            price_of(values["priced_as"], read_prices(root / "data" / "prices.csv"))
+        except InputError as error:
+            raise ProfileError(f"{path}: priced_as: {error}") from error
 
 
 def run_notebooks(profile: str, extra: list[str], root: Path = ROOT) -> int:
@@ -41,8 +74,9 @@ def main(arguments: list[str]) -> int:
     profile, extra = arguments[0], [flag for flag in arguments[1:] if flag != "--"]
     try:
         check_profile_name(profile)
-        path = ROOT / "notebooks" / "profiles" / f"{profile}.yaml"
-        values = read_profile(Path(os.path.relpath(path)))
+        path = Path(os.path.relpath(ROOT / "notebooks" / "profiles" / f"{profile}.yaml"))
+        values = read_profile(path)
+        check_inputs(path, values)
         write_notebook_parameters(values, ROOT / "data" / "generated" / profile / "parameters")
         for draft in (ROOT / "data" / "generated" / profile / "executed").glob("*.ipynb.*.ipynb"):
             draft.unlink(missing_ok=True)  # left by a run that was killed

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from lib.report.run import run_notebooks
+from lib.report.run import check_inputs, run_notebooks
 from lib.workbook.artifacts import ROOT, ArtifactError, Workbook
+from lib.workbook.inputs import did_you_mean
 from lib.workbook.machine import accelerator, cores, processor
-from lib.workbook.parameters.base import Parameters, ProfileError, check_profile_name, did_you_mean, select
+from lib.workbook.parameters.base import Parameters, ProfileError, check_profile_name, select
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
 from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
 from lib.workbook.parameters.tool_retrieval import ToolRetrieval
@@ -78,10 +79,12 @@ def world_of(
         root: the project's folder.
 
     Raises:
-        ProfileError: the profile cannot be read.
+        ProfileError: the profile cannot be read, or names what is not there.
         ArtifactError: they could not be made.
     """
-    values = read_profile(Path(os.path.relpath(root / "notebooks" / "profiles" / f"{profile}.yaml")))
+    path = Path(os.path.relpath(root / "notebooks" / "profiles" / f"{profile}.yaml"))
+    values = read_profile(path)
+    check_inputs(path, values, root)
     book = Workbook(model.notebook, model.model_validate(select(values, model)), root)
     wanted = {
         notebook: [book.data / name for name in names if anew or not (book.data / name).exists()]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, overload
 
@@ -52,6 +52,14 @@ def one_line(text: object, most: int = 500) -> str:
     """Text for an error message: on one line, without halves of surrogate pairs, cut at `most` characters."""
     line = SURROGATE.sub("\ufffd", " ".join(str(text).split()))
     return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def did_you_mean(name: str, known: Collection[str]) -> str:
+    """The end of an error message: the closest of the known names, if one is close."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def read_text(path: str | Path, most_bytes: int = MOST_BYTES) -> str:

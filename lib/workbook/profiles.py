@@ -14,8 +14,8 @@ import yaml
 from pydantic import ValidationError
 
 from lib.workbook.artifacts import atomic_path
-from lib.workbook.inputs import InputError, read_yaml
-from lib.workbook.parameters.base import Parameters, ProfileError, describe, did_you_mean, known_names, select
+from lib.workbook.inputs import InputError, did_you_mean, read_yaml
+from lib.workbook.parameters.base import Parameters, ProfileError, describe, known_names, select
 from lib.workbook.parameters.beyond import Beyond
 from lib.workbook.parameters.context_baselines import ContextBaselines
 from lib.workbook.parameters.cot_augmentation import CoTAugmentation

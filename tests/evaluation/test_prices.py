@@ -1,9 +1,10 @@
+import re
 from datetime import date
 
 import numpy as np
 import pytest
 
-from lib.evaluation.prices import dollars, read_prices
+from lib.evaluation.prices import dollars, price_of, read_prices
 from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import InputError
 
@@ -65,3 +66,15 @@ def test_a_mistake_is_one_sentence_with_the_place(price_file, text, problem):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         read_prices(tmp_path / "none.csv")
+
+
+def test_an_unknown_model_gets_a_suggestion():
+    prices = read_prices(ROOT / "data" / "prices.csv")
+    assert price_of("gpt-4", prices) is prices["gpt-4"]
+    with pytest.raises(InputError, match=r"has no model 'gpt-9'; did you mean gpt-4\? \(there are: gpt-4, "):
+        price_of("gpt-9", prices)
+
+
+def test_the_line_of_the_readme_makes_a_price(price_file):
+    row = re.search(r"`(gpt-9,[^`]*)`", (ROOT / "data" / "README.md").read_text(encoding="utf-8"))[1]
+    assert read_prices(price_file(HEAD + row))["gpt-9"].output == 15

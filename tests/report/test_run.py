@@ -7,6 +7,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +27,40 @@ def test_a_name_that_is_no_profiles_stops_before_any_work(name, capsys, monkeypa
     said = capsys.readouterr().err
     assert said.startswith(f"error: {name!r} cannot name a profile")
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "said"),
+    [
+        ("openapi_folder", "my/apis", "no such file or folder: my/apis"),
+        ("more_apis_folder", "my/apis", "no such file or folder: my/apis"),
+        ("pairs_file", "data", "no such file or folder: data"),
+        ("review_file", "/nowhere/review.jsonl", "no such file or folder: /nowhere/review.jsonl"),
+        ("world_folder", "my/world", "no such file or folder: my/world"),
+        ("world_folder", "data", "no such file or folder: data/personas.jsonl"),
+        ("priced_as", "gpt-9", "data/prices.csv has no model 'gpt-9'; did you mean gpt-4?"),
+    ],
+)
+def test_what_a_profile_names_must_be_there(tmp_path, monkeypatch, capsys, key, name, said):
+    profiles = tmp_path / "notebooks" / "profiles"
+    profiles.mkdir(parents=True)
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    smoke = (ROOT / "notebooks" / "profiles" / "smoke.yaml").read_text().replace("profile: smoke", "profile: mine", 1)
+    (profiles / "mine.yaml").write_text(f"{smoke}\n{key}: {name}\n")
+    monkeypatch.setattr(run, "ROOT", tmp_path)
+    monkeypatch.setattr(run, "write_notebook_parameters", lambda *_: pytest.fail("something was written"))
+    monkeypatch.chdir(tmp_path)
+    assert run.main(["mine"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: notebooks/profiles/mine.yaml: {key}: {said}")
+    assert error.count("\n") == 1
+
+
+def test_paths_of_a_profile_are_relative_to_the_project(tmp_path):
+    (tmp_path / "my" / "apis").mkdir(parents=True)
+    (tmp_path / "pairs.jsonl").touch()
+    named = {"openapi_folder": "my/apis", "pairs_file": str(tmp_path / "pairs.jsonl"), "review_file": ""}
+    run.check_inputs(Path("mine.yaml"), named, tmp_path)
 
 
 def small_project(folder):

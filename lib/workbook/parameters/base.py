@@ -10,14 +10,13 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from lib.workbook.inputs import InputError
+from lib.workbook.inputs import InputError, did_you_mean
 
 NOTEBOOKS = Path(__file__).resolve().parents[3] / "notebooks"
 
@@ -156,10 +155,3 @@ def describe(error: ValidationError) -> str:
         message = re.sub(r"^Value error, ", "", problem["msg"])
         parts.append(f"{key}: {message} (given {problem['input']!r})" if key else message)
     return "; ".join(parts)
-
-
-def did_you_mean(name: str, known: Collection[str]) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
