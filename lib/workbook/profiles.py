@@ -85,9 +85,9 @@ def read_profile(path: str | Path) -> dict[str, Any]:
 
 def write_notebook_parameters(values: dict[str, Any], folder: Path) -> dict[str, Path]:
     """One file of parameters for each notebook of the report, rewritten only where its content changed, so that a
-    changed parameter reruns just the notebooks that know it."""
+    changed parameter reruns just the notebooks that know it. Raises ArtifactError where the folder cannot be written.
+    """
     paths = {}
-    folder.mkdir(parents=True, exist_ok=True)
     for notebook, model in NOTEBOOKS.items():
         paths[notebook] = folder / f"{notebook}.yaml"
         text = yaml.safe_dump(select(values, model), sort_keys=True, allow_unicode=True)

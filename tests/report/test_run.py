@@ -63,6 +63,19 @@ def test_paths_of_a_profile_are_relative_to_the_project(tmp_path):
     run.check_inputs(Path("mine.yaml"), named, tmp_path)
 
 
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path, monkeypatch, capsys):
+    profiles = tmp_path / "notebooks" / "profiles"
+    profiles.mkdir(parents=True)
+    shutil.copy(ROOT / "notebooks" / "profiles" / "smoke.yaml", profiles)
+    (tmp_path / "data").mkdir()
+    shutil.copy(ROOT / "data" / "prices.csv", tmp_path / "data")
+    (tmp_path / "data" / "generated").touch()  # no folder can be made below a file, whoever one is
+    monkeypatch.setattr(run, "ROOT", tmp_path)
+    assert run.main(["smoke"]) == 1
+    error = capsys.readouterr().err
+    assert re.fullmatch(r"error: .*01_data_gen\.yaml: cannot be written: .*\n", error)
+
+
 def small_project(folder):
     """A copy of the project's code and data."""
     ignore = shutil.ignore_patterns("__pycache__", "generated", "models")
