@@ -19,6 +19,9 @@ log = logging.getLogger(__name__)
 DEFAULT_API = "default"
 ArgumentType = Literal["string", "integer", "number", "boolean", "array"]
 JSONType = Literal["string", "integer", "number", "boolean", "array", "object", "null", "any"]
+PARAMETERS_ELSEWHERE = ("input_schema", "inputSchema")
+# Keys of a definition that need no mention; beside other keys, `parameters` may be missing by mistake.
+USUAL_KEYS = {"name", "description", "parameters", "type", "strict"}
 # Types of JSON Schema by other names, in lower case: those of the Berkeley files, for Python, Java and JavaScript.
 TYPE_NAMES: dict[str, JSONType] = {
     "string": "string", "str": "string", "char": "string",
@@ -153,7 +156,7 @@ class Parameters(Schema):
 
 
 class Definition(NullIsAbsent):
-    """An OpenAI-style function definition."""
+    """An OpenAI-style function definition, of which `openai_form` also makes others' tools."""
 
     name: Text = Field(pattern=r"^[^\s()'\"]+$")
     description: str = ""
@@ -178,6 +181,7 @@ class FunctionAPI(AnyAPI):
     @classmethod
     def from_definition(cls, record: dict) -> FunctionAPI:
         """Raises ValidationError where the definition has a wrong field."""
+        record = openai_form(record)
         definition = Definition.model_validate(record)
         arguments = {}
         for name, schema in definition.parameters.properties.items():
@@ -212,6 +216,16 @@ def unwrap(function: dict) -> dict:
     return function["function"] if isinstance(function.get("function"), dict) else function
 
 
+def openai_form(definition: dict) -> dict:
+    """The definition with its arguments under `parameters`, which Anthropic's tools and those of MCP call otherwise."""
+    if not isinstance(definition, dict) or definition.get("parameters") is not None:
+        return definition
+    if not (elsewhere := [key for key in PARAMETERS_ELSEWHERE if key in definition]):
+        return definition
+    rest = {key: part for key, part in definition.items() if key not in PARAMETERS_ELSEWHERE}
+    return rest | {"parameters": definition[elsewhere[0]]}
+
+
 def argument_names(function: dict) -> list[str]:
     """Names of the arguments of an OpenAI-style definition, in its order."""
     return list((function.get("parameters") or {}).get("properties") or {})
@@ -230,8 +244,12 @@ def signature(function: dict) -> str:
 
 
 def definitions_in(record: object) -> list:
-    """The definitions of one record: itself, wrapped, or what a Berkeley record has under `function`."""
-    inside = record.get("function", record) if isinstance(record, dict) else record
+    """The definitions of one record: itself, wrapped, what a Berkeley record has under `function`, or a list under
+    `tools`; none in a query that offers no function."""
+    inside = record
+    if isinstance(record, dict):
+        itself = [] if "question" in record else record
+        inside = record.get("function", record["tools"] if isinstance(record.get("tools"), list) else itself)
     return [
         unwrap(part) if isinstance(part, dict) else part for part in (inside if isinstance(inside, list) else [inside])
     ]
@@ -294,10 +312,12 @@ class Toolbox:
     def from_functions(cls, path: str | Path) -> Toolbox:
         """A toolbox from OpenAI-style function definitions: JSON (a list or one object) or JSON lines.
 
-        A record is a definition `{name, description, parameters}`, bare or as `{"type": "function", "function": …}`, or
-        a Berkeley record with one or several under `function`. Types may go by their JSON Schema or Berkeley names.
-        A name that comes again with the same definition counts once; with another one, the first is kept and a warning
-        names the file, the records and the names.
+        A record is a definition `{name, description, parameters}`, bare or as `{"type": "function", "function": …}`,
+        several as `{"tools": […]}`, or a Berkeley record with one or several under `function`. `parameters` may be
+        called `input_schema` or `inputSchema`, as in tools of Anthropic's and MCP's form. Types may go by their JSON
+        Schema or Berkeley names. A name that comes again with the same definition counts once; with another one, the
+        first is kept and a warning names the file, the records and the names. Another warning names definitions
+        without parameters that have unknown keys.
 
         Raises:
             InputError: the file cannot be read or holds no function, or a record has a wrong field; names the file, the
@@ -305,7 +325,9 @@ class Toolbox:
         """
         apis: dict[str, FunctionAPI] = {}
         differing: dict[str, str] = {}
-        for where, record in read_json_records(path):
+        strange: dict[str, str] = {}
+        records = read_json_records(path)
+        for where, record in records:
             for number, definition in enumerate(definitions_in(record), start=1):
                 name = definition.get("name", "without name") if isinstance(definition, dict) else "no object"
                 try:
@@ -314,10 +336,17 @@ class Toolbox:
                     raise InputError(f"{path}, {where}, function {number} ({name}): {describe_error(error)}") from error
                 if apis.setdefault(api.api, api).definition != api.definition:
                     differing.setdefault(api.api, where)
+                if "parameters" not in api.definition and (keys := [*api.definition.keys() - USUAL_KEYS]):
+                    strange.setdefault(api.api, f"{where}: {', '.join(sorted(keys))}")
         if differing:
             listed = ", ".join(f"{name} ({where})" for name, where in differing.items())
             log.warning("%s: defined again with a difference, of which the first definition is kept: %s", path, listed)
+        if strange:
+            listed = "; ".join(f"{name} ({keys})" for name, keys in strange.items())
+            log.warning("%s: without parameters, but with keys that are passed over: %s", path, listed)
         if not apis:
+            if any(isinstance(record, dict) and "question" in record for _, record in records):
+                raise InputError(f"{path}: no record has `function`: name a toolbox_file")
             raise InputError(f"{path}: holds no function")
         try:
             return cls(list(apis.values()))

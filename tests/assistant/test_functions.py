@@ -91,6 +91,24 @@ def test_every_form_gives_the_same_toolbox(write, text, caplog):
     assert not caplog.records
 
 
+@pytest.mark.parametrize("key", ["input_schema", "inputSchema"])
+def test_tools_of_anthropics_and_mcps_form_keep_their_parameters(write, key, caplog):
+    tools = [{key if name == "parameters" else name: part for name, part in tool.items()} for tool in (LAMP, BELL)]
+    for listed in (tools, {"tools": tools}):
+        toolbox = Toolbox.from_functions(write(listed))
+        assert toolbox.functions == [LAMP, BELL]
+        assert toolbox["home.set_lamp"].arguments["room"].required
+        assert "level: Brightness from 0 to 1." in toolbox["home.set_lamp"].text
+    assert not caplog.records
+
+
+def test_parameters_under_an_unknown_key_are_warned_of(write, caplog):
+    toolbox = Toolbox.from_functions(write([BELL, {"name": "f", "args": {}, "strict": True}, {"name": "wait"}]))
+    assert len(toolbox) == 3
+    (said,) = caplog.messages
+    assert said.endswith("without parameters, but with keys that are passed over: f (record 2: args)")
+
+
 def test_single_object(write):
     assert Toolbox.from_functions(write(LAMP)).functions == [LAMP]
 
@@ -253,13 +271,18 @@ def test_queries_with_answers_beside_them(write):
 
 
 def test_one_file_is_both_toolbox_and_queries(write):
-    path = write(as_lines([record for record in RECORDS if "function" in record]), "queries.json")
+    path = write(as_lines(RECORDS), "queries.json")
     toolbox, queries = Toolbox.from_functions(path), read_function_queries(path)
     assert {name for names in queries["apis"] for name in names} - {"default"} <= set(toolbox.apis)
     match = ast_match("home.set_lamp(level=1, room='Hall')", queries["answers"][0], toolbox.functions)
     assert match, match.reason
     assert ast_match("ring-bell()\nwait()", queries["answers"][1], toolbox.functions)
-    assert ast_match("default()", queries["answers"][2], toolbox.functions)
+    assert ast_match("default()", queries["answers"][3], toolbox.functions)
+
+
+def test_queries_without_functions_need_a_toolbox(write):
+    path = write(as_lines([RECORDS[2]]), "queries.json")
+    refused(lambda: Toolbox.from_functions(path), "queries.json: no record has `function`: name a toolbox_file")
 
 
 GOOD = RECORDS[0]
