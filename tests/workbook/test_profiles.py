@@ -239,6 +239,7 @@ FREE = [row for row in UNTUNED if row[3] == "finetuned" or row[4] == "free"]
     ("notebook", "values", "words"),
     [
         ("03_cot_augmentation", {"writer": "remote:gpt-4"}, "distilled_writer: .*cannot be fine-tuned: name a"),
+        ("03_cot_augmentation", {"writer": "remote:a"}, "such as `distilled_writer: SmolLM2-135M-Instruct`"),
         ("03_cot_augmentation", {"writer": "remote: "}, "writer: remote: must be followed by the model's name"),
         ("03_cot_augmentation", {"distilled_writer": "remote:a"}, "distilled_writer: a model behind an endpoint"),
         ("05_lambdamart_rrf", {"writer": "remote:gpt-4"}, "distilled_writer"),

@@ -53,7 +53,10 @@ class CoTWriters(ContextRetrieval, RemoteKnobs):
     @model_validator(mode="after")
     def _one_that_can_be_distilled(self) -> CoTWriters:
         if is_remote(self.writer) and not self.distilled_writer:
-            raise ValueError("distilled_writer: a model behind an endpoint cannot be fine-tuned: name a local one")
+            raise ValueError(
+                "distilled_writer: a model behind an endpoint cannot be fine-tuned: name a local one beside writer, "
+                "such as `distilled_writer: SmolLM2-135M-Instruct`"
+            )
         return self
 
 
