@@ -70,7 +70,7 @@ def declared_types(catalogue) -> Types:
     """What the response schemas of a catalogue declare; "" where they do not say.
 
     Args:
-        catalogue: as `lib.workflows.language.validate` takes it; one of names and keys alone declares nothing.
+        catalogue: one whose APIs have names and keys alone declares nothing.
     """
 
     def type_of(content: Content) -> str:

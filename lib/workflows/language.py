@@ -29,6 +29,8 @@ from typing import cast
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken, v_args
 
+from lib.workflows.catalogue import Catalogue
+
 # Far above any flow of five calls, and low enough that the worst text of that size parses in less than a second.
 MAX_CHARACTERS = 40_000
 # Brackets open at once. The tree is walked by recursion, so its depth must be bounded.
@@ -584,14 +586,18 @@ class Report:
     unassigned: tuple[str, ...]
 
 
-def validate(flow: Flow, catalogue) -> Report:
+def validate(flow: Flow, catalogue: Catalogue) -> Report:
     """Check a flow's API names and parameter keys against a catalogue, and its variables against their assignments.
 
     Args:
         flow: what `parse` returned.
-        catalogue: `name in catalogue`, and `catalogue[name]` with `keys` (declared parameter keys) and `dynamic`
-            (undeclared keys below `body/` and `item/` are legal).
+        catalogue: its APIs' `keys` are legal and, where an API is `dynamic`, undeclared ones below `body/` and `item/`.
+
+    Raises:
+        TypeError: `catalogue` is none: in a path or an empty dict every API would be made up.
     """
+    if not isinstance(catalogue, Catalogue):
+        raise TypeError(f"catalogue must be a Catalogue, as Catalogue.load reads it, not {type(catalogue).__name__}")
     names, parameters = [], []
     for call in calls(flow):
         if call.api not in catalogue:

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
+from lib.workflows.catalogue import Catalogue
 from lib.workflows.execution import declared_types, executed_alike
 from lib.workflows.language import FlowError, called_apis, parse, validate
 
@@ -62,18 +63,19 @@ class FlowScore:
 
 
 def score_flow(
-    text: str, gold: str | Sequence[str], catalogue, said: Sequence[Sequence[str]] | None = None
+    text: str, gold: str | Sequence[str], catalogue: Catalogue, said: Sequence[Sequence[str]] | None = None
 ) -> FlowScore:
     """Score a generated flow against the right one.
 
     Args:
         text: what the model wrote.
         gold: the right flow, as text or as its list of API names.
-        catalogue: as `lib.workflows.language.validate` takes it.
+        catalogue: what flows may call.
         said: for each call of the right flow, the keys of the arguments that the request says; None: all.
 
     Raises:
         FlowError: the gold text does not parse; a bad `text` is a score, not an error.
+        TypeError: `catalogue` is no Catalogue.
     """
     wanted = parse(gold) if isinstance(gold, str) else None
     right = called_apis(wanted) if wanted else gold
@@ -94,7 +96,7 @@ COLUMNS = ["parsed", "valid", "similarity", "made_up_names", "made_up_parameters
 def score_flows(
     texts: Iterable[str],
     golds: Iterable[str | Sequence[str]],
-    catalogue,
+    catalogue: Catalogue,
     said: Iterable[Sequence[Sequence[str]] | None] | None = None,
 ) -> pd.DataFrame:
     """`score_flow` for each pair of a text and its gold flow.

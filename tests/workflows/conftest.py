@@ -30,8 +30,8 @@ class Api:
 
 @pytest.fixture
 def six_apis():
-    """Six APIs; a dict of them offers all that validation asks of a catalogue."""
-    return {
+    """Six APIs with all that validation asks of one."""
+    apis = {
         "shared_microsoftforms.CreateFormWebhook": Api({"form_id"}, trigger=True),
         "shared_office365.OnNewEmailV3": Api({"folderPath", "importance"}, trigger=True),
         "shared_office365.SendEmailV2": Api({"emailMessage/To", "emailMessage/Subject", "$select", "line item"}),
@@ -39,6 +39,7 @@ def six_apis():
         "shared_teams.PostMessageToConversation": Api({"poster", "location", "body/messageBody"}, dynamic=True),
         "shared_service-now.Create-record": Api({"item"}),
     }
+    return Catalogue(apis, {})
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from lark.exceptions import LarkError
 import lib.workflows.language as language
 from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.apis import API, Field
+from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
 from lib.workflows.language import (
     MAX_CHARACTERS,
@@ -41,6 +42,7 @@ from lib.workflows.language import (
 from lib.workflows.pair_checks import read_values
 
 DATA = Path(__file__).parents[2] / "data"
+NOTHING = Catalogue({}, {})
 relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
 
 INVOICE = """\
@@ -231,7 +233,7 @@ def test_the_largest_flows_are_read(text):
     if len(canonical) <= MAX_CHARACTERS:
         assert parse(canonical) == flow
     assert hash(flow) == hash(copy.deepcopy(flow))
-    validate(flow, {})
+    validate(flow, NOTHING)
 
 
 def test_brackets_in_strings_do_not_nest():
@@ -403,11 +405,11 @@ def test_a_missing_bracket_or_semicolon_is_an_error(flow, data):
 @given(flows)
 @relaxed
 def test_what_is_assigned_first_is_never_reported(flow):
-    unassigned = validate(flow, {}).unassigned
+    unassigned = validate(flow, NOTHING).unassigned
     assert set(unassigned) <= set(variables_used(flow))
     assert set(unassigned) >= set(variables_used(flow)) - set(variables_assigned(flow))
     first = tuple(Call("a.b", variable=name) for name in unassigned)
-    assert validate(Flow((*first, *flow.statements)), {}).unassigned == ()
+    assert validate(Flow((*first, *flow.statements)), NOTHING).unassigned == ()
 
 
 # ---------------------------------------------------------------- loops
@@ -451,7 +453,7 @@ def test_the_tree_of_a_loop():
     ],
 )
 def test_a_loops_variable_is_known_in_its_body(text, unassigned):
-    assert validate(parse(text), {}).unassigned == unassigned
+    assert validate(parse(text), NOTHING).unassigned == unassigned
 
 
 def test_names_and_keys_in_a_loop_are_checked(six_apis):
@@ -547,7 +549,7 @@ def test_made_up_names_and_parameters(six_apis):
     ],
 )
 def test_variables_used_before_assignment(text, unassigned):
-    assert validate(parse(text), {}).unassigned == unassigned
+    assert validate(parse(text), NOTHING).unassigned == unassigned
 
 
 def test_required_keys_that_a_flow_leaves_out_are_named_once(catalogue):

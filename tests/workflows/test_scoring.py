@@ -190,3 +190,9 @@ def test_the_same_flow_in_another_order_of_text_is_executed_right(six_apis):
     assert score.similarity < 1
     assert score.executed is True
     assert score_flow(swapped.replace("!=", "=="), gold, six_apis).executed is False
+
+
+@pytest.mark.parametrize("catalogue", ["data/catalogue", {}, None])
+def test_what_is_no_catalogue_is_refused(catalogue):
+    with pytest.raises(TypeError, match=rf"must be a Catalogue, .* not {type(catalogue).__name__}"):
+        score_flow(GOLD, GOLD, catalogue)
