@@ -124,7 +124,7 @@ class PersonaIndex:
         return self.adapted_vectors @ mapped(vector[None], self.adapter)[0]
 
     def signals(self, query: pd.DataFrame, text_scores: Mapping[str, np.ndarray]) -> pd.DataFrame:
-        """Features of the items for a query, given as a frame of one row with time, weekday and place."""
+        """Features of the items for a query, given as a frame of one row with time and place."""
         return signals(self.pairs, query, self.items, self.opens, text_scores, self.log)
 
     def fuse(self, fusion: Fusion, scores: Mapping[str, np.ndarray]) -> list[str]:

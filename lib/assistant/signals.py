@@ -104,7 +104,7 @@ def signals(
 
     Args:
         pairs: from `lib.retrieval.stores.candidate_pairs` over `queries` and `items`.
-        queries: columns time, weekday (0 = Monday), place.
+        queries: columns time, place and, where wanted, weekday (0 = Monday), which `time` tells otherwise.
         items: columns item, app.
         opens: columns item, time, place; opens of other items are ignored.
         text_scores: name → one score a pair; they become columns `<name>` and `<name>_rank` (1 = best of the query,
@@ -114,6 +114,9 @@ def signals(
     Returns:
         columns `NUMERICAL`, `CATEGORICAL` (codes: positions in `APPS`, day parts from night, weekend 0 or 1, positions
         in `PLACES`), `HABITUAL`, and the text scores; all floats.
+
+    Raises:
+        ValueError: a place of a query or an open is not one of `PLACES`.
     """
     query_row, item_row = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
     columns = _usage(query_row, item_row, queries, log or Log.of(items, opens))
@@ -186,8 +189,8 @@ def _usage(query_row: np.ndarray, item_row: np.ndarray, queries: pd.DataFrame, l
     """The columns that need no text. Works on one row for each (pair, open before the query)."""
     n = len(query_row)
     asked, used, open_place = _clock(queries["time"]), log.used, log.place
-    query_weekday = queries["weekday"].to_numpy()
-    query_place = pd.Index(PLACES).get_indexer(queries["place"])
+    query_weekday = queries["weekday"].to_numpy() if "weekday" in queries else asked["weekday"]
+    query_place = _place_codes(queries["place"])
 
     pair, entry = _entries(item_row, log.item, len(log.app))
     query = query_row[pair]
@@ -295,7 +298,15 @@ def hour_kernel(difference: np.ndarray) -> np.ndarray:
 def _opens(items: pd.DataFrame, opens: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
     """What `Log` has of the opens: item, place and used."""
     item = pd.Index(items["item"]).get_indexer(opens["item"])
-    return item, pd.Index(PLACES).get_indexer(opens["place"]), _clock(opens["time"])
+    return item, _place_codes(opens["place"]), _clock(opens["time"])
+
+
+def _place_codes(places: pd.Series) -> np.ndarray:
+    """Positions in `PLACES`; an unknown place would pass for the last one."""
+    codes = pd.Index(PLACES).get_indexer(places)
+    if (codes < 0).any():
+        raise ValueError(f"no such place: {places.iloc[int(np.argmin(codes))]!r} (there are: {', '.join(PLACES)})")
+    return codes
 
 
 def _clock(times: pd.Series) -> dict[str, np.ndarray]:

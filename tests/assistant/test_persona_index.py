@@ -73,6 +73,23 @@ def test_one_query_alone_gets_what_it_gets_among_all(batch, row):
     assert index.fuse(FUSION, scores) == FUSION.of(runs)["item"].tolist()
 
 
+def test_a_query_without_weekday_has_that_of_its_time(batch):
+    query = batch["queries"].iloc[[0]].reset_index(drop=True)
+    index = index_of(batch, query["persona"].iloc[0])
+    given, derived = index.signals(query, {}), index.signals(query.drop(columns="weekday"), {})
+    pd.testing.assert_frame_equal(given, derived)
+
+
+def test_an_unknown_place_is_refused(batch):
+    query = batch["queries"].iloc[[0]].reset_index(drop=True)
+    index = index_of(batch, query["persona"].iloc[0])
+    with pytest.raises(ValueError, match=r"no such place: 'the moon' \(there are: home, work"):
+        index.signals(query.assign(place="the moon"), {})
+    elsewhere = PersonaIndex(index.items, index.opens.assign(place="the moon"), index.vectors)
+    with pytest.raises(ValueError, match="no such place"):
+        elsewhere.signals(query, {})
+
+
 def test_how_alike_logs_are_is_kept_until_the_next_open(batch):
     """Also where queries come in another order than opens, and at the very moment of one."""
     index = index_of(batch, batch["queries"]["persona"].iloc[0])
