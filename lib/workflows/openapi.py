@@ -82,6 +82,10 @@ def _check(document: dict, notes: list[str]) -> None:
         document["paths"] |= {key: document.pop(key) for key in stray}
     if not {"swagger", "openapi"} & set(document):
         raise Unreadable("is neither a Swagger 2 nor an OpenAPI 3 document")
+    if webhooks := _mapping(document.get("webhooks")):
+        notes.append(f"{len(webhooks)} webhook{'' if len(webhooks) == 1 else 's'} left out: flows call paths alone")
+        if "paths" not in document:  # as OpenAPI 3.1 allows
+            raise Unreadable("has webhooks alone, which no flow calls")
     if not isinstance(document.get("paths"), dict):
         raise Unreadable("has no mapping 'paths'")
 

@@ -340,6 +340,8 @@ def test_paths_after_a_brace_too_many_are_found(tmp_path):
     ("change", "words"),
     [
         (lambda d: d["paths"].update({"/x": 7}), "path /x is no mapping"),
+        (lambda d: d.update(webhooks={"onBox": {"post": {}}}), "1 webhook left out: flows call paths alone"),
+        (lambda d: d.update(webhooks={"onBox": {}, "onLid": {}}), "2 webhooks left out"),
         (lambda d: d["paths"]["/box"].update({"post": []}), "post /box is no mapping"),
         (lambda d: d["paths"]["/box"]["get"].update({"parameters": [{"in": "query"}]}), "parameter without name"),
         (lambda d: d["paths"]["/box"]["get"].update({"parameters": [{"$ref": "#/no"}]}), "#/no leads nowhere"),
@@ -374,6 +376,7 @@ def test_what_is_left_out_is_said(tmp_path, change, words):
         ("[" * 100_000, "nested too deeply"),
         ('{"a":' * 5_000, "nested too deeply"),
         ('{"a": ' + "9" * 5000 + ', "swagger": 2}', "no mapping 'paths'"),
+        ('{"openapi": "3.1.0", "webhooks": {"onBox": {}}}', "has webhooks alone, which no flow calls"),
     ],
 )
 def test_a_file_that_is_of_no_use_is_skipped_and_counted(tmp_path, text, reason):
