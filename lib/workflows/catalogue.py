@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, StringConstraints, ValidationError, field_validator, model_validator
 
-from lib.workbook.inputs import InputError, Strict, Text, describe_error, parse_yaml, read_yaml
+from lib.workbook.inputs import InputError, Strict, Text, describe_error, did_you_mean, parse_yaml, read_yaml
 from lib.workflows.apis import API, APP, KINDS, SLOT, Connector, Field, Use, meant
 from lib.workflows.openapi import read_documents
 
@@ -159,7 +159,13 @@ class Catalogue:
         return name in self.apis
 
     def __getitem__(self, name: str) -> API:
+        if name not in self.apis:
+            raise KeyError(f"no API {name}{did_you_mean(name, self.apis)}")
         return self.apis[name]
+
+    def __repr__(self) -> str:
+        skipped = f", {len(self.skipped)} files skipped" if self.skipped else ""
+        return f"<Catalogue of {len(self.apis)} APIs in {len(self.connectors)} connectors{skipped}>"
 
     @classmethod
     def load(cls, path: str | Path) -> Catalogue:
@@ -192,7 +198,7 @@ class Catalogue:
         has training pairs knows which APIs they use.
 
         Raises:
-            InputError: there is no such file, or the folder holds none.
+            InputError: there is no such file, the folder holds none, or no document has an API.
         """
         catalogue = cls({}, {})
         for file, connector, apis, reason in read_documents(Path(path)):
@@ -201,6 +207,9 @@ class Catalogue:
                 continue
             catalogue.connectors[connector.id] = connector
             catalogue.apis |= {api.name: api for api in apis}
+        if not catalogue.apis:
+            first, reason = catalogue.skipped[0]
+            raise InputError(f"{path}: no API could be read; {first}: {reason}")
         return catalogue
 
     @classmethod
@@ -302,12 +311,6 @@ def read_catalogue(root: Path, openapi_folder: str = "") -> Catalogue:
         openapi_folder: relative to it.
 
     Raises:
-        InputError: as `Catalogue.from_openapi` and `Catalogue.load` do, and where no document has an API.
+        InputError: as `Catalogue.from_openapi` and `Catalogue.load` do.
     """
-    if not openapi_folder:
-        return Catalogue.load(root / "data" / "catalogue")
-    catalogue = Catalogue.from_openapi(root / openapi_folder)
-    if not len(catalogue):
-        file, reason = catalogue.skipped[0]
-        raise InputError(f"{openapi_folder}: no API could be read; {file}: {reason}")
-    return catalogue
+    return Catalogue.from_openapi(root / openapi_folder) if openapi_folder else Catalogue.load(root / "data/catalogue")

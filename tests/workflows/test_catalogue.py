@@ -69,6 +69,16 @@ def test_names_length_and_iteration(boxes):
     assert "shared_boxes.onnewbox" not in boxes
 
 
+def test_an_unknown_name_gets_a_suggestion(catalogue):
+    with pytest.raises(KeyError, match=r"no API shared_teams\.PostMesage.*; did you mean shared_teams\.PostMessage"):
+        catalogue["shared_teams.PostMesageToConversation"]
+
+
+def test_a_catalogue_is_shown_in_a_line(boxes):
+    assert repr(boxes) == f"<Catalogue of {len(boxes)} APIs in 1 connectors>"
+    assert repr(replace(boxes, skipped=[("a", "b")])).endswith("connectors, 1 files skipped>")
+
+
 def test_an_api_knows_what_validation_of_flows_needs(boxes):
     ship = boxes["shared_boxes.Ship-Box_V2"]
     assert ship.keys == {"box", "body/to", "body/priority", "body/Due Date", "$top"}

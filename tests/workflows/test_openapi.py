@@ -360,6 +360,13 @@ def test_what_is_left_out_is_said(tmp_path, change, words):
 # ---- what is skipped
 
 
+def beside_a_good_one(tmp_path, document, name="boxes.json"):
+    """The catalogue from a folder of this document and one without fault, and the warnings' texts."""
+    (tmp_path / name).write_text(document, encoding="utf-8")
+    (tmp_path / "good.json").write_text(json.dumps(swagger()))
+    return load(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -369,6 +376,7 @@ def test_what_is_left_out_is_said(tmp_path, change, words):
         ('{"a": 1}', "neither a Swagger 2 nor an OpenAPI 3"),
         ('{"swagger": "2.0"}', "no mapping 'paths'"),
         ('{"swagger": "2.0", "paths": {}}', "no operation"),
+        ('{"openapi": "3.1.0", "webhooks": {"onBox": {}}}', "has webhooks alone, which no flow calls"),
         ('{"swagger": "2.0", paths: {}}', "line 1: expected a key in quotes"),
         ('{"swagger": "2.0",\n "paths', "line 2: expected a string with a closing quote"),
         ('{"swagger" "2.0"}', "line 1: expected a colon"),
@@ -376,15 +384,14 @@ def test_what_is_left_out_is_said(tmp_path, change, words):
         ("[" * 100_000, "nested too deeply"),
         ('{"a":' * 5_000, "nested too deeply"),
         ('{"a": ' + "9" * 5000 + ', "swagger": 2}', "no mapping 'paths'"),
-        ('{"openapi": "3.1.0", "webhooks": {"onBox": {}}}', "has webhooks alone, which no flow calls"),
     ],
 )
 def test_a_file_that_is_of_no_use_is_skipped_and_counted(tmp_path, text, reason):
-    catalogue, warned = read(tmp_path, text)
+    catalogue, warned = beside_a_good_one(tmp_path, text)
     if not text:
         reason = "expected a value"
     ((file, why),) = catalogue.skipped
-    assert len(catalogue) == 0
+    assert [api.name for api in catalogue] == ["shared_good.GetBox"]
     assert file.endswith("boxes.json")
     assert reason in why
     assert warned == [f"{file}: skipped: {why}"]
@@ -392,7 +399,7 @@ def test_a_file_that_is_of_no_use_is_skipped_and_counted(tmp_path, text, reason)
 
 @pytest.mark.parametrize("text", ["a: [", "a: &x [*x]\nswagger: 2\npaths: *y", "- " * 3000, "? [a]\n: b", "\0" * 9])
 def test_bad_yaml_is_skipped(tmp_path, text):
-    catalogue, warned = read(tmp_path, text, "boxes.yaml")
+    catalogue, warned = beside_a_good_one(tmp_path, text, "boxes.yaml")
     assert len(catalogue.skipped) == len(warned) == 1
 
 
@@ -426,9 +433,10 @@ def test_nothing_to_read_is_an_error(tmp_path, name):
 def test_documents_without_an_api_are_an_error_that_names_folder_and_file(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "bad.json").write_text("{,}")
-    with pytest.warns(UserWarning, match="skipped"), pytest.raises(InputError) as error:
-        read_catalogue(tmp_path, "mine")
-    assert re.match(r"mine: no API could be read; .*bad\.json: ", str(error.value))
+    for read_it in (lambda: read_catalogue(tmp_path, "mine"), lambda: Catalogue.from_openapi(tmp_path / "mine")):
+        with pytest.warns(UserWarning, match="skipped"), pytest.raises(InputError) as error:
+            read_it()
+        assert re.match(r".*mine: no API could be read; .*bad\.json: ", str(error.value))
 
 
 def test_your_own_apis_or_ours(tmp_path):
@@ -462,8 +470,8 @@ def test_no_document_however_odd_raises(tmp_path, operation, item, definition):
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text('{}[]",:\\ ab1\n', max_size=60), st.integers(0, len(GOOD)), st.integers(0, 40))
 def test_no_text_however_broken_raises(tmp_path, noise, at, cut):
-    catalogue, warned = read(tmp_path, GOOD[:at] + noise + GOOD[at + cut :])
-    assert len(catalogue) + len(catalogue.skipped) >= 1
+    catalogue, warned = beside_a_good_one(tmp_path, GOOD[:at] + noise + GOOD[at + cut :])
+    assert len(catalogue.connectors) + len(catalogue.skipped) == 2
     assert len(catalogue.skipped) <= len(warned)
 
 
