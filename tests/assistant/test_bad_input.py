@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import pandas as pd
@@ -11,9 +12,10 @@ import yaml
 
 from lib.assistant.needs import read_needs
 from lib.assistant.personas import read_cast
-from lib.assistant.schemas import InputError, read_personas
+from lib.assistant.schemas import APPS, ITEM_TYPES, Apps, InputError, read_personas
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import check_trainable, frames, read_world, simulate_from
+from lib.workbook.artifacts import ROOT
 from lib.workbook.parameters.worlds import WorldKnobs
 
 NEED = "airport_pickup"
@@ -32,6 +34,18 @@ def refused(call, *parts) -> str:
 
 
 # ---------------------------------------------------------------- personas
+
+
+def test_the_readme_shows_an_item_of_each_app_with_all_its_fields():
+    text = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+    section = text.split("`apps` are the seven of `lib/assistant/schemas.py`: ")[1]
+    said, block = re.match(r"([^.]*)\..*?```json\n(.*?)```", section, re.DOTALL).groups()
+    assert re.split(", | and ", said) == list(APPS)
+    apps = json.loads(block)
+    Apps.model_validate(apps)
+    assert list(apps) == list(APPS)
+    for app, (item,) in apps.items():
+        assert item.keys() == ITEM_TYPES[app].model_fields.keys() - {"opens"}
 
 
 def set_in(record, path, value):
