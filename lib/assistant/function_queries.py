@@ -67,7 +67,7 @@ def read_function_queries(path: str | Path) -> pd.DataFrame:
 
     Returns:
         A row a query: query (its id), text, apis (names of the gold APIs, one a call), answers, functions (names of the
-        functions offered in its record).
+        functions offered in its record), place (file and record).
 
     Raises:
         InputError: a file cannot be read or holds no query, a record has a wrong field or no answers, or an id is used
@@ -78,16 +78,18 @@ def read_function_queries(path: str | Path) -> pd.DataFrame:
     rows = []
     for where, record in read_json_records(path):
         query = validated(FunctionQuery, record, path, where)
-        place = f"{path}, {where}, query {query.id}"
+        record_at = f"{path}, {where}"
+        place = f"{record_at}, query {query.id}"
         if query.id in queries:
             raise InputError(f"{place}: appears twice")
         if not query.text:
             raise InputError(f"{place}, question: holds no text of a user in the first turn")
         queries[query.id] = query
-        rows.append((query.id, query.text, query.ground_truth or query.answers, function_names(query, place)))
+        answers = query.ground_truth or query.answers
+        rows.append((query.id, query.text, answers, function_names(query, place), record_at))
     if not queries:
         raise InputError(f"{path}: holds no query")
-    frame = pd.DataFrame(rows, columns=["query", "text", "answers", "functions"])
+    frame = pd.DataFrame(rows, columns=["query", "text", "answers", "functions", "place"])
     missing = frame["answers"].isna()
     if missing.any():
         frame.loc[missing, "answers"] = frame.loc[missing, "query"].map(read_answers(path, frame["query"][missing]))

@@ -21,7 +21,7 @@ from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.evaluation.comparison import per_query_scores
 from lib.retrieval.bm25 import tokenize
 from lib.retrieval.stores import candidate_pairs, rank_pairs
-from lib.workbook.inputs import InputError
+from lib.workbook.inputs import InputError, did_you_mean
 
 # What is said of a context item (columns app, title, text).
 WORDINGS: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
@@ -149,14 +149,17 @@ def task_of_functions(queries: pd.DataFrame, toolbox: Toolbox) -> ToolTask:
     """The task of a file of queries over function definitions: all are evaluated, and there is no context.
 
     Args:
-        queries: columns query, text, apis (see `lib.assistant.function_queries.read_function_queries`).
+        queries: columns query, text, apis, place (see `lib.assistant.function_queries.read_function_queries`).
 
     Raises:
-        InputError: a query's gold API is not in the toolbox; names both.
+        InputError: a query's gold API is not in the toolbox; names both, and the query's place.
     """
-    for query, apis in zip(queries["query"], queries["apis"], strict=True):
+    for query, apis, place in zip(queries["query"], queries["apis"], queries["place"], strict=True):
         if unknown := [api for api in apis if api not in toolbox and api != DEFAULT_API]:
-            raise InputError(f"query {query}: its answer calls {unknown[0]}, which is not in the toolbox")
+            close = did_you_mean(unknown[0], toolbox.apis)
+            raise InputError(
+                f"{place}, query {query}: its answer calls {unknown[0]}, which is not in the toolbox{close}"
+            )
     return ToolTask(
         queries=queries[["query", "text"]].assign(split="evaluation", persona=queries["query"], need="", kind=""),
         tools=pd.DataFrame([(api.api, api.app, api.text) for api in toolbox], columns=["item", "app", "text"]),

@@ -16,10 +16,10 @@ from typing import Any, Literal, get_args
 import pandas as pd
 from pydantic import ValidationError
 
-from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_records, read_yaml
+from lib.workbook.inputs import InputError, Strict, Text, describe_error, did_you_mean, read_records, read_yaml
 from lib.workflows.apis import family_heads
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.language import Flow, FlowError, For, If, Statement, called_apis, calls, parse, print_flow
+from lib.workflows.language import Flow, FlowError, For, If, Statement, called_apis, calls, parse, print_flow, validate
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
     Returns:
         As `lib.workflows.generating.generate`, with `unknown` (APIs of the flow that the catalogue lacks; a warning
         tells how many); `frame`, `wordings`, `quoted` and `clauses` are empty, and `said`
-        has all arguments.
+        has all arguments. Another warning names the first parameter that its API lacks.
 
     Raises:
         InputError: the file holds no training or no test pair, a record has a wrong field, an id is there twice, or a
@@ -119,9 +119,11 @@ def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
     """
     written: dict[str, Pair] = {}
     lines: dict[str, int] = {}
+    lacking: list[tuple[str, str, str]] = []  # place, API and key of each flow's first parameter that is none
     for number, record in read_records(path):
         where = f"{path}, line {number}"
-        pair = _pair_of(record, number, where)
+        pair, flow = _pair_of(record, number, where)
+        lacking += [(where, *made_up) for made_up in validate(flow, catalogue).made_up_parameters[:1]]
         if pair.pair in lines:
             raise InputError(f"{where}: id: {pair.pair!r} is also in line {lines[pair.pair]}")
         written[pair.pair], lines[pair.pair] = pair, number
@@ -135,10 +137,16 @@ def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
         flows = int(pairs["unknown"].map(bool).sum())
         using = "1 flow uses" if flows == 1 else f"{flows} flows use"
         log.warning("%s: %s APIs that the catalogue lacks: %s", path, using, ", ".join(strange[:5]))
+    if lacking:
+        where, api, key = lacking[0]
+        close, others = did_you_mean(key, catalogue[api].keys), len(lacking) - 1
+        having = "1 more flow has" if others == 1 else f"{others} more flows have"
+        more = f"; {having} parameters that the catalogue lacks" if others else ""
+        log.warning("%s: %s has no parameter %s%s%s", where, api, key, close, more)
     return pairs
 
 
-def _pair_of(record: dict, number: int, where: str) -> Pair:
+def _pair_of(record: dict, number: int, where: str) -> tuple[Pair, Flow]:
     try:
         written = WrittenPair.model_validate(record)
         flow = parse(written.dsl)
@@ -150,7 +158,7 @@ def _pair_of(record: dict, number: int, where: str) -> Pair:
     if not apis:
         raise InputError(f"{where}: dsl: calls no API")
     name = written.id or f"{written.split}-{number:05d}"
-    return pair_of(name, written.split, written.request, flow)
+    return pair_of(name, written.split, written.request, flow), flow
 
 
 def dsl_hash(dsl: str) -> str:

@@ -250,7 +250,8 @@ def without_answers(records):
 
 
 def check_frame(frame):
-    assert list(frame.columns) == ["query", "text", "apis", "answers", "functions"]
+    assert list(frame.columns) == ["query", "text", "apis", "answers", "functions", "place"]
+    assert frame["place"].str.fullmatch(r".*queries\.json, (record|line) \d").all()
     assert frame["query"].tolist() == ["q0", "q1", "q2", "q3"]
     assert frame["text"].tolist() == ["Make the hall brighter.", "Ring it.", "Ring it.", "What is love?"]
     assert frame["apis"].tolist() == [["home.set_lamp"], ["wait", "ring-bell"], ["home.set_lamp"], ["default"]]

@@ -270,7 +270,7 @@ def toolbox_of(*names):
 
 def test_a_file_of_queries_has_neither_context_nor_apps():
     queries = pd.DataFrame(
-        {"query": ["a", "b"], "text": ["add", "none"], "apis": [["math.add", "math.add"], ["default"]]}
+        {"query": ["a", "b"], "text": ["add", "none"], "apis": [["math.add", "math.add"], ["default"]], "place": ""}
     )
     task = task_of_functions(queries, toolbox_of("math.add", "math.halve"))
     assert task.contexts == {}
@@ -282,8 +282,9 @@ def test_a_file_of_queries_has_neither_context_nor_apps():
 
 
 def test_an_answer_outside_the_toolbox_is_one_clear_error():
-    queries = pd.DataFrame({"query": ["a"], "text": ["add"], "apis": [["math.divide"]]})
-    with pytest.raises(InputError, match=r"query a: .*math\.divide"):
+    queries = pd.DataFrame({"query": ["a"], "text": ["add"], "apis": [["math.ad"]], "place": ["q.json, line 3"]})
+    words = r"^q\.json, line 3, query a: its answer calls math\.ad, which is not in the toolbox; did you mean math\.add"
+    with pytest.raises(InputError, match=words):
         task_of_functions(queries, toolbox_of("math.add"))
 
 

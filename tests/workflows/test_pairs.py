@@ -88,6 +88,19 @@ def test_unknown_apis_in_ones_own_pairs_are_counted(tmp_path, catalogue, caplog)
     assert "1 flow uses APIs that the catalogue lacks: shared_x.OnIt" in caplog.text
 
 
+def test_the_first_unknown_parameter_is_named_with_its_line(tmp_path, catalogue, caplog):
+    path = tmp_path / "pairs.jsonl"
+    flows = [PAPER_FLOW, PAPER_FLOW.replace('"poster"', '"postr"'), PAPER_FLOW.replace('"poster"', '"x1"')]
+    lines = [{"request": "A", "dsl": dsl, "split": "test" if n else "training"} for n, dsl in enumerate(flows)]
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    read_pairs(path, catalogue)
+    (said,) = caplog.messages
+    assert said == (
+        f"{path}, line 2: shared_teams.PostMessageToConversation has no parameter postr; did you mean poster?; "
+        "1 more flows have parameters that the catalogue lacks"
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [

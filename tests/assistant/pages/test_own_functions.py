@@ -22,6 +22,7 @@ def task():
             "query": ["a", "b", "c"],
             "text": ["add it", "fire the kiln", "a joke"],
             "apis": [["add", "halve"], ["kiln"], ["default"]],
+            "place": "q.json, line 1",
         }
     )
     definitions = [{"name": name, "description": f"{name} <b>it</b> {'far ' * 80}"} for name in NAMES]
