@@ -215,12 +215,15 @@ class Workbook:
             needed: {notebook: files below `data` that it writes}.
 
         Raises:
-            ArtifactError: some are missing; names all of these and their notebooks.
+            ArtifactError: some are missing; names all of these and their notebooks, or the profiles that there are.
         """
         profile = self.parameters.profile
         lacking = {
             notebook: [name for name in names if not (self.data / name).exists()] for notebook, names in needed.items()
         }
+        profiles = sorted(path.stem for path in (self.root / "notebooks" / "profiles").glob("*.yaml"))
+        if any(lacking.values()) and profiles and profile not in profiles:
+            raise ArtifactError(f"there is no profile {profile} (there are: {', '.join(profiles)})")
         if missing := [f"{notebook} ({', '.join(names)})" for notebook, names in lacking.items() if names]:
             raise ArtifactError(
                 f"profile {profile} lacks what these notebooks write: {'; '.join(missing)}: "

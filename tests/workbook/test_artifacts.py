@@ -251,6 +251,15 @@ def test_files_that_are_missing_are_named_with_their_notebooks(first):
     )
 
 
+def test_a_mistyped_profile_is_told_which_there_are(first):
+    profiles = first.root / "notebooks" / "profiles"
+    profiles.mkdir(parents=True)
+    for name in ("quick", "full"):
+        (profiles / f"{name}.yaml").touch()
+    with pytest.raises(ArtifactError, match=r"^there is no profile smoke \(there are: full, quick\)$"):
+        first.require({"01_data_gen": ["items.parquet"]})
+
+
 def test_the_writers_parameters_are_read_as_its_model(first, second):
     first.write("items", FRAME)
     assert second.parameters_of("items.parquet", DataGen) == DataGen(profile="smoke", seed=3)
