@@ -166,7 +166,8 @@ class EncoderCosines:
     Attributes:
         task: the pairs.
         met: of encoders that learned from all needs.
-        arrays: as `trained` returns them, of the same queries and items.
+        arrays: as `trained` returns them, of the same queries and items. What is read of them raises ValueError where a
+            pair has no cosine that it must have.
     """
 
     task: RankingTask
@@ -182,12 +183,13 @@ class EncoderCosines:
     def seeds(self) -> dict[int, np.ndarray]:
         """`met` by encoders of a further seed, by how much higher it is."""
         numbers = sorted({int(name.split("_")[1]) for name in self.arrays if name.startswith(SEED)})
-        return {number: self._both_sides(f"{SEED}_{number}") for number in numbers}
+        every_pair = np.ones(len(self.met), dtype=bool)
+        return {number: self._both_sides(f"{SEED}_{number}", every_pair) for number in numbers}
 
     @cached_property
     def without(self) -> dict[int, np.ndarray]:
         """{fold: cosines by encoders that learned from no need of the fold}; 0 of evaluation pairs about others."""
-        return {fold: self._both_sides(f"{WITHOUT}_{fold}") for fold in self.folds}
+        return {fold: self._both_sides(f"{WITHOUT}_{fold}", self._fold == fold) for fold in self.folds}
 
     @cached_property
     def cross_fitted(self) -> np.ndarray | None:
@@ -200,7 +202,7 @@ class EncoderCosines:
         values, (*_, before, last) = self.met.copy(), self.folds
         for number in self.folds:
             here = self.task.training & (self._fold == number)
-            values[here] = self._learned(both_of(number, before if number == last else last))[here]
+            values[here] = self._learned(both_of(number, before if number == last else last), here)[here]
         return values
 
     @cached_property
@@ -213,7 +215,7 @@ class EncoderCosines:
             for other in self.folds:
                 here = self.task.training & (self._fold == other)
                 if other != fold:
-                    found[fold][here] = self._learned(both_of(fold, other))[here]
+                    found[fold][here] = self._learned(both_of(fold, other), here)[here]
         return found
 
     @cached_property
@@ -221,14 +223,27 @@ class EncoderCosines:
         """The fold of needs of each pair."""
         return folds_of_pairs(self.task)
 
-    def _learned(self, name: str) -> np.ndarray:
-        """Of training pairs, 0 of evaluation pairs."""
-        return self._placed(self.arrays[f"{name}_{TRAINING}"], self.task.training)
+    def _learned(self, name: str, needed: np.ndarray) -> np.ndarray:
+        """Of training pairs, 0 of evaluation pairs and of training pairs without one."""
+        return self._placed(f"{name}_{TRAINING}", self.task.training, needed)
 
-    def _both_sides(self, name: str) -> np.ndarray:
-        return self._learned(name) + self._placed(self.arrays[f"{name}_{EVALUATION}"], self.task.evaluation)
+    def _both_sides(self, name: str, asked: np.ndarray) -> np.ndarray:
+        """Of all training pairs, of the evaluation pairs asked about, and 0 of evaluation pairs without one."""
+        training, evaluation = self.task.training, self.task.evaluation
+        return self._learned(name, training) + self._placed(f"{name}_{EVALUATION}", evaluation, evaluation & asked)
 
-    def _placed(self, array: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def _placed(self, name: str, rows: np.ndarray, needed: np.ndarray) -> np.ndarray:
+        """An array where its pairs stand, 0 of all others.
+
+        Args:
+            rows: the pairs that the array is of, bools.
+            needed: those that must have a value, bools: a 0 in its place would pass for a cosine.
+
+        Raises:
+            ValueError: one of these is NaN.
+        """
         values = np.zeros(len(rows))
-        values[rows] = np.nan_to_num(array.astype(float))
-        return values
+        values[rows] = self.arrays[name].astype(float)
+        if missing := int((np.isnan(values) & needed).sum()):
+            raise ValueError(f"{name}: {missing} of {int(needed.sum())} pairs have no cosine")
+        return np.nan_to_num(values)

@@ -129,44 +129,88 @@ def test_what_is_kept_is_found_again_in_this_world_alone(small_world, tiny, retr
 
 
 class Task:
-    """Two evaluation queries around two training queries, an item each; needs of folds 0, 0, 1 and 1."""
+    """Three evaluation queries around four training queries, an item each; needs of folds 0, 1, 2 and 0, 1, 2, 2."""
 
-    pairs = pd.DataFrame({"query": ["a", "b", "c", "d"]})
-    training = np.array([False, True, True, False])
-    evaluation = ~training
-    fold = np.array([0, 0, 1, 1])
+    pairs = pd.DataFrame({"query": list("abcdefg")})
+    evaluation = np.array([True, True, True, False, False, False, False])
+    training = ~evaluation
+    fold = np.array([0, 1, 2, 0, 1, 2, 2])
+
+
+NAN = np.nan
+MET = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])
+ASKED = {
+    "without_0": [0.11, NAN, NAN],
+    "without_1": [NAN, 0.21, NAN],
+    "without_2": [NAN, NAN, 0.31],
+    "seed_1": [0.12, 0.22, 0.32],
+}
+BY_TWO_FOLDS = {  # of the training queries about either
+    "without_0_1": [-0.01, -0.02, NAN, NAN],
+    "without_0_2": [-0.03, NAN, -0.04, -0.05],
+    "without_1_2": [NAN, -0.06, -0.07, -0.08],
+}
+
+
+def as_kept():
+    arrays = {f"{name}_training": values for name, values in BY_TWO_FOLDS.items()}
+    for number, (name, told) in enumerate(ASKED.items(), 1):
+        arrays |= {f"{name}_training": np.array([0.01, 0.02, 0.03, 0.04]) * number, f"{name}_evaluation": told}
+    return {name: np.array(values, dtype=np.float16) for name, values in arrays.items()}
+
+
+@pytest.fixture(autouse=True)
+def folds_of_the_task(monkeypatch):
+    monkeypatch.setattr(module, "folds_of_pairs", lambda task: task.fold)
 
 
 @pytest.fixture
-def of_pairs(monkeypatch):
-    monkeypatch.setattr(module, "folds_of_pairs", lambda task: task.fold)
-    nan, arrays = np.nan, {}
-    asked = {"without_0": [0.3, nan], "without_1": [nan, 0.4], "seed_1": [0.3, 0.4]}
-    for number, (name, told) in enumerate(asked.items(), 1):
-        arrays |= {f"{name}_training": np.array([0.1, 0.2]) * number, f"{name}_evaluation": np.array(told)}
-    arrays["without_0_1_training"] = np.array([-0.1, -0.2])
-    return EncoderCosines(Task, np.array([0.5, 0.6, 0.7, 0.8]), {k: v.astype(np.float16) for k, v in arrays.items()})
+def of_pairs():
+    return EncoderCosines(Task, MET, as_kept())
 
 
 def test_both_sides_are_put_where_their_pairs_stand(of_pairs):
-    assert of_pairs.folds == [0, 1]
-    np.testing.assert_allclose(of_pairs.without[0], [0.3, 0.1, 0.2, 0], atol=1e-3)
-    np.testing.assert_allclose(of_pairs.without[1], [0, 0.2, 0.4, 0.4], atol=1e-3)
+    assert of_pairs.folds == [0, 1, 2]
+    np.testing.assert_allclose(of_pairs.without[0], [0.11, 0, 0, 0.01, 0.02, 0.03, 0.04], atol=1e-3)
+    np.testing.assert_allclose(of_pairs.without[1], [0, 0.21, 0, 0.02, 0.04, 0.06, 0.08], atol=1e-3)
+    np.testing.assert_allclose(of_pairs.without[2], [0, 0, 0.31, 0.03, 0.06, 0.09, 0.12], atol=1e-3)
     assert list(of_pairs.seeds) == [1]
-    np.testing.assert_allclose(of_pairs.seeds[1], [0.3, 0.3, 0.6, 0.4], atol=1e-3)
+    np.testing.assert_allclose(of_pairs.seeds[1], [0.12, 0.22, 0.32, 0.04, 0.08, 0.12, 0.16], atol=1e-3)
 
 
 def test_a_training_query_meets_encoders_that_met_neither_its_need_nor_the_fold_left_out(of_pairs):
-    np.testing.assert_allclose(of_pairs.cross_fitted, [0.5, -0.1, -0.2, 0.8], atol=1e-3)
-    np.testing.assert_allclose(of_pairs.cross_fitted_without[0], [0.3, 0, -0.2, 0], atol=1e-3)
-    np.testing.assert_allclose(of_pairs.cross_fitted_without[1], [0, -0.1, 0, 0.4], atol=1e-3)
+    """Where no fold is left out, the other one is the last, and of the last the one before."""
+    np.testing.assert_allclose(of_pairs.cross_fitted, [*MET[:3], -0.03, -0.06, -0.07, -0.08], atol=1e-3)
+    left_out = of_pairs.cross_fitted_without
+    np.testing.assert_allclose(left_out[0], [0.11, 0, 0, 0, -0.02, -0.04, -0.05], atol=1e-3)
+    np.testing.assert_allclose(left_out[1], [0, 0.21, 0, -0.01, 0, -0.07, -0.08], atol=1e-3)
+    np.testing.assert_allclose(left_out[2], [0, 0, 0.31, -0.03, -0.06, 0, 0], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("without_1_training", lambda cosines: cosines.without),
+        ("without_1_evaluation", lambda cosines: cosines.without),
+        ("seed_1_training", lambda cosines: cosines.seeds),
+        ("seed_1_evaluation", lambda cosines: cosines.seeds),
+        ("without_1_2_training", lambda cosines: cosines.cross_fitted),
+        ("without_0_1_training", lambda cosines: cosines.cross_fitted_without),
+    ],
+)
+def test_a_cosine_that_is_missing_where_there_must_be_one_is_no_zero(name, read):
+    arrays = as_kept()
+    arrays[name] = arrays[name].copy()
+    arrays[name][1] = NAN
+    with pytest.raises(ValueError, match=f"{name}: 1 of . pairs have no cosine"):
+        read(EncoderCosines(Task, MET, arrays))
 
 
 def test_without_encoders_of_every_training_need_nothing_is_cross_fitted():
-    nothing = EncoderCosines(Task, np.zeros(4), {})
+    nothing = EncoderCosines(Task, MET, {})
     assert (nothing.folds, nothing.seeds, nothing.without) == ([], {}, {})
-    one = {name: np.zeros(2, dtype=np.float16) for name in ("without_0_training", "without_0_evaluation")}
-    of_one = EncoderCosines(Task, np.zeros(4), one)
-    of_one.__dict__["_fold"] = Task.fold
+    of_one = EncoderCosines(
+        Task, MET, {name: as_kept()[name] for name in ("without_0_training", "without_0_evaluation")}
+    )
     assert of_one.cross_fitted is None
     assert of_one.cross_fitted_without == {}
