@@ -13,4 +13,4 @@ class ExploreAssistant(Parameters):
     notebook: ClassVar[str] = "explore_assistant"
 
     query: str = Field(default="", description="your own words; empty: an evaluation query")
-    persona: str = Field(default="", description="who asks, such as p0000; empty: who asks the evaluation query")
+    persona: str = Field(default="", description="who asks, such as p0004; empty: who asks the evaluation query")

@@ -104,9 +104,9 @@ def unlike_html(written: Written) -> str:
         return ""
     encoder = text(SELECTED[written.condition.selector])
     return note(
-        f"This request is unlike those that the flows were learned from: the nearest of them has a cosine of "
-        f"{written.nearest:.2f} with it ({encoder}), where {100 - UNUSUAL}% of them have another one at "
-        f"{written.usual:.2f} or more. The flow may have little to do with it, whatever the checks say."
+        f"This request is unlike the training requests: the nearest of them has a cosine of {written.nearest:.2f} with "
+        f"it ({encoder}), where {100 - UNUSUAL}% of them have another one at {written.usual:.2f} or more. "
+        "The flow may have little to do with it, whatever the checks say."
     )
 
 
