@@ -35,7 +35,7 @@ CONTEXT_TUNED = BY_LAMBDAMART[BY_SEARCH]
 PLANNED = ("lower_bound", "rag", BY_SEARCH, BY_RANKER, CONTEXT_TUNED, "upper_bound", "context_tuned_upper_bound")
 STEPS = [(higher, lower) for lower, higher in pairwise(SETTINGS)]  # as Table 3 orders them
 # The same with context by LambdaMART, the paper's method.
-PAPERS_STEPS = [tuple(CONTEXT_TUNED if name == BY_SEARCH else name for name in pair) for pair in STEPS]
+PAPERS_STEPS = [(BY_LAMBDAMART.get(higher, higher), BY_LAMBDAMART.get(lower, lower)) for higher, lower in STEPS]
 BESIDE = [(BY_SEARCH, "rag"), (CONTEXT_TUNED, BY_SEARCH), (BY_RANKER, BY_SEARCH)]
 WITH_CONTEXT = (BY_SEARCH, CONTEXT_TUNED, "context_tuned_upper_bound")
 NONE_KEPT = Kept("", 0, {})

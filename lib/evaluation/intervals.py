@@ -93,10 +93,10 @@ def difference_interval(
     missing = np.isnan(a) | np.isnan(b)
     sides = [np.where(missing, np.nan, side) for side in (a, b)]
     if over.two_way:
-        found = two_way_differences(*sides, over.clusters, confidence)
+        found = two_way_differences(sides[0], sides[1], over.clusters, confidence)
         low, high = found.low, found.high
     else:
-        low, high = _one_way_differences(*map(_columns, sides), over, confidence)
+        low, high = _one_way_differences(_columns(sides[0]), _columns(sides[1]), over, confidence)
     return (low, high) if missing.ndim > 1 else (low[0], high[0])
 
 
