@@ -20,10 +20,11 @@ What is ours:
   contributions unequal and not the clusters' sizes, the logit and the log allow for it already.
 - A mean of scores (0–100) has its interval on the logit scale, a ratio on the log scale: near an end the estimate is
   skewed, and no interval leaves the scale. Differences are symmetrical and cut at ±100.
-- No interval is a point. Where nothing varies (no standard error), n observations may all have missed something of
-  `unseen_rate(n)`, which moves the mean by 100 points at most; a mean of 0 or 100 has Wilson's interval. A difference
-  of which one side is 0 or 100 allows for what that side may have missed (`lib.evaluation.rates.square_and_add`).
-  All of these take the observations as independent: about clusters, what does not vary says nothing.
+- With two clusterings no interval is a point. Where nothing varies (no standard error), n observations may all have
+  missed something of `unseen_rate(n)`, which moves the mean by 100 points at most; a mean of 0 or 100 has Wilson's
+  interval. A difference of which one side is 0 or 100 allows for what that side may have missed
+  (`lib.evaluation.rates.square_and_add`). All of these take the observations as independent: about clusters, what does
+  not vary says nothing. The bootstrap over one clustering has no such allowance.
 - A clustering with one cluster adds nothing to V and does not count for t: the interval is then about this cluster.
 """
 
@@ -66,16 +67,10 @@ def mean_interval(values: np.ndarray, over: Resampling, confidence: float = 0.95
             column.
         over: how the observations cluster.
     """
-    if over.two_way:
-        found = two_way_means(values, over.clusters, confidence)
-        low, high = found.low, found.high
-    else:
-        table = _columns(values)
-        low, high = bootstrap_interval(table, over.clusters, over.samples, over.seed, confidence)
-        constant = high - low < NOTHING
-        ends = _of_a_constant(_influences(table)[0], (~np.isnan(table)).sum(axis=0), confidence)
-        low, high = (np.where(constant, end, own) for end, own in zip(ends, (low, high), strict=True))
-    return (low, high) if np.ndim(values) > 1 else (low[0], high[0])
+    if not over.two_way:
+        return bootstrap_interval(values, over.clusters, over.samples, over.seed, confidence)
+    found = two_way_means(values, over.clusters, confidence)
+    return (found.low, found.high) if np.ndim(values) > 1 else (found.low[0], found.high[0])
 
 
 def difference_interval(
@@ -90,37 +85,15 @@ def difference_interval(
     Returns:
         (low, high), scalars for one-dimensional scores.
     """
-    missing = np.isnan(a) | np.isnan(b)
-    sides = [np.where(missing, np.nan, side) for side in (a, b)]
     if over.two_way:
+        missing = np.isnan(a) | np.isnan(b)
+        sides = [np.where(missing, np.nan, side) for side in (a, b)]
         found = two_way_differences(sides[0], sides[1], over.clusters, confidence)
-        low, high = found.low, found.high
-    else:
-        low, high = _one_way_differences(_columns(sides[0]), _columns(sides[1]), over, confidence)
-    return (low, high) if missing.ndim > 1 else (low[0], high[0])
-
-
-def _one_way_differences(
-    a: np.ndarray, b: np.ndarray, over: Resampling, confidence: float
-) -> tuple[np.ndarray, np.ndarray]:
-    low, high = bootstrap_interval(a - b, over.clusters, over.samples, over.seed, confidence)
-    means = np.array([_influences(side)[0] for side in (a, b)])
-    missed = _missed((~np.isnan(a)).sum(axis=0), confidence)
-    constant = high - low < NOTHING
-    low, high = np.where(constant, low - missed, low), np.where(constant, high + missed, high)
-    outcomes = [(np.isin(side, (0, 100)) | np.isnan(side)).all(axis=0) for side in (a, b)]
-    at_an_end = np.isin(means, (0, 100)).any(axis=0) & (np.abs(means[0] - means[1]) > NOTHING)
-    for column in np.flatnonzero(at_an_end & outcomes[0] & outcomes[1]):
-        own = [mean_interval(side[:, column], over, confidence) for side in (a, b)]
-        low[column], high[column] = _beside_an_end((low[column], high[column]), means[:, column], own)
-    return np.maximum(low, -100), np.minimum(high, 100)
-
-
-def _beside_an_end(ends: tuple[float, float], means: np.ndarray, sides: Sequence) -> tuple[float, float]:
-    """`square_and_add` in points."""
-    shares = [(low / 100, high / 100) for low, high in sides]
-    low, high = square_and_add((ends[0] / 100, ends[1] / 100), means / 100, shares)
-    return 100 * low, 100 * high
+        return (found.low, found.high) if missing.ndim > 1 else (found.low[0], found.high[0])
+    tail = round(50 * (1 - confidence), 9)
+    means = bootstrap_means(a - b, over.clusters, over.samples, over.seed)
+    low, high = np.nanpercentile(means, [tail, 100 - tail], axis=0)
+    return low, high
 
 
 def ratio_interval(a: np.ndarray, b: np.ndarray, over: Resampling) -> tuple[np.ndarray, np.ndarray]:
@@ -155,8 +128,12 @@ def two_way_means(values: np.ndarray, clusters: Clusters, confidence: float = 0.
     log_odds = np.log(share / (1 - share))
     low, high = (100 * special.expit(log_odds + sign * half) for sign in (-1, 1))
     constant = ~(se > NOTHING)
-    ends = _of_a_constant(mean, n, confidence)
-    low, high = (np.where(constant, end, own) for end, own in zip(ends, (low, high), strict=True))
+    missed = _missed(n, confidence)
+    low = np.where(constant, np.maximum(mean - missed, 0), low)
+    high = np.where(constant, np.minimum(mean + missed, 100), high)
+    at_an_end = constant & (np.minimum(mean, 100 - mean) < NOTHING)
+    wilson = wilson_interval(np.round(np.where(at_an_end, mean, 0) * n / 100), n, confidence)
+    low, high = (np.where(at_an_end, 100 * end, own) for end, own in zip(wilson, (low, high), strict=True))
     return _estimates(mean, low, high, np.where(constant, (high - low) / (2 * _normal(confidence)), se))
 
 
@@ -176,9 +153,13 @@ def two_way_differences(a: np.ndarray, b: np.ndarray, clusters: Clusters, confid
     low, high = difference - half, difference + half
     means = np.array([mean_a, mean_b])
     for column in np.flatnonzero(np.isin(means, (0, 100)).any(axis=0) & (np.abs(difference) > NOTHING)):
-        found = [two_way_means(side[:, [column]], clusters, confidence) for side in (a, b)]
-        own = [(side.low[0], side.high[0]) for side in found]
-        low[column], high[column] = _beside_an_end((low[column], high[column]), means[:, column], own)
+        sides = [two_way_means(side[:, [column]], clusters, confidence) for side in (a, b)]
+        ends = square_and_add(
+            (low[column] / 100, high[column] / 100),
+            means[:, column] / 100,
+            [(side.low[0] / 100, side.high[0] / 100) for side in sides],
+        )
+        low[column], high[column] = 100 * ends[0], 100 * ends[1]
     se = np.where(high - low > 2 * reach * se + NOTHING, (high - low) / (2 * _normal(confidence)), se)
     return _estimates(difference, np.maximum(low, -100), np.minimum(high, 100), se)
 
@@ -311,17 +292,6 @@ def _columns(values: np.ndarray) -> np.ndarray:
     """Values as (observations, columns)."""
     table = np.asarray(values, dtype=float)
     return table.reshape(len(table), -1)
-
-
-def _of_a_constant(mean: np.ndarray, n: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
-    """The interval (low, high) of means of n scores that do not vary: Wilson's at 0 and 100, else what they may have
-    missed."""
-    missed = _missed(n, confidence)
-    at_an_end = np.minimum(mean, 100 - mean) < NOTHING
-    wilson = wilson_interval(np.round(np.where(at_an_end, mean, 0) * n / 100), n, confidence)
-    around = np.maximum(mean - missed, 0), np.minimum(mean + missed, 100)
-    low, high = (np.where(at_an_end, 100 * end, own) for end, own in zip(wilson, around, strict=True))
-    return low, high
 
 
 def _missed(n: np.ndarray, confidence: float) -> np.ndarray:

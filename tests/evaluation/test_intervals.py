@@ -251,31 +251,6 @@ def test_unseen_rate():
     assert (1 - unseen_rate(100)) ** 100 == pytest.approx(0.025)
 
 
-@pytest.mark.parametrize("level", [0.0, 40.0, 100.0])
-def test_with_one_clustering_no_interval_is_a_point_either(level):
-    over = Resampling([range(20)], 500, 0)
-    constant = np.full(20, level)
-    low, high = mean_interval(constant, over)
-    assert low <= level <= high
-    assert high - low > 10, "twenty observations cannot tell it from what they have not shown"
-    assert (low >= 0, high <= 100) == (True, True)
-    missed = 100 * unseen_rate(20)
-    assert difference_interval(constant, constant, over) == pytest.approx((-missed, missed))
-    both = mean_interval(np.column_stack([constant, np.linspace(0, 100, 20)]), over)
-    assert (both[0][0], both[1][0]) == (low, high)
-    assert both[0][1] < 50 < both[1][1]
-
-
-def test_with_one_clustering_a_rate_of_100_may_have_missed_something():
-    over = Resampling([range(20)], 500, 0)
-    right, one_wrong = np.full(20, 100.0), np.r_[0.0, np.full(19, 100.0)]
-    low, high = difference_interval(right, one_wrong, over)
-    assert low < -5 < 5 < 15 < high, "not from 0 to 15, as resampling has it"
-    scores = np.linspace(40, 60, 20)
-    low, high = difference_interval(scores, np.zeros(20), over)
-    assert 46 < low < 50 < high < 54, "scores are no outcomes: 0 is a score as any other"
-
-
 def test_the_clustering_with_the_fewest_clusters_decides_how_far_an_interval_reaches():
     values = np.random.default_rng(0).normal(50, 10, (60, 1))
     influence, there = (values - values.mean()) / 60, np.ones((60, 1), dtype=bool)

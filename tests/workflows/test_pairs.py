@@ -97,7 +97,7 @@ def test_the_first_unknown_parameter_is_named_with_its_line(tmp_path, catalogue,
     (said,) = caplog.messages
     assert said == (
         f"{path}, line 2: shared_teams.PostMessageToConversation has no parameter postr; did you mean poster?; "
-        "1 more flows have parameters that the catalogue lacks"
+        "1 more flow has parameters that the catalogue lacks"
     )
 
 
