@@ -10,6 +10,7 @@ import pytest
 from lib.assistant.named_worlds import WORLDS
 from lib.assistant.shipped_tool_rankers import ShippedRankers, lines
 from lib.assistant.tool_retrieval import tool_scores
+from lib.assistant.tool_search import scores_beside_chance
 from lib.assistant.tool_worlds import (
     ALONE,
     CLASSIFIER,
@@ -28,6 +29,7 @@ from lib.assistant.tool_worlds import (
     UNSEEN_ALONE,
     UNSEEN_TUNED,
     Asking,
+    ToolsFound,
     asked_part,
     embedded,
     encode_unless_known,
@@ -75,8 +77,14 @@ def vectors(parts):
 
 @pytest.fixture(scope="module")
 def ranked(parts, vectors):
+    done = {}
+
     def rank(name, part=None):
-        return rank_tools(part or parts[name], vectors[name], Letters(), ASKING)
+        if part is not None:
+            return rank_tools(part, vectors[name], Letters(), ASKING)
+        if name not in done:
+            done[name] = rank_tools(parts[name], vectors[name], Letters(), ASKING)
+        return done[name]
 
     return rank
 
@@ -214,8 +222,9 @@ def test_the_ranker_of_context_finds_more_than_search_where_habits_decide(parts,
     assert first(TUNED, task.training) < 0.95, "not what it has learned by heart"
 
 
-def test_chance_and_what_is_common_stand_beside_search(parts, vectors):
-    means = find_tools(parts["hard"], vectors["hard"], Letters(), ASKING).scores.mean()
+def test_chance_and_what_is_common_stand_beside_search(ranked):
+    task, _, runs, _ = ranked("hard")
+    means = scores_beside_chance(runs, task, ASKING.cutoffs, ASKING.seed).mean()
     assert means[RANDOM, "recall", 5] < means[FREQUENCY, "recall", 5]
     assert means[UNSEEN_ALONE, "recall", 5] < means[RANKER_ALONE, "recall", 5], "needs that it has not learned"
 
@@ -233,8 +242,9 @@ def test_other_plans_count(parts, vectors, ranked):
     assert served.sum() > without[ALONE, "recall", 5].sum()
 
 
-def test_a_planner_gets_the_first_tools_and_items_of_evaluation_queries_alone(parts, vectors):
-    found = {"explicit": find_tools(parts["explicit"], vectors["explicit"], Letters(), ASKING)}
+def test_a_planner_gets_the_first_tools_and_items_of_evaluation_queries_alone(parts, ranked):
+    task, wording, runs, rankers = ranked("explicit")
+    found = {"explicit": ToolsFound(task, wording, pd.DataFrame(), runs, rankers)}
     handed_on = for_planner(found, depth=4)
     assert list(handed_on) == ["world", "setting", "query", "item", "rank"]
     queries, items = parts["explicit"]["queries"], parts["explicit"]["items"]
