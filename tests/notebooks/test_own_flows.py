@@ -142,7 +142,7 @@ def test_the_page_counts_what_could_not_be_used(finished):
     shown = " ".join(str(output.get("data", {})) for output in outputs)
     warned = " ".join(output.text for output in outputs if output.output_type == "stream")
     assert "broken.json: skipped" in warned
-    assert "1 flows use APIs that the catalogue lacks: shared_whistle.Blow" in warned
+    assert "1 flow uses APIs that the catalogue lacks: shared_whistle.Blow" in warned
     assert "2 documents were read, **1 could not be**" in shown
     assert "broken.json" in shown
     assert "1 flow calls APIs and 1 flow has parameters that the catalogue lacks" in shown
