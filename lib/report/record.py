@@ -45,6 +45,9 @@ def read_status(notebook: str, profile: str, root: Path = ROOT) -> dict:
         for output in cell.get("outputs", [])
         if output.output_type == "error"
     ]
+    noted = executed.metadata.get("workbook", {})
+    if noted.get("died"):
+        errors.append("its kernel died: most often for want of memory")
     finished = record.get("end_time") is not None and not record.get("exception") and not errors
     seconds = record.get("duration")
     changed = changed_input(notebook, path.parents[1]) if finished else ""
@@ -53,7 +56,7 @@ def read_status(notebook: str, profile: str, root: Path = ROOT) -> dict:
     return {
         "status": "outdated" if changed else "ok" if finished else unfinished,
         "seconds": round(seconds, 1) if seconds else None,
-        "peak_mib": executed.metadata.get("workbook", {}).get("peak_mib"),
+        "peak_mib": noted.get("peak_mib"),
         "error": errors[0] if errors else error,
         "ran": dict(record),
     }

@@ -54,6 +54,8 @@ def test_a_notebook_that_fails_has_its_peak(execute, ends):
     code, found = execute(HOLD, ends)
     assert code != 0
     assert 300 < found["peak_mib"] < 500
+    assert found["status"] == "failed"
+    assert found["error"] == {"r": "ValueError: no", "i": "its kernel died: most often for want of memory"}[ends[0]]
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{}"])
