@@ -7,6 +7,7 @@ retrieved by semantic search and, as the paper has it, by a LambdaMART, which le
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pandas as pd
@@ -42,35 +43,35 @@ NONE_KEPT = Kept("", 0, {})
 
 
 def materials_of(
-    worlds: Mapping[str, Mapping[str, pd.DataFrame]],
-    rankings: pd.DataFrame,
-    n_tools: int,
-    n_items: int,
-    context: str = CONTEXT,
+    worlds: Mapping[str, Mapping[str, pd.DataFrame]], rankings: pd.DataFrame, n_tools: int, n_items: int
 ) -> dict[str, Material]:
-    """What prompts are written from in each world.
+    """What prompts are written from in each world, with context by semantic search.
 
     Args:
         worlds: frames items, people, toolbox, queries, gold, other_plans (see `lib.assistant.world.frames`).
         rankings: see `lib.assistant.tool_worlds.for_planner`.
         n_tools, n_items: see `lib.assistant.planner.shown`.
-        context: how it was retrieved: `CONTEXT`, by semantic search, or `TUNED`, by LambdaMART.
     """
-    called = {ALONE: ALONE, context: TUNED, f"{context}/lambdamart": f"{TUNED}/lambdamart"}
     found = {}
     for world, frames in worlds.items():
         desk = Desk.from_tables(frames["items"], frames["people"], frames["toolbox"])
         gold = with_other_plans(frames["gold"], frames["other_plans"])
-        here = rankings[rankings["world"] == world]
-        tools = here[here["setting"].isin(called)]
-        tools = tools.assign(setting=tools["setting"].map(called))
-        items = here[here["setting"] == RETRIEVED[context]]
-        found[world] = Material(desk, frames["queries"], gold, tools, items, n_tools, n_items)
+        retrieved = _retrieved(rankings, world, CONTEXT)
+        found[world] = Material(desk, frames["queries"], gold, *retrieved, n_tools, n_items)
     return found
 
 
+def _retrieved(rankings: pd.DataFrame, world: str, context: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A material's tool_rankings and retrieved where context is by semantic search (`CONTEXT`), or by LambdaMART
+    (`TUNED`)."""
+    called = {ALONE: ALONE, context: TUNED, f"{context}/lambdamart": f"{TUNED}/lambdamart"}
+    here = rankings[rankings["world"] == world]
+    tools = here[here["setting"].isin(called)]
+    return tools.assign(setting=tools["setting"].map(called)), here[here["setting"] == RETRIEVED[context]]
+
+
 def world_prompts(
-    materials: Mapping[str, Material], tuned: Mapping[str, Material], n: int, seed: int, kept: Kept = NONE_KEPT
+    materials: Mapping[str, Material], rankings: pd.DataFrame, n: int, seed: int, kept: Kept = NONE_KEPT
 ) -> pd.DataFrame:
     """What the prompts of `PLANNED` show for n evaluation queries of each world or for those whose plans are kept, as
     even by kind of need as there are (see `lib.assistant.kept_plans.prompts_asked`).
@@ -78,7 +79,7 @@ def world_prompts(
     Where a ranker shows other tools or items than those that a kept plan has seen, the plan is written anew.
 
     Args:
-        materials, tuned: with context by semantic search, and by LambdaMART (see `materials_of`).
+        materials, rankings: see `materials_of`.
 
     Returns:
         columns world, query, setting, tools, items, prompt, answerable (see `lib.assistant.planner.answerable`).
@@ -87,7 +88,9 @@ def world_prompts(
     for world, material in materials.items():
         prompts = prompts_asked(material, SETTINGS, kept, n, KEPT, seed)
         asked = material.queries[material.queries["query"].isin(prompts["query"])]
-        more = [material.prompted(asked, [BY_RANKER]), tuned[world].prompted(asked, [CONTEXT_TUNED])]
+        tools, items = _retrieved(rankings, world, TUNED)
+        tuned = replace(material, tool_rankings=tools, retrieved=items)
+        more = [material.prompted(asked, [BY_RANKER]), tuned.prompted(asked, [CONTEXT_TUNED])]
         prompts = pd.concat([prompts, *more], ignore_index=True)
         prompts["answerable"] = answerable(prompts["prompt"].tolist(), prompts, material.gold)
         frames.append(prompts.assign(world=world))

@@ -5,7 +5,7 @@ import pytest
 
 from lib.assistant.kept_plans import kept_in_words, kept_plans, prompts_asked
 from lib.assistant.planner_worlds import PLANNED, materials_of, world_prompts
-from lib.assistant.tool_worlds import TUNED, simulated
+from lib.assistant.tool_worlds import simulated
 from lib.generation.kept import Keeper, Kept, key_of
 from lib.workbook.artifacts import ROOT
 from lib.workbook.parameters.planner import PlannerTuning
@@ -59,11 +59,10 @@ def test_what_a_change_left_alone_is_not_enough(material, share):
 
 
 def test_each_world_has_its_own(worlds, materials):
-    tuned = materials_of(worlds, rankings_in(worlds), 1, 1, TUNED)
     mixed = materials["mixed"]
     asked = mixed.queries[mixed.queries["split"] == "evaluation"]
     kept = keeping(mixed.prompted(asked, PLANNED)["prompt"])
-    counts = world_prompts(materials, tuned, 4, 3, kept).groupby("world")["query"].nunique()
+    counts = world_prompts(materials, rankings_in(worlds), 4, 3, kept).groupby("world")["query"].nunique()
     assert counts["mixed"] == len(asked)
     assert counts.drop("mixed").eq(4).all()
 

@@ -58,18 +58,18 @@ def worlds(data):
 
 
 @pytest.fixture(scope="module")
-def materials(worlds):
-    return materials_of(worlds, rankings_in(worlds), n_tools=1, n_items=1)
+def materials(worlds, rankings):
+    return materials_of(worlds, rankings, n_tools=1, n_items=1)
 
 
 @pytest.fixture(scope="module")
-def tuned(worlds):
-    return materials_of(worlds, rankings_in(worlds), n_tools=1, n_items=1, context=TUNED)
+def rankings(worlds):
+    return rankings_in(worlds)
 
 
 @pytest.fixture(scope="module")
-def prompts(materials, tuned):
-    return world_prompts(materials, tuned, ASKED, seed=3)
+def prompts(materials, rankings):
+    return world_prompts(materials, rankings, ASKED, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_every_world_asks_the_same_queries_in_every_setting(prompts):
     assert all(len(set(part)) == 1 for _, part in asked.groupby("world"))
 
 
-def test_rankers_are_asked_on_as_many_queries_as_all_else(materials, tuned):
+def test_rankers_are_asked_on_as_many_queries_as_all_else(materials, rankings):
     """On those whose plans are kept, though those by the rankers are not."""
     asked = materials["hard"].queries.query("split == 'evaluation'")
     others = list(SETTINGS)
@@ -109,7 +109,7 @@ def test_rankers_are_asked_on_as_many_queries_as_all_else(materials, tuned):
         [material.prompted(material.queries.query("split == 'evaluation'"), others) for material in materials.values()]
     )
     keys = {key_of("w", 9, prompt): ("default()", "float32") for prompt in everything["prompt"]}
-    prompts = world_prompts(materials, tuned, 4, 3, Kept("w", 9, keys))
+    prompts = world_prompts(materials, rankings, 4, 3, Kept("w", 9, keys))
     assert (prompts.groupby(["world", "setting"]).size().loc["hard"] == len(asked)).all()
 
 
@@ -142,8 +142,7 @@ def test_no_label_stands_in_a_prompt_but_those_of_the_upper_bounds(worlds, promp
         for world, frames in lied.items()
     }
     rankings = rankings_in(worlds)
-    again = [materials_of(lied, rankings, 1, 1, context) for context in (CONTEXT, TUNED)]
-    again = world_prompts(*again, ASKED, seed=3)
+    again = world_prompts(materials_of(lied, rankings, 1, 1), rankings, ASKED, seed=3)
     upper = prompts["setting"].isin(["upper_bound", "context_tuned_upper_bound"])
     pd.testing.assert_series_equal(again.loc[~upper, "prompt"], prompts.loc[~upper, "prompt"])
     assert (again.loc[upper, "prompt"] != prompts.loc[upper, "prompt"]).mean() > 0.9
@@ -152,7 +151,8 @@ def test_no_label_stands_in_a_prompt_but_those_of_the_upper_bounds(worlds, promp
 def test_a_world_without_rankings_is_refused(worlds):
     rankings = rankings_in(worlds)
     with pytest.raises(InputError, match="run notebook 06"):
-        world_prompts(*[materials_of(worlds, rankings[rankings["world"] != "hard"], 1, 1)] * 2, 4, seed=3)
+        lacking = rankings[rankings["world"] != "hard"]
+        world_prompts(materials_of(worlds, lacking, 1, 1), lacking, 4, seed=3)
 
 
 def test_without_retrieval_hard_gives_nothing_away(materials, prompts, scored):

@@ -283,22 +283,24 @@ def control(found: WorldsFound, world: str) -> str:
 
 def by_lambdamart(found: WorldsFound) -> str:
     """What context by LambdaMART changes, the paper's method, against context by semantic search."""
-    rows = {world: found.step(world, (CONTEXT_TUNED, BY_SEARCH)) for world in found.worlds}
-    told = ", ".join(
+    told = _changes(found, (CONTEXT_TUNED, BY_SEARCH))
+    return f"Context by LambdaMART instead of search, tools by cosine, changes AST accuracy by {told} points."
+
+
+def _changes(found: WorldsFound, pair: tuple[str, str]) -> str:
+    """The difference of two settings in each world, and whether it is settled."""
+    rows = {world: found.step(world, pair) for world in found.worlds}
+    return ", ".join(
         f"{interval(*row[['difference', 'ci_low', 'ci_high']])} in `{world}`" + (" (settled)" if row["settled"] else "")
         for world, row in rows.items()
     )
-    return f"Context by LambdaMART instead of search, tools by cosine, changes AST accuracy by {told} points."
 
 
 def by_our_ranker(found: WorldsFound) -> str:
     """What tools by the learned ranker change, against tools by cosine, both with context by search."""
-    rows = {world: found.step(world, (BY_RANKER, BY_SEARCH)) for world in found.worlds}
-    told = ", ".join(
-        f"{interval(*row[['difference', 'ci_low', 'ci_high']])} in `{world}`" + (" (settled)" if row["settled"] else "")
-        for world, row in rows.items()
-    )
-    asked = ", ".join(f"{row['n']:,}" for row in rows.values())
+    pair = BY_RANKER, BY_SEARCH
+    told = _changes(found, pair)
+    asked = ", ".join(f"{found.step(world, pair)['n']:,}" for world in found.worlds)
     return (
         f"Tools by the learned ranker instead of cosine, both with context by search, change AST accuracy by {told} "
         f"points (on {asked} queries)."
