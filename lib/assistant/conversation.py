@@ -12,7 +12,7 @@ with it, any of its phrasings (`UNSEEN`). What else could make such results look
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -259,6 +259,18 @@ def resampling_of(world: Mapping[str, pd.DataFrame], scores: pd.DataFrame, seed:
     return Resampling(clusters_of(world["queries"], world["gold"], scores.index), seed=seed)
 
 
+def _by_kind(
+    world: Mapping[str, pd.DataFrame], scores: pd.DataFrame, seed: int
+) -> Iterator[tuple[str, pd.DataFrame, Resampling]]:
+    """Each of `KINDS` that occurs, with the scores of its queries and how these cluster."""
+    everything = resampling_of(world, scores, seed)
+    kinds = kinds_of(world["gold"].set_index("query").loc[scores.index])
+    for kind in KINDS:
+        chosen = kinds == kind
+        if chosen.any():
+            yield kind, scores[chosen], everything.among(chosen)
+
+
 def summarise_conversation(world: Mapping[str, pd.DataFrame], scores: pd.DataFrame, k: int, seed: int) -> pd.DataFrame:
     """Mean recall at K of every method on each kind of query, and how far it lies above semantic search.
 
@@ -274,17 +286,12 @@ def summarise_conversation(world: Mapping[str, pd.DataFrame], scores: pd.DataFra
         NaN where a method cannot differ: semantic search itself, and `TOLD` where there was no turn before. A kind
         without queries has no row.
     """
-    everything = resampling_of(world, scores, seed)
-    kinds, parts = kinds_of(world["gold"].set_index("query").loc[scores.index]), []
-    for kind in KINDS:
-        chosen = kinds == kind
-        if not chosen.any():
-            continue
-        part, over = scores[chosen], everything.among(chosen)
+    parts = []
+    for kind, part, over in _by_kind(world, scores, seed):
         values = np.column_stack([part[method, "recall", k] for method in METHODS])
         low, high = mean_interval(values, over)
         columns = {"kind": kind, "method": METHODS, "metric": f"recall@{k}", "value": values.mean(axis=0)}
-        table = pd.DataFrame(columns | {"ci_low": low, "ci_high": high, "n": int(chosen.sum())})
+        table = pd.DataFrame(columns | {"ci_low": low, "ci_high": high, "n": len(part)})
         compared = [name for name in METHODS if name != "semantic" and (name not in TOLD or kind == "follow-up")]
         tests = compare(part, [(name, "semantic") for name in compared], "recall", k, over).drop(
             columns=["b", "p_holm"]
@@ -311,22 +318,17 @@ def weigh_training(world: Mapping[str, pd.DataFrame], scores: pd.DataFrame, k: i
         columns kind, method (of `TRAINED`), against (`KNOWN` or one of `UNTRAINED`), value (needs unseen), other,
         difference (value − other, in points), ci_low, ci_high, p_holm (over all rows), n.
     """
-    everything = resampling_of(world, scores, seed)
-    kinds, parts = kinds_of(world["gold"].set_index("query").loc[scores.index]), []
-    for kind in KINDS:
-        chosen = kinds == kind
-        if not chosen.any():
-            continue
-        part = scores.loc[chosen, [(method, "recall", k) for method in METHODS]]
-        means = part.mean().droplevel(["metric", "k"])
+    parts = []
+    for kind, part, over in _by_kind(world, scores, seed):
+        means = part[[(method, "recall", k) for method in METHODS]].mean().droplevel(["metric", "k"])
         best = means[list(UNTRAINED)].idxmax()
         pairs = [(f"{name}{UNSEEN}", other) for name in TRAINED for other in (name, best)]
-        tests = compare(part, pairs, "recall", k, everything.among(chosen))
+        tests = compare(part, pairs, "recall", k, over)
         names = {"kind": kind, "method": tests["a"].str.removesuffix(UNSEEN)}
         names["against"] = tests["b"].where(tests["b"].isin(UNTRAINED), KNOWN)
         values = {"value": tests["a"].map(means), "other": tests["b"].map(means)}
         rest = tests[["difference", "ci_low", "ci_high", "p_value"]]
-        parts.append(pd.DataFrame(names | values).join(rest).assign(n=int(chosen.sum())))
+        parts.append(pd.DataFrame(names | values).join(rest).assign(n=len(part)))
     found = pd.concat(parts, ignore_index=True)
     found.insert(8, "p_holm", holm_adjust(found.pop("p_value")))
     return found

@@ -305,9 +305,8 @@ def _bootstrapped(claim: Claim, pair: np.ndarray, draws: np.ndarray) -> dict[str
         numbers["se"] = float(resampled.std())
     points = claim.unit == "points"
     outcomes = points and _is_rate(pair)
-    if (
-        points and numbers.get("se", 1) < NOTHING and (effect == 0 or not outcomes)
-    ):  # n units may all have missed a difference
+    constant = points and numbers.get("se", 1) < NOTHING
+    if constant and (effect == 0 or not outcomes):  # n units may all have missed a difference
         missed = 100 * unseen_rate(int(known.sum(axis=0).min()))
         low, high = max(effect - missed, -100.0), min(effect + missed, 100.0)
         numbers |= {"ci_low": low, "ci_high": high, "se": missed / 1.96}

@@ -221,10 +221,10 @@ class Workbook:
         lacking = {
             notebook: [name for name in names if not (self.data / name).exists()] for notebook, names in needed.items()
         }
-        profiles = sorted(path.stem for path in (self.root / "notebooks" / "profiles").glob("*.yaml"))
-        if any(lacking.values()) and profiles and profile not in profiles:
-            raise ArtifactError(f"there is no profile {profile} (there are: {', '.join(profiles)})")
         if missing := [f"{notebook} ({', '.join(names)})" for notebook, names in lacking.items() if names]:
+            profiles = sorted(path.stem for path in (self.root / "notebooks" / "profiles").glob("*.yaml"))
+            if profiles and profile not in profiles:
+                raise ArtifactError(f"there is no profile {profile} (there are: {', '.join(profiles)})")
             raise ArtifactError(
                 f"profile {profile} lacks what these notebooks write: {'; '.join(missing)}: "
                 f"run `make report PROFILE={profile}`"

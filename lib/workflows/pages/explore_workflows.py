@@ -16,7 +16,7 @@ import pandas as pd
 
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError, Workbook
-from lib.workbook.parameters.base import did_you_mean
+from lib.workbook.inputs import did_you_mean
 from lib.workbook.widgets import Asker, Problem, mark, note, opened, page, text
 from lib.workflows.ablation import SELECTED, title
 from lib.workflows.catalogue import Catalogue
