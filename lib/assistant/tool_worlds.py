@@ -23,6 +23,7 @@ from lib.assistant.rrf_readings import WHOLE
 from lib.assistant.sensitivity import embed_worlds, simulate_worlds
 from lib.assistant.shipped_tool_rankers import NONE_SHIPPED, ShippedRankers, Source, Taken
 from lib.assistant.tool_ranker import (
+    PlanLessons,
     RankerTask,
     context_features,
     known_needs_run,
@@ -161,14 +162,23 @@ class Asking:
     shipped: ShippedRankers = NONE_SHIPPED
 
 
+class Taught(NamedTuple):
+    """What the ranker behind `RANKER_TUNED` learns from: plans, and what the context says of each tool. Its negative
+    controls (`lib.assistant.tool_ranker.control_runs`) take both."""
+
+    lessons: PlanLessons
+    context: pd.DataFrame
+
+
 class ToolsRanked(NamedTuple):
     """What was asked in a world, the wording of context chosen there, the rankings of the tools, and the rankers behind
-    `RANKER_ALONE`, `RANKER_CONTEXT` and `RANKER_TUNED`."""
+    `RANKER_ALONE`, `RANKER_CONTEXT` and `RANKER_TUNED`, with what the last one learns from."""
 
     task: ToolTask
     wording: Option
     runs: dict[str, pd.DataFrame]
     rankers: dict[str, Taken]
+    taught: Taught
 
 
 class ToolsFound(NamedTuple):
@@ -179,15 +189,16 @@ class ToolsFound(NamedTuple):
     scores: pd.DataFrame
     runs: dict[str, pd.DataFrame]
     rankers: dict[str, Taken]
+    taught: Taught
 
 
 def find_tools(
     world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray], encoder: Any, asking: Asking
 ) -> ToolsFound:
     """`rank_tools`, scored beside chance (`RANDOM`)."""
-    task, wording, runs, rankers = rank_tools(world, vectors, encoder, asking)
+    task, wording, runs, rankers, taught = rank_tools(world, vectors, encoder, asking)
     scores = scores_beside_chance(runs, task, asking.cutoffs, asking.seed)
-    return ToolsFound(task, wording, scores, runs, rankers)
+    return ToolsFound(task, wording, scores, runs, rankers, taught)
 
 
 def for_planner(found: Mapping[str, ToolsFound], depth: int = 20) -> pd.DataFrame:
@@ -232,8 +243,8 @@ def rank_tools(
     runs, _ = semantic_runs(search, task, _search_texts(task, wording))
     asked, learned_from = (_vectors_of(part, world, vectors) for part in (task.evaluated, training))
     runs |= runs_of_plans(task, asked, learned_from, asking.seed)
-    learned, rankers = _ranker_runs(world, vectors, task, search.vectors, asking)
-    return ToolsRanked(task, wording, runs | learned, rankers)
+    learned, rankers, taught = _ranker_runs(world, vectors, task, search.vectors, asking)
+    return ToolsRanked(task, wording, runs | learned, rankers, taught)
 
 
 def _vectors_of(
@@ -272,7 +283,7 @@ def _ranker_runs(
     task: ToolTask,
     tool_vectors: np.ndarray,
     asking: Asking,
-) -> tuple[dict[str, pd.DataFrame], dict[str, Taken]]:
+) -> tuple[dict[str, pd.DataFrame], dict[str, Taken], Taught]:
     asked = _vectors_of(task.queries, world, vectors)
     phrasing = world["gold"].set_index("query")["phrasing"]
     ranking = RankerTask.of(task, phrasing, asked, tool_vectors, max(asking.cutoffs), asking.seed, asking.threads)
@@ -293,4 +304,5 @@ def _ranker_runs(
     }
     runs = {f"{name}/lambdamart": run_by(rankers[f"{name}/lambdamart"].ranker, lessons, seen[name]) for name in seen}
     runs[RANKER_OTHER] = known_needs_run(lessons, others_features(ranking, told[CONTEXT]))
-    return runs | unseen_runs(ranking, {ALONE: None, TUNED: told[TUNED]}), rankers
+    runs |= unseen_runs(ranking, {ALONE: None, TUNED: told[TUNED]})
+    return runs, rankers, Taught(lessons, told[TUNED])

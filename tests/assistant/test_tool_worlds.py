@@ -9,6 +9,7 @@ import pytest
 
 from lib.assistant.named_worlds import WORLDS
 from lib.assistant.shipped_tool_rankers import ShippedRankers, lines
+from lib.assistant.tool_ranker import control_runs
 from lib.assistant.tool_retrieval import tool_scores
 from lib.assistant.tool_search import scores_beside_chance
 from lib.assistant.tool_worlds import (
@@ -144,7 +145,7 @@ def test_every_text_of_a_world_has_its_row(parts, vectors):
 
 
 def test_every_run_ranks_every_tool_for_every_evaluated_query(ranked):
-    task, wording, runs, rankers = ranked("mixed")
+    task, wording, runs, rankers, _ = ranked("mixed")
     learned = {RANKER_ALONE, RANKER_CONTEXT, RANKER_TUNED}
     floors = {FREQUENCY, CLASSIFIER, f"{FREQUENCY}_unseen", f"{CLASSIFIER}_unseen"}
     unseen = {UNSEEN_ALONE, UNSEEN_TUNED}
@@ -158,7 +159,7 @@ def test_every_run_ranks_every_tool_for_every_evaluated_query(ranked):
 
 def test_a_shipped_ranker_is_taken_in_the_world_that_it_learned_in(parts, vectors, ranked):
     """And in no other; with it the rankings are the same ones."""
-    _, _, runs, rankers = ranked("mixed")
+    _, _, runs, rankers, _ = ranked("mixed")
     records = {one.learned_from: json.loads(line) for one in rankers.values() for line in lines([one])}
     asking = replace(ASKING, shipped=ShippedRankers(records))
     again = rank_tools(parts["mixed"], vectors["mixed"], Letters(), asking)
@@ -176,8 +177,8 @@ def test_no_evaluation_label_reaches_a_ranking(parts, ranked):
     lied = gold.assign(apis=[["call"] if out else apis for out, apis in zip(asked, gold["apis"], strict=True)])
     lied["apps"] = [["music"] if out else apps for out, apps in zip(asked, gold["apps"], strict=True)]
     lied["relevant"] = [labels[:1] if out else labels for out, labels in zip(asked, gold["relevant"], strict=True)]
-    _, wording, before, _ = ranked("mixed")
-    _, again, after, _ = ranked("mixed", {**parts["mixed"], "gold": lied})
+    _, wording, before, *_ = ranked("mixed")
+    _, again, after, *_ = ranked("mixed", {**parts["mixed"], "gold": lied})
     assert again == wording
     for name in set(before) - {ORACLE}:
         pd.testing.assert_frame_equal(after[name], before[name])
@@ -222,8 +223,21 @@ def test_the_ranker_of_context_finds_more_than_search_where_habits_decide(parts,
     assert first(TUNED, task.training) < 0.95, "not what it has learned by heart"
 
 
+def test_a_cut_link_costs_the_ranker_what_it_brought(parts, vectors):
+    """With a search that leads to context, another query's brings none of it, and dealt labels leave noise."""
+    task, _, runs, _, taught = rank_tools(
+        parts["hard"], leading_to_context(parts["hard"], vectors["hard"]), Letters(), ASKING
+    )
+    other, (dealt,) = control_runs(*taught, 1)
+    names = task.evaluated["query"].tolist()
+    runs = {"whole": runs[RANKER_TUNED], "other": other, "dealt": dealt}
+    recall = tool_scores(runs, task, names, [5]).mean().xs(("recall", 5), level=("metric", "k"))
+    assert recall["other"] < recall["whole"] - 10
+    assert recall["dealt"] < recall["whole"] - 30
+
+
 def test_chance_and_what_is_common_stand_beside_search(ranked):
-    task, _, runs, _ = ranked("hard")
+    task, _, runs, *_ = ranked("hard")
     means = scores_beside_chance(runs, task, ASKING.cutoffs, ASKING.seed).mean()
     assert means[RANDOM, "recall", 5] < means[FREQUENCY, "recall", 5]
     assert means[UNSEEN_ALONE, "recall", 5] < means[RANKER_ALONE, "recall", 5], "needs that it has not learned"
@@ -232,7 +246,7 @@ def test_chance_and_what_is_common_stand_beside_search(ranked):
 def test_other_plans_count(parts, vectors, ranked):
     others = parts["explicit"]["other_plans"]
     assert len(others), "the fixture has some"
-    task, _, runs, _ = ranked("explicit")
+    task, _, runs, *_ = ranked("explicit")
     names = task.evaluated["query"].tolist()
     alone = {ALONE: runs[ALONE]}
     served = tool_scores(alone, task, names, [5])[ALONE, "recall", 5]
@@ -243,8 +257,8 @@ def test_other_plans_count(parts, vectors, ranked):
 
 
 def test_a_planner_gets_the_first_tools_and_items_of_evaluation_queries_alone(parts, ranked):
-    task, wording, runs, rankers = ranked("explicit")
-    found = {"explicit": ToolsFound(task, wording, pd.DataFrame(), runs, rankers)}
+    task, wording, runs, rankers, taught = ranked("explicit")
+    found = {"explicit": ToolsFound(task, wording, pd.DataFrame(), runs, rankers, taught)}
     handed_on = for_planner(found, depth=4)
     assert list(handed_on) == ["world", "setting", "query", "item", "rank"]
     queries, items = parts["explicit"]["queries"], parts["explicit"]["items"]

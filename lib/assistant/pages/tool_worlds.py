@@ -7,7 +7,9 @@ from collections.abc import Mapping
 import matplotlib.pyplot as plt
 import pandas as pd
 
+from lib.assistant.controls import HALFWAY
 from lib.assistant.pages.common import control_rows
+from lib.assistant.pages.tool_ranker import weighed
 from lib.assistant.pages.tool_retrieval import PUBLISHED_RATIO, Cutoffs, Results
 from lib.assistant.pages.tool_retrieval_figures import INK, draw_ceiling, draw_line
 from lib.assistant.pages.tool_retrieval_tables import retriever_name, retriever_of, setting_of
@@ -249,6 +251,50 @@ def answer(results: Mapping[str, Results]) -> str:
         f"Across the three named worlds, the paper's context multiplies recall at K = {k} by "
         f"{_each(results, gains, TUNED)} (published: {PUBLISHED_RATIO})."
     )
+
+
+# ---- negative controls of the ranker of tools
+
+
+def tool_controls_in_rows(
+    results: Mapping[str, Results], cut: Mapping[str, tuple[pd.DataFrame, list[pd.DataFrame]]]
+) -> pd.DataFrame:
+    """As `tables/tool_world_controls.csv` has it: world, the columns of `lib.assistant.tool_ranker.weigh_controls`, the
+    recall of the ranker with every link whole (ranker), k and n.
+
+    Args:
+        cut: from `lib.assistant.tool_ranker.control_runs`, by world.
+    """
+    frames = [
+        weighed(part, *cut[world]).assign(world=world, ranker=part.mean(RANKER_TUNED, part.k), k=part.k, n=part.n)
+        for world, part in results.items()
+    ]
+    rows = pd.concat(frames, ignore_index=True)
+    return rows[["world", *rows.columns.drop("world")]]
+
+
+def tool_controls_table(rows: pd.DataFrame) -> Table:
+    """A row a world and control (see `tool_controls_in_rows`)."""
+    k, draws = rows["k"].iloc[0], rows["draws"].max()
+    shown = control_rows(rows.assign(queries="all"), "control's recall").drop(columns="queries")
+    shown["compared with"] = [name if name == HALFWAY else retriever_name(name) for name in rows["reference"]]
+    shown.insert(0, "world", rows["world"])
+    shown.insert(2, "n", rows["n"])
+    shown.insert(3, "our ranker", rows["ranker"])
+    return Table(
+        shown,
+        f"Negative controls of our ranker of tools in each world, Recall@{k} in percent; labels are permuted in "
+        f"{draws} draw{'s' if draws > 1 else ''}. A control may find less than its reference, and not more by more "
+        "than the margin.",
+        decimals=1,
+    )
+
+
+def tool_controls_in_words(rows: pd.DataFrame) -> str:
+    """How many of them hold, and which are not shown to."""
+    missed = [f"{name} in `{world}`" for world, name in rows.loc[~rows["holds"], ["world", "control"]].to_numpy()]
+    text = f"Of the ranker's {len(rows)} controls {rows['holds'].sum()} hold."
+    return text + (f" Not shown to hold: {'; '.join(missed)}." if missed else "")
 
 
 # ---- negative controls of context retrieval

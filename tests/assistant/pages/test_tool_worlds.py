@@ -38,7 +38,7 @@ def found_in(**levels):
     }
     scores = pd.DataFrame(columns, index=pd.Index(NAMES, name="query"))
     scores.columns = scores.columns.set_names(["method", "metric", "k"])
-    return ToolsFound(task, ("app", 1), scores, {}, {})
+    return ToolsFound(task, ("app", 1), scores, {}, {}, None)
 
 
 @pytest.fixture
@@ -147,3 +147,28 @@ def test_where_nothing_is_found_alone_there_is_no_gain():
     results = page.results_of({"hard": part}, cutoffs_of(6), 100, 1)
     assert page.gains_table(results).frame["`hard`"].iloc[0].startswith("–")
     assert "no world" in page.finding(results)
+
+
+def first_at(rank):
+    """A ranking of six tools with the right one at a rank."""
+    others = [f"t{n}" for n in range(1, 6)]
+    order = [*others[: rank - 1], "t0", *others[rank - 1 :]]
+    rows = [(name, item, place, -place) for name in NAMES for place, item in enumerate(order, 1)]
+    return pd.DataFrame(rows, columns=["query", "item", "rank", "score"])
+
+
+def test_controls_of_the_ranker_stand_by_world(results):
+    """In one world another query's context finds as much as none; in the other, all."""
+    cut = {"explicit": (first_at(6), [first_at(6)] * 3), "hard": (first_at(1), [first_at(1)] * 3)}
+    rows = page.tool_controls_in_rows(results, cut)
+    assert rows["world"].tolist() == ["explicit"] * 2 + ["hard"] * 2
+    assert rows["recall"].tolist() == [0, 0, 100, 100]
+    assert rows["holds"].tolist() == [True, True, False, False]
+    assert rows["ranker"].tolist() == [results[world].mean(page.RANKER_TUNED, 3) for world in rows["world"]]
+    said = page.tool_controls_in_words(rows)
+    assert said.startswith("Of the ranker's 4 controls 2 hold. Not shown to hold: another query's context in `hard`; ")
+    assert page.tool_controls_in_words(rows[:2]) == "Of the ranker's 2 controls 2 hold."
+    table = page.tool_controls_table(rows)
+    assert "labels are permuted in 3 draws" in table.caption
+    assert (table.frame["n"] == N).all()
+    assert table.frame["within 4 points"].tolist() == ["holds"] * 2 + ["not shown"] * 2
