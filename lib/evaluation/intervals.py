@@ -24,7 +24,7 @@ What is ours:
   missed something of `unseen_rate(n)`, which moves the mean by 100 points at most; a mean of 0 or 100 has Wilson's
   interval. A difference of which one side is 0 or 100 allows for what that side may have missed
   (`lib.evaluation.rates.square_and_add`). All of these take the observations as independent: about clusters, what does
-  not vary says nothing. The bootstrap over one clustering has no such allowance.
+  not vary says nothing. The bootstrap over one clustering has no such allowance of its own: see `room_at_the_ends`.
 - A clustering with one cluster adds nothing to V and does not count for t: the interval is then about this cluster.
 """
 
@@ -71,6 +71,27 @@ def mean_interval(values: np.ndarray, over: Resampling, confidence: float = 0.95
         return bootstrap_interval(values, over.clusters, over.samples, over.seed, confidence)
     found = two_way_means(values, over.clusters, confidence)
     return (found.low, found.high) if np.ndim(values) > 1 else (found.low[0], found.high[0])
+
+
+def room_at_the_ends(
+    values: np.ndarray, low: np.ndarray, high: np.ndarray, cluster: Sequence | np.ndarray, confidence: float = 0.95
+) -> tuple[np.ndarray, np.ndarray]:
+    """Intervals of means over one clustering, with Wilson's in the place of a point where all scores of a column are 0
+    or all are 100; the clusters are the trials.
+
+    Args:
+        values: float array (observations, columns) of 0–100, or NaN.
+        low, high: (columns,), from `mean_interval`.
+        cluster: of each observation.
+    """
+    low, high = np.array(low, dtype=float), np.array(high, dtype=float)
+    for column, scores in enumerate(values.T):
+        there = ~np.isnan(scores)
+        if there.any() and (np.all(scores[there] == 0) or np.all(scores[there] == 100)):
+            n = len(set(np.asarray(cluster)[there].tolist()))
+            ends = wilson_interval(n * scores[there][0] / 100, n, confidence)
+            low[column], high[column] = (100 * float(end) for end in ends)
+    return low, high
 
 
 def difference_interval(

@@ -19,7 +19,13 @@ from lib.evaluation.comparison import (
     ratios,
     summarise,
 )
-from lib.evaluation.inference import Resampling, bootstrap_interval, holm_adjust, randomisation_test
+from lib.evaluation.inference import (
+    Resampling,
+    bootstrap_interval,
+    holm_adjust,
+    randomisation_test,
+    wilson_interval,
+)
 from lib.evaluation.intervals import mean_interval, unseen_rate
 
 QUERIES = ["q1", "q2", "q3", "q4"]
@@ -93,6 +99,23 @@ def test_n_counts_the_queries_averaged_over(scores):
     assert n["one", "first", "ndcg_retrieved", 1] == 1
     assert (table.loc[(table["metric"] != "ndcg_retrieved") & (table["kind"] == "all"), "n"] == 4).all()
     assert (table.loc[(table["metric"] != "ndcg_retrieved") & (table["kind"] == "kind"), "n"] == 2).all()
+
+
+def test_where_all_is_found_or_nothing_the_interval_is_no_point():
+    """Four queries of three clusters: a fifth might be missed. What varies keeps its bootstrap."""
+    columns = pd.MultiIndex.from_tuples(
+        [(name, "recall", 1) for name in ("all", "none", "some", "half")], names=["method", "metric", "k"]
+    )
+    scores = pd.DataFrame(
+        [[100, 0, 0, 50], [100, 0, 100, 50], [100, np.nan, 100, 50], [100, 0, 100, 50]], columns=columns
+    )
+    over = Resampling([["a", "a", "b", "c"]], samples=200, seed=0)
+    table = summarise(scores, {("all", "all"): np.ones(4, dtype=bool)}, over).set_index("method")
+    low, high = (100 * end for end in wilson_interval(3, 3))
+    assert table.loc["all", ["ci_low", "ci_high"]].tolist() == pytest.approx([low, high])
+    assert table.loc["none", ["ci_low", "ci_high"]].tolist() == pytest.approx([0, 100 * wilson_interval(0, 2)[1]])
+    assert table.loc["some", ["ci_low", "ci_high"]].tolist() == list(mean_interval(scores["some", "recall", 1], over))
+    assert table.loc["half", ["ci_low", "ci_high"]].tolist() == [50, 50], "a point where no score is at an end"
 
 
 def test_intervals_are_those_of_the_group(scores):

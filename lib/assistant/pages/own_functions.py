@@ -120,7 +120,8 @@ def recall_table(results: Results) -> Table:
     """A row a search, the random order last."""
     rows = [{"search": retriever(run), **recall_cells(results, run)} for run in RUNS]
     caption = (
-        "Recall of the right functions in percent with 95% intervals that resample queries; "
+        "Recall of the right functions in percent with 95% intervals that resample queries (Wilson's where all or none "
+        "are found); "
         f"n = {results.n} queries, {len(results.task.tools)} functions."
     )
     return Table(pd.DataFrame(rows), caption, best=best_recall(results.cutoffs.shown))
