@@ -10,7 +10,7 @@ are chosen by cross-validation on training personas.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -109,6 +109,19 @@ class FittedSecond(NamedTuple):
 
 # ---------------------------------------------------------------- features
 
+# Features are columns by name, (pairs,) each: for one query's few rows, making frames takes longer than what they hold.
+Columns = Mapping[str, np.ndarray]
+
+
+def columns_of(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Columns of a frame, floats.
+
+    Raises:
+        KeyError: a column is missing.
+    """
+    values = dict(zip(frame.columns.tolist(), frame.to_numpy(dtype=float).T, strict=True))
+    return {name: values[name] for name in names}
+
 
 def alike_by_persona(task: RankingTask, item_vectors: np.ndarray) -> list[Alike]:
     """How alike each persona's items are; `item_vectors` are unit-length embeddings of `task.items`."""
@@ -125,22 +138,22 @@ def alike_by_persona(task: RankingTask, item_vectors: np.ndarray) -> list[Alike]
     return parts
 
 
-def relative_to_query(columns: pd.DataFrame, query_row: np.ndarray) -> pd.DataFrame:
+def relative_to_query(columns: Columns, query_row: np.ndarray) -> dict[str, np.ndarray]:
     """Each column less its mean over the query's candidates, in standard deviations (0 where all are alike), as
     `<name>_z`; missing stays missing."""
     size = query_row.max(initial=-1) + 1
     values = {}
-    for name, column in zip(columns.columns.tolist(), columns.to_numpy(dtype=float).T, strict=True):
+    for name, column in columns.items():
         there = np.isfinite(column)
         number = np.maximum(np.bincount(query_row[there], minlength=size), 1)
         mean = np.bincount(query_row[there], weights=column[there], minlength=size) / number
         centred = column - mean[query_row]
         spread = np.sqrt(np.bincount(query_row[there], weights=centred[there] ** 2, minlength=size) / number)[query_row]
         values[f"{name}_z"] = np.divide(centred, spread, out=0 * centred, where=spread > 1e-9)
-    return pd.DataFrame(values, index=columns.index)
+    return values
 
 
-def own_scores(first: np.ndarray, query_row: np.ndarray) -> pd.DataFrame:
+def own_scores(first: np.ndarray, query_row: np.ndarray) -> dict[str, np.ndarray]:
     """`OWN_SCORES` of each pair: the first stage's score relative to the query's others, its rank, how far it lies
     behind the best, its share (softmax) within the query, and how far the query's best is ahead of the next lower.
 
@@ -156,12 +169,12 @@ def own_scores(first: np.ndarray, query_row: np.ndarray) -> pd.DataFrame:
     margin = np.where(np.isfinite(below), best - below, 0)
     weight = np.exp(first - best[query_row])
     share = weight / np.bincount(query_row, weights=weight, minlength=size)[query_row]
-    relative = relative_to_query(pd.DataFrame({"first": first}), query_row)["first_z"]
+    relative = relative_to_query({"first": first}, query_row)["first_z"]
     columns = (relative, rank, first - best[query_row], share, margin[query_row])
-    return pd.DataFrame(dict(zip(OWN_SCORES, columns, strict=True)))
+    return dict(zip(OWN_SCORES, columns, strict=True))
 
 
-def neighbour_features(first: np.ndarray, alike: Sequence[Alike], top: int) -> pd.DataFrame:
+def neighbour_features(first: np.ndarray, alike: Sequence[Alike], top: int) -> dict[str, np.ndarray]:
     """How near each item is to the others that the first stage ranks high, by each of `GROUPS`.
 
     `<group>_nearest` is the similarity to the nearest of the `top` best other items, `<group>_top` the mean over them,
@@ -187,10 +200,10 @@ def neighbour_features(first: np.ndarray, alike: Sequence[Alike], top: int) -> p
             values[f"{group}_nearest"][rows] = np.where(kept, near, -np.inf).max(axis=2)
             values[f"{group}_top"][rows] = np.where(kept, near, 0).sum(axis=2) / kept.sum(axis=2)
             values[f"{group}_all"][rows] = weight[here] @ (matrix * but_itself) / (weight[here] @ but_itself)
-    return pd.DataFrame(values)
+    return values
 
 
-def signals_of_neighbours(relative: pd.DataFrame, alike: Sequence[Alike]) -> pd.DataFrame:
+def signals_of_neighbours(relative: Columns, alike: Sequence[Alike]) -> dict[str, np.ndarray]:
     """What the items that resemble each item score by themselves: means of `PASSED_ON` (relative to the query) over all
     other items, weighted by exp(`SHARPNESS` · similarity), as `<group>_passes_<signal>`.
 
@@ -198,8 +211,8 @@ def signals_of_neighbours(relative: pd.DataFrame, alike: Sequence[Alike]) -> pd.
     the other way round.
     """
     signals = [name for name in PASSED_ON if f"{name}_z" in relative]
-    known = {name: np.nan_to_num(relative[f"{name}_z"].to_numpy()) for name in signals}
-    values = {f"{group}_passes_{name}": np.zeros(len(relative)) for group in GROUPS for name in signals}
+    known = {name: np.nan_to_num(relative[f"{name}_z"]) for name in signals}
+    values = {f"{group}_passes_{name}": np.zeros(len(known[name])) for group in GROUPS for name in signals}
     for part in alike:
         if part.rows.shape[1] < 2:
             continue
@@ -209,24 +222,25 @@ def signals_of_neighbours(relative: pd.DataFrame, alike: Sequence[Alike]) -> pd.
             weight /= weight.sum(axis=0)
             for name in signals:
                 values[f"{group}_passes_{name}"][rows] = known[name][rows] @ weight
-    return pd.DataFrame(values)
+    return values
 
 
 def second_features(
-    features: pd.DataFrame, relative: pd.DataFrame, passed_on: pd.DataFrame, first: np.ndarray, query_row: np.ndarray,
+    features: Columns, relative: Columns, passed_on: Columns, first: np.ndarray, query_row: np.ndarray,
     alike: Sequence[Alike], setting: Setting,
-) -> pd.DataFrame:  # fmt: skip
+) -> dict[str, np.ndarray]:  # fmt: skip
     """What the second stage sees of each pair: the first stage's features, `relative_to_query` of some of them, the
     first stage's scores, the neighbours of the setting's groups, these also relative to the query, and perhaps what
     neighbours pass on (`signals_of_neighbours`)."""
-    parts = [features.reset_index(drop=True), relative.reset_index(drop=True), own_scores(first, query_row)]
+
+    def of_groups(columns: Columns) -> dict[str, np.ndarray]:
+        return {name: column for name, column in columns.items() if name.partition("_")[0] in setting.groups}
+
+    seen = {**features, **relative, **own_scores(first, query_row)}
     if setting.groups:
-        near = neighbour_features(first, alike, setting.top)
-        near = near[[name for name in near if name.partition("_")[0] in setting.groups]]
-        parts += [near, relative_to_query(near, query_row)]
-    if setting.passed_on:
-        parts.append(passed_on[[name for name in passed_on if name.partition("_")[0] in setting.groups]])
-    return pd.concat(parts, axis=1)
+        near = of_groups(neighbour_features(first, alike, setting.top))
+        seen |= {**near, **relative_to_query(near, query_row)}
+    return seen | of_groups(passed_on) if setting.passed_on else seen
 
 
 # ---------------------------------------------------------------- learning
@@ -252,22 +266,23 @@ class SecondStage:
             features, first: the first stage's features and scores of the items.
         """
         here = np.arange(len(index.items))
-        if ADAPTED in self.columns:
-            features = with_cosine(features, index.adapted(vector), np.zeros(len(here), dtype=int))
-        part = Alike(here[None], index.ties, index.text_similarity, *index.log_similarity(query["time"]))
         alone = np.zeros(len(here), dtype=int)
-        seen = features[self.columns]
-        relative = relative_to_query(seen[relative_columns(seen)], alone)
+        seen = columns_of(features, [name for name in self.columns if name not in OF_COSINE])
+        if ADAPTED in self.columns:
+            seen |= of_cosine(index.adapted(vector), alone)
+        part = Alike(here[None], index.ties, index.text_similarity, *index.log_similarity(query["time"]))
+        relative = relative_to_query({name: seen[name] for name in relative_columns(seen)}, alone)
         passed_on = signals_of_neighbours(relative, [part])
-        return self.ranker.predict(second_features(seen, relative, passed_on, first, alone, [part], self.setting))
+        found = second_features(seen, relative, passed_on, first, alone, [part], self.setting)
+        return self.ranker.predict_values(np.column_stack([found[name] for name in self.ranker.columns]))
 
 
-def with_cosine(features: pd.DataFrame, cosine: np.ndarray, query_row: np.ndarray) -> pd.DataFrame:
-    """Features with `OF_COSINE`: the fine-tuned cosine of each pair and its rank within the query."""
-    return features.assign(**dict(zip(OF_COSINE, (cosine.astype(float), rank_within(query_row, cosine)), strict=True)))
+def of_cosine(cosine: np.ndarray, query_row: np.ndarray) -> dict[str, np.ndarray]:
+    """`OF_COSINE`: the fine-tuned cosine of each pair and its rank within the query."""
+    return dict(zip(OF_COSINE, (cosine.astype(float), rank_within(query_row, cosine)), strict=True))
 
 
-def relative_columns(features: pd.DataFrame) -> list[str]:
+def relative_columns(features: Columns) -> list[str]:
     """Those of `RELATIVE` that are there, and the text scores."""
     text = [name.removesuffix("_rank") for name in features if name.endswith("_rank")]
     return [name for name in (*RELATIVE, *text) if name in features]
@@ -315,17 +330,20 @@ class TwoStages:
         return self.task.features[self.columns]
 
     @cached_property
-    def all_seen(self) -> pd.DataFrame:
+    def all_seen(self) -> dict[str, np.ndarray]:
         """This, and the fine-tuned cosine where there is one."""
-        return self.seen if self.cosine is None else with_cosine(self.seen, self.cosine, self.query_row)
+        seen = columns_of(self.seen, self.columns)
+        return seen if self.cosine is None else seen | of_cosine(self.cosine, self.query_row)
 
     @cached_property
-    def relative(self) -> pd.DataFrame:
+    def relative(self) -> dict[str, np.ndarray]:
         """`relative_to_query` of some of it."""
-        return relative_to_query(self.all_seen[relative_columns(self.all_seen)], self.query_row)
+        return relative_to_query(
+            {name: self.all_seen[name] for name in relative_columns(self.all_seen)}, self.query_row
+        )
 
     @cached_property
-    def passed_on(self) -> pd.DataFrame:
+    def passed_on(self) -> dict[str, np.ndarray]:
         """`signals_of_neighbours` of it."""
         return signals_of_neighbours(self.relative, self.alike)
 
@@ -339,11 +357,12 @@ class TwoStages:
         Raises:
             KeyError: the setting is to see a fine-tuned cosine, and there is none.
         """
-        seen, passed_on = self.all_seen[self.columns_of(setting)], self.passed_on
-        relative = self.relative[[f"{name}_z" for name in relative_columns(seen)]]
+        seen, passed_on = {name: self.all_seen[name] for name in self.columns_of(setting)}, self.passed_on
+        relative = {f"{name}_z": self.relative[f"{name}_z"] for name in relative_columns(seen)}
         if not setting.adapted:
-            passed_on = passed_on[[name for name in passed_on if not name.endswith(f"_passes_{ADAPTED}")]]
-        return second_features(seen, relative, passed_on, first, self.query_row, self.alike, setting)
+            passed_on = {name: column for name, column in passed_on.items() if not name.endswith(f"_passes_{ADAPTED}")}
+        found = second_features(seen, relative, passed_on, first, self.query_row, self.alike, setting)
+        return pd.DataFrame(found, copy=True)
 
     def learn(self, first: np.ndarray, setting: Setting) -> SecondStage:
         """A second stage that learned from the training queries.
