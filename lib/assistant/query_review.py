@@ -370,3 +370,23 @@ def blind_answers(readings: pd.DataFrame, gold: pd.DataFrame, other_plans: pd.Da
         for found in ("first item", "call")
     ]
     return pd.DataFrame(rows, columns=["reader", "kind", "found", "percent", "ci_low", "ci_high", "n"])
+
+
+class Alternatives(NamedTuple):
+    """Of how many labels every reader knows another call that would serve as well, and for how many of these queries
+    one counts as right."""
+
+    known: int
+    counted: int
+
+
+def alternatives(readings: pd.DataFrame, other_plans: pd.DataFrame) -> Alternatives:
+    """See `Alternatives`; foils, and labels that one reader alone has read, are left out.
+
+    Args:
+        other_plans: column query: of plans that do as well.
+    """
+    labels = readings[readings["proposed"] == "label"]
+    said = labels.groupby("query")["another"].agg(["size", lambda answers: (answers == "yes").all()])
+    known = said.index[(said.iloc[:, 0] > 1) & said.iloc[:, 1]]
+    return Alternatives(len(known), int(known.isin(other_plans["query"]).sum()))

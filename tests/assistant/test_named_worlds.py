@@ -134,7 +134,7 @@ def test_every_query_has_items_of_its_own_persona(worlds, tables_of, name):
 
 
 def test_other_plans_stand_in_a_table_of_their_own(worlds, tables_of):
-    assert 0 < len(tables_of["hard"]["other_plans"]) < len(tables_of["explicit"]["other_plans"])
+    assert all(len(tables_of[name]["other_plans"]) for name in WORLDS)
     assert "also" not in tables_of["explicit"]["gold"]
     others = tables_of["explicit"]["other_plans"]
     assert len(others)

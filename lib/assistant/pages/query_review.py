@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from lib.assistant.query_review import QUESTIONS
+from lib.assistant.query_review import QUESTIONS, Alternatives
 from lib.workbook.display import Table, interval, number
 
 
@@ -60,11 +60,14 @@ def blind_table(found: pd.DataFrame) -> Table:
     wide = shown.pivot(index="kind", columns="of", values="cell")
     order = ["all", *(kind for kind in ("meaning", "habit", "either") if kind in wide.index)]
     wide.insert(0, "n", found.groupby("kind")["n"].max())
-    caption = "What readers found before any label was shown, by kind of query (95% intervals: Wilson)."
+    caption = (
+        "What readers found before any label was shown, by kind of query (95% intervals: Wilson). A call is right if "
+        "the label or another plan that counts has it; some of the other plans were added because readers named them."
+    )
     return Table(wide.loc[order].rename_axis("queries").reset_index(), caption)
 
 
-def said(judged: pd.DataFrame, caught: pd.DataFrame, found: pd.DataFrame) -> str:
+def said(judged: pd.DataFrame, caught: pd.DataFrame, found: pd.DataFrame, others: Alternatives) -> str:
     """What follows: how good the labels are, whether the readers can be trusted, what is left for a method to find."""
     share = judged[judged["reader"] != "agreement"].groupby("question")["percent"].agg(["min", "max"])
     blind = found[found["kind"] == "all"].groupby("found")["percent"].agg(["min", "max"])
@@ -84,10 +87,16 @@ def said(judged: pd.DataFrame, caught: pd.DataFrame, found: pd.DataFrame) -> str
     agree = ""
     if len(kappa):
         agree = f" Their agreement beyond chance is a kappa of {kappa.min():.2f} to {kappa.max():.2f}."
+    counted = (
+        f" Of the {others.known} queries for which every reader knows one, {others.counted} have another plan that "
+        "counts as right; the others differ in which item is meant, or name a call that does not follow from the need."
+        if others.known
+        else ""
+    )
     return (
         f"The readers call {between(share, 'clear')} of the queries clear, {between(share, 'items_right')} of the "
         f"labelled items, {between(share, 'api_right')} of the calls and {between(share, 'arguments_right')} of the "
-        f"arguments right, and know another call that would serve as well for {between(share, 'another')}.{agree}"
-        f"{refused} Blind, their first item is relevant for {between(blind, 'first item')} of the queries and their "
-        f"call right for {between(blind, 'call')}."
+        f"arguments right, and know another call that would serve as well for {between(share, 'another')}.{counted}"
+        f"{agree}{refused} Blind, their first item is relevant for {between(blind, 'first item')} of the queries and "
+        f"their call right for {between(blind, 'call')}."
     )

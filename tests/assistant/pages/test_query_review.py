@@ -6,7 +6,17 @@ import pandas as pd
 import pytest
 
 from lib.assistant.pages import query_review as page
-from lib.assistant.query_review import FOLDER, blind_answers, foils_caught, judgements, read_readings
+from lib.assistant.query_review import (
+    FOLDER,
+    Alternatives,
+    alternatives,
+    blind_answers,
+    foils_caught,
+    judgements,
+    read_readings,
+)
+
+NONE_KNOWN = Alternatives(0, 0)
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -62,12 +72,25 @@ def test_blind_table_is_by_kind(found):
 
 
 def test_the_sentence_is_of_the_numbers(readings, found):
-    text = page.said(judgements(readings), foils_caught(readings), found)
+    text = page.said(judgements(readings), foils_caught(readings), found, Alternatives(25, 21))
     labels = readings[readings["proposed"] == "label"]
     clear = labels.groupby("reader")["clear"].agg(lambda said: 100 * (said == "yes").mean())
     assert f"call {clear.min():.0f} to {clear.max():.0f}% of the queries clear" in text
     doubted = readings.assign(clear="no")
-    assert "call 0% of the queries clear" in page.said(judgements(doubted), foils_caught(doubted), found)
+    assert "call 0% of the queries clear" in page.said(judgements(doubted), foils_caught(doubted), found, NONE_KNOWN)
     fooled = readings.assign(api_right="yes", arguments_right="yes", items_right="yes")
-    assert "they refused 0%" in page.said(judgements(fooled), foils_caught(fooled), found)
-    assert "refused" not in page.said(judgements(labels), foils_caught(labels), found)
+    assert "they refused 0%" in page.said(judgements(fooled), foils_caught(fooled), found, NONE_KNOWN)
+    assert "refused" not in page.said(judgements(labels), foils_caught(labels), found, NONE_KNOWN)
+
+
+def test_queries_with_another_call_are_counted(readings, found):
+    """25 labels of which both readers said so; a foil, or what one reader alone said, is none of them."""
+    none = pd.DataFrame({"query": []})
+    assert alternatives(readings, none) == (25, 0)
+    both = readings[(readings["proposed"] == "label") & (readings["another"] == "yes")]
+    both = both[both.duplicated("query")]
+    assert alternatives(readings, both[["query"]].iloc[:7]) == (25, 7)
+    assert alternatives(readings[readings["reader"] == "A"], both) == (0, 0)
+    text = page.said(judgements(readings), foils_caught(readings), found, Alternatives(25, 7))
+    assert "Of the 25 queries for which every reader knows one, 7 have another plan that counts as right" in text
+    assert "every reader" not in page.said(judgements(readings), foils_caught(readings), found, NONE_KNOWN)
