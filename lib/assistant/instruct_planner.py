@@ -95,14 +95,15 @@ def examples(lesson: PlannerLesson) -> dict[str, list[tuple[str, str]]]:
     """{setting: `EXAMPLES` of its prompts, each with the gold plan}, of the same training queries in each.
 
     They are drawn, as even by kind as there are, no two with the same APIs, among those whose prompt with retrieved
-    tools and context spells out the answer: one that cannot be read off its prompt would teach to invent. Missing gold
-    tools are put in, as in training. None asks about a need that training keeps out.
+    tools and context spells out the gold plan: one that cannot be read off its prompt would teach to invent. Missing
+    gold tools are put in, as in training. None asks about a need that training keeps out.
     """
     material, seed = lesson.material, lesson.seed
     labels = material.gold.set_index("query")
     usable = lesson.queries(len(material.queries)).sort_index()
     spelled = completed(material, usable, "context_tuned_rag", seed)
-    spelled = spelled[answerable(spelled["prompt"].tolist(), spelled, material.gold) == 100]
+    labelled = material.gold.drop(columns="also", errors="ignore")  # an example shows the gold plan, not another one
+    spelled = spelled[answerable(spelled["prompt"].tolist(), spelled, labelled) == 100]
     usable = usable[usable["query"].isin(spelled["query"])].sample(frac=1, random_state=seed)
     usable = usable[~labels["apis"].loc[usable["query"]].map(tuple).duplicated().to_numpy()]
     chosen = equal_shares(usable, labels["kind"].loc[usable["query"]], EXAMPLES, seed)

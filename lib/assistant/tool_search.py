@@ -7,7 +7,7 @@ search that ranks, the retriever follows after a slash, as in `query_only/bm25t`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,13 +124,16 @@ class WordingTrial:
 
 
 def try_wordings(search: ToolSearch, task: ToolTask, queries: pd.DataFrame, setting: str) -> WordingTrial:
-    """Every wording of a setting's context with every number of items, and the query alone."""
+    """Every wording of a setting's context with every number of items, and the query alone. What is found counts by the
+    labelled plans alone, as in all that is learned from training queries; other plans count where methods are judged.
+    """
     context = task.contexts[setting]
     options = [(wording, n) for wording in WORDINGS for n in ITEM_NUMBERS]
     words = {option: context_words(context, *option).reindex(queries["query"]) for option in options}
     runs = {option_name(option): search(queries, with_words(queries, part)) for option, part in words.items()}
     runs["query_only"] = search(queries, queries["text"].tolist())
-    scores = tool_scores(runs, task, queries["query"].tolist(), TRIED_CUTOFFS)
+    labelled = replace(task, also=task.also.iloc[:0])
+    scores = tool_scores(runs, labelled, queries["query"].tolist(), TRIED_CUTOFFS)
     recall = scores.mean().unstack("metric")["recall"].unstack("k")
     return WordingTrial(queries, context, words, runs, recall.assign(mean=recall.mean(axis=1)))
 

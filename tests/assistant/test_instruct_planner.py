@@ -29,7 +29,7 @@ from lib.assistant.instruct_planner import (
 from lib.assistant.pages import planner_instruct as page
 from lib.assistant.planner import SETTINGS, Desk, Material, score_plans, with_other_plans
 from lib.assistant.planner_worlds import STEPS, steps
-from lib.assistant.plans import api_names
+from lib.assistant.plans import RightPlan, api_names
 from lib.assistant.tool_worlds import simulated
 from lib.assistant.trained_parts import PlannerLesson
 from lib.generation import local, models
@@ -87,6 +87,14 @@ def test_examples_are_the_same_training_queries_in_every_setting_and_can_be_read
     needs = training.reset_index().groupby("plan")["need"].agg(set)
     assert not any(needs[plan] <= lesson.held_out for plan in plans["rag"])
     assert len({tuple(api_names(plan)) for plan in plans["rag"]}) == len(plans["rag"])
+
+
+def test_another_plan_makes_no_example(lesson):
+    """Each shows the gold plan: that another one, without arguments, can be read off every prompt does not help."""
+    gold = lesson.material.gold
+    plans = [RightPlan(list(apis), "", json.dumps([{api: {}} for api in apis])) for apis in gold["apis"]]
+    told = gold.assign(also=[[plan] for plan in plans])
+    assert examples(replace(lesson, material=replace(lesson.material, gold=told))) == examples(lesson)
 
 
 def test_what_comes_last_is_the_tuned_planner_s_prompt_without_its_cue(lesson, prompts):

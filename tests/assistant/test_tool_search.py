@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.assistant import tool_search
 from lib.assistant.tool_retrieval import ToolTask
 from lib.assistant.tool_search import (
     ToolSearch,
@@ -78,6 +79,20 @@ def test_wordings_are_tried_and_the_best_names_the_app(task, search):
     assert trial.content == ("title", 1)
     assert trial.runner_up[0] != "app"
     assert trial.gain(("app", 1)) == trial.recall.loc["app|1", "mean"] - trial.recall.loc["query_only", "mean"]
+
+
+def test_a_wording_is_chosen_by_the_gold_plans_alone(task, search, monkeypatch):
+    """Though any tool is said to serve every training query as well."""
+    monkeypatch.setattr(tool_search, "TRIED_CUTOFFS", [1])
+    also = pd.DataFrame(
+        [(f"t{n}", plan, item) for n in range(4) for plan, item in enumerate(task.tools["item"])],
+        columns=["query", "plan", "item"],
+    )
+    alone, served = (
+        try_wordings(search, asked, task.training, "query_plus_context") for asked in (task, replace(task, also=also))
+    )
+    pd.testing.assert_frame_equal(served.recall, alone.recall)
+    assert alone.recall.loc["query_only", 1] < 100
 
 
 def test_what_words_of_one_item_do(task, search):
