@@ -143,11 +143,10 @@ def worlds(tables: Path) -> str:
     """AST accuracy of the settings of Table 3 in each named world, context by LambdaMART."""
     frame = pd.read_csv(tables / "planner_worlds.csv").query("metric == 'ast_accuracy'")
     by, names = frame.set_index(["setting", "world"]), list(frame["world"].unique())
-    retrieved = {name: other for name, other in BY_LAMBDAMART.items() if other in by.index}  # none in older reports
     rows = [
         [
             label(setting),
-            *(cell(by.loc[(retrieved.get(setting, setting), world)], 1) for world in names),
+            *(cell(by.loc[(BY_LAMBDAMART.get(setting, setting), world)], 1) for world in names),
             number(by.loc[setting, "published"].iloc[0], 2),
         ]
         for setting in SETTINGS
