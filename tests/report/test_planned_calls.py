@@ -350,7 +350,7 @@ def test_a_broken_profile_is_one_clear_line(tmp_path):
 
 def test_the_sample_is_of_the_profiles_own_kind(smoke):
     sample = Sample(smoke)
-    assert sample.queries == (140, 48)
+    assert sample.queries == (112, 48)
     assert [sample.n_pairs(split) for split in SPLITS] == [300, 40, 20, 40]
     assert len(sample.pairs("training")) == 2000
     assert all(len(set(near)) == 100 for near in sample.near)
