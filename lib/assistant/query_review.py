@@ -387,6 +387,6 @@ def alternatives(readings: pd.DataFrame, other_plans: pd.DataFrame) -> Alternati
         other_plans: column query: of plans that do as well.
     """
     labels = readings[readings["proposed"] == "label"]
-    said = labels.groupby("query")["another"].agg(["size", lambda answers: (answers == "yes").all()])
-    known = said.index[(said.iloc[:, 0] > 1) & said.iloc[:, 1]]
+    said = labels["another"].eq("yes").groupby(labels["query"]).agg(["size", "all"])
+    known = said.index[(said["size"] > 1) & said["all"]]
     return Alternatives(len(known), int(known.isin(other_plans["query"]).sum()))

@@ -113,7 +113,7 @@ class FittedSecond(NamedTuple):
 Columns = Mapping[str, np.ndarray]
 
 
-def columns_of(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, np.ndarray]:
+def arrays_of(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Columns of a frame, floats.
 
     Raises:
@@ -267,11 +267,11 @@ class SecondStage:
         """
         here = np.arange(len(index.items))
         alone = np.zeros(len(here), dtype=int)
-        seen = columns_of(features, [name for name in self.columns if name not in OF_COSINE])
+        seen = arrays_of(features, [name for name in self.columns if name not in OF_COSINE])
         if ADAPTED in self.columns:
             seen |= of_cosine(index.adapted(vector), alone)
         part = Alike(here[None], index.ties, index.text_similarity, *index.log_similarity(query["time"]))
-        relative = relative_to_query({name: seen[name] for name in relative_columns(seen)}, alone)
+        relative = relative_signals(seen, alone)
         passed_on = signals_of_neighbours(relative, [part])
         found = second_features(seen, relative, passed_on, first, alone, [part], self.setting)
         return self.ranker.predict_values(np.column_stack([found[name] for name in self.ranker.columns]))
@@ -286,6 +286,11 @@ def relative_columns(features: Columns) -> list[str]:
     """Those of `RELATIVE` that are there, and the text scores."""
     text = [name.removesuffix("_rank") for name in features if name.endswith("_rank")]
     return [name for name in (*RELATIVE, *text) if name in features]
+
+
+def relative_signals(features: Columns, query_row: np.ndarray) -> dict[str, np.ndarray]:
+    """`relative_to_query` of the `relative_columns`."""
+    return relative_to_query({name: features[name] for name in relative_columns(features)}, query_row)
 
 
 @dataclass(frozen=True)
@@ -332,15 +337,13 @@ class TwoStages:
     @cached_property
     def all_seen(self) -> dict[str, np.ndarray]:
         """This, and the fine-tuned cosine where there is one."""
-        seen = columns_of(self.seen, self.columns)
+        seen = arrays_of(self.seen, self.columns)
         return seen if self.cosine is None else seen | of_cosine(self.cosine, self.query_row)
 
     @cached_property
     def relative(self) -> dict[str, np.ndarray]:
         """`relative_to_query` of some of it."""
-        return relative_to_query(
-            {name: self.all_seen[name] for name in relative_columns(self.all_seen)}, self.query_row
-        )
+        return relative_signals(self.all_seen, self.query_row)
 
     @cached_property
     def passed_on(self) -> dict[str, np.ndarray]:

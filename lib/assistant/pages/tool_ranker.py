@@ -173,16 +173,25 @@ def weighed(results: Results, other: pd.DataFrame, dealt: Sequence[pd.DataFrame]
 
 def control_table(results: Results, controls: pd.DataFrame) -> Table:
     """A row a control (see `weighed`)."""
-    shown = control_rows(controls.assign(queries="all"), f"Recall@{results.k}").drop(columns="queries")
-    shown["compared with"] = [name if name == HALFWAY else retriever_name(name) for name in controls["reference"]]
-    draws = controls["draws"].iloc[-1]
     caption = (
-        f"The ranker with one link cut, percent, n = {results.n}; labels are permuted in {draws} "
-        f"draw{'s' if draws > 1 else ''}. Halfway: the mean of those rankings and of the same with the last first, "
-        "which find alike where no label came through. A control may find less than its reference, and not more by "
-        "more than the margin."
+        f"The ranker with one link cut, percent, n = {results.n}; labels are permuted in {draws_of(controls)}. "
+        "Halfway: the mean of those rankings and of the same with the last first, which find alike where no label came "
+        "through. A control may find less than its reference, and not more by more than the margin."
     )
-    return Table(shown, caption, decimals=1)
+    return Table(rows_of_controls(controls, f"Recall@{results.k}"), caption, decimals=1)
+
+
+def rows_of_controls(controls: pd.DataFrame, recall: str) -> pd.DataFrame:
+    """`lib.assistant.pages.common.control_rows` of controls that are about all queries, references by their names."""
+    shown = control_rows(controls.assign(queries="all"), recall).drop(columns="queries")
+    shown["compared with"] = [name if name == HALFWAY else retriever_name(name) for name in controls["reference"]]
+    return shown
+
+
+def draws_of(controls: pd.DataFrame) -> str:
+    """In how many draws labels are permuted."""
+    draws = controls["draws"].max()
+    return f"{draws} draw{'s' if draws > 1 else ''}"
 
 
 def controls_hold(controls: pd.DataFrame) -> str:

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from lib.assistant.controls import HALFWAY
 from lib.assistant.pages.common import control_rows
-from lib.assistant.pages.tool_ranker import weighed
+from lib.assistant.pages.tool_ranker import draws_of, rows_of_controls, weighed
 from lib.assistant.pages.tool_retrieval import PUBLISHED_RATIO, Cutoffs, Results
 from lib.assistant.pages.tool_retrieval_figures import INK, draw_ceiling, draw_line
 from lib.assistant.pages.tool_retrieval_tables import retriever_name, retriever_of, setting_of
@@ -275,17 +274,15 @@ def tool_controls_in_rows(
 
 def tool_controls_table(rows: pd.DataFrame) -> Table:
     """A row a world and control (see `tool_controls_in_rows`)."""
-    k, draws = rows["k"].iloc[0], rows["draws"].max()
-    shown = control_rows(rows.assign(queries="all"), "control's recall").drop(columns="queries")
-    shown["compared with"] = [name if name == HALFWAY else retriever_name(name) for name in rows["reference"]]
+    shown = rows_of_controls(rows, "control's recall")
     shown.insert(0, "world", rows["world"])
     shown.insert(2, "n", rows["n"])
     shown.insert(3, "our ranker", rows["ranker"])
     return Table(
         shown,
-        f"Negative controls of our ranker of tools in each world, Recall@{k} in percent; labels are permuted in "
-        f"{draws} draw{'s' if draws > 1 else ''}. A control may find less than its reference, and not more by more "
-        "than the margin.",
+        f"Negative controls of our ranker of tools in each world, Recall@{rows['k'].iloc[0]} in percent; labels are "
+        f"permuted in {draws_of(rows)}. A control may find less than its reference, and not more by more than the "
+        "margin.",
         decimals=1,
     )
 
