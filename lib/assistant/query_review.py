@@ -115,7 +115,7 @@ def sheets(tables: Mapping[str, pd.DataFrame]) -> list[Sheet]:
     foils, made = Foils(queries, tables["items"], tables["toolbox"]), []
     for row, kind in zip(chosen.to_dict("records"), kinds.tolist(), strict=False):
         order = rng.permutation(foils.items_of(row["persona"]).index).tolist()
-        if len(order) == len(row["relevant"]):
+        if len(order) == len(row["relevant"]) or not foils.possible(row, kind):
             kind = "label"  # nothing else is there to be proposed
         proposal = Proposal(list(row["relevant"]), row["plan"]) if kind == "label" else foils.made(row, kind, rng)
         made.append(Sheet(row["query"], order, kind, proposal))
@@ -139,6 +139,12 @@ class Foils:
 
     def items_of(self, persona: str) -> pd.DataFrame:
         return self.items[self.items["persona"] == persona]
+
+    def possible(self, row: Mapping, kind: str) -> bool:
+        """Whether the world has something else to propose: another need for `other`, another API for `api`."""
+        if kind == "other":
+            return bool((self.queries["need"] != row["need"]).any())
+        return kind != "api" or len(self.arguments) > 1
 
     def made(self, row: Mapping, kind: str, rng: np.random.Generator) -> Proposal:
         """A foil for a query: the answer to `other`, something else that the persona asks; another `api`; another

@@ -44,6 +44,7 @@ from lib.assistant.personas import (
     read_cast,
     write_down,
 )
+from lib.assistant.plans import ast_match
 from lib.assistant.queries import (
     Family,
     Gold,
@@ -375,15 +376,26 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
     }
 
 
-def check_trainable(queries: pd.DataFrame, folds: int) -> None:
-    """Raises InputError unless more personas than folds have training queries and one has evaluation queries: what is
-    trained is cross-validated by persona."""
+def check_trainable(queries: pd.DataFrame, gold: pd.DataFrame, folds: int) -> None:
+    """Raises InputError unless more personas than folds have training queries and one has evaluation queries (what is
+    trained is cross-validated by persona), two are of evaluation (a control takes another's context), and there are two
+    needs (some are kept from training).
+
+    Args:
+        queries: columns query, persona, split.
+        gold: column need.
+        folds: of the cross-validation.
+    """
     personas = queries.groupby("split")["persona"].nunique().reindex(["training", "evaluation"], fill_value=0)
     if personas["training"] <= folds or personas["evaluation"] == 0:
         raise InputError(
             f"queries: {personas['training']} personas with training queries and {personas['evaluation']} with "
             f"evaluation queries; training in {folds} folds needs at least {folds + 1} and 1"
         )
+    if (queries["split"] == "evaluation").sum() < 2:
+        raise InputError("queries: 1 evaluation query; a control takes another query's context, so 2 are needed")
+    if gold["need"].nunique() < 2:
+        raise InputError("gold, need: the same for all queries; some are kept from training, so 2 are needed")
 
 
 # ---------------------------------------------------------------- your own files
@@ -407,7 +419,7 @@ def read_lines(path: Path, model: type[Record], extra: tuple[str, ...] = ()) -> 
 
 def check_plan(entry: Gold | OtherPlan, toolbox: Toolbox, where: str) -> None:
     """Raises InputError unless plan, apis and answers name the same APIs of the toolbox (or `default`), and only
-    arguments that these have."""
+    arguments that these have, and the plan is right by its answers."""
     try:
         planned = [parse_call(line) for line in entry.plan.split("\n")]
     except ValueError as error:
@@ -422,6 +434,9 @@ def check_plan(entry: Gold | OtherPlan, toolbox: Toolbox, where: str) -> None:
                 raise InputError(f"{where}, {field_name}: {api} has no argument {unknown[0]!r}")
         if [api for api, _ in calls] != entry.apis:
             raise InputError(f"{where}, {field_name}: names {[api for api, _ in calls]}, but apis names {entry.apis}")
+    functions = [toolbox[api].function for api in entry.apis if api in toolbox]
+    if not (match := ast_match(entry.plan, entry.answers, functions)):
+        raise InputError(f"{where}, plan: not what answers accept: {match.sentence}")
 
 
 def read_world(folder: str | Path) -> World:

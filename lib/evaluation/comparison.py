@@ -13,7 +13,7 @@ from lib.evaluation.inference import (
     mcnemar_test,
     randomisation_test,
 )
-from lib.evaluation.intervals import difference_interval, mean_interval, ratio_interval, room_at_the_ends
+from lib.evaluation.intervals import difference_interval, mean_interval, ratio_interval
 from lib.evaluation.ranking import hit_matrix, ndcg_from_hits, recall_from_hits
 
 METRICS = ("recall", "ndcg", "ndcg_retrieved")
@@ -107,8 +107,6 @@ def summarise(
             continue
         part, here = scores[chosen], resampling.among(chosen)
         low, high = mean_interval(part.to_numpy(), here)
-        if len(here.clusters) == 1:
-            low, high = room_at_the_ends(part.to_numpy(), low, high, here.clusters[0])
         frame = part.columns.to_frame(index=False)
         frame["value"] = part.mean().to_numpy()
         frame["ci_low"], frame["ci_high"] = low, high

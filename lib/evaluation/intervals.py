@@ -24,7 +24,7 @@ What is ours:
   missed something of `unseen_rate(n)`, which moves the mean by 100 points at most; a mean of 0 or 100 has Wilson's
   interval. A difference of which one side is 0 or 100 allows for what that side may have missed
   (`lib.evaluation.rates.square_and_add`). All of these take the observations as independent: about clusters, what does
-  not vary says nothing. The bootstrap over one clustering has no such allowance of its own: see `room_at_the_ends`.
+  not vary says nothing. With one clustering a mean of 0 or 100 has Wilson's interval, too, with clusters as trials.
 - A clustering with one cluster adds nothing to V and does not count for t: the interval is then about this cluster.
 """
 
@@ -67,31 +67,14 @@ def mean_interval(values: np.ndarray, over: Resampling, confidence: float = 0.95
             column.
         over: how the observations cluster.
     """
-    if not over.two_way:
-        return bootstrap_interval(values, over.clusters, over.samples, over.seed, confidence)
-    found = two_way_means(values, over.clusters, confidence)
-    return (found.low, found.high) if np.ndim(values) > 1 else (found.low[0], found.high[0])
-
-
-def room_at_the_ends(
-    values: np.ndarray, low: np.ndarray, high: np.ndarray, cluster: Sequence | np.ndarray, confidence: float = 0.95
-) -> tuple[np.ndarray, np.ndarray]:
-    """Intervals of means over one clustering, with Wilson's in the place of a point where all scores of a column are 0
-    or all are 100; the clusters are the trials.
-
-    Args:
-        values: float array (observations, columns) of 0–100, or NaN.
-        low, high: (columns,), from `mean_interval`.
-        cluster: of each observation.
-    """
-    low, high = np.array(low, dtype=float), np.array(high, dtype=float)
-    for column, scores in enumerate(values.T):
-        there = ~np.isnan(scores)
-        if there.any() and (np.all(scores[there] == 0) or np.all(scores[there] == 100)):
-            n = len(set(np.asarray(cluster)[there].tolist()))
-            ends = wilson_interval(n * scores[there][0] / 100, n, confidence)
-            low[column], high[column] = (100 * float(end) for end in ends)
-    return low, high
+    if over.two_way:
+        found = two_way_means(values, over.clusters, confidence)
+        low, high = found.low, found.high
+    else:
+        columns = _columns(values)
+        ends = bootstrap_interval(columns, over.clusters, over.samples, over.seed, confidence)
+        low, high = _room_at_the_ends(columns, *ends, over.clusters, confidence)
+    return (low, high) if np.ndim(values) > 1 else (low[0], high[0])
 
 
 def difference_interval(
@@ -299,6 +282,20 @@ def _effective(squares: np.ndarray, sizes: np.ndarray, count: np.ndarray) -> np.
     alike = sizes.astype(float) ** 2
     least = alike.sum(axis=0) ** 2 / np.maximum((alike**2).sum(axis=0), 1)
     return np.minimum(np.maximum(freedom + 1, least), count)
+
+
+def _room_at_the_ends(
+    values: np.ndarray, low: np.ndarray, high: np.ndarray, clusters: Clusters, confidence: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of intervals, with Wilson's in the place of a point where all scores of a column are 0 or all are 100."""
+    low, high = np.array(low, dtype=float), np.array(high, dtype=float)
+    for column, scores in enumerate(values.T):
+        there = ~np.isnan(scores)
+        if there.any() and (np.all(scores[there] == 0) or np.all(scores[there] == 100)):
+            n = min(len(set(np.asarray(labels)[there].tolist())) for labels in clusters)
+            ends = wilson_interval(n * scores[there][0] / 100, n, confidence)
+            low[column], high[column] = (100 * float(end) for end in ends)
+    return low, high
 
 
 def _influences(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

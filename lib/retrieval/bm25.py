@@ -4,6 +4,7 @@ Examined", section 3.5; after Lv and Zhai, 2012, log-logistic term frequency nor
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import cache
 
 import numpy as np
@@ -28,8 +29,12 @@ def _stemmer() -> Stemmer.Stemmer:
 
 
 def words_of(text: str) -> list[str]:
-    """Lower-case runs of letters and digits; apostrophes join what they stand between."""
-    return re.findall(r"[^\W_]+", text.lower().replace("'", "").replace("’", ""))
+    """Lower-case runs of letters and digits, composed (Unicode's NFC); apostrophes join what they stand between.
+
+    >>> words_of("Ana's cafe\N{COMBINING ACUTE ACCENT}") == ["anas", "café"]
+    True
+    """
+    return re.findall(r"[^\W_]+", unicodedata.normalize("NFC", text).lower().replace("'", "").replace("’", ""))
 
 
 def tokenize(text: str) -> list[str]:

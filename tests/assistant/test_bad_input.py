@@ -589,7 +589,18 @@ def test_line_separators_within_a_text(records, write_world, file, separator):
 
 
 def test_too_few_personas_to_train_on():
-    queries = pd.DataFrame({"persona": ["a", "b", "c", "c", "d"], "split": ["training"] * 4 + ["evaluation"]})
-    check_trainable(queries, folds=2)
-    refused(lambda: check_trainable(queries, folds=3), "3 personas with training queries", "at least 4")
-    refused(lambda: check_trainable(queries[:4], folds=2), "0 with evaluation queries")
+    queries = pd.DataFrame({"persona": ["a", "b", "c", "c", "d", "d"], "split": ["training"] * 4 + ["evaluation"] * 2})
+    gold = pd.DataFrame({"need": ["dinner", "lesson", "lesson"]})
+    check_trainable(queries, gold, folds=2)
+    refused(lambda: check_trainable(queries, gold, folds=3), "3 personas with training queries", "at least 4")
+    refused(lambda: check_trainable(queries[:4], gold, folds=2), "0 with evaluation queries")
+    refused(lambda: check_trainable(queries[:5], gold, folds=2), "1 evaluation query", "2 are needed")
+    refused(lambda: check_trainable(queries, gold[1:], folds=2), "need", "the same for all", "2 are needed")
+
+
+def test_a_plan_that_its_own_answers_do_not_accept(records, write_world):
+    """Every plan would be scored against the answers: the label itself would be wrong."""
+    (calls,) = records["gold"][0]["answers"]
+    calls.update({api: {name: ["something else"] for name in arguments} for api, arguments in calls.items()})
+    assert any(calls.values())
+    refused(lambda: read_world(write_world(records)), "gold.jsonl", "a-q0", "plan", "answers")

@@ -176,3 +176,9 @@ def test_entropies_by_hand():
     assert entropy_bits(labels) == 1
     assert conditional_entropy_bits(labels, pd.Series([1, 1, 2, 2])) == 0
     assert conditional_entropy_bits(labels, pd.Series([1, 2, 1, 2])) == 1
+
+
+def test_one_api_is_named_for_all():
+    vectors = np.random.default_rng(0).normal(size=(12, 4))
+    training = np.arange(12) < 8
+    assert api_from_text_alone(vectors, pd.Series(["only_one"] * 12), training) == (100, 100)

@@ -154,6 +154,14 @@ def test_blind_answers_are_scored_as_a_methods(tables):
     )
 
 
+@pytest.mark.parametrize(("name", "column", "lacking"), [("gold", "need", "other"), ("toolbox", "api", "api")])
+def test_a_world_with_nothing_else_to_propose_proposes_labels(tables, asked, name, column, lacking):
+    """One need, or one API; the other sheets stay as they are."""
+    alone = tables[name].assign(need="one") if column == "need" else tables[name].head(1)
+    made = sheets({**tables, name: alone})
+    assert [sheet.proposed for sheet in made] == ["label" if a.proposed == lacking else a.proposed for a in asked]
+
+
 def test_wrong_lines_are_named(tmp_path):
     path = tmp_path / "a.jsonl"
     good = json.dumps(reading("q1"))

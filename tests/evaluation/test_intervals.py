@@ -241,6 +241,20 @@ def test_one_clustering_and_training_runs_keep_the_bootstrap():
     assert runs.among(np.arange(12) < 6).bootstrap
 
 
+def test_a_mean_at_an_end_is_no_point_with_one_clustering_either():
+    """Wilson's interval of 0 of 4 clusters reaches z²/(n + z²) = 49.0%: repeated questions are no further trials."""
+    table = np.column_stack([np.zeros(12), np.full(12, 100.0), A, np.full(12, np.nan)])
+    z = 1.959964
+    for over in (Resampling([PERSONAS], 200, 3), Resampling(CLUSTERS, 200, 3, bootstrap=True)):
+        n = min(len(set(labels)) for labels in over.clusters)
+        low, high = mean_interval(table, over)
+        assert (low[0], high[0]) == pytest.approx((0, 100 * z**2 / (n + z**2)), abs=1e-4)
+        assert (low[1], high[1]) == pytest.approx((100 * n / (n + z**2), 100), abs=1e-4)
+        assert (low[2], high[2]) == bootstrap_interval(A, over.clusters, 200, 3)
+        assert np.isnan([low[3], high[3]]).all()
+        assert mean_interval(table[:, 0], over) == (low[0], high[0])
+
+
 @pytest.mark.parametrize("clusters", [[[1, 2], [1]], [[1], [1]], [[1, 2], [1, 2], [1, 2]]])
 def test_refuses(clusters):
     with pytest.raises(ValueError, match="two clusterings"):

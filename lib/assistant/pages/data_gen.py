@@ -190,7 +190,8 @@ def persona_items(items: pd.DataFrame, opens: pd.DataFrame, persona: str, seed: 
     return Table(
         card[["app", "text", "opens", "last", "mostly"]],
         "Items as retrieval sees them (text; of a web visit, the page's title and what was typed), how often and when "
-        "last they were opened, and where mostly.",
+        "last they were opened, and where mostly; the log of opens goes on while the persona asks, and a method sees "
+        "what lies before its query.",
         decimals=0,
         text_columns=["text"],
     )
@@ -413,10 +414,11 @@ def split_sentence(split: str, source: Source) -> str:
 def finding(world: World, n_queries: int, sceptic: pd.DataFrame, source: Source) -> str:
     """The assistant's half of what the report shows of this notebook."""
     own, others = shared_words(sceptic)
-    asked = f"{source}: **{len(world.personas)} personas** ask {n_queries:,} queries of {len(world.toolbox)} APIs"
+    personas, apis = len(world.personas), len(world.toolbox)
+    asked = f"{source}: **{personas} personas** ask {n_queries:,} queries, to be answered with {apis} APIs"
     if np.isnan(own):
         return f"{asked}."
-    words = "in words that give little away" if own <= LITTLE else "in words that their items often have, too"
+    words = "in words that give little away" if own <= LITTLE else "in words that their items share more often"
     return (
         f"{asked}, {words} ({own:.1f}% of the items that answer a meaning query share a content word with it, other "
         f"items {others:.1f}%)."

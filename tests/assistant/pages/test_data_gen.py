@@ -352,11 +352,11 @@ def test_what_the_sides_share(source, caption, words):
 def test_finding_says_how_much_the_words_give_away():
     said = page.finding(world(), 1234, sceptic(), SIMULATED)
     assert said == (
-        "A simulated world: **2 personas** ask 1,234 queries of 3 APIs, in words that give little away (2.8% of the "
-        "items that answer a meaning query share a content word with it, other items 1.3%)."
+        "A simulated world: **2 personas** ask 1,234 queries, to be answered with 3 APIs, in words that give little "
+        "away (2.8% of the items that answer a meaning query share a content word with it, other items 1.3%)."
     )
-    assert "in words that their items often have, too (60.0%" in page.finding(world(), 5, sceptic(own=60), OWN)
-    assert page.finding(world(), 5, sceptic(own=np.nan), OWN).endswith("ask 5 queries of 3 APIs.")
+    assert "in words that their items share more often (60.0%" in page.finding(world(), 5, sceptic(own=60), OWN)
+    assert page.finding(world(), 5, sceptic(own=np.nan), OWN).endswith("ask 5 queries, to be answered with 3 APIs.")
 
 
 def test_written_table_names_the_writer():
