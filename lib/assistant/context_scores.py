@@ -29,6 +29,7 @@ ORDER = (
 SEARCHES = ("recency", "bm25t", "semantic", "finetuned", "cross_encoder", "late_interaction")
 HELPED = ("cot", "cot_distilled", "finetuned_cot", "finetuned_subset")  # on the queries with chains of thought
 REFERENCES = ("cot_expert",)  # on the same queries, made from labels: rows of Table 2, never methods
+ON_SAMPLE = (*HELPED, *REFERENCES)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class Compared(NamedTuple):
         scores: as `lib.assistant.plan_comparison.per_query`, of all models; settings have the `PREFIXES`.
         resampling: of these queries.
         tests: columns of `lib.evaluation.comparison.compare_outcomes`, model minus against (of `PREFIXES`), setting,
-            metric (ast_accuracy, right_api), settled; McNemar's test, Holm over all rows.
+            metric (ast_accuracy, right_api), settled; Holm over all rows.
     """
 
     scores: pd.DataFrame

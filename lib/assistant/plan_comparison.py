@@ -400,7 +400,7 @@ def sweep_part(sweep: pd.DataFrame, varied: str, number: int) -> pd.DataFrame:
 
 def sweep_tests(sweep: pd.DataFrame, n_tools: int, n_items: int) -> pd.DataFrame:
     """Each point of a sweep against the usual one: numbers of tools against `n_tools`, the others against `n_items`
-    items with their texts, on the point's queries. Intervals are over personas and needs; McNemar's test, Holm over all
+    items with their texts, on the point's queries. Intervals and p-values are over personas and needs, Holm over all
     points and both measures.
 
     Args:

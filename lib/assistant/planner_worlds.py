@@ -162,7 +162,7 @@ def steps(
     pairs: Sequence[tuple[str, str]] = (*PAPERS_STEPS, *BESIDE),
 ) -> pd.DataFrame:
     """AST accuracy of each setting of Table 3 against the one below it, of the two ways of retrieving context, and of
-    our ranker's tools against cosine's, in each world; McNemar's test, Holm over all rows.
+    our ranker's tools against cosine's, in each world, Holm over all rows.
 
     Args:
         scored: see `scores_of`.

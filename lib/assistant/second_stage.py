@@ -303,12 +303,15 @@ class TwoStages:
         columns: the features that the first stage sees; the second sees no others of it.
         cosine: the fine-tuned cosine of each pair, which the second stage sees where its setting says so; None: there
             is none.
+        folds: by persona, of the first stage's scores where both stages are learned anew (`scores_without`); `fit` has
+            the task's.
     """
 
     task: RankingTask
     alike: Sequence[Alike]
     columns: list[str]
     cosine: np.ndarray | None = None
+    folds: int = FOLDS
 
     @classmethod
     def of(cls, task: RankingTask, item_vectors: np.ndarray, columns: Sequence[str] | None = None) -> TwoStages:
@@ -440,7 +443,7 @@ class TwoStages:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Both stages learned anew from some pairs, and their scores of others.
 
-        The first stage's scores of what the second learns from are out of fold by persona, over `FOLDS` folds.
+        The first stage's scores of what the second learns from are out of fold by persona, over `folds` folds.
 
         Args:
             learned, asked: bools, one a pair; no persona is in both.
@@ -448,7 +451,7 @@ class TwoStages:
 
         Returns:
             scores of the asked pairs by the first stage and by the second; zeros, so that all tie, where fewer than
-            four personas are learned from.
+            two personas a fold are learned from.
         """
         first = self.first_without(learned, asked, labels)
         return first[asked], self.second_without(first, setting, learned, asked, labels)
@@ -456,8 +459,8 @@ class TwoStages:
     def first_without(self, learned: np.ndarray, asked: np.ndarray, labels: np.ndarray | None = None) -> np.ndarray:
         """The first stage of `scores_without`: a score of each pair learned from (out of fold) or asked, else 0."""
         first = np.zeros(len(self.task.pairs))
-        if len(set(self.task.persona[learned])) >= 2 * FOLDS:
-            first[learned] = out_of_fold(**self._lessons(self.seen, learned, labels), folds=FOLDS)
+        if len(set(self.task.persona[learned])) >= 2 * self.folds:
+            first[learned] = out_of_fold(**self._lessons(self.seen, learned, labels), folds=self.folds)
             first[asked] = train(**self._lessons(self.seen, learned, labels)).predict(self.seen[asked])
         return first
 
@@ -475,7 +478,7 @@ class TwoStages:
         labels: np.ndarray | None = None,
     ) -> np.ndarray:
         """The second stage of `scores_without`, upon the first's scores: a score of each asked pair."""
-        if len(set(self.task.persona[learned])) < 2 * FOLDS:
+        if len(set(self.task.persona[learned])) < 2 * self.folds:
             return np.zeros(asked.sum())
         features = self.features(first, setting)
         second = train(**self._lessons(features, learned, labels), leaves=setting.leaves)

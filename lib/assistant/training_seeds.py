@@ -75,7 +75,8 @@ def rankers(
         ranked |= rrf_readings.rank_without(seeded, names, task.training, task.evaluation)
         found[f"{LAMBDAMART}/{number}"] = ranked[rrf_readings.WHOLE]
         found[f"{RRF}/{number}"] = fusion.of(ranked)
-        scores = learned_again(replace(two, task=seeded), setting, vectors).evaluation_scores(setting)
+        again = learned_again(replace(two, task=seeded, folds=task.learning.folds), setting, vectors)
+        scores = again.evaluation_scores(setting)
         found[f"{OURS}/{number}"] = rank_pairs(task.pairs[task.evaluation], scores)
         if number in cosines:
             seeing = seeded.with_text_scores(FINETUNED, cosines[number])

@@ -94,11 +94,6 @@ class Claim(BaseModel):
         """Effects that separate the claimed side from the other one."""
         return [0.0]
 
-    @property
-    def shifts(self) -> list[float]:
-        """The boundaries as differences between the two sides, which is what the randomisation test sees."""
-        return [0.0]
-
     def depth(self, effect: float) -> float:
         """How far an effect lies on the claimed side; negative on the other one."""
         return effect - self.boundaries[0]
@@ -131,10 +126,6 @@ class Comparison(Paired):
     def boundaries(self):
         away = {"not_less": [-self.margin], "not_more": [self.margin], "same": [-self.margin, self.margin]}
         return away.get(self.test, [0.0])
-
-    @property
-    def shifts(self):
-        return self.boundaries
 
     def depth(self, effect):
         if self.test == "same":

@@ -13,14 +13,15 @@ other comparison drops the query.
 
 Evidence in a cell: the effect, its standard error and 95% interval (`lib.evaluation.intervals`: two-way cluster-robust
 over personas and needs for the assistant, as in the tables beside; a bootstrap of test flows for workflows), and the
-p-value of a paired randomisation test that exchanges the sides in whole first units (personas; flows), among the
-queries that have a value on both sides. P-values are adjusted by Holm's method over all cutoffs of all claims that are
-decided together, those on all flows apart: they restate others. A notebook decides its own (`evaluate`); the index page
-decides all of a paper's again as one family (`lib.evaluation.families`). A claim has the largest p-value of its
-cutoffs. A side is *settled* if the adjusted p is at most .05 **and** the interval lies
-wholly on that side. The *detectable* effect is the smallest that this n would show with 80% power: 2.8 standard errors
-of the effect. Fewer than six first units with a value on both sides can settle nothing, since their exchanges give no p
-below .05: theirs is 1. Where no outcome (0 or 100) differs between the sides, as of an event that never occurred, there
+p-value, of the queries that have a value on both sides. For the assistant that is the interval's own. For workflows it
+is that of a paired randomisation test that exchanges the sides flow by flow; at a margin or a constant, where that is
+none, that of a normal estimate with this standard error. P-values are adjusted by Holm's method over all cutoffs of all
+claims that are decided together, those on all flows apart: they restate others. A notebook decides its own
+(`evaluate`); the index page decides all of a paper's again as one family (`lib.evaluation.families`). A claim has the
+largest p-value of its cutoffs. A side is *settled* if the adjusted p is at most .05 **and** the interval lies wholly on
+that side. The *detectable* effect is the smallest that this n would show with 80% power: 2.8 standard errors of the
+effect. Fewer than six first units with a value on both sides can settle nothing: exchanges of so few give no p below
+.05, and theirs is 1. Where no outcome (0 or 100) differs between the sides, as of an event that never occurred, there
 is no spread: the interval is then as wide as the largest effect that n queries may all have missed (see `unseen_rate`).
 Where a rate is 0 or 100% on one side alone, the interval allows for what that side may have missed (see
 `lib.evaluation.rates.square_and_add`), and the standard error is that of its width.
@@ -58,18 +59,27 @@ those apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from lib.evaluation.claim_records import ABOUT, Claim, Column
 from lib.evaluation.claim_records import ClaimError as ClaimError
 from lib.evaluation.claim_records import Ratio as Ratio
 from lib.evaluation.claim_records import read_claims as read_claims
 from lib.evaluation.inference import bootstrap_means, holm_adjust, randomisation_test, wilson_interval
-from lib.evaluation.intervals import NOTHING, two_way_differences, two_way_means, two_way_ratios, unseen_rate
+from lib.evaluation.intervals import (
+    NOTHING,
+    paired_differences,
+    two_way_differences,
+    two_way_means,
+    two_way_ratios,
+    unseen_rate,
+)
 from lib.evaluation.judgement import VERDICTS, Evidence, combined_p, judge, n_needed, weakest
 from lib.evaluation.rates import FEWEST_UNITS, beside_a_constant
 
@@ -96,8 +106,7 @@ def evaluate(
             and similarity are 0–100. Without a column query, a query is the first of `units`.
         published: columns method, metric, k, value; `ndcg` stands for every definition of NDCG.
         samples, seed: of the bootstrap, where there is one unit; the seed is the randomisation tests', too.
-        units: one or two columns of `scores` by which queries cluster; the randomisation tests exchange the two sides
-            in whole units of the first, and reasons name it. Workflows: ("flow",).
+        units: one or two columns of `scores` by which queries cluster; reasons name the first. Workflows: ("flow",).
 
     Returns:
         `COLUMNS`, of the weakest cell, with its K as text, the adjusted p as `p_value` and the queries with a value on
@@ -239,8 +248,11 @@ def _weigh(cells, wide, listed, labels, printed, samples, seed) -> list[Evidence
             numbers |= {
                 "clusters": len(np.unique(clusterings[0][known.all(axis=1)])),
                 "effect": float(claim.effect(*np.nanmean(pair, axis=0))),
-                "p_value": _p_value(claim, pair, clusterings[0], seed),
             }
+            if len(clusterings) == 1:
+                numbers["p_value"] = _p_value(claim, pair, clusterings[0], numbers, seed)
+            if numbers["clusters"] < FEWEST_UNITS:
+                numbers["p_value"] = 1.0
         evidence.append(Evidence(**numbers))
     return evidence
 
@@ -270,8 +282,8 @@ def _is_rate(pair: np.ndarray) -> bool:
 
 
 def _two_way(claim: Claim, pair: np.ndarray, estimated: bool, clusterings: Sequence[np.ndarray]) -> dict[str, float]:
-    """The effect's interval and standard error and the interval of the side held against, where that is `estimated` and
-    no constant; as the tables have them."""
+    """The effect's interval, standard error and p-value (the largest over the claim's boundaries) and the interval of
+    the side held against, where that is `estimated` and no constant; as the tables have them."""
     left, right = pair[:, [0]], pair[:, [1]]
     numbers: dict[str, float] = {}
     if estimated and not np.isnan(right).all():
@@ -285,7 +297,10 @@ def _two_way(claim: Claim, pair: np.ndarray, estimated: bool, clusterings: Seque
         found = two_way_differences(left, right, clusterings)
     else:
         found = two_way_means(left, clusterings)
-    return numbers | {"ci_low": float(found.low[0]), "ci_high": float(found.high[0]), "se": float(found.se[0])}
+    tested = paired_differences(left, right, clusterings) if claim.own_values else found
+    p_value = max(float(tested.p_values(boundary)[0]) for boundary in claim.boundaries)
+    ends = {"ci_low": float(found.low[0]), "ci_high": float(found.high[0])}
+    return numbers | ends | {"se": float(found.se[0]), "p_value": p_value}
 
 
 def _bootstrapped(claim: Claim, pair: np.ndarray, draws: np.ndarray) -> dict[str, float]:
@@ -354,13 +369,23 @@ def _resample(
     return draws
 
 
-def _p_value(claim: Claim, pair: np.ndarray, clusters: np.ndarray, seed: int) -> float:
-    """The largest p-value over the claim's boundaries, of the queries with both values of `pair` (queries, 2)."""
+def _p_value(claim: Claim, pair: np.ndarray, clusters: np.ndarray, numbers: Mapping[str, Any], seed: int) -> float:
+    """The largest p-value over the claim's boundaries, of units of one kind.
+
+    At no difference the randomisation test of the units with both values of `pair` (queries, 2). Exchanging sides that
+    differ by a margin, or a side and a constant, is no test where scores are 0 or 100: there the effect's distance from
+    the boundary is that of a normal estimate with its standard error.
+    """
     complete = ~np.isnan(pair).any(axis=1)
-    if len(np.unique(clusters[complete])) < FEWEST_UNITS:
-        return 1.0
     left, right = pair[complete].T
-    return max(randomisation_test(left - shift, right, clusters[complete], seed=seed) for shift in claim.shifts)
+    found = []
+    for boundary in claim.boundaries:
+        if claim.unit == "fold" or (claim.unit == "points" and boundary == 0):
+            found.append(randomisation_test(left, right, clusters[complete], seed=seed))
+        else:
+            away = abs(numbers["effect"] - boundary)
+            found.append(float(2 * stats.norm.sf(away / numbers["se"])) if numbers.get("se") else float(away == 0))
+    return max(found)
 
 
 def _published(claim: Claim, side: Column | float, printed: pd.Series) -> float:

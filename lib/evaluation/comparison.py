@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from lib.evaluation.inference import (
     mcnemar_test,
     randomisation_test,
 )
-from lib.evaluation.intervals import difference_interval, mean_interval, ratio_interval
+from lib.evaluation.intervals import difference_interval, mean_interval, paired_differences, ratio_interval
 from lib.evaluation.ranking import hit_matrix, ndcg_from_hits, recall_from_hits
 
 METRICS = ("recall", "ndcg", "ndcg_retrieved")
@@ -151,18 +151,18 @@ def compare(
     k: int,
     resampling: Resampling,
 ) -> pd.DataFrame:
-    """Paired comparisons a − b: difference of means with its interval, randomisation p-value, Holm over the family.
+    """Paired comparisons a − b: difference of means with its interval, p-value, Holm over the family.
 
-    The randomisation test flips the signs of whole clusters of the first clustering.
+    The p-value of two clusterings is the interval's (`lib.evaluation.intervals.Estimates`). With one, a randomisation
+    test flips the signs of whole clusters.
 
     Returns:
         columns a, b, difference, ci_low, ci_high, p_value, p_holm.
     """
-    p_values = [
-        randomisation_test(scores[a, metric, k], scores[b, metric, k], resampling.clusters[0], seed=resampling.seed)
-        for a, b in pairs
-    ]
-    return _compared(scores, pairs, metric, k, resampling, p_values)
+    return _compared(
+        scores, pairs, metric, k, resampling,
+        lambda a, b: randomisation_test(a, b, resampling.clusters[0], seed=resampling.seed),
+    )  # fmt: skip
 
 
 def compare_outcomes(
@@ -172,19 +172,24 @@ def compare_outcomes(
     k: int,
     resampling: Resampling,
 ) -> pd.DataFrame:
-    """Like `compare` for scores that are either 0 or 100, right or wrong: McNemar's exact test on the queries on which
-    the two differ, of those that have a value (not NaN) on both sides. It takes queries as independent; the intervals
-    do not."""
-    p_values = []
-    for a, b in pairs:
-        both = scores[[(a, metric, k), (b, metric, k)]].dropna() > 0
-        p_values.append(mcnemar_test(both[a, metric, k], both[b, metric, k]))
-    return _compared(scores, pairs, metric, k, resampling, p_values)
+    """Like `compare` for scores that are either 0 or 100, right or wrong: with one clustering, of one query each,
+    McNemar's exact test on the queries on which the two differ, of those that have a value (not NaN) on both sides."""
+
+    def mcnemar(a: pd.Series, b: pd.Series) -> float:
+        both = a.notna() & b.notna()
+        return mcnemar_test(a[both] > 0, b[both] > 0)
+
+    return _compared(scores, pairs, metric, k, resampling, mcnemar)
 
 
-def _compared(scores, pairs, metric, k, resampling, p_values) -> pd.DataFrame:
+def _compared(scores, pairs, metric, k, resampling, test: Callable[[pd.Series, pd.Series], float]) -> pd.DataFrame:
     left, right = (np.column_stack([scores[pair[side], metric, k] for pair in pairs]) for side in (0, 1))
-    low, high = difference_interval(left, right, resampling)
+    if resampling.two_way:
+        found = paired_differences(left, right, resampling.clusters)
+        low, high, p_values = found.low, found.high, found.p_values().tolist()
+    else:
+        low, high = difference_interval(left, right, resampling)
+        p_values = [test(scores[a, metric, k], scores[b, metric, k]) for a, b in pairs]
     return pd.DataFrame(
         {
             "a": [a for a, _ in pairs],

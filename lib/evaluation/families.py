@@ -27,7 +27,7 @@ from lib.evaluation.claim_records import Claim
 from lib.evaluation.claims import decide
 from lib.evaluation.judgement import Evidence
 
-SMALLEST_P = 1e-4  # of a randomisation test of 9,999 exchanges
+SMALLEST_P = 1e-4  # of a randomisation test of 9,999 exchanges; as small as a moved p-value becomes
 Wobbles = Mapping[tuple[str, str], float]
 
 

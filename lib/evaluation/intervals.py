@@ -25,13 +25,17 @@ What is ours:
   interval. A difference of which one side is 0 or 100 allows for what that side may have missed
   (`lib.evaluation.rates.square_and_add`). All of these take the observations as independent: about clusters, what does
   not vary says nothing. With one clustering a mean of 0 or 100 has Wilson's interval, too, with clusters as trials.
+- The two-sided p-value of two clusterings is the interval's: its end towards the hypothesis is as many standard errors
+  away as t says, on the interval's scale. So p is at most .05 just where the 95% interval leaves the hypothesis out,
+  and Holm's adjustment is one of the tests that are meant. A randomisation test of whole personas takes the needs as
+  given, and finds differences between needs where none between methods is meant: see `lib.evaluation.coverage`.
 - A clustering with one cluster adds nothing to V and does not count for t: the interval is then about this cluster.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,12 +55,30 @@ class Estimates:
     Attributes:
         se: the standard error on the estimate's own scale; where the interval had to be made wider than it says, the
             one that the width stands for.
+        freedom: degrees of freedom of t.
+        scale: on which the interval is symmetrical.
+        confidence: of the interval.
     """
 
     value: np.ndarray
     low: np.ndarray
     high: np.ndarray
     se: np.ndarray
+    freedom: np.ndarray
+    scale: Callable[[np.ndarray], np.ndarray] = np.asarray
+    confidence: float = 0.95
+
+    def p_values(self, hypothesis: float = 0.0) -> np.ndarray:
+        """Two-sided p-value of each column's estimate against a hypothesis; NaN where a column has no value."""
+        end = np.where(hypothesis > self.value, self.high, self.low)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            numbers = (np.asarray(number, dtype=float) for number in (self.value, hypothesis, end))
+            value, other, reached = map(self.scale, numbers)
+            on_scale = np.isfinite(value) & np.isfinite(other) & np.isfinite(reached)
+            distance = np.where(on_scale, np.abs(value - other), np.abs(self.value - hypothesis))
+            errors = distance / np.where(on_scale, np.abs(value - reached), np.abs(self.value - end))
+        errors = np.where(distance == 0, 0.0, errors) * _reach(self.freedom, self.confidence)
+        return np.where(np.isnan(self.value), np.nan, 2 * stats.t.sf(errors, self.freedom))
 
 
 def mean_interval(values: np.ndarray, over: Resampling, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
@@ -77,6 +99,13 @@ def mean_interval(values: np.ndarray, over: Resampling, confidence: float = 0.95
     return (low, high) if np.ndim(values) > 1 else (low[0], high[0])
 
 
+def paired_differences(a: np.ndarray, b: np.ndarray, clusters: Clusters, confidence: float = 0.95) -> Estimates:
+    """`two_way_differences` of the observations with a value on both sides."""
+    missing = np.isnan(a) | np.isnan(b)
+    a, b = (np.where(missing, np.nan, side) for side in (a, b))
+    return two_way_differences(a, b, clusters, confidence)
+
+
 def difference_interval(
     a: np.ndarray, b: np.ndarray, over: Resampling, confidence: float = 0.95
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -90,10 +119,8 @@ def difference_interval(
         (low, high), scalars for one-dimensional scores.
     """
     if over.two_way:
-        missing = np.isnan(a) | np.isnan(b)
-        sides = [np.where(missing, np.nan, side) for side in (a, b)]
-        found = two_way_differences(sides[0], sides[1], over.clusters, confidence)
-        return (found.low, found.high) if missing.ndim > 1 else (found.low[0], found.high[0])
+        found = paired_differences(a, b, over.clusters, confidence)
+        return (found.low, found.high) if np.ndim(a) > 1 else (found.low[0], found.high[0])
     tail = round(50 * (1 - confidence), 9)
     means = bootstrap_means(a - b, over.clusters, over.samples, over.seed)
     low, high = np.nanpercentile(means, [tail, 100 - tail], axis=0)
@@ -125,7 +152,8 @@ def two_way_means(values: np.ndarray, clusters: Clusters, confidence: float = 0.
     """Means of scores, their intervals on the logit scale. See `mean_interval`; `clusters` are two."""
     values = _columns(values)
     mean, influence = _influences(values)
-    se, reach = two_way_errors([(influence, ~np.isnan(values))], clusters, confidence)
+    se, freedom = two_way_errors([(influence, ~np.isnan(values))], clusters)
+    reach = _reach(freedom, confidence)
     n = (~np.isnan(values)).sum(axis=0)
     share = np.clip(mean / 100, 1e-12, 1 - 1e-12)
     half = reach * se / 100 / (share * (1 - share))
@@ -138,7 +166,8 @@ def two_way_means(values: np.ndarray, clusters: Clusters, confidence: float = 0.
     at_an_end = constant & (np.minimum(mean, 100 - mean) < NOTHING)
     wilson = wilson_interval(np.round(np.where(at_an_end, mean, 0) * n / 100), n, confidence)
     low, high = (np.where(at_an_end, 100 * end, own) for end, own in zip(wilson, (low, high), strict=True))
-    return _estimates(mean, low, high, np.where(constant, (high - low) / (2 * _normal(confidence)), se))
+    se = np.where(constant, (high - low) / (2 * _normal(confidence)), se)
+    return _estimates(mean, low, high, se, freedom, lambda scores: special.logit(scores / 100), confidence)
 
 
 def two_way_differences(a: np.ndarray, b: np.ndarray, clusters: Clusters, confidence: float = 0.95) -> Estimates:
@@ -151,7 +180,8 @@ def two_way_differences(a: np.ndarray, b: np.ndarray, clusters: Clusters, confid
     a, b = _columns(a), _columns(b)
     (mean_a, of_a), (mean_b, of_b) = _influences(a), _influences(b)
     difference = mean_a - mean_b
-    se, reach = two_way_errors([(of_a, ~np.isnan(a)), (-of_b, ~np.isnan(b))], clusters, confidence)
+    se, freedom = two_way_errors([(of_a, ~np.isnan(a)), (-of_b, ~np.isnan(b))], clusters)
+    reach = _reach(freedom, confidence)
     counts = np.array([(~np.isnan(side)).sum(axis=0) for side in (a, b)])
     half = np.where(se > NOTHING, reach * se, _missed(counts.min(axis=0), confidence))
     low, high = difference - half, difference + half
@@ -165,7 +195,8 @@ def two_way_differences(a: np.ndarray, b: np.ndarray, clusters: Clusters, confid
         )
         low[column], high[column] = 100 * ends[0], 100 * ends[1]
     se = np.where(high - low > 2 * reach * se + NOTHING, (high - low) / (2 * _normal(confidence)), se)
-    return _estimates(difference, np.maximum(low, -100), np.minimum(high, 100), se)
+    low, high = np.maximum(low, -100), np.minimum(high, 100)
+    return _estimates(difference, low, high, se, freedom, np.asarray, confidence)
 
 
 def two_way_ratios(a: np.ndarray, b: np.ndarray, clusters: Clusters, confidence: float = 0.95) -> Estimates:
@@ -183,7 +214,8 @@ def two_way_ratios(a: np.ndarray, b: np.ndarray, clusters: Clusters, confidence:
     under = np.where(mean_b > 0, mean_b, np.nan)
     ratio = mean_a / under
     sides = [(of_a / under, ~np.isnan(a)), (-ratio * of_b / under, ~np.isnan(b))]
-    se, reach = two_way_errors(sides, clusters, confidence)
+    se, freedom = two_way_errors(sides, clusters)
+    reach = _reach(freedom, confidence)
     n = np.minimum((~np.isnan(a)).sum(axis=0), (~np.isnan(b)).sum(axis=0))
     missed = _missed(n, confidence) / under
     constant = ~(se > NOTHING / 100)
@@ -194,13 +226,12 @@ def two_way_ratios(a: np.ndarray, b: np.ndarray, clusters: Clusters, confidence:
     if nothing.any():
         most, least = two_way_means(a, clusters, confidence).high, two_way_means(b, clusters, confidence).low
         low, high = np.where(nothing, 0, low), np.where(nothing, most / least, high)
-    return _estimates(ratio, low, high, np.where(constant | nothing, (high - low) / (2 * _normal(confidence)), se))
+    se = np.where(constant | nothing, (high - low) / (2 * _normal(confidence)), se)
+    return _estimates(ratio, low, high, se, freedom, np.log, confidence)
 
 
-def two_way_errors(
-    sides: Sequence[tuple[np.ndarray, np.ndarray]], clusters: Clusters, confidence: float = 0.95
-) -> tuple[np.ndarray, np.ndarray]:
-    """Two-way cluster-robust standard errors, and how many of them an interval reaches to either side.
+def two_way_errors(sides: Sequence[tuple[np.ndarray, np.ndarray]], clusters: Clusters) -> tuple[np.ndarray, np.ndarray]:
+    """Two-way cluster-robust standard errors, and the degrees of freedom of their t.
 
     Args:
         sides: (influence, present) of each mean in the estimate, arrays (observations, columns): what each observation
@@ -209,7 +240,7 @@ def two_way_errors(
         clusters: two label sequences, each as long as the observations.
 
     Returns:
-        arrays (columns,): standard errors, and quantiles of t.
+        arrays (columns,): standard errors, degrees of freedom.
 
     Raises:
         ValueError: no observations, or not two clusterings of their length.
@@ -223,7 +254,7 @@ def two_way_errors(
     of_both, _ = _one_way(sides, first * (second.max() + 1) + second)
     variance = np.maximum.reduce([of_first + of_second - of_both, of_first, of_second, of_both])
     counts = np.array([n_first, n_second])
-    return np.sqrt(variance), stats.t.ppf(0.5 + confidence / 2, fewest(counts) - 1)
+    return np.sqrt(variance), fewest(counts) - 1
 
 
 def fewest(counts: np.ndarray) -> np.ndarray:
@@ -317,12 +348,17 @@ def _missed(n: np.ndarray, confidence: float) -> np.ndarray:
     return np.where(n > 0, 100 * unseen_rate(np.maximum(n, 1), confidence), np.nan)
 
 
+def _reach(freedom: np.ndarray, confidence: float) -> np.ndarray:
+    """How many standard errors an interval reaches to either side."""
+    return stats.t.ppf(0.5 + confidence / 2, freedom)
+
+
 def _normal(confidence: float) -> float:
     return float(stats.norm.ppf(0.5 + confidence / 2))
 
 
-def _estimates(value: np.ndarray, low: np.ndarray, high: np.ndarray, se: np.ndarray) -> Estimates:
+def _estimates(value, low, high, se, freedom, scale, confidence) -> Estimates:
     """NaN throughout where there is no value."""
     gone = np.isnan(value)
     low, high, se = (np.where(gone, np.nan, array) for array in (low, high, se))
-    return Estimates(value, low, high, se)
+    return Estimates(value, low, high, se, freedom, scale, confidence)

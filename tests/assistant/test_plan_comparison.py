@@ -323,12 +323,12 @@ def test_points_of_a_sweep_are_tested_against_the_usual_one():
 
 
 def test_a_point_of_a_sweep_that_differs_in_one_need_alone_is_not_settled():
-    """McNemar's test takes queries as independent; ten queries about one need say little of other needs."""
+    """Ten queries about one need say little of other needs."""
     one_need = np.where(np.arange(N) < 10, "a", "b")
     frames = [judged("x", right, varied="tools", number=n, tokens=n) for n, right in ((5, 10), (1, 0))]
     frames.append(judged("x", 0, varied="items", number=3, tokens=3))
     tests = sweep_tests(pd.concat(frames).assign(need=np.tile(one_need, 3)), n_tools=5, n_items=3)
-    assert (tests["p_holm"] < 0.05).all()
+    assert (tests["p_holm"] > 0.05).all()
     assert (tests["ci_high"] > 0).all()
     assert not tests["settled"].any()
 

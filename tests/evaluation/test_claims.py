@@ -13,7 +13,14 @@ from lib.assistant.context_scores import HELPED, ORDER
 from lib.evaluation.claim_records import ABOUT, ClaimError
 from lib.evaluation.claims import BY_ROW, COLUMNS, by_row, evaluate, read_claims, tally, unseen_rate
 from lib.evaluation.comparison import compare, ratios, summarise
-from lib.evaluation.inference import Resampling, holm_adjust, randomisation_test, wilson_interval
+from lib.evaluation.inference import (
+    Resampling,
+    bootstrap_means,
+    holm_adjust,
+    randomisation_test,
+    wilson_interval,
+)
+from lib.evaluation.intervals import paired_differences, two_way_differences, two_way_means, two_way_ratios
 from lib.evaluation.judgement import VERDICTS, Evidence, combined_p, judge, n_needed, weakest
 from lib.evaluation.rates import paired_deltas
 from lib.workbook.artifacts import ROOT
@@ -530,7 +537,8 @@ def test_a_trend_compares_means_as_a_table_does(claims_of):
     assert row["effect"] == pytest.approx(np.nanmean(at_10) - np.nanmean(at_3))
     assert row["verdict"] == "reproduced"
     assert row["n"] == 120
-    assert row["p_value"] == pytest.approx(randomisation_test(at_10, at_3, np.arange(120) // 2, seed=1))
+    units = [scores.drop_duplicates("query")[name] for name in ("persona", "need")]
+    assert row["p_value"] == pytest.approx(paired_differences(at_10, at_3, units).p_values()[0])
     # Queries without a value at 3 say nothing on how a query's NDCG moves.
     scores = scores_of({("a", "ndcg_retrieved", 3): at_3, ("a", "ndcg_retrieved", 10): np.where(gaps, 20.0, at_3)})
     assert verdict_of(claims_of(KINDS["falls"] | {"metric": "ndcg_retrieved"}), scores)["p_value"] == 1
@@ -542,19 +550,43 @@ def test_the_retrieved_ideal_is_compared_with_the_published_ndcg(claims_of):
     assert verdict_of([claim], scores_of({("a", "ndcg_retrieved", 3): 40 + noise(5)}))["published"] == 70
 
 
-def test_p_values_are_the_randomisation_tests_under_holm(claims_of):
+def test_p_values_of_one_unit_are_the_randomisation_tests_under_holm(claims_of):
+    """At a margin, that of a normal estimate: sides that differ by one cannot be exchanged."""
     shifts = {"a": 0, "b": 6, "c": 9}
     values = {(m, "recall", 3): 40 + shifts[m] + noise(20, 30, seed) for seed, m in enumerate(shifts)}
-    table = evaluate(claims_of({}, {"b": "c"}, {"test": "same"}), scores_of(values), PUBLISHED, samples=200, seed=3)
+    claims = claims_of({}, {"b": "c"}, {"test": "same"})
     personas = [f"p{number}" for number in np.arange(30) // 2]
     a, b, c = (values[m, "recall", 3] for m in shifts)
+    table = evaluate(claims, scores_of(values), PUBLISHED, samples=200, seed=3, units=["persona"])
+    means = bootstrap_means((a - b)[:, None], [personas], 200, 3)
     raw = [
         randomisation_test(a, b, personas, seed=3),
         randomisation_test(a, c, personas, seed=3),
-        max(randomisation_test(a - shift, b, personas, seed=3) for shift in (-2, 2)),
+        max(2 * stats.norm.sf(abs((a - b).mean() - margin) / means.std()) for margin in (-2, 2)),
     ]
     assert 0.01 < min(raw) < max(raw) < 1
     assert table["p_value"].tolist() == pytest.approx(holm_adjust(raw).tolist(), abs=1e-3)
+
+
+def test_p_values_of_two_units_are_the_intervals_under_holm(claims_of):
+    shifts = {"a": 0, "b": 6, "c": 9}
+    values = {(m, "recall", 3): 40 + shifts[m] + noise(20, 30, seed) for seed, m in enumerate(shifts)}
+    scores = scores_of(values)
+    units = [scores.drop_duplicates("query")[name] for name in ("persona", "need")]
+    a, b, c = (values[m, "recall", 3] for m in shifts)
+    kinds = {"test": "below", "level": 45.0, "b": None}
+    claims = claims_of({}, {"b": "c"}, {"test": "same"}, {"test": "ratio", "size": 1.5}, kinds)
+    table = evaluate(claims, scores, PUBLISHED, samples=200, seed=3)
+    from_b = two_way_differences(a, b, units)
+    raw = [
+        from_b.p_values()[0],
+        two_way_differences(a, c, units).p_values()[0],
+        max(from_b.p_values(margin)[0] for margin in (-2, 2)),
+        two_way_ratios(a, b, units).p_values(1)[0],
+        two_way_means(a, units).p_values(45)[0],
+    ]
+    assert 0.01 < min(raw) < max(raw) < 1
+    assert table["p_value"].tolist() == pytest.approx(holm_adjust(raw).tolist())
 
 
 def test_only_common_queries_count(claims_of):
@@ -906,12 +938,13 @@ def test_holm_covers_all_cutoffs_and_a_claim_has_the_largest_p(claims_of):
     gains = {("a", 3): 9, ("a", 10): 6, ("c", 3): 4}
     values = {(method, "recall", k): 40 + gain + noise(20, 30, gain) for (method, k), gain in gains.items()}
     values |= {("b", "recall", k): 40 + noise(5, 30, 77 + k) for k in (3, 10)}
-    table = evaluate(claims_of({"cutoffs": [3, 10]}, {"a": ["c"]}), scores_of(values), PUBLISHED, samples=200, seed=3)
-    persons = [f"p{number}" for number in np.arange(30) // 2]
-    raw = [randomisation_test(values[m, "recall", k], values["b", "recall", k], persons, seed=3) for m, k in gains]
+    scores = scores_of(values)
+    table = evaluate(claims_of({"cutoffs": [3, 10]}, {"a": ["c"]}), scores, PUBLISHED, samples=200, seed=3)
+    units = [scores.drop_duplicates("query")[name] for name in ("persona", "need")]
+    raw = [two_way_differences(values[m, "recall", k], values["b", "recall", k], units).p_values()[0] for m, k in gains]
     rows = by_row(table)
     assert 0.001 < min(raw) < max(raw) < 1
-    assert rows["p_value"].tolist() == pytest.approx(holm_adjust(raw).tolist(), abs=2e-3)
+    assert rows["p_value"].tolist() == pytest.approx(holm_adjust(raw).tolist())
     assert table["p_value"].tolist() == [rows["p_value"][:2].max(), rows["p_value"][2]]
 
 

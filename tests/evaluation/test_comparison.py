@@ -26,7 +26,7 @@ from lib.evaluation.inference import (
     randomisation_test,
     wilson_interval,
 )
-from lib.evaluation.intervals import mean_interval, unseen_rate
+from lib.evaluation.intervals import mean_interval, paired_differences, two_way_differences, unseen_rate
 
 QUERIES = ["q1", "q2", "q3", "q4"]
 SECOND = 100 / math.log2(3)  # NDCG of one relevant item on rank 2
@@ -145,7 +145,10 @@ def test_comparison(scores):
     assert table["ci_low"][0] < 37.5 < table["ci_high"][0]
     assert table["p_value"][2] == 1
     assert table["p_value"][0] == table["p_value"][1]
-    assert table["p_value"][0] == pytest.approx(0.5, abs=0.02)  # −50, 0, 100, 100: half of the sums reach 150
+    found = paired_differences(scores["two", "recall", 2], scores["one", "recall", 2], [QUERIES, PERSONAS])
+    assert table["p_value"][0] == found.p_values()[0] > 0.05
+    alone = compare(scores, pairs, "recall", 2, Resampling([QUERIES], samples=300, seed=1))
+    assert alone["p_value"][0] == pytest.approx(0.5, abs=0.02)  # −50, 0, 100, 100: half of the sums reach 150
     assert table["p_holm"].tolist() == pytest.approx(holm_adjust(table["p_value"]).tolist())
 
 
@@ -164,10 +167,10 @@ def test_the_lead_of_the_best_over_the_second(scores):
         assert [row.difference, row.ci_low, row.ci_high] == test.loc[0, ["difference", "ci_low", "ci_high"]].tolist()
 
 
-def test_the_comparison_flips_the_first_clustering(scores):
-    for clusters in ([PERSONAS, QUERIES], [QUERIES, PERSONAS]):
-        table = compare(scores, [("two", "one")], "recall", 2, Resampling(clusters, samples=50, seed=1))
-        expected = randomisation_test(scores["two", "recall", 2], scores["one", "recall", 2], clusters[0], seed=1)
+def test_with_one_clustering_the_comparison_flips_whole_clusters(scores):
+    for clusters in (PERSONAS, QUERIES):
+        table = compare(scores, [("two", "one")], "recall", 2, Resampling([clusters], samples=50, seed=1))
+        expected = randomisation_test(scores["two", "recall", 2], scores["one", "recall", 2], clusters, seed=1)
         assert table["p_value"].tolist() == [expected]
 
 
@@ -180,10 +183,13 @@ def test_comparison_of_scores_that_some_queries_lack(scores):
 def test_outcomes_that_some_queries_lack_are_no_wrong_ones():
     a = [100.0] * 6 + [0.0] + [np.nan] * 5
     table = pd.DataFrame({("a", "right", 1): a, ("b", "right", 1): [0.0] * 7 + [100.0] * 5})
-    over = Resampling([list(range(12)), list(range(12))], 10, 0)
-    row = compare_outcomes(table, [("a", "b")], "right", 1, over).iloc[0]
+    row = compare_outcomes(table, [("a", "b")], "right", 1, Resampling([list(range(12))], 10, 0)).iloc[0]
     assert row["p_value"] == pytest.approx(2 / 64)
     assert row["difference"] == pytest.approx(600 / 7)
+    crossed = [list(range(12)), [number % 4 for number in range(12)]]
+    row = compare_outcomes(table, [("a", "b")], "right", 1, Resampling(crossed)).iloc[0]
+    shown = two_way_differences(table["a", "right", 1][:7], table["b", "right", 1][:7], [one[:7] for one in crossed])
+    assert row["p_value"] == pytest.approx(shown.p_values()[0])
 
 
 def test_the_random_floor_is_an_expectation():

@@ -39,12 +39,15 @@ def test_two_way_intervals_cover_and_the_crossed_bootstrap_is_too_wide(setting, 
     assert 93 <= found["two_way"] <= 97
     assert found["crossed"] > found["two_way"] + 1
     assert 1.1 < found["crossed_width"] / found["two_way_width"] < 1.7
+    assert found["strict"] < 0.6, "0.25% expected, with a standard error of 0.11"
 
 
 @pytest.mark.parametrize("setting", STRONG, ids=str)
 def test_two_way_intervals_cover_where_few_needs_decide(setting, unequal):
     found = coverage(setting, unequal, replicates=4000, samples=2, seed=5)
     assert 93 <= found["two_way"] <= 97
+    assert found["personas"] < 80, "a test over personas alone would call a fifth of nothing significant"
+    assert found["strict"] < 1
 
 
 def test_an_interval_that_ignores_needs_does_not_cover(clusters):

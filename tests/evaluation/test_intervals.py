@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lib.evaluation.inference import Resampling, bootstrap_interval, bootstrap_means, wilson_interval
+from lib.evaluation.inference import (
+    Resampling,
+    bootstrap_interval,
+    bootstrap_means,
+    randomisation_test,
+    wilson_interval,
+)
 from lib.evaluation.intervals import (
     difference_interval,
     mean_interval,
@@ -178,8 +184,8 @@ def reach_of(values, clusters):
     """Standard error and t of a mean."""
     shown = ~np.isnan(values)[:, None]
     influence = np.where(shown, (values - np.nanmean(values))[:, None], 0) / shown.sum()
-    se, reach = two_way_errors([(influence, shown)], clusters)
-    return se[0], reach[0]
+    se, freedom = two_way_errors([(influence, shown)], clusters)
+    return se[0], stats.t.ppf(0.975, freedom[0])
 
 
 def test_clusters_of_one_size_have_the_usual_variance_and_nearly_g_degrees_of_freedom():
@@ -270,7 +276,45 @@ def test_the_clustering_with_the_fewest_clusters_decides_how_far_an_interval_rea
     influence, there = (values - values.mean()) / 60, np.ones((60, 1), dtype=bool)
     few, many = np.arange(60) % 3, np.arange(60)
     for clusters in ((few, many), (many, few)):
-        _, reach = two_way_errors([(influence, there)], clusters)
-        assert reach[0] >= stats.t.ppf(0.975, 2) - 1e-9
-    _, reach = two_way_errors([(influence, there)], (many, many))
-    assert reach[0] < stats.t.ppf(0.975, 12)
+        _, freedom = two_way_errors([(influence, there)], clusters)
+        assert freedom[0] <= 2 + 1e-9
+    _, freedom = two_way_errors([(influence, there)], (many, many))
+    assert freedom[0] > 12
+
+
+# ---------------------------------------------------------------- p-values
+
+
+@pytest.mark.parametrize("hypothesis", [-30.0, -5.0, 0.0, 10.0, 60.0])
+def test_a_p_value_of_a_difference_is_that_of_t(hypothesis):
+    found = two_way_differences(A, B, CLUSTERS)
+    t = abs(found.value[0] - hypothesis) / found.se[0]
+    assert found.p_values(hypothesis)[0] == pytest.approx(2 * stats.t.sf(t, found.freedom[0]))
+
+
+@pytest.mark.parametrize("estimate", [two_way_differences, two_way_ratios])
+def test_a_p_value_is_005_where_the_interval_ends(estimate):
+    for sides in ((A, B), (LACKING, B), (A, np.full(12, 100.0)), (0 * A, B)):
+        found = estimate(*sides, CLUSTERS)
+        for end in {found.low[0], found.high[0]} - {found.value[0], 0.0, 100.0, -100.0}:
+            assert found.p_values(end)[0] == pytest.approx(0.05)
+        assert found.p_values(found.value[0])[0] == 1
+
+
+def test_a_p_value_of_a_mean_follows_its_interval():
+    found = two_way_means(np.column_stack([A, np.zeros(12), np.full(12, np.nan)]), CLUSTERS)
+    for end in (found.low[0], found.high[0]):
+        assert found.p_values(end)[0] == pytest.approx(0.05)
+    assert found.p_values(found.high[1] / 2)[1] > 0.05 > found.p_values(2 * found.high[1])[1]
+    assert np.isnan(found.p_values(50)[2])
+
+
+def test_p_values_ask_what_other_needs_would_show():
+    """Two methods that differ by needs alone: exchanges of personas call that significant, whatever the needs."""
+    rng = np.random.default_rng(3)
+    personas, needs = np.repeat(np.arange(60), 8), np.tile(np.arange(8), 60)
+    a = 100.0 * (needs < 4)
+    b = np.where(needs == 0, 0.0, a) * (rng.random(480) < 0.99)
+    found = two_way_differences(a, b, [personas, needs])
+    assert found.p_values()[0] > 0.3
+    assert randomisation_test(a, b, personas) < 0.001

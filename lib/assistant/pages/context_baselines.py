@@ -20,7 +20,7 @@ from lib.assistant.pages.common import (
     shown_tests,
     values_by_kind,
 )
-from lib.evaluation.coverage import latent_shares
+from lib.evaluation.coverage import STRICT, latent_shares
 from lib.evaluation.inference import settled
 from lib.retrieval.stores import relevant_pairs_mask
 from lib.workbook.display import Drawing, Table, legend_below, number
@@ -29,7 +29,7 @@ from lib.workbook.methods import label
 
 TEXT_METHODS = ("bm25t", "semantic")
 DRAWN = ("random", "recency", *TEXT_METHODS)
-COVERING = {"two_way": "two-way", "crossed": "crossed bootstrap"}  # intervals over personas and needs
+COVERING = {"two_way": "two-way", "crossed": "crossed bootstrap", "personas": "personas alone"}  # intervals
 FAMILY = (
     ("semantic", "bm25t"),
     ("semantic", "random"),
@@ -156,6 +156,7 @@ def coverage_table(found: pd.DataFrame) -> Table:
     for name, words in COVERING.items():
         frame[f"{words} covers, %"] = found[name]
         frame[f"{words}: width"] = found[f"{name}_width"] * np.where(found["ratio"], 100 / found["truth"], 1)
+    frame[f"p ≤ {STRICT:g}, %"] = found["strict"]
     replicates = found["replicates"].iloc[0]
     error = 100 * (0.95 * 0.05 / replicates) ** 0.5
     return Table(
@@ -163,8 +164,10 @@ def coverage_table(found: pd.DataFrame) -> Table:
         "Simulated answers, right or wrong, to the queries of the same personas about the same needs as here: how "
         "often 95% intervals cover the true rate (or the difference or ratio of two methods' rates) in percent, and "
         "their mean width in points (of a ratio, in percent of it). Personas and needs have the given shares of the "
-        "variance; likeness is the correlation of what makes the two methods right. In brackets the number of "
-        f"queries; {replicates:,} worlds a row, so that a coverage of 95% has a standard error of {error:.1f}.",
+        "variance; likeness is the correlation of what makes the two methods right. Last, how often the two-way "
+        f"p-value against the truth is at most {STRICT:g}, the first of Holm's levels for twenty tests. In brackets "
+        f"the number of queries; {replicates:,} worlds a row, so that a coverage of 95% has a standard error of "
+        f"{error:.1f}.",
         decimals=1,
     )
 
@@ -178,13 +181,17 @@ def _truth(rates: Sequence[float], ratio: bool, truth: float) -> str:
 def coverage_in_words(found: pd.DataFrame) -> str:
     """What `coverage_table` shows."""
     covers = {
-        name: f"{number(found[name].min(), 1)} to {number(found[name].max(), 1)}%" for name in ("two_way", "crossed")
+        name: f"{number(found[name].min(), 1)} to {number(found[name].max(), 1)}%"
+        for name in ("two_way", "crossed", "personas", "strict")
     }
     wider = found["crossed_width"] / found["two_way_width"]
     return (
         f"Intervals that shall cover 95% cover {covers['two_way']} of these worlds, whether needs matter little or "
         f"decide almost everything. The crossed bootstrap's, which resample personas and needs at once, cover "
-        f"{covers['crossed']} and are {number(wider.min(), 1)} to {number(wider.max(), 1)} times as wide."
+        f"{covers['crossed']} and are {number(wider.min(), 1)} to {number(wider.max(), 1)} times as wide. Intervals "
+        f"over personas alone, which take the needs as given, cover {covers['personas']}: a test that exchanges the "
+        "answers of whole personas errs as often as these miss. So p-values come from the two-way intervals: they are "
+        f"at most {STRICT:g} by chance in {covers['strict']} of the worlds."
     )
 
 

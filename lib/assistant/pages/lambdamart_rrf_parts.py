@@ -275,14 +275,15 @@ def variant_finding(rankers: RankerScores, unseen: UnseenNeeds | None = None) ->
         return text
     fresh = {method: unseen.scores[method, "recall", unseen.k].mean() for method in unseen.methods}
     text += (
-        f"; where neither it nor its encoders met the need {fresh[WITH_FINETUNED]:.1f}% (LambdaMART "
-        f"{fresh['lambdamart']:.1f}%)"
+        f". On needs that neither it nor its encoders met it finds {fresh[WITH_FINETUNED]:.1f}%, LambdaMART without "
+        f"that cosine {fresh['lambdamart']:.1f}%"
     )
     if TWO_CROSS_FITTED not in fresh:
         return text
     return (
-        f"{text}; cross-fitted by need {rankers.recall(CROSS_FITTED):.1f} and {fresh[CROSS_FITTED]:.1f}%, our two "
-        f"stages so {rankers.recall(TWO_CROSS_FITTED):.1f} and {fresh[TWO_CROSS_FITTED]:.1f}%"
+        f"{text}. Cross-fitted by need, it finds {rankers.recall(CROSS_FITTED):.1f}% where the need was met and "
+        f"{fresh[CROSS_FITTED]:.1f}% where it was not; our two stages, so trained, "
+        f"{rankers.recall(TWO_CROSS_FITTED):.1f} and {fresh[TWO_CROSS_FITTED]:.1f}%"
     )
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from lib.assistant.adapted_cosine import ROWS
 from lib.assistant.pages.common import ranker_name
-from lib.assistant.ranker_ablation import CROSS_FITTED, SEEING, WITH_FINETUNED
+from lib.assistant.ranker_ablation import CROSS_FITTED, SEEING, TWO_CROSS_FITTED, WITH_FINETUNED
 from lib.assistant.unseen_needs import TEXT_TRAINED, UnseenNeeds
 from lib.evaluation.comparison import compare
 from lib.evaluation.inference import settled
@@ -18,7 +18,7 @@ from lib.workbook.forest import forest_of_tests
 from lib.workbook.methods import label
 
 if TYPE_CHECKING:
-    from lib.assistant.context_scores import RankerScores
+    from lib.assistant.context_scores import ContextScores, RankerScores
     from lib.assistant.second_stage import Choice
 
 OURS = "lambdamart_2"
@@ -121,7 +121,7 @@ def gain_finding(tests: pd.DataFrame, k: int) -> str:
 
 
 def where_it_gains(tests: pd.DataFrame, k: int) -> str:
-    """For which kinds of query the gain over LambdaMART is settled."""
+    """For which kinds of query the gain over LambdaMART is settled, and for which that over semantic search is not."""
     kinds = tests[(tests["other"] == "lambdamart") & (tests["group"] != "all")]
     clear = kinds[settled(kinds)]
     rows = ", ".join(f"{row['group']} {_change(row)}" for _, row in kinds.iterrows())
@@ -130,7 +130,26 @@ def where_it_gains(tests: pd.DataFrame, k: int) -> str:
         f"{gain_finding(tests, k)}; by kind: {rows}. "
         + (f"Settled is a gain for {' and '.join(more)} queries. " if more else "A gain is settled for no kind alone. ")
         + (f"It finds less for {' and '.join(less)} queries. " if less else "")
+        + _not_over_search(tests)
     ).strip()
+
+
+def _not_over_search(tests: pd.DataFrame) -> str:
+    over = tests[tests["other"] == "semantic"]
+    over = over[~settled(over)]
+    rows = [f"{row['group']} queries ({_change(row)})" for _, row in over.iterrows()]
+    return f"Over semantic search its gain is not settled for {' and '.join(rows)}." if rows else ""
+
+
+def variant_figures(scored: ContextScores) -> list[Drawing]:
+    """The two stages that see a fine-tuned encoder's cosine, cross-fitted, against search and LambdaMART; none where
+    there are none."""
+    if TWO_CROSS_FITTED not in scored.scores:
+        return []
+    from lib.assistant.context_scores import compare_by_kind
+
+    tests = compare_by_kind(scored, TWO_CROSS_FITTED, ("semantic", "finetuned", "lambdamart"))
+    return [tests_figure(tests, scored.k, "two_stages_cross_fitted_tests")]
 
 
 # ---- needs that no training query asks about

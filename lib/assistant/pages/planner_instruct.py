@@ -64,8 +64,8 @@ def tests_table(compared: Compared, names: Mapping[str, str]) -> Table:
         columns[_minus(model, against, names)] = changes.loc[list(SETTINGS)].tolist()
     return Table(
         pd.DataFrame(columns),
-        "Differences in AST accuracy, points, paired by query, with 95% intervals. Open: not settled by McNemar's "
-        "test, Holm over settings, models and two measures.",
+        "Differences in AST accuracy, points, paired by query, with 95% intervals. Open: not settled, Holm "
+        "over settings, models and two measures.",
     )
 
 
@@ -172,7 +172,7 @@ def worlds_table(found: Mapping[str, Compared], shown: pd.DataFrame, names: Mapp
         pd.DataFrame(rows),
         f"AST accuracy in percent, with 95% intervals; queries: {n}. Tuned: {names[TUNED]}, which learned in one "
         f"world. Untuned: {names[UNTUNED]}, its examples of that world.{larger} Differences are paired, in points; "
-        "open: not settled by McNemar's test, Holm over all.",
+        "open: not settled, Holm over all.",
     )
 
 

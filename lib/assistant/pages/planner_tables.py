@@ -100,7 +100,9 @@ def retriever_tests(compared: pd.DataFrame, n: int) -> Table:
         "p, Holm": [p_text(p) for p in compared["p_holm"]],
         "settled": np.where(compared["settled"], "yes", "no"),
     }
-    return Table(pd.DataFrame(rows), f"The same {n} queries, points; McNemar's test, Holm over the table.", decimals=0)
+    return Table(
+        pd.DataFrame(rows), f"The same {n} queries, points; p over personas and needs, Holm over the table.", decimals=0
+    )
 
 
 def behind_table_3(summary: pd.DataFrame, prompts: pd.DataFrame, n: int) -> Table:
@@ -157,7 +159,8 @@ def floors(compared: pd.DataFrame, n: int) -> Table:
         }
     )
     caption = (
-        f"AST accuracy of the planner and of floors without a language model, percent of {n} queries; McNemar's test."
+        f"AST accuracy of the planner and of floors without a language model, percent of {n} queries; p over personas "
+        "and needs."
     )
     return Table(frame, caption, decimals=1)
 
@@ -225,8 +228,8 @@ def thought(compared: pd.DataFrame, n: int, writer: str) -> Table:
         }
     )
     caption = (
-        f"Chain of thought in the prompt with retrieved tools and context, percent of {n} queries; McNemar's test, "
-        f"Holm over both rows. Writer: {writer}, distilled (the paper: GPT-4)."
+        f"Chain of thought in the prompt with retrieved tools and context, percent of {n} queries; p over personas "
+        f"and needs, Holm over both rows. Writer: {writer}, distilled (the paper: GPT-4)."
     )
     return Table(frame, caption, decimals=1)
 

@@ -204,9 +204,9 @@ def length_of_prompts(tests: pd.DataFrame, n: int, n_tools: int, n_items: int) -
         f"{n} queries a point, so only large differences can show. Against {n_tools} tools, or {n_items} items with "
         "their texts, "
     ) + (
-        f"no difference is settled (McNemar, Holm over {len(tests)} tests, and intervals over personas and needs)."
+        f"no difference is settled (Holm over {len(tests)} tests, over personas and needs)."
         if clear.empty
-        else f"{listed} (McNemar, Holm over {len(tests)} tests, and intervals over personas and needs)."
+        else f"{listed} (Holm over {len(tests)} tests, over personas and needs)."
     )
 
 

@@ -126,8 +126,8 @@ def steps_table(found: WorldsFound) -> Table:
         }
     )
     caption = (
-        "AST accuracy of neighbouring settings: paired differences with 95% intervals; McNemar's test. n counts the "
-        "queries that both settings have."
+        "AST accuracy of neighbouring settings: paired differences with 95% intervals, p over personas and needs. n "
+        "counts the queries that both settings have."
     )
     return Table(frame, caption)
 

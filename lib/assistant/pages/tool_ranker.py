@@ -140,7 +140,7 @@ def paired_table(results: Results, tests: pd.DataFrame) -> Table:
     """A row a paired test (see `paired_tests`)."""
     pairs = [f"{retriever_name(row.a)} − {retriever_name(row.b)}" for row in tests.itertuples()]
     caption = (
-        f"Paired differences of Recall@{results.k}, percentage points; randomisation tests over personas, Holm over "
+        f"Paired differences of Recall@{results.k}, percentage points; p over personas and needs, Holm over "
         f"these {len(tests)}. n = {results.n}."
     )
     return Table(pd.DataFrame({"difference": pairs, **difference_columns(tests)}), caption)

@@ -106,9 +106,8 @@ def recall_finding(results: Results, times: str) -> str:
 
 def two_kinds_of_evidence(n_needs: int) -> str:
     return (
-        f"The p-values take the {n_needs} needs as given and ask what other personas would show; the intervals also "
-        "ask what other needs would give, and are wider. Here and below a difference is *settled* only where both "
-        "agree: p at most .05, and an interval without 0."
+        f"Intervals and p-values ask what other personas and other needs than these {n_needs} would show. Here and "
+        "below a difference is *settled* where its interval is without 0 and p, after Holm's adjustment, at most .05."
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import matplotlib.pyplot as plt
 import pandas as pd
 
+from lib.assistant import tool_ranker
 from lib.assistant.pages.common import control_rows
 from lib.assistant.pages.tool_ranker import draws_of, rows_of_controls, weighed
 from lib.assistant.pages.tool_retrieval import PUBLISHED_RATIO, Cutoffs, Results
@@ -32,7 +33,7 @@ from lib.assistant.tool_worlds import (
 )
 from lib.evaluation.comparison import ratios
 from lib.evaluation.inference import Resampling
-from lib.workbook.display import Drawing, Table, interval
+from lib.workbook.display import Drawing, Table, interval, number
 from lib.workbook.methods import colour, label
 
 METHODS = (
@@ -291,7 +292,14 @@ def tool_controls_in_words(rows: pd.DataFrame) -> str:
     """How many of them hold, and which are not shown to."""
     missed = [f"{name} in `{world}`" for world, name in rows.loc[~rows["holds"], ["world", "control"]].to_numpy()]
     text = f"Of the ranker's {len(rows)} controls {rows['holds'].sum()} hold."
-    return text + (f" Not shown to hold: {'; '.join(missed)}." if missed else "")
+    text += f" Not shown to hold: {'; '.join(missed)}." if missed else ""
+    return text + "".join(
+        f" In `{row.world}`, with {row.control}, the ranker still finds "
+        f"{interval(row.difference, row.ci_low, row.ci_high)} points more than with none, with its own "
+        f"{number(row.ranker - row.reference_recall, 1)}: that part of the gain is not the context's."
+        for row in rows[rows["control"] == tool_ranker.OTHER].itertuples()
+        if row.ci_low > 0
+    )
 
 
 # ---- negative controls of context retrieval

@@ -513,13 +513,14 @@ def test_usage_and_meaning_add_up_only_where_both_are_settled():
     values = {parts.WITH_FINETUNED: 71, "lambdamart": 64, parts.CROSS_FITTED: 72, parts.TWO_CROSS_FITTED: 75}
     fresh = SimpleNamespace(methods=[*values][:2], scores=table_of(values), k=3)
     assert parts.variant_finding(more, fresh).endswith(
-        "; where neither it nor its encoders met the need 71.0% (LambdaMART 64.0%)"
+        ". On needs that neither it nor its encoders met it finds 71.0%, LambdaMART without that cosine 64.0%"
     )
     cross = table_of({parts.CROSS_FITTED: 82, parts.TWO_CROSS_FITTED: 85})
     both = more.with_scores(cross)
     every = SimpleNamespace(methods=[*values], scores=fresh.scores, k=3)
     assert parts.variant_finding(both, every).endswith(
-        "(LambdaMART 64.0%); cross-fitted by need 82.0 and 72.0%, our two stages so 85.0 and 75.0%"
+        "Cross-fitted by need, it finds 82.0% where the need was met and 72.0% where it was not; our two stages, so "
+        "trained, 85.0 and 75.0%"
     )
     fresh.methods.clear()
     assert parts.variant_finding(more, fresh) == parts.variant_finding(more)

@@ -1,5 +1,6 @@
 """What the page of notebook 05 says and shows of our own ranker, on small frames."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -10,7 +11,7 @@ import pytest
 from lib.assistant.adapted_cosine import ROWS
 from lib.assistant.context_scores import ContextScores, EvaluationQueries, compare_by_kind
 from lib.assistant.pages import lambdamart_rrf_second as page
-from lib.assistant.ranker_ablation import CROSS_FITTED, WITH_FINETUNED
+from lib.assistant.ranker_ablation import CROSS_FITTED, TWO_CROSS_FITTED, WITH_FINETUNED
 from lib.assistant.second_stage import COSINE_STEP, Choice, Setting
 from lib.assistant.unseen_needs import UnseenNeeds
 from lib.evaluation.inference import Resampling, holm_adjust
@@ -139,9 +140,28 @@ def test_a_gain_is_named_only_where_it_is_settled():
     )
     assert "] points (settled); by kind: meaning 5.0 [" in text
     assert text.endswith("Settled is a gain for meaning and habit queries.")
+    tests = compare_by_kind(scored(), "lambdamart_2", page.OTHERS)
+    near = (tests["other"] == "semantic") & (tests["group"] == "meaning")
+    tests.loc[near, ["ci_low", "ci_high"]] = -1, 2
+    text = page.where_it_gains(tests, 3)
+    assert "Over semantic search its gain is not settled for meaning queries (" in text
+    assert text.endswith("[−1.0, 2.0]).")
     worse = scored(lambdamart_2={"meaning": 40.0, "habit": 70.0, "either": 80.0})
     text = page.where_it_gains(compare_by_kind(worse, "lambdamart_2", page.OTHERS), 3)
-    assert text.endswith("A gain is settled for no kind alone. It finds less for meaning queries.")
+    assert "A gain is settled for no kind alone. It finds less for meaning queries." in text
+
+
+def test_two_stages_with_an_encoder_are_tested_where_they_are():
+    assert page.variant_figures(scored()) == []
+    with_it = scored()
+    alike = {TWO_CROSS_FITTED: "lambdamart", "finetuned": "semantic"}
+    columns = {(name, *key[1:]): with_it.scores[key] for name, of in alike.items() for key in with_it.scores[[of]]}
+    with_it = replace(with_it, scores=with_it.scores.join(pd.DataFrame(columns)))
+    (drawing,) = page.variant_figures(with_it)
+    assert drawing.name == "two_stages_cross_fitted_tests"
+    assert len(drawing.data) == 12
+    assert (drawing.data.loc[drawing.data["other"] == "lambdamart", "difference"] == 0).all()
+    plt.close(drawing.figure)
 
 
 def unseen(ours=70.0, **text):

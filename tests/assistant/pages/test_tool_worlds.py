@@ -168,6 +168,11 @@ def test_controls_of_the_ranker_stand_by_world(results):
     said = page.tool_controls_in_words(rows)
     assert said.startswith("Of the ranker's 4 controls 2 hold. Not shown to hold: another query's context in `hard`; ")
     assert page.tool_controls_in_words(rows[:2]) == "Of the ranker's 2 controls 2 hold."
+    gains = rows[:2].assign(difference=1.5, ci_low=0.5, ci_high=2.5, ranker=83.0, reference_recall=80.0)
+    assert page.tool_controls_in_words(gains) == (
+        "Of the ranker's 2 controls 2 hold. In `explicit`, with another query's context, the ranker still finds "
+        "1.5 [0.5, 2.5] points more than with none, with its own 3.0: that part of the gain is not the context's."
+    )
     table = page.tool_controls_table(rows)
     assert "labels are permuted in 3 draws" in table.caption
     assert (table.frame["n"] == N).all()
