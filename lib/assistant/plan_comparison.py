@@ -398,6 +398,26 @@ def sweep_part(sweep: pd.DataFrame, varied: str, number: int) -> pd.DataFrame:
     return sweep[(sweep["varied"] == varied) & (sweep["number"] == number)].set_index("query")
 
 
+def by_needs(named: pd.DataFrame) -> pd.DataFrame:
+    """Scores of each setting on needs that the planner learned and on those that it did not.
+
+    Args:
+        named: judged plans with the columns persona, need and held_out (bool).
+
+    Returns:
+        columns needs (learned, held out), setting, metric (ast_accuracy, right_api), value, ci_low, ci_high, n.
+    """
+    rows = []
+    for (unseen, setting), part in named.groupby(["held_out", "setting"], sort=False):
+        over = Resampling([part["persona"].to_numpy(), part["need"].to_numpy()])
+        for metric in ("ast_accuracy", "right_api"):
+            values = part[metric].to_numpy(dtype=float)
+            low, high = mean_interval(values, over)
+            where = "held out" if unseen else "learned"
+            rows.append((where, setting, metric, values.mean(), float(low), float(high), len(part)))
+    return pd.DataFrame(rows, columns=["needs", "setting", "metric", "value", "ci_low", "ci_high", "n"])
+
+
 def sweep_tests(sweep: pd.DataFrame, n_tools: int, n_items: int) -> pd.DataFrame:
     """Each point of a sweep against the usual one: numbers of tools against `n_tools`, the others against `n_items`
     items with their texts, on the point's queries. Intervals and p-values are over personas and needs, Holm over all

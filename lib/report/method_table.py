@@ -15,7 +15,7 @@ from lib.workbook.profiles import NOTEBOOKS
 
 COLUMNS = [
     "paper", "question", "method", "metric", "value", "ci_low", "ci_high", "published", "n", "notebook", "verdict",
-    "claim", "table", "section", "profile", "device",
+    "k", "verdict_k", "verdict_there", "claim", "table", "section", "profile", "device",
 ]  # fmt: skip
 
 
@@ -93,6 +93,15 @@ QUESTIONS: list[tuple[Question, list[Row]]] = [
         _context("late_interaction"),
     ]),
     (Question(
+        "assistant", "And where no training query asks about the need?", "Recall@3, %", "05_lambdamart_rrf",
+        "Needs that no training query asks about", "context_retrieval",
+        {"kind": "all", "metric": "recall", "k": 3, "sample": "unseen_needs"},
+    ), [
+        _context("finetuned"),
+        _context("lambdamart_rrf"),
+        _context("lambdamart_2"),
+    ]),
+    (Question(
         "assistant", "Does a chain of thought help? On the same queries", "Recall@3, %", "05_lambdamart_rrf",
         "Table 2, ours beside published", "context_retrieval",
         {"kind": "all", "metric": "recall", "k": 3, "sample": "cot"},
@@ -123,6 +132,15 @@ QUESTIONS: list[tuple[Question, list[Row]]] = [
         _plans("context_tuned_rag", "context_improves_plans"),
         _plans("upper_bound", "right_tool_beats_retrieved_tools"),
         _plans("context_tuned_upper_bound", "labels_beat_retrieval"),
+    ]),
+    (Question(
+        "assistant", "And on needs that the planner never learned?", "AST accuracy, %", "07_planner",
+        "Which queries, and needs it never saw", "planner_needs", {"metric": "ast_accuracy", "needs": "held out"},
+        columns=("value", "ci_low", "ci_high"),
+    ), [
+        _plans("rag"),
+        _plans("context_tuned_rag"),
+        _plans("context_tuned_upper_bound"),
     ]),
     (Question(
         "workflow", "Are better few-shots found?", "Jaccard of 5 few-shots with the wanted flow", "08_dsl_retrieval",
@@ -189,7 +207,7 @@ def method_rows(
     Returns:
         columns `COLUMNS`; value is missing where a profile leaves a condition out. n is that of the row's own queries.
     """
-    words = dict(zip(verdicts["claim"], verdicts["verdict"], strict=True)) if len(verdicts) else {}
+    decided = {one["claim"]: one for one in verdicts.to_dict("records")}
     rows = []
     for question, methods in QUESTIONS:
         path = folder / "tables" / f"{question.table}.csv"
@@ -199,14 +217,28 @@ def method_rows(
         for row in methods:
             found = _find(table, question.same, row.where)
             value, low, high, *published = (found.get(name, float("nan")) for name in question.columns)
+            at = {**question.same, **row.where}
+            k = str(at.get("k", at.get("shots", "")))
+            claim = decided.get(row.claim, {})
             rows.append(
                 (
                     question.paper, question.text, row.name, row.metric or question.metric, value, low, high,
                     published[0] if published else float("nan"), found.get("n", 0), question.notebook,
-                    words.get(row.claim, ""), row.claim, question.table, question.section, profile, device,
+                    claim.get("verdict", ""), k, *_at_cutoff(claim, k), row.claim, question.table,
+                    question.section, profile, device,
                 )
             )  # fmt: skip
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _at_cutoff(claim: Mapping, asked: str) -> tuple[str, str]:
+    """The cutoff of a claim that a row is about, else that of its weakest row, and the verdict there; empty where the
+    row or the claim has none."""
+    by_cutoff = {one["k"]: one["verdict"] for one in claim.get("rows", ())}
+    if not asked or not by_cutoff:
+        return "", ""
+    cutoff = asked if asked in by_cutoff else str(claim["k"])
+    return cutoff, by_cutoff.get(cutoff, "")
 
 
 def _find(table: pd.DataFrame, same: Mapping[str, object], where: Mapping[str, object]) -> dict:
@@ -215,11 +247,11 @@ def _find(table: pd.DataFrame, same: Mapping[str, object], where: Mapping[str, o
     for column, value in {**same, **where}.items():
         if column not in table:
             return {}
-        if column == "sample" and not (table["sample"] == value).any():
+        if column == "sample" and value == "cot" and not (table["sample"] == value).any():
             value = "all"  # every query is in the sample
         cells = table[column]
         table = table[cells.str.fullmatch(value) if column == "condition" and value else cells == value]
-    if "sample" in table:
+    if "sample" in table and "sample" not in same:
         table = table[table["sample"].isin(["all", "cot"])].sort_values("sample", kind="stable")
     for size in ("pairs", "train_pairs"):
         if size in table:
@@ -284,8 +316,12 @@ def _row_html(row: Mapping, mark, several: bool, apart: bool) -> str:
     if row["verdict"] and not row["n"]:
         verdict = f"<a href='#claim-{row['claim']}'>not asked</a>"
     elif row["verdict"]:
-        verdict = f"<a class='{css(row['verdict'])}' href='#claim-{row['claim']}'>{mark(row['verdict'])}</a>"
-        verdict += " <small>(counted apart)</small>" if apart else ""
+        here = row["verdict_there"] or row["verdict"]
+        verdict = f"<a class='{css(here)}' href='#claim-{row['claim']}'>{mark(here)}</a>"
+        notes = [f"at K = {row['verdict_k']}"] if row["verdict_k"] != row["k"] and row["verdict_k"] else []
+        notes += [f"the whole claim: {row['verdict']}"] if here != row["verdict"] else []
+        notes += ["counted apart"] if apart else []
+        verdict += f" <small>({'; '.join(notes)})</small>" if notes else ""
     metric = f" <small>{html.escape(SHORT[row['metric']])}</small>" if several else ""
     asked = f" title='n = {int(row['n']):,}'" if row["n"] else ""
     cells = {
@@ -305,8 +341,12 @@ def decimals_of(metric: str) -> int:
     return 2 if metric.startswith(("similarity", "Jaccard")) else 1
 
 
-def sentence(rows: pd.DataFrame, paper: str) -> str:
-    """A paper's result in one sentence, from the rows that are there; empty where the first is missing."""
+def sentence(rows: pd.DataFrame, paper: str, verdicts: pd.DataFrame | None = None) -> str:
+    """A paper's result in a few words, from the rows that are there; empty where there are none.
+
+    Args:
+        verdicts: of the claims, for the paired difference in right plans.
+    """
     at = {(row["question"], row["method"]): row for row in rows[rows["paper"] == paper].to_dict("records")}
     questions = [question for question, _ in QUESTIONS if question.paper == paper]
 
@@ -319,8 +359,18 @@ def sentence(rows: pd.DataFrame, paper: str) -> str:
         return interval(row["value"], row["ci_low"], row["ci_high"], decimals_of(question.metric)) + unit
 
     parts = [text for text in _parts(paper, value) if text]
+    parts = [text + _gain(verdicts) if text.startswith("with retrieved context") else text for text in parts]
     said = "; ".join(parts)
     return f"{said[0].upper()}{said[1:]}." if said else ""
+
+
+def _gain(verdicts: pd.DataFrame | None) -> str:
+    """What context adds to right plans, paired by query, in brackets."""
+    if verdicts is None or "effect" not in verdicts:
+        return ""
+    found = verdicts[(verdicts["claim"] == "context_improves_plans") & (verdicts["n"] > 0)]
+    said = [interval(*row) for row in found[["effect", "ci_low", "ci_high"]].to_numpy()]
+    return f" (a difference of {said[0]} points, paired by query)" if said else ""
 
 
 def _parts(paper: str, value) -> list[str]:
@@ -329,9 +379,14 @@ def _parts(paper: str, value) -> list[str]:
             ("LambdaMART-RRF finds {0} of the relevant context among its first 3 items, pretrained search {1}",
              (0, label("lambdamart_rrf")), (0, label("semantic"))),
             ("the query with retrieved context finds {0} of the right tools among 5, the query alone {1}",
-             (2, label("query_plus_context")), (2, label("query_only"))),
+             (3, label("query_plus_context")), (3, label("query_only"))),
             ("with retrieved context {0} of the plans are right, without {1}",
-             (3, label("context_tuned_rag")), (3, label("rag"))),
+             (4, label("context_tuned_rag")), (4, label("rag"))),
+            ("of needs that no training query asks about LambdaMART-RRF finds {0} of the context, fine-tuned search "
+             "{1}",
+             (1, label("lambdamart_rrf")), (1, label("finetuned"))),
+            ("of needs that the planner never learned {0} of the plans are right with retrieved context, without {1}",
+             (5, label("context_tuned_rag")), (5, label("rag"))),
         ]  # fmt: skip
     else:
         said = [

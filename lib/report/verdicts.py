@@ -203,7 +203,8 @@ def _legend(rows: pd.DataFrame) -> str:
     return (
         f"<p class='small'>Ours: profile <b>{html.escape(first['profile'])}</b> on {html.escape(first['device'])}, "
         "with 95% intervals; n counts queries or flows. A dash: not asked in this profile, nothing published, or "
-        "no claim. A verdict is on the whole claim, which may take more rows than this one. Workflows: requests in "
+        "no claim. A verdict is on the claim at the row's K or number of few-shots, where it has one; the whole claim "
+        "may take more. Workflows: requests in "
         "wordings that training lacks, by the simulator too. Counted apart: something else than the method may decide "
         "it. <a href='tables/methods.csv'>methods.csv</a></p>"
     )
@@ -213,7 +214,7 @@ def _answer(paper: str, verdicts: pd.DataFrame, rows: pd.DataFrame, methods: str
     """One paper at a glance: the answer to its question, a sentence of numbers, the count of each verdict, and every
     method (HTML)."""
     title, stand_ins, _ = PAPERS[paper]
-    said = sentence(rows, paper)
+    said = sentence(rows, paper, verdicts)
     opening, clauses = answer(verdicts, paper)
     linked = "; ".join(f"<a href='#claim-{one.claim}'>{html.escape(one.text)}</a>" for one in clauses)
     return f"""<section id="{paper}"><h2><i>{title}</i></h2>

@@ -339,7 +339,7 @@ CUTOFFS = (10, 50)  # of the published recall
 # read.
 READINGS = {
     "flow": "all APIs of the flow",
-    "given": "all APIs of the flow, those of the flow to edit given",
+    "given": "all APIs of the flow, of which those in the flow to be edited are found beforehand",
     "new": "APIs that the flow to edit lacks",
 }
 ASKED = {"request": "the whole request", "clauses": "its clauses"}

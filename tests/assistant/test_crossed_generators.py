@@ -186,7 +186,7 @@ def test_what_words_cost_is_measured_on_the_same_queries(world, asked):
             assert found.test(method, side, SAME)["settled"]
             assert found.test(method, side, OTHER)["difference"] == 0
     said = page.finding(found, 3, "M")
-    assert said.startswith("Trained on the other generator's queries, rankings beat untrained search in 0 of 4 cases")
+    assert said.startswith("Trained on the other generator's queries, rankings beat semantic search in 0 of 4 cases")
     assert (
         "; training on the same generator's instead adds a settled fine-tuned search in the simulator's words" in said
     )

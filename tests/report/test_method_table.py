@@ -59,6 +59,8 @@ def test_a_method_has_the_value_of_the_whole_sample_or_else_of_its_own(folder):
     assert rows.loc["semantic search", "value"].tolist() == [38.4, 36.7]
     assert rows.loc["CoT", ["value", "n", "published"]].tolist() == [36.0, 300, 71.77]
     assert rows.loc["fine-tuned search", "value"].iloc[0] == 64.9
+    unseen = rows[rows["question"] == "And where no training query asks about the need?"]
+    assert unseen["n"].tolist() == [0, 0, 0], "a method without such a row does not lend its other one"
     assert set(rows["profile"]) == {"quick"}
     assert set(rows["device"]) == {"a <device>"}
 
@@ -78,7 +80,8 @@ def test_methods_of_a_block_are_compared_on_the_same_queries(folder):
         chosen.to_csv(path, index=False)
         rows = rows_of(folder)
         for _, block in rows[rows["notebook"] == "05_lambdamart_rrf"].groupby("question"):
-            assert len(set(block["n"]) - {0}) == 1
+            if block["n"].any():  # no method has been asked of unseen needs
+                assert len(set(block["n"]) - {0}) == 1
 
 
 def test_a_method_that_was_not_asked_has_no_value(folder):
@@ -118,10 +121,32 @@ def test_a_claim_apart_and_one_not_asked_say_so(folder):
     assert "✔ reproduced" in found
 
 
+def test_a_verdict_is_the_one_at_the_rows_cutoff(folder):
+    """Reproduced at 10 and open at 3 is open in a row of K = 3; a claim about 10 alone says so."""
+    rows = [{"k": "3", "verdict": "underpowered"}, {"k": "10", "verdict": "reproduced"}]
+    verdicts = pd.DataFrame(
+        {
+            "claim": ["finetuning_improves_search", "vector_beats_text"],
+            "verdict": ["contradicted", "reproduced"],
+            "k": ["10", "10"],
+            "rows": [rows, rows[1:]],
+        }
+    )
+    table = method_rows(folder, OK, verdicts, "quick", "a device")
+    page = BeautifulSoup(table_html(table, "assistant", mark, {}), "html.parser")
+    said = {
+        row.td.get_text(): row.find_all("td")[-1].get_text() for row in page.select("tbody")[0].select("tr") if row.td
+    }
+    assert said["fine-tuned search"] == "? underpowered (the whole claim: contradicted)"
+    assert said["semantic search"] == "✔ reproduced (at K = 10)"
+    assert said["LambdaMART"] == "–"
+
+
 def test_a_block_of_several_metrics_names_that_of_each_row():
     metrics = next(names for _, rows in QUESTIONS if len(names := {row.metric for row in rows}) > 1)
     same = {"paper": "workflow", "question": "Q", "value": 1.0, "ci_low": 0.0, "ci_high": 2.0, "published": 0.5, "n": 9}
     same |= {"notebook": "09_dsl_ablation", "verdict": "", "claim": "", "section": "S", "profile": "p", "device": "d"}
+    same |= {"k": "5", "verdict_k": "", "verdict_there": ""}
     rows = pd.DataFrame([same | {"method": f"m{n}", "metric": metric} for n, metric in enumerate(sorted(metrics))])
     page = BeautifulSoup(table_html(rows, "workflow", mark, {}), "html.parser")
     assert page.select_one("tbody th").get_text() == "Q n = 9 asked, compared where both rows count"
@@ -139,6 +164,17 @@ def test_the_sentence_leaves_out_what_is_not_there(folder):
         "38.4 [34.7, 42.2]%."
     )
     assert sentence(rows_of(folder), "workflow") == ""
+
+
+def test_the_sentence_says_what_context_adds_and_what_holds_for_new_needs():
+    verdicts = pd.DataFrame(
+        [("context_improves_plans", 6.1, 3.4, 8.8, 936)], columns=["claim", "effect", "ci_low", "ci_high", "n"]
+    )
+    rows = method_rows(ROOT / "reports" / "quick", OK, VERDICTS, "quick", "")
+    said = sentence(rows, "assistant", verdicts)
+    assert " (a difference of 6.1 [3.4, 8.8] points, paired by query); of needs that no training query asks" in said
+    assert "of needs that the planner never learned " in said
+    assert "a difference of" not in sentence(rows, "assistant", verdicts.assign(n=0))
 
 
 def test_the_workflow_papers_sentence_sets_retrieval_against_fine_tuning():

@@ -166,9 +166,9 @@ def finding(found: Transfer, k: int, model: str) -> str:
         for rows in (serves, gains)
     )
     return (
-        f"Trained on the other generator's queries, rankings beat untrained search in {len(better)} of {len(serves)} "
+        f"Trained on the other generator's queries, rankings beat semantic search in {len(better)} of {len(serves)} "
         f"cases, settled, at K = {k}"
         + (f" ({'; '.join(better)} points)" if better else "")
-        + "; training on the same generator's instead "
+        + "; LambdaMART sees the usage log, which search does not; training on the same generator's instead "
         + (f"adds a settled {'; '.join(own)} points" if own else "adds nothing that is settled")
     )

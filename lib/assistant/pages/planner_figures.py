@@ -114,7 +114,8 @@ def settings_finding(accuracy: pd.Series, by_template: pd.Series, compared: pd.D
     return (
         f"Context adds {interval(gain['difference'], gain['ci_low'], gain['ci_high'])} points of right plans to "
         f"retrieved tools ({'settled' if gain['settled'] else 'not settled'}); with the right tool and items "
-        f"{number(accuracy[best], 1)}% are right, of a template without a model {number(by_template[best], 1)}%"
+        f"{number(accuracy[best], 1)}% are right, where a fixed template, without a model, gets "
+        f"{number(by_template[best], 1)}%"
     )
 
 

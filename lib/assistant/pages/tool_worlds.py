@@ -105,6 +105,8 @@ def panels_figure(results: Mapping[str, Results], finding: str) -> Drawing:
             line, style = part.value.loc[(method, "recall")], setting_of(method)
             draw_line(axis, line, style, strong=method == style)
             axis.lines[-1].set_label(retriever_name(method))
+            if method == FREQUENCY:  # a floor, in no colour of a method
+                axis.lines[-1].set(marker="x", color="#8a8a8a")
             if method in (ALONE, TUNED):
                 axis.fill_between(line.index, line["ci_low"], line["ci_high"], color=colour(style), alpha=0.15)
         alone = part.value.loc[(ALONE, "recall"), "value"]

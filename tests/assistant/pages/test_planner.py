@@ -13,7 +13,7 @@ from lib.assistant.pages import planner_figures as figures
 from lib.assistant.pages import planner_tables as tables
 from lib.assistant.pages import planner_words as words
 from lib.assistant.pages.planner import SHORT, Learned, clustered_rate, share
-from lib.assistant.plan_comparison import failure_rows, failure_shares, sweep_points
+from lib.assistant.plan_comparison import by_needs, failure_rows, failure_shares, sweep_points
 from lib.assistant.planner import SETTINGS
 from lib.generation.finetune import Training
 from lib.workbook.trained import Adapter, thinned
@@ -358,6 +358,16 @@ def test_kinds_and_needs_are_told_apart():
     assert frame.loc["kind: either", "API, labels"] == "–"
 
 
+def test_needs_that_were_not_learned_have_rows_of_their_own():
+    named = plans().assign(held_out=[False, False, True, True] * 5, **ASKED_BY)
+    rows = by_needs(named).set_index(["needs", "setting", "metric"])
+    assert set(rows.index.get_level_values("needs")) == {"learned", "held out"}
+    assert (rows["n"] == 2).all()
+    row = rows.loc[("learned", "rag", "ast_accuracy")]
+    assert row["value"] == 50
+    assert row["ci_low"] < 50 < row["ci_high"]
+
+
 def test_a_rate_in_few_clusters_is_less_certain():
     many = pd.DataFrame({"persona": range(40), "need": range(40), "right": [0.0, 100.0] * 20})
     few = many.assign(persona=[0, 1] * 20, need=[0, 1] * 20)
@@ -434,7 +444,7 @@ def test_the_settings_figure_says_whether_context_helps():
     drawing = figures.settings(summary(), template, comparisons(), 4)
     assert drawing.finding == (
         "Context adds 25.0 [1.0, 40.0] points of right plans to retrieved tools (settled); with the right tool and "
-        "items 100.0% are right, of a template without a model 12.5%"
+        "items 100.0% are right, where a fixed template, without a model, gets 12.5%"
     )
     assert "(not settled)" in figures.settings_finding(
         pd.Series({"context_tuned_upper_bound": 1.0}), template, comparisons(False)
