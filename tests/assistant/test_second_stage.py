@@ -493,6 +493,27 @@ def test_maps_have_the_seed_of_their_ranker(task, seeing, world, monkeypatch):
         np.testing.assert_array_equal(two.cosine, cross_fitted(two.task, world[1]).known)
 
 
+def test_a_further_seed_learns_as_the_first_did(world, monkeypatch):
+    """Both stages learned anew with the folds of the task and its own seed give the scores that stand in Table 2."""
+    frames, vectors = world
+    task = RankingTask.of_world(frames, vectors, Learning([2, 3], seed=3, folds=4))
+    two = TwoStages.of(task, vectors["items"])
+    own = two.fit(task.fit().scores)
+    seen = []
+
+    def scores(self, setting, labels=None):
+        seen.append(self.folds)
+        return np.zeros(task.evaluation.sum())
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TwoStages, "evaluation_scores", scores)
+        training_seeds.rankers(two, own.choice.setting, SEEDED_FUSION, vectors, {})
+    assert seen == [4, 4]
+    again = replace(two, folds=4).evaluation_scores(own.choice.setting)
+    np.testing.assert_allclose(again, own.scores[task.evaluation])
+    assert not np.allclose(two.evaluation_scores(own.choice.setting), again), "fewer folds are another method"
+
+
 def test_rankers_with_further_seeds_rank_the_same_queries(task, two, world):
     cosines = {1: task.relevant.astype(float), 2: np.zeros(len(task.pairs))}
     found = training_seeds.rankers(two, Setting(), SEEDED_FUSION, world[1], cosines)
