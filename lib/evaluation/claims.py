@@ -249,10 +249,10 @@ def _weigh(cells, wide, listed, labels, printed, samples, seed) -> list[Evidence
                 "clusters": len(np.unique(clusterings[0][known.all(axis=1)])),
                 "effect": float(claim.effect(*np.nanmean(pair, axis=0))),
             }
-            if len(clusterings) == 1:
-                numbers["p_value"] = _p_value(claim, pair, clusterings[0], numbers, seed)
             if numbers["clusters"] < FEWEST_UNITS:
                 numbers["p_value"] = 1.0
+            elif len(clusterings) == 1:
+                numbers["p_value"] = _p_value(claim, pair, clusterings[0], numbers, seed)
         evidence.append(Evidence(**numbers))
     return evidence
 
@@ -383,8 +383,8 @@ def _p_value(claim: Claim, pair: np.ndarray, clusters: np.ndarray, numbers: Mapp
         if claim.unit == "fold" or (claim.unit == "points" and boundary == 0):
             found.append(randomisation_test(left, right, clusters[complete], seed=seed))
         else:
-            away = abs(numbers["effect"] - boundary)
-            found.append(float(2 * stats.norm.sf(away / numbers["se"])) if numbers.get("se") else float(away == 0))
+            away, se = abs(numbers["effect"] - boundary), numbers["se"]
+            found.append(float(2 * stats.norm.sf(away / se)) if se else float(away == 0))
     return max(found)
 
 
