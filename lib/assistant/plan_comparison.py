@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -33,6 +34,9 @@ from lib.assistant.toolbox import DEFAULT_API
 from lib.evaluation.comparison import compare_outcomes, summarise
 from lib.evaluation.inference import Resampling, holm_adjust, settled, wilson_interval
 from lib.evaluation.intervals import mean_interval
+
+if TYPE_CHECKING:
+    from lib.assistant.trained_parts import PlannerLesson
 
 WITH_CONTEXT = ("context_tuned_rag", "context_tuned_upper_bound")  # the settings that show tools and items
 MEASURES = (*METRICS, "executed", "right_api", "arguments", "outside_shown", "answerable")
@@ -398,24 +402,29 @@ def sweep_part(sweep: pd.DataFrame, varied: str, number: int) -> pd.DataFrame:
     return sweep[(sweep["varied"] == varied) & (sweep["number"] == number)].set_index("query")
 
 
-def by_needs(named: pd.DataFrame) -> pd.DataFrame:
-    """Scores of each setting on needs that the planner learned and on those that it did not.
+def by_needs(judged: Mapping[str, pd.DataFrame], lesson: PlannerLesson) -> pd.DataFrame:
+    """Scores of each setting on the needs that a planner learns and on those kept from it, by model.
 
     Args:
-        named: judged plans with the columns persona, need and held_out (bool).
+        judged: plans from `lib.assistant.planner.score_plans`, by model.
+        lesson: which needs are kept from training, and who asks about which.
 
     Returns:
-        columns needs (learned, held out), setting, metric (ast_accuracy, right_api), value, ci_low, ci_high, n.
+        columns model, needs (learned, held out), setting, metric (ast_accuracy, right_api), value, ci_low, ci_high, n.
     """
+    need = lesson.material.gold.set_index("query")["need"]
+    asker = lesson.material.queries.set_index("query")["persona"]
     rows = []
-    for (unseen, setting), part in named.groupby(["held_out", "setting"], sort=False):
-        over = Resampling([part["persona"].to_numpy(), part["need"].to_numpy()])
-        for metric in ("ast_accuracy", "right_api"):
-            values = part[metric].to_numpy(dtype=float)
-            low, high = mean_interval(values, over)
-            where = "held out" if unseen else "learned"
-            rows.append((where, setting, metric, values.mean(), float(low), float(high), len(part)))
-    return pd.DataFrame(rows, columns=["needs", "setting", "metric", "value", "ci_low", "ci_high", "n"])
+    for model, plans in judged.items():
+        about = plans["query"].map(need)
+        where = about.isin(lesson.held_out).map({False: "learned", True: "held out"})
+        for (needs, setting), part in plans.groupby([where, "setting"], sort=False):
+            over = Resampling([part["query"].map(asker).to_numpy(), about[part.index].to_numpy()])
+            for metric in ("ast_accuracy", "right_api"):
+                values = part[metric].to_numpy(dtype=float)
+                low, high = mean_interval(values, over)
+                rows.append((model, needs, setting, metric, values.mean(), float(low), float(high), len(part)))
+    return pd.DataFrame(rows, columns=["model", "needs", "setting", "metric", "value", "ci_low", "ci_high", "n"])
 
 
 def sweep_tests(sweep: pd.DataFrame, n_tools: int, n_items: int) -> pd.DataFrame:

@@ -135,7 +135,8 @@ QUESTIONS: list[tuple[Question, list[Row]]] = [
     ]),
     (Question(
         "assistant", "And on needs that the planner never learned?", "AST accuracy, %", "07_planner",
-        "Which queries, and needs it never saw", "planner_needs", {"metric": "ast_accuracy", "needs": "held out"},
+        "Which queries, and needs it never saw", "planner_needs",
+        {"metric": "ast_accuracy", "model": "tuned", "needs": "held out"},
         columns=("value", "ci_low", "ci_high"),
     ), [
         _plans("rag"),

@@ -27,6 +27,7 @@ from lib.assistant.instruct_planner import (
     turns,
 )
 from lib.assistant.pages import planner_instruct as page
+from lib.assistant.plan_comparison import by_needs
 from lib.assistant.planner import SETTINGS, Desk, Material, score_plans, with_other_plans
 from lib.assistant.planner_worlds import STEPS, steps
 from lib.assistant.plans import RightPlan, api_names
@@ -221,6 +222,34 @@ def test_all_are_compared_on_the_queries_of_the_instruct_model(lesson, prompts):
     assert page.finding(same, names) == "No setting settles whether large, untuned, plans better than small, tuned"
     said = page.factors_in_words(shown)
     assert "the right API is called in: tuned 100.0%, untuned 25.0%." in said
+
+
+def test_each_model_is_scored_on_needs_held_out(lesson, prompts):
+    about = prompts["query"].map(lesson.material.gold.set_index("query")["need"])
+    unseen = set(prompts.loc[about.isin(lesson.held_out), "query"])
+    assert 0 < len(unseen) < prompts["query"].nunique()
+    judged = {
+        TUNED: plans_of(lesson, prompts, set(prompts["query"]) - unseen),
+        UNTUNED: plans_of(lesson, prompts, unseen),
+    }
+    found = by_needs(judged, lesson)
+    value = found.set_index(["model", "needs", "setting", "metric"])["value"]
+    for setting in SETTINGS:
+        assert (
+            value[TUNED, "held out", setting, "ast_accuracy"] == value[UNTUNED, "learned", setting, "ast_accuracy"] == 0
+        )
+        assert value[TUNED, "learned", setting, "ast_accuracy"] == 100
+    names = {TUNED: "small", UNTUNED: "large"}
+    table = page.needs_table(found, names).frame
+    assert table["needs"].tolist() == ["learned", "held out"] * 2
+    assert table["n"].tolist()[1] == len(unseen)
+    assert table.iloc[1]["RAG"].startswith("0.0 [0.0, ")
+    said = page.needs_in_words(found, names)
+    assert said.startswith("On needs held out, right are: small, tuned, 0.0 [0.0, ")
+    assert "; large, untuned, 100.0 [" in said
+    assert page.needs_in_words(found[found["needs"] == "learned"], names) == ""
+    alone = page.needs_table(found[found["needs"] == "learned"], names).frame
+    assert alone.iloc[1][["n", "RAG"]].tolist() == [0, "–"]
 
 
 def test_the_larger_model_tuned_stands_beside_both(lesson, prompts):

@@ -142,6 +142,43 @@ def factors_in_words(shown: pd.DataFrame) -> str:
     )
 
 
+def needs_table(found: pd.DataFrame, names: Mapping[str, str]) -> Table:
+    """Each model on the needs that the tuned planners learned and on those kept from them.
+
+    Args:
+        found: from `lib.assistant.plan_comparison.by_needs`.
+        names: as for `table_3`.
+    """
+    right = found[found["metric"] == "ast_accuracy"].set_index(["model", "needs", "setting"])
+    rows = []
+    for model in found["model"].unique():
+        for needs in ("learned", "held out"):
+            row: dict[str, object] = {"model": f"{names[model]}, {_way(model)}", "needs": needs}
+            there = [setting for setting in SETTINGS if (model, needs, setting) in right.index]
+            row["n"] = int(right.loc[(model, needs, there[0]), "n"]) if there else 0
+            cells = {setting: shown_cell(right.loc[(model, needs, setting)]) for setting in there}
+            rows.append(row | {SHORT[setting]: cells.get(setting, "–") for setting in SETTINGS})
+    return Table(
+        pd.DataFrame(rows),
+        "AST accuracy in percent, with 95% intervals, on needs that the tuned planners learned and on those held out.",
+        text_columns=["model", "needs"],
+    )
+
+
+def needs_in_words(found: pd.DataFrame, names: Mapping[str, str]) -> str:
+    """What each model makes of needs held out, with retrieved tools and context and with the right ones."""
+    right = found[(found["metric"] == "ast_accuracy") & (found["needs"] == "held out")].set_index(["model", "setting"])
+    if right.empty:
+        return ""
+    said = [
+        f"{names[model]}, {_way(model)}, {shown_cell(right.loc[(model, 'context_tuned_rag')])}% with retrieved tools "
+        f"and context and {shown_cell(right.loc[(model, WHOLE)])}% with the right ones"
+        for model in found["model"].unique()
+        if (model, WHOLE) in right.index
+    ]
+    return f"On needs held out, right are: {'; '.join(said)}."
+
+
 def in_rows(found: Mapping[str, Compared], published: pd.DataFrame) -> pd.DataFrame:
     """`values` of each world, with the column world first."""
     frames = [values(compared, published).assign(world=world) for world, compared in found.items()]

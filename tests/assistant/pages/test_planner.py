@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -359,8 +360,11 @@ def test_kinds_and_needs_are_told_apart():
 
 
 def test_needs_that_were_not_learned_have_rows_of_their_own():
-    named = plans().assign(held_out=[False, False, True, True] * 5, **ASKED_BY)
-    rows = by_needs(named).set_index(["needs", "setting", "metric"])
+    queries = pd.DataFrame({"query": NAMES, "persona": ["p0", "p1", "p2", "p3"]})
+    lesson = SimpleNamespace(material=SimpleNamespace(gold=GOLD, queries=queries), held_out={"none"})
+    rows = by_needs({"tuned": plans()}, lesson)
+    assert set(rows["model"]) == {"tuned"}
+    rows = rows.set_index(["needs", "setting", "metric"])
     assert set(rows.index.get_level_values("needs")) == {"learned", "held out"}
     assert (rows["n"] == 2).all()
     row = rows.loc[("learned", "rag", "ast_accuracy")]
