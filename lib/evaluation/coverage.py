@@ -16,6 +16,7 @@ from scipy import optimize, stats
 
 from lib.evaluation.inference import LEVEL, Resampling
 from lib.evaluation.intervals import (
+    Estimates,
     difference_interval,
     mean_interval,
     ratio_interval,
@@ -170,17 +171,22 @@ def coverage(
     """
     answers = draw_answers(setting, clusters, replicates, np.random.default_rng(seed))
     found: dict[str, float] = {"truth": setting.truth}
-    ways = {"two_way": Resampling(clusters), "crossed": Resampling(clusters, samples, seed, True)}
-    ways["personas"] = Resampling([clusters[0], np.zeros(len(clusters[0]))])
-    for name, over in ways.items():
-        low, high = _interval(setting, answers, over)
+    estimates = {
+        "two_way": _estimates(setting, answers, clusters),
+        "personas": _estimates(setting, answers, [clusters[0], np.zeros(len(clusters[0]))]),
+    }
+    ends = {name: (one.low, one.high) for name, one in estimates.items()}
+    ends["crossed"] = _interval(setting, answers, Resampling(clusters, samples, seed, True))
+    for name, (low, high) in ends.items():
         found[name] = 100 * float(((low <= setting.truth) & (setting.truth <= high)).mean())
         found[f"{name}_width"] = float((high - low).mean())
+    return found | {"strict": 100 * float((estimates["two_way"].p_values(setting.truth) <= STRICT).mean())}
+
+
+def _estimates(setting: Setting, answers: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -> Estimates:
     if len(answers) == 1:
-        estimates = two_way_means(answers[0], clusters)
-    else:
-        estimates = (two_way_ratios if setting.ratio else two_way_differences)(answers[0], answers[1], clusters)
-    return found | {"strict": 100 * float((estimates.p_values(setting.truth) <= STRICT).mean())}
+        return two_way_means(answers[0], clusters)
+    return (two_way_ratios if setting.ratio else two_way_differences)(answers[0], answers[1], clusters)
 
 
 def _interval(setting: Setting, answers: Sequence[np.ndarray], over: Resampling) -> tuple[np.ndarray, np.ndarray]:

@@ -359,8 +359,7 @@ def sentence(rows: pd.DataFrame, paper: str, verdicts: pd.DataFrame | None = Non
         unit = "%" if "%" in question.metric else ""
         return interval(row["value"], row["ci_low"], row["ci_high"], decimals_of(question.metric)) + unit
 
-    parts = [text for text in _parts(paper, value) if text]
-    parts = [text + _gain(verdicts) if text.startswith("with retrieved context") else text for text in parts]
+    parts = [text for text in _parts(paper, value, _gain(verdicts)) if text]
     said = "; ".join(parts)
     return f"{said[0].upper()}{said[1:]}." if said else ""
 
@@ -374,14 +373,14 @@ def _gain(verdicts: pd.DataFrame | None) -> str:
     return f" (a difference of {said[0]} points, paired by query)" if said else ""
 
 
-def _parts(paper: str, value) -> list[str]:
+def _parts(paper: str, value, gain: str) -> list[str]:
     if paper == "assistant":
         said = [
             ("LambdaMART-RRF finds {0} of the relevant context among its first 3 items, pretrained search {1}",
              (0, label("lambdamart_rrf")), (0, label("semantic"))),
             ("the query with retrieved context finds {0} of the right tools among 5, the query alone {1}",
              (3, label("query_plus_context")), (3, label("query_only"))),
-            ("with retrieved context {0} of the plans are right, without {1}",
+            ("with retrieved context {0} of the plans are right, without {1}" + gain,
              (4, label("context_tuned_rag")), (4, label("rag"))),
             ("of needs that no training query asks about LambdaMART-RRF finds {0} of the context, fine-tuned search "
              "{1}",

@@ -104,7 +104,7 @@ def recall_finding(results: Results, times: str) -> str:
     )
 
 
-def two_kinds_of_evidence(n_needs: int) -> str:
+def what_settles(n_needs: int) -> str:
     return (
         f"Intervals and p-values ask what other personas and other needs than these {n_needs} would show. Here and "
         "below a difference is *settled* where its interval is without 0 and p, after Holm's adjustment, at most .05."
