@@ -20,11 +20,12 @@ What is ours:
   contributions unequal and not the clusters' sizes, the logit and the log allow for it already.
 - A mean of scores (0–100) has its interval on the logit scale, a ratio on the log scale: near an end the estimate is
   skewed, and no interval leaves the scale. Differences are symmetrical and cut at ±100.
-- With two clusterings no interval is a point. Where nothing varies (no standard error), n observations may all have
-  missed something of `unseen_rate(n)`, which moves the mean by 100 points at most; a mean of 0 or 100 has Wilson's
-  interval. A difference of which one side is 0 or 100 allows for what that side may have missed
-  (`lib.evaluation.rates.square_and_add`). All of these take the observations as independent: about clusters, what does
-  not vary says nothing. With one clustering a mean of 0 or 100 has Wilson's interval, too, with clusters as trials.
+- No interval is a point. Where nothing varies (no standard error), n observations may all have missed something of
+  `unseen_rate(n)`, which moves the mean by 100 points at most; a mean of 0 or 100 has Wilson's interval. A difference
+  of which one side is 0 or 100 allows for what that side may have missed (`lib.evaluation.rates.square_and_add`). All
+  of these take the observations as independent: about clusters, what does not vary says nothing. With one clustering
+  the bootstrap has the same room, with clusters as observations (beside a side of 0 or 100 where all scores are one of
+  these).
 - The two-sided p-value of two clusterings is the interval's: its end towards the hypothesis is as many standard errors
   away as t says, on the interval's scale. So p is at most .05 just where the 95% interval leaves the hypothesis out,
   and Holm's adjustment is one of the tests that are meant. A randomisation test of whole personas takes the needs as
@@ -120,11 +121,31 @@ def difference_interval(
     """
     if over.two_way:
         found = paired_differences(a, b, over.clusters, confidence)
-        return (found.low, found.high) if np.ndim(a) > 1 else (found.low[0], found.high[0])
-    tail = round(50 * (1 - confidence), 9)
-    means = bootstrap_means(a - b, over.clusters, over.samples, over.seed)
-    low, high = np.nanpercentile(means, [tail, 100 - tail], axis=0)
-    return low, high
+        low, high = found.low, found.high
+    else:
+        low, high = _one_way_differences(_columns(a), _columns(b), over, confidence)
+    return (low, high) if np.ndim(a) > 1 else (low[0], high[0])
+
+
+def _one_way_differences(
+    a: np.ndarray, b: np.ndarray, over: Resampling, confidence: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The bootstrap's ends, with room where it shows too little spread; `a` and `b` are (observations, columns)."""
+    paired = ~np.isnan(a) & ~np.isnan(b)
+    a, b = (np.where(paired, side, np.nan) for side in (a, b))
+    low, high = bootstrap_interval(a - b, over.clusters, over.samples, over.seed, confidence)
+    difference, n = _influences(a - b)[0], _clusters_with_values(paired, over.clusters)
+    half = np.where(high - low < NOTHING, _missed(n, confidence), 0.0)
+    low, high = np.fmin(low, difference - half), np.fmax(high, difference + half)
+    right_or_wrong = ((np.isin(a, (0, 100)) & np.isin(b, (0, 100))) | ~paired).all(axis=0)
+    low[right_or_wrong], high[right_or_wrong] = _beside_an_end(
+        a[:, right_or_wrong],
+        b[:, right_or_wrong],
+        low[right_or_wrong],
+        high[right_or_wrong],
+        lambda side: mean_interval(side, over, confidence),
+    )
+    return _on_scale(low, high)
 
 
 def ratio_interval(a: np.ndarray, b: np.ndarray, over: Resampling) -> tuple[np.ndarray, np.ndarray]:
@@ -145,7 +166,12 @@ def ratio_interval(a: np.ndarray, b: np.ndarray, over: Resampling) -> tuple[np.n
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN slice")  # b never finds anything: there is no ratio
         low, high = np.nanpercentile(folds, [2.5, 97.5], axis=0)
-    return low, high
+    (mean_a, _), (mean_b, _) = _influences(a), _influences(b)
+    missed = _missed(_clusters_with_values(~np.isnan(a) & ~np.isnan(b), over.clusters), 0.95)
+    constant = high - low < NOTHING / 100
+    return _ratio_room(
+        mean_a, mean_b, low, high, constant, missed, lambda: (mean_interval(a, over)[1], mean_interval(b, over)[0])
+    )
 
 
 def two_way_means(values: np.ndarray, clusters: Clusters, confidence: float = 0.95) -> Estimates:
@@ -185,18 +211,9 @@ def two_way_differences(a: np.ndarray, b: np.ndarray, clusters: Clusters, confid
     counts = np.array([(~np.isnan(side)).sum(axis=0) for side in (a, b)])
     half = np.where(se > NOTHING, reach * se, _missed(counts.min(axis=0), confidence))
     low, high = difference - half, difference + half
-    means = np.array([mean_a, mean_b])
-    for column in np.flatnonzero(np.isin(means, (0, 100)).any(axis=0) & (np.abs(difference) > NOTHING)):
-        sides = [two_way_means(side[:, [column]], clusters, confidence) for side in (a, b)]
-        ends = square_and_add(
-            (low[column] / 100, high[column] / 100),
-            means[:, column] / 100,
-            [(side.low[0] / 100, side.high[0] / 100) for side in sides],
-        )
-        low[column], high[column] = 100 * ends[0], 100 * ends[1]
+    low, high = _beside_an_end(a, b, low, high, lambda side: _ends(two_way_means(side, clusters, confidence)))
     se = np.where(high - low > 2 * reach * se + NOTHING, (high - low) / (2 * _normal(confidence)), se)
-    low, high = np.maximum(low, -100), np.minimum(high, 100)
-    return _estimates(difference, low, high, se, freedom, np.asarray, confidence)
+    return _estimates(difference, *_on_scale(low, high), se, freedom, np.asarray, confidence)
 
 
 def two_way_ratios(a: np.ndarray, b: np.ndarray, clusters: Clusters, confidence: float = 0.95) -> Estimates:
@@ -217,15 +234,13 @@ def two_way_ratios(a: np.ndarray, b: np.ndarray, clusters: Clusters, confidence:
     se, freedom = two_way_errors(sides, clusters)
     reach = _reach(freedom, confidence)
     n = np.minimum((~np.isnan(a)).sum(axis=0), (~np.isnan(b)).sum(axis=0))
-    missed = _missed(n, confidence) / under
     constant = ~(se > NOTHING / 100)
     spread = np.exp(reach * se / np.where(ratio > 0, ratio, np.nan))
-    low = np.where(constant, np.maximum(ratio - missed, 0), ratio / spread)
-    high = np.where(constant, ratio + missed, ratio * spread)
+    low, high = _ratio_room(
+        mean_a, mean_b, ratio / spread, ratio * spread, constant, _missed(n, confidence),
+        lambda: (two_way_means(a, clusters, confidence).high, two_way_means(b, clusters, confidence).low),
+    )  # fmt: skip
     nothing = ratio == 0
-    if nothing.any():
-        most, least = two_way_means(a, clusters, confidence).high, two_way_means(b, clusters, confidence).low
-        low, high = np.where(nothing, 0, low), np.where(nothing, most / least, high)
     se = np.where(constant | nothing, (high - low) / (2 * _normal(confidence)), se)
     return _estimates(ratio, low, high, se, freedom, np.log, confidence)
 
@@ -323,10 +338,70 @@ def _room_at_the_ends(
     for column, scores in enumerate(values.T):
         there = ~np.isnan(scores)
         if there.any() and (np.all(scores[there] == 0) or np.all(scores[there] == 100)):
-            n = min(len(set(np.asarray(labels)[there].tolist())) for labels in clusters)
+            n = _clusters_with_values(there[:, None], clusters)[0]
             ends = wilson_interval(n * scores[there][0] / 100, n, confidence)
             low[column], high[column] = (100 * float(end) for end in ends)
     return low, high
+
+
+def _beside_an_end(
+    a: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray, interval: Callable
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of intervals of differences a − b, wider where one side's mean is 0 or 100.
+
+    Args:
+        a, b: (observations, columns).
+        low, high: without this allowance (columns,).
+        interval: of one side's means, of values (observations, 1).
+    """
+    low, high = low.copy(), high.copy()
+    means = np.array([_influences(side)[0] for side in (a, b)])
+    for column in np.flatnonzero(np.isin(means, (0, 100)).any(axis=0) & (np.abs(means[0] - means[1]) > NOTHING)):
+        sides = [[float(end[0]) / 100 for end in interval(side[:, [column]])] for side in (a, b)]
+        ends = square_and_add((low[column] / 100, high[column] / 100), means[:, column] / 100, sides)
+        low[column], high[column] = 100 * ends[0], 100 * ends[1]
+    return low, high
+
+
+def _ratio_room(
+    mean_a: np.ndarray,
+    mean_b: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    constant: np.ndarray,
+    missed: np.ndarray,
+    most_and_least: Callable,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of intervals of ratios of means a/b that allow for what was not seen; arrays (columns,).
+
+    Args:
+        constant: where nothing varies: `missed` points more or fewer of a are possible.
+        most_and_least: the most that a's mean may be and the least that b's, for where a's is 0.
+    """
+    under = np.where(mean_b > 0, mean_b, np.nan)
+    ratio = mean_a / under
+    low = np.where(constant, np.maximum(ratio - missed / under, 0), low)
+    high = np.where(constant, ratio + missed / under, high)
+    nothing = ratio == 0
+    if nothing.any():
+        most, least = most_and_least()
+        low, high = np.where(nothing, 0, low), np.where(nothing, most / least, high)
+    return low, high
+
+
+def _clusters_with_values(present: np.ndarray, clusters: Clusters) -> np.ndarray:
+    """How many clusters of the clustering with the fewest have a value, by column of `present`."""
+    counts = [[len(set(np.asarray(labels)[there].tolist())) for there in present.T] for labels in clusters]
+    return np.min(counts, axis=0)
+
+
+def _on_scale(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of a difference of scores."""
+    return np.maximum(low, -100), np.minimum(high, 100)
+
+
+def _ends(found: Estimates) -> tuple[np.ndarray, np.ndarray]:
+    return found.low, found.high
 
 
 def _influences(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

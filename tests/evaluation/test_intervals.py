@@ -261,6 +261,51 @@ def test_a_mean_at_an_end_is_no_point_with_one_clustering_either():
         assert mean_interval(table[:, 0], over) == (low[0], high[0])
 
 
+def test_four_of_four_against_none_is_no_point():
+    """Newcombe's interval of 4/4 − 0/4: 100 − √2·49.0 = 30.7. Where both are alike, four units may have missed 60%."""
+    over = Resampling([np.arange(4)], 200, 3)
+    all_right, none = np.full((4, 1), 100.0), np.zeros((4, 1))
+    missed = 100 * float(wilson_interval(0, 4)[1])
+    low, high = difference_interval(all_right, none, over)
+    assert (low[0], high[0]) == (pytest.approx(100 - math.sqrt(2) * missed), 100)
+    other = difference_interval(none, all_right, over)
+    assert (-other[1][0], -other[0][0]) == (pytest.approx(low[0]), high[0])
+    unseen = 100 * unseen_rate(4)
+    for side in (all_right, none, np.full((4, 1), 50.0)):
+        low, high = difference_interval(side, side, over)
+        assert (low[0], high[0]) == (pytest.approx(-unseen), pytest.approx(unseen))
+    assert difference_interval(none[:, 0], none[:, 0], over) == (pytest.approx(-unseen), pytest.approx(unseen))
+
+
+def test_a_graded_gain_in_every_unit_over_nothing_keeps_the_bootstrap():
+    graded = np.linspace(9, 11, 30)
+    over = Resampling([np.arange(30)], 200, 3)
+    low, high = difference_interval(graded, np.zeros(30), over)
+    assert (low, high) == bootstrap_interval(graded, over.clusters, 200, 3)
+
+
+def test_repeated_questions_are_no_further_units():
+    """Twelve answers about four personas leave what four leave open; a side without a pair does not count."""
+    over = Resampling([PERSONAS], 200, 3)
+    n = len(set(PERSONAS))
+    _, high = difference_interval(np.zeros(12), np.zeros(12), over)
+    assert high == pytest.approx(100 * unseen_rate(n))
+    half = np.where(np.asarray(PERSONAS) == PERSONAS[0], 0.0, np.nan)
+    assert difference_interval(np.zeros(12), half, over)[1] == pytest.approx(100 * unseen_rate(1))
+
+
+def test_a_ratio_with_one_clustering_is_no_point_either():
+    over = Resampling([np.arange(12)], 200, 3)
+    none, some, whole = np.zeros((12, 1)), A[:, None], np.full((12, 1), 100.0)
+    low, high = ratio_interval(none, some, over)
+    least = mean_interval(some, over)[0][0]
+    assert (low[0], high[0]) == (0, pytest.approx(100 * float(wilson_interval(0, 12)[1]) / least))
+    low, high = ratio_interval(whole, whole, over)
+    assert (low[0], high[0]) == (pytest.approx(1 - unseen_rate(12)), pytest.approx(1 + unseen_rate(12)))
+    low, high = ratio_interval(some, none, over)
+    assert np.isnan([low[0], high[0]]).all()
+
+
 @pytest.mark.parametrize("clusters", [[[1, 2], [1]], [[1], [1]], [[1, 2], [1, 2], [1, 2]]])
 def test_refuses(clusters):
     with pytest.raises(ValueError, match="two clusterings"):
