@@ -5,6 +5,9 @@ conversation, in the form of the setting that it is asked in; then comes what th
 take two cores hours, so they are kept with the project (`lib.generation.kept`), under prompt and weights, and shown
 where nearly all are found.
 
+The examples are kept, too (`kept_examples`): in two settings they show what was retrieved, and where another
+processor ranks one of these tools or items otherwise, all conversations would be other ones.
+
 Rules and turns were chosen on 40 training queries, before any evaluation query was asked. With rules and examples in
 one message, as the tuned planner's prompts one after another, the model wrote further requests or `default()`, and
 planned 0 to 18% right with the right tool and context; as turns 55%. Eight examples instead of four (57.5%; with what
@@ -38,11 +41,13 @@ if TYPE_CHECKING:
     from lib.assistant.trained_parts import PlannerLesson
 
 FILE = Path("data") / "answers" / "instruct_plans.jsonl"
+EXAMPLES_FILE = Path("data") / "answers" / "instruct_examples.jsonl"  # the examples that these were asked with
 MODEL = "Qwen2.5-Coder-1.5B-Instruct"  # whose plans are kept
 EXAMPLES = 4  # training queries with their plans, before every request
 MAX_TOKENS = 96  # of a plan: its tokens are other ones than the tuned planner's
 TUNED, UNTUNED, LARGER = "tuned", "untuned", "larger tuned"  # the planner, the instruct model, and the latter tuned
 PREFIXES = {TUNED: "", UNTUNED: "instruct/", LARGER: "larger/"}  # of their settings' names
+LABELLED = ("none", "gold")  # sources of tools and items in `SETTINGS` that are not retrieved
 RULES = (
     "You are the assistant on somebody's phone. Answer each request with a call of one of the tools listed under it, "
     "or, where it needs two, with two calls on two lines; write nothing else. Copy the values of arguments word for "
@@ -112,6 +117,45 @@ def examples(lesson: PlannerLesson) -> dict[str, list[tuple[str, str]]]:
         setting: list(zip(completed(material, chosen, setting, seed)["prompt"], plans, strict=True))
         for setting in SETTINGS
     }
+
+
+def kept_examples(lesson: PlannerLesson, root: Path) -> dict[str, list[tuple[str, str]]]:
+    """Those of `EXAMPLES_FILE` where they are of this world and seed, else those of `examples`.
+
+    They are where the planner may learn from all of their queries, the gold plans are theirs, and so are the prompts
+    with nothing retrieved in them. A prompt with retrieved tools is as it was when the kept plans were asked for.
+
+    Args:
+        root: the project's folder.
+
+    Returns:
+        {setting: prompts, each with the gold plan}.
+    """
+    path = root / EXAMPLES_FILE
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+    table = pd.DataFrame(rows, columns=["setting", "query", "prompt", "plan"])
+    if not _of_this_world(table, lesson):
+        return examples(lesson)
+    return {
+        setting: list(part[["prompt", "plan"]].itertuples(index=False, name=None))
+        for setting, part in table.groupby("setting", sort=False)
+    }
+
+
+def _of_this_world(kept: pd.DataFrame, lesson: PlannerLesson) -> bool:
+    material = lesson.material
+    usable = lesson.queries(len(material.queries)).set_index("query")
+    if set(kept["setting"]) != set(SETTINGS) or not set(kept["query"]) <= set(usable.index):
+        return False
+    if kept["plan"].tolist() != material.gold.set_index("query")["plan"].loc[kept["query"]].tolist():
+        return False
+    for setting, (tools, items) in SETTINGS.items():
+        part = kept[kept["setting"] == setting]
+        if tools in LABELLED and items in LABELLED:
+            now = completed(material, usable.loc[part["query"]].reset_index(), setting, lesson.seed)
+            if now["prompt"].tolist() != part["prompt"].tolist():
+                return False
+    return True
 
 
 def completed(material: Material, training: pd.DataFrame, setting: str, seed: int) -> pd.DataFrame:

@@ -19,8 +19,10 @@ from lib.assistant.instruct_planner import (
     Asking,
     compare,
     compare_in_worlds,
+    completed,
     conversations,
     examples,
+    kept_examples,
     plan_of,
     planned,
     planned_in_worlds,
@@ -96,6 +98,56 @@ def test_another_plan_makes_no_example(lesson):
     plans = [RightPlan(list(apis), "", json.dumps([{api: {}} for api in apis])) for apis in gold["apis"]]
     told = gold.assign(also=[[plan] for plan in plans])
     assert examples(replace(lesson, material=replace(lesson.material, gold=told))) == examples(lesson)
+
+
+def kept_in(folder, shown, queries):
+    """The file of kept examples, of `examples` and their queries."""
+    path = folder / module.EXAMPLES_FILE
+    path.parent.mkdir(parents=True)
+    rows = [
+        {"setting": setting, "query": query, "prompt": prompt, "plan": plan}
+        for setting, pairs in shown.items()
+        for query, (prompt, plan) in zip(queries, pairs, strict=True)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_kept_examples_stand_where_only_what_was_retrieved_is_another(lesson, tmp_path, monkeypatch):
+    """Another processor that ranks two tools otherwise shows other prompts, and finds no kept plan without these."""
+    asked = []
+    monkeypatch.setattr(module, "completed", lambda *of: asked.append(of[1]["query"].tolist()) or completed(*of))
+    shown = examples(lesson)
+    kept_in(tmp_path, shown, asked[-1])
+    material = lesson.material
+    reverse = material.tool_rankings.assign(rank=-material.tool_rankings["rank"]).sort_values(
+        ["setting", "query", "rank"]
+    )
+    elsewhere = replace(lesson, material=replace(material, tool_rankings=reverse))
+    assert examples(elsewhere)["rag"] != shown["rag"]
+    assert kept_examples(elsewhere, tmp_path) == shown
+    assert kept_examples(lesson, tmp_path / "nowhere") == shown
+
+
+def test_kept_examples_of_another_world_are_not_shown(lesson, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(module, "completed", lambda *of: asked.append(of[1]["query"].tolist()) or completed(*of))
+    shown, material = examples(lesson), lesson.material
+    first = asked[-1][0]
+    marked = {setting: [(prompt + "kept", plan) for prompt, plan in pairs] for setting, pairs in shown.items()}
+    retrieved = ("rag", "context_tuned_rag")
+    kept_in(tmp_path, {name: (marked if name in retrieved else shown)[name] for name in shown}, asked[-1])
+    assert kept_examples(lesson, tmp_path)["rag"] == marked["rag"]
+    of_first = material.gold["query"] == first
+    told = material.gold.assign(plan=material.gold["plan"].mask(of_first, "default()"))
+    evaluated = material.queries.assign(
+        split=material.queries["split"].mask(material.queries["query"] == first, "evaluation")
+    )
+    said = material.queries.assign(
+        text=material.queries["text"].mask(material.queries["query"] == first, "Where is it?")
+    )
+    for changed in ({"gold": told}, {"queries": evaluated}, {"queries": said}):
+        other = replace(lesson, material=replace(material, **changed))
+        assert kept_examples(other, tmp_path) == examples(other)
 
 
 def test_what_comes_last_is_the_tuned_planner_s_prompt_without_its_cue(lesson, prompts):
