@@ -15,10 +15,11 @@ Evidence in a cell: the effect, its standard error and 95% interval (`lib.evalua
 over personas and needs for the assistant, as in the tables beside; a bootstrap of test flows for workflows), and the
 p-value, of the queries that have a value on both sides. For the assistant that is the interval's own. For workflows it
 is that of a paired randomisation test that exchanges the sides flow by flow; at a margin or a constant, where that is
-none, that of a normal estimate with this standard error. P-values are adjusted by Holm's method over all cutoffs of all
-claims that are decided together, those on all flows apart: they restate others. A notebook decides its own
-(`evaluate`); the index page decides all of a paper's again as one family (`lib.evaluation.families`). A claim has the
-largest p-value of its cutoffs. A side is *settled* if the adjusted p is at most .05 **and** the interval lies wholly on
+none, that of a normal estimate with this standard error. P-values are adjusted by Holm's method over all claims that
+are decided together, those on all flows apart: they restate others. A notebook decides its own (`evaluate`); the index
+page decides all of a paper's again as one family (`lib.evaluation.families`). Cutoffs by themselves are another family:
+all cutoffs of all these claims; but a claim that is settled as a whole holds at each of its cutoffs, so that a cutoff's
+p-value is at most the claim's. A side is *settled* if the adjusted p is at most .05 **and** the interval lies wholly on
 that side. The *detectable* effect is the smallest that this n would show with 80% power: 2.8 standard errors of the
 effect. Fewer than six first units with a value on both sides can settle nothing: exchanges of so few give no p below
 .05, and theirs is 1. Where no outcome (0 or 100) differs between the sides, as of an event that never occurred, there
@@ -60,7 +61,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ from lib.evaluation.intervals import (
     two_way_ratios,
     unseen_rate,
 )
-from lib.evaluation.judgement import VERDICTS, Evidence, combined_p, judge, n_needed, weakest
+from lib.evaluation.judgement import VERDICTS, Evidence, combined_p, holds, judge, n_needed, weakest
 from lib.evaluation.rates import FEWEST_UNITS, beside_a_constant
 
 COLUMNS = ["claim", "paper", "statement", "k", "effect", "ci_low", "ci_high", "p_value", "n", "verdict"]
@@ -134,31 +135,48 @@ def decide(claims: Sequence[Claim], rows: Sequence[dict[str, list[Evidence]]]) -
     """The verdicts of `evaluate` on claims as one family, from what their cells show, by cutoff."""
     adjusted = _adjust(claims, rows)
     return pd.DataFrame(
-        [_verdict(claim, by_k, *p_values) for claim, by_k, p_values in zip(claims, rows, adjusted, strict=True)]
+        [_verdict(claim, by_k, found) for claim, by_k, found in zip(claims, rows, adjusted, strict=True)]
     )
 
 
-def _adjust(claims: Sequence[Claim], rows: Sequence[dict[str, list[Evidence]]]) -> list[tuple[dict[str, float], int]]:
-    """For each claim Holm's p by cutoff, and over how many tests; `all_flows` is a family of its own."""
-    adjusted: list[tuple[dict[str, float], int]] = [({}, 0)] * len(claims)
+@dataclass(frozen=True)
+class _Adjusted:
+    """Holm's p of a claim as a whole, among so many claims, and at each cutoff, among so many cutoffs of all claims."""
+
+    whole: float = 1.0
+    claims: int = 0
+    by_k: Mapping[str, float] = field(default_factory=dict)
+    cutoffs: int = 0
+
+
+def _adjust(claims: Sequence[Claim], rows: Sequence[dict[str, list[Evidence]]]) -> list[_Adjusted]:
+    """Holm's p-values of each claim; those about `all_flows` are families of their own."""
+    adjusted = [_Adjusted()] * len(claims)
     for apart in (False, True):
         members = [number for number, claim in enumerate(claims) if (claim.about == "all_flows") == apart]
+        whole = holm_adjust([combined_p(claims[number], _cells(rows[number])) for number in members])
         keys = [(number, k) for number in members for k in rows[number]]
-        p_values = holm_adjust([combined_p(claims[number], rows[number][k]) for number, k in keys])
-        for number in members:
-            of_claim = {k: p for (other, k), p in zip(keys, p_values, strict=True) if other == number}
-            adjusted[number] = (of_claim, len(keys))
+        at = dict(
+            zip(keys, holm_adjust([combined_p(claims[number], rows[number][k]) for number, k in keys]), strict=True)
+        )
+        for number, p_value in zip(members, whole, strict=True):
+            most = p_value if holds(claims[number], _cells(rows[number])) else 1.0
+            of_claim = {k: min(p, most) for (other, k), p in at.items() if other == number}
+            adjusted[number] = _Adjusted(p_value, len(members), of_claim, len(keys))
     return adjusted
 
 
-def _verdict(claim: Claim, by_k: dict[str, list[Evidence]], p_holm: dict[str, float], tests: int) -> dict:
-    """One claim's row of `evaluate`, from its cells and adjusted p-values by cutoff."""
-    cells = [cell for row in by_k.values() for cell in row]
+def _cells(by_k: Mapping[str, Sequence[Evidence]]) -> list[Evidence]:
+    return [cell for row in by_k.values() for cell in row]
+
+
+def _verdict(claim: Claim, by_k: dict[str, list[Evidence]], adjusted: _Adjusted) -> dict:
+    """One claim's row of `evaluate`, from its cells and adjusted p-values."""
+    cells = _cells(by_k)
     cell = weakest(claim, cells)
-    holds = all(claim.depth(other.effect) > 0 for other in cells)
-    overall = _row(claim, cells, max(p_holm.values()) if holds else p_holm[cell.k], tests)
+    overall = _row(claim, cells, adjusted.whole, adjusted.claims)
     rows = [
-        _row(claim, row, p_holm[k], tests)
+        _row(claim, row, adjusted.by_k[k], adjusted.cutoffs)
         | {"overall": overall["verdict"], "weakest": k == cell.k, "cells": [asdict(one) for one in row]}
         for k, row in by_k.items()
     ]

@@ -84,10 +84,15 @@ def weakest(claim: Claim, cells: Sequence[Evidence]) -> Evidence:
     return min(cells, key=strength)
 
 
+def holds(claim: Claim, cells: Sequence[Evidence]) -> bool:
+    """Whether the effects of all cells are on the claimed side."""
+    return all(claim.depth(cell.effect) > 0 for cell in cells)
+
+
 def combined_p(claim: Claim, cells: Sequence[Evidence]) -> float:
     """The p-value of all cells together: the largest, or where the weakest cell points against the claim, that cell's
     times the number of cells."""
-    if all(claim.depth(cell.effect) > 0 for cell in cells):
+    if holds(claim, cells):
         return max(cell.p_value for cell in cells)
     return min(1.0, len(cells) * weakest(claim, cells).p_value)
 

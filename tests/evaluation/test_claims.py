@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from scipy import stats
 
 from lib.assistant.context_scores import HELPED, ORDER
 from lib.evaluation.claim_records import ABOUT, ClaimError
-from lib.evaluation.claims import BY_ROW, COLUMNS, by_row, evaluate, read_claims, tally, unseen_rate
+from lib.evaluation.claims import BY_ROW, COLUMNS, by_row, decide, evaluate, read_claims, tally, unseen_rate
 from lib.evaluation.comparison import compare, ratios, summarise
 from lib.evaluation.inference import (
     Resampling,
@@ -977,6 +978,36 @@ def test_claims_on_all_flows_cost_the_papers_nothing(claims_of):
     raw = randomisation_test([0] * 12, [1] * 9 + [0] * 3, seed=1)
     assert beside["p_value"].tolist() == pytest.approx([2 * raw] * 2 + [3 * raw] * 3)
     assert alone["p_value"].tolist() == beside["p_value"].tolist()[:2]
+
+
+def test_a_claim_is_one_test_however_many_cutoffs_it_has(claims_of):
+    """Ten claims at p = .004 at both of their cutoffs: Holm over ten claims, .04; a claim that is settled holds at each
+    of its cutoffs, which alone would be twenty tests and .08."""
+    claims = claims_of(*[{}] * 10)
+    clear = cell(10, 5, published=12, p=0.004)
+    table = decide(claims, [{"3": [clear], "10": [clear]}] * 10)
+    assert table["p_value"].tolist() == pytest.approx([0.04] * 10)
+    assert set(table["verdict"]) == set(by_row(table)["verdict"]) == {"reproduced"}
+    assert by_row(table)["p_value"].tolist() == pytest.approx([0.04] * 20)
+
+
+def test_a_cutoff_of_a_claim_that_does_not_hold_is_one_of_all_cutoffs(claims_of):
+    """Clear at K = 3 and against it at K = 10, or open there: the claim's own p-value helps no cutoff then."""
+    claims = claims_of(*[{}] * 10)
+    clear = cell(10, 5, published=12, p=0.004)
+    later, other, weak = (
+        replace(one, k="10") for one in (clear, cell(-1, 5, published=12, p=0.6), cell(2, 5, published=12, p=0.4))
+    )
+    table = decide(claims, [{"3": [clear], "10": [later]}] * 9 + [{"3": [clear], "10": [other]}])
+    rows = by_row(table).set_index(["claim", "k"])
+    assert table["verdict"].tolist() == ["reproduced"] * 9 + ["contradicted"]
+    assert rows.loc[("claim_9", "3"), "p_value"] == pytest.approx(20 * 0.004)
+    assert rows.loc[("claim_9", "3"), "verdict"] == "undecided"
+    assert rows.loc[("claim_9", "3"), "reason"].endswith("Holm's adjustment over 20 tests")
+    assert rows.loc[("claim_0", "3"), "p_value"] == pytest.approx(0.04)
+    open_ones = decide(claims, [{"3": [clear], "10": [weak]}] * 10)
+    assert open_ones["p_value"].tolist() == [1.0] * 10
+    assert by_row(open_ones)["p_value"].tolist() == pytest.approx([0.08, 1.0] * 10)
 
 
 # ---------------------------------------------------------------- how many would decide
