@@ -119,12 +119,14 @@ def judge(claim: Claim, cells: Sequence[Evidence], p_holm: float, tests: int) ->
     p_value = combined_p(claim, cells)
     clear = p_value <= LEVEL < p_holm and (claim.test == "same" or _on_one_side(claim, cells))
     if clear and not (against and claim.test != "same" and cell.detectable <= size):
-        return "undecided", f"clear by itself (p = {p_value:.3f}), but not after Holm's adjustment over {tests} tests"
+        said = f"clear by itself (p = {p_value:.3f}), but not after Holm's adjustment over {tests} tests"
+        return "undecided", said + _against(claim, cell)
     if _beyond_the_paper(claim, cell):
         paper = f"{PAPERS_N[claim.paper]:,} {'flows' if claim.paper == 'workflow' else 'queries'}"
         return NOT_TESTABLE, f"published {_size(claim, size)}: the paper's own {paper} could not have shown it"
     if cell.detectable > size:
-        return "underpowered", _why_underpowered(claim, cells, p_holm, f"{source} {_size(claim, size)}")
+        said = _why_underpowered(claim, cells, p_holm, f"{source} {_size(claim, size)}")
+        return "underpowered", said + _against(claim, cell)
     if claim.test == "same":
         word = "underpowered" if against else "same direction"
         return word, f"{_opposite(claim) if against else 'within the margin'}, not significant"
@@ -145,6 +147,12 @@ def _on_one_side(claim: Claim, cells: Sequence[Evidence]) -> bool:
     """Whether the intervals of all cells leave out the claim's boundary on the same side: half of what settles it."""
     ends = _depths(claim, cells)
     return bool((ends > 0).all() or (ends < 0).all())
+
+
+def _against(claim: Claim, cell: Evidence) -> str:
+    """That the weakest cell's interval lies wholly on the other side of a claimed difference, where it does."""
+    against = claim.test != "same" and _depths(claim, [cell]).max() < 0
+    return "; the 95% interval lies against the claim" if against else ""
 
 
 def _judge_sameness(claim: Claim, cells: Sequence[Evidence], p_holm: float) -> tuple[str, str] | None:

@@ -226,7 +226,8 @@ def glance_drawing(everything: pd.DataFrame) -> Drawing:
         _glance_panel(axis, everything[everything["metric"] == metric], names, metric)
     for axis in axes[:, 1]:
         axis.tick_params(labelleft=False)
-    axes[1][0].legend(loc="upper center", bbox_to_anchor=(0.6, -0.12), ncol=3)
+    figure.supxlabel("difference from the table's baseline, points (Table 4: from the fine-tuned model)", fontsize=10)
+    figure.legend(*axes[1][0].get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, 0), ncol=3)
     said = verdict(everything)
     alt = (
         f"Four panels, one a metric, with {len(names)} rows of Tables 1 to 4: our difference from the table's baseline "
