@@ -96,7 +96,7 @@ def with_costs(
 
     Returns:
         `points` by row, with tokens, dollars, and `front_<cost>` (see `lib.evaluation.pareto.with_fronts`) for each of
-        `COSTS`.
+        `COSTS`, by costs of two significant digits, as they are printed: a hundredth of a token puts nothing ahead.
     """
     table = points.assign(
         tokens=points["tokens_in"] + points["tokens_out"],
@@ -109,8 +109,14 @@ def with_costs(
         if shared and row in shared:
             names = part["condition"].tolist()
             quality = shared[str(row)].loc[names, names].to_numpy()
-        parts.append(with_fronts(part, COSTS, quality))
+        fronts = with_fronts(part.assign(**{cost: part[cost].map(_rounded) for cost in COSTS}), COSTS, quality)
+        parts.append(fronts.assign(**{cost: part[cost] for cost in COSTS}))
     return pd.concat(parts, ignore_index=True).drop(columns="compared")
+
+
+def _rounded(cost: float) -> float:
+    """To two significant digits."""
+    return float(f"{cost:.2g}")
 
 
 def cost_columns(points: pd.DataFrame, prices: Mapping[str, Price], decimals: int = 0) -> pd.DataFrame:

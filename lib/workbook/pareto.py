@@ -141,7 +141,7 @@ def _name(axis: Axes, part: pd.DataFrame, cost: str, numbers: Mapping[str, int])
     on = part[f"front_{cost}"].astype(bool)
     points = {
         textwrap.fill(row.name, LETTERS): (getattr(row, cost), row.value, row.colour)
-        for row in part[on].itertuples(index=False)
+        for row in part[on].sort_values("value", ascending=False).itertuples(index=False)
     }
     numbered = part["name"].isin(list(numbers))
     for row in part[numbered].itertuples(index=False):

@@ -2,9 +2,10 @@ import re
 from datetime import date
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from lib.evaluation.prices import dollars, price_of, read_prices
+from lib.evaluation.prices import dollars, price_of, read_prices, with_costs
 from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import InputError
 
@@ -78,3 +79,14 @@ def test_an_unknown_model_gets_a_suggestion():
 def test_the_line_of_the_readme_makes_a_price(price_file):
     row = re.search(r"`(gpt-9,[^`]*)`", (ROOT / "data" / "README.md").read_text(encoding="utf-8"))[1]
     assert read_prices(price_file(HEAD + row))["gpt-9"].output == 15
+
+
+def test_costs_that_print_the_same_put_nothing_ahead(price_file):
+    """12.945 and 12.982 tokens are both 13: the better of the two alone is on the front."""
+    price = read_prices(price_file(HEAD + ROW))["gpt-x"]
+    points = pd.DataFrame(
+        {"row": "tools", "value": [34.1, 76.5, 80.0], "seconds": [0.012, 0.0111, 0.05], "tokens_out": 0.0}
+    ).assign(tokens_in=[12.945, 12.982, 40.0])
+    table = with_costs(points, price)
+    assert table["front_tokens"].tolist() == table["front_dollars"].tolist() == [False, True, True]
+    assert table["tokens"].tolist() == [12.945, 12.982, 40.0]

@@ -247,7 +247,9 @@ def cost_finding(points: pd.DataFrame) -> str:
     payable = points[(points["row"] != PROMPTS) & ~points["condition"].str.startswith(LABELLED)]
     on = payable[payable["front_seconds"] | payable["front_dollars"]]
     languages = payable[(payable["row"] == CONTEXT) & (payable["tokens_out"] > 0)]
-    said = f"{len(on)} of {len(payable)} methods are best for their cost: none that costs no more finds as much"
+    number = payable["row"].value_counts()
+    of = ", ".join(f"{number[row]} for {QUESTIONS[row]}" for row in QUESTIONS if row in number)
+    said = f"{len(on)} of {len(payable)} methods ({of}) are best for their cost: none that costs no more finds as much"
     if languages.empty:
         return said
     among = int(languages.index.isin(on.index).sum())

@@ -277,11 +277,12 @@ def finding(compared: pd.DataFrame) -> str:
         f"{said} {intervals(of_way.loc[[way]], VALUES, DIGITS['similarity'])[0]}"
         for way, said in (("free", "free"), ("snapped", "snapped to the catalogue"), (HELD, "under its grammar"))
     ]
-    ran = part[part["metric"] == "executed"].set_index("way")["value"]
-    right = "/".join(f"{ran[way]:.0f}" for way in ("free", "snapped", HELD) if way in ran)
+    ran = part[part["metric"] == "executed"].set_index("way")
+    right = [f"{intervals(ran.loc[[way]], VALUES, 0)[0]}%" for way in ("free", "snapped", HELD) if way in ran.index]
+    flows = int(part["flows"].max())
     return (
-        f"Similarity of the {MODELS[model]}'s flows, {TEST_SETS[test_set]}: {', '.join(told)}"
-        f"{f'; executed right {right}%' if right else ''}."
+        f"Similarity of the {MODELS[model]}'s flows, {TEST_SETS[test_set]} (n = {flows:,}): {', '.join(told)}"
+        f"{'; executed right, in this order, ' + ', '.join(right) if right else ''}."
     )
 
 

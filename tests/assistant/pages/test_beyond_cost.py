@@ -179,7 +179,10 @@ def test_they_are_drawn_and_told(points):
     assert drawing.name == "assistant_cost"
     assert len(drawing.figure.axes) == 6
     drawn = points[(points["row"] != page.PROMPTS) & ~points["condition"].str.startswith(page.LABELLED)]
-    assert f" of {len(drawn)} methods are best for their cost: none that costs no more" in drawing.finding
+    said = (
+        f" of {len(drawn)} methods (5 for context, 3 for tools, 1 for plans) are best for their cost: none that costs"
+    )
+    assert said in drawing.finding
     assert drawing.finding.endswith(" that write chains of thought none")
     assert "Best of tools: ranker learned from plans, with context 83%, 53 tokens" in drawing.alt
     plt.close(drawing.figure)

@@ -1,3 +1,5 @@
+import re
+
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
@@ -131,4 +133,5 @@ def test_the_finding_is_of_the_row_with_most_flows(made, compared):
     assert text.startswith("Similarity of the fine-tuned model's flows, ")
     assert "APIs held out of training" in text
     assert "snapped to the catalogue 1.00 [" in text
+    assert re.search(r"; executed right, in this order, \d+ \[\d+, \d+\]%, \d+ \[\d+, \d+\]%", text)
     assert finding(compared) == text
