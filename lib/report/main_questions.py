@@ -36,7 +36,7 @@ APART = {
     "writer": "on text that our small model wrote",
     "definition": "by one definition of the metric",
     "world": "how much queries say may decide this",
-    "training_size": "the sizes of the training sets may decide this",
+    "training_size": "how our models were trained may decide this",
     "all_flows": "counted among all flows",
 }
 

@@ -52,7 +52,8 @@ PAPERS = {
     "workflow": (
         "A Comparative Study of DSL Code Generation",
         "One model of ours, by default far smaller, stands for both GPT-4, which writes with few-shots, and Codex, "
-        "which is fine-tuned; the notebooks name it.",
+        "which is fine-tuned; the notebooks name it, and notebook 09 which prompts are longer than any that it learned "
+        "from.",
         "Effects with 95% intervals: percentage points, or points of similarity (0–100). A claim made for several "
         "methods or numbers of few-shots shows the weakest one, named below its statement with the number of test "
         "flows n.",

@@ -92,7 +92,7 @@ def test_a_claim_that_is_not_asked_or_not_there_is_not_decided():
 
 def test_what_else_may_decide_it_is_said():
     rows = verdicts(("one", "contradicted"), about="training_size")
-    assert clause(DIFFERENCE, rows).text == "A does not beat B (the sizes of the training sets may decide this)"
+    assert clause(DIFFERENCE, rows).text == "A does not beat B (how our models were trained may decide this)"
     mixed = pd.concat([rows, verdicts(("two", "contradicted"))])
     assert clause(TWO, mixed).text == "A does not beat B"
 
