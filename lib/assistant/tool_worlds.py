@@ -225,14 +225,15 @@ def rank_tools(
     world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray], encoder: Any, asking: Asking
 ) -> ToolsRanked:
     """The paper's tool retrieval and a ranker learned from plans, each by the query alone, with context by search and
-    by LambdaMART and with another query's; search with the oracle's context; and floors that read no tool's text.
+    by LambdaMART and with that of another query; search with the oracle's context; and floors that read no tool's text.
 
     Args:
         world: from `asked_part`.
         vectors: unit-length embeddings of items and queries, in frame order.
         encoder: that of `vectors`.
     """
-    contexts = {CONTEXT: _context_by_search(world, vectors), TUNED: _context_by_ranker(world, vectors, asking)}
+    # The first is the one that `OTHER` exchanges between queries.
+    contexts = {TUNED: _context_by_ranker(world, vectors, asking), CONTEXT: _context_by_search(world, vectors)}
     toolbox = world["toolbox"].assign(text=tool_texts(world["toolbox"], asking.tool_wording))
     queries, gold, items, others = (world[name] for name in ("queries", "gold", "items", "other_plans"))
     task = task_of_world(queries, gold, items, toolbox, contexts, asking.seed, others)
@@ -303,6 +304,6 @@ def _ranker_runs(
         for setting, features in seen.items()
     }
     runs = {f"{name}/lambdamart": run_by(rankers[f"{name}/lambdamart"].ranker, lessons, seen[name]) for name in seen}
-    runs[RANKER_OTHER] = known_needs_run(lessons, others_features(ranking, told[CONTEXT]))
+    runs[RANKER_OTHER] = known_needs_run(lessons, others_features(ranking, told[TUNED]))
     runs |= unseen_runs(ranking, {ALONE: None, TUNED: told[TUNED]})
     return runs, rankers, Taught(lessons, told[TUNED])

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -17,6 +18,7 @@ from lib.assistant.instruct_planner import (
     TUNED,
     UNTUNED,
     Asking,
+    Compared,
     compare,
     compare_in_worlds,
     completed,
@@ -35,6 +37,7 @@ from lib.assistant.planner_worlds import STEPS, steps
 from lib.assistant.plans import RightPlan, api_names
 from lib.assistant.tool_worlds import simulated
 from lib.assistant.trained_parts import PlannerLesson
+from lib.evaluation.inference import Resampling
 from lib.generation import local, models
 from lib.generation.kept import Kept, key_of
 from lib.generation.registry import REGISTRY
@@ -274,6 +277,21 @@ def test_all_are_compared_on_the_queries_of_the_instruct_model(lesson, prompts):
     assert page.finding(same, names) == "No setting settles whether large, untuned, plans better than small, tuned"
     said = page.factors_in_words(shown)
     assert "the right API is called in: tuned 100.0%, untuned 25.0%." in said
+    bare = (shown["model"] == UNTUNED) & (shown["setting"] == "lower_bound") & (shown["metric"] == "right_api")
+    said = page.factors_in_words(shown.assign(value=shown["value"].mask(bare, 3.4)))
+    assert said.endswith("a model that learned no toolbox goes from 3.4 to 25.0% right APIs.")
+
+
+def test_the_larger_models_settings_count_only_settled_steps():
+    """Two steps up are settled, one down, and one is as small as chance makes it."""
+    right = dict(zip(SETTINGS, (10, 11, 30, 15, 40), strict=True))
+    columns = {
+        (PREFIXES[LARGER] + setting, "ast_accuracy", 1): 100.0 * (np.arange(40) < n) for setting, n in right.items()
+    }
+    scores = pd.DataFrame(columns).rename_axis(columns=["method", "metric", "k"])
+    found = Compared(scores, Resampling([np.arange(40), np.arange(40)]), pd.DataFrame({"model": [LARGER]}))
+    said = page.order_of_settings({"hard": found}, {LARGER: "large"})
+    assert "2 of 4 steps up are settled, settled the other way: right tool below RAG, context by search; steps" in said
 
 
 def test_each_model_is_scored_on_needs_held_out(lesson, prompts):
@@ -359,6 +377,8 @@ def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path)
     shown = page.in_rows(found, pd.DataFrame(columns=["setting", "metric", "value"]))
     table = page.worlds_table(found, shown, names)
     assert table.frame["world"].tolist() == ["mixed"] * len(SETTINGS)
+    assert "RAG, context by search" in table.frame["setting"].tolist(), "not the paper's context-tuned RAG"
+    assert "RAG, context by search −" in page.worlds_in_words(found, names)
     assert f"queries: mixed {every}." in table.caption
     assert page.worlds_in_words(found, names).startswith("`mixed`: large, untuned, plans worse in no retrieval −")
     assert table.frame["untuned − tuned"].str.endswith("]").all()
@@ -375,6 +395,7 @@ def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path)
     assert columns["larger tuned − tuned"]["mixed"].str.endswith("]").all()
     order = page.order_of_settings(found, names | {LARGER: "large"})
     assert order.startswith("Table 3 by large, tuned: in `mixed` ")
+    assert "0 of 4 steps up are settled, " in order
     assert order.count("(open)") + order.count("]") >= 4
     larger_alone = {"mixed": (found["mixed"].scores_of(LARGER), found["mixed"].resampling)}
     up = steps(larger_alone, STEPS)

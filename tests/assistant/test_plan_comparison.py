@@ -169,14 +169,18 @@ def test_the_planner_that_learned_from_our_tools_stands_beside():
     assert list(zip(compared["a"], compared["b"], strict=True)) == list(BY_RETRIEVER)
     order = pd.DataFrame({"follows": [46.0, 79.0], "first": [67.0, 67.0], "right": [45.0, 65.0]})
     text = words.learned_from_our_tools(compared, order.set_axis([BY_RANKER, TAUGHT[BY_RANKER]]))
-    assert "calls the ranker's first tool in 79%, the first planner in 46%; that tool is right in 67%, its own" in text
-    assert text.endswith("choice in 65%.")
+    assert "Where one call is due, the ranker's first tool is right in 67%. The newly trained planner calls it" in text
+    assert text.endswith("in 79%, the first planner in 46%; the API that the new one calls is right in 65%.")
     assert "changes AST accuracy by 35.0 [" in text
-    assert "it stands 20.0 [" in text
+    assert "it is 20.0 [" in text
+    assert "] points (not settled) above the first planner with tools by search." in text
     assert "Context adds 45.0 [" in text
     table = summary(scores, resampling, pd.DataFrame({"setting": ["rag"], "metric": ["ast_accuracy"], "value": [1.0]}))
     frame = tables.by_our_ranker(table, pd.Series(50.0, list(rights)), N).frame
     assert frame["setting"].str.endswith("learned from such").tolist() == [False, False, True] * 2
+    worse = compared.assign(difference=-20.0, ci_low=-30.0, ci_high=-10.0, settled=True)
+    text = words.learned_from_our_tools(worse, order.set_axis([BY_RANKER, TAUGHT[BY_RANKER]]))
+    assert "it is 20.0 [10.0, 30.0] points (settled) below the first planner" in text
 
 
 def test_plans_that_follow_the_order_of_their_tools():

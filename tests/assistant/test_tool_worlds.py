@@ -228,8 +228,13 @@ def test_a_cut_link_costs_the_ranker_what_it_brought(parts, vectors):
     task, _, runs, _, taught = rank_tools(
         parts["hard"], leading_to_context(parts["hard"], vectors["hard"]), Letters(), ASKING
     )
-    other, (dealt,) = control_runs(*taught, 1)
     names = task.evaluated["query"].tolist()
+    other, (dealt,) = control_runs(*taught, 1)
+    pd.testing.assert_frame_equal(runs[RANKER_OTHER], other)
+    own, exchanged = (
+        run[(run["rank"] == 1) & run["query"].isin(names)]["item"] for run in map(task.contexts.get, (TUNED, OTHER))
+    )
+    assert sorted(own) == sorted(exchanged), "search and ranker exchange the same context"
     runs = {"whole": runs[RANKER_TUNED], "other": other, "dealt": dealt}
     recall = tool_scores(runs, task, names, [5]).mean().xs(("recall", 5), level=("metric", "k"))
     assert recall["other"] < recall["whole"] - 10

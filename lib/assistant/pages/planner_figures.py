@@ -14,7 +14,7 @@ from lib.assistant.plan_comparison import contrast, sweep_part
 from lib.assistant.planner import SETTINGS
 from lib.assistant.plans import CAUSES
 from lib.workbook.display import Drawing, interval, legend_below, number
-from lib.workbook.forest import forest_of_tests
+from lib.workbook.forest import forest
 from lib.workbook.methods import colour, label
 
 ROWS = np.arange(len(SETTINGS))[::-1]  # one bar a setting, the first on top
@@ -224,6 +224,31 @@ def sweeps_finding(sweep: pd.DataFrame, points: pd.DataFrame, n_items: int) -> s
 
 
 def differences(compared: pd.DataFrame, n: int) -> Drawing:
-    """Every comparison of settings (see `lib.assistant.plan_comparison.contrasts`)."""
-    rows = [f"{MEASURED[row.metric]}: {SHORT[row.a]} − {SHORT[row.b]}" for row in compared.itertuples()]
-    return forest_of_tests(compared, rows, "planner_tests", f"points, 95% intervals, n = {n}")
+    """The settings compared in AST accuracy; the figure's data hold the other measures, too (see
+    `lib.assistant.plan_comparison.contrasts`)."""
+    pairs = [f"{SHORT[row.a]} − {SHORT[row.b]}" for row in compared.itertuples()]
+    every = compared.assign(
+        comparison=[f"{MEASURED[name]}: {pair}" for name, pair in zip(compared["metric"], pairs, strict=True)]
+    )
+    shown = every.assign(comparison=pairs)[compared["metric"] == "ast_accuracy"]
+    unit = f"points of AST accuracy, 95% intervals, n = {n}"
+    return forest(shown, "planner_tests", differences_finding(shown), unit)._replace(data=every)
+
+
+def differences_finding(compared: pd.DataFrame) -> str:
+    """The page's question, answered: what context adds to retrieved tools and to the right one.
+
+    Args:
+        compared: as `differences`, of AST accuracy alone.
+    """
+    beside = {
+        ("context_tuned_rag", "rag"): "retrieved tools",
+        ("context_tuned_upper_bound", "upper_bound"): "the right tool",
+    }
+    said = [
+        f"{interval(row.difference, row.ci_low, row.ci_high)} points with {beside[row.a, row.b]} "
+        f"({'settled' if row.settled else 'not settled'})"
+        for row in compared.itertuples()
+        if (row.a, row.b) in beside
+    ]
+    return f"Does context make more plans right? It changes AST accuracy by {' and '.join(said)}"

@@ -11,6 +11,7 @@ import pandas as pd
 from lib.assistant.instruct_planner import EXAMPLES, LARGER, PREFIXES, TUNED, UNTUNED, Compared
 from lib.assistant.pages.common import intervals, shown_cell
 from lib.assistant.pages.planner import MEASURED, SHORT
+from lib.assistant.pages.planner_worlds import NAMES, counted
 from lib.assistant.plan_comparison import summary
 from lib.assistant.planner import SETTINGS
 from lib.assistant.planner_worlds import STEPS, steps
@@ -18,7 +19,7 @@ from lib.workbook.display import Drawing, Table, interval, legend_below, number
 
 LOOKS = {TUNED: ("o", "#0072B2"), UNTUNED: ("s", "#D55E00"), LARGER: ("D", "#009E73")}
 WHOLE = "context_tuned_upper_bound"  # the setting in which nothing has to be found
-SHOWN = ("ast_accuracy", "right_api", "arguments", "executed")
+SHOWN = ("ast_accuracy", "right_api", "arguments")
 
 
 def values(compared: Compared, published: pd.DataFrame) -> pd.DataFrame:
@@ -107,20 +108,26 @@ def figure(shown: pd.DataFrame, compared: Compared, names: Mapping[str, str]) ->
     return Drawing(drawn, "planner_instruct", f"Plans right with the right tool and context: {best}", f"{alt}.", data)
 
 
-def findings(compared: Compared, names: Mapping[str, str]) -> str:
+def findings(compared: Compared, names: Mapping[str, str], settings: Mapping[str, str] = SHORT) -> str:
     """`finding` of each larger model, as sentences."""
-    return " ".join(f"{finding(compared, names, model)}." for model in compared.models if model != TUNED)
+    return " ".join(f"{finding(compared, names, model, settings)}." for model in compared.models if model != TUNED)
 
 
-def finding(compared: Compared, names: Mapping[str, str], model: str = UNTUNED) -> str:
-    """Where the larger model plans better than the planner, and where worse; without a full stop."""
+def finding(
+    compared: Compared, names: Mapping[str, str], model: str = UNTUNED, settings: Mapping[str, str] = SHORT
+) -> str:
+    """Where the larger model plans better than the planner, and where worse; without a full stop.
+
+    Args:
+        settings: what they are called.
+    """
     tests = compared.accuracy(model)
     named = f"{names[model]}, {_way(model)}"
     said = {}
     for verb, sign in (("better", 1), ("worse", -1)):
         there = tests[tests["settled"] & (sign * tests["difference"] > 0)]
         changes = zip(there.index, intervals(there, "difference"), strict=True)
-        said[verb] = ", ".join(f"{SHORT[setting]} {change}" for setting, change in changes)
+        said[verb] = ", ".join(f"{settings[setting]} {change}" for setting, change in changes)
     parts = [f"{verb} in {text}" for verb, text in said.items() if text]
     if not parts:
         return f"No setting settles whether {named}, plans better than {names[TUNED]}, tuned"
@@ -138,7 +145,16 @@ def factors_in_words(shown: pd.DataFrame) -> str:
     )
     return (
         f"Among retrieved tools with context the right API is called in: {api}. Given the right tool and context, and "
-        f"that it is called, its arguments are right in: {arguments}."
+        f"that it is called, its arguments are right in: {arguments}. {_untuned_with_tools(cells)}"
+    )
+
+
+def _untuned_with_tools(cells: pd.Series) -> str:
+    """What a list of tools gives a model that has not learned the toolbox: right APIs, indexed as in `values`."""
+    bare, shown = (cells[UNTUNED, setting, "right_api"] for setting in ("lower_bound", "rag"))
+    return (
+        f"By retrieved tools alone, a model that learned no toolbox goes from {number(bare, 1)} to {number(shown, 1)}% "
+        "right APIs."
     )
 
 
@@ -199,7 +215,7 @@ def worlds_table(found: Mapping[str, Compared], shown: pd.DataFrame, names: Mapp
     for world, compared in found.items():
         tests = {model: _changes(compared.accuracy(model)) for model in compared.models if model != TUNED}
         for setting in SETTINGS:
-            row = {"world": world, "setting": SHORT[setting]}
+            row = {"world": world, "setting": NAMES[setting]}
             row |= {f"AST, {model}": cells.get((world, model, setting), "–") for model in models}
             row |= {f"{model} − {TUNED}": tests[model][setting] if model in tests else "–" for model in models[1:]}
             rows.append(row)
@@ -215,12 +231,11 @@ def worlds_table(found: Mapping[str, Compared], shown: pd.DataFrame, names: Mapp
 
 def worlds_in_words(found: Mapping[str, Compared], names: Mapping[str, str]) -> str:
     """`findings` of each world."""
-    return " ".join(f"`{world}`: {findings(compared, names)}" for world, compared in found.items())
+    return " ".join(f"`{world}`: {findings(compared, names, NAMES)}" for world, compared in found.items())
 
 
 def order_of_settings(found: Mapping[str, Compared], names: Mapping[str, str]) -> str:
-    """Whether the larger tuned model's settings stand in the published order in each world, and which steps up are
-    settled."""
+    """In which worlds the larger tuned model's settings stand in the published order: step by step, settled or not."""
     scored = {
         world: (compared.scores_of(LARGER), compared.resampling)
         for world, compared in found.items()
@@ -232,9 +247,11 @@ def order_of_settings(found: Mapping[str, Compared], names: Mapping[str, str]) -
     for world, part in steps(scored, STEPS).groupby("world", sort=False):
         scores = scored[str(world)][0]
         means = [scores[setting, "ast_accuracy", 1].mean() for setting in SETTINGS]
-        rise = "in the published order" if (np.diff(means) >= 0).all() else "not in the published order"
+        firm = part[part["settled"]]
+        down = firm[firm["ci_high"] < 0]
+        rise = counted(len(firm) - len(down), len(STEPS), down[["a", "b"]].to_numpy().tolist())
         each = ", ".join(
-            f"{SHORT[row.a]} {interval(row.difference, row.ci_low, row.ci_high)}" + ("" if row.settled else " (open)")
+            f"{NAMES[row.a]} {interval(row.difference, row.ci_low, row.ci_high)}" + ("" if row.settled else " (open)")
             for row in part.itertuples()
         )
         said.append(

@@ -9,7 +9,7 @@ import pandas as pd
 
 from lib.assistant.needs import KINDS
 from lib.assistant.pages.planner import MEASURED, OURS, SHORT, Learned, clustered_rate
-from lib.assistant.plan_comparison import needs_no_argument
+from lib.assistant.plan_comparison import WITH_CONTEXT, needs_no_argument
 from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, METRICS, SETTINGS, TAUGHT
 from lib.assistant.plans import CAUSES
 from lib.workbook.cases import case_address
@@ -74,7 +74,7 @@ def by_our_ranker(summary: pd.DataFrame, shown: pd.Series, n: int) -> Table:
         "setting": list(names.values()),
         "right tools shown": shown.loc[[asked.get(name, name) for name in names]].tolist(),
     }
-    for metric in ("ast_accuracy", "executed", "right_api", "arguments"):
+    for metric in ("ast_accuracy", "right_api", "arguments"):
         rows = summary[summary["metric"] == metric].set_index("setting").loc[list(names)]
         columns[MEASURED[metric]] = [interval(*row) for row in rows[["value", "ci_low", "ci_high"]].to_numpy()]
     caption = (
@@ -128,15 +128,16 @@ def parts_of_accuracy(plans: pd.DataFrame, gold: pd.DataFrame, n: int) -> Table:
     bare = needs_no_argument(gold)
     columns = {
         "right API": lambda part: part["right_api"].mean(),
-        "such plans": lambda part: int((part["right_api"] > 0).sum()),
-        "of these right": lambda part: part.loc[part["right_api"] > 0, "ast_accuracy"].mean(),
+        "plans with the right API": lambda part: int((part["right_api"] > 0).sum()),
+        "AST, of plans with the right API, %": lambda part: part.loc[part["right_api"] > 0, "ast_accuracy"].mean(),
         "answerable": lambda part: part["answerable"].mean(),
-        "of these right ": lambda part: part.loc[part["answerable"] > 0, "ast_accuracy"].mean(),
+        "AST, of answerable prompts, %": lambda part: part.loc[part["answerable"] > 0, "ast_accuracy"].mean(),
         "right, not answerable": lambda part: int(((part["answerable"] == 0) & (part["ast_accuracy"] > 0)).sum()),
         "AST where arguments are due": lambda part: part.loc[~bare[part["query"]].to_numpy(), "ast_accuracy"].mean(),
     }
     caption = (
-        f"Where the accuracy comes from: percent of {n} queries or of the part named, and numbers of plans. The last "
+        f"Where the accuracy comes from: percent of {n} queries or of the part named. *Plans with the right API* and "
+        "*right, not answerable* are numbers of plans; an answerable prompt spells out the whole answer. The last "
         "column leaves out queries whose gold plan has no argument."
     )
     return Table(by_setting(plans, columns), caption, decimals=1, cases=plan_cases(columns))
@@ -190,7 +191,7 @@ def kinds_and_needs(named: pd.DataFrame) -> Table:
     """
     parts = {f"kind: {kind}": named["kind"] == kind for kind in KINDS}
     parts |= {"needs seen in training": ~named["held_out"], "needs held out": named["held_out"]}
-    settings = {"rag": "RAG", "context_tuned_rag": "with context", "context_tuned_upper_bound": "labels"}
+    settings = {name: SHORT[name] for name in ("rag", *WITH_CONTEXT)}
     rows = []
     for name, chosen in parts.items():
         row = {"queries": name, "n": int((chosen & (named["setting"] == "rag")).sum())}
@@ -238,7 +239,7 @@ def two_calls(ways: Mapping[str, pd.DataFrame]) -> Table:
     """Plans of two calls, by setting and way.
 
     Args:
-        ways: see `lib.assistant.plan_comparison.two_call_plans`, by how they were planned.
+        ways: see `lib.assistant.plan_comparison.two_call_plans`, by how they were planned, at once first.
     """
     columns = {
         "n": len,
@@ -246,7 +247,13 @@ def two_calls(ways: Mapping[str, pd.DataFrame]) -> Table:
         "both calls right": lambda part: part["ast_accuracy"].mean(),
         "APIs of both right": lambda part: part["right_api"].mean(),
         "two calls written": lambda part: 100 * part["pair"].mean(),
-        "both right, of two written": lambda part: part.loc[part["pair"], "ast_accuracy"].mean(),
+        "both right, where two were written at once": lambda part: part.loc[part["fair"], "ast_accuracy"].mean(),
+    }
+    first = next(iter(ways.values()))
+    written = pd.MultiIndex.from_frame(first.loc[first["pair"], ["query", "setting"]])
+    ways = {
+        how: part.assign(fair=pd.MultiIndex.from_frame(part[["query", "setting"]]).isin(written))
+        for how, part in ways.items()
     }
     settings = [setting for setting in SETTINGS if any(setting in set(part["setting"]) for part in ways.values())]
     rows = [
@@ -255,7 +262,10 @@ def two_calls(ways: Mapping[str, pd.DataFrame]) -> Table:
         for setting in settings
         for how, part in ways.items()
     ]
-    caption = "Queries that need two calls: percent of n, or of the plans with two calls."
+    caption = (
+        "Queries that need two calls: percent of n; in the last column, both ways, of the queries whose plan at once "
+        "has two calls."
+    )
     return Table(pd.DataFrame(rows), caption, decimals=1)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from lib.assistant.pages.common import where_trained
@@ -13,10 +12,13 @@ from lib.assistant.plan_comparison import contrast, needs_no_argument
 from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, SETTINGS, TAUGHT, shows_right_tools
 from lib.assistant.plans import api_names
 from lib.assistant.toolbox import DEFAULT_API
-from lib.evaluation.inference import mcnemar_test
+from lib.evaluation.comparison import compare_outcomes
+from lib.evaluation.inference import Resampling
 from lib.workbook.display import interval, number
 from lib.workbook.markup import plain
 from lib.workbook.methods import label
+
+FEW = 3.0  # points: two rates that are no further apart count as alike
 
 
 def what_is_shown(prompts: pd.DataFrame, gold: pd.DataFrame, n_tools: int, n_items: int) -> str:
@@ -52,6 +54,30 @@ def training(learned: Learned) -> str:
         f"the {learned.needs} needs are left out. Retrieval had missed a gold tool in {numbers['missed']:.0%} of the "
         "prompts with retrieved tools. Part of this loss cannot fall: in the forms without context the values of the "
         "arguments stand nowhere."
+    )
+
+
+def executed(plans: pd.DataFrame) -> str:
+    """Whether calls that count by what they reach make other plans right."""
+    changed = (plans["executed"] - plans["ast_accuracy"]).groupby(plans["setting"]).mean().abs().max()
+    same = "the same plans are right" if changed < 1 else "not quite the same plans are right"
+    return (
+        f"Executed in the simulated world, {same} (the largest difference from AST accuracy in any row is "
+        f"{number(changed, 1)} points)."
+    )
+
+
+def tools_alone(plans: pd.DataFrame) -> str:
+    """What retrieved tools by themselves add, and why they add nothing where the planner knows the toolbox."""
+    rates = plans.groupby("setting")[["right_api", "ast_accuracy"]].mean().loc[["lower_bound", "rag"]]
+    (without, shown), (bare, right) = rates["right_api"], rates["ast_accuracy"]
+    known = without >= shown - FEW and right <= bare + FEW
+    gain = "nothing" if right <= bare else "little"
+    return (
+        f"Why retrieved tools alone add {gain} here: the tuned planner has learned the toolbox. " if known else ""
+    ) + (
+        f"Without a list of tools the tuned planner calls the right API in {number(without, 1)}%, with search's list "
+        f"in {number(shown, 1)}%."
     )
 
 
@@ -103,12 +129,21 @@ def learned_from_our_tools(compared: pd.DataFrame, order: pd.DataFrame) -> str:
     adds = contrast(compared, TAUGHT[BY_RANKER], TAUGHT[ALONE_BY_RANKER])
     return (
         "Another planner learned from our ranker's tools, each training query ranked without its fold. Shown the same "
-        f"prompts, with context, it changes AST accuracy by {_points(gain)} points; against the first planner with "
-        f"tools by search it stands {_points(beyond)} points. Context adds {_points(adds)} points to it. Of queries "
-        f"for one call it calls the ranker's first tool in {share_of(TAUGHT[BY_RANKER])}, the first planner in "
-        f"{share_of(BY_RANKER)}; that tool is right in {share_of(BY_RANKER, 'first')}, its own choice in "
-        f"{share_of(TAUGHT[BY_RANKER], 'right')}."
+        f"prompts, with context, it changes AST accuracy by {_points(gain)} points; it is {_above(beyond)} the first "
+        f"planner with tools by search. Context adds {_points(adds)} points to it. Where one call is due, the ranker's "
+        f"first tool is right in {share_of(BY_RANKER, 'first')}. The newly trained planner calls it in "
+        f"{share_of(TAUGHT[BY_RANKER])}, the first planner in {share_of(BY_RANKER)}; the API that the new one calls is "
+        f"right in {share_of(TAUGHT[BY_RANKER], 'right')}."
     )
+
+
+def _above(row: pd.Series) -> str:
+    """`6.8 [2.9, 10.7] points (settled) above`, or `below` where the difference is negative."""
+    ends = row[["difference", "ci_low", "ci_high"]].tolist()
+    below = ends[0] < 0
+    value, low, high = (-ends[0], -ends[2], -ends[1]) if below else ends
+    settled = "settled" if row["settled"] else "not settled"
+    return f"{interval(value, low, high)} points ({settled}) {'below' if below else 'above'}"
 
 
 def _points(row: pd.Series) -> str:
@@ -231,16 +266,27 @@ def two_calls(at_once: pd.DataFrame, stepwise: pd.DataFrame) -> str:
         part[part["setting"] == "context_tuned_upper_bound"].reset_index(drop=True) for part in (at_once, stepwise)
     )
 
-    def compared(chosen):
-        a, b = once.loc[chosen, "ast_accuracy"], stepped.loc[chosen, "ast_accuracy"]
-        return number(a.mean(), 1), number(b.mean(), 1), f"{mcnemar_test(b > 0, a > 0):.2g}"
-
-    one, other, p = compared(np.ones(len(once), dtype=bool))
-    fair_one, fair_other, fair_p = compared(once["pair"].to_numpy())
+    both, written = f"{_both_ways(once, stepped)} (n = {len(once)})", once["pair"]
+    fair = f": {_both_ways(once[written], stepped[written])}" if written.any() else " there is none to compare"
     return (
-        f"With the labels' tools and items both calls are right in {one}% at once and {other}% step by step "
-        f"(n = {len(once)}, McNemar's p = {p}). Of the {once['pair'].sum()} queries for which it wrote two calls at "
-        f"once: {fair_one}% and {fair_other}% (p = {fair_p})."
+        f"With the labels' tools and items both calls are right in {both}. Of the {int(written.sum())} queries for "
+        f"which it wrote two calls at once{fair}."
+    )
+
+
+def _both_ways(once: pd.DataFrame, stepped: pd.DataFrame) -> str:
+    """How many plans are right both ways, percent, and the difference with its interval over personas and needs.
+
+    Args:
+        once, stepped: the same queries in the same order, at least one.
+    """
+    sides = {"stepped": stepped, "once": once}
+    scores = pd.DataFrame({(name, "ast_accuracy", 1): part["ast_accuracy"] for name, part in sides.items()})
+    over = Resampling([once["persona"].to_numpy(), once["need"].to_numpy()])
+    change = compare_outcomes(scores, [("stepped", "once")], "ast_accuracy", 1, over).iloc[0]
+    return (
+        f"{number(once['ast_accuracy'].mean(), 1)}% at once and {number(stepped['ast_accuracy'].mean(), 1)}% step by "
+        f"step, a difference of {interval(change['difference'], change['ci_low'], change['ci_high'])} points"
     )
 
 
@@ -276,7 +322,16 @@ def made_up_apis(plans: pd.DataFrame, gold: pd.DataFrame, functions: Sequence[di
     return " ".join(parts)
 
 
-def twice_the_same(first: Sequence[str], second: Sequence[str], above: Sequence[str], setting: str) -> str:
-    """How many plans of a setting are the same when they are made again."""
-    again, before = (sum(a == b for a, b in zip(first, other, strict=True)) for other in (second, above))
-    return f"{again} of {len(first)} plans are the same both times, {before} the same as above ({label(setting)})."
+def twice_the_same(first: Sequence[str], second: Sequence[str], above: pd.DataFrame, now: pd.DataFrame) -> str:
+    """How many plans of a setting are the same when they are made again, and whether the others are right.
+
+    Args:
+        first, second: the plans made again, twice.
+        above, now: those above and the first ones made again, judged, in the same order: setting, text, ast_accuracy.
+    """
+    again, before = (sum(a == b for a, b in zip(first, other, strict=True)) for other in (second, above["text"]))
+    changed = above["text"].to_numpy() != now["text"].to_numpy()
+    was, are = (int((part.loc[changed, "ast_accuracy"] > 0).sum()) for part in (above, now))
+    same = f"{again} of {len(first)} plans are the same both times, {before} the same as above"
+    others = f" Of the {changed.sum()} others {was} were right above and {are} are right now." if changed.any() else ""
+    return f"{same} ({label(above['setting'].iloc[0])}).{others}"

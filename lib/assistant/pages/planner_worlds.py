@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
@@ -75,7 +76,6 @@ def table_3(found: WorldsFound) -> Table:
             "setting": NAMES[setting],
             "AST accuracy, ours": found.cell(world, setting),
             "AST accuracy, paper": found.published(setting),
-            "executed right": found.cell(world, setting, "executed"),
             "answerable": found.row(world, setting, "answerable")["value"],
             "n": int(found.row(world, setting)["n"]),
         }
@@ -212,16 +212,21 @@ def finding(found: WorldsFound) -> str:
     )
 
 
+def counted(up: int, steps: int, down: Sequence[Sequence[str]]) -> str:
+    """How many of the published steps up are settled, and which steps are settled the other way (the upper setting,
+    the lower one)."""
+    falls = ", ".join(f"{NAMES[a]} below {NAMES[b]}" for a, b in down)
+    return f"{up} of {steps} steps up are settled, " + (
+        f"settled the other way: {falls}" if falls else "none the other way"
+    )
+
+
 def order_of_settings(found: WorldsFound) -> str:
     """In which worlds the five settings stand in the published order: step by step, settled or not."""
     words = []
     for world in found.worlds:
-        up, falling = (settled_steps(found, way)[world] for way in (True, False))
-        down = [f"{NAMES[a]} below {NAMES[b]}" for a, b in falling]
-        words.append(
-            f"`{world}`: {len(up)} of {len(PAPERS_STEPS)} steps up are settled, "
-            + (f"settled the other way: {', '.join(down)}" if down else "none the other way")
-        )
+        up, down = (settled_steps(found, way)[world] for way in (True, False))
+        words.append(f"`{world}`: {counted(len(up), len(PAPERS_STEPS), down)}")
     return (
         "The paper's settings rise from no retrieval to the right tool with context. "
         + "; ".join(words)
@@ -312,16 +317,6 @@ def by_our_ranker(found: WorldsFound) -> str:
         f"Tools by the learned ranker instead of cosine, both with context by search, change AST accuracy by {told} "
         f"points (on {asked} queries)."
     )
-
-
-def executed(found: WorldsFound) -> str:
-    """How much more is right when calls count by what they reach."""
-    gained = {
-        world: found.row(world, CONTEXT_TUNED, "executed")["value"] - found.row(world, CONTEXT_TUNED)["value"]
-        for world in found.worlds
-    }
-    told = ", ".join(f"{number(value, 1)} in `{world}`" for world, value in gained.items())
-    return f"*Executed right* adds to AST accuracy, with retrieved tools and context, in points: {told}."
 
 
 def learned_elsewhere(found: WorldsFound, world: str) -> str:

@@ -21,7 +21,7 @@ from lib.assistant.pages.tool_retrieval import (
 from lib.assistant.pages.tool_retrieval_tables import reference_name, retriever_name
 from lib.assistant.tool_retrieval import ceiling
 from lib.evaluation.inference import settled
-from lib.workbook.display import Drawing, label_lines, legend_below
+from lib.workbook.display import Drawing, interval, label_lines, legend_below
 from lib.workbook.methods import colour, label, marker
 
 BANDED = ("query_only", "query_plus_context", "oracle_context")
@@ -145,8 +145,13 @@ def group_figure(parted: pd.DataFrame, k: int, finding: str) -> Drawing:
 
 
 def differences(results: Results, tests: pd.DataFrame) -> Drawing:
-    """A line a paired test between settings."""
-    return pair_figure(tests, results, "tool_retrieval_tests")
+    """A line a paired test between settings; the first, of retrieved context against the query alone, is the title."""
+    first, firm = tests.iloc[0], settled(tests).iloc[0]
+    finding = (
+        f"Retrieved context against the query alone: {interval(*first[['difference', 'ci_low', 'ci_high']])} points of "
+        f"Recall@{results.k}, {'settled' if firm else 'not settled'}"
+    )
+    return pair_figure(tests, results, "tool_retrieval_tests")._replace(finding=finding)
 
 
 def naming_differences(results: Results, tests: pd.DataFrame) -> Drawing:

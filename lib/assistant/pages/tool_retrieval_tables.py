@@ -183,7 +183,8 @@ def gain_by_app(apart: pd.DataFrame, parted: pd.DataFrame, k: int) -> Table:
         "if_named": "the right name would give, points",
         "spelled": "tools whose text has a word of its name, %",
     }
-    frame = apart.rename(columns=columns).assign(**{"gain, points": gain})
+    everywhere = ["spelled"] if apart["spelled"].eq(100).all() else []  # then it parts no app from another
+    frame = apart.drop(columns=everywhere).rename(columns=columns).assign(**{"gain, points": gain})
     caption = (
         f"What the gain by app is made of, Recall@{k}; the queries of the table above; a plan of two calls is counted "
         "under its first."

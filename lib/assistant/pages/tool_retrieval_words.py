@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from lib.assistant.leaks import conditional_entropy_bits, entropy_bits
-from lib.assistant.pages.tool_retrieval import FLOORS, MAIN, PUBLISHED_RATIO, UNTOUCHED, Results, named
+from lib.assistant.pages.tool_retrieval import FLOORS, PUBLISHED_RATIO, UNREAD, UNTOUCHED, Results, named
 from lib.assistant.pages.tool_retrieval_tables import reference_name
 from lib.assistant.tool_gains import first_tools, names_right_app, right_app_reachable, spelled_by_app
 from lib.assistant.tool_retrieval import AS_GOOD, ToolTask, best_context, ceiling, mean_recall, names_its_app
@@ -111,6 +111,21 @@ def what_settles(n_needs: int) -> str:
     )
 
 
+def whose_wording(tests: pd.DataFrame) -> str:
+    """That one wording serves two contexts, and whom that favours.
+
+    Args:
+        tests: as for `beyond_any_words`, with retrieved context against context by semantic search.
+    """
+    first = tests[(tests["a"] == "query_plus_context") & (tests["b"] == "query_plus_semantic_context")]
+    row, firm = first.iloc[0], settled(first).iloc[0]
+    return (
+        "The wording was chosen with retrieved context and serves context by semantic search, too. That favours the "
+        f"first in their difference of {interval(row['difference'], row['ci_low'], row['ci_high'])} points "
+        f"({'settled' if firm else 'not settled'})."
+    )
+
+
 def beyond_any_words(tests: pd.DataFrame, k: int) -> str:
     """Whether words that should not help explain the gain.
 
@@ -125,7 +140,7 @@ def beyond_any_words(tests: pd.DataFrame, k: int) -> str:
         for row in beyond.itertuples()
     )
     if not gained.iloc[0]:
-        return f"No gain is settled at K = {k}, so there is none for the floors to explain."
+        return f"No gain at K = {k} is settled, so whether any added words would bring it is not asked."
     if gained[beyond.index].all():
         return f"Words as such do not explain the gain ({above})."
     return f"That the gain is more than any words would bring is not settled against every floor ({above})."
@@ -179,16 +194,48 @@ def app_finding(tests: pd.DataFrame) -> str:
     """Where retrieved context changes app recall (see `lib.evaluation.comparison.compare_family`)."""
     gains, losses = (tests.loc[settled(tests) & (sign * tests["difference"] > 0), "k"] for sign in (1, -1))
     raised = f"context raises app recall at K = {listed(gains)}" if len(gains) else "no gain in app recall is settled"
-    return raised + (f" and lowers it at K = {listed(losses)}" if len(losses) else "; no loss is")
+    return raised + (f" and lowers it at K = {listed(losses)}" if len(losses) else "; no loss is settled")
 
 
 def apps_settled(results: Results, finding: str) -> str:
-    """The finding, and which references that read no tool's text are above every search."""
-    best = max(results.mean(name, metric="app_recall") for name in MAIN)
-    ahead = [name for name in UNTOUCHED if results.mean(name, metric="app_recall") > best]
-    in_front = " and ".join(f"{named(name)} ({results.interval(name, metric='app_recall')}%)" for name in ahead)
-    above = f" Above every search in the table at K = {results.k}: {in_front}, which read no tool's text."
-    return f"Settled: {finding}." + (above if ahead else "")
+    """The finding, and at which K references that read no tool's text find more apps than retrieved context."""
+    more = {name: at for name in UNTOUCHED if (at := _finds_more_apps(results, name))}
+    told = "; ".join(
+        f"{named(name)} at K = " + listed([f"{at} ({results.mean(name, at, 'app_recall'):.1f}%)" for at in cutoffs])
+        for name, cutoffs in more.items()
+    )
+    above = f" Without a tool's text more apps are found than with context by: {told}." if more else ""
+    floors = listed(_floors_ahead(results))
+    spread = (
+        f" At K = {floors} that holds of tools in random order or of the commonest ones, for which no query is read: "
+        "beyond the first results the measure rewards tools spread over apps, not right tools."
+    )
+    return f"Settled: {finding}.{above}{spread if floors else ''}"
+
+
+def _finds_more_apps(results: Results, name: str) -> list[int]:
+    """The cutoffs shown at which a run finds more of a query's apps than search with retrieved context."""
+    context = "query_plus_context"
+    return [
+        at
+        for at in results.cutoffs.shown
+        if results.mean(name, at, "app_recall") > results.mean(context, at, "app_recall")
+    ]
+
+
+def _floors_ahead(results: Results) -> list[int]:
+    """The cutoffs at which tools that are listed without reading the query find more apps than retrieved context."""
+    return sorted({at for name in UNREAD for at in _finds_more_apps(results, name)})
+
+
+def apps_beyond_floors(results: Results, tests: pd.DataFrame) -> str:
+    """`app_finding` at those K at which no list of tools that reads no query finds more apps."""
+    floors = _floors_ahead(results)
+    kept = tests[~tests["k"].isin(floors)]
+    undone = f"at K = {listed(floors)} a random order or the commonest tools find more of them than context"
+    if kept.empty:
+        return f"nothing follows, since {undone}"
+    return app_finding(kept) + (f" (of K = {listed(kept['k'])}; {undone}, so nothing follows)" if floors else "")
 
 
 def apps_of_first_tools(apps: Mapping[str, float], k: int) -> str:
@@ -281,16 +328,20 @@ def repeated_names(by_letter: pd.DataFrame, tools: pd.DataFrame, k: int) -> str:
     Args:
         by_letter: from `lib.evaluation.comparison.compare_in_groups`.
     """
-    share = 100 * names_its_app(tools).mean()
+    named_in, alone = names_its_app(tools), len(by_letter) == 1
     apps = ", ".join(f"{app} {part:.0f}%" for app, part in spelled_by_app(tools).items())
+    told = (
+        "All tools' texts name their app, so its effect cannot be told apart in them; the next point searches other "
+        "texts"
+        if named_in.all()
+        else f"{100 * named_in.mean():.0f}% of the tools' texts have a word of their app's name ({apps})"
+    )
     gains = "; ".join(
-        f"{interval(row.difference, row.ci_low, row.ci_high)} points of Recall@{k} {row.group} (n = {row.n})"
+        f"{interval(row.difference, row.ci_low, row.ci_high)} points of Recall@{k}{'' if alone else f' {row.group}'} "
+        f"(n = {row.n})"
         for row in by_letter.itertuples()
     )
-    return (
-        f"- **Repeated names.** {share:.0f}% of the tools' texts have a word of their app's name ({apps}). The right "
-        f"app's name gives {gains}."
-    )
+    return f"- **Repeated names.** {told}. The right app's name gives {gains}."
 
 
 def over_other_texts(results: Results, others: pd.DataFrame, ratios: pd.DataFrame, run: str) -> str:
@@ -376,7 +427,7 @@ def answer(results: Results, option: Option, times: str, apps: str) -> str:
     Args:
         option: the wording in use and its number of items.
         times: from `times_as_many`.
-        apps: from `app_finding`.
+        apps: from `apps_beyond_floors`.
     """
     wording, n = option
     said = {

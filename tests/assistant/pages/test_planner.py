@@ -177,6 +177,30 @@ def test_the_gain_of_context_is_settled_or_not():
     assert words.gain_of_context(comparisons(False)).endswith("is not settled with this many queries.")
 
 
+def test_executed_plans_are_told_by_their_largest_difference():
+    every = plans()
+    assert words.executed(every) == (
+        "Executed in the simulated world, the same plans are right (the largest difference from AST accuracy in any "
+        "row is 0.0 points)."
+    )
+    every.loc[every["setting"] == "rag", "executed"] = [100.0, 100.0, 0.0, 0.0]
+    assert "world, not quite the same plans are right (" in words.executed(every)
+    assert words.executed(every).endswith("in any row is 25.0 points).")
+
+
+def test_retrieved_tools_add_nothing_to_a_planner_that_knows_the_toolbox():
+    numbers = "Without a list of tools the tuned planner calls the right API in 50.0%, with search's list in 50.0%."
+    assert words.tools_alone(plans(RATES | {"lower_bound": 2, "rag": 2})) == (
+        "Why retrieved tools alone add nothing here: the tuned planner has learned the toolbox. " + numbers
+    )
+    assert words.tools_alone(plans()).startswith("Without a list of tools the tuned planner calls the right API in 0.0")
+    more = plans(RATES | {"lower_bound": 2, "rag": 2})
+    more.loc[(more["setting"] == "rag"), "ast_accuracy"] += 1
+    assert words.tools_alone(more).startswith("Why retrieved tools alone add little here")
+    more_right = plans(RATES | {"lower_bound": 1, "rag": 2}, right_api=[100.0, 100.0, 0.0, 0.0])
+    assert words.tools_alone(more_right) == numbers
+
+
 def test_upper_bounds_are_called_so_only_where_they_are():
     text = words.upper_bounds(plans(), comparisons(), GOLD)
     assert "an upper bound, as in the paper." in text
@@ -253,10 +277,27 @@ def two(right, pair):
 
 def test_plans_of_two_calls_are_compared_fairly_too():
     text = words.two_calls(two(1, [True, True, False, False] * 2), two(4, [True] * 8))
-    assert "are right in 25.0% at once and 100.0% step by step (n = 4, McNemar's p = 0.25)" in text
-    assert "Of the 2 queries for which it wrote two calls at once: 50.0% and 100.0% (p = 1)" in text
+    assert "are right in 25.0% at once and 100.0% step by step, a difference of 75.0 [" in text
+    assert "] points (n = 4). Of the 2 queries for which it wrote two calls at once: 50.0% at once and 100.0%" in text
+    assert text.endswith("] points.")
     none = words.two_calls(two(0, [False] * 8), two(0, [True] * 8))
-    assert none.endswith("Of the 0 queries for which it wrote two calls at once: –% and –% (p = 1).")
+    assert none.endswith("Of the 0 queries for which it wrote two calls at once there is none to compare.")
+
+
+def test_two_calls_are_compared_over_personas_and_needs():
+    """Eight queries that differ are much; of two personas who ask for two things they are little."""
+
+    def width(**clusters):
+        sides = (
+            pd.DataFrame({"ast_accuracy": [right] * 8 + [0.0] * 8, **clusters}).assign(
+                setting="context_tuned_upper_bound", pair=True
+            )
+            for right in (0.0, 100.0)
+        )
+        low, high = words.two_calls(*sides).split("difference of 50.0 [")[1].split("]")[0].split(", ")
+        return float(high) - float(low.replace("−", "-"))
+
+    assert width(persona=[0] * 8 + [1] * 8, need=[0] * 8 + [1] * 8) > 1.5 * width(persona=range(16), need=range(16))
 
 
 def test_made_up_apis_are_named_and_settings_without_a_right_plan_told():
@@ -277,8 +318,16 @@ def test_made_up_apis_are_named_and_settings_without_a_right_plan_told():
 
 
 def test_twice_the_same_counts_both():
-    text = words.twice_the_same(["a", "b", "c"], ["a", "b", "x"], ["a", "y", "z"], "rag")
-    assert text == "2 of 3 plans are the same both times, 1 the same as above (retrieved tools (RAG))."
+    above = pd.DataFrame({"setting": "rag", "text": ["a", "y", "z"], "ast_accuracy": [100.0, 100.0, 100.0]})
+    now = above.assign(text=["a", "b", "c"], ast_accuracy=[0.0, 100.0, 0.0])
+    text = words.twice_the_same(["a", "b", "c"], ["a", "b", "x"], above, now)
+    assert text == (
+        "2 of 3 plans are the same both times, 1 the same as above (retrieved tools (RAG)). Of the 2 others 2 were "
+        "right above and 1 are right now."
+    )
+    assert words.twice_the_same(["a"], ["a"], above[:1], now[:1]).endswith(
+        "1 the same as above (retrieved tools (RAG))."
+    )
 
 
 # ---------------------------------------------------------------- tables
@@ -305,18 +354,28 @@ def test_behind_table_3_stand_the_lengths_of_prompts():
 
 
 def test_settings_are_compared_in_a_picture():
-    drawing = figures.differences(comparisons(), 4)
-    assert drawing.data["comparison"].iloc[0] == "AST accuracy: context-tuned RAG − RAG"
-    assert "the largest: AST accuracy: context-tuned RAG − RAG, 25.0 [1.0, 40.0]" in drawing.finding
-    none = figures.differences(comparisons(False, differing=0), 4)
-    assert none.finding.startswith("0 of ")
+    both = pd.concat([comparisons(), comparisons().assign(metric="right_api")], ignore_index=True)
+    drawing = figures.differences(both, 4)
+    rows = [tick.get_text() for tick in drawing.figure.axes[0].get_yticklabels()]
+    assert rows == ["context-tuned RAG − RAG", "right tool − context-tuned RAG"]
+    assert drawing.data["comparison"].tolist()[::2] == [
+        "AST accuracy: context-tuned RAG − RAG", "right API: context-tuned RAG − RAG",
+    ]  # fmt: skip
+    assert drawing.finding == (
+        "Does context make more plans right? It changes AST accuracy by 25.0 [1.0, 40.0] points with retrieved tools "
+        "(settled)"
+    )
+    assert figures.differences(comparisons(False), 4).finding.endswith("with retrieved tools (not settled)")
+    with_tool = comparisons().assign(a=["context_tuned_rag", "context_tuned_upper_bound"], b=["rag", "upper_bound"])
+    assert " and 25.0 [1.0, 40.0] points with the right tool (settled)" in figures.differences_finding(with_tool)
     plt.close("all")
 
 
 def test_parts_of_accuracy_leave_out_plans_without_arguments():
     frame = tables.parts_of_accuracy(plans(answerable=[100.0, 0.0, 0.0, 0.0]), GOLD, 4).frame.set_index("setting")
     row = frame.loc["right tool"]
-    assert row[["right API", "such plans", "of these right", "right, not answerable"]].tolist() == [75, 3, 100, 2]
+    assert row[["right API", "plans with the right API", "right, not answerable"]].tolist() == [75, 3, 2]
+    assert row[["AST, of plans with the right API, %", "AST, of answerable prompts, %"]].tolist() == [100, 100]
     assert frame["AST where arguments are due"].tolist() == [0, 50, 100, 100, 100]
 
 
@@ -351,12 +410,12 @@ def test_kinds_and_needs_are_told_apart():
     named = plans().assign(kind=kinds, held_out=[False, False, True, True] * 5, **ASKED_BY)
     table = tables.kinds_and_needs(named)
     frame = table.frame.set_index("queries")
-    where = dict(zip(frame.index, table.cases["AST, labels"], strict=True))
+    where = dict(zip(frame.index, table.cases["AST, right tool + context"], strict=True))
     assert where["kind: habit"] == "queries.html#kind=habit&setting=context_tuned_upper_bound"
     assert where["needs held out"] == ""
     assert frame["n"].tolist() == [1, 3, 0, 2, 2]
     assert frame.loc["needs seen in training", "AST, RAG"].startswith("50.0 [")
-    assert frame.loc["kind: either", "API, labels"] == "–"
+    assert frame.loc["kind: either", "API, right tool + context"] == "–"
 
 
 def test_needs_that_were_not_learned_have_rows_of_their_own():
@@ -393,6 +452,10 @@ def test_two_calls_are_shown_by_setting_and_way():
     assert frame["setting"].tolist() == ["context-tuned RAG"] * 2 + ["right tool + context"] * 2
     assert frame["planned"].tolist() == ["at once", "step by step"] * 2
     assert frame.iloc[2, 2:].tolist() == [4, 100.0, 25.0, 25.0, 50.0, 50.0]
+    assert frame.iloc[3, 2:].tolist() == [4, 100.0, 100.0, 100.0, 100.0, 100.0]
+    last = "both right, where two were written at once"
+    both = {"at once": two(1, [True, False] * 4), "step by step": two(2, [True] * 8)}
+    assert tables.two_calls(both).frame[last].tolist()[2:] == [50, 50], "q0 and q2 both ways"
 
 
 def test_examples_are_right_and_wrong_ones():

@@ -236,8 +236,8 @@ def test_the_finding_of_recall(results):
 @pytest.mark.parametrize(
     ("gain", "over_random", "over_other", "words_of"),
     [
-        (2, 9, 9, "No gain is settled at K = 5"),
-        (-9, 9, 9, "No gain is settled at K = 5"),
+        (2, 9, 9, "No gain at K = 5 is settled, so whether any added words would bring it is not asked."),
+        (-9, 9, 9, "No gain at K = 5 is settled"),
         (9, 8, 7, "Words as such do not explain the gain (retrieved context against random context: 8.0 [7.0, 9.0]"),
         (9, 8, 1, "is not settled against every floor"),
     ],
@@ -249,6 +249,13 @@ def test_whether_any_words_would_do(gain, over_random, over_other, words_of):
         ("query_plus_context", "query_plus_other_context", over_other),
     )
     assert words_of in words.beyond_any_words(tests, 5)
+
+
+def test_one_wording_serves_two_contexts():
+    tests = paired(("query_plus_context", "query_only", 1), ("query_plus_context", "query_plus_semantic_context", 8.9))
+    assert words.whose_wording(tests).endswith("first in their difference of 8.9 [7.9, 9.9] points (settled).")
+    tests.loc[1, "p_holm"] = 0.5
+    assert words.whose_wording(tests).endswith("(not settled).")
 
 
 @pytest.mark.parametrize(("change", "verdict"), [(-8, "−8.0 [−9.0, −7.0] points: settled."), (1, "not settled.")])
@@ -301,7 +308,10 @@ def test_tables_of_recall_mark_the_best(results):
     differences = figures.differences(results, tests)
     assert differences.data["comparison"].tolist()[0] == "query + retrieved context − query alone"
     assert differences.data["settled"].tolist() == [True, False]
-    assert differences.finding.startswith("1 of 2 differences are settled")
+    assert differences.finding == (
+        "Retrieved context against the query alone: 9.0 [8.0, 10.0] points of Recall@3, settled"
+    )
+    assert figures.differences(results, tests[1:]).finding.endswith("1.0 [−8.0, 10.0] points of Recall@3, not settled")
 
 
 # ---------------------------------------------------------------- apps
@@ -311,8 +321,8 @@ def test_tables_of_recall_mark_the_best(results):
     ("changes", "said"),
     [
         ((9, 1, -9), "context raises app recall at K = 1 and lowers it at K = 5"),
-        ((9, 8, 1), "context raises app recall at K = 1, 3; no loss is"),
-        ((1, 1, 1), "no gain in app recall is settled; no loss is"),
+        ((9, 8, 1), "context raises app recall at K = 1, 3; no loss is settled"),
+        ((1, 1, 1), "no gain in app recall is settled; no loss is settled"),
         ((1, 1, -9), "no gain in app recall is settled and lowers it at K = 5"),
     ],
 )
@@ -323,10 +333,26 @@ def test_where_app_recall_changes(changes, said):
     assert tables.app_differences(tests).frame["K"].tolist() == [1, 3, 5]
 
 
-def test_references_above_every_search_are_named(task):
-    low, high = results_of(task), results_of(task, query_only_frequency=80)
+def test_references_that_find_more_apps_are_named_and_undo_what_was_found(task):
+    tests = paired(*[("query_plus_context", "query_only", change) for change in (9, 1, -9)], k=[1, 3, 5])
+    low, learned = results_of(task), results_of(task, query_only_classifier=80)
     assert words.apps_settled(low, "nothing") == "Settled: nothing."
-    assert "Above every search in the table at K = 3: commonest tools" in words.apps_settled(high, "nothing")
+    assert words.apps_beyond_floors(low, tests) == words.app_finding(tests)
+    assert words.apps_settled(learned, "nothing") == (
+        "Settled: nothing. Without a tool's text more apps are found than with context by: classifier of queries at "
+        "K = 1 (80.0%), 3 (80.0%), 5 (80.0%)."
+    )
+    assert words.apps_beyond_floors(learned, tests) == words.app_finding(tests), "it reads the query"
+    low.scores["query_only/random", "app_recall", 5] = 70.0
+    said = words.apps_settled(low := replace(low), "nothing")
+    assert "than with context by: random order at K = 5 (70.0%). At K = 5 that holds of tools in random order" in said
+    assert said.endswith("beyond the first results the measure rewards tools spread over apps, not right tools.")
+    assert words.apps_beyond_floors(low, tests) == (
+        "context raises app recall at K = 1; no loss is settled (of K = 1, 3; at K = 5 a random order or the commonest "
+        "tools find more of them than context, so nothing follows)"
+    )
+    high = results_of(task, query_only_frequency=80)
+    assert words.apps_beyond_floors(high, tests).startswith("nothing follows, since at K = 1, 3, 5 a random order")
     assert "Best possible: 100.0 at K = 1" in tables.apps_found(low).caption
 
 
@@ -367,7 +393,9 @@ def test_the_figure_and_tables_of_groups(results):
     assert table.frame["settled"].tolist() == ["yes", "yes", "no"]
     assert "the 1 queries whose own plan takes no tool" in table.caption
     apart = pd.DataFrame({"first_item": [50.0], "if_named": [12.0], "spelled": [100.0]}, index=["Mail"])
+    assert len(tables.gain_by_app(apart.assign(spelled=40.0), parted, 5).frame.columns) == 5
     by_app = tables.gain_by_app(apart, parted, 5).frame
+    assert not by_app.columns.str.contains("word of its name").any(), "the same for every app"
     assert by_app.loc[0, "app of the right tool"] == "Mail"
     assert by_app.loc[0, "gain, points"] == -9
 
@@ -446,6 +474,11 @@ def test_what_would_make_it_fake(task):
     said = words.repeated_names(by_letter, task.tools, 5)
     assert "40% of the tools' texts have a word of their app's name" in said
     assert "9.0 [8.0, 10.0] points of Recall@5 resolved by habit (n = 10); 1.0" in said
+    every = words.repeated_names(by_letter[:1], task.tools.assign(text=task.tools["app"]), 5)
+    assert every == (
+        "- **Repeated names.** All tools' texts name their app, so its effect cannot be told apart in them; the next "
+        "point searches other texts. The right app's name gives 9.0 [8.0, 10.0] points of Recall@5 (n = 10)."
+    )
     runs = {f"query_{name}/semantic_terse": value for name, value in (("only", 10.0), ("plus_context", 20.0))}
     scores = results_of(task).scores
     for run, value in runs.items():
