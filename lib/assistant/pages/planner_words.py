@@ -228,6 +228,24 @@ def held_out_needs(named: pd.DataFrame) -> str:
     )
 
 
+def of_new_needs(named: pd.DataFrame) -> str:
+    """For the top of the page: plans with retrieved tools, without and with context, for needs that the planner never
+    saw; empty where it saw all or none.
+
+    Args:
+        named: as for `held_out_needs`.
+    """
+    if named["held_out"].nunique() < 2:
+        return ""
+    unseen = named[named["held_out"]].groupby("setting")["ast_accuracy"]
+    alone, context = (f"{unseen.mean()[setting]:.1f}%" for setting in ("rag", "context_tuned_rag"))
+    n = unseen.size()["rag"]
+    return (
+        f" Of plans for needs left out of training (n = {n}) {alone} are right with retrieved tools, {context} with "
+        "context, too."
+    )
+
+
 def length_of_prompts(tests: pd.DataFrame, n: int, n_tools: int, n_items: int) -> str:
     """Which points of the sweeps differ from the usual one (see `lib.assistant.plan_comparison.sweep_tests`)."""
     clear = tests[tests["settled"]]

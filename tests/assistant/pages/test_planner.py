@@ -235,6 +235,14 @@ def test_held_out_needs_are_told_only_beside_others():
     assert words.held_out_needs(named.assign(held_out=True)) == ""
 
 
+def test_the_top_says_what_context_gives_for_needs_left_out():
+    rows = [("rag", True, 0), ("rag", True, 100), ("rag", False, 100), ("context_tuned_rag", True, 100)]
+    named = pd.DataFrame([*rows, ("context_tuned_rag", True, 100)], columns=["setting", "held_out", "ast_accuracy"])
+    said = " Of plans for needs left out of training (n = 2) 50.0% are right with retrieved tools, 100.0% with context"
+    assert words.of_new_needs(named) == f"{said}, too."
+    assert words.of_new_needs(named[named["held_out"]]) == ""
+
+
 def test_the_length_of_prompts_is_said_to_matter_only_where_it_does():
     tests = pd.DataFrame(
         [
