@@ -22,7 +22,7 @@ from lib.workbook.methods import label
 FIGURE = "transfer"
 ALT = (
     "Forest plot of the claims in points, a row a claim and K: the effect in this workbook's worlds and, below it, the "
-    "same effect on WorkBench or Flow-Bench, with 95% intervals. The numbers are in the table beside."
+    "same effect on WorkBench or Flow-Bench, with 95% intervals. The numbers are in tables/transfer.csv."
 )
 SIDES = {"here": ("this workbook's worlds", "o", "#0072B2"), "there": ("others' data", "s", "#D55E00")}
 KNOWN_PLACES = ("random", "oracle_shots", "oracle_context", "query_plus_random_context")  # floors and oracles
