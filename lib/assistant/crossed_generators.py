@@ -169,12 +169,12 @@ def requests_diversity(data: Crossed) -> pd.DataFrame:
 
     Returns:
         columns side (of `SIDES`), measure (distinct_texts, distinct_1, distinct_2: different ones in percent; words a
-        text), value, low, high (as `matched_diversity` returns them), n (texts).
+        text), value, draws_low, draws_high (as `matched_diversity` returns them), n (texts), personas (who ask).
     """
     ours, theirs = (pd.DataFrame({"title": data.texts[side], "text": data.texts[side], "of": 0}) for side in SIDES)
     table = matched_diversity(ours, theirs, ["of"], DRAWS, data.seed)
     names = {"side": dict(zip(("ours", "theirs"), SIDES, strict=True)), "measure": {"distinct_titles": DISTINCT_TEXTS}}
-    return table.replace(names)
+    return table.replace(names).assign(personas=data.world["queries"]["persona"].nunique())
 
 
 # ---------------------------------------------------------------- trained on either, tested on both

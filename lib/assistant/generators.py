@@ -7,6 +7,7 @@ the steps before it lost, and the simulator's own text or label stands beside th
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.plans import ast_match
+from lib.assistant.prompts import CONTEXT_TYPES
 from lib.assistant.queries import print_call
 from lib.assistant.schemas import APPS
 from lib.assistant.toolbox import DEFAULT_API
@@ -35,7 +37,8 @@ from lib.assistant.written_world import (
     tool_question,
 )
 from lib.evaluation.diversity import matched_diversity, words_of
-from lib.evaluation.inference import percent
+from lib.evaluation.inference import Resampling, percent
+from lib.evaluation.intervals import mean_interval
 from lib.evaluation.ranking import rank_of
 from lib.generation.kept import KeptCalls, weights_of
 from lib.generation.structured import Question, Reply, ask
@@ -174,13 +177,14 @@ def try_out(
 
 
 def outcomes(asked: dict[str, Trial], replies: dict[str, list[Reply[Any]]], world: World) -> pd.DataFrame:
-    """One row a question: step, at_once and valid (0 or 1), right (whether a tool or plan is the simulator's; NaN for
-    other steps; 0 where there is no valid answer), fault (of the first answer: of `FAULTS`, schema, or nothing)."""
+    """One row a question: step, persona (whom it is about; a new one each where personas are asked for), at_once and
+    valid (0 or 1), right (whether a tool or plan is the simulator's; NaN for other steps; 0 where there is no valid
+    answer), fault (of the first answer: of `FAULTS`, schema, or nothing)."""
     gold = {entry.query: entry for entry in world.gold}
     rows = []
     for step, trial in asked.items():
         for reply, about in zip(replies[step], trial.about.itertuples(), strict=True):
-            right = float("nan")
+            persona, right = getattr(about, "persona", str(about.Index)), float("nan")
             if step in ("tools", "plans"):
                 right = 0.0
                 if reply.value is not None and step == "tools":
@@ -189,8 +193,8 @@ def outcomes(asked: dict[str, Trial], replies: dict[str, list[Reply[Any]]], worl
                     call = print_call(about.api, arguments_of(reply.value))
                     right = float(bool(ast_match(call, gold[about.query].answers, world.toolbox.functions)))
             fault = fault_of(reply.errors[0]) if reply.errors else ""
-            rows.append((step, not reply.errors, reply.value is not None, right, fault))
-    frame = pd.DataFrame(rows, columns=["step", "at_once", "valid", "right", "fault"])
+            rows.append((step, persona, not reply.errors, reply.value is not None, right, fault))
+    frame = pd.DataFrame(rows, columns=["step", "persona", "at_once", "valid", "right", "fault"])
     return frame.astype({"at_once": int, "valid": int})
 
 
@@ -202,28 +206,61 @@ def usable_rates(outcomes: pd.DataFrame) -> pd.DataFrame:
     """How many answers of each step are usable.
 
     Args:
-        outcomes: columns step, way, at_once, valid; a row a question.
+        outcomes: columns step, way, persona, at_once, valid; a row a question.
 
     Returns:
-        step, way, n, at_once, valid (how many), and of the latter two `_rate`, `_low`, `_high`: percent with Wilson's
-        95% interval.
+        step, way, n, at_once, valid (how many), and of the latter two `_rate`, `_low`, `_high`: percent with its 95%
+        interval over personas; personas (how many).
     """
-    rates = outcomes.groupby(["step", "way"], sort=False)
-    rates = rates.agg(n=("valid", "size"), at_once=("at_once", "sum"), valid=("valid", "sum")).reset_index()
-    for name in ("at_once", "valid"):
-        ends = zip(("rate", "low", "high"), percent(rates[name], rates["n"]), strict=True)
-        rates = rates.assign(**{f"{name}_{end}": values for end, values in ends})
-    return rates
+    return _rates(outcomes, ("at_once", "valid"))
 
 
 def right_counts(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """step, way, right (how many agree with the simulator's labels), n; a row for each step that has labels."""
-    judged = outcomes.dropna(subset="right").groupby(["step", "way"], sort=False)["right"]
-    return judged.agg(right="sum", n="size").reset_index()
+    """step, way, n, right (how many agree with the simulator's labels), right_rate, right_low, right_high (percent with
+    its 95% interval over personas), personas (how many); a row for each step that has labels."""
+    return _rates(outcomes.dropna(subset="right"), ("right",))
+
+
+def _rates(outcomes: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """By step and way: n, how many have each of `names`, their rates with intervals over personas, and personas.
+
+    Answers about one persona are alike, so intervals are over personas. The bootstrap's of a few is too narrow: none is
+    narrower than Wilson's, which takes answers as independent.
+    """
+    rows = []
+    for (step, way), part in outcomes.groupby(["step", "way"], sort=False):
+        row = {"step": step, "way": way, "n": len(part)} | {name: int(part[name].sum()) for name in names}
+        for name in names:
+            values = 100 * part[name].to_numpy(dtype=float)
+            low, high = mean_interval(values, Resampling([part["persona"].to_numpy()]))
+            rate, least, most = map(float, percent(row[name], len(part)))
+            row |= {f"{name}_rate": rate, f"{name}_low": min(low, least), f"{name}_high": max(high, most)}
+        rows.append(row | {"personas": part["persona"].nunique()})
+    return pd.DataFrame(rows)
+
+
+class RefusedThoughts(NamedTuple):
+    """Of the chains of thought that were never usable, by their first answers: `refused`, how many; `no_json`, those
+    without a JSON object; `other_case`, those with one that write a context type's name in another letter case."""
+
+    refused: int
+    no_json: int
+    other_case: int
+
+
+def refused_thoughts(replies: Replies) -> RefusedThoughts:
+    """Why chains of thought are refused, all ways together."""
+    types = CONTEXT_TYPES["apps"]
+    named = re.compile(rf"\b({'|'.join(types)})\b", re.IGNORECASE)
+    refused = [reply for by_step in replies.values() for reply in by_step["thoughts"] if reply.value is None]
+    in_json = [reply.answers[0] for reply in refused if fault_of(reply.errors[0]) != "no JSON"]
+    cased = sum(any(name not in types for name in named.findall(answer)) for answer in in_json)
+    return RefusedThoughts(len(refused), len(refused) - len(in_json), cased)
 
 
 def items_diversity(items: Trial, replies: Replies, simulated: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """The diversity of written and of simulated items, app by app, as `matched_diversity` returns it, and way.
+    """The diversity of written and of simulated items, app by app, as `matched_diversity` returns it; way, and answers
+    and personas (how many the written items come from).
 
     Args:
         items: the trial of the step.
@@ -233,7 +270,10 @@ def items_diversity(items: Trial, replies: Replies, simulated: pd.DataFrame, see
     cells = ["persona", "app"]
     found = {way: written_items(items, by_step["items"]) for way, by_step in replies.items()}
     parts = [
-        matched_diversity(written, simulated, cells, DRAWS, seed).assign(way=way) for way, written in found.items()
+        matched_diversity(written, simulated, cells, DRAWS, seed).assign(
+            way=way, answers=len(written.drop_duplicates(cells)), personas=written["persona"].nunique()
+        )
+        for way, written in found.items()
     ]
     return pd.concat(parts, ignore_index=True)
 

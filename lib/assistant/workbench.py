@@ -28,6 +28,7 @@ from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs,
 from lib.workbook.inputs import InputError, one_line, read_text
 
 SOURCE = "https://github.com/olly-styles/WorkBench"
+TOOLS = 26  # that WorkBench has (its abstract); the data name only those that an answer calls
 ANSWERS = "queries_and_answers"
 
 

@@ -65,7 +65,8 @@ def matched_diversity(
 
     Returns:
         columns side (ours, theirs), measure (of `MEASURES`; shares in percent, words a text), value (mean over draws),
-        low, high (the middle 95% of draws), n (texts a draw); no row where no cell is in both.
+        draws_low, draws_high (the middle 95% of draws: a point for a side of which all is taken; no interval, since
+        they do not say how far another sample would differ), n (texts a draw); no row where no cell is in both.
     """
     sides = {"ours": with_ngrams(ours), "theirs": with_ngrams(theirs)}
     groups = {side: dict(list(frame.groupby(list(cells), sort=True))) for side, frame in sides.items()}
@@ -94,4 +95,4 @@ def matched_diversity(
         for (side, measure), drawn in values.items()
         if drawn
     ]
-    return pd.DataFrame(rows, columns=["side", "measure", "value", "low", "high", "n"])
+    return pd.DataFrame(rows, columns=["side", "measure", "value", "draws_low", "draws_high", "n"])

@@ -34,6 +34,7 @@ from lib.workflows.flow_bench_shots import SHOTS, families
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.in_context import HALVES, LIMIT
 from lib.workflows.in_context_models import part_of
+from lib.workflows.kept_flows import kept_by, read
 from lib.workflows.metaprompt import STOP, flow_prompts, prompt_parts
 
 PARTS = tuple(map(part_of, HALVES))
@@ -164,6 +165,11 @@ def prompts(
         made = prompts_of(way._replace(decoding="free"))
         parts.append(made.assign(condition=way.name, grammar=grammar, model=model, **about))
     return pd.concat(parts, ignore_index=True)
+
+
+def number_kept(path: Path, prompted: pd.DataFrame) -> int:
+    """How many of some prompts have an answer in a file of kept ones (see `lib.workflows.kept_flows.kept`)."""
+    return len(kept_by(read(path), prompted, None, ["condition", "unit"]))
 
 
 def written(prompted: pd.DataFrame, models: Mapping[str, object], progress: bool = False) -> pd.DataFrame:

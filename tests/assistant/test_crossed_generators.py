@@ -160,7 +160,17 @@ def test_the_same_words_give_the_same_rankings(world, asked, tiny, tmp_path):
     assert (same["difference"] == 0).all()
     assert not same["settled"].any()
     assert page.finding(found, 3, "M").endswith(
-        "; training on the same generator's instead adds nothing that is settled"
+        "; training on the same generator's instead changes Recall@3 by 0.0 points, none of it settled, and up to "
+        f"{same['ci_high'].max():.1f} points are not excluded"
+    )
+    drawing = page.figure(found, 3, "M")
+    plt.close("all")
+    assert drawing.finding == page.served_words(found)
+    gained = found.tests.assign(
+        difference=found.tests["difference"].mask(found.tests["learned"] == SAME, [1.5, 0, 2.0, 0, -0.4, 0, 3.1, 0])
+    )
+    assert "changes Recall@3 by −0.4 to +3.1 points, none of it settled" in page.finding(
+        found._replace(tests=gained), 3, "M"
     )
 
 
@@ -185,11 +195,15 @@ def test_what_words_cost_is_measured_on_the_same_queries(world, asked):
             assert found.test(method, side, SAME)["difference"] > 90
             assert found.test(method, side, SAME)["settled"]
             assert found.test(method, side, OTHER)["difference"] == 0
+    gain = found.tests.loc[found.tests["learned"] == SAME, "difference"]
     said = page.finding(found, 3, "M")
     assert said.startswith("Trained on the other generator's queries, rankings beat semantic search in 0 of 4 cases")
     assert (
-        "; training on the same generator's instead adds a settled fine-tuned search in the simulator's words" in said
+        f"; training on the same generator's instead changes Recall@3 by {page.number(gain.min(), 1, sign=True)}"
+        in said
     )
+    assert "points, settled for fine-tuned search in the simulator's words " in said
+    assert len(page.served_words(found)) < len(said)
     table = page.table(found, 3, "M").frame
     assert table["learned from the other"].str.startswith("0.0").all()
     assert table["same − other"].str.endswith("*").all()
@@ -224,18 +238,24 @@ def test_requests_are_as_varied_as_their_texts_are_different(world, asked):
     assert requests_diversity(data).equals(varied)
     said = page.variety_sentence(varied, "M")
     assert said.startswith(
-        "These requests of M are less varied than the simulator's by 3 of 3 measures: different texts "
-        f"{100 * 2 / n:.1f}% (the simulator's {values[SIMULATOR, 'distinct_texts']:.1f}%), distinct-1 "
+        "These requests of M are less varied than the simulator's by 2 of 2 measures: distinct-1 "
+        f"{100 * 4 / (3 * n):.1f}% (the simulator's {values[SIMULATOR, 'distinct_1']:.1f}%), distinct-2 "
+    )
+    assert said.endswith(
+        f"Different texts do not count ({100 * 2 / n:.1f}% beside {values[SIMULATOR, 'distinct_texts']:.1f}%): the "
+        "simulator refuses to say a text twice."
     )
     table = page.words_table(data, varied, "M").frame.set_index("requests in words of")
-    assert table.loc["M's", "different texts, %"] == f"{100 * 2 / n:.1f}"
-    assert table.loc["M's", "distinct-2, %"].startswith(f"{150 / n:.1f} [")
+    assert table.loc["M's", "different texts, %"] == pytest.approx(100 * 2 / n)
+    assert table.loc["M's", "distinct-2, %"] == pytest.approx(150 / n)
+    people = data.world["queries"]["persona"].nunique()
+    assert page.words_table(data, varied, "M").caption.endswith(f"They are {people} personas' requests.")
     turned = varied.replace({"side": {SIMULATOR: WRITER, WRITER: SIMULATOR}})
-    assert "are more varied than the simulator's by 3 of 3 measures: " in page.variety_sentence(turned, "M")
+    assert "are more varied than the simulator's by 2 of 2 measures: " in page.variety_sentence(turned, "M")
     turned.loc[turned["measure"] == "distinct_1", "value"] = [8.0, 9.0]
-    assert " more varied than the simulator's by 2 of 3 measures and less by 1: " in page.variety_sentence(turned, "M")
+    assert " less varied than the simulator's by 1 of 2 measures and more by 1: " in page.variety_sentence(turned, "M")
 
 
 def test_whoever_says_the_same_is_as_varied(world, asked):
     said = page.variety_sentence(requests_diversity(both(world, asked, lambda text: text.upper())), "M")
-    assert " by 0 of 3 measures: different texts " in said
+    assert " by 0 of 2 measures: distinct-1 " in said

@@ -16,6 +16,7 @@ from lib.assistant.generators import (
     items_diversity,
     outcomes,
     rank_in_persona,
+    refused_thoughts,
     requests_beside_simulated,
     requests_in_numbers,
     right_counts,
@@ -29,7 +30,7 @@ from lib.assistant.generators import (
 from lib.assistant.needs import parse_call
 from lib.generation.kept import KeptCalls
 from lib.generation.local import Cost, Usage
-from lib.generation.structured import AnswerError, json_in, read_answer
+from lib.generation.structured import AnswerError, Reply, json_in, read_answer
 from tests.assistant.test_written_world import Scripted, right, step_of
 
 STEPS = ["personas", "items", "queries", "tools", "plans", "thoughts"]
@@ -161,7 +162,9 @@ def test_rates_of_usable_and_counts_of_right_answers(simulated, asked, both_ways
     free = rates[rates["way"] == "free"].set_index("step")
     assert free.loc["tools", ["n", "valid", "valid_rate"]].tolist() == [8, 8, 100]
     assert free.loc["queries", ["n", "valid", "valid_rate", "valid_low"]].tolist() == [8, 0, 0, 0]
-    assert 0 < free.loc["queries", "valid_high"] < 50
+    assert 30 < free.loc["queries", "valid_high"] <= 100, "eight answers cannot rule out a third"
+    assert free.loc["personas", "personas"] == 8
+    assert free.loc["queries", "personas"] == asked["queries"].about["persona"].nunique()
     judged = right_counts(table)
     assert judged["step"].tolist() == ["tools", "plans"] * 2
     assert judged["n"].tolist() == [8] * 4
@@ -171,10 +174,37 @@ def test_rates_of_usable_and_counts_of_right_answers(simulated, asked, both_ways
     )
 
 
+def test_intervals_are_over_personas_and_never_narrower_than_over_answers():
+    """Two personas, one with all answers usable and one with none; then both with every second one."""
+    rows = [("tools", "free", persona, int(persona == "a")) for persona in "ab" for _ in range(20)]
+    apart = pd.DataFrame(rows, columns=["step", "way", "persona", "valid"]).assign(at_once=0)
+    (row,) = usable_rates(apart).to_dict("records")
+    assert [row[f"valid_{end}"] for end in ("rate", "low", "high")] == [50, 0, 100]
+    alike = apart.assign(valid=[number % 2 for number in range(40)])
+    (row,) = usable_rates(alike).to_dict("records")
+    assert [row[f"valid_{end}"] for end in ("low", "high")] == pytest.approx([35.2, 64.8], abs=0.1)
+    assert (row["n"], row["valid"], row["personas"]) == (40, 20, 2)
+
+
+def test_refused_chains_of_thought_are_counted_by_their_first_answers():
+    def refused(answer, error):
+        return Reply(None, [answer, "again"], [error, error])
+
+    schema = "thought: must name one or more"
+    free = [refused("Check the calendar.", "there is no JSON object in the answer"), Reply("fine", ["{}"], [])]
+    under = [
+        refused('{"thought": "Check the calendar, or Mail."}', schema),
+        refused('{"thought": "Check Mail and my e-mails."}', schema),
+    ]
+    assert refused_thoughts({"free": {"thoughts": free}, "schema": {"thoughts": under}}) == (3, 1, 1)
+
+
 def test_items_are_compared_where_some_were_written(simulated, asked, both_ways):
     varied = items_diversity(asked["items"], both_ways, simulated_items(simulated), seed=1)
     assert set(varied["way"]) == {"schema"}
     assert set(varied["side"]) == {"ours", "theirs"}
+    assert set(varied["answers"]) == {len(asked["items"].questions)}
+    assert set(varied["personas"]) == {2}
 
 
 def test_requests_are_compared_where_some_are_usable(simulated, asked, both_ways):

@@ -103,7 +103,7 @@ def test_round_trips_and_what_is_said_of_them(tmp_path):
     assert trips["same_plan"].tolist() == [True, False] * 3
     said = page.held_words(trips)
     assert said.startswith("3 of 6 right plans (50.0 [")
-    assert page.held_finding(trips).startswith("3 of NESTFUL's 6 nested plans (50.0 [")
+    assert page.held_finding(trips).startswith("3 of NESTFUL's 6 plans (50.0 [")
     assert said.endswith(" 3 name an argument by a word of Python (from), which no plan can say.")
     other = page.held_words(trips.assign(keyword="", reason="missing"))
     assert other.endswith(" 3 are wrong for another reason, such as: missing.")

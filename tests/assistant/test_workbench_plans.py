@@ -128,7 +128,8 @@ def test_what_is_said_of_plans():
     assert "at best, with retrieved tools (RAG)." in said
     assert "whatever it is shown" in page.planner_finding(plans.assign(right=False))
     assert "The floor is right for 0." in said
-    assert "calls the right tools more often than the planner" in said
+    named = "retrieved tools (RAG), retrieved tools and context (context-tuned RAG) and with the right tool and context"
+    assert f"calls the right tools more often than the planner with {named}" in said
     assert "wrong API (8)" in said
     assert "more often" not in page.plans_words(plans, planning.differences(plans, "unparsed"))
 

@@ -25,11 +25,11 @@ def test_a_side_is_not_better_for_being_smaller():
     few = frame([f"w{i} x{i}" for i in range(20)])
     table = matched_diversity(many, few, ["app"], draws=200, seed=1).set_index(["side", "measure"])
     assert (table["n"] == 20).all()
-    assert table.loc[("theirs", "distinct_titles"), ["value", "low", "high"]].tolist() == [100] * 3
+    assert table.loc[("theirs", "distinct_titles"), ["value", "draws_low", "draws_high"]].tolist() == [100] * 3
     drawn = table.loc[("ours", "distinct_titles")]
     expected = 100 * 40 * (1 - math.prod(1 - 20 / (400 - i) for i in range(10))) / 20  # 40 kinds of ten copies each
     assert drawn["value"] == pytest.approx(expected, abs=1.5)
-    assert drawn["low"] < expected < drawn["high"]
+    assert drawn["draws_low"] < expected < drawn["draws_high"]
 
 
 def test_cells_are_matched_and_long_texts_cut():
@@ -39,7 +39,7 @@ def test_cells_are_matched_and_long_texts_cut():
     assert (table["n"] == 2).all()
     assert table.loc[("ours", "distinct_1"), "value"] == 100
     assert table.loc[("theirs", "words"), "value"] == (51 + 2) / 2
-    assert table.loc[("theirs", "distinct_1"), "low"] in (50, 100)  # the first four words only
+    assert table.loc[("theirs", "distinct_1"), "draws_low"] in (50, 100)  # the first four words only
     assert set(table.index.get_level_values("measure")) == set(MEASURES)
 
 

@@ -33,9 +33,19 @@ def test_a_claim_is_judged_in_each_world():
     assert (table["there_effect"] < -5).all()
     assert (table["there_ci_low"] < table["there_effect"]).all()
     assert (table["there_ci_high"] < 0).all()
+    assert table["here_overall"].tolist() == ["reproduced"] * 2
+    assert table["there_overall"].tolist() == ["contradicted"] * 2
 
 
-def test_each_world_names_its_own_weakest_method_and_its_number_of_tests():
+def test_the_verdict_of_a_whole_claim_is_that_of_all_its_cutoffs():
+    there = world(10, seed=1)
+    lost = there.scores["value"].mask((there.scores["method"] == "a") & (there.scores["k"] == 5), 30.0)
+    table = side_by_side([CLAIM], world(10), World(there.scores.assign(value=lost), ("persona",)), 200, 0)
+    assert table["there_verdict"].tolist() == ["reproduced", "contradicted"]
+    assert table["there_overall"].tolist() == ["contradicted"] * 2
+
+
+def test_each_world_names_its_own_weakest_method_and_how_many_claims_there_are():
     claim = CLAIM.model_copy(update={"a": ["a", "c"]})
     here, there = (
         World(pd.concat([one.scores, one.scores[one.scores["method"] == "a"].assign(
@@ -44,7 +54,7 @@ def test_each_world_names_its_own_weakest_method_and_its_number_of_tests():
     )  # fmt: skip
     row = side_by_side([claim], here, there, samples=200, seed=0).iloc[0]
     assert row[["here_method", "there_method", "method"]].tolist() == ["a", "c", "c"]
-    assert row[["here_tests", "there_tests"]].tolist() == [2, 1]
+    assert row[["here_tests", "there_tests"]].tolist() == [1, 1], "claims, not cutoffs"
 
 
 def test_only_cutoffs_of_both_worlds_are_shown():
@@ -59,6 +69,9 @@ def test_the_order_is_of_methods_that_both_scored():
     assert methods == ["a", "b"]
     assert order.here.shape == order.there.shape == (40, 2)
     assert order.here.mean(axis=0) == pytest.approx(order.there.mean(axis=0))
+    order, methods = order_of(here, there, "recall", 3, without=["b"])
+    assert methods == ["a"]
+    assert order.here.shape == (40, 1)
 
 
 def order(here, there, noise=0.01):
@@ -74,6 +87,12 @@ def test_tau_of_the_same_order_the_reverse_and_both():
     assert table["pairs"].tolist() == [3, 3, 6]
     one_swap = rank_agreement({"x": order([1, 2, 3, 4], [1, 3, 2, 4])}, 200, 0)
     assert one_swap["tau"].tolist() == pytest.approx([2 / 3])
+
+
+def test_a_family_of_one_method_has_no_order():
+    table = rank_agreement({"one": order([1], [1]), "x": order([1, 2], [2, 1])}, 200, 0)
+    assert table[["family", "pairs", "tau"]].to_numpy().tolist() == [["x", 1, -1.0]]
+    assert rank_agreement({"one": order([1], [1])}, 200, 0).empty
 
 
 def test_an_order_that_noise_decides_has_a_wide_interval():

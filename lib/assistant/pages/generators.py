@@ -9,10 +9,10 @@ from typing import Any
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from lib.assistant.generators import DRAWS, FIRST, Replies, Trial, written_items, written_queries
+from lib.assistant.generators import DRAWS, FIRST, RefusedThoughts, Replies, Trial, written_items, written_queries
 from lib.evaluation.diversity import MEASURES
 from lib.evaluation.inference import percent
-from lib.workbook.display import Drawing, Table, interval
+from lib.workbook.display import Drawing, Table, interval, number
 from lib.workbook.markup import plain
 from lib.workbook.methods import colour, marker
 
@@ -46,9 +46,17 @@ class Writer:
         return f"{self.name}, {WAYS[way]}" if side == "ours" else f"the simulator (beside {WAYS[way]})"
 
 
-def spans(successes: pd.Series, n: pd.Series) -> list[str]:
-    """`24 [10, 47]`: rates in percent with Wilson's 95% interval."""
-    return [interval(rate, low, high, 0) for rate, low, high in zip(*percent(successes, n), strict=True)]
+def spans(rates: pd.DataFrame, name: str) -> list[str]:
+    """`24 [10, 47]`: rates in percent with 95% intervals, of columns such as valid_rate, valid_low, valid_high."""
+    ends = rates[[f"{name}_{end}" for end in ("rate", "low", "high")]].to_numpy()
+    return [interval(rate, low, high, 0) for rate, low, high in ends]
+
+
+def over_personas(rates: pd.DataFrame) -> str:
+    """What 95% intervals are over, for a caption."""
+    fewest, most = rates["personas"].min(), rates["personas"].max()
+    number_of = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    return f"95% intervals over personas ({number_of} a step), none narrower than Wilson's over answers"
 
 
 def question_sentence(writer: Writer, prompt: str) -> str:
@@ -73,35 +81,58 @@ def usable_table(rates: pd.DataFrame, writer: Writer, repairs: int) -> Table:
         "step": rates["step"].map(STEPS),
         "answers": rates["way"].map(WAYS),
         "asked": rates["n"],
-        "usable at once, %": spans(rates["at_once"], rates["n"]),
+        "usable at once, %": spans(rates, "at_once"),
         "repaired": rates["valid"] - rates["at_once"],
-        "usable in the end, %": spans(rates["valid"], rates["n"]),
+        "usable in the end, %": spans(rates, "valid"),
         "given up": rates["n"] - rates["valid"],
     }
     again = "once" if repairs == 1 else f"up to {repairs} times"
-    caption = f"Answers of {writer.name}; a wrong one is asked for again {again}; 95% Wilson intervals."
+    caption = f"Answers of {writer.name}; a wrong one is asked for again {again}; {over_personas(rates)}."
     return Table(pd.DataFrame(shown), caption)
 
 
 def in_all(rates: pd.DataFrame) -> pd.DataFrame:
-    """The rates of all steps together, by way: n, at_once, valid (how many), usable_at_once, usable (as `spans`)."""
-    total = rates.groupby("way", sort=False)[["n", "at_once", "valid"]].sum()
-    return total.assign(usable_at_once=spans(total["at_once"], total["n"]), usable=spans(total["valid"], total["n"]))
+    """The rates of all steps together, by way: n (answers), and as text at_once, valid (percent) and rest (percent
+    valid of those that are no chains of thought). No interval: steps are of different kinds, and were chosen."""
+    total, rest = (
+        part.groupby("way", sort=False)[["n", "at_once", "valid"]].sum()
+        for part in (rates, rates[rates["step"] != "thoughts"])
+    )
+    counts = {"at_once": total, "valid": total, "rest": rest.assign(rest=rest["valid"])}
+    shares = {name: 100 * part[name] / part["n"] for name, part in counts.items()}
+    return total[["n"]].assign(
+        **{name: [f"{number(value, 0)}%" for value in values] for name, values in shares.items()}
+    )
 
 
-def usable_sentence(rates: pd.DataFrame, outcomes: pd.DataFrame) -> str:
+def without_thoughts(rates: pd.DataFrame, refused: RefusedThoughts) -> str:
+    """The rates without chains of thought, and why these are refused: it is about the question more than the model."""
+    rest = " and ".join(f"{row['rest']} {WAYS[way]}" for way, row in in_all(rates).iterrows())
+    if not refused.refused:
+        return f"Without chains of thought it is {rest} in the end."
+    return (
+        f"Without chains of thought it is {rest} in the end: of {refused.refused} refused ones {refused.no_json} are "
+        f"sentences without JSON, and {refused.other_case} are JSON and write an app's name in another letter case."
+    )
+
+
+def usable_sentence(rates: pd.DataFrame, outcomes: pd.DataFrame, refused: RefusedThoughts) -> str:
     """Usable answers of all steps, and what is wrong with the first answers of each way.
 
     Args:
         rates: as `lib.assistant.generators.usable_rates` returns them.
         outcomes: columns way, fault ("" where there is none).
+        refused: see `lib.assistant.generators.refused_thoughts`.
     """
     total = in_all(rates)
     parts = [
-        f"{WAYS[way].capitalize()}, {row['usable_at_once']}% of the {row['n']} answers are usable at once and "
-        f"{row['usable']}% in the end; faults of the first answers: {_faults(outcomes[outcomes['way'] == way])}."
+        f"{WAYS[way].capitalize()}, of the {row['n']} answers {row['at_once']} are usable at once and "
+        f"{row['valid']} in the end; faults of the first answers: {_faults(outcomes[outcomes['way'] == way])}."
         for way, row in total.iterrows()
     ]
+    parts.append(without_thoughts(rates, refused))
+    if refused.refused:
+        parts.append("Their question asks for sentences, and then for one JSON object alone.")
     parts.append(
         "Steps weigh by their questions. A fault under the schema is an answer that was cut off at its longest length, "
         "or one that breaks a rule that no schema can say."
@@ -121,7 +152,7 @@ def _faults(outcomes: pd.DataFrame) -> str:
 
 def usable_alt(rates: pd.DataFrame) -> str:
     """Usable answers in the end by step, in words."""
-    steps = zip(rates["step"].map(STEPS), rates["way"].map(WAYS), spans(rates["valid"], rates["n"]), strict=True)
+    steps = zip(rates["step"].map(STEPS), rates["way"].map(WAYS), spans(rates, "valid"), strict=True)
     return "Usable answers by step: " + "; ".join(f"{step} ({way}) {span}%" for step, way, span in steps) + "."
 
 
@@ -141,11 +172,14 @@ def usable_figure(rates: pd.DataFrame, writer: Writer) -> Drawing:
         yticks=range(len(STEPS)),
         yticklabels=list(STEPS.values()),
         xlim=(-3, 103),
-        xlabel="usable answers, % (bars: 95% Wilson interval of those in the end)",
+        xlabel="usable answers, % (bars: 95% interval over personas of those in the end)",
     )
     axis.invert_yaxis()
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncol=2 * len(writer.ways), fontsize=9)
-    ends = "; ".join(f"{WAYS[way]}, {100 * row['valid'] / row['n']:.0f}%" for way, row in in_all(rates).iterrows())
+    ends = "; ".join(
+        f"{WAYS[way]}, {row['valid']} ({row['rest']} without chains of thought)"
+        for way, row in in_all(rates).iterrows()
+    )
     finding = f"Usable answers of {writer.name} in the end: {ends}"
     return Drawing(figure, "generators", finding, usable_alt(rates), rates)
 
@@ -156,12 +190,13 @@ def right_table(judged: pd.DataFrame, n_tools: int) -> Table:
         "step": judged["step"].map(STEPS),
         "answers": judged["way"].map(WAYS),
         "asked": judged["n"],
-        "right, %": spans(judged["right"], judged["n"]),
+        "right, %": spans(judged, "right"),
     }
     return Table(
         pd.DataFrame(shown),
-        "Answers that agree with the simulator's labels, 95% Wilson intervals. A tool drawn at random is right in "
-        f"{100 / n_tools:.1f}%.",
+        f"Answers that agree with the simulator's labels, {over_personas(judged)}. A tool drawn at random is right in "
+        f"{100 / n_tools:.1f}%. Both are shown the relevant entries, the arguments also the right tool; other plans "
+        "that count on page 07 do not count here.",
     )
 
 
@@ -174,12 +209,17 @@ def diversity_table(diversity: pd.DataFrame, writer: Writer) -> Table:
     for (way, side), part in diversity.groupby(["way", "side"], sort=False):
         values = part.set_index("measure")
         line = {"items by": writer.side(side, way), "items": int(values["n"].iloc[0])}
-        line |= {MEASURE_NAMES[name]: interval(*values.loc[name, ["value", "low", "high"]]) for name in MEASURES}
-        lines.append(line)
+        lines.append(line | {MEASURE_NAMES[name]: values.loc[name, "value"] for name in MEASURES})
+    from_few = diversity.drop_duplicates("way")
+    told = "; ".join(
+        f"{WAYS[row.way]}, {row.answers} answers for {row.personas} personas" for row in from_few.itertuples()
+    )
     return Table(
         pd.DataFrame(lines),
-        "Diversity and length (words an item) of items, at equal numbers of items and of words; in brackets the middle "
-        f"95% of {DRAWS} draws.",
+        "Diversity and length (words an item) of items, at equal numbers of items and of words: means of "
+        f"{DRAWS} draws; no interval says how far another sample would differ. The model's items come from few "
+        f"answers: {told}.",
+        decimals=1,
     )
 
 
@@ -200,7 +240,8 @@ def requests_table(requests: pd.DataFrame, writer: Writer, encoder: str, n_perso
         n_personas: who ask.
     """
     names = [writer.side(side, way) for way, side in zip(requests["way"], requests["side"], strict=True)]
-    shown = requests.drop(columns=["way", "side"]).assign(found=spans(requests["found"], requests["requests"]))
+    found = zip(*percent(requests["found"], requests["requests"]), strict=True)
+    shown = requests.drop(columns=["way", "side"]).assign(found=[interval(*one, 0) for one in found])
     shown.insert(0, "requests by", names)
     heads = {
         "shared": "content words shared with the item, %",
@@ -209,8 +250,8 @@ def requests_table(requests: pd.DataFrame, writer: Writer, encoder: str, n_perso
     }
     return Table(
         shown.rename(columns=heads),
-        f"Requests about the same items; search by {encoder}; 95% Wilson intervals over requests; personas who ask: "
-        f"{n_personas}.",
+        f"Requests about the same items; search by {encoder}. Wilson's 95% intervals take requests as independent; "
+        f"they are of {n_personas} personas, so the intervals are too narrow.",
         decimals=1,
     )
 
@@ -248,23 +289,22 @@ def refused_example(replies: Mapping[str, list]) -> Table | None:
     return Table(pd.DataFrame(shown), caption, text_columns=list(shown))
 
 
-def finding(rates: pd.DataFrame, judged: pd.DataFrame, writer: Writer) -> str:
+def finding(rates: pd.DataFrame, judged: pd.DataFrame, refused: RefusedThoughts, writer: Writer) -> str:
     """What the report shows of this notebook.
 
     Args:
         rates: as `lib.assistant.generators.usable_rates` returns them.
         judged: as `lib.assistant.generators.right_counts` returns them.
+        refused: see `lib.assistant.generators.refused_thoughts`.
     """
     total = in_all(rates)
     tools = judged[judged["step"] == "tools"].set_index("way").loc[writer.ways[-1]]
     under = "schema" in writer.ways
-    grammar = (
-        f"; with the schema as a grammar, in **{total.loc['schema', 'usable_at_once']}%** at once" if under else ""
-    )
-    (right,) = spans(pd.Series([tools["right"]]), pd.Series([tools["n"]]))
+    grammar = f"; with the schema as a grammar, in **{total.loc['schema', 'at_once']}** at once" if under else ""
+    right = interval(tools["right_rate"], tools["right_low"], tools["right_high"], 0)
     return (
         f"Asked for data as JSON, {plain(writer.name)} gives usable answers in "
-        f"**{total.loc['free', 'usable_at_once']}%** of {total.loc['free', 'n']} cases at once and "
-        f"{total.loc['free', 'usable']}% in the end{grammar}. Usable is not right: the tool is the simulator's in "
-        f"{right}% of {tools['n']} requests{' under the schema' if under else ''}."
+        f"**{total.loc['free', 'at_once']}** of {total.loc['free', 'n']} cases at once and "
+        f"{total.loc['free', 'valid']} in the end{grammar}. {without_thoughts(rates, refused)} Usable is not right: "
+        f"the tool is the simulator's in {right}% of {tools['n']} requests{' under the schema' if under else ''}."
     )

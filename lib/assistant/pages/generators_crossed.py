@@ -20,11 +20,11 @@ from lib.assistant.crossed_generators import (
 )
 from lib.assistant.generators import DRAWS, shared_words
 from lib.assistant.pages.common import shown_cell
-from lib.workbook.display import Drawing, Table, interval, legend_below, number
+from lib.workbook.display import Drawing, Table, legend_below, number
 from lib.workbook.methods import label
 
 LOOKS = {"": ("D", "#666666"), SIMULATOR: ("o", "#0072B2"), WRITER: ("s", "#D55E00")}
-VARIETY = {DISTINCT_TEXTS: "different texts", "distinct_1": "distinct-1", "distinct_2": "distinct-2"}
+VARIETY = {"distinct_1": "distinct-1", "distinct_2": "distinct-2"}
 LEFT_OUT = "This part is left out: the kept requests are of another world, and the profile names no `crossed_writer`."
 
 
@@ -45,16 +45,15 @@ def words_table(data: Crossed, varied: pd.DataFrame, model: str) -> Table:
     counted = varied.set_index(["side", "measure"])
     for side in SIDES:
         row = {"requests in words of": named(side, model), "words": counted.loc[(side, "words"), "value"]}
-        for measure, head in VARIETY.items():
-            cells = counted.loc[(side, measure), ["value", "low", "high"]]
-            row[f"{head}, %"] = number(cells["value"], 1) if measure == DISTINCT_TEXTS else interval(*cells)
+        for measure, head in {DISTINCT_TEXTS: "different texts", **VARIETY}.items():
+            row[f"{head}, %"] = counted.loc[(side, measure), "value"]
         rows.append(row | {"content words shared with the items, %": shared_words(data.texts[side], about)})
     others = "; the others got no usable answer" if len(data.texts) < data.asked else ""
     return Table(
         pd.DataFrame(rows),
         f"{len(data.texts)} requests about the same items, of {data.asked} that {model} was asked for{others}. Words: "
-        f"of a request. Distinct-1 and distinct-2 at equal numbers of words; in brackets the middle 95% of {DRAWS} "
-        "draws.",
+        f"of a request. Distinct-1 and distinct-2 at equal numbers of words: means of {DRAWS} draws; no interval says "
+        f"how far another sample would differ. They are {varied['personas'].max()} personas' requests.",
         decimals=1,
         text_columns=["requests in words of"],
     )
@@ -66,7 +65,8 @@ def variety_sentence(varied: pd.DataFrame, model: str) -> str:
     Args:
         varied: see `requests_diversity`.
     """
-    values = varied.pivot(index="measure", columns="side", values="value").loc[list(VARIETY)]
+    table = varied.pivot(index="measure", columns="side", values="value")
+    values, texts = table.loc[list(VARIETY)], table.loc[DISTINCT_TEXTS]
     counts = {
         "less": int((values[WRITER] < values[SIMULATOR]).sum()),
         "more": int((values[WRITER] > values[SIMULATOR]).sum()),
@@ -79,7 +79,8 @@ def variety_sentence(varied: pd.DataFrame, model: str) -> str:
     )
     return (
         f"These requests of {model} are {first} varied than the simulator's by {most} of {len(VARIETY)} measures"
-        f"{also}: {shares}."
+        f"{also}: {shares}. Different texts do not count ({texts[WRITER]:.1f}% beside {texts[SIMULATOR]:.1f}%): the "
+        "simulator refuses to say a text twice."
     )
 
 
@@ -118,7 +119,7 @@ def figure(found: Transfer, k: int, model: str) -> Drawing:
         + ", ".join(f"{named(side, model)} {number(cells.loc[(method, side, asked), 'value'], 1)}%" for side in SIDES)
         for method, asked in rows
     )
-    return Drawing(drawn, "crossed_generators", finding(found, k, model), f"{alt}.", found.values)
+    return Drawing(drawn, "crossed_generators", served_words(found), f"{alt}.", found.values)
 
 
 def table(found: Transfer, k: int, model: str) -> Table:
@@ -151,24 +152,36 @@ def _change(row: pd.Series) -> str:
     return shown_cell(row, "difference") + ("*" if row["settled"] else "")
 
 
+def served_words(found: Transfer) -> str:
+    """In how many cases what is learned from the one generator serves the other."""
+    rows = found.tests[found.tests["learned"] == OTHER]
+    return (
+        f"Trained on the other generator's queries, rankings beat semantic search in {_better(rows).sum()} of "
+        f"{len(rows)} cases, settled"
+    )
+
+
+def _better(rows: pd.DataFrame) -> pd.Series:
+    return rows["settled"].astype(bool) & (rows["difference"] > 0)
+
+
 def finding(found: Transfer, k: int, model: str) -> str:
     """Whether what is learned from the one serves the other, and what learning from the same words adds; without a full
     stop."""
-    serves, gains = (
-        [
-            (f"{label(row['method'])} in {named(row['asked'], model)} words", row)
-            for _, row in found.tests[found.tests["learned"] == learned].iterrows()
-        ]
-        for learned in (OTHER, SAME)
-    )
+    others, same = (found.tests[found.tests["learned"] == learned] for learned in (OTHER, SAME))
     better, own = (
-        [f"{name} {shown_cell(row, 'difference')}" for name, row in rows if row["settled"] and row["difference"] > 0]
-        for rows in (serves, gains)
+        [
+            f"{label(row['method'])} in {named(row['asked'], model)} words {shown_cell(row, 'difference')}"
+            for _, row in rows[_better(rows)].iterrows()
+        ]
+        for rows in (others, same)
     )
+    low, high = (number(end, 1, sign=True) for end in (same["difference"].min(), same["difference"].max()))
     return (
-        f"Trained on the other generator's queries, rankings beat semantic search in {len(better)} of {len(serves)} "
-        f"cases, settled, at K = {k}"
+        f"{served_words(found)}, at K = {k}"
         + (f" ({'; '.join(better)} points)" if better else "")
-        + "; LambdaMART sees the usage log, which search does not; training on the same generator's instead "
-        + (f"adds a settled {'; '.join(own)} points" if own else "adds nothing that is settled")
+        + "; LambdaMART sees the usage log, which search does not; training on the same generator's instead changes "
+        f"Recall@{k} by {low if low == high else f'{low} to {high}'} points, "
+        + (f"settled for {'; '.join(own)}" if own else "none of it settled")
+        + f", and up to {number(same['ci_high'].max(), 1)} points are not excluded"
     )

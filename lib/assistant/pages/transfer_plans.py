@@ -26,7 +26,7 @@ def share(successes, n: int, decimals: int = 1) -> str:
 def held_finding(trips: pd.DataFrame) -> str:
     """For the top of the page and the index."""
     held = int(trips["matches"].sum())
-    return f"{held} of NESTFUL's {len(trips)} nested plans ({share(held, len(trips))}) can be written as plans here."
+    return f"{held} of NESTFUL's {len(trips)} plans ({share(held, len(trips))}) can be written as plans here."
 
 
 def held_words(trips: pd.DataFrame) -> str:
@@ -137,7 +137,8 @@ def plans_words(plans: pd.DataFrame, tests: pd.DataFrame) -> str:
     said = f"{planner_finding(plans)} The floor is right for {int(floor.sum())}."
     worse = [row.a for row in tests.itertuples() if row.p_holm <= LEVEL and row.only_b > row.only_a]
     if worse:
-        listed = ", ".join(map(setting_label, worse))
+        *most, last = map(setting_label, worse)
+        listed = f"{', '.join(most)} and with {last}" if most else last
         said += f" The floor calls the right tools more often than the planner with {listed} (McNemar, Holm)."
     wrong = plans[(plans["setting"] == SETTINGS[1]) & (plans["category"] != "")]["category"].value_counts()
     if len(wrong):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.diversity import words_of
+from lib.evaluation.diversity import distinct, ngrams
 from lib.evaluation.inference import percent
 from lib.workbook.display import Table, interval
 from lib.workbook.markup import plain
@@ -22,16 +22,16 @@ def requests_table(requests: Mapping[str, Sequence[str]], ranks: Mapping[str, np
         ranks: of each text's flow among all, from 1, by the same names.
         n_flows: that are searched.
     """
-    rows = []
+    words = {name: ngrams(texts, 1) for name, texts in requests.items()}
+    fewest, rows = min(map(len, words.values())), []
     for name, texts in requests.items():
-        words = [words_of(text) for text in texts]
         first, five = (interval(*percent((ranks[name] <= k).sum(), len(texts)), 0) for k in (1, 5))
         rows.append(
             {
                 "requests by": name,
                 "requests": len(texts),
-                "words": sum(map(len, words)) / len(texts),
-                "different words in all": len({word for said in words for word in said}),
+                "words": len(words[name]) / len(texts),
+                "distinct-1, %": 100 * distinct(words[name], fewest),
                 "right flow first, %": first,
                 "among the first 5, %": five,
             }
@@ -39,7 +39,7 @@ def requests_table(requests: Mapping[str, Sequence[str]], ranks: Mapping[str, np
     return Table(
         pd.DataFrame(rows),
         f"Requests for the same flows, and where search ranks the right flow among {n_flows}; 95% Wilson intervals. By "
-        f"chance {100 / n_flows:.1f}% and {500 / n_flows:.1f}%.",
+        f"chance {100 / n_flows:.1f}% and {500 / n_flows:.1f}%. Distinct-1 over the first {fewest:,} words of each.",
         decimals=1,
     )
 

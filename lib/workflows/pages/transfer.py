@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import matplotlib.pyplot as plt
 import pandas as pd
 
+from lib.evaluation.claim_records import Claim
 from lib.evaluation.inference import Resampling
 from lib.evaluation.intervals import mean_interval
 from lib.workbook.display import Drawing, Table, interval
@@ -112,6 +113,14 @@ def nearest_sentence(recall: pd.DataFrame, published: pd.DataFrame) -> str:
     )
 
 
+def given_words(bench: FlowBench, recall: pd.DataFrame, published: pd.DataFrame) -> str:
+    """What the nearest setting counts as found without a search; empty where it counts nothing so."""
+    if nearest(recall, published).iloc[0]["reading"] != "given":
+        return ""
+    unasked = int((bench.pairs["new_apis"].map(len) == 0).sum())
+    return f" Of {len(bench.pairs)} requests {unasked} need only APIs of the flow to edit, so no search."
+
+
 def finding(bench: FlowBench, recall: pd.DataFrame, published: pd.DataFrame) -> str:
     """For the top of the page and the index."""
     rows = nearest(recall, published)
@@ -121,9 +130,9 @@ def finding(bench: FlowBench, recall: pd.DataFrame, published: pd.DataFrame) -> 
     low_high = interval(last["value"], last["ci_low"], last["ci_high"])
     return (
         f"{unchanged(bench.pairs['dsl'])} of Flow-Bench's {len(bench.pairs)} flows can be written in our language, "
-        f"loops included. {nearest_sentence(recall, published)}. The published recall is {told} our 95% intervals, "
-        f"such as {low_high} at {last['k']}. It was chosen among {len(recall.drop_duplicates(SETTING))} settings by "
-        "that nearness, and is no test."
+        f"loops included. {nearest_sentence(recall, published)}.{given_words(bench, recall, published)} The published "
+        f"recall is {told} our 95% intervals, such as {low_high} at {last['k']}. Our setting was chosen among "
+        f"{len(recall.drop_duplicates(SETTING))} settings by that nearness, and is no test."
     )
 
 
@@ -167,17 +176,42 @@ def tuned_words(tests: pd.DataFrame, pairs: float, seconds: float) -> str:
         return "TST was not tuned anew here."
     shipped, anew, between = (rows.loc[[pair]].iloc[0] for pair in wanted)
     if between["settled"] and between["difference"] > 0:
-        verdict = "Tuned on this domain it is better: the domain explains at least a part of the loss."
+        verdict = "Tuned on this domain it is better: the domain explains at least a part of the difference."
     elif anew["settled"] and anew["difference"] < 0:
-        verdict = "Tuned on this domain it still loses: the domain alone does not explain the loss."
+        verdict = "Tuned on this domain it still loses: the domain alone does not explain the difference."
     else:
-        verdict = "Whether the domain explains the loss stays open."
+        verdict = "Whether the domain explains the difference stays open."
     return (
-        f"Against the pretrained encoder the shipped TST changes it by {_told(shipped)}; tuned anew on "
+        f"Against the pretrained encoder the shipped TST changes the overlap of APIs (Jaccard) by {_told(shipped)}; "
+        "tuned anew on "
         f"{pairs:,.0f} pairs of Flow-Bench, cross-fitted, in {seconds:.0f} seconds, {_told(anew)}; tuned anew against "
-        f"shipped {_told(between)} (n = {anew['n']}; Holm over all {len(tests)} comparisons of few-shots, in the "
-        f"claims below over the tests counted there). {verdict}"
+        f"shipped {_told(between)} (n = {anew['n']}; Holm over all {len(tests)} comparisons of few-shots). {verdict}"
     )
+
+
+def two_families(transfer: pd.DataFrame, claims: Sequence[Claim], tests: pd.DataFrame) -> str:
+    """Claims whose difference is settled among the claims and not among the comparisons of few-shots, or the other way
+    round; empty where both agree.
+
+    Args:
+        transfer: of `lib.evaluation.transfer.side_by_side`.
+        claims: those that were asked.
+        tests: of `lib.workflows.flow_bench_shots.shot_differences`.
+    """
+    rows = transfer.drop_duplicates("claim").set_index("claim")
+    compared, said = tests.set_index(["metric", "a", "b"])["settled"], []
+    for claim in claims:
+        pair = claim.metric, claim.a[0], getattr(claim, "b", None)
+        if claim.claim not in rows.index or pair not in compared.index:
+            continue
+        verdict, number_of = rows.loc[claim.claim, ["there_overall", "there_tests"]]
+        if (verdict in ("reproduced", "contradicted")) != compared[pair]:
+            other = "settled" if compared[pair] else "not settled"
+            said.append(
+                f"“{plain(claim.statement.rstrip('.'))}” is {verdict} on Flow-Bench among {number_of} claims, and "
+                f"{other} among the {len(tests)} comparisons of few-shots: Holm's adjustment asks more of more tests."
+            )
+    return " ".join(said)
 
 
 def shots_forest(tests: pd.DataFrame) -> Drawing:
@@ -209,18 +243,20 @@ def condition_label(name: str) -> str:
     return f"{WRITERS[writer]}: {label(selector)} {DEFINITIONS[definitions]}{under}"
 
 
-def kept_words(answered: pd.DataFrame, asked: int, in_this_run: bool) -> str:
+def kept_words(answered: pd.DataFrame, asked: int, there: int, in_this_run: bool) -> str:
     """Who wrote the instruct model's flows, and where; or that there are none.
 
     Args:
         answered: columns writer and seconds, of `lib.workflows.kept_flows.kept`.
         asked: prompts in all.
+        there: prompts that have a kept answer.
         in_this_run: whether the model was asked now.
     """
     if answered.empty:
         return (
-            f"The instruct model's rows are left out: kept answers do not cover these {asked} prompts, and no "
-            "`instruct_generator` is named."
+            f"An instruct model's rows are left out: {there} of {asked} prompts have a kept answer, and no "
+            "`instruct_generator` is named. The rest changed since, and those that a change did not touch are no fair "
+            "sample."
         )
     names = ", ".join(sorted(set(answered["writer"])))
     if in_this_run:
@@ -289,5 +325,8 @@ def flow_examples(scores: pd.DataFrame, pairs: pd.DataFrame, condition: str) -> 
         }
         for row in chosen.itertuples()
     ]
-    caption = f"Few-shots by {condition_label(condition)}: a flow of the lowest and one of the highest similarity."
+    caption = (
+        f"Written by {condition_label(condition)}: a flow of the lowest and one of the highest similarity. Similarity "
+        "compares the APIs alone, not loops or arguments."
+    )
     return Table(pd.DataFrame(rows), caption, code_columns=("right flow", "written"))

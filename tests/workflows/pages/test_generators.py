@@ -8,12 +8,15 @@ from lib.workflows.written_requests import REASONS
 
 
 def test_requests_by_writer():
-    said = {"a model": ["Post it", "post it now"], "the simulator": ["File the form", "Mail me"]}
+    said = {"a model": ["Post it", "post it now"], "the simulator": ["File the form", "Mail"]}
     ranks = {"a model": np.array([1, 6]), "the simulator": np.array([2, 5])}
     table = page.requests_table(said, ranks, 200)
-    assert table.frame.iloc[0].tolist() == ["a model", 2, 2.5, 3, "50 [9, 91]", "50 [9, 91]"]
-    assert table.frame.iloc[1].tolist() == ["the simulator", 2, 2.5, 5, "0 [0, 66]", "100 [34, 100]"]
-    assert "among 200; 95% Wilson intervals. By chance 0.5% and 2.5%." in table.caption
+    assert table.frame.iloc[0].tolist() == ["a model", 2, 2.5, 50.0, "50 [9, 91]", "50 [9, 91]"]
+    assert table.frame.iloc[1].tolist() == ["the simulator", 2, 2.0, 100.0, "0 [0, 66]", "100 [34, 100]"]
+    assert (
+        "among 200; 95% Wilson intervals. By chance 0.5% and 2.5%. Distinct-1 over the first 4 words of each."
+        in table.caption
+    )
 
 
 def counts(**more):

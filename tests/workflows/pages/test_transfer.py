@@ -1,6 +1,7 @@
 """What notebook 11 shows and says of Flow-Bench."""
 
 import itertools
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -76,7 +77,8 @@ def test_the_finding_says_whether_the_published_value_is_inside(bench, recall, m
     text = page.finding(bench, recall, PUBLISHED)
     assert text.startswith("2 of Flow-Bench's 3 flows")
     assert f"The published recall is {word} our 95% intervals" in text
-    assert "It was chosen among 18 settings by that nearness, and is no test." in text
+    assert "Our setting was chosen among 18 settings by that nearness, and is no test." in text
+    assert "Of 3 requests 1 need only APIs of the flow to edit, so no search." in text
 
 
 def test_the_drawing_has_every_reading_and_its_data(recall):
@@ -117,15 +119,32 @@ def test_whether_the_domain_explains_the_loss(between, anew, verdict):
     )  # fmt: skip
     said = page.tuned_words(tests, 600.0, 41.2)
     assert said.startswith(
-        "Against the pretrained encoder the shipped TST changes it by −1.3 [−2.0, −0.5] points, settled"
+        "Against the pretrained encoder the shipped TST changes the overlap of APIs (Jaccard) by −1.3 [−2.0, −0.5] "
+        "points, settled"
     )
     assert "600 pairs" in said
-    assert "Holm over all 3 comparisons of few-shots, in the claims below over the tests counted there" in said
+    assert "Holm over all 3 comparisons of few-shots)." in said
     assert verdict in said
     assert page.tuned_words(tests.iloc[:1], 0, 0) == "TST was not tuned anew here."
     drawing = page.shots_forest(pd.concat([tests, tests.assign(metric="copied", settled=False)]))
     settled = sum(row[-1] for row in (between, anew)) + 1
     assert drawing.finding == f"{settled} of 3 comparisons of few-shots are settled on Flow-Bench"
+
+
+def test_a_claim_that_is_settled_in_one_family_alone_is_named():
+    tests = differences([("tst", "pretrained", -1.3, -2.0, -0.5, False), ("pretrained", "random", 5.0, 4.0, 6.0, True)],
+                        metric="jaccard")  # fmt: skip
+    claims = [
+        SimpleNamespace(claim=f"{a}_wins", metric=metric, a=[a], b=b, statement=f"{a} wins.")
+        for a, b, metric in (("tst", "pretrained", "jaccard"), ("pretrained", "random", "jaccard"), ("x", "y", "other"))
+    ]
+    rows = [("tst_wins", "contradicted", 3), ("pretrained_wins", "reproduced", 3), ("x_wins", "contradicted", 3)]
+    transfer = pd.DataFrame(rows, columns=["claim", "there_overall", "there_tests"])
+    assert page.two_families(transfer, claims, tests) == (
+        "“tst wins” is contradicted on Flow-Bench among 3 claims, and not settled among the 2 comparisons of "
+        "few-shots: Holm's adjustment asks more of more tests."
+    )
+    assert page.two_families(transfer.tail(2), claims, tests) == ""
 
 
 FREE, UNDER = "in_context, tst, sfd, free", "in_context, tst, sfd, grammar"
@@ -154,14 +173,17 @@ def test_flows_written_in_a_table_and_a_forest(bench):
     )
     examples = page.flow_examples(scores, bench.pairs, FREE).frame
     assert examples["written"].tolist() == ["w", "v"]
+    assert "compares the APIs alone, not loops or arguments" in page.flow_examples(scores, bench.pairs, FREE).caption
     assert len(page.flow_examples(scores.iloc[:1], bench.pairs, FREE).frame) == 1
 
 
 def test_who_wrote_the_instruct_rows_is_said():
     kept = pd.DataFrame({"writer": ["Larger-1.5B"] * 2, "seconds": [20.0, 24.0]})
-    assert page.kept_words(kept, 2, False) == (
+    assert page.kept_words(kept, 2, 2, False) == (
         "The instruct model is Larger-1.5B. Its 2 flows were written once on a processor, in 22 seconds each in the "
         "median, and are kept with the project under the prompts that they answer."
     )
-    assert page.kept_words(kept, 2, True) == "The instruct model is Larger-1.5B, asked in this run."
-    assert page.kept_words(kept.head(0), 2, False).startswith("The instruct model's rows are left out")
+    assert page.kept_words(kept, 2, 2, True) == "The instruct model is Larger-1.5B, asked in this run."
+    assert page.kept_words(kept.head(0), 120, 111, False).startswith(
+        "An instruct model's rows are left out: 111 of 120 prompts have a kept answer"
+    )
