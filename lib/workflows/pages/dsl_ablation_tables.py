@@ -226,7 +226,7 @@ def glance_drawing(everything: pd.DataFrame) -> Drawing:
         _glance_panel(axis, everything[everything["metric"] == metric], names, metric)
     for axis in axes[:, 1]:
         axis.tick_params(labelleft=False)
-    figure.supxlabel("difference from the table's baseline, points (Table 4: from the fine-tuned model)", fontsize=10)
+    figure.supxlabel("difference from the table's baseline (Table 4: from the fine-tuned model)", fontsize=10)
     figure.legend(*axes[1][0].get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, 0), ncol=3)
     said = verdict(everything)
     alt = (
