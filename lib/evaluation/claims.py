@@ -41,7 +41,7 @@ is the published one; where none is, the size of a claim that has one, otherwise
    For a claim of sameness this is what the paper said, and Holm's p must agree; for a claim of a difference it means
    that there is none worth the name. A claim of "not less" or "not more" skips this rule.
 6. `reproduced`: settled on the claimed side; a claim with a size must also have an interval that reaches it, otherwise
-   it is `same direction`, or `not testable here` where so many times the other side would be more than 100%.
+   it is `same direction`, or `not testable here`, settled or not, where so many times the other side is more than 100%.
 7. `contradicted`: settled on the other side.
 8. `undecided`: significant by itself, its intervals on one side, but not after Holm's adjustment. An estimate on the
    other side is left to rule 12 where the effect looked for would have shown.

@@ -114,6 +114,8 @@ def judge(claim: Claim, cells: Sequence[Evidence], p_holm: float, tests: int) ->
         return NOT_TESTABLE, end
     if found := (_judge_sameness if claim.test == "same" else _judge_difference)(claim, cells, p_holm):
         return found
+    if isinstance(claim, Ratio) and _short_of_size(claim, cells) and (end := _beyond_the_ceiling(claim, cell)):
+        return NOT_TESTABLE, end
     size, source = looked_for(claim, cell)
     against = claim.depth(cell.effect) <= 0
     p_value = combined_p(claim, cells)
@@ -178,7 +180,7 @@ def _judge_difference(claim: Claim, cells: Sequence[Evidence], p_holm: float) ->
     if claim.test not in ("not_less", "not_more") and (np.abs(ends) < claim.margin).all():
         return "equivalent", f"the interval lies within {claim.margin:g} of no effect"
     if claimed:
-        if isinstance(claim, Ratio) and any(other.ci_high < claim.size for other in cells):
+        if isinstance(claim, Ratio) and _short_of_size(claim, cells):
             if end := _beyond_the_ceiling(claim, cell):
                 return NOT_TESTABLE, f"{end}; a gain of {cell.effect:.2f} times is settled"
             return "same direction", f"a gain, but the interval excludes the claimed {claim.size:g}"
@@ -191,6 +193,11 @@ def _why_not_significant(claim: Claim, cells: Sequence[Evidence]) -> str:
     if isinstance(claim, Ratio) and all(cell.ci_high < claim.size for cell in cells):
         said += f", and the interval excludes the claimed {claim.size:g}"
     return said
+
+
+def _short_of_size(claim: Ratio, cells: Sequence[Evidence]) -> bool:
+    """Whether the interval of a cell leaves out the claimed size."""
+    return any(cell.ci_high < claim.size for cell in cells)
 
 
 def _beyond_the_ceiling(claim: Ratio, cell: Evidence) -> str:
@@ -297,4 +304,7 @@ def _why_underpowered(claim: Claim, cells: Sequence[Evidence], p_holm: float, lo
     # Here n did suffice: to say what it could show would contradict the effect beside it.
     if p_holm <= LEVEL:
         return SPLIT
-    return f"a large effect, but not significant by itself (p = {combined_p(claim, cells):.3f})"
+    p_value = combined_p(claim, cells)
+    if p_value <= LEVEL:
+        return "a large effect, but not every interval leaves out none"
+    return f"a large effect, but not significant by itself (p = {p_value:.3f})"

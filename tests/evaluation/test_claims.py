@@ -292,6 +292,10 @@ def cell(effect, half, published=math.nan, personas=100, se=None, p=0.3, cluster
         ("not_less", cell(0, 1.5, published=1, p=0.01), 0.2, "undecided"),
         ("ratio", cell(2.0, 0.9, p=0.01), 0.2, "undecided"),
         ("ratio", cell(2.0, 1.6, p=0.01), 0.2, "same direction"),
+        # a size beyond the ceiling: 3.5 times 30% is more than 100%, whether or not a smaller gain is clear
+        ("ratio", cell(2.0, 0.9, p=0.01, other=40.0, other_low=30.0), 0.2, "not testable here"),
+        ("ratio", cell(2.0, 0.9, p=0.01, other=26.0, other_low=25.0), 0.2, "undecided"),
+        ("ratio", cell(2.8, 1.7, p=0.01, other=40.0, other_low=30.0), 0.2, "undecided"),  # 3.5 is not left out
         # at the floor or the ceiling: fewer than six queries off it, though six or more should be
         ("greater", cell(1, 3, published=30, off_floor=5), 0.2, "not testable here"),
         ("greater", cell(1, 3, published=30, off_floor=6), 0.2, "same direction"),
