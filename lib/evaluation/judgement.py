@@ -306,5 +306,5 @@ def _why_underpowered(claim: Claim, cells: Sequence[Evidence], p_holm: float, lo
         return SPLIT
     p_value = combined_p(claim, cells)
     if p_value <= LEVEL:
-        return "a large effect, but not every interval leaves out none"
+        return "a large effect, but not clear in every row"
     return f"a large effect, but not significant by itself (p = {p_value:.3f})"
