@@ -171,7 +171,8 @@ def links_in_words(cut: pd.DataFrame) -> str:
         lengths = rows["control"].str.endswith("first")
         rows = rows.assign(settled=settled(rows, "difference_low", "difference_high"))
         kept = [
-            f"{row.value:.1f}% ({row.control}{'' if row.settled else '; not settled'})"
+            f"{row.value:.1f}%, {100 * row.value / row.whole:.0f}% of that ({row.control}"
+            f"{'' if row.settled else '; not settled'})"
             for row in rows[~lengths].itertuples()
         ]
         longest = rows.loc[lengths, "value"].max()
@@ -179,4 +180,7 @@ def links_in_words(cut: pd.DataFrame) -> str:
             f"On {kind}s, {label(method)} finds {rows['whole'].iloc[0]:.1f}%; with a link cut it finds "
             f"{', '.join(kept)}; length of text alone finds {longest:.1f}% at most."
         )
-    return " ".join(parts)
+    return (
+        " ".join(parts)
+        + " What is left was found without that link: so much of the recall is no proof of following it."
+    )

@@ -425,13 +425,15 @@ def trends_by_definition(scored: ContextScores, claims: Sequence[Claim], verdict
 
 
 def main_finding(two: TableTwo) -> str:
-    leader = max(two.scored.complete, key=two.value)
+    lead = two.scored.leads("all").iloc[0]
     finetuned = two.interval("finetuned") if "finetuned" in two.scored.methods else "–"
     return (
         f"LambdaMART-RRF finds **{two.interval('lambdamart_rrf')}%** of the relevant context in its first "
         f"{two.scored.k} results, LambdaMART without fusion **{two.interval('lambdamart')}%**, "
         f"fine-tuned search {finetuned}%, semantic search {two.interval('semantic')}%. "
-        f"Best overall: {label(leader)}; by kind: "
+        f"Highest overall: {label(lead['best'])}, by "
+        f"{interval(lead['difference'], lead['ci_low'], lead['ci_high'])} points over {label(lead['second'])}; "
+        "highest by kind, settled or not: "
         + ", ".join(f"{kind} queries {label(method)}" for kind, method in best_by_kind(two).items())
         + "."
     )

@@ -268,9 +268,10 @@ def signals_figure(swept: pd.DataFrame, k: int) -> Drawing:
     return Drawing(
         figure,
         "sensitivity_signals",
-        f"At recency strength {_listed([f'{level:.2g}' for level in levels])}, numerical signals add "
-        f"{_listed(adds[TO_TEXT])} points to a LambdaMART without habitual ones, and {_listed(adds[TO_HABITS])} to one "
-        f"with them; due times add {due[0]} points at due rivals 0, and {due[1]} at {most['due_rivals']:.2g}",
+        f"At recency strength {_listed([f'{level:.2g}' for level in levels])}, numerical signals change Recall@{k} by "
+        f"{_listed(adds[TO_TEXT])} points in a LambdaMART without habitual ones, by {_listed(adds[TO_HABITS])} in one "
+        f"with them; due times by {due[0]} at due rivals 0, by {due[1]} at {most['due_rivals']:.2g}: intervals in the "
+        "table",
         "Recall in three panels, one signal of the simulated world each. The signal alone, without learning: "
         + "; ".join(
             f"{label(methods[0])}, {knob.replace('_', ' ')} 0: {value[knob, 0.0, methods[0]]:.0f}%, "
@@ -302,7 +303,7 @@ def worlds_won(edge: pd.DataFrame) -> str:
     lost = _lost(edge)
     return (
         f"LambdaMART-RRF's lead over semantic search has an interval above 0 in {len(edge) - len(lost)} of {len(edge)} "
-        "distinct small worlds" + (f" (not at {'; '.join(lost)})" if lost else "")
+        "distinct small worlds, each by itself" + (f" (not at {'; '.join(lost)})" if lost else "")
     )
 
 

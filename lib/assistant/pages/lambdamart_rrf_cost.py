@@ -120,7 +120,8 @@ def costs_table(costs: Costs) -> Table:
     return Table(
         shown.rename(columns=columns),
         "Cost of ranking one query's context. The fine-tuned encoder has the pretrained one's shape and cost; "
-        f"LambdaMART with it encodes a query twice. {sampled}Chains of thought by {two.authors}.",
+        f"LambdaMART with it encodes a query twice. {sampled}Chains of thought by {two.authors}: their tokens are "
+        "means over all evaluation queries, their times those of the queries timed; a chain of one word is quick.",
     )
 
 
@@ -162,7 +163,7 @@ def pareto_figure(costs: Costs) -> Drawing:
         ylim=(0, 105),
     )
     names = ", ".join(map(ranker_name, front["method"]))
-    finding = f"Nothing quicker finds as much as these, and nothing that finds as much is quicker: {names}"
+    finding = f"No other method is as quick and finds as much as one of these: {names}"
     set_title(figure, finding)
     points = {ranker_name(row.method): (row.p50_ms, row.recall, _style(row.method)[0]) for row in table.itertuples()}
     bars = [Bbox([[row.p50_ms, row.ci_low], [row.p50_ms, row.ci_high]]) for row in table.itertuples()]
@@ -227,9 +228,7 @@ def own_work(costs: Costs) -> str:
     alone = costs.costs[WITHOUT_TEXT_SCORES].times.median()
     return (
         f"{cost_finding(costs)}. Without the text scores that it shares with plain search, its own work (signals, "
-        f"prediction, fusion) takes {alone:.1f} ms at the median: "
-        + ", ".join(
-            f"{words} takes {costs.medians[name] / alone:.0f} times as long" for name, words in costs.chains.items()
-        )
+        f"prediction, fusion) takes {alone:.1f} ms at the median; a whole search with its chain takes "
+        + ", ".join(f"{costs.medians[name] / alone:.0f} times that ({words})" for name, words in costs.chains.items())
         + "."
     )

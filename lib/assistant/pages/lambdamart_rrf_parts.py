@@ -14,6 +14,7 @@ from lib.assistant.pages.common import ranker_name
 from lib.assistant.ranker_ablation import CROSS_FITTED, TEXT_ALONE, TWO_CROSS_FITTED, WITH_FINETUNED
 from lib.assistant.unseen_needs import UnseenNeeds
 from lib.evaluation.inference import settled
+from lib.evaluation.intervals import NOTHING
 from lib.retrieval.fusion import Fusion
 from lib.workbook.display import Drawing, Table, interval, number, p_text
 from lib.workbook.methods import label
@@ -129,6 +130,8 @@ def where_fusion_helps(tests: pd.DataFrame, k: int) -> str:
     Args:
         tests: from `lib.assistant.fusion_effects.compare_by_spread`.
     """
+    if (tests["difference"].abs() < NOTHING).all():
+        return f"This fusion leaves Recall@{k} as it is in both groups, so it cannot test that explanation."
     rows = []
     for row, clear in zip(tests.itertuples(), settled(tests), strict=True):
         effect = ("helps" if row.difference > 0 else "harms") if clear else "neither clearly helps nor harms"
@@ -228,7 +231,12 @@ def who_is_misled(told: pd.DataFrame) -> str:
     """For which kinds LambdaMART finds less than semantic search, and whether the other kinds mislead it there."""
     hurt = told[told["lambdamart"] < told["semantic"]]
     if hurt.empty:
-        return "LambdaMART finds no less than semantic search for any kind, on average."
+        gains = zip(told["kind"], _intervals(told, "told_minus_lambdamart"), strict=True)
+        return (
+            "LambdaMART finds no less than semantic search for any kind, on average. Told the kind, it changes by "
+            + ", ".join(f"{change} points for {kind} queries" for kind, change in gains)
+            + "."
+        )
     differences = ("lambdamart_minus_semantic", "told_minus_semantic", "told_minus_lambdamart")
     rows = zip(hurt["kind"], hurt["misled"], *(_intervals(hurt, name) for name in differences), strict=True)
     return " ".join(
@@ -295,7 +303,8 @@ def usage_and_meaning(rankers: RankerScores) -> str:
         f"{variant_finding(rankers)}, and {interval(*over_text[['difference', 'ci_low', 'ci_high']].iloc[0])} points "
         "more than the fine-tuned encoder alone. "
         + (
-            "Usage and learned meaning add up: neither alone finds as much."
+            "On needs that training met, usage and learned meaning add up: neither LambdaMART nor the fine-tuned "
+            "encoder alone finds as much. Needs that it did not meet are further below."
             if both
             else "That both parts are needed is not settled."
         )

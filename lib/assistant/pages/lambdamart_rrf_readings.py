@@ -69,6 +69,8 @@ def what_is_fused(trials: pd.DataFrame, alone: pd.DataFrame, same: float, k: int
     change = interval(gain, low, high, 2)
     effect = (
         f"no fusion is as good as the ranking it starts from (the best changes it by {change} points)"
+        if high < 0
+        else f"no fusion is shown to find more than the ranking it starts from (the best changes it by {change} points)"
         if gain < 0
         else f"fusion gains {change} points"
     )

@@ -14,7 +14,7 @@ from lib.assistant.unseen_needs import TEXT_TRAINED, UnseenNeeds
 from lib.evaluation.comparison import compare
 from lib.evaluation.inference import settled
 from lib.workbook.display import Drawing, Table, interval, number
-from lib.workbook.forest import forest_of_tests
+from lib.workbook.forest import forest
 from lib.workbook.methods import label
 
 if TYPE_CHECKING:
@@ -99,15 +99,29 @@ def _with_or_without(choice: Choice) -> str:
 # ---- against the others
 
 
-def tests_figure(tests: pd.DataFrame, k: int, name: str) -> Drawing:
-    """Our ranker minus other methods (see `lib.assistant.context_scores.compare_by_kind`), on all queries and by kind.
+def tests_figure(tests: pd.DataFrame, k: int, name: str, ours: str) -> Drawing:
+    """A ranker minus other methods (see `lib.assistant.context_scores.compare_by_kind`), on all queries and by kind.
 
     Args:
         name: file name of the figure.
+        ours: the ranker.
     """
-    rows = [f"{ranker_name(row.other)}, {row.group} (n = {row.n})" for row in tests.itertuples()]
-    unit = f"points of Recall@{k}: ours minus the method named, 95% intervals"
-    return forest_of_tests(tests.assign(settled=settled(tests)), rows, name, unit)
+    rows = tests.assign(
+        settled=settled(tests),
+        comparison=[f"{ranker_name(row.other)}, {row.group} (n = {row.n})" for row in tests.itertuples()],
+    )
+    unit = f"points of Recall@{k}: {ranker_name(ours)} minus the method named, 95% intervals"
+    return forest(rows, name, f"{ranker_name(ours)}, settled: {_settled_rows(rows)}", unit)
+
+
+def _settled_rows(tests: pd.DataFrame) -> str:
+    """How many rows are settled against each method, above it and below it."""
+    said = []
+    for other, part in tests.groupby("other", sort=False):
+        above, below = ((part["settled"] & (sign * part["difference"] > 0)).sum() for sign in (1, -1))
+        ends = f"{above} of {len(part)} rows above {ranker_name(str(other))}"
+        said.append(ends + (f", {below} below" if below else ""))
+    return "; ".join(said)
 
 
 def gain_finding(tests: pd.DataFrame, k: int) -> str:
@@ -149,7 +163,7 @@ def variant_figures(scored: ContextScores) -> list[Drawing]:
     from lib.assistant.context_scores import compare_by_kind
 
     tests = compare_by_kind(scored, TWO_CROSS_FITTED, ("semantic", "finetuned", "lambdamart"))
-    return [tests_figure(tests, scored.k, "two_stages_cross_fitted_tests")]
+    return [tests_figure(tests, scored.k, "two_stages_cross_fitted_tests", TWO_CROSS_FITTED)]
 
 
 # ---- needs that no training query asks about

@@ -130,7 +130,7 @@ def test_the_table_of_links_has_a_row_a_control():
 def test_the_sentence_of_links_says_what_is_kept_and_what_is_not_settled():
     cut = links()
     text = links_in_words(cut)
-    assert f"On hops, {label('lambdamart_2')} finds 50.0%; with a link cut it finds 20.0% (item between hidden)" in text
+    assert f"On hops, {label('lambdamart_2')} finds 50.0%; with a link cut it finds 20.0%, 40% of that (" in text
     assert text.count("length of text alone finds 20.0% at most") == 2
     assert "not settled" not in text
     cut.loc[0, "p_holm"] = 0.3

@@ -243,7 +243,7 @@ def test_the_main_finding():
     text = page.main_finding(two_with())
     assert "LambdaMART-RRF finds **63.3 [" in text
     assert text.endswith(
-        "Best overall: LambdaMART; by kind: meaning queries fine-tuned search, habit queries LambdaMART, either "
+        "highest by kind, settled or not: meaning queries fine-tuned search, habit queries LambdaMART, either "
         "queries LambdaMART."
     )
     two = two_with()
@@ -426,6 +426,8 @@ def test_where_fusion_helps_and_where_it_harms():
         "The two estimates are not in the order that this explanation expects; their difference is not tested."
     )
     assert parts.where_fusion_helps(unclear[:1], 3).endswith("n = 20).")
+    nothing = parts.where_fusion_helps(tests.assign(difference=0.0), 3)
+    assert nothing == "This fusion leaves Recall@3 as it is in both groups, so it cannot test that explanation."
 
 
 SPREAD = {"LambdaMART": 2.4, "LambdaMART-RRF": 2.6, "the relevant items": 1.75}
@@ -487,7 +489,10 @@ def test_a_kind_that_the_others_mislead_is_named():
         "−4.0 [−5.0, −3.0]. Being told changes it by 1.0 [0.0, 2.0] points: that the other kinds mislead it is "
         "not settled."
     )
-    assert parts.who_is_misled(table[2:]) == "LambdaMART finds no less than semantic search for any kind, on average."
+    assert parts.who_is_misled(table[2:]) == (
+        "LambdaMART finds no less than semantic search for any kind, on average. Told the kind, it changes by 0.0 "
+        "[−1.0, 1.0] points for habit queries."
+    )
     shown = parts.told_table(table, 3).frame
     assert list(shown) == [
         "kind", "semantic search", "LambdaMART", "LambdaMART told the kind", "LambdaMART − semantic",
@@ -524,7 +529,10 @@ def test_usage_and_meaning_add_up_only_where_both_are_settled():
     )
     fresh.methods.clear()
     assert parts.variant_finding(more, fresh) == parts.variant_finding(more)
-    assert parts.usage_and_meaning(more).endswith("Usage and learned meaning add up: neither alone finds as much.")
+    assert parts.usage_and_meaning(more).endswith(
+        "On needs that training met, usage and learned meaning add up: neither LambdaMART nor the fine-tuned encoder "
+        "alone finds as much. Needs that it did not meet are further below."
+    )
     less = variant(60)
     assert parts.usage_and_meaning(less).endswith("That both parts are needed is not settled.")
     table = parts.variant_table(more, Fusion(("whole", "store by store"), 5, (4.0, 1.0)))
@@ -677,8 +685,8 @@ def test_worlds_in_which_it_does_not_win_are_named():
     edge = doubts.edges(SWEEP, table)
     n = len(edge)
     assert doubts.worlds_won(edge) == (
-        f"LambdaMART-RRF's lead over semantic search has an interval above 0 in {n - 2} of {n} distinct small worlds "
-        "(not at hour noise 6; hard distractors 24)"
+        f"LambdaMART-RRF's lead over semantic search has an interval above 0 in {n - 2} of {n} distinct small worlds, "
+        "each by itself (not at hour noise 6; hard distractors 24)"
     )
     drawing = doubts.sweep_figure(table, edge, 3)
     assert drawing.finding.endswith("(not adjusted for their number); not at hour noise 6; hard distractors 24")
@@ -688,7 +696,7 @@ def test_worlds_in_which_it_does_not_win_are_named():
 
 def test_worlds_are_all_won():
     edge = doubts.edges(SWEEP, swept())
-    assert doubts.worlds_won(edge).endswith(f"in {len(edge)} of {len(edge)} distinct small worlds")
+    assert doubts.worlds_won(edge).endswith(f"in {len(edge)} of {len(edge)} distinct small worlds, each by itself")
     assert doubts.sweep_figure(swept(), edge, 3).finding.endswith("for their number)")
 
 
@@ -727,8 +735,9 @@ def test_a_signals_worth_is_drawn_and_said_by_the_strength_of_its_knob():
     )
     drawing = doubts.signals_figure(table, 3)
     assert drawing.finding == (
-        "At recency strength 0, 0.3 and 0.6, numerical signals add 0.5, 3.0 and 9.0 points to a LambdaMART without "
-        "habitual ones, and −0.2, 0.0 and 5.0 to one with them; due times add 9.5 points at due rivals 0, and 7.0 at 1"
+        "At recency strength 0, 0.3 and 0.6, numerical signals change Recall@3 by 0.5, 3.0 and 9.0 points in a "
+        "LambdaMART without habitual ones, by −0.2, 0.0 and 5.0 in one with them; due times by 9.5 at due rivals 0, by "
+        "7.0 at 1: intervals in the table"
     )
     assert "most recent first, recency strength 0: 12%, 0.6: 34%" in drawing.alt
     assert [axis.get_xlabel() for axis in drawing.figure.axes] == [doubts.KNOBS[knob] for knob in SIGNAL_KNOBS]
@@ -778,10 +787,10 @@ def test_chains_of_thought_are_named_where_they_were_timed():
     assert costing.own_work(with_chain) == (
         f"{finding}. Without the text scores that it shares with plain search, its own work (signals, prediction, "
         "fusion) "
-        "takes 4.0 ms at the median: a zero-shot chain of thought takes 500 times as long."
+        "takes 4.0 ms at the median; a whole search with its chain takes 500 times that (a zero-shot chain of thought)."
     )
     both = costs_with(two_with(cot_distilled=25), cot=CHAIN, cot_distilled=CHAIN)
-    assert costing.own_work(both).endswith("a distilled one takes 500 times as long.")
+    assert costing.own_work(both).endswith("500 times that (a distilled one).")
 
 
 def test_without_chains_there_is_nothing_to_compare_with():

@@ -14,7 +14,7 @@ from lib.assistant.pages import lambdamart_rrf_second as page
 from lib.assistant.ranker_ablation import CROSS_FITTED, TWO_CROSS_FITTED, WITH_FINETUNED
 from lib.assistant.second_stage import COSINE_STEP, Choice, Setting
 from lib.assistant.unseen_needs import UnseenNeeds
-from lib.evaluation.inference import Resampling, holm_adjust
+from lib.evaluation.inference import Resampling, holm_adjust, settled
 from lib.workbook.methods import label
 
 N = 60
@@ -126,9 +126,13 @@ def test_ours_is_tested_against_each_on_each_kind():
     np.testing.assert_allclose(tests["p_holm"], holm_adjust(tests["p_value"]))
     rows = tests.set_index(["other", "group"])
     assert rows.loc[("lambdamart", "habit"), "difference"] == pytest.approx(9.0, abs=0.1)
-    drawing = page.tests_figure(tests, 3, "ours")
+    drawing = page.tests_figure(tests, 3, "ours", "lambdamart_2")
     assert drawing.data["comparison"].nunique() == 12
     assert drawing.data["comparison"].str.contains(r", (?:all|meaning|habit|either) \(n = \d+\)$").all()
+    above = rows.loc["lambdamart"]
+    n = int((settled(above) & (above["difference"] > 0)).sum())
+    assert "LambdaMART, two stages (ours), settled: " in drawing.finding
+    assert f"{n} of 4 rows above LambdaMART" in drawing.finding
     assert drawing.data["settled"].any()
     plt.close(drawing.figure)
 
@@ -248,7 +252,7 @@ def test_what_the_cosine_adds():
 def test_a_variant_is_named_by_what_it_is():
     name = "two stages without the adapted cosine"
     tests = compare_by_kind(scored(**{name: 60.0}), "lambdamart_2", (name, "semantic"))
-    drawing = page.tests_figure(tests, 3, "with_and_without")
+    drawing = page.tests_figure(tests, 3, "with_and_without", "lambdamart_2")
     assert f"{name}, all (n = {N})" in drawing.data["comparison"].tolist()
     plt.close(drawing.figure)
 
