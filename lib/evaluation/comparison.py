@@ -150,18 +150,22 @@ def compare(
     metric: str,
     k: int,
     resampling: Resampling,
+    top: float = 100.0,
 ) -> pd.DataFrame:
     """Paired comparisons a − b: difference of means with its interval, p-value, Holm over the family.
 
     The p-value of two clusterings is the interval's (`lib.evaluation.intervals.Estimates`). With one, a randomisation
     test flips the signs of whole clusters.
 
+    Args:
+        top: the highest score.
+
     Returns:
         columns a, b, difference, ci_low, ci_high, p_value, p_holm.
     """
     return _compared(
         scores, pairs, metric, k, resampling,
-        lambda a, b: randomisation_test(a, b, resampling.clusters[0], seed=resampling.seed),
+        lambda a, b: randomisation_test(a, b, resampling.clusters[0], seed=resampling.seed), top,
     )  # fmt: skip
 
 
@@ -182,8 +186,11 @@ def compare_outcomes(
     return _compared(scores, pairs, metric, k, resampling, mcnemar)
 
 
-def _compared(scores, pairs, metric, k, resampling, test: Callable[[pd.Series, pd.Series], float]) -> pd.DataFrame:
-    left, right = (np.column_stack([scores[pair[side], metric, k] for pair in pairs]) for side in (0, 1))
+def _compared(
+    scores, pairs, metric, k, resampling, test: Callable[[pd.Series, pd.Series], float], top: float = 100.0
+) -> pd.DataFrame:
+    scale = 100 / top
+    left, right = (scale * np.column_stack([scores[pair[side], metric, k] for pair in pairs]) for side in (0, 1))
     if resampling.two_way:
         found = paired_differences(left, right, resampling.clusters)
         low, high, p_values = found.low, found.high, found.p_values().tolist()
@@ -194,9 +201,9 @@ def _compared(scores, pairs, metric, k, resampling, test: Callable[[pd.Series, p
         {
             "a": [a for a, _ in pairs],
             "b": [b for _, b in pairs],
-            "difference": np.nanmean(left - right, axis=0),
-            "ci_low": low,
-            "ci_high": high,
+            "difference": np.nanmean(left - right, axis=0) / scale,
+            "ci_low": low / scale,
+            "ci_high": high / scale,
             "p_value": p_values,
             "p_holm": holm_adjust(p_values),
         }
@@ -261,6 +268,7 @@ def compare_family(
     metrics: Sequence[str],
     cutoffs: Sequence[int],
     resampling: Resampling,
+    top: float = 100.0,
 ) -> pd.DataFrame:
     """`compare` for each cutoff and metric, Holm over all rows.
 
@@ -268,7 +276,9 @@ def compare_family(
         columns of `compare`, metric, k.
     """
     tests = [
-        compare(scores, pairs, metric, k, resampling).assign(metric=metric, k=k) for k in cutoffs for metric in metrics
+        compare(scores, pairs, metric, k, resampling, top).assign(metric=metric, k=k)
+        for k in cutoffs
+        for metric in metrics
     ]
     table = pd.concat(tests, ignore_index=True)
     return table.assign(p_holm=holm_adjust(table["p_value"]))

@@ -24,8 +24,7 @@ What is ours:
   `unseen_rate(n)`, which moves the mean by 100 points at most; a mean of 0 or 100 has Wilson's interval. A difference
   of which one side is 0 or 100 allows for what that side may have missed (`lib.evaluation.rates.square_and_add`). All
   of these take the observations as independent: about clusters, what does not vary says nothing. With one clustering
-  the bootstrap has the same room, with clusters as observations (beside a side of 0 or 100 where all scores are one of
-  these).
+  the bootstrap of right or wrong answers (0 or 100) has the same room, with clusters as observations.
 - The two-sided p-value of two clusterings is the interval's: its end towards the hypothesis is as many standard errors
   away as t says, on the interval's scale. So p is at most .05 just where the 95% interval leaves the hypothesis out,
   and Holm's adjustment is one of the tests that are meant. A randomisation test of whole personas takes the needs as
@@ -130,21 +129,19 @@ def difference_interval(
 def _one_way_differences(
     a: np.ndarray, b: np.ndarray, over: Resampling, confidence: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The bootstrap's ends, with room where it shows too little spread; `a` and `b` are (observations, columns)."""
+    """The bootstrap's ends, with room for right or wrong answers of which it shows too little spread; `a` and `b` are
+    (observations, columns)."""
     paired = ~np.isnan(a) & ~np.isnan(b)
     a, b = (np.where(paired, side, np.nan) for side in (a, b))
     low, high = bootstrap_interval(a - b, over.clusters, over.samples, over.seed, confidence)
+    outcomes = ((np.isin(a, (0, 100)) & np.isin(b, (0, 100))) | ~paired).all(axis=0)
     difference, n = _influences(a - b)[0], _clusters_with_values(paired, over.clusters)
-    half = np.where(high - low < NOTHING, _missed(n, confidence), 0.0)
+    half = np.where(outcomes & (high - low < NOTHING), _missed(n, confidence), 0.0)
     low, high = np.fmin(low, difference - half), np.fmax(high, difference + half)
-    right_or_wrong = ((np.isin(a, (0, 100)) & np.isin(b, (0, 100))) | ~paired).all(axis=0)
-    low[right_or_wrong], high[right_or_wrong] = _beside_an_end(
-        a[:, right_or_wrong],
-        b[:, right_or_wrong],
-        low[right_or_wrong],
-        high[right_or_wrong],
+    low[outcomes], high[outcomes] = _beside_an_end(
+        a[:, outcomes], b[:, outcomes], low[outcomes], high[outcomes],
         lambda side: mean_interval(side, over, confidence),
-    )
+    )  # fmt: skip
     return _on_scale(low, high)
 
 
@@ -390,9 +387,10 @@ def _ratio_room(
 
 
 def _clusters_with_values(present: np.ndarray, clusters: Clusters) -> np.ndarray:
-    """How many clusters of the clustering with the fewest have a value, by column of `present`."""
+    """How many units have a value, by column of `present`: clusters of the clustering with the most. The other one is a
+    handful of training runs, and runs of a unit are no further units."""
     counts = [[len(set(np.asarray(labels)[there].tolist())) for there in present.T] for labels in clusters]
-    return np.min(counts, axis=0)
+    return np.max(counts, axis=0)
 
 
 def _on_scale(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

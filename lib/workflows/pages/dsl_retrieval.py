@@ -156,7 +156,7 @@ def tested(pairs: Mapping[tuple, tuple[pd.DataFrame, pd.DataFrame]], value: str,
     rows = []
     for one, other in pairs.values():
         both = paired(one, other, value)
-        row = compare(both, [("a", "b")], value, 0, resampling(both, samples, seed)).iloc[0]
+        row = compare(both, [("a", "b")], value, 0, resampling(both, samples, seed), top=1.0).iloc[0]
         rows.append([*row[[*DIFFERENCE, "p_value"]], both.index.get_level_values("pair").nunique()])
     tests = pd.DataFrame(rows, columns=[*DIFFERENCE, "p_value", "n"])
     tests["p_holm"] = holm_adjust(tests["p_value"])
@@ -263,7 +263,7 @@ def tst_tests(
     parts = []
     for name, requests in sets.items():
         part = of_requests(table, requests["pair"])
-        tests = compare_family(part, rivals, TABULATED, shots, resampling(part, samples, seed))
+        tests = compare_family(part, rivals, TABULATED, shots, resampling(part, samples, seed), top=1.0)
         parts.append(tests.assign(test_set=name))
     tests = pd.concat(parts, ignore_index=True)
     tests["p_holm"] = holm_adjust(tests["p_value"])

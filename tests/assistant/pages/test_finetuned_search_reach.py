@@ -9,7 +9,6 @@ from lib.assistant.encoder_training import TrainingSets
 from lib.assistant.pages import finetuned_search_reach as page
 from lib.assistant.pages.common import Scored
 from lib.evaluation.inference import Resampling
-from lib.evaluation.intervals import unseen_rate
 from lib.retrieval.finetune import Finished
 
 COLUMNS = ["on", "n", "pretrained", "fine-tuned", "gain", "ci_low", "ci_high"]
@@ -31,12 +30,10 @@ def test_gains_are_of_the_trials_own_queries(scored):
         *page.by_knownness("half, {}", "half_0", scored, HALF),
     ]
     found = page.gains(trials)
-    assert found.iloc[:2, :5].to_numpy().tolist() == [
-        ["queries, phrasing known", 4, 30.0, 50.0, 20.0],
-        ["queries, phrasing new", 4, 30.0, 20.0, -10.0],
+    assert found.to_numpy().tolist()[:2] == [
+        ["queries, phrasing known", 4, 30.0, 50.0, 20.0, 20.0, 20.0],
+        ["queries, phrasing new", 4, 30.0, 20.0, -10.0, -10.0, -10.0],
     ]
-    seen = 100 * unseen_rate(4)
-    assert found.iloc[0][["ci_low", "ci_high"]].tolist() == pytest.approx([20 - seen, 20 + seen])
     assert found["on"].tolist()[2:] == ["all known: known"]  # nothing new, and no model of half of the training
 
 
