@@ -31,7 +31,15 @@ from lib.assistant.cot import equal_shares
 from lib.assistant.execution import executed_right
 from lib.assistant.kept_plans import KEPT, kept_or_some
 from lib.assistant.plan_comparison import per_query
-from lib.assistant.planner import SETTINGS, Material, answerable, planner_prompts, score_plans, with_gold_tools
+from lib.assistant.planner import (
+    LABELLED,
+    SETTINGS,
+    Material,
+    answerable,
+    planner_prompts,
+    score_plans,
+    with_gold_tools,
+)
 from lib.evaluation.comparison import compare_outcomes
 from lib.evaluation.inference import Resampling, holm_adjust, settled
 from lib.generation.kept import Conversations, Keeper, Kept
@@ -47,7 +55,6 @@ EXAMPLES = 4  # training queries with their plans, before every request
 MAX_TOKENS = 96  # of a plan: its tokens are other ones than the tuned planner's
 TUNED, UNTUNED, LARGER = "tuned", "untuned", "larger tuned"  # the planner, the instruct model, and the latter tuned
 PREFIXES = {TUNED: "", UNTUNED: "instruct/", LARGER: "larger/"}  # of their settings' names
-LABELLED = ("none", "gold")  # sources of tools and items in `SETTINGS` that are not retrieved
 RULES = (
     "You are the assistant on somebody's phone. Answer each request with a call of one of the tools listed under it, "
     "or, where it needs two, with two calls on two lines; write nothing else. Copy the values of arguments word for "

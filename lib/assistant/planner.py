@@ -41,6 +41,7 @@ SETTINGS: dict[str, tuple[str, str]] = {
     "upper_bound": ("gold", "none"),
     "context_tuned_upper_bound": ("gold", "gold"),
 }
+LABELLED = ("none", "gold")  # sources of tools and items that are not retrieved
 # Beside them two that are not the paper's: the tools are those of the learned ranker (`lib.assistant.tool_ranker`).
 ALONE_BY_RANKER, BY_RANKER = "rag/lambdamart", "context_tuned_rag/lambdamart"
 RANKED_BY_OURS = {
@@ -362,7 +363,7 @@ def with_gold_tools(inputs: pd.DataFrame, gold: pd.DataFrame, seed: int) -> pd.D
     completed = []
     for row in inputs.itertuples():
         tools = row.tools
-        if SETTINGS[row.setting][0] not in ("none", "gold"):
+        if SETTINGS[row.setting][0] not in LABELLED:
             right, tools = set(apis[row.query]), list(tools)
             for name in sorted(right - set(tools)):
                 others = [tool for tool in tools if tool not in right | {DEFAULT_API}]
