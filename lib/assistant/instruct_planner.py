@@ -65,7 +65,7 @@ RULES = (
 
 
 class Compared(NamedTuple):
-    """The instruct model beside the tuned planner, on the same queries.
+    """Other models beside the tuned planner, on the same queries.
 
     Attributes:
         scores: as `lib.assistant.plan_comparison.per_query`, of all models; settings have the `PREFIXES`.
@@ -316,22 +316,14 @@ def plan_of(answer: str) -> str:
     return "\n".join(lines[: next((place for place, line in enumerate(lines) if not line), len(lines))])
 
 
-def compare(
-    tuned: pd.DataFrame,
-    untuned: pd.DataFrame,
-    material: Material,
-    samples: int,
-    seed: int,
-    larger: pd.DataFrame | None = None,
-) -> Compared:
-    """All on the queries that the instruct model was asked.
+def compare(plans: Mapping[str, pd.DataFrame], material: Material, samples: int, seed: int) -> Compared:
+    """All models on the queries that each of them was asked.
 
     Args:
-        tuned, untuned: see `judged`.
+        plans: see `judged`; `TUNED` and at least one other of `PREFIXES`, in their order. `LARGER` are those of
+            the instruct model after it was tuned (`lib.assistant.retrained_planner`).
         samples, seed: of `per_query`.
-        larger: plans of the instruct model after it was tuned (`lib.assistant.retrained_planner`).
     """
-    plans = {TUNED: tuned, UNTUNED: untuned} | ({} if larger is None else {LARGER: larger})
     common = set.intersection(*(set(part["query"]) for part in plans.values()))
     asked = [
         part[part["query"].isin(common) & part["setting"].isin(list(SETTINGS))].assign(
@@ -354,22 +346,22 @@ def compare(
 def compare_in_worlds(
     materials: Mapping[str, Material],
     tuned: pd.DataFrame,
-    untuned: Mapping[str, Planned],
+    others: Mapping[str, Mapping[str, Planned]],
     samples: int,
     seed: int,
-    larger: Mapping[str, Planned] = MappingProxyType({}),
 ) -> dict[str, Compared]:
-    """`compare` in each world whose plans are there; Holm over the tests of all worlds.
+    """`compare` in each world where another model's plans are there; Holm over the tests of all worlds.
 
     Args:
         tuned: plans of the tuned planner (`lib.assistant.planner_worlds.judged`).
-        larger: plans of the instruct model after it was tuned, in the worlds that have some.
+        others: {`UNTUNED` or `LARGER`: {world: its plans}}.
     """
     found = {}
-    for world, plans in untuned.items():
-        here, material = tuned[tuned["world"] == world], materials[world]
-        by_larger = judged(larger[world].plans, material) if world in larger else None
-        found[world] = compare(here, judged(plans.plans, material), material, samples, seed, by_larger)
+    for world, material in materials.items():
+        plans = {TUNED: tuned[tuned["world"] == world]}
+        plans |= {name: judged(there[world].plans, material) for name, there in others.items() if world in there}
+        if len(plans) > 1:
+            found[world] = compare(plans, material, samples, seed)
     if not found:
         return found
     family = pd.concat({world: compared.tests for world, compared in found.items()})

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from lib.assistant.instruct_planner import (
     UNTUNED,
     Asking,
     Compared,
+    Planned,
     compare,
     compare_in_worlds,
     completed,
@@ -39,7 +41,7 @@ from lib.assistant.tool_worlds import simulated
 from lib.assistant.trained_parts import PlannerLesson
 from lib.evaluation.inference import Resampling
 from lib.generation import local, models
-from lib.generation.kept import Kept, key_of
+from lib.generation.kept import Keeper, Kept, key_of
 from lib.generation.registry import REGISTRY
 from tests.assistant.test_planner_worlds import SIZE
 
@@ -249,7 +251,7 @@ def test_all_are_compared_on_the_queries_of_the_instruct_model(lesson, prompts):
     queries = prompts["query"].unique().tolist()
     tuned = plans_of(lesson, prompts, queries)
     untuned = plans_of(lesson, prompts[prompts["query"].isin(queries[:40])], queries[:10])
-    compared = compare(tuned, untuned, lesson.material, 100, 0)
+    compared = compare({TUNED: tuned, UNTUNED: untuned}, lesson.material, 100, 0)
     assert len(compared.scores) == 40
     assert compared.models == [TUNED, UNTUNED]
     assert compared.accuracy(UNTUNED)["difference"].tolist() == [-75.0] * len(SETTINGS)
@@ -270,10 +272,10 @@ def test_all_are_compared_on_the_queries_of_the_instruct_model(lesson, prompts):
     assert list(differences) == ["setting", "large, untuned − small, tuned"]
     drawing = page.figure(shown, compared, names)
     assert drawing.finding == "Plans right with the right tool and context: small, tuned, 100%; large, untuned, 25%"
-    worse = compare(tuned, plans_of(lesson, prompts, queries[:3]), lesson.material, 100, 0)
+    worse = compare({TUNED: tuned, UNTUNED: plans_of(lesson, prompts, queries[:3])}, lesson.material, 100, 0)
     assert page.findings(worse, names).startswith("large, untuned, plans worse in no retrieval −95.0 [")
     assert "RAG: tuned 100.0%, untuned 25.0%" in drawing.alt
-    same = compare(tuned, tuned[tuned["query"].isin(queries[:40])], lesson.material, 100, 0)
+    same = compare({TUNED: tuned, UNTUNED: tuned[tuned["query"].isin(queries[:40])]}, lesson.material, 100, 0)
     assert page.finding(same, names) == "No setting settles whether large, untuned, plans better than small, tuned"
     said = page.factors_in_words(shown)
     assert "the right API is called in: tuned 100.0%, untuned 25.0%." in said
@@ -328,7 +330,7 @@ def test_the_larger_model_tuned_stands_beside_both(lesson, prompts):
     tuned = plans_of(lesson, prompts, queries[:4])
     untuned = plans_of(lesson, asked, queries[:10])
     larger = plans_of(lesson, asked[asked["query"].isin(queries[:30])], queries)
-    compared = compare(tuned, untuned, lesson.material, 100, 0, larger)
+    compared = compare({TUNED: tuned, UNTUNED: untuned, LARGER: larger}, lesson.material, 100, 0)
     assert len(compared.scores) == 30
     assert compared.models == list(PREFIXES) == [TUNED, UNTUNED, LARGER]
     assert compared.pairs == [(UNTUNED, TUNED), (LARGER, TUNED), (LARGER, UNTUNED)]
@@ -342,12 +344,38 @@ def test_the_larger_model_tuned_stands_beside_both(lesson, prompts):
     drawing = page.figure(shown, compared, names)
     assert drawing.finding.endswith("large, untuned, 33%; large, tuned, 100%")
     none, all_of_them = plans_of(lesson, prompts, queries[:1]), plans_of(lesson, prompts, queries[1:])
-    better = compare(none, none, lesson.material, 100, 0, all_of_them)
+    better = compare({TUNED: none, UNTUNED: none, LARGER: all_of_them}, lesson.material, 100, 0)
     assert " large, tuned, plans better in no retrieval 96.7 [" in page.findings(better, names)
     assert "large was tuned on the same pairs, in one pass." in page.table_3(shown, compared, names).caption
     assert "large, tuned − large, untuned" in page.tests_table(compared, names).frame
-    same = compare(tuned, untuned, lesson.material, 100, 0, plans_of(lesson, asked, queries[:4]))
+    same = compare({TUNED: tuned, LARGER: plans_of(lesson, asked, queries[:4])}, lesson.material, 100, 0)
     assert page.tests_table(same, names).frame["large, tuned − small, tuned"].str.endswith("(open)").all()
+
+
+def test_the_larger_model_tuned_stands_beside_the_planner_alone(lesson, prompts):
+    """Its plans hang on no example: where another processor's ranking leaves the untuned model out, it is shown."""
+    queries = prompts["query"].unique().tolist()
+    plans = {TUNED: plans_of(lesson, prompts, queries[:4]), LARGER: plans_of(lesson, prompts, queries[4:])}
+    compared = compare(plans, lesson.material, 100, 0)
+    assert compared.models == [TUNED, LARGER]
+    assert compared.pairs == [(LARGER, TUNED)]
+    assert len(compared.tests) == 2 * len(SETTINGS)
+    names = {TUNED: "small", UNTUNED: "large", LARGER: "large"}
+    shown = page.values(compared, pd.DataFrame(columns=["setting", "metric", "value"]))
+    assert "ntuned" not in page.table_3(shown, compared, names).caption
+    assert page.factors_in_words(shown).endswith("%.")
+    assert list(page.tests_table(compared, names).frame) == ["setting", "large, tuned − small, tuned"]
+    texts = [page.findings(compared, names), page.figure(shown, compared, names).alt, page.factors_in_words(shown)]
+    assert all("untuned" not in text for text in texts)
+    assert texts[0].startswith("large, tuned, plans better in no retrieval ")
+    found = Planned(prompts.head(2), Keeper(None, Kept("", 9, {}), Path("nowhere")), "large")
+    assert page.kept_in_words({LARGER: found}).startswith("All 0 plans of large, tuned, were written")
+    elsewhere = found._replace(plans=prompts.assign(text="default()", answerable=100.0))
+    in_worlds = compare_in_worlds(
+        {"mixed": lesson.material}, plans[TUNED].assign(world="mixed"), {LARGER: {"mixed": elsewhere}}, 100, 0
+    )
+    rows = page.in_rows(in_worlds, pd.DataFrame(columns=["setting", "metric", "value"]))
+    assert "ntuned:" not in page.worlds_table(in_worlds, rows, names).caption
 
 
 def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path):
@@ -370,7 +398,7 @@ def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path)
     assert list(untuned) == ["mixed"]
     assert untuned["mixed"].plans["query"].nunique() == every
     tuned = plans_of(lesson, asked.assign(answerable=100.0), prompts["query"].unique())
-    found = compare_in_worlds(materials, tuned, untuned, 100, 0)
+    found = compare_in_worlds(materials, tuned, {UNTUNED: untuned}, 100, 0)
     assert list(found) == ["mixed"]
     assert (found["mixed"].accuracy(UNTUNED)["difference"] < -90).all()
     names = {TUNED: "small", UNTUNED: "large"}
@@ -385,7 +413,7 @@ def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path)
     assert compare_in_worlds(materials, tuned, {}, 100, 0) == {}
     both = {"mixed": untuned["mixed"], "hard": untuned["mixed"]}
     larger = {"mixed": untuned["mixed"]._replace(plans=untuned["mixed"].plans.assign(text="default()"))}
-    found = compare_in_worlds(materials, tuned, both, 100, 0, larger)
+    found = compare_in_worlds(materials, tuned, {UNTUNED: both, LARGER: larger}, 100, 0)
     shown = page.in_rows(found, pd.DataFrame(columns=["setting", "metric", "value"]))
     table = page.worlds_table(found, shown, names | {LARGER: "large"})
     assert "Larger tuned: large, which learned in the same world." in table.caption

@@ -8,13 +8,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.assistant.instruct_planner import EXAMPLES, LARGER, PREFIXES, TUNED, UNTUNED, Compared
+from lib.assistant.instruct_planner import EXAMPLES, LARGER, PREFIXES, TUNED, UNTUNED, Compared, Planned
 from lib.assistant.pages.common import intervals, shown_cell
 from lib.assistant.pages.planner import MEASURED, SHORT
 from lib.assistant.pages.planner_worlds import NAMES, counted
 from lib.assistant.plan_comparison import summary
 from lib.assistant.planner import SETTINGS
 from lib.assistant.planner_worlds import STEPS, steps
+from lib.generation.kept import where_from
 from lib.workbook.display import Drawing, Table, interval, legend_below, number
 
 LOOKS = {TUNED: ("o", "#0072B2"), UNTUNED: ("s", "#D55E00"), LARGER: ("D", "#009E73")}
@@ -45,11 +46,14 @@ def table_3(shown: pd.DataFrame, compared: Compared, names: Mapping[str, str]) -
         for setting in SETTINGS
         for model in compared.models
     ]
-    learned = f" {names[LARGER]} was tuned on the same pairs, in one pass." if LARGER in compared.models else ""
+    ways = {
+        UNTUNED: f" Untuned: with the rules in words and {EXAMPLES} training queries with their plans.",
+        LARGER: f" {names[LARGER]} was tuned on the same pairs, in one pass.",
+    }
+    said = "".join(text for model, text in ways.items() if model in compared.models)
     return Table(
         pd.DataFrame(rows),
-        f"Percent of {len(compared.scores)} queries with 95% intervals. Tuned: with "
-        f"LoRA. Untuned: with the rules in words and {EXAMPLES} training queries with their plans.{learned}",
+        f"Percent of {len(compared.scores)} queries with 95% intervals. Tuned: with LoRA.{said}",
     )
 
 
@@ -145,7 +149,8 @@ def factors_in_words(shown: pd.DataFrame) -> str:
     )
     return (
         f"Among retrieved tools with context the right API is called in: {api}. Given the right tool and context, and "
-        f"that it is called, its arguments are right in: {arguments}. {_untuned_with_tools(cells)}"
+        f"that it is called, its arguments are right in: {arguments}."
+        + (f" {_untuned_with_tools(cells)}" if UNTUNED in models else "")
     )
 
 
@@ -220,12 +225,15 @@ def worlds_table(found: Mapping[str, Compared], shown: pd.DataFrame, names: Mapp
             row |= {f"{model} − {TUNED}": tests[model][setting] if model in tests else "–" for model in models[1:]}
             rows.append(row)
     n = ", ".join(f"{world} {len(compared.scores)}" for world, compared in found.items())
-    larger = f" Larger tuned: {names[LARGER]}, which learned in the same world." if LARGER in models else ""
+    ways = {
+        UNTUNED: " Untuned: {}, its examples of that world.",
+        LARGER: " Larger tuned: {}, which learned in the same world.",
+    }
+    said = "".join(text.format(names[model]) for model, text in ways.items() if model in models)
     return Table(
         pd.DataFrame(rows),
         f"AST accuracy in percent, with 95% intervals; queries: {n}. Tuned: {names[TUNED]}, which learned in one "
-        f"world. Untuned: {names[UNTUNED]}, its examples of that world.{larger} Differences are paired, in points; "
-        "open: not settled, Holm over all.",
+        f"world.{said} Differences are paired, in points; open: not settled, Holm over all.",
     )
 
 
@@ -258,6 +266,13 @@ def order_of_settings(found: Mapping[str, Compared], names: Mapping[str, str]) -
             f"in `{world}` {', '.join(number(mean, 0) for mean in means)}%, {rise}; steps up, in points: {each}"
         )
     return f"Table 3 by {names[LARGER]}, tuned: {'. And '.join(said)}."
+
+
+def kept_in_words(others: Mapping[str, Planned]) -> str:
+    """Where the plans of the models beside the planner are from (`lib.generation.kept.where_from`)."""
+    return " ".join(
+        where_from(found.keeper, "plans", f"{found.model}, {_way(name)},") for name, found in others.items()
+    )
 
 
 LEFT_OUT = (
