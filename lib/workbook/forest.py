@@ -92,7 +92,7 @@ def forest_of_tests(tests: pd.DataFrame, comparisons: Sequence[str], name: str, 
     if len(clear):
         most = clear.loc[clear["difference"].abs().idxmax()]
         numbers = interval(most["difference"], most["ci_low"], most["ci_high"])
-        finding += f", the largest: {most['comparison']}, {numbers}"
+        finding += f", the largest of these: {most['comparison']}, {numbers}"
     return forest(rows, name, finding, unit)
 
 

@@ -72,7 +72,9 @@ def test_tests_are_counted_and_the_largest_is_told():
     drawing = forest_of_tests(ROWS.drop(columns="comparison"), ROWS["comparison"], "tests", "points")
     clear = ROWS[ROWS["settled"]]
     most = clear.loc[clear["difference"].abs().idxmax(), "comparison"]
-    assert drawing.finding.startswith(f"{len(clear)} of {len(ROWS)} differences are settled, the largest: {most}, ")
+    assert drawing.finding.startswith(
+        f"{len(clear)} of {len(ROWS)} differences are settled, the largest of these: {most}, "
+    )
     none = forest_of_tests(ROWS.assign(settled=False), ROWS["comparison"], "tests", "points")
     assert none.finding == f"0 of {len(ROWS)} differences are settled"
     plt.close("all")

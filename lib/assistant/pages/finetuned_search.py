@@ -25,12 +25,13 @@ from lib.assistant.pages.common import (
     values_by_kind,
     with_published,
 )
+from lib.assistant.pages.finetuned_search_reach import HELD_OUT
 from lib.evaluation.comparison import compare, summarise
 from lib.evaluation.inference import holm_adjust, settled
 from lib.evaluation.intervals import difference_interval
 from lib.retrieval.finetune import Finished
 from lib.workbook.cases import case_address
-from lib.workbook.display import Drawing, Table, label_lines, legend_below, number
+from lib.workbook.display import Drawing, Table, label_lines, legend_below, number, p_text
 from lib.workbook.forest import forest_of_tests
 from lib.workbook.methods import label
 
@@ -39,7 +40,7 @@ SAMPLES = {
     "cot": ("semantic", "finetuned", "finetuned_subset", "finetuned_cot"),
     "unseen_needs": ("semantic", "finetuned", "finetuned_unseen_needs"),
 }
-SAMPLE_NAMES = {"cot": "queries with CoT", "unseen_needs": "held-out needs"}
+SAMPLE_NAMES = {"cot": "queries with CoT", "unseen_needs": "needs held out"}
 FAMILY = (  # of all queries and of each kind, (finetuned, semantic) comes before these
     ("cot", "finetuned_cot", "finetuned_subset"),
     ("cot", "finetuned_cot", "semantic"),
@@ -125,7 +126,7 @@ def kinds_drawing(retrieval: pd.DataFrame, methods: Sequence[str], scored: Score
             f"{number(change[kind], 0)} for {kind}"
             for kind in sorted(change, key=lambda kind: change[kind], reverse=True)
         )
-        finding = f"Fine-tuning changes Recall@{k} by points: {each}"
+        finding = f"Fine-tuning changes Recall@{k}, in points, by {each}"
     data = retrieval[(retrieval["metric"] == "recall") & (retrieval["sample"] == "all")]
     alt = f"Recall at {k} by kind of query: {values_by_kind(cells, methods, counts)}."
     return Drawing(figure, "finetuned_by_kind", finding, alt, data)
@@ -166,7 +167,13 @@ def published_table(
     trained_on = f"Pairs trained on: {', '.join(counts)}. " if counts else " "
     whom = SAMPLE_NAMES.get(sample, "all evaluation queries")
     n = rows["n"].iloc[0]
-    caption = f"{whom}, n = {n}; encoder {encoder}. {trained_on}Paper: GTR-T5-XL on its own data."
+    apart = (
+        "The last two learned from the queries with CoT, without those about needs held out: compare them with each "
+        "other alone. "
+        if "finetuned_cot" in set(rows["method"])
+        else ""
+    )
+    caption = f"{whom}, n = {n}; encoder {encoder}. {trained_on}{apart}Paper: GTR-T5-XL on its own data."
     return beside_published_table(rows, metric, caption)._replace(text_columns=["method"])
 
 
@@ -205,19 +212,21 @@ def paired_tests(
 
 def tests_figure(tests: pd.DataFrame, k: int) -> Drawing:
     """`paired_figure` of this notebook's family, from `tests_of`."""
-    return paired_figure(tests, k, "finetuned_search_tests")
+    return paired_figure(tests, k, "finetuned_search_tests", "first fold of needs held out")
 
 
-def paired_figure(tests: pd.DataFrame, k: int, name: str) -> Drawing:
+def paired_figure(tests: pd.DataFrame, k: int, name: str, unseen: str) -> Drawing:
     """The paired comparisons and on whom they were made.
 
     Args:
         tests: from `paired_tests`.
         name: of the figure's file.
+        unseen: what the sample unseen_needs is, for readers.
     """
-    whom = tests["sample"].map(SAMPLE_NAMES).where(tests["sample"] != "all", tests["kind"] + " queries")
+    names = SAMPLE_NAMES | {"unseen_needs": unseen}
+    whom = tests["sample"].map(names).where(tests["sample"] != "all", tests["kind"] + " queries")
     rows = shown_tests(tests)["comparison"] + ", " + whom + [f" (n = {n})" for n in tests["n"]]
-    unit = f"points of Recall@{k}, 95% intervals"
+    unit = f"points of Recall@{k}, 95% intervals; Holm over all {len(tests)}"
     return forest_of_tests(tests.assign(settled=settled(tests)), rows, name, unit)
 
 
@@ -233,7 +242,9 @@ def gain_in_words(tests: pd.DataFrame, cells: pd.DataFrame, printed: pd.Series, 
     return (
         f"Over all queries fine-tuning {'raises' if main['difference'] > 0 else 'lowers'} Recall@{k} by "
         f"**{shown_cell(main, 'difference')}** points, from {cells.loc['semantic', 'value']:.1f}% to "
-        f"{cells.loc['finetuned', 'value']:.1f}%; this is {'' if settled(tests).iloc[0] else 'not '}settled. "
+        f"{cells.loc['finetuned', 'value']:.1f}%; among the {len(tests)} comparisons here this is "
+        f"{'' if settled(tests).iloc[0] else 'not '}settled (Holm's p {p_text(main['p_holm'])}; the overview "
+        "adjusts over all claims of the paper, which asks for more). "
         f"Published, with another encoder on other data: {before}% to {after}%."
     )
 
@@ -259,8 +270,10 @@ def cot_in_words(tests: pd.DataFrame, writer: str, done: Mapping[str, Finished],
     theirs = printed.get(("finetuned_cot", "recall", k), np.nan) - printed.get(("finetuned", "recall", k), np.nan)
     return (
         f"CoT of the writer “{label(writer)}” changes Recall@{k} of a model trained on the same "
-        f"{done['finetuned_cot'].rows} pairs by {shown_cell(added, 'difference')} points (n = {added['n']}), which "
-        f"{'is' if sure else 'is not'} settled. The paper prints a difference of {number(theirs, 2)} points."
+        f"{done['finetuned_cot'].rows:,} pairs by {shown_cell(added, 'difference')} points (n = {added['n']}), which "
+        f"{'is' if sure else 'is not'} settled. The paper prints a difference of {number(theirs, 2)} points, "
+        "with CoT by GPT-4. Notebook 03 shows what this writer's CoT adds before any fine-tuning, and how many "
+        "training queries ask in phrasings that the writer learned from."
     )
 
 
@@ -303,9 +316,9 @@ def ndcg_table(rises: pd.DataFrame, methods: Sequence[str], scored: Scored, prin
     )
     return Table(
         frame,
-        f"NDCG@{last} minus NDCG@{first}, percentage points with 95% intervals, n = {scored.n} (second column: the "
-        f"queries with a hit at K = {first}, at both K; with those that have a hit at each K, as in a table of means, "
-        f"it is {of_means}).",
+        f"NDCG@{last} minus NDCG@{first}, percentage points with 95% intervals, n = {scored.n}. The retrieved ideal is "
+        f"of queries with a hit at K = {first}, the same at both K. A table of means takes those with a hit at each K: "
+        f"that changes by {of_means}.",
     )
 
 
@@ -361,7 +374,10 @@ def curve_drawing(curve: pd.DataFrame, scored: Scored) -> Drawing:
         name = "all kinds" if kind == "all" else kind
         ends[name] = (part["pairs"].iloc[-1], part["value"].iloc[-1], shade)
     axis.set(
-        xscale="log", xlabel="training pairs (log scale)", ylabel=f"Recall@{k}, % (bars: 95% interval)", ylim=(0, None)
+        xscale="log",
+        xlabel="training pairs (log scale)",
+        ylabel=f"Recall@{k}, % (bars: 95% interval; dashed: pretrained)",
+        ylim=(0, None),
     )
     ticks = sorted(set(curve["pairs"]) - {0})
     axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
@@ -370,20 +386,23 @@ def curve_drawing(curve: pd.DataFrame, scored: Scored) -> Drawing:
     overall = curve[curve["kind"] == "all"].sort_values("pairs")
     each = ", ".join(f"{row.value:.0f}% with {row.pairs:,}" for row in overall.itertuples())
     alt = f"Recall at {k} over all queries against training pairs: {each}."
-    return Drawing(figure, "learning_curve", _steps(overall, k), alt, curve)
+    return Drawing(figure, "learning_curve", _steps(overall, scored), alt, curve)
 
 
-def _steps(overall: pd.DataFrame, k: int) -> str:
-    """What the first pairs of a curve and its last step change.
+def _steps(overall: pd.DataFrame, scored: Scored) -> str:
+    """What the first pairs of a curve and its last step change, with intervals.
 
     Args:
-        overall: columns pairs, value, by pairs.
+        overall: columns method, pairs, by pairs.
     """
-    pairs, step = overall["pairs"].tolist(), overall["value"].diff().tolist()
-    said = f"The first {pairs[1]:,} training pairs change Recall@{k} by {number(step[1], 1)} points"
+    pairs, methods, k = overall["pairs"].tolist(), overall["method"].tolist(), scored.k
+    steps = compare(scored.table, [*zip(methods[1:], methods[:-1], strict=True)], "recall", k, scored.resampling)
+    said = (
+        f"The first {pairs[1]:,} training pairs change Recall@{k} by {shown_cell(steps.iloc[0], 'difference')} points"
+    )
     if len(pairs) < 3:
         return said
-    return f"{said}, going from {pairs[-2]:,} to {pairs[-1]:,} by {number(step[-1], 1)}"
+    return f"{said}, going from {pairs[-2]:,} to {pairs[-1]:,} by {shown_cell(steps.iloc[-1], 'difference')}"
 
 
 def changes_of(scored: Scored) -> pd.Series:
@@ -467,16 +486,17 @@ def finding(
     after, before = shown_cell(cells.loc["finetuned"]), shown_cell(cells.loc["semantic"])
     said = (
         f"Fine-tuned on {done['finetuned'].rows:,} pairs, semantic search finds **{after}%** of the relevant context "
-        f"in its first {k} results, pretrained {before}% (published with a larger encoder: {theirs[0]}% and "
-        f"{theirs[1]}%)."
+        f"in its first {k} results, pretrained {before}% (published with a larger encoder on other data: {theirs[0]}% "
+        f"and {theirs[1]}%)."
     )
     added = cot_test(tests)
     if added is not None:
         said += (
-            f" CoT changes that by {shown_cell(added, 'difference')} points where both models are trained on the same "
-            f"{done['finetuned_cot'].rows:,} pairs."
+            f" Of two models trained on the same {done['finetuned_cot'].rows:,} pairs, the one that also reads a small "
+            f"writer's CoT lies {shown_cell(added, 'difference')} points from the other: that tests this writer, not "
+            "GPT-4's CoT."
         )
-    without = reach[reach["on"] == "held-out needs, trained without them"]
+    without = reach[reach["on"] == HELD_OUT["without"]]
     if len(without):
         row = without.iloc[0]
         said += f" On needs kept out of training fine-tuning gains {shown_cell(row, 'gain')} points (n = {row['n']})."

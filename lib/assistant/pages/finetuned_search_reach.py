@@ -17,7 +17,7 @@ from lib.retrieval.stores import relevant_pairs_mask
 from lib.workbook.display import Drawing, Table, number
 from lib.workbook.methods import colour
 
-HELD_OUT = {word: f"held-out needs, trained {word} them" for word in ("with", "without")}
+HELD_OUT = {word: f"first fold of needs, trained {word} them" for word in ("with", "without")}
 CHECKS = (("permuted", "semantic"), ("swapped", "random"), ("blank", "random"))
 
 
@@ -125,11 +125,16 @@ def reach_drawing(reach: pd.DataFrame, k: int) -> Drawing:
     finding = (
         f"Gains of fine-tuning lie between {number(gain.min(), 1)} and {number(gain.max(), 1)} points"
         if not set(HELD_OUT.values()) <= set(gain.index)
-        else f"On held-out needs the gain is {number(gain[HELD_OUT['without']], 1)} points, "
-        f"{number(gain[HELD_OUT['with']], 1)} when training includes them"
+        else f"On needs held out the gain is {_cell(reach, 'without')} points, {_cell(reach, 'with')} when training "
+        "includes them"
     )
     each = "; ".join(f"{row.on}: {number(row.gain, 1)} points" for row in reach.itertuples())
     return Drawing(figure, "finetuned_reach", finding, f"Gain of fine-tuned over pretrained search: {each}.", reach)
+
+
+def _cell(reach: pd.DataFrame, how: str) -> str:
+    """The gain on the needs held out, with its interval; `how` of `HELD_OUT`."""
+    return shown_cell(reach.set_index("on").loc[HELD_OUT[how]], "gain")
 
 
 def held_out_in_words(reach: pd.DataFrame) -> str:
@@ -148,7 +153,8 @@ def held_out_in_words(reach: pd.DataFrame) -> str:
     elif without["ci_high"] < 0:
         verdict = "harms them"
     return (
-        f"On the {int(without['n'])} queries about held-out needs the model that never saw these needs is "
+        f"On the {int(without['n'])} queries about the needs held out, one fold of five, the model that never saw "
+        "these needs is "
         f"{shown_cell(without, 'gain')} points from the pretrained encoder; with them in training it is "
         f"{shown_cell(rows.loc[HELD_OUT['with']], 'gain')}. What fine-tuning learns about some needs {verdict}."
     )

@@ -110,11 +110,12 @@ def _scored(scored: Scored, methods: Sequence[str]) -> list[str]:
     return [method for method in methods if method in there]
 
 
-def kinds_drawing(summary: pd.DataFrame, scored: Scored) -> Drawing:
+def kinds_drawing(summary: pd.DataFrame, scored: Scored, tests: pd.DataFrame) -> Drawing:
     """Recall by kind of query.
 
     Args:
         summary: from `summary_of`.
+        tests: from `tests_of`.
     """
     k, counts, methods = scored.k, scored.counts, _scored(scored, METHODS)
     data = summary[(summary["sample"] == "all") & (summary["metric"] == "recall") & (summary["k"] == k)]
@@ -122,10 +123,10 @@ def kinds_drawing(summary: pd.DataFrame, scored: Scored) -> Drawing:
     figure, axis = plt.subplots(figsize=(8, 3.8))
     dots_by_kind(axis, cells, methods, counts, k, gap=0.16)
     legend_below(axis, columns=4)
-    best = {kind: max(methods, key=lambda method: cells.loc[(method, kind), "value"]) for kind in counts}
-    finding = "Who finds most: " + "; ".join(
-        f"{kind} queries: {label(method)} ({cells.loc[(method, kind), 'value']:.0f}%)" for kind, method in best.items()
-    )
+    of_kinds = tests[(tests["sample"] == "all") & (tests["kind"] != "all") & (tests["b"] == "finetuned")]
+    above = of_kinds[settled(of_kinds) & (of_kinds["difference"] > 0)]
+    who = "; ".join(f"{label(row.a)}, {row.kind} queries" for row in above.itertuples())
+    finding = f"Settledly above fine-tuned search: {who or 'neither closer reader, for any kind of query'}"
     alt = f"Recall at {k} by kind of query: {values_by_kind(cells, methods, counts)}."
     return Drawing(figure, "reading_by_kind", finding, alt, data)
 
@@ -172,7 +173,7 @@ def tests_of(scored: Scored, is_unseen: np.ndarray) -> pd.DataFrame:
 
 def tests_figure(tests: pd.DataFrame, k: int) -> Drawing:
     """`lib.assistant.pages.finetuned_search.paired_figure` of this family, from `tests_of`."""
-    return finetuned_search.paired_figure(tests, k, "reading_tests")
+    return finetuned_search.paired_figure(tests, k, "reading_tests", "needs never met")
 
 
 def held_out_table(summary: pd.DataFrame, k: int) -> Table | None:
@@ -233,10 +234,8 @@ def writers_in_words(rewritten: pd.DataFrame, from_project: bool) -> str:
         return "No writer of chains of thought was trained once more here: `retrain_writers` does so."
     writers = rewritten["variant"].nunique()
     if from_project:
-        return (
-            f"Writers of chains of thought were trained once more {writers} times; rankings with these are kept, too."
-        )
-    return f"Writers of chains of thought were trained once more {writers} times here."
+        return f"Writers of chains of thought were trained {writers} more times; rankings with these are kept, too."
+    return f"Writers of chains of thought were trained {writers} more times here."
 
 
 def in_words(tests: pd.DataFrame, relevant_in_shortlist: float) -> str:
@@ -312,4 +311,7 @@ def finding(tests: pd.DataFrame, summary: pd.DataFrame, k: int) -> str:
         f"the pretrained one ({'settled' if sure else 'not settled'})."
         for (_, row), sure in zip(fresh.iterrows(), settled(tests)[fresh.index], strict=True)
     )
-    return f"Reading query and item together finds, in its first {k} results: {each}.{never_told}"
+    return (
+        f"Reading query and item together, tuned with LoRA, finds in its first {k} results: {each}. Fine-tuned search "
+        f"trains all weights, and the cross-encoder reranks {DEPTH} results of the pretrained one.{never_told}"
+    )

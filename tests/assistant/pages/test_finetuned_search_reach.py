@@ -40,7 +40,7 @@ def test_gains_are_of_the_trials_own_queries(scored):
 def test_no_trial_gives_no_row(scored):
     assert list(page.gains(page.on_held_out_needs(scored, np.zeros(8, dtype=bool))).columns) == COLUMNS
     held_out = page.gains(page.on_held_out_needs(scored, HALF))
-    assert held_out["on"].tolist() == ["held-out needs, trained with them"]  # no model was trained without
+    assert held_out["on"].tolist() == ["first fold of needs, trained with them"]  # no model was trained without
 
 
 def test_items_are_found_among_the_first_k():
@@ -67,8 +67,10 @@ def test_reach_is_shown_with_intervals():
 
 def test_reach_is_drawn_and_told():
     drawing = page.reach_drawing(reach_of(), 3)
-    assert drawing.finding == "On held-out needs the gain is −3.0 points, 14.0 when training includes them"
-    assert "evaluation queries, phrasing new: 8.0 points; held-out needs, trained with them: 14.0" in drawing.alt
+    assert drawing.finding == (
+        "On needs held out the gain is −3.0 [−13.0, 0.0] points, 14.0 [−18.0, 53.0] when training includes them"
+    )
+    assert "evaluation queries, phrasing new: 8.0 points; first fold of needs, trained with them: 14.0" in drawing.alt
     ticks = [tick.get_text() for tick in drawing.figure.axes[0].get_yticklabels()]
     assert ticks[0] == "evaluation queries, phrasing new (n = 60)"
     plt.close(drawing.figure)
@@ -87,7 +89,8 @@ def test_reach_is_drawn_and_told():
 )
 def test_held_out_needs_are_told_by_the_interval(low, high, verdict):
     said = page.held_out_in_words(reach_of(low, high))
-    assert said.startswith("On the 11 queries about held-out needs the model that never saw these needs is −3.0 [")
+    assert said.startswith("On the 11 queries about the needs held out, one fold of five, the model that never saw ")
+    assert f"these needs is −3.0 [{str(low).replace('-', '−')}, " in said
     assert "with them in training it is 14.0 [−18.0, 53.0]" in said
     assert said.endswith(f"What fine-tuning learns about some needs {verdict}")
 

@@ -68,11 +68,13 @@ def test_each_method_is_compared_with_both_searches(scored):
 
 def test_tables_and_figures_hold_the_methods_and_the_held_out_needs(scored):
     summary = page.summary_of(scored, IS_UNSEEN)
-    drawing = page.kinds_drawing(summary, scored)
-    assert (
-        drawing.finding
-        == "Who finds most: meaning queries: late interaction (80%); habit queries: late interaction (80%)"
+    tests = page.tests_of(scored, IS_UNSEEN)
+    drawing = page.kinds_drawing(summary, scored, tests)
+    assert drawing.finding == (
+        "Settledly above fine-tuned search: late interaction, meaning queries; late interaction, habit queries"
     )
+    none = page.kinds_drawing(summary, scored, tests.assign(p_holm=0.2))
+    assert none.finding == "Settledly above fine-tuned search: neither closer reader, for any kind of query"
     plt.close("all")
     table = page.kinds_table(summary, scored, "ndcg").frame
     assert table["method"].tolist() == ["semantic search", "fine-tuned search", "cross-encoder", "late interaction"]
@@ -90,9 +92,10 @@ def test_tables_and_figures_hold_the_methods_and_the_held_out_needs(scored):
 def test_the_finding_says_what_both_find_and_whether_it_is_settled(scored):
     summary, tests = page.summary_of(scored, IS_UNSEEN), page.tests_of(scored, IS_UNSEEN)
     said = page.finding(tests, summary, 3)
-    assert said.startswith("Reading query and item together finds, in its first 3 results: cross-encoder 20.0% (−")
+    assert said.startswith("Reading query and item together, tuned with LoRA, finds in its first 3 results: cross-")
     assert "late interaction 80.0% (" in said
-    assert "points from fine-tuned search, settled). Where no training query told of the need, fine-tuned" in said
+    assert "points from fine-tuned search, settled). Fine-tuned search trains all weights, and the cross-enc" in said
+    assert "results of the pretrained one. Where no training query told of the need, fine-tuned" in said
     assert said.endswith("points to the pretrained one (not settled).")
     assert page.finding(page.tests_of(untrained(), IS_UNSEEN), page.summary_of(untrained(), IS_UNSEEN), 3) == ""
 
