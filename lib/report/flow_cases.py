@@ -138,7 +138,7 @@ def judge(row: Mapping, text: str, finished: bool, gold: str, catalogue: Catalog
         changed_lines(gold, text),
         round(similarity, 3),
         flag(row["parsed"]),
-        flag(row["valid"]),
+        int(flag(row["parsed"]) == 1 and not made_up),
         result_of(text, gold, similarity),
         [kinds.index(kind) for kind in flow_errors(text, gold, catalogue, finished)],
         said(row.get("error")),

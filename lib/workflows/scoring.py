@@ -152,6 +152,18 @@ def rates(scores: pd.DataFrame) -> pd.Series:
     )
 
 
+def nothing_made_up(scores: pd.DataFrame) -> pd.Series:
+    """Which flows are valid as pages say it: they parse and have neither a made-up name nor a made-up parameter.
+
+    The column `valid` of the scores allows made-up parameters, as the paper's similarity does.
+
+    Args:
+        scores: what `score_flows` returned.
+    """
+    made_up = [scores[f"made_up_{what}"].map(len) > 0 for what in ("names", "parameters")]
+    return scores["parsed"].astype(bool) & ~made_up[0] & ~made_up[1]
+
+
 METRICS = ("similarity", "unparsed", "made_up_names", "made_up_parameters")  # the published ones
 PERCENT = (*METRICS[1:], "valid", "executed")
 
@@ -166,9 +178,7 @@ def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         columns condition, unit, run (where given), metric, numerator, denominator (0–1); rates of made-up names and
-        parameters count the flows that parse. `valid` counts all flows: the share that parse and have neither a made-up
-        name nor a made-up parameter (the column `valid` of the scores allows made-up parameters, as the paper's
-        similarity does).
+        parameters count the flows that parse. `valid` counts all flows: see `nothing_made_up`.
     """
     parsed = scores["parsed"].astype(float)
     names, parameters = (scores[f"made_up_{what}"].map(len).gt(0) * parsed for what in ("names", "parameters"))
@@ -177,7 +187,7 @@ def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
         "unparsed": (1.0 - parsed, 1.0),
         "made_up_names": (names, parsed),
         "made_up_parameters": (parameters, parsed),
-        "valid": (parsed * (1 - names) * (1 - parameters), 1.0),
+        "valid": (nothing_made_up(scores).astype(float), 1.0),
     }
     keys = scores[[name for name in ("condition", "unit", "run") if name in scores]]
     return pd.concat(

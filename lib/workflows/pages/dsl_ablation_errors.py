@@ -18,6 +18,7 @@ from lib.workflows.catalogue import Catalogue
 from lib.workflows.errors import GROUP_OF, GROUPS, KINDS, error_table
 from lib.workflows.pages.common import api_uses, intervals, rarest_use
 from lib.workflows.pages.dsl_ablation import COPY, FINETUNED, HELD, Study
+from lib.workflows.scoring import nothing_made_up
 
 REPEATED = 25  # characters at the end of an answer that stand in it before
 LONGEST = 600  # characters of a flow that is shown
@@ -177,7 +178,8 @@ def commonest(study: Study, found: Flaws) -> str:
 def typical_flow(study: Study) -> str:
     """Of the valid flows with five few-shots (of all, where none is) the one nearest to their mean similarity."""
     usual = study.scores[study.scores["condition"] == study.name("pretrained", 5)].set_index("unit")
-    usual = usual[usual["valid"].astype(bool)] if usual["valid"].any() else usual
+    valid = nothing_made_up(usual)
+    usual = usual[valid] if valid.any() else usual
     return (usual["similarity"] - usual["similarity"].mean()).abs().idxmin()
 
 

@@ -177,7 +177,8 @@ def from_which(tests: pd.DataFrame, does: str, do: str) -> str:
     if not gains.iloc[-1]:
         return f"{does} at {listed([f'{size:,}' for size in sizes if gains[size]])} pairs, not at {sizes[-1]:,}"
     if gains.all():
-        return f"{does} from {sizes[0]:,} pairs on" if len(sizes) > 1 else f"{does} at {sizes[0]:,} pairs"
+        few = " already" if len(sizes) > 1 else ""
+        return f"{does}{few} at {sizes[0]:,} pairs{', the fewest tried' if few else ''}"
     last = max(i for i, size in enumerate(sizes) if not gains[size])
     return f"begins to {do} between {sizes[last]:,} and {sizes[last + 1]:,} pairs"
 
@@ -280,7 +281,7 @@ def tst_tests_drawing(tests: pd.DataFrame) -> Drawing:
         f"{len(clear)} of {len(rows)} differences between the encoders' few-shots are settled (gains: "
         f"{(clear > 0).sum()}, losses: {(clear < 0).sum()})"
     )
-    unit = "difference, 0 to 1, with its 95% interval"
+    unit = "difference of scores from 0 to 1, with its 95% interval"
     return forest(rows, "few_shot_tests", finding, unit, panel="panel", decimals=3)
 
 
@@ -449,10 +450,12 @@ def finding(
     said = []
     for test in plain[plain["k"] == few].itertuples():
         ends = [number(cells[test.test_set, name, "jaccard", few], 2) for name in ("pretrained", "tst")]
-        said.append(f"**{outcome(test)}** on {SETS[test.test_set]}: {' → '.join(ends)}, {change(test)}")
+        most_possible = number(cells[test.test_set, "oracle_shots", "jaccard", few], 2)
+        said.append(
+            f"**{outcome(test)}** on {SETS[test.test_set]}: {' → '.join(ends)}, {change(test)} (oracle {most_possible})"
+        )
     return (
         f"Few-shots out of {training:,} pairs: target similarity tuning on {tuned_on(pairs)}, "
-        f"measured by the Jaccard similarity of {few} few-shots with the right flow, {'; '.join(said)} (oracle "
-        f"{number(cells['test', 'oracle_shots', 'jaccard', few], 2)}). {most} few-shots {by(best)} show "
-        f"{cells['test', best, 'coverage', most]:.0%} of the wanted APIs."
+        f"measured by the Jaccard similarity of {few} few-shots with the right flow, {'; '.join(said)}. {most} "
+        f"few-shots {by(best)} show {cells['test', best, 'coverage', most]:.0%} of the APIs that {SETS['test']} want."
     )

@@ -65,10 +65,11 @@ def coverage_drawing(summary: pd.DataFrame, best: str) -> Drawing:
     axes[0][0].legend(loc="lower right")
     numbers = sorted(summary["shots"].unique())
     rows = summary[(summary["sample"] == "test") & (summary["shots"] == numbers[-1])].set_index(["kind", "selector"])
-    fd, sfd, both = (rows.loc[key] for key in (("fd", best), ("sfd", ""), ("fd_sfd", best)))
+    fd, both = (rows.loc[key] for key in (("fd", best), ("fd_sfd", best)))
     finding = (
-        f"With {numbers[-1]} few-shots {by(best)} SFD raises the wanted APIs shown or defined from {fd['share']:.0f}% "
-        f"to {both['share']:.0f}% for {sfd['tokens']:,.0f} tokens; FD explains those shown, for {fd['tokens']:,.0f}"
+        f"{SHOWN['test'].capitalize()}, {numbers[-1]} few-shots {by(best)}: wanted APIs with a definition are "
+        f"{fd['share']:.0f}% with FD ({fd['tokens']:,.0f} tokens), {both['share']:.0f}% with SFD, too "
+        f"({both['tokens']:,.0f} tokens)"
     )
     alt = (
         f"Share of wanted APIs with a definition against the tokens of the definitions, for FD ({label(best)}), SFD "

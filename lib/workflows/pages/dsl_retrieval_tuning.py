@@ -167,7 +167,9 @@ def curve_drawing(values: pd.DataFrame, tests: pd.DataFrame, k: int, pool: int) 
         f"(logarithmic), on {listed([SETS[where] for where in sets])}: plain and affine TST and shuffled targets, the "
         "pretrained encoder as a line. Bars and bands: 95% intervals."
     )
-    finding = f"Out of {pool:,} training requests: {'; '.join(_begins(tests, name) for name in TUNED)}"
+    begins = "; ".join(_begins(tests, name) for name in TUNED)
+    whole = ", on each test set" if len(tests["test_set"].unique()) > 1 else ""
+    finding = f"Out of {pool:,} training requests: {begins}{whole}"
     return Drawing(figure, "tst_learning_curve", finding, alt, values)
 
 
