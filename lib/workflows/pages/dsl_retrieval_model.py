@@ -302,7 +302,7 @@ def curve_tests(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
     Returns:
         columns test_set, pairs and those of `lib.workflows.pages.dsl_retrieval.tested`.
     """
-    scores = _of_the_curve(scores).rename(columns={"unit": "pair", "run": "seed"})
+    scores = scores[scores["test_set"].isin(SETS)].rename(columns={"unit": "pair", "run": "seed"})
     by_name = dict(tuple(scores.groupby(["test_set", "condition"], sort=False)))
     sides = {
         (where, size): (by_name[where, finetuned(size)], by_name[where, copied(size)])
@@ -315,15 +315,11 @@ def curve_tests(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
 
 
 def curve_values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
-    """`metric_values` of the learning curve's models and copies; `scores` as there."""
-    return metric_values(_of_the_curve(scores), samples, seed)
-
-
-def _of_the_curve(scores: pd.DataFrame) -> pd.DataFrame:
-    """The curve's models and copies, on the flows of each test set that all of them have."""
+    """`metric_values` of the learning curve's models and copies, on the flows of each test set that all of them have;
+    `scores` as there."""
     scores = scores[scores["test_set"].isin(SETS)]
     names = {name(size) for size in scores["pairs"].unique() for name in (finetuned, copied)}
-    return on_shared_flows(scores, names)
+    return metric_values(on_shared_flows(scores, names), samples, seed)
 
 
 def curve_drawing(table: pd.DataFrame, tests: pd.DataFrame) -> Drawing:
@@ -394,7 +390,8 @@ def curve_in_words(tests: pd.DataFrame, runs: pd.DataFrame) -> str:
     return (
         f"**Fine-tuning {overtakes(tests)}.** Its similarity minus that of the nearest of the same pairs by the "
         "pretrained encoder, copied, on "
-        f"{SETS[tests['test_set'].iloc[0]]}: {'; '.join(rows)}. Models: {listed(made)}."
+        f"{SETS[tests['test_set'].iloc[0]]}, on all flows that both wrote (the figure has those that every model "
+        f"wrote): {'; '.join(rows)}. Models: {listed(made)}."
     )
 
 

@@ -52,8 +52,8 @@ def test_coverage_is_tabulated_without_the_reworded(summary):
 def test_coverage_is_drawn_with_the_better_selector(summary):
     drawing = page.coverage_drawing(summary, "tst")
     assert drawing.finding == (
-        "With 20 few-shots by TST SFD raises the wanted APIs shown or defined from 65% to 85% for 800 tokens; FD "
-        "explains those shown, for 1,000"
+        "New wordings, 20 few-shots by TST: wanted APIs with a definition are 65% with FD (1,000 tokens), 85% with "
+        "SFD, too (1,800 tokens)"
     )
     assert "for FD (TST), SFD and both, with 5 and 20 few-shots" in drawing.alt
     assert [axis.get_title(loc="left") or axis.get_title() for axis in drawing.figure.axes] == [

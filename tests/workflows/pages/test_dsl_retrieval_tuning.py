@@ -116,8 +116,8 @@ def test_where_tuning_begins_to_help():
     said = page.curve_in_words(page.curve_tests(curve(POINTS), 100, 0))
     assert said.startswith(
         "**TST begins to help between 3,000 and 9,000 pairs and harms at 750 (new wordings). TST begins to help "
-        "between 3,000 and 9,000 pairs and harms at 750 (known wordings). affine TST helps from 750 pairs on "
-        "(new wordings)."
+        "between 3,000 and 9,000 pairs and harms at 750 (known wordings). affine TST helps already at 750 pairs, "
+        "the fewest tried (new wordings)."
     )
 
 
@@ -151,8 +151,8 @@ def test_the_learning_curve_is_drawn_and_tabulated():
     drawing = page.curve_drawing(values, tests, 5, 2500)
     assert drawing.name == "tst_learning_curve"
     assert drawing.finding == (
-        "Out of 2,500 training requests: TST begins to help between 3,000 and 9,000 pairs; affine TST helps from 750 "
-        "pairs on"
+        "Out of 2,500 training requests: TST begins to help between 3,000 and 9,000 pairs; affine TST helps "
+        "already at 750 pairs, the fewest tried, on each test set"
     )
     assert [axis.get_xscale() for axis in drawing.figure.axes] == ["log", "log"]
     titles = [axis.get_title(loc="left") or axis.get_title() for axis in drawing.figure.axes]
