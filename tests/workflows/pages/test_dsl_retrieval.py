@@ -287,8 +287,8 @@ def test_the_finding_says_what_tst_changes_and_where(values):
     assert said == (
         "Few-shots out of 600 pairs: target similarity tuning on 100,000 pairs, as many as the paper's, measured by "
         "the Jaccard similarity of 5 few-shots with the right flow, **helps** on new wordings: 0.40 → 0.50, 0.100 "
-        "[0.050, 0.150] (oracle 0.90); **helps** on known wordings: 0.40 → 0.50, 0.100 [0.050, 0.150] (oracle 0.90). 20 "
-        "few-shots by affine TST show 60% of the APIs that new wordings want."
+        "[0.050, 0.150] (oracle 0.90); **helps** on known wordings: 0.40 → 0.50, 0.100 [0.050, 0.150] (oracle 0.90). "
+        "20 few-shots by affine TST show 60% of the APIs that new wordings want."
     )
     assert "**harms** on new wordings" in page.finding(changes(-0.1, 0, 0, 0), cells, [5, 20], 600, PAIRS)
     assert "**not settled** on new" in page.finding(changes(0.01, 0, 0, 0), cells, [5, 20], 600, PAIRS)

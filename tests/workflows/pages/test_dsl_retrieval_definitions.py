@@ -66,7 +66,7 @@ def test_coverage_is_drawn_with_the_better_selector(summary):
     plt.close(drawing.figure)
     alone = page.coverage_drawing(summary[summary["sample"] == "test"], "pretrained")
     assert len(alone.figure.axes) == 1
-    assert "by the pretrained encoder SFD raises" in alone.finding
+    assert "20 few-shots by the pretrained encoder: wanted APIs" in alone.finding
     plt.close(alone.figure)
 
 
