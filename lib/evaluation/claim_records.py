@@ -22,7 +22,8 @@ ABOUT = {
     "world": "on queries that leave out what a call takes: part of ours say it, and in the world hard, where none "
     "does, the verdict is another (pages 06 and 07)",
     "training_size": "where training sets may decide: the methods learned from sets of very different size, or ours "
-    "(such as our fine-tuned model or our TST encoder) from far fewer examples than the paper's",
+    "(such as our fine-tuned model or our TST encoder) from far fewer examples than the paper's, or from none of the "
+    "kind asked about (our in-context model from no prompt that shows neither few-shots nor definitions)",
     "all_flows": "on valid flows (they parse and make nothing up) among all: the paper counts made-up names and keys "
     "among the flows that parse, and few-shots and definitions change which these are",
 }

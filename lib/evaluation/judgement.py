@@ -135,9 +135,7 @@ def judge(claim: Claim, cells: Sequence[Evidence], p_holm: float, tests: int) ->
     if not against:
         return "same direction", SPLIT if p_holm <= LEVEL else _why_not_significant(claim, cells)
     shown = "as large as the margin" if source == "the margin" else f"of the {source} size"
-    if claim.test in ("not_less", "not_more", "below"):
-        return "contradicted", f"not shown, where an effect {shown} would have been"
-    return "contradicted", f"no effect, where one {shown} would have shown"
+    return "contradicted", f"not shown, where an effect {shown} would have been"
 
 
 def _depths(claim: Claim, cells: Sequence[Evidence]) -> np.ndarray:

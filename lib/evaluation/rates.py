@@ -27,8 +27,8 @@ FEWEST_UNITS = 6  # the exchanges of five give no p-value below 2/2**5 = .06
 def rates_with_intervals(outcomes: pd.DataFrame, percent: Collection[str], samples: int, seed: int) -> pd.DataFrame:
     """Each condition's value of each metric, with a 95% bootstrap interval over its units.
 
-    A plain rate (all units count, each as 0 or 1) has Wilson's interval, and so has a rate of 0 or 100%, where
-    resampling would show no spread.
+    A plain rate (each unit that counts does so as 0 or 1) has Wilson's interval over these units, and so has a rate of
+    0 or 100%, where resampling would show no spread. Resampling few units would hold 100% where one of them is wrong.
 
     Args:
         outcomes: columns condition, unit, metric, numerator, denominator; run where several training runs answered a
@@ -47,7 +47,7 @@ def rates_with_intervals(outcomes: pd.DataFrame, percent: Collection[str], sampl
         counted = over[under > 0]
         several = "run" in part and part["run"].min() < part["run"].max()
         clusters = [part["unit"], part["run"]] if several else None
-        plain = (under == 1).all() and np.isin(over, (0.0, 1.0)).all() and not clusters
+        plain = np.isin([over, under], (0.0, 1.0)).all() and not clusters
         units = part["unit"].nunique() if clusters else len(part)
         if len(counted) and (plain or (counted.min() == counted.max() and counted[0] in (0.0, 1.0))):
             n = part.loc[under > 0, "unit"].nunique() if clusters else len(counted)  # runs of a unit are no more units

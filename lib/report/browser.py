@@ -26,6 +26,7 @@ from lib.report.shell import policy
 from lib.retrieval.fusion import fuse_runs
 from lib.workbook.artifacts import ROOT, ArtifactError, Workbook, atomic_path, sidecar_of
 from lib.workbook.cases import FILTERS
+from lib.workbook.methods import label
 from lib.workbook.parameters.base import Parameters
 from lib.workbook.parameters.dsl_ablation import DSLAblation
 from lib.workflows.ablation import title
@@ -146,7 +147,7 @@ def condition_titles(book: Workbook) -> dict[str, str]:
         return {}
     assert isinstance(asked, DSLAblation)
     named = {row.name: title(row, asked.reader) for row in asked.rows}
-    return named | {name: f"nearest few-shot copied, {selector}" for name, selector in COPIES.items()}
+    return named | {name: f"nearest few-shot copied, {label(selector)}" for name, selector in COPIES.items()}
 
 
 # ---- the page

@@ -25,8 +25,14 @@ def test_a_rate_counts_what_its_denominator_counts():
     assert table["value"] == 50.0
     assert table["n"] == 4
     assert table["counted"] == 2
-    assert table["ci_low"] == 0.0
-    assert table["ci_high"] == 100.0
+    assert (table["ci_low"], table["ci_high"]) == pytest.approx((9.45, 90.55), abs=0.01)
+
+
+def test_a_rate_with_one_wrong_among_few_does_not_reach_100():
+    """Resampling three of four gives 100% in a third of the draws: no interval may hold what one flow has excluded."""
+    table = rates_with_intervals(outcomes("a", [1, 1, 1, 0, 0], [1, 1, 1, 1, 0]), {"m"}, 500, 0).iloc[0]
+    assert (table["value"], table["counted"]) == (75, 4)
+    assert (table["ci_low"], table["ci_high"]) == pytest.approx((30.06, 95.44), abs=0.01)
 
 
 def test_the_interval_of_a_mean_is_that_of_the_normal_where_n_is_large():

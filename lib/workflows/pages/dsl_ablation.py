@@ -24,13 +24,13 @@ from lib.workflows.ablation import (
     with_executed,
 )
 from lib.workflows.ablation_grid import UNSEEN, UNSEEN_FINETUNED, UNSEEN_HELD, Asked, Way
-from lib.workflows.pages.common import TEST_SETS, settled_deltas
+from lib.workflows.pages.common import TEST_SETS, change, settled_deltas
 
 if TYPE_CHECKING:
     from lib.workbook.trained import Adapter
 
 COPIES = {"copy_pretrained": "pretrained", "copy_tst": "tst", "copy_tst_affine": "tst_affine"}
-COPY = "copy_pretrained"
+COPY, COPY_TST = "copy_pretrained", "copy_tst"
 FINETUNED = "no_shots_finetuned"
 HELD = "no_shots_finetuned_catalogue"  # the fine-tuned model under the catalogue's grammar
 BESIDE = ("instruct",)  # generators whose rows stand beside those of the one that stands for GPT-4
@@ -181,26 +181,45 @@ def models_in_words(
     return plain(" ".join(part for part in parts if part))
 
 
-def longer_than_learned(study: Study, models: Iterable[str], longest: int) -> str:
-    """Which conditions a model answers mostly from prompts longer than any that it learned from; empty where none is.
+LONGER = "†"  # after the title of a condition whose prompts are mostly longer than any that the model learned from
+
+
+def longer_than_learned(study: Study, models: Iterable[str], longest: int) -> pd.Series:
+    """Which conditions a model answers mostly from prompts longer than any that it learned from.
 
     Args:
         models: names of the models, in the scores' column model.
         longest: tokens of the longest prompt that they learned from, or a bound of it.
+
+    Returns:
+        {condition: the mean tokens of its prompts}.
     """
     rows = study.scores[study.scores["model"].isin(list(models)) & study.scores["condition"].isin(study.titles)]
     rows = rows.assign(longer=rows["tokens_in"] > longest)
     means = rows.groupby("condition", sort=False)[["longer", "tokens_in"]].mean()
-    most = means[means["longer"] > 0.5]
-    if not len(most):
+    return means.loc[means["longer"] > 0.5, "tokens_in"]
+
+
+def marked(study: Study, longer: Iterable[str]) -> Study:
+    """The study with `LONGER` after the titles of these conditions, in every table and figure."""
+    names = set(longer)
+    titles = {name: f"{said} {LONGER}" if name in names else said for name, said in study.titles.items()}
+    return replace(study, titles=titles)
+
+
+def longer_in_words(study: Study, longer: pd.Series, longest: int) -> str:
+    """What `LONGER` means; empty where no condition has it.
+
+    Args:
+        longer, longest: of `longer_than_learned`.
+    """
+    if not len(longer):
         return ""
-    named = "; ".join(
-        f"{study.titles[name]} ({row['tokens_in']:,.0f} tokens on average)" for name, row in most.iterrows()
-    )
+    named = "; ".join(f"{study.titles[name]} ({tokens:,.0f} tokens on average)" for name, tokens in longer.items())
     return plain(
-        f"The in-context models learned from prompts of at most {longest:,} tokens. Most prompts of these rows are "
-        f"longer: {named}. What such a row loses beside a shorter one may be what this model has not learned, and says "
-        "less about few-shots or definitions than about it."
+        f"The in-context models learned from prompts of at most {longest:,} tokens. Most prompts of these rows, marked "
+        f"{LONGER}, are longer: {named}. What such a row loses beside a shorter one may be what this model has not "
+        "learned, and says less about few-shots or definitions than about it."
     )
 
 
@@ -214,6 +233,7 @@ def headline(study: Study) -> dict[str, str]:
     """{condition: what it is called} of what is compared most often, those that were asked."""
     said = {
         COPY: "copying the pretrained encoder's nearest flow",
+        COPY_TST: "copying TST's nearest flow",
         study.name("pretrained", 5): "five few-shots",
         study.name("tst", 5): "five few-shots by TST",
         study.name("tst", 5, "fd"): "five few-shots by TST with definitions",
@@ -229,21 +249,35 @@ def in_short(study: Study) -> str:
     copying on these."""
     said = headline(study)
     shared = study.on_shared(list(said))
-    against = shared.compare([name for name in said if name != COPY], COPY)
-    ahead = against[(against["metric"] == "similarity") & settled_deltas(against)]
+    ahead = {}
+    for copy in shared.present((COPY, COPY_TST)):
+        against = shared.compare([name for name in said if name not in COPIES], copy)
+        ahead[copy] = against[(against["metric"] == "similarity") & settled_deltas(against)]
     return " ".join(_levels(shared, test_set, said, ahead) for test_set in study.sets())
 
 
 def opening(study: Study) -> str:
-    """The page's answer on the first test set: few-shots, the fine-tuned model, and the nearest flow copied."""
-    said, few = headline(study), (study.name("tst", 5), study.name("pretrained", 5))
-    kept = [*study.present(few)[:1], *study.present([FINETUNED, COPY])]
-    return _levels(study.on_shared(kept), study.sets()[0], {name: said[name] for name in kept}, None)
+    """The page's answer on the first test set: few-shots, the fine-tuned model, and the flow of the nearest of these
+    few-shots, copied."""
+    said, copies = headline(study), {study.name("tst", 5): COPY_TST, study.name("pretrained", 5): COPY}
+    few = study.present(copies)[:1]
+    copied = study.present([copies[name] for name in few] or [COPY])
+    kept = [*few, *study.present([FINETUNED]), *copied]
+    shared, first = study.on_shared(kept), study.sets()[0]
+    text = _levels(shared, first, {name: said[name] for name in kept}, {})
+    if not (few and copied):
+        return text
+    added = shared.compare_pairs([(few[0], copied[0])])
+    added = added[(added["metric"] == "similarity") & (added["test_set"] == first)]
+    return text + "".join(
+        f" What the model adds to that copy: {change(row)}, {'' if sure else 'not '}settled."
+        for row, sure in zip(added.itertuples(), settled_deltas(added), strict=True)
+    )
 
 
-def _levels(study: Study, test_set: str, said: Mapping[str, str], ahead: pd.DataFrame | None) -> str:
-    """Similarity of each condition of a study on shared flows; with `ahead`, which of them copying is settled to be
-    worse or better than."""
+def _levels(study: Study, test_set: str, said: Mapping[str, str], ahead: Mapping[str, pd.DataFrame]) -> str:
+    """Similarity of each condition of a study on shared flows, and which of them are settled to be better or worse than
+    each way of copying in `ahead` ({condition: settled differences from it})."""
     scores = study.scores[study.scores["test_set"] == test_set]
     shared = scores.pivot(index="unit", columns="condition", values="similarity")
     shared = shared[[name for name in said if name in shared]]
@@ -253,15 +287,18 @@ def _levels(study: Study, test_set: str, said: Mapping[str, str], ahead: pd.Data
     outcomes = outcomes.assign(metric="similarity", denominator=1)
     rates = rates_with_intervals(outcomes, [], study.samples, study.seed)
     levels = [f"{said[row.condition]} {interval(row.value, row.ci_low, row.ci_high, 2)}" for row in rates.itertuples()]
-    text = f"{TEST_SETS[test_set].capitalize()}, similarity on the same {len(shared)} flows: {'; '.join(levels)}."
-    if ahead is None:
-        return text
-    rows = list(ahead[ahead["test_set"] == test_set].itertuples())
-    better, worse = ([said[row.condition] for row in rows if row.delta * sign > 0] for sign in (1, -1))
-    return (
-        f"{text} Settled on these to be better than that copy: {'; '.join(better) or 'none of these'}; worse: "
-        f"{'; '.join(worse) or 'none'}."
-    )
+    halves = study.scores.loc[study.scores["unit"].isin(shared.index), "half"]
+    which = ", each of one half of the connectors" if len(halves) and (halves != "").all() else ""
+    where = f"{TEST_SETS[test_set].capitalize()}, similarity on the same {len(shared)} flows{which}"
+    text = f"{where}: {'; '.join(levels)}."
+    for copy, settled_rows in ahead.items():
+        rows = list(settled_rows[settled_rows["test_set"] == test_set].itertuples())
+        better, worse = ([said[row.condition] for row in rows if row.delta * sign > 0] for sign in (1, -1))
+        text += (
+            f" Settled on these to be better than {said[copy]}: {'; '.join(better) or 'none'}; worse: "
+            f"{'; '.join(worse) or 'none'}."
+        )
+    return text
 
 
 def cost_table(

@@ -31,7 +31,7 @@ from lib.workflows.pages.common import (
     wide_by_set,
     without_unit,
 )
-from lib.workflows.pages.dsl_ablation import COPY, Study
+from lib.workflows.pages.dsl_ablation import COPY, COPY_TST, Study
 from lib.workflows.pages.dsl_ablation_tables import changes
 from lib.workflows.scoring import rates
 
@@ -40,7 +40,7 @@ LEVEL_OFF = 0.05  # of similarity: a step whose interval lies within is shown to
 
 def valid_table(study: Study, rows: Sequence[Condition]) -> Table:
     """Similarity as P(valid) times similarity if valid, and made-up names and parameters over all flows."""
-    names = study.present([*(row.name for row in rows), COPY])
+    names = study.present([*(row.name for row in rows), COPY, COPY_TST])
     columns = [
         "test set",
         "condition",

@@ -96,8 +96,8 @@ def consistency(published: pd.DataFrame) -> str:
         f"Of {len(twice)} cells that follow from two tables {disagree}. "
         f"FD raises unparsed flows in {(by_fd > 0).sum()} of {len(by_fd)} published pairs. SFD changes made-up "
         f"parameters by {number(effects['sfd', 'made_up_parameters'][0], 2)} points against no definitions; the +6.76 "
-        f"in the conclusion is measured from the fine-tuned model. With {PAPERS_FLOWS:,} test flows {len(fractions)} "
-        f"of the {unparsed} differences in unparsed flows can be no difference of two counts."
+        f"in the conclusion is measured from the fine-tuned model. {len(fractions)} of the {unparsed} differences in "
+        f"unparsed flows are no multiples of 0.1 points, so no differences of two counts out of {PAPERS_FLOWS:,}."
     )
 
 
@@ -188,5 +188,5 @@ def _counted(verdicts: pd.DataFrame, what: str) -> str:
     left = int(verdicts["verdict"].isin(OPEN).sum())
     most = "All" if left == len(verdicts) else "Most" if left > len(verdicts) / 2 else ""
     return f"Of {len(verdicts)} {what}: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}." + (
-        f" {most} are open: this profile tests few flows." if most else ""
+        f" {most} are open: too few flows to tell." if most else ""
     )

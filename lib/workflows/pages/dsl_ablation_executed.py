@@ -17,7 +17,7 @@ from lib.workflows.ablation import DELTAS, VALUES
 from lib.workflows.execution import Types, strictness, undeclared
 from lib.workflows.language import parse
 from lib.workflows.pages.common import TEST_SETS, change, intervals, metric_intervals, p_values, settled_deltas
-from lib.workflows.pages.dsl_ablation import COPIES, FINETUNED, HELD, Study
+from lib.workflows.pages.dsl_ablation import COPIES, COPY_TST, FINETUNED, HELD, Study
 from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes
 
 RATES = ("same_names", "executed", "wrong_at_1")
@@ -95,8 +95,14 @@ def _similarity(study: Study, test_set: str) -> pd.DataFrame:
     return rates.assign(test_set=test_set, text=intervals(rates, decimals=2))
 
 
-def executed_drawing(study: Study, rates: pd.DataFrame) -> Drawing:
-    """Right names and executed right, a panel a test set."""
+def executed_drawing(study: Study, rates: pd.DataFrame, compared: pd.DataFrame) -> Drawing:
+    """Right names and executed right, a panel a test set.
+
+    Args:
+        rates: of `executed_rates`.
+        compared: of `parity`; where it has rows, the title is about these alone: rates pooled over all conditions hang
+            on which of them were asked.
+    """
     sets = list(dict.fromkeys(rates["test_set"]))
     names = list(dict.fromkeys(rates["condition"]))
     figure, axes = plt.subplots(
@@ -122,6 +128,12 @@ def executed_drawing(study: Study, rates: pd.DataFrame) -> Drawing:
     alt = f"Share of flows with the right API names and share executed right, by condition. Right: {'; '.join(told)}."
     written = rates[~rates["condition"].isin(COPIES)]
     finding = executed_finding(written, "flows that models wrote")
+    if len(compared):
+        own, other = (_wrong_of_right(study, compared, side) for side in ("condition", "against"))
+        finding = (
+            f"Right names, and yet something else when they run: {own} flows by few-shots of TST, {other} by the "
+            "fine-tuned model"
+        )
     return Drawing(figure, "dsl_executed", finding[:1].upper() + finding[1:], alt, drawn)
 
 
@@ -252,6 +264,28 @@ def parity_in_words(study: Study, rows: pd.DataFrame) -> str:
         f"Retrieval minus fine-tuning, in names and when flows run (points). {'; '.join(said)}. Settled or not after "
         f"Holm's adjustment over these {len(rows)} tests. Of retrieval's flows "
         f"with the right names {own} are wrong, of the fine-tuned model's {other}."
+    )
+
+
+def beside_copying(study: Study) -> str:
+    """Five few-shots by TST against copying TST's nearest flow, in similarity and in flows executed right; empty where
+    not both are there."""
+    pair = study.name("tst", 5), COPY_TST
+    parts = [_beside(study, pair, test_set) for test_set in study.sets()] if len(study.present(pair)) == 2 else []
+    found = [part for part in parts if part is not None]
+    if not found:
+        return ""
+    rows = pd.concat(found, ignore_index=True)
+    rows = rows.assign(p_holm=holm_adjust(rows["p_value"]))
+    sure = settled_deltas(rows)
+    texts = [
+        f"{'executed right, in points,' if row.metric == 'executed' else row.metric} {change(row)} "
+        f"({TEST_SETS[row.test_set]}, n = {row.shared}, {'' if clear else 'not '}settled)"
+        for row, clear in zip(rows.itertuples(), sure, strict=True)
+    ]
+    return (
+        f"And what do few-shots add to their nearest one? {study.titles[pair[0]]} minus {study.titles[pair[1]]}: "
+        f"{'; '.join(texts)}. Holm's adjustment over these {len(rows)} tests."
     )
 
 

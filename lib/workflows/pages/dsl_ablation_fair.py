@@ -25,6 +25,7 @@ from lib.workflows.pages.common import (
     metric_intervals,
     p_values,
     settled_deltas,
+    without_unit,
 )
 from lib.workflows.pages.dsl_ablation import COPIES, COPY, FINETUNED, HELD, Study
 from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes
@@ -137,7 +138,7 @@ def _addresses(rows: pd.DataFrame, part: pd.DataFrame, test_set: str) -> list[st
 def _retrieval(row) -> str:
     if row.knows == NO_MODEL:
         return f"nearest few-shot copied, {SELECTED[row.selector]}"
-    shots = f"{row.shots} few-shots, {SELECTED[row.selector]}" if row.shots else "none"
+    shots = f"{row.shots} few-shots, {SELECTED[row.selector]}" if row.shots else "no few-shots"
     return ", ".join(part for part in (shots, DEFINED[row.definitions]) if part)
 
 
@@ -172,12 +173,12 @@ def fair_drawing(fair: pd.DataFrame) -> Drawing:
 
 def _fair_panel(axis: Axes, part: pd.DataFrame, rows: pd.DataFrame) -> None:
     place = {tuple(key): i for i, key in enumerate(rows.itertuples(index=False))}
-    styles = {UNSEEN_CATALOGUE: "tst", LEARNED_CATALOGUE: "finetuned_dsl", NO_MODEL: "random"}
+    colours = {UNSEEN_CATALOGUE: "#7B3294", LEARNED_CATALOGUE: colour("finetuned_dsl"), NO_MODEL: colour("random")}
     for decoding, aside, face in (("free", 0.14, "white"), ("catalogue", -0.14, None)):
         held = part[part["decoding"] == decoding]
         for knows, group in held.groupby("knows", sort=False):
             at = [place[tuple(key)] + aside for key in group[KEYS].itertuples(index=False)]
-            color = colour(styles[knows])
+            color = colours[knows]
             axis.errorbar(group["value"], at, xerr=error_bars(group), fmt="o", color=color, markersize=5,
                           markerfacecolor=face or color, capsize=2)  # fmt: skip
         fill = face or "#333333"
@@ -193,14 +194,14 @@ def fair_finding(fair: pd.DataFrame) -> str:
     for test_set, part in methods.groupby("test_set", sort=False):
         part = part[part["n"] == part.groupby("knows")["n"].transform("max")]
         best = part.loc[part.groupby("knows", sort=False)["value"].idxmax()]
+        held = ", under the grammar"
         said = [
-            f"{row.knows} {row.value:.2f} ({_retrieval(row)}, {row.decoding}, {row.n:.0f} flows)"
+            f"{row.knows} {row.value:.2f} ({_retrieval(row)}"
+            f"{held if row.decoding == 'catalogue' else ''}; {row.n:.0f} flows)"
             for row in best.itertuples()
         ]
         parts.append(f"{TEST_SETS[test_set]}: {', '.join(said)}")
-    return "Best similarity without and with training on the catalogue, of the rows with most flows. " + "; ".join(
-        parts
-    )
+    return f"Best similarity of the rows with most flows, {'; '.join(parts)}"
 
 
 def questions(study: Study) -> pd.DataFrame:
@@ -253,15 +254,23 @@ def questions_table(study: Study, asked: pd.DataFrame) -> Table:
 
 
 def questions_in_words(study: Study, asked: pd.DataFrame) -> str:
-    """Which of the questions are settled in similarity."""
-    part = asked[asked["metric"] == "similarity"]
+    """Which of the questions are settled, in similarity and in the other measures."""
+    sure, similar = settled_deltas(asked), asked["metric"] == "similarity"
     clear = [
         f"{study.titles[row.condition]} against {study.titles[row.against]} {change(row)} ({TEST_SETS[row.test_set]})"
-        for row in part[settled_deltas(part)].itertuples()
+        for row in asked[sure & similar].itertuples()
     ]
+    said = f"None of these differences in similarity is settled with {int(asked.loc[similar, 'shared'].max())} flows."
     if clear:
-        return f"Settled: {'; '.join(clear)}."
-    return f"None of these differences in similarity is settled with {int(part['shared'].max())} flows."
+        said = f"Settled in similarity: {'; '.join(clear)}."
+    others = [
+        f"{study.titles[condition]} against {study.titles[against]} "
+        + ", ".join(
+            f"{without_unit(row.metric)} {change(row)} ({TEST_SETS[row.test_set]})" for row in part.itertuples()
+        )
+        for (condition, against), part in asked[sure & ~similar].groupby(["condition", "against"], sort=False)
+    ]
+    return said + (f" In the other measures, in points: {'; '.join(others)}." if others else "")
 
 
 def retrieval_or_finetuning(asked: pd.DataFrame) -> str:

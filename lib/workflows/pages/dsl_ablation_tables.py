@@ -27,7 +27,7 @@ from lib.workflows.pages.common import (
     wide_by_set,
     without_unit,
 )
-from lib.workflows.pages.dsl_ablation import BESIDE, FINETUNED, Study
+from lib.workflows.pages.dsl_ablation import BESIDE, FINETUNED, LONGER, Study
 from lib.workflows.pages.dsl_ablation_full import FullReport
 from lib.workflows.scoring import METRICS
 from lib.workflows.target_similarity import jaccard
@@ -35,8 +35,9 @@ from lib.workflows.target_similarity import jaccard
 MARKS = (
     " Flows: tested, and in brackets those that the other row has too, on which the difference Δ is taken; the value "
     "of a row is over all of its own. After a difference: on how many flows it is tested, where fewer count in both "
-    f"rows. {SETTLED} settled. Valid flows parse and make up neither a name nor a parameter. Executed right, which the "
-    "paper does not have: its value alone, outside of all tests."
+    f"rows. {SETTLED} settled among the differences of this table; further down they are tested beside more. {LONGER} "
+    "prompts mostly longer than any that the in-context model learned from. Valid flows parse and make up neither a "
+    "name nor a parameter. Executed right, which the paper does not have: its value alone, outside of all tests."
 )
 
 
@@ -135,9 +136,12 @@ def rebuilt(study: Study, published: pd.DataFrame, number: int, full: FullReport
     compared = compared.assign(published_delta=table["published_delta"], table=number)
     beside = full.beside(table)
     compared = compared.assign(**{name: beside[name] for name in beside if name.startswith("full_")})
+    in_one_half = " Asked: flows whose connectors lie in one half, mostly shorter ones."
     caption = (
         f"Table {number} of the paper, rebuilt. Differences from: {_baselines(study, compared)}. Where no model is "
         f"named, {study.writers.named(study.writers.reader)} writes."
+        + in_one_half
+        * (study.writers.reader == "in_context")
     )
     words = changes(study, compared) + with_published(compared) + full.in_words(table)
     return Rebuilt(compared, table, compared_table(study, compared, caption), words)
@@ -193,13 +197,14 @@ def _mean_jaccard(near: pd.Series, asked: pd.DataFrame, apis: Sequence) -> float
 
 
 def at_a_glance(study: Study, tables: Sequence[Rebuilt]) -> pd.DataFrame:
-    """The rows of all tables that have a difference, of the generator that stands for GPT-4, with a column name: how
-    the figure calls them."""
+    """The rows of all tables that have a difference, of the generator that stands for GPT-4, with columns name (how
+    the figure calls them) and longer (whether they or their baseline are marked `LONGER`)."""
     everything = pd.concat([one.compared for one in tables], ignore_index=True).dropna(subset=["delta"])
     everything = everything[everything["writer"] == study.writers.reader]
     short = everything["condition"].map(study.titles).str.replace("pretrained encoder", "pretrained")
     names = "Table " + everything["table"].astype(str) + ": " + short.str.replace(" few-shots", "")
-    return everything.assign(name=names)
+    sides = [everything[side].map(study.titles).str.endswith(LONGER) for side in ("condition", "baseline")]
+    return everything.assign(name=names, longer=sides[0] | sides[1])
 
 
 def verdict(everything: pd.DataFrame) -> str:
@@ -211,10 +216,13 @@ def verdict(everything: pd.DataFrame) -> str:
     opposite = (once["delta"] * once["published_delta"] < 0) & settled_deltas(once)
     from_none = ((once["published_delta"] == 0) & settled_deltas(once)).sum()
     printed_none = f", and {from_none} {'is' if from_none == 1 else 'are'} settled where the paper prints 0.00"
+    longer = int(once["longer"].sum())
+    of_longer = f"; {longer} of the {len(once)} have a row marked {LONGER}, with prompts longer than the model learned"
     return (
         f"our 95% intervals hold {inside.sum()} of {len(once)} published differences, but {undecided.sum()} of these "
         f"intervals hold 0 as well; {opposite.sum() or 'none'} of our differences "
         f"{'is' if opposite.sum() == 1 else 'are'} settled the other way{printed_none * bool(from_none)}"
+        f"{of_longer * bool(longer)}"
     )
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from lib.evaluation.inference import LEVEL, bootstrap_interval, holm_adjust, mcnemar_test, percent
-from lib.workbook.display import Table, interval, number
+from lib.workbook.display import Table, interval
 from lib.workflows.ablation import new_apis_called
-from lib.workflows.ablation_grid import UNSEEN_FINETUNED, UNSEEN_SHOTS, Asked, Unseen
+from lib.workflows.ablation_grid import UNSEEN_FINETUNED, UNSEEN_HELD, UNSEEN_SHOTS, Asked, Unseen
 from lib.workflows.pages.common import intervals, metric_intervals, wide_by_metric
 from lib.workflows.pages.dsl_ablation import Study, way_title
 from lib.workflows.pages.dsl_ablation_tables import changes
@@ -121,18 +121,21 @@ def held_in_words(results: Held) -> str:
     """Which differences are settled, and which rows call the new APIs more often."""
     titles, called = results.study.titles, results.called
     possible = [name for name in results.names if "gold" not in name]  # no method knows which definitions are wanted
-    rivals = [(name, base) for base in (results.names[0], UNSEEN_FINETUNED) for name in possible if name != base]
+    tuned = [name for name in (UNSEEN_FINETUNED, UNSEEN_HELD) if name in results.names]
+    rivals = [(name, base) for base in (results.names[0], *tuned) for name in possible if name != base]
     adjusted = holm_adjust([results.p_value(a, b) for a, b in rivals])
     found = [f"{titles[a]} against {titles[b]}" for (a, b), p in zip(rivals, adjusted, strict=True) if p <= LEVEL]
     said = (
         f"significant differences (McNemar, Holm): {'; '.join(found)}"
         if found
-        else "no row is shown to differ from the first one or from the fine-tuned model (McNemar, Holm)"
+        else "no row is shown to differ from the first one or from the fine-tuned model, free or held (McNemar, Holm)"
     )
-    best, tuned = (number(value, 0) for value in (called[possible].mean().max(), called[UNSEEN_FINETUNED].mean()))
+    rates, best = results.rates.set_index("condition"), called[possible].mean().idxmax()
+    shown = intervals(rates.loc[[best, *tuned]].reset_index(), ["value", "ci_low", "ci_high"], decimals=0)
+    shares = [f"{titles[name]} {text}%" for name, text in zip((best, *tuned), shown, strict=True)]
     return (
-        f"{changes(results.study, results.compared)}New APIs called: {said}; the highest without gold definitions is "
-        f"{best}%, the fine-tuned model's {tuned}%, of {_requests(results)}."
+        f"{changes(results.study, results.compared)}New APIs called: {said}. The highest without gold definitions: "
+        f"{shares[0]}. Beside it: {'; '.join(shares[1:])}. Of {_requests(results)}."
     )
 
 

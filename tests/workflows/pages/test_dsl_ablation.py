@@ -10,6 +10,7 @@ from lib.workflows.in_context import LIMIT
 from lib.workflows.in_context_models import SHORT, SHORT_PROMPTS, longest_learned
 from lib.workflows.pages.dsl_ablation import (
     COPY,
+    COPY_TST,
     FINETUNED,
     HELD,
     cost_caption,
@@ -17,7 +18,9 @@ from lib.workflows.pages.dsl_ablation import (
     described,
     in_short,
     kept_in_words,
+    longer_in_words,
     longer_than_learned,
+    marked,
     mean_tokens,
     models_in_words,
     opening,
@@ -26,7 +29,7 @@ from lib.workflows.pages.dsl_ablation import (
     usage_in_words,
     way_title,
 )
-from tests.workflows.pages.studies import ASKED, BASE, FIVE, REMOTE, WRITERS, study_of
+from tests.workflows.pages.studies import ASKED, BASE, FIVE, FIVE_TST, REMOTE, WRITERS, study_of
 
 
 def test_the_writers_by_name():
@@ -91,11 +94,18 @@ def test_rows_beyond_what_a_model_learned_from_are_named():
     study = study_of({FIVE: [0.5] * 4, FINETUNED: [0.5] * 4})
     asked = study.scores.assign(model="in_context-a", tokens_in=[900, 1001, 1002, 1003] + [9000] * 4)
     asked.loc[asked["condition"] == FINETUNED, "model"] = "finetuned"
-    text = longer_than_learned(replace(study, scores=asked), ["in_context-a"], 1000)
+    study = replace(study, scores=asked)
+    longer = longer_than_learned(study, ["in_context-a"], 1000)
+    assert longer.to_dict() == {FIVE: 976.5}
+    told = marked(study, longer.index)
+    assert told.titles[FIVE] == "pretrained encoder, 5 few-shots †"
+    assert told.titles[FINETUNED] == study.titles[FINETUNED]
+    text = longer_in_words(told, longer, 1000)
     assert "prompts of at most 1,000 tokens" in text
-    assert "longer: pretrained encoder, 5 few-shots (976 tokens on average). What" in text
-    assert longer_than_learned(replace(study, scores=asked), ["in_context-a"], 1001) == "", "half is not most"
-    assert longer_than_learned(replace(study, scores=asked), [], 1000) == ""
+    assert "marked †, are longer: pretrained encoder, 5 few-shots † (976 tokens on average). What" in text
+    assert longer_than_learned(study, ["in_context-a"], 1001).empty, "half is not most"
+    assert longer_than_learned(study, [], 1000).empty
+    assert longer_in_words(study, longer[:0], 1000) == ""
 
 
 def test_what_the_shipped_models_learned_from_at_most():
@@ -109,11 +119,12 @@ def test_in_short_says_what_beats_copying_on_each_test_set():
     values = {COPY: [0.5] * 14, FIVE: [0.0] * 14, FINETUNED: [1.0] * 12 + [None, 1.0]}
     text = in_short(study_of(values, same={COPY: [0.5, 0.4], FIVE: [0.4, 0.5]}))
     assert text.startswith(
-        "New wordings, similarity on the same 14 flows: copying the pretrained encoder's nearest flow 0.50 [0.50, "
-        "0.50]; five few-shots"
+        "New wordings, similarity on the same 14 flows, each of one half of the connectors: copying the pretrained "
+        "encoder's nearest flow 0.50 [0.50, 0.50]; five few-shots"
     )
-    assert "Settled on these to be better than that copy: the fine-tuned model; worse: five few-shots. Known" in text
-    assert text.endswith("Settled on these to be better than that copy: none of these; worse: none.")
+    copy = "Settled on these to be better than copying the pretrained encoder's nearest flow: "
+    assert f"{copy}the fine-tuned model; worse: five few-shots. Known" in text
+    assert text.endswith(f"{copy}none; worse: none.")
 
 
 def test_in_short_tests_on_the_flows_whose_levels_it_gives():
@@ -126,9 +137,35 @@ def test_in_short_tests_on_the_flows_whose_levels_it_gives():
 def test_the_page_opens_with_three_of_these():
     values = {COPY: [0.5] * 4, FIVE: [0.0, 1.0, 0.5, 0.5], HELD: [1.0] * 4, FINETUNED: [1.0] * 3 + [None]}
     text = opening(study_of(values, same={COPY: [0.4]}))
-    assert text.startswith("New wordings, similarity on the same 4 flows: five few-shots 0.50 [")
+    assert text.startswith(
+        "New wordings, similarity on the same 4 flows, each of one half of the connectors: five few-shots 0"
+    )
+    assert ": five few-shots 0.50 [" in text
     assert "; the fine-tuned model 0.75 [" in text
-    assert text.endswith("; copying the pretrained encoder's nearest flow 0.50 [0.50, 0.50].")
+    assert "; copying the pretrained encoder's nearest flow 0.50 [0.50, 0.50]. What the model adds" in text
+    assert text.endswith(", not settled.")
+
+
+def test_few_shots_stand_beside_the_copy_by_their_own_encoder():
+    """A weaker encoder's copy would make the model look as if it added something."""
+    values = {FIVE_TST: [0.5] * 14, COPY_TST: [0.5] * 13 + [0.4], COPY: [0.1] * 14, FINETUNED: [1.0] * 14}
+    text = opening(study_of(values))
+    assert "pretrained" not in text
+    assert "five few-shots by TST 0.50" in text
+    assert "copying TST's nearest flow 0.49" in text
+    assert text.endswith(" settled.")
+    assert "What the model adds to that copy: 0.01 [" in text
+    both = in_short(study_of(values))
+    assert "better than copying TST's nearest flow: the fine-tuned model; worse: none." in both
+    better = "better than copying the pretrained encoder's nearest flow: five few-shots by TST; the fine-tuned model"
+    assert better in both
+
+
+def test_flows_of_one_half_are_said_to_be():
+    study = study_of({FIVE: [0.5] * 3, COPY: [0.4] * 3})
+    halves = study.scores.assign(half="a")
+    assert "3 flows, each of one half of the connectors: " in opening(replace(study, scores=halves))
+    assert "3 flows: " in opening(replace(study, scores=halves.assign(half=["a", "b", ""] * 2)))
 
 
 def test_in_short_has_no_point_interval_where_all_flows_are_right():

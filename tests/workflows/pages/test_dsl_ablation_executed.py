@@ -2,8 +2,9 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from lib.workflows.pages.dsl_ablation import COPY, FINETUNED
+from lib.workflows.pages.dsl_ablation import COPY, COPY_TST, FINETUNED
 from lib.workflows.pages.dsl_ablation_executed import (
+    beside_copying,
     executed_drawing,
     executed_finding,
     executed_in_words,
@@ -92,7 +93,7 @@ def test_mutants_are_told_by_what_is_wrong():
 
 
 def test_they_are_drawn(study):
-    drawing = executed_drawing(study, executed_rates(study, ROWS))
+    drawing = executed_drawing(study, executed_rates(study, ROWS), parity(study).head(0))
     axis = drawing.figure.axes[0]
     assert next(text.get_text() for text in axis.get_yticklabels()) == study.titles[FIVE]
     assert set(drawing.data["metric"]) == {"same_names", "executed"}
@@ -116,6 +117,22 @@ def test_parity_in_names_need_not_be_parity_in_flows():
     assert "similarity 0.00 [−0.24, 0.24] (not settled), executed right −92 [" in said
     assert "Settled or not after Holm's adjustment over these 2 tests." in said
     assert said.endswith("are wrong, of the fine-tuned model's 0 of 12.")
+    drawing = executed_drawing(made, executed_rates(made, ROWS), rows)
+    assert drawing.finding == (
+        "Right names, and yet something else when they run: 11 of 12 flows by few-shots of TST, 0 of 12 by the "
+        "fine-tuned model"
+    )
+    plt.close(drawing.figure)
+
+
+def test_what_few_shots_add_to_their_nearest_one_is_tested():
+    made = study_of({FIVE_TST: [1.0] * 12, COPY_TST: [1.0] * 12, FINETUNED: [1.0] * 12})
+    made.scores["executed"] = [True] * 12 + [False] * 12 + [True] * 12
+    said = beside_copying(made)
+    assert "similarity 0.00 [−0.24, 0.24] (new wordings, n = 12, not settled)" in said
+    assert "executed right, in points, 100 [" in said
+    assert "(new wordings, n = 12, settled). Holm's adjustment over these 2 tests." in said
+    assert beside_copying(study_of({FIVE_TST: [1.0]})) == ""
 
 
 def test_a_flow_of_two_comparisons_is_counted_once():

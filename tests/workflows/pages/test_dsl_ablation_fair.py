@@ -52,7 +52,7 @@ def test_one_row_for_what_is_free_and_what_is_held():
     assert set(fair.loc[fair["metric"] == "executed", "condition"]) == set(fair["condition"])
     assert five[cost, "tokens trained on"] == "1,500"
     tuned = frame[frame["", "the model's catalogue"] == "catalogue learned"].iloc[0]
-    assert [tuned["", "retrieval"], tuned[cost, "tokens trained on"]] == ["none", "9,000"]
+    assert [tuned["", "retrieval"], tuned[cost, "tokens trained on"]] == ["no few-shots", "9,000"]
     copied = frame[frame["", "the model's catalogue"] == "no model"].iloc[0]
     assert copied["", "retrieval"] == "nearest few-shot copied, pretrained encoder"
 
@@ -68,9 +68,9 @@ def test_the_fair_table_drawn():
     assert "A panel a test set with 3 rows" in drawing.alt
     assert drawing.finding == fair_finding(fair)
     assert drawing.finding == (
-        "Best similarity without and with training on the catalogue, of the rows with most flows. new wordings: "
-        "catalogue unseen 0.70 (5 few-shots, pretrained encoder, catalogue, 4 flows), catalogue learned 0.90 (none, "
-        "catalogue, 4 flows); known wordings: catalogue unseen 0.50 (5 few-shots, pretrained encoder, free, 3 flows)"
+        "Best similarity of the rows with most flows, new wordings: catalogue unseen 0.70 (5 few-shots, pretrained "
+        "encoder, under the grammar; 4 flows), catalogue learned 0.90 (no few-shots, under the grammar; 4 flows); "
+        "known wordings: catalogue unseen 0.50 (5 few-shots, pretrained encoder; 3 flows)"
     )
     few = fair_finding(rows_of(VALUES | {"tst_20_in_context": [1.0]}))
     assert "catalogue unseen 0.70 (5 few-shots" in few, "one lucky flow is no comparison with four"
@@ -89,9 +89,18 @@ def test_questions_are_those_whose_sides_were_asked():
     assert shown.frame["test set"].tolist() == ["new wordings"] * 2
     assert "(10 in all)" in shown.caption
     assert questions_in_words(study, asked) == (
-        "Settled: pretrained encoder, 5 few-shots against nearest few-shot copied, pretrained encoder "
+        "Settled in similarity: pretrained encoder, 5 few-shots against nearest few-shot copied, pretrained encoder "
         "0.40 [0.40, 0.40] (new wordings)."
     )
+    worse = asked.assign(
+        delta_ci_high=asked["delta_ci_high"].mask(asked["metric"] == "valid", -10.0),
+        delta_ci_low=asked["delta_ci_low"].mask(asked["metric"] == "valid", -30.0),
+        delta=asked["delta"].mask(asked["metric"] == "valid", -20.0),
+        p_holm=asked["p_holm"].mask(asked["metric"] == "valid", 0.01),
+    )
+    said = questions_in_words(study, worse)
+    assert " In the other measures, in points: pretrained encoder, 5 few-shots against nearest" in said
+    assert "valid −20 [−30, −10] (new wordings)" in said
 
 
 def test_no_question_may_be_settled():

@@ -4,7 +4,7 @@ import pytest
 
 from lib.workbook.artifacts import ROOT
 from lib.workflows.ablation import compare_conditions
-from lib.workflows.pages.dsl_ablation import FINETUNED, Writers
+from lib.workflows.pages.dsl_ablation import FINETUNED, Writers, marked
 from lib.workflows.pages.dsl_ablation_full import FullReport
 from lib.workflows.pages.dsl_ablation_tables import (
     at_a_glance,
@@ -149,7 +149,7 @@ def beside(rows):
     return pd.DataFrame(
         rows, columns=["condition", "metric", "baseline", "delta", "delta_ci_low", "delta_ci_high",
                        "published_delta", "p_holm"],
-    ).assign(test_set="test")  # fmt: skip
+    ).assign(test_set="test", longer=False)  # fmt: skip
 
 
 COMPARED = beside(
@@ -175,6 +175,8 @@ def test_the_verdict_counts_a_comparison_once():
         "our 95% intervals hold 2 of 3 published differences, but 1 of these intervals hold 0 as well; 1 of our "
         "differences is settled the other way"
     )
+    marked = COMPARED[:4].assign(longer=[True, False, True, True])
+    assert verdict(marked).endswith("; 2 of the 3 have a row marked †, with prompts longer than the model learned")
     from_none = beside([("e", "similarity", "z", -0.3, -0.5, -0.1, 0.0, 0.01)])
     assert verdict(from_none).endswith("none of our differences are settled the other way, and 1 is settled where the "
                                        "paper prints 0.00")  # fmt: skip
@@ -192,6 +194,9 @@ def test_all_tables_in_one_figure(study, table_1):
     assert everything["name"].unique().tolist() == [
         "Table 1: pretrained, 20", "Table 1: TST, 5", "Table 1: TST, 20",
     ]  # fmt: skip
+    assert not everything["longer"].any()
+    of_twenty = at_a_glance(marked(study, [TWENTY]), [table_1])
+    assert of_twenty["longer"].tolist() == (of_twenty["condition"] == TWENTY).tolist()
     drawing = glance_drawing(everything)
     assert drawing.name == "dsl_ablation"
     assert drawing.finding == "O" + verdict(everything)[1:]
