@@ -15,7 +15,7 @@ from lib.assistant.needs import KINDS
 from lib.evaluation.comparison import compare
 from lib.evaluation.inference import Resampling, holm_adjust, settled
 from lib.workbook.cases import case_address
-from lib.workbook.display import Table, beside_published, interval, label_lines
+from lib.workbook.display import Table, beside_published, interval, label_lines, p_text
 from lib.workbook.markup import plain
 from lib.workbook.methods import METHODS, colour, label, marker
 from lib.workbook.trained import Adapter
@@ -264,6 +264,8 @@ def shown_tests(
         comparison=first + " − " + second,
         method=first,
         **{difference: intervals(tests, "difference")},
+        p_value=[p_text(p) for p in tests["p_value"]],
+        p_holm=[p_text(p) for p in tests["p_holm"]],
     ).rename(columns={"p_value": "p", "p_holm": "p, Holm"})
 
 

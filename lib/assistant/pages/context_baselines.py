@@ -137,8 +137,11 @@ def shares_in_words(scores: pd.DataFrame, clusters: Sequence[np.ndarray], k: int
     held = []
     for method in TEXT_METHODS:
         persona, need = latent_shares(scores[method].to_numpy(), clusters)
-        held.append(f"{100 * need:.0f}% of {label(method)}'s, personas {100 * persona:.0f}%")
-    return f"By moments, needs hold of the latent variance of Recall@{k} " + "; ".join(held) + "."
+        held.append(f"{100 * need:.0f}% for {label(method)} (who asks: {100 * persona:.0f}%)")
+    return (
+        f"Which need is asked about explains of the variation in Recall@{k}, as a method of moments estimates it, "
+        f"{' and '.join(held)}. So the {len(np.unique(clusters[1]))} needs decide how wide intervals are, more than n."
+    )
 
 
 def coverage_table(found: pd.DataFrame) -> Table:
@@ -245,7 +248,7 @@ def chance_table(tests: pd.DataFrame, k: int) -> Table:
 def who_beats_chance(tests: pd.DataFrame) -> str:
     """For which kinds of query each text method is settled to be above a random order."""
     above = tests[settled(tests) & (tests["difference"] > 0)]
-    kinds = {method: ", ".join(above["kind"][above["a"] == method]) or "no kind of" for method in TEXT_METHODS}
+    kinds = {method: " and ".join(above["kind"][above["a"] == method]) or "no kind of" for method in TEXT_METHODS}
     return " ".join(
         f"{capitalised(label(method))} beats chance for {names} queries." for method, names in kinds.items()
     )
@@ -364,22 +367,29 @@ def ndcg_table(cells: pd.DataFrame, scored: Scored) -> Table:
     )
 
 
-def finding(cells: pd.DataFrame, by_kind: pd.DataFrame, k: int) -> str:
-    """How much of the context the methods find, and for which kind of query semantic search finds least.
+def finding(cells: pd.DataFrame, by_kind: pd.DataFrame, chance: pd.DataFrame, k: int) -> str:
+    """How much of the context the methods and floors find, and for which kind of query semantic search finds least.
 
     Args:
         cells: from `cells_of`.
         by_kind: from `recall_by_kind`.
+        chance: tests against a random order, from `Scored.compare_by_kind`.
     """
     recall = cells.xs("recall", level="metric").xs(k, level="k")
     semantic = by_kind[by_kind["method"] == "semantic"].set_index("kind")
     lowest = semantic["value"].idxmin()
+    floors = by_kind[by_kind["kind"] == lowest].set_index("method")["value"]
+    above = chance[settled(chance) & (chance["difference"] > 0) & (chance["a"] == "semantic")]
+    beyond = "" if lowest in set(above["kind"]) else "not "
     return (
         f"Pretrained semantic search finds **{shown_cell(recall.loc['semantic'])}%** of the relevant context in its "
         f"first {k} results{_published(recall.loc['semantic'], ' with a larger encoder on other data')}, "
         f"BM25T **{shown_cell(recall.loc['bm25t'])}%**{_published(recall.loc['bm25t'])}, "
-        f"a random order {recall.loc['random', 'value']:.1f}%. "
-        f"Worst for {lowest} queries: semantic search {shown_cell(semantic.loc[lowest])}%."
+        f"the most recently opened items {recall.loc['recency', 'value']:.1f}%, a random order "
+        f"{recall.loc['random', 'value']:.1f}%. "
+        f"Worst for {lowest} queries (n = {semantic.loc[lowest, 'n']:.0f}): semantic search "
+        f"{shown_cell(semantic.loc[lowest])}%, {beyond}settledly above a random order ({floors['random']:.1f}%); the "
+        f"most recently opened items {floors['recency']:.1f}%."
     )
 
 

@@ -38,7 +38,9 @@ def names_of(writers: Sequence[str], other_types: str) -> dict[str, str]:
     """
     names = {name: label(name) for name in ("semantic", *writers)}
     names |= {"cot_other_types": f"CoT, types: {other_types}", "expert": "expert's CoT (not a method)"}
-    return names | {f"{name}_of_another": f"{label(name)}, of another query" for name in writers}
+    if "cot_distilled" in writers:
+        names["cot"], names["cot_other_types"] = "CoT, zero-shot", f"CoT, zero-shot, types: {other_types}"
+    return names | {f"{name}_of_another": f"{names[name]}, of another query" for name in writers}
 
 
 def caption(n: int, authors: str, encoder: str) -> str:
@@ -71,7 +73,7 @@ def against_semantic(tests: pd.DataFrame) -> pd.DataFrame:
         tests: from `with_verdicts`.
     """
     against = tests[tests["b"] == "semantic"].set_index("a")
-    return against.assign(points=[f"{number(points, 1, sign=True)} points" for points in against["difference"]])
+    return against.assign(points=[f"{text} points" for text in intervals(against, "difference")])
 
 
 def gain_drawing(
@@ -98,7 +100,7 @@ def gain_drawing(
     axis.set(
         yticks=place,
         yticklabels=[names[name] for name in against.index],
-        xlabel=f"Recall@{k} minus semantic search, percentage points (bars: 95% interval)",
+        xlabel=f"Recall@{k} minus semantic search, percentage points (bars: 95% interval; hollow: no method)",
     )
     finding = f"CoT by {authors} changes Recall@{k} of semantic search by " + " and ".join(
         f"{against.loc[name, 'points']} {TRAINING_OF[name]} ({against.loc[name, 'verdict']})" for name in writers
@@ -149,8 +151,9 @@ def controls_in_words(against: pd.DataFrame, writers: Sequence[str]) -> str:
     if "expert" in against.index:
         expert = against.loc["expert"]
         sentences.append(
-            f"The expert's CoT moves it by {expert['points']} ({expert['verdict']}): the expert knows the need behind "
-            "the query, though not where this persona keeps its items."
+            f"The expert's CoT moves it by {expert['points']} ({expert['verdict']}): it was written beforehand for the "
+            "need behind the query, without knowing where this persona keeps its items; for habit queries it does not "
+            "name the matter."
         )
     return " ".join(sentences)
 
@@ -161,12 +164,15 @@ def recall_by_kind(summary: pd.DataFrame, k: int) -> pd.DataFrame:
     return summary[chosen].set_index(["method", "kind"])
 
 
-def kinds_drawing(cells: pd.DataFrame, drawn: Sequence[str], names: Mapping[str, str], scored: Scored) -> Drawing:
+def kinds_drawing(
+    cells: pd.DataFrame, drawn: Sequence[str], names: Mapping[str, str], scored: Scored, tests: pd.DataFrame
+) -> Drawing:
     """Recall by kind of query of semantic search, the writers and the expert.
 
     Args:
         cells: from `recall_by_kind`.
         drawn: semantic search, the writers and, where there is one, the expert.
+        tests: of these against semantic search, from `Scored.compare_by_kind`.
     """
     k = scored.k
     figure, axis = plt.subplots(figsize=(8, 3.8))
@@ -174,10 +180,12 @@ def kinds_drawing(cells: pd.DataFrame, drawn: Sequence[str], names: Mapping[str,
     dots_by_kind(axis, cells, drawn, scored.counts, k, names, styles={"expert": expert})
     legend_below(axis, columns=len(drawn))
     last = [name for name in drawn if name in TRAINING_OF][-1]
-    moved = {kind: cells.loc[(last, kind), "value"] - cells.loc[("semantic", kind), "value"] for kind in scored.counts}
-    finding = f"{label(last)} moves Recall@{k} by " + ", ".join(
-        f"{number(points, 0, sign=True)} points for {kind} queries" for kind, points in moved.items()
-    )
+    sure = tests[settled(tests) & (tests["a"] == last)].set_index("kind")["difference"]
+    finding = f"{label(last)} settledly changes Recall@{k} for no kind of query"
+    if len(sure):
+        finding = f"{label(last)} changes Recall@{k}, in points, by " + ", ".join(
+            f"{number(points, 0, sign=True)} for {kind} queries" for kind, points in sure.items()
+        )
     alt = f"Recall at {k} by kind of query with 95% intervals. {values_by_kind(cells, drawn, scored.counts, names)}"
     return Drawing(figure, "cot_by_kind", finding, alt, cells.reset_index())
 

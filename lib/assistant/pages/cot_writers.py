@@ -233,16 +233,21 @@ def what_they_name(
     for name in writers:
         means, named = naming[name].mean(), (naming[name]["named"] > 0).mean()
         idle = sum(only_the_cue(text) for text in texts[name])
-        said = f"The {TRAINING_OF[name]} writer names an app in {100 * named:.0f}% of its CoTs"
+        said = f"The {TRAINING_OF[name]} writer names an app in {_share(named)} of its CoTs"
         if idle:
             said += f", and {idle} of {len(texts[name])} say nothing but “{CUE}”"
         if named:
             said += (
-                f"; the named apps hold {means['coverage']:.0f}% of all relevant items (as many at random: "
-                f"{means['random_coverage']:.0f}%, the commonest: {means['commonest_coverage']:.0f}%)"
+                f"; the named apps hold {_share(means['coverage'] / 100)} of all relevant items (as many at random: "
+                f"{_share(means['random_coverage'] / 100)}, the commonest: {_share(means['commonest_coverage'] / 100)})"
             )
         sentences.append(f"{said}.")
     return " ".join(sentences)
+
+
+def _share(part: float) -> str:
+    """A share in percent, with a decimal where it would round to nothing."""
+    return f"{100 * part:.{1 if 0 < part < 0.01 else 0}f}%"
 
 
 def cost_table(usage: Mapping[tuple[str, str], Usage], names: Mapping[str, str], queries: Mapping[str, int]) -> Table:

@@ -21,7 +21,6 @@ from lib.workbook.markup import plain
 SHARED_WORD = "meaning queries: gold items that share a content word, %"
 DUE_SOON = "events and reminders due within 2 h after a query that are gold, %"
 NEAR_HOURS = 2
-LITTLE = 10  # percent of items that share a word with their query, up to which queries give little away
 OPEN_BITS = 0.1  # of the API, above which knowing the need leaves it open
 
 
@@ -255,7 +254,8 @@ def shares_sentence(shares: pd.DataFrame, world: str) -> str:
     sayable = here["argument_source", "query"] + here["argument_source", "none"]
     said = (
         f"Of {sayable:.1f}% of the queries the plan's arguments can be had without any context: "
-        f"{here['argument_source', 'query']:.1f}% say them, {here['argument_source', 'none']:.1f}% need none."
+        f"{here['argument_source', 'query']:.1f}% say them, {here['argument_source', 'none']:.1f}% need none. The "
+        "paper's queries are all implicit."
     )
     decided = here["api_source", "need"]
     if not np.isnan(decided):
@@ -340,7 +340,7 @@ def sceptic_sentence(sceptic: pd.DataFrame, needs: pd.Series, source: Source) ->
     here = sceptic.set_index("question")["here"]
     left, soon = here["H(API | need), bits"], here[DUE_SOON]
     if left > OPEN_BITS:
-        why = "it depends on where the persona keeps things"
+        why = "what is left depends on where the persona keeps things"
     else:
         why = "every query has a need of its own" if needs.is_unique else "the need all but determines it"
     own, others = shared_words(sceptic)
@@ -376,6 +376,8 @@ def api_given_need(gold: pd.DataFrame) -> Drawing:
         gold: columns need, apis.
     """
     spread, overall = commonest_api_shares(gold)
+    sizes = gold["need"].value_counts()
+    guessed = float(np.average(spread, weights=sizes[spread.index]))
     figure, axis = plt.subplots(figsize=(8, 3))
     axis.bar(range(len(spread)), spread, color="#0072B2", width=0.85)
     axis.axhline(overall, color="#D55E00", linestyle="--", label="commonest API overall")
@@ -384,8 +386,8 @@ def api_given_need(gold: pd.DataFrame) -> Drawing:
     return Drawing(
         figure,
         "api_given_need",
-        f"The commonest API of a need serves {spread.median():.0f}% of its queries (median), at most "
-        f"{spread.max():.0f}%",
+        f"Guessing each need's commonest API is right for {guessed:.0f}% of the queries (the commonest of all: "
+        f"{overall:.0f}%); for half of the needs it is right in at most {spread.median():.0f}%",
         "Sorted bars, one a need: the share of its queries that its commonest API serves, from "
         f"{spread.min():.0f} to {spread.max():.0f} percent.",
         spread.rename("percent").reset_index(),
@@ -411,15 +413,22 @@ def split_sentence(split: str, source: Source) -> str:
     return "The two sides share no personas; what else they share is as the writer made it."
 
 
-def finding(world: World, n_queries: int, sceptic: pd.DataFrame, source: Source) -> str:
-    """The assistant's half of what the report shows of this notebook."""
+def finding(world: World, n_queries: int, shares: pd.DataFrame, sceptic: pd.DataFrame, source: Source) -> str:
+    """The assistant's half of what the report shows of this notebook.
+
+    Args:
+        shares: of `lib.assistant.argument_sources.world_shares`.
+        sceptic: of `lib.assistant.leaks.sceptic_table`.
+    """
     own, others = shared_words(sceptic)
     personas, apis = len(world.personas), len(world.toolbox)
     asked = f"{source}: **{personas} personas** ask {n_queries:,} queries, to be answered with {apis} APIs"
+    here = shares.set_index(["knob", "value"])["here"]
+    sayable = here["argument_source", "query"] + here["argument_source", "none"]
+    asked += "" if np.isnan(sayable) else f"; {sayable:.0f}% of the queries can be planned without any context"
     if np.isnan(own):
         return f"{asked}."
-    words = "in words that give little away" if own <= LITTLE else "in words that their items share more often"
     return (
-        f"{asked}, {words} ({own:.1f}% of the items that answer a meaning query share a content word with it, other "
-        f"items {others:.1f}%)."
+        f"{asked}. A meaning query shares a content word with {own:.1f}% of the items that answer it, and with "
+        f"{others:.1f}% of other items."
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from lib.assistant.query_review import QUESTIONS, Alternatives
+from lib.evaluation.inference import percent
 from lib.workbook.display import Table, interval, number
 
 
@@ -78,10 +80,11 @@ def said(judged: pd.DataFrame, caught: pd.DataFrame, found: pd.DataFrame, others
 
     refused = ""
     if len(caught):
-        share_refused = 100 * (caught["percent"] * caught["n"]).sum() / (100 * caught["n"].sum())
+        shown = int(caught["n"].sum()) // caught["reader"].nunique()  # the same ones to each reader
+        caught_all = round(shown * float(np.average(caught["percent"], weights=caught["n"])) / 100)
         refused = (
-            f" Of the wrong proposals they refused {share_refused:.0f}% at the question about what is wrong: so far a "
-            "yes can be believed."
+            f" Of {shown} wrong proposals, planted among the labels, the readers "
+            f"refused {interval(*percent(caught_all, shown), 0)}% at the question about what is wrong."
         )
     kappa = judged.loc[judged["reader"] == "agreement", "kappa"].dropna()
     agree = ""
@@ -98,5 +101,5 @@ def said(judged: pd.DataFrame, caught: pd.DataFrame, found: pd.DataFrame, others
         f"labelled items, {between(share, 'api_right')} of the calls and {between(share, 'arguments_right')} of the "
         f"arguments right, and know another call that would serve as well for {between(share, 'another')}.{counted}"
         f"{agree}{refused} Blind, their first item is relevant for {between(blind, 'first item')} of the queries and "
-        f"their call right for {between(blind, 'call')}."
+        f"their call right for {between(blind, 'call')}, counting plans that count because readers named them."
     )

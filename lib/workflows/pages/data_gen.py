@@ -379,8 +379,13 @@ def finding(pairs: pd.DataFrame, catalogue: Catalogue, nearest: pd.DataFrame, so
     training, test = (len(of_split(pairs, split)) for split in ("training", "test"))
     alike = {split: part["similarity"].mean() for split, part in nearest.groupby("split")}
     same = f" ({alike['test_same']:.2f} in training's own wordings)" if "test_same" in alike else ""
+    sides = {split: of_split(pairs, split) for split in ("training", "test")}
+    known = set(sides["training"]["apis"].map(tuple))
+    again = 100 * sides["test"]["apis"].map(tuple).isin(known).mean()
+    copied = sides["test"]["request"].isin(set(sides["training"]["request"])).sum()
     return (
-        f"{world}: **{training:,} training and {test:,} test pairs** over {len(catalogue)} APIs; the flow of the "
-        f"training pair with the nearest request has a similarity of {alike['test']:.2f}{same} to the right one, where "
-        "1 is the same APIs in the same order."
+        f"{world}: **{training:,} training and {test:,} test pairs** over {len(catalogue)} APIs. "
+        f"{copied or 'No'} test request{'s stand' if copied > 1 else ' stands'} in training, {again:.0f}% of the test "
+        "flows' API sequences do; the flow of the training pair with the nearest request has a similarity of "
+        f"{alike['test']:.2f}{same} to the right one, where 1 is the same APIs in the same order."
     )

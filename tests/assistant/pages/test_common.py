@@ -126,7 +126,7 @@ def test_tests_as_readers_see_them():
     shown = common.shown_tests(compared(("x", "bm25t", -5.0, -9, -1, 0.001, 0.01)), {"x": "X"}, "points")
     row = shown.iloc[0]
     assert (row["comparison"], row["method"], row["points"]) == ("X − BM25T", "X", "−5.0 [−9.0, −1.0]")
-    assert (row["p"], row["p, Holm"]) == (0.001, 0.01)
+    assert (row["p"], row["p, Holm"]) == ("0.0010", "0.0100")
 
 
 def test_recall_lines_dot_the_published_row_and_name_each_line(scored, published):

@@ -134,8 +134,9 @@ def test_shares_are_told_in_words():
     decided = 100.0 * (np.arange(40) % 2)[needs]
     scores = pd.DataFrame({"bm25t": decided, "semantic": 100.0 * (personas % 2), "random": 3.0})
     assert page.shares_in_words(scores, [personas, needs], 3) == (
-        "By moments, needs hold of the latent variance of Recall@3 100% of BM25T's, personas 0%; 0% of semantic "
-        "search's, personas 100%."
+        "Which need is asked about explains of the variation in Recall@3, as a method of moments estimates it, 100% "
+        "for BM25T (who asks: 0%) and 0% for semantic search (who asks: 100%). So the 40 needs decide how wide "
+        "intervals are, more than n."
     )
 
 
@@ -164,7 +165,7 @@ def test_who_beats_chance_takes_settled_gains_alone():
         ("habit", "bm25t", "random", 20.0, -1, 40, 0.001, 0.01),
     )
     assert page.who_beats_chance(tests) == (
-        "BM25T beats chance for no kind of queries. Semantic search beats chance for meaning, habit queries."
+        "BM25T beats chance for no kind of queries. Semantic search beats chance for meaning and habit queries."
     )
     table = page.chance_table(tests, 3)
     assert list(table.frame.columns) == ["kind", "method", "points above random", "p", "p, Holm"]
@@ -236,7 +237,11 @@ def test_ndcg_stands_under_three_definitions(retrieval, scored):
 
 def test_the_finding_names_the_worst_kind_and_what_is_published(retrieval):
     cells, by_kind = page.cells_of(retrieval), page.recall_by_kind(retrieval, 3)
-    said = page.finding(cells, by_kind, 3)
+    chance = chance_tests(("habit", "semantic", "random", 10.0, 5, 15, 0.001, 0.01))
+    said = page.finding(cells, by_kind, chance, 3)
     assert "first 3 results (published 23.7% with a larger encoder on other data), BM25T **30.0 [" in said
-    assert said.endswith("a random order 10.0%. Worst for habit queries: semantic search 20.0 [20.0, 20.0]%.")
-    assert "published" not in page.finding(cells, page.recall_by_kind(retrieval, 10), 10)
+    assert "a random order 10.0%. Worst for habit queries (n = " in said
+    assert "semantic search 20.0 [20.0, 20.0]%, settledly above a random order (" in said
+    assert "; the most recently opened items " in said
+    assert "%, not settledly above a random order" in page.finding(cells, by_kind, chance.assign(p_holm=0.2), 3)
+    assert "published" not in page.finding(cells, page.recall_by_kind(retrieval, 10), chance, 10)

@@ -44,7 +44,7 @@ def scored():
 def test_verdicts_follow_direction_and_settledness(tests):
     assert tests["verdict"].tolist() == ["higher", "lower", "not settled", "not settled", "higher", "higher"]
     table = page.tests_table(tests, NAMES, 3, 12)
-    assert table.frame["comparison"].iloc[-1] == "CoT − CoT, of another query"
+    assert table.frame["comparison"].iloc[-1] == "CoT, zero-shot − CoT, zero-shot, of another query"
     assert list(table.frame.columns) == ["comparison", "difference", "p", "p, Holm", "verdict"]
 
 
@@ -55,10 +55,10 @@ def test_the_caption_names_writer_and_encoder():
 def test_gains_are_drawn_filled_for_methods_and_hollow_for_the_rest(tests):
     drawing = page.gain_drawing(tests, NAMES, WRITERS, "my_model", 3)
     assert drawing.finding == (
-        "CoT by my_model changes Recall@3 of semantic search by +5.0 points zero-shot (higher) and "
-        "−3.0 points distilled (lower)"
+        "CoT by my_model changes Recall@3 of semantic search by 5.0 [1.0, 9.0] points zero-shot (higher) "
+        "and −3.0 [−5.0, −1.0] points distilled (lower)"
     )
-    assert "CoT, of another query: −2.0 points, not settled; expert's CoT (not a method): +20.0 points" in drawing.alt
+    assert "of another query: −2.0 [−3.0, −1.0] points, not settled; expert's CoT (not a method): 20.0 [" in drawing.alt
     axis = drawing.figure.axes[0]
     dots = [container.lines[0] for container in axis.containers]
     assert [dot.get_color() for dot in dots] == [
@@ -75,29 +75,32 @@ def test_the_gain_stands_beside_the_published_one(tests):
     rows = {("cot", "recall", 3): 71.0, ("semantic", "recall", 3): 23.0}
     published = pd.Series(rows).rename_axis(["method", "metric", "k"])
     assert page.gain_in_words(against, ["cot"], "my_model", 3, 12, published) == (
-        "CoT moves Recall@3 of semantic search by +5.0 points with the zero-shot writer (higher) "
+        "CoT moves Recall@3 of semantic search by 5.0 [1.0, 9.0] points with the zero-shot writer (higher) "
         "(n = 12, my\\_model); the paper's GPT-4 moves it by +48.0."
     )
     said = page.gain_in_words(against, WRITERS, "tiny", 4, 12, published)
-    assert said.endswith(" and −3.0 points with the distilled writer (lower) (n = 12, tiny).")
+    assert said.endswith(" and −3.0 [−5.0, −1.0] points with the distilled writer (lower) (n = 12, tiny).")
 
 
 def test_controls_are_told_where_they_were_tried(tests):
     against = page.against_semantic(tests)
     said = page.controls_in_words(against, WRITERS)
-    assert said.startswith(
-        "Taken from another query, the CoT of the zero-shot writer moves it by −2.0 points (not settled). The expert's "
-        "CoT moves it by +20.0 points (higher): the expert knows"
-    )
+    assert said.startswith("Taken from another query, the CoT of the zero-shot writer moves it by −2.0 [−3.0, −1.0] ")
+    assert "The expert's CoT moves it by 20.0 [" in said
+    assert "(higher): it was written beforehand for the need" in said
     assert page.controls_in_words(against.loc[["cot"]], WRITERS) == ""
 
 
 def test_kinds_are_drawn_with_the_expert_hollow(scored):
     summary = summarise(scored.table, scored.groups({"cot": scored.everyone}), scored.resampling)
     cells = page.recall_by_kind(summary, 3)
-    drawing = page.kinds_drawing(cells, ["semantic", "cot", "expert"], NAMES, scored)
-    assert drawing.finding == "CoT moves Recall@3 by +40 points for meaning queries, 0 points for habit queries"
-    assert "habit: semantic search 30%, CoT 30%, expert's CoT (not a method) 50%" in drawing.alt
+    tests = scored.compare_by_kind([("cot", "semantic"), ("expert", "semantic")])
+    sure = tests.assign(p_holm=[0.01, 0.5, 0.01, 0.01], ci_low=tests["difference"] - 1, ci_high=tests["difference"] + 1)
+    drawing = page.kinds_drawing(cells, ["semantic", "cot", "expert"], NAMES, scored, sure)
+    assert drawing.finding == "CoT changes Recall@3, in points, by +40 for meaning queries"
+    none = page.kinds_drawing(cells, ["semantic", "cot", "expert"], NAMES, scored, sure.assign(p_holm=0.5))
+    assert none.finding == "CoT settledly changes Recall@3 for no kind of query"
+    assert "habit: semantic search 30%, CoT, zero-shot 30%, expert's CoT (not a method) 50%" in drawing.alt
     expert = drawing.figure.axes[0].containers[-1].lines[0]
     assert (expert.get_marker(), expert.get_markerfacecolor(), expert.get_color()) == ("d", "white", "#333333")
     assert {"method", "kind"} <= set(drawing.data.columns)
@@ -109,7 +112,7 @@ def test_settled_differences_by_kind_are_counted_and_named(scored):
     table = page.kinds_table(tests, NAMES, 3)
     assert table.frame["difference from semantic search"].tolist() == ["40.0 [40.0, 40.0]", "0.0 [0.0, 0.0]"]
     sure = tests.assign(p_holm=0.01, ci_low=[30.0, -1.0], ci_high=[50.0, 1.0])
-    assert page.settled_by_kind(sure, NAMES) == "1 of these 2 differences is settled: CoT, meaning queries."
+    assert page.settled_by_kind(sure, NAMES) == "1 of these 2 differences is settled: CoT, zero-shot, meaning queries."
     assert page.settled_by_kind(sure.assign(p_holm=1.0), NAMES) == "0 of these 2 differences are settled."
     assert page.settled_by_kind(sure.assign(ci_low=1.0), NAMES).startswith("2 of these 2 differences are settled: CoT")
 
@@ -133,7 +136,7 @@ def test_the_parts_of_two_are_told_in_the_order_asked(scored):
     parts = scored.table[["expert_names", "expert_words"]]
     two = scored.joined(parts.rename(columns=lambda name: name.replace("expert", "cot"), level="method"))
     said = page.parts_in_words(page.tests_of_parts(["expert", "cot"], two), NAMES, 3)
-    assert said.index("Expert's CoT") < said.index("CoT moves Recall@3 by 20.0 points as a whole, by 5.0")
+    assert said.index("Expert's CoT") < said.index("CoT, zero-shot moves Recall@3 by 20.0 points as a whole, by 5.0")
 
 
 @pytest.mark.parametrize(("low", "ending"), [(1.0, "points: the expert's CoT is no ceiling."), (-1.0, "3.0] points.")])

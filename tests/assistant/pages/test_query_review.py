@@ -79,7 +79,7 @@ def test_the_sentence_is_of_the_numbers(readings, found):
     doubted = readings.assign(clear="no")
     assert "call 0% of the queries clear" in page.said(judgements(doubted), foils_caught(doubted), found, NONE_KNOWN)
     fooled = readings.assign(api_right="yes", arguments_right="yes", items_right="yes")
-    assert "they refused 0%" in page.said(judgements(fooled), foils_caught(fooled), found, NONE_KNOWN)
+    assert "the readers refused 0 [0, 9]%" in page.said(judgements(fooled), foils_caught(fooled), found, NONE_KNOWN)
     assert "refused" not in page.said(judgements(labels), foils_caught(labels), found, NONE_KNOWN)
 
 

@@ -266,8 +266,9 @@ def test_sizes_beside_the_published_ones(catalogue):
 
 def test_finding(catalogue):
     assert page.finding(PAIRS, catalogue, nearest(), OURS) == (
-        "Simulated workflows: **2 training and 1 test pairs** over 3 APIs; the flow of the training pair with the "
-        "nearest request has a similarity of 0.50 to the right one, where 1 is the same APIs in the same order."
+        "Simulated workflows: **2 training and 1 test pairs** over 3 APIs. No test request stands in training, 100% "
+        "of the test flows' API sequences do; the flow of the training pair with the nearest request has a similarity "
+        "of 0.50 to the right one, where 1 is the same APIs in the same order."
     )
     same = pd.concat([nearest(), pd.DataFrame({"split": ["test_same"], "similarity": [0.75]})])
     assert "of 0.50 (0.75 in training's own wordings) to the right" in page.finding(PAIRS, catalogue, same, OURS)
