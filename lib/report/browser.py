@@ -12,7 +12,7 @@ import gzip
 import html
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -30,11 +30,13 @@ from lib.workbook.methods import label
 from lib.workbook.parameters.base import Parameters
 from lib.workbook.parameters.dsl_ablation import DSLAblation
 from lib.workflows.ablation import title
+from lib.workflows.ablation_grid import UNSEEN_FINETUNED, UNSEEN_HELD
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.pages.dsl_ablation import COPIES
+from lib.workflows.pages.dsl_ablation import COPIES, title_of_unseen
 
 TEMPLATES = Path(__file__).parent / "templates" / "report"
 LIMIT = 4_000_000  # bytes of a page; there are two
+UNSEEN_CONDITION = re.compile(r"unseen: (\d+) new( in a slot)?, (\w+), (\w+)")  # of `ablation_grid`
 KEPT = (None, 500, 250, 100, 50)  # answers of each condition and test set: None is all
 TITLES = {
     "queries": ("Every query, case by case", "the assistant's evaluation queries"),
@@ -135,19 +137,33 @@ def gather_flows(book: Workbook, status: Mapping[str, str]) -> Callable[[int | N
     frames = {"flows": flows, "answers": judge_answers(pd.concat(answers, ignore_index=True), flows, catalogue)}
     if reworded is not None:
         frames["reworded"] = reworded
-    titles = condition_titles(book)
+    titles = condition_titles(book, frames["answers"]["condition"].unique())
     return lambda kept: flow_cases(frames, titles, kept)
 
 
-def condition_titles(book: Workbook) -> dict[str, str]:
-    """Notebook 09's conditions for readers; empty before it ran. Notebook 08's have names that readers understand."""
+def condition_titles(book: Workbook, conditions: Iterable[str]) -> dict[str, str]:
+    """Conditions for readers: notebook 09's by their titles there, notebook 08's by their names and its number; none
+    before notebook 09 ran."""
     try:
         asked = book.parameters_of("ablation_scores.parquet", DSLAblation)
     except ArtifactError:
         return {}
     assert isinstance(asked, DSLAblation)
     named = {row.name: title(row, asked.reader) for row in asked.rows}
-    return named | {name: f"nearest few-shot copied, {label(selector)}" for name, selector in COPIES.items()}
+    named |= {name: f"nearest few-shot copied, {label(selector)}" for name, selector in COPIES.items()}
+    named |= {
+        UNSEEN_FINETUNED: "fine-tuned model",
+        UNSEEN_HELD: "fine-tuned model, under the grammar and the catalogue",
+    }
+    for name in conditions:
+        if held_out := UNSEEN_CONDITION.fullmatch(name):
+            examples, slot, definitions, decoding = held_out.groups()
+            named[name] = title_of_unseen((int(examples), bool(slot)), definitions, decoding)
+        if name.startswith("unseen: "):
+            named[name] = f"held-out APIs: {named.get(name, name)}"
+        elif name not in named:
+            named[name] = f"{name} (notebook 08)"
+    return named
 
 
 # ---- the page
@@ -163,7 +179,7 @@ def render(data: Mapping[str, Any], name: str, style: str, navigation: str) -> s
     page = Template((TEMPLATES / "browser.html").read_text(encoding="utf-8"))
     return page.substitute(
         title=html.escape(heading),
-        about=html.escape(about),
+        about=html.escape(about + _asked(data)),
         page=name,
         style=style + (TEMPLATES / "browser.css").read_text(encoding="utf-8"),
         navigation=navigation,
@@ -172,6 +188,14 @@ def render(data: Mapping[str, Any], name: str, style: str, navigation: str) -> s
         script=script,
         policy=policy(script, pictures="'none'"),
     )
+
+
+def _asked(data: Mapping[str, Any]) -> str:
+    """For how many of a page's flows a condition was asked; nothing on a page of queries."""
+    if data["page"] != "flows":
+        return ""
+    written = sum(bool(case["by"]) for case in data["cases"])
+    return f" ({written:,} of {len(data['cases']):,} have a flow that a model wrote or copied)"
 
 
 def packed(data: Mapping[str, Any]) -> str:

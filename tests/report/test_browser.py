@@ -2,6 +2,7 @@ import base64
 import hashlib
 import json
 import re
+from types import SimpleNamespace
 
 import nbformat
 import pandas as pd
@@ -11,12 +12,14 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from lib.evaluation.ranking import recall_at_k
 from lib.report import browser, shell, site
-from lib.report.flow_cases import changed_lines
+from lib.report.flow_cases import changed_lines, judge
 from lib.workbook import display
-from lib.workbook.artifacts import ROOT, Workbook
+from lib.workbook.artifacts import ROOT, ArtifactError, Workbook
 from lib.workbook.cases import FILTERS, case_address
 from lib.workbook.parameters.base import Parameters
+from lib.workbook.parameters.dsl_ablation import DSLAblation
 from lib.workbook.profiles import NOTEBOOKS
+from lib.workflows.ablation_grid import UNSEEN_FINETUNED, unseen_name
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.errors import KINDS
 
@@ -177,6 +180,38 @@ def test_every_test_flow_is_there_and_equal_answers_once(project):
     assert [data["kinds"][kind][2] for kind in broken[5]] == ["syntax"]
     assert broken[6] == "line 1, column 7: no call"
     assert cases["test-1"]["answers"] == []
+
+
+def test_conditions_have_titles_that_readers_understand():
+    book = SimpleNamespace(parameters_of=lambda *_: DSLAblation(profile="smoke"))
+    names = [unseen_name((0, False), "sfd"), unseen_name((1, True), "fd_sfd", "grounded"), UNSEEN_FINETUNED]
+    titles = browser.condition_titles(book, [*names, "copy, TST", "copy_tst"])
+    assert [titles[name] for name in names] == [
+        "held-out APIs: no examples of the new APIs, SFD",
+        "held-out APIs: 1 example of each added, a slot kept, FD + SFD, only the APIs shown",
+        "held-out APIs: fine-tuned model",
+    ]
+    assert titles["copy, TST"] == "copy, TST (notebook 08)"
+    assert titles["copy_tst"] == "nearest few-shot copied, TST"
+
+    def missing(*_):
+        raise ArtifactError("not there")
+
+    assert browser.condition_titles(SimpleNamespace(parameters_of=missing), names) == {}
+
+
+def test_the_page_of_flows_says_how_many_were_asked(project):
+    about = BeautifulSoup(build(project)["flows"], "html.parser").find(id="lead").get_text()
+    assert "the workflows' test requests (1 of 2 have a flow that a model wrote or copied). Filter" in about
+    about = BeautifulSoup(build(project)["queries"], "html.parser").find(id="lead").get_text()
+    assert "evaluation queries. Filter" in about
+
+
+@pytest.mark.parametrize("made_up", [[], ["own.Do"]])
+def test_valid_is_what_the_tables_say(catalogue, made_up):
+    """The scores' own column counts a flow with made-up parameters."""
+    row = {"similarity": 1.0, "parsed": True, "valid": True, "made_up_names": [], "made_up_parameters": made_up}
+    assert judge(row, GOLD, True, GOLD, catalogue)[3] == (not made_up)
 
 
 @pytest.mark.parametrize("text", [GOLD, "", "x", GOLD.replace("title", "body"), f"a\n{GOLD}\nb", GOLD.split("\n")[0]])

@@ -130,11 +130,15 @@ def titles(asked: Sequence[Asked], writers: Writers) -> dict[str, str]:
 
 
 def unseen_title(asked: Asked) -> str:
-    what = asked.condition.definitions
-    said = {"none": "no definitions", "gold": "gold definitions"}.get(what) or label(what)
-    grounded = ", only the APIs shown" if asked.condition.decoding == "grounded" else ""
     assert asked.way is not None  # those of test flows have another title
-    return f"{way_title(asked.way)}, {said}{grounded}"
+    return title_of_unseen(asked.way, asked.condition.definitions, asked.condition.decoding)
+
+
+def title_of_unseen(way: Way, definitions: str, decoding: str) -> str:
+    """A condition on APIs held out of training, for readers; arguments as for `unseen_name`."""
+    said = {"none": "no definitions", "gold": "gold definitions"}.get(definitions) or label(definitions)
+    grounded = ", only the APIs shown" if decoding == "grounded" else ""
+    return f"{way_title(way)}, {said}{grounded}"
 
 
 def way_title(way: Way) -> str:
