@@ -375,8 +375,8 @@ def curve_drawing(curve: pd.DataFrame, scored: Scored) -> Drawing:
         ends[name] = (part["pairs"].iloc[-1], part["value"].iloc[-1], shade)
     axis.set(
         xscale="log",
-        xlabel="training pairs (log scale)",
-        ylabel=f"Recall@{k}, % (bars: 95% interval; dashed: pretrained)",
+        xlabel="training pairs (log scale); dashed: the pretrained encoder",
+        ylabel=f"Recall@{k}, % (bars: 95% interval)",
         ylim=(0, None),
     )
     ticks = sorted(set(curve["pairs"]) - {0})
