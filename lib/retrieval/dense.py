@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import hashlib
+import json
 import logging
 import os
 import warnings
@@ -16,7 +18,8 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs
-from lib.workbook.machine import cores, has_bfloat16, side_by_side
+from lib.workbook.artifacts import atomic_path
+from lib.workbook.machine import accelerator, cores, has_bfloat16, side_by_side
 from lib.workbook.packed import pack, packed
 
 Result = TypeVar("Result")
@@ -70,7 +73,9 @@ def query_encoder(encoder):
     return own
 
 
-def encode(encoder, texts: Sequence[str], batch_size: int = 32, progress: bool = False) -> np.ndarray:
+def encode(
+    encoder, texts: Sequence[str], batch_size: int = 32, progress: bool = False, keep: Path | None = None
+) -> np.ndarray:
     """Unit-length embeddings: float32 array (texts, dimensions), in the order of `texts`.
 
     Equal texts are encoded once, in an order of their own, so that a text's embedding does not depend on where it
@@ -78,6 +83,10 @@ def encode(encoder, texts: Sequence[str], batch_size: int = 32, progress: bool =
     bits, do not depend on the number of cores. A single text is computed by this thread, without a pool to start.
 
     Always in float32: in bfloat16, which some processors have, one prompt in six shows its five few-shots otherwise.
+
+    Args:
+        keep: a file that keeps them for the next run, which takes them from it where encoder, texts, batch size,
+            libraries and processor are the same; 1.5 KB a text of MiniLM.
     """
     if not len(texts):
         return np.empty((0, 0), dtype=np.float32)
@@ -99,9 +108,43 @@ def encode(encoder, texts: Sequence[str], batch_size: int = 32, progress: bool =
             show_progress_bar=False,
         ).astype(np.float32)
 
-    order, found = batch_by_batch(encoder, embed, _token_lengths(encoder, unique), batch_size, progress)
-    vectors = np.concatenate(found)[np.argsort(order)]
+    def computed() -> np.ndarray:
+        order, found = batch_by_batch(encoder, embed, _token_lengths(encoder, unique), batch_size, progress)
+        return np.concatenate(found)[np.argsort(order)]
+
+    vectors = _kept(keep, _key(encoder, unique, batch_size), computed) if keep else computed()
     return vectors[[row[text] for text in texts]]
+
+
+def _key(encoder, texts: Sequence[str], batch_size: int) -> str:
+    """SHA-256 of all that the bits of embeddings depend on."""
+    import sentence_transformers
+    import torch
+
+    made_by = [torch.__version__, sentence_transformers.__version__, accelerator(), batch_size, encoder.max_seq_length]
+    content = hashlib.sha256(json.dumps([*made_by, list(texts)]).encode())
+    for name, weights in sorted(encoder.state_dict().items()):
+        content.update(name.encode())
+        content.update(weights.detach().cpu().contiguous().numpy().tobytes())
+    return content.hexdigest()
+
+
+def _kept(path: Path, key: str, compute: Callable[[], np.ndarray]) -> np.ndarray:
+    """Vectors out of a file where they are there under this key, whole; else computed, and kept in the file."""
+    from safetensors import SafetensorError, safe_open
+    from safetensors.numpy import save_file
+
+    with contextlib.suppress(OSError, SafetensorError), safe_open(path, framework="numpy") as file:
+        about = file.metadata() or {}
+        if about.get("key") == key:
+            vectors = file.get_tensor("vectors")
+            if hashlib.sha256(vectors.tobytes()).hexdigest() == about.get("sha256"):
+                return vectors
+    vectors = compute()
+    about = {"key": key, "sha256": hashlib.sha256(vectors.tobytes()).hexdigest()}
+    with atomic_path(path) as temporary:
+        save_file({"vectors": vectors}, temporary, metadata=about)
+    return vectors
 
 
 def _forward(encoder, texts: list[str]) -> np.ndarray | None:

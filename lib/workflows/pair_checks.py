@@ -261,7 +261,7 @@ def outside_the_catalogue(pairs: pd.DataFrame, catalogue: Catalogue) -> tuple[in
     return names, sum(bool(report.made_up_parameters) for report in reports)
 
 
-def request_vectors(encoder, pairs: pd.DataFrame, progress: bool = False) -> np.ndarray:
+def request_vectors(encoder, pairs: pd.DataFrame, progress: bool = False, keep: Path | None = None) -> np.ndarray:
     """Unit vectors of the requests, one row a pair: float32 (pairs, dimensions).
 
     The last bits of a vector depend on the texts that are encoded beside it. So what came later, the set `test_same`
@@ -270,16 +270,18 @@ def request_vectors(encoder, pairs: pd.DataFrame, progress: bool = False) -> np.
     Args:
         encoder: of `lib.retrieval.dense.load_encoder`.
         pairs: columns split, request.
+        keep: a folder for the next run, see `lib.retrieval.dense.encode`.
     """
+    kept = {name: keep / f"{name}.safetensors" if keep else None for name in ("requests", "later_requests")}
     place = pairs.groupby("split").cumcount()
     later = (pairs["split"] == "test_same") | ((pairs["split"] == "unseen") & (place >= FIRST_UNSEEN))
     requests = pairs["request"]
-    vectors = encode(encoder, requests[~later].tolist(), progress=progress)
+    vectors = encode(encoder, requests[~later].tolist(), progress=progress, keep=kept["requests"])
     if not later.any():
         return vectors
     both = np.empty((len(pairs), vectors.shape[1]), dtype=np.float32)
     both[~later] = vectors
-    both[later] = encode(encoder, requests[later].tolist(), progress=progress)
+    both[later] = encode(encoder, requests[later].tolist(), progress=progress, keep=kept["later_requests"])
     return both
 
 

@@ -7,7 +7,7 @@ import torch
 
 from lib.generation.models import ModelError, locate
 from lib.retrieval import dense
-from lib.retrieval.dense import _batches, encode, load_encoder, query_encoder, reembed, search
+from lib.retrieval.dense import _batches, batch_by_batch, encode, load_encoder, query_encoder, reembed, search
 
 
 class Letters:
@@ -189,3 +189,37 @@ def test_few_texts_of_unlike_length_are_two_batches():
     assert [part.tolist() for part in _batches([9, 10], 32)] == [[1, 0]]
     assert [part.tolist() for part in _batches([3], 32)] == [[0]]
     assert [part.tolist() for part in _batches([1, 40, 2], 2)] == [[1, 2], [0]], "more than a batch are cut by number"
+
+
+def test_kept_embeddings_are_taken_where_nothing_changed(tiny, tmp_path, monkeypatch):
+    """The second time nothing is computed; other texts, other weights, another processor or damage bring it back."""
+    encoder, file = load_encoder(tiny), tmp_path / "embedded" / "some.safetensors"
+    texts = ["user item", "query app", "user item", "plan"]
+    first = encode(encoder, texts, keep=file)
+    assert np.array_equal(first, encode(encoder, texts))
+    computed = []
+    monkeypatch.setattr(
+        dense, "batch_by_batch", lambda *given: computed.append(given) or batch_by_batch(*given), raising=True
+    )
+    assert np.array_equal(encode(encoder, texts[::-1], keep=file), first[::-1])
+    assert not computed, "the same texts in another order"
+
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert np.array_equal(encode(encoder, texts, keep=file), first)
+    assert len(computed) == 1, "a flipped bit"
+    file.write_bytes(content[:100])
+    assert np.array_equal(encode(encoder, texts, keep=file), first)
+    assert len(computed) == 2, "cut off"
+    encode(encoder, [*texts, "call mail"], keep=file)
+    assert len(computed) == 3, "another text, which may share a batch with these"
+    assert np.array_equal(encode(encoder, texts, keep=file), first)
+    assert len(computed) == 4, "a file keeps the last ones"
+    monkeypatch.setattr(dense, "accelerator", lambda: "another processor")
+    encode(encoder, texts, keep=file)
+    assert len(computed) == 5
+    with torch.no_grad():
+        next(encoder.parameters()).add_(1e-4)
+    encode(encoder, texts, keep=file)
+    assert len(computed) == 6
+    assert [path.name for path in file.parent.iterdir()] == ["some.safetensors"]
