@@ -30,7 +30,7 @@ def what_is_learned(
     """How much is trained on and evaluated, and how often a batch holds no true negative.
 
     Args:
-        training, queries: columns query, persona; to train on and to evaluate.
+        training, queries: columns query, persona, and of the latter need; to train on and to evaluate.
         need: of each training query.
         qrels: columns query, item.
     """
@@ -38,7 +38,7 @@ def what_is_learned(
         f"{len(training):,} training queries of {training['persona'].nunique()} personas have "
         f"{qrels['query'].isin(training['query']).sum():,} relevant items; each query is seen {epochs} "
         f"time{'s' if epochs > 1 else ''}. Evaluated: {len(queries)} queries of {queries['persona'].nunique()} other "
-        "personas."
+        f"personas about {queries['need'].nunique()} needs, which decide how wide intervals are more than n does."
     )
     if training.empty:
         return said + (

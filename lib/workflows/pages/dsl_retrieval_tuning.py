@@ -226,7 +226,8 @@ def _control(tests: pd.DataFrame) -> list[str]:
         for test in tests[tests["against"] == SHUFFLED].itertuples()
     ]
     return [
-        f"The control with targets shuffled among {size:,} pairs of the same sign, against the pretrained encoder: "
+        f"The control with targets shuffled among {size:,} pairs, positive ones and negative ones apart, against the "
+        "pretrained encoder: "
         f"{'; '.join(rows)}. "
         + (
             "So part of a gain owes nothing to the flows."

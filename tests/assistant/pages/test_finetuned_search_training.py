@@ -33,13 +33,14 @@ def models(done):
 
 def test_what_is_learned_counts_true_negatives_that_are_none():
     training = pd.DataFrame({"query": ["a", "b", "c"], "persona": ["p", "p", "q"]})
-    queries = pd.DataFrame({"query": ["x"], "persona": ["r"]})
+    queries = pd.DataFrame({"query": ["x"], "persona": ["r"], "need": ["rent"]})
     qrels = pd.DataFrame({"query": ["a", "a", "b", "c", "x"], "item": list("ijklm")})
     need = pd.Series(["rent", "rent", "flight"])
     said = page.what_is_learned(training, need, queries, qrels, 1, 2)
     assert said.startswith(
         "3 training queries of 2 personas have 4 relevant items; each query is seen 1 time. Evaluated: 1 queries of 1 "
-        "other personas. Two training queries drawn at random ask about the same need with probability 33.3%:"
+        "other personas about 1 needs, which decide how wide intervals are more than n does. Two training queries drawn "
+        "at random ask about the same need with probability 33.3%:"
     )
     assert said.endswith("In a batch of 2 that befalls 33% of the queries at least once.")
     assert "is seen 2 times." in page.what_is_learned(training, need, queries, qrels, 2, 2)
@@ -49,7 +50,7 @@ def test_what_is_learned_counts_true_negatives_that_are_none():
 
 def test_no_training_query_is_said():
     none = pd.DataFrame({"query": [], "persona": []})
-    queries = pd.DataFrame({"query": ["x"], "persona": ["r"]})
+    queries = pd.DataFrame({"query": ["x"], "persona": ["r"], "need": ["rent"]})
     qrels = pd.DataFrame({"query": ["x"], "item": ["m"]})
     said = page.what_is_learned(none, pd.Series([], dtype=object), queries, qrels, 1, 32)
     assert said.startswith("0 training queries of 0 personas have 0 relevant items;")
@@ -58,7 +59,7 @@ def test_no_training_query_is_said():
 
 def test_one_training_query_has_no_other():
     one = pd.DataFrame({"query": ["a"], "persona": ["p"]})
-    said = page.what_is_learned(one, pd.Series(["rent"]), one, one.assign(item="i"), 1, 32)
+    said = page.what_is_learned(one, pd.Series(["rent"]), one.assign(need="rent"), one.assign(item="i"), 1, 32)
     assert "with probability 0.0%" in said
 
 

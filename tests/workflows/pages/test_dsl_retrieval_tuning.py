@@ -136,7 +136,7 @@ NO_GAIN = "Without the right targets no gain is settled. True targets against sh
 def test_shuffled_targets_must_not_help(shuffled, said):
     tests = page.curve_tests(curve(POINTS | {("tst_shuffled", 9000): shuffled}), 100, 0)
     words = page.curve_in_words(tests)
-    assert "The control with targets shuffled among 9,000 pairs of the same sign" in words
+    assert "The control with targets shuffled among 9,000 pairs, positive ones and negative ones apart" in words
     assert said in words
 
 
