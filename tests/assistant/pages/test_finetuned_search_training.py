@@ -39,8 +39,8 @@ def test_what_is_learned_counts_true_negatives_that_are_none():
     said = page.what_is_learned(training, need, queries, qrels, 1, 2)
     assert said.startswith(
         "3 training queries of 2 personas have 4 relevant items; each query is seen 1 time. Evaluated: 1 queries of 1 "
-        "other personas about 1 needs, which decide how wide intervals are more than n does. Two training queries drawn "
-        "at random ask about the same need with probability 33.3%:"
+        "other personas about 1 needs, which decide how wide intervals are more than n does. Two training queries "
+        "drawn at random ask about the same need with probability 33.3%:"
     )
     assert said.endswith("In a batch of 2 that befalls 33% of the queries at least once.")
     assert "is seen 2 times." in page.what_is_learned(training, need, queries, qrels, 2, 2)
