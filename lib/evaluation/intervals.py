@@ -20,11 +20,13 @@ What is ours:
   contributions unequal and not the clusters' sizes, the logit and the log allow for it already.
 - A mean of scores (0–100) has its interval on the logit scale, a ratio on the log scale: near an end the estimate is
   skewed, and no interval leaves the scale. Differences are symmetrical and cut at ±100.
-- No interval is a point. Where nothing varies (no standard error), n observations may all have missed something of
-  `unseen_rate(n)`, which moves the mean by 100 points at most; a mean of 0 or 100 has Wilson's interval. A difference
+- No interval over two clusterings is a point, and none of right or wrong answers. Where nothing varies (no standard
+  error), n observations may all have missed something of `unseen_rate(n)`, which moves the mean by 100 points at most;
+  a mean of 0 or 100 has Wilson's interval. A difference
   of which one side is 0 or 100 allows for what that side may have missed (`lib.evaluation.rates.square_and_add`). All
   of these take the observations as independent: about clusters, what does not vary says nothing. With one clustering
-  the bootstrap of right or wrong answers (0 or 100) has the same room, with clusters as observations.
+  the bootstrap of right or wrong answers (0 or 100) has the same room, with clusters as observations; graded scores
+  (similarities, shares) keep its ends, which meet where all observations differ by the same.
 - The two-sided p-value of two clusterings is the interval's: its end towards the hypothesis is as many standard errors
   away as t says, on the interval's scale. So p is at most .05 just where the 95% interval leaves the hypothesis out,
   and Holm's adjustment is one of the tests that are meant. A randomisation test of whole personas takes the needs as
