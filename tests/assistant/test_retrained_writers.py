@@ -172,6 +172,6 @@ def test_what_is_kept_is_found_in_this_world_by_the_shipped_writer_alone(small_w
 
 def test_the_page_says_where_the_rankings_are_from():
     rows = pd.DataFrame({"variant": ["without_1", "without_1", "seed_1"]})
-    assert "2 times; rankings with these are kept" in reading.writers_in_words(rows, True)
-    assert reading.writers_in_words(rows, False).endswith("2 times here.")
+    assert "2 more times; rankings with these are kept" in reading.writers_in_words(rows, True)
+    assert reading.writers_in_words(rows, False).endswith("2 more times here.")
     assert "`retrain_writers`" in reading.writers_in_words(NO_RANKINGS, False)
