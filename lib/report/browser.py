@@ -30,13 +30,12 @@ from lib.workbook.methods import label
 from lib.workbook.parameters.base import Parameters
 from lib.workbook.parameters.dsl_ablation import DSLAblation
 from lib.workflows.ablation import title
-from lib.workflows.ablation_grid import UNSEEN_FINETUNED, UNSEEN_HELD
+from lib.workflows.ablation_grid import UNSEEN_FINETUNED, UNSEEN_HELD, unseen_parts
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.pages.dsl_ablation import COPIES, title_of_unseen
 
 TEMPLATES = Path(__file__).parent / "templates" / "report"
 LIMIT = 4_000_000  # bytes of a page; there are two
-UNSEEN_CONDITION = re.compile(r"unseen: (\d+) new( in a slot)?, (\w+), (\w+)")  # of `ablation_grid`
 KEPT = (None, 500, 250, 100, 50)  # answers of each condition and test set: None is all
 TITLES = {
     "queries": ("Every query, case by case", "the assistant's evaluation queries"),
@@ -156,9 +155,8 @@ def condition_titles(book: Workbook, conditions: Iterable[str]) -> dict[str, str
         UNSEEN_HELD: "fine-tuned model, under the grammar and the catalogue",
     }
     for name in conditions:
-        if held_out := UNSEEN_CONDITION.fullmatch(name):
-            examples, slot, definitions, decoding = held_out.groups()
-            named[name] = title_of_unseen((int(examples), bool(slot)), definitions, decoding)
+        if held_out := unseen_parts(name):
+            named[name] = title_of_unseen(*held_out)
         if name.startswith("unseen: "):
             named[name] = f"held-out APIs: {named.get(name, name)}"
         elif name not in named:

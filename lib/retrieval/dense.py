@@ -121,7 +121,8 @@ def _key(encoder, texts: Sequence[str], batch_size: int) -> str:
     import sentence_transformers
     import torch
 
-    made_by = [torch.__version__, sentence_transformers.__version__, accelerator(), batch_size, encoder.max_seq_length]
+    made_by = [torch.__version__, sentence_transformers.__version__, accelerator(), batch_size]
+    made_by += [encoder.max_seq_length, repr(encoder)]  # its modules, such as how tokens are pooled
     content = hashlib.sha256(json.dumps([*made_by, list(texts)]).encode())
     for name, weights in sorted(encoder.state_dict().items()):
         content.update(name.encode())

@@ -10,6 +10,7 @@ which conditions and on how many flows, `write_prompts` writes their prompts.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -97,6 +98,12 @@ def ways_of_adding(new_shots: Iterable[int]) -> list[Way]:
 def unseen_name(way: Way, definitions: str, decoding: str = "free") -> str:
     """The name of a condition on APIs held out of training, such as `unseen: 1 new in a slot, fd_sfd, free`."""
     return f"unseen: {way[0]} new{' in a slot' if way[1] else ''}, {definitions}, {decoding}"
+
+
+def unseen_parts(name: str) -> tuple[Way, str, str] | None:
+    """What `unseen_name` made a name of; None for other names."""
+    found = re.fullmatch(r"unseen: (\d+) new( in a slot)?, (\w+), (\w+)", name)
+    return ((int(found[1]), bool(found[2])), found[3], found[4]) if found else None
 
 
 def unseen_grid(ways: Sequence[Way], grammars: bool = True) -> list[tuple[Way, str, str]]:

@@ -271,3 +271,9 @@ def test_a_slot_is_kept_for_what_was_added():
     shots = np.array([[1, 2, 3], [4, 5, 6]])
     assert with_slot(shots, [9, 5]).tolist() == [[1, 2, 9], [4, 5, 6]]
     assert shots.tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+@pytest.mark.parametrize("parts", [((0, False), "none", "free"), ((1, True), "fd_sfd", "grounded")])
+def test_the_name_of_a_condition_on_new_apis_is_read_back(parts):
+    assert ablation_grid.unseen_parts(unseen_name(*parts)) == parts
+    assert ablation_grid.unseen_parts("unseen: fine-tuned") is None

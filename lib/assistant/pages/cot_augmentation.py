@@ -37,9 +37,9 @@ def names_of(writers: Sequence[str], other_types: str) -> dict[str, str]:
         other_types: name of the list of context types that the prompt of `cot_other_types` has.
     """
     names = {name: label(name) for name in ("semantic", *writers)}
-    names |= {"cot_other_types": f"CoT, types: {other_types}", "expert": "expert's CoT (not a method)"}
     if "cot_distilled" in writers:
-        names["cot"], names["cot_other_types"] = "CoT, zero-shot", f"CoT, zero-shot, types: {other_types}"
+        names["cot"] = "CoT, zero-shot"
+    names |= {"cot_other_types": f"{names['cot']}, types: {other_types}", "expert": "expert's CoT (not a method)"}
     return names | {f"{name}_of_another": f"{names[name]}, of another query" for name in writers}
 
 

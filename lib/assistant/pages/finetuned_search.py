@@ -40,7 +40,7 @@ SAMPLES = {
     "cot": ("semantic", "finetuned", "finetuned_subset", "finetuned_cot"),
     "unseen_needs": ("semantic", "finetuned", "finetuned_unseen_needs"),
 }
-SAMPLE_NAMES = {"cot": "queries with CoT", "unseen_needs": "needs held out"}
+SAMPLE_NAMES = {"cot": "queries with CoT"}  # the needs held out are other ones on other figures: see `paired_figure`
 FAMILY = (  # of all queries and of each kind, (finetuned, semantic) comes before these
     ("cot", "finetuned_cot", "finetuned_subset"),
     ("cot", "finetuned_cot", "semantic"),
