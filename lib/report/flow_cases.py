@@ -103,14 +103,15 @@ def judge_answers(answers: pd.DataFrame, flows: pd.DataFrame, catalogue: Catalog
 
     Args:
         answers: columns condition, unit (the pair), text, finished, parsed, valid, similarity; perhaps half, error,
-            made_up_names and made_up_parameters.
+            made_up_names, made_up_parameters and executed.
         flows: columns pair, split, dsl.
         catalogue: that they are checked against.
 
     Returns:
         condition, unit, half (empty where it is missing), same (equal where two answers to a request are) and judged:
         [changes (see `changed_lines`), similarity, parsed, valid, result (of `RESULTS`), positions of its errors in
-        `KINDS`, what does not parse, names and keys made up, whether it ended by itself].
+        `KINDS`, what does not parse, names and keys made up, whether it ended by itself, whether it is executed right
+        (None where that was not measured)].
     """
     golds = flows[flows["split"] != "training"].set_index("pair")["dsl"].map(canonical)
     asked = answers[answers["unit"].isin(golds.index)].drop_duplicates(["condition", "unit"])
@@ -144,6 +145,7 @@ def judge(row: Mapping, text: str, finished: bool, gold: str, catalogue: Catalog
         said(row.get("error")),
         made_up,
         int(finished),
+        flag(row.get("executed")),
     ]
 
 

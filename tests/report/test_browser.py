@@ -80,6 +80,7 @@ def flow_frames():
     answers["finished"], answers["parsed"] = True, [True, True, True, False]
     answers["valid"], answers["similarity"] = answers["parsed"], [1.0, 1.0, 1.0, 0.0]
     answers["half"] = ["a", "a", "a", None]
+    answers["executed"] = [True, False, False, None]
     answers["error"] = [None, None, None, "line 1, column 7: no call"]
     answers["made_up_names"] = answers["made_up_parameters"] = [[]] * 4
     return flows, answers
@@ -424,9 +425,15 @@ def test_flows_are_filtered_and_shown_as_differences(project, tab):
     page = (project / "reports" / "smoke" / "flows.html").as_uri()
     tab.open(f"{page}#condition=copied")
     assert tab.listed() == 1
-    assert "similarity 1.00, valid 100.0%" in tab.value("document.querySelector('#summary').textContent")
+    summary = "document.querySelector('#summary').textContent"
+    assert "similarity 1.00, valid 100.0%, executed right 0.0%" in tab.value(summary)
+    said = tab.value("[...document.querySelectorAll('#detail section p')].map((one) => one.textContent)")
+    assert [text.split(" · ")[-1] for text in said].count("executed right") == 1
     assert "'title'" in tab.value("document.querySelector('#detail del').textContent")
     assert tab.value("document.querySelector('#detail ins mark').textContent") == "body"
+    tab.open(f"{page}#error=syntax&condition=broken")
+    assert tab.listed() == 1
+    assert "executed" not in tab.value(summary), "it was not measured"
     tab.open(f"{page}#error=syntax")
     assert tab.listed() == 1
     tab.open(f"{page}#error=names")

@@ -126,7 +126,9 @@
       const answers = shown.flatMap(answersOf);
       const mean = answers.reduce((sum, answer) => sum + answer[1], 0) / answers.length;
       const valid = answers.filter((answer) => answer[3] === 1).length;
-      if (answers.length) parts.push(`${labelOf("condition", state.condition)}: similarity ${mean.toFixed(2)}, valid ${percent(valid, answers.length)}`);
+      const ran = answers.filter((answer) => answer[9] !== null);
+      const executed = ran.length ? `, executed right ${percent(ran.filter((answer) => answer[9] === 1).length, ran.length)}` : "";
+      if (answers.length) parts.push(`${labelOf("condition", state.condition)}: similarity ${mean.toFixed(2)}, valid ${percent(valid, answers.length)}${executed}`);
     }
     if (!queries && data.kept < data.total) parts.push(`(this page has the first of each condition's flows: ${data.kept.toLocaleString("en")} of ${data.total.toLocaleString("en")})`);
     return parts.join(" · ");
@@ -296,11 +298,12 @@
       make("pre", {}, ...flow.gold.map((line) => make("span", {}, `  ${line}`))),
       make("h3", {}, `What was written: ${count(Object.keys(flow.by).length, "condition", "conditions")}, ${count(flow.answers.length, "flow", "flows")}`),
       ...order.map((number) => {
-        const [changes, similarity, parsed, valid, , kinds, error, made, finished] = flow.answers[number];
+        const [changes, similarity, parsed, valid, , kinds, error, made, finished, executed] = flow.answers[number];
+        const ran = executed === null ? "" : executed === 1 ? " · executed right" : " · not executed right";
         const flaws = [...new Set(kinds)].map((kind) => `${data.kinds[kind][1]}${kinds.filter((one) => one === kind).length > 1 ? ` (${kinds.filter((one) => one === kind).length} times)` : ""}`);
         if (!finished) flaws.push("not finished (token limit, or repeating itself)");
         const by = wrote[number].map((condition) => make("li", condition === chosenOne ? { class: "gold" } : {}, data.conditions[condition][1]));
-        return make("section", {}, make("p", {}, success(flow.answers[number]), ` · similarity ${similarity.toFixed(2)} · ${valid === 1 ? "valid" : parsed === 1 ? "not valid" : "does not parse"}`),
+        return make("section", {}, make("p", {}, success(flow.answers[number]), ` · similarity ${similarity.toFixed(2)} · ${valid === 1 ? "valid" : parsed === 1 ? "not valid" : "does not parse"}${ran}`),
           make("ul", { "aria-label": "Written under" }, ...by),
           pairs([["errors", [...new Set(flaws)].join("; ")], ["made up", made.join("; ")], ["parser", error]]),
           changes.length ? difference(flow.gold, changes) : null);
