@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from lib.assistant.pages.common import ranker_name
+from lib.assistant.ranker_ablation import CROSS_FITTED, TWO_CROSS_FITTED, WITH_FINETUNED
 from lib.workbook.display import interval, number
 from lib.workbook.methods import label
 from lib.workbook.profiles import NOTEBOOKS
@@ -61,7 +63,7 @@ SHORT = {  # of metrics that stand beside others in one block
 
 
 def _context(method: str, claim: str = "") -> Row:
-    return Row({"method": method}, label(method), claim)
+    return Row({"method": method}, ranker_name(method), claim)
 
 
 def _tools(setting: str, retriever: str, claim: str = "", note: str = "") -> Row:
@@ -100,6 +102,16 @@ QUESTIONS: list[tuple[Question, list[Row]]] = [
         _context("finetuned"),
         _context("lambdamart_rrf"),
         _context("lambdamart_2"),
+        _context(TWO_CROSS_FITTED),
+    ]),
+    (Question(
+        "assistant", "What does a fine-tuned encoder's cosine give our rankers?", "Recall@3, %", "05_lambdamart_rrf",
+        "A variant that may use the fine-tuned encoder", "context_ablation",
+        {"kind": "all", "metric": "recall", "k": 3, "sample": "all"}, columns=("value", "ci_low", "ci_high"),
+    ), [
+        _context(WITH_FINETUNED),
+        _context(CROSS_FITTED),
+        _context(TWO_CROSS_FITTED),
     ]),
     (Question(
         "assistant", "Does a chain of thought help? On the same queries", "Recall@3, %", "05_lambdamart_rrf",
@@ -379,14 +391,14 @@ def _parts(paper: str, value, gain: str) -> list[str]:
             ("LambdaMART-RRF finds {0} of the relevant context among its first 3 items, pretrained search {1}",
              (0, label("lambdamart_rrf")), (0, label("semantic"))),
             ("the query with retrieved context finds {0} of the right tools among 5, the query alone {1}",
-             (3, label("query_plus_context")), (3, label("query_only"))),
+             (4, label("query_plus_context")), (4, label("query_only"))),
             ("with retrieved context {0} of the plans are right, without {1}" + gain,
-             (4, label("context_tuned_rag")), (4, label("rag"))),
+             (5, label("context_tuned_rag")), (5, label("rag"))),
             ("of needs that no training query asks about LambdaMART-RRF finds {0} of the context, fine-tuned search "
              "{1}",
              (1, label("lambdamart_rrf")), (1, label("finetuned"))),
             ("of needs that the planner never learned {0} of the plans are right with retrieved context, without {1}",
-             (5, label("context_tuned_rag")), (5, label("rag"))),
+             (6, label("context_tuned_rag")), (6, label("rag"))),
         ]  # fmt: skip
     else:
         said = [
