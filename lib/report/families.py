@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from lib.assistant.pages.common import ranker_name
 from lib.evaluation.claim_records import ClaimError, read_claims
 from lib.evaluation.families import Wobbles, close_calls, one_family
 from lib.evaluation.judgement import OPEN
 from lib.workbook.display import number
-from lib.workbook.methods import label
 
 
 def decide_papers(verdicts: pd.DataFrame, path: Path, wobbles: Wobbles) -> tuple[pd.DataFrame, list[str]]:
@@ -59,7 +59,7 @@ def close_in_words(verdicts: pd.DataFrame, wobbles: Wobbles) -> str:
     largest: dict[str, float] = {}
     for (method, _), points in sorted(wobbles.items(), key=lambda entry: -entry[1]):
         if round(points, 1) > 0:
-            largest.setdefault(label(method), points)
+            largest.setdefault(ranker_name(method), points)
     differ = ", ".join(f"{method} by up to {number(points, 1)}" for method, points in largest.items())
     turned = verdicts["turns"] != ""
     cutoffs = sum(bool(one.get("turns")) for rows in verdicts["rows"] for one in rows)
