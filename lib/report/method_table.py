@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from lib.assistant.pages.common import ranker_name
-from lib.assistant.ranker_ablation import CROSS_FITTED, TWO_CROSS_FITTED, WITH_FINETUNED
+from lib.assistant.ranker_ablation import CROSS_FITTED, SEEING, TWO_CROSS_FITTED, WITH_FINETUNED
 from lib.workbook.display import interval, number
 from lib.workbook.methods import label
 from lib.workbook.profiles import NOTEBOOKS
@@ -63,7 +62,7 @@ SHORT = {  # of metrics that stand beside others in one block
 
 
 def _context(method: str, claim: str = "") -> Row:
-    return Row({"method": method}, ranker_name(method), claim)
+    return Row({"method": method}, f"{method} (ours)" if method in SEEING else label(method), claim)
 
 
 def _tools(setting: str, retriever: str, claim: str = "", note: str = "") -> Row:
