@@ -300,8 +300,8 @@ def _is_rate(pair: np.ndarray) -> bool:
 
 
 def _two_way(claim: Claim, pair: np.ndarray, estimated: bool, clusterings: Sequence[np.ndarray]) -> dict[str, float]:
-    """The effect's interval, standard error and p-value (the largest over the claim's boundaries) and the interval of
-    the side held against, where that is `estimated` and no constant; as the tables have them."""
+    """The effect's interval, standard error with its degrees of freedom, p-value (the largest over the claim's
+    boundaries) and the interval of the side held against, where that is `estimated` and no constant."""
     left, right = pair[:, [0]], pair[:, [1]]
     numbers: dict[str, float] = {}
     if estimated and not np.isnan(right).all():
@@ -318,7 +318,7 @@ def _two_way(claim: Claim, pair: np.ndarray, estimated: bool, clusterings: Seque
     tested = paired_differences(left, right, clusterings) if claim.own_values else found
     p_value = max(float(tested.p_values(boundary)[0]) for boundary in claim.boundaries)
     ends = {"ci_low": float(found.low[0]), "ci_high": float(found.high[0])}
-    return numbers | ends | {"se": float(found.se[0]), "p_value": p_value}
+    return numbers | ends | {"se": float(found.se[0]), "freedom": float(tested.freedom[0]), "p_value": p_value}
 
 
 def _bootstrapped(claim: Claim, pair: np.ndarray, draws: np.ndarray) -> dict[str, float]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
 from lib.evaluation.claim_records import Claim, Ratio
 from lib.evaluation.inference import LEVEL, mcnemar_at_best
@@ -45,6 +45,7 @@ class Evidence:
         other, other_low, other_high: the mean of the side held against, with its 95% interval.
         off_floor, off_ceiling: queries with another value than 0, and than 100, on the side that has more of them.
         rate: whether all values are 0 or 100.
+        freedom: degrees of freedom of the effect's t; infinite where it is taken as normal.
     """
 
     method: str = ""
@@ -64,6 +65,7 @@ class Evidence:
     off_floor: float = math.inf
     off_ceiling: float = math.inf
     rate: bool = False
+    freedom: float = math.inf
 
     @property
     def detectable(self) -> float:
@@ -219,16 +221,30 @@ def n_needed(claim: Claim, cell: Evidence, verdict: str, tests: int) -> float:
     """How many queries would decide an open verdict with 80% power, from the spread seen here; NaN for other verdicts.
 
     A two-sided test at .05 of the effect looked for; what is only undecided is tested at .05 over the number of tests.
-    Where this n would have shown that effect already, the one seen here takes its place.
+    Where this n would have shown that effect already, the one seen here takes its place. More queries are taken to be
+    of as many more personas and needs, so that the degrees of freedom grow with them.
     """
     if verdict not in OPEN or math.isinf(cell.detectable):
         return math.nan
     level = LEVEL / (tests if verdict == "undecided" else 1)
-    reach = cell.se * float(stats.norm.ppf(1 - level / 2) + stats.norm.ppf(POWER))
-    needed = cell.n * (reach / looked_for(claim, cell)[0]) ** 2
-    if needed <= cell.n:
-        needed = cell.n * (reach / max(abs(claim.depth(cell.effect)), 1e-12)) ** 2
-    return float(max(math.ceil(needed), cell.n + 1))
+    times = _times_as_many(cell, looked_for(claim, cell)[0], level)
+    if times <= 1:
+        times = _times_as_many(cell, max(abs(claim.depth(cell.effect)), 1e-12), level)
+    return float(max(math.ceil(cell.n * times), cell.n + 1))
+
+
+def _times_as_many(cell: Evidence, effect: float, level: float) -> float:
+    """How many times the cell's n shows an effect at a level with 80% power; at most 1 where this n does."""
+
+    def beyond(times: float, freedom: float) -> float:
+        t = stats.t(freedom * times)
+        return cell.se * float(t.ppf(1 - level / 2) + t.ppf(POWER)) - effect * math.sqrt(times)
+
+    normal = (beyond(1, math.inf) / effect + 1) ** 2
+    fewest = max(normal, 1)
+    if beyond(fewest, cell.freedom) <= 0:
+        return normal
+    return float(optimize.brentq(beyond, fewest, 1e6 * fewest, args=(cell.freedom,)))
 
 
 def _at_one_end(claim: Claim, cell: Evidence) -> str:

@@ -1,5 +1,6 @@
 """Verdicts: every rule by hand, on made-up scores, at the edges, and by simulation."""
 
+import dataclasses
 import itertools
 import math
 from dataclasses import replace
@@ -1068,6 +1069,19 @@ def test_that_many_would_decide(claims_of):
     n = int(n_needed(claim, cell(3, 8, published=effect, se=spread / math.sqrt(200)), "underpowered", 12))
     hits = [stats.ttest_1samp(rng.normal(effect, spread, n), 0).pvalue <= 0.05 for _ in range(2000)]
     assert np.mean(hits) == pytest.approx(0.8, abs=0.03)
+
+
+@pytest.mark.parametrize(("effect", "freedom"), [(40.0, 9.0), (9.0, 4.0), (5.0, 30.0)])
+def test_few_needs_take_more_queries_to_decide(claims_of, effect, freedom):
+    """With that many, and as many more degrees of freedom, the t of the effect reaches its critical value and the power
+    beyond it; where t is normal, fewer do."""
+    (claim,) = claims_of({})
+    few = cell(effect, effect - 1, published=effect, se=effect / 3, p=0.02, freedom=freedom)
+    needed, normal = (n_needed(claim, one, "undecided", 20) for one in (few, dataclasses.replace(few, freedom=np.inf)))
+    assert needed > normal > few.n
+    times = needed / few.n
+    t = stats.t(freedom * times)
+    assert effect / (few.se / math.sqrt(times)) == pytest.approx(t.ppf(1 - 0.05 / 40) + t.ppf(0.8), rel=0.01)
 
 
 # ---------------------------------------------------------------- by simulation
