@@ -155,15 +155,40 @@ def _not_over_search(tests: pd.DataFrame) -> str:
     return f"Over semantic search its gain is not settled for {' and '.join(rows)}." if rows else ""
 
 
-def variant_figures(scored: ContextScores) -> list[Drawing]:
-    """The two stages that see a fine-tuned encoder's cosine, cross-fitted, against search and LambdaMART; none where
-    there are none."""
-    if TWO_CROSS_FITTED not in scored.scores:
-        return []
+def variant_tests(scored: ContextScores) -> pd.DataFrame:
+    """The two stages that see a fine-tuned encoder's cosine, cross-fitted, against search and LambdaMART (see
+    `lib.assistant.context_scores.compare_by_kind`); empty where there are none."""
     from lib.assistant.context_scores import compare_by_kind
 
-    tests = compare_by_kind(scored, TWO_CROSS_FITTED, ("semantic", "finetuned", "lambdamart"))
-    return [tests_figure(tests, scored.k, "two_stages_cross_fitted_tests", TWO_CROSS_FITTED)]
+    others = ("semantic", "finetuned", "lambdamart")
+    return compare_by_kind(scored, TWO_CROSS_FITTED, others) if TWO_CROSS_FITTED in scored.scores else pd.DataFrame()
+
+
+def variant_figures(tests: pd.DataFrame, k: int) -> list[Drawing]:
+    """The figure of `variant_tests`; none where they are empty."""
+    return [] if tests.empty else [tests_figure(tests, k, "two_stages_cross_fitted_tests", TWO_CROSS_FITTED)]
+
+
+def variant_in_words(tests: pd.DataFrame, k: int, published: float) -> str:
+    """Where those two stages find more than semantic search, and what LambdaMART-RRF finds in the paper; empty where
+    there are none.
+
+    Args:
+        tests: from `variant_tests`.
+        published: recall of LambdaMART-RRF at the cutoff, in percent; NaN where none is.
+    """
+    if tests.empty:
+        return ""
+    over = tests[tests["other"] == "semantic"]
+    whole, kinds = over[over["group"] == "all"].iloc[0], over[over["group"] != "all"]
+    more = kinds.loc[settled(kinds) & (kinds["difference"] > 0), "group"].tolist()
+    rows = ", ".join(f"{row['group']} {_change(row)}" for _, row in kinds.iterrows())
+    theirs = f"; the paper's LambdaMART-RRF finds {published:.1f}% in its own world" if published == published else ""
+    return (
+        f"The two stages that see that cosine, cross-fitted, find {whole['a']:.1f}% at K = {k}{theirs}. "
+        f"Beside semantic search that is, by kind: {rows} points. "
+        + (f"Settled is a gain for {' and '.join(more)} queries." if more else "A gain is settled for no kind alone.")
+    )
 
 
 # ---- needs that no training query asks about

@@ -156,16 +156,30 @@ def test_a_gain_is_named_only_where_it_is_settled():
 
 
 def test_two_stages_with_an_encoder_are_tested_where_they_are():
-    assert page.variant_figures(scored()) == []
+    without = page.variant_tests(scored())
+    assert page.variant_figures(without, 3) == []
+    assert page.variant_in_words(without, 3, 81.27) == ""
     with_it = scored()
     alike = {TWO_CROSS_FITTED: "lambdamart", "finetuned": "semantic"}
     columns = {(name, *key[1:]): with_it.scores[key] for name, of in alike.items() for key in with_it.scores[[of]]}
     with_it = replace(with_it, scores=with_it.scores.join(pd.DataFrame(columns)))
-    (drawing,) = page.variant_figures(with_it)
+    tests = page.variant_tests(with_it)
+    (drawing,) = page.variant_figures(tests, 3)
     assert drawing.name == "two_stages_cross_fitted_tests"
     assert len(drawing.data) == 12
     assert (drawing.data.loc[drawing.data["other"] == "lambdamart", "difference"] == 0).all()
     plt.close(drawing.figure)
+    text = page.variant_in_words(tests, 3, 81.27)
+    assert text.startswith("The two stages that see that cosine, cross-fitted, find 66.7% at K = 3; the paper's ")
+    assert "LambdaMART-RRF finds 81.3% in its own world. Beside semantic search that is, by kind: meaning " in text
+    gains = tests[
+        (tests["other"] == "semantic") & (tests["group"] != "all") & settled(tests) & (tests["difference"] > 0)
+    ]
+    assert len(gains)
+    assert text.endswith(f"Settled is a gain for {' and '.join(gains['group'])} queries.")
+    nowhere = tests.assign(difference=-1.0)
+    assert page.variant_in_words(nowhere, 3, float("nan")).endswith("A gain is settled for no kind alone.")
+    assert "in its own world" not in page.variant_in_words(nowhere, 3, float("nan"))
 
 
 def unseen(ours=70.0, **text):
