@@ -240,11 +240,12 @@ def _times_as_many(cell: Evidence, effect: float, level: float) -> float:
         t = stats.t(freedom * times)
         return cell.se * float(t.ppf(1 - level / 2) + t.ppf(POWER)) - effect * math.sqrt(times)
 
+    freedom = cell.freedom if cell.freedom >= 1 else 1.0
     normal = (beyond(1, math.inf) / effect + 1) ** 2
     fewest = max(normal, 1)
-    if beyond(fewest, cell.freedom) <= 0:
+    if beyond(fewest, freedom) <= 0:
         return normal
-    return float(optimize.brentq(beyond, fewest, 1e6 * fewest, args=(cell.freedom,)))
+    return float(optimize.brentq(beyond, fewest, 1e6 * fewest, args=(freedom,)))
 
 
 def _at_one_end(claim: Claim, cell: Evidence) -> str:
