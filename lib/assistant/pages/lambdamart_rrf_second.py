@@ -183,11 +183,12 @@ def variant_in_words(tests: pd.DataFrame, k: int, published: float) -> str:
     whole, kinds = over[over["group"] == "all"].iloc[0], over[over["group"] != "all"]
     more = kinds.loc[settled(kinds) & (kinds["difference"] > 0), "group"].tolist()
     rows = ", ".join(f"{row['group']} {_change(row)}" for _, row in kinds.iterrows())
+    clear = " and ".join([", ".join(more[:-1]), more[-1]] if more[1:] else more)
     theirs = f"; the paper's LambdaMART-RRF finds {published:.1f}% in its own world" if published == published else ""
     return (
         f"The two stages that see that cosine, cross-fitted, find {whole['a']:.1f}% at K = {k}{theirs}. "
         f"Beside semantic search that is, by kind: {rows} points. "
-        + (f"Settled is a gain for {' and '.join(more)} queries." if more else "A gain is settled for no kind alone.")
+        + (f"Settled is a gain for {clear} queries." if more else "A gain is settled for no kind alone.")
     )
 
 
