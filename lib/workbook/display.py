@@ -272,6 +272,11 @@ def number(value: float, decimals: int, sign: bool = False) -> str:
     return text.lstrip("+-") if not text.strip("+-0.,") else text.replace("-", "−")
 
 
+def listed(parts: Sequence[str]) -> str:
+    """The parts as an English list: `a, b and c`."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
 def p_text(p: float, decimals: int = 4) -> str:
     """A p-value for readers: `0.0312`, or `<0.0001` where it would be rounded to zero; a dash where it is missing."""
     smallest = 10.0**-decimals

@@ -18,7 +18,7 @@ from lib.assistant.pages.lambdamart_rrf_parts import rankers_table
 from lib.assistant.ranker_ablation import QUERY_UNSEEN, TWO_QUERY_UNSEEN, UNLEARNED
 from lib.assistant.sweeps import COMPARED, DIFFERENCES, HABIT_KNOBS, SIGNAL_KNOBS, SWEEPS, Sweep
 from lib.assistant.unseen_needs import UnseenNeeds
-from lib.workbook.display import Drawing, Table, interval, number
+from lib.workbook.display import Drawing, Table, interval, listed, number
 from lib.workbook.methods import colour, label, marker
 
 KNOBS = {
@@ -268,8 +268,8 @@ def signals_figure(swept: pd.DataFrame, k: int) -> Drawing:
     return Drawing(
         figure,
         "sensitivity_signals",
-        f"At recency strength {_listed([f'{level:.2g}' for level in levels])}, numerical signals change Recall@{k} by "
-        f"{_listed(adds[TO_TEXT])} points in a LambdaMART without habitual ones, by {_listed(adds[TO_HABITS])} in one "
+        f"At recency strength {listed([f'{level:.2g}' for level in levels])}, numerical signals change Recall@{k} by "
+        f"{listed(adds[TO_TEXT])} points in a LambdaMART without habitual ones, by {listed(adds[TO_HABITS])} in one "
         f"with them; due times by {due[0]} at due rivals 0, by {due[1]} at {most['due_rivals']:.2g}: intervals in the "
         "table",
         "Recall in three panels, one signal of the simulated world each. The signal alone, without learning: "
@@ -280,11 +280,6 @@ def signals_figure(swept: pd.DataFrame, k: int) -> Drawing:
         ),
         swept,
     )
-
-
-def _listed(parts: Sequence[str]) -> str:
-    """`a, b and c`."""
-    return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _draw_knob(axis: Axes, swept: pd.DataFrame, methods: Sequence[str], k: int) -> None:

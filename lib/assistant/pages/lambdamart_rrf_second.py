@@ -13,7 +13,7 @@ from lib.assistant.ranker_ablation import CROSS_FITTED, SEEING, TWO_CROSS_FITTED
 from lib.assistant.unseen_needs import TEXT_TRAINED, UnseenNeeds
 from lib.evaluation.comparison import compare
 from lib.evaluation.inference import settled
-from lib.workbook.display import Drawing, Table, interval, number
+from lib.workbook.display import Drawing, Table, interval, listed, number
 from lib.workbook.forest import forest
 from lib.workbook.methods import label
 
@@ -137,15 +137,23 @@ def gain_finding(tests: pd.DataFrame, k: int) -> str:
 def where_it_gains(tests: pd.DataFrame, k: int) -> str:
     """For which kinds of query the gain over LambdaMART is settled, and for which that over semantic search is not."""
     kinds = tests[(tests["other"] == "lambdamart") & (tests["group"] != "all")]
-    clear = kinds[settled(kinds)]
-    rows = ", ".join(f"{row['group']} {_change(row)}" for _, row in kinds.iterrows())
-    more, less = (clear.loc[sign * clear["difference"] > 0, "group"].tolist() for sign in (1, -1))
+    less = kinds.loc[settled(kinds) & (kinds["difference"] < 0), "group"].tolist()
     return (
-        f"{gain_finding(tests, k)}; by kind: {rows}. "
-        + (f"Settled is a gain for {' and '.join(more)} queries. " if more else "A gain is settled for no kind alone. ")
-        + (f"It finds less for {' and '.join(less)} queries. " if less else "")
+        f"{gain_finding(tests, k)}; by kind: {_changes(kinds)}. {_settled_gains(kinds)} "
+        + (f"It finds less for {listed(less)} queries. " if less else "")
         + _not_over_search(tests)
     ).strip()
+
+
+def _changes(kinds: pd.DataFrame) -> str:
+    """Each kind with its difference."""
+    return ", ".join(f"{row['group']} {_change(row)}" for _, row in kinds.iterrows())
+
+
+def _settled_gains(kinds: pd.DataFrame) -> str:
+    """For which kinds a gain is settled."""
+    more = kinds.loc[settled(kinds) & (kinds["difference"] > 0), "group"].tolist()
+    return f"Settled is a gain for {listed(more)} queries." if more else "A gain is settled for no kind alone."
 
 
 def _not_over_search(tests: pd.DataFrame) -> str:
@@ -181,14 +189,10 @@ def variant_in_words(tests: pd.DataFrame, k: int, published: float) -> str:
         return ""
     over = tests[tests["other"] == "semantic"]
     whole, kinds = over[over["group"] == "all"].iloc[0], over[over["group"] != "all"]
-    more = kinds.loc[settled(kinds) & (kinds["difference"] > 0), "group"].tolist()
-    rows = ", ".join(f"{row['group']} {_change(row)}" for _, row in kinds.iterrows())
-    clear = " and ".join([", ".join(more[:-1]), more[-1]] if more[1:] else more)
     theirs = f"; the paper's LambdaMART-RRF finds {published:.1f}% in its own world" if published == published else ""
     return (
         f"The two stages that see that cosine, cross-fitted, find {whole['a']:.1f}% at K = {k}{theirs}. "
-        f"Beside semantic search that is, by kind: {rows} points. "
-        + (f"Settled is a gain for {clear} queries." if more else "A gain is settled for no kind alone.")
+        f"Beside semantic search that is, by kind: {_changes(kinds)} points. {_settled_gains(kinds)}"
     )
 
 

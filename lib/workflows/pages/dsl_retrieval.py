@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from lib.evaluation.comparison import compare, compare_family
 from lib.evaluation.inference import Resampling, bootstrap_interval, holm_adjust, settled
 from lib.retrieval.stores import seeded_order
-from lib.workbook.display import Drawing, Table, interval, label_lines, number
+from lib.workbook.display import Drawing, Table, interval, label_lines, listed, number
 from lib.workbook.forest import forest
 from lib.workbook.methods import colour, label, marker
 from lib.workflows.pages.common import api_uses, intervals, rarest_use
@@ -43,11 +43,6 @@ def change(test) -> str:
 def outcome(test) -> str:
     """What a row says of its method: helps, harms or not settled."""
     return ("helps" if test.difference > 0 else "harms") if test.settled else "not settled"
-
-
-def listed(parts: Sequence[str]) -> str:
-    """The parts as an English list."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 # ---------------------------------------------------------------- requests and pairs

@@ -10,12 +10,12 @@ import pandas as pd
 
 from lib.evaluation.rates import rates_with_intervals
 from lib.workbook.cases import case_address
-from lib.workbook.display import Drawing, Table, interval, number
+from lib.workbook.display import Drawing, Table, interval, listed, number
 from lib.workbook.markup import plain
 from lib.workbook.methods import colour, marker
 from lib.workflows.ablation import on_shared_flows
 from lib.workflows.pages.common import error_bars, intervals, metric_intervals, p_values, wide_by_metric
-from lib.workflows.pages.dsl_retrieval import DIFFERENCE, SETS, change, covered, from_which, listed, of_sizes, tested
+from lib.workflows.pages.dsl_retrieval import DIFFERENCE, SETS, change, covered, from_which, of_sizes, tested
 from lib.workflows.scoring import PERCENT, executed_outcomes, nothing_made_up, outcomes
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from lib.evaluation.comparison import compare_in_groups
 from lib.evaluation.inference import bootstrap_interval, settled
-from lib.workbook.display import Drawing, Table, number
+from lib.workbook.display import Drawing, Table, listed, number
 from lib.workbook.markup import plain
 from lib.workbook.methods import colour, label, marker
 from lib.workflows.pages.common import error_bars, intervals, p_values
@@ -20,7 +20,6 @@ from lib.workflows.pages.dsl_retrieval import (
     change,
     covered,
     from_which,
-    listed,
     of_requests,
     of_sizes,
     outcome,
