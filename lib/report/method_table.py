@@ -49,6 +49,15 @@ class Row(NamedTuple):
     metric: str = ""
 
 
+# Questions that the sentence answers.
+FOUND = "Is the relevant context found?"
+FOUND_UNSEEN = "And where no training query asks about the need?"
+TOOLS = "Does context find the right tools?"
+PLANS = "Does context make plans right?"
+PLANS_UNSEEN = "And on needs that the planner never learned?"
+FEW_SHOTS = "Are better few-shots found?"
+AS_GOOD = "Is retrieval as good as fine-tuning? Difference from the fine-tuned model"
+NEAR = "How near do flows come to the wanted one?"
 CHANGE = ("delta", "delta_ci_low", "delta_ci_high", "published_delta")
 NAMES, KEYS = "made-up API names, change in points", "made-up parameter keys, change in points"
 AGAINST = "made-up API names, points more than the fine-tuned model's"
@@ -81,7 +90,7 @@ def _prompt(selector: str, shots: int, definitions: str, metric: str, words: str
 # The metric of a prompt is that of the claim which the paper makes of it.
 QUESTIONS: list[tuple[Question, list[Row]]] = [
     (Question(
-        "assistant", "Is the relevant context found?", "Recall@3, %", "05_lambdamart_rrf",
+        "assistant", FOUND, "Recall@3, %", "05_lambdamart_rrf",
         "Table 2, ours beside published", "context_retrieval", {"kind": "all", "metric": "recall", "k": 3},
     ), [
         _context("bm25t"),
@@ -94,7 +103,7 @@ QUESTIONS: list[tuple[Question, list[Row]]] = [
         _context("late_interaction"),
     ]),
     (Question(
-        "assistant", "And where no training query asks about the need?", "Recall@3, %", "05_lambdamart_rrf",
+        "assistant", FOUND_UNSEEN, "Recall@3, %", "05_lambdamart_rrf",
         "Needs that no training query asks about", "context_retrieval",
         {"kind": "all", "metric": "recall", "k": 3, "sample": "unseen_needs"},
     ), [
@@ -124,7 +133,7 @@ QUESTIONS: list[tuple[Question, list[Row]]] = [
         _context("finetuned_cot", "cot_adds_little_once_finetuned"),
     ]),
     (Question(
-        "assistant", "Does context find the right tools?", "Recall@5, %", "06_tool_retrieval",
+        "assistant", TOOLS, "Recall@5, %", "06_tool_retrieval",
         "Figure 2: how many of the right tools are found?", "tool_retrieval", {"target": "api", "k": 5},
         columns=("recall", "ci_low", "ci_high"),
     ), [
@@ -135,7 +144,7 @@ QUESTIONS: list[tuple[Question, list[Row]]] = [
         _tools("query_plus_context", "lambdamart", note=", learned ranker (ours)"),
     ]),
     (Question(
-        "assistant", "Does context make plans right?", "AST accuracy, %", "07_planner", "Table 3", "planner",
+        "assistant", PLANS, "AST accuracy, %", "07_planner", "Table 3", "planner",
         {"metric": "ast_accuracy"},
     ), [
         _plans("lower_bound"),
@@ -145,7 +154,7 @@ QUESTIONS: list[tuple[Question, list[Row]]] = [
         _plans("context_tuned_upper_bound", "labels_beat_retrieval"),
     ]),
     (Question(
-        "assistant", "And on needs that the planner never learned?", "AST accuracy, %", "07_planner",
+        "assistant", PLANS_UNSEEN, "AST accuracy, %", "07_planner",
         "Which queries, and needs it never saw", "planner_needs",
         {"metric": "ast_accuracy", "model": "tuned", "needs": "held out"},
         columns=("value", "ci_low", "ci_high"),
@@ -155,7 +164,7 @@ QUESTIONS: list[tuple[Question, list[Row]]] = [
         _plans("context_tuned_upper_bound"),
     ]),
     (Question(
-        "workflow", "Are better few-shots found?", "Jaccard of 5 few-shots with the wanted flow", "08_dsl_retrieval",
+        "workflow", FEW_SHOTS, "Jaccard of 5 few-shots with the wanted flow", "08_dsl_retrieval",
         "Are the few-shots better?", "few_shot_retrieval", {"metric": "jaccard", "shots": 5, "test_set": "test"},
         columns=("value", "ci_low", "ci_high"),
     ), [
@@ -178,7 +187,7 @@ QUESTIONS: list[tuple[Question, list[Row]]] = [
         _prompt("tst", 5, "fd", "made_up_names", NAMES, "optimised_rag_makes_up_fewer_names"),
     ]),
     (Question(
-        "workflow", "Is retrieval as good as fine-tuning? Difference from the fine-tuned model", LIKENESS,
+        "workflow", AS_GOOD, LIKENESS,
         "09_dsl_ablation", "Table 4: FD, SFD, both, against the fine-tuned model", "dsl_semantic_definitions",
         {"test_set": "test"}, columns=CHANGE,
     ), [
@@ -187,7 +196,7 @@ QUESTIONS: list[tuple[Question, list[Row]]] = [
         _prompt("tst", 20, "fd_sfd", "made_up_names", AGAINST, "finetuned_makes_up_fewer_names"),
     ]),
     (Question(
-        "workflow", "How near do flows come to the wanted one?", "similarity, 0 to 1", "08_dsl_retrieval",
+        "workflow", NEAR, "similarity, 0 to 1", "08_dsl_retrieval",
         "Where does fine-tuning overtake retrieval?", "finetuned_dsl", {"metric": "similarity", "test_set": "test"},
         columns=("value", "ci_low", "ci_high"),
     ), [
@@ -360,11 +369,11 @@ def sentence(rows: pd.DataFrame, paper: str, verdicts: pd.DataFrame | None = Non
         verdicts: of the claims, for the paired difference in right plans.
     """
     at = {(row["question"], row["method"]): row for row in rows[rows["paper"] == paper].to_dict("records")}
-    questions = [question for question, _ in QUESTIONS if question.paper == paper]
+    questions = {question.text: question for question, _ in QUESTIONS}
 
-    def value(place: int, method: str) -> str:
-        question = questions[place]
-        row = at.get((question.text, method), {})
+    def value(text: str, method: str) -> str:
+        question = questions[text]
+        row = at.get((text, method), {})
         if row.get("value", float("nan")) != row.get("value", float("nan")):
             return ""
         unit = "%" if "%" in question.metric else ""
@@ -388,24 +397,24 @@ def _parts(paper: str, value, gain: str) -> list[str]:
     if paper == "assistant":
         said = [
             ("LambdaMART-RRF finds {0} of the relevant context among its first 3 items, pretrained search {1}",
-             (0, label("lambdamart_rrf")), (0, label("semantic"))),
+             (FOUND, label("lambdamart_rrf")), (FOUND, label("semantic"))),
             ("the query with retrieved context finds {0} of the right tools among 5, the query alone {1}",
-             (4, label("query_plus_context")), (4, label("query_only"))),
+             (TOOLS, label("query_plus_context")), (TOOLS, label("query_only"))),
             ("with retrieved context {0} of the plans are right, without {1}" + gain,
-             (5, label("context_tuned_rag")), (5, label("rag"))),
+             (PLANS, label("context_tuned_rag")), (PLANS, label("rag"))),
             ("of needs that no training query asks about LambdaMART-RRF finds {0} of the context, fine-tuned search "
              "{1}",
-             (1, label("lambdamart_rrf")), (1, label("finetuned"))),
+             (FOUND_UNSEEN, label("lambdamart_rrf")), (FOUND_UNSEEN, label("finetuned"))),
             ("of needs that the planner never learned {0} of the plans are right with retrieved context, without {1}",
-             (6, label("context_tuned_rag")), (6, label("rag"))),
+             (PLANS_UNSEEN, label("context_tuned_rag")), (PLANS_UNSEEN, label("rag"))),
         ]  # fmt: skip
     else:
         said = [
             ("five few-shots chosen by TST share {0} of their APIs with the wanted flow, by the pretrained encoder {1}",
-             (0, label("tst")), (0, label("pretrained"))),
+             (FEW_SHOTS, label("tst")), (FEW_SHOTS, label("pretrained"))),
             ("on page 08's requests the fine-tuned model's flows reach a similarity of {0}; on page 09's, retrieval "
              "(TST with FD, 20 few-shots) differs from that model by {1}",
-             (4, "fine-tuned model"), (3, "TST + FD, 20 few-shots")),
+             (NEAR, "fine-tuned model"), (AS_GOOD, "TST + FD, 20 few-shots")),
         ]  # fmt: skip
     filled = []
     for text, *places in said:
