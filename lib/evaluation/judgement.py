@@ -236,16 +236,17 @@ def n_needed(claim: Claim, cell: Evidence, verdict: str, tests: int) -> float:
 def _times_as_many(cell: Evidence, effect: float, level: float) -> float:
     """How many times the cell's n shows an effect at a level with 80% power; at most 1 where this n does."""
 
-    def beyond(times: float, freedom: float) -> float:
-        t = stats.t(freedom * times)
-        return cell.se * float(t.ppf(1 - level / 2) + t.ppf(POWER)) - effect * math.sqrt(times)
+    def reach(freedom: float) -> float:
+        t = stats.t(freedom)
+        return cell.se * float(t.ppf(1 - level / 2) + t.ppf(POWER))
+
+    def missing(times: float) -> float:
+        return reach(freedom * times) - effect * math.sqrt(times)
 
     freedom = cell.freedom if cell.freedom >= 1 else 1.0
-    normal = (beyond(1, math.inf) / effect + 1) ** 2
-    fewest = max(normal, 1)
-    if beyond(fewest, freedom) <= 0:
-        return normal
-    return float(optimize.brentq(beyond, fewest, 1e6 * fewest, args=(freedom,)))
+    if_normal = (reach(math.inf) / effect) ** 2
+    fewest = max(if_normal, 1)
+    return if_normal if missing(fewest) <= 0 else float(optimize.brentq(missing, fewest, 1e6 * fewest))
 
 
 def _at_one_end(claim: Claim, cell: Evidence) -> str:

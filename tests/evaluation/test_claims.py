@@ -1,6 +1,5 @@
 """Verdicts: every rule by hand, on made-up scores, at the edges, and by simulation."""
 
-import dataclasses
 import itertools
 import math
 from dataclasses import replace
@@ -1077,7 +1076,7 @@ def test_few_needs_take_more_queries_to_decide(claims_of, effect, freedom):
     beyond it; where t is normal, fewer do."""
     (claim,) = claims_of({})
     few = cell(effect, effect - 1, published=effect, se=effect / 3, p=0.02, freedom=freedom)
-    needed, normal = (n_needed(claim, one, "undecided", 20) for one in (few, dataclasses.replace(few, freedom=np.inf)))
+    needed, normal = (n_needed(claim, one, "undecided", 20) for one in (few, replace(few, freedom=np.inf)))
     assert needed > normal > few.n
     times = needed / few.n
     t = stats.t(freedom * times)
