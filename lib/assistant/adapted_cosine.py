@@ -8,7 +8,7 @@ Our own ranker (`lib.assistant.second_stage`) sees them, where that is better on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -35,6 +35,11 @@ ROWS = (
     "evaluation queries, the cosine shuffled",
     "the cosine alone, needs known",
     "the cosine alone, needs unseen",
+)
+OF_ENCODERS = (  # with the cosine of fine-tuned encoders in its place
+    "an encoder's cosine, needs known",
+    "an encoder's cosine, needs unseen",
+    "an encoder's cosine, shuffled",
 )
 
 
@@ -187,6 +192,7 @@ def what_it_adds(
     shuffled: pd.DataFrame,
     fresh: Mapping[str, pd.DataFrame],
     adapted: AdaptedCosines,
+    encoders: Sequence[pd.DataFrame] = (),
 ) -> pd.DataFrame:
     """What the cosines add to the second stage's recall at the first cutoff, and to search by the cosine alone.
 
@@ -195,10 +201,12 @@ def what_it_adds(
         scores: of each pair, of training queries out of fold, by these names.
         shuffled: from `lib.assistant.controls.evaluation_shuffled`.
         fresh: from `lib.assistant.ranker_ablation.without_their_needs`, of both.
+        encoders: the rankings of `OF_ENCODERS`, or none.
 
     Returns:
         columns queries, n, without, with, difference, ci_low, ci_high, p_holm (over all rows), one row for each of
-        `ROWS`; of the cosine alone `without` is that of the pretrained encoder.
+        `ROWS` and for each of `OF_ENCODERS` that there is; of the cosine alone `without` is that of the pretrained
+        encoder.
     """
     without, richer = sorted(settings, key=lambda name: settings[name].adapted)
     known, pretrained = task.rank_by(scores[without]), task.rank_by(task.text["semantic"])
@@ -210,8 +218,10 @@ def what_it_adds(
         (known, shuffled),
         (pretrained, task.rank_by(adapted.known)),
         (pretrained, task.rank_by(adapted.unseen)),
+        *zip((known, fresh[without], known), encoders, strict=False),
     )
-    gains = pd.DataFrame([_gain(task, name, *pair) for name, pair in zip(ROWS, runs, strict=True)])
+    names = [*ROWS, *OF_ENCODERS][: len(runs)]
+    gains = pd.DataFrame([_gain(task, name, *pair) for name, pair in zip(names, runs, strict=True)])
     return gains.assign(p_holm=holm_adjust(gains.pop("p_value")))
 
 

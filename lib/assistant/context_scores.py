@@ -24,6 +24,7 @@ from lib.evaluation.inference import Resampling, holm_adjust, settled
 ORDER = (
     "random", "recency", "bm25t", "semantic", "cot", "cot_distilled", "finetuned", "finetuned_cot", "cross_encoder",
     "late_interaction", "lambdamart", "rrf_text", "lambdamart_rrf", "lambdamart_2",
+    "lambdamart_2_finetuned",
 )  # fmt: skip
 # On all queries, by earlier notebooks; the last two are none of the paper's.
 SEARCHES = ("recency", "bm25t", "semantic", "finetuned", "cross_encoder", "late_interaction")

@@ -30,7 +30,7 @@ TWO_WITHOUT_COSINE = "two stages without the adapted cosine"
 FINETUNED = "finetuned"  # a text score: the cosine of notebook 04's encoder
 WITH_FINETUNED = "LambdaMART with the fine-tuned encoder"
 CROSS_FITTED = "LambdaMART with the fine-tuned encoder, cross-fitted"
-TWO_CROSS_FITTED = "two stages with the fine-tuned encoder, cross-fitted"
+TWO_CROSS_FITTED = "lambdamart_2_finetuned"  # our two stages with it, cross-fitted: a row of Table 2
 SEEING = (WITH_FINETUNED, CROSS_FITTED, TWO_CROSS_FITTED)  # the cosine of a fine-tuned encoder
 UNLEARNED = {
     "frequency × time match, not learned": "moment_count",

@@ -305,16 +305,19 @@ class RankingTask:
         """`lib.evaluation.comparison.per_query_scores` of the evaluation queries."""
         return per_query_scores(runs, self.qrels, self.queries_of("evaluation"), self.learning.cutoffs)
 
-    def rankings_to_keep(self, readings: FittedReadings, fusion: Fusion, second: np.ndarray) -> pd.DataFrame:
+    def rankings_to_keep(
+        self, readings: FittedReadings, fusion: Fusion, second: np.ndarray, more: Mapping[str, pd.DataFrame]
+    ) -> pd.DataFrame:
         """What later notebooks retrieve context with: the first `KEPT` results of every query.
 
         Args:
             readings: whose rankings `fusion` fuses.
             second: our second stage's score of each pair, of training queries out of fold.
+            more: rankings of the evaluation queries alone, by method.
 
         Returns:
-            columns method (lambdamart, lambdamart_rrf, lambdamart_2, semantic), query, item, rank, score; of training
-            queries those of the learned methods are out of fold.
+            columns method (lambdamart, lambdamart_rrf, lambdamart_2, semantic, and those of `more`), query, item, rank,
+            score; of training queries those of the learned methods are out of fold.
         """
         sides = (readings.training, readings.evaluation)
         runs = {
@@ -322,6 +325,7 @@ class RankingTask:
             "lambdamart_rrf": pd.concat([fusion.of(side) for side in sides]),
             "lambdamart_2": rank_pairs(self.pairs, second),
             "semantic": rank_pairs(self.pairs, self.text["semantic"]),
+            **more,
         }
         kept = [run[run["rank"] <= KEPT].assign(method=method) for method, run in runs.items()]
         return pd.concat(kept, ignore_index=True)[["method", "query", "item", "rank", "score"]]

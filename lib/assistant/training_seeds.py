@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from lib.assistant import rrf_readings
 from lib.assistant.adapted_cosine import learned_again
-from lib.assistant.ranker_ablation import FINETUNED, WITH_FINETUNED
+from lib.assistant.ranker_ablation import FINETUNED, TWO_CROSS_FITTED, WITH_FINETUNED
 from lib.assistant.ranking_task import RankingTask
 from lib.assistant.second_stage import Setting, TwoStages
 from lib.evaluation import over_seeds as seeds
@@ -22,6 +23,9 @@ from lib.evaluation.inference import Resampling
 from lib.evaluation.over_seeds import SEEDS
 from lib.retrieval.fusion import Fusion
 from lib.retrieval.stores import rank_pairs
+
+if TYPE_CHECKING:
+    from lib.assistant.retrained_cosines import EncoderCosines
 
 LAMBDAMART, RRF, OURS = "lambdamart", "lambdamart_rrf", "lambdamart_2"
 METHODS = (
@@ -33,12 +37,15 @@ METHODS = (
     LAMBDAMART,
     RRF,
     OURS,
+    TWO_CROSS_FITTED,
     WITH_FINETUNED,
 )
 PAIRS = (  # whose difference is shown: a minus b
     (RRF, LAMBDAMART),
     (OURS, LAMBDAMART),
     (OURS, RRF),
+    (TWO_CROSS_FITTED, OURS),
+    (TWO_CROSS_FITTED, "finetuned"),
     (WITH_FINETUNED, OURS),
     (WITH_FINETUNED, "finetuned"),
     ("finetuned", OURS),
@@ -55,7 +62,7 @@ def rankers(
     setting: Setting,
     fusion: Fusion,
     vectors: Mapping[str, np.ndarray],
-    cosines: Mapping[int, np.ndarray],
+    encoders: EncoderCosines,
 ) -> dict[str, pd.DataFrame]:
     """{`<method>/<seed>`: ranking of the evaluation queries} of all rankers with further seeds, counted from 1. The
     maps behind the second stage's fine-tuned cosine are learned with its seed.
@@ -64,8 +71,9 @@ def rankers(
         setting: of the second stage, as it was chosen with the workbook's seed.
         fusion: of LambdaMART-RRF, likewise.
         vectors: unit-length embeddings of items and queries, in frame order.
-        cosines: {seed: the cosine of each pair by fine-tuned encoders of that seed}; a ranker that sees one has no
-            further seeds where these are missing.
+        encoders: with further seeds; a ranker that sees a fine-tuned encoder has no further seeds where these are
+            missing. What the second stage learns from is cross-fitted by need and always of the workbook's seed: so
+            many encoders have no further ones. It is asked with those of the further seed.
     """
     task, found = two.task, {}
     for number in range(1, SEEDS + 1):
@@ -76,12 +84,22 @@ def rankers(
         found[f"{LAMBDAMART}/{number}"] = ranked[rrf_readings.WHOLE]
         found[f"{RRF}/{number}"] = fusion.of(ranked)
         again = learned_again(replace(two, task=seeded, folds=task.learning.folds), setting, vectors)
-        scores = again.evaluation_scores(setting)
-        found[f"{OURS}/{number}"] = rank_pairs(task.pairs[task.evaluation], scores)
-        if number in cosines:
-            seeing = seeded.with_text_scores(FINETUNED, cosines[number])
+        first = again.first_without(task.training, task.evaluation)
+        found[f"{OURS}/{number}"] = _by_second(again, first, setting)
+        if number in encoders.seeds:
+            cosine = encoders.seeds[number]
+            seeing = seeded.with_text_scores(FINETUNED, cosine)
             found[f"{WITH_FINETUNED}/{number}"] = seeing.rank(seeing.learn())
+            if encoders.cross_fitted is not None:
+                stages = again.seeing(np.where(task.evaluation, cosine, encoders.cross_fitted))
+                found[f"{TWO_CROSS_FITTED}/{number}"] = _by_second(stages, first, setting._replace(adapted=True))
     return found
+
+
+def _by_second(two: TwoStages, first: np.ndarray, setting: Setting) -> pd.DataFrame:
+    """The evaluation queries ranked by a second stage that is learned upon the first's scores."""
+    task = two.task
+    return rank_pairs(task.pairs[task.evaluation], two.second_without(first, setting, task.training, task.evaluation))
 
 
 def over_seeds(

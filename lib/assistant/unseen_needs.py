@@ -50,7 +50,7 @@ class UnseenNeeds:
     @cached_property
     def methods(self) -> list[str]:
         scored = self.scores.columns.get_level_values("method")
-        return [method for method in (*ORDER, *SEEING) if method in scored]
+        return [method for method in dict.fromkeys((*ORDER, *SEEING)) if method in scored]
 
     @cached_property
     def summary(self) -> pd.DataFrame:

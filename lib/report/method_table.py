@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from lib.assistant.ranker_ablation import CROSS_FITTED, SEEING, TWO_CROSS_FITTED, WITH_FINETUNED
+from lib.assistant.ranker_ablation import CROSS_FITTED, TWO_CROSS_FITTED, WITH_FINETUNED
 from lib.workbook.display import interval, number
-from lib.workbook.methods import label
+from lib.workbook.methods import METHODS, label
 from lib.workbook.profiles import NOTEBOOKS
 
 COLUMNS = [
@@ -71,7 +71,7 @@ SHORT = {  # of metrics that stand beside others in one block
 
 
 def _context(method: str, claim: str = "") -> Row:
-    return Row({"method": method}, f"{method} (ours)" if method in SEEING else label(method), claim)
+    return Row({"method": method}, label(method) if method in METHODS else f"{method} (ours)", claim)
 
 
 def _tools(setting: str, retriever: str, claim: str = "", note: str = "") -> Row:
@@ -99,6 +99,7 @@ QUESTIONS: list[tuple[Question, list[Row]]] = [
         _context("lambdamart", "usage_signals_help"),
         _context("lambdamart_rrf", "lambdamart_rrf_beats_finetuned"),
         _context("lambdamart_2"),
+        _context(TWO_CROSS_FITTED),
         _context("cross_encoder"),
         _context("late_interaction"),
     ]),

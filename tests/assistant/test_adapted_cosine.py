@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from lib.assistant import adapted_cosine
-from lib.assistant.adapted_cosine import ENOUGH, ROWS, cross_fitted, what_it_adds
+from lib.assistant.adapted_cosine import ENOUGH, OF_ENCODERS, ROWS, cross_fitted, what_it_adds
 from lib.assistant.controls import evaluation_shuffled
 from lib.assistant.ranker_ablation import (
     TWO_WITH_COSINE,
@@ -125,6 +125,16 @@ def test_what_a_cosine_adds_and_what_a_shuffled_one_does(task, two, fitted, ours
     assert gains["difference"].iloc[[2, 3]].abs().max() < 15  # told nothing
     assert gains["difference"].iloc[5] < 0
     assert gains.loc[ROWS[2], ["without", "with"]].tolist() == [recall(task, fresh[name]) for name in (without, seeing)]
+    # Encoders' rankings stand beside the same stages without a cosine: the best possible, a random one, and no change.
+    known = task.rank_by(scores[without])
+    by_encoders = task.rank_by(told(task)), task.rank_by(np.zeros(len(task.pairs))), known
+    more = what_it_adds(task, settings, scores, shuffled, fresh, adapted, by_encoders).set_index("queries")
+    assert more.index.tolist() == [*ROWS, *OF_ENCODERS]
+    pd.testing.assert_frame_equal(more.loc[list(ROWS)].drop(columns="p_holm"), gains.drop(columns="p_holm"))
+    assert (more.loc[list(ROWS), "p_holm"] >= gains["p_holm"]).all(), "a larger family"
+    assert more.loc[list(OF_ENCODERS), "with"].tolist() == [recall(task, run) for run in by_encoders]
+    expected = [recall(task, run) for run in (known, fresh[without], known)]
+    assert more.loc[list(OF_ENCODERS), "without"].tolist() == expected
 
 
 def test_on_unseen_needs_the_stage_sees_what_learned_nothing_of_them(task, two, monkeypatch):  # noqa: F811

@@ -119,7 +119,7 @@ def test_importance_names_every_feature_once_with_its_group(task, fitted):
 
 
 def test_what_is_kept_holds_every_query_once_a_method(task, fitted, readings):
-    kept = task.rankings_to_keep(readings, FUSION, fitted.scores)
+    kept = task.rankings_to_keep(readings, FUSION, fitted.scores, {})
     assert list(kept) == ["method", "query", "item", "rank", "score"]
     assert kept["rank"].max() == KEPT
     assert not kept.duplicated(["method", "query", "rank"]).any()
@@ -129,6 +129,9 @@ def test_what_is_kept_holds_every_query_once_a_method(task, fitted, readings):
     ours, first = (kept[kept["method"] == name].set_index(["query", "rank"])["item"] for name in
                    ("lambdamart_2", "lambdamart"))  # fmt: skip
     pd.testing.assert_series_equal(ours.sort_index(), first.sort_index())
+    more = task.rankings_to_keep(readings, FUSION, fitted.scores, {"more": fitted.evaluation["whole"]})
+    pd.testing.assert_frame_equal(more[more["method"] != "more"], kept)
+    assert set(more.loc[more["method"] == "more", "query"]) == set(task.queries_of("evaluation"))
 
 
 def test_reduced_rankers_see_less(task, variants, rankers):

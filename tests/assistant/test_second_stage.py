@@ -2,6 +2,7 @@
 the other."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -477,17 +478,18 @@ def test_no_query_is_ranked_by_what_learned_from_its_need(task, two, monkeypatch
 
 
 SEEDED_FUSION = Fusion(("whole", "store by store", "semantic"), 60)
+NO_ENCODERS = SimpleNamespace(seeds={}, cross_fitted=None)
 
 
 def test_maps_have_the_seed_of_their_ranker(task, seeing, world, monkeypatch):
     seen = []
 
-    def scores(self, setting, labels=None):
+    def second(self, first, setting, learned, asked, labels=None):
         seen.append(self)
         return np.zeros(task.evaluation.sum())
 
-    monkeypatch.setattr(TwoStages, "evaluation_scores", scores)
-    training_seeds.rankers(seeing, Setting(adapted=True), SEEDED_FUSION, world[1], {})
+    monkeypatch.setattr(TwoStages, "second_without", second)
+    training_seeds.rankers(seeing, Setting(adapted=True), SEEDED_FUSION, world[1], NO_ENCODERS)
     assert [two.task.learning.seed for two in seen] == [task.learning.seed + 1, task.learning.seed + 2]
     for two in seen:
         np.testing.assert_array_equal(two.cosine, cross_fitted(two.task, world[1]).known)
@@ -501,13 +503,13 @@ def test_a_further_seed_learns_as_the_first_did(world, monkeypatch):
     own = two.fit(task.fit().scores)
     seen = []
 
-    def scores(self, setting, labels=None):
+    def first(self, learned, asked, labels=None):
         seen.append(self.folds)
-        return np.zeros(task.evaluation.sum())
+        return np.zeros(len(task.pairs))
 
     with monkeypatch.context() as patch:
-        patch.setattr(TwoStages, "evaluation_scores", scores)
-        training_seeds.rankers(two, own.choice.setting, SEEDED_FUSION, vectors, {})
+        patch.setattr(TwoStages, "first_without", first)
+        training_seeds.rankers(two, own.choice.setting, SEEDED_FUSION, vectors, NO_ENCODERS)
     assert seen == [4, 4]
     again = replace(two, folds=4).evaluation_scores(own.choice.setting)
     np.testing.assert_allclose(again, own.scores[task.evaluation])
@@ -515,10 +517,19 @@ def test_a_further_seed_learns_as_the_first_did(world, monkeypatch):
 
 
 def test_rankers_with_further_seeds_rank_the_same_queries(task, two, world):
-    cosines = {1: task.relevant.astype(float), 2: np.zeros(len(task.pairs))}
-    found = training_seeds.rankers(two, Setting(), SEEDED_FUSION, world[1], cosines)
+    told, blank = task.relevant.astype(float), np.zeros(len(task.pairs))
+    encoders = SimpleNamespace(seeds={1: told, 2: blank}, cross_fitted=None)
+    found = training_seeds.rankers(two, Setting(), SEEDED_FUSION, world[1], encoders)
     methods = ("lambdamart", "lambdamart_rrf", "lambdamart_2", ranker_ablation.WITH_FINETUNED)
     assert set(found) == {f"{method}/{seed}" for method in methods for seed in (1, 2)}
+    # The second stage learns from cross-fitted cosines, whatever the seed, and is asked with those of the seed.
+    both = training_seeds.rankers(
+        two, Setting(), SEEDED_FUSION, world[1], SimpleNamespace(seeds=encoders.seeds, cross_fitted=told)
+    )
+    for name, run in found.items():
+        pd.testing.assert_frame_equal(both[name], run)
+    by_seed = [recall(task, both[f"{ranker_ablation.TWO_CROSS_FITTED}/{seed}"]) for seed in (1, 2)]
+    assert by_seed[0] > 90 > 60 > by_seed[1]
     # each seed's ranker sees the cosine of its own encoders: one that is the label finds all there is to find
     told, blank = (recall(task, found[f"{ranker_ablation.WITH_FINETUNED}/{seed}"]) for seed in (1, 2))
     assert told > blank + 10

@@ -24,9 +24,13 @@ if TYPE_CHECKING:
 
 BY_KIND = (
     "bm25t", "semantic", "cot", "cot_distilled", "finetuned", "cross_encoder", "late_interaction", "lambdamart",
-    "lambdamart_rrf", "lambdamart_2",
+    "lambdamart_rrf", "lambdamart_2", "lambdamart_2_finetuned",
 )  # fmt: skip
-LINES = ("bm25t", "semantic", "cot", "finetuned", "finetuned_cot", "lambdamart", "lambdamart_rrf", "lambdamart_2")
+LINES = (
+    "bm25t", "semantic", "cot", "finetuned", "finetuned_cot", "lambdamart", "lambdamart_rrf", "lambdamart_2",
+    "lambdamart_2_finetuned",
+)  # fmt: skip
+NOT_IN_NDCG = ("lambdamart", "lambdamart_2", "lambdamart_2_finetuned")  # of three panels side by side
 TITLES = {
     "recall": "Recall@K",
     "ndcg": "NDCG@K, standard ideal",
@@ -135,7 +139,7 @@ def by_kind_figure(two: TableTwo) -> Drawing:
     for position, method in enumerate(methods):
         part = pd.DataFrame([scored.mean(method, kind=kind) for kind in kinds])
         axis.errorbar(
-            np.arange(len(kinds)) + (position - (len(methods) - 1) / 2) * 0.09,
+            np.arange(len(kinds)) + (position - (len(methods) - 1) / 2) * 0.9 / len(methods),
             part["value"],
             yerr=[part["value"] - part["ci_low"], part["ci_high"] - part["value"]],
             marker=marker(method),
@@ -369,7 +373,7 @@ def ndcg_figure(two: TableTwo) -> Drawing:
     changes = []
     for axis, (ideal, title) in zip(axes, IDEALS.items(), strict=True):
         ends: dict[str, tuple[float, float, str]] = {}
-        for method in two.shown(name for name in LINES if name not in ("lambdamart", "lambdamart_2")):
+        for method in two.shown(name for name in LINES if name not in NOT_IN_NDCG):
             heights = [
                 two.printed(method, "ndcg", k) if ideal == "published" else two.value(method, ideal, k) for k in cutoffs
             ]

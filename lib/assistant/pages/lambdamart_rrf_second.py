@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from lib.assistant.adapted_cosine import ROWS
+from lib.assistant.adapted_cosine import OF_ENCODERS, ROWS
 from lib.assistant.pages.common import ranker_name
 from lib.assistant.ranker_ablation import CROSS_FITTED, SEEING, TWO_CROSS_FITTED, WITH_FINETUNED
 from lib.assistant.unseen_needs import TEXT_TRAINED, UnseenNeeds
@@ -191,8 +191,8 @@ def variant_in_words(tests: pd.DataFrame, k: int, published: float) -> str:
     whole, kinds = over[over["group"] == "all"].iloc[0], over[over["group"] != "all"]
     theirs = f"; the paper's LambdaMART-RRF finds {published:.1f}% in its own world" if published == published else ""
     return (
-        f"The two stages that see that cosine, cross-fitted, find {whole['a']:.1f}% at K = {k}{theirs}. "
-        f"Beside semantic search that is, by kind: {_changes(kinds)} points. {_settled_gains(kinds)}"
+        f"{label(TWO_CROSS_FITTED).capitalize()} find {whole['a']:.1f}% at K = {k}{theirs}. Beside semantic search "
+        f"that is, by kind: {_changes(kinds)} points. {_settled_gains(kinds)}"
     )
 
 
@@ -316,10 +316,15 @@ def adds_table(gains: pd.DataFrame, k: int) -> Table:
     return Table(
         gains[["queries", "n", "without", "with"]].assign(difference=[_change(row) for _, row in gains.iterrows()]),
         f"Recall@{k} in percent of our two stages without and with the adapted cosine, each in its best setting on "
-        "training queries; differences in points with 95% intervals (two-way cluster-robust). In the last two rows the "
-        "cosine ranks by itself, beside the pretrained encoder's. Needs unseen: five folds, and neither a map nor a "
-        "ranker learned from the query's need. Shuffled: dealt anew among each query's candidates, in training as in "
-        "evaluation.",
+        "training queries; differences in points with 95% intervals (two-way cluster-robust). In two rows the "
+        "adapted cosine ranks by itself, beside the pretrained encoder's. Needs unseen: five folds, and neither a map "
+        "nor a ranker learned from the query's need. Shuffled: dealt anew among each query's candidates, in training "
+        "as in evaluation."
+        + (
+            " An encoder's cosine, cross-fitted, stands in the adapted one's place in the rows that name it."
+            if gains["queries"].isin(OF_ENCODERS).any()
+            else ""
+        ),
         decimals=1,
         text_columns=["queries"],
     )
@@ -333,12 +338,32 @@ def adds_in_words(gains: pd.DataFrame) -> str:
         f"With the adapted cosine two stages find {known['with']:.1f}%, without it {known['without']:.1f}%: "
         f"{_change(known)} points ({_in_words(known)}). On needs that nothing learned from they find "
         f"{unseen['with']:.1f}%, without it {unseen['without']:.1f}%: {_change(unseen)} points ({_in_words(unseen)}). "
-        f"Shuffled, the cosine makes {_change(shuffled)} points: "
-        + (
-            "**it must not, so the gain above is an artefact in part**."
-            if shuffled["ci_low"] > 0
-            else "no gain that is settled, as it must be."
-        )
+        f"Shuffled, the cosine makes {_change(shuffled)} points: {_if_shuffled(shuffled)}{_by_encoders(rows)}"
+    )
+
+
+def _if_shuffled(shuffled: pd.Series) -> str:
+    return (
+        "**it must not, so the gain above is an artefact in part**."
+        if shuffled["ci_low"] > 0
+        else "no gain that is settled, as it must be."
+    )
+
+
+def _by_encoders(rows: pd.DataFrame) -> str:
+    """The same of the cosine of fine-tuned encoders; empty where there is none.
+
+    Args:
+        rows: gains by `queries`.
+    """
+    if not set(OF_ENCODERS) <= set(rows.index):
+        return ""
+    known, unseen, shuffled = (rows.loc[name] for name in OF_ENCODERS)
+    return (
+        f" With an encoder's cosine in its place they find {known['with']:.1f}%, {_change(known)} points more than "
+        f"without any ({_in_words(known)}); on needs that nothing learned from {unseen['with']:.1f}%, "
+        f"{_change(unseen)} points ({_in_words(unseen)}). Shuffled, that cosine makes {_change(shuffled)} points: "
+        f"{_if_shuffled(shuffled)}"
     )
 
 

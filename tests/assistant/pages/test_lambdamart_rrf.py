@@ -540,7 +540,7 @@ def test_usage_and_meaning_add_up_only_where_both_are_settled():
         "LambdaMART", "LambdaMART-RRF", "fine-tuned search", parts.WITH_FINETUNED, parts.RRF_WITH_FINETUNED,
     ]  # fmt: skip
     more_rows = parts.variant_table(both, Fusion(("whole",), 5)).frame["ranker"].tolist()
-    assert more_rows[-2:] == [parts.CROSS_FITTED, parts.TWO_CROSS_FITTED]
+    assert more_rows[-2:] == [parts.CROSS_FITTED, label(parts.TWO_CROSS_FITTED)]
     assert table.caption.endswith("fused in the variant: whole + store by store, weight 4, k = 5.")
 
 
