@@ -49,6 +49,31 @@ def executed_right(desk: Desk, plans: pd.DataFrame, queries: pd.DataFrame, gold:
     return 100.0 * np.array(found, dtype=float)
 
 
+def readings(plans: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
+    """What `executed_right` could find beyond AST accuracy: only among readings may another call do the same.
+
+    Args:
+        plans: columns query, text.
+        gold: columns query, apis.
+
+    Returns:
+        bools, one row a plan: wanted (the query's gold plan reads and does nothing else), wanted_and_read (and so does
+        this one, whatever it gives back).
+    """
+    apis = gold.set_index("query")["apis"]
+    wanted = np.array([READS.issuperset(apis[query]) for query in plans["query"]], dtype=bool)
+    return pd.DataFrame(
+        {"wanted": wanted, "wanted_and_read": wanted & [_only_reads(text) for text in plans["text"]]}, plans.index
+    )
+
+
+def _only_reads(text: str) -> bool:
+    try:
+        return READS.issuperset(api for api, _ in parse_plan(text))
+    except PlanError:
+        return False
+
+
 def read_items(desk: Desk, persona: str, call: Call) -> frozenset[str]:
     """The persona's items that a reading call gives back: those of the API's app that one argument names by their whole
     title and whose texts hold all other arguments. None where the API does not read, or does not take these arguments.

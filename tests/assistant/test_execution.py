@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from lib.assistant.execution import READS, executed_right, read_items
+from lib.assistant.execution import READS, executed_right, read_items, readings
 from lib.assistant.planner import Desk, score_plans, with_other_plans
 from lib.assistant.toolbox import Toolbox
 
@@ -149,3 +149,13 @@ def test_what_reads_stands_in_the_toolbox(data):
     toolbox = Toolbox.from_yaml(data / "toolbox.yaml")
     assert set(toolbox.apis) >= READS
     assert not {name for name in READS if name.split("_")[0] not in {"open", "read", "find", "search"}}
+
+
+def test_only_readings_of_queries_that_want_one_could_serve():
+    gold = pd.DataFrame({"query": ["q", "r"], "apis": [["open_note"], ["open_note", "create_note"]]})
+    texts = ['find_event(title="x")', 'delete_note(title="x")', "no plan(", "", 'read_mail(subject="x")']
+    plans = pd.DataFrame({"query": [*"qqqq", "r"], "text": texts}, index=[3, 5, 7, 9, 11])
+    found = readings(plans, gold)
+    assert found.index.tolist() == plans.index.tolist()
+    assert found["wanted"].tolist() == [True, True, True, True, False]
+    assert found["wanted_and_read"].tolist() == [True, False, False, False, False]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from lib.assistant.execution import readings
 from lib.assistant.pages.common import where_trained
 from lib.assistant.pages.planner import MEASURED, Learned, clustered_rate, share
 from lib.assistant.plan_comparison import contrast, needs_no_argument
@@ -57,13 +58,17 @@ def training(learned: Learned) -> str:
     )
 
 
-def executed(plans: pd.DataFrame) -> str:
-    """Whether calls that count by what they reach make other plans right."""
+def executed(plans: pd.DataFrame, gold: pd.DataFrame) -> str:
+    """Whether calls that count by what they reach make other plans right, and how many could."""
+    wrong = plans[plans["ast_accuracy"] == 0]
+    could, more = readings(wrong, gold).sum(), int((wrong["executed"] > 0).sum())
     changed = (plans["executed"] - plans["ast_accuracy"]).groupby(plans["setting"]).mean().abs().max()
     same = "the same plans are right" if changed < 1 else "not quite the same plans are right"
     return (
         f"Executed in the simulated world, {same} (the largest difference from AST accuracy in any row is "
-        f"{number(changed, 1)} points)."
+        f"{number(changed, 1)} points). Another call can do the same only where both read and change nothing: of "
+        f"{len(wrong):,} plans that AST accuracy calls wrong, {could['wanted']:,} are for queries that a reading "
+        f"serves, {could['wanted_and_read']:,} of them read, and {more:,} give back what is wanted."
     )
 
 

@@ -179,13 +179,17 @@ def test_the_gain_of_context_is_settled_or_not():
 
 def test_executed_plans_are_told_by_their_largest_difference():
     every = plans()
-    assert words.executed(every) == (
+    every.loc[every["setting"] == "lower_bound", "text"] = 'read_mail(subject="A")'
+    assert words.executed(every, GOLD) == (
         "Executed in the simulated world, the same plans are right (the largest difference from AST accuracy in any "
-        "row is 0.0 points)."
+        "row is 0.0 points). Another call can do the same only where both read and change nothing: of 10 plans that "
+        "AST accuracy calls wrong, 3 are for queries that a reading serves, 2 of them read, and 0 give back what is "
+        "wanted."
     )
     every.loc[every["setting"] == "rag", "executed"] = [100.0, 100.0, 0.0, 0.0]
-    assert "world, not quite the same plans are right (" in words.executed(every)
-    assert words.executed(every).endswith("in any row is 25.0 points).")
+    assert "world, not quite the same plans are right (" in words.executed(every, GOLD)
+    assert "in any row is 25.0 points)." in words.executed(every, GOLD)
+    assert words.executed(every, GOLD).endswith(" 2 of them read, and 1 give back what is wanted.")
 
 
 def test_retrieved_tools_add_nothing_to_a_planner_that_knows_the_toolbox():
