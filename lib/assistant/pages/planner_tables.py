@@ -127,18 +127,20 @@ def parts_of_accuracy(plans: pd.DataFrame, gold: pd.DataFrame, n: int) -> Table:
     """Is the API right, and are the arguments, given that it is?"""
     bare = needs_no_argument(gold)
     columns = {
-        "right API": lambda part: part["right_api"].mean(),
+        "right API": lambda part: clustered_rate(part, "right_api"),
         "plans with the right API": lambda part: int((part["right_api"] > 0).sum()),
-        "AST, of plans with the right API, %": lambda part: part.loc[part["right_api"] > 0, "ast_accuracy"].mean(),
+        "AST, of plans with the right API, %": lambda part: clustered_rate(part[part["right_api"] > 0], "ast_accuracy"),
         "answerable": lambda part: part["answerable"].mean(),
-        "AST, of answerable prompts, %": lambda part: part.loc[part["answerable"] > 0, "ast_accuracy"].mean(),
+        "AST, of answerable prompts, %": lambda part: clustered_rate(part[part["answerable"] > 0], "ast_accuracy"),
         "right, not answerable": lambda part: int(((part["answerable"] == 0) & (part["ast_accuracy"] > 0)).sum()),
-        "AST where arguments are due": lambda part: part.loc[~bare[part["query"]].to_numpy(), "ast_accuracy"].mean(),
+        "AST where arguments are due": lambda part: clustered_rate(
+            part[~bare[part["query"]].to_numpy()], "ast_accuracy"
+        ),
     }
     caption = (
-        f"Where the accuracy comes from: percent of {n} queries or of the part named. *Plans with the right API* and "
-        "*right, not answerable* are numbers of plans; an answerable prompt spells out the whole answer. The last "
-        "column leaves out queries whose gold plan has no argument."
+        f"Where the accuracy comes from: percent of {n} queries or of the part named, with 95% intervals. *Plans with "
+        "the right API* and *right, not answerable* are numbers of plans; an answerable prompt spells out the whole "
+        "answer. The last column leaves out queries whose gold plan has no argument."
     )
     return Table(by_setting(plans, columns), caption, decimals=1, cases=plan_cases(columns))
 
