@@ -124,6 +124,16 @@ def read_all_needs(data: str | Path, toolbox: Toolbox) -> list[AnyNeed]:
     return needs
 
 
+def read_api_sources(data: str | Path) -> dict[str, str]:
+    """What decides the call, `need` or `place`, by need of the folder `data`: of any world that is simulated from it.
+
+    Raises:
+        InputError: as `read_all_needs`.
+    """
+    needs = read_all_needs(data, Toolbox.from_yaml(Path(data) / "toolbox.yaml"))
+    return {need.need: need.api_source for need in needs}
+
+
 def simulate_from(
     needs: Sequence[AnyNeed], cast: Cast, toolbox: Toolbox, knobs: WorldKnobs, progress: Callable = iter
 ) -> World:
