@@ -14,6 +14,13 @@ from lib.assistant.named_worlds import WORLDS
 from lib.assistant.spoken import is_said
 
 SOURCES = ("query", "items", "none")
+SHARES = {  # what each of `world_shares` counts
+    ("argument_source", "query"): "the call's arguments stand in the query",
+    ("argument_source", "items"): "some must come from the persona's items",
+    ("argument_source", "none"): "the call takes none, or only the day",
+    ("api_source", "need"): "the need alone decides the call",
+    ("api_source", "place"): "where the persona keeps the matter decides the call",
+}
 
 
 def argument_sources(queries: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:

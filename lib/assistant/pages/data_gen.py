@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 
+from lib.assistant.argument_sources import SHARES
 from lib.assistant.leaks import KEPT_APART, commonest_api_shares
 from lib.assistant.needs import KINDS
 from lib.assistant.personas import ITEMS_PER_APP
@@ -227,14 +228,6 @@ def thoughts_table(examples: pd.DataFrame) -> Table:
 
 
 # ---------------------------------------------------------------- which world this is
-
-SHARES = {
-    ("argument_source", "query"): "the call's arguments stand in the query",
-    ("argument_source", "items"): "some must come from the persona's items",
-    ("argument_source", "none"): "the call takes none, or only the day",
-    ("api_source", "need"): "the need alone decides the call",
-    ("api_source", "place"): "where the persona keeps the matter decides the call",
-}
 
 
 def shares_table(shares: pd.DataFrame, world: str, n_queries: int) -> Table:
