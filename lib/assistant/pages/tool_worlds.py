@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from lib.assistant import tool_ranker
+from lib.assistant.argument_sources import SHARES
 from lib.assistant.pages.common import control_rows
 from lib.assistant.pages.tool_ranker import draws_of, rows_of_controls, weighed
 from lib.assistant.pages.tool_retrieval import PUBLISHED_RATIO, Cutoffs, Results
@@ -31,9 +32,10 @@ from lib.assistant.tool_worlds import (
     UNSEEN_TUNED,
     ToolsFound,
 )
+from lib.assistant.world_controls import NAMED, ON_EVALUATION, PLANNED
 from lib.evaluation.comparison import compare, ratios
 from lib.evaluation.inference import Resampling
-from lib.workbook.display import Drawing, Table, interval, number
+from lib.workbook.display import Drawing, Table, interval, listed, number
 from lib.workbook.methods import colour, label
 
 METHODS = (
@@ -44,6 +46,17 @@ DRAWN = (ALONE, TUNED, ORACLE, RANKER_ALONE, RANKER_TUNED, FREQUENCY)
 WITHOUT = dict.fromkeys((CONTEXT, TUNED, ORACLE, OTHER), ALONE)
 WITHOUT |= dict.fromkeys((RANKER_CONTEXT, RANKER_TUNED, RANKER_OTHER), RANKER_ALONE)
 WITHOUT[UNSEEN_TUNED] = UNSEEN_ALONE
+# Questions to a world (see `lib.assistant.world_controls.leaks_in`) on what may give an answer away.
+GIVEN_AWAY = {
+    NAMED: "the API by the query's text",
+    "queries whose API is their need's commonest, %": "the API by the need",
+    "meaning queries: gold items that share a content word, %": "the item by words of meaning queries",
+    "habit queries: gold items that share a content word, %": "the item by words of habit queries",
+    "either queries: gold items that share a content word, %": "the item by words of either queries",
+    "events and reminders due within 2 h after a query that are gold, %": "the item by being due soon",
+    "queries whose gold holds the most opened item, %": "the item by being opened most",
+    "queries whose gold holds the most recently opened item, %": "the item by being opened last",
+}
 
 
 def results_of(found: Mapping[str, ToolsFound], cutoffs: Cutoffs, samples: int, seed: int) -> dict[str, Results]:
@@ -96,6 +109,81 @@ def asked(found: Mapping[str, ToolsFound]) -> str:
     return "; ".join(words) + (
         ". The wording is chosen with context by semantic search and serves the paper's context, too, which it may "
         "suit less."
+    )
+
+
+# ---- what the worlds promise, and what they give away
+
+
+def leaks_in_rows(leaks: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """As `tables/world_leaks.csv` has it: world, then the columns of `lib.assistant.world_controls.leaks_in`: question,
+    here, reference, reference_is. Percent, bits or numbers of distinct values, as the question says."""
+    return _with_world(leaks)
+
+
+def leaks_table(rows: pd.DataFrame, n_queries: int) -> Table:
+    """A row a question and a column a world (see `leaks_in_rows`), each cell with its reference.
+
+    Args:
+        n_queries: of each world, on both sides.
+    """
+    cells = rows.assign(
+        cell=[
+            " / ".join(number(value, _decimals_of(question)) for value in values)
+            for question, *values in rows[["question", "here", "reference"]].itertuples(index=False)
+        ]
+    )
+    # Some world may not pose every question: their order is that of the world that poses most.
+    order = max((part["question"].tolist() for _, part in rows.groupby("world")), key=len)
+    shown = cells.pivot(index="question", columns="world", values="cell").reindex(
+        index=list(dict.fromkeys([*order, *rows["question"]])), columns=rows["world"].unique()
+    )
+    shown = shown.fillna("–").rename_axis(columns=None)
+    shown.insert(0, "after the slash", rows.drop_duplicates("question").set_index("question")["reference_is"])
+    promised = {f"{knob}: {value}, %": f"queries where {words}, %" for (knob, value), words in SHARES.items()}
+    shown = shown.rename(index=promised).reset_index()
+    return Table(
+        shown,
+        "What each world's name promises, what could give an answer away, and what training and evaluation share, of "
+        f"{n_queries:,} queries a world. After the slash stands what the second column names. The classifier learned "
+        "from the training queries that are asked here and is tested on the evaluation queries that an API serves.",
+        text_columns=["question", "after the slash"],
+    )
+
+
+def _decimals_of(question: str) -> int:
+    return 1 if question.endswith(", %") else 2 if question.endswith(", bits") else 0
+
+
+def leaks_in_words(rows: pd.DataFrame) -> str:
+    """How far each world is from what its name promises, what it gives away most, and what its sides do not share."""
+    planned = rows[rows["reference_is"] == PLANNED]
+    off = (planned["here"] - planned["reference"]).abs().groupby(planned["world"], sort=False).max()
+    promised = listed([f"{number(points, 1)} in `{world}`" for world, points in off.items()])
+    sides = rows[rows["reference_is"] == ON_EVALUATION].groupby("question", sort=False)["here"].max()
+    apart = listed([question.removesuffix(" on both sides") for question in sides.index[sides == 0]])
+    return (
+        f"The shares differ from those promised by at most, in points, {promised}. {_given_away_most(rows)} "
+        f"In none of these worlds do training and evaluation share {apart}."
+    )
+
+
+def _given_away_most(rows: pd.DataFrame) -> str:
+    """By world, what of `GIVEN_AWAY` stands farther above its reference than in any other world, and how far in the
+    next."""
+    above = rows.assign(points=rows["here"] - rows["reference"])
+    above = above.pivot(index="question", columns="world", values="points").dropna(how="all")
+    most: dict[str, list[str]] = {world: [] for world in rows["world"].unique()}
+    for question, words in GIVEN_AWAY.items():
+        if question not in above.index:
+            continue
+        first, *others = above.loc[question].dropna().sort_values(ascending=False, kind="stable").items()
+        if first[1] > 0:
+            beside = f" ({number(others[0][1], 1)})" if others else ""
+            most[str(first[0])].append(f"{words} {number(first[1], 1)}{beside}")
+    parts = [f"`{world}` {listed(found)}" for world, found in most.items() if found]
+    return (
+        f"Where each stands farthest above its reference, in points (the next world's in brackets): {'; '.join(parts)}."
     )
 
 
@@ -322,7 +410,11 @@ def tool_controls_in_words(rows: pd.DataFrame) -> str:
 
 def controls_in_rows(controls: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """As `tables/world_controls.csv` has it: world, then the columns of `lib.assistant.world_controls.controls_in`."""
-    frame = pd.concat([rows.assign(world=world) for world, rows in controls.items()], ignore_index=True)
+    return _with_world(controls)
+
+
+def _with_world(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    frame = pd.concat([rows.assign(world=world) for world, rows in frames.items()], ignore_index=True)
     return frame[["world", *frame.columns.drop("world")]]
 
 

@@ -9,6 +9,7 @@ from lib.assistant.pages import tool_worlds as page
 from lib.assistant.pages.tool_retrieval import cutoffs_of
 from lib.assistant.tool_retrieval import ToolTask
 from lib.assistant.tool_worlds import ToolsFound
+from lib.assistant.world_controls import NAMED, ON_EVALUATION, PLANNED, SHORTCUTS
 
 N = 60
 NAMES = [f"q{n:02}" for n in range(N)]
@@ -182,3 +183,53 @@ def test_controls_of_the_ranker_stand_by_world(results):
     assert "labels are permuted in 3 draws" in table.caption
     assert (table.frame["n"] == N).all()
     assert table.frame["within 4 points"].tolist() == ["holds"] * 2 + ["not shown"] * 2
+
+
+DUE = "events and reminders due within 2 h after a query that are gold, %"
+HABIT = "habit queries: gold items that share a content word, %"
+
+
+def leaks_of(share, named, due, phrasings, habit=None):
+    rows = [
+        ("argument_source: query, %", share, 85.0, PLANNED),
+        ("api_source: need, %", 89.95, 90.0, PLANNED),
+        ("H(API | need), bits", 0.1, 5.0, "H(API)"),
+        (NAMED, named, 8.0, "the commonest"),
+        *([] if habit is None else [(HABIT, habit, 1.0, "other items")]),
+        (DUE, due, 5.0, "all of them"),
+        ("personas on both sides", 0, 1234, ON_EVALUATION),
+        ("phrasings on both sides", phrasings, 254, ON_EVALUATION),
+    ]
+    return pd.DataFrame(rows, columns=["question", "here", "reference", "reference_is"])
+
+
+def test_a_world_that_gives_more_away_is_named():
+    assert set(page.GIVEN_AWAY) == {NAMED, *SHORTCUTS}
+    leaks = {"explicit": leaks_of(84.8, 80, 65, 0), "hard": leaks_of(70, 28, 75, 0, habit=0.5)}
+    rows = page.leaks_in_rows(leaks)
+    assert list(rows) == ["world", "question", "here", "reference", "reference_is"]
+    assert page.leaks_in_words(rows) == (
+        "The shares differ from those promised by at most, in points, 0.2 in `explicit` and 15.0 in `hard`. Where each "
+        "stands farthest above its reference, in points (the next world's in brackets): `explicit` the API by the "
+        "query's text 72.0 (20.0); `hard` the item by being due soon 70.0 (60.0). In none of these worlds do training "
+        "and evaluation share personas and phrasings."
+    )
+    leaky = page.leaks_in_words(page.leaks_in_rows({"hard": leaks_of(70, 28, np.nan, 9, habit=3)}))
+    assert "`hard` the API by the query's text 20.0 and the item by words of habit queries 2.0. In" in leaky
+    assert leaky.endswith("share personas."), "9 phrasings are shared"
+
+
+def test_the_table_of_leaks_has_a_column_a_world():
+    leaks = {"explicit": leaks_of(84.8, 80, np.nan, 0), "hard": leaks_of(0, 28, 75, 9, habit=0.5)}
+    table = page.leaks_table(page.leaks_in_rows(leaks), 5274)
+    assert "5,274 queries" in table.caption
+    assert list(table.frame) == ["question", "after the slash", "explicit", "hard"]
+    assert table.frame.iloc[0].tolist() == [
+        "queries where the call's arguments stand in the query, %", "planned", "84.8 / 85.0", "0.0 / 85.0",
+    ]  # fmt: skip
+    cells = table.frame.set_index("question")
+    assert cells.index.tolist()[2:5] == ["H(API | need), bits", NAMED, HABIT], "in the order of the world with most"
+    assert cells.loc["H(API | need), bits", "hard"] == "0.10 / 5.00"
+    assert cells.loc[HABIT, "explicit"] == "–"
+    assert cells.loc[DUE, "explicit"] == "– / 5.0"
+    assert cells.loc["personas on both sides", "hard"] == "0 / 1,234"
