@@ -41,7 +41,7 @@ METHODS = {
     "rrf_text": Method("RRF of text rankings", "#8C6BB1", "h"),
     "lambdamart_rrf": Method("LambdaMART-RRF", "#D55E00", "*"),
     "lambdamart_2": Method("LambdaMART, two stages (ours)", "#1A1A6E", "$2$"),
-    "lambdamart_2_finetuned": Method("two stages + fine-tuned encoder (ours)", "#6A1B4D", "$2^+$"),
+    "lambdamart_2_finetuned": Method("two stages + fine-tuned encoder (ours)", "#6A1B4D", (12, 1, 0)),
     "lambdamart_no_usage": Method("LambdaMART without usage", "#999933", "d"),
     "time_match": Method("time match, not learned", "#882255", "H"),
     "lambdamart_without_numerical": Method("LambdaMART without numerical signals", "#A67F9A", (4, 0, 20)),
