@@ -1,7 +1,8 @@
 """Needs whose query names one thing and whose item another: "directions to whoever teaches Ana".
 
 One YAML file a need, in `data/needs/hops/`. Every keep has two items, in this order: `via` names what the query names
-and somebody or something else, `to` names the latter and answers the query. No word leads from the query to `to`.
+and somebody or something else, `to` names the latter and answers the query. No word leads from the query to `to`. What
+both name is a person or a place, or a title, in two parts of `vars`: so few personas have the same one.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ITEMS = ["via", "to"]
 class HopNeed(AnyNeed):
     """A need whose answer is reachable through another item alone."""
 
-    phrasings: list[Phrasing] = Field(min_length=6)
+    phrasings: list[Phrasing] = Field(min_length=12)
     cot: Annotated[list[Text], Field(min_length=2)]
 
     @property

@@ -241,7 +241,7 @@ class FollowUps(Strict):
     """How a conversation goes on once the need was served: phrasings that say nothing of the matter, and by keep what
     they ask for."""
 
-    phrasings: list[Phrasing] = Field(min_length=6)
+    phrasings: list[Phrasing] = Field(min_length=12)
     keeps: dict[str, Sequel] = Field(min_length=1)
 
 

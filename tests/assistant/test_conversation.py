@@ -86,13 +86,54 @@ def kinds(talk):
 # ---------------------------------------------------------------- what is authored
 
 
-def test_a_dozen_of_each_and_each_in_six_ways(needs, hops):
+def test_a_dozen_of_each_and_each_in_a_dozen_ways(needs, hops):
     followed = [need for need in needs if need.follow_ups]
     assert len(followed) >= 12
     assert len(hops) >= 12
-    assert all(len({normal_form(text) for text in need.follow_ups.phrasings}) >= 6 for need in followed)
-    assert all(len({normal_form(text) for text in need.phrasings}) >= 6 for need in hops)
+    assert all(len({normal_form(text) for text in need.follow_ups.phrasings}) >= 12 for need in followed)
+    assert all(len({normal_form(text) for text in need.phrasings}) >= 12 for need in hops)
     assert len({tuple(api for api, _ in keep.calls) for need in hops for keep in need.keeps.values()}) >= 5
+
+
+def links(need):
+    """What every wording of both items of a hop names: roles, facts or variables."""
+    parts = [[keep.items[part].wordings for part in ("via", "to")] for keep in need.keeps.values()]
+    named = [
+        [{slot.partition(".")[0] for value in wording.values() for slot in slots_of(value)} for wording in both]
+        for wordings in parts
+        for both in wordings
+    ]
+    return set.intersection(*(names for both in named for names in both))
+
+
+def test_some_hops_go_through_a_title_that_few_share(hops):
+    """Alone: neither a person nor a place leads there. Two parts of it make so many titles that few personas share
+    one, and none of its words is a phrasing's."""
+    titles = [need for need in hops if need.vars]
+    assert len(titles) >= 4
+    assert len(hops) - len(titles) >= 12  # through a person or a place
+    assert len({keep.calls[-1][0] for need in titles for keep in need.keeps.values()}) >= 4
+    assert len({keep.items["to"].app for need in titles for keep in need.keeps.values()}) >= 4
+    for need in titles:
+        parts = links(need)
+        assert len(parts) == 2, need.need
+        assert parts <= set(need.vars), need.need
+        assert np.prod([len(set(need.vars[part])) for part in parts]) >= 150, need.need
+        words = set(content_terms(" ".join(value for part in parts for value in need.vars[part])))
+        assert not words & content_of(need.phrasings, {}), need.need
+
+
+def test_titles_differ_between_personas(made, hops):
+    """In a world they do, too: hardly two personas have the same of a need, while its wordings recur."""
+    titles = {need.need: links(need) for need in hops if need.vars}
+    found = {}
+    for persona in made.personas:
+        for item in (item for items in dict(persona.apps).values() for item in items):
+            found[item.id] = item.text
+    told = [entry for entry in made.provenance if entry.need in titles and "/to/" in entry.template]
+    assert len(told) > 30
+    assert len({found[entry.item_id] for entry in told}) > 0.95 * len(told)
+    assert len({entry.template for entry in told}) < 0.7 * len(told)
 
 
 def test_no_follow_up_is_also_a_plain_phrasing(needs, explicit_needs, hops):
@@ -121,6 +162,9 @@ def test_no_name_or_place_makes_a_shorter_way(hops, cast):
         said = content_of(need.phrasings, need.vars)
         assert not said & (first | last), need.need
         slots = {slot for keep in need.keeps.values() for text in texts_of(keep.items["to"]) for slot in slots_of(text)}
+        chosen = {variable: need.vars[variable] for variable in slots & set(need.vars)}
+        words = set(content_terms(" ".join(value for options in chosen.values() for value in options)))
+        assert not words & (said | first | last), need.need
         for fact in slots & set(values):
             words = set(content_terms(" ".join(values[fact])))
             assert words, fact
@@ -140,7 +184,7 @@ def changed(data, tmp_path, name, change):
     [
         (lambda f: f["phrasings"].__setitem__(0, "And with {friend.first}?"), "friend.first"),
         (lambda f: f["phrasings"].__setitem__(0, "And the duet?"), "duet"),
-        (lambda f: f["phrasings"].__delitem__(slice(5, None)), "phrasings"),
+        (lambda f: f["phrasings"].__delitem__(slice(11, None)), "phrasings"),
         (lambda f: f["keeps"].pop("mail"), "must have the keeps"),
         (lambda f: f["keeps"]["mail"].update(about="route"), "may lack the item 'route'"),
         (lambda f: f["keeps"]["mail"].update(plan=['read_mail(subject="{gone.subject}")']), "gone.subject"),
@@ -170,6 +214,7 @@ def wording(record, item):
         (lambda r: r["phrasings"].__setitem__(0, "Open that site."), "names nothing that the phrasing"),
         (lambda r: r["keeps"]["web"].update(plan=['open_page(title="{via.title}")']), "must name the item to"),
         (lambda r: r["keeps"]["web"]["items"].pop("via"), "via and to"),
+        (lambda r: r["phrasings"].__delitem__(slice(11, None)), "phrasings"),
     ],
 )
 def test_a_hop_that_is_wrong_is_refused(data, tmp_path, toolbox, change, named):
