@@ -7,18 +7,19 @@ by persona, as in `lib.assistant.sensitivity`.
 A dozen needs of each kind recur in many lives, and with them their phrasings. A model that never saw a persona may
 still have learned each need by heart. So everything learned also ranks each query without having met its need, nor,
 with it, any of its phrasings (`UNSEEN`). What else could make such results look better than they are:
-`lib.assistant.conversation_controls`.
+`lib.assistant.conversation_controls`. Searches that were trained elsewhere (`TRAINED_BEFORE`) are asked as they are:
+`lib.assistant.conversation_searches`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from lib.assistant.adapted_cosine import ENOUGH, AdaptedCosines, cross_fitted
+from lib.assistant.adapted_cosine import AdaptedCosines, cross_fitted
 from lib.assistant.ranker_ablation import folds_of_pairs
 from lib.assistant.ranking_task import Learning, RankingTask, clusters_of
 from lib.assistant.rrf_readings import cross_fit, needed, rank_without
@@ -40,11 +41,17 @@ WITH_HISTORY, WITH_WORDS = "semantic_history", "semantic_words_before"
 TOLD = (WITH_WORDS, WITH_HISTORY)  # searches that see the turn before
 RANKER_TOLD = "lambdamart_history"  # LambdaMART that also sees the cosine of the last of them
 TUNED = {"semantic_tuned": "queries", "semantic_tuned_history": WITH_HISTORY}  # after a learned map, and of which text
-RANKERS = ("lambdamart", "lambdamart_rrf", "lambdamart_2", RANKER_TOLD)
+TWO_TOLD = "lambdamart_2_history"  # our two stages that also see it
+RANKERS = ("lambdamart", "lambdamart_rrf", "lambdamart_2", RANKER_TOLD, TWO_TOLD)
+# Trained in the workbook's main world, with other people: by the name of the same search with the turn before.
+TRAINED_BEFORE = {name: f"{name}_history" for name in ("finetuned", "late_interaction")}
 UNTRAINED = ("recency", "bm25t", "semantic", *TOLD)
 TRAINED = (*TUNED, *RANKERS)  # on the needs of other personas, which are the same ones
 UNSEEN = "_unseen"  # ends the name of a trained method that has not met the query's need
-METHODS = (*UNTRAINED, *(f"{name}{end}" for name in TRAINED for end in ("", UNSEEN)))
+ELSEWHERE = tuple(name for both in TRAINED_BEFORE.items() for name in both)
+METHODS = (*UNTRAINED, *ELSEWHERE, *(f"{name}{end}" for name in TRAINED for end in ("", UNSEEN)))
+# What ranks a query without a turn before as another method does.
+ALSO_TOLD = {**dict.fromkeys(TOLD, "semantic"), **{told: name for name, told in TRAINED_BEFORE.items()}}
 KNOWN = "the same, needs known"
 
 
@@ -78,24 +85,42 @@ class Learner:
             vectors: unit-length embeddings of items and queries, in frame order.
         """
         task = RankingTask.of_world(world, vectors, self.learning, self.bm25_b)
-        stages = TwoStages.of(task, vectors["items"])
-        first, second = np.zeros(len(task.pairs)), np.zeros(len(task.pairs))
-        for asked in self.folds(task):
-            if self.setting.adapted:
-                stages = stages.seeing(cross_fitted(task, vectors, learned=~asked).known)
-            first[asked], second[asked] = stages.scores_without(self.setting, ~asked, asked)
-        return task, first, second
+        return task, *self.two_stages(TwoStages.of(task, vectors["items"]), self.maps(task, vectors))
 
-    def on_new_needs(self, task: RankingTask, vectors: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """As the scores of `cross_fitted`, each by models that saw no query of its need either, nor did the maps behind
-        the fine-tuned cosine."""
-        stages, fold = TwoStages.of(task, vectors["items"]), folds_of_pairs(task)
+    def maps(self, task: RankingTask, vectors: Mapping[str, np.ndarray]) -> list[AdaptedCosines]:
+        """What the fine-tuned cosine is from in each of `folds`, learned from all pairs but those asked about; none
+        where the setting does not have it.
+
+        Args:
+            vectors: unit-length embeddings of items and queries, in frame order.
+        """
+        if not self.setting.adapted:
+            return []
+        return [cross_fitted(task, vectors, learned=~asked) for asked in self.folds(task)]
+
+    def two_stages(self, stages: TwoStages, maps: Sequence[AdaptedCosines]) -> tuple[np.ndarray, np.ndarray]:
+        """The scores of all pairs by both stages, as `cross_fitted` has them.
+
+        Args:
+            maps: from `maps`, of the same pairs.
+        """
+        task = stages.task
         first, second = np.zeros(len(task.pairs)), np.zeros(len(task.pairs))
-        for theirs in self.folds(task):
-            cosines = cross_fitted(task, vectors, learned=~theirs).without if self.setting.adapted else {}
+        for number, asked in enumerate(self.folds(task)):
+            seeing = stages.seeing(maps[number].known) if maps else stages
+            first[asked], second[asked] = seeing.scores_without(self.setting, ~asked, asked)
+        return first, second
+
+    def on_new_needs(self, stages: TwoStages, maps: Sequence[AdaptedCosines]) -> tuple[np.ndarray, np.ndarray]:
+        """As `two_stages`, each by models that saw no query of its need either, nor did the maps behind the fine-tuned
+        cosine."""
+        task = stages.task
+        fold = folds_of_pairs(task)
+        first, second = np.zeros(len(task.pairs)), np.zeros(len(task.pairs))
+        for place, theirs in enumerate(self.folds(task)):
             for number in np.unique(fold[theirs]):
                 learned, asked = ~theirs & (fold != number), theirs & (fold == number)
-                seeing = stages.seeing(cosines[number]) if self.setting.adapted else stages
+                seeing = stages.seeing(maps[place].without[number]) if maps else stages
                 first[asked], second[asked] = seeing.scores_without(self.setting, learned, asked)
         return first, second
 
@@ -128,15 +153,6 @@ class Learner:
         maps = (AdaptedCosines(task, vectors, task.relevant, *each) for each in self.lessons(task, new_needs))
         return np.sum([cosines.asked_about for cosines in maps], axis=0)
 
-    def ranker_on_new_needs(self, task: RankingTask) -> np.ndarray:
-        """The score of each pair by a LambdaMART that saw neither its persona's queries nor its need's; 0 where there
-        are too few personas to learn from."""
-        scores = np.zeros(len(task.pairs))
-        for learned, asked in self.lessons(task, new_needs=True):
-            if len(set(task.persona[learned])) >= ENOUGH:
-                scores[asked] = task.learn(rows=learned).predict(task.features[asked])
-        return scores
-
     def fused_on_new_needs(self, task: RankingTask, first: np.ndarray) -> pd.DataFrame:
         """The ranking of all pairs by LambdaMART-RRF, by rankers that saw neither their personas' queries nor their
         needs'.
@@ -152,9 +168,13 @@ class Learner:
 
 
 def conversation_knobs(profile: str, seed: int, personas: int) -> WorldKnobs:
-    """Of a world with so many personas, as many queries each as in the default one, and all three kinds of query."""
+    """Of a world with so many personas, as many queries each as in the default one, and all three kinds of query.
+
+    Its seed is not `seed`, the main world's: the same seed would draw the same people, and what was trained on them
+    (`TRAINED_BEFORE`) is asked here.
+    """
     shares = {"follow_up_share": FOLLOW_UPS, "hop_share": HOPS}
-    return small_knobs(WorldKnobs(profile=profile, seed=seed), personas, **shares)
+    return small_knobs(WorldKnobs(profile=profile, seed=seed + 1), personas, **shares)
 
 
 def kinds_of(gold: pd.DataFrame) -> np.ndarray:
@@ -191,7 +211,10 @@ def embed_conversation(
 
 
 def score_conversation(
-    world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray], learner: Learner
+    world: Mapping[str, pd.DataFrame],
+    vectors: Mapping[str, np.ndarray],
+    learner: Learner,
+    before: Mapping[str, pd.DataFrame],
 ) -> pd.DataFrame:
     """Scores of `METHODS` on every query of a world, one row a query: what is learned, from other personas' queries,
     and, where the name ends in `UNSEEN`, from queries about other folds' needs alone.
@@ -199,36 +222,51 @@ def score_conversation(
     Args:
         world: frames items, opens, queries, gold and, where there are follow-ups, turns.
         vectors: from `embed_conversation`.
+        before: rankings of `ELSEWHERE`, from `lib.assistant.conversation_searches.trained_before`; one that is missing
+            has no scores.
 
     Returns:
         as `lib.evaluation.comparison.per_query_scores`.
     """
-    task, first, second = learner.cross_fitted(world, vectors)
+    task = RankingTask.of_world(world, vectors, learner.learning, learner.bm25_b)
     every_pair = np.ones(len(task.pairs), dtype=bool)
     told = {name: cosine_of_pairs(task.pairs, vectors[name], vectors["items"]) for name in TOLD}
     seeing = task.with_text_scores(WITH_HISTORY, told[WITH_HISTORY])
-    new_first, new_second = learner.on_new_needs(task, vectors)
+    stages, maps = TwoStages.of(task, vectors["items"]), learner.maps(task, vectors)
+    stages_told = replace(stages, task=seeing, columns=list(seeing.features.columns))
+    first, second = learner.two_stages(stages, maps)
+    first_told, second_told = learner.two_stages(stages_told, maps)
+    new_first, new_second = learner.on_new_needs(stages, maps)
+    new_first_told, new_second_told = learner.on_new_needs(stages_told, maps)
     scores = {
         "recency": opens_before(task.pairs, task.queries, task.items, task.opens)[1],
         **task.text,
         **told,
         "lambdamart": first,
         "lambdamart_2": second,
-        RANKER_TOLD: seeing.cross_fit(every_pair),
+        RANKER_TOLD: first_told,
+        TWO_TOLD: second_told,
         f"lambdamart{UNSEEN}": new_first,
         f"lambdamart_2{UNSEEN}": new_second,
-        f"{RANKER_TOLD}{UNSEEN}": learner.ranker_on_new_needs(seeing),
+        f"{RANKER_TOLD}{UNSEEN}": new_first_told,
+        f"{TWO_TOLD}{UNSEEN}": new_second_told,
     }
     for name, of in TUNED.items():
         arrays = {"queries": vectors[of], "items": vectors["items"]}
         scores[name] = learner.tuned_cosine(task, arrays)
         scores[f"{name}{UNSEEN}"] = learner.tuned_cosine(task, arrays, new_needs=True)
-    runs = {method: rank_pairs(task.pairs, values) for method, values in scores.items()}
+    runs = {method: rank_pairs(task.pairs, values) for method, values in scores.items()} | dict(before)
     parts = cross_fit(task, needed(learner.fusion.rankings), every_pair)
     runs["lambdamart_rrf"] = learner.fusion.of(task.rankings(first, every_pair) | parts)
     runs[f"lambdamart_rrf{UNSEEN}"] = learner.fused_on_new_needs(task, new_first)
     found = per_query_scores(runs, task.qrels, task.queries["query"].tolist(), learner.learning.cutoffs)
-    return found[list(METHODS)]
+    return found[methods_of(found)]
+
+
+def methods_of(scores: pd.DataFrame) -> list[str]:
+    """Those of `METHODS` that have scores, in their order."""
+    there = set(scores.columns.get_level_values("method"))
+    return [name for name in METHODS if name in there]
 
 
 def phrasings_of(world: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -283,16 +321,17 @@ def summarise_conversation(world: Mapping[str, pd.DataFrame], scores: pd.DataFra
     Returns:
         columns kind, method, metric (recall@K), value in percent, ci_low, ci_high, n, gain, gain_low, gain_high,
         p_holm: the paired difference to semantic search, in points, Holm over the methods and kinds that are compared;
-        NaN where a method cannot differ: semantic search itself, and `TOLD` where there was no turn before. A kind
-        without queries has no row.
+        NaN where a method cannot differ from semantic search, or from what is compared already: semantic search itself,
+        and `ALSO_TOLD` where there was no turn before. A kind without queries has no row, nor has a method without
+        scores.
     """
-    parts = []
+    methods, parts = methods_of(scores), []
     for kind, part, over in _by_kind(world, scores, seed):
-        values = np.column_stack([part[method, "recall", k] for method in METHODS])
+        values = np.column_stack([part[method, "recall", k] for method in methods])
         low, high = mean_interval(values, over)
-        columns = {"kind": kind, "method": METHODS, "metric": f"recall@{k}", "value": values.mean(axis=0)}
+        columns = {"kind": kind, "method": methods, "metric": f"recall@{k}", "value": values.mean(axis=0)}
         table = pd.DataFrame(columns | {"ci_low": low, "ci_high": high, "n": len(part)})
-        compared = [name for name in METHODS if name != "semantic" and (name not in TOLD or kind == "follow-up")]
+        compared = [name for name in methods if name != "semantic" and (name not in ALSO_TOLD or kind == "follow-up")]
         tests = compare(part, [(name, "semantic") for name in compared], "recall", k, over).drop(
             columns=["b", "p_holm"]
         )
@@ -320,7 +359,7 @@ def weigh_training(world: Mapping[str, pd.DataFrame], scores: pd.DataFrame, k: i
     """
     parts = []
     for kind, part, over in _by_kind(world, scores, seed):
-        means = part[[(method, "recall", k) for method in METHODS]].mean().droplevel(["metric", "k"])
+        means = part[[(method, "recall", k) for method in methods_of(scores)]].mean().droplevel(["metric", "k"])
         best = means[list(UNTRAINED)].idxmax()
         pairs = [(f"{name}{UNSEEN}", other) for name in TRAINED for other in (name, best)]
         tests = compare(part, pairs, "recall", k, over)

@@ -302,9 +302,16 @@ def rank_with(
         results = first_results(first, queries, items, DEPTH)
         model = CrossEncoder.of(locate(encoder), adapter)
         return rerank(first, results, model.scores(results["asked"].tolist(), results["text"].tolist(), **how))
+    return rank_late(adapter, encoder, queries, items, progress)
+
+
+def rank_late(
+    adapter: Adapter, encoder: str, queries: pd.DataFrame, items: pd.DataFrame, progress: bool = False
+) -> pd.DataFrame:
+    """As `rank_with`, by late interaction, which needs no other search before it."""
     late = LateInteraction.of(locate(encoder), adapter)
     pairs = candidate_pairs(queries, items, on="persona")
-    tokens = [late.tokens(frame["text"].tolist(), **how) for frame in (queries, items)]
+    tokens = [late.tokens(frame["text"].tolist(), progress=progress, bfloat16=True) for frame in (queries, items)]
     return rank_pairs(pairs, late_scores(pairs, *tokens))
 
 

@@ -6,7 +6,17 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from lib.assistant.conversation import KNOWN, RANKER_TOLD, TRAINED, UNSEEN, WITH_HISTORY, WITH_WORDS
+from lib.assistant.conversation import (
+    ELSEWHERE,
+    KNOWN,
+    RANKER_TOLD,
+    TRAINED,
+    TRAINED_BEFORE,
+    TWO_TOLD,
+    UNSEEN,
+    WITH_HISTORY,
+    WITH_WORDS,
+)
 from lib.evaluation.inference import settled
 from lib.workbook.display import Table, interval
 from lib.workbook.methods import label
@@ -16,12 +26,13 @@ QUERIES = {"plain": "plain queries", "follow-up": "follow-ups", "hop": "hops"}
 COLUMNS = ["kind", "method", "metric", *CELL, "n", "gain", "gain_low", "gain_high", "p_holm"]
 
 
-def conversation_table(found: pd.DataFrame, phrasings: pd.DataFrame, k: int) -> Table:
+def conversation_table(found: pd.DataFrame, phrasings: pd.DataFrame, met: pd.DataFrame, k: int) -> Table:
     """Recall of every method, a column a kind of query.
 
     Args:
         found: from `lib.assistant.conversation.summarise_conversation`.
         phrasings: from `lib.assistant.conversation.phrasings_of`.
+        met: from `lib.assistant.conversation_searches.met_before`.
         k: K.
     """
     shown = found.assign(cell=[interval(*row) for row in found[CELL].to_numpy()])
@@ -39,8 +50,24 @@ def conversation_table(found: pd.DataFrame, phrasings: pd.DataFrame, k: int) -> 
         + ", ".join(f"{count} {kind}" for kind, count in numbers.items())
         + f". Rankers and maps are cross-fitted by persona, but {recur}: so they have met the needs with other people, "
         "a follow-up's too. Where needs are unseen, they learned from no query of the need, nor so of its phrasings. "
-        f"{label(RANKER_TOLD)} also sees the cosine of items and the query behind the turn before, words and plan; the "
-        "other rankers see no turn before.",
+        f"{label(RANKER_TOLD)} and {label(TWO_TOLD)} also see the cosine of items and the query behind the turn "
+        f"before, words and plan; the other rankers see no turn before.{_trained_before(found, met)}",
+    )
+
+
+def _trained_before(found: pd.DataFrame, met: pd.DataFrame) -> str:
+    """What the searches that were trained in the main world learned from, in a sentence or two; nothing where there are
+    none."""
+    names = [name for name in TRAINED_BEFORE if name in set(found["method"])]
+    if not names:
+        return ""
+    shares = ", ".join(
+        f"of {QUERIES[str(row.Index)]} {row.needs:.0f}% and {row.phrasings:.0f}%" for row in met.itertuples()
+    )
+    return (
+        f" Trained in the workbook's main world, with other people, and asked here as they are: "
+        f"{' and '.join(label(name) for name in names)}. Their training queries asked about the need, and in the "
+        f"phrasing, {shares}."
     )
 
 
@@ -73,18 +100,20 @@ def training_table(weighed: pd.DataFrame, k: int) -> Table:
     )
 
 
-def conversation_in_words(found: pd.DataFrame, weighed: pd.DataFrame, k: int) -> str:
+def conversation_in_words(found: pd.DataFrame, weighed: pd.DataFrame, met: pd.DataFrame, k: int) -> str:
     """On each kind of query that is not plain: what finds most of what has not met its need, beside semantic search
-    there and on plain queries; and what finds more only where it has met it.
+    there and on plain queries; what finds more only where it has met it; and the best search that was trained in the
+    main world.
 
     Args:
         found: from `lib.assistant.conversation.summarise_conversation`.
         weighed: from `lib.assistant.conversation.weigh_training`.
+        met: from `lib.assistant.conversation_searches.met_before`.
         k: K.
     """
     by_kind = {kind: rows.set_index("method") for kind, rows in found.groupby("kind", sort=False)}
     tests = dict(list(weighed.groupby(["kind", "method"], sort=False)))
-    parts = [_on_a_kind(kind, rows, tests) for kind, rows in by_kind.items() if kind != "plain"]
+    parts = [_on_a_kind(kind, rows, tests, met.loc[kind]) for kind, rows in by_kind.items() if kind != "plain"]
     plain = by_kind["plain"].loc["semantic", "value"] if "plain" in by_kind else float("nan")
     return (
         f"Recall@{k} of semantic search is {plain:.1f}% on plain queries. {' '.join(parts)} "
@@ -93,15 +122,18 @@ def conversation_in_words(found: pd.DataFrame, weighed: pd.DataFrame, k: int) ->
     )
 
 
-def _on_a_kind(kind: str, rows: pd.DataFrame, tests: Mapping[tuple[str, str], pd.DataFrame]) -> str:
+def _on_a_kind(kind: str, rows: pd.DataFrame, tests: Mapping[tuple[str, str], pd.DataFrame], met: pd.Series) -> str:
     """The sentences of `conversation_in_words` about one kind.
 
     Args:
         rows: of `found`, by method.
         tests: rows of `weighed` by kind and method.
+        met: needs and phrasings, percent, that what was trained in the main world has met.
     """
-    fresh = rows.drop(index=list(TRAINED))
-    best, most = fresh["value"].idxmax(), rows["value"].idxmax()
+    before = rows[rows.index.isin(ELSEWHERE)]
+    here = rows.drop(index=before.index)
+    fresh = (here if met["needs"] > 0 else rows).drop(index=list(TRAINED))
+    best, most = fresh["value"].idxmax(), here["value"].idxmax()
     text = f"On {kind}s, semantic search finds {rows.loc['semantic', 'value']:.1f}%"
     if best == "semantic":
         text += ", as much as any method that has not met their needs"
@@ -126,7 +158,21 @@ def _on_a_kind(kind: str, rows: pd.DataFrame, tests: Mapping[tuple[str, str], pd
             f". Where it has met the very needs with other people, {label(most)} finds {rows.loc[most, 'value']:.1f}%; "
             f"of needs unseen {test['value'].item():.1f}%, a change of {_difference(test)}"
         )
-    return f"{text}."
+    return f"{text}.{_best_before(before, met)}"
+
+
+def _best_before(rows: pd.DataFrame, met: pd.Series) -> str:
+    """A sentence on the best of the searches that were trained in the main world; nothing where there are none."""
+    if rows.empty:
+        return ""
+    best = rows["value"].idxmax()
+    alone = {told: name for name, told in TRAINED_BEFORE.items()}.get(best)
+    without = f" (without it {rows.loc[alone, 'value']:.1f}%)" if alone else ""
+    return (
+        f" Of the searches trained in the main world, {label(best)} finds the most, {rows.loc[best, 'value']:.1f}%"
+        f"{without}; of these queries, {met['needs']:.0f}% are about needs and {met['phrasings']:.0f}% in phrasings "
+        "that it was trained on."
+    )
 
 
 def _difference(test: pd.DataFrame) -> str:

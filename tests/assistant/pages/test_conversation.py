@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 
-from lib.assistant.conversation import KINDS, KNOWN, METHODS, TRAINED, UNSEEN
+from lib.assistant.conversation import ELSEWHERE, KINDS, KNOWN, METHODS, TRAINED, UNSEEN
 from lib.assistant.conversation_controls import REFERENCES
 from lib.assistant.pages.conversation import (
     conversation_in_words,
@@ -17,6 +17,8 @@ PHRASINGS = pd.DataFrame(
     {"needs": [9, 3, 2], "phrasings": [12, 6, 5], "shared": [1, 4, 5], "asked_in_shared": [8.3, 66.7, 100.0]},
     index=list(KINDS),
 )
+
+MET = pd.DataFrame({"needs": [100.0, 60.0, 0.0], "phrasings": [55.2, 0.0, 0.0]}, index=list(KINDS))
 
 
 def rows(**best):
@@ -44,11 +46,11 @@ def training(found, **changed):
 
 
 def words(found, **changed):
-    return conversation_in_words(found, training(found, **changed), 3)
+    return conversation_in_words(found, training(found, **changed), MET, 3)
 
 
 def test_the_table_has_a_column_a_kind_and_a_row_a_method():
-    table = conversation_table(rows(), PHRASINGS, 3)
+    table = conversation_table(rows(), PHRASINGS, MET, 3)
     assert list(table.frame) == ["method", *KINDS]
     assert table.frame["method"].tolist() == [label(method) for method in METHODS]
     assert table.frame.loc[0, "hop"] == "20.0 [15.0, 25.0]"
@@ -56,6 +58,38 @@ def test_the_table_has_a_column_a_kind_and_a_row_a_method():
     assert (
         "the hop queries are about 2 needs in 5 phrasings, 5 of which more than one persona uses, in 100% of these"
     ) in table.caption
+    trained = "fine-tuned search and late interaction"
+    shares = "of plain queries 100% and 55%, of follow-ups 60% and 0%, of hops 0% and 0%"
+    assert f"and asked here as they are: {trained}. " in table.caption
+    assert f"in the phrasing, {shares}." in table.caption
+
+
+def without_trained_before(found):
+    return found[~found["method"].isin(ELSEWHERE)].reset_index(drop=True)
+
+
+def test_where_nothing_was_trained_in_the_main_world_nothing_is_said_of_it():
+    found = without_trained_before(rows(hop={"finetuned": 90.0}))
+    table = conversation_table(found, PHRASINGS, MET, 3)
+    assert "main world" not in table.caption + words(found)
+    assert len(table.frame) == len(METHODS) - len(ELSEWHERE)
+
+
+def test_what_was_trained_in_the_main_world_is_the_best_only_where_it_has_not_met_the_needs():
+    """Follow-ups are about needs that it met in plain queries, hops are not."""
+    text = words(
+        rows(follow_up={"finetuned_history": 90.0, "finetuned": 30.0, "semantic": 50.0}, hop={"late_interaction": 80.0})
+    )
+    follow_ups, hops = text.split("On hops")
+    assert (
+        "On follow-ups, semantic search finds 50.0%, as much as any method that has not met their needs" in follow_ups
+    )
+    assert (
+        f"Of the searches trained in the main world, {label('finetuned_history')} finds the most, 90.0% (without it "
+        "30.0%); of these queries, 60% are about needs and 0% in phrasings that it was trained on."
+    ) in follow_ups
+    assert f"of methods that have not met their needs, {label('late_interaction')} finds the most, 80.0%" in hops
+    assert f"{label('late_interaction')} finds the most, 80.0%; of these queries, 0% are about needs" in hops
 
 
 def test_the_table_of_training_has_a_row_a_trained_method_and_kind():
