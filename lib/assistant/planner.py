@@ -51,7 +51,7 @@ RANKED_BY_OURS = {
 # The same by a planner that learned from that ranker's tools.
 TAUGHT = {setting: f"{setting}/taught" for setting in RANKED_BY_OURS}
 # In the named worlds: with context by a LambdaMART that learned there (`lib.assistant.tool_worlds`).
-BY_LAMBDAMART = {"context_tuned_rag": "context_tuned_rag/by_lambdamart"}
+BY_LAMBDAMART = {setting: f"{setting}/by_lambdamart" for setting in ("context_tuned_rag", BY_RANKER)}
 SOURCES = SETTINGS | RANKED_BY_OURS | {TAUGHT[setting]: source for setting, source in RANKED_BY_OURS.items()}
 SOURCES |= {name: SOURCES[setting] for setting, name in BY_LAMBDAMART.items()}
 METRICS = ("ast_accuracy", "exact_match", "hallucination")

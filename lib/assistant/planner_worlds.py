@@ -1,14 +1,15 @@
 """The planner's settings (Table 3) in each of the three named worlds (`lib.assistant.named_worlds`).
 
 One planner plans in all of them. It learned in one world alone; of the others it sees what its prompts show. Context is
-retrieved by semantic search and, as the paper has it, by a LambdaMART, which learned in the world itself.
+retrieved by semantic search and, as the paper has it, by a LambdaMART, which learned in the world itself. Tools are
+found by cosine, as in the paper, and by the learned ranker (`lib.assistant.tool_ranker`), which learned there, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import pandas as pd
 
@@ -16,6 +17,7 @@ from lib.assistant.execution import executed_right
 from lib.assistant.kept_plans import KEPT, prompts_asked
 from lib.assistant.plan_comparison import per_query, summary
 from lib.assistant.planner import (
+    ALONE_BY_RANKER,
     BY_LAMBDAMART,
     BY_RANKER,
     SETTINGS,
@@ -25,7 +27,7 @@ from lib.assistant.planner import (
     score_plans,
     with_other_plans,
 )
-from lib.assistant.tool_worlds import ALONE, CONTEXT, RETRIEVED, TUNED
+from lib.assistant.tool_worlds import ALONE, CONTEXT, RANKER_ALONE, RANKER_TUNED, RETRIEVED, TUNED
 from lib.evaluation.comparison import compare_outcomes
 from lib.evaluation.inference import Resampling, holm_adjust, settled
 from lib.evaluation.intervals import two_way_differences
@@ -33,11 +35,16 @@ from lib.generation.kept import Kept
 
 BY_SEARCH = "context_tuned_rag"  # whose context is by semantic search here
 CONTEXT_TUNED = BY_LAMBDAMART[BY_SEARCH]
-PLANNED = ("lower_bound", "rag", BY_SEARCH, BY_RANKER, CONTEXT_TUNED, "upper_bound", "context_tuned_upper_bound")
+TUNED_BY_RANKER = BY_LAMBDAMART[BY_RANKER]
+# Settings with tools by cosine, and the same with tools by our ranker.
+BY_OURS = {"rag": ALONE_BY_RANKER, BY_SEARCH: BY_RANKER, CONTEXT_TUNED: TUNED_BY_RANKER}
+PLANNED = ("lower_bound", *chain(*BY_OURS.items()), "upper_bound", "context_tuned_upper_bound")
 STEPS = [(higher, lower) for lower, higher in pairwise(SETTINGS)]  # as Table 3 orders them
 # The same with context by LambdaMART, the paper's method.
 PAPERS_STEPS = [(BY_LAMBDAMART.get(higher, higher), BY_LAMBDAMART.get(lower, lower)) for higher, lower in STEPS]
-BESIDE = [(BY_SEARCH, "rag"), (CONTEXT_TUNED, BY_SEARCH), (BY_RANKER, BY_SEARCH)]
+BESIDE = [(BY_SEARCH, "rag"), (CONTEXT_TUNED, BY_SEARCH)]
+# Our ranker's tools against cosine's, and what context adds to ours.
+OURS = [*((ours, theirs) for theirs, ours in BY_OURS.items()), (TUNED_BY_RANKER, ALONE_BY_RANKER)]
 WITH_CONTEXT = (BY_SEARCH, CONTEXT_TUNED, "context_tuned_upper_bound")
 NONE_KEPT = Kept("", 0, {})
 
@@ -64,7 +71,8 @@ def materials_of(
 def _retrieved(rankings: pd.DataFrame, world: str, context: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A material's tool_rankings and retrieved where context is by semantic search (`CONTEXT`), or by LambdaMART
     (`TUNED`)."""
-    called = {ALONE: ALONE, context: TUNED, f"{context}/lambdamart": f"{TUNED}/lambdamart"}
+    alone = {setting: setting for setting in (ALONE, RANKER_ALONE)}
+    called = {**alone, context: TUNED, f"{context}/lambdamart": RANKER_TUNED}
     here = rankings[rankings["world"] == world]
     tools = here[here["setting"].isin(called)]
     return tools.assign(setting=tools["setting"].map(called)), here[here["setting"] == RETRIEVED[context]]
@@ -90,7 +98,10 @@ def world_prompts(
         asked = material.queries[material.queries["query"].isin(prompts["query"])]
         tools, items = _retrieved(rankings, world, TUNED)
         tuned = replace(material, tool_rankings=tools, retrieved=items)
-        more = [material.prompted(asked, [BY_RANKER]), tuned.prompted(asked, [CONTEXT_TUNED])]
+        more = [
+            material.prompted(asked, [ALONE_BY_RANKER, BY_RANKER]),
+            tuned.prompted(asked, [CONTEXT_TUNED, TUNED_BY_RANKER]),
+        ]
         prompts = pd.concat([prompts, *more], ignore_index=True)
         prompts["answerable"] = answerable(prompts["prompt"].tolist(), prompts, material.gold)
         frames.append(prompts.assign(world=world))
@@ -159,10 +170,10 @@ def published_parts(published: pd.DataFrame) -> pd.DataFrame:
 
 def steps(
     scored: Mapping[str, tuple[pd.DataFrame, Resampling]],
-    pairs: Sequence[tuple[str, str]] = (*PAPERS_STEPS, *BESIDE),
+    pairs: Sequence[tuple[str, str]] = (*PAPERS_STEPS, *BESIDE, *OURS),
 ) -> pd.DataFrame:
-    """AST accuracy of each setting of Table 3 against the one below it, of the two ways of retrieving context, and of
-    our ranker's tools against cosine's, in each world, Holm over all rows.
+    """AST accuracy of each setting of Table 3 against the one below it, of the two ways of retrieving context, of our
+    ranker's tools against cosine's, and of these with context against without, in each world, Holm over all rows.
 
     Args:
         scored: see `scores_of`.

@@ -60,7 +60,7 @@ UNSEEN_ALONE, UNSEEN_TUNED = (f"{run}_unseen" for run in (RANKER_ALONE, RANKER_T
 RANDOM, FREQUENCY, CLASSIFIER = (f"{ALONE}/{name}" for name in ("random", "frequency", "classifier"))
 DEPTH = 10  # items of retrieved context
 CONTEXT_CUTOFFS, CONTEXT_FOLDS = (3, 5, 10), 5  # of the LambdaMART of context, as in notebook 05
-PLANNED = (ALONE, CONTEXT, TUNED, RANKER_CONTEXT, RANKER_TUNED)  # whose tools a planner is shown
+PLANNED = (ALONE, CONTEXT, TUNED, RANKER_ALONE, RANKER_CONTEXT, RANKER_TUNED)  # whose tools a planner is shown
 RETRIEVED = {CONTEXT: "retrieved_context", TUNED: "retrieved_context_tuned"}  # among `for_planner`'s settings: items
 
 

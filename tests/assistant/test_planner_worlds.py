@@ -6,13 +6,16 @@ import pytest
 
 from lib.assistant.named_worlds import WORLDS
 from lib.assistant.plan_comparison import needs_no_argument
-from lib.assistant.planner import BY_RANKER, SETTINGS
+from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, SETTINGS
 from lib.assistant.planner_worlds import (
     BESIDE,
+    BY_OURS,
     BY_SEARCH,
     CONTEXT_TUNED,
+    OURS,
     PAPERS_STEPS,
     PLANNED,
+    TUNED_BY_RANKER,
     found_or_given,
     judged,
     materials_of,
@@ -23,14 +26,24 @@ from lib.assistant.planner_worlds import (
     told_before,
     world_prompts,
 )
-from lib.assistant.tool_worlds import ALONE, CONTEXT, RANKER_CONTEXT, RETRIEVED, TUNED, simulated
+from lib.assistant.tool_worlds import (
+    ALONE,
+    CONTEXT,
+    RANKER_ALONE,
+    RANKER_CONTEXT,
+    RANKER_TUNED,
+    RETRIEVED,
+    TUNED,
+    simulated,
+)
 from lib.generation.kept import Kept, key_of
 from lib.workbook.inputs import InputError
 
 SIZE = pd.DataFrame({"persona": [f"p{n % 40}" for n in range(160)], "split": ["training"] * 100 + ["evaluation"] * 60})
 # the first tool of every query
 FIRST = {
-    ALONE: "play_song", CONTEXT: "open_note", RANKER_CONTEXT: "read_mail", TUNED: "find_place",
+    ALONE: "play_song", CONTEXT: "open_note", TUNED: "find_place",
+    RANKER_ALONE: "play_album", RANKER_CONTEXT: "read_mail", RANKER_TUNED: "find_reminder",
 }  # fmt: skip
 ASKED = 24
 
@@ -119,13 +132,17 @@ def test_tools_and_items_are_those_of_the_world_and_setting(worlds, prompts):
     assert all(shown == ["open_note", "default"] for shown in tools["context_tuned_rag"])
     assert all(shown == ["read_mail", "default"] for shown in tools[BY_RANKER])
     assert all(shown == ["find_place", "default"] for shown in tools[CONTEXT_TUNED])
-    assert prompts.loc[prompts["setting"].isin(["lower_bound", "rag", "upper_bound"]), "items"].isna().all()
+    assert all(shown == ["play_album", "default"] for shown in tools[ALONE_BY_RANKER])
+    assert all(shown == ["find_reminder", "default"] for shown in tools[TUNED_BY_RANKER])
+    without = ["lower_bound", "rag", ALONE_BY_RANKER, "upper_bound"]
+    assert prompts.loc[prompts["setting"].isin(without), "items"].isna().all()
     for world, frames in worlds.items():
         owner = frames["items"].set_index("item")["persona"]
         asker = frames["queries"].set_index("query")["persona"]
         here = prompts[prompts["world"] == world].set_index("setting")
         items = frames["items"].groupby("persona")["item"].agg(["first", "last"])
-        for setting, which in ((BY_SEARCH, "first"), (BY_RANKER, "first"), (CONTEXT_TUNED, "last")):
+        by_search, tuned = (BY_SEARCH, BY_RANKER), (CONTEXT_TUNED, TUNED_BY_RANKER)
+        for setting, which in (dict.fromkeys(by_search, "first") | dict.fromkeys(tuned, "last")).items():
             asked = here.loc[setting]
             assert [owner[shown[0]] for shown in asked["items"]] == asked["query"].map(asker).tolist()
             assert [shown[0] for shown in asked["items"]] == asked["query"].map(asker).map(items[which]).tolist()
@@ -186,7 +203,8 @@ def test_summaries_have_an_interval_and_the_published_parts(scored):
     assert table.loc[("hard", "upper_bound", "right_api"), "published"] == 100
     assert table.loc[("hard", "rag", "arguments"), "published"] == 91.47
     assert table.loc[("mixed", CONTEXT_TUNED, "right_api"), "published"] == pytest.approx(93.04, abs=0.01)
-    assert np.isnan(table.loc[("hard", BY_RANKER, "ast_accuracy"), "published"])
+    ours = [("hard", setting, "ast_accuracy") for setting in BY_OURS.values()]
+    assert table.loc[ours, "published"].isna().all(), "the paper has no such tools"
     row = table.loc[("mixed", "upper_bound", "ast_accuracy")]
     assert row["ci_low"] < row["value"] < row["ci_high"]
     assert row["n"] == ASKED
@@ -199,17 +217,34 @@ def test_steps_go_from_each_setting_to_the_one_below_it(scored):
     assert list(table[table["world"] == "hard"][["a", "b"]].itertuples(index=False, name=None)) == [
         *PAPERS_STEPS,
         *BESIDE,
+        *OURS,
     ]
     assert [pair for pair in PAPERS_STEPS if BY_SEARCH in pair] == []
-    by = table.set_index(["world", "a"])
-    assert by.loc[("hard", "context_tuned_upper_bound"), "difference"] > 80
-    assert by.loc[("hard", "context_tuned_upper_bound"), "ci_low"] > 0
-    assert by.loc[("mixed", "context_tuned_upper_bound"), "settled"]
-    assert by.loc[("explicit", "rag"), "settled"]
-    assert by.loc[("explicit", "rag"), "ci_high"] < 0, "this planner forgets what it knows at the sight of tools"
-    assert by.loc[("explicit", BY_RANKER), "difference"] == 0
-    assert not by.loc[("explicit", BY_RANKER), "settled"]
+    by = table.set_index(["world", "a", "b"]).sort_index()
+    context = by.loc[[(world, "context_tuned_upper_bound", "upper_bound") for world in ("hard", "mixed")]]
+    assert context["difference"].iloc[0] > 80
+    assert context["ci_low"].iloc[0] > 0
+    assert context["settled"].iloc[1]
+    bare = by.loc[("explicit", "rag", "lower_bound")]
+    assert bare["settled"]
+    assert bare["ci_high"] < 0, "this planner forgets what it knows at the sight of tools"
+    ours = by.loc[("explicit", BY_RANKER, BY_SEARCH)]
+    assert ours["difference"] == 0
+    assert not ours["settled"]
     assert (table["p_holm"] >= table["p_value"]).all()
+
+
+def test_our_tools_are_compared_with_cosines_beside_the_same_context(scored):
+    """This planner knows better wherever it is not shown the tools of `rag`."""
+    assert OURS[-1] == (TUNED_BY_RANKER, ALONE_BY_RANKER)
+    assert all((PLANNED.index(ours) - PLANNED.index(theirs)) == 1 for theirs, ours in BY_OURS.items())
+    assert all((theirs in SETTINGS or theirs == CONTEXT_TUNED) and theirs != ours for ours, theirs in OURS[:-1])
+    by = steps(scored).set_index(["world", "a", "b"]).sort_index()
+    assert by.loc[("explicit", ALONE_BY_RANKER, "rag"), "difference"] > 50
+    assert by.loc[("explicit", ALONE_BY_RANKER, "rag"), "settled"]
+    assert by.loc[("explicit", TUNED_BY_RANKER, CONTEXT_TUNED), "difference"] == 0
+    assert by.loc[("hard", TUNED_BY_RANKER, ALONE_BY_RANKER), "difference"] == 0
+    assert len(by) == 3 * (len(PAPERS_STEPS) + len(BESIDE) + len(OURS))
 
 
 def test_arguments_of_found_and_of_given_tools_are_compared(scored):

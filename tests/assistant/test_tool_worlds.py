@@ -277,7 +277,8 @@ def test_a_planner_gets_the_first_tools_and_items_of_evaluation_queries_alone(pa
         assert (context.map(owner) == context.index.get_level_values("query").map(asker)).all()
         retrieved = found["explicit"].task.contexts[setting].set_index(["query", "rank"])["item"]
         pd.testing.assert_series_equal(context, retrieved[context.index])
-    run = found["explicit"].runs[RANKER_CONTEXT]
-    first = run[run["rank"] == 1].set_index("query")["item"]
-    ours = handed_on[(handed_on["setting"] == RANKER_CONTEXT) & (handed_on["rank"] == 1)].set_index("query")["item"]
-    assert (ours == first[ours.index]).all()
+    for name in (RANKER_ALONE, RANKER_CONTEXT, RANKER_TUNED):
+        run = found["explicit"].runs[name]
+        first = run[run["rank"] == 1].set_index("query")["item"]
+        ours = handed_on[(handed_on["setting"] == name) & (handed_on["rank"] == 1)].set_index("query")["item"]
+        assert (ours == first[ours.index]).all()

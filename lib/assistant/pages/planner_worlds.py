@@ -8,18 +8,29 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.patches import Patch
 
-from lib.assistant.pages.planner import SHORT
-from lib.assistant.planner import BY_RANKER
-from lib.assistant.planner_worlds import BY_SEARCH, CONTEXT_TUNED, PAPERS_STEPS, PLANNED
-from lib.workbook.display import Drawing, Table, interval, number, p_text
+from lib.assistant.pages.planner import OURS, SHORT
+from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER
+from lib.assistant.planner_worlds import BY_OURS, BY_SEARCH, CONTEXT_TUNED, PAPERS_STEPS, PLANNED, TUNED_BY_RANKER
+from lib.workbook.display import Drawing, Table, interval, listed, number, p_text
 from lib.workbook.methods import colour
 
 NAMES = SHORT | {
     BY_SEARCH: "RAG, context by search",
+    ALONE_BY_RANKER: OURS[ALONE_BY_RANKER],
     BY_RANKER: "RAG, context by search, tools by our ranker",
     CONTEXT_TUNED: "context-tuned RAG",
+    TUNED_BY_RANKER: "context-tuned RAG, tools by our ranker",
 }
+# What our ranker's tools and cosine's have beside them.
+BESIDE_TOOLS = {
+    "rag": "without context",
+    BY_SEARCH: "with context by search",
+    CONTEXT_TUNED: "with context by LambdaMART",
+}
+ALL_LEARNED = TUNED_BY_RANKER, CONTEXT_TUNED  # against cosine's tools with the same context
+HATCH = "///"
 CALLED = {"right_api": "p_tool", "arguments": "p_arguments"}  # what the written table calls these measures
 UPPER = PAPERS_STEPS[-1]  # what context adds to the right tool
 BARE, ORACLE = "lower_bound", "upper_bound"
@@ -84,7 +95,8 @@ def table_3(found: WorldsFound) -> Table:
     ]
     caption = (
         "Table 3 in each world, percent with 95% intervals. Context-tuned RAG has context by a LambdaMART that learned "
-        "in that world, as in the paper; *by search*: by semantic search. Published values are of the paper's world; "
+        "in that world, as in the paper; *by search*: by semantic search; *tools by our ranker*: by one that learned "
+        "from that world's training plans, in the place of cosine. Published values are of the paper's world; "
         "*answerable* (the prompt spells out the answer) has none where no tools are shown."
     )
     return Table(pd.DataFrame(rows), caption, decimals=1)
@@ -113,7 +125,7 @@ def parts_table(found: WorldsFound) -> Table:
 
 
 def steps_table(found: WorldsFound) -> Table:
-    """What each setting adds to the one below it."""
+    """What each setting adds to the one below it, and our ranker's tools to cosine's."""
     frame = pd.DataFrame(
         {
             "world": found.steps["world"],
@@ -129,17 +141,18 @@ def steps_table(found: WorldsFound) -> Table:
         }
     )
     caption = (
-        "AST accuracy of neighbouring settings: paired differences with 95% intervals, p over personas and needs. n "
-        "counts the queries that both settings have."
+        "AST accuracy of neighbouring settings, and of our ranker's tools against cosine's: paired differences with "
+        "95% intervals, p over personas and needs, Holm over the table. n counts the queries that both settings have."
     )
     return Table(frame, caption)
 
 
 def panels_figure(found: WorldsFound) -> Drawing:
-    """AST accuracy of the settings, a panel a world: ours with intervals, P(tool right), published values as marks."""
+    """AST accuracy of the settings, a panel a world: ours with intervals, P(tool right), published values as marks.
+    Where our ranker found the tools, bars are hatched."""
     rows = np.arange(len(PLANNED))[::-1]
     figure, axes = plt.subplots(
-        1, len(found.worlds), figsize=(3.2 + 3.3 * len(found.worlds), 4.2), sharey=True, squeeze=False
+        1, len(found.worlds), figsize=(3.2 + 3.3 * len(found.worlds), 5.0), sharey=True, squeeze=False
     )
     for axis, world in zip(axes[0], found.worlds, strict=True):
         ours = pd.DataFrame([found.row(world, setting) for setting in PLANNED])
@@ -147,7 +160,8 @@ def panels_figure(found: WorldsFound) -> Drawing:
         value = ours["value"].to_numpy()
         reach = np.abs(ours[["ci_low", "ci_high"]].to_numpy().T - value)
         paints = [colour(setting.partition("/")[0]) for setting in PLANNED]
-        axis.barh(rows, value, height=0.5, color=paints)
+        hatches = [HATCH if setting in BY_OURS.values() else "" for setting in PLANNED]
+        axis.barh(rows, value, height=0.6, color=paints, hatch=hatches, edgecolor="white", linewidth=0)
         axis.errorbar(value, rows, xerr=reach, fmt="none", ecolor="#333333", capsize=3)
         axis.plot(tools, rows, "D", color="#333333", markersize=5, label="right API (P(tool right))")
         published = [found.published(setting) for setting in PLANNED]
@@ -157,8 +171,9 @@ def panels_figure(found: WorldsFound) -> Drawing:
         axis.set(yticks=rows, yticklabels=[NAMES[setting] for setting in PLANNED], xlim=(0, 103))
         axis.set_title(f"{world} ({in_words(ours['n'])})", fontsize=11, loc="left")
     axes[0][len(found.worlds) // 2].set_xlabel("percent of queries; bars: AST accuracy with its 95% interval")
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=2, fontsize=9)
+    marks, _ = axes[0][0].get_legend_handles_labels()
+    ours = Patch(facecolor="#888888", edgecolor="white", hatch=HATCH, linewidth=0, label="tools by our ranker")
+    figure.legend(handles=[*marks, ours], loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=3, fontsize=9)
     said = "; ".join(
         f"{world}: "
         + ", ".join(f"{NAMES[setting]} {number(found.row(world, setting)['value'], 0)}%" for setting in PLANNED)
@@ -309,13 +324,35 @@ def _changes(found: WorldsFound, pair: tuple[str, str]) -> str:
 
 
 def by_our_ranker(found: WorldsFound) -> str:
-    """What tools by the learned ranker change, against tools by cosine, both with context by search."""
-    pair = BY_RANKER, BY_SEARCH
-    told = _changes(found, pair)
-    asked = ", ".join(f"{found.step(world, pair)['n']:,}" for world in found.worlds)
+    """What tools by the learned ranker change, against tools by cosine with the same context, and where that is
+    settled."""
+    told = "; ".join(f"{how}, {_changes(found, (BY_OURS[cosine], cosine))}" for cosine, how in BESIDE_TOOLS.items())
+    asked = ", ".join(f"{found.step(world, ALL_LEARNED)['n']:,}" for world in found.worlds)
+    better, worse = (_where_settled(found, up) for up in (True, False))
     return (
-        f"Tools by the learned ranker instead of cosine, both with context by search, change AST accuracy by {told} "
-        f"points (on {asked} queries)."
+        f"Tools by the learned ranker instead of cosine change AST accuracy by these points: {told} (on {asked} "
+        f"queries). Our tools are settled to be better {better}, worse {worse}."
+    )
+
+
+def _where_settled(found: WorldsFound, up: bool) -> str:
+    """In which worlds, and beside which context, a change by our ranker's tools is settled, upwards or downwards."""
+    where = []
+    for cosine, how in BESIDE_TOOLS.items():
+        rows = {world: found.step(world, (BY_OURS[cosine], cosine)) for world in found.worlds}
+        of = [f"`{world}`" for world, row in rows.items() if row["settled"] and (row["difference"] > 0) == up]
+        where += [f"{how} in {listed(of)}"] if of else []
+    return "; ".join(where) if where else "nowhere"
+
+
+def all_learned(found: WorldsFound) -> str:
+    """What our ranker's tools come to with the paper's context, and what this context adds to them."""
+    adds = _changes(found, (TUNED_BY_RANKER, ALONE_BY_RANKER))
+    return (
+        "Where all is learned, tools by our ranker and context by LambdaMART, the plan is right for "
+        f"{_each(found, TUNED_BY_RANKER)} of the queries; with cosine's tools and that context for "
+        f"{_each(found, CONTEXT_TUNED)}; with the right tool and context for {_each(found, UPPER[0])}. Beside our "
+        f"ranker's tools that context changes AST accuracy by {adds} points."
     )
 
 
@@ -339,4 +376,5 @@ def learned_elsewhere(found: WorldsFound, world: str) -> str:
 
 def answer(found: WorldsFound) -> str:
     """The worlds' part of what the page found."""
-    return f"{finding(found)}."
+    told = _changes(found, ALL_LEARNED)
+    return f"{finding(found)}. Tools by our ranker change context-tuned RAG by {told} points."

@@ -9,6 +9,7 @@ from lib.assistant.pages import planner_worlds as page
 from lib.assistant.plan_comparison import MEASURES
 from lib.assistant.planner import BY_RANKER, METRICS
 from lib.assistant.planner_worlds import (
+    BY_OURS,
     BY_SEARCH,
     CONTEXT_TUNED,
     PLANNED,
@@ -34,8 +35,8 @@ PUBLISHED = pd.DataFrame(
     ],
     columns=["setting", "metric", "value"],
 )
-AS_PUBLISHED = dict(zip(PLANNED, (44, 76, 80, 80, 85, 91, 91), strict=True))
-HARD = dict(zip(PLANNED, (4, 5, 20, 30, 30, 6, 90), strict=True))
+AS_PUBLISHED = dict(zip(PLANNED, (44, 76, 76, 80, 80, 85, 70, 91, 91), strict=True))
+HARD = dict(zip(PLANNED, (4, 5, 5, 20, 30, 30, 45, 6, 90), strict=True))
 
 
 class World:
@@ -89,7 +90,7 @@ def test_the_order_of_the_settings_is_told_world_by_world(found):
     alone = found_in(explicit=AS_PUBLISHED)
     assert page.finding(alone).endswith("settled are 3 in explicit; no step down is settled")
     assert "without context gives right plans for 91.0 [" in page.finding(alone)
-    assert page.answer(alone) == page.finding(alone) + "."
+    assert page.answer(alone).startswith(page.finding(alone) + ". Tools by our ranker change")
 
 
 def test_what_context_adds_to_the_right_tool(found):
@@ -126,14 +127,36 @@ def test_the_control_finds_answers_that_are_given_away():
 
 
 def test_our_ranker_is_told(found):
-    assert "0.0 [" in page.by_our_ranker(found)
-    assert "10.0 [" in page.by_our_ranker(found)
-    assert "in `hard` (settled)" in page.by_our_ranker(found)
+    said = page.by_our_ranker(found)
+    assert "points: without context, 0.0 [" in said
+    assert "; with context by search, 0.0 [" in said
+    assert "10.0 [" in said
+    assert "] in `hard` (settled)" in said
+    assert "; with context by LambdaMART, −15.0 [" in said
+    assert "(on 200, 200 queries)" in said
+    assert "better with context by search in `hard`; with context by LambdaMART in `hard`, worse with" in said
+    assert said.endswith("worse with context by LambdaMART in `explicit`.")
+    level = page.by_our_ranker(found_in(a=dict.fromkeys(PLANNED, 50), b=dict.fromkeys(PLANNED, 60)))
+    assert level.endswith("Our tools are settled to be better nowhere, worse nowhere.")
+    both = page.by_our_ranker(found_in(a=HARD, b=HARD))
+    assert "better with context by search in `a` and `b`; with context by LambdaMART in `a` and `b`, worse" in both
     assert "changes AST accuracy by 5.0 [" in page.by_lambdamart(found)
 
 
+def test_what_is_all_learned_stands_beside_the_papers_tools(found):
+    said = page.all_learned(found)
+    assert "the plan is right for 70.0 [" in said
+    assert "; with cosine's tools and that context for 85.0 [" in said
+    assert "; with the right tool and context for 91.0 [" in said
+    assert "that context changes AST accuracy by −6.0 [" in said
+    assert "40.0 [" in said
+    assert said.endswith("in `hard` (settled) points.")
+    assert "Tools by our ranker change context-tuned RAG by −15.0 [" in page.answer(found)
+
+
 def test_fewer_queries_by_our_ranker_are_told():
-    assert page.in_words(pd.Series([936, 936, 936, 160, 936, 936, 936])) == "n = 936, 160 by our ranker"
+    counts = pd.Series(936, index=PLANNED).where(lambda counts: counts.index != BY_RANKER, 160)
+    assert page.in_words(counts) == "n = 936, 160 by our ranker"
     assert page.in_words(pd.Series([60] * len(PLANNED))) == "n = 60"
 
 
@@ -148,16 +171,20 @@ def test_figure_and_tables(found):
     left, right = drawing.figure.axes
     assert [axis.get_title("left") for axis in (left, right)] == ["explicit (n = 200)", "hard (n = 200)"]
     assert [patch.get_width() for patch in left.patches] == list(AS_PUBLISHED.values())
+    hatched = [name for name, patch in zip(PLANNED, left.patches, strict=True) if patch.get_hatch()]
+    assert hatched == list(BY_OURS.values())
+    assert "tools by our ranker" in [text.get_text() for text in drawing.figure.legends[0].get_texts()]
     published = next(line for line in right.lines if line.get_label() == "published AST accuracy").get_xdata()
     assert published[0] == 43.77
     assert np.isnan(published[PLANNED.index(BY_RANKER)])
     assert published[PLANNED.index(CONTEXT_TUNED)] == published[PLANNED.index(BY_SEARCH)] == 85.24
-    assert "hard: no retrieval 4%, RAG 5%, RAG, context by search 20%" in drawing.alt
+    assert "hard: no retrieval 4%, RAG 5%, RAG, tools by our ranker 5%, RAG, context by search 20%" in drawing.alt
     plt.close(drawing.figure)
     frame = page.table_3(found).frame
     assert len(frame) == 2 * len(PLANNED)
     assert frame["AST accuracy, ours"].iloc[0].startswith("44.0 [")
     stepped = page.steps_table(found).frame
     assert stepped["published"].iloc[3] == pytest.approx(0.15)
-    assert stepped["published"].iloc[4:7].isna().all(), "the paper compares no others"
+    assert stepped["published"].iloc[4:10].isna().all(), "the paper compares no others"
+    assert len(stepped) == 2 * 10
     assert stepped["settled"].tolist()[:4] == ["yes", "yes", "yes", "no"]
