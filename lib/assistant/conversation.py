@@ -4,9 +4,9 @@ A small simulated world holds plain queries, follow-ups that lean on the turn be
 hops, whose item is reachable through another item alone (`lib.assistant.hop_needs`). Everything learned is cross-fitted
 by persona, as in `lib.assistant.sensitivity`.
 
-A dozen needs of each kind recur in many lives, and with them their phrasings. A model that never saw a persona may
-still have learned each need by heart. So everything learned also ranks each query without having met its need, nor,
-with it, any of its phrasings (`UNSEEN`). What else could make such results look better than they are:
+A dozen needs or more of each kind recur in many lives, and with them their phrasings. A model that never saw a
+persona may still have learned each need by heart. So everything learned also ranks each query without having met its
+need, nor, with it, any of its phrasings (`UNSEEN`). What else could make such results look better than they are:
 `lib.assistant.conversation_controls`. Searches that were trained elsewhere (`TRAINED_BEFORE`) are asked as they are:
 `lib.assistant.conversation_searches`.
 """
