@@ -16,6 +16,7 @@ import pandas as pd
 
 from lib.assistant.instruct_planner import PREFIXES
 from lib.assistant.planner import BY_LAMBDAMART, SETTINGS
+from lib.assistant.planner_worlds import BY_OURS
 from lib.assistant.unseen_needs import TRAINED
 from lib.workbook.artifacts import ROOT, atomic_path
 from lib.workbook.display import interval, number
@@ -141,17 +142,17 @@ def untuned(tables: Path) -> str:
 
 
 def worlds(tables: Path) -> str:
-    """AST accuracy of the settings of Table 3 in each named world, context by LambdaMART."""
+    """AST accuracy of the settings of Table 3 in each named world, context by LambdaMART, with tools by cosine and by
+    our ranker."""
     frame = pd.read_csv(tables / "planner_worlds.csv").query("metric == 'ast_accuracy'")
     by, names = frame.set_index(["setting", "world"]), list(frame["world"].unique())
-    rows = [
-        [
-            label(setting),
-            *(cell(by.loc[(BY_LAMBDAMART.get(setting, setting), world)], 1) for world in names),
-            number(by.loc[setting, "published"].iloc[0], 2),
-        ]
-        for setting in SETTINGS
-    ]
+    settings = {BY_LAMBDAMART.get(setting, setting): label(setting) for setting in SETTINGS}
+    rows = []
+    for setting, name in settings.items():
+        ours = {BY_OURS[setting]: f"{name}, tools by our ranker"} if setting in BY_OURS else {}
+        for row, words in ({setting: name} | ours).items():
+            values = (cell(by.loc[(row, world)], 1) for world in names)
+            rows.append([words, *values, number(by.loc[row, "published"].iloc[0], 2)])
     return markdown(["setting", *(f"`{world}`" for world in names), "published"], rows)
 
 
