@@ -345,6 +345,31 @@ def _where_settled(found: WorldsFound, up: bool) -> str:
     return "; ".join(where) if where else "nowhere"
 
 
+def answers_shown(found: WorldsFound) -> str:
+    """How often the prompt spells out the answer with our ranker's tools and with cosine's, context by LambdaMART, and
+    where that makes no more plans right."""
+    ours, theirs = ALL_LEARNED
+    shown = {
+        world: [found.row(world, setting, "answerable")["value"] for setting in (ours, theirs)]
+        for world in found.worlds
+    }
+    told = listed(
+        [f"{number(more, 1)} instead of {number(less, 1)}% in `{world}`" for world, (more, less) in shown.items()]
+    )
+    unused = [
+        f"`{world}`"
+        for world, (more, less) in shown.items()
+        if more > less
+        and not (found.step(world, ALL_LEARNED)["settled"] and found.step(world, ALL_LEARNED)["difference"] > 0)
+    ]
+    return f"With context by LambdaMART and our ranker's tools the prompt spells out the answer for {told}." + (
+        f" That is more, but no settled gain in right plans, in {listed(unused)}: the planner learned from tools that "
+        "cosine found."
+        if unused
+        else ""
+    )
+
+
 def all_learned(found: WorldsFound) -> str:
     """What our ranker's tools come to with the paper's context, and what this context adds to them."""
     adds = _changes(found, (TUNED_BY_RANKER, ALONE_BY_RANKER))

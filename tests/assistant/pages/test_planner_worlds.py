@@ -143,6 +143,23 @@ def test_our_ranker_is_told(found):
     assert "changes AST accuracy by 5.0 [" in page.by_lambdamart(found)
 
 
+def test_answers_that_are_shown_and_not_used_are_told(found):
+    alike = page.answers_shown(found)
+    assert alike == (
+        "With context by LambdaMART and our ranker's tools the prompt spells out the answer for 90.0 instead of 90.0% "
+        "in `explicit` and 90.0 instead of 90.0% in `hard`."
+    )
+    summary = found.summary.copy()
+    cosine = (summary["setting"] == CONTEXT_TUNED) & (summary["metric"] == "answerable")
+    summary.loc[cosine, "value"] = 70.0
+    # In `hard` the plans are settled to be better with our tools, in `explicit` to be worse.
+    more = page.answers_shown(found._replace(summary=summary))
+    assert "for 90.0 instead of 70.0% in `explicit` and 90.0 instead of 70.0% in `hard`. That is more, but" in more
+    assert more.endswith(
+        "no settled gain in right plans, in `explicit`: the planner learned from tools that cosine found."
+    )
+
+
 def test_what_is_all_learned_stands_beside_the_papers_tools(found):
     said = page.all_learned(found)
     assert "the plan is right for 70.0 [" in said
