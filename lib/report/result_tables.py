@@ -39,7 +39,7 @@ CONTEXT = {
     "late_interaction": "late interaction (ours)",
     "lambdamart": "LambdaMART",
     "lambdamart_2": "LambdaMART in two stages (ours)",
-    "lambdamart_2_finetuned": "the same with the fine-tuned encoder, cross-fitted (ours)",
+    "lambdamart_2_finetuned": "two stages with the fine-tuned encoder, cross-fitted (ours)",
     "rrf_text": "RRF of the text rankings",
     "lambdamart_rrf": "LambdaMART-RRF",
 }
