@@ -21,6 +21,13 @@ KEPT_APART = {
     "need": ["needs asked for"],
 }
 
+# Questions of `sceptic_table` on what gives an answer away: the need, a word, the hour, or opens.
+BY_NEED = "queries whose API is their need's commonest, %"
+BY_WORD = {kind: f"{kind} queries: gold items that share a content word, %" for kind in KINDS}
+BY_DUE_TIME = "events and reminders due within 2 h after a query that are gold, %"
+MOST_OPENED = "queries whose gold holds the most opened item, %"
+LAST_OPENED = "queries whose gold holds the most recently opened item, %"
+
 
 def entropy_bits(labels: pd.Series) -> float:
     """Shannon entropy of the labels' distribution, in bits."""
@@ -102,11 +109,8 @@ def usage_shortcuts(
     usage = pairs.assign(count=count, last=last).sort_values(["query_row", "item_row"])
     by_query = usage.groupby("query_row")
     chance = 100 * by_query["gold"].mean().mean()
-    tops = {"most opened item": "count", "most recently opened item": "last"}
-    rows = [
-        (f"queries whose gold holds the {name}, %", 100 * usage.loc[by_query[of].idxmax(), "gold"].mean(), chance)
-        for name, of in tops.items()
-    ]
+    tops = {MOST_OPENED: "count", LAST_OPENED: "last"}
+    rows = [(question, 100 * usage.loc[by_query[of].idxmax(), "gold"].mean(), chance) for question, of in tops.items()]
     return pd.DataFrame(rows, columns=["question", "here", "by chance"])
 
 
@@ -227,7 +231,7 @@ def sceptic_table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
         ("H(API), bits", entropy_bits(first), np.nan),
         ("H(API | need), bits", conditional_entropy_bits(first, gold["need"]), np.nan),
         (
-            "queries whose API is their need's commonest, %",
+            BY_NEED,
             100 * first.groupby(gold["need"]).transform(lambda apis: apis.mode().iloc[0]).eq(first).mean(),
             100 * first.value_counts(normalize=True).iloc[0],
         ),
@@ -236,14 +240,10 @@ def sceptic_table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
     ]
     overlap = lexical_overlap(queries, items, gold)
     rows += [
-        (
-            f"{kind} queries: gold items that share a content word, %",
-            overlap.loc[kind, "gold item"],
-            overlap.loc[kind, "other item"],
-        )
+        (BY_WORD[kind], overlap.loc[kind, "gold item"], overlap.loc[kind, "other item"])
         for kind in KINDS
         if pd.notna(overlap.loc[kind, "gold item"])
     ]
-    rows.append(("events and reminders due within 2 h after a query that are gold, %", *due_soon(queries, items, gold)))
+    rows.append((BY_DUE_TIME, *due_soon(queries, items, gold)))
     table = pd.DataFrame(rows, columns=["question", "here", "by chance"])
     return pd.concat([table, usage_shortcuts(queries, items, frames["opens"], gold)], ignore_index=True)

@@ -12,8 +12,16 @@ import pandas as pd
 from lib.assistant.argument_sources import world_shares
 from lib.assistant.context_scores import EvaluationQueries, RankerScores, score_methods
 from lib.assistant.controls import negative_controls, recall_of_draws, weigh_controls
-from lib.assistant.leaks import check_split, leaks, sceptic_table
-from lib.assistant.needs import KINDS
+from lib.assistant.leaks import (
+    BY_DUE_TIME,
+    BY_NEED,
+    BY_WORD,
+    LAST_OPENED,
+    MOST_OPENED,
+    check_split,
+    leaks,
+    sceptic_table,
+)
 from lib.assistant.ranker_ablation import without_usage
 from lib.assistant.ranking_task import Learning, RankingTask
 from lib.assistant.tool_retrieval import ToolTask
@@ -22,11 +30,11 @@ from lib.workbook.parameters.worlds import WorldKnobs
 
 # Those of `lib.assistant.leaks.sceptic_table` on what gives an answer away, with what stands beside each.
 SHORTCUTS = {
-    "queries whose API is their need's commonest, %": "the commonest API of all",
-    **{f"{kind} queries: gold items that share a content word, %": "the persona's other items" for kind in KINDS},
-    "events and reminders due within 2 h after a query that are gold, %": "all events and reminders",
-    "queries whose gold holds the most opened item, %": "an item at random",
-    "queries whose gold holds the most recently opened item, %": "an item at random",
+    BY_NEED: "the commonest API of all",
+    **dict.fromkeys(BY_WORD.values(), "the persona's other items"),
+    BY_DUE_TIME: "all events and reminders",
+    MOST_OPENED: "an item at random",
+    LAST_OPENED: "an item at random",
 }
 NAMED = "API named by a classifier of the query's text, %"
 NAMED_UNSEEN = "the same, by one that never learned the need, %"

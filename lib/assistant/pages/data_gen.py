@@ -11,7 +11,7 @@ import pandas as pd
 import seaborn as sns
 
 from lib.assistant.argument_sources import SHARES
-from lib.assistant.leaks import KEPT_APART, commonest_api_shares
+from lib.assistant.leaks import BY_DUE_TIME, BY_WORD, KEPT_APART, commonest_api_shares
 from lib.assistant.needs import KINDS
 from lib.assistant.personas import ITEMS_PER_APP
 from lib.assistant.schemas import APPS, Persona
@@ -19,8 +19,6 @@ from lib.assistant.world import World
 from lib.workbook.display import Drawing, Table, number
 from lib.workbook.markup import plain
 
-SHARED_WORD = "meaning queries: gold items that share a content word, %"
-DUE_SOON = "events and reminders due within 2 h after a query that are gold, %"
 NEAR_HOURS = 2
 OPEN_BITS = 0.1  # of the API, above which knowing the need leaves it open
 
@@ -331,7 +329,7 @@ def sceptic_sentence(sceptic: pd.DataFrame, needs: pd.Series, source: Source) ->
         needs: the need of each query.
     """
     here = sceptic.set_index("question")["here"]
-    left, soon = here["H(API | need), bits"], here[DUE_SOON]
+    left, soon = here["H(API | need), bits"], here[BY_DUE_TIME]
     if left > OPEN_BITS:
         why = "what is left depends on where the persona keeps things"
     else:
@@ -359,7 +357,8 @@ def shared_words(sceptic: pd.DataFrame) -> tuple[float, float]:
     """Percent of the gold items of meaning queries that share a content word with their query, and of other items;
     NaN where nobody asks one."""
     rows = sceptic.set_index("question")
-    return float(rows["here"].get(SHARED_WORD, np.nan)), float(rows["by chance"].get(SHARED_WORD, np.nan))
+    question = BY_WORD["meaning"]
+    return float(rows["here"].get(question, np.nan)), float(rows["by chance"].get(question, np.nan))
 
 
 def api_given_need(gold: pd.DataFrame) -> Drawing:

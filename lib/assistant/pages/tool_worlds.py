@@ -9,6 +9,7 @@ import pandas as pd
 
 from lib.assistant import tool_ranker
 from lib.assistant.argument_sources import SHARES
+from lib.assistant.leaks import BY_DUE_TIME, BY_NEED, BY_WORD, LAST_OPENED, MOST_OPENED
 from lib.assistant.pages.common import control_rows
 from lib.assistant.pages.tool_ranker import draws_of, rows_of_controls, weighed
 from lib.assistant.pages.tool_retrieval import PUBLISHED_RATIO, Cutoffs, Results
@@ -49,13 +50,11 @@ WITHOUT[UNSEEN_TUNED] = UNSEEN_ALONE
 # Questions to a world (see `lib.assistant.world_controls.leaks_in`) on what may give an answer away.
 GIVEN_AWAY = {
     NAMED: "the API by the query's text",
-    "queries whose API is their need's commonest, %": "the API by the need",
-    "meaning queries: gold items that share a content word, %": "the item by words of meaning queries",
-    "habit queries: gold items that share a content word, %": "the item by words of habit queries",
-    "either queries: gold items that share a content word, %": "the item by words of either queries",
-    "events and reminders due within 2 h after a query that are gold, %": "the item by being due soon",
-    "queries whose gold holds the most opened item, %": "the item by being opened most",
-    "queries whose gold holds the most recently opened item, %": "the item by being opened last",
+    BY_NEED: "the API by the need",
+    **{question: f"the item by words of {kind} queries" for kind, question in BY_WORD.items()},
+    BY_DUE_TIME: "the item by being due soon",
+    MOST_OPENED: "the item by being opened most",
+    LAST_OPENED: "the item by being opened last",
 }
 
 

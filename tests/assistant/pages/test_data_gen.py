@@ -10,7 +10,7 @@ import pytest
 from bs4 import BeautifulSoup
 from nbconvert.filters import markdown2html
 
-from lib.assistant.leaks import check_split, commonest_api_shares
+from lib.assistant.leaks import BY_DUE_TIME, BY_WORD, check_split, commonest_api_shares
 from lib.assistant.pages import data_gen as page
 from lib.assistant.personas import ITEMS_PER_APP
 from lib.assistant.schemas import APPS, Apps, Persona
@@ -33,8 +33,8 @@ def rendered(sentence):
 
 
 def sceptic(left=1.0, own=2.8, others=1.3, soon=80.0):
-    rows = [("H(API), bits", 4.0, np.nan), ("H(API | need), bits", left, np.nan), (page.DUE_SOON, soon, 10.0)]
-    rows += [] if np.isnan(own) else [(page.SHARED_WORD, own, others)]
+    rows = [("H(API), bits", 4.0, np.nan), ("H(API | need), bits", left, np.nan), (BY_DUE_TIME, soon, 10.0)]
+    rows += [] if np.isnan(own) else [(BY_WORD["meaning"], own, others)]
     return pd.DataFrame(rows, columns=["question", "here", "by chance"])
 
 
