@@ -202,13 +202,14 @@ def _each(found: WorldsFound, setting: str, metric: str = "ast_accuracy") -> str
     return ", ".join(f"{found.cell(world, setting, metric)}% in {world}" for world in found.worlds)
 
 
+def _settled(step: pd.Series, up: bool) -> bool:
+    """Whether a step is settled, upwards or downwards."""
+    return bool(step["settled"] and (step["ci_low"] > 0 if up else step["ci_high"] < 0))
+
+
 def settled_steps(found: WorldsFound, up: bool) -> dict[str, list[tuple[str, str]]]:
     """The steps of Table 3 that are settled, upwards as published or the other way, by world."""
-
-    def so(step: pd.Series) -> bool:
-        return bool(step["settled"] and (step["ci_low"] > 0 if up else step["ci_high"] < 0))
-
-    return {world: [pair for pair in PAPERS_STEPS if so(found.step(world, pair))] for world in found.worlds}
+    return {world: [pair for pair in PAPERS_STEPS if _settled(found.step(world, pair), up)] for world in found.worlds}
 
 
 def finding(found: WorldsFound) -> str:
@@ -339,8 +340,8 @@ def _where_settled(found: WorldsFound, up: bool) -> str:
     """In which worlds, and beside which context, a change by our ranker's tools is settled, upwards or downwards."""
     where = []
     for cosine, how in BESIDE_TOOLS.items():
-        rows = {world: found.step(world, (BY_OURS[cosine], cosine)) for world in found.worlds}
-        of = [f"`{world}`" for world, row in rows.items() if row["settled"] and (row["difference"] > 0) == up]
+        pair = BY_OURS[cosine], cosine
+        of = [f"`{world}`" for world in found.worlds if _settled(found.step(world, pair), up)]
         where += [f"{how} in {listed(of)}"] if of else []
     return "; ".join(where) if where else "nowhere"
 
@@ -359,8 +360,7 @@ def answers_shown(found: WorldsFound) -> str:
     unused = [
         f"`{world}`"
         for world, (more, less) in shown.items()
-        if more > less
-        and not (found.step(world, ALL_LEARNED)["settled"] and found.step(world, ALL_LEARNED)["difference"] > 0)
+        if more > less and not _settled(found.step(world, ALL_LEARNED), up=True)
     ]
     return f"With context by LambdaMART and our ranker's tools the prompt spells out the answer for {told}." + (
         f" That is more, but no settled gain in right plans, in {listed(unused)}: the planner learned from tools that "
