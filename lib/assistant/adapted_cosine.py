@@ -211,17 +211,19 @@ def what_it_adds(
     without, richer = sorted(settings, key=lambda name: settings[name].adapted)
     known, pretrained = task.rank_by(scores[without]), task.rank_by(task.text["semantic"])
     lessons = task.pairs[task.training]
-    runs = (
+    pairs = (
         (rank_pairs(lessons, scores[without][task.training]), rank_pairs(lessons, scores[richer][task.training])),
         (known, task.rank_by(scores[richer])),
         (fresh[without], fresh[richer]),
         (known, shuffled),
         (pretrained, task.rank_by(adapted.known)),
         (pretrained, task.rank_by(adapted.unseen)),
-        *zip((known, fresh[without], known), encoders, strict=False),
     )
-    names = [*ROWS, *OF_ENCODERS][: len(runs)]
-    gains = pd.DataFrame([_gain(task, name, *pair) for name, pair in zip(names, runs, strict=True)])
+    runs = dict(zip(ROWS, pairs, strict=True))
+    if encoders:
+        beside = (known, fresh[without], known)
+        runs |= dict(zip(OF_ENCODERS, zip(beside, encoders, strict=True), strict=True))
+    gains = pd.DataFrame([_gain(task, name, *pair) for name, pair in runs.items()])
     return gains.assign(p_holm=holm_adjust(gains.pop("p_value")))
 
 

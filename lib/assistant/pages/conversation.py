@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from lib.assistant.conversation import (
+    ALSO_TOLD,
     ELSEWHERE,
     KNOWN,
     RANKER_TOLD,
@@ -166,7 +167,7 @@ def _best_before(rows: pd.DataFrame, met: pd.Series) -> str:
     if rows.empty:
         return ""
     best = rows["value"].idxmax()
-    alone = {told: name for name, told in TRAINED_BEFORE.items()}.get(best)
+    alone = ALSO_TOLD.get(best)
     without = f" (without it {rows.loc[alone, 'value']:.1f}%)" if alone else ""
     return (
         f" Of the searches trained in the main world, {label(best)} finds the most, {rows.loc[best, 'value']:.1f}%"
