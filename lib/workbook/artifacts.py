@@ -330,7 +330,7 @@ class Workbook:
         path, drawn = self.report / "figures" / f"{name}.png", io.BytesIO()
         figure.savefig(drawn, format="png", metadata={"Software": None})
         with Image.open(drawn) as picture, atomic_path(path) as temporary:
-            colours = picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+            colours = picture.convert("RGBA").quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
             colours.save(temporary, format="png", optimize=True)
         self._write_csv(path.with_suffix(".csv"), data)
         return path

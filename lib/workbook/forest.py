@@ -11,9 +11,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from lib.workbook.display import Drawing, interval, number
+from lib.workbook.display import INK, Drawing, number
 
-SETTLED, OPEN, PUBLISHED = "#0b5fa5", "#8a8a8a", "#b3541e"
+SETTLED, OPEN, PUBLISHED = "#1f77b4", "#8a8a8a", "#c8642a"
 LABEL = 36  # characters of a label's line; longer labels are wrapped
 LINE, GAP = 0.17, 0.13  # inches: a line of a label, and what parts two rows
 
@@ -37,7 +37,7 @@ def forest(
         rows: columns `label` (what is compared), difference, ci_low, ci_high, settled (bool), and if the paper has one,
             published; in the order drawn. Other columns (p, n) go into the figure's CSV only.
         name: file name of the figure.
-        finding: its title, computed from the numbers.
+        finding: its title.
         unit: of the differences, for the axis.
         panel: a column that parts the rows into panels side by side, which share their labels' order.
         decimals: of the numbers at the right.
@@ -73,32 +73,24 @@ def forest(
     if "published" in rows and rows["published"].notna().any():
         keys.append(Line2D([], [], marker="x", color=PUBLISHED, linestyle="", label="published"))
     figure.legend(handles=keys, loc="lower right", ncol=len(keys), fontsize=9, bbox_to_anchor=(0.99, -0.3 / height))
-    return Drawing(figure, name, finding, _in_words(rows, label, panel, unit, decimals), rows)
+    alt = f"Forest plot of {len(rows)} differences, {unit}, with 95% intervals; the numbers stand at the right."
+    return Drawing(figure, name, finding, alt, rows)
 
 
 def forest_of_tests(tests: pd.DataFrame, comparisons: Sequence[str], name: str, unit: str) -> Drawing:
-    """Paired tests as a forest plot whose title counts those that are settled and tells the largest of them.
+    """Paired tests as a forest plot.
 
     Args:
         tests: columns difference, ci_low, ci_high, settled (bool); others go into the figure's CSV.
         comparisons: what each row compares, for readers; all different.
         name, unit: as in `forest`.
-    Raises:
-        ValueError: there are no rows.
     """
-    rows = tests.assign(comparison=list(comparisons))
-    clear = rows[rows["settled"].astype(bool)]
-    finding = f"{len(clear)} of {len(rows)} differences are settled"
-    if len(clear):
-        most = clear.loc[clear["difference"].abs().idxmax()]
-        numbers = interval(most["difference"], most["ci_low"], most["ci_high"])
-        finding += f", the largest of these: {most['comparison']}, {numbers}"
-    return forest(rows, name, finding, unit)
+    return forest(tests.assign(comparison=list(comparisons)), name, "Differences with 95% intervals", unit)
 
 
 def _draw(axis: Axes, rows: pd.DataFrame, places: Mapping[Hashable, float], label: Hashable, decimals: int) -> None:
     """The rows of a panel; `places`: inches from the top of the axis to each label."""
-    axis.axvline(0, color="#444444", linewidth=1)
+    axis.axvline(0, color=INK, linewidth=1)
     axis.grid(axis="y", visible=False)
     for _, row in rows.iterrows():
         place = places[row[label]]
@@ -119,14 +111,3 @@ def _draw(axis: Axes, rows: pd.DataFrame, places: Mapping[Hashable, float], labe
             fontsize=9,
             annotation_clip=False,
         )
-
-
-def _in_words(rows: pd.DataFrame, label: Hashable, panel: Hashable | None, unit: str, decimals: int) -> str:
-    """The picture in words, for those who cannot see it; at most ten rows."""
-    told = []
-    for _, row in rows.head(10).iterrows():
-        numbers = interval(row["difference"], row["ci_low"], row["ci_high"], decimals)
-        where = "" if panel is None else f", {row[panel]}"
-        told.append(f"{row[label]}{where}: {numbers}{'' if row['settled'] else ', open'}")
-    rest = f"; and {len(rows) - 10} more, in the figure's data" if len(rows) > 10 else ""
-    return f"Forest plot of differences, {unit}, with 95% intervals. {'; '.join(told)}{rest}."

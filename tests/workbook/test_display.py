@@ -7,6 +7,7 @@ import psutil
 import pytest
 from bs4 import BeautifulSoup
 from IPython.core.events import EventManager
+from PIL import Image
 
 from lib.workbook import display
 from lib.workbook.artifacts import Workbook
@@ -99,12 +100,34 @@ def test_a_figure_is_saved_with_its_numbers_and_shown_with_alt_text(shown, tmp_p
     book = Workbook("01_data_gen", DataGen(profile="smoke"), root=tmp_path)
     figure, axis = plt.subplots()
     axis.plot([1, 2])
-    display.show_figure(book, figure, "line", "Rises by 1", "A line from 1 to 2.", pd.DataFrame({"y": [1, 2]}))
+    drawing = display.Drawing(figure, "line", "Rises by 1", "A line from 1 to 2.", pd.DataFrame({"y": [1, 2]}))
+    display.show_drawing(book, drawing)
     assert shown[-1][1]["metadata"]["image/png"]["alt"] == "A line from 1 to 2."
     assert (tmp_path / "reports/smoke/figures/line.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "reports/smoke/figures/line.csv").read_text() == "y\n1\n2\n"
     assert figure.get_suptitle() == "Rises by 1"
     assert not plt.fignum_exists(figure.number)
+
+
+def test_a_figure_has_no_background(shown, tmp_path, monkeypatch):
+    book = Workbook("01_data_gen", DataGen(profile="smoke"), root=tmp_path)
+    monkeypatch.setattr(display, "get_ipython", lambda: None)
+    with plt.rc_context():
+        display.use_style()
+        figure, axis = plt.subplots()
+        axis.plot([1, 2])
+        display.show_drawing(book, display.Drawing(figure, "line", "t", "a", pd.DataFrame({"y": [1]})))
+    with Image.open(tmp_path / "reports/smoke/figures/line.png") as picture:
+        assert picture.convert("RGBA").getpixel((0, 0))[3] == 0
+        assert len(picture.getcolors()) > 20, "and its type stays smooth"
+
+
+def test_a_computed_sentence_has_nothing_live(shown):
+    display.say("*n* = 3 <script>alert(1)</script> [x](http://elsewhere.example)")
+    assert shown[-1][0].data.count("<") == 6
+    assert "<em>n</em>" in shown[-1][0].data
+    display.say("")
+    assert len(shown) == 1
 
 
 def test_the_same_figure_gives_the_same_bytes(shown, tmp_path):
@@ -113,7 +136,7 @@ def test_the_same_figure_gives_the_same_bytes(shown, tmp_path):
     for _ in range(2):
         figure, axis = plt.subplots()
         axis.plot([1, 2])
-        display.show_figure(book, figure, "line", "t", "a", pd.DataFrame({"y": [1]}))
+        display.show_drawing(book, display.Drawing(figure, "line", "t", "a", pd.DataFrame({"y": [1]})))
         pictures.append((tmp_path / "reports/smoke/figures/line.png").read_bytes())
     assert pictures[0] == pictures[1]
 
