@@ -22,9 +22,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from lib.assistant.nestful import answers_of
 from lib.assistant.planner import names_person
-from lib.assistant.plans import Call, api_names, ast_match, hallucinated
+from lib.assistant.plans import Answers, Call, api_names, ast_match, hallucinated
 from lib.assistant.prompts import planner_prompt
 from lib.assistant.queries import print_call
 from lib.assistant.toolbox import DEFAULT_API, Toolbox, signature
@@ -259,3 +258,15 @@ def differences(plans: pd.DataFrame, measure: str) -> pd.DataFrame:
     ]  # fmt: skip
     frame = pd.DataFrame(rows, columns=["a", "b", "only_a", "only_b", "p_value"])
     return frame.assign(p_holm=holm_adjust(frame["p_value"]) if len(frame) else [], n=len(wide))
+
+
+def answers_of(calls: Sequence[Call]) -> Answers:
+    """The same calls as gold answers in the Berkeley format: each value is the only acceptable one."""
+    return [{name: {key: [_acceptable(value)] for key, value in arguments.items()}} for name, arguments in calls]
+
+
+def _acceptable(value: object) -> object:
+    """A value of an answer: those of a dict are lists of acceptable ones."""
+    if isinstance(value, dict):
+        return {key: [_acceptable(part)] for key, part in value.items()}
+    return [_acceptable(part) for part in value] if isinstance(value, list) else value

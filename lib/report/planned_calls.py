@@ -40,12 +40,10 @@ from lib.workbook.parameters.base import REMOTE, ProfileError, is_remote, select
 from lib.workbook.parameters.cot_augmentation import CoTAugmentation
 from lib.workbook.parameters.data_gen import DataGen
 from lib.workbook.parameters.dsl_ablation import MAY_STAND_BESIDE_SFD, DSLAblation
-from lib.workbook.parameters.generators import Generators
 from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
 from lib.workbook.parameters.shared import RemoteKnobs
 from lib.workbook.profiles import NOTEBOOKS, read_profile
 from lib.workbook.spending import money
-from lib.workflows import written_requests
 from lib.workflows.ablation_grid import (
     Materials,
     Unseen,
@@ -57,7 +55,7 @@ from lib.workflows.ablation_grid import (
 from lib.workflows.catalogue import Catalogue, read_catalogue
 from lib.workflows.generating import generate
 from lib.workflows.pair_checks import read_values
-from lib.workflows.pairs import SPLITS, read_pairs
+from lib.workflows.pairs import read_pairs
 from lib.workflows.phraser import STARTS, phrase_catalogue
 
 SAMPLE_PERSONAS = 12
@@ -159,7 +157,7 @@ Planned = Iterable[tuple[str, str, tuple[int, int, int]]]
 
 
 def data_gen(parameters: DataGen, sample: Sample) -> Planned:
-    """Notebook 01: a world step by step, each step asked for all that the profile wants, and requests from flows."""
+    """Notebook 01: a world step by step, each step asked for all that the profile wants."""
     if is_remote(parameters.data_writer):
         n_queries = parameters.n_training_queries + parameters.n_evaluation_queries
         capacities = draw_capacities(parameters.n_personas, np.random.default_rng(parameters.seed))
@@ -172,19 +170,6 @@ def data_gen(parameters: DataGen, sample: Sample) -> Planned:
         for step, some in questions.items():
             prompts = [question.text for question in some]
             yield parameters.data_writer, step, expected(prompts, asked[step].questions, asked[step].tokens)
-    if is_remote(parameters.request_writer):
-        n_pairs = sum(sample.n_pairs(split) for split in SPLITS)
-        prompts = request_prompts(sample, parameters.seed)
-        yield parameters.request_writer, "requests", expected(prompts, n_pairs, written_requests.MAX_NEW_TOKENS)
-
-
-def request_prompts(sample: Sample, seed: int) -> list[str]:
-    pairs = sample.pairs("test")
-    manners = [written_requests.manner_of(pair, seed) for pair in pairs["pair"]]
-    return [
-        written_requests.prompt(dsl, sample.catalogue, manner)
-        for dsl, manner in zip(pairs["dsl"], manners, strict=True)
-    ]
 
 
 def asked_in_03(parameters: CoTAugmentation, sample: Sample) -> list[AskedChains]:
@@ -277,32 +262,11 @@ def flow_materials(parameters: DSLAblation, sample: Sample) -> Materials:
     )
 
 
-def generators(parameters: Generators, sample: Sample) -> Planned:
-    """Notebook 10: each step of a world on a simulated one, and requests from flows."""
-    if not is_remote(parameters.compared_writer):
-        return
-    steps = trials(
-        simulate(sample.root / "data", parameters.world),
-        parameters.compared_personas,
-        parameters.compared_items,
-        parameters.compared_queries,
-        parameters.compared_max_tokens,
-        parameters.seed,
-    )
-    for step, trial in steps.items():
-        prompts = [question.text for question in trial.questions]
-        yield parameters.compared_writer, step, expected(prompts, len(prompts), trial.tokens)
-    prompts = request_prompts(sample, parameters.seed)
-    calls = parameters.compared_flows
-    yield parameters.compared_writer, "requests", expected(prompts, calls, written_requests.MAX_NEW_TOKENS)
-
-
 PLANNERS: dict[str, Callable[..., Planned]] = {
     "01_data_gen": data_gen,
     "03_cot_augmentation": cot_augmentation,
     "05_lambdamart_rrf": lambdamart_rrf,
     "09_dsl_ablation": dsl_ablation,
-    "10_generators": generators,
 }
 
 

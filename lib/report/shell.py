@@ -24,7 +24,6 @@ SHORT = {  # names of pages where all of them stand in one row
     "07_planner": "07 plans",
     "08_dsl_retrieval": "08 few-shots",
     "09_dsl_ablation": "09 workflows",
-    "10_generators": "10 writers",
     "11_transfer": "11 transfer",
     "12_beyond": "12 beyond",
 }

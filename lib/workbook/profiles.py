@@ -25,7 +25,6 @@ from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
 from lib.workbook.parameters.explore_assistant import ExploreAssistant
 from lib.workbook.parameters.explore_workflows import ExploreWorkflows
 from lib.workbook.parameters.finetuned_search import FinetunedSearch
-from lib.workbook.parameters.generators import Generators
 from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
 from lib.workbook.parameters.own_functions import OwnFunctions
 from lib.workbook.parameters.planner import PlannerTuning
@@ -42,7 +41,6 @@ MODELS: tuple[type[Parameters], ...] = (
     PlannerTuning,
     DSLRetrieval,
     DSLAblation,
-    Generators,
     Transfer,
     Beyond,
 )

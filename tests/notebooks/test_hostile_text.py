@@ -96,8 +96,6 @@ VALUES = {
     "08_dsl_retrieval": {"tst_training_pairs": 4, "dsl_training_pairs": 2, "dsl_flows": 2, "dsl_max_tokens": 8},
     "09_dsl_ablation": {"dsl_max_tokens": 8, "prompt_window": 1024, "untuned_generator": "SmolLM2-135M-Instruct",
                         "test_sets": ["test"], "ablation": ROWS},
-    "10_generators": {"compared_writer": f"remote:gpt-4 {HOSTILE}", "compared_queries": 2, "compared_flows": 2,
-                      "crossed_personas": 12, "crossed_queries": 12},
 }  # fmt: skip
 
 

@@ -227,13 +227,13 @@ def answer(prompt):
     return f"Please see to matter {len(prompt)} of the parcels"
 
 
-def test_personas_and_requests_written_by_a_model_and_test_pairs_judged_by_people(project, monkeypatch):
+def test_personas_written_by_a_model_and_test_pairs_judged_by_people(project, monkeypatch):
     data, tables = project / "data" / "generated" / "mine", project / "reports" / "mine" / "tables"
     review = data / "review.jsonl"
     monkeypatch.setenv("OPENAI_API_KEY", "some key")
     with Endpoint(answer) as endpoint:
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
-        write = {"openapi_folder": "apis", "request_writer": "remote:gpt-4", "data_writer": "remote:gpt-4"}
+        write = {"openapi_folder": "apis", "data_writer": "remote:gpt-4"}
         write["written_toolbox"] = True
         done = run(project, **write)
         assert done.returncode == 0, done.stderr[-3000:]
@@ -244,19 +244,8 @@ def test_personas_and_requests_written_by_a_model_and_test_pairs_judged_by_peopl
         assert 0 < len(personas) == steps.loc["personas", "kept"] <= 8
         assert len(personas) == len((data / "written_world" / "personas.jsonl").read_text().splitlines())
         assert len(pd.read_parquet(data / "queries.parquet")) == steps.loc["queries", "kept"]
-        assert "A world written by remote:gpt-4: **" in (data / "01_data_gen.highlights.json").read_text()
         flows = pd.read_parquet(data / "flows.parquet")
-        changed = flows["request"] != [pair["request"] for pair in PAIRS]
-        assert flows.loc[~changed, "pair"].tolist() == ["four"]
-        assert pd.read_parquet(data / "flow_provenance.parquet")["written"].tolist() == changed.tolist()
-        counts = pd.read_csv(tables / "written_requests.csv").set_index("split")
-        assert counts["pairs"].to_dict() == {"training": 4, "test": 2, "unseen": 1}
-        assert counts["kept"].to_dict() == {"training": 1, "test": 0, "unseen": 0}
-        assert counts.loc["unseen", ["repaired", "answers"]].tolist() == [1, 2]
-        page = (project / "01_data_gen.ipynb").read_text()
-        assert "remote:gpt-4 wrote **6 of 7 requests**" in page
         asked = len(endpoint.requests)
-        assert f"This run sent {asked:,} requests to gpt-4, 0 of them repeated" in page
 
         records = [json.loads(line) for line in review.read_text().splitlines()]
         assert {record["id"]: record["request"] for record in records} == dict(

@@ -11,7 +11,6 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-from nbformat.v4 import new_notebook
 
 from lib.assistant import cot, ranking_cost, trained_parts, written_world
 from lib.assistant.cot import equal_shares
@@ -24,10 +23,9 @@ from lib.assistant.world import frames, read_world, simulate
 from lib.assistant.written_world import write_world
 from lib.generation import load
 from lib.generation.models import locate
-from lib.generation.remote import RemoteModel, estimate_tokens
+from lib.generation.remote import estimate_tokens
 from lib.report import planned_calls as dry_run
 from lib.report.planned_calls import Calls, Sample, expected, planned_calls, report
-from lib.report.record import executed_path
 from lib.retrieval.dense import encode, load_encoder
 from lib.retrieval.neighbours import nearest
 from lib.workbook.artifacts import ROOT
@@ -41,7 +39,6 @@ from lib.workflows.generating import generate
 from lib.workflows.pair_checks import read_values
 from lib.workflows.pairs import SPLITS
 from tests.assistant.test_written_world import Scripted, right, shown_schema, step_of
-from tests.generation.endpoint import Endpoint
 
 PRICES = {"remote_price_in": 10.0, "remote_price_out": 20.0}
 OF_AN_ENDPOINT = [
@@ -52,7 +49,6 @@ REMOTE = {
     "01_data_gen": {"data_writer": "remote:m"},
     "03_cot_augmentation": {"writer": "remote:m", "distilled_writer": "SmolLM2-135M-Instruct"},
     "09_dsl_ablation": {"untuned_generator": "remote:m", "ablation": OF_AN_ENDPOINT},
-    "10_generators": {"compared_writer": "remote:m"},
 }
 
 
@@ -251,55 +247,6 @@ def test_flows_of_a_smoke_profile(smoke):
     assert real < found[1] < 1.3 * real
 
 
-def test_the_steps_that_are_compared(smoke):
-    values = smoke | REMOTE["10_generators"]
-    parameters = NOTEBOOKS["10_generators"].model_validate(select(values, NOTEBOOKS["10_generators"]))
-    found = numbers(planned_calls(values)["10_generators"])
-    assert found["personas"][0] == found["thoughts"][0] == parameters.compared_queries
-    assert found["requests"][0] == parameters.compared_flows
-    assert 0 < found["items"][0] <= 7 * parameters.compared_personas
-
-
-@pytest.mark.slow
-def test_answers_of_an_earlier_run_are_taken_off(smoke, tmp_path, monkeypatch):
-    values = smoke | REMOTE["10_generators"] | {"profile": "smoke"}
-    for folder in ("data", "notebooks"):
-        (tmp_path / folder).mkdir()
-    for name in ("needs", "background", "catalogue", "values.yaml", "people.yaml", "toolbox.yaml"):
-        (tmp_path / "data" / name).symlink_to(ROOT / "data" / name)
-    data = tmp_path / "data" / "generated" / "smoke"
-
-    def executed(**changes):
-        for notebook in ("01_data_gen", "03_cot_augmentation", "05_lambdamart_rrf", "09_dsl_ablation", "10_generators"):
-            parameters = select(values | changes, NOTEBOOKS[notebook])
-            path = executed_path(notebook, "smoke", tmp_path)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            nbformat.write(new_notebook(metadata={"papermill": {"parameters": parameters}}), path)
-
-    def taken_off(**changes):
-        row = planned_calls(values | changes, tmp_path)["10_generators"][-1]
-        return (row.calls, row.tokens_in, row.tokens_out) if row.purpose == "answered already" else None
-
-    executed()
-    assert taken_off() is None
-    with Endpoint() as endpoint, monkeypatch.context() as patch:
-        patch.setenv("OPENAI_BASE_URL", endpoint.url)
-        patch.setenv("OPENAI_API_KEY", "k")
-        model = RemoteModel("m", cache=data / "answers", record=data / "10_generators.spending.json")
-        model.generate(["x" * 30, "y" * 60], max_new_tokens=9)
-    assert taken_off() == (-2, -30, -18)
-    assert taken_off(spending_limit=5.0, remote_price_in=1.0) == (-2, -30, -18)
-    assert taken_off(compared_repairs=smoke["compared_repairs"] + 1) is None
-    assert taken_off(n_personas=41) is None
-    record = json.loads((data / "10_generators.spending.json").read_text())
-    for path in list((data / "answers").rglob("*.json"))[:1]:
-        path.unlink()
-    assert len(record["asked"]) == 2
-    assert taken_off()[0] == -1
-    (data / "10_generators.spending.json").write_text("{")
-    assert taken_off() is None
-
-
 def test_the_report_adds_up_and_says_who_may_stop():
     values = {"profile": "p", **PRICES, "spending_limit": 0.5}
     found = {
@@ -330,12 +277,11 @@ def test_a_dry_run_of_paper_needs_no_key_and_agrees_with_the_readme():
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert {line.split()[0] for line in done.stdout.splitlines() if line[:1].isdigit()} == {
-        "01_data_gen", "03_cot_augmentation", "05_lambdamart_rrf", "09_dsl_ablation", "10_generators",
+        "01_data_gen", "03_cot_augmentation", "05_lambdamart_rrf", "09_dsl_ablation",
     }  # fmt: skip
-    requests = re.search(r"01_data_gen +gpt-4 +requests +([\d,]+)", done.stdout)[1]
     flows = re.search(r"09_dsl_ablation +gpt-4 +flows +([\d,]+)", done.stdout)[1]
     readme = (ROOT / "notebooks" / "README.md").read_text()
-    assert f"{requests} requests in notebook 01 and {flows} flows in notebook 09" in readme
+    assert f"{flows} flows in notebook 09" in readme
 
 
 def test_a_broken_profile_is_one_clear_line(tmp_path):

@@ -79,7 +79,6 @@ def test_quick_has_the_published_sizes():
         ("", "tst_threshold: 1.0\n", "tst_threshold"),
         ("", "world_folder: mine\ndata_writer: theirs\n", "world_folder and data_writer exclude each other"),
         ("", "written_toolbox: true\n", "written_toolbox needs a data_writer"),
-        ("", "data_writer: remote:a\nrequest_writer: remote:b\n", "data_writer and request_writer must be one model"),
         ("", "n_personas: {a: [\n", "cannot be read"),
         ("profile: smoke", "profile: quick", "profile"),
     ],

@@ -1,4 +1,4 @@
-"""Tables and sentences of notebook 11: plans of NESTFUL and WorkBench."""
+"""Tables and sentences of notebook 11: plans of WorkBench."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from lib.assistant.nestful import MUTANTS
 from lib.assistant.pages.common import intervals
 from lib.assistant.plans import CAUSES
 from lib.assistant.queries import print_call
@@ -21,58 +20,6 @@ def share(successes, n: int, decimals: int = 1) -> str:
     """A percentage with Wilson's 95% interval."""
     value, low, high = map(float, percent(int(successes), n))
     return interval(value, low, high, decimals) + "%"
-
-
-def held_finding(trips: pd.DataFrame) -> str:
-    """For the top of the page and the index."""
-    held = int(trips["matches"].sum())
-    return f"{held} of NESTFUL's {len(trips)} plans ({share(held, len(trips))}) can be written as plans here."
-
-
-def held_words(trips: pd.DataFrame) -> str:
-    """How many of NESTFUL's plans the plan language holds, and what it does not.
-
-    Args:
-        trips: of `lib.assistant.nestful.round_trips`.
-    """
-    held, nested = int(trips["matches"].sum()), int((trips["nested"] > 0).sum())
-    said = (
-        f"{held} of {len(trips)} right plans ({share(held, len(trips))}; {nested} have a call that uses another's "
-        "result) are themselves after printing and parsing, and right by AST match."
-    )
-    lost = trips[~trips["matches"]]
-    if lost.empty:
-        return said
-    words = lost["keyword"] != ""
-    if words.any():
-        named = ", ".join(sorted(set(lost.loc[words, "keyword"])))
-        said += f" {int(words.sum())} name an argument by a word of Python ({plain(named)}), which no plan can say."
-    if (~words).any():
-        said += (
-            f" {int((~words).sum())} are wrong for another reason, such as: {plain(lost[~words]['reason'].iloc[0])}."
-        )
-    return said
-
-
-def swapped_words(trips: pd.DataFrame) -> str:
-    """Whether AST match sees that a reference has come to mean another call."""
-    counted = trips[trips["matches"] & trips["swapped"].notna()]
-    if counted.empty:
-        return "No plan has two calls to exchange."
-    flat, content = (int(counted[name].astype(bool).sum()) for name in ("swapped", "swapped_by_content"))
-    return (
-        "AST match takes calls in any order, and a reference names a place: where two calls are exchanged, it sees "
-        f"{flat} of {len(counted)} such plans as wrong, and {content} of {len(counted)} where references are compared "
-        "by the call that they mean."
-    )
-
-
-def mutants_words(trips: pd.DataFrame) -> str:
-    """How many plans that were made wrong in one place AST match finds wrong, exchanged calls apart."""
-    kinds = [kind for kind in MUTANTS if kind != "swapped"]
-    counted = {kind: trips.loc[trips["matches"] & trips[kind].notna(), kind].astype(bool) for kind in kinds}
-    parts = [f"{MUTANTS[kind]} ({int(found.sum())} of {len(found)})" for kind, found in counted.items()]
-    return f"AST match finds these wrong: {', '.join(parts)}."
 
 
 # ---------------------------------------------------------------- WorkBench
@@ -97,21 +44,6 @@ def plans_table(rates: pd.DataFrame, data: str, measures: Mapping[str, str]) -> 
     for measure, said in measures.items():
         frame[f"{said}, %"] = wide[measure].to_numpy()
     return Table(frame, f"Plans for {int(rates['n'].max())} of {data}; Wilson's 95% intervals.")
-
-
-def nested_words(plans: pd.DataFrame) -> str:
-    """How far the planner comes with NESTFUL's requests.
-
-    Args:
-        plans: of `lib.assistant.nestful_plans.judged`.
-    """
-    told = []
-    for setting, part in plans.groupby("setting", sort=False):
-        whole, first = (share(int(part[name].sum()), len(part)) for name in ("right", "first"))
-        told.append(f"with {setting_label(setting)} {whole} of the plans and {first} of the first calls")
-    return (
-        f"The shipped planner, which learned no reference, is right: {'; '.join(told)} (n = {plans['case'].nunique()})."
-    )
 
 
 def planner_finding(plans: pd.DataFrame) -> str:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field, model_validator
 
-from lib.workbook.parameters.base import LanguageModelName, LocalModelName, is_remote
+from lib.workbook.parameters.base import LanguageModelName, LocalModelName
 from lib.workbook.parameters.shared import RemoteKnobs
 from lib.workbook.parameters.worlds import FlowKnobs, WorldKnobs
 
@@ -19,7 +19,6 @@ class DataGen(WorldKnobs, FlowKnobs, RemoteKnobs):
     written_toolbox: bool = Field(default=False, description="data_writer writes the toolbox, too")
     openapi_folder: str = Field(default="", description="your own APIs; empty: the catalogue in data/")
     pairs_file: str = Field(default="", description="your own requests and flows; empty: simulate some")
-    request_writer: LanguageModelName = Field(default="", description="model that writes requests; empty: keep them")
     review_file: str = Field(default="", description="what people decided about test pairs; empty: nothing yet")
     workflow_encoder: LocalModelName = Field(default="all-MiniLM-L6-v2", min_length=1)
     tst_pairs: int = Field(default=100_000, ge=2)
@@ -31,11 +30,4 @@ class DataGen(WorldKnobs, FlowKnobs, RemoteKnobs):
             raise ValueError("written_toolbox needs a data_writer: it writes the toolbox")
         if self.world_folder and self.data_writer:
             raise ValueError("world_folder and data_writer exclude each other: one of them gives the personas")
-        return self
-
-    @model_validator(mode="after")
-    def _one_endpoint_model(self) -> DataGen:
-        remote = {name for name in (self.data_writer, self.request_writer) if is_remote(name)}
-        if len(remote) > 1:
-            raise ValueError("data_writer and request_writer must be one model: prices and limit are those of one")
         return self

@@ -18,7 +18,6 @@ class Transfer(Parameters):
     )
     workbench_folder: str = Field(default="../workbench", description="with WorkBench's data, if they are there")
     tst_part: str = Field(default="tst-100000", description="the shipped encoder tuned on this workbook's requests")
-    nestful_folder: str = Field(default="../nestful", description="with NESTFUL's wheel, if it is there")
     generator: LocalModelName = Field(default="SmolLM2-135M-Instruct", min_length=1)
     quantization: Literal["none", "nf4"] = "none"
     flow_bench_flows: int = Field(default=40, ge=2, description="requests that flows are written for")
@@ -27,5 +26,4 @@ class Transfer(Parameters):
     )
     tst_new_pairs: int = Field(default=600, ge=0, description="of a fold, on which TST is tuned anew; 0 leaves it out")
     workbench_plans: int = Field(default=40, ge=2, description="templates of which one request is planned")
-    nestful_plans_asked: int = Field(default=40, ge=2, description="requests of NESTFUL that are planned")
     bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)

@@ -9,13 +9,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.inference import percent
 from lib.workbook.display import Drawing, Table
-from lib.workbook.markup import plain
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.pair_checks import offered, outside_the_catalogue
 from lib.workflows.pairs import SPLITS
-from lib.workflows.written_requests import REASONS
 
 SHOWN_API = "shared_outlook.SendEmailV2"  # where the catalogue has it
 COMMONEST = 50
@@ -28,12 +25,10 @@ class Source:
     Attributes:
         apis: folder with your own OpenAPI documents.
         pairs: file with your own requests and flows.
-        writer: the language model that wrote the requests.
     """
 
     apis: str = ""
     pairs: str = ""
-    writer: str = ""
 
 
 # ---------------------------------------------------------------- the catalogue
@@ -112,62 +107,6 @@ def api_table(catalogue: Catalogue) -> Table:
         f"One API in four forms; of its {len(api.parameters)} parameters and {len(api.returns)} response fields the "
         "record shows the first two each.",
         code_columns=[api.name],
-    )
-
-
-# ---------------------------------------------------------------- requests that a model writes, test pairs people judge
-
-
-def written_table(counts: pd.DataFrame, source: Source) -> Table:
-    """How each split came by its requests.
-
-    Args:
-        counts: as `lib.workflows.written_requests.write_requests` returns them.
-    """
-    names = {"at_once": "usable at once", "repaired": "usable when asked again", "kept": "kept their request"}
-    names |= {reason: f"refused: {reason}" for reason in REASONS}
-    shown = counts.rename(columns=names).set_index("split").T.rename_axis("what").reset_index()
-    how = "pairs, how they came by theirs, answers asked for, and answers refused by reason"
-    return Table(shown, f"Requests by {source.writer}: {how}.", decimals=0)
-
-
-def written_sentence(pairs: pd.DataFrame, composed: pd.Series, source: Source) -> str:
-    """How many requests the model wrote, and how long they are.
-
-    Args:
-        pairs: columns request, written (bool).
-        composed: the requests before, on the same index.
-    """
-    written = pairs["written"]
-    rate, low, high = percent(written.sum(), len(pairs))
-    now, before = (texts[written].str.split().str.len().median() for texts in (pairs["request"], composed))
-    long = f"they have {now:.0f} words in the median, {before:.0f} before. " if written.any() else ""
-    return (
-        f"{plain(source.writer)} wrote **{written.sum():,} of {len(pairs):,} requests** ({rate:.1f}%, 95% interval "
-        f"{low:.1f} to {high:.1f}){'; ' if long else '. '}{long}Pairs that keep the request that they had: "
-        f"{(~written).sum():,}."
-    )
-
-
-def unwritten_sentence(source: Source) -> str:
-    """Where the requests come from if no language model writes them."""
-    return f"No language model writes here: requests are {'your own' if source.pairs else 'composed'}."
-
-
-def written_examples(pairs: pd.DataFrame, composed: pd.Series) -> Table:
-    """The first written request of each of the three smallest numbers of calls.
-
-    Args:
-        pairs: columns dsl, n_calls, request, written; one at least is written.
-        composed: the requests before, on the same index.
-    """
-    three = pairs[pairs["written"]].groupby("n_calls").head(1).sort_values("n_calls").head(3)
-    shown = {"flow": three["dsl"], "request before": composed[three.index], "request written": three["request"]}
-    return Table(
-        pd.DataFrame(shown),
-        "The first written requests of flows with few calls, beside the requests before.",
-        text_columns=["request before", "request written"],
-        code_columns=["flow"],
     )
 
 
@@ -374,8 +313,6 @@ def sizes_table(dataset: pd.DataFrame, profile: str) -> Table:
 def finding(pairs: pd.DataFrame, catalogue: Catalogue, nearest: pd.DataFrame, source: Source) -> str:
     """The workflows' half of what the report shows of this notebook."""
     world = "Workflows of your own" if source.pairs else "Simulated workflows"
-    if source.writer:
-        world += f", {pairs['written'].sum():,} of {len(pairs):,} requests by {plain(source.writer)}"
     training, test = (len(of_split(pairs, split)) for split in ("training", "test"))
     alike = {split: part["similarity"].mean() for split, part in nearest.groupby("split")}
     same = f" ({alike['test_same']:.2f} in training's own wordings)" if "test_same" in alike else ""

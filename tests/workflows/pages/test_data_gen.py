@@ -11,11 +11,9 @@ from lib.workbook.markup import safe_markdown
 from lib.workflows.apis import API, Connector, Field
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.pages import data_gen as page
-from lib.workflows.written_requests import REASONS
 
 HOSTILE = "<script>alert(1)</script> **bold** _it_ [a](javascript:alert(1)) `c` <img src=x onerror=alert(1)>"
 OURS, OWN = page.Source(), page.Source(apis="apis", pairs="pairs.jsonl")
-WRITTEN = page.Source(writer="remote:a_b")
 
 
 @pytest.fixture(autouse=True)
@@ -104,52 +102,6 @@ def test_one_api_in_three_forms(catalogue):
 
 
 # ---- requests that a model writes
-
-
-def written(*flags):
-    return PAIRS.head(len(flags)).assign(written=flags, request=["one two three", "four", "five", "six"][: len(flags)])
-
-
-def test_how_requests_were_written():
-    said = page.written_sentence(written(True, False), PAIRS["request"].head(2), WRITTEN)
-    assert said == (
-        r"remote:a\_b wrote **1 of 2 requests** (50.0%, 95% interval 9.5 to 90.5); they have 3 words in the median, "
-        "4 before. Pairs that keep the request that they had: 1."
-    )
-
-
-def test_no_request_was_written():
-    said = page.written_sentence(written(False, False), PAIRS["request"].head(2), WRITTEN)
-    assert said.endswith("(0.0%, 95% interval 0.0 to 65.8). Pairs that keep the request that they had: 2.")
-
-
-def test_a_writers_name_stands_there_as_it_is():
-    source = page.Source(writer=HOSTILE)
-    for sentence in (
-        page.written_sentence(written(True, True), PAIRS["request"].head(2), source),
-        page.finding(PAIRS.assign(written=True), [None], nearest(), source),
-    ):
-        assert not rendered(sentence).find_all(["script", "img", "a", "em", "code"])
-        assert HOSTILE in rendered(sentence).text
-
-
-def test_nobody_wrote():
-    assert page.unwritten_sentence(OURS).endswith("requests are composed.")
-    assert page.unwritten_sentence(OWN).endswith("requests are your own.")
-
-
-def test_counts_of_written_requests():
-    counts = pd.DataFrame([["test", 2, 1, 0, 1, 3, *[1] * len(REASONS)]])
-    counts.columns = ["split", "pairs", "at_once", "repaired", "kept", "answers", *REASONS]
-    frame = page.written_table(counts, WRITTEN).frame.set_index("what")["test"]
-    assert frame[["usable at once", "usable when asked again", "kept their request"]].tolist() == [1, 0, 1]
-    assert frame["refused: declined"] == 1
-
-
-def test_written_requests_beside_those_before():
-    frame = page.written_examples(written(True, True, True, False), PAIRS["request"]).frame
-    assert frame["request written"].tolist() == ["four", "one two three"], "the shortest flow first, one of a length"
-    assert frame["request before"].tolist() == ["Tell me", "Post the new one"]
 
 
 # ---- test pairs that people judge
@@ -272,7 +224,3 @@ def test_finding(catalogue):
     )
     same = pd.concat([nearest(), pd.DataFrame({"split": ["test_same"], "similarity": [0.75]})])
     assert "of 0.50 (0.75 in training's own wordings) to the right" in page.finding(PAIRS, catalogue, same, OURS)
-    said = page.finding(
-        PAIRS.assign(written=[True, True, False, True]), catalogue, nearest(), page.Source("", "p", "m")
-    )
-    assert said.startswith("Workflows of your own, 3 of 4 requests by m: **")
