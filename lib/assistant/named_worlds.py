@@ -39,15 +39,7 @@ WORLDS = {
 
 
 def group_shares(knobs: WorldKnobs) -> dict[Group, float]:
-    """The share of a world's queries that needs of each group voice: those of its mix (`mixed_shares`), once the
-    follow-ups and the hops are taken from the whole."""
-    plain = 1 - knobs.follow_up_share - knobs.hop_share
-    mixed: dict[Group, float] = {group: plain * share for group, share in mixed_shares(knobs).items()}
-    return {**mixed, "followed": knobs.follow_up_share, "hop": knobs.hop_share}
-
-
-def mixed_shares(knobs: WorldKnobs) -> dict[Group, float]:
-    """The share of the queries that each group of the world's mix voices, where none leans on another turn or item.
+    """The share of a world's queries that needs of each group voice.
 
     Of the kept needs' queries a `default_share` takes no argument. `hard` is made of kept needs alone, so its share
     without arguments is `default_share` and not 0.2, and the rest falls to the items.
@@ -71,10 +63,10 @@ def mixed_shares(knobs: WorldKnobs) -> dict[Group, float]:
 def plan_shares(group: Group, knobs: WorldKnobs) -> tuple[float, float]:
     """Shares of plans with two calls and of `default()` among a group's lived needs, so that over all groups they are
     `complex_share` and `default_share`, as far as the groups that have such plans are large enough."""
-    if group in ("kept", "followed"):
-        return knobs.complex_share, knobs.default_share if group == "kept" else 0.0
+    if group == "kept":
+        return knobs.complex_share, knobs.default_share
     if group == "said":
-        shares = mixed_shares(knobs)
+        shares = group_shares(knobs)
         return min(knobs.complex_share * (1 - shares["kept"]) / shares["said"], 1.0), 0.0
     return 0.0, 1.0 if group == "unserved" else 0.0
 
@@ -82,8 +74,7 @@ def plan_shares(group: Group, knobs: WorldKnobs) -> tuple[float, float]:
 def deal_asks(total: int, knobs: WorldKnobs, rng: np.random.Generator) -> list[tuple[Group, Kind]]:
     """Group and kind of each of `total` queries, in their shares as exactly as whole numbers allow, shuffled.
 
-    What says its arguments is not resolved by habit alone: its kinds are `meaning` and `either`, in their ratio. A hop
-    is voiced at any hour, or its habit would resolve it.
+    What says its arguments is not resolved by habit alone: its kinds are `meaning` and `either`, in their ratio.
     """
     shares = group_shares(knobs)
     wanted = np.array([shares[group] * total for group in GROUPS])
@@ -91,10 +82,8 @@ def deal_asks(total: int, knobs: WorldKnobs, rng: np.random.Generator) -> list[t
     counts[np.argsort(counts - wanted, kind="stable")[: total - counts.sum()]] += 1
     deck: list[tuple[Group, Kind]] = []
     for group, count in zip(GROUPS, counts.tolist(), strict=True):
-        if group in ("kept", "followed"):
+        if group == "kept":
             deck += [(group, kind) for kind in deal_kinds(count, knobs, rng)]
-        elif group == "hop":
-            deck += [(group, "meaning") for _ in range(count)]
         else:
             worded = 1 - knobs.habit_share
             meaning = round(count * (knobs.meaning_share / worded if worded > 0 else 0.5))

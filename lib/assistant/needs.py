@@ -55,13 +55,11 @@ PLAN_FIELDS = {"calendar": {"start"}, "reminders": {"due"}, "phone_call": {"numb
 JSON_TYPES = {"string": str, "integer": int, "number": int | float, "boolean": bool, "array": list}
 REQUIRED_FIELDS = {"mail": {"sender", "subject"}, "phone_call": {"contact", "direction"}}
 
-Group = Literal["kept", "said", "placed", "unfilled", "unserved", "followed", "hop"]
+Group = Literal["kept", "said", "placed", "unfilled", "unserved"]
 # Where a need's arguments stand and what decides its call: in the persona's items, which also decide the call; in the
 # query, the call decided by the need, or by where the persona keeps the matter; or nowhere, because the call takes none
 # but the day, or because no API serves the need (see `explicit_needs`).
-# Then those of `kept` after which a conversation goes on (`FollowUps`), and those whose item is found through another
-# (`hop_needs`).
-GROUPS: tuple[Group, ...] = ("kept", "said", "placed", "unfilled", "unserved", "followed", "hop")
+GROUPS: tuple[Group, ...] = ("kept", "said", "placed", "unfilled", "unserved")
 Call = tuple[str, dict[str, object]]
 Wording = dict[str, str | list[str]]
 AtLeastThree = Annotated[list[Wording], Field(min_length=3)]
@@ -220,31 +218,6 @@ def parse_call(text: str) -> Call:
         raise ValueError(f"plan {text!r} is no call with literal keyword arguments") from error
 
 
-class Sequel(Strict):
-    """What the turn after asks for, where the need is kept in one way.
-
-    Attributes:
-        about: the item that answers: one that the keep always has, or the one of `items`.
-        items: one that only this turn asks for, of the next occasion.
-    """
-
-    about: str
-    items: dict[str, ItemTemplate] = Field(default={}, max_length=1)
-    plan: list[str] = Field(min_length=1, max_length=2)
-
-    def on(self, keep: Keep) -> Keep:
-        """As a keep that has the items of both."""
-        return Keep(items=keep.items | self.items, plan=self.plan)
-
-
-class FollowUps(Strict):
-    """How a conversation goes on once the need was served: phrasings that say nothing of the matter, and by keep what
-    they ask for."""
-
-    phrasings: list[Phrasing] = Field(min_length=12)
-    keeps: dict[str, Sequel] = Field(min_length=1)
-
-
 class Cot(Strict):
     """How an expert reasons about where to look: `informed` where the words name the matter, `blind` where not."""
 
@@ -282,19 +255,6 @@ class AnyNeed(Strict):
     def group(self) -> Group:
         raise NotImplementedError
 
-    @property
-    def groups(self) -> set[Group]:
-        """Every group whose queries it may voice."""
-        return {self.group}
-
-    def answers(self, item: str) -> bool:
-        """Whether an item of a keep, by its name there, is what a query asks for."""
-        return True
-
-    def _ways(self) -> dict[str, Keep]:
-        """Whatever has items and a plan to check, by where it stands."""
-        return self.keeps
-
     def thoughts(self, kind: str) -> list[str]:
         """Ways of reasoning about where to look, for a query of this kind."""
         raise NotImplementedError
@@ -328,7 +288,7 @@ class AnyNeed(Strict):
 
     def _plan_texts(self) -> Iterator[tuple[str, Keep, str | list[str]]]:
         """(where, keep, value) of every argument that is a text or a list, in plans and other plans."""
-        for name, keep in self._ways().items():
+        for name, keep in self.keeps.items():
             for calls in (keep.calls, *keep.other_calls):
                 for api, arguments in calls:
                     for argument, value in arguments.items():
@@ -336,7 +296,7 @@ class AnyNeed(Strict):
                             yield f"keep {name}, {api}({argument})", keep, value
 
     def _item_texts(self) -> Iterator[tuple[str, str | list[str]]]:
-        for name, keep in self._ways().items():
+        for name, keep in self.keeps.items():
             for slot, item in keep.items.items():
                 for wording in item.wordings:
                     for field, value in wording.items():
@@ -358,7 +318,7 @@ class AnyNeed(Strict):
 
     def check_plans(self, toolbox: Toolbox) -> None:
         """Raises ValueError where a plan calls an unknown API, names an unknown argument or lacks a required one."""
-        for name, keep in self._ways().items():
+        for name, keep in self.keeps.items():
             for calls in (keep.calls, *keep.other_calls):
                 for api, arguments in calls:
                     self._check_call(f"keep {name}", api, arguments, len(calls) == 1, toolbox)
@@ -391,7 +351,6 @@ class Need(AnyNeed):
     keeps: dict[str, Keep] = Field(min_length=2)
     cot: Cot
     decoys: list[Wording] = Field(min_length=3)
-    follow_ups: FollowUps | None = None
 
     @property
     def voiced(self) -> dict[str, list[str]]:
@@ -401,21 +360,11 @@ class Need(AnyNeed):
     def group(self) -> Group:
         return "kept"
 
-    @property
-    def groups(self) -> set[Group]:
-        return {"kept", "followed"} if self.follow_ups else {"kept"}
-
-    def _ways(self) -> dict[str, Keep]:
-        sequels = self.follow_ups.keeps if self.follow_ups else {}
-        return self.keeps | {f"{name}, follow-up": sequel.on(self.keeps[name]) for name, sequel in sequels.items()}
-
     def thoughts(self, kind: str) -> list[str]:
         return self.cot.blind if kind == "habit" else self.cot.informed
 
     @model_validator(mode="after")
     def _consistent(self) -> Need:
-        if self.follow_ups:
-            self._check_follow_ups(self.follow_ups)
         for kind, texts in self.voiced.items():
             for form in (form for text in texts for form in alternatives(text)):
                 check_slots(slots_of(form), self.vars, f"{kind} phrasing")
@@ -426,22 +375,6 @@ class Need(AnyNeed):
         if len({keep.calls[-1][0] for keep in self.keeps.values()}) < 2:
             raise ValueError("at least two keeps must end in different APIs")
         return self
-
-    def _check_follow_ups(self, follow_ups: FollowUps) -> None:
-        """Raises ValueError unless every keep has a sequel about an item that is there, and no phrasing names it."""
-        if set(follow_ups.keeps) != set(self.keeps):
-            raise ValueError(f"follow_ups: must have the keeps {sorted(self.keeps)}, not {sorted(follow_ups.keeps)}")
-        for text in follow_ups.phrasings:
-            if slots := [slot for form in alternatives(text) for slot in slots_of(form)]:
-                raise ValueError(f"follow-up phrasing {text!r}: {{{slots[0]}}} would say what it is about")
-        for name, sequel in follow_ups.keeps.items():
-            where, whole = f"keep {name}, follow-up", sequel.on(self.keeps[name])
-            there = self.keeps[name].always | set(sequel.items)
-            if missing := sorted((whole.always | {sequel.about}) - there):
-                raise ValueError(f"{where}: a persona may lack the item {missing[0]!r}")
-            wordings = content_of(texts_of(whole.items[sequel.about]), self.vars)
-            if shared := sorted(content_of(follow_ups.phrasings, {}) & wordings):
-                raise ValueError(f"{where}: phrasings share {shared[0]!r} with item {sequel.about}")
 
 
 def texts_of(template: ItemTemplate) -> list[str]:

@@ -234,12 +234,7 @@ def soon_after(moment: datetime, rng: np.random.Generator) -> datetime:
 @dataclass
 class LivedNeed:
     """A need in one persona's life: how it is kept, when it comes up, the items it left, and the day that its queries
-    are about, where its events are on it.
-
-    Attributes:
-        happens: when the matter takes place.
-        sequel: items that only a follow-up asks for.
-    """
+    are about, where its events are on it."""
 
     need: AnyNeed
     keep_name: str
@@ -249,8 +244,6 @@ class LivedNeed:
     facts: dict[str, str] = field(default_factory=dict)
     items: dict[str, list[Item]] = field(default_factory=dict)
     day: date | None = None
-    happens: datetime | None = None
-    sequel: dict[str, list[Item]] = field(default_factory=dict)
 
     @property
     def keep(self) -> Keep:
@@ -565,17 +558,15 @@ class Scene:
 
 def furnish(life: Life, lived: LivedNeed, happens: datetime, asked: bool, scene: Scene) -> None:
     """Write the items of a lived need into the persona's apps, with logs that follow its habit up to today."""
-    lived.happens, lived.facts = happens, moment_facts(happens, life.rng)
+    lived.facts = moment_facts(happens, life.rng)
     namespace = life.people | life.facts | lived.facts | lived.variables
     for slot_name, template in lived.keep.items.items():
-        # What only leads to the answer has a habit of its own, or the habit and not the name would lead there.
-        slot = lived.slot if lived.need.answers(slot_name) else any_slot(life, scene)
         key = f"{lived.need.need}/{lived.keep_name}/{slot_name}"
         options = allowed_wordings(len(template.wordings), key, scene.side, scene.knobs)
         chosen = life.rng.permutation(options)[: lived.copies[slot_name]]
         lived.items[slot_name] = []
         for number in chosen:
-            moments = draw_log(life, slot, life.today, scene.knobs)
+            moments = draw_log(life, lived.slot, life.today, scene.knobs)
             item = make_item(template.app, template.wordings[number], namespace, moments, happens, life)
             lived.items[slot_name].append(item)
             life.add(template.app, item, "need" if asked else "unasked", lived.need.need, f"{key}/{number}")

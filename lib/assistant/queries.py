@@ -13,12 +13,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from pydantic import Field, NaiveDatetime, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, NaiveDatetime
 
-from lib.assistant.needs import AnyNeed, Call, Kind, Need, alternatives, expand, slots_of
+from lib.assistant.needs import AnyNeed, Call, Kind, alternatives, expand, slots_of
 from lib.assistant.personas import Life, LivedNeed, draw_moments, fill, next_occurrence, soon_after
 from lib.assistant.schemas import App, CalendarEvent, Place, Strict, Text
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
@@ -36,27 +36,14 @@ LISTS_A_DAY = "list_events"  # the API whose answer is all events of a day
 OPENERS = ("Hey, ", "Hi, ", "Hello, ", "Hey there, ", "Okay, ", "Oh, ", "So, ", "Right, ", "Um, ", "Er, ")
 
 
-class Turn(Strict):
-    """What was said before: an earlier query of the same persona, and the plan that served it."""
-
-    text: Text
-    plan: Text
-
-
 class Query(Strict):
-    """What a method may see of a query. One that leans on the turn before has it as `history`."""
+    """What a method may see of a query."""
 
     id: Text
     persona: Text
     text: Text
     time: NaiveDatetime
     place: Place
-    history: Turn | None = None
-
-    @model_serializer(mode="wrap")
-    def _without_missing_history(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Queries that stand alone are written as if there were no other."""
-        return {name: value for name, value in write(self).items() if name != "history" or value is not None}
 
 
 class OtherPlan(Strict):
@@ -111,16 +98,6 @@ def families_of(needs: Sequence[AnyNeed]) -> list[Family]:
     ]
 
 
-def follow_ups_of(needs: Sequence[AnyNeed]) -> list[Family]:
-    """The phrasings of the turn after, of the needs that have any."""
-    return [
-        Family(need.need, "follow_up", number, text)
-        for need in needs
-        if isinstance(need, Need) and need.follow_ups
-        for number, text in enumerate(need.follow_ups.phrasings)
-    ]
-
-
 def held_out_needs(names: Iterable[str], seed: int) -> set[str]:
     """The needs that `split: need` keeps for evaluation personas: about a fifth, at least one.
 
@@ -144,11 +121,7 @@ def split_phrasings(needs: Sequence[AnyNeed], seed: int) -> dict[str, Side]:
     Phrasings that share a surface form (short deictic sentences such as "Play my usual" serve several needs) are bound
     together, so that no text of the evaluation side can occur in training.
     """
-    return split_families(families_of(needs), seed)
-
-
-def split_families(families: Sequence[Family], seed: int) -> dict[str, Side]:
-    """Like `split_phrasings`, of any phrasings."""
+    families = families_of(needs)
     by_form = defaultdict(list)
     for family in families:
         for form in alternatives(family.text):
@@ -335,7 +308,7 @@ def rank_apps(lived: LivedNeed, toolbox: Toolbox, first_api: str) -> list[App]:
 def relevant_items(lived: LivedNeed, life: Life, moment: datetime) -> list[str]:
     """Ids of what the need left that answers its queries, and where its call lists a day's events, of the others on
     that day, too, that are yet to come at `moment`; as far as `Gold` has room."""
-    own = [item.id for name, items in lived.items.items() if lived.need.answers(name) for item in items]
+    own = [item.id for items in lived.items.values() for item in items]
     if lived.day is None or not any(api == LISTS_A_DAY for api, _ in lived.keep.calls):
         return own
     events = [item for item in life.items["calendar"] if isinstance(item, CalendarEvent)]

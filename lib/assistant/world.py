@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -26,8 +26,6 @@ from pydantic import BaseModel, ValidationError
 
 from lib.assistant.explicit_needs import read_explicit_needs
 from lib.assistant.extra_opens import open_lately, open_often
-from lib.assistant.follow_ups import follow_up, furnish_sequel
-from lib.assistant.hop_needs import read_hop_needs
 from lib.assistant.named_worlds import deal_asks, group_shares, plan_shares
 from lib.assistant.needs import GROUPS, AnyNeed, Group, Kind, parse_call, read_needs
 from lib.assistant.personas import (
@@ -52,12 +50,10 @@ from lib.assistant.queries import (
     Query,
     deal_counts,
     families_of,
-    follow_ups_of,
     held_out_needs,
     label,
     normal_form,
     occasion,
-    split_families,
     split_phrasings,
     voice,
     voicing_moment,
@@ -71,7 +67,7 @@ Record = TypeVar("Record", bound=BaseModel)
 SIDES = ("training", "evaluation")
 # A query about the present day is voiced while some of it is left, and its need's events are so far ahead.
 LATE, EARLIER, AHEAD = 18, timedelta(hours=8), timedelta(minutes=45)
-VOICED_AS = {"explicit": ("meaning", "either"), "hop": ("meaning",)}  # kinds of query, by kind of phrasing
+VOICED_AS = {"explicit": ("meaning", "either")}  # kinds of query, by kind of phrasing
 UNASKED_NEEDS = (1, 4)  # needs that a persona lives but never asks about: at least 1, fewer than 4
 
 
@@ -107,21 +103,17 @@ def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> 
 
 
 def read_all_needs(data: str | Path, toolbox: Toolbox) -> list[AnyNeed]:
-    """The needs of the folder `data` whose arguments stand in items, those that say them, and the hops, if it has any.
+    """The needs of the folder `data`: those whose arguments stand in items, then those that say them.
 
     Raises:
         InputError: a file is wrong, or a name stands in two folders.
     """
     folder = Path(data) / "needs"
     needs: list[AnyNeed] = [*read_needs(folder, toolbox)]
-    more: dict[str, Sequence[AnyNeed]] = {"explicit": read_explicit_needs(folder / "explicit", toolbox)}
-    if (folder / "hops").is_dir():
-        more["hops"] = read_hop_needs(folder / "hops", toolbox)
-    for name, found in more.items():
-        if twice := sorted({need.need for need in needs} & {need.need for need in found}):
-            raise InputError(f"{folder / name / twice[0]}.yaml: a need of that name stands in {folder}, too")
-        needs += found
-    return needs
+    explicit = read_explicit_needs(folder / "explicit", toolbox)
+    if twice := sorted({need.need for need in needs} & {need.need for need in explicit}):
+        raise InputError(f"{folder / 'explicit' / twice[0]}.yaml: a need of that name stands in {folder}, too")
+    return [*needs, *explicit]
 
 
 def read_api_sources(data: str | Path) -> dict[str, str]:
@@ -147,9 +139,9 @@ def simulate_from(
         InputError: a group that the world has a share of has no need, or the phrasings are too few.
     """
     shares = group_shares(knobs)
-    needs = [need for need in needs if any(shares[group] for group in need.groups)]
+    needs = [need for need in needs if shares[need.group]]
     for group in GROUPS:
-        if shares[group] and not any(group in need.groups for need in needs):
+        if shares[group] and not any(need.group == group for need in needs):
             raise InputError(f"world {knobs.world}: no need is of the group {group!r} (see lib/assistant/needs.py)")
     rng = np.random.default_rng([knobs.seed, 1])
     sides = deal_sides(knobs.n_personas, knobs.n_training_queries, knobs.n_evaluation_queries, rng)
@@ -206,11 +198,9 @@ class Voices:
                 "training": [need for need in needs if need.need not in held],
                 "evaluation": [need for need in needs if need.need in held],
             }
-        side_of = None
-        if knobs.split == "phrasing":
-            side_of = split_phrasings(needs, knobs.seed) | split_families(follow_ups_of(needs), knobs.seed)
+        side_of = split_phrasings(needs, knobs.seed) if knobs.split == "phrasing" else None
         self.families: dict[tuple[str, str, str], list[Family]] = {}
-        for family in (*families_of(needs), *follow_ups_of(needs)):
+        for family in families_of(needs):
             for side in SIDES:
                 if side_of is None or side_of[family.id] == side:
                     for kind in VOICED_AS.get(family.kind, (family.kind,)):
@@ -228,7 +218,7 @@ def live_and_ask(
     rng, knobs = life.rng, scene.knobs
     for group in reversed(GROUPS):  # the kept needs last: they are many, and some fits whatever room is left
         if count := sum(wanted == group for wanted, _ in asked):
-            live_group(life, [need for need in voices.needs[scene.side] if group in need.groups], count, group, knobs)
+            live_group(life, [need for need in voices.needs[scene.side] if need.group == group], count, group, knobs)
     askable = list(life.lived)
     live_needs(life, scene.needs, int(rng.integers(*UNASKED_NEEDS)), plan_shares("kept", knobs))
     if not askable:
@@ -236,15 +226,8 @@ def live_and_ask(
     plan = assign_needs(askable, asked, scene.side, voices, rng)
     moments = [voicing_moment(kind, lived, life, knobs) for lived, kind in plan]
     furnish_needs(life, plan, moments, scene)
-    # Each with draws of its own, so that neither a conversation nor a knob at 0 moves any other.
-    talk, due, lately, often = rng.spawn(4)
-    speaker = replace(life, rng=talk)
-    followed = [
-        group == "followed"
-        and bool(voices.of(scene.side, lived.need.need, "follow_up"))
-        and furnish_sequel(speaker, lived, scene)
-        for (group, _), (lived, _) in zip(asked, plan, strict=True)
-    ]
+    # Each with draws of its own, so that a knob at 0 moves no other. The first of the four is unused.
+    _, due, lately, often = rng.spawn(4)
     life.asked_at, life.due_rng = [moment for moment, _ in moments], due
     add_distractors(life, scene)
     pairs = []
@@ -254,10 +237,6 @@ def live_and_ask(
             id=f"{life.profile['id']}-q{number}", persona=life.profile["id"], text=text, time=moment, place=place
         )
         gold = label(query, kind, family, lived, life, toolbox, said)
-        if followed[number]:
-            families = voices.of(scene.side, lived.need.need, "follow_up")
-            after = families[speaker.rng.integers(len(families))]
-            query, gold = follow_up(query, gold, after, lived, speaker, toolbox)
         pairs.append((query, gold))
     open_lately(life, pairs, knobs, lately)
     open_often(life, pairs, knobs, often)
@@ -309,7 +288,7 @@ def assign_needs(
         options = [lived for lived in askable if voices.of(side, lived.need.need, kind)]
         if not options:
             raise InputError(f"no {side} phrasing of kind {kind} for any need of a persona: write more phrasings")
-        options = [lived for lived in options if group in lived.need.groups] or options
+        options = [lived for lived in options if lived.need.group == group] or options
         least = min(times[lived.need.need] for lived in options)
         options = [lived for lived in options if times[lived.need.need] == least]
         lived = options[rng.integers(len(options))]
@@ -343,8 +322,7 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
     time, weekday, place), gold (query, split, kind, need, phrasing, relevant, apis, apps, plan, answers, cot),
     other_plans (query, apis, plan, answers: a row for each plan that does as well as the gold one),
     provenance (item, source, need, template), people (persona, role, name, email, phone), toolbox (api, app, text,
-    function: its OpenAI-style definition as JSON text); where any query leans on the turn before, also turns (query,
-    text, plan: of that turn).
+    function: its OpenAI-style definition as JSON text).
     """
     items, opens = [], []
     for persona in world.personas:
@@ -360,9 +338,7 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
     gold = pd.DataFrame([entry.model_dump(exclude={"also"}) for entry in world.gold])
     gold.insert(1, "split", gold["query"].map(world.sides))
     gold["answers"] = [json.dumps(answers, ensure_ascii=False) for answers in gold["answers"]]
-    turns = [(query.id, query.history.text, query.history.plan) for query in world.queries if query.history]
-    said_before = {"turns": pd.DataFrame(turns, columns=["query", "text", "plan"])} if turns else {}
-    return said_before | {
+    return {
         "items": pd.DataFrame(items, columns=["persona", "item", "app", "title", "text", "shown"]),
         "opens": pd.DataFrame(opens, columns=["item", "time", "place"]).astype({"time": "datetime64[us]"}),
         "queries": queries,

@@ -15,7 +15,6 @@ from bs4 import BeautifulSoup
 from safetensors.numpy import load_file
 
 from lib.assistant.context_scores import ORDER, REFERENCES
-from lib.assistant.conversation import METHODS as CONVERSED
 from lib.assistant.planner import SETTINGS
 from lib.assistant.planner_worlds import PLANNED
 from lib.assistant.ranker_ablation import SEEING, TWO_CROSS_FITTED, WITH_FINETUNED
@@ -120,11 +119,6 @@ def test_every_ranker_is_asked_about_new_needs_and_trained_with_more_seeds(finis
     tools = pd.read_csv(folder / "tool_seeds.csv").set_index("of")
     assert {"query_only/lambdamart", "query_plus_context/lambdamart"} <= set(tools.index)
     assert (tools["lowest"] <= tools["highest"]).all()
-    talk = pd.read_csv(folder / "conversation.csv")
-    assert talk.groupby("kind")["method"].agg(list).map(lambda names: names == list(CONVERSED)).all()
-    training = pd.read_csv(folder / "conversation_training.csv").set_index(["kind", "method"])
-    unseen = talk.set_index(["kind", "method"])["value"]
-    assert all(abs(row.value - unseen[kind, f"{name}_unseen"]) < 0.001 for (kind, name), row in training.iterrows())
     readings = pd.read_csv(folder / "rrf_readings.csv")
     assert (readings["gain_low"] <= readings["gain"] + 1e-6).all()
     assert (readings["gain"] <= readings["gain_high"] + 1e-6).all()

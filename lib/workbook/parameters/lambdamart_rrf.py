@@ -19,5 +19,4 @@ class LambdaMARTRRF(CoTWriters):
     rrf_k: list[Annotated[int, Field(ge=0, le=1000)]] = Field(default=[1, 5, 20, 60], min_length=1, max_length=10)
     control_draws: int = Field(default=10, ge=1, le=100)
     sweep_personas: int = Field(default=60, ge=8)
-    conversation_personas: int = Field(default=100, ge=8)
     cost_queries: int = Field(default=12, ge=2)

@@ -28,8 +28,6 @@ class WorldKnobs(Parameters):
     recency_strength: float = Field(default=0.3, ge=0, le=1)
     frequency_strength: float = Field(default=0.3, ge=0, le=1)
     due_rivals: float = Field(default=0.0, ge=0, le=1)
-    follow_up_share: float = Field(default=0.0, ge=0, le=1)
-    hop_share: float = Field(default=0.0, ge=0, le=1)
 
     @model_validator(mode="after")
     def _shares(self) -> WorldKnobs:
@@ -37,8 +35,6 @@ class WorldKnobs(Parameters):
             raise ValueError("meaning_share and habit_share together exceed 1")
         if self.complex_share + self.default_share > 1:
             raise ValueError("complex_share and default_share together exceed 1")
-        if self.follow_up_share + self.hop_share > 1:
-            raise ValueError("follow_up_share and hop_share together exceed 1")
         if self.n_training_queries + self.n_evaluation_queries < self.n_personas:
             raise ValueError("there must be at least one query a persona")
         return self
