@@ -11,11 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lib.evaluation.prices import price_of, read_prices
 from lib.report import site
 from lib.report.timing import in_gib
 from lib.workbook.artifacts import ROOT, ArtifactError, remove_leftovers
-from lib.workbook.inputs import InputError
 from lib.workbook.machine import cores
 from lib.workbook.parameters.base import ProfileError, check_profile_name, is_remote
 from lib.workbook.profiles import read_profile, write_notebook_parameters
@@ -27,7 +25,7 @@ SNAKEMAKE_FLAGS = (
     "--nolock", "--rerun-incomplete", "--keep-going", "--max-checksum-file-size", "1000000000", "--quiet", "rules",
 )  # fmt: skip
 # What a profile may name outside itself, besides `world_folder`.
-INPUTS = ("openapi_folder", "pairs_file", "review_file", "more_apis_folder")
+INPUTS = ("openapi_folder", "pairs_file", "review_file")
 
 
 def check_inputs(path: Path, values: dict[str, Any], root: Path = ROOT) -> None:
@@ -40,7 +38,7 @@ def check_inputs(path: Path, values: dict[str, Any], root: Path = ROOT) -> None:
         root: the project's folder, which paths of a profile are relative to.
 
     Raises:
-        ProfileError: a file or folder is not there, or no price has this name; names the profile and the key.
+        ProfileError: a file or folder is not there; names the profile and the key.
     """
     named = [(key, values[key]) for key in INPUTS if values.get(key)]
     if world := values.get("world_folder"):
@@ -51,11 +49,6 @@ def check_inputs(path: Path, values: dict[str, Any], root: Path = ROOT) -> None:
         there = root / name
         if not (there.is_file() if key.endswith("_file") else there.exists()):
             raise ProfileError(f"{path}: {key}: no such file or folder: {name}")
-    if "priced_as" in values:
-        try:
-            price_of(values["priced_as"], read_prices(root / "data" / "prices.csv"))
-        except InputError as error:
-            raise ProfileError(f"{path}: priced_as: {error}") from error
 
 
 def run_notebooks(profile: str, extra: list[str], root: Path = ROOT) -> int:

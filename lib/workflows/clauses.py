@@ -1,24 +1,21 @@
-"""A request cut into its clauses: the stretches of it that each say one call.
+"""A request cut into its clauses, the stretches of it that each say one call, and definitions found by them.
 
-Two cutters, `cut_by_rules` and `learn_cutter(…).cut`, give spans: (start, end) of characters, in order, apart from each
-other. What stands between them says no call: "when", "and then", a condition, thanks.
+What stands between clauses says no call: "when", "and then", a condition, thanks. Vectors have unit length.
 """
 
 from __future__ import annotations
 
 import itertools
-import random
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 Span = tuple[int, int]
-Cut = Callable[[str], list[Span]]
+Embed = Callable[[list[str]], np.ndarray]
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the whole request, to choose from
 
 # ---------------------------------------------------------------- rules
 
@@ -106,200 +103,104 @@ def clause_texts(request: str, spans: Iterable[Sequence[int]]) -> list[str]:
     return [request[start:end] for start, end in spans]
 
 
-# ---------------------------------------------------------------- learned
-
-TOKEN = re.compile(r"->|=>|>>|\w+(?:['’@.:/+_-]+\w+)*|[^\w\s]")
-OUTSIDE, BEGINS, INSIDE = range(3)
-FEWEST = 5  # training requests that have a word; a rarer one is told by its form alone
-REACH = 4  # words on either side that are looked at
-# Of the words that a training request has, this share is hidden, so that the cutter learns to do without those that it
-# will not know. Chosen of 0, .15, .3 and .5 on training requests whose frames the cutter had not seen: 70% of them are
-# cut exactly right with it, 62% without.
-HIDDEN = 0.15
+# ---------------------------------------------------------------- definitions
 
 
-@dataclass(frozen=True)
-class LearnedCutter:
-    """Of `learn_cutter`."""
+class Asked(NamedTuple):
+    """Vectors: `whole` (requests, dimensions); `clauses` (all clauses, dimensions), those of request i being rows
+    `ends[i - 1]` to `ends[i]`."""
 
-    words: frozenset[str]
-    vectorizer: Any
-    model: Any
+    whole: np.ndarray
+    clauses: np.ndarray
+    ends: np.ndarray
 
-    def cut(self, request: str) -> list[Span]:
-        """The clauses of the likeliest labels; the whole request where none begins."""
-        tokens = list(TOKEN.finditer(request))
-        if not tokens:
-            return [(0, len(request))]
-        features = self.vectorizer.transform(_features(request, tokens, self.words))
-        labels = _likeliest(self.model.predict_log_proba(features))
-        return _spans(tokens, labels) or [(0, len(request))]
+    def of(self, request: int) -> slice:
+        return slice(int(self.ends[request - 1]) if request else 0, int(self.ends[request]))
 
 
-def learn_cutter(requests: Sequence[str], clauses: Sequence[Sequence[Sequence[int]]], seed: int) -> LearnedCutter:
-    """A cutter that labels each word as the first of a clause, a further one, or none, by logistic regression over the
-    words around it, and takes the likeliest row of labels in which a clause begins before it goes on (Viterbi).
+def ask(requests: Sequence[str], embed: Embed, whole: np.ndarray | None = None) -> Asked:
+    """The vectors of requests and of their clauses.
 
     Args:
-        requests: training requests; cutting them learns nothing of any test request.
-        clauses: spans of each, in any order.
-        seed: of the words that are hidden.
-
-    Raises:
-        ValueError: no clause in any request.
+        embed: texts to unit vectors, one row a text.
+        whole: vectors of the requests, where they are known.
     """
-    from sklearn.feature_extraction import DictVectorizer
-    from sklearn.linear_model import LogisticRegression
-
-    tokens = [list(TOKEN.finditer(request)) for request in requests]
-    seen = Counter(word for row in tokens for word in {token[0].lower() for token in row})
-    words = frozenset(word for word, count in seen.items() if count >= FEWEST)
-    labels = [_labels(row, spans) for row, spans in zip(tokens, clauses, strict=True)]
-    if not any(BEGINS in row for row in labels):
-        raise ValueError("no request has a clause to learn from")
-    rng, order = random.Random(seed), sorted(words)
-    vectorizer = DictVectorizer(dtype=np.float32)
-    features = vectorizer.fit_transform(
-        features
-        for request, row in zip(requests, tokens, strict=True)
-        for features in _features(request, row, frozenset(word for word in order if rng.random() >= HIDDEN))
-    )
-    model = LogisticRegression(max_iter=300, tol=1e-3)
-    model.fit(features, np.concatenate(labels))
-    return LearnedCutter(words, vectorizer, model)
+    parts = [clause_texts(request, cut_by_rules(request)) for request in requests]
+    ends = np.cumsum([len(part) for part in parts])
+    flat = list(itertools.chain.from_iterable(parts))
+    return Asked(embed(list(requests)) if whole is None else whole, embed(flat), ends)
 
 
-def _labels(tokens: Sequence[re.Match], spans: Iterable[Sequence[int]]) -> np.ndarray:
-    labels = np.zeros(len(tokens), dtype=np.int64)
-    starts = np.array([token.start() for token in tokens])
-    for start, end in spans:
-        inside = np.flatnonzero((starts >= start) & (starts < end))
-        labels[inside] = INSIDE
-        labels[inside[:1]] = BEGINS
-    return labels
-
-
-def _features(request: str, tokens: Sequence[re.Match], words: frozenset[str]) -> Iterator[dict[str, float]]:
-    """Of each word: itself and those around it, pairs of neighbours, its form, and whether it stands in quotes."""
-    quoted = np.zeros(len(request) + 1, dtype=bool)
-    for found in _QUOTED.finditer(request):
-        quoted[found.start() + 1 : found.end()] = True
-    said = []
-    for token in tokens:
-        word = token[0].lower()
-        said.append("“”" if quoted[token.start()] else word if word in words else _form(token[0]))
-    padded = ["<"] * REACH + said + [">"] * REACH
-    for place, token in enumerate(tokens):
-        around = padded[place : place + 2 * REACH + 1]
-        yield {
-            **{f"{offset - REACH}={word}": 1.0 for offset, word in enumerate(around)},
-            **{f"{i}&{i + 1}={around[i + REACH]} {around[i + REACH + 1]}": 1.0 for i in (-3, -2, -1, 0, 1)},
-            f"verb={token[0].lower() in VERBS}": 1.0,
-            f"verb next={place + 1 < len(tokens) and tokens[place + 1][0].lower() in VERBS}": 1.0,
-            f"ending={token[0][-2:].lower()}": 1.0,
-            f"from the start={min(place, 6)}": 1.0,
-        }
-
-
-def _form(word: str) -> str:
-    """What kind of word a rare one is."""
-    if "@" in word or "/" in word:
-        return "<address>"
-    if word[:1].isdigit():
-        return "<number>"
-    return "<Name>" if word[:1].isupper() else "<word>"
-
-
-def _likeliest(chances: np.ndarray) -> np.ndarray:
-    """The likeliest labels without one inside a clause right after one outside; `chances`: logarithms, (words, 3)."""
-    best = chances[0].copy()
-    best[INSIDE] = -np.inf
-    came = np.zeros(chances.shape, dtype=np.int64)
-    for place in range(1, len(chances)):
-        reached = np.repeat(best[:, None], 3, axis=1)
-        reached[OUTSIDE, INSIDE] = -np.inf
-        came[place] = reached.argmax(axis=0)
-        best = reached.max(axis=0) + chances[place]
-    labels = np.empty(len(chances), dtype=np.int64)
-    labels[-1] = best.argmax()
-    for place in range(len(chances) - 1, 0, -1):
-        labels[place - 1] = came[place, labels[place]]
-    return labels
-
-
-def _spans(tokens: Sequence[re.Match], labels: np.ndarray) -> list[Span]:
-    spans: list[Span] = []
-    for token, label in zip(tokens, labels, strict=True):
-        if label == BEGINS:
-            spans.append(token.span())
-        elif label == INSIDE:
-            spans[-1] = (spans[-1][0], token.end())
-    return spans
-
-
-# ---------------------------------------------------------------- how good
-
-CUT_SCORES = ["pair", "right", "found", "wanted", "exact", "same_count", "clauses", "calls"]
-
-
-def cut_scores(pairs: pd.DataFrame, cut: Cut) -> pd.DataFrame:
-    """How a cutter cuts requests.
-
-    A boundary is what lies between two clauses. A boundary found is right if it lies between two neighbouring clauses
-    that are wanted, white space and punctuation aside: it takes no word of either. Of several within the same one, one
-    counts as right. Where the clauses are not known, only their number is judged: by that of the calls.
+def clause_definitions(asked: Asked, texts: np.ndarray, names: Sequence[str], n: int, weight: float) -> list[list[str]]:
+    """The n APIs of each request by coverage: the nearest of each clause, then each one's second, and so on (SFD by
+    clause); an API that another clause has brought is passed over.
 
     Args:
-        pairs: columns pair, request, n_calls, clauses (spans in any order; empty where they are not known).
+        texts: vectors of the APIs' texts, (APIs, dimensions).
+        names: of these APIs. Equally near ones keep their order.
+        n: definitions a request, as for the whole request.
+        weight: of the whole request's cosine against the clause's, 0–1; with 1 it is SFD by the whole request.
+    """
+    whole, parts = asked.whole @ texts.T, asked.clauses @ texts.T
+    found = []
+    for request in range(len(asked.whole)):
+        scores = np.round((1 - weight) * parts[asked.of(request)] + weight * whole[request], 6)
+        found.append([names[api] for api in _in_turn(scores, min(n, len(names)))])
+    return found
+
+
+def _in_turn(scores: np.ndarray, n: int) -> list[int]:
+    """The n columns that the rows choose in turn, each its best that is not yet chosen; who is surest goes first."""
+    best = np.argpartition(-scores, n - 1, axis=1)[:, :n] if n < scores.shape[1] else np.argsort(-scores, axis=1)
+    best = np.array([row[np.lexsort((row, -line[row]))] for row, line in zip(best, scores, strict=True)])
+    order = np.argsort(-scores.max(axis=1), kind="stable")
+    chosen: dict[int, None] = {}
+    queues = [iter(best[row]) for row in order]
+    while len(chosen) < n:
+        for queue in queues:
+            api = next((int(one) for one in queue if int(one) not in chosen), None)
+            if api is not None and len(chosen) < n:
+                chosen[api] = None
+    return list(chosen)
+
+
+def choose_weight(
+    asked: Asked, wanted: Sequence[Sequence[str]], texts: np.ndarray, names: Sequence[str], numbers: Sequence[int]
+) -> pd.DataFrame:
+    """How many of the wanted APIs `clause_definitions` finds for training requests held aside, by weight and number.
 
     Returns:
-        one row a pair: pair; right, found and wanted (boundaries; NaN where clauses are not known); exact (all of them
-        right and none besides; NaN likewise); same_count (as many clauses as calls); clauses, calls (how many).
+        columns n, weight, value (mean share, 0–1), chosen (bool: the best of its n, of equals the largest weight).
     """
     rows = []
-    for pair in pairs.itertuples():
-        spans = cut(pair.request)
-        row: list[Any] = [pair.pair, *[np.nan] * 4]
-        if len(pair.clauses):
-            wanted = _boundaries(pair.request, sorted(map(tuple, pair.clauses)))
-            found = _boundaries(pair.request, spans)
-            right = sum(any(a <= start and end <= b for start, end in found) for a, b in wanted)
-            row[1:] = [right, len(found), len(wanted), right == len(found) == len(wanted)]
-        rows.append([*row, len(spans) == pair.n_calls, len(spans), pair.n_calls])
-    frame = pd.DataFrame(rows, columns=CUT_SCORES)
-    return frame.astype(dict.fromkeys(CUT_SCORES[1:], float))
+    for n, weight in itertools.product(numbers, WEIGHTS):
+        found = clause_definitions(asked, texts, names, n, weight)
+        rows.append((n, weight, float(np.mean(coverages(wanted, found)))))
+    table = pd.DataFrame(rows, columns=["n", "weight", "value"])
+    best = table.sort_values("weight", ascending=False).groupby("n")["value"].idxmax()
+    return table.assign(chosen=table.index.isin(best))
 
 
-def best_cutter(held: pd.DataFrame, cutters: Mapping[str, Cut]) -> str:
-    """The cutter that cuts most requests exactly as their clauses are known; of equals the first. Where no clauses are
-    known, the one that finds as many as there are calls most often.
-
-    Args:
-        held: pairs on which constants are chosen, columns as for `cut_scores`.
-        cutters: by name, at least one.
-    """
-    found = {name: cut_scores(held, cutter)[["exact", "same_count"]].mean() for name, cutter in cutters.items()}
-    judge = "same_count" if any(means.isna()["exact"] for means in found.values()) else "exact"
-    return max(found, key=lambda name: found[name][judge])
+def coverages(wanted: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> list[float]:
+    """For each request the share of its distinct wanted APIs that are found."""
+    return [len(set(gold) & set(names)) / len(set(gold)) for gold, names in zip(wanted, found, strict=True)]
 
 
-def _boundaries(request: str, spans: Sequence[Sequence[int]]) -> list[Span]:
-    """Between each two spans: the words there, from the end of the last word before to the first one after, as places
-    among words."""
-    words = [found.span() for found in re.finditer(r"\w+", request)]
-    ends = np.array([end for _, end in words])
-    starts = np.array([start for start, _ in words])
-    return [(int((ends <= one[1]).sum()), int((starts < other[0]).sum())) for one, other in itertools.pairwise(spans)]
-
-
-def held_aside(training: pd.DataFrame, learned: int, held: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Training pairs that a cutter learns from, and others on which constants are chosen; none is in both.
+def definition_scores(requests: pd.DataFrame, ways: dict[str, list[list[str]]], k: int) -> pd.DataFrame:
+    """Whether the definitions chosen in several ways have the wanted APIs.
 
     Args:
-        training: training pairs with clauses.
-        learned, held: how many; where there are too few, the share of each is kept.
+        requests: columns pair, sample, apis.
+        ways: {way: the names chosen for each request}.
+        k: the few-shots beside which they stand.
+
+    Returns:
+        columns k, sample, pair, way, metric, value, one row a request, way and metric: coverage (share of the wanted
+        APIs, 0–1) and all_covered (0 or 1).
     """
-    size = min(len(training), learned + held)
-    drawn = training.sample(size, random_state=seed)
-    first = round(size * learned / (learned + held))
-    return drawn.head(first), drawn.iloc[first:]
+    parts = []
+    for way, found in ways.items():
+        share = coverages(requests["apis"].tolist(), found)
+        part = requests[["pair", "sample"]].assign(way=way, coverage=share, all_covered=np.equal(share, 1.0))
+        parts.append(part.astype({"all_covered": float}).melt(["pair", "sample", "way"], var_name="metric"))
+    return pd.concat(parts, ignore_index=True).assign(k=k)[["k", "sample", "pair", "way", "metric", "value"]]

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from lib.generation.local import LocalModel
 
 FILE = Path("data") / "answers" / "flow_bench_flows.jsonl"
-BEYOND = FILE.with_name("beyond_flows.jsonl")  # of notebook 12, by the shipped models
-REPAIRS = FILE.with_name("repair_flows.jsonl")
+REPAIRS = FILE.with_name("repair_flows.jsonl")  # of notebook 12, by the shipped models
 ABLATION = FILE.with_name("ablation_flows.jsonl")  # of notebook 09, by the shipped models
 ANSWER = ["text", "finished", "tokens_in", "tokens_out", "seconds"]
 ABOUT = ["writer", "weights", "dtype", "device"]

@@ -1,21 +1,19 @@
 """Flows mended after they were written: made-up names and keys snapped to the catalogue, broken texts closed or cut,
-the checker's message put into a second prompt, and the choice among several samples.
+the checker's message put into a second prompt.
 
 Nothing here reads a right flow. A flow that the checker has nothing against (see `problem_of`) is never changed.
-Source: ours. The choice is minimum Bayes risk decoding (Kumar and Byrne 2004) under the paper's similarity.
+Source: ours.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cache
 from typing import Literal, NamedTuple
-
-import numpy as np
 
 from lib.workflows.language import (
     DYNAMIC_PREFIXES,
@@ -26,13 +24,11 @@ from lib.workflows.language import (
     If,
     Object,
     Statement,
-    called_apis,
     parse,
     print_flow,
     validate,
 )
 from lib.workflows.nl2dsl import END, START
-from lib.workflows.scoring import similarity
 
 Mend = Literal["", "closed", "cut"]
 
@@ -247,31 +243,3 @@ def second_prompt(prompt: str, generator: str, request: str, text: str, problem:
 def asked_again(first: str, second: str, catalogue) -> str:
     """The rule of the second round: the second flow where it is valid, else the first."""
     return first if problem_of(second, catalogue) else second
-
-
-# ---------------------------------------------------------------- a choice among samples
-
-
-def agreement(texts: Sequence[str]) -> np.ndarray:
-    """Similarity of the API sequences of every two flows, (n, n); 0 where one does not parse."""
-    sequences = [called_apis(parse(text)) if parses(text) else None for text in texts]
-    return np.array(
-        [
-            [0.0 if left is None or right is None else similarity(left, right) for right in sequences]
-            for left in sequences
-        ]
-    )
-
-
-def choose(valid: Sequence[bool] | np.ndarray, alike: np.ndarray, among: Sequence[int]) -> int:
-    """The sample that is answered: of the valid ones (of all, where none is) the one that agrees best with the others
-    on average; of several the one drawn first.
-
-    Args:
-        valid: of each sample, whether the checker has nothing against it.
-        alike: of `agreement`.
-        among: numbers of the samples drawn, in the order of drawing.
-    """
-    rivals = [one for one in among if valid[one]] or list(among)
-    means = [sum(alike[one][other] for other in among if other != one) for one in rivals]
-    return rivals[int(np.argmax(np.round(means, 9)))]

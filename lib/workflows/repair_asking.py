@@ -1,28 +1,36 @@
-"""The answers that repair and constrained decoding are compared on: free, constrained, second ones, and samples.
+"""Repair beside constrained decoding: the answers that they are compared on, and what each way makes of them.
 
-A model is asked for each apart: answered in one batch, free answers would pay for the masks of constrained ones.
+free       the likeliest answer
+snapped    the same, mended and snapped to the catalogue (see `lib.workflows.repair`)
+reasked    the same; where the checker has something against it, a second prompt says what
+catalogue  constrained decoding: the likeliest answer under the grammar with the catalogue's names and keys
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from lib.generation.local import CPU_ROWS, LocalModel
+from lib.evaluation.inference import holm_adjust
+from lib.evaluation.rates import paired_deltas, rates_with_intervals
+from lib.generation.local import LocalModel
 from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows.ablation import STOPS, answer, write_condition
+from lib.workflows.ablation import STOPS, answer, score, write_condition
 from lib.workflows.ablation_grid import OTHER_HALF, shots_by_selector
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.grammars import flow_grammar
-from lib.workflows.metaprompt import flow_of
-from lib.workflows.repair import problem_of, second_prompt
-from lib.workflows.repair_ways import COST, HELD
+from lib.workflows.repair import Snapper, asked_again, problem_of, second_prompt
+from lib.workflows.scoring import PERCENT
 
+HELD = "catalogue"  # the way that the others are compared with
+WAYS = ("free", "snapped", "reasked", HELD)
+QUALITY = ("similarity", "valid", "executed")
+COST = ["tokens_in", "tokens_out"]
+GROUP = ["model", "test_set"]
 IN_CONTEXT, FINETUNED = (
     Condition.model_validate(["pretrained", shots, definitions, generator, "free", 1])
     for shots, definitions, generator in ((5, "fd", "in_context"), (0, "none", "finetuned"))
@@ -34,29 +42,22 @@ class Asking(NamedTuple):
 
     Attributes:
         max_new_tokens: of an answer.
-        temperature: of samples; fixed before any answer was seen.
-        samples: drawn for each request.
-        seed: of the draws.
         room: tokens that a prompt may have at most.
         count: tokens of a text.
     """
 
     max_new_tokens: int
-    temperature: float
-    samples: int
-    seed: int
     room: int
     count: Callable[[str], int]
 
 
 class Row(NamedTuple):
-    """Whom a test set is asked of: generator (`finetuned`, or `in_context` with few-shots and FD), test set, flows (the
-    first ones of its order), and for how many of these samples are drawn."""
+    """Whom a test set is asked of: generator (`finetuned`, or `in_context` with few-shots and FD), test set, and flows
+    (the first ones of its order)."""
 
     generator: str
     test_set: str
     flows: int
-    sampled: int
 
 
 def first_prompts(
@@ -78,8 +79,8 @@ def first_prompts(
         training, catalogue, room, count, form: as for `lib.workflows.ablation.write_condition`.
 
     Returns:
-        what `write_condition` returns, and test_set, request, sampled (bool), model: the generator, of the in-context
-        model which of its two.
+        what `write_condition` returns, and test_set, request, model: the generator, of the in-context model which of
+        its two.
     """
     reads = row.generator == "in_context"
     kept = (requests["half"] != "").to_numpy() if reads else np.ones(len(requests), dtype=bool)
@@ -89,8 +90,7 @@ def first_prompts(
     near = [list(shots[place]) for place in places] if reads else [[] for _ in places]
     prompts = write_condition(condition, requests, near, training, catalogue, room, count, form=form)
     halves = [f"in_context-{OTHER_HALF[half]}" for half in requests["half"]] if reads else row.generator
-    sampled = np.arange(len(prompts)) < row.sampled
-    return prompts.assign(test_set=row.test_set, request=requests["request"].tolist(), sampled=sampled, model=halves)
+    return prompts.assign(test_set=row.test_set, request=requests["request"].tolist(), model=halves)
 
 
 def all_first_prompts(
@@ -152,68 +152,27 @@ def ask(
     asking: Asking,
     progress: bool = False,
 ) -> pd.DataFrame:
-    """All answers of a model: free, under the catalogue's grammar, a second one where the first is not valid, samples.
-
-    On a CPU each call has as many batches as the model has threads, so that one core answers each and seconds are
-    compared like with like; batches of second prompts have fewer rows, and samples have the rows of the others.
+    """All answers of a model: free, under the catalogue's grammar, and a second one where the first is not valid.
 
     Args:
         prompts: of `first_prompts`, of one model.
         generator: `finetuned` or `in_context`.
 
     Returns:
-        one row an answer: test_set, unit, way (free, catalogue, second, sample), draw (0 but for samples), text,
-        finished, tokens_in, tokens_out, seconds. A second prompt that does not fit is not asked.
+        one row an answer: test_set, unit, way (free, catalogue, second), text, finished, tokens_in, tokens_out,
+        seconds. A second prompt that does not fit is not asked.
     """
     stop, grammar = STOPS[generator], flow_grammar(catalogue, stop=STOPS[generator])
-    with _rows_for(len(prompts), model):
-        first = _answered(prompts.assign(grammar=None), "free", model, stop, asking, progress)
-        held = _answered(prompts.assign(grammar=grammar), HELD, model, stop, asking, progress)
-        chosen = prompts[prompts["sampled"]]
-        drawn = [_drawn(chosen, model, stop, asking, progress)] if len(chosen) else []
+
+    def answered(asked: pd.DataFrame, way: str) -> pd.DataFrame:
+        found = answer(asked, model, stop, asking.max_new_tokens, progress)
+        return found[["test_set", "unit", "text", "finished", *COST, "seconds"]].assign(way=way)
+
+    first = answered(prompts.assign(grammar=None), "free")
+    held = answered(prompts.assign(grammar=grammar), HELD)
     again = second_prompts(prompts, first["text"].tolist(), generator, catalogue, asking)
-    with _rows_for(len(again), model):
-        second = [_answered(again, "second", model, stop, asking, progress)] if len(again) else []
-    return pd.concat([first, held, *second, *drawn], ignore_index=True)
-
-
-@contextmanager
-def _rows_for(n: int, model: LocalModel) -> Iterator[None]:
-    """A model that answers n prompts in batches of this module's size, and later ones in its own again: in bfloat16 an
-    answer may depend on its batch."""
-    before = model.batch_size
-    if not model.padded:
-        model.batch_size = max(1, min(CPU_ROWS, -(-n // model.threads)))
-    try:
-        yield
-    finally:
-        model.batch_size = before
-
-
-def _answered(prompts: pd.DataFrame, way: str, model, stop: Sequence[str], asking: Asking, progress: bool):
-    found = answer(prompts, model, stop, asking.max_new_tokens, progress)
-    return found[["test_set", "unit", "text", "finished", *COST]].assign(way=way, draw=0)
-
-
-def _drawn(prompts: pd.DataFrame, model: LocalModel, stop: Sequence[str], asking: Asking, progress: bool):
-    answers = model.generate(
-        prompts["prompt"].tolist(),
-        max_new_tokens=asking.max_new_tokens,
-        stop=stop,
-        temperature=asking.temperature,
-        seed=asking.seed,
-        samples=asking.samples,
-        progress=progress,
-    )
-    costs = pd.DataFrame([(one.tokens_in, one.tokens_out, one.seconds) for one in model.costs], columns=COST)
-    return costs.assign(
-        test_set=np.repeat(prompts["test_set"].to_numpy(), asking.samples),
-        unit=np.repeat(prompts["unit"].to_numpy(), asking.samples),
-        way="sample",
-        draw=np.tile(np.arange(asking.samples), len(prompts)),
-        text=list(map(flow_of, answers)),
-        finished=model.finished,
-    )
+    second = [answered(again, "second")] if len(again) else []
+    return pd.concat([first, held, *second], ignore_index=True)
 
 
 def second_prompts(
@@ -235,3 +194,63 @@ def second_prompts(
     ]
     fit = [bool(problem) and asking.count(one) <= asking.room for one, problem in zip(again, problems, strict=True)]
     return prompts.assign(prompt=again, grammar=None)[np.array(fit, dtype=bool)]
+
+
+def ways(answers: pd.DataFrame, asked: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
+    """What each of `WAYS` makes of the answers: its flow's quality and its tokens, for each request.
+
+    No reading is shared: each answer costs its whole prompt, each second round both.
+
+    Args:
+        answers: of `ask_all`.
+        asked: as for `lib.workflows.ablation.score`.
+
+    Returns:
+        one row for each model, test_set, way and unit: `QUALITY` (0–1), `COST`, text.
+    """
+    snapper, parts = Snapper(catalogue), []
+    for (model, test_set), part in answers.groupby(GROUP, sort=False):
+        free, held, second = (part[part["way"] == way].set_index("unit") for way in ("free", HELD, "second"))
+        snapped = free.assign(text=[snapper.repair(text).text for text in free["text"]])
+        reasked = free.copy()
+        reasked.loc[second.index, COST] += second[COST]
+        reasked.loc[second.index, "text"] = [
+            asked_again(text, second.loc[unit, "text"], catalogue)
+            for unit, text in free.loc[second.index, "text"].items()
+        ]
+        for way, flows in zip(WAYS, (free, snapped, reasked, held), strict=True):
+            parts.append(flows.reset_index().assign(way=way, model=model, test_set=test_set))
+    scores = score(pd.concat(parts, ignore_index=True), asked, catalogue)
+    valid = scores["parsed"] & ~scores["made_up_names"].map(bool) & ~scores["made_up_parameters"].map(bool)
+    scores = scores.assign(valid=valid).astype(dict.fromkeys(QUALITY, float))
+    return scores[[*GROUP, "way", "unit", *QUALITY, *COST, "text"]]
+
+
+def compare(made: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
+    """Every way beside constrained decoding.
+
+    Args:
+        made: of `ways`.
+        samples, seed: of the bootstrap and the tests.
+
+    Returns:
+        one row for each model, test set, way and metric (of `QUALITY`; similarity 0–1, the others in percent): value,
+        ci_low, ci_high, n (flows), delta, delta_ci_low, delta_ci_high (from constrained decoding), p_value, p_holm
+        (over all rows), `COST` (means a flow).
+    """
+    parts = []
+    for (model, test_set), part in made.groupby(GROUP, sort=False):
+        flows = part.rename(columns={"way": "condition"})
+        outcomes = flows.melt(["condition", "unit"], list(QUALITY), "metric", "numerator").assign(denominator=1.0)
+        values = rates_with_intervals(outcomes, PERCENT, samples, seed).drop(columns="counted")
+        rivals = [(way, HELD) for way in WAYS if way != HELD]
+        deltas = paired_deltas(outcomes, rivals, PERCENT, samples, seed)
+        names = {"a": "condition", "ci_low": "delta_ci_low", "ci_high": "delta_ci_high"}
+        deltas = deltas.drop(columns=["b", "n", "p_holm", "counted_both"]).rename(columns=names)
+        table = values.merge(deltas, on=["condition", "metric"], how="left")
+        table = table.join(flows.groupby("condition", sort=False)[COST].mean(), on="condition")
+        parts.append(table.rename(columns={"condition": "way"}).assign(model=model, test_set=test_set))
+    table = pd.concat(parts, ignore_index=True)
+    tested = table["p_value"].notna()
+    table.loc[tested, "p_holm"] = holm_adjust(table.loc[tested, "p_value"])
+    return table[[*GROUP, *(name for name in table if name not in GROUP)]]

@@ -1,7 +1,6 @@
 """Answers of notebook 12's repairs that are kept with the project: more than a laptop writes while one waits.
 
-Kept is what a model wrote, under the very prompt, grammar and settings that it was asked with. Seconds are not taken
-from there: `lib.workflows.repair_rates` measures them where the report is made.
+Kept is what a model wrote, under the very prompt, grammar and settings that it was asked with.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from lib.workflows.ablation import STOPS
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.kept_flows import ABOUT, ANSWER, ENOUGH, keep, kept_by, read
-from lib.workflows.repair_asking import Asking, Row, ask_all, second_prompts
-from lib.workflows.repair_ways import HELD
+from lib.workflows.repair_asking import HELD, Asking, Row, ask_all, second_prompts
 
 REQUEST = ["test_set", "unit"]
 
@@ -42,14 +40,12 @@ def keep_answers(
         mine = answers[answers["model"] == generator].drop(columns="model")
         free = mine[mine["way"] == "free"].merge(part, on=REQUEST)
         again = second_prompts(free, free["text"].tolist(), generator, catalogue, asking)
-        prompt_of = pd.concat([part.assign(way=way) for way in ("free", HELD, "sample")])
+        prompt_of = pd.concat([part.assign(way=way) for way in ("free", HELD)])
         prompt_of = pd.concat([prompt_of, again.assign(way="second")])[[*REQUEST, "way", "prompt"]]
         rows = mine.merge(prompt_of, on=[*REQUEST, "way"], validate="many_to_one")
         asked_as = {way: _asked_as(way, generator, catalogue, asking) for way in rows["way"].unique()}
-        rows["grammar"] = [
-            f"{asked_as[way]} {draw}" for way, draw in rows[["way", "draw"]].itertuples(index=False, name=None)
-        ]
-        rows["condition"] = [f"{one.test_set} {one.way} {one.draw}" for one in rows.itertuples()]
+        rows["grammar"] = rows["way"].map(asked_as)
+        rows["condition"] = rows["test_set"] + " " + rows["way"]
         model = models[str(name)]
         keep(path, rows, str(name), model.fingerprint, model.dtype)
 
@@ -59,8 +55,8 @@ def kept_answers(
 ) -> pd.DataFrame:
     """The answers that were kept for prompts.
 
-    A request is there whole or not at all: free and constrained; its samples are there all or none. Where the answer
-    to a second prompt is missing none are there: what is left would be valid flows.
+    A request is there whole or not at all: free and constrained. Where the answer to a second prompt is missing none
+    are there: what is left would be valid flows.
 
     Args:
         prompts, models, catalogue, asking: as for `keep_answers`.
@@ -72,23 +68,22 @@ def kept_answers(
     parts = []
     for name, part in prompts.groupby("model", sort=False):
         generator = str(name).split("-")[0]
-        asked_as = {way: _asked_as(way, generator, catalogue, asking) for way in ("free", HELD, "second", "sample")}
+        asked_as = {way: _asked_as(way, generator, catalogue, asking) for way in ("free", HELD, "second")}
 
-        def kept_as(way: str, asked: pd.DataFrame, draws: int = 1, asked_as=asked_as) -> pd.DataFrame:
-            drawn = [asked.assign(way=way, draw=i, grammar=f"{asked_as[way]} {i}") for i in range(draws)]
-            return kept_by(of_file, pd.concat(drawn, ignore_index=True), weights, REQUEST)
+        def kept_as(way: str, asked: pd.DataFrame, asked_as=asked_as) -> pd.DataFrame:
+            return kept_by(of_file, asked.assign(way=way, grammar=asked_as[way]), weights, REQUEST)
 
-        free, held, drawn = kept_as("free", part), kept_as(HELD, part), kept_as("sample", part, asking.samples)
+        free, held = kept_as("free", part), kept_as(HELD, part)
         free = free[_requests(free).isin(_requests(held))].reset_index(drop=True)
         asked = free.drop(columns=[*ANSWER, *ABOUT])
         again = second_prompts(asked, free["text"].tolist(), generator, catalogue, asking)
         second = kept_as("second", again)
         if len(second) < len(again):
-            return pd.DataFrame(columns=["model", *REQUEST, "way", "draw", *ANSWER, "dtype"])
-        found = pd.concat([free, held, second, drawn], ignore_index=True)
+            return pd.DataFrame(columns=["model", *REQUEST, "way", *ANSWER, "dtype"])
+        found = pd.concat([free, held, second], ignore_index=True)
         parts.append(found[_requests(found).isin(_requests(free))].assign(model=generator))
     answers = pd.concat(parts, ignore_index=True)
-    return answers[["model", *REQUEST, "way", "draw", *ANSWER, "dtype"]]
+    return answers[["model", *REQUEST, "way", *ANSWER, "dtype"]]
 
 
 def kept_or_asked(
@@ -115,7 +110,6 @@ def kept_or_asked(
         what `lib.workflows.repair_asking.ask_all` returns; dtype where answers were kept.
     """
     of_file, parts, left = read(path), [], []
-    ways = of_file["condition"].str.split(" ").str[1]
     generators = of_file["writer"].str.split("-").str[0]
     for row in rows:
         requests = order.get(row.test_set, pd.DataFrame(columns=["pair"]))
@@ -124,9 +118,8 @@ def kept_or_asked(
         if len(requests):
             wide = row._replace(flows=len(requests))
             found = kept_answers(path, write([wide], {row.test_set: requests}), models, catalogue, asking)
-        mine = (generators == row.generator) & of_file["unit"].isin(requests["pair"])
-        there, once = (_counted(part, way) for part, way in ((found, found["way"]), (of_file[mine], ways[mine])))
-        if (there >= ENOUGH * once).all() and (there >= [row.flows, row.sampled]).all():
+        there = found.loc[found["way"] == "free", "unit"].nunique()
+        if there >= max(ENOUGH * len(requests), row.flows):
             parts.append(found)
         else:
             left.append(row)
@@ -138,18 +131,11 @@ def kept_or_asked(
     return pd.concat(parts, ignore_index=True)
 
 
-def _counted(answers: pd.DataFrame, way: pd.Series) -> pd.Series:
-    """How many requests have a free answer, and how many have samples; `way` of each answer."""
-    return answers["unit"].groupby(way).nunique().reindex(["free", "sample"], fill_value=0)
-
-
 def _requests(answers: pd.DataFrame) -> pd.Series:
     return pd.Series(list(zip(answers["test_set"], answers["unit"], strict=True)), answers.index, dtype=object)
 
 
 def _asked_as(way: str, generator: str, catalogue: Catalogue, asking: Asking) -> str:
     """What, besides the prompt, decides an answer."""
-    if way == "sample":
-        return f"sample {asking.max_new_tokens} {asking.temperature} {asking.seed}"
     grammar = flow_grammar(catalogue, stop=STOPS[generator]) if way == HELD else ""
-    return f"{way} {asking.max_new_tokens} {grammar}"
+    return f"{way} {asking.max_new_tokens} {grammar} 0"

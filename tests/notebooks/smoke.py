@@ -37,9 +37,7 @@ def run(project: Path, *flags: str) -> subprocess.CompletedProcess:
 
 # the only files that hold times
 TIMED = (
-    "context_cost", "context_pareto", "cost_against_recall", "dsl_cost", "dsl_sweep", "search_times", "dsl_repair",
-    "answer_rates", "dsl_repair_similarity", "dsl_repair_executed", "compressed_flows", "assistant_cost",
-    "workflow_cost",
+    "context_cost", "context_pareto", "cost_against_recall", "dsl_cost", "dsl_sweep",
 )  # fmt: skip
 
 

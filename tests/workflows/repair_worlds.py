@@ -47,31 +47,27 @@ PROMPTS = pd.DataFrame(
         "unit": UNITS,
         "request": ASKED["request"].tolist(),
         "prompt": [f"prompt {unit}\n<START>\n" for unit in UNITS],
-        "sampled": [True, True, False],
         "model": "finetuned",
     }
 )
-ASKING = Asking(max_new_tokens=16, temperature=0.7, samples=2, seed=3, room=100, count=lambda text: len(text.split()))
+ASKING = Asking(max_new_tokens=16, room=100, count=lambda text: len(text.split()))
 
 
 @dataclass
 class Told:
-    """A model that answers each prompt from a list: free, constrained, second and sampled ones."""
+    """A model that answers each prompt from a list: free, constrained and second ones."""
 
     answers: dict[str, list[str]]
-    padded: bool = False
-    threads: int = 2
-    batch_size: int = 64
     calls: list = field(default_factory=list)
 
-    def generate(self, prompts, max_new_tokens, stop, temperature=0.0, samples=1, grammars=None, **settings):
+    def generate(self, prompts, max_new_tokens, stop, grammars=None, **settings):
         second = any("This flow is wrong" in prompt for prompt in prompts)
-        way = "catalogue" if grammars else "sample" if samples > 1 else "second" if second else "free"
+        way = "catalogue" if grammars else "second" if second else "free"
         given = self.answers[way]
-        self.calls.append(SimpleNamespace(way=way, prompts=prompts, rows=self.batch_size, samples=samples, **settings))
+        self.calls.append(SimpleNamespace(way=way, prompts=prompts))
         self.finished = [True] * len(given)
         self.costs = [Cost(10 + len(way), 5, 1.0 + i) for i in range(len(given))]
-        assert len(given) == len(prompts) * samples
+        assert len(given) == len(prompts)
         return given
 
 
@@ -82,6 +78,5 @@ def told() -> Told:
             "free": [GOLD, MADE_UP, OTHER],
             "catalogue": [GOLD, OTHER, OTHER],
             "second": [GOLD],
-            "sample": [GOLD, OTHER, MADE_UP, GOLD],
         }
     )

@@ -11,7 +11,6 @@ from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workbook.trained import FOLDER
 from lib.workflows import kept_flows
 from lib.workflows.ablation_grid import Asked
-from lib.workflows.clause_flows import WAYS as CLAUSE_WAYS
 from lib.workflows.flow_bench_flows import INSTRUCT, WAYS
 
 ASKED = pd.DataFrame(
@@ -210,21 +209,10 @@ def test_no_grammar_is_none_however_pandas_writes_it():
     assert kept_flows.key_of("a", None) == kept_flows.key_of("a", float("nan")) == kept_flows.key_of("a", "")
 
 
-def test_the_flows_of_notebook_12_are_whole():
-    """Two ways may show the same few-shots: a prompt is kept once, under the last way that has it."""
-    found = kept_flows.read(ROOT / kept_flows.BEYOND)
-    units = found.groupby("condition")["unit"].agg(set)
-    assert set(units.index) == set(CLAUSE_WAYS)
-    assert len(units["near_set"]) == len(units["clauses"]) == 72
-    assert units.map(lambda part: part <= units["clauses"]).all()
-    assert not found.duplicated(["key", "weights"]).any()
-
-
 def test_kept_flows_are_of_the_shipped_models():
     base = locate("SmolLM2-135M-Instruct")
     parts = {"finetuned": "nl2dsl-67000", "in_context-a": "in_context-a", "in_context-b": "in_context-b"}
     weights = {writer: fingerprint(base, ROOT / FOLDER / part) for writer, part in parts.items()}
-    for file in (kept_flows.BEYOND, kept_flows.REPAIRS):
-        found = kept_flows.read(ROOT / file).drop_duplicates(["writer", "weights"])
-        assert found.set_index("writer")["weights"].to_dict().items() <= weights.items()
-        assert not found["writer"].duplicated().any()
+    found = kept_flows.read(ROOT / kept_flows.REPAIRS).drop_duplicates(["writer", "weights"])
+    assert found.set_index("writer")["weights"].to_dict().items() <= weights.items()
+    assert not found["writer"].duplicated().any()

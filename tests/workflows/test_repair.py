@@ -1,7 +1,6 @@
 import itertools
 from dataclasses import dataclass, field
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -12,9 +11,7 @@ from lib.workflows.nl2dsl import END, START
 from lib.workflows.repair import (
     Snap,
     Snapper,
-    agreement,
     asked_again,
-    choose,
     likeness,
     mend,
     parses,
@@ -274,25 +271,3 @@ def test_the_second_prompt_of_the_in_context_model():
 def test_the_second_flow_counts_where_it_is_valid():
     assert asked_again("first", GOOD, APIS) == GOOD
     assert asked_again("first", "shared_todoist.Nothing();", APIS) == "first"
-
-
-# ---------------------------------------------------------------- a choice among samples
-
-
-def test_agreement_is_similarity_of_calls():
-    alike = agreement(["a.B(); a.C();", "a.B();", "no flow"])
-    assert alike.tolist() == [[1, 0.5, 0], [0.5, 1, 0], [0, 0, 0]]
-
-
-def test_the_sample_that_agrees_best_is_chosen():
-    alike = agreement(["a.X();", "a.B(); a.C();", "a.B();", "a.B(); a.C();"])
-    assert choose([True] * 4, alike, range(4)) == 1
-    assert choose([True] * 4, alike, (0, 2, 3)) == 2  # of two that agree alike the one drawn first
-    assert choose([True] * 4, alike, (0, 2)) == 0
-
-
-def test_validity_comes_before_agreement():
-    alike = agreement(["a.X();", "a.B();", "a.B();"])
-    assert choose([True, False, False], alike, range(3)) == 0
-    assert choose([False, False, False], alike, range(3)) == 1
-    assert choose(np.array([False, True, True]), alike, (0, 2, 1)) == 2

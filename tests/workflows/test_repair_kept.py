@@ -31,7 +31,7 @@ def found(path, prompts=PROMPTS, models=None, asking=ASKING):
 
 
 def test_they_come_back_as_they_were_asked(path):
-    keys, columns = ["unit", "way", "draw"], ["model", "test_set", "text", "finished", "tokens_in", "tokens_out"]
+    keys, columns = ["unit", "way"], ["model", "test_set", "text", "finished", "tokens_in", "tokens_out"]
     asked = ask_all(PROMPTS, model(), CATALOGUE, ASKING).set_index(keys).sort_index()
     kept = found(path).set_index(keys).sort_index()
     pd.testing.assert_frame_equal(kept[columns], asked[columns], check_dtype=False)
@@ -42,23 +42,19 @@ def test_a_changed_prompt_weight_or_setting_finds_nothing(path):
     assert found(path, PROMPTS.assign(prompt="another")).empty
     assert found(path, models=model("w2")).empty
     assert found(path, asking=ASKING._replace(max_new_tokens=17)).empty
-    warmer = found(path, asking=ASKING._replace(temperature=0.9))
-    assert set(warmer["way"]) == {"free", "catalogue", "second"}, "only samples are drawn at a temperature"
 
 
 def test_a_request_is_there_whole_or_not_at_all(path):
     lines = path.read_text(encoding="utf-8").splitlines()
-    one_draw_less = [line for line in lines if '"condition": "unseen sample 1", "unit": "q0"' not in line]
-    path.write_text("\n".join(one_draw_less) + "\n", encoding="utf-8")
-    left = found(path)
-    assert set(left["unit"]) == {"q0", "q1", "q2"}
-    assert set(left.loc[left["way"] == "sample", "unit"]) == {"q1"}
+    one_less = [line for line in lines if '"condition": "unseen catalogue", "unit": "q0"' not in line]
+    path.write_text("\n".join(one_less) + "\n", encoding="utf-8")
+    assert set(found(path)["unit"]) == {"q1", "q2"}
 
 
 def test_without_a_second_answer_nothing_is_there(path):
     """What would be left are the requests whose first flow is valid."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    without_second = [line for line in lines if '"condition": "unseen second 0"' not in line]
+    without_second = [line for line in lines if '"condition": "unseen second"' not in line]
     assert len(without_second) == len(lines) - 1
     path.write_text("\n".join(without_second) + "\n", encoding="utf-8")
     assert found(path).empty
@@ -73,23 +69,20 @@ def test_few_of_those_that_were_kept_are_not_enough(path, tmp_path):
         prompts = write(rows, order)
         return prompts.assign(prompt=prompts["prompt"].where(prompts["unit"] == "q0", "another"))
 
-    row = Row("finetuned", "unseen", 1, 0)
+    row = Row("finetuned", "unseen", 1)
     kept_or_asked(path, tmp_path / "own.jsonl", changed, [row], ORDER, models, CATALOGUE, ASKING)
     assert models["finetuned"].calls
 
 
 def write(rows, order):
     (row,) = rows
-    asked = PROMPTS[PROMPTS["unit"].isin(order[row.test_set]["pair"].head(row.flows))]
-    return asked.assign(sampled=asked["unit"].isin(asked["unit"].head(row.sampled)))
+    return PROMPTS[PROMPTS["unit"].isin(order[row.test_set]["pair"].head(row.flows))]
 
 
-@pytest.mark.parametrize(("flows", "sampled", "from_file"), [(1, 0, True), (3, 2, True), (3, 3, False)])
-def test_all_that_are_kept_are_taken_where_they_are_enough(path, tmp_path, flows, sampled, from_file):
+@pytest.mark.parametrize(("flows", "from_file"), [(1, True), (3, True), (4, False)])
+def test_all_that_are_kept_are_taken_where_they_are_enough(path, tmp_path, flows, from_file):
     models, own = model(), tmp_path / "own.jsonl"
-    models["finetuned"].answers["sample"] *= 1 + (not from_file)  # three requests' samples
-    models["finetuned"].answers["sample"] = models["finetuned"].answers["sample"][: 2 * max(sampled, 1)]
-    row = Row("finetuned", "unseen", flows, sampled)
+    row = Row("finetuned", "unseen", flows)
     answers = kept_or_asked(path, own, write, [row], ORDER, models, CATALOGUE, ASKING)
     assert answers.loc[answers["way"] == "free", "unit"].nunique() == 3
     assert bool(models["finetuned"].calls) is not from_file
@@ -97,18 +90,18 @@ def test_all_that_are_kept_are_taken_where_they_are_enough(path, tmp_path, flows
 
 
 def test_without_a_file_all_is_asked_and_kept_for_oneself(tmp_path):
-    own, row = tmp_path / "own.jsonl", Row("finetuned", "unseen", 3, 2)
+    own, row = tmp_path / "own.jsonl", Row("finetuned", "unseen", 3)
     answers = kept_or_asked(tmp_path / "none.jsonl", own, write, [row], ORDER, model(), CATALOGUE, ASKING)
     again = kept_or_asked(own, tmp_path / "unused.jsonl", write, [row], ORDER, model(), CATALOGUE, ASKING)
     assert not (tmp_path / "unused.jsonl").exists()
-    both = [part.sort_values(["unit", "way", "draw"])["text"].tolist() for part in (answers, again)]
+    both = [part.sort_values(["unit", "way"])["text"].tolist() for part in (answers, again)]
     assert both[0] == both[1]
 
 
 def test_the_projects_answers_are_whole():
     found = read(ROOT / REPAIRS)
     assert not found.duplicated(["key", "weights"]).any()
-    kinds = found["condition"].str.split(" ", expand=True).set_axis(["test_set", "way", "draw"], axis=1)
+    kinds = found["condition"].str.split(" ", expand=True).set_axis(["test_set", "way"], axis=1)
     found = found.join(kinds).assign(model=found["writer"].str.split("-").str[0])
     units = found.groupby(["model", "test_set", "way"])["unit"].agg(set)
     for model, test_set, flows in (
@@ -120,8 +113,3 @@ def test_the_projects_answers_are_whole():
         assert free == held
         assert len(free) == flows
         assert second < free
-    drawn = found[found["way"] == "sample"].groupby(["model", "test_set", "unit"])["draw"].nunique()
-    assert drawn.eq(8).all()
-    assert drawn.groupby(["model", "test_set"]).size().to_dict() == {
-        ("finetuned", "unseen"): 40, ("in_context", "test"): 8,
-    }  # fmt: skip

@@ -17,7 +17,6 @@ class Repair(BaseModel):
         generator: the fine-tuned model, or the in-context model with five few-shots and their definitions.
         test_set: requests in new wordings, in those of training, or for APIs held out of training.
         flows: the first ones of the order of asking.
-        sampled: for how many of these several answers are drawn, of which one is chosen.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -25,7 +24,6 @@ class Repair(BaseModel):
     generator: Literal["finetuned", "in_context"]
     test_set: Literal["test", "test_same", "unseen"]
     flows: int = Field(ge=1)
-    sampled: int = Field(ge=0)
 
     @model_validator(mode="before")
     @classmethod
@@ -38,37 +36,19 @@ class Repair(BaseModel):
         return dict(zip(fields, row, strict=True))
 
 
-REPAIRS = [["finetuned", "test", 24, 0], ["finetuned", "unseen", 40, 16], ["in_context", "test", 8, 4]]
+REPAIRS = [["finetuned", "test", 24], ["finetuned", "unseen", 40], ["in_context", "test", 8]]
 
 
 class Beyond(HeldModel):
     notebook: ClassVar[str] = "12_beyond"
 
     workflow_encoder: LocalModelName = Field(default="all-MiniLM-L6-v2", min_length=1)
-    encoder: LocalModelName = Field(default="all-MiniLM-L6-v2", min_length=1)
-    planner: LocalModelName = Field(default="SmolLM2-135M-Instruct", min_length=1)
-    planner_max_tokens: int = Field(default=64, ge=1, le=1024)
     generator: LocalModelName = Field(default="SmolLM2-135M-Instruct", min_length=1)
     definition_form: Literal["compact", "described", "record"] = "described"
     dsl_max_tokens: int = Field(default=256, ge=1, le=4096)
     shipped_in_context: bool = Field(default=True, description="take the shipped in-context model where it fits")
     in_context_prompts: int = Field(default=60, ge=1, description="that each half learns from where it is trained here")
-    flow_bench_folder: str = Field(
-        default="../flow-bench", description="with Flow-Bench's two files, if they are there"
-    )
-    cutter_requests: int = Field(default=4000, ge=10, description="training requests that the learned cutter learns")
-    held_requests: int = Field(default=400, ge=10, description="training requests on which constants are chosen")
+    held_requests: int = Field(default=400, ge=10, description="training requests on which a constant is chosen")
     clause_requests: int = Field(default=1000, ge=2, description="of each test set, searched clause by clause")
-    clause_flows_asked: int = Field(default=12, ge=2, description="flows of each test set written by clause")
-    more_apis_folder: str = Field(default="", description="whose operations join the catalogue; empty: made-up ones")
-    catalogue_operations: int = Field(default=16_000, ge=100, le=200_000, description="of the largest catalogue")
-    timed_requests: int = Field(default=100, ge=2, description="searched one by one in the largest catalogue")
     repairs: list[Repair] = Field(default=REPAIRS, min_length=1, validate_default=True)
-    repair_samples: int = Field(default=8, ge=2, le=16, description="answers drawn for a request")
-    repair_temperature: float = Field(default=0.7, gt=0, le=2, description="of the draws")
-    timed_flows: int = Field(default=6, ge=1, description="of each model and test set, asked alone")
-    compressed_requests: int = Field(default=1000, ge=2, description="whose compressed prompts are measured")
-    compressed_flows: int = Field(default=12, ge=2, description="written from whole and from compressed prompts")
-    timed_plans: int = Field(default=8, ge=2, description="of each setting, asked alone")
-    priced_as: str = Field(default="gpt-4", description="model of data/prices.csv whose price the figures have")
     bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
