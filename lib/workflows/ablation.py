@@ -287,44 +287,21 @@ def compare_conditions(
     return _with_holm(table[["test_set", *table.columns.drop("test_set")]])
 
 
+def counted(scores: pd.DataFrame) -> pd.DataFrame:
+    """The published metrics, `valid` and `executed` of scored flows, as `lib.evaluation.rates` takes them."""
+    ran = executed_outcomes(scores)
+    return pd.concat([outcomes(scores), ran[ran["metric"] == "executed"]], ignore_index=True)
+
+
 def _compared(scores: pd.DataFrame, conditions: Sequence[str], baseline: str, samples: int, seed: int) -> pd.DataFrame:
-    counted = outcomes(scores[scores["condition"].isin([*conditions, baseline])])
-    values = rates_with_intervals(counted, PERCENT, samples, seed)
+    of_flows = counted(scores[scores["condition"].isin([*conditions, baseline])])
+    values = rates_with_intervals(of_flows, PERCENT, samples, seed)
     rivals = [(name, baseline) for name in conditions if name != baseline]
-    deltas = paired_deltas(counted, rivals, PERCENT, samples, seed).drop(columns=["b", "p_holm"])
+    deltas = paired_deltas(of_flows, rivals, PERCENT, samples, seed).drop(columns=["b", "p_holm"])
     deltas = deltas.rename(columns={"a": "condition", "ci_low": DELTAS[1], "ci_high": DELTAS[2], "n": "shared"})
-    order = pd.MultiIndex.from_product([conditions, counted["metric"].unique()], names=["condition", "metric"])
+    order = pd.MultiIndex.from_product([conditions, of_flows["metric"].unique()], names=["condition", "metric"])
     table = values.merge(deltas, on=["condition", "metric"], how="left").set_index(["condition", "metric"])
     return table.loc[order].reset_index()
-
-
-def with_executed(compared: pd.DataFrame, scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
-    """Rows of conditions beside a baseline with one more metric, `executed`: value and interval alone, without a
-    difference or a test, so that the p-values of the published metrics stay what they are.
-
-    Args:
-        compared: what `compare_conditions` or `compare_pairs` returned.
-        scores: as for `compare_conditions`, with column executed (bool).
-        samples, seed: of the bootstrap, where several training runs wrote a condition.
-
-    Returns:
-        `compared`, and for each of its rows of similarity one of `executed` after those of the same condition.
-    """
-    first = compared[compared["metric"] == "similarity"]
-    parts = []
-    for test_set, part in scores[scores["condition"].isin(first["condition"])].groupby("test_set", sort=False):
-        counted = executed_outcomes(part)
-        counted = counted[counted["metric"] == "executed"]
-        parts.append(rates_with_intervals(counted, PERCENT, samples, seed).assign(test_set=test_set))
-    if not parts:
-        return compared
-    kept = [name for name in ("test_set", "condition", "against", "shared", "baseline", "writer") if name in first]
-    added = first[kept].merge(pd.concat(parts), on=["test_set", "condition"], how="inner")
-    keys = [name for name in ("test_set", "condition", "against") if name in first]
-    place = {key: i for i, key in enumerate(compared[keys].drop_duplicates().itertuples(index=False, name=None))}
-    both = pd.concat([compared, added], ignore_index=True)
-    order = [place[key] for key in both[keys].itertuples(index=False, name=None)]
-    return both.iloc[pd.Series(order).argsort(kind="stable")].reset_index(drop=True)[compared.columns]
 
 
 def _with_holm(table: pd.DataFrame) -> pd.DataFrame:

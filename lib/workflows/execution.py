@@ -336,15 +336,6 @@ def executed_alike(
     return all(_same(run(flow, world), run(gold, world), keys) for world in worlds([gold, flow], types))
 
 
-def strictness(flow: Flow, gold: Flow, types: Types = undeclared) -> str:
-    """How far beyond what the request says two flows agree that are executed alike: `exact` (all arguments, and no
-    more keys than the right flow has), `more` (all arguments of the right flow, and keys that it lacks), or `unsaid`
-    (an argument that the request does not say differs)."""
-    if not executed_alike(flow, gold, types=types):
-        return "unsaid"
-    return "exact" if executed_alike(gold, flow, types=types) else "more"
-
-
 def _same(made: Sequence[Made], right: Sequence[Made], keys: Mapping[Place, Sequence[str]]) -> bool:
     return len(made) == len(right) and all(
         one.api == other.api

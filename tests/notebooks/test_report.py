@@ -201,7 +201,6 @@ def test_the_ablations_tables_follow_the_contract(finished):
             assert set(table.loc[table["shots"] > 0, "generator"]) == {READER}, "one model writes all rows of retrieval"
         ran = every[every["metric"] == "executed"]
         assert ran["value"].between(0, 100).all()
-        assert ran["delta"].isna().all(), "outside of the published metrics' tests"
         rows = every.dropna(subset=["value"])
         assert (rows["ci_low"] <= rows["value"] + 1e-6).all()
         assert (rows["value"] <= rows["ci_high"] + 1e-6).all()

@@ -14,27 +14,13 @@ from lib.workbook.cases import case_address
 from lib.workbook.display import Drawing, Table
 from lib.workbook.methods import colour
 from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows.ablation import CONDITION, DEFINED, DELTAS, SELECTED, VALUES
-from lib.workflows.pages.common import (
-    DIGITS,
-    METRIC,
-    TEST_SETS,
-    change,
-    error_bars,
-    intervals,
-    metric_intervals,
-    p_values,
-    settled_deltas,
-    without_unit,
-)
-from lib.workflows.pages.dsl_ablation import COPIES, COPY, FINETUNED, HELD, Study
-from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes
+from lib.workflows.ablation import CONDITION, DEFINED, DELTAS, SELECTED, VALUES, counted
+from lib.workflows.pages.common import DIGITS, METRIC, TEST_SETS, error_bars, intervals, metric_intervals, p_values
+from lib.workflows.pages.dsl_ablation import COPIES, COPY, COPY_TST, FINETUNED, HELD, Study
+from lib.workflows.scoring import PERCENT
 
 UNSEEN_CATALOGUE, LEARNED_CATALOGUE, NO_MODEL = "catalogue unseen", "catalogue learned", "no model"
 FLOORS, CEILINGS = ("random", "other"), ("oracle_shots", "gold")
-OUT_OF_ALL = "few-shots or fine-tuning, both under the catalogue"
-FIVE_FREE = "five few-shots or fine-tuning, both free"
-BOTH_FREE = "twenty few-shots with definitions or fine-tuning, both free"
 ROW = ["knows", "kind", *CONDITION, "test_set", "metric", *VALUES, "n", "tokens_trained", "seconds"]
 
 
@@ -66,7 +52,7 @@ def fair_rows(study: Study, rows: Sequence[Condition], costs: pd.DataFrame, trai
     if study.writers.reader == "in_context":
         scores = scores[scores["half"] != ""]
     parts = [
-        rates_with_intervals(_outcomes(part), PERCENT, study.samples, study.seed).assign(test_set=test_set)
+        rates_with_intervals(counted(part), PERCENT, study.samples, study.seed).assign(test_set=test_set)
         for test_set, part in scores.groupby("test_set", sort=False)
     ]
     table = pd.concat(parts, ignore_index=True)
@@ -76,11 +62,6 @@ def fair_rows(study: Study, rows: Sequence[Condition], costs: pd.DataFrame, trai
     return table.sort_values("condition", key=lambda names: names.map(place), kind="stable", ignore_index=True)[
         ["condition", *ROW]
     ]
-
-
-def _outcomes(scores: pd.DataFrame) -> pd.DataFrame:
-    ran = executed_outcomes(scores)
-    return pd.concat([outcomes(scores), ran[ran["metric"] == "executed"]], ignore_index=True)
 
 
 def _kind(row: Condition) -> str:
@@ -118,14 +99,7 @@ def fair_table(fair: pd.DataFrame) -> Table:
     tokens = ["–" if value != value else f"{value:,.0f}" for value in once["tokens_trained"]]
     columns["cost", "tokens trained on"] = _cells(rows, once, tokens, unique=True)
     columns["cost", "seconds an answer, free / held"] = _cells(rows, once, seconds, " / ")
-    caption = (
-        "The fair table: one base model, whose catalogue is unseen (in-context model: it learned to read few-shots on "
-        "other connectors) or learned (fine-tuned), with and without retrieval, decoded freely and under the "
-        "catalogue's grammar, on the flows whose connectors are of one half; 95% intervals. Rows of fewer flows are "
-        "on the first of the others'; the questions below compare on the same ones. Floor: what needs no "
-        "selection; ceiling: what reads the right flow. Tokens trained on: of an adapter, of the in-context model's "
-        "two the mean."
-    )
+    caption = "One base model: catalogue unseen or learned, free or under the grammar, on flows of one half."
     return Table(pd.DataFrame(columns), caption, text_columns=[("", "retrieval")], cases=cases)
 
 
@@ -165,10 +139,10 @@ def fair_drawing(fair: pd.DataFrame) -> Drawing:
     axes[0][0].set_yticklabels(names, fontsize=8)
     axes[0][0].legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.0, -0.12), ncol=2)
     alt = (
-        f"A panel a test set with {len(rows)} rows: similarity with its 95% interval of one base model whose catalogue "
-        "is unseen or learned, by retrieval, decoded freely (hollow) and under the catalogue's grammar (filled)."
+        "A panel a test set: similarity with its 95% interval of one base model whose catalogue is unseen or learned, "
+        "by retrieval, decoded freely (hollow) and under the catalogue's grammar (filled)."
     )
-    return Drawing(figure, "dsl_fair", fair_finding(fair), alt, fair)
+    return Drawing(figure, "dsl_fair", "Similarity of one base model by retrieval, training and decoding", alt, fair)
 
 
 def _fair_panel(axis: Axes, part: pd.DataFrame, rows: pd.DataFrame) -> None:
@@ -186,24 +160,6 @@ def _fair_panel(axis: Axes, part: pd.DataFrame, rows: pd.DataFrame) -> None:
         axis.plot([], [], "o", color="#333333", markerfacecolor=fill, label=label)
 
 
-def fair_finding(fair: pd.DataFrame) -> str:
-    """The best method whose catalogue is unseen and the best whose is learned, on each test set, of those asked most
-    flows: the value of one that was asked fewer is of other flows."""
-    methods = fair[(fair["metric"] == "similarity") & (fair["kind"] == "method")]
-    parts = []
-    for test_set, part in methods.groupby("test_set", sort=False):
-        part = part[part["n"] == part.groupby("knows")["n"].transform("max")]
-        best = part.loc[part.groupby("knows", sort=False)["value"].idxmax()]
-        held = ", under the grammar"
-        said = [
-            f"{row.knows} {row.value:.2f} ({_retrieval(row)}"
-            f"{held if row.decoding == 'catalogue' else ''}; {row.n:.0f} flows)"
-            for row in best.itertuples()
-        ]
-        parts.append(f"{TEST_SETS[test_set]}: {', '.join(said)}")
-    return f"Best similarity of the rows with most flows, {'; '.join(parts)}"
-
-
 def questions(study: Study) -> pd.DataFrame:
     """What is compared on equal terms: `compare_pairs` of the conditions that were asked, and why (the question)."""
     name = study.name
@@ -211,7 +167,7 @@ def questions(study: Study) -> pd.DataFrame:
     tuned = name("tst", 5, generator="finetuned")
     asked = {
         (five, COPY): "does the model add to its nearest few-shot?",
-        (five_tst, "copy_tst"): "and to TST's?",
+        (five_tst, COPY_TST): "and to TST's?",
         (five, name("random", 5)): "does it matter which few-shots?",
         (name("other", 5), name("random", 5)): "control: are another request's few-shots better than random ones?",
         (five_tst, five): "TST or the pretrained encoder",
@@ -220,9 +176,9 @@ def questions(study: Study) -> pd.DataFrame:
         (name("pretrained", 5, "gold"), five): "what definitions could add at most",
         (name("pretrained", 5, "fd"), name("pretrained", 5, "instruction")): "definitions, given their instruction",
         (name("pretrained", 5, "fd_first"), name("pretrained", 5, "fd")): "definitions before the few-shots",
-        (held, HELD): OUT_OF_ALL,
-        (five_tst, FINETUNED): FIVE_FREE,
-        (name("tst", 20, "fd"), FINETUNED): BOTH_FREE,
+        (held, HELD): "few-shots or fine-tuning, both under the catalogue",
+        (five_tst, FINETUNED): "five few-shots or fine-tuning, both free",
+        (name("tst", 20, "fd"), FINETUNED): "twenty few-shots with definitions or fine-tuning, both free",
         (tuned, FINETUNED): "few-shots for the fine-tuned model",
         (tuned, five_tst): "fine-tuning, given the few-shots",
         (five, name("pretrained", 5, generator="untuned")): "what learning to read few-shots adds",
@@ -234,67 +190,21 @@ def questions(study: Study) -> pd.DataFrame:
 
 
 def questions_table(study: Study, asked: pd.DataFrame) -> Table:
-    """`questions` in similarity."""
-    part = asked[asked["metric"] == "similarity"]
+    """`questions` in similarity and in flows that run right."""
+    asked = asked.assign(text=metric_intervals(asked, DELTAS), p=p_values(asked["p_holm"]))
+    similar, ran = (asked[asked["metric"] == metric].reset_index(drop=True) for metric in ("similarity", "executed"))
     frame = pd.DataFrame(
         {
-            "question": part["why"],
-            "condition": part["condition"].map(study.titles),
-            "against": part["against"].map(study.titles),
-            "test set": part["test_set"].map(TEST_SETS),
-            "similarity, difference": metric_intervals(part, DELTAS),
-            "p (Holm)": p_values(part["p_holm"]),
-            "n": part["shared"].astype(int),
+            "question": similar["why"],
+            "condition": similar["condition"].map(study.titles),
+            "against": similar["against"].map(study.titles),
+            "test set": similar["test_set"].map(TEST_SETS),
+            "flows": similar["shared"].astype(int),
+            "similarity, difference": similar["text"],
+            "p": similar["p"],
+            "executed right, difference, points": ran["text"],
+            "p of this": ran["p"],
         }
     )
-    caption = (
-        f"Questions in similarity, paired; Holm over these rows and those of the other metrics ({len(asked)} in all)."
-    )
-    return Table(frame.reset_index(drop=True), caption, text_columns=["question", "condition", "against"])
-
-
-def questions_in_words(study: Study, asked: pd.DataFrame) -> str:
-    """Which of the questions are settled, in similarity and in the other measures."""
-    sure, similar = settled_deltas(asked), asked["metric"] == "similarity"
-    clear = [
-        f"{study.titles[row.condition]} against {study.titles[row.against]} {change(row)} ({TEST_SETS[row.test_set]})"
-        for row in asked[sure & similar].itertuples()
-    ]
-    said = f"None of these differences in similarity is settled with {int(asked.loc[similar, 'shared'].max())} flows."
-    if clear:
-        said = f"Settled in similarity: {'; '.join(clear)}."
-    others = [
-        f"{study.titles[condition]} against {study.titles[against]} "
-        + ", ".join(
-            f"{without_unit(row.metric)} {change(row)} ({TEST_SETS[row.test_set]})" for row in part.itertuples()
-        )
-        for (condition, against), part in asked[sure & ~similar].groupby(["condition", "against"], sort=False)
-    ]
-    return said + (f" In the other measures, in points: {'; '.join(others)}." if others else "")
-
-
-def retrieval_or_finetuning(asked: pd.DataFrame) -> str:
-    """The answer to the page's title, from `questions`, and how large the family is that its verdicts come from."""
-    of_similarity = asked[asked["metric"] == "similarity"]
-    answers = []
-    for why, how in ((OUT_OF_ALL, "five with definitions, both under the catalogue's grammar"),
-                     (FIVE_FREE, "five without definitions, both free"),
-                     (BOTH_FREE, "twenty with definitions, both free")):  # fmt: skip
-        for row in of_similarity[of_similarity["why"] == why].itertuples():
-            clear = "settled" if settled_deltas(of_similarity.loc[[row.Index]]).item() else "not settled"
-            answers.append(f"{how}, {TEST_SETS[row.test_set]} {change(row)} ({clear})")
-    return (
-        "Retrieval or fine-tuning? Few-shots by TST differ from the fine-tuned model in similarity by: "
-        f"{'; '.join(answers) or 'not tested in this profile'}."
-        + (f" Settled or not after Holm's adjustment over the {len(asked)} tests of all questions." if answers else "")
-    )
-
-
-QUESTIONS = [
-    "why", "condition", "against", "test_set", "metric", *DELTAS, "p_value", "p_holm", "shared", "counted_both",
-]  # fmt: skip
-
-
-def questions_contract(asked: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
-    """The columns of the report's `dsl_questions.csv`: the questions and the steps in the number of few-shots."""
-    return pd.concat([asked, steps.assign(why="step in the number of few-shots")])[QUESTIONS]
+    caption = f"Questions, paired on the flows that both have; p after Holm over all {len(asked)} differences."
+    return Table(frame, caption, text_columns=["question", "condition", "against"])

@@ -1,21 +1,7 @@
-import pandas as pd
-import pytest
-
 from lib.workflows.ablation import cost_of
 from lib.workflows.pages.dsl_ablation import COPY, FINETUNED, HELD
-from lib.workflows.pages.dsl_ablation_fair import (
-    QUESTIONS,
-    fair_drawing,
-    fair_finding,
-    fair_rows,
-    fair_table,
-    questions,
-    questions_contract,
-    questions_in_words,
-    questions_table,
-    retrieval_or_finetuning,
-)
-from tests.workflows.pages.studies import FIVE, FIVE_TST, ROWS, study_of
+from lib.workflows.pages.dsl_ablation_fair import fair_drawing, fair_rows, fair_table, questions, questions_table
+from tests.workflows.pages.studies import FIVE, ROWS, study_of
 
 BOUND = "pretrained_5_in_context_catalogue"
 VALUES = {FIVE: [0.6] * 4, BOUND: [0.7] * 4, FINETUNED: [0.8] * 4, HELD: [0.9] * 4, COPY: [0.4] * 4}
@@ -65,15 +51,6 @@ def test_the_fair_table_drawn():
     fair = rows_of(VALUES, same={FIVE: [0.5] * 3})
     drawing = fair_drawing(fair)
     assert drawing.name == "dsl_fair"
-    assert "A panel a test set with 3 rows" in drawing.alt
-    assert drawing.finding == fair_finding(fair)
-    assert drawing.finding == (
-        "Best similarity of the rows with most flows, new wordings: catalogue unseen 0.70 (5 few-shots, pretrained "
-        "encoder, under the grammar; 4 flows), catalogue learned 0.90 (no few-shots, under the grammar; 4 flows); "
-        "known wordings: catalogue unseen 0.50 (5 few-shots, pretrained encoder; 3 flows)"
-    )
-    few = fair_finding(rows_of(VALUES | {"tst_20_in_context": [1.0]}))
-    assert "catalogue unseen 0.70 (5 few-shots" in few, "one lucky flow is no comparison with four"
     assert len(drawing.figure.axes) == 2
     assert [label.get_text() for label in drawing.figure.axes[0].get_yticklabels()][-1].endswith("catalogue unseen")
 
@@ -87,45 +64,4 @@ def test_questions_are_those_whose_sides_were_asked():
     ]  # fmt: skip
     assert shown.frame["similarity, difference"].iloc[0] == "0.40 [0.40, 0.40]"
     assert shown.frame["test set"].tolist() == ["new wordings"] * 2
-    assert "(10 in all)" in shown.caption
-    assert questions_in_words(study, asked) == (
-        "Settled in similarity: pretrained encoder, 5 few-shots against nearest few-shot copied, pretrained encoder "
-        "0.40 [0.40, 0.40] (new wordings)."
-    )
-    worse = asked.assign(
-        delta_ci_high=asked["delta_ci_high"].mask(asked["metric"] == "valid", -10.0),
-        delta_ci_low=asked["delta_ci_low"].mask(asked["metric"] == "valid", -30.0),
-        delta=asked["delta"].mask(asked["metric"] == "valid", -20.0),
-        p_holm=asked["p_holm"].mask(asked["metric"] == "valid", 0.01),
-    )
-    said = questions_in_words(study, worse)
-    assert " In the other measures, in points: pretrained encoder, 5 few-shots against nearest" in said
-    assert "valid −20 [−30, −10] (new wordings)" in said
-
-
-def test_no_question_may_be_settled():
-    study = study_of({COPY: [0.5] * 3, FIVE: [0.9] * 3})
-    assert questions_in_words(study, questions(study)) == (
-        "None of these differences in similarity is settled with 3 flows."
-    )
-
-
-@pytest.mark.parametrize(("level", "said"), [(1.0, "settled"), (0.01, "not settled")])
-def test_retrieval_or_finetuning(level, said):
-    held = {"tst_5_fd_in_context_catalogue": [level, 1.0] * 7, HELD: [1.0 - level, 0.0] * 7}
-    text = retrieval_or_finetuning(questions(study_of(held)))
-    assert "five with definitions, both under the catalogue's grammar, new wordings" in text
-    assert f"({said}). Settled or not after Holm's adjustment over the 5 tests of all questions." in text
-    free = questions(study_of({FIVE_TST: [0.5, 0.4] * 7, FINETUNED: [0.9, 0.8] * 7}))
-    assert "by: five without definitions, both free, new wordings −0.40 [" in retrieval_or_finetuning(free)
-    nothing = questions(study_of({COPY: [0.5] * 3, FIVE: [0.5] * 3}))
-    assert retrieval_or_finetuning(nothing).endswith("in similarity by: not tested in this profile.")
-
-
-def test_the_questions_in_the_report():
-    study = study_of({COPY: [0.5] * 3, FIVE: [0.5] * 3, FIVE_TST: [0.6] * 3})
-    steps = study.compare_pairs([(FIVE_TST, FIVE)])
-    table = questions_contract(questions(study), steps)
-    assert table.columns.tolist() == QUESTIONS
-    assert table["why"].iloc[-1] == "step in the number of few-shots"
-    assert isinstance(table, pd.DataFrame)
+    assert shown.frame["executed right, difference, points"].iloc[0].startswith("0 [")

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import pandas as pd
-
-from lib.workflows.execution import Types, executed_alike, never_made, undeclared
 from lib.workflows.language import Branch, Call, Flow, For, If, Not, Object, Reference, Statement, Value, calls
 
 KINDS = ("argument", "condition", "api", "dropped", "reference")
-Said = tuple[Flow, Sequence[Sequence[str]]]  # a flow, and for each of its calls the keys that the request says
-TRIES = 200  # flows drawn for a mutant of a kind that few have
 
 
 def mutant(
@@ -100,50 +94,3 @@ def _edit(statements, at=None, change=None, negate=None, call=0, branch=0):
             otherwise, call, branch = _edit(statement.otherwise, at, change, negate, call, branch)
             made.append(If(tuple(branches), otherwise))
     return tuple(made), call, branch
-
-
-# ---------------------------------------------------------------- whether execution catches them
-
-
-def drawn(flows: Sequence[Said], n: int, seed: int) -> Iterator[tuple[str, Flow, Flow, Sequence[Sequence[str]]]]:
-    """n mutants of right flows, the kinds in turn: kind, mutant, the right flow, and what its request says; fewer where
-    the flows have nothing of a kind.
-
-    Args:
-        flows: each with the keys of the arguments that its request says, for each call.
-        seed: of the draws.
-    """
-    apis = sorted({call.api for flow, _ in flows for call in calls(flow)})
-    rng = random.Random(seed)
-    for kind in itertools.islice(itertools.cycle(KINDS), n if len(apis) > 1 else 0):
-        for _ in range(TRIES):
-            flow, keys = rng.choice(flows)
-            wrong = mutant(flow, keys, apis, rng, kind)
-            if wrong:
-                yield kind, wrong, flow, keys
-                break
-
-
-def caught(
-    flows: Sequence[Flow], said: Sequence[Sequence[Sequence[str]]], n: int, seed: int, types: Types = undeclared
-) -> tuple[pd.DataFrame, int]:
-    """How many of n mutants of right flows are not executed as these are (`lib.workflows.execution`), as many of each
-    kind as can be.
-
-    A flow that has a call which no world makes is left out: a mutant of that call does the same.
-
-    Args:
-        said: of each flow, for each call, the keys of the arguments that the request says.
-        seed: of the draws.
-        types: see `lib.workflows.execution.executed_alike`.
-
-    Returns:
-        columns kind, mutants, caught, a row for each of `KINDS`; and how many flows were left out.
-    """
-    whole = [(flow, keys) for flow, keys in zip(flows, said, strict=True) if not never_made(flow, types)]
-    counts = {kind: [0, 0] for kind in KINDS}
-    for kind, wrong, flow, keys in drawn(whole, n, seed):
-        counts[kind][0] += 1
-        counts[kind][1] += not executed_alike(wrong, flow, keys, types)
-    table = pd.DataFrame([(kind, *count) for kind, count in counts.items()], columns=["kind", "mutants", "caught"])
-    return table, len(flows) - len(whole)
