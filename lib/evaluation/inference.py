@@ -1,17 +1,29 @@
-"""Intervals and tests on paired, clustered outcomes; all vectorised, all seeded."""
+"""One interval and one test, over units: what is resampled and what counts once.
+
+A unit is a topic in the assistant's worlds (the data's `need`), a flow in the workflows, a query of a foreign data set.
+A value is the mean over units of the mean within each unit, as at TREC: many topics, each once.
+
+- Interval: 95%, percentiles of the bootstrap over units (Efron and Tibshirani, 1993, chapter 13). One matrix of
+  weights, (samples, units), multiplies all columns of unit means, so that all columns share their resamples.
+- Where each observation is 0, or each is the highest score, resampling shows no spread: Wilson's interval (1927) of 0,
+  or n, of n observations takes its place. A paired difference that is 0 in each pair has it on either side.
+- Test: paired sign flips over units, two-sided (Smucker, Allan and Carterette, 2007).
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 LEVEL = 0.05  # of every test
+TAIL = (2.5, 97.5)
+FLIPS = 9999
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,11 @@ class Resampling:
     bootstrap: bool = False
 
     @property
+    def units(self) -> Sequence | np.ndarray:
+        """What counts once and is resampled by the functions below: topics, where personas stand beside them."""
+        return self.clusters[0 if self.bootstrap else -1]
+
+    @property
     def two_way(self) -> bool:
         """Whether intervals come from the two-way cluster-robust variance (`lib.evaluation.intervals`)."""
         return len(self.clusters) == 2 and not self.bootstrap
@@ -39,6 +56,198 @@ class Resampling:
     def among(self, chosen: np.ndarray) -> Resampling:
         """The same for the observations that a bool array chooses."""
         return replace(self, clusters=[np.asarray(labels)[chosen] for labels in self.clusters])
+
+
+class Interval(NamedTuple):
+    """A value over units and its 95% interval: floats, or arrays (columns,). NaN where there is none."""
+
+    value: Any
+    low: Any
+    high: Any
+
+
+def unit_means(values: np.ndarray, units: Sequence | np.ndarray) -> np.ndarray:
+    """Each column's mean within each unit, (units, columns) in the order of their labels; NaN where it has no value.
+
+    Args:
+        values: (observations, columns); NaN entries are left out.
+
+    Raises:
+        ValueError: no observations, or not as many labels.
+    """
+    if len(values) == 0 or len(units) != len(values):
+        raise ValueError("values and units need the same, positive length")
+    labels, code = np.unique(np.asarray(units), return_inverse=True)
+    present = ~np.isnan(values)
+    sums, counts = np.zeros((2, len(labels), values.shape[1]))
+    np.add.at(sums, code, np.where(present, values, 0.0))
+    np.add.at(counts, code, present)
+    return _ratio(sums, counts)
+
+
+def mean_interval(values: np.ndarray, over: Resampling, top: float = 100.0) -> Interval:
+    """Each column's mean over units, with its interval.
+
+    Args:
+        values: (observations,) or (observations, columns) of 0 to `top`; NaN entries are left out of their column.
+        over: the observations' units.
+    """
+    table = _columns(values)
+    means = unit_means(table, over.units)
+    low, high = _ends(table, means, _draws(means, over), (0.0, top), top)
+    return _shaped(values, _nanmean(means), low, high)
+
+
+def difference_interval(a: np.ndarray, b: np.ndarray, over: Resampling, top: float = 100.0) -> Interval:
+    """Each column's paired difference a − b of the observations with a value on both sides, with its interval.
+
+    Args:
+        a, b: (observations,) or (observations, columns) of 0 to `top`, or NaN.
+        over: the observations' units.
+    """
+    table = _columns(a) - _columns(b)
+    means = unit_means(table, over.units)
+    low, high = _ends(table, means, _draws(means, over), (-top, top), top)
+    return _shaped(a, _nanmean(means), low, high)
+
+
+def ratio_interval(a: np.ndarray, b: np.ndarray, over: Resampling) -> Interval:
+    """How many times b's mean is a's, both over units and of the observations with a value on both sides; the interval
+    is the ratio's, by the same weights. NaN where b's mean is 0."""
+    both = np.where(np.isnan(_columns(a) - _columns(b)), np.nan, 1.0)
+    sides = [unit_means(_columns(side) * both, over.units) for side in (a, b)]
+    draws = _ratio(*(_draws(means, over) for means in sides))
+    value = _ratio(*map(_nanmean, sides))
+    low, high = np.where(np.isnan(value) | (_counted(sides[0]) < 2), np.nan, _percentiles(draws))
+    return _shaped(a, value, low, high)
+
+
+def sign_flip_test(a: np.ndarray, b: np.ndarray | float, over: Resampling) -> Any:
+    """Two-sided p-value of each column's paired difference a − b, from flips of the signs of whole units.
+
+    p = (c + 1)/(n + 1): the observed signs are one of the possible assignments, so p is never 0 and the test keeps its
+    level. NaN where no observation has a value on both sides.
+
+    Args:
+        a, b: as in `difference_interval`; `b` may be a constant.
+    """
+    means = unit_means(_columns(a) - (b if np.isscalar(b) else _columns(b)), over.units)
+    differences = np.nan_to_num(means)
+    observed = np.abs(differences.sum(axis=0))
+    rng = np.random.default_rng(over.seed)
+    count = np.zeros(len(observed))
+    for start in range(0, FLIPS, 1000):
+        signs = 2.0 * rng.integers(0, 2, size=(min(1000, FLIPS - start), len(means))) - 1
+        # Sums that equal the observed one up to rounding belong to the tail.
+        count += (np.abs(signs @ differences) >= observed * (1 - 1e-12) - 1e-12).sum(axis=0)
+    p_values = np.where(_counted(means) > 0, (count + 1) / (FLIPS + 1), np.nan)
+    return p_values if np.ndim(a) > 1 else float(p_values[0])
+
+
+def wilson_interval(successes, n, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson's 95% interval of rates `successes / n`, element by element; (0, 1) where n is 0.
+
+    Raises:
+        ValueError: successes below 0 or above n.
+    """
+    ends = np.vectorize(_wilson, otypes=[float, float])
+    return ends(successes, n, confidence)
+
+
+def _wilson(successes: float, n: float, confidence: float) -> tuple[float, float]:
+    if not 0 <= successes <= n:
+        raise ValueError("successes must lie between 0 and n")
+    if not n:
+        return 0.0, 1.0
+    found = stats.binomtest(round(successes), round(n)).proportion_ci(confidence, method="wilson")
+    return max(0.0, found.low), min(1.0, found.high)
+
+
+def percent(successes, n) -> tuple[Any, Any, Any]:
+    """The rates `successes / n` with Wilson's interval, all in percent; NaN between 0 and 100 where n is 0."""
+    with np.errstate(invalid="ignore"):
+        rate = 100 * np.asarray(successes, dtype=float) / np.asarray(n, dtype=float)
+    low, high = wilson_interval(successes, n)
+    return rate, 100 * low, 100 * high
+
+
+def holm_adjust(p_values: Sequence[float]) -> np.ndarray:
+    """Holm's (1979) adjusted p-values, in the order given: reject where the adjusted value is at most the level.
+
+    Raises:
+        ValueError: a value outside 0…1.
+    """
+    p = np.asarray(p_values, dtype=float)
+    if np.any((p < 0) | (p > 1) | np.isnan(p)):
+        raise ValueError("p-values must lie between 0 and 1")
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted
+
+
+def weighted_means(values: np.ndarray, over: Resampling, weights: np.ndarray | None = None) -> np.ndarray:
+    """Bootstrap distribution of columns' means over units, (samples, columns), each unit weighing what `weights` says.
+
+    Args:
+        values: (units, columns) with NaN where a unit has no value; `over.units` is not looked at.
+        weights: (units, columns) such as numbers of queries; None weighs all alike.
+    """
+    drawn = np.random.default_rng(over.seed).multinomial(
+        len(values), np.full(len(values), 1 / len(values)), size=over.samples
+    )
+    present = ~np.isnan(values) * (1.0 if weights is None else weights)
+    return _ratio(drawn @ (present * np.nan_to_num(values)), drawn @ present)
+
+
+def _draws(means: np.ndarray, over: Resampling) -> np.ndarray:
+    return weighted_means(means, over)
+
+
+def _ends(
+    table: np.ndarray, means: np.ndarray, draws: np.ndarray, scale: tuple[float, float], top: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The interval's ends within a scale; of fewer than two units NaN, of observations at one end Wilson's."""
+    low, high = np.where(_counted(means) < 2, np.nan, _percentiles(draws))
+    for column, values in enumerate(table.T):
+        known = values[~np.isnan(values)]
+        if len(known) and known.min() == known.max() and known[0] in (0.0, top, -top):
+            missed = top * float(wilson_interval(0, len(known))[1])
+            low[column], high[column] = np.clip([known[0] - missed, known[0] + missed], *scale)
+    return low, high
+
+
+def _columns(values: np.ndarray) -> np.ndarray:
+    table = np.asarray(values, dtype=float)
+    return table.reshape(len(table), -1)
+
+
+def _shaped(like: np.ndarray, *parts: np.ndarray) -> Interval:
+    """Columns as they came: floats for one-dimensional values."""
+    return Interval(*(part if np.ndim(like) > 1 else float(part[0]) for part in parts))
+
+
+def _counted(means: np.ndarray) -> np.ndarray:
+    """How many units have a value, by column."""
+    return (~np.isnan(means)).sum(axis=0)
+
+
+def _ratio(over: np.ndarray, under: np.ndarray) -> np.ndarray:
+    return np.divide(over, under, out=np.full(np.shape(under), np.nan), where=np.asarray(under) > 0)
+
+
+def _nanmean(means: np.ndarray) -> np.ndarray:
+    return _ratio(np.nansum(means, axis=0), _counted(means))
+
+
+def _percentiles(draws: np.ndarray) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice")  # a column without any value has no interval
+        return np.nanpercentile(draws, TAIL, axis=0)
+
+
+# ---- what callers of the old statistics still use; nothing new takes it
 
 
 def settled(tests: pd.DataFrame, low: str = "ci_low", high: str = "ci_high") -> pd.Series:
@@ -188,46 +397,3 @@ def mcnemar_at_best(difference: float, n: int) -> float:
     (0.0625, 0.03125)
     """
     return mcnemar_counts(round(abs(difference) * n / 100), 0)
-
-
-def wilson_interval(successes, n, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson's score interval (Wilson, 1927) of rates `successes / n`, element by element; (0, 1) where n is 0.
-
-    Raises:
-        ValueError: successes below 0 or above n.
-    """
-    successes, n = np.broadcast_arrays(np.asarray(successes, dtype=float), np.asarray(n, dtype=float))
-    if np.any(successes < 0) or np.any(successes > n):
-        raise ValueError("successes must lie between 0 and n")
-    z = stats.norm.ppf(0.5 + confidence / 2)
-    size = np.maximum(n, 1)
-    rate = successes / size
-    centre = (rate + z**2 / (2 * size)) / (1 + z**2 / size)
-    half = z / (1 + z**2 / size) * np.sqrt(rate * (1 - rate) / size + z**2 / (4 * size**2))
-    # At an end the interval reaches it exactly; computed, it is off by a rounding.
-    low = np.where(successes == 0, 0.0, np.clip(centre - half, 0, 1))
-    return low, np.where(successes == n, 1.0, np.clip(centre + half, 0, 1))
-
-
-def percent(successes, n) -> tuple[Any, Any, Any]:
-    """The rates `successes / n` with Wilson's interval, all in percent; NaN between 0 and 100 where n is 0."""
-    with np.errstate(invalid="ignore"):
-        rate = 100 * np.asarray(successes, dtype=float) / np.asarray(n, dtype=float)
-    low, high = wilson_interval(successes, n)
-    return rate, 100 * low, 100 * high
-
-
-def holm_adjust(p_values: Sequence[float]) -> np.ndarray:
-    """Holm's (1979) adjusted p-values, in the order given: reject where the adjusted value is at most the level.
-
-    Raises:
-        ValueError: a value outside 0…1.
-    """
-    p = np.asarray(p_values, dtype=float)
-    if np.any((p < 0) | (p > 1) | np.isnan(p)):
-        raise ValueError("p-values must lie between 0 and 1")
-    order = np.argsort(p, kind="stable")
-    stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(stepped, 1.0)
-    return adjusted

@@ -1,0 +1,253 @@
+"""Intervals and tests over units: against SciPy, by hand, by simulation."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from lib.evaluation.inference import (
+    Resampling,
+    difference_interval,
+    holm_adjust,
+    mean_interval,
+    percent,
+    ratio_interval,
+    sign_flip_test,
+    unit_means,
+    weighted_means,
+    wilson_interval,
+)
+
+quick = settings(deadline=None, derandomize=True, database=None, max_examples=100)
+
+
+def each(n: int, samples: int = 2000, seed: int = 0) -> Resampling:
+    """Every observation a unit."""
+    return Resampling([np.arange(n)], samples, seed)
+
+
+def by(labels, samples: int = 2000, seed: int = 0) -> Resampling:
+    return Resampling([np.asarray(labels)], samples, seed)
+
+
+def topics(seed: int = 0, n: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of topics of very different size, and scores that depend on them."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(n), rng.integers(1, 9, size=n))
+    return labels, np.clip(50 + 20 * rng.normal(size=n)[labels] + 10 * rng.normal(size=len(labels)), 1, 99)
+
+
+# ---------------------------------------------------------------- intervals
+
+
+def test_the_interval_is_scipys_percentile_bootstrap_of_the_topics_means():
+    labels, values = topics()
+    found = mean_interval(values, by(labels, samples=20_000))
+    means = unit_means(values[:, None], labels)[:, 0]
+    expected = stats.bootstrap((means,), np.mean, n_resamples=20_000, method="percentile", rng=1)
+    assert found.value == pytest.approx(means.mean())
+    assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval), abs=0.15)
+
+
+def test_the_interval_of_a_ratio_is_scipys():
+    labels, values = topics()
+    other = np.clip(values - 10 + 5 * np.random.default_rng(5).normal(size=len(values)), 1, 99)
+    found = ratio_interval(values, other, by(labels, samples=20_000))
+    a, b = unit_means(np.column_stack([values, other]), labels).T
+    ratio = stats.bootstrap(
+        (a, b), lambda x, y, axis: x.mean(axis) / y.mean(axis), n_resamples=20_000, method="percentile", paired=True,
+        vectorized=True, rng=1,
+    ).confidence_interval  # fmt: skip
+    assert found.value == pytest.approx(a.mean() / b.mean())
+    assert (found.low, found.high) == pytest.approx(tuple(ratio), abs=0.005)
+
+
+def test_each_topic_counts_once_however_many_queries_it_has():
+    labels = ["often"] * 8 + ["seldom", "rare", "rare"]
+    values = np.array([100.0] * 8 + [0.0, 50.0, 0.0])
+    assert mean_interval(values, by(labels)).value == pytest.approx((100 + 0 + 25) / 3)
+    assert unit_means(values[:, None], labels)[:, 0].tolist() == [100, 25, 0]  # in the order of their labels
+
+
+def test_missing_values_are_left_out_of_their_column_alone():
+    values = np.array([[10.0, np.nan], [20.0, np.nan], [40.0, 80.0], [np.nan, 60.0]])
+    found = mean_interval(values, by(["a", "a", "b", "c"]))
+    assert found.value.tolist() == [27.5, 70]
+    assert found.low.shape == (2,)
+
+
+def test_columns_share_their_resamples():
+    labels, values = topics()
+    table = np.column_stack([values, values / 2, np.random.default_rng(1).permutation(values)])
+    found = mean_interval(table, by(labels))
+    assert found.low[1] == pytest.approx(found.low[0] / 2)
+    for column in range(3):
+        alone = mean_interval(table[:, column], by(labels))
+        assert (alone.low, alone.high) == pytest.approx((found.low[column], found.high[column]))
+
+
+def test_the_interval_covers_topics_and_queries_as_units_do_not():
+    """60 topics of 8 queries, half of the variance between topics, 500 worlds (standard error of a share: 1%)."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(60), 8)
+    values = 50 + 5 * (rng.normal(size=(60, 500))[labels] + rng.normal(size=(480, 500)))
+    covered = {}
+    for name, units in (("topics", labels), ("queries", np.arange(480))):
+        found = mean_interval(values, by(units, samples=1000))
+        covered[name] = ((found.low <= 50) & (found.high >= 50)).mean()
+    assert covered["topics"] == pytest.approx(0.95, abs=0.03)
+    assert covered["queries"] < 0.75
+
+
+def test_a_paired_difference_uses_the_observations_of_both_sides():
+    a, b = np.array([10.0, np.nan, 30.0, 70.0]), np.array([0.0, 50.0, 25.0, np.nan])
+    found = difference_interval(a, b, by(["x", "x", "y", "z"]))
+    assert found.value == pytest.approx((10 + 5) / 2)
+    assert (found.low, found.high) == (5, 10)
+
+
+def test_of_one_unit_there_is_no_interval():
+    found = mean_interval(np.array([20.0, 30.0]), by(["a", "a"]))
+    assert found.value == 25
+    assert np.isnan([found.low, found.high]).all()
+
+
+def test_where_nothing_was_counted_there_is_no_value():
+    found = mean_interval(np.full(4, np.nan), each(4))
+    assert np.isnan(found).all()
+    assert np.isnan(sign_flip_test(np.full(4, np.nan), np.ones(4), each(4)))
+    assert np.isnan(ratio_interval(np.ones(4), np.zeros(4), each(4))).all()
+
+
+@pytest.mark.parametrize(("value", "ends"), [(0.0, (0, 7.135)), (100.0, (92.865, 100))])
+def test_none_or_all_of_n_has_wilsons_interval_over_queries(value, ends):
+    found = mean_interval(np.full(50, value), by(np.arange(50) // 10))
+    assert (found.low, found.high) == pytest.approx(ends, abs=1e-3)
+    same = stats.binomtest(int(value / 2), 50).proportion_ci(method="wilson")
+    assert (found.low, found.high) == pytest.approx((100 * same.low, 100 * same.high))
+
+
+def test_the_highest_score_may_be_another():
+    found = mean_interval(np.ones(50), each(50), top=1.0)
+    assert (found.low, found.high) == pytest.approx((0.92865, 1), abs=1e-4)
+    assert mean_interval(np.ones(50), each(50)).low == 1  # of 100: a score like any other
+
+
+def test_where_no_pair_differs_the_difference_has_what_so_many_pairs_can_exclude():
+    """Denominators of both sides: 200 flows of which five are counted exclude far less than 200."""
+    rate = np.full(200, np.nan)
+    rate[:5] = [100, 0, 0, 0, 0]
+    found = difference_interval(rate, rate, each(200))
+    assert (found.value, found.low, found.high) == pytest.approx((0, -43.448, 43.448), abs=1e-3)
+    opposite = difference_interval(np.full(50, 100.0), np.zeros(50), each(50))
+    assert (opposite.low, opposite.high) == pytest.approx((92.865, 100), abs=1e-3)
+
+
+def test_resampling_among_some_observations():
+    whole = by(["a", "a", "b"], samples=20, seed=4)
+    part = whole.among(np.array([True, False, True]))
+    assert (list(part.units), part.samples, part.seed) == (["a", "b"], 20, 4)
+
+
+def test_seeds_reproduce():
+    labels, values = topics()
+    assert mean_interval(values, by(labels, seed=4)) == mean_interval(values, by(labels, seed=4))
+    assert mean_interval(values, by(labels, seed=4)) != mean_interval(values, by(labels, seed=5))
+
+
+def test_weights_of_queries_give_the_mean_over_queries():
+    labels, values = topics()
+    means, sizes = unit_means(values[:, None], labels), np.bincount(labels)[:, None]
+    drawn = weighted_means(means, each(len(means)), sizes)
+    assert drawn.mean() == pytest.approx(values.mean(), abs=0.3)
+    assert drawn.shape == (2000, 1)
+
+
+@pytest.mark.parametrize("units", [[1, 2], [1, 2, 3, 4]])
+def test_units_need_the_length_of_the_values(units):
+    with pytest.raises(ValueError, match="length"):
+        mean_interval(np.ones(3), by(units))
+
+
+# ---------------------------------------------------------------- sign flips
+
+
+@pytest.mark.parametrize("shift", [0.0, 4.0, 9.0])
+def test_the_test_is_scipys_permutation_test_of_samples(shift):
+    labels, values = topics()
+    other = values - shift + 12 * np.random.default_rng(3).normal(size=60)[labels]
+    found = sign_flip_test(values, other, by(labels))
+    a, b = unit_means(np.column_stack([values, other]), labels).T
+    expected = stats.permutation_test(
+        (a, b), lambda x, y, axis: (x - y).mean(axis=axis), permutation_type="samples", n_resamples=9999, rng=1
+    )
+    assert found == pytest.approx(expected.pvalue, abs=0.015)
+
+
+def test_few_units_give_scipys_exact_p_value():
+    a, b = np.array([3.0, 5.0, 9.0, 1.0, 4.0]), np.array([1.0, 2.0, 3.0, 0.5, 4.5])
+    exact = stats.permutation_test(
+        (a, b), lambda x, y, axis: (x - y).mean(axis=axis), permutation_type="samples", n_resamples=np.inf
+    )
+    assert sign_flip_test(a, b, each(5)) == pytest.approx(exact.pvalue, abs=0.01)
+
+
+def test_the_observed_signs_count_as_one_of_the_assignments():
+    assert sign_flip_test(np.arange(1.0, 60.0), np.zeros(59), each(59)) == 1 / 10_000
+    assert sign_flip_test(np.ones(9), np.ones(9), each(9)) == 1
+
+
+def test_signs_are_those_of_whole_units():
+    """One topic of 50 queries says no more than one of 1: two topics give no p-value below 1/2."""
+    assert sign_flip_test(np.ones(51), np.zeros(51), by([0] * 50 + [1])) == pytest.approx(0.5, abs=0.02)
+
+
+def test_the_test_keeps_its_level():
+    """1,000 worlds without a difference; standard error of a share 0.7%."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 30, 1000))
+    assert (sign_flip_test(a, b, each(30)) <= 0.05).mean() == pytest.approx(0.05, abs=0.02)
+
+
+def test_against_a_constant():
+    values = np.array([4.0, 6.0, 5.0, 7.0])
+    assert sign_flip_test(values, 2.0, each(4)) == sign_flip_test(values, np.full(4, 2.0), each(4))
+
+
+# ---------------------------------------------------------------- Wilson, Holm
+
+
+@quick
+@given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_is_scipys(counts):
+    successes, n = counts
+    expected = stats.binomtest(successes, n).proportion_ci(method="wilson")
+    assert wilson_interval(successes, n) == pytest.approx((max(0, expected.low), expected.high))
+
+
+def test_wilson_of_nothing_is_everything():
+    assert wilson_interval([0, 1], [0, 1])[1].tolist() == [1, 1]
+    rate, low, high = percent(0, 0)
+    assert np.isnan(rate)
+    assert (low, high) == (0, 100)
+    with pytest.raises(ValueError, match="between"):
+        wilson_interval(3, 2)
+
+
+def test_holm_by_hand():
+    assert holm_adjust([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+    assert holm_adjust([0.5, 0.9]).tolist() == [1, 1]
+    with pytest.raises(ValueError, match="between"):
+        holm_adjust([0.1, np.nan])
+
+
+@quick
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_rejects_what_the_stepwise_procedure_rejects(p_values):
+    rejected = np.zeros(len(p_values), dtype=bool)
+    for step, index in enumerate(np.argsort(p_values, kind="stable")):
+        if p_values[index] * (len(p_values) - step) > 0.05:
+            break
+        rejected[index] = True
+    assert ((holm_adjust(p_values) <= 0.05) == rejected).all()
