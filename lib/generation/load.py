@@ -26,6 +26,7 @@ def load_language_model(
     price_in: float = 0.0,
     price_out: float = 0.0,
     limit: float | None = None,
+    dry_run: bool = False,
 ) -> LocalModel | RemoteModel:
     """The model that a profile names; settings of the other kind of model do not matter.
 
@@ -38,15 +39,16 @@ def load_language_model(
         cache: folder that keeps answers; None keeps none.
         batch_size, threads, quantization: of a local model (see `LocalModel`).
         record, concurrency, price_in, price_out, limit: of a remote one (see `RemoteModel`).
+        dry_run: count what a remote one would be asked, and ask nobody (see `DryRun`).
 
     Raises:
         ModelError: the model cannot be found, or the endpoint's address is missing.
     """
     if not is_remote(name):
         return LocalModel(name, cache=cache, batch_size=batch_size, threads=threads, quantization=quantization)
-    from lib.generation.remote import RemoteModel  # its client takes a while to import
+    from lib.generation.remote import DryRun, RemoteModel  # their client takes a while to import
 
-    return RemoteModel(
+    return (DryRun if dry_run else RemoteModel)(
         name.removeprefix(REMOTE),
         cache=cache,
         record=record,

@@ -84,25 +84,6 @@ class Counters:
     cost_cached: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a call of `generate` would take at most, retries left out.
-
-    Attributes:
-        calls: distinct prompts that are not in the cache.
-        cached: distinct prompts that are.
-        tokens_in: tokens of the prompts to ask, as the model's `count_tokens` has them.
-        tokens_out: tokens of the answers, each as long as allowed.
-        cost: of these tokens.
-    """
-
-    calls: int
-    cached: int
-    tokens_in: int
-    tokens_out: int
-    cost: float
-
-
 def estimate_tokens(text: str) -> int:
     """A third of the characters: English has some four characters a token, flows and API definitions 3.0 to 3.6
     (SmolLM2's tokenizer), so that limits err on the safe side; text in other scripts may take more."""
@@ -118,7 +99,6 @@ class RemoteModel:
 
     Example:
         >>> model = RemoteModel("gpt-4", cache="data/generated/paper/answers", price_in=30, price_out=60, limit=20)
-        >>> model.plan(prompts, max_new_tokens=400, chat=True).cost
         >>> model.generate(prompts, max_new_tokens=400, chat=True)
 
     Attributes:
@@ -153,10 +133,9 @@ class RemoteModel:
             limit: what the answers that this object gives may cost, those from the cache included, and what it lost;
                 None is no limit.
                 It is as exact as `count_tokens`.
-            count_tokens: tokens of a text, for plans, for the limit, and where the endpoint reports no usage.
-            record: JSON file that is given `name`, the counters, and for each prompt its key in the cache with its
-                tokens and those of an answer at most, when `generate` begins and when it ends, by an error too; None
-                writes none.
+            count_tokens: tokens of a text, for the limit, and where the endpoint reports no usage.
+            record: JSON file that is given `name` and the counters when `generate` begins and when it ends, by an error
+                too; None writes none.
 
         Raises:
             ModelError: `OPENAI_BASE_URL` is missing or no address.
@@ -174,7 +153,7 @@ class RemoteModel:
         self.prices = (price_in, price_out)
         self.count_tokens = count_tokens
         self.record = Path(record) if record is not None else None
-        self._url = _base_url()
+        self._url = self._address()
         self.endpoint = self._url.netloc.rpartition("@")[2].lower() + self._url.path.rstrip("/")
         self.usage = Usage()
         self.finished: list[bool] = []
@@ -182,13 +161,17 @@ class RemoteModel:
         self.refused: dict[str, str] = {}
         self._budget = _Budget(limit)
         self.counters = self._budget.counters
-        self._asked: dict[str, tuple[int, int]] = {}  # tokens of prompt and answer at most, by key
         self._counted: set[str] = set()  # keys of the answers whose cost is in the counters
         self._answers = False  # whether the endpoint has ever given one
 
+    said_beside = ""  # the name, in the record
+
+    def _address(self) -> SplitResult:
+        return _base_url()
+
     @cached_property
     def client(self) -> _Client:
-        """Made when it is first needed: plans and answers from the cache need no key.
+        """Made when it is first needed: answers from the cache need no key.
 
         Raises:
             ModelError: `OPENAI_API_KEY` is missing or cannot be sent.
@@ -206,22 +189,6 @@ class RemoteModel:
         client = _Client(key, self._url, self.timeout)
         weakref.finalize(self, client.end).atexit = False
         return client
-
-    def plan(
-        self,
-        prompts: Sequence[str],
-        max_new_tokens: int = 128,
-        stop: Sequence[str] = (),
-        chat: bool = False,
-        temperature: float = 0.0,
-        seed: int = 0,
-    ) -> Plan:
-        """What `generate` would take with the same arguments; asks nobody. Raises as `generate` does for arguments."""
-        settings = _settings(prompts, max_new_tokens, stop, chat, temperature, seed)
-        keys = self._keys(prompts, settings)
-        missing = [prompt for prompt, key in keys.items() if self._load(key) is None]
-        tokens_in, tokens_out = sum(map(self.count_tokens, missing)), max_new_tokens * len(missing)
-        return Plan(len(missing), len(keys) - len(missing), tokens_in, tokens_out, self._price(tokens_in, tokens_out))
 
     def generate(
         self,
@@ -263,7 +230,6 @@ class RemoteModel:
         settings = _settings(prompts, max_new_tokens, stop, chat, temperature, seed)
         keys = self._keys(prompts, settings)
         self.usage, self.finished, self.costs = Usage(prompts=len(keys)), [], []
-        self._asked |= {key: (self.count_tokens(prompt), max_new_tokens) for prompt, key in keys.items()}
         self._write_record()
         entries: dict[str, dict] = {}
         for prompt, key in keys.items():
@@ -300,7 +266,7 @@ class RemoteModel:
         if self.record:
             with atomic_path(self.record) as temporary:
                 refused = [{"prompt": _named(prompt), "reason": reason} for prompt, reason in self.refused.items()]
-                record = {"model": self.name} | asdict(self.counters) | {"reasons": refused, "asked": self._asked}
+                record = {"model": self.name + self.said_beside} | asdict(self.counters) | {"reasons": refused}
                 temporary.write_text(json.dumps(record) + "\n", encoding="utf-8")
 
     def _note(self, prompt: str, entry: dict) -> None:
@@ -431,6 +397,40 @@ class RemoteModel:
         if answer is None:  # it would be paid for again, and end the same
             return _refusal(f"an answer without text, ended by {end}", tokens, seconds)
         return {"answer": answer, "finished": end == "stop", "cost": [*tokens, seconds]}
+
+
+class DryRun(RemoteModel):
+    """Counts what would be asked, with answers as long as they may be, asks nobody and answers with `PLACEHOLDER`; what
+    the cache has is taken from there. Needs neither address nor key, and spends nothing of the limit."""
+
+    PLACEHOLDER = "placeholder"
+    said_beside = " (dry run)"
+
+    def __init__(self, name: str, **settings):
+        super().__init__(name, **settings)
+        self._given: dict[str, dict] = {}  # placeholders by key
+
+    def _address(self) -> SplitResult:
+        return _base_url() if os.environ.get("OPENAI_BASE_URL") else urlsplit("http://dry-run")
+
+    def _load(self, key: str) -> dict | None:
+        return self._given.get(key) or super()._load(key)
+
+    def _ask(self, keys: dict[str, str], settings: dict, entries: dict[str, dict], progress: bool) -> None:
+        for prompt, key in keys.items():
+            if prompt not in entries:
+                self._counted.add(key)
+                cost = [*self.expect([prompt], 1, settings["max_new_tokens"]), 0.0]
+                entries[prompt] = self._given[key] = {"answer": self.PLACEHOLDER, "finished": True, "cost": cost}
+
+    def expect(self, prompts: Sequence[str], calls: int, max_new_tokens: int) -> tuple[int, int]:
+        """Count calls whose prompts are as long as these on average; returns the tokens of prompts and of answers."""
+        tokens = round(calls * sum(map(self.count_tokens, prompts)) / max(len(prompts), 1)), calls * max_new_tokens
+        self.counters.calls += calls
+        self.counters.tokens_in += tokens[0]
+        self.counters.tokens_out += tokens[1]
+        self.counters.cost += self._price(*tokens)
+        return tokens
 
 
 def _first(ended: queue.SimpleQueue) -> Future:

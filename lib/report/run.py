@@ -15,7 +15,7 @@ from lib.report import site
 from lib.report.timing import in_gib
 from lib.workbook.artifacts import ROOT, ArtifactError, remove_leftovers
 from lib.workbook.machine import cores
-from lib.workbook.parameters.base import ProfileError, check_profile_name, is_remote
+from lib.workbook.parameters.base import ProfileError, check_profile_name
 from lib.workbook.profiles import read_profile, write_notebook_parameters
 from lib.workbook.spending import money
 
@@ -76,10 +76,6 @@ def main(arguments: list[str]) -> int:
         for folder in (ROOT / "data" / "generated" / profile, ROOT / "data" / "models", ROOT / "reports" / profile):
             remove_leftovers(folder)
         dry = not {"-n", "--dry-run", "--dryrun"}.isdisjoint(extra)
-        if dry and any(isinstance(value, str) and is_remote(value) for value in values.values()):
-            planned = subprocess.run([sys.executable, "-m", "lib.report.planned_calls", profile], cwd=ROOT).returncode
-            if planned:
-                return planned
         code = run_notebooks(profile, extra)
         if dry:
             return code

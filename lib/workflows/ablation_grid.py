@@ -3,8 +3,7 @@
 The in-context model is two: one learned on half of the connectors, one on the other. A flow is asked of the one that
 learned on the half that the flow's connectors are not of; flows with connectors of both halves are not asked of it.
 
-Notebook 09 and the dry run (`lib.report.planned_calls`) ask through the same two functions: `asked_conditions` says
-which conditions and on how many flows, `write_prompts` writes their prompts.
+`asked_conditions` says which conditions and on how many flows, `write_prompts` writes their prompts.
 """
 
 from __future__ import annotations

@@ -270,7 +270,7 @@ def test_settings_of_an_endpoint():
     values = {"writer": "remote:owner/m", "distilled_writer": "SmolLM2-135M-Instruct", "spending_limit": 5}
     values |= {"remote_price_in": 1, "remote_price_out": 2.5, "remote_concurrency": 3}
     parameters = check_parameters(NOTEBOOKS["03_cot_augmentation"], values)
-    assert parameters.remote == {"concurrency": 3, "price_in": 1, "price_out": 2.5, "limit": 5}
+    assert parameters.remote == {"concurrency": 3, "price_in": 1, "price_out": 2.5, "limit": 5, "dry_run": False}
     assert (
         check_parameters(NOTEBOOKS["09_dsl_ablation"], {"untuned_generator": "remote:m", "ablation": FREE}).remote[
             "limit"

@@ -19,6 +19,8 @@ class RemoteKnobs(Parameters):
     remote_price_out: float = Field(default=0.0, ge=0, le=1e6, description="of a million tokens of answers")
     spending_limit: float | None = Field(default=None, ge=0, description="of each notebook; None is no limit")
 
+    dry_run: bool = Field(default=False, description="count what would be asked, ask nobody, go on with placeholders")
+
     @model_validator(mode="after")
     def _prices_for_the_limit(self) -> RemoteKnobs:
         if self.spending_limit is not None and self.remote_price_in + self.remote_price_out <= 0:
@@ -33,6 +35,7 @@ class RemoteKnobs(Parameters):
             "price_in": self.remote_price_in,
             "price_out": self.remote_price_out,
             "limit": self.spending_limit,
+            "dry_run": self.dry_run,
         }
 
 
