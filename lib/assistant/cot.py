@@ -113,8 +113,7 @@ class AskedChains(NamedTuple):
 def asked_of_zero_shot(
     parameters: CoTAugmentation, evaluation: int, learned: int, written_for: int
 ) -> list[AskedChains]:
-    """What notebook 03 asks the zero-shot writer for, in the order of asking; the dry run (`lib.report.planned_calls`)
-    counts it.
+    """What notebook 03 asks the zero-shot writer for, in the order of asking.
 
     It writes for evaluation queries with both lists of types, that of the profile first, and for training queries only
     where the distilled writer has nothing to learn from.

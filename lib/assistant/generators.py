@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from lib.assistant.personas import draw_capacities
 from lib.assistant.plans import ast_match
 from lib.assistant.queries import print_call
 from lib.assistant.schemas import APPS
@@ -23,6 +24,7 @@ from lib.assistant.written_world import (
     TEMPERATURE,
     answer_tokens,
     arguments_of,
+    asked_at_most,
     draw_circumstances,
     items_question,
     persona_question,
@@ -30,16 +32,22 @@ from lib.assistant.written_world import (
     query_question,
     thought_question,
     tool_question,
+    toolbox_questions,
 )
 from lib.generation.kept import KeptCalls, weights_of
 from lib.generation.models import ModelError
 from lib.generation.structured import Question, Reply, ask
+from lib.workbook.parameters.data_gen import DataGen
+
+if TYPE_CHECKING:
+    from lib.generation.remote import DryRun
 
 FILE = Path("data") / "answers" / "generator_answers.jsonl"
 MODEL = "Qwen2.5-Coder-1.5B-Instruct"  # whose answers are kept
 # The questions that they answer (`trials`), and the world that these are of.
 KEPT = {"n_personas": 4, "n_items": 3, "n_queries": 60, "max_tokens": 400}
 KEPT_WORLD = {"n_personas": 19, "n_training_queries": 114, "n_evaluation_queries": 38}
+REHEARSED = 12  # personas whose prompts stand for those of all
 DECIDING = ("tools", "plans", "thoughts")  # steps whose answers are not drawn
 
 
@@ -100,6 +108,20 @@ def trials(world: World, n_personas: int, n_items: int, n_queries: int, max_toke
         step: Trial(asked, about.get(step, queries), min(answer_tokens(step, n_items), max_tokens))
         for step, asked in questions.items()
     }
+
+
+def rehearse(model: DryRun, world: World, knobs: DataGen) -> None:
+    """Count what `lib.assistant.written_world.write_world` would ask at most, by what it would ask about a simulated
+    world of the same size."""
+    capacities = draw_capacities(knobs.n_personas, np.random.default_rng(knobs.seed))
+    n_queries = knobs.n_training_queries + knobs.n_evaluation_queries
+    asked = asked_at_most(knobs.n_personas, n_queries, capacities, knobs.written_toolbox)
+    most, longest = max(max(apps.values()) for apps in capacities), max(step.tokens for step in asked.values())
+    steps = trials(world, REHEARSED, most, 2 * REHEARSED, longest, knobs.seed)
+    prompts = {step: [question.text for question in trial.questions] for step, trial in steps.items()}
+    prompts["toolbox"] = [question.text for question in toolbox_questions()]
+    for step, one in asked.items():
+        model.expect(prompts[step], one.questions, one.tokens)
 
 
 def kept_outcomes(world: World, asked: Mapping[str, Trial], seed: int, root: Path) -> pd.DataFrame:

@@ -51,7 +51,7 @@ class ChainWriter(NamedTuple):
 
 
 def asked_to_time(parameters: LambdaMARTRRF, evaluation: int) -> AskedChains:
-    """What notebook 05 asks the zero-shot writer for; the dry run (`lib.report.planned_calls`) counts it.
+    """What notebook 05 asks the zero-shot writer for.
 
     Args:
         evaluation: evaluation queries that there are, or that are timed (`sample_to_time`).

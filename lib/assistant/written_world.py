@@ -402,7 +402,7 @@ def asked_at_most(
     n_personas: int, n_queries: int, capacities: Sequence[dict[str, int]], with_toolbox: bool
 ) -> dict[str, AskedStep]:
     """What `write_world` asks in each step where every answer is of use and every query calls a tool; else later steps
-    ask less. Questions that are asked again come on top. The dry run (`lib.report.planned_calls`) counts it.
+    ask less. Questions that are asked again come on top.
 
     Args:
         n_queries: of both sides together.

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
+
+from lib.workbook.display import Table
 from lib.workbook.markup import plain
 
 COUNTERS = ("calls", "retries", "refused", "tokens_in", "tokens_out", "cost", "cost_lost", "cost_cached")
@@ -18,6 +21,13 @@ def read_spending(path: Path) -> dict | None:
         return {name: record[name] for name in ("model", *COUNTERS, "reasons")}
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def spending_table(path: Path) -> Table:
+    """The record for readers; without a row where there is none."""
+    spent = read_spending(path)
+    rows = [{name.replace("_", " "): spent[name] for name in ("model", *COUNTERS)}] if spent else []
+    return Table(pd.DataFrame(rows), "What this run asked a model behind an endpoint, at the profile's prices.")
 
 
 def spending_in_words(path: Path) -> str:

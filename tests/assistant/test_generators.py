@@ -5,10 +5,13 @@ import shutil
 
 import pytest
 
-from lib.assistant.generators import FILE, KEPT, KEPT_WORLD, kept_outcomes, outcomes, trials
+from lib.assistant.generators import FILE, KEPT, KEPT_WORLD, kept_outcomes, outcomes, rehearse, trials
 from lib.assistant.needs import parse_call
+from lib.assistant.written_world import toolbox_questions
+from lib.generation.remote import DryRun
 from lib.generation.structured import ask
 from lib.workbook.artifacts import ROOT
+from lib.workbook.parameters.data_gen import DataGen
 from tests.assistant.test_written_world import Scripted, right, step_of
 
 STEPS = ["personas", "items", "queries", "tools", "plans", "thoughts"]
@@ -32,6 +35,18 @@ def test_the_same_number_of_questions_whatever_was_lost_before(asked):
     assert asked["items"].about["persona"].nunique() == 2
     assert asked["items"].about["n"].between(1, 2).all()
     assert all(len(trial.questions) == len(trial.about) for trial in asked.values())
+
+
+def test_a_written_world_is_rehearsed_on_a_simulated_one(simulated):
+    knobs = DataGen(n_personas=6, n_training_queries=30, n_evaluation_queries=10, data_writer="remote:m")
+    model = DryRun("m", price_in=1.0, price_out=1.0)
+    rehearse(model, simulated, knobs)
+    assert model.counters.calls > 6 + 4 * 40, "a question a persona, four a query, and those for items"
+    assert model.counters.tokens_in > 100 * model.counters.calls
+    assert model.counters.cost > 0
+    alone = model.counters.calls
+    rehearse(model, simulated, knobs.model_copy(update={"written_toolbox": True}))
+    assert model.counters.calls - alone == alone + len(toolbox_questions())
 
 
 def test_a_smaller_trial_is_part_of_a_larger_one(simulated, asked):

@@ -21,7 +21,7 @@ from lib.generation.cache import batch_key
 from lib.generation.load import load_language_model
 from lib.generation.local import Cost, LocalModel, Usage
 from lib.generation.models import ModelError
-from lib.generation.remote import Counters, Plan, RemoteModel, SpendingLimit, estimate_tokens, retry_after
+from lib.generation.remote import Counters, DryRun, RemoteModel, SpendingLimit, estimate_tokens, retry_after
 from lib.workbook.artifacts import ArtifactError
 from tests.generation.endpoint import ENDS, TRANSIENT, TRICKLES, Endpoint
 
@@ -51,6 +51,18 @@ def endpoint(monkeypatch):
 def make(endpoint, tmp_path):
     """A model of `endpoint` with a cache; another one made with it reads the same cache."""
     return lambda **settings: RemoteModel("tiny", **{"cache": tmp_path / "answers", "timeout": 5} | settings)
+
+
+@pytest.fixture
+def left(endpoint, tmp_path):
+    """How many of prompts a model made with `make` would still ask, and what these would cost."""
+
+    def left(prompts, chat=False, max_new_tokens=128, **settings):
+        model = DryRun("tiny", cache=tmp_path / "answers", **settings)
+        model.generate(prompts, chat=chat, max_new_tokens=max_new_tokens)
+        return model.counters.calls, model.counters.cost
+
+    return left
 
 
 def backwards(prompts):
@@ -186,7 +198,7 @@ def test_bad_arguments(endpoint, make, arguments, kind, said):
 
 
 @pytest.mark.parametrize("fault", TRANSIENT)
-def test_a_passing_fault_is_survived_and_every_prompt_paid_for_once(endpoint, make, fault):
+def test_a_passing_fault_is_survived_and_every_prompt_paid_for_once(endpoint, make, fault, left):
     model = make(timeout=0.25 if fault == "delay" else 5, concurrency=2)
     started = time.monotonic()
     for chat in (False, True):
@@ -198,7 +210,7 @@ def test_a_passing_fault_is_survived_and_every_prompt_paid_for_once(endpoint, ma
     # A connection that the server closed just before a request went out costs a try that never reached it.
     assert model.counters.calls - model.counters.retries == 12
     assert model.counters.retries >= 6
-    assert make().plan(PROMPTS).calls == make().plan(PROMPTS, chat=True).calls == 0
+    assert left(PROMPTS) == left(PROMPTS, chat=True) == (0, 0)
 
 
 def test_many_faults_at_once(endpoint, make):
@@ -536,20 +548,39 @@ def test_without_a_cache_nothing_is_kept(endpoint, make):
     assert endpoint.paid == {"a": 2}
 
 
-# ---------------------------------------------------------------- plan and spending limit
+# ---------------------------------------------------------------- dry run and spending limit
 
 PRICES = {"price_in": 1e6, "price_out": 2e6, "count_tokens": lambda text: len(text.split())}  # 1 and 2 a token
 
 
-def test_a_plan_asks_nobody_and_needs_no_key(endpoint, make, monkeypatch):
+def test_a_dry_run_counts_asks_nobody_and_goes_on(endpoint, make, monkeypatch, tmp_path):
     make().generate(PROMPTS[:2], max_new_tokens=5)
     monkeypatch.delenv("OPENAI_API_KEY")
-    model = make(**PRICES)
-    assert model.plan([*PROMPTS, PROMPTS[3]], max_new_tokens=5) == Plan(4, 2, 3 + 1 + 1 + 2, 20, 7 + 40)
-    assert model.plan(PROMPTS, max_new_tokens=6).calls == 6
-    assert model.plan([]) == Plan(0, 0, 0, 0, 0.0)
+    settings = {"cache": tmp_path / "answers", "record": tmp_path / "spending.json"} | PRICES
+    model = load_language_model(
+        "remote:tiny", dry_run=True, **{k: v for k, v in settings.items() if k != "count_tokens"}
+    )
+    assert isinstance(model, DryRun)
+    model = DryRun("tiny", limit=1, **settings)
+    answers = model.generate([*PROMPTS, PROMPTS[3]], max_new_tokens=5)
+    assert answers == [*backwards(PROMPTS[:2]), *[DryRun.PLACEHOLDER] * 5]
+    assert model.counters == Counters(calls=4, tokens_in=7, tokens_out=20, cost=47, cost_cached=9)
+    assert [cost.tokens_out for cost in model.costs[2:]] == [5] * 5
+    model.generate(PROMPTS, max_new_tokens=5)
+    assert model.counters.calls == 4, "asked before"
+    model.expect(["a b", "c d e f"], 10, 3)
+    assert (model.counters.calls, model.counters.tokens_in, model.counters.tokens_out) == (14, 37, 50)
     assert len(endpoint.requests) == 2
-    assert model.generate(PROMPTS[:2], max_new_tokens=5) == backwards(PROMPTS[:2])
+    assert json.loads((tmp_path / "spending.json").read_text())["model"] == "tiny (dry run)"
+    assert (
+        make().cache.load(model._keys(PROMPTS[2:3], remote._settings(PROMPTS, 5, (), False, 0.0, 0))[PROMPTS[2]])
+        is None
+    )
+
+
+def test_a_dry_run_needs_no_address(monkeypatch):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    assert DryRun("tiny").generate(["a"]) == [DryRun.PLACEHOLDER]
 
 
 def test_the_estimate_of_tokens():
@@ -585,12 +616,12 @@ def test_the_limit_stops_cleanly_and_a_higher_one_goes_on(endpoint, make, concur
     assert paid_once(endpoint, prompts)
 
 
-def test_a_limit_of_the_planned_cost_is_enough(endpoint, make):
+def test_a_limit_of_the_planned_cost_is_enough(endpoint, make, left):
     prices = {"price_in": 0.1, "price_out": 0.3}
     prompts = [f"prompt {i:03}" for i in range(30)]
     endpoint.usage = False
     endpoint.answer = lambda prompt: "x" * 12
-    cost = make(**prices).plan(prompts, max_new_tokens=4).cost
+    _, cost = left(prompts, max_new_tokens=4, **prices)
     with pytest.raises(SpendingLimit, match="29 of 30"):
         make(limit=cost * 0.999, **prices).generate(prompts, max_new_tokens=4)
     model = make(limit=cost, **prices)
@@ -606,14 +637,14 @@ def test_what_may_have_been_charged_counts_against_the_limit(endpoint, make):
     assert model.counters == Counters(calls=4, retries=3, cost_lost=27)
 
 
-def test_calls_under_way_are_finished_and_kept_when_the_limit_stops(endpoint, make):
+def test_calls_under_way_are_finished_and_kept_when_the_limit_stops(endpoint, make, left):
     endpoint.delay = 0.1
     long = " ".join(["word"] * 40)
     model = make(concurrency=3, limit=30, **PRICES)
     with pytest.raises(SpendingLimit, match="2 of 3 prompts"):
         model.generate(["a", "b", long], max_new_tokens=4)
     assert paid_once(endpoint, ["a", "b"])
-    assert make().plan(["a", "b"], max_new_tokens=4).cached == 2
+    assert left(["a", "b"], max_new_tokens=4) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -671,7 +702,7 @@ def test_the_key_is_in_no_file_log_output_or_exception(endpoint, make, tmp_path,
     places = {
         "log": caplog.text,
         "output": output.out + output.err,
-        "object": f"{model!r} {model} {model.plan(PROMPTS)} {model.counters} {model.usage}",
+        "object": f"{model!r} {model} {model.counters} {model.usage}",
         "traceback": "".join(traceback.format_exception(caught.value)),
         "exceptions": " ".join(f"{error} {error.args} {vars(error)}" for error in everything_reachable(caught.value)),
         "files": " ".join(f"{path} {path.read_text() if path.is_file() else ''}" for path in tmp_path.rglob("*")),
@@ -698,7 +729,7 @@ def test_the_key_is_not_among_the_reasons_of_refusals(endpoint, make, tmp_path, 
 # ---------------------------------------------------------------- record and names
 
 
-def test_counters_and_prompts_are_recorded_when_a_call_begins_and_ends(endpoint, make, tmp_path):
+def test_counters_are_recorded_when_a_call_begins_and_ends(endpoint, make, tmp_path):
     record = tmp_path / "spending.json"
     model = make(record=record, limit=30, **PRICES)
     assert not record.exists()
@@ -706,19 +737,13 @@ def test_counters_and_prompts_are_recorded_when_a_call_begins_and_ends(endpoint,
     began = []
     model.generate(["a"], max_new_tokens=4)
     first = json.loads(record.read_text())
-    ((key, tokens),) = first.pop("asked").items()
     assert first == {"model": "tiny", "reasons": []} | vars(model.counters)
-    assert (first["calls"], first["cost"], tokens) == (1, 3, [1, 4])
-    assert (began[0]["calls"], list(began[0]["asked"])) == (0, [key])
-    assert model.cache.load(key)["answer"] == "a"
+    assert (began[0]["calls"], first["calls"], first["cost"]) == (0, 1, 3)
     with pytest.raises(SpendingLimit):
         model.generate(["b", "c " * 40], max_new_tokens=4)
-    second = json.loads(record.read_text())
-    assert list(second.pop("asked").values()) == [[1, 4], [1, 4], [40, 4]]
-    assert second == {"model": "tiny", "reasons": []} | vars(model.counters)
+    assert json.loads(record.read_text()) == {"model": "tiny", "reasons": []} | vars(model.counters)
     make(record=record, **PRICES).generate(["a"], max_new_tokens=4)
-    third = json.loads(record.read_text())
-    assert third == {"model": "tiny", "reasons": [], "asked": {key: [1, 4]}} | vars(Counters(cost_cached=3))
+    assert json.loads(record.read_text()) == {"model": "tiny", "reasons": []} | vars(Counters(cost_cached=3))
 
 
 def test_a_name_tells_where_the_model_is(endpoint, tiny, tmp_path):
