@@ -6,7 +6,7 @@ metadata.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -141,15 +141,3 @@ def coverage_summary(coverage: pd.DataFrame, samples: int, seed: int) -> pd.Data
     others = sorted({*summary["kind"]} - {*KINDS})
     summary["kind"] = pd.Categorical(summary["kind"], [*KINDS, *others])
     return summary.sort_values(["sample", "shots", "kind", "selector"], ignore_index=True)
-
-
-def defined_share(apis: Iterable[Collection[str]], chosen: Iterable[Collection[str]], among: Collection[str]) -> float:
-    """The percentage of some of the wanted APIs that have a definition; NaN where none of these is wanted.
-
-    Args:
-        apis: of each right flow.
-        chosen: names defined in each prompt.
-        among: the APIs that count.
-    """
-    hits = [name in names for gold, names in zip(apis, chosen, strict=True) for name in set(gold).intersection(among)]
-    return 100 * float(np.mean(hits)) if hits else float("nan")

@@ -143,11 +143,11 @@ def scored_copies(
         asks: of `questions`.
 
     Returns:
-        as `scored_answers`, with columns test_set, pairs (of the pool) and run (0).
+        as `scored_answers`, with columns test_set and pairs (of the pool).
     """
     copied = copied_flows(pool, pool_vectors, vectors)
     scores = scored_answers(condition, copied, asks, catalogue)
-    return scores.assign(test_set=asks["test_set"].to_numpy(), pairs=len(pool), run=0)
+    return scores.assign(test_set=asks["test_set"].to_numpy(), pairs=len(pool))
 
 
 def with_lists(scores: pd.DataFrame) -> pd.DataFrame:

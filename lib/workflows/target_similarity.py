@@ -276,34 +276,26 @@ def score_table(
     return pd.concat(scores).pivot(index="pair", columns=["method", "metric", "k"], values="value")
 
 
-def over_seeds(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Tables of `score_table`, one a training run, as one: its rows have the index (pair, seed).
-
-    Intervals that resample both levels cover the chance of the requests and that of the training.
-    """
-    return pd.concat(tables, keys=range(len(tables)), names=["seed"]).swaplevel()
-
-
 def curve_scores(
-    vectors: Mapping[tuple[str, int, int], Sequence[np.ndarray]], asked: pd.DataFrame, pool: pd.DataFrame, k: int
+    vectors: Mapping[tuple[str, int], Sequence[np.ndarray]], asked: pd.DataFrame, pool: pd.DataFrame, k: int
 ) -> pd.DataFrame:
     """How good the k few-shots of several encoders are, out of one pool.
 
     Args:
-        vectors: by (method, training pairs, training seed) those of the pool's requests and of those asked.
+        vectors: by (method, training pairs) those of the pool's requests and of those asked.
         asked: columns pair, sample, apis.
         pool: columns pair, apis.
 
     Returns:
-        columns test_set (the sample), method, pairs, seed, pair, jaccard; one row an encoder and request.
+        columns test_set (the sample), method, pairs, pair, jaccard; one row an encoder and request.
     """
     parts = []
-    for (method, pairs, seed), (of_pool, of_asked) in vectors.items():
+    for (method, pairs), (of_pool, of_asked) in vectors.items():
         shots = nearest_shots(asked["pair"], pool["pair"], of_pool, of_asked, k)
         scores = few_shot_scores(shots, asked, pool, [k]).pivot(index="pair", columns="metric", values="value")
         found = asked[["pair", "sample"]].join(scores["jaccard"], on="pair")
-        parts.append(found.assign(method=method, pairs=pairs, seed=seed))
-    columns = ["test_set", "method", "pairs", "seed", "pair", "jaccard"]
+        parts.append(found.assign(method=method, pairs=pairs))
+    columns = ["test_set", "method", "pairs", "pair", "jaccard"]
     return pd.concat(parts, ignore_index=True).rename(columns={"sample": "test_set"})[columns]
 
 

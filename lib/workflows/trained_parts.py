@@ -1,15 +1,14 @@
 """The workflow paper's trained parts, at its sizes: what each learns from, and its settings.
 
 Names: `nl2dsl-67000` writes flows; `tst-100000` is the encoder tuned on pairs of requests, `tst_affine-100000` the same
-with a learned scale, `tst_shuffled-100000` the control; `-s1`, `-s2`: other training seeds; `tst-3000` and the like, of
-fewer pairs: for learning curves. `tst-a`, `tst-b`: tuned on flows over one half of the connectors; `in_context-a`,
-`in_context-b`: taught to read prompts over that half.
+with a learned scale, `tst_shuffled-100000` the control; `tst-3000` and the like, of fewer pairs: for learning curves.
+`tst-a`, `tst-b`: tuned on flows over one half of the connectors; `in_context-a`, `in_context-b`: taught to read prompts
+over that half.
 """
 
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +30,6 @@ from lib.workflows.in_context_models import SHORT, SHORT_PROMPTS, Source, api_ve
 from lib.workflows.metaprompt import token_counter
 from lib.workflows.pairs import training_hash
 
-SEEDS = (0, 1, 2)
 WRITER = Training(rank=16, alpha=32, learning_rate=2e-3, epochs=1, batch_size=64)
 SMALL_WRITER = Training(rank=16, alpha=32, learning_rate=3e-3, epochs=1, batch_size=4)  # of a few thousand pairs
 SELECTOR = Tuning(rank=16, alpha=32, learning_rate=1e-3, batch_size=64)
@@ -117,9 +115,9 @@ def shuffled_rows(world: World, size: int) -> pd.DataFrame:
 ROWS = {"nl2dsl": writer_rows, "tst": selector_rows, "tst_affine": selector_rows, "tst_shuffled": shuffled_rows}
 
 
-def name_of(kind: str, size: int, seed: int) -> str:
-    """What a part is called, such as tst-100000-s1; the first seed goes unnamed."""
-    return f"{kind}-{size}" + (f"-s{seed}" if seed else "")
+def name_of(kind: str, size: int) -> str:
+    """What a part is called, such as tst-100000."""
+    return f"{kind}-{size}"
 
 
 def half_rows(world: World, size: int, half: str) -> pd.DataFrame:
@@ -158,11 +156,11 @@ def mined_from(world: World, name: str) -> str:
     those on the processor.
 
     Args:
-        name: of the part, whose training seed does not matter.
+        name: of the part.
     """
     of_a_half = name.endswith(tuple(f"-{half}" for half in in_context.HALVES))
     halves = sorted(world.source.halves.items()) if of_a_half else []
-    return training_hash(world.flows, [re.sub(r"-s\d+$", "", name), world.threshold, world.seed, halves])
+    return training_hash(world.flows, [name, world.threshold, world.seed, halves])
 
 
 def parts(on_gpu: bool = True) -> dict[str, Part]:
@@ -177,14 +175,10 @@ def parts(on_gpu: bool = True) -> dict[str, Part]:
         "tst_affine": (100_000, replace(SELECTOR, loss="affine")),
         "tst_shuffled": (100_000, SELECTOR),
     }
-    every = {
-        name_of(kind, size, seed): Part(size, replace(settings, seed=seed), ROWS[kind])
-        for kind, (size, settings) in kinds.items()
-        for seed in SEEDS
-    }
+    every = {name_of(kind, size): Part(size, settings, ROWS[kind]) for kind, (size, settings) in kinds.items()}
     for kind, sizes in FEWER.items():
         settings = SMALL_WRITER if kind == "nl2dsl" else kinds[kind][1]
-        every |= {name_of(kind, size, 0): Part(size, settings, ROWS[kind]) for size in sizes}
+        every |= {name_of(kind, size): Part(size, settings, ROWS[kind]) for size in sizes}
     for half in in_context.HALVES:
         every[f"tst-{half}"] = Part(HALF_PAIRS, SELECTOR, functools.partial(half_rows, half=half))
         rows = functools.partial(reader_rows, half=half)

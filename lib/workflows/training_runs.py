@@ -19,15 +19,14 @@ from lib.workbook.artifacts import ROOT
 from lib.workbook.machine import cores
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
 from lib.workbook.trained import FOLDER, Adapter, adapter_of, shipped
-from lib.workflows.trained_parts import ROWS, SEEDS, World, mined_from, name_of
+from lib.workflows.trained_parts import ROWS, World, mined_from, name_of
 
 
 class Run(NamedTuple):
-    """A training run: what of, on how many pairs, by which training seed."""
+    """A training run: what of, and on how many pairs."""
 
     kind: str  # nl2dsl, tst, tst_affine or tst_shuffled
     pairs: int
-    seed: int
 
     @property
     def part(self) -> str:
@@ -42,8 +41,7 @@ class Trainer:
     Attributes:
         world: what is learned from.
         output: folder of what is trained here.
-        settings: of what is trained here, by kind; the seed is the run's.
-        seeds: training seeds of what is trained here.
+        settings: of what is trained here, by kind.
         epochs: passes over scored pairs.
         machine: threads, progress, and for a language model quantization and processes.
         root: the project's folder.
@@ -53,7 +51,6 @@ class Trainer:
     world: World
     output: Path
     settings: dict[str, Training | Tuning]
-    seeds: int
     epochs: int
     machine: dict
     root: Path = ROOT
@@ -64,42 +61,36 @@ class Trainer:
 
         Args:
             shipped_pairs: of the shipped parts; 0 takes none.
-            pairs: trained on here where the shipped part of the first seed does not fit.
+            pairs: trained on here where no shipped part fits.
             fewer: other numbers of pairs, whose shipped parts are taken where they fit and the largest is one; the
                 rest is trained here. Those that are not fewer are left out.
 
         Returns:
-            adapters; the first seed's says why a shipped part was not taken, where one was looked for in vain.
+            adapters; each says why a shipped part was not taken, where one was looked for in vain.
         """
-        found, refused = self.shipped(kind, shipped_pairs) if shipped_pairs else ({}, "")
-        fits = Run(kind, shipped_pairs, 0) in found
-        most = shipped_pairs if fits else min(pairs, self.available(kind))
+        found, refused = self.shipped(kind, shipped_pairs) if shipped_pairs else (None, "")
+        most = shipped_pairs if found else min(pairs, self.available(kind))
         runs: dict[Run, Adapter] = {}
-        reasons = {Run(kind, most, 0): refused}
         for size in sorted({size for size in fewer if size < most}):
-            small, reasons[Run(kind, size, 0)] = self.shipped(kind, size, expected=False) if fits else ({}, "")
-            runs |= small or self.trained_with_each_seed(kind, size)
-        runs |= found if fits else self.trained_with_each_seed(kind, most)
-        return {run: replace(made, reason=reasons.get(run, "")) for run, made in runs.items()}
+            small, reason = self.shipped(kind, size, expected=False) if found else (None, "")
+            runs[Run(kind, size)] = small or replace(self.trained(Run(kind, size)), reason=reason)
+        runs[Run(kind, most)] = found or replace(self.trained(Run(kind, most)), reason=refused)
+        return runs
 
-    def shipped(self, kind: str, pairs: int, expected: bool = True) -> tuple[dict[Run, Adapter], str]:
-        """The shipped parts that fit, and why others that are there do not.
+    def shipped(self, kind: str, pairs: int, expected: bool = True) -> tuple[Adapter | None, str]:
+        """The shipped part where it fits, else why not.
 
         Args:
-            expected: whether a missing part of the first seed is worth a word, too.
+            expected: whether a missing part is worth a word, too.
         """
+        run = Run(kind, pairs)
         if self.available(kind) < pairs:
             some = f"this world has {self.available(kind):,} of its {pairs:,} pairs"
-            return {}, f"The shipped part {Run(kind, pairs, 0).part} is not used: {some}."
-        hashes = self.hashes(kind, pairs)
-        found, refused = {}, []
-        for run in (Run(kind, pairs, seed) for seed in SEEDS):
-            part = shipped(run.part, *hashes, root=self.root)
-            if part.folder:
-                found[run] = adapter_of(part.folder, part.record, from_project=True)
-            elif (expected and not run.seed) or (self.root / FOLDER / run.part).is_dir():
-                refused.append(part.reason)
-        return found, " ".join(refused)
+            return None, f"The shipped part {run.part} is not used: {some}."
+        part = shipped(run.part, *self.hashes(kind, pairs), root=self.root)
+        if part.folder:
+            return adapter_of(part.folder, part.record, from_project=True), ""
+        return None, part.reason if expected or (self.root / FOLDER / run.part).is_dir() else ""
 
     def available(self, kind: str) -> int:
         """How many pairs this world has to learn from."""
@@ -116,18 +107,14 @@ class Trainer:
         """Of the base model and of the training pairs, as a shipped part has them on record."""
         if kind != "nl2dsl":
             encoder = load_encoder(locate(self.world.encoder))
-            return weights_hash(encoder), mined_from(self.world, name_of(kind, pairs, 0))
+            return weights_hash(encoder), mined_from(self.world, name_of(kind, pairs))
         rows = self.rows(kind, pairs)
         model = fingerprint(locate(self.world.generator), quantization=self.machine.get("quantization", "none"))
         return model, pairs_hash(rows["prompt"].tolist(), rows["target"].tolist())
 
-    def trained_with_each_seed(self, kind: str, pairs: int) -> dict[Run, Adapter]:
-        """Adapters trained here, or earlier by equal runs."""
-        return {run: self.trained(run) for run in (Run(kind, pairs, seed) for seed in range(self.seeds))}
-
     def trained(self, run: Run) -> Adapter:
         """An adapter trained here, or earlier by an equal run."""
-        rows, settings = self.rows(run.kind, run.pairs), replace(self.settings[run.kind], seed=run.seed)
+        rows, settings = self.rows(run.kind, run.pairs), self.settings[run.kind]
         output = self.output / run.part
         if run.kind == "nl2dsl":
             assert isinstance(settings, Training)
@@ -140,11 +127,11 @@ class Trainer:
 
 
 def runs_frame(runs: dict[Run, Adapter]) -> pd.DataFrame:
-    """The records of training runs: columns name (the kind), pairs, seed, curve, tokens, seconds, device, shipped,
+    """The records of training runs: columns name (the kind), pairs, curve, tokens, seconds, device, shipped,
     reason, folder."""
     wanted = ("curve", "tokens", "seconds", "device", "shipped", "reason", "folder")
     rows = [
-        {"name": run.kind, "pairs": run.pairs, "seed": run.seed, **{key: getattr(made, key) for key in wanted}}
+        {"name": run.kind, "pairs": run.pairs, **{key: getattr(made, key) for key in wanted}}
         for run, made in runs.items()
     ]
     return pd.DataFrame(rows)
@@ -168,7 +155,6 @@ def trainer_of(
         World(flows, mined, parameters.workflow_encoder, parameters.generator, parameters.seed, threshold=threshold),
         output,
         {"tst": plain, "tst_affine": replace(plain, loss="affine"), "tst_shuffled": plain, "nl2dsl": writer},
-        parameters.training_seeds,
         parameters.tst_epochs,
         {
             "threads": cores(),

@@ -128,7 +128,7 @@ def test_the_tables_of_few_shots_and_definitions_follow_the_contract(finished):
     folder = finished / "reports" / "smoke" / "tables"
     few_shots = pd.read_csv(folder / "few_shot_retrieval.csv")
     assert list(few_shots) == [
-        "test_set", "selector", "train_pairs", "seeds", "metric", "shots", "value", "ci_low", "ci_high", "n"
+        "test_set", "selector", "train_pairs", "metric", "shots", "value", "ci_low", "ci_high", "n"
     ]  # fmt: skip
     assert set(few_shots["test_set"]) == {"test", "test_same"}
     assert set(few_shots["selector"]) == {"random", "bm25t", "pretrained", "tst", "tst_affine", "oracle_shots"}
@@ -156,7 +156,7 @@ def test_the_tables_of_few_shots_and_definitions_follow_the_contract(finished):
 def test_the_table_of_the_fine_tuned_model_follows_the_contract(finished):
     table = pd.read_csv(finished / "reports" / "smoke" / "tables" / "finetuned_dsl.csv")
     assert list(table) == [
-        "test_set", "condition", "pairs", "runs", "metric", "value", "ci_low", "ci_high", "n", "counted"
+        "test_set", "condition", "pairs", "metric", "value", "ci_low", "ci_high", "n", "counted"
     ]  # fmt: skip
     assert {*METRICS, "executed"} <= set(table["metric"])
     assert {"fine-tuned, 8 pairs", "fine-tuned, 16 pairs", "copy, TST", "copy, pretrained"} <= set(table["condition"])

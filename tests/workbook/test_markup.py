@@ -41,7 +41,9 @@ def test_nothing_hostile_is_live(text):
 
 
 def test_without_the_border_it_would_be():
-    assert [text for text in HOSTILE if live(MarkdownIt().render(text))], "the test sees live markup where there is some"
+    assert [text for text in HOSTILE if live(MarkdownIt().render(text))], (
+        "the test sees live markup where there is some"
+    )
 
 
 @settings(deadline=None, derandomize=True, database=None, max_examples=300)

@@ -6,7 +6,6 @@ from lib.workflows.apis import API
 from lib.workflows.definitions import (
     SUMMARY,
     coverage_summary,
-    defined_share,
     few_shot_definitions,
     gold_coverage,
     semantic_definitions,
@@ -106,9 +105,3 @@ def test_coverage_is_summed_up_by_sample_and_way():
         2,
     ]
     assert (row["ci_low"], row["ci_high"]) == (50, 100)
-
-
-def test_the_share_of_some_apis():
-    gold, chosen = [["a", "new", "new"], ["new", "newer"], ["a"]], [["new"], ["a", "newer"], ["a"]]
-    assert defined_share(gold, chosen, {"new", "newer"}) == pytest.approx(200 / 3)
-    assert np.isnan(defined_share(gold, chosen, {"other"}))

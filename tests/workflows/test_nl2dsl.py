@@ -126,4 +126,3 @@ def test_copies_are_scored_with_what_they_come_from(catalogue):
     assert scores["similarity"].tolist() == [1, 0]
     assert scores["test_set"].tolist() == ["test", "unseen"]
     assert set(scores["pairs"]) == {2}
-    assert set(scores["run"]) == {0}

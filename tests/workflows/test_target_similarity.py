@@ -15,7 +15,6 @@ from lib.workflows.target_similarity import (
     nearest_other_shots,
     nearest_shots,
     oracle_shots,
-    over_seeds,
     permuted_targets,
     random_shots,
     ranked_shots,
@@ -260,20 +259,13 @@ def test_tuning_repeats_the_pairs_of_a_sample(mined, training):
     pd.testing.assert_frame_equal(rows.iloc[20:].reset_index(drop=True), once)
 
 
-def test_scores_of_several_runs_stand_below_each_other():
-    table = pd.DataFrame({("tst", "jaccard", 5): [0.1, 0.2]}, index=pd.Index(["x", "y"], name="pair"))
-    both = over_seeds([table, table + 1])
-    assert both.index.names == ["pair", "seed"]
-    assert both["tst", "jaccard", 5].to_dict() == {("x", 0): 0.1, ("y", 0): 0.2, ("x", 1): 1.1, ("y", 1): 1.2}
-
-
 def test_the_points_of_a_learning_curve_are_scored_on_one_pool():
     pool = pd.DataFrame({"pair": ["p", "q"], "apis": [["a"], ["b"]]})
     asked = pd.DataFrame({"pair": ["x", "y"], "sample": ["test", "test_same"], "apis": [["a"], ["b"]]}, index=[7, 3])
     right, wrong = np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32)[::-1]
-    vectors = {("pretrained", 0, 0): (right, wrong), ("tst", 9, 1): (right, right)}
+    vectors = {("pretrained", 0): (right, wrong), ("tst", 9): (right, right)}
     scores = curve_scores(vectors, asked, pool, 1)
-    assert list(scores) == ["test_set", "method", "pairs", "seed", "pair", "jaccard"]
+    assert list(scores) == ["test_set", "method", "pairs", "pair", "jaccard"]
     assert scores["jaccard"].tolist() == [0, 0, 1, 1]
     assert scores["test_set"].tolist() == ["test", "test_same"] * 2
-    assert scores.iloc[2][["method", "pairs", "seed", "pair"]].tolist() == ["tst", 9, 1, "x"]
+    assert scores.iloc[2][["method", "pairs", "pair"]].tolist() == ["tst", 9, "x"]

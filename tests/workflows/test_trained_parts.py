@@ -1,6 +1,5 @@
 """What comes trained with the project: its names, its rows, and `make train` on a small world."""
 
-import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -37,18 +36,14 @@ def world(bases, pairs, catalogue):
     return World(pairs, mined, *bases, 7, vectors, catalogue, 0.3)
 
 
-def test_names_say_kind_and_seed_and_only_the_seed_differs():
+def test_names_say_kind_and_size():
     every = parts()
-    assert {re.sub(r"-s\d$", "", name) for name in every} == {
+    assert set(every) == {
         *("nl2dsl-67000", "tst-100000", "tst_affine-100000", "tst_shuffled-100000"),
         *("tst-3000", "tst-12000", "tst-40000", "tst_affine-3000", "tst_affine-12000", "nl2dsl-2048"),
         *("tst-a", "tst-b", "in_context-a", "in_context-b"),
     }
-    for name, part in every.items():
-        first = every[re.sub(r"-s\d$", "", name)]
-        seed = int(name[-1]) if "-s" in name else 0
-        assert part == replace(first, settings=replace(first.settings, seed=seed))
-        assert str(part.size) in name or name[-1] in HALVES
+    assert all(str(part.size) in name or name[-1] in HALVES for name, part in every.items())
 
 
 def test_pairs_of_a_half_lie_in_it(world):

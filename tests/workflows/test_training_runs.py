@@ -34,7 +34,6 @@ def trainer(world, tmp_path, monkeypatch):
         world,
         tmp_path / "runs",
         {"tst": Tuning(batch_size=2), "tst_affine": Tuning(loss="affine"), "nl2dsl": Training(batch_size=2)},
-        seeds=1,
         epochs=1,
         machine={"threads": 1, "quantization": "none"},
         root=tmp_path,
@@ -62,12 +61,12 @@ def trainer(world, tmp_path, monkeypatch):
     return made
 
 
-def test_shipped_parts_of_all_seeds_are_taken_and_smaller_ones_trained(trainer):
-    trainer.fit.update({"tst-4", "tst-4-s2"})
+def test_a_shipped_part_is_taken_and_smaller_ones_trained(trainer):
+    trainer.fit.add("tst-4")
     runs = trainer.runs("tst", 4, 3, fewer=[2, 4, 5])
-    assert list(runs) == [Run("tst", 2, 0), Run("tst", 4, 0), Run("tst", 4, 2)]
-    assert [made.shipped for made in runs.values()] == [False, True, True]
-    assert [made.reason for made in runs.values()] == ["", "", ""]
+    assert list(runs) == [Run("tst", 2), Run("tst", 4)]
+    assert [made.shipped for made in runs.values()] == [False, True]
+    assert [made.reason for made in runs.values()] == ["", ""]
     assert trainer.calls == [("tst-2", 2, 0, ["threads"])]
 
 
@@ -75,7 +74,7 @@ def test_smaller_shipped_parts_are_taken_where_the_largest_is(trainer, tmp_path)
     trainer.fit.update({"tst-2", "tst-4"})
     runs = trainer.runs("tst", 4, 3, fewer=[2, 3])
     assert {run: made.shipped for run, made in runs.items()} == {
-        Run("tst", 2, 0): True, Run("tst", 3, 0): False, Run("tst", 4, 0): True
+        Run("tst", 2): True, Run("tst", 3): False, Run("tst", 4): True
     }  # fmt: skip
     trainer.fit.remove("tst-4")
     assert [made.shipped for made in trainer.runs("tst", 4, 3, fewer=[2]).values()] == [False, False]
@@ -93,24 +92,16 @@ def test_a_smaller_part_that_is_there_and_does_not_fit_is_named(trainer, tmp_pat
 
 def test_a_part_that_does_not_fit_is_named_and_less_is_trained_here(trainer):
     runs = trainer.runs("tst", 4, 3, fewer=[2])
-    assert list(runs) == [Run("tst", 2, 0), Run("tst", 3, 0)]
-    assert runs[Run("tst", 3, 0)].reason == "The shipped part tst-4 is not used: other pairs."
-    assert runs[Run("tst", 2, 0)].reason == ""
-
-
-def test_another_seed_that_is_there_and_does_not_fit_is_named_too(trainer, tmp_path):
-    trainer.fit.add("tst-4")
-    (tmp_path / "data" / "trained" / "tst-4-s1").mkdir(parents=True)
-    runs = trainer.runs("tst", 4, 3)
-    assert list(runs) == [Run("tst", 4, 0)]
-    assert runs[Run("tst", 4, 0)].reason == "The shipped part tst-4-s1 is not used: other pairs."
+    assert list(runs) == [Run("tst", 2), Run("tst", 3)]
+    assert runs[Run("tst", 3)].reason == "The shipped part tst-4 is not used: other pairs."
+    assert runs[Run("tst", 2)].reason == ""
 
 
 def test_a_world_with_fewer_pairs_takes_no_shipped_part(trainer):
     trainer.fit.add("nl2dsl-67000")
     runs = trainer.runs("nl2dsl", 67_000, 8)
-    assert list(runs) == [Run("nl2dsl", 6, 0)]
-    assert runs[Run("nl2dsl", 6, 0)].reason == (
+    assert list(runs) == [Run("nl2dsl", 6)]
+    assert runs[Run("nl2dsl", 6)].reason == (
         "The shipped part nl2dsl-67000 is not used: this world has 6 of its 67,000 pairs."
     )
     assert trainer.calls == [("nl2dsl-6", 6, 0, ["quantization", "threads"])]
@@ -122,30 +113,27 @@ def test_no_part_is_looked_for_where_none_is_wanted(trainer):
     assert [(run.pairs, made.shipped, made.reason) for run, made in runs.items()] == [(2, False, ""), (4, False, "")]
 
 
-def test_each_size_is_trained_with_each_seed(trainer):
-    object.__setattr__(trainer, "seeds", 2)
+def test_each_size_is_trained(trainer):
     object.__setattr__(trainer, "epochs", 3)
     runs = trainer.runs("tst_affine", 0, 4, fewer=[2])
-    assert [run[1:] for run in runs] == [(2, 0), (2, 1), (4, 0), (4, 1)]
-    assert [call[:3] for call in trainer.calls] == [
-        ("tst_affine-2", 6, 0), ("tst_affine-2-s1", 6, 1), ("tst_affine-4", 12, 0), ("tst_affine-4-s1", 12, 1)
-    ]  # fmt: skip
+    assert [run.pairs for run in runs] == [2, 4]
+    assert [call[:3] for call in trainer.calls] == [("tst_affine-2", 6, 0), ("tst_affine-4", 12, 0)]
 
 
 def test_the_runs_as_a_frame(trainer):
     trainer.fit.add("tst-4")
     frame = runs_frame(trainer.runs("tst", 4, 3, fewer=[2]))
-    assert frame[["name", "pairs", "seed", "shipped", "device"]].to_numpy().tolist() == [
-        ["tst", 2, 0, False, "a laptop"], ["tst", 4, 0, True, "a GPU"]
+    assert frame[["name", "pairs", "shipped", "device"]].to_numpy().tolist() == [
+        ["tst", 2, False, "a laptop"], ["tst", 4, True, "a GPU"]
     ]  # fmt: skip
     assert frame["curve"][1]["loss"].tolist() == [0.5]
 
 
 def test_a_profile_makes_a_trainer(world):
-    parameters = DSLRetrieval(profile="smoke", tst_batch_size=16, dsl_batch_size=2, training_seeds=3)
+    parameters = DSLRetrieval(profile="smoke", tst_batch_size=16, dsl_batch_size=2)
     made = trainer_of(parameters, world.flows, world.mined, 0.7, Path("runs"))
     assert made.settings["tst"].batch_size == 16
     assert made.settings["tst"].loss == "squared"
     assert made.settings["tst_affine"].loss == "affine"
     assert made.settings["nl2dsl"].batch_size == 2
-    assert (made.seeds, made.world.generator) == (3, parameters.generator)
+    assert made.world.generator == parameters.generator

@@ -36,7 +36,6 @@ class DSLRetrieval(TunedModel):
     dsl_curve: list[Annotated[int, Field(ge=1)]] = Field(default=[2_048], max_length=10)
     dsl_flows: int = Field(default=32, ge=2, description="of each test set")
     dsl_max_tokens: int = Field(default=256, ge=1, le=4096)
-    training_seeds: int = Field(default=1, ge=1, le=3, description="of what is trained here and of full searches")
     bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
 
     @field_validator("searched_whole")

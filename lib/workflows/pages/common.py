@@ -9,7 +9,7 @@ import pandas as pd
 
 from lib.evaluation.inference import settled
 from lib.workbook.cases import case_address
-from lib.workbook.display import Table, interval, p_text
+from lib.workbook.display import interval, p_text
 from lib.workflows.ablation import DELTAS, VALUES
 from lib.workflows.scoring import PERCENT
 
@@ -97,59 +97,3 @@ def error_bars(table: pd.DataFrame, columns: Sequence[str] = VALUES) -> np.ndarr
     """How far the interval reaches below and above each value, (2, rows), as matplotlib's `errorbar` takes it."""
     value, *ends = (table[column].to_numpy(float) for column in columns)
     return np.abs(np.array(ends) - value)
-
-
-def api_uses(training: pd.DataFrame) -> pd.Series:
-    """How many training flows use each API, the commonest first."""
-    return training["apis"].map(set).explode().value_counts()
-
-
-def rarest_use(apis: pd.Series, uses: pd.Series) -> pd.Series:
-    """For each flow the number of training flows that use the rarest of its APIs.
-
-    Args:
-        apis: names of each flow's APIs.
-        uses: of `api_uses`.
-    """
-    return apis.map(lambda names: min(uses.get(name, 0) for name in names))
-
-
-def beside_full(ours: pd.DataFrame, full: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """The rows of a table that the report of profile `full` has too, with its values.
-
-    Args:
-        ours, full: the same table of both: `keys`, value, ci_low, ci_high; `full` may be empty.
-
-    Returns:
-        `keys`, value and `VALUES` of `full` as full, full_low, full_high; agrees: whether ours lies in full's interval.
-        Rows without a value on either side are left out.
-    """
-    if full.empty or not set(keys) <= set(full):
-        return pd.DataFrame(columns=[*keys, "value", "full", "full_low", "full_high", "agrees"])
-    names = {"value": "full", "ci_low": "full_low", "ci_high": "full_high"}
-    both = ours[[*keys, "value"]].merge(full[[*keys, *names]].rename(columns=names), on=list(keys))
-    both = both.dropna(subset=["value", "full"]).reset_index(drop=True)
-    near = 1e-5 * both["full"].abs()  # a report's tables have six digits
-    return both.assign(agrees=both["value"].between(both["full_low"] - near, both["full_high"] + near))
-
-
-def full_table(both: pd.DataFrame, what: str) -> Table:
-    """Values of this page beside those of the report `full`; `both` of `beside_full`."""
-    keys = list(both.columns[: both.columns.get_loc("value")])
-    frame = both[keys].assign(
-        **{
-            "here": both["value"],
-            "full": intervals(both, ["full", "full_low", "full_high"]),
-            "in its interval": both["agrees"].map({True: "yes", False: "no"}),
-        }
-    )
-    return Table(frame, f"{what}: the values of this page beside those of the report `full` with its 95% intervals.")
-
-
-def agreement_in_words(both: pd.DataFrame) -> str:
-    """How many values of this page agree with `full`'s; nothing where there is nothing to compare."""
-    if both.empty:
-        return ""
-    return (
-        f"**{both['agrees'].sum()} of {len(both)} values of this page lie in the 95% intervals of the report `full`.**"
-    )

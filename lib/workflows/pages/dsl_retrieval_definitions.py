@@ -8,10 +8,9 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 
-from lib.workbook.display import Drawing, Table, number
+from lib.workbook.display import Drawing, Table
 from lib.workbook.methods import colour, label, marker
 from lib.workflows.pages.common import intervals
-from lib.workflows.pages.dsl_retrieval import by
 
 SHARE = ["share", "ci_low", "ci_high"]
 SHOWN = {"test": "new wordings", "test_same": "known wordings", "unseen": "held-out APIs"}
@@ -64,18 +63,11 @@ def coverage_drawing(summary: pd.DataFrame, best: str) -> Drawing:
     axes[0][0].set_ylabel("wanted APIs with a definition, %")
     axes[0][0].legend(loc="lower right")
     numbers = sorted(summary["shots"].unique())
-    rows = summary[(summary["sample"] == "test") & (summary["shots"] == numbers[-1])].set_index(["kind", "selector"])
-    fd, both = (rows.loc[key] for key in (("fd", best), ("fd_sfd", best)))
-    finding = (
-        f"{SHOWN['test'].capitalize()}, {numbers[-1]} few-shots {by(best)}: wanted APIs with a definition are "
-        f"{fd['share']:.0f}% with FD ({fd['tokens']:,.0f} tokens), {both['share']:.0f}% with SFD, too "
-        f"({both['tokens']:,.0f} tokens)"
-    )
     alt = (
         f"Share of wanted APIs with a definition against the tokens of the definitions, for FD ({label(best)}), SFD "
         f"and both, with {' and '.join(map(str, numbers))} few-shots. Bars: 95% intervals."
     )
-    return Drawing(figure, "definition_coverage", finding, alt, summary)
+    return Drawing(figure, "definition_coverage", "Wanted APIs with a definition, by tokens", alt, summary)
 
 
 def _coverage_panel(axis: Axes, rows: pd.DataFrame) -> None:
@@ -89,27 +81,6 @@ def _coverage_panel(axis: Axes, rows: pd.DataFrame) -> None:
             at = row.tokens, row.share
             axis.annotate(f"{row.shots}", at, offset, textcoords="offset points", fontsize=8, color=colour(kind))
     axis.set(xlabel="tokens of the definitions (number: few-shots)", ylim=(0, 102), xlim=(0, None))
-
-
-def semantic_in_words(summary: pd.DataFrame, beside: Mapping[int, int], of_new: float) -> str:
-    """What SFD defines alone, with the most few-shots.
-
-    Args:
-        summary, beside: as for `coverage_table`.
-        of_new: the percentage of held-out APIs that it defines, of those wanted; NaN where none is.
-    """
-    k = max(beside)
-    alone = summary[(summary["sample"] == "test") & (summary["kind"] == "sfd") & (summary["shots"] == k)]
-    said = (
-        f"Alone, {beside[k]} definitions by SFD define {alone['share'].item():.0f}% of the wanted APIs of test "
-        "requests."
-    )
-    if of_new != of_new:
-        return said
-    return (
-        f"{said} Of the held-out APIs themselves FD defines none, as no few-shot has them; SFD with {beside[k]} "
-        f"definitions defines {number(of_new, 0)}% of those wanted."
-    )
 
 
 def lengths_table(
@@ -140,7 +111,7 @@ def lengths_table(
     ]
     n = len(next(iter(prompts.values())))
     caption = (
-        f"Length of {n:,} prompts in tokens of {generator}, few-shots {by(best)}; {limit:,} tokens fit beside an "
+        f"Length of {n:,} prompts in tokens of {generator}, few-shots by {label(best)}; {limit:,} tokens fit beside an "
         f"answer of {room}."
     )
     return Table(pd.DataFrame(rows), caption, decimals=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import matplotlib.pyplot as plt
@@ -10,18 +10,15 @@ import pandas as pd
 
 from lib.evaluation.rates import rates_with_intervals
 from lib.workbook.cases import case_address
-from lib.workbook.display import Drawing, Table, interval, listed, number
-from lib.workbook.markup import plain
+from lib.workbook.display import Drawing, Table, listed
 from lib.workbook.methods import colour, marker
 from lib.workflows.ablation import on_shared_flows
-from lib.workflows.pages.common import error_bars, intervals, metric_intervals, p_values, wide_by_metric
-from lib.workflows.pages.dsl_retrieval import DIFFERENCE, SETS, change, covered, from_which, of_sizes, tested
-from lib.workflows.scoring import PERCENT, executed_outcomes, nothing_made_up, outcomes
+from lib.workflows.pages.common import SETTLED, error_bars, intervals, metric_intervals, p_values, wide_by_metric
+from lib.workflows.pages.dsl_retrieval import DIFFERENCE, SETS, of_sizes, tested
+from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes
 
 if TYPE_CHECKING:
     from lib.workflows.training_runs import Run
-
-FEWEST = 20  # flows on a side that are compared in a sentence
 ASKED = SETS | {"reworded": "reworded by hand", "unseen": "held-out APIs"}
 COPIED = "copy, pretrained"
 
@@ -55,8 +52,7 @@ class Task(NamedTuple):
 
 
 def tasks(runs: Iterable[Run], asks: pd.DataFrame) -> list[Task]:
-    """What the runs write: the largest of the first seed all, and some under the grammar; its other seeds both test
-    sets; smaller ones half of each.
+    """What the runs write: the largest all, and some under the grammar; smaller ones half of each test set.
 
     Args:
         runs: of `lib.workflows.training_runs.Trainer.runs`.
@@ -70,8 +66,7 @@ def tasks(runs: Iterable[Run], asks: pd.DataFrame) -> list[Task]:
         if run.pairs < most:
             made.append(Task(run, finetuned(run.pairs), half))
         else:
-            made.append(Task(run, finetuned(most), tests if run.seed else asks))
-            made += [Task(run, constrained(most), quarter, True)] if not run.seed else []
+            made += [Task(run, finetuned(most), asks), Task(run, constrained(most), quarter, True)]
     return made
 
 
@@ -85,30 +80,10 @@ def curve_sizes(runs: Iterable[Run], training: int) -> list[int]:
 
 
 def for_later(scores: pd.DataFrame, pairs: int) -> pd.DataFrame:
-    """What notebook 09 reads: the model's flows by the first training seed, free and under the grammar, and those
-    copied out of all training pairs, on both test sets."""
+    """What notebook 09 reads: the model's flows, free and under the grammar, and those copied out of all training
+    pairs, on both test sets."""
     named = scores["condition"].isin([finetuned(pairs), constrained(pairs), COPIED, "copy, TST"])
-    return scores[named & (scores["run"] == 0) & scores["test_set"].isin(SETS)].drop(columns="run")
-
-
-def training_in_words(
-    generator: str, training: pd.DataFrame, known: Sequence[str], runs: pd.DataFrame, learning_rate: float
-) -> str:
-    """What the largest model learned from.
-
-    Args:
-        training: all training pairs, column apis.
-        known: the APIs of the pairs that it learned from.
-        runs: of `lib.workflows.pages.dsl_retrieval_tuning.runs_table`, the largest last.
-        learning_rate: of what is trained here.
-    """
-    pairs, used = runs["pairs"].iloc[-1], training["apis"].explode().nunique()
-    rest = "" if len(known) == used else "; what the model writes of the others, it has not seen"
-    return (
-        f"{plain(generator)} learned from at most {pairs:,} of {len(training):,} training pairs, which use "
-        f"{len(known)} of the {used} APIs that training uses{rest}."
-        + ("" if runs["shipped"].all() else f" What is trained here has a learning rate of {learning_rate:g}.")
-    )
+    return scores[named & scores["test_set"].isin(SETS)]
 
 
 # ---------------------------------------------------------------- what it writes
@@ -119,21 +94,21 @@ def metric_values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame
     `lib.evaluation.rates.rates_with_intervals`.
 
     Args:
-        scores: of `lib.workflows.nl2dsl.scored_answers`, of all conditions, with columns test_set, pairs (learned or
-            copied from) and run.
+        scores: of `lib.workflows.nl2dsl.scored_answers`, of all conditions, with columns test_set and pairs (learned or
+            copied from).
         samples, seed: of the bootstrap.
 
     Returns:
-        columns test_set, condition, pairs, runs, metric, value, ci_low, ci_high, n, counted.
+        columns test_set, condition, pairs, metric, value, ci_low, ci_high, n, counted.
     """
     parts = []
     for where, part in scores.groupby("test_set", sort=False):
-        about = part.groupby("condition").agg(pairs=("pairs", "first"), runs=("run", "nunique"))
+        about = part.groupby("condition")["pairs"].first()
         ran = executed_outcomes(part)
         counted = pd.concat([outcomes(part), ran[ran["metric"] == "executed"]])
         values = rates_with_intervals(counted, PERCENT, samples, seed)
         parts.append(values.join(about, on="condition").assign(test_set=where))
-    columns = ["test_set", "condition", "pairs", "runs", "metric", "value", "ci_low", "ci_high", "n", "counted"]
+    columns = ["test_set", "condition", "pairs", "metric", "value", "ci_low", "ci_high", "n", "counted"]
     return pd.concat(parts, ignore_index=True)[columns]
 
 
@@ -156,8 +131,8 @@ def flows_table(table: pd.DataFrame) -> Table:
     columns = [name for name in parts[0] if name not in ("", "requests")] if parts else []
     return Table(
         pd.concat(parts, ignore_index=True),
-        "Flows written: the paper's four metrics, and executed right beside similarity, 95% intervals "
-        f"{covered(table['runs'].max(), everywhere=False)}. Copying takes the flow of the nearest training request. "
+        "Flows written: the paper's four metrics, and executed right beside similarity, 95% intervals. Copying takes "
+        "the flow of the nearest training request. "
         "Under the grammar fewer requests are asked: compare it by the paired differences below. Notebook 09 asks "
         "about other flows, each of one half of the connectors, so that its numbers for the same model are others.",
         decimals=0,
@@ -175,7 +150,7 @@ def similarity_tests(scores: pd.DataFrame, pairs: int, samples: int, seed: int) 
     Returns:
         columns test_set, a, b and those of `lib.workflows.pages.dsl_retrieval.tested`.
     """
-    scores = scores.rename(columns={"unit": "pair", "run": "seed"})
+    scores = scores.rename(columns={"unit": "pair"})
     sides = {}
     for where, part in scores.groupby("test_set", sort=False):
         by_name = dict(tuple(part.groupby("condition", sort=False)))
@@ -203,66 +178,6 @@ def similarity_table(tests: pd.DataFrame) -> Table:
         frame,
         "Paired differences in similarity, 95% intervals, not adjusted; randomisation test, Holm over these rows.",
     )
-
-
-def answers_in_words(mine: pd.DataFrame, same: pd.Series, max_tokens: int) -> str:
-    """How well the model writes, and whether it is flows that it learned by heart.
-
-    Args:
-        mine: its scored answers to one test set, indexed by unit.
-        same: whether the wanted flow, values included, is one that it learned; over the same index.
-        max_tokens: of the longest answer.
-    """
-    where = ASKED[mine["test_set"].iloc[0]]
-    there, other = (mine.loc[same.index[same == side], "similarity"] for side in (True, False))
-    apart = (
-        f": similarity {number(there.mean(), 2)} there, {number(other.mean(), 2)} elsewhere. "
-        if min(len(there), len(other)) >= FEWEST
-        else "; too few flows are on one side to compare. "
-    )
-    invented = sorted({name for names in mine["made_up_names"] for name in names})
-    made_up = f"Names it made up: {', '.join(map(_code, invented[:5]))}. " if invented else "It made up no name. "
-    return (
-        f"On {where} the fine-tuned model reaches a similarity of {number(mine['similarity'].mean(), 2)}; "
-        f"{nothing_made_up(mine).sum()} of its {len(mine)} flows are valid. Exactly the wanted flow is among what it "
-        f"learned for {len(there)} of them{apart}{made_up}"
-        f"Cut at {max_tokens} tokens or for repetition: {(~mine['finished'].astype(bool)).sum()} of {len(mine)}."
-    )
-
-
-def _code(name: str) -> str:
-    """A code span: a name that a model made up may hold whatever a string of the language holds."""
-    return f"`{' '.join(name.replace('`', '').split())}`"
-
-
-def elsewhere_in_words(table: pd.DataFrame, tests: pd.DataFrame, pairs: int) -> str:
-    """The model on reworded requests and on held-out APIs, and under the grammar, there beside the same requests
-    answered freely.
-
-    Args:
-        table, tests: of `metric_values` and `similarity_tests`.
-        pairs: that the model learned from.
-    """
-    rows = table.set_index(["test_set", "condition", "metric"])
-    asked = {"reworded": "Reworded by people", "unseen": "Held-out APIs"}
-    said = []
-    for where, name in asked.items():
-        if (where, finetuned(pairs), "similarity") in rows.index:
-            names = rows.loc[(where, finetuned(pairs), "made_up_names")]
-            parsed = f"a made-up name in {number(names['value'], 0)}% of the flows that parse"
-            parsed = parsed if names["counted"] else "no flow parses"
-            said.append(f"{name}: {_similarity(rows.loc[(where, finetuned(pairs), 'similarity')], parsed)}.")
-    if ("test", constrained(pairs), "similarity") in rows.index:
-        row = rows.loc[("test", constrained(pairs), "similarity")]
-        paired = tests[(tests["test_set"] == "test") & (tests["a"] == constrained(pairs))]
-        beside = [f"; {change(test)} more than free answers to the same requests" for test in paired.itertuples()]
-        said.append(f"Under the catalogue's grammar, on {SETS['test']}: {_similarity(row)}{''.join(beside)}.")
-    return " ".join(said)
-
-
-def _similarity(row, more: str = "") -> str:
-    value = interval(row["value"], row["ci_low"], row["ci_high"], 2)
-    return f"similarity {value}{', ' * bool(more)}{more} (n = {row['n']:.0f})"
 
 
 def examples_table(mine: pd.DataFrame, written: pd.DataFrame) -> Table:
@@ -302,7 +217,7 @@ def curve_tests(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
     Returns:
         columns test_set, pairs and those of `lib.workflows.pages.dsl_retrieval.tested`.
     """
-    scores = scores[scores["test_set"].isin(SETS)].rename(columns={"unit": "pair", "run": "seed"})
+    scores = scores[scores["test_set"].isin(SETS)].rename(columns={"unit": "pair"})
     by_name = dict(tuple(scores.groupby(["test_set", "condition"], sort=False)))
     sides = {
         (where, size): (by_name[where, finetuned(size)], by_name[where, copied(size)])
@@ -322,12 +237,11 @@ def curve_values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
     return metric_values(on_shared_flows(scores, names), samples, seed)
 
 
-def curve_drawing(table: pd.DataFrame, tests: pd.DataFrame) -> Drawing:
+def curve_drawing(table: pd.DataFrame) -> Drawing:
     """Similarity against the pairs learned from, beside copying the nearest of as many.
 
     Args:
         table: of `curve_values`.
-        tests: of `curve_tests`.
     """
     values = table[table["metric"] == "similarity"]
     sets = list(dict.fromkeys(values["test_set"]))
@@ -355,59 +269,21 @@ def curve_drawing(table: pd.DataFrame, tests: pd.DataFrame) -> Drawing:
         f"{listed([SETS[where] for where in sets])}: the model fine-tuned on these pairs, and the flow of the nearest "
         "of the same pairs by the pretrained encoder, copied. Bars and bands: 95% intervals."
     )
-    return Drawing(figure, "nl2dsl_learning_curve", f"Fine-tuning {overtakes(tests)}", alt, pd.concat(drawn))
-
-
-def overtakes(tests: pd.DataFrame) -> str:
-    """From how many pairs on fine-tuning beats copying the nearest of the same pairs, on each test set."""
-    said = {
-        where: from_which(part, "is ahead of copying", "be ahead of copying")
-        for where, part in tests.groupby("test_set", sort=False)
-    }
-    if len(set(said.values())) == 1:
-        sets = listed([SETS[where] for where in said])
-        return f"{next(iter(said.values()))} ({sets})"
-    return "; ".join(f"{words} ({SETS[where]})" for where, words in said.items())
-
-
-def curve_in_words(tests: pd.DataFrame, runs: pd.DataFrame) -> str:
-    """Where fine-tuning overtakes retrieval, and what the points rest on.
-
-    Args:
-        tests: of `curve_tests`.
-        runs: of `lib.workflows.pages.dsl_retrieval_tuning.runs_table`.
-    """
-    rows = [
-        f"{row.pairs:,} pairs: {change(row)}" + f" (n = {row.n}{'' if row.settled else ', not settled'})"
-        for row in tests[tests["test_set"] == tests["test_set"].iloc[0]].itertuples()
-    ]
-    shipped = runs["shipped"].astype(bool)
-    made = [
-        f"{listed([f'{size:,}' for size in sorted(set(runs.loc[mask, 'pairs']))])} pairs {where}"
-        for mask, where in ((~shipped, "trained here"), (shipped, "shipped"))
-        if mask.any()
-    ]
-    return (
-        f"**Fine-tuning {overtakes(tests)}.** Its similarity minus that of the nearest of the same pairs by the "
-        "pretrained encoder, copied, on "
-        f"{SETS[tests['test_set'].iloc[0]]}, on all flows that both wrote (the figure has those that every model "
-        f"wrote): {'; '.join(rows)}. Models: {listed(made)}."
+    return Drawing(
+        figure, "nl2dsl_learning_curve", "Fine-tuning beside copying, by training pairs", alt, pd.concat(drawn)
     )
 
 
-def finding(table: pd.DataFrame, tests: pd.DataFrame, pairs: int) -> str:
-    """How well the model writes, and from which size on it beats copying.
-
-    Args:
-        table, tests: of `metric_values` and `curve_tests`.
-        pairs: that the model learned from.
-    """
-    mine = table[(table["condition"] == finetuned(pairs)) & (table["metric"] == "similarity")]
-    said = [
-        f"{interval(row.value, row.ci_low, row.ci_high, 2)} on {ASKED[row.test_set]} ({row.n:.0f} flows)"
-        for row in mine.itertuples()
-    ]
-    return (
-        f"A model fine-tuned on {pairs:,} pairs, which retrieves nothing, reaches a similarity of {listed(said)}. "
-        f"Beside the nearest of the same pairs by the pretrained encoder, copied: fine-tuning {overtakes(tests)}."
+def curve_table(tests: pd.DataFrame) -> Table:
+    """`curve_tests` for readers."""
+    marks = [f" {SETTLED}" if clear else "" for clear in tests["settled"]]
+    texts = [f"{text}{mark}" for text, mark in zip(intervals(tests, DIFFERENCE), marks, strict=True)]
+    frame = pd.DataFrame({
+        "requests": tests["test_set"].map(SETS),
+        "training pairs": tests["pairs"],
+        "similarity, fine-tuned minus copied": texts,
+        "n": tests["n"],
+    })  # fmt: skip
+    return Table(
+        frame, f"Fine-tuned minus copied on the flows of both, 95% intervals; {SETTLED}: settled (Holm).", decimals=0
     )

@@ -1,33 +1,22 @@
-"""Notebook 08: how target similarity tuning (TST) went, from how many pairs on it helps, and for which requests."""
+"""Notebook 08: how target similarity tuning (TST) went, and from how many pairs on it helps."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from lib.evaluation.comparison import compare_in_groups
-from lib.evaluation.inference import bootstrap_interval, settled
+from lib.evaluation.inference import bootstrap_interval
 from lib.workbook.display import Drawing, Table, listed, number
-from lib.workbook.markup import plain
 from lib.workbook.methods import colour, label, marker
-from lib.workflows.pages.common import error_bars, intervals, p_values
+from lib.workflows.pages.common import SETTLED, error_bars, intervals
 from lib.workflows.pages.dsl_retrieval import (
-    DIFFERENCE,
     SETS,
     TUNED,
     change,
-    covered,
-    from_which,
-    of_requests,
     of_sizes,
-    outcome,
-    resampling,
     tested,
 )
 
-NOTHING_TO_TUNE = "No pair was mined, so nothing can be tuned: below, TST stands for the pretrained encoder."
 SHUFFLED = "tst_shuffled"
 METHOD_OF = {name: name for name in (*TUNED, SHUFFLED)} | {"nl2dsl": "finetuned_dsl"}  # by the kind of a training run
 
@@ -60,7 +49,7 @@ def runs_table(runs: pd.DataFrame, what: str) -> Table:
     """The training runs of this page: what each learned from, and where.
 
     Args:
-        runs: one row a run: columns name, pairs, seed, curve (a frame with a column loss), tokens, seconds, device,
+        runs: one row a run: columns name, pairs, curve (a frame with a column loss), tokens, seconds, device,
             shipped.
         what: was trained, and in what its loss is.
     """
@@ -69,7 +58,6 @@ def runs_table(runs: pd.DataFrame, what: str) -> Table:
         {
             "": runs["name"].map(METHOD_OF).map(label),
             "pairs": runs["pairs"],
-            "seed": runs["seed"],
             "loss, first tenth": [first for first, _, _ in ends],
             "last tenth": [last for _, last, _ in ends],
             "tokens": runs["tokens"],
@@ -81,11 +69,6 @@ def runs_table(runs: pd.DataFrame, what: str) -> Table:
     return Table(frame, f"Training runs of {what}; each pair is read once an epoch.", decimals=3)
 
 
-def refused_in_words(runs: pd.DataFrame) -> str:
-    """Which shipped parts were not taken, and why; nothing where none was refused. `runs`: a column reason."""
-    return plain(" ".join(reason for reason in dict.fromkeys(runs["reason"]) if reason))
-
-
 # ---------------------------------------------------------------- learning curve
 
 AT = ["method", "pairs"]
@@ -95,18 +78,16 @@ def curve_values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
     """Means of the points of the learning curve.
 
     Args:
-        scores: columns test_set, method, pairs (0: not tuned), seed, pair, jaccard.
+        scores: columns test_set, method, pairs (0: not tuned), pair, jaccard.
 
     Returns:
-        columns test_set, method, pairs, value, ci_low, ci_high (over requests and training seeds), n, seeds.
+        columns test_set, method, pairs, value, ci_low, ci_high, n.
     """
     rows = []
     for key, part in scores.groupby(["test_set", *AT], sort=False):
-        table = part.set_index(["pair", "seed"])["jaccard"]
-        over = resampling(table, samples, seed)
-        low, high = bootstrap_interval(table.to_numpy(), over.clusters, samples, seed)
-        rows.append((*key, table.mean(), low, high, part["pair"].nunique(), part["seed"].nunique()))
-    return pd.DataFrame(rows, columns=["test_set", *AT, "value", "ci_low", "ci_high", "n", "seeds"])
+        low, high = bootstrap_interval(part["jaccard"].to_numpy(), [part["pair"]], samples, seed)
+        rows.append((*key, part["jaccard"].mean(), low, high, len(part)))
+    return pd.DataFrame(rows, columns=["test_set", *AT, "value", "ci_low", "ci_high", "n"])
 
 
 def contrasts(scores: pd.DataFrame) -> list[tuple[tuple[str, int], tuple[str, int]]]:
@@ -137,12 +118,11 @@ def curve_tests(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
     return keys.join(tested(sides, "jaccard", samples, seed))
 
 
-def curve_drawing(values: pd.DataFrame, tests: pd.DataFrame, k: int, pool: int) -> Drawing:
+def curve_drawing(values: pd.DataFrame, k: int) -> Drawing:
     """Jaccard similarity of k few-shots against the pairs that encoders were tuned on, one panel a test set.
 
     Args:
-        values, tests: of `curve_values` and `curve_tests`.
-        pool: training requests searched.
+        values: of `curve_values`.
     """
     sets = list(dict.fromkeys(values["test_set"]))
     figure, axes = plt.subplots(1, len(sets), figsize=(5.2 * len(sets), 3.8), sharey=True, squeeze=False)
@@ -166,16 +146,7 @@ def curve_drawing(values: pd.DataFrame, tests: pd.DataFrame, k: int, pool: int) 
         f"(logarithmic), on {listed([SETS[where] for where in sets])}: plain and affine TST and shuffled targets, the "
         "pretrained encoder as a line. Bars and bands: 95% intervals."
     )
-    begins = "; ".join(_begins(tests, name) for name in TUNED)
-    whole = ", on each test set" if len(tests["test_set"].unique()) > 1 else ""
-    finding = f"Out of {pool:,} training requests: {begins}{whole}"
-    return Drawing(figure, "tst_learning_curve", finding, alt, values)
-
-
-def _begins(tests: pd.DataFrame, method: str) -> str:
-    """From how many pairs on a method helps on every test set."""
-    against = tests[(tests["method"] == method) & (tests["against"] == "pretrained")]
-    return f"{label(method)} {from_which(against, 'helps', 'help')}"
+    return Drawing(figure, "tst_learning_curve", "Few-shots by the number of pairs tuned on", alt, values)
 
 
 def curve_table(values: pd.DataFrame, tests: pd.DataFrame, k: int, pool: int) -> Table:
@@ -184,106 +155,18 @@ def curve_table(values: pd.DataFrame, tests: pd.DataFrame, k: int, pool: int) ->
     rows: dict[tuple[str, int], dict] = {}
     for row in values.itertuples():
         cells = rows.setdefault((row.method, row.pairs), {"encoder": label(row.method), "pairs": row.pairs or "–"})
-        cells["seeds"] = row.seeds if row.pairs else "–"
         cells[f"Jaccard, {SETS[row.test_set]}"] = intervals(pd.DataFrame([row._asdict()]))[0]
         if row.pairs:
             test = against.loc[(row.test_set, row.method, row.pairs)]
-            cells[f"against pretrained, {SETS[row.test_set]}"] = f"{change(test)}, {outcome(test)}"
+            mark = f" {SETTLED}" if test.settled else ""
+            cells[f"against pretrained, {SETS[row.test_set]}"] = f"{change(test)}{mark}"
     frame = pd.DataFrame(rows.values()).fillna("–")
     counts = values.drop_duplicates("test_set")["n"].map("{:,}".format)
     caption = (
-        f"{k} few-shots out of {pool:,} training requests, {listed(list(counts))} test requests; 95% intervals "
-        f"{covered(values['seeds'].max(), everywhere=False)}; paired randomisation tests, Holm over all rows and "
-        "those of shuffled targets against true ones."
+        f"{k} few-shots out of {pool:,} training requests, {listed(list(counts))} test requests; 95% intervals; "
+        f"paired tests, Holm over all rows and those of shuffled targets against true ones; {SETTLED}: settled."
     )
     return Table(frame, caption)
 
 
-def curve_in_words(tests: pd.DataFrame) -> str:
-    """Where tuning begins to help, plain and affine, and whether it is the flows; `tests` of `curve_tests`."""
-    said = []
-    for name in TUNED:
-        for where, part in tests[(tests["method"] == name) & (tests["against"] == "pretrained")].groupby(
-            "test_set", sort=False
-        ):
-            harmed = part.loc[part["settled"] & (part["difference"] < 0), "pairs"]
-            harm = f" and harms at {listed([f'{size:,}' for size in sorted(harmed)])}" if len(harmed) else ""
-            said.append(f"{label(name)} {from_which(part, 'helps', 'help')}{harm} ({SETS[where]}).")
-    return " ".join([f"**{' '.join(said)}**", *_control(tests)])
-
-
-def _control(tests: pd.DataFrame) -> list[str]:
-    """Whether shuffled targets help, which they must not."""
-    shuffled = tests[tests["method"] == SHUFFLED]
-    if shuffled.empty:
-        return []
-    size = shuffled["pairs"].iloc[0]
-    rows = [f"{outcome(test)} on {SETS[test.test_set]}, {change(test)}" for test in shuffled.itertuples()]
-    helped = (shuffled["settled"] & (shuffled["difference"] > 0)).any()
-    true = [
-        f"{change(test)} ({SETS[test.test_set]}{'' if test.settled else ', not settled'})"
-        for test in tests[tests["against"] == SHUFFLED].itertuples()
-    ]
-    return [
-        f"The control with targets shuffled among {size:,} pairs, positive ones and negative ones apart, against the "
-        "pretrained encoder: "
-        f"{'; '.join(rows)}. "
-        + (
-            "So part of a gain owes nothing to the flows."
-            if helped
-            else "Without the right targets no gain is settled."
-        )
-        + (f" True targets against shuffled ones: {listed(true)}." if true else "")
-    ]
-
-
 # ---------------------------------------------------------------- groups of requests
-
-
-def grouped_tests(
-    table: pd.DataFrame, groups: Mapping[str, Sequence[str]], k: int, samples: int, seed: int
-) -> pd.DataFrame:
-    """TST against the pretrained encoder in each group that has a request: mean Jaccard similarity of k few-shots.
-
-    Args:
-        table: of `lib.workflows.target_similarity.over_seeds`, rows of all groups.
-        groups: of `lib.workflows.pages.dsl_retrieval.groups_of_requests`.
-    """
-    named = table.index.get_level_values("pair")
-    masks = {name: named.isin(pairs) for name, pairs in groups.items()}
-    tests = compare_in_groups(table, "tst", "pretrained", masks, "jaccard", k, resampling(table, samples, seed))
-    counts = {
-        name: of_requests(table, pairs).index.get_level_values("pair").nunique() for name, pairs in groups.items()
-    }
-    return tests.assign(n=tests["group"].map(counts), settled=settled(tests))
-
-
-def groups_table(grouped: pd.DataFrame, k: int) -> Table:
-    """What TST changes by group; `grouped` of `grouped_tests`."""
-    frame = pd.DataFrame(
-        {
-            "requests": grouped["group"],
-            "n": grouped["n"],
-            "pretrained": grouped["b"],
-            "TST": grouped["a"],
-            "difference": intervals(grouped, DIFFERENCE, 3),
-            "p (Holm)": p_values(grouped["p_holm"], 4),
-        }
-    )
-    return Table(
-        frame,
-        f"Mean Jaccard similarity of {k} few-shots with the right flow, by group: of requests in new wordings, "
-        "reworded by hand, or for held-out APIs (groups overlap); 95% intervals, randomisation test, Holm over the "
-        "groups. That one group is settled and another is not says nothing about their difference.",
-        decimals=3,
-    )
-
-
-def groups_in_words(grouped: pd.DataFrame) -> str:
-    """In which groups the change is settled."""
-    clear = grouped[grouped["settled"]].set_index("group")["difference"]
-    largest = clear.abs().idxmax() if len(clear) else ""
-    return (
-        f"Settled in {len(clear)} of {len(grouped)} groups ({(clear > 0).sum()} gains, {(clear < 0).sum()} losses)"
-        + (f", with the largest change for {largest} ({number(clear[largest], 3)})." if largest else ".")
-    )
