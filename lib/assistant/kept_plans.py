@@ -15,7 +15,7 @@ import pandas as pd
 
 from lib.assistant.cot import equal_shares
 from lib.assistant.planner import Material
-from lib.generation.kept import ENOUGH, Keeper, Kept
+from lib.generation.kept import ENOUGH, Kept
 from lib.generation.local import fingerprint
 from lib.generation.models import locate
 from lib.workbook.parameters.planner import PlannerTuning
@@ -101,15 +101,3 @@ def kept_or_some(
 
     found = nearly_all(some(most), kept, text) if n <= most and kept.answers else None
     return some(n) if found is None else found
-
-
-def kept_in_words(keeper: Keeper) -> str:
-    """How many plans were kept with the project, and how many were written for this report."""
-    now = f"{len(keeper.asked):,} were written for this report"
-    if not keeper.used:
-        return f"No plan was kept with the project; {now}."
-    said = " and ".join(sorted(keeper.dtypes))
-    return (
-        f"Of {len(keeper.used):,} prompts the plans were written once by the shipped planner, in {said}, and are kept "
-        f"with the project; {now}."
-    )

@@ -1,5 +1,5 @@
-"""Plans compared: the settings of Table 3 with each other and with floors that need no language model, by how much a
-prompt shows, and plans of two calls by how they came about.
+"""Plans compared: the settings of Table 3 with each other and with floors that need no language model, and plans of two
+calls by how they came about.
 
 Plans are frames as `lib.assistant.planner.score_plans` returns them; their scores are 0 or 100 each.
 """
@@ -20,17 +20,12 @@ from lib.assistant.planner import (
     METRICS,
     SETTINGS,
     SOURCES,
-    TAUGHT,
     Desk,
-    Material,
-    planner_prompts,
     right_plans,
     score_plans,
-    shows_right_tools,
     template_plan,
 )
 from lib.assistant.plans import CAUSES, api_names, ast_match, gold_calls
-from lib.assistant.toolbox import DEFAULT_API
 from lib.evaluation.comparison import compare_outcomes, summarise
 from lib.evaluation.inference import Resampling, holm_adjust, settled, wilson_interval
 from lib.evaluation.intervals import mean_interval
@@ -50,17 +45,12 @@ CONTRASTS = (
     ("upper_bound", "context_tuned_rag"),
 )
 
-# Tools by our ranker against those by search, and what context adds to each; then the planner that learned from our
-# ranker's tools.
+# Tools by our ranker against those by search, and what context adds to each.
 BY_RETRIEVER = (
     (ALONE_BY_RANKER, "rag"),
     (BY_RANKER, "context_tuned_rag"),
     (BY_RANKER, ALONE_BY_RANKER),
     ("context_tuned_rag", "rag"),
-    (TAUGHT[ALONE_BY_RANKER], ALONE_BY_RANKER),
-    (TAUGHT[BY_RANKER], BY_RANKER),
-    (TAUGHT[BY_RANKER], "context_tuned_rag"),
-    (TAUGHT[BY_RANKER], TAUGHT[ALONE_BY_RANKER]),
 )
 
 
@@ -98,44 +88,6 @@ def per_query(
     return wide, Resampling(clusters, samples, seed)
 
 
-def on_common_queries(plans: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Plans of several frames, of the queries that all of them have."""
-    common = set.intersection(*(set(frame["query"]) for frame in plans))
-    whole = pd.concat(plans, ignore_index=True)
-    return whole[whole["query"].isin(common)]
-
-
-def first_tools(plans: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
-    """How far plans follow the order of their tools, of queries whose right plan is one call of a tool: not of those
-    that no tool fits (`DEFAULT_API`, which no ranking holds).
-
-    Args:
-        plans: judged plans, columns query, setting, tools, text, right_api; those that are shown no tools are left out.
-
-    Returns:
-        by setting, in percent: follows (the plan calls the first tool), first (this tool is the right one), right (the
-        plan's API is).
-    """
-    right = {query: [plan.apis for plan in some] for query, some in right_plans(gold).items()}
-    of_one = {query for query, (apis, *_) in right.items() if len(apis) == 1 and apis[0] != DEFAULT_API}
-    shown = plans[plans["tools"].notna() & plans["query"].isin(of_one)]
-    first = shown["tools"].str[0]
-    found = pd.DataFrame(
-        {
-            "setting": shown["setting"],
-            "follows": [
-                100.0 * (api_names(text)[:1] == [name]) for text, name in zip(shown["text"], first, strict=True)
-            ],
-            "first": [
-                100.0 * any(list(apis) == [name] for apis in right[query])
-                for query, name in zip(shown["query"], first, strict=True)
-            ],
-            "right": shown["right_api"],
-        }
-    )
-    return found.groupby("setting").mean()
-
-
 def summary(scores: pd.DataFrame, resampling: Resampling, published: pd.DataFrame) -> pd.DataFrame:
     """Each setting's value of each measure, in the order of Table 3.
 
@@ -169,13 +121,12 @@ def contrasts(
 
     Args:
         scores: see `per_query`.
-        between: pairs of settings; those of which one is not there are left out.
+        between: pairs of settings.
 
     Returns:
         columns of `compare_outcomes`, metric, settled (bool), and differing (number of queries that differ).
     """
     frames = []
-    between = [pair for pair in between if set(pair) <= set(scores.columns.get_level_values("method"))]
     for metric in metrics:
         # without retrieval no tools are shown, so nothing can be outside them
         pairs = [pair for pair in between if metric != "outside_shown" or "lower_bound" not in pair]
@@ -239,21 +190,18 @@ def guessed_apis(
     gold: pd.DataFrame,
     learned: Sequence[str],
     asked: Sequence[str],
-) -> tuple[pd.Series, str]:
-    """Which API a query's embedding alone says is right, and the commonest one.
+) -> pd.Series:
+    """Which API a query's embedding alone says is right, by asked query.
 
     Args:
         vectors: embeddings of all queries, (queries, dimensions), in the order of `queries`.
-        learned: queries that the classifier learns from, and whose commonest first API is counted.
+        learned: queries that the classifier learns from.
         asked: queries to guess for.
-
-    Returns:
-        the classifier's API by asked query, and the commonest API.
     """
     place = pd.Series(np.arange(len(queries)), index=queries["query"])
     first = gold.set_index("query")["apis"].str[0][learned]
     classifier = api_classifier(vectors[place[learned]], first)
-    return pd.Series(classifier.predict(vectors[place[asked]]), index=list(asked)), first.mode().iloc[0]
+    return pd.Series(classifier.predict(vectors[place[asked]]), index=list(asked))
 
 
 def classifier_floor(desk: Desk, inputs: pd.DataFrame, guesses: pd.Series, gold: pd.DataFrame) -> pd.DataFrame:
@@ -295,13 +243,6 @@ def against_floors(
         of_floor=[scores[b, "ast_accuracy", 1].mean() for _, b in pairs],
         settled=settled(compared),
     )
-
-
-def with_choice(plans: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
-    """Plans with the columns shows (are the right APIs among the tools shown, bool) and first (the first API called,
-    `none` where there is none)."""
-    first = [(api_names(text) or ["none"])[0] for text in plans["text"]]
-    return plans.assign(shows=shows_right_tools(plans, gold), first=first)
 
 
 def clustered_means(plans: pd.DataFrame, by: Sequence[str], metrics: Sequence[str]) -> pd.DataFrame:
@@ -351,57 +292,6 @@ def failure_shares(plans: pd.DataFrame) -> pd.DataFrame:
     return shares.reindex(index=list(SETTINGS), columns=["", *CAUSES], fill_value=0.0)
 
 
-# ---------------------------------------------------------------- the length of prompts
-
-
-def sweep_inputs(material: Material, rows: pd.DataFrame) -> pd.DataFrame:
-    """Prompts in which one thing varies: the number of retrieved tools (with retrieved context); with the right tool,
-    the number of retrieved items; and items by their titles alone.
-
-    The usual number of tools is left out: its plans are those of `context_tuned_rag`.
-
-    Returns:
-        columns query, setting, tools, items, varied (`tools`, `items` or `titles`), number, prompt.
-    """
-    right = material.shown(rows, "upper_bound")[["query", "tools"]]
-
-    def with_right_tool(n):
-        inputs = material.shown(rows, "context_tuned_rag", n_items=n).drop(columns="tools").merge(right, on="query")
-        return inputs.assign(varied="items", number=n)
-
-    frames = [
-        material.shown(rows, "context_tuned_rag", n_tools=n).assign(varied="tools", number=n)
-        for n in sorted({1, 5, 20} - {material.n_tools})
-    ]
-    frames += [with_right_tool(n) for n in sorted({1, material.n_items, 10})]
-    inputs = pd.concat(frames, ignore_index=True)
-    titled = with_right_tool(material.n_items).assign(varied="titles")
-    prompts = [
-        *planner_prompts(material.desk, inputs, material.queries),
-        *planner_prompts(material.desk, titled, material.queries, titles=True),
-    ]
-    return pd.concat([inputs, titled], ignore_index=True).assign(prompt=prompts)
-
-
-def sweep_points(sweep: pd.DataFrame) -> pd.DataFrame:
-    """Means of each point of a sweep, with intervals over personas and needs.
-
-    Args:
-        sweep: judged plans with the columns persona, need, varied, number, tokens (of the prompt).
-
-    Returns:
-        columns varied, number, n, tokens, and ast_accuracy and right_api with their `_low` and `_high`.
-    """
-    by = ["varied", "number"]
-    lengths = sweep.groupby(by, as_index=False)["tokens"].mean()
-    return clustered_means(sweep, by, ["ast_accuracy", "right_api"]).merge(lengths, on=by)
-
-
-def sweep_part(sweep: pd.DataFrame, varied: str, number: int) -> pd.DataFrame:
-    """The plans of one point of a sweep, by query."""
-    return sweep[(sweep["varied"] == varied) & (sweep["number"] == number)].set_index("query")
-
-
 def by_needs(judged: Mapping[str, pd.DataFrame], lesson: PlannerLesson) -> pd.DataFrame:
     """Scores of each setting on the needs that a planner learns and on those kept from it, by model.
 
@@ -427,38 +317,6 @@ def by_needs(judged: Mapping[str, pd.DataFrame], lesson: PlannerLesson) -> pd.Da
     return pd.DataFrame(rows, columns=["model", "needs", "setting", "metric", "value", "ci_low", "ci_high", "n"])
 
 
-def sweep_tests(sweep: pd.DataFrame, n_tools: int, n_items: int) -> pd.DataFrame:
-    """Each point of a sweep against the usual one: numbers of tools against `n_tools`, the others against `n_items`
-    items with their texts, on the point's queries. Intervals and p-values are over personas and needs, Holm over all
-    points and both measures.
-
-    Args:
-        sweep: as `sweep_points` takes it.
-
-    Returns:
-        columns varied, number, metric, difference (points), ci_low, ci_high, p_value, p_holm, settled (bool).
-    """
-    usual = {"tools": sweep_part(sweep, "tools", n_tools), "items": sweep_part(sweep, "items", n_items)}
-    metrics, frames = ("ast_accuracy", "right_api"), []
-    for varied, number in sweep.groupby(["varied", "number"]).groups:
-        if (varied, number) in {("tools", n_tools), ("items", n_items)}:
-            continue
-        part = sweep_part(sweep, varied, number)
-        sides = {"point": part, "usual": usual["tools" if varied == "tools" else "items"].loc[part.index]}
-        scores = pd.DataFrame({(name, metric, 1): side[metric] for name, side in sides.items() for metric in metrics})
-        over = Resampling([part["persona"].to_numpy(), part["need"].to_numpy()])
-        frames += [
-            compare_outcomes(scores, [("point", "usual")], metric, 1, over).assign(
-                varied=varied, number=number, metric=metric
-            )
-            for metric in metrics
-        ]
-    tests = pd.concat(frames, ignore_index=True)
-    tests = tests.assign(p_holm=holm_adjust(tests["p_value"]))
-    columns = ["varied", "number", "metric", "difference", "ci_low", "ci_high", "p_value", "p_holm"]
-    return tests[columns].assign(settled=settled(tests))
-
-
 # ---------------------------------------------------------------- plans of two calls
 
 
@@ -475,22 +333,13 @@ def two_call_plans(plans: pd.DataFrame, gold: pd.DataFrame, functions: Sequence[
     )
 
 
-def variants(points: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """All variants of the planner in one table.
+def variants(others: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """All variants of the planner in one table: columns variant, n, and ast_accuracy and right_api with their `_low`
+    and `_high`.
 
     Args:
-        points: see `sweep_points`.
         others: judged plans by an ending that tells their variant from the setting.
-
-    Returns:
-        columns variant, number, n, tokens, and ast_accuracy and right_api with their `_low` and `_high`; number and
-        tokens are missing for `others`.
     """
-    metrics = ["ast_accuracy", "right_api"]
-    frames = [points.rename(columns={"varied": "variant"})]
-    for ending, plans in others.items():
-        if len(plans):
-            named = plans.assign(variant=plans["setting"] + ending)
-            frames.append(clustered_means(named, ["variant"], metrics))
-    columns = [f"{metric}{end}" for metric in metrics for end in ("", "_low", "_high")]
-    return pd.concat(frames)[["variant", "number", "n", "tokens", *columns]]
+    named = [plans.assign(variant=plans["setting"] + ending) for ending, plans in others.items() if len(plans)]
+    rows = pd.DataFrame(columns=["variant", "n"])
+    return pd.concat([rows, *(clustered_means(part, ["variant"], ["ast_accuracy", "right_api"]) for part in named)])

@@ -48,11 +48,9 @@ RANKED_BY_OURS = {
     ALONE_BY_RANKER: ("query_only/lambdamart", "none"),
     BY_RANKER: ("query_plus_context/lambdamart", "retrieved"),
 }
-# The same by a planner that learned from that ranker's tools.
-TAUGHT = {setting: f"{setting}/taught" for setting in RANKED_BY_OURS}
 # In the named worlds: with context by a LambdaMART that learned there (`lib.assistant.tool_worlds`).
 BY_LAMBDAMART = {setting: f"{setting}/by_lambdamart" for setting in ("context_tuned_rag", BY_RANKER)}
-SOURCES = SETTINGS | RANKED_BY_OURS | {TAUGHT[setting]: source for setting, source in RANKED_BY_OURS.items()}
+SOURCES = SETTINGS | RANKED_BY_OURS
 SOURCES |= {name: SOURCES[setting] for setting, name in BY_LAMBDAMART.items()}
 METRICS = ("ast_accuracy", "exact_match", "hallucination")
 NOTHING_FOUND = "nothing found"

@@ -30,7 +30,6 @@ from lib.assistant.planner import (
 from lib.assistant.tool_worlds import ALONE, CONTEXT, RANKER_ALONE, RANKER_TUNED, RETRIEVED, TUNED
 from lib.evaluation.comparison import compare_outcomes
 from lib.evaluation.inference import Resampling, holm_adjust, settled
-from lib.evaluation.intervals import two_way_differences
 from lib.generation.kept import Kept
 
 BY_SEARCH = "context_tuned_rag"  # whose context is by semantic search here
@@ -190,39 +189,3 @@ def steps(
     table = pd.concat(frames, ignore_index=True)
     table["p_holm"] = holm_adjust(table["p_value"])
     return table.assign(settled=settled(table))
-
-
-def found_or_given(scored: Mapping[str, tuple[pd.DataFrame, Resampling]]) -> pd.DataFrame:
-    """P(arguments right | tool right) of retrieved tools (`rag`) minus that of the right tool given (`upper_bound`), in
-    each world: 0 is what `published_parts` assumes. Each mean is over the plans of its own setting that have the right
-    APIs.
-
-    Returns:
-        columns world, difference, ci_low, ci_high (points); NaN where a setting never has the right APIs.
-    """
-    rows = []
-    for world, (scores, resampling) in scored.items():
-        found, given = (scores[[(setting, "arguments", 1)]].to_numpy() for setting in ("rag", "upper_bound"))
-        gap = two_way_differences(found, given, resampling.clusters)
-        rows.append((world, gap.value[0], gap.low[0], gap.high[0]))
-    return pd.DataFrame(rows, columns=["world", "difference", "ci_low", "ci_high"])
-
-
-def told_before(
-    materials: Mapping[str, Material], prompts: pd.DataFrame, learned: pd.DataFrame, needs: Sequence[str]
-) -> pd.DataFrame:
-    """How much of what each world asks the planner has met: bools of the asked queries, columns world, need (of a need
-    that it learned from) and text (word for word among what it learned from).
-
-    Args:
-        learned: the planner's training queries, column text.
-        needs: theirs.
-    """
-    frames = []
-    for world, material in materials.items():
-        asked = prompts.loc[prompts["world"] == world, "query"].unique()
-        need = material.gold.set_index("query")["need"].loc[asked]
-        text = material.queries.set_index("query")["text"].loc[asked]
-        known = {"need": need.isin(list(needs)), "text": text.isin(learned["text"])}
-        frames.append(pd.DataFrame(known).assign(world=world))
-    return pd.concat(frames, ignore_index=True)

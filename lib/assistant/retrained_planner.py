@@ -1,9 +1,7 @@
-"""The planner trained once more: with further seeds, from a larger base model, and from another ranker's tools.
+"""A larger base model tuned in the planner's place: it learns from the planner's own pairs and is asked its own prompts.
 
-All but the last learn from the planner's own pairs, and all are asked its own prompts. Their adapters would not fit
-into the project, so their plans are kept with it (`lib.generation.kept`), under the prompt and a hash of base model,
-lesson and settings: two cores train a small planner in an hour and the larger one in longer. Elsewhere
-they are trained where the profile says so.
+Its adapter would not fit into the project, so its plans are kept with it (`lib.generation.kept`), under the prompt and
+a hash of base model, lesson and settings. Elsewhere it is trained where the profile says so.
 """
 
 from __future__ import annotations
@@ -11,22 +9,18 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
-from lib.assistant.instruct_planner import MAX_TOKENS, MODEL, Planned, each_world, judged
+from lib.assistant.instruct_planner import MAX_TOKENS, MODEL, Planned, each_world
 from lib.assistant.kept_plans import KEPT, kept_or_some
-from lib.assistant.plan_comparison import per_query
-from lib.assistant.planner import SETTINGS, TAUGHT, Material
-from lib.assistant.planner_worlds import STEPS
+from lib.assistant.planner import Material
 from lib.assistant.trained_parts import PlannerLesson
-from lib.evaluation.over_seeds import SEEDS, over_seeds
 from lib.generation.finetune import Training, adapter_for
 from lib.generation.kept import Keeper, Kept, weights_of
 from lib.generation.local import LocalModel
@@ -42,7 +36,7 @@ class Again(NamedTuple):
     """How a planner is trained once more.
 
     Attributes:
-        name: `seed_1`, …, or `larger`; of its folder, too.
+        name: of its folder.
         model: name of the base model.
         settings: of the training.
         max_tokens: of a plan.
@@ -54,15 +48,6 @@ class Again(NamedTuple):
     settings: Training
     max_tokens: int
     most: int
-
-
-def with_seeds(model: str, settings: Training, max_tokens: int) -> list[Again]:
-    """The planner with further seeds."""
-    seeds = range(1, SEEDS + 1)
-    return [
-        Again(f"seed_{number}", model, replace(settings, seed=settings.seed + number), max_tokens, KEPT)
-        for number in seeds
-    ]
 
 
 def from_larger(settings: Training, model: str = "") -> Again:
@@ -144,26 +129,6 @@ def planned(prompts: pd.DataFrame, kinds: pd.Series, again: Again, how: Retraini
     return Planned(plans, keeper, again.model)
 
 
-def taught_by_ranker(
-    prompts: pd.DataFrame, how: Retraining, model: str, settings: Training, max_tokens: int, queries: int
-) -> list[pd.DataFrame]:
-    """The plans, judged, of the planner that learned from the learned ranker's tools; none where there are none.
-
-    Args:
-        prompts: of `lib.assistant.planner.RANKED_BY_OURS`.
-        how: with the lesson of the planner that learned from search.
-        model, settings, max_tokens: of that planner.
-        queries: that it is asked, at least.
-    """
-    material = how.lesson.material
-    again = Again("tools_by_ranker", model, settings, max_tokens, KEPT)
-    kinds = material.gold.set_index("query")["kind"]
-    found = planned(prompts, kinds, again, replace(how, lesson=how.lesson.by_ranker()), queries)
-    if found is None:
-        return []
-    return [judged(found.plans.assign(setting=found.plans["setting"].map(TAUGHT)), material)]
-
-
 def planned_in_worlds(
     materials: Mapping[str, Material], prompts: pd.DataFrame, again: Again, how: Retraining, queries: int
 ) -> dict[str, Planned]:
@@ -176,29 +141,3 @@ def planned_in_worlds(
 
 
 # ---------------------------------------------------------------- over seeds
-
-
-def accuracy_over_seeds(
-    plans: Sequence[pd.DataFrame], queries: pd.DataFrame, gold: pd.DataFrame, samples: int, seed: int
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """AST accuracy of each setting of Table 3 over the planners' seeds, and of each against the one below it
-    (`lib.evaluation.over_seeds`), on the queries that all of them planned.
-
-    Args:
-        plans: judged plans (`lib.assistant.planner.score_plans`), one frame a seed.
-        queries, gold, samples, seed: as for `lib.assistant.plan_comparison.per_query`.
-    """
-    scored = [per_query(part, queries, gold, samples, seed) for part in plans]
-    first, resampling = scored[0]
-    common = functools.reduce(pd.Index.intersection, [scores.index for scores, _ in scored])
-    of_settings = {
-        setting: np.column_stack([scores.loc[common, (setting, "ast_accuracy", 1)] for scores, _ in scored])
-        for setting in SETTINGS
-    }
-    return over_seeds(of_settings, STEPS, resampling.among(first.index.isin(common)))
-
-
-LEFT_OUT = (
-    "No planner was trained with further seeds here: the kept plans are of another world or other prompts, and the "
-    "profile does not say `retrain_planner`."
-)

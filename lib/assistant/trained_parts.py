@@ -210,17 +210,6 @@ class PlannerLesson:
         n = min(len(able), round(THOUGHT_SHARE * len(queries)))
         return {query: self.thoughts[query] for query in able["query"].sample(n, random_state=self.seed)}
 
-    def by_ranker(self) -> PlannerLesson:
-        """The lesson in which the learned ranker found the tools that prompts show (`lib.assistant.tool_ranker`)."""
-        rankings, by = self.material.tool_rankings, "/lambdamart"
-        ours = rankings[rankings["setting"].str.endswith(by)]
-        ours = ours.assign(setting=ours["setting"].str.removesuffix(by))
-        return replace(
-            self,
-            material=replace(self.material, tool_rankings=ours),
-            retrieval={**self.retrieval, "tools": "lambdamart"},
-        )
-
     def source(self, size: int) -> str:
         """SHA-256 of what the prompts of so many training queries are made from.
 

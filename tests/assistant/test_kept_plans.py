@@ -3,10 +3,10 @@
 import pandas as pd
 import pytest
 
-from lib.assistant.kept_plans import kept_in_words, kept_plans, prompts_asked
+from lib.assistant.kept_plans import kept_plans, prompts_asked
 from lib.assistant.planner_worlds import PLANNED, materials_of, world_prompts
 from lib.assistant.tool_worlds import simulated
-from lib.generation.kept import Keeper, Kept, key_of
+from lib.generation.kept import Kept, key_of
 from lib.workbook.artifacts import ROOT
 from lib.workbook.parameters.planner import PlannerTuning
 from lib.workbook.trained import FOLDER, NONE, Shipped
@@ -71,15 +71,6 @@ def test_a_profile_that_asks_as_many_reads_none():
     shipped = Shipped(ROOT / FOLDER / "planner-4338", {}, "")
     parameters = PlannerTuning(profile="full", planner_queries=936)
     assert not kept_plans(parameters, shipped, ROOT).answers
-
-
-def test_the_page_says_how_many_were_kept(tmp_path):
-    keeper = Keeper(None, keeping(["a"]), tmp_path / "own.jsonl")
-    assert kept_in_words(keeper) == "No plan was kept with the project; 0 were written for this report."
-    keeper.generate(["a", "a"])
-    assert kept_in_words(keeper).startswith(
-        "Of 1 prompts the plans were written once by the shipped planner, in float32"
-    )
 
 
 def test_without_a_shipped_planner_nothing_is_looked_for():

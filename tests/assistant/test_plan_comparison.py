@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from lib.assistant.pages import planner_tables as tables
-from lib.assistant.pages import planner_words as words
 from lib.assistant.plan_comparison import (
     BY_RETRIEVER,
     against_floors,
@@ -18,22 +17,15 @@ from lib.assistant.plan_comparison import (
     effect_of_thought,
     failure_rows,
     failure_shares,
-    first_tools,
     guessed_apis,
     needs_no_argument,
-    on_common_queries,
     per_query,
     summary,
-    sweep_inputs,
-    sweep_part,
-    sweep_points,
-    sweep_tests,
     template_floor,
     two_call_plans,
     variants,
-    with_choice,
 )
-from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, SETTINGS, TAUGHT, Desk, Material
+from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, SETTINGS, Desk
 from lib.assistant.plans import CAUSES
 from lib.evaluation.inference import Resampling
 from lib.evaluation.intervals import mean_interval
@@ -145,7 +137,6 @@ def test_tools_by_our_ranker_stand_beside_those_of_search():
     _, scores, resampling = study(rights)
     compared = contrasts(scores, resampling, BY_RETRIEVER, ("ast_accuracy", "right_api"))
     assert len(compared) == 2 * 4, "no planner learned from our ranker's tools"
-    assert "is kept for this world" in words.learned_from_our_tools(compared, pd.DataFrame())
     assert contrast(compared, ALONE_BY_RANKER, "rag")["difference"] == pytest.approx(40.0)  # 20 − 4 of 40
     assert contrast(compared, BY_RANKER, "context_tuned_rag", "right_api")["differing"] == 6
     published = pd.DataFrame({"setting": ["rag"], "metric": ["ast_accuracy"], "value": [67.35]})
@@ -157,53 +148,6 @@ def test_tools_by_our_ranker_stand_beside_those_of_search():
     assert frame["AST accuracy"].str.split().str[0].tolist() == ["10.0", "50.0", "75.0", "90.0"]
     tests = tables.retriever_tests(compared, N).frame
     assert tests["first − second"].str.split().str[0].tolist()[:2] == ["40.0", "15.0"]
-    assert "change AST accuracy by 15.0 [" in words.tools_by_our_ranker(compared, shown)
-    assert "Context adds 40.0 [" in words.tools_by_our_ranker(compared, shown)
-    assert "in 60.0% of the prompts, those of search in 20.0%." in words.tools_by_our_ranker(compared, shown)
-
-
-def test_the_planner_that_learned_from_our_tools_stands_beside():
-    rights = RIGHTS | {ALONE_BY_RANKER: 20, BY_RANKER: 24, TAUGHT[ALONE_BY_RANKER]: 20, TAUGHT[BY_RANKER]: 38}
-    _, scores, resampling = study(rights)
-    compared = contrasts(scores, resampling, BY_RETRIEVER, ("ast_accuracy",))
-    assert list(zip(compared["a"], compared["b"], strict=True)) == list(BY_RETRIEVER)
-    order = pd.DataFrame({"follows": [46.0, 79.0], "first": [67.0, 67.0], "right": [45.0, 65.0]})
-    text = words.learned_from_our_tools(compared, order.set_axis([BY_RANKER, TAUGHT[BY_RANKER]]))
-    assert "Where one call is due, the ranker's first tool is right in 67%. The newly trained planner calls it" in text
-    assert text.endswith("in 79%, the first planner in 46%; the API that the new one calls is right in 65%.")
-    assert "changes AST accuracy by 35.0 [" in text
-    assert "it is 20.0 [" in text
-    assert "] points (not settled) above the first planner with tools by search." in text
-    assert "Context adds 45.0 [" in text
-    table = summary(scores, resampling, pd.DataFrame({"setting": ["rag"], "metric": ["ast_accuracy"], "value": [1.0]}))
-    frame = tables.by_our_ranker(table, pd.Series(50.0, list(rights)), N).frame
-    assert frame["setting"].str.endswith("learned from such").tolist() == [False, False, True] * 2
-    worse = compared.assign(difference=-20.0, ci_low=-30.0, ci_high=-10.0, settled=True)
-    text = words.learned_from_our_tools(worse, order.set_axis([BY_RANKER, TAUGHT[BY_RANKER]]))
-    assert "it is 20.0 [10.0, 30.0] points (settled) below the first planner" in text
-
-
-def test_plans_that_follow_the_order_of_their_tools():
-    plans = pd.DataFrame(
-        {
-            "query": ["a", "b", "c", "a", "d"],  # c needs two calls, d none of the tools
-            "setting": ["rag", "rag", "rag", "lower_bound", "rag"],
-            "tools": [["open_note", "find_event"], ["open_note", "find_event"], ["open_note"], None, ["open_note"]],
-            "text": ['open_note(title="T")', 'find_event(title="T")', "default()", "default()", "default()"],
-            "right_api": [100.0, 100.0, 0.0, 0.0, 100.0],
-        }
-    )
-    answer = json.dumps([{"find_event": {"title": ["T"]}}])
-    gold = pd.DataFrame({"query": list("abcd"), "plan": "x", "answers": answer})
-    gold["apis"] = [["open_note"], ["find_event"], ["open_note", "find_event"], ["default"]]
-    found = first_tools(plans, gold)
-    assert found.index.tolist() == ["rag"]
-    assert found.loc["rag"].tolist() == [50.0, 50.0, 100.0]
-
-
-def test_plans_are_compared_on_queries_that_all_have():
-    frames = [pd.DataFrame({"query": list("abc"), "x": 1}), pd.DataFrame({"query": list("bcd"), "x": 2})]
-    assert on_common_queries(frames)["query"].tolist() == ["b", "c", "b", "c"]
 
 
 def test_a_thought_is_compared_on_the_same_queries():
@@ -229,6 +173,13 @@ def test_scores_of_claims_name_persona_and_need():
     assert (row["persona"], row["need"], row["k"], row["method"], row["value"]) == ("p5", "need1", 1, "rag", 0.0)
 
 
+def test_the_classifier_learns_from_training_queries_alone():
+    gold = GOLD.assign(apis=[["a"] if i % 2 else ["b"] for i in range(N)])
+    vectors = np.array([[1.0, 0.0] if i % 2 else [0.0, 1.0] for i in range(N)])
+    guesses = guessed_apis(vectors, QUERIES, gold, NAMES[:21], ["q30", "q31"])
+    assert guesses.to_dict() == {"q30": "b", "q31": "a"}
+
+
 def test_floors_fill_in_the_title_of_the_first_item_of_the_apps(desk):
     inputs = pd.DataFrame({"query": ["q01"], "setting": "context_tuned_rag", "items": [["i0", "i1"]]})
     template = template_floor(desk, inputs.assign(tools=[["open_note"]]), GOLD)
@@ -236,14 +187,6 @@ def test_floors_fill_in_the_title_of_the_first_item_of_the_apps(desk):
     for guess, plan in {"find_event": 'find_event(title="T0")', "default": "default()"}.items():
         guessed = classifier_floor(desk, inputs.assign(tools=[["open_note"]]), pd.Series({"q01": guess}), GOLD)
         assert guessed[["text", "ast_accuracy"]].values.tolist() == [[plan, 0.0]]
-
-
-def test_the_classifier_learns_from_training_queries_alone():
-    gold = GOLD.assign(apis=[["a"] if i % 2 else ["b"] for i in range(N)])
-    vectors = np.array([[1.0, 0.0] if i % 2 else [0.0, 1.0] for i in range(N)])
-    guesses, commonest = guessed_apis(vectors, QUERIES, gold, NAMES[:21], ["q30", "q31"])
-    assert guesses.to_dict() == {"q30": "b", "q31": "a"}
-    assert commonest == "b"  # 11 of the first 21
 
 
 def test_the_planner_is_set_against_each_floor_where_it_is():
@@ -264,9 +207,6 @@ def test_choices_and_failures_are_read_off_the_plans():
     plans = judged("rag", 10)
     plans["tools"] = [None, ["open_note"], *[["default"]] * (N - 2)]
     plans["text"] = ["what?", "open_note(", *["default()"] * (N - 2)]
-    chosen = with_choice(plans, GOLD)
-    assert chosen["shows"].head(5).tolist() == [False, True, False, False, True]
-    assert chosen["first"].head(3).tolist() == ["none", "open_note", "default"]
     shares = failure_shares(plans)
     assert list(shares.index) == list(SETTINGS)
     assert shares.loc["rag", ["", "wrong_api", "unparsed"]].tolist() == [25.0, 75.0, 0.0]
@@ -284,59 +224,6 @@ def test_causes_of_failure_have_intervals_over_personas_and_needs():
     assert row[["ci_low", "ci_high"]].tolist() == pytest.approx([low, high])
 
 
-def test_a_sweep_varies_one_thing_at_a_time(desk):
-    rankings = pd.DataFrame(
-        [(setting, "q01", f"api{i}", i) for setting in ("query_only", "query_plus_context") for i in range(1, 31)],
-        columns=["setting", "query", "item", "rank"],
-    )
-    retrieved = pd.DataFrame([("q01", f"i{i}", i + 1) for i in range(12)], columns=["query", "item", "rank"])
-    desk.signatures |= {f"api{i}": f"api{i}()" for i in range(31)}
-    material = Material(desk, QUERIES, GOLD, rankings, retrieved, 5, 3)
-    inputs = sweep_inputs(material, QUERIES[1:2])
-    found = [(row.varied, row.number, len(row.tools), len(row.items)) for row in inputs.itertuples()]
-    assert found == [
-        ("tools", 1, 2, 3),
-        ("tools", 20, 21, 3),
-        ("items", 1, 1, 1),
-        ("items", 3, 1, 3),
-        ("items", 10, 1, 10),
-        ("titles", 3, 1, 3),
-    ]
-    assert ("Text 1" in inputs["prompt"].iloc[3], "Text 1" in inputs["prompt"].iloc[5]) == (True, False)
-    tuned = material.prompted(QUERIES[1:2], ["rag", "context_tuned_rag"])
-    assert tuned["tools"].map(len).tolist() == [6, 6]
-    assert "Context:" not in tuned["prompt"].iloc[0]
-
-
-def test_points_of_a_sweep_are_tested_against_the_usual_one():
-    parts = [("tools", 5, 20), ("tools", 1, 0), ("items", 3, 20), ("items", 10, 15), ("titles", 3, 0)]
-    sweep = pd.concat([judged("x", right, varied=varied, number=n, tokens=n) for varied, n, right in parts])
-    points = sweep_points(sweep).set_index(["varied", "number"])
-    assert points.loc[("items", 10), ["n", "tokens", "ast_accuracy"]].tolist() == [N, 10, 37.5]
-    assert points.loc[("items", 10), "ast_accuracy_low"] < 37.5 < points.loc[("items", 10), "ast_accuracy_high"]
-    tests = sweep_tests(sweep, n_tools=5, n_items=3)
-    assert tests[tests["metric"] == "right_api"][["varied", "number", "difference"]].values.tolist() == [
-        ["items", 10, -12.5],
-        ["titles", 3, -50.0],
-        ["tools", 1, -50.0],
-    ]
-    assert tests["settled"].tolist() == [False, False, True, True, True, True]
-    assert (tests["ci_low"] < tests["difference"]).all()
-    assert (tests["difference"] < tests["ci_high"]).all()
-    assert sweep_part(sweep, "items", 10)["ast_accuracy"].sum() == 1500
-
-
-def test_a_point_of_a_sweep_that_differs_in_one_need_alone_is_not_settled():
-    """Ten queries about one need say little of other needs."""
-    one_need = np.where(np.arange(N) < 10, "a", "b")
-    frames = [judged("x", right, varied="tools", number=n, tokens=n) for n, right in ((5, 10), (1, 0))]
-    frames.append(judged("x", 0, varied="items", number=3, tokens=3))
-    tests = sweep_tests(pd.concat(frames).assign(need=np.tile(one_need, 3)), n_tools=5, n_items=3)
-    assert (tests["p_holm"] > 0.05).all()
-    assert (tests["ci_high"] > 0).all()
-    assert not tests["settled"].any()
-
-
 def test_plans_of_two_calls_are_read_call_by_call():
     first, second = 'open_note(title="T1")', 'find_event(title="T0")'
     answers = json.dumps([{"open_note": {"title": ["T1"]}}, {"find_event": {"title": ["T0"]}}])
@@ -350,10 +237,9 @@ def test_plans_of_two_calls_are_read_call_by_call():
 
 
 def test_all_variants_stand_in_one_table():
-    points = sweep_points(judged("x", 10, varied="items", number=3, tokens=70.0))
-    table = variants(points, {"": judged("context_tuned_rag_cot", 4), "_two_calls_at_once": judged("rag", 0)})
-    assert table["variant"].tolist() == ["items", "context_tuned_rag_cot", "rag_two_calls_at_once"]
-    assert table["ast_accuracy"].tolist() == [25.0, 10.0, 0.0]
-    assert list(table.columns[:5]) == ["variant", "number", "n", "tokens", "ast_accuracy"]
+    table = variants({"": judged("context_tuned_rag_cot", 4), "_two_calls_at_once": judged("rag", 0)})
+    assert table["variant"].tolist() == ["context_tuned_rag_cot", "rag_two_calls_at_once"]
+    assert table["ast_accuracy"].tolist() == [10.0, 0.0]
+    assert list(table.columns[:5]) == ["variant", "n", "ast_accuracy", "ast_accuracy_low", "ast_accuracy_high"]
     assert (table["ast_accuracy_low"] <= table["ast_accuracy"]).all()
     assert (table["right_api_high"] >= table["right_api"]).all()

@@ -16,14 +16,12 @@ from lib.assistant.planner_worlds import (
     PAPERS_STEPS,
     PLANNED,
     TUNED_BY_RANKER,
-    found_or_given,
     judged,
     materials_of,
     published_parts,
     scores_of,
     steps,
     summaries,
-    told_before,
     world_prompts,
 )
 from lib.assistant.tool_worlds import (
@@ -245,25 +243,3 @@ def test_our_tools_are_compared_with_cosines_beside_the_same_context(scored):
     assert by.loc[("explicit", TUNED_BY_RANKER, CONTEXT_TUNED), "difference"] == 0
     assert by.loc[("hard", TUNED_BY_RANKER, ALONE_BY_RANKER), "difference"] == 0
     assert len(by) == 3 * (len(PAPERS_STEPS) + len(BESIDE) + len(OURS))
-
-
-def test_arguments_of_found_and_of_given_tools_are_compared(scored):
-    gaps = found_or_given(scored).set_index("world")
-    for world, (scores, _) in scored.items():
-        rag, given = (scores[name, "arguments", 1].mean() for name in ("rag", "upper_bound"))
-        assert gaps.loc[world, "difference"] == pytest.approx(rag - given, nan_ok=True)
-    never = {world: (scores.copy(), resampling) for world, (scores, resampling) in scored.items()}
-    never["hard"][0][("rag", "arguments", 1)] = np.nan
-    assert np.isnan(found_or_given(never).set_index("world").loc["hard"]).all()
-
-
-def test_what_the_planner_met_in_training_is_counted(materials, prompts):
-    queries, gold = materials["mixed"].queries, materials["mixed"].gold
-    asked = prompts.loc[prompts["world"] == "mixed", "query"].unique()
-    one = queries[queries["query"] == asked[0]]
-    need = gold.set_index("query")["need"]
-    told = told_before(materials, prompts, one, [need[asked[0]]])
-    here = told[told["world"] == "mixed"]
-    assert len(told) == 3 * ASKED
-    assert here["text"].sum() == (queries.set_index("query")["text"][asked] == one["text"].iloc[0]).sum() >= 1
-    assert here["need"].sum() == (need[asked] == need[asked[0]]).sum()

@@ -1,4 +1,4 @@
-"""Planners trained once more: what identifies them, which of their plans are kept, and what seeds change."""
+"""Planners trained once more: what identifies them, which of their plans are kept."""
 
 import json
 from dataclasses import replace
@@ -8,17 +8,9 @@ import pytest
 
 from lib.assistant import retrained_planner as module
 from lib.assistant.instruct_planner import MAX_TOKENS, MODEL
+from lib.assistant.kept_plans import KEPT
 from lib.assistant.planner import SETTINGS
-from lib.assistant.planner_worlds import STEPS
-from lib.assistant.retrained_planner import (
-    LARGER_RATE,
-    SEEDS,
-    Retraining,
-    accuracy_over_seeds,
-    from_larger,
-    planned,
-    with_seeds,
-)
+from lib.assistant.retrained_planner import LARGER_RATE, Again, Retraining, from_larger, planned
 from lib.generation import local, models
 from lib.generation.finetune import Training
 from lib.generation.kept import Kept, key_of
@@ -47,11 +39,12 @@ def keep(how, again, texts, share=1.0):
         file.writelines(f"{json.dumps(line)}\n" for line in lines)
 
 
-def test_each_is_trained_otherwise_in_one_way():
-    seeds, larger = with_seeds("small", SETTLED, 64), from_larger(SETTLED)
-    assert [again.settings.seed for again in seeds] == [8, 9]
-    assert all(replace(again.settings, seed=7) == SETTLED for again in seeds)
-    assert {again.model for again in seeds} == {"small"}
+def small(seed=8):
+    return Again("small", "small", replace(SETTLED, seed=seed), 64, KEPT)
+
+
+def test_the_larger_one_is_trained_at_a_rate_of_its_own():
+    larger = from_larger(SETTLED)
     assert replace(larger.settings, learning_rate=3e-3) == SETTLED
     assert from_larger(replace(SETTLED, epochs=2)) == larger
     assert (larger.model, larger.settings.learning_rate, larger.max_tokens) == (MODEL, LARGER_RATE, MAX_TOKENS)
@@ -60,10 +53,10 @@ def test_each_is_trained_otherwise_in_one_way():
 
 def test_a_key_changes_with_all_that_a_planner_comes_from(how):
     """What is left out changes no weights: how often checkpoints are written."""
-    again = with_seeds("small", SETTLED, 64)[0]
+    again = small()
     others = [
         how.key(again._replace(model="large")),
-        how.key(again._replace(settings=replace(again.settings, seed=9))),
+        how.key(small(seed=9)),
         how.key(again._replace(settings=replace(again.settings, rank=8))),
         replace(how, size=21).key(again),
         replace(how, machine={"quantization": "nf4"}).key(again),
@@ -75,7 +68,7 @@ def test_a_key_changes_with_all_that_a_planner_comes_from(how):
 
 
 def test_kept_plans_are_taken_and_missing_ones_are_not_made_up(how, lesson, prompts):  # noqa: F811
-    first, second = with_seeds("small", SETTLED, 64)
+    first, second = small(), small(seed=9)
     texts = {prompt: f"default({number})" for number, prompt in enumerate(prompts["prompt"])}
     assert planned(prompts, kinds(lesson), first, how, 2) is None
     keep(how, first, texts)
@@ -117,9 +110,9 @@ def test_a_planner_is_trained_where_the_profile_says_so(how, lesson, prompts, mo
     monkeypatch.setattr(module, "adapter_for", adapter_for)
     monkeypatch.setattr(module, "LocalModel", Model)
     here = replace(how, here=True, machine={"threads": 1})
-    again = with_seeds("small", SETTLED, 64)[0]
+    again = small()
     found = planned(prompts, kinds(lesson), again, here, 2)
-    assert trained == [("", "small", 2, "planner_seed_1", 8, {"progress": False, "processes": 1, "threads": 1})]
+    assert trained == [("", "small", 2, "planner_small", 8, {"progress": False, "processes": 1, "threads": 1})]
     assert len(unloaded) == 1
     assert found.plans["query"].nunique() == 2
     assert set(found.plans["setting"]) == set(SETTINGS)
@@ -128,18 +121,3 @@ def test_a_planner_is_trained_where_the_profile_says_so(how, lesson, prompts, mo
     assert None not in found_again.found(found.plans["prompt"]), (
         "what is written is found under the planner's key again"
     )
-
-
-def test_accuracy_over_seeds_is_on_the_queries_that_all_planned(lesson, prompts):  # noqa: F811
-    material, queries = lesson.material, prompts["query"].unique().tolist()
-    right = [queries[:30], queries[:24], queries[:18]]
-    plans = [plans_of(lesson, prompts, chosen) for chosen in right]
-    plans[2] = plans[2][plans[2]["query"].isin(queries[:40])]
-    values, changes = accuracy_over_seeds(plans, material.queries, material.gold, 100, 0)
-    assert len(plans) == SEEDS + 1
-    assert values["of"].tolist() == list(SETTINGS)
-    assert values["n"].tolist() == [40] * 5
-    assert values["value"].tolist() == pytest.approx([60.0] * 5)
-    assert values["spread"].tolist() == pytest.approx([15.0] * 5)
-    assert changes["of"].tolist() == STEPS
-    assert (changes["value"] == 0).all()

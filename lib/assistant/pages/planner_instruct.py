@@ -8,15 +8,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.assistant.instruct_planner import EXAMPLES, LARGER, PREFIXES, TUNED, UNTUNED, Compared, Planned
+from lib.assistant.instruct_planner import LARGER, PREFIXES, TUNED, UNTUNED, Compared
 from lib.assistant.pages.common import intervals, shown_cell
 from lib.assistant.pages.planner import MEASURED, SHORT
-from lib.assistant.pages.planner_worlds import NAMES, counted
+from lib.assistant.pages.planner_worlds import NAMES
 from lib.assistant.plan_comparison import summary
 from lib.assistant.planner import SETTINGS
-from lib.assistant.planner_worlds import STEPS, steps
-from lib.generation.kept import where_from
-from lib.workbook.display import Drawing, Table, interval, legend_below, number
+from lib.workbook.display import Drawing, Table, legend_below
 
 LOOKS = {TUNED: ("o", "#0072B2"), UNTUNED: ("s", "#D55E00"), LARGER: ("D", "#009E73")}
 WHOLE = "context_tuned_upper_bound"  # the setting in which nothing has to be found
@@ -46,14 +44,8 @@ def table_3(shown: pd.DataFrame, compared: Compared, names: Mapping[str, str]) -
         for setting in SETTINGS
         for model in compared.models
     ]
-    ways = {
-        UNTUNED: f" Untuned: with the rules in words and {EXAMPLES} training queries with their plans.",
-        LARGER: f" {names[LARGER]} was tuned on the same pairs, in one pass.",
-    }
-    said = "".join(text for model, text in ways.items() if model in compared.models)
     return Table(
-        pd.DataFrame(rows),
-        f"Percent of {len(compared.scores)} queries with 95% intervals. Tuned: with LoRA.{said}",
+        pd.DataFrame(rows), f"Three planners in the settings of Table 3, percent of {len(compared.scores)} queries."
     )
 
 
@@ -101,65 +93,8 @@ def figure(shown: pd.DataFrame, compared: Compared, names: Mapping[str, str]) ->
     axis.set(yticks=rows, yticklabels=list(SHORT.values()), xlim=(0, 100))
     axis.set_xlabel(f"AST accuracy, percent of {len(compared.scores)} queries, with its 95% interval")
     legend_below(axis, 2)
-    alt = "AST accuracy by setting: " + "; ".join(
-        f"{SHORT[setting]}: "
-        + ", ".join(f"{model} {number(cells.loc[(model, setting), 'value'], 1)}%" for model in compared.models)
-        for setting in SETTINGS
-    )
-    best = "; ".join(
-        f"{names[model]}, {_way(model)}, {number(cells.loc[(model, WHOLE), 'value'], 0)}%" for model in compared.models
-    )
-    return Drawing(drawn, "planner_instruct", f"Plans right with the right tool and context: {best}", f"{alt}.", data)
-
-
-def findings(compared: Compared, names: Mapping[str, str], settings: Mapping[str, str] = SHORT) -> str:
-    """`finding` of each larger model, as sentences."""
-    return " ".join(f"{finding(compared, names, model, settings)}." for model in compared.models if model != TUNED)
-
-
-def finding(
-    compared: Compared, names: Mapping[str, str], model: str = UNTUNED, settings: Mapping[str, str] = SHORT
-) -> str:
-    """Where the larger model plans better than the planner, and where worse; without a full stop.
-
-    Args:
-        settings: what they are called.
-    """
-    tests = compared.accuracy(model)
-    named = f"{names[model]}, {_way(model)}"
-    said = {}
-    for verb, sign in (("better", 1), ("worse", -1)):
-        there = tests[tests["settled"] & (sign * tests["difference"] > 0)]
-        changes = zip(there.index, intervals(there, "difference"), strict=True)
-        said[verb] = ", ".join(f"{settings[setting]} {change}" for setting, change in changes)
-    parts = [f"{verb} in {text}" for verb, text in said.items() if text]
-    if not parts:
-        return f"No setting settles whether {named}, plans better than {names[TUNED]}, tuned"
-    return f"{named}, plans " + "; ".join(parts) + f" (points from {names[TUNED]}, tuned)"
-
-
-def factors_in_words(shown: pd.DataFrame) -> str:
-    """Whether it is the API or its arguments, where the models have tools and context."""
-    cells = shown.set_index(["model", "setting", "metric"])["value"]
-    models = [name for name in PREFIXES if name in set(shown["model"])]
-    of_setting = {"right_api": "context_tuned_rag", "arguments": WHOLE}
-    api, arguments = (
-        ", ".join(f"{model} {number(cells[model, setting, metric], 1)}%" for model in models)
-        for metric, setting in of_setting.items()
-    )
-    return (
-        f"Among retrieved tools with context the right API is called in: {api}. Given the right tool and context, and "
-        f"that it is called, its arguments are right in: {arguments}."
-        + (f" {_untuned_with_tools(cells)}" if UNTUNED in models else "")
-    )
-
-
-def _untuned_with_tools(cells: pd.Series) -> str:
-    """What a list of tools gives a model that has not learned the toolbox: right APIs, indexed as in `values`."""
-    bare, shown = (cells[UNTUNED, setting, "right_api"] for setting in ("lower_bound", "rag"))
-    return (
-        f"By retrieved tools alone, a model that learned no toolbox goes from {number(bare, 1)} to {number(shown, 1)}% "
-        "right APIs."
+    return Drawing(
+        drawn, "planner_instruct", "Right plans by three planners", "AST accuracy by setting and planner.", data
     )
 
 
@@ -184,20 +119,6 @@ def needs_table(found: pd.DataFrame, names: Mapping[str, str]) -> Table:
         "AST accuracy in percent, with 95% intervals, on needs that the tuned planners learned and on those held out.",
         text_columns=["model", "needs"],
     )
-
-
-def needs_in_words(found: pd.DataFrame, names: Mapping[str, str]) -> str:
-    """What each model makes of needs held out, with retrieved tools and context and with the right ones."""
-    right = found[(found["metric"] == "ast_accuracy") & (found["needs"] == "held out")].set_index(["model", "setting"])
-    if right.empty:
-        return ""
-    said = [
-        f"{names[model]}, {_way(model)}, {shown_cell(right.loc[(model, 'context_tuned_rag')])}% with retrieved tools "
-        f"and context and {shown_cell(right.loc[(model, WHOLE)])}% with the right ones"
-        for model in found["model"].unique()
-        if (model, WHOLE) in right.index
-    ]
-    return f"On needs held out, right are: {'; '.join(said)}."
 
 
 def in_rows(found: Mapping[str, Compared], published: pd.DataFrame) -> pd.DataFrame:
@@ -225,57 +146,4 @@ def worlds_table(found: Mapping[str, Compared], shown: pd.DataFrame, names: Mapp
             row |= {f"{model} − {TUNED}": tests[model][setting] if model in tests else "–" for model in models[1:]}
             rows.append(row)
     n = ", ".join(f"{world} {len(compared.scores)}" for world, compared in found.items())
-    ways = {
-        UNTUNED: " Untuned: {}, its examples of that world.",
-        LARGER: " Larger tuned: {}, which learned in the same world.",
-    }
-    said = "".join(text.format(names[model]) for model, text in ways.items() if model in models)
-    return Table(
-        pd.DataFrame(rows),
-        f"AST accuracy in percent, with 95% intervals; queries: {n}. Tuned: {names[TUNED]}, which learned in one "
-        f"world.{said} Differences are paired, in points; open: not settled, Holm over all.",
-    )
-
-
-def worlds_in_words(found: Mapping[str, Compared], names: Mapping[str, str]) -> str:
-    """`findings` of each world."""
-    return " ".join(f"`{world}`: {findings(compared, names, NAMES)}" for world, compared in found.items())
-
-
-def order_of_settings(found: Mapping[str, Compared], names: Mapping[str, str]) -> str:
-    """In which worlds the larger tuned model's settings stand in the published order: step by step, settled or not."""
-    scored = {
-        world: (compared.scores_of(LARGER), compared.resampling)
-        for world, compared in found.items()
-        if LARGER in compared.models
-    }
-    if not scored:
-        return ""
-    said = []
-    for world, part in steps(scored, STEPS).groupby("world", sort=False):
-        scores = scored[str(world)][0]
-        means = [scores[setting, "ast_accuracy", 1].mean() for setting in SETTINGS]
-        firm = part[part["settled"]]
-        down = firm[firm["ci_high"] < 0]
-        rise = counted(len(firm) - len(down), len(STEPS), down[["a", "b"]].to_numpy().tolist())
-        each = ", ".join(
-            f"{NAMES[row.a]} {interval(row.difference, row.ci_low, row.ci_high)}" + ("" if row.settled else " (open)")
-            for row in part.itertuples()
-        )
-        said.append(
-            f"in `{world}` {', '.join(number(mean, 0) for mean in means)}%, {rise}; steps up, in points: {each}"
-        )
-    return f"Table 3 by {names[LARGER]}, tuned: {'. And '.join(said)}."
-
-
-def kept_in_words(others: Mapping[str, Planned]) -> str:
-    """Where the plans of the models beside the planner are from (`lib.generation.kept.where_from`)."""
-    return " ".join(
-        where_from(found.keeper, "plans", f"{found.model}, {_way(name)},") for name, found in others.items()
-    )
-
-
-LEFT_OUT = (
-    "No instruct model stands beside it here: the kept plans are of another world or other prompts, and the profile "
-    "names no `instruct_planner`."
-)
+    return Table(pd.DataFrame(rows), f"AST accuracy of three planners in each world, percent; queries: {n}.")

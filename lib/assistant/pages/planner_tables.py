@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.needs import KINDS
-from lib.assistant.pages.planner import MEASURED, OURS, SHORT, Learned, clustered_rate
+from lib.assistant.pages.planner import MEASURED, OURS, SHORT, clustered_rate
 from lib.assistant.plan_comparison import WITH_CONTEXT, needs_no_argument
-from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, METRICS, SETTINGS, TAUGHT
+from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, METRICS, SETTINGS
 from lib.assistant.plans import CAUSES
 from lib.workbook.cases import case_address
 from lib.workbook.display import Table, interval, p_text
 
 # Settings with retrieved tools, those without context first.
-BY_RETRIEVER = ("rag", ALONE_BY_RANKER, TAUGHT[ALONE_BY_RANKER], "context_tuned_rag", BY_RANKER, TAUGHT[BY_RANKER])
+BY_RETRIEVER = ("rag", ALONE_BY_RANKER, "context_tuned_rag", BY_RANKER)
 
 
 def _cells(summary: pd.DataFrame, metric: str) -> tuple[list[str], list[float]]:
@@ -40,7 +40,7 @@ def by_setting(plans: pd.DataFrame, columns: Mapping) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def table_3(summary: pd.DataFrame, n: int, learned: Learned) -> Table:
+def table_3(summary: pd.DataFrame, n: int) -> Table:
     """Table 3, ours beside published.
 
     Args:
@@ -51,36 +51,27 @@ def table_3(summary: pd.DataFrame, n: int, learned: Learned) -> Table:
     for metric in METRICS:
         columns[f"{MEASURED[metric]}, ours"], columns[f"{MEASURED[metric]}, paper"] = _cells(summary, metric)
     columns["executed right, ours"] = _cells(summary, "executed")[0]
-    caption = (
-        "Table 3, ours beside published (rows: lower bound, RAG, context-tuned RAG, upper bound, context-tuned upper "
-        f"bound): percent of {n} queries (published: 936) with 95% intervals. Planner: {learned.planner}, LoRA on "
-        f"{learned.pairs:,} pairs and {learned.adapter.tokens:,} tokens."
-    )
+    caption = f"Table 3, ours beside published, percent of {n} queries (published: 936), with 95% intervals."
     return Table(pd.DataFrame(columns), caption, cases=plan_cases(name for name in columns if name.endswith("ours")))
 
 
 def by_our_ranker(summary: pd.DataFrame, shown: pd.Series, n: int) -> Table:
-    """Retrieved tools by search and by our ranker, in the same measures, and the planner that learned from the latter
-    where it is there.
+    """Retrieved tools by search and by our ranker, in the same measures.
 
     Args:
         summary: see `lib.assistant.plan_comparison.summary`, of the settings with retrieved tools.
         shown: by setting, percent of the prompts that show all right tools.
         n: queries in each setting.
     """
-    names = {name: (SHORT | OURS)[name] for name in BY_RETRIEVER if name in set(summary["setting"])}
-    asked = {taught: setting for setting, taught in TAUGHT.items()}  # with the same prompts
+    names = {name: (SHORT | OURS)[name] for name in BY_RETRIEVER}
     columns: dict[str, list] = {
         "setting": list(names.values()),
-        "right tools shown": shown.loc[[asked.get(name, name) for name in names]].tolist(),
+        "right tools shown": shown.loc[list(names)].tolist(),
     }
     for metric in ("ast_accuracy", "right_api", "arguments"):
         rows = summary[summary["metric"] == metric].set_index("setting").loc[list(names)]
         columns[MEASURED[metric]] = [interval(*row) for row in rows[["value", "ci_low", "ci_high"]].to_numpy()]
-    caption = (
-        f"Tools by search, as in the paper, and by our ranker: percent of {n} queries with 95% intervals. The last two "
-        "columns multiply to AST accuracy."
-    )
+    caption = f"Tools by search, as in the paper, and by our ranker: percent of {n} queries with 95% intervals."
     return Table(pd.DataFrame(columns), caption, decimals=1)
 
 
@@ -116,10 +107,7 @@ def behind_table_3(summary: pd.DataFrame, prompts: pd.DataFrame, n: int) -> Tabl
         columns[MEASURED[metric]] = _cells(summary, metric)[0]
     lengths = prompts.groupby("setting")["tokens"].mean().loc[list(SETTINGS)]
     columns["tokens of a prompt"] = [round(mean) for mean in lengths]
-    caption = (
-        f"What stands behind Table 3, percent of {n} queries: the right API whatever its arguments; prompts that spell "
-        "out the answer; calls of an API that was not among the tools shown. Last column: mean length."
-    )
+    caption = f"What stands behind Table 3, percent of {n} queries."
     return Table(pd.DataFrame(columns), caption, cases=plan_cases([*columns][1:4]))
 
 
@@ -137,11 +125,7 @@ def parts_of_accuracy(plans: pd.DataFrame, gold: pd.DataFrame, n: int) -> Table:
             part[~bare[part["query"]].to_numpy()], "ast_accuracy"
         ),
     }
-    caption = (
-        f"Where the accuracy comes from: percent of {n} queries or of the part named, with 95% intervals. *Plans with "
-        "the right API* and *right, not answerable* are numbers of plans; an answerable prompt spells out the whole "
-        "answer. The last column leaves out queries whose gold plan has no argument."
-    )
+    caption = f"Right API, and right arguments given it: percent of {n} queries or of the part named."
     return Table(by_setting(plans, columns), caption, decimals=1, cases=plan_cases(columns))
 
 
@@ -161,28 +145,8 @@ def floors(compared: pd.DataFrame, n: int) -> Table:
             ),
         }
     )
-    caption = (
-        f"AST accuracy of the planner and of floors without a language model, percent of {n} queries; p over personas "
-        "and needs."
-    )
+    caption = f"AST accuracy of the planner and of floors without a language model, percent of {n} queries."
     return Table(frame, caption, decimals=1)
-
-
-def choices(chosen: pd.DataFrame, n: int) -> Table:
-    """How the planner chooses its API (see `lib.assistant.plan_comparison.with_choice`)."""
-    columns = {
-        "shown (n)": lambda part: int(part["shows"].sum()),
-        "right where shown": lambda part: part.loc[part["shows"], "right_api"].mean(),
-        "right where not shown": lambda part: part.loc[~part["shows"], "right_api"].mean(),
-        "outside the tools shown": lambda part: part["outside_shown"].mean(),
-        "different APIs called": lambda part: part["first"].nunique(),
-        "commonest call": lambda part: part["first"].mode().iloc[0],
-        "its share": lambda part: 100 * part["first"].value_counts(normalize=True).iloc[0],
-    }
-    caption = (
-        f"How the planner chooses its API: percent of {n} plans or of the part named; numbers of plans and of APIs."
-    )
-    return Table(by_setting(chosen, columns), caption, decimals=1)
 
 
 def kinds_and_needs(named: pd.DataFrame) -> Table:
@@ -204,10 +168,7 @@ def kinds_and_needs(named: pd.DataFrame) -> Table:
                 f"AST, {short}": clustered_rate(part, "ast_accuracy"),
             }
         rows.append(row)
-    caption = (
-        "Right API and AST accuracy by kind of query and by whether the need was seen in training: percent, with 95% "
-        "intervals, two-way cluster-robust (personas and needs)."
-    )
+    caption = "Right API and AST accuracy by kind of query and by whether the need was learned, percent."
     cases = {
         f"{what}, {short}": [
             case_address("queries", kind=name.removeprefix("kind: "), setting=setting) if "kind" in name else ""
@@ -230,10 +191,7 @@ def thought(compared: pd.DataFrame, n: int, writer: str) -> Table:
             "p (Holm)": [p_text(p, 3) for p in compared["p_holm"]],
         }
     )
-    caption = (
-        f"Chain of thought in the prompt with retrieved tools and context, percent of {n} queries; p over personas "
-        f"and needs, Holm over both rows. Writer: {writer}, distilled (the paper: GPT-4)."
-    )
+    caption = f"A chain of thought in the prompt ({writer}, distilled), percent of {n} queries."
     return Table(frame, caption, decimals=1)
 
 
@@ -264,10 +222,7 @@ def two_calls(ways: Mapping[str, pd.DataFrame]) -> Table:
         for setting in settings
         for how, part in ways.items()
     ]
-    caption = (
-        "Queries that need two calls: percent of n; in the last column, both ways, of the queries whose plan at once "
-        "has two calls."
-    )
+    caption = "Queries that need two calls, percent of n; last column: where two were written at once."
     return Table(pd.DataFrame(rows), caption, decimals=1)
 
 

@@ -23,14 +23,11 @@ class PlannerTuning(TunedModel):
     planner_worlds_queries: int = Field(
         default=60, ge=0, description="evaluation queries of each named world; 0 leaves them out"
     )
-    planner_sweep_queries: int = Field(default=300, ge=1)
     instruct_planner: LocalModelName = Field(
         default="", description="an instruct model that plans untuned; empty: its kept plans are shown"
     )
     instruct_planner_queries: int = Field(default=30, ge=1, description="evaluation queries that it is asked, at least")
-    retrain_planner: bool = Field(
-        default=False, description="train planners with other seeds and from a larger model where not kept"
-    )
+    retrain_planner: bool = Field(default=False, description="train the larger planner where its plans are not kept")
     shown_tools: int = Field(default=10, ge=1, le=50)
     shown_items: int = Field(default=3, ge=1, le=20)
     planner_max_tokens: int = Field(default=64, ge=1, le=1024)
