@@ -103,8 +103,9 @@ def summary(scores: pd.DataFrame, resampling: Resampling, published: pd.DataFram
     """
     table = summarise(scores, {("all", "all"): np.ones(len(scores), dtype=bool)}, resampling)
     rare = table["metric"].isin(["hallucination", "outside_shown"]) | table["value"].isin([0.0, 100.0])
-    low, high = wilson_interval(table["value"] * table["n"] / 100, table["n"])
-    table.loc[rare, ["ci_low", "ci_high"]] = 100 * np.column_stack([low, high])[rare]
+    rare &= table["n"] > 0
+    low, high = wilson_interval((table["value"] * table["n"] / 100)[rare], table["n"][rare])
+    table.loc[rare, ["ci_low", "ci_high"]] = 100 * np.column_stack([low, high])
     beside = published[["setting", "metric", "value"]].rename(columns={"value": "published"})
     table = table.rename(columns={"method": "setting"}).merge(beside, how="left")
     table["order"] = table["setting"].map(list(SOURCES).index)

@@ -1,4 +1,4 @@
-"""A larger base model tuned in the planner's place: it learns from the planner's own pairs and is asked its own prompts.
+"""A larger model tuned in the planner's place: it learns from the planner's own pairs and is asked its own prompts.
 
 Its adapter would not fit into the project, so its plans are kept with it (`lib.generation.kept`), under the prompt and
 a hash of base model, lesson and settings. Elsewhere it is trained where the profile says so.
