@@ -91,8 +91,8 @@ class Constraint:
             fill_next_token_bitmask_par(self.executor, wanted, bits)
         for matcher, _ in wanted:
             check(matcher)
-        unpack = unpack_on_gpu if logits.is_cuda else unpack_on_cpu
-        return logits.masked_fill(~unpack(bits, logits), float("-inf"))
+        allowed = np.unpackbits(bits.view(np.uint8), axis=1, count=logits.shape[1], bitorder="little").view(bool)
+        return logits.masked_fill(~torch.from_numpy(allowed).to(logits.device), float("-inf"))
 
     def advance(self, row: int, token: int) -> bool:
         """Note the token that a row went on with; returns whether its text is complete and nothing can follow."""
@@ -102,16 +102,3 @@ class Constraint:
         matcher.consume_token(token)
         check(matcher)
         return matcher.is_stopped()
-
-
-def unpack_on_cpu(bits: np.ndarray, like: torch.Tensor) -> torch.Tensor:
-    """Bit masks of tokens, (rows, words of 32 bits), as booleans of the shape of `like`, (rows, vocabulary)."""
-    allowed = np.unpackbits(bits.view(np.uint8), axis=1, count=like.shape[1], bitorder="little")
-    return torch.from_numpy(allowed.view(bool))
-
-
-def unpack_on_gpu(bits: np.ndarray, like: torch.Tensor) -> torch.Tensor:
-    """As `unpack_on_cpu`, on the device of `like`: an eighth of the bytes travel there."""
-    places = torch.arange(32, dtype=torch.int32, device=like.device)
-    words = torch.from_numpy(bits.view(np.int32)).to(like.device)
-    return ((words[:, :, None] >> places) & 1).bool().flatten(1)[:, : like.shape[1]]

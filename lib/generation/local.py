@@ -1,9 +1,9 @@
 """Language models on this machine: prompts in, answers out.
 
 Prompts are sorted by length and cut into batches before any look-up in the cache, so that a batch never depends on what
-is cached. All prompts of a batch are continued together. On a CPU each is read without padding (padding costs a third
-of the rate), and what prompts begin with in common once; batches are answered side by side, by one core each: several
-cores on one batch mostly wait for each other. A GPU reads prompts side by side (see `lib.generation.padded`).
+is cached. All prompts of a batch are continued together. Each is read without padding (padding costs a third of the
+rate), and what prompts begin with in common once. On a CPU batches are answered side by side, by one core each: several
+cores on one batch mostly wait for each other. A GPU answers larger batches, one after the other.
 """
 
 from __future__ import annotations
@@ -88,7 +88,6 @@ class LocalModel:
         finished: for each of its prompts, whether the answer ended by itself rather than at `max_new_tokens`; under a
             grammar, whether it is complete.
         costs: for each of its prompts, what the answer cost.
-        padded: whether prompts are read side by side, as a GPU does.
     """
 
     def __init__(
@@ -121,8 +120,8 @@ class LocalModel:
         self.path = models.locate(name)
         self.adapter = adapter
         self.threads = threads
-        self.padded = torch.cuda.is_available()
-        self.batch_size = GPU_ROWS if self.padded else batch_size
+        self.on_gpu = torch.cuda.is_available()
+        self.batch_size = GPU_ROWS if self.on_gpu else batch_size
         self.cache = AnswerCache(cache) if cache is not None else None
         self.tokenizer, self.config = load_tokenizer(self.path)
         self.dtype = dtype or choose_dtype(quantization)
@@ -139,18 +138,13 @@ class LocalModel:
         """The `transformers` model, loaded when it is first needed: answers from the cache do without."""
         if self._model is None:
             self._model = load_model(self.path, self.dtype, self.adapter, self.quantization)
-            if self.padded:
-                from lib.generation.padded import use_grouped
+            from lib.generation.attention import use_blocks
 
-                use_grouped(self._model)
-            else:
-                from lib.generation.attention import use_blocks
+            use_blocks(self._model)
+            if not self.on_gpu and self.dtype == "bfloat16" and self.quantization == "none":
+                from lib.workbook.packed import pack
 
-                use_blocks(self._model)
-                if self.dtype == "bfloat16" and self.quantization == "none":
-                    from lib.workbook.packed import pack
-
-                    pack(self._model, for_good=True)
+                pack(self._model, for_good=True)
             return_freed_memory()  # an adapter was merged in float32
         return self._model
 
@@ -206,7 +200,6 @@ class LocalModel:
             ArtifactError: an answer cannot be written to the cache.
         """
         from lib.generation.decoding import REPEATS, Sampler, bytes_per_token
-        from lib.generation.padded import free_bytes
 
         check_arguments(prompts, max_new_tokens, stop, temperature)
         if samples < 1 or (samples > 1 and not temperature):
@@ -225,8 +218,8 @@ class LocalModel:
         texts = [prompt for prompt, *_ in distinct]
         tokens = tokenize(self.tokenizer, texts, chat)
         check_lengths(texts, tokens, max_new_tokens, self.config)
-        cuts = [()] * len(tokens) if self.padded else shared_prefixes(tokens)
-        room = (free_bytes() if self.padded else BATCH_BYTES) // bytes_per_token(self.config, self.dtype)
+        cuts = shared_prefixes(tokens)
+        room = (free_bytes() if self.on_gpu else BATCH_BYTES) // bytes_per_token(self.config, self.dtype)
         size = -(-len(distinct) // -(-len(distinct) // self.batch_size)) if distinct else 1  # like loads for all cores
         batches = plan_batches(distinct, tokens, cuts, size, max_new_tokens, room)
         settings = {
@@ -236,7 +229,7 @@ class LocalModel:
             "draws": [temperature, seed] if temperature else None,
             "repeats": None if temperature else REPEATS,
             "entry": ENTRY,
-        } | ({"reading": "padded"} if self.padded else {})
+        }
         work = []
         for batch in batches:
             rows = [Prompt(tokens[i], cuts[i], distinct[i][1]) for i in batch]
@@ -290,7 +283,7 @@ class LocalModel:
 
         _ = self.model  # loaded before workers ask for it
         columns = max(cut for _, rows, _ in work for row in rows for cut in (0, *row.cuts))
-        workers = 1 if self.padded else min(self.threads, cores(), len(work))
+        workers = 1 if self.on_gpu else min(self.threads, cores(), len(work))
         threads = max(1, min(self.threads, cores()) // workers)
         spare = [Prefixes(columns) for _ in range(workers)]
         cancelled = threading.Event()
@@ -336,7 +329,6 @@ class LocalModel:
 
         from lib.generation.constrained import Constraint, Grammar, vocabulary
         from lib.generation.decoding import Batch, answer_text, stop_tokens
-        from lib.generation.padded import PaddedBatch
 
         model = self.model
         started = time.perf_counter()
@@ -349,11 +341,7 @@ class LocalModel:
         grammars = [compiled[row.grammar] for row in rows]
         constraint = Constraint(grammars, threads) if any(grammars) else None
         with torch.inference_mode():
-            batch: Batch | PaddedBatch = (
-                PaddedBatch(model, self.tokenizer, rows)
-                if self.padded
-                else Batch(model, self.tokenizer, rows, prefixes, cancelled)
-            )
+            batch = Batch(model, self.tokenizer, rows, prefixes, cancelled)
             outputs, ended, seconds = batch.run(max_new_tokens, stop, sampler, constraint)
         answers = [answer_text(self.tokenizer, output, stop) for output in outputs]
         complete = [not grammar or grammar.accepts(answer) for grammar, answer in zip(grammars, answers, strict=True)]
@@ -377,6 +365,16 @@ def import_torch(threads: int):
 
     torch.set_num_threads(min(threads, cores()))
     return torch
+
+
+def free_bytes() -> int:
+    """Bytes that one batch's keys and values may take on the GPU: half of what is free, down to a power of two, so that
+    little things beside it do not change which prompts are answered together."""
+    import torch
+
+    free, _ = torch.cuda.mem_get_info()
+    free += torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # held by PyTorch for what comes next
+    return 2 ** ((free // 2).bit_length() - 1)
 
 
 def load_tokenizer(path: str):

@@ -61,10 +61,10 @@ def runs(monkeypatch):
 
 
 def load(tiny, **settings):
-    """As on a CPU, wherever the test runs: prompts are read one by one."""
+    """With the batch size of a CPU, wherever the test runs."""
     settings = {"dtype": "float32", "threads": 1, "batch_size": 4} | settings
     model = LocalModel(tiny, **settings)
-    model.padded, model.batch_size = False, settings["batch_size"]
+    model.batch_size = settings["batch_size"]
     return model
 
 
@@ -594,3 +594,18 @@ def test_the_real_model_answers():
         ids = torch.tensor([ids])
         output = model.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=8, do_sample=False)
         assert model.tokenizer.decode(output[0, ids.shape[1] :], skip_special_tokens=True) == answer
+
+
+# ---------------------------------------------------------------- on a GPU
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "asked", [{"max_new_tokens": 40}, {"max_new_tokens": 30, "grammars": 'start: "fox" | "dog"'}], ids=str
+)
+def test_a_gpu_says_what_a_cpu_says(tiny, monkeypatch, asked):
+    model = LocalModel(tiny, dtype="float32", threads=1)
+    assert (model.batch_size, model.model.device.type) == (256, "cuda")
+    answers = model.generate(PROMPTS, max_new_tokens=40, **asked)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert load(tiny).generate(PROMPTS, max_new_tokens=40, **asked) == answers
