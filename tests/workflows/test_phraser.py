@@ -11,16 +11,6 @@ from lib.workflows.apis import APP, SLOT
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
 from lib.workflows.pair_checks import authoring_problems, check_requests_apart, leaks, read_values
-from lib.workflows.phrase_readings import (
-    FILE,
-    FRESH,
-    N_SAMPLED,
-    PhraseReading,
-    connectors_read,
-    goodness,
-    read_phrase_readings,
-    sample_phrases,
-)  # fmt: skip
 from lib.workflows.phraser import STARTS, phrase_catalogue
 
 REAL = Path(__file__).parents[3] / "shared/connectors"
@@ -183,48 +173,6 @@ def test_documents_of_which_nothing_can_be_asked_for_are_an_error(tmp_path):
 
 
 # ---- how good they are
-
-
-def test_the_share_of_good_phrases_has_an_interval(tmp_path):
-    said = [
-        PhraseReading(sample=2, api=f"shared_{n % 2}.a{n}", summary="s", phrase="p", good="yes" if n else "no")
-        for n in range(4)
-    ]
-    found = goodness(said)
-    assert (found.good, found.read, found.share) == (3, 4, 75)
-    assert 25 < found.low < 40 < 90 < found.high < 100
-    assert connectors_read(said) == 2
-    path = tmp_path / "said.jsonl"
-    path.write_text("\n".join(reading.model_dump_json() for reading in (*said, said[0])))
-    with pytest.raises(InputError, match=r"line 5: api: 'shared_0\.a0' is there twice"):
-        read_phrase_readings(path)
-    path.write_text('{"sample": 2, "api": "a", "summary": "", "phrase": "p", "good": "perhaps"}')
-    with pytest.raises(InputError, match="line 1: good"):
-        read_phrase_readings(path)
-
-
-def test_a_sample_has_one_phrase_an_operation_and_stays_the_same(desk):
-    first = sample_phrases(desk.catalogue, 4)
-    assert first["api"].is_unique
-    assert len(first) == 4
-    assert first.equals(sample_phrases(desk.catalogue, 4))
-    others = sample_phrases(desk.catalogue, 4, without=set(first["api"]))
-    assert not set(first["api"]) & set(others["api"]), "what was read before is not drawn again"
-    assert not first["phrase"].str.contains("{app}", regex=False).any()
-
-
-def test_the_readings_that_come_with_the_project_are_whole():
-    readings = read_phrase_readings(ROOT / FILE)
-    assert [sum(reading.sample == sample for reading in readings) for sample in (1, FRESH)] == [N_SAMPLED] * 2
-    assert all(reading.note for reading in readings if reading.good == "no")
-
-
-@pytest.mark.skipif(not REAL.exists(), reason="the real connector files are not here")
-def test_the_readings_are_of_the_phrases_that_are_made_now():
-    readings = read_phrase_readings(ROOT / FILE)
-    now = sample_phrases(phrased(REAL).catalogue, without={r.api for r in readings if r.sample != FRESH})
-    read = [(reading.api, reading.summary, reading.phrase) for reading in readings if reading.sample == FRESH]
-    assert list(now.itertuples(index=False, name=None)) == read
 
 
 @pytest.mark.skipif(not REAL.exists(), reason="the real connector files are not here")

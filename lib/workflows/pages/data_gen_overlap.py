@@ -1,4 +1,4 @@
-"""Tables, figures and sentences of notebook 01: what the tests' requests and flows share with training's.
+"""Tables and a figure of notebook 01: what the tests' requests and flows share with training's.
 
 Where a function takes `nearest`, it is what `lib.workflows.pair_checks.nearest_training_pairs` returns; `shared` is
 that of `leaks` there.
@@ -14,7 +14,6 @@ from lib.evaluation.inference import bootstrap_interval, percent
 from lib.workbook.display import Drawing, Table, interval
 from lib.workflows.language import called_apis, parse
 from lib.workflows.pages.data_gen import of_split
-from lib.workflows.pair_checks import REQUESTS
 from lib.workflows.scoring import similarity
 
 DRAWN = {"test": ("#0072B2", "o"), "test_same": ("#009E73", "s"), "unseen": ("#D55E00", "^")}
@@ -31,23 +30,13 @@ def shared_table(shared: pd.DataFrame, pairs: pd.DataFrame) -> Table:
     )
 
 
-def shared_sentence(shared: pd.DataFrame, siblings: pd.DataFrame) -> str:
-    """How many test pairs recur in training, and how many requests cannot tell which API they mean.
-
-    Args:
-        siblings: columns split, with_siblings, older (0–1).
-    """
-    common = shared[shared["test_set"] == "test"].set_index("what")
-    among = siblings.set_index("split").loc["test", ["with_siblings", "older"]] * 100
-    number = common.loc[REQUESTS, "shared"]
-    occur = "1 test request occurs" if number == 1 else f"{number} test requests occur"
-    return (
-        f"{occur} in training; the flow of "
-        f"{common.loc['flows, word for word', 'affected']:.1f}% of the test pairs does, word for word, and the "
-        f"sequence of APIs of {common.loc['sequences of APIs', 'affected']:.1f}%. {among['with_siblings']:.0f}% of the "
-        "test pairs use an API that has an older or newer form (V1, V2), which requests do not name: in "
-        f"{among['older']:.1f}% the less usual form is right, and no method can know."
-    )
+def siblings_table(siblings: pd.DataFrame) -> Table:
+    """How many requests cannot tell which API they mean (`lib.workflows.pairs.ambiguity`)."""
+    shown = siblings.set_index("split")[["with_siblings", "older"]].mul(100).reset_index()
+    names = {"split": "pairs", "with_siblings": "use an API with another version, %",
+             "older": "the less usual version is right, %"}  # fmt: skip
+    caption = "APIs in an older and a newer form (V1, V2), which requests do not name: no method can know."
+    return Table(shown.rename(columns=names), caption, decimals=1)
 
 
 def skeletons_table(repeats: pd.DataFrame) -> Table:
@@ -62,17 +51,6 @@ def skeletons_table(repeats: pd.DataFrame) -> Table:
         }
     )
     return Table(shown, "Skeletons: the sequences of APIs that flows call, a row a set of pairs.", decimals=1)
-
-
-def skeletons_sentence(repeats: pd.DataFrame, popular_share: float) -> str:
-    """How often training repeats a skeleton, and how many flows of each test set have one of training's."""
-    known = repeats.set_index("split")
-    said = [f"{known.loc[name, 'in_training']:.1f}% of `{name}`" for name in known.index if name != "training"]
-    training = known.loc["training"]
-    return (
-        f"{training['repeated']:.1f}% of the {training['n']:,.0f} training flows repeat the skeleton of an earlier one "
-        f"(`popular_share` is {popular_share:g}); training has that of {', '.join(said)}."
-    )
 
 
 def similarity_table() -> Table:
@@ -127,8 +105,7 @@ def nearest_figure(nearest: pd.DataFrame) -> Drawing:
     return Drawing(
         figure,
         "nearest_training_request",
-        f"The training request nearest to a test request has a cosine of {test['cosine'].median():.2f} in the median; "
-        f"its flow has a similarity of {test['similarity'].mean():.2f} on average",
+        "How near the nearest training request is",
         "Distribution of the cosine between a request and the nearest training request, a line a set of pairs; test "
         "requests from "
         f"{test['cosine'].min():.2f} to {test['cosine'].max():.2f}.",
