@@ -8,7 +8,6 @@ cores on one batch mostly wait for each other. A GPU answers larger batches, one
 
 from __future__ import annotations
 
-import copy
 import gc
 import hashlib
 import json
@@ -153,13 +152,6 @@ class LocalModel:
         self._model = None
         gc.collect()
         return_freed_memory()
-
-    def without_cache(self) -> LocalModel:
-        """The same model, its weights shared, that neither reads nor keeps answers: for timing."""
-        _ = self.model  # loaded once for both
-        twin = copy.copy(self)
-        twin.cache = None
-        return twin
 
     def generate(
         self,

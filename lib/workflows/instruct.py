@@ -43,14 +43,3 @@ def flow_of(answer: str) -> str:
     if blocks and blocks[0].strip():
         return blocks[0].strip()
     return metaprompt.flow_of(before)
-
-
-def template_tokens(tokenizer) -> int:
-    """Tokens that the chat template adds to a message: what the window's room for prompts lacks.
-
-    Raises:
-        ModelError: the model has no chat template.
-    """
-    from lib.generation.local import tokenize
-
-    return len(tokenize(tokenizer, ["x"], chat=True)[0]) - len(tokenize(tokenizer, ["x"], chat=False)[0])

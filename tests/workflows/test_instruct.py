@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.generation.models import ModelError
 from lib.workflows import instruct, metaprompt
-from lib.workflows.instruct import STOP, TASK, flow_of, prompt_parts, template_tokens
+from lib.workflows.instruct import STOP, TASK, flow_of, prompt_parts
 
 NEAR, FAR = ("near", "a.Near();"), ("far", "a.Far();")
 FLOW = 'triggerOutputs = await a.New();\nif (triggerOutputs?[\'body\'] == "x") {\n  b.Post({"text": "hi"});\n}'
@@ -70,23 +69,3 @@ def test_the_text_that_ends_an_answer_does_not_begin_it():
 @given(st.text())
 def test_any_text_is_read(answer):
     assert isinstance(flow_of(answer), str)
-
-
-class Tokenizer:
-    """Words as tokens."""
-
-    chat_template: str | None = "…"
-
-    def __call__(self, texts, add_special_tokens=True):
-        return {"input_ids": [text.split() for text in texts]}
-
-    def apply_chat_template(self, messages, tokenize, add_generation_prompt):
-        return f"system be kind user {messages[0]['content']} assistant"
-
-
-def test_the_template_takes_room():
-    assert template_tokens(Tokenizer()) == 5
-    bare = Tokenizer()
-    bare.chat_template = None
-    with pytest.raises(ModelError, match="no chat template"):
-        template_tokens(bare)

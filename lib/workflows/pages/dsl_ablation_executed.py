@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import matplotlib.pyplot as plt
 import pandas as pd
 
 from lib.evaluation.rates import rates_with_intervals
 from lib.workbook.cases import case_address
-from lib.workbook.display import Drawing, Table
+from lib.workbook.display import Table
 from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workflows.ablation import VALUES
 from lib.workflows.pages.common import TEST_SETS, intervals
@@ -17,8 +16,6 @@ from lib.workflows.pages.dsl_ablation import COPIES, Study
 from lib.workflows.scoring import executed_outcomes
 
 RATES = ("same_names", "executed", "wrong_at_1")
-LABELS = {"same_names": "same API names in the same order", "executed": "executed right"}
-COLOURS = {"same_names": "#8a8a8a", "executed": "#0b5fa5"}
 ROW = ["test_set", "condition", "metric", *VALUES, "n", "counted"]
 
 
@@ -63,27 +60,3 @@ def executed_table(study: Study, rates: pd.DataFrame) -> Table:
     addresses = [case_address("flows", set=test_set, condition=name) for test_set, name in keys]
     caption = "Flows with the right API names in order, and flows executed right; 95% intervals."
     return Table(frame, caption, text_columns=["condition"], cases=dict.fromkeys(frame.columns[2:], addresses))
-
-
-def executed_drawing(study: Study, rates: pd.DataFrame) -> Drawing:
-    """Right names and executed right, a panel a test set."""
-    sets = list(dict.fromkeys(rates["test_set"]))
-    names = list(dict.fromkeys(rates["condition"]))
-    figure, axes = plt.subplots(
-        1, len(sets), figsize=(10, 1.4 + 0.3 * len(names)), sharey=True, sharex=True, squeeze=False
-    )
-    drawn = rates[rates["metric"].isin(LABELS)]
-    for axis, test_set in zip(axes[0], sets, strict=True):
-        for (metric, said), shift in zip(LABELS.items(), (-0.13, 0.13), strict=True):
-            part = drawn[(drawn["test_set"] == test_set) & (drawn["metric"] == metric)]
-            place = part["condition"].map(names.index) + shift
-            errors = [part["value"] - part["ci_low"], part["ci_high"] - part["value"]]
-            axis.errorbar(part["value"], place, xerr=errors, fmt="o", markersize=5, color=COLOURS[metric], label=said)
-        axis.set_title(TEST_SETS[test_set], fontsize=10, loc="left")
-        axis.set_xlabel("% of flows (95% interval)")
-    axes[0][0].set_yticks(range(len(names)), [study.titles[name] for name in names])
-    axes[0][0].set_ylim(len(names) - 0.5, -0.5)
-    handles, said = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, said, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=2, fontsize=9)
-    alt = "Share of flows with the right API names and share executed right, by condition, a panel a test set."
-    return Drawing(figure, "dsl_executed", "Flows with the right names, and flows executed right", alt, drawn)

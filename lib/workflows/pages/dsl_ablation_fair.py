@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 
 from lib.evaluation.rates import rates_with_intervals
 from lib.workbook.cases import case_address
 from lib.workbook.display import Drawing, Table
 from lib.workbook.methods import colour
 from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows.ablation import CONDITION, DEFINED, DELTAS, SELECTED, VALUES, counted
-from lib.workflows.pages.common import DIGITS, METRIC, TEST_SETS, error_bars, intervals, metric_intervals, p_values
+from lib.workflows.ablation import CONDITION, DELTAS, VALUES, counted
+from lib.workflows.pages.common import METRIC, TEST_SETS, error_bars, metric_intervals, p_values
 from lib.workflows.pages.dsl_ablation import COPIES, COPY, COPY_TST, FINETUNED, HELD, Study
 from lib.workflows.scoring import PERCENT
 
@@ -70,94 +69,51 @@ def _kind(row: Condition) -> str:
     return "ceiling" if (row.shots and row.selector in CEILINGS) or row.definitions in CEILINGS else "method"
 
 
-KEYS = ["knows", "kind", "selector", "shots", "definitions"]
 SHOWN = ("similarity", "executed", "valid")
 
 
-def fair_table(fair: pd.DataFrame) -> Table:
-    """The fair table: free and under the catalogue's grammar beside each other, a group of columns a test set."""
-    rows = fair.drop_duplicates(KEYS)[KEYS].reset_index(drop=True)
-    columns: dict[tuple[str, str], list] = {
-        ("", "the model's catalogue"): rows["knows"].tolist(),
-        ("", "retrieval"): [_retrieval(row) for row in rows.itertuples()],
-        ("", "kind"): rows["kind"].tolist(),
-    }
-    cases: dict[tuple[str, str], list[str]] = {}
-    for test_set in fair["test_set"].unique():
-        part = fair[fair["test_set"] == test_set]
-        first = part[part["metric"] == "similarity"]
-        columns[TEST_SETS[test_set], "flows"] = _cells(rows, first, [f"{n:.0f}" for n in first["n"]], " / ")
-        for metric in SHOWN:
-            of_metric = part[part["metric"] == metric]
-            for decoding, said in (("free", "free"), ("catalogue", "catalogue's grammar")):
-                held = of_metric[of_metric["decoding"] == decoding]
-                texts = intervals(held, decimals=DIGITS[metric])
-                columns[TEST_SETS[test_set], f"{METRIC[metric]}, {said}"] = _cells(rows, held, texts)
-                cases[TEST_SETS[test_set], f"{METRIC[metric]}, {said}"] = _addresses(rows, held, test_set)
-    once = fair.drop_duplicates("condition")
-    seconds = ["–" if value != value else f"{value:.1f}" for value in once["seconds"]]
-    tokens = ["–" if value != value else f"{value:,.0f}" for value in once["tokens_trained"]]
-    columns["cost", "tokens trained on"] = _cells(rows, once, tokens, unique=True)
-    columns["cost", "seconds an answer, free / held"] = _cells(rows, once, seconds, " / ")
-    caption = "One base model: catalogue unseen or learned, free or under the grammar, on flows of one half."
-    return Table(pd.DataFrame(columns), caption, text_columns=[("", "retrieval")], cases=cases)
+def fair_table(study: Study, fair: pd.DataFrame) -> Table:
+    """The fair table, a row a condition and test set."""
+    texts = fair.assign(text=metric_intervals(fair))
+    first = fair[fair["metric"] == "similarity"].reset_index(drop=True)
+    columns = {
+        METRIC[metric]: texts.loc[texts["metric"] == metric, "text"].tolist() for metric in SHOWN
+    }  # each condition has every metric, in the same order
+    frame = pd.DataFrame(
+        {
+            "condition": first["condition"].map(study.titles),
+            "catalogue": first["knows"].str.removeprefix("catalogue "),
+            "kind": first["kind"],
+            "test set": first["test_set"].map(TEST_SETS),
+            "flows": first["n"].astype(int),
+            **columns,
+        }
+    )
+    addresses = [
+        case_address("flows", set=test_set, half="one", condition=name)
+        for test_set, name in zip(first["test_set"], first["condition"], strict=True)
+    ]
+    caption = "One base model whose catalogue is unseen or learned, on flows of one half; 95% intervals."
+    return Table(frame, caption, text_columns=["condition"], cases=dict.fromkeys(columns, addresses))
 
 
-def _addresses(rows: pd.DataFrame, part: pd.DataFrame, test_set: str) -> list[str]:
-    """For each row the address of the flows behind its number; empty where it has none."""
-    texts = [case_address("flows", set=test_set, half="one", condition=name) for name in part["condition"]]
-    return ["" if text == "–" else text for text in _cells(rows, part, texts)]
-
-
-def _retrieval(row) -> str:
-    if row.knows == NO_MODEL:
-        return f"nearest few-shot copied, {SELECTED[row.selector]}"
-    shots = f"{row.shots} few-shots, {SELECTED[row.selector]}" if row.shots else "no few-shots"
-    return ", ".join(part for part in (shots, DEFINED[row.definitions]) if part)
-
-
-def _cells(
-    rows: pd.DataFrame, part: pd.DataFrame, texts: Sequence[str], between: str = "", unique: bool = False
-) -> list[str]:
-    found: dict[tuple, list[str]] = {}
-    for key, text in zip(part[KEYS].itertuples(index=False), texts, strict=True):
-        found.setdefault(tuple(key), []).append(text)
-    joined = {key: between.join(dict.fromkeys(parts) if unique else parts) for key, parts in found.items()}
-    return [joined.get(tuple(key), "–") for key in rows.itertuples(index=False)]
-
-
-def fair_drawing(fair: pd.DataFrame) -> Drawing:
-    """Similarity of every row, a panel a test set: hollow decoded freely, filled under the catalogue's grammar."""
-    rows = fair.drop_duplicates(KEYS)[KEYS].iloc[::-1].reset_index(drop=True)
-    names = [f"{_retrieval(row)}  ·  {row.knows}" for row in rows.itertuples()]
-    sets = list(fair["test_set"].unique())
-    figure, axes = plt.subplots(1, len(sets), figsize=(11, 1.6 + 0.27 * len(rows)), sharey=True, squeeze=False)
+def fair_drawing(study: Study, fair: pd.DataFrame) -> Drawing:
+    """Similarity of every condition, a panel a test set."""
+    names, sets = list(dict.fromkeys(fair["condition"]))[::-1], list(fair["test_set"].unique())
+    figure, axes = plt.subplots(1, len(sets), figsize=(11, 1.6 + 0.27 * len(names)), sharey=True, squeeze=False)
+    colours = {UNSEEN_CATALOGUE: "#7B3294", LEARNED_CATALOGUE: colour("finetuned_dsl"), NO_MODEL: colour("random")}
     for axis, test_set in zip(axes[0], sets, strict=True):
         part = fair[(fair["test_set"] == test_set) & (fair["metric"] == "similarity")]
-        _fair_panel(axis, part, rows)
+        for knows, group in part.groupby("knows", sort=False):
+            at = [names.index(name) for name in group["condition"]]
+            axis.errorbar(
+                group["value"], at, xerr=error_bars(group), fmt="o", color=colours[knows], capsize=2, label=knows
+            )
         axis.set(title=TEST_SETS[test_set], xlabel="similarity", xlim=(0, 1), yticks=range(len(names)))
-    axes[0][0].set_yticklabels(names, fontsize=8)
-    axes[0][0].legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.0, -0.12), ncol=2)
-    alt = (
-        "A panel a test set: similarity with its 95% interval of one base model whose catalogue is unseen or learned, "
-        "by retrieval, decoded freely (hollow) and under the catalogue's grammar (filled)."
-    )
+    axes[0][0].set_yticklabels([study.titles[name] for name in names], fontsize=8)
+    axes[0][0].legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.0, -0.12), ncol=3)
+    alt = "A panel a test set: similarity with its 95% interval of one base model by retrieval, training and decoding."
     return Drawing(figure, "dsl_fair", "Similarity of one base model by retrieval, training and decoding", alt, fair)
-
-
-def _fair_panel(axis: Axes, part: pd.DataFrame, rows: pd.DataFrame) -> None:
-    place = {tuple(key): i for i, key in enumerate(rows.itertuples(index=False))}
-    colours = {UNSEEN_CATALOGUE: "#7B3294", LEARNED_CATALOGUE: colour("finetuned_dsl"), NO_MODEL: colour("random")}
-    for decoding, aside, face in (("free", 0.14, "white"), ("catalogue", -0.14, None)):
-        held = part[part["decoding"] == decoding]
-        for knows, group in held.groupby("knows", sort=False):
-            at = [place[tuple(key)] + aside for key in group[KEYS].itertuples(index=False)]
-            color = colours[knows]
-            axis.errorbar(group["value"], at, xerr=error_bars(group), fmt="o", color=color, markersize=5,
-                          markerfacecolor=face or color, capsize=2)  # fmt: skip
-        fill = face or "#333333"
-        label = "free" if decoding == "free" else "under the catalogue's grammar"
-        axis.plot([], [], "o", color="#333333", markerfacecolor=fill, label=label)
 
 
 def questions(study: Study) -> pd.DataFrame:

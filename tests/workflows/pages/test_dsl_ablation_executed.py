@@ -1,8 +1,7 @@
-import matplotlib.pyplot as plt
 import pytest
 
 from lib.workflows.pages.dsl_ablation import COPY, FINETUNED
-from lib.workflows.pages.dsl_ablation_executed import executed_drawing, executed_rates, executed_table
+from lib.workflows.pages.dsl_ablation_executed import executed_rates, executed_table
 from tests.workflows.pages.studies import FIVE, ROWS, study_of
 
 VALUES = {FIVE: [1.0, 1.0, 1.0, 0.5], FINETUNED: [1.0, 1.0, 0.0, 0.0], COPY: [0.0] * 4}
@@ -36,11 +35,3 @@ def test_the_table_has_them_beside_similarity(study):
     assert rows.loc[study.titles[FIVE], "executed right, %"].startswith("25 [")
     assert rows.loc[study.titles[COPY], "of right names, wrong, %"] == "–"
     assert table.cases["executed right, %"][0] == f"flows.html#set=test&condition={FIVE}"
-
-
-def test_they_are_drawn(study):
-    drawing = executed_drawing(study, executed_rates(study, ROWS))
-    axis = drawing.figure.axes[0]
-    assert next(text.get_text() for text in axis.get_yticklabels()) == study.titles[FIVE]
-    assert set(drawing.data["metric"]) == {"same_names", "executed"}
-    plt.close(drawing.figure)
