@@ -78,7 +78,6 @@ METHODS = {
     "finetuned_dsl": Method("fine-tuned model", "#00695C", (10, 1, 0)),
     "written_free": Method("written freely", "#8E44AD", (9, 1, 0)),
     "written_schema": Method("written under the schema", "#16809A", (9, 0, 0)),
-    "tst_anew": Method("TST tuned anew"),
     "rrf": Method("RRF of both"),
     "frequency_unseen": Method("commonest tools, needs unseen"),
     "classifier_unseen": Method("classifier of queries, needs unseen"),

@@ -358,20 +358,6 @@ def api_texts(catalogue: Catalogue) -> pd.DataFrame:
     return frame.assign(both=frame["id"] + ": " + frame["description"])
 
 
-def asked_from_nothing(pairs: pd.DataFrame) -> pd.DataFrame:
-    """The requests for a flow from nothing as `lib.workflows.clauses.cut_scores` takes them: what an edit says of its
-    flow's calls is not known. Their clauses are not known either, only how many calls their flows have.
-
-    Args:
-        pairs: of `FlowBench`.
-
-    Returns:
-        columns pair, request, n_calls, clauses (empty lists).
-    """
-    alone = pairs[pairs["update"] == ""]
-    return alone[["pair", "request"]].assign(n_calls=alone["apis"].map(len), clauses=[[] for _ in alone["pair"]])
-
-
 def retrieval_recall(
     scores: np.ndarray,
     names: Sequence[str],

@@ -34,7 +34,6 @@ from lib.workflows.flow_bench_shots import SHOTS, families
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.in_context import HALVES, LIMIT
 from lib.workflows.in_context_models import part_of
-from lib.workflows.kept_flows import kept_by, read
 from lib.workflows.metaprompt import STOP, flow_prompts, prompt_parts
 
 PARTS = tuple(map(part_of, HALVES))
@@ -64,12 +63,9 @@ class Way(NamedTuple):
 BASE = Way("in_context", "pretrained", "sfd", "free")
 WAYS = (
     BASE,
-    BASE._replace(selector="tst"),
-    BASE._replace(selector="tst_anew"),
     BASE._replace(definitions="fd"),
     BASE._replace(definitions="none"),
     BASE._replace(decoding="grammar"),
-    BASE._replace(selector="tst", decoding="grammar"),
     BASE._replace(writer=INSTRUCT),
     BASE._replace(writer=INSTRUCT, definitions="fd"),
     BASE._replace(writer=INSTRUCT, decoding="grammar"),
@@ -118,7 +114,7 @@ def prompts(
     api_vectors: np.ndarray,
     count: Callable[[str], int],
 ) -> pd.DataFrame:
-    """The prompts of every way whose selector there is.
+    """The prompts of every way.
 
     Args:
         rows: positions of the requests that are asked.
@@ -160,16 +156,11 @@ def prompts(
         )
 
     parts = []
-    for way in (way for way in WAYS if way.selector in near):
+    for way in WAYS:
         model, grammar = INSTRUCT if way.writer == INSTRUCT else dealt, grammars.get((way.writer, way.decoding))
         made = prompts_of(way._replace(decoding="free"))
         parts.append(made.assign(condition=way.name, grammar=grammar, model=model, **about))
     return pd.concat(parts, ignore_index=True)
-
-
-def number_kept(path: Path, prompted: pd.DataFrame) -> int:
-    """How many of some prompts have an answer in a file of kept ones (see `lib.workflows.kept_flows.kept`)."""
-    return len(kept_by(read(path), prompted, None, ["condition", "unit"]))
 
 
 def written(prompted: pd.DataFrame, models: Mapping[str, object], progress: bool = False) -> pd.DataFrame:
@@ -251,8 +242,6 @@ COMPARED = [
     (BASE.name, BASE._replace(definitions="none").name),
     (BASE._replace(definitions="fd").name, BASE._replace(definitions="none").name),
     (BASE._replace(writer=INSTRUCT).name, BASE._replace(writer=INSTRUCT, definitions="fd").name),
-    (BASE._replace(selector="tst").name, BASE.name),
-    (BASE._replace(selector="tst_anew").name, BASE.name),
     (BASE._replace(writer=INSTRUCT).name, BASE.name),
 ]
 

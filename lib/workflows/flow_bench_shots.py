@@ -19,7 +19,6 @@ from lib.evaluation.comparison import compare
 from lib.evaluation.inference import Resampling, holm_adjust, settled
 from lib.retrieval.dense import load_encoder
 from lib.workbook.trained import FOLDER, shipped
-from lib.workflows.language import called_apis, parse
 from lib.workflows.scoring import similarity
 from lib.workflows.target_similarity import jaccard as _jaccard
 
@@ -55,9 +54,7 @@ def families(pairs: pd.DataFrame) -> list[str]:
     return [first[component[place[dsl]]] for _, dsl in links]
 
 
-def shot_scores(
-    pairs: pd.DataFrame, vectors: Mapping[str, np.ndarray], similarities: Mapping[str, np.ndarray] | None = None
-) -> pd.DataFrame:
+def shot_scores(pairs: pd.DataFrame, vectors: Mapping[str, np.ndarray]) -> pd.DataFrame:
     """How near few-shots are to the right flow, by who selects them.
 
     Besides the encoders: `random`, the mean over all that may be shown; `oracle_shots`, those of highest Jaccard
@@ -66,8 +63,6 @@ def shot_scores(
     Args:
         pairs: of `lib.workflows.flow_bench.FlowBench`.
         vectors: {method: unit vectors of the requests, one row a request}.
-        similarities: {method: (requests, requests), how near each is to the one of the row}, of methods without vectors
-            that all requests share.
 
     Returns:
         columns `SCORES`, values 0–100: jaccard of the APIs, mean of `SHOTS` few-shots (k `SHOTS`), and copied (k 1).
@@ -75,8 +70,7 @@ def shot_scores(
     apis, names = pairs["apis"].tolist(), families(pairs)
     jaccard = np.array([[_jaccard(one, other) for other in apis] for one in apis])
     allowed = np.array([[one != other for other in names] for one in names])
-    near = {method: rows @ rows.T for method, rows in vectors.items()} | dict(similarities or {})
-    rankings = {method: np.where(allowed, scores, -np.inf) for method, scores in near.items()}
+    rankings = {method: np.where(allowed, rows @ rows.T, -np.inf) for method, rows in vectors.items()}
     rankings["oracle_shots"] = np.where(allowed, jaccard, -np.inf)
     rows = []
     for method, scores in rankings.items():
@@ -94,7 +88,7 @@ def shot_scores(
     return scores.assign(flow=flow, family=family)[SCORES]
 
 
-COMPARED = [("tst", "pretrained"), ("tst_anew", "pretrained"), ("tst_anew", "tst"), ("pretrained", "random")]
+COMPARED = [("tst", "pretrained"), ("pretrained", "random")]
 
 
 def shot_differences(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
@@ -115,17 +109,6 @@ def shot_differences(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFr
     tests = pd.concat(parts, ignore_index=True)
     tests["p_holm"] = holm_adjust(tests["p_value"])
     return tests.assign(settled=settled(tests), n=len(wide))
-
-
-def prior_scores(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Copying the flow to edit, where there is one: a floor that needs no few-shots. Columns `SCORES`."""
-    edits = pairs.assign(family=families(pairs))[pairs["prior"] != ""]
-    values = [
-        100 * similarity(called_apis(parse(prior)), apis)
-        for prior, apis in zip(edits["prior"], edits["apis"], strict=True)
-    ]
-    labels = {"flow": edits["pair"].tolist(), "family": edits["family"].tolist(), "method": "prior", "metric": "copied"}
-    return pd.DataFrame({**labels, "k": 1, "value": values}, columns=SCORES)
 
 
 def own_shot_scores(few_shots: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:

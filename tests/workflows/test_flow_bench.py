@@ -16,7 +16,6 @@ from lib.workflows.flow_bench import (
     USER_TASK,
     api_name,
     api_texts,
-    asked_from_nothing,
     flow_of,
     read_flow_bench,
     read_if_there,
@@ -255,14 +254,6 @@ def test_what_is_given_counts_as_found():
     needed = [["a.b0", "a.b10", "a.b49", "a.b50"], ["a.b59"], ["a.b59"]]
     found = retrieval_recall(IN_ORDER, NAMES, needed, [["a.b10"], ["a.b59"], ["a.b0"]])
     assert found["recall"].tolist() == [0.5, 0.75, 1.0, 1.0, 0.0, 0.0]
-
-
-def test_only_what_is_asked_from_nothing_has_as_many_clauses_as_calls(folder):
-    pairs = read_flow_bench(folder()).pairs
-    alone = asked_from_nothing(pairs)
-    assert alone["pair"].tolist() == pairs.loc[pairs["update"] == "", "pair"].tolist()
-    assert alone["n_calls"].tolist() == [len(apis) for apis in pairs.loc[pairs["update"] == "", "apis"]]
-    assert not alone["clauses"].map(len).any()
 
 
 def bag_of_words(texts):

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from lib.workflows import flow_bench_flows as flows
-from lib.workflows import kept_flows
 from lib.workflows.apis import API, Connector
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.flow_bench import FlowBench
@@ -91,17 +90,6 @@ def test_each_model_is_asked_for_its_requests(monkeypatch):
     made = flows.written(prompted(), {"in_context-a": "A", "in_context-b": "B"})
     assert set(zip(made["unit"], made["text"], strict=True)) == {
         ("p1", "A: in_context-a"), ("p2", "A: in_context-a"), ("p3", "B: in_context-b")}  # fmt: skip
-
-
-def test_kept_answers_are_counted_prompt_by_prompt(tmp_path):
-    asked, path = prompted(), tmp_path / "kept.jsonl"
-    some = asked.drop_duplicates("prompt").head(2)
-    answered = some.assign(text="a.b();", finished=True, tokens_in=9, tokens_out=4, seconds=1.0)
-    kept_flows.keep(path, answered, "larger", "w1", "float32")
-    assert flows.number_kept(path, some) == 2
-    changed = some.assign(prompt=[some["prompt"].iloc[0], "another"])
-    assert flows.number_kept(path, changed) == 1
-    assert flows.number_kept(tmp_path / "absent.jsonl", some) == 0
 
 
 def test_models_that_do_not_fit_are_not_used(tmp_path, monkeypatch):

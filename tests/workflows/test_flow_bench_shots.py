@@ -62,11 +62,6 @@ def test_oracle_is_the_best_and_random_its_mean():
     assert set(scores["method"]) == {"pretrained", "random", "oracle_shots"}
 
 
-def test_copying_the_flow_to_edit():
-    prior = shots.prior_scores(PAIRS)
-    assert prior[["flow", "value"]].to_numpy().tolist() == [["p2", 50.0]]
-
-
 def test_our_own_few_shots_are_scored_alike():
     flows = pd.DataFrame(
         {"pair": ["t1", "r1", "r2", "s1"], "split": ["test", "training", "training", "test_same"],
@@ -86,17 +81,3 @@ def test_a_part_that_is_not_shipped_has_a_reason(tmp_path):
     encoder, reason = shots.tuned_encoder("nowhere", "tst-1", tmp_path)
     assert encoder is None
     assert "tst-1" in reason
-
-
-def test_a_selector_of_similarities_alone_and_its_differences():
-    right = np.eye(4)
-    right[0, 2] = right[1, 2] = right[2, 0] = 1  # the oracle's order
-    scores = shots.shot_scores(PAIRS, {"pretrained": VECTORS}, {"tst_anew": right})
-    assert value(scores, "p1", "tst_anew", "copied") == pytest.approx(50)
-    tests = shots.shot_differences(scores, samples=200, seed=1)
-    assert set(zip(tests["a"], tests["b"], strict=True)) == {("tst_anew", "pretrained"), ("pretrained", "random")}
-    assert tests["n"].tolist() == [4] * 4
-    row = tests[(tests["a"] == "tst_anew") & (tests["metric"] == "copied")].iloc[0]
-    means = scores[scores["metric"] == "copied"].groupby("method")["value"].mean()
-    assert row["difference"] == pytest.approx(means["tst_anew"] - means["pretrained"])
-    assert not tests["settled"].any()  # of three families nothing is

@@ -24,6 +24,5 @@ class Transfer(Parameters):
     instruct_generator: LocalModelName = Field(
         default="", description="an instruct model that writes them, too; empty: its kept answers are shown"
     )
-    tst_new_pairs: int = Field(default=600, ge=0, description="of a fold, on which TST is tuned anew; 0 leaves it out")
     workbench_plans: int = Field(default=40, ge=2, description="templates of which one request is planned")
     bootstrap_samples: int = Field(default=2000, ge=100, le=100_000)
