@@ -1,7 +1,7 @@
 """How prompts are put into batches, and where their shared beginnings are cut off to be read once.
 
-Both are functions of all prompts of a call, computed before any look-up in the cache: in bfloat16 an answer depends on
-the batch it was computed in and on where its prompt was cut.
+Both are functions of the prompts of a call that are computed: in bfloat16 an answer depends on the batch it was
+computed in and on where its prompt was cut.
 """
 
 from __future__ import annotations
@@ -53,11 +53,6 @@ def shared_prefixes(tokens: Sequence[list[int]]) -> list[tuple[int, ...]]:
 def _common(left: Sequence[int], right: Sequence[int]) -> int:
     limit = min(len(left), len(right)) - 1
     return next((i for i in range(limit) if left[i] != right[i]), limit)
-
-
-def in_blocks(tokens: int, cuts: tuple[int, ...]) -> bool:
-    """Whether a prompt of so many tokens has a part after a cut that is read in more than one block."""
-    return any(end - start > BLOCK for start, end in itertools.pairwise((*cuts, tokens)))
 
 
 def plan_batches(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lib.generation.answers import Answers
 from lib.generation.local import CPU_ROWS, LocalModel
 from lib.workbook.parameters.base import REMOTE, is_remote
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def load_language_model(
     name: str,
-    cache: str | Path | None = None,
+    cache: Answers | str | Path | None = None,
     *,
     batch_size: int = CPU_ROWS,
     threads: int = 2,
@@ -36,7 +37,7 @@ def load_language_model(
     Args:
         name: `remote:NAME` for NAME behind the endpoint of `OPENAI_BASE_URL`; else a registered name, a folder or a
             Hugging Face id.
-        cache: folder that keeps answers; None keeps none.
+        cache: keeps answers, or a folder for them; None keeps none.
         batch_size, threads, quantization: of a local model (see `LocalModel`).
         record, concurrency, price_in, price_out, limit: of a remote one (see `RemoteModel`).
         dry_run: count what a remote one would be asked, and ask nobody (see `DryRun`).

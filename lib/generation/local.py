@@ -1,7 +1,7 @@
 """Language models on this machine: prompts in, answers out.
 
-Prompts are sorted by length and cut into batches before any look-up in the cache, so that a batch never depends on what
-is cached. All prompts of a batch are continued together. Each is read without padding (padding costs a third of the
+Prompts whose answer is kept are not asked (see `lib.generation.answers`); the others are sorted by length and cut into
+batches. All prompts of a batch are continued together. Each is read without padding (padding costs a third of the
 rate), and what prompts begin with in common once. On a CPU batches are answered side by side, by one core each: several
 cores on one batch mostly wait for each other. A GPU answers larger batches, one after the other.
 """
@@ -9,7 +9,6 @@ cores on one batch mostly wait for each other. A GPU answers larger batches, one
 from __future__ import annotations
 
 import gc
-import hashlib
 import json
 import logging
 import os
@@ -18,61 +17,24 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tqdm.auto import tqdm
 
 from lib.generation import models
-from lib.generation.batches import BLOCK, Prompt, in_blocks, plan_batches, shared_prefixes
-from lib.generation.cache import LONE_SURROGATE, AnswerCache, batch_key, encodable
+from lib.generation.answers import LONE_SURROGATE, Answer, Answers, Cost, Usage, encodable, key_of
+from lib.generation.batches import Prompt, plan_batches, shared_prefixes
 from lib.generation.models import ModelError
+from lib.generation.registry import REGISTRY
 from lib.workbook.artifacts import sha256_of
-from lib.workbook.machine import cores, has_bfloat16, return_freed_memory, side_by_side
+from lib.workbook.machine import accelerator, cores, has_bfloat16, return_freed_memory, side_by_side
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 BATCH_BYTES = 2**29  # of keys and values in one batch on a CPU, which answers one a core
 CPU_ROWS = 64  # continued together at most: each step reads all weights, for one row as for many
 GPU_ROWS = 256  # continued together at most
-ENTRY = 2  # form of a cache entry; one of another form is not looked up
-
-
-@dataclass
-class Usage:
-    """What the answers of one call cost when they were computed, whether now or before (cached).
-
-    Attributes:
-        prompts: distinct prompts, each as often as answers were drawn for it.
-        tokens_in: tokens of the prompts; a shared prefix counts for every prompt.
-        tokens_out: tokens generated, the token that ended an answer included.
-        seconds: of computation, loading the model excluded; on a CPU the sum over batches, several of which are
-            answered at a time, by one core each.
-        cached: distinct prompts whose answer came from the cache.
-    """
-
-    prompts: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    seconds: float = 0.0
-    cached: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What one answer cost when it was computed, whether now or before (cached).
-
-    Attributes:
-        tokens_in: tokens of the prompt.
-        tokens_out: tokens generated, the token that ended the answer included.
-        seconds: of reading the whole prompt, as if no other shared its beginning, and the answer's share of the steps
-            of its batch; on a CPU of one core, or of all where there was one batch only.
-    """
-
-    tokens_in: int
-    tokens_out: int
-    seconds: float
 
 
 class LocalModel:
@@ -87,13 +49,14 @@ class LocalModel:
         finished: for each of its prompts, whether the answer ended by itself rather than at `max_new_tokens`; under a
             grammar, whether it is complete.
         costs: for each of its prompts, what the answer cost.
+        weights: what its answers are kept under (see `weights_of`).
     """
 
     def __init__(
         self,
         name: str,
         adapter: str | Path | None = None,
-        cache: str | Path | None = None,
+        cache: Answers | str | Path | None = None,
         dtype: str | None = None,
         batch_size: int = CPU_ROWS,
         threads: int = 2,
@@ -104,7 +67,7 @@ class LocalModel:
             name: registered name, folder or Hugging Face id (see `lib.generation.models.locate`).
             adapter: folder of a LoRA adapter (see `lib.generation.finetune`), merged into the weights unless they are
                 quantised.
-            cache: folder that keeps answers; None keeps none.
+            cache: keeps answers, or a folder for them; None keeps none.
             dtype: "float32" or "bfloat16"; None takes what the machine computes fast in (see `choose_dtype`).
             batch_size: prompts that a CPU continues together at most, fewer where their keys and values would take more
                 than half a GiB; a GPU takes 256, fewer where they would fill more than half of its free memory.
@@ -121,11 +84,12 @@ class LocalModel:
         self.threads = threads
         self.on_gpu = torch.cuda.is_available()
         self.batch_size = GPU_ROWS if self.on_gpu else batch_size
-        self.cache = AnswerCache(cache) if cache is not None else None
+        self.cache = Answers.at(cache)
         self.tokenizer, self.config = load_tokenizer(self.path)
         self.dtype = dtype or choose_dtype(quantization)
         self.quantization = quantization
         self.fingerprint = fingerprint(self.path, adapter, quantization)
+        self.weights = weights_of(name, adapter, quantization)
         self.usage = Usage()
         self.finished: list[bool] = []
         self.costs: list[Cost] = []
@@ -134,7 +98,7 @@ class LocalModel:
 
     @property
     def model(self):
-        """The `transformers` model, loaded when it is first needed: answers from the cache do without."""
+        """The `transformers` model, loaded when it is first needed: kept answers do without."""
         if self._model is None:
             self._model = load_model(self.path, self.dtype, self.adapter, self.quantization)
             from lib.generation.attention import use_blocks
@@ -189,9 +153,9 @@ class LocalModel:
                 setting makes no sense.
             GrammarError: a grammar cannot be compiled.
             ModelError: the model has no chat template, or cannot be loaded.
-            ArtifactError: an answer cannot be written to the cache.
+            ArtifactError: an answer cannot be kept.
         """
-        from lib.generation.decoding import REPEATS, Sampler, bytes_per_token
+        from lib.generation.decoding import bytes_per_token
 
         check_arguments(prompts, max_new_tokens, stop, temperature)
         if samples < 1 or (samples > 1 and not temperature):
@@ -207,101 +171,86 @@ class LocalModel:
             for draw in range(samples)
         ]
         distinct = list(dict.fromkeys(asked))
-        texts = [prompt for prompt, *_ in distinct]
+        keys = [
+            key_of(self.weights, prompt, max_new_tokens, grammar, stop, chat, temperature, seed, int(draw))
+            for prompt, grammar, draw in distinct
+        ]
+        found = self.cache.get(keys) if self.cache else [None] * len(keys)
+        answers = {one: answer for one, answer in zip(distinct, found, strict=True) if answer}
+        self.usage = Usage(
+            len(distinct), seconds=sum(one.cost.seconds for one in answers.values()), cached=len(answers)
+        )
+        left = [i for i, answer in enumerate(found) if answer is None]
+        texts = [distinct[i][0] for i in left]
         tokens = tokenize(self.tokenizer, texts, chat)
         check_lengths(texts, tokens, max_new_tokens, self.config)
         cuts = shared_prefixes(tokens)
         room = (free_bytes() if self.on_gpu else BATCH_BYTES) // bytes_per_token(self.config, self.dtype)
-        size = -(-len(distinct) // -(-len(distinct) // self.batch_size)) if distinct else 1  # like loads for all cores
-        batches = plan_batches(distinct, tokens, cuts, size, max_new_tokens, room)
-        settings = {
-            "max_new_tokens": max_new_tokens,
-            "stop": list(stop),
-            "chat": chat,
-            "draws": [temperature, seed] if temperature else None,
-            "repeats": None if temperature else REPEATS,
-            "entry": ENTRY,
-        }
-        work = []
-        for batch in batches:
-            rows = [Prompt(tokens[i], cuts[i], distinct[i][1]) for i in batch]
-            settings["cuts"] = [row.cuts for row in rows]  # they change how bfloat16 rounds
-            settings["grammars"] = [hashlib.sha256(row.grammar.encode()).hexdigest() for row in rows]
-            blocked = any(in_blocks(len(row.tokens), row.cuts) for row in rows)  # blocks do, too
-            blocks = {"blocks": BLOCK} if blocked else {}
-            if samples > 1:  # two batches may hold the same prompts
-                settings["samples"] = [distinct[i][2] for i in batch]
-            key = batch_key([texts[i] for i in batch], self.fingerprint, self.dtype, settings | blocks)
-            work.append((key, rows, Sampler(temperature, f"{seed} {key}")))
-        answers: dict[tuple[str, str, str], tuple[str, bool, Cost]] = {}
-        self.usage = Usage(prompts=len(distinct))
-        with tqdm(total=len(distinct), disable=not progress, unit="prompt", desc="generating") as bar:
-            for number, entry, cached in self._entries(work, max_new_tokens, stop):
-                batch = batches[number]
-                self.usage.cached += len(batch) * cached
-                for i, answer, finished, cost in zip(
-                    batch, entry["answers"], entry["finished"], entry["costs"], strict=True
-                ):
-                    answers[distinct[i]] = encodable(answer), finished, Cost(*cost)
-                    self.usage.tokens_in += cost[0]
-                    self.usage.tokens_out += cost[1]
-                self.usage.seconds += entry["seconds"]
-                bar.update(len(batch))
-        self.finished = [answers[one][1] for one in asked]
-        self.costs = [answers[one][2] for one in asked]
-        return [answers[one][0] for one in asked]
+        size = -(-len(left) // -(-len(left) // self.batch_size)) if left else 1  # like loads for all cores
+        rows = [Prompt(ids, ends, distinct[i][1]) for i, ids, ends in zip(left, tokens, cuts, strict=True)]
+        batches = plan_batches([distinct[i] for i in left], tokens, cuts, size, max_new_tokens, room)
+        work = [([keys[left[row]] for row in batch], [rows[row] for row in batch]) for batch in batches]
+        draws = temperature, seed
+        with tqdm(
+            total=len(distinct), initial=len(answers), disable=not progress, unit="prompt", desc="generating"
+        ) as bar:
+            for number, fresh, seconds in self._computed(work, max_new_tokens, stop, draws) if work else ():
+                answers |= zip([distinct[left[row]] for row in batches[number]], fresh, strict=True)
+                self.usage.seconds += seconds
+                bar.update(len(fresh))
+        self.usage.tokens_in = sum(answers[one].cost.tokens_in for one in distinct)
+        self.usage.tokens_out = sum(answers[one].cost.tokens_out for one in distinct)
+        self.finished = [answers[one].finished for one in asked]
+        self.costs = [answers[one].cost for one in asked]
+        return [answers[one].text for one in asked]
 
-    def _entries(
-        self, work: Sequence[tuple[str, list[Prompt], Any]], max_new_tokens: int, stop: Sequence[str]
-    ) -> Iterator[tuple[int, dict, bool]]:
-        """The cache entries of batches, as they are there: the batch's number, its entry, whether it was kept.
-
-        How many cores a batch gets depends on all batches, those in the cache included.
+    def _computed(
+        self,
+        work: Sequence[tuple[list[str], list[Prompt]]],
+        max_new_tokens: int,
+        stop: Sequence[str],
+        draws: tuple[float, int],
+    ) -> Iterator[tuple[int, list[Answer], float]]:
+        """The answers of batches, as they are there and kept: the batch's number, its answers, its seconds.
 
         Args:
-            work: key, prompts and sampler of each batch.
+            work: keys and prompts of each batch.
+            draws: temperature and seed.
         """
-        missing = []
-        for number, (key, _, _) in enumerate(work):
-            entry = self.cache.load(key) if self.cache else None
-            if entry is None:
-                missing.append(number)
-            else:
-                yield number, entry, True
-        if not missing:
-            return
         import_torch(self.threads)
-        from lib.generation.decoding import Prefixes
+        from lib.generation.decoding import Prefixes, Sampler
 
         _ = self.model  # loaded before workers ask for it
-        columns = max(cut for _, rows, _ in work for row in rows for cut in (0, *row.cuts))
+        columns = max(cut for _, rows in work for row in rows for cut in (0, *row.cuts))
         workers = 1 if self.on_gpu else min(self.threads, cores(), len(work))
         threads = max(1, min(self.threads, cores()) // workers)
         spare = [Prefixes(columns) for _ in range(workers)]
         cancelled = threading.Event()
 
-        def answered(number: int) -> dict:
-            key, rows, sampler = work[number]
-            prefixes = spare.pop()
+        def answered(number: int) -> tuple[list[Answer], float]:
+            keys, rows = work[number]
+            started, prefixes = time.perf_counter(), spare.pop()
             try:
-                entry = self._answer(rows, prefixes, max_new_tokens, stop, sampler, threads, cancelled)
+                sampler = Sampler(draws[0], f"{draws[1]} {' '.join(keys)}")
+                answers = self._answer(rows, prefixes, max_new_tokens, stop, sampler, threads, cancelled)
             finally:
                 spare.append(prefixes)
+            seconds = time.perf_counter() - started
             return_freed_memory()  # a batch of another size would lie beside what is left of this one
             if self.cache:
-                self.cache.store(key, entry)
-            return entry
+                self.cache.add(dict(zip(keys, answers, strict=True)))
+            return answers, seconds
 
         if workers == 1:
-            for number in missing:
-                yield number, answered(number), False
+            for number in range(len(work)):
+                yield number, *answered(number)
             return
-        missing.sort(key=lambda number: -sum(len(row.tokens) for row in work[number][1]))  # the longest work first
+        longest = sorted(range(len(work)), key=lambda number: -sum(len(row.tokens) for row in work[number][1]))
         with side_by_side(workers, threads) as pool:
-            running: dict[Future, int] = {pool.submit(answered, number): number for number in missing}
+            running: dict[Future, int] = {pool.submit(answered, number): number for number in longest}
             try:
                 for future in as_completed(running):
-                    yield running[future], future.result(), False
+                    yield running[future], *future.result()
             except BaseException:
                 cancelled.set()
                 raise
@@ -315,15 +264,14 @@ class LocalModel:
         sampler,
         threads: int,
         cancelled: threading.Event,
-    ) -> dict:
-        """The cache entry of a batch."""
+    ) -> list[Answer]:
+        """The answers of a batch."""
         import torch
 
         from lib.generation.constrained import Constraint, Grammar, vocabulary
         from lib.generation.decoding import Batch, answer_text, stop_tokens
 
         model = self.model
-        started = time.perf_counter()
         compiled: dict[str, Grammar | None] = {"": None}
         ends, _ = stop_tokens(model, self.tokenizer, stop)
         for text in dict.fromkeys(row.grammar for row in rows if row.grammar):
@@ -335,16 +283,13 @@ class LocalModel:
         with torch.inference_mode():
             batch = Batch(model, self.tokenizer, rows, prefixes, cancelled)
             outputs, ended, seconds = batch.run(max_new_tokens, stop, sampler, constraint)
-        answers = [answer_text(self.tokenizer, output, stop) for output in outputs]
-        complete = [not grammar or grammar.accepts(answer) for grammar, answer in zip(grammars, answers, strict=True)]
-        return {
-            "answers": answers,
-            "finished": [row and whole for row, whole in zip(ended, complete, strict=True)],
-            "costs": [
-                [len(row.tokens), len(output), spent] for row, output, spent in zip(rows, outputs, seconds, strict=True)
-            ],
-            "seconds": time.perf_counter() - started,
-        }
+        answers = []
+        for row, grammar, output, whole, spent in zip(rows, grammars, outputs, ended, seconds, strict=True):
+            text = encodable(answer_text(self.tokenizer, output, stop))
+            finished = bool(whole and (not grammar or grammar.accepts(text)))
+            cost = Cost(len(row.tokens), len(output), float(f"{spent:.4g}"))
+            answers.append(Answer(text, finished, cost, self.dtype, accelerator()))
+        return answers
 
 
 # ---------------------------------------------------------------- loading
@@ -438,8 +383,6 @@ def load_model(path: str, dtype: str, adapter: str | Path | None = None, quantiz
 def fingerprint(path: str, adapter: str | Path | None = None, quantization: str = "none") -> str:
     """What tells this model from every other: its files' content or, for a hub id, the commit; how it is quantised; and
     an adapter's weights and scale, without the record of its training."""
-    if quantization not in ("none", "nf4"):
-        raise ValueError(f"quantization must be none or nf4, not {quantization!r}")
     if os.path.isdir(path):
         base = models.fingerprint(path)
     else:
@@ -449,6 +392,13 @@ def fingerprint(path: str, adapter: str | Path | None = None, quantization: str 
         config = cached_file(hub, "config.json", revision=revision or "main")
         assert config is not None  # a missing file raises
         base = f"{hub}@{Path(config).parent.name}"
+    return _told_apart(base, adapter, quantization)
+
+
+def _told_apart(base: str, adapter: str | Path | None, quantization: str) -> str:
+    """A model's fingerprint, from that of its unquantised weights."""
+    if quantization not in ("none", "nf4"):
+        raise ValueError(f"quantization must be none or nf4, not {quantization!r}")
     base += "" if quantization == "none" else f"+{quantization}"
     if not adapter:
         return base
@@ -459,6 +409,14 @@ def fingerprint(path: str, adapter: str | Path | None = None, quantization: str 
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"adapter {adapter}: cannot be read: {error}") from error
     return f"{base}+{weights}+{json.dumps(scale)}"
+
+
+def weights_of(name: str, adapter: str | Path | None = None, quantization: str = "none") -> str:
+    """What answers of a model are kept under: its fingerprint. A registered model in GGUF is told by the published hash
+    of its file, so that kept answers are found where it is not on this machine, and whatever it was converted by."""
+    if name not in REGISTRY or not REGISTRY[name].weights.endswith(".gguf"):
+        return fingerprint(models.locate(name), adapter, quantization)
+    return _told_apart(REGISTRY[name].files[REGISTRY[name].weights], adapter, quantization)
 
 
 def choose_dtype(quantization: str = "none") -> str:

@@ -18,7 +18,7 @@ import queue
 import threading
 import time
 import weakref
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from email.utils import parsedate_to_datetime
@@ -39,8 +39,8 @@ from tenacity import (
 )
 from tqdm.auto import tqdm
 
-from lib.generation.cache import AnswerCache, batch_key, encodable
-from lib.generation.local import Cost, Usage, check_arguments, check_encodable
+from lib.generation.answers import Answer, Answers, Cost, Usage, encodable, key_of
+from lib.generation.local import check_arguments, check_encodable
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import atomic_path
 
@@ -51,7 +51,6 @@ LONGEST_RETRY_AFTER = 600.0  # seconds; an endpoint that asks for more has refus
 LARGEST_BODY = 2 * 2**20  # bytes; ten times the longest answer, and read within a second whatever it holds
 MOST_TOKENS = 10**9  # of a prompt or an answer that an endpoint is believed
 REFUSALS = 32  # prompts refused before any answer that end a call: then it is not the prompts
-ENTRY = 1  # form of a cache entry; one of another form is not looked up
 
 
 class SpendingLimit(ModelError):
@@ -70,7 +69,7 @@ class Counters:
         cost: of these tokens.
         cost_lost: of requests that brought no readable answer but may be charged (time-out, cut connection, malformed
             body), at most. An error status counts as not charged.
-        cost_cached: of the answers taken from the cache, when they were asked for.
+        cost_cached: of the answers that were kept, when they were asked for.
         refused: prompts without an answer that asking again would not bring.
     """
 
@@ -112,7 +111,7 @@ class RemoteModel:
     def __init__(
         self,
         name: str,
-        cache: str | Path | None = None,
+        cache: Answers | str | Path | None = None,
         concurrency: int = 8,
         timeout: float = 120.0,
         price_in: float = 0.0,
@@ -124,13 +123,13 @@ class RemoteModel:
         """
         Args:
             name: the model's name at the endpoint.
-            cache: folder that keeps answers; None keeps none.
+            cache: keeps answers, or a folder for them; None keeps none.
             concurrency: requests under way at most.
             timeout: seconds that a request may take as a whole, from the connection (half of them at most) to the last
                 byte of the answer.
             price_in: of a million tokens of prompts.
             price_out: of a million tokens of answers.
-            limit: what the answers that this object gives may cost, those from the cache included, and what it lost;
+            limit: what the answers that this object gives may cost, kept ones included, and what it lost;
                 None is no limit.
                 It is as exact as `count_tokens`.
             count_tokens: tokens of a text, for the limit, and where the endpoint reports no usage.
@@ -147,7 +146,7 @@ class RemoteModel:
             raise ValueError("a spending limit must be 0 or more and needs prices")
         check_encodable([name], "the model's name")
         self.name = name
-        self.cache = AnswerCache(cache) if cache is not None else None
+        self.cache = Answers.at(cache)
         self.concurrency = concurrency
         self.timeout = timeout
         self.prices = (price_in, price_out)
@@ -171,7 +170,7 @@ class RemoteModel:
 
     @cached_property
     def client(self) -> _Client:
-        """Made when it is first needed: answers from the cache need no key.
+        """Made when it is first needed: kept answers need no key.
 
         Raises:
             ModelError: `OPENAI_API_KEY` is missing or cannot be sent.
@@ -223,7 +222,7 @@ class RemoteModel:
             ModelError: the key is missing or refused, a prompt was not answered, or the first ones were all refused:
                 names the prompt, the last fault, and how often it was tried.
             SpendingLimit: the next call might exceed the limit.
-            ArtifactError: an answer cannot be written to the cache.
+            ArtifactError: an answer cannot be kept.
         """
         if grammars is not None:
             raise ValueError("grammars are not supported by a remote endpoint: use lib.generation.local")
@@ -231,36 +230,33 @@ class RemoteModel:
         keys = self._keys(prompts, settings)
         self.usage, self.finished, self.costs = Usage(prompts=len(keys)), [], []
         self._write_record()
-        entries: dict[str, dict] = {}
-        for prompt, key in keys.items():
-            entry = self._load(key)
-            if entry is not None:
-                entries[prompt] = entry
-                self._note(prompt, entry)
+        answers: dict[str, Answer] = {}
+        for (prompt, key), answer in zip(keys.items(), self._get(keys.values()), strict=True):
+            if answer is not None:
+                answers[prompt] = answer
+                self._note(prompt, answer)
                 self.usage.cached += 1
                 if key not in self._counted:
                     self._counted.add(key)
-                    self.counters.cost_cached += self._price(*entry["cost"][:2])
+                    self.counters.cost_cached += self._price(answer.cost)
         try:
-            self._ask(keys, settings, entries, progress)
+            self._ask(keys, settings, answers, progress)
         finally:
-            for entry in entries.values():
-                self.usage.tokens_in += entry["cost"][0]
-                self.usage.tokens_out += entry["cost"][1]
-                self.usage.seconds += entry["cost"][2]
+            for answer in answers.values():
+                self.usage.tokens_in += answer.cost.tokens_in
+                self.usage.tokens_out += answer.cost.tokens_out
+                self.usage.seconds += answer.cost.seconds
             self._write_record()
-        self.finished = [entries[prompt]["finished"] for prompt in prompts]
-        self.costs = [Cost(*entries[prompt]["cost"]) for prompt in prompts]
-        return [entries[prompt]["answer"] for prompt in prompts]
+        self.finished = [answers[prompt].finished for prompt in prompts]
+        self.costs = [answers[prompt].cost for prompt in prompts]
+        return [answers[prompt].text for prompt in prompts]
 
     def _keys(self, prompts: Sequence[str], settings: dict) -> dict[str, str]:
-        """The key in the cache of each distinct prompt."""
-        model = f"{self.endpoint} {self.name}"
-        return {prompt: batch_key([prompt], model, "remote", settings) for prompt in prompts}
+        """The key of each distinct prompt's answer."""
+        return {prompt: key_of(f"{self.endpoint} {self.name}", prompt, **settings) for prompt in prompts}
 
-    def _load(self, key: str) -> dict | None:
-        entry = self.cache.load(key) if self.cache else None
-        return entry and {name: encodable(value) if isinstance(value, str) else value for name, value in entry.items()}
+    def _get(self, keys: Iterable[str]) -> list[Answer | None]:
+        return self.cache.get(keys) if self.cache else [None for _ in keys]
 
     def _write_record(self) -> None:
         if self.record:
@@ -269,42 +265,42 @@ class RemoteModel:
                 record = {"model": self.name + self.said_beside} | asdict(self.counters) | {"reasons": refused}
                 temporary.write_text(json.dumps(record) + "\n", encoding="utf-8")
 
-    def _note(self, prompt: str, entry: dict) -> None:
+    def _note(self, prompt: str, answer: Answer) -> None:
         """Take down that a prompt has an answer, or why it has none."""
-        if "refused" in entry:
-            self.refused[prompt] = entry["refused"]
+        if answer.refused:
+            self.refused[prompt] = answer.refused
             self.counters.refused = len(self.refused)
         else:
             self._answers = True
 
-    def _price(self, tokens_in: int, tokens_out: int) -> float:
-        return (tokens_in * self.prices[0] + tokens_out * self.prices[1]) / 1e6
+    def _price(self, cost: Cost) -> float:
+        return (cost.tokens_in * self.prices[0] + cost.tokens_out * self.prices[1]) / 1e6
 
-    def _ask(self, keys: dict[str, str], settings: dict, entries: dict[str, dict], progress: bool) -> None:
-        """Put the answers that are missing into `entries` and the cache."""
-        missing = [prompt for prompt in keys if prompt not in entries]
+    def _ask(self, keys: dict[str, str], settings: dict, answers: dict[str, Answer], progress: bool) -> None:
+        """Put the answers that are missing into `answers`, and keep them."""
+        missing = [prompt for prompt in keys if prompt not in answers]
         if not missing:
             return
         _ = self.client  # a missing key is said before anything starts
-        worst = [self._price(self.count_tokens(prompt), settings["max_new_tokens"]) for prompt in missing]
+        worst = [self._price(Cost(self.count_tokens(prompt), settings["max_new_tokens"])) for prompt in missing]
         stopped, changed, under_way = threading.Event(), threading.Condition(), set()
 
-        def answer(prompt: str, cost: float) -> bool:
+        def ask(prompt: str, cost: float) -> bool:
             with changed:
                 if stopped.is_set():
                     return False
                 under_way.add(prompt)
             try:
-                entry = self._answer(prompt, settings, cost, stopped)
-                if entry is not None:
-                    entries[prompt] = entry
+                answer = self._answer(prompt, settings, cost, stopped)
+                if answer is not None:
+                    answers[prompt] = answer
                     self._counted.add(keys[prompt])
-                    if self.cache and any(entry["cost"]):  # a refusal that costs nothing may be asked for again
-                        self.cache.store(keys[prompt], entry)
-                    self._note(prompt, entry)
+                    if self.cache and answer.cost != Cost():  # a refusal that costs nothing may be asked for again
+                        self.cache.add({keys[prompt]: answer})
+                    self._note(prompt, answer)
                     if not self._answers and len(self.refused) >= REFUSALS:
-                        raise self._no_answer(prompt, entry["refused"], 1)
-                return entry is not None
+                        raise self._no_answer(prompt, answer.refused, 1)
+                return answer is not None
             except BaseException:
                 stopped.set()
                 raise
@@ -318,8 +314,8 @@ class RemoteModel:
         with ThreadPoolExecutor(self.concurrency) as pool:
             try:
                 for one in zip(missing, worst, strict=True):
-                    pool.submit(answer, *one).add_done_callback(ended.put)
-                total, known = len(keys), len(entries)
+                    pool.submit(ask, *one).add_done_callback(ended.put)
+                total, known = len(keys), len(answers)
                 with tqdm(total=total, initial=known, disable=not progress, unit="prompt", desc="asking") as bar:
                     for _ in missing:
                         try:
@@ -333,12 +329,12 @@ class RemoteModel:
         if not (failure or self._answers) and len(missing) > 1:  # so each of them was refused
             failure = self._no_answer(missing[0], self.refused[missing[0]], 1)
         if failure:
-            kept = f" and kept in {self.cache.folder}" if self.cache else ""
-            answered = sum("refused" not in entry for entry in entries.values())
+            kept = f" and kept in {self.cache.own}" if self.cache else ""
+            answered = sum(not answer.refused for answer in answers.values())
             raise type(failure)(f"{failure}; {answered} of {len(keys)} prompts are answered{kept}")
 
-    def _answer(self, prompt: str, settings: dict, worst: float, stopped: threading.Event) -> dict | None:
-        """The cache entry of a prompt whose call costs `worst` at most; None where `stopped` came before the answer."""
+    def _answer(self, prompt: str, settings: dict, worst: float, stopped: threading.Event) -> Answer | None:
+        """The answer to a prompt whose call costs `worst` at most; None where `stopped` came before it."""
         retrying = Retrying(
             retry=retry_if_exception(lambda error: isinstance(error, _Fault) and error.passing),
             stop=stop_after_attempt(ATTEMPTS),
@@ -357,7 +353,7 @@ class RemoteModel:
         except _Fault as fault:
             reason = str(fault)
             if fault.refused:
-                return _refusal(reason, (0, 0), 0.0)
+                return Answer("", False, refused=reason)
         # Raised out here, the error brings no other one along: those hold the request, and so the key.
         raise self._no_answer(prompt, reason, tried)
 
@@ -365,72 +361,74 @@ class RemoteModel:
         times = "once" if tried == 1 else f"{tried} times"
         return ModelError(f"{self.name} at {self.endpoint}: {reason}, asked {times}: prompt {_named(prompt)!r}")
 
-    def _request(self, prompt: str, settings: dict, worst: float, again: bool) -> dict:
-        """The cache entry of a prompt for which `worst` is reserved, from one request.
+    def _request(self, prompt: str, settings: dict, worst: float, again: bool) -> Answer:
+        """The answer to a prompt for which `worst` is reserved, from one request.
 
         Raises:
             _Fault: there is no answer.
         """
-        tokens, lost = (0, 0), worst
+        cost, lost = Cost(), worst
         try:
-            entry = self._send(prompt, settings)
-            tokens, lost = tuple(entry["cost"][:2]), 0.0
-            return entry
+            answer = self._send(prompt, settings)
+            cost, lost = answer.cost, 0.0
+            return answer
         except _Fault as fault:
             lost = worst if fault.charged else 0.0
             raise
         finally:
-            self._budget.settle(worst, tokens, self._price(*tokens), lost, again)
+            self._budget.settle(worst, cost, self._price(cost), lost, again)
 
-    def _send(self, prompt: str, settings: dict) -> dict:
+    def _send(self, prompt: str, settings: dict) -> Answer:
         arguments: dict[str, Any] = {"model": self.name, "max_tokens": settings["max_new_tokens"], "temperature": 0.0}
         if settings["stop"]:
             arguments["stop"] = settings["stop"]
-        if settings["draws"]:
-            arguments["temperature"], arguments["seed"] = settings["draws"]
+        if settings["temperature"]:
+            arguments["temperature"], arguments["seed"] = settings["temperature"], settings["seed"]
         arguments |= {"messages": [{"role": "user", "content": prompt}]} if settings["chat"] else {"prompt": prompt}
         started = time.perf_counter()
         body = self.client.ask(settings["chat"], arguments)
         seconds = time.perf_counter() - started
-        answer, end, tokens = read_answer(body, settings["chat"])
-        tokens = tokens or (self.count_tokens(prompt), self.count_tokens(answer or ""))
-        if answer is None:  # it would be paid for again, and end the same
-            return _refusal(f"an answer without text, ended by {end}", tokens, seconds)
-        return {"answer": answer, "finished": end == "stop", "cost": [*tokens, seconds]}
+        text, end, tokens = read_answer(body, settings["chat"])
+        tokens = tokens or (self.count_tokens(prompt), self.count_tokens(text or ""))
+        # One without text would be paid for again, and end the same.
+        refused = f"an answer without text, ended by {end}" if text is None else ""
+        return Answer(text or "", end == "stop" and not refused, Cost(*tokens, seconds), refused=refused)
 
 
 class DryRun(RemoteModel):
     """Counts what would be asked, with answers as long as they may be, asks nobody and answers with `PLACEHOLDER`; what
-    the cache has is taken from there. Needs neither address nor key, and spends nothing of the limit."""
+    is kept is taken from there. Needs neither address nor key, and spends nothing of the limit."""
 
     PLACEHOLDER = "placeholder"
     said_beside = " (dry run)"
 
     def __init__(self, name: str, **settings):
         super().__init__(name, **settings)
-        self._given: dict[str, dict] = {}  # placeholders by key
+        self._given: dict[str, Answer] = {}  # placeholders by key
 
     def _address(self) -> SplitResult:
         return _base_url() if os.environ.get("OPENAI_BASE_URL") else urlsplit("http://dry-run")
 
-    def _load(self, key: str) -> dict | None:
-        return self._given.get(key) or super()._load(key)
+    def _get(self, keys: Iterable[str]) -> list[Answer | None]:
+        keys = list(keys)
+        return [self._given.get(key) or answer for key, answer in zip(keys, super()._get(keys), strict=True)]
 
-    def _ask(self, keys: dict[str, str], settings: dict, entries: dict[str, dict], progress: bool) -> None:
+    def _ask(self, keys: dict[str, str], settings: dict, answers: dict[str, Answer], progress: bool) -> None:
         for prompt, key in keys.items():
-            if prompt not in entries:
+            if prompt not in answers:
                 self._counted.add(key)
-                cost = [*self.expect([prompt], 1, settings["max_new_tokens"]), 0.0]
-                entries[prompt] = self._given[key] = {"answer": self.PLACEHOLDER, "finished": True, "cost": cost}
+                cost = self.expect([prompt], 1, settings["max_new_tokens"])
+                answers[prompt] = self._given[key] = Answer(self.PLACEHOLDER, cost=cost)
 
-    def expect(self, prompts: Sequence[str], calls: int, max_new_tokens: int) -> tuple[int, int]:
+    def expect(self, prompts: Sequence[str], calls: int, max_new_tokens: int) -> Cost:
         """Count calls whose prompts are as long as these on average; returns the tokens of prompts and of answers."""
-        tokens = round(calls * sum(map(self.count_tokens, prompts)) / max(len(prompts), 1)), calls * max_new_tokens
+        read = round(calls * sum(map(self.count_tokens, prompts)) / max(len(prompts), 1))
+        cost = Cost(read, calls * max_new_tokens)
         self.counters.calls += calls
-        self.counters.tokens_in += tokens[0]
-        self.counters.tokens_out += tokens[1]
-        self.counters.cost += self._price(*tokens)
-        return tokens
+        self.counters.tokens_in += cost.tokens_in
+        self.counters.tokens_out += cost.tokens_out
+        self.counters.cost += self._price(cost)
+        return cost
 
 
 def _first(ended: queue.SimpleQueue) -> Future:
@@ -473,14 +471,14 @@ class _Budget:
                 self._changed.wait()
         return False
 
-    def settle(self, worst: float, tokens: tuple[int, int], cost: float, lost: float, again: bool) -> None:
+    def settle(self, worst: float, took: Cost, cost: float, lost: float, again: bool) -> None:
         """Replace what was reserved for a call by what it cost."""
         with self._changed:
             self._under_way.remove(worst)
             self.counters.calls += 1
             self.counters.retries += again
-            self.counters.tokens_in += tokens[0]
-            self.counters.tokens_out += tokens[1]
+            self.counters.tokens_in += took.tokens_in
+            self.counters.tokens_out += took.tokens_out
             self.counters.cost += cost
             self.counters.cost_lost += lost
             self._changed.notify_all()
@@ -643,11 +641,6 @@ def _whole_number(digits: str) -> float:
     return int(digits) if len(digits) < 20 else math.inf
 
 
-def _refusal(reason: str, tokens: tuple[int, int], seconds: float) -> dict:
-    """The cache entry of a prompt that has no answer."""
-    return {"answer": "", "finished": False, "cost": [*tokens, seconds], "refused": reason}
-
-
 def _named(prompt: str) -> str:
     """A prompt in an error: those of one step begin and end alike, so where it is long a part of it and its hash."""
     return prompt if len(prompt) <= 160 else f"{prompt[:150]} … ({hashlib.sha256(prompt.encode()).hexdigest()[:12]})"
@@ -687,8 +680,8 @@ def _settings(
         "max_new_tokens": max_new_tokens,
         "stop": list(stop),
         "chat": chat,
-        "draws": [temperature, seed] if temperature else None,
-        "entry": ENTRY,
+        "temperature": temperature,
+        "seed": seed,
     }
 
 

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from lib.generation.cache import AnswerCache, batch_key
+from lib.generation.answers import Answer, Answers, Cost
 from lib.generation.models import STAMP, find_flaw
 from lib.generation.remote import MOST_TOKENS, _Fault, read_answer, retry_after
 from lib.generation.wheels import WheelError, extract
@@ -103,19 +103,14 @@ def test_retry_after():
         assert retry_after("".join(draw.choices(DATES, k=draw.randint(0, 6)))) >= 0
 
 
-def test_cache_entries(tmp_path):
-    draw, cache, key, content = (
-        random.Random(0),
-        AnswerCache(tmp_path),
-        batch_key(["a"], "m", "float32", {}),
-        {"answer": "yes"},
-    )
-    cache.store(key, content)
-    whole = cache.path(key).read_bytes()
+def test_kept_answers(tmp_path):
+    draw, path, answer = random.Random(0), tmp_path / "answers.jsonl", Answer("yes", False, Cost(1, 2, 0.5), "float32")
+    Answers(own=path).add({"key": answer})
+    whole = path.read_bytes()
     for i in range(300):
-        entry = draw.randbytes(draw.randint(0, 300)) if i % 4 == 0 else damaged(draw, whole)
-        cache.path(key).write_bytes(entry)
-        assert cache.load(key) in (None, content)
+        path.write_bytes(draw.randbytes(draw.randint(0, 300)) if i % 4 == 0 else damaged(draw, whole))
+        (found,) = Answers(own=path).get(["key"])
+        assert found is None or isinstance(found.text, str)
 
 
 def test_stamps(tmp_path):

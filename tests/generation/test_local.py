@@ -11,11 +11,13 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lib.generation import batches, local
+from lib.generation.answers import Answers as Kept
 from lib.generation.batches import shared_prefixes
 from lib.generation.decoding import REPEATS, Answers, Batch, repeats
 from lib.generation.local import LocalModel, choose_dtype
 from lib.generation.models import ModelError, locate
-from lib.workbook.machine import cores
+from lib.generation.registry import REGISTRY
+from lib.workbook.machine import accelerator, cores
 from lib.workbook.packed import pack
 
 PROMPTS = [
@@ -58,6 +60,11 @@ def runs(monkeypatch):
 
     monkeypatch.setattr(Batch, "run", counted)
     return computed
+
+
+def kept_in(folder):
+    """The lines of a folder of answers."""
+    return [json.loads(line) for path in folder.iterdir() for line in path.read_text().splitlines()]
 
 
 def load(tiny, **settings):
@@ -149,18 +156,6 @@ def test_the_prefixes_of_groups_are_read_once(tiny, monkeypatch, grouped):
     assert sum(read) == sum(parts.values()) + sum(len(ids) - ends[-1] for ids, ends in zip(tokens, cuts, strict=True))
 
 
-def test_in_bfloat16_answers_of_groups_do_not_depend_on_what_is_cached(tiny, tmp_path, grouped):
-    model = load(tiny, cache=tmp_path, batch_size=3, dtype="bfloat16")
-    model.generate(grouped, max_new_tokens=12)
-    entries = {path: path.read_text() for path in sorted(tmp_path.rglob("*.json"))}
-    answers = {path: json.loads(text)["content"]["answers"] for path, text in entries.items()}
-    for missing in entries:
-        missing.unlink()
-        model.generate(grouped, max_new_tokens=12)
-        assert json.loads(missing.read_text())["content"]["answers"] == answers[missing]
-    assert len(entries) == 6
-
-
 def test_a_stop_text_ends_an_answer_and_is_cut(tiny, reference):
     output, text = reference(PROMPTS[1])
     stop = text[8:11]
@@ -230,13 +225,6 @@ def test_draws_and_grammars_may_repeat(tiny, reference, little):
     assert [cost.tokens_out for cost in model.costs] == [len(reference(prompt, 100)[0]) for prompt in PROMPTS]
 
 
-def test_what_counts_as_endless_is_part_of_the_key(tiny, tmp_path, runs, monkeypatch):
-    for times in (4, 5):
-        monkeypatch.setitem(REPEATS, "times", times)
-        load(tiny, cache=tmp_path).generate(["music"], max_new_tokens=4)
-    assert len(runs) == 2
-
-
 def test_a_special_token_stops_as_a_token(tiny, reference, monkeypatch):
     output, _ = reference(PROMPTS[1])
     model = load(tiny)
@@ -282,8 +270,8 @@ def test_several_answers_are_drawn_for_each_prompt(tiny, tmp_path, runs):
 def test_batches_of_one_prompts_draws_differ(tiny, tmp_path, runs):
     model = load(tiny, cache=tmp_path, batch_size=2)
     answers = model.generate(["music"], max_new_tokens=8, temperature=1.5, samples=4)
-    assert len(runs) == len(list(tmp_path.rglob("*.json"))) == 2
-    assert len(set(answers)) == 4
+    assert len(runs) == 2
+    assert len(kept_in(tmp_path)) == len(set(answers)) == 4
 
 
 def test_draws_of_a_likely_answer_are_that_answer(tiny, reference):
@@ -349,7 +337,7 @@ def test_batches_are_sorted_by_length_and_do_not_depend_on_the_order(tiny, runs)
 def test_batches_side_by_side_answer_as_one_after_the_other(tiny, reference, tmp_path):
     model = load(tiny, threads=2, batch_size=2, cache=tmp_path)
     assert model.generate(PROMPTS, max_new_tokens=12) == [reference(prompt, 12)[1] for prompt in PROMPTS]
-    assert len(list(tmp_path.rglob("*.json"))) == 3
+    assert len(kept_in(tmp_path)) == len(PROMPTS)
     assert model.generate(PROMPTS[::-1], max_new_tokens=12) == [reference(prompt, 12)[1] for prompt in PROMPTS[::-1]]
     assert model.usage.cached == len(PROMPTS)
 
@@ -386,7 +374,7 @@ def test_a_batch_that_fails_ends_the_others(tiny, tmp_path, monkeypatch):
     model = load(tiny, threads=2, batch_size=2, cache=tmp_path)
     with pytest.raises(RuntimeError, match="out of order"):
         model.generate(PROMPTS[:3], max_new_tokens=100)
-    assert not list(tmp_path.rglob("*.json"))  # the first one was left
+    assert not kept_in(tmp_path)  # the first one was left
 
 
 @pytest.mark.skipif(not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="needs products in bfloat16")
@@ -421,34 +409,37 @@ def test_unloaded_weights_are_let_go_and_loaded_again(tiny):
     assert model.generate(PROMPTS, max_new_tokens=6) == answers
 
 
-def test_batches_do_not_depend_on_what_is_cached(tiny, tmp_path, runs):
-    model = load(tiny, cache=tmp_path, batch_size=2)
-    answers = model.generate(PROMPTS, max_new_tokens=6)
-    entries = sorted(tmp_path.rglob("*.json"))
-    assert len(entries) == 3
-    all_batches = list(runs)
-    for entry in entries:
-        runs.clear()
-        entry.unlink()
-        assert model.generate(PROMPTS, max_new_tokens=6) == answers
-        assert len(runs) == 1
-        assert runs[0] in all_batches
-    assert sorted(tmp_path.rglob("*.json")) == entries
-
-
-def test_a_corrupt_entry_is_computed_again(tiny, tmp_path, runs):
+def test_only_what_is_missing_is_computed(tiny, tmp_path, runs, reference):
+    load(tiny, cache=tmp_path).generate(PROMPTS[:4], max_new_tokens=6)
+    runs.clear()
     model = load(tiny, cache=tmp_path)
-    answers = model.generate(PROMPTS, max_new_tokens=6)
-    entry = max(tmp_path.rglob("*.json"))
-    content = json.loads(entry.read_text())
-    content["content"]["answers"][0] = "not what the model said"
-    entry.write_text(json.dumps(content))
+    assert model.generate(PROMPTS, max_new_tokens=6) == [reference(prompt, 6)[1] for prompt in PROMPTS]
+    assert [len(batch) for batch in runs] == [2]
+    assert (model.usage.prompts, model.usage.cached) == (len(PROMPTS), 4)
+    assert model.usage.tokens_in == sum(cost.tokens_in for cost in model.costs)
+
+
+def test_each_batch_is_kept_as_soon_as_it_is_answered(tiny, tmp_path, monkeypatch):
+    add, added = Kept.add, []
+    monkeypatch.setattr(Kept, "add", lambda self, answers: add(self, answers) or added.append(len(kept_in(tmp_path))))
+    load(tiny, cache=tmp_path, batch_size=2).generate(PROMPTS, max_new_tokens=6)
+    assert added == [2, 4, 6]
+
+
+def test_a_damaged_line_is_computed_again(tiny, tmp_path, runs):
+    answers = load(tiny, cache=tmp_path).generate(PROMPTS, max_new_tokens=6)
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(path.read_bytes()[:-20])
     runs.clear()
-    assert model.generate(PROMPTS, max_new_tokens=6) == answers
-    assert len(runs) == 1
-    runs.clear()
-    model.generate(PROMPTS, max_new_tokens=6)
-    assert runs == []
+    assert load(tiny, cache=tmp_path).generate(PROMPTS, max_new_tokens=6) == answers
+    assert [len(batch) for batch in runs] == [1]
+
+
+def test_what_computed_an_answer_stands_beside(tiny, tmp_path):
+    load(tiny, cache=tmp_path, dtype="bfloat16").generate(["music"], max_new_tokens=2)
+    (row,) = kept_in(tmp_path)
+    assert (row["dtype"], row["device"]) == ("bfloat16", accelerator())
+    assert load(tiny, cache=tmp_path, dtype="float32").generate(["music"], max_new_tokens=2) == [row["text"]]
 
 
 @pytest.mark.parametrize(
@@ -523,21 +514,12 @@ def test_a_lone_surrogate_is_one_clear_error(tiny, tmp_path, what, arguments):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_lone_surrogate_in_a_kept_answer_is_replaced(tiny, tmp_path):
-    model = load(tiny, cache=tmp_path)
-    model.generate(["fox"])
-    (path,) = tmp_path.rglob("*.json")
-    model.cache.store(path.stem, model.cache.load(path.stem) | {"answers": ["a \ud83d"]})
-    assert model.generate(["fox"]) == ["a \ufffd"]
-
-
-def test_the_key_of_a_kept_answer(tiny, tmp_path):
-    """Answers of earlier runs are found under it."""
-    model = load(tiny, cache=tmp_path)
-    model.fingerprint = "a model"
-    model.generate(["fox", "dog"], max_new_tokens=2, stop=["x"], temperature=0.5, seed=1)
-    (path,) = tmp_path.rglob("*.json")
-    assert path.stem == "f0e8f2f421b45c4b3f40d4e66e18ad9cac1e89ae00fd1ecc30564abf01b17384"
+def test_a_model_in_gguf_is_told_by_its_published_hash(tiny):
+    """Its answers are found where it is not on this machine."""
+    model = REGISTRY["Qwen2.5-Coder-1.5B-Instruct"]
+    assert local.weights_of(model.name) == model.files[model.weights]
+    assert local.weights_of(model.name, quantization="nf4") == model.files[model.weights] + "+nf4"
+    assert local.weights_of(tiny) == local.fingerprint(tiny) == load(tiny).weights
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json"])

@@ -7,7 +7,6 @@ from transformers import AutoModelForCausalLM
 
 from lib.generation import attention
 from lib.generation.attention import attention_in_blocks, causal_attention, use_blocks, use_products
-from lib.generation.batches import in_blocks
 from lib.generation.decoding import empty_columns, read_tokens
 from lib.generation.finetune import Training, add_adapter
 from lib.generation.lora import use_one_operation
@@ -80,14 +79,6 @@ def test_a_prompt_read_in_blocks_leaves_the_same_columns(tiny, monkeypatch):
     for ours, theirs in zip(read(model), expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     assert calls == model.config.num_hidden_layers * [30] + model.config.num_hidden_layers * [5]
-
-
-@pytest.mark.parametrize(
-    ("tokens", "cuts", "blocks"),
-    [(9000, (), False), (9256, (9000,), False), (500, (256,), False), (9257, (9000,), True), (1000, (300, 900), True)],
-)
-def test_blocks_are_for_what_follows_on_a_cut(tokens, cuts, blocks):
-    assert in_blocks(tokens, cuts) == blocks
 
 
 @pytest.mark.parametrize("bias", [False, True])

@@ -1,0 +1,289 @@
+"""Kept answers: found by what was asked of whom, in two layers, never half a line, usable after a kill."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from lib.generation.answers import Answer, Answers, Cost, KeptModel, Usage, key_of, shared_units
+from lib.generation.models import ModelError
+from lib.workbook.artifacts import ArtifactError
+
+ASKED = {"weights": "w", "prompt": "a prompt", "max_new_tokens": 8}
+KEY = key_of(**ASKED)
+OTHER = key_of("w", "another", 8)
+WHOLE = Answer("nein, Ölfarbe\u2028\n", False, Cost(3, 4, 0.5), "bfloat16", "a processor", "padded", "why not")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "answers" / "plans.jsonl"
+
+
+# ---------------------------------------------------------------- keys
+
+
+def test_the_key_of_a_kept_answer():
+    """Answers that come with the project are found under it."""
+    assert key_of("w", "a prompt", 8, "start: x", ["\n"], True, 0.7, 1, 2) == "18a8c0670a72f5f49083203e"
+    assert KEY == "60d678042a53084bbf952e58"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"weights": "v"},
+        {"prompt": "a prompt "},
+        {"max_new_tokens": 9},
+        {"grammar": "start: x"},
+        {"stop": ["\n"]},
+        {"chat": True},
+        {"temperature": 0.7},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_whatever_an_answer_depends_on_is_part_of_its_key(changes):
+    assert key_of(**ASKED | changes) != KEY
+
+
+def test_seed_and_draw_tell_drawn_answers_apart_and_greedy_ones_not():
+    drawn = [key_of(**ASKED, temperature=0.7, seed=seed, draw=draw) for seed in (0, 1) for draw in (0, 1)]
+    assert len(set(drawn)) == 4
+    assert key_of(**ASKED, seed=5, draw=1, grammar="", stop=()) == KEY
+    assert key_of("a", "bc", 1) != key_of("ab", "c", 1)
+
+
+# ---------------------------------------------------------------- two layers
+
+
+def test_what_was_added_is_found_again(path):
+    answers = Answers(own=path)
+    assert answers.get([KEY, OTHER]) == [None, None]
+    answers.add({KEY: WHOLE, OTHER: Answer("yes")})
+    for there in (answers, Answers(own=path), Answers(shipped=path)):
+        assert there.get([OTHER, KEY, "none"]) == [Answer("yes"), WHOLE, None]
+    assert json.loads(path.read_text().splitlines()[1]) == {
+        "key": OTHER,
+        "text": "yes",
+    }  # what says nothing is left out
+
+
+def test_the_projects_file_is_never_written_and_ones_own_comes_first(path, tmp_path):
+    Answers(own=path).add({KEY: Answer("with the project"), OTHER: Answer("too")})
+    before, own = path.read_bytes(), tmp_path / "own.jsonl"
+    Answers(path, own).add({KEY: Answer("of a run")})
+    assert path.read_bytes() == before
+    assert [one.text for one in Answers(path, own).get([KEY, OTHER])] == ["of a run", "too"]
+
+
+def test_without_a_file_of_ones_own_answers_last_as_long_as_the_object(path):
+    Answers(own=path).add({KEY: Answer("yes")})
+    answers = Answers(path)
+    answers.add({OTHER: Answer("no")})
+    assert [one.text for one in answers.get([KEY, OTHER])] == ["yes", "no"]
+    assert Answers(path).get([OTHER]) == [None]
+
+
+def test_a_notebooks_layers(tmp_path):
+    book = SimpleNamespace(root=tmp_path, data=tmp_path / "data" / "generated" / "quick")
+    answers = Answers.of(book, "plans")
+    assert answers.shipped == tmp_path / "data" / "answers" / "plans.jsonl"
+    assert answers.own == book.data / "answers" / "plans.jsonl"
+    assert (Answers.at(answers), Answers.at(None)) == (answers, None)
+    assert Answers.at(tmp_path).own == tmp_path / "answers.jsonl"
+
+
+def test_a_lone_surrogate_is_replaced_where_it_is_read(path):
+    Answers(own=path).add({KEY: Answer("a \ud83d")})
+    assert Answers(own=path).get([KEY])[0].text == "a \ufffd"
+
+
+# ---------------------------------------------------------------- damage
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[1]", '{"key": "a"}', '{"text": "a"}', "broken", "[" * 100_000, '{"key": "a", "text": 1}', "\udcff",
+     '{"key": "a", "text": "b", "cost": 3}', '{"key": "a", "text": "b", "more": 3}'],
+    ids=range(9),
+)  # fmt: skip
+def test_a_damaged_line_is_an_error_of_the_project_and_passed_over_in_a_run(path, line, caplog):
+    Answers(own=path).add({KEY: Answer("yes")})
+    with open(path, "ab") as file:
+        file.write(line.encode(errors="surrogateescape") + b"\n")
+    with pytest.raises(ArtifactError, match="line 2: no answer"):
+        Answers(path).get([KEY])
+    assert Answers(own=path).get([KEY]) == [Answer("yes")]
+    assert "line 2: a damaged answer" in caplog.text
+
+
+@pytest.mark.parametrize("left", range(1, 30, 4))
+def test_half_a_line_does_not_spoil_the_next(path, left):
+    Answers(own=path).add({KEY: Answer("yes")})
+    path.write_bytes(path.read_bytes()[:-left])
+    Answers(own=path).add({OTHER: Answer("no")})
+    assert Answers(own=path).get([KEY, OTHER]) == [Answer("yes") if left == 1 else None, Answer("no")]
+
+
+def test_a_file_that_cannot_be_written_is_one_clear_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArtifactError, match="cannot be written"):
+        Answers(own=tmp_path / "file" / "answers.jsonl").add({KEY: Answer("yes")})
+
+
+def test_a_full_disk_is_one_clear_error_and_leaves_what_was_there(path, no_file_above):
+    Answers(own=path).add({KEY: Answer("yes")})
+    with no_file_above(1000), pytest.raises(ArtifactError, match=r"plans\.jsonl: cannot be written"):
+        Answers(own=path).add({OTHER: Answer("x" * 10_000)})
+    assert Answers(own=path).get([KEY, OTHER]) == [Answer("yes"), None]
+    Answers(own=path).add({OTHER: Answer("no")})
+    assert Answers(own=path).get([KEY, OTHER]) == [Answer("yes"), Answer("no")]
+
+
+def add_often(path, name):
+    answers = Answers(own=path)
+    for number in range(60):
+        answers.add({f"{name}{number}": Answer(name * 5_000)})
+
+
+def test_several_processes_add_whole_lines(path):
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=add_often, args=(path, name)) for name in "ab"]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    keys = [f"{name}{number}" for name in "ab" for number in range(60)]
+    assert [one.text for one in Answers(own=path).get(keys)] == [key[0] * 5_000 for key in keys]
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from lib.generation.answers import Answer, Answers
+answers = Answers(own=Path(sys.argv[1]))
+print("ready", flush=True)
+while True:
+    answers.add({"long": Answer("x" * 3_000_000)})
+"""
+
+
+def test_a_kill_in_a_write_leaves_what_was_there(path):
+    Answers(own=path).add({KEY: Answer("yes")})
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-c", WRITER, str(path)]
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root, env=environment) as child:
+        child.stdout.readline()
+        deadline = time.monotonic() + 10
+        while path.stat().st_size < 10_000_000 and time.monotonic() < deadline:
+            pass
+        child.send_signal(signal.SIGKILL)
+    Answers(own=path).add({OTHER: Answer("no")})
+    assert Answers(own=path).get([KEY, OTHER]) == [Answer("yes"), Answer("no")]
+
+
+# ---------------------------------------------------------------- a model
+
+
+class Model:
+    """Answers that end by themselves where the prompt is short."""
+
+    dtype = "float32"
+
+    def __init__(self):
+        self.calls = []
+
+    def generate(self, prompts, max_new_tokens, progress=False, samples=1, **settings):
+        self.calls.append((list(prompts), max_new_tokens, settings))
+        self.finished = [len(prompt) < 4 for prompt in prompts for _ in range(samples)]
+        self.costs = [Cost(len(prompt), 2, 0.25) for prompt in prompts for _ in range(samples)]
+        self.usage = Usage()
+        return [f"{prompt} {draw}" for prompt in prompts for draw in range(samples)]
+
+
+DRAWN = {"temperature": 0.7, "seed": 1}
+
+
+@pytest.fixture
+def there(path):
+    """A file of two drawn answers, one of them under a grammar."""
+    kept = KeptModel(Answers(own=path), "w", Model)
+    kept.generate(["one", "three"], 8, grammars=[None, "start: x"], **DRAWN)
+    return path
+
+
+def test_all_kept_needs_no_model(there):
+    kept = KeptModel(Answers(there), "w")
+    assert kept.generate(["three", "one", "one"], 8, grammars=["start: x", None, None], **DRAWN) == [
+        "three 0", "one 0", "one 0",
+    ]  # fmt: skip
+    assert kept.finished == [False, True, True]
+    assert kept.costs == [Cost(5, 2, 0.25), *[Cost(3, 2, 0.25)] * 2]
+    assert kept.usage == Usage(2, 8, 4, 0.5, 2)
+    assert (len(kept.used), kept.asked) == (2, set())
+    assert (kept.generate([], 8), kept.usage) == ([], Usage())
+
+
+def test_only_what_is_missing_is_asked_and_kept_beside(there, tmp_path):
+    model, own = Model(), tmp_path / "own.jsonl"
+    kept = KeptModel(Answers(there, own), "w", lambda: model)
+    assert kept.generate(["one", "five", "six", "five"], 8, **DRAWN) == ["one 0", "five 0", "six 0", "five 0"]
+    assert model.calls == [(["five", "six", "five"], 8, DRAWN)]
+    assert kept.usage == Usage(3, 3 + 4 + 3, 6, 0.75, 1)
+    assert (len(kept.used), len(kept.asked)) == (1, 2)
+    assert KeptModel(Answers(own=own), "w").has(["one", "five", "six"], 8, **DRAWN) == [False, True, True]
+    assert Answers(own=own).get([key_of("w", "six", 8, **DRAWN)]) == [
+        Answer("six 0", True, Cost(3, 2, 0.25), "float32")
+    ]
+    kept.generate(["six"], 8, **DRAWN)
+    assert len(model.calls) == 1
+    assert (len(kept.used), len(kept.asked)) == (1, 2)  # what a run has asked stays asked
+
+
+def test_without_a_model_only_what_is_kept_can_be_asked(there):
+    with pytest.raises(ModelError, match="1 of 2 answers are not kept, and no model is named"):
+        KeptModel(Answers(there), "w").generate(["one", "two"], 8, **DRAWN)
+
+
+def test_several_draws_are_kept_each(there, tmp_path):
+    model = Model()
+    kept = KeptModel(Answers(there, tmp_path / "own.jsonl"), "w", lambda: model)
+    assert kept.generate(["one", "two"], 8, samples=2, **DRAWN) == ["one 0", "one 1", "two 0", "two 1"]
+    assert model.calls[0][0] == ["one", "two"]  # the second draw of "one" was missing
+    assert kept.usage.cached == 1
+    assert KeptModel(kept.answers, "w").generate(["two", "one"], 8, samples=2, **DRAWN)[::2] == ["two 0", "one 0"]
+
+
+def test_a_model_that_keeps_its_answers_itself_has_each_written_once(path, tiny):
+    from lib.generation.local import LocalModel
+
+    answers = Answers(own=path)
+    model = LocalModel(tiny, cache=answers, dtype="float32", threads=1)
+    kept = KeptModel(answers, model.weights, lambda: model)
+    texts = kept.generate(["the fox", "music"], 4, stop=["x"])
+    assert len(path.read_text().splitlines()) == 2
+    assert KeptModel(Answers(path), model.weights).generate(["the fox", "music"], 4, stop=["x"]) == texts
+    assert model.generate(["music", "the fox"], 4, stop=["x"]) == texts[::-1]
+    assert model.usage.cached == 2
+
+
+# ---------------------------------------------------------------- units
+
+
+def test_a_comparison_is_made_on_the_units_that_all_its_conditions_have():
+    units = pd.Series(["q", "r", "s", "q", "r", "s"], index=[5, 4, 3, 2, 1, 0])
+    there = [True, True, True, True, False, True]
+    assert shared_units(units, there, 2) == ["q", "s"]
+    assert shared_units(units, there, 1) == ["q", "s"]  # more than wanted cost nothing
+    assert shared_units(units, there, 3) == ["q", "r", "s"]
+    assert shared_units(units, [False] * 6, 2) == ["q", "r"]
+    assert shared_units(units[:0], [], 2) == []
