@@ -52,18 +52,17 @@ def write_condition(
         training: columns request, dsl, apis.
         limit, count: as for `lib.workflows.metaprompt.fit`.
         semantic: for each request API names, nearest first: the definitions of SFD, as many as are to be shown.
-        first: whether definitions come before the few-shots, as they do in a condition of `fd_first`.
+        first: whether definitions come before the few-shots.
         form: of definitions.
 
     Returns:
-        One row a request: unit (the pair), what `flow_prompts` returns, and grammar (None where decoding is free;
-        grounded decoding allows the whole catalogue where the prompt has room for no API at all).
+        One row a request: unit (the pair), what `flow_prompts` returns, and grammar (None where decoding is free).
     """
     what = condition.definitions
     chosen = {"gold": asked["apis"], "sfd": semantic, "fd_sfd": semantic}.get(what)
     parts = PARTS.get(condition.generator, prompt_parts)
     if condition.generator != "finetuned":
-        parts = functools.partial(parts, first=first or what == "fd_first")
+        parts = functools.partial(parts, first=first)
     prompts = flow_prompts(
         asked["request"].tolist(),
         [list(near[: condition.shots]) for near in shots],
@@ -71,23 +70,15 @@ def write_condition(
         catalogue,
         limit,
         count,
-        few_shot=what in ("fd", "fd_first", "fd_sfd"),
+        few_shot=what in ("fd", "fd_sfd"),
         semantic=None if chosen is None else list(chosen),
         explain=True if what == "instruction" else None,
         parts=parts,
         form=form,
     )
     stop = STOPS[condition.generator]
-    if condition.decoding == "grounded":
-        examples = training["apis"].tolist()
-        shown = [
-            {*defined, *(name for shot in near[:kept] for name in examples[shot] if name in catalogue)}
-            for near, kept, defined in zip(shots, prompts["shots"], prompts["definitions"], strict=True)
-        ]
-        prompts["grammar"] = [flow_grammar(catalogue, names or None, stop) for names in shown]
-    else:
-        known = {"free": None, "grammar": flow_grammar(stop=stop), "catalogue": flow_grammar(catalogue, stop=stop)}
-        prompts["grammar"] = known[condition.decoding]
+    held = {"free": None, "grammar": flow_grammar(stop=stop), "catalogue": flow_grammar(catalogue, stop=stop)}
+    prompts["grammar"] = held[condition.decoding]
     return prompts.assign(unit=asked["pair"].tolist())
 
 
@@ -367,7 +358,6 @@ DEFINED = {
     "none": "",
     "instruction": "with the instruction on definitions, without any",
     "fd": "FD",
-    "fd_first": "FD before the few-shots",
     "sfd": "SFD",
     "fd_sfd": "FD + SFD",
     "gold": "gold definitions",
@@ -376,7 +366,6 @@ DECODED = {
     "free": "",
     "grammar": "under the grammar",
     "catalogue": "under the grammar and the catalogue",
-    "grounded": "under the grammar and the APIs shown",
 }
 
 

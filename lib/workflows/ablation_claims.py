@@ -38,13 +38,13 @@ def claimed_methods(rows: Sequence[Condition], reader: str, new_shots: Collectio
     if not unseen:
         return methods
     names = {
-        unseen_name((0, False), "none"): "unseen_pretrained",
-        unseen_name((0, False), "sfd"): "unseen_sfd",
+        unseen_name(0, "none"): "unseen_pretrained",
+        unseen_name(0, "sfd"): "unseen_sfd",
         UNSEEN_FINETUNED: "unseen_finetuned_dsl",
     }
     for n in sorted({*new_shots} - {0})[:1]:
-        names[unseen_name((n, False), "none")] = "unseen_new_shot"
-        names[unseen_name((n, False), "fd_sfd")] = "unseen_fd_sfd_new_shot"
+        names[unseen_name(n, "none")] = "unseen_new_shot"
+        names[unseen_name(n, "fd_sfd")] = "unseen_fd_sfd_new_shot"
     return methods | {name: [(method, UNSEEN_SHOTS)] for name, method in names.items()}
 
 

@@ -8,7 +8,6 @@ learned on the half that the flow's connectors are not of; flows with connectors
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +34,6 @@ UNSEEN_FINETUNED, UNSEEN_HELD = "unseen: fine-tuned", "unseen: fine-tuned, catal
 UNSEEN = "unseen"  # the test set of flows with such APIs
 OTHER_HALF = {"a": "b", "b": "a"}
 
-Way = tuple[int, bool]  # of adding examples of such APIs: how many of each, and whether a slot is kept for one
 Counter = Callable[[str], int]
 
 
@@ -46,32 +44,26 @@ class Asked(NamedTuple):
         name: in the artifacts.
         condition: its `flows` is the number of requests of the test set that are asked.
         test_set: `test` (wordings held out of training), `test_same` (those of training) or `UNSEEN`.
-        way: of adding examples, where APIs held out of training are asked for; None for test flows.
+        added: examples of each API held out of training that are added to the few-shots; None for test flows.
     """
 
     name: str
     condition: Condition
     test_set: str = "test"
-    way: Way | None = None
+    added: int | None = None
 
 
 def asked_conditions(
-    rows: Sequence[Condition],
-    test_flows: Mapping[Any, int],
-    ways: Sequence[Way],
-    unseen_flows: int,
-    reader: str,
-    grammars: bool = True,
+    rows: Sequence[Condition], test_flows: Mapping[Any, int], new_shots: Iterable[int], unseen_flows: int, reader: str
 ) -> list[Asked]:
     """Every condition that is asked, in the order of asking.
 
     Args:
         rows: of the ablation, each asked on its `flows` of each test set or as many as there are.
         test_flows: {test set: how many there are}.
-        ways: as for `unseen_grid`.
-        unseen_flows: requests for APIs held out of training; with 0 none of their conditions is asked.
+        new_shots: examples of each API held out of training that are added to the few-shots, the fewest first.
+        unseen_flows: requests for such APIs; with 0 none of their conditions is asked.
         reader: the generator that is asked for these, beside the fine-tuned one.
-        grammars: whether it can be held to one.
     """
     asked = [
         Asked(row.name, row.model_copy(update={"flows": min(row.flows, there)}), test_set)
@@ -80,44 +72,25 @@ def asked_conditions(
     ]
     if not unseen_flows:
         return asked
-    for way, what, decoding in unseen_grid(ways, grammars):
-        row = Condition.model_validate(["pretrained", UNSEEN_SHOTS, what, reader, decoding, unseen_flows])
-        asked.append(Asked(unseen_name(way, what, decoding), row, UNSEEN, way))
+    for n in new_shots:
+        for what in ("none", "fd_sfd") if n else ("none", "sfd", "gold"):
+            row = Condition.model_validate(["pretrained", UNSEEN_SHOTS, what, reader, "free", unseen_flows])
+            asked.append(Asked(unseen_name(n, what), row, UNSEEN, n))
     for name, decoding in ((UNSEEN_FINETUNED, "free"), (UNSEEN_HELD, "catalogue")):
         row = Condition.model_validate(["pretrained", 0, "none", "finetuned", decoding, unseen_flows])
-        asked.append(Asked(name, row, UNSEEN, (0, False)))
+        asked.append(Asked(name, row, UNSEEN, 0))
     return asked
 
 
-def ways_of_adding(new_shots: Iterable[int]) -> list[Way]:
-    """Every way of adding so many examples, the first one without any."""
-    return [(0, False), *itertools.product(sorted({*new_shots} - {0}), (False, True))]
+def unseen_name(added: int, definitions: str) -> str:
+    """The name of a condition on APIs held out of training, such as `unseen: 1 new, fd_sfd, free`."""
+    return f"unseen: {added} new, {definitions}, free"
 
 
-def unseen_name(way: Way, definitions: str, decoding: str = "free") -> str:
-    """The name of a condition on APIs held out of training, such as `unseen: 1 new in a slot, fd_sfd, free`."""
-    return f"unseen: {way[0]} new{' in a slot' if way[1] else ''}, {definitions}, {decoding}"
-
-
-def unseen_parts(name: str) -> tuple[Way, str, str] | None:
+def unseen_parts(name: str) -> tuple[int, str] | None:
     """What `unseen_name` made a name of; None for other names."""
-    found = re.fullmatch(r"unseen: (\d+) new( in a slot)?, (\w+), (\w+)", name)
-    return ((int(found[1]), bool(found[2])), found[3], found[4]) if found else None
-
-
-def unseen_grid(ways: Sequence[Way], grammars: bool = True) -> list[tuple[Way, str, str]]:
-    """The conditions under which APIs held out of training are asked for.
-
-    Args:
-        ways: of adding examples of such APIs to the few-shots: how many of each, and whether a slot is kept for one.
-        grammars: whether the model can be held to one.
-
-    Returns:
-        (way, definitions, decoding) each.
-    """
-    free = [(way, what, "free") for way in ways for what in (("none", "fd_sfd") if way[0] else ("none", "sfd", "gold"))]
-    grounded = {(0, False): "sfd"} | {way: "fd_sfd" for way in ways if way[1]}
-    return free + [(way, grounded[way], "grounded") for way in ways if grammars and way in grounded]
+    found = re.fullmatch(r"unseen: (\d+) new, (\w+), free", name)
+    return (int(found[1]), found[2]) if found else None
 
 
 def with_new_shots(
@@ -148,44 +121,31 @@ def with_new_shots(
     return pd.concat([training, unseen.loc[chosen]])
 
 
-def with_slot(shots: np.ndarray, added: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Few-shots whose last one gives way to another, unless that is among them.
-
-    Args:
-        shots: (requests, few-shots), nearest first.
-        added: (requests,), what is to be among them; it comes last.
-    """
-    last = np.asarray(added)[:, None]
-    absent = ~(shots == last).any(axis=1)
-    kept = shots.copy()
-    kept[absent, -1:] = last[absent]
-    return kept
-
-
 @dataclass(frozen=True)
 class Unseen:
-    """Requests for APIs held out of training, and the few-shots that each way of adding examples gives them.
+    """Requests for APIs held out of training, and their few-shots.
 
     Attributes:
         requests: those that may be asked, the first of them are; columns pair, request, apis, half.
         new: names of the APIs held out.
         pools: {examples of each: pairs to choose few-shots from}, the training pairs first.
-        shots: {way: for each request positions in the pool, nearest first}; empty where nothing may be asked.
+        shots: {examples of each: for each request positions in the pool, nearest first}; empty where nothing may be
+            asked.
     """
 
     requests: pd.DataFrame
     new: Collection[str]
     pools: Mapping[int, pd.DataFrame]
-    shots: Mapping[Way, list[list[int]]]
+    shots: Mapping[int, list[list[int]]]
 
     def wanted(self) -> list[list[str]]:
         """For each request the APIs held out that it needs."""
         return [sorted(set(self.new).intersection(apis)) for apis in self.requests["apis"]]
 
-    def shown(self, way: Way) -> np.ndarray:
+    def shown(self, added: int) -> np.ndarray:
         """For each request the share of these, in percent, that one of its few-shots calls."""
-        apis = self.pools[way[0]]["apis"]
-        called = [set(apis.iloc[list(shots)].explode()) for shots in self.shots[way]]
+        apis = self.pools[added]["apis"]
+        called = [set(apis.iloc[list(shots)].explode()) for shots in self.shots[added]]
         return self.covered(called)
 
     def covered(self, names: Sequence[Collection[str]]) -> np.ndarray:
@@ -206,28 +166,20 @@ def held_out(
     Args:
         flows: columns pair, split, request, dsl, apis, half; a range index.
         vectors: of their requests, (flows, dimensions), from the pretrained encoder.
-        new_shots: examples of each such API to add; a number that no pair is left for gives no way.
+        new_shots: examples of each such API to add; a number that no pair is left for gives none.
         seed: of the draws.
     """
     new = {api.name for api in catalogue if not api.in_training}
     training, unseen = flows[flows["split"] == "training"], flows[flows["split"] == "unseen"]
     drawn = in_one_half_first(unseen.iloc[np.random.default_rng(seed).permutation(len(unseen))].head(len(unseen) // 3))
     pools = {n: with_new_shots(training, unseen, drawn["pair"], new, n, seed) for n in sorted({0, *new_shots})}
-    ways = [way for way in ways_of_adding(new_shots) if not way[0] or len(pools[way[0]]) > len(training)]
-    shots = {way: _few_shots(pools[way[0]], len(training), drawn, vectors, way[1]) for way in ways if len(drawn)}
+    asked = vectors[drawn.index]
+    shots = {
+        n: nearest(vectors[pool.index], asked, UNSEEN_SHOTS)[0].tolist()
+        for n, pool in pools.items()
+        if len(drawn) and (not n or len(pool) > len(training))
+    }
     return Unseen(drawn, new, pools, shots)
-
-
-def _few_shots(
-    pool: pd.DataFrame, n_training: int, requests: pd.DataFrame, vectors: np.ndarray, slot: bool
-) -> list[list[int]]:
-    """The nearest pairs of a pool to each request; with a slot kept, the nearest of those added is among them."""
-    asked = vectors[requests.index]
-    chosen = nearest(vectors[pool.index], asked, UNSEEN_SHOTS)[0]
-    if slot:
-        best = nearest(vectors[pool.index[n_training:]], asked, 1)[0][:, 0]
-        chosen = with_slot(chosen, n_training + best)
-    return chosen.tolist()
 
 
 def shots_by_selector(
@@ -363,15 +315,15 @@ def write_prompts(asked: Sequence[Asked], materials: Materials) -> pd.DataFrame:
 
 def _prompts(asked: Asked, materials: Materials) -> pd.DataFrame:
     row, unseen = asked.condition, materials.unseen
-    requests = unseen.requests if asked.way is not None else materials.asked[asked.test_set]
+    requests = unseen.requests if asked.added is not None else materials.asked[asked.test_set]
     if row.generator == "in_context":
         requests = requests[requests["half"] != ""]
     requests = requests.head(row.flows)
-    if asked.way is None:
+    if asked.added is None:
         pool, shots = materials.training, materials.shots(row, asked.test_set, requests["pair"])
     else:
-        place = dict(zip(unseen.requests["pair"], unseen.shots[asked.way], strict=True))
-        pool, shots = unseen.pools[asked.way[0]], [place[pair] for pair in requests["pair"]]
+        place = dict(zip(unseen.requests["pair"], unseen.shots[asked.added], strict=True))
+        pool, shots = unseen.pools[asked.added], [place[pair] for pair in requests["pair"]]
     number = materials.beside.get((row.selector, row.shots), 0)
     prompts = write_condition(
         row,
@@ -381,7 +333,7 @@ def _prompts(asked: Asked, materials: Materials) -> pd.DataFrame:
         materials.catalogue,
         *materials.room[row.generator],
         [list(materials.semantic[pair][:number]) for pair in requests["pair"]],
-        first=asked.way is not None,
+        first=asked.added is not None,
         form=materials.form,
     )
     half = requests["half"].to_numpy()

@@ -211,7 +211,7 @@ def test_the_ablations_tables_follow_the_contract(finished):
     assert set(kind) == {"questions", "sweep", "constrained decoding", "unseen APIs"}
     assert not beyond.duplicated(["experiment", *ABLATION_COLUMNS[:8]]).any(), "two rows cannot be told apart"
     assert set(beyond.loc[beyond["experiment"] == "sweep", "shots"]) == {0, 1, 5, 20}
-    assert set(beyond.loc[kind == "constrained decoding", "decoding"]) == {"grammar", "catalogue", "grounded"}
+    assert set(beyond.loc[kind == "constrained decoding", "decoding"]) == {"grammar", "catalogue"}
     assert {READER, "SmolLM2-135M-Instruct, fine-tuned"} <= set(beyond["generator"])
     assert "gold" in set(beyond.loc[kind == "unseen APIs", "definitions"])
 

@@ -185,11 +185,11 @@ def test_every_test_flow_is_there_and_equal_answers_once(project):
 
 def test_conditions_have_titles_that_readers_understand():
     book = SimpleNamespace(parameters_of=lambda *_: DSLAblation(profile="smoke"))
-    names = [unseen_name((0, False), "sfd"), unseen_name((1, True), "fd_sfd", "grounded"), UNSEEN_FINETUNED]
+    names = [unseen_name(0, "sfd"), unseen_name(1, "fd_sfd"), UNSEEN_FINETUNED]
     titles = browser.condition_titles(book, [*names, "copy, TST", "copy_tst"])
     assert [titles[name] for name in names] == [
         "held-out APIs: no examples of the new APIs, SFD",
-        "held-out APIs: 1 example of each added, a slot kept, FD + SFD, only the APIs shown",
+        "held-out APIs: 1 example of each added, FD + SFD",
         "held-out APIs: fine-tuned model",
     ]
     assert titles["copy, TST"] == "copy, TST (notebook 08)"

@@ -191,7 +191,6 @@ def test_a_row_of_the_ablation_is_a_list():
         (["tst", 20, "all", "untuned", "free", 12], "definitions"),
         (["tst", "20", "fd", "untuned", "free", 12], "shots"),
         (["tst", 5, "fd", "untuned", "free", 0], "flows"),
-        (["tst", 0, "none", "untuned", "grounded", 9], "grounded needs few-shots or definitions"),
         (["tst", 5, "fd", "finetuned", "free", 9], "reads no definitions"),
         (["tst", 5, "fd", "in_context", "free", 9], "two rows are tst_5_fd_in_context"),
         (["random", 5, "sfd", "in_context", "free", 9], "needs the few-shots of one of pretrained, tst, tst_affine"),

@@ -42,7 +42,7 @@ TRAINING = pd.DataFrame(
         ],
     }
 )  # fmt: skip
-KINDS = ("none", "instruction", "fd", "fd_first", "sfd", "fd_sfd", "gold")
+KINDS = ("none", "instruction", "fd", "sfd", "fd_sfd", "gold")
 ASKED = pd.DataFrame({"pair": ["q"], "request": ["write a mail"], "apis": [["shared_outlook.SendEmailV2"]]})
 
 
@@ -80,7 +80,6 @@ def test_which_definitions_each_kind_brings(catalogue):
     found = {kind: written(catalogue, condition(kind), near)["definitions"] for kind in KINDS}
     assert found["none"] == found["instruction"] == []
     assert found["fd"] == [name for name in of_shots if name in catalogue]
-    assert found["fd_first"] == found["fd"]
     assert found["sfd"] == near[0]
     assert found["fd_sfd"] == [*found["fd"], "shared_outlook.SendEmailV2"]
     assert found["gold"] == ["shared_outlook.SendEmailV2"]
@@ -92,7 +91,7 @@ def test_the_right_apis_reach_the_prompt_only_as_gold_definitions(catalogue):
     """The label is read by `gold` alone: with another right flow every other prompt stays as it is."""
     other = ASKED.assign(apis=[["shared_planner.CreateTask_V4"]])
     for kind in KINDS:
-        for decoding in ("free", "catalogue", "grounded"):
+        for decoding in ("free", "catalogue"):
             arguments = (
                 [[1, 0]],
                 TRAINING,
@@ -116,7 +115,6 @@ def test_where_definitions_stand(catalogue):
         return prompt.index(USE_OF_DEFINITIONS) < prompt.index("mail me")
 
     assert not before("fd")
-    assert before("fd_first")
     assert before("gold", first=True)
 
 
@@ -128,16 +126,7 @@ def test_the_fine_tuned_model_has_its_own_form(catalogue):
     assert STOPS["finetuned"] == (END,)
 
 
-def test_grounded_allows_what_the_prompt_shows(catalogue):
-    few = written(catalogue, condition(decoding="grounded"))["grammar"]
-    assert "SendEmailV2" in few
-    assert "CreateTask_V4" not in few
-    short = written(catalogue, condition(decoding="grounded"), limit=words(INSTRUCTION) + 14)
-    assert short["dropped"] == 1
-    assert "gmail" not in short["grammar"]
-    nothing = written(catalogue, condition(decoding="grounded"), limit=words(INSTRUCTION) + 8)
-    assert nothing["shots"] == 0
-    assert "CreateTask_V4" in nothing["grammar"]
+def test_the_catalogues_grammar_has_its_names(catalogue):
     every = written(catalogue, condition(decoding="catalogue"))["grammar"]
     assert "CreateTask_V4" in every
     assert "CreateTask_V4" not in written(catalogue, condition(decoding="grammar"))["grammar"]

@@ -27,9 +27,9 @@ def test_which_conditions_claims_are_about():
 
 def test_of_the_added_examples_the_fewest_are_claimed_about():
     methods = claimed_methods(ROWS, "in_context", [0, 3, 1], unseen=True)
-    assert methods[unseen_name((1, False), "fd_sfd")] == [("unseen_fd_sfd_new_shot", 5)]
+    assert methods[unseen_name(1, "fd_sfd")] == [("unseen_fd_sfd_new_shot", 5)]
     assert methods[UNSEEN_FINETUNED] == [("unseen_finetuned_dsl", 5)]
-    assert unseen_name((3, False), "none") not in methods
+    assert unseen_name(3, "none") not in methods
     assert not any(
         "new_shot" in method for pairs in claimed_methods(ROWS, "in_context", [0], True).values() for method, _ in pairs
     )
@@ -54,7 +54,7 @@ def test_scores_that_claims_are_tested_on():
 
 
 def test_calls_of_new_apis_are_a_metric_of_their_own():
-    name = unseen_name((0, False), "none")
+    name = unseen_name(0, "none")
     called = pd.DataFrame({name: [100, 0], "not claimed about": [0, 0]}, index=pd.Index(["q", "r"], name="unit"))
     claimed = claimed_scores(
         pd.DataFrame([flow(name, True)]), {name: [("unseen_pretrained", 5)], "absent": [("x", 5)]}, called

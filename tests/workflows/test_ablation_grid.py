@@ -22,11 +22,8 @@ from lib.workflows.ablation_grid import (
     order_of_asking,
     reading_windows,
     shots_by_selector,
-    unseen_grid,
     unseen_name,
-    ways_of_adding,
     with_new_shots,
-    with_slot,
     write_prompts,
 )
 from lib.workflows.catalogue import Catalogue
@@ -40,27 +37,27 @@ def row(selector="pretrained", shots=2, definitions="none", generator="in_contex
 
 
 def test_every_row_is_asked_on_the_flows_that_there_are():
-    asked = asked_conditions(ROWS, {"test": 20, "test_same": 2}, ways_of_adding([0]), 0, "in_context")
+    asked = asked_conditions(ROWS, {"test": 20, "test_same": 2}, [0], 0, "in_context")
     assert [one.name for one in asked] == [one.name for one in ROWS] * 2
     assert [one.test_set for one in asked] == ["test"] * len(ROWS) + ["test_same"] * len(ROWS)
     assert {one.condition.flows for one in asked if one.test_set == "test"} == {one.flows for one in ROWS}
     assert {one.condition.flows for one in asked if one.test_set == "test_same"} == {2}
-    assert all(one.way is None for one in asked)
+    assert all(one.added is None for one in asked)
 
 
-def test_apis_held_out_are_asked_for_in_every_way():
-    ways = ways_of_adding([1, 0])
-    assert ways == [(0, False), (1, False), (1, True)]
-    asked = asked_conditions([], {}, ways, 6, "in_context", grammars=False)
+def test_apis_held_out_are_asked_for_with_examples_and_without():
+    asked = asked_conditions([], {}, [0, 1], 6, "in_context")
     assert [one.name for one in asked] == [
-        *(unseen_name(*one) for one in unseen_grid(ways, grammars=False)), UNSEEN_FINETUNED, UNSEEN_HELD,
-    ]  # fmt: skip
+        *(unseen_name(0, what) for what in ("none", "sfd", "gold")),
+        *(unseen_name(1, what) for what in ("none", "fd_sfd")),
+        UNSEEN_FINETUNED,
+        UNSEEN_HELD,
+    ]
     assert {one.condition.flows for one in asked} == {6}
     assert [(one.condition.shots, one.condition.decoding) for one in asked[-2:]] == [(0, "free"), (0, "catalogue")]
-    assert len(asked_conditions([], {}, ways, 6, "in_context")) == len(asked) + 2
     assert {one.condition.generator for one in asked[:-2]} == {"in_context"}
     assert {one.test_set for one in asked} == {"unseen"}
-    assert unseen_name((1, True), "fd_sfd") == "unseen: 1 new in a slot, fd_sfd, free"
+    assert unseen_name(1, "fd_sfd") == "unseen: 1 new, fd_sfd, free"
 
 
 FLOWS = pd.DataFrame(
@@ -91,19 +88,9 @@ def test_what_is_held_out_and_its_few_shots(monkeypatch):
     assert unseen.new == {"c.Form"}
     assert [len(pool) for pool in unseen.pools.values()] == [2, 3]
     assert set(unseen.requests["pair"]).isdisjoint(unseen.pools[1]["pair"])
-    assert unseen.shots == {(0, False): [[0, 1]], (1, False): [[2, 0]], (1, True): [[2, 0]]}
-    assert [unseen.shown(way).tolist() for way in unseen.shots] == [[0], [100], [100]]
+    assert unseen.shots == {0: [[0, 1]], 1: [[2, 0]]}
+    assert [unseen.shown(n).tolist() for n in unseen.shots] == [[0], [100]]
     assert unseen.covered([{"a.Mail"}]).tolist() == [0]
-
-
-def test_a_slot_for_an_example_that_is_not_near(monkeypatch):
-    monkeypatch.setattr(ablation_grid, "UNSEEN_SHOTS", 1)
-    vectors = VECTORS.copy()
-    asked = held_out(FLOWS, APIS, VECTORS, [1], seed=0).requests.index
-    vectors[asked] = [1, 0]
-    assert held_out(FLOWS, APIS, vectors, [1], seed=0).shots == {
-        (0, False): [[0]], (1, False): [[0]], (1, True): [[2]],
-    }  # fmt: skip
 
 
 def test_nothing_is_asked_where_too_few_flows_need_such_apis():
@@ -112,7 +99,7 @@ def test_nothing_is_asked_where_too_few_flows_need_such_apis():
     assert unseen.shots == {}
     assert unseen.wanted() == []
     nothing_left = held_out(FLOWS, [API("z.Z", False)], VECTORS, [0, 1], seed=0)
-    assert list(nothing_left.shots) == [(0, False)]
+    assert list(nothing_left.shots) == [0]
 
 
 def test_few_shots_are_positions_of_training_pairs():
@@ -183,7 +170,7 @@ def materials():
         pd.Series([[form, mail], [form, mail]], ["q", "r"]),
         {("pretrained", 1): 1},
         dict.fromkeys(("untuned", "finetuned", "in_context"), (4000, len)),
-        Unseen(asked.assign(apis=[[form], [form]]), {form}, {0: training, 1: pool}, {(1, False): [[2, 0], [0, 2]]}),
+        Unseen(asked.assign(apis=[[form], [form]]), {form}, {0: training, 1: pool}, {1: [[2, 0], [0, 2]]}),
         seed=7,
     )
 
@@ -227,25 +214,15 @@ def test_random_few_shots_are_drawn_anew_for_each_request(materials):
     assert sorted(materials.shots(row("random", 9), "test", ["q"])[0]) == [0, 1]
 
 
-def test_prompts_for_apis_held_out_have_the_pool_of_their_way(materials):
+def test_prompts_for_apis_held_out_have_their_own_pool(materials):
     asked = [
-        Asked("new", row(shots=1, definitions="fd", flows=1), "unseen", (1, False)),
-        Asked("tuned", row(shots=0, generator="finetuned", flows=1), "unseen", (1, False)),
+        Asked("new", row(shots=1, definitions="fd", flows=1), "unseen", 1),
+        Asked("tuned", row(shots=0, generator="finetuned", flows=1), "unseen", 1),
     ]
     prompts = write_prompts(asked, materials).set_index("condition")["prompt"]
     assert "new one" in prompts["new"]
     assert prompts["new"].index("shared_planner.CreateTask_V4") < prompts["new"].index("new one")  # definitions first
     assert "new one" not in prompts["tuned"]
-
-
-def test_without_grammars_the_grid_of_unseen_apis_is_free():
-    ways = [(0, False), (1, False), (1, True)]
-    every = unseen_grid(ways)
-    assert unseen_grid(ways, grammars=False) == [one for one in every if one[2] == "free"]
-    assert [one for one in every if one[2] == "grounded"] == [
-        ((0, False), "sfd", "grounded"), ((1, True), "fd_sfd", "grounded"),
-    ]  # fmt: skip
-    assert len(every) == len(set(every)) == 3 + 2 + 2 + 2
 
 
 def pairs(name, apis):
@@ -267,13 +244,6 @@ def test_new_few_shots_cover_each_new_api_without_what_is_asked():
     assert sorted(everything.index) == list(range(7))
 
 
-def test_a_slot_is_kept_for_what_was_added():
-    shots = np.array([[1, 2, 3], [4, 5, 6]])
-    assert with_slot(shots, [9, 5]).tolist() == [[1, 2, 9], [4, 5, 6]]
-    assert shots.tolist() == [[1, 2, 3], [4, 5, 6]]
-
-
-@pytest.mark.parametrize("parts", [((0, False), "none", "free"), ((1, True), "fd_sfd", "grounded")])
-def test_the_name_of_a_condition_on_new_apis_is_read_back(parts):
-    assert ablation_grid.unseen_parts(unseen_name(*parts)) == parts
+def test_the_name_of_a_condition_on_new_apis_is_read_back():
+    assert ablation_grid.unseen_parts(unseen_name(1, "fd_sfd")) == (1, "fd_sfd")
     assert ablation_grid.unseen_parts("unseen: fine-tuned") is None

@@ -20,12 +20,11 @@ class Condition(BaseModel):
             drawn at random; `other`: those of another request; `oracle_shots`: the nearest by the right flow, which no
             method could know.
         shots: few-shots in the prompt.
-        definitions: none; FD, SFD or both, after the few-shots; FD before them; `instruction`: how to use definitions,
-            without any; `gold`: those of the right flow's APIs, which no method could know.
+        definitions: none; FD, SFD or both, after the few-shots; `instruction`: how to use definitions, without any;
+            `gold`: those of the right flow's APIs, which no method could know.
         generator: the language model as it comes; fine-tuned on requests and flows; in_context: taught to read
             few-shots on connectors that it is not asked about; an instruct model, asked through its chat template.
-        decoding: free, under the grammar, under the grammar with the catalogue's names and keys, or with those of the
-            APIs that the prompt shows.
+        decoding: free, under the grammar, or under the grammar with the catalogue's names and keys.
         flows: of each test set that it is tried on, the first ones of one order.
     """
 
@@ -33,9 +32,9 @@ class Condition(BaseModel):
 
     selector: Literal["pretrained", "tst", "tst_affine", "random", "other", "oracle_shots"]
     shots: int = Field(ge=0, le=100)
-    definitions: Literal["none", "instruction", "fd", "fd_first", "sfd", "fd_sfd", "gold"]
+    definitions: Literal["none", "instruction", "fd", "sfd", "fd_sfd", "gold"]
     generator: Literal["untuned", "finetuned", "in_context", "instruct"]
-    decoding: Literal["free", "grammar", "catalogue", "grounded"]
+    decoding: Literal["free", "grammar", "catalogue"]
     flows: int = Field(ge=1)
 
     @model_validator(mode="before")
@@ -50,8 +49,6 @@ class Condition(BaseModel):
 
     @model_validator(mode="after")
     def _possible(self) -> Condition:
-        if self.decoding == "grounded" and not self.shots and self.definitions in ("none", "instruction"):
-            raise ValueError("decoding grounded needs few-shots or definitions: their APIs are what may be called")
         if self.selector not in MAY_STAND_BESIDE_SFD and self.definitions in ("sfd", "fd_sfd"):
             beside = ", ".join(MAY_STAND_BESIDE_SFD)
             raise ValueError(f"SFD shows as many definitions as FD: it needs the few-shots of one of {beside}")

@@ -12,7 +12,7 @@ from lib.workbook.display import Table
 from lib.workbook.methods import label
 from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workflows.ablation import CONDITION, compare_conditions, compare_pairs, on_shared_flows, title
-from lib.workflows.ablation_grid import UNSEEN, UNSEEN_FINETUNED, UNSEEN_HELD, Asked, Way
+from lib.workflows.ablation_grid import UNSEEN, UNSEEN_FINETUNED, UNSEEN_HELD, Asked
 
 if TYPE_CHECKING:
     from lib.workbook.trained import Adapter
@@ -96,30 +96,23 @@ def study(scores: pd.DataFrame, asked: Sequence[Asked], writers: Writers, sample
 
 def titles(asked: Sequence[Asked], writers: Writers) -> dict[str, str]:
     """Each condition's name for readers."""
-    named = {one.name: title(one.condition, writers.reader) for one in asked if one.way is None}
+    named = {one.name: title(one.condition, writers.reader) for one in asked if one.added is None}
     named |= {name: f"nearest few-shot copied, {label(selector)}" for name, selector in COPIES.items()}
-    named |= {
-        one.name: title_of_unseen(one.way, one.condition.definitions, one.condition.decoding)
-        for one in asked
-        if one.way is not None
-    }
+    named |= {one.name: title_of_unseen(one.added, one.condition.definitions) for one in asked if one.added is not None}
     named[UNSEEN_FINETUNED] = "fine-tuned model, no few-shots"
     named[UNSEEN_HELD] = f"{named[UNSEEN_FINETUNED]}, under the grammar and the catalogue"
     return named
 
 
-def title_of_unseen(way: Way, definitions: str, decoding: str) -> str:
+def title_of_unseen(added: int, definitions: str) -> str:
     """A condition on APIs held out of training, for readers; arguments as for `unseen_name`."""
     said = {"none": "no definitions", "gold": "gold definitions"}.get(definitions) or label(definitions)
-    grounded = ", only the APIs shown" if decoding == "grounded" else ""
-    return f"{way_title(way)}, {said}{grounded}"
+    return f"{examples(added)}, {said}"
 
 
-def way_title(way: Way) -> str:
-    """A way of adding examples of APIs held out of training, for readers."""
-    if not way[0]:
-        return "no examples of the new APIs"
-    return f"{way[0]} example{'s' if way[0] > 1 else ''} of each added{', a slot kept' if way[1] else ''}"
+def examples(added: int) -> str:
+    """How many examples of APIs held out of training are added, for readers."""
+    return f"{added} example{'s' if added > 1 else ''} of each added" if added else "no examples of the new APIs"
 
 
 def described(asked: Sequence[Asked], writers: Writers) -> pd.DataFrame:

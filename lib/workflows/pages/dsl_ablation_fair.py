@@ -41,9 +41,7 @@ def fair_rows(study: Study, rows: Sequence[Condition], costs: pd.DataFrame, trai
     chosen = {
         row.name: (catalogues[row.generator], _kind(row), trained.get(row.generator, np.nan))
         for row in rows
-        if row.generator in catalogues
-        and row.decoding in ("free", "catalogue")
-        and row.definitions not in ("instruction", "fd_first")
+        if row.generator in catalogues and row.decoding in ("free", "catalogue") and row.definitions != "instruction"
     }
     chosen |= dict.fromkeys(COPIES, (NO_MODEL, "floor", np.nan))
     chosen = {name: chosen[name] for name in study.present(chosen)}
@@ -131,7 +129,6 @@ def questions(study: Study) -> pd.DataFrame:
         (name("oracle_shots", 5), five_tst): "what better few-shots could add to TST's",
         (name("pretrained", 5, "gold"), five): "what definitions could add at most",
         (name("pretrained", 5, "fd"), name("pretrained", 5, "instruction")): "definitions, given their instruction",
-        (name("pretrained", 5, "fd_first"), name("pretrained", 5, "fd")): "definitions before the few-shots",
         (held, HELD): "few-shots or fine-tuning, both under the catalogue",
         (five_tst, FINETUNED): "five few-shots or fine-tuning, both free",
         (name("tst", 20, "fd"), FINETUNED): "twenty few-shots with definitions or fine-tuning, both free",

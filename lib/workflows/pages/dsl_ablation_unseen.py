@@ -14,18 +14,18 @@ from lib.workbook.display import Table, interval
 from lib.workflows.ablation import new_apis_called
 from lib.workflows.ablation_grid import UNSEEN_SHOTS, Asked, Unseen
 from lib.workflows.pages.common import intervals, metric_intervals, wide_by_metric
-from lib.workflows.pages.dsl_ablation import Study, way_title
+from lib.workflows.pages.dsl_ablation import Study, examples
 
 
 def shown_table(study: Study, unseen: Unseen, semantic: pd.Series, definitions: int) -> Table:
-    """Whether the APIs held out get into the prompt, by few-shots of each way of adding examples or by SFD.
+    """Whether the APIs held out get into the prompt, by few-shots with so many examples added or by SFD.
 
     Args:
         semantic: the API names nearest to each pair's request.
         definitions: how many of them SFD shows.
     """
     pairs = unseen.requests["pair"]
-    shown = {way_title(way): unseen.shown(way) for way in unseen.shots}
+    shown = {examples(n): unseen.shown(n) for n in unseen.shots}
     shown[f"SFD, {definitions} definitions"] = unseen.covered([semantic[pair][:definitions] for pair in pairs])
     frame = pd.DataFrame(
         {"shown by": list(shown), "new APIs shown, %": [_share(study, hits, pairs) for hits in shown.values()]}
@@ -74,7 +74,7 @@ class Held:
 
 def held(study: Study, asked: Sequence[Asked], unseen: Unseen) -> Held | None:
     """None where too few flows use an API held out for anything to be asked."""
-    names = study.present(one.name for one in asked if one.way is not None)
+    names = study.present(one.name for one in asked if one.added is not None)
     wanted = pd.Series(unseen.wanted(), index=unseen.requests["pair"])
     return Held(study, names, wanted) if names else None
 
@@ -90,9 +90,9 @@ def held_table(results: Held) -> Table:
 
 
 def experiments(asked: Sequence[Asked]) -> dict[str, str]:
-    """The experiment of each condition on APIs held out, in the report's tables: its way of adding examples."""
+    """The experiment of each condition on APIs held out, in the report's tables."""
     return {
-        name: f"unseen APIs, {way_title(way)}"
-        for name, row, _, way in asked
-        if way is not None and row.generator != "finetuned"
+        name: f"unseen APIs, {examples(added)}"
+        for name, row, _, added in asked
+        if added is not None and row.generator != "finetuned"
     }

@@ -3,14 +3,14 @@
 import pandas as pd
 
 from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows.ablation_grid import asked_conditions, ways_of_adding
+from lib.workflows.ablation_grid import asked_conditions
 from lib.workflows.pages.dsl_ablation import Writers, study
 from tests.workflows.ablation_rows import ABLATION
 
 INSTRUCT = [[selector, 5, "none", "instruct", "free", 3] for selector in ("pretrained", "tst")]
 MORE = [["pretrained", 5, "none", "in_context", "grammar", 3], *INSTRUCT]
 ROWS = [Condition.model_validate(row) for row in [*ABLATION, *MORE]]
-ASKED = asked_conditions(ROWS, {"test": 40, "test_same": 40}, ways_of_adding([0, 1]), 6, "in_context")
+ASKED = asked_conditions(ROWS, {"test": 40, "test_same": 40}, [0, 1], 6, "in_context")
 BASE = "SmolLM2-135M-Instruct"
 WRITERS = Writers("in_context", dict.fromkeys(("untuned", "finetuned", "in_context"), BASE) | {"instruct": "Qwen"}, 512)
 REMOTE = Writers("untuned", {"untuned": "remote:gpt-4", "finetuned": BASE}, 512)

@@ -19,7 +19,6 @@ from lib.workflows.pages.dsl_ablation import (
     mean_tokens,
     models_table,
     titles,
-    way_title,
 )
 from tests.workflows.pages.studies import ASKED, BASE, FIVE, REMOTE, WRITERS, study_of
 
@@ -38,18 +37,10 @@ def test_what_conditions_are_called():
     assert named["pretrained_5_instruct"] == "instruct model, pretrained encoder, 5 few-shots"
     assert named[FINETUNED] == "fine-tuned model, no few-shots"
     assert named[COPY] == "nearest few-shot copied, pretrained encoder"
-    assert named[unseen_name((0, False), "none")] == "no examples of the new APIs, no definitions"
-    assert named[unseen_name((0, False), "sfd", "grounded")] == (
-        "no examples of the new APIs, SFD, only the APIs shown"
-    )
-    assert named[unseen_name((1, True), "fd_sfd")] == "1 example of each added, a slot kept, FD + SFD"
+    assert named[unseen_name(0, "none")] == "no examples of the new APIs, no definitions"
+    assert named[unseen_name(1, "fd_sfd")] == "1 example of each added, FD + SFD"
     assert named[UNSEEN_HELD] == "fine-tuned model, no few-shots, under the grammar and the catalogue"
     assert titles([Asked("pretrained_5", ASKED[-1].condition)], REMOTE)["pretrained_5"].startswith("fine-tuned model")
-
-
-def test_ways_of_adding_examples():
-    assert way_title((2, False)) == "2 examples of each added"
-    assert way_title((1, True)) == "1 example of each added, a slot kept"
 
 
 def test_the_reports_columns_of_each_condition():
@@ -99,7 +90,7 @@ def test_what_the_shipped_models_learned_from_at_most():
 
 
 def test_the_cost_of_test_flows():
-    unseen = unseen_name((0, False), "none")
+    unseen = unseen_name(0, "none")
     study = study_of({FIVE: [0.5] * 3, unseen: [0.5]})
     shown = cost_table(study, cost_of(study.scores))
     assert shown.frame["condition"].tolist() == ["pretrained encoder, 5 few-shots"]
@@ -108,4 +99,4 @@ def test_the_cost_of_test_flows():
 
 def test_a_condition_without_definitions_needs_no_method_of_that_name():
     row = Condition.model_validate(["pretrained", 5, "none", "untuned", "free", 1])
-    assert titles([Asked("x", row, UNSEEN, (0, False))], WRITERS)["x"].endswith("no definitions")
+    assert titles([Asked("x", row, UNSEEN, 0)], WRITERS)["x"].endswith("no definitions")

@@ -6,12 +6,12 @@ from lib.workflows.ablation_grid import UNSEEN_FINETUNED, UNSEEN_HELD, Unseen, u
 from lib.workflows.pages.dsl_ablation_unseen import experiments, held, held_table, shown_table
 from tests.workflows.pages.studies import ASKED, study_of
 
-NONE, ADDED = unseen_name((0, False), "none"), unseen_name((1, False), "none")
+NONE, ADDED = unseen_name(0, "none"), unseen_name(1, "none")
 N = 14
 REQUESTS = pd.DataFrame({"pair": [f"q{i}" for i in range(N)], "apis": [["new.Api", "old.Api"]] * N})
 TRAINING = pd.DataFrame({"apis": [["old.Api"], ["old.Other"]]})
 POOLS = {0: TRAINING, 1: pd.concat([TRAINING, pd.DataFrame({"apis": [["new.Api"]]})], ignore_index=True)}
-SHOTS = {(0, False): [[0, 1]] * N, (1, False): [[0, 2]] + [[0, 1]] * (N - 1), (1, True): [[0, 2]] * N}
+SHOTS = {0: [[0, 1]] * N, 1: [[0, 2]] + [[0, 1]] * (N - 1)}
 UNSEEN = Unseen(REQUESTS, {"new.Api", "new.Other"}, POOLS, SHOTS)
 CALLS = {"new": "new.Api();", "old": "old.Api();", "broken": "new.Api("}
 
@@ -30,14 +30,12 @@ def test_whether_new_apis_get_into_the_prompt():
     assert shown.frame["shown by"].tolist() == [
         "no examples of the new APIs",
         "1 example of each added",
-        "1 example of each added, a slot kept",
         "SFD, 2 definitions",
     ]
     texts = shown.frame["new APIs shown, %"].tolist()
     assert texts[0] == "0.0 [0.0, 0.0]"
     assert texts[1].startswith("7.1 [")
-    assert texts[2] == "100.0 [100.0, 100.0]"
-    assert texts[3].startswith("50.0 [")
+    assert texts[2].startswith("50.0 [")
     assert shown_table(study, UNSEEN, semantic, 1).frame.iloc[-1].tolist() == ["SFD, 1 definitions", "0.0 [0.0, 0.0]"]
 
 
@@ -70,6 +68,6 @@ def test_each_row_counts_the_flows_that_it_was_asked_for():
 def test_each_way_is_an_experiment():
     found = experiments(ASKED)
     assert found[NONE] == "unseen APIs, no examples of the new APIs"
-    assert found[unseen_name((1, True), "fd_sfd", "grounded")] == "unseen APIs, 1 example of each added, a slot kept"
+    assert found[unseen_name(1, "fd_sfd")] == "unseen APIs, 1 example of each added"
     assert "pretrained_5" not in found
     assert UNSEEN_HELD not in found
