@@ -26,6 +26,7 @@ from lib.generation.registry import HUB, REGISTRY, Model
 from lib.generation.tiny import TINY, make
 from lib.generation.wheels import WheelError, unpack
 from lib.workbook.artifacts import (
+    UMASK,
     ArtifactError,
     atomic_path,
     remove_leftovers,
@@ -224,10 +225,8 @@ def convert(gguf: Path, folder: Path, dtype: str = "float32") -> None:
     model.config._name_or_path = ""
     model.save_pretrained(folder, max_shard_size="100GB")  # one weight file, `model.safetensors`
     tokenizer.save_pretrained(folder)
-    umask = os.umask(0)
-    os.umask(umask)
     for path in folder.iterdir():
-        path.chmod(0o666 & ~umask)  # safetensors makes files private
+        path.chmod(0o666 & ~UMASK)  # safetensors makes files private
 
 
 def write_stamp(folder: Path, weights: str) -> None:

@@ -29,13 +29,15 @@ class WheelError(ValueError):
 
 
 def download(requirement: str, folder: Path, *flags: str) -> Path:
-    """The wheel that pip finds for a requirement, in an empty folder.
+    """The wheel that pip finds for a requirement, in an empty folder; of a source distribution pip would run code.
 
     Raises:
         WheelError: there is none, with pip's reason.
     """
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *flags, "--dest", str(folder)]
-    done = subprocess.run([*command, requirement], capture_output=True, text=True, errors="replace")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", *flags]
+    done = subprocess.run(
+        [*command, "--dest", str(folder), requirement], capture_output=True, text=True, errors="replace"
+    )
     wheels = list(folder.glob("*.whl"))
     if done.returncode or not wheels:
         reason = (done.stderr.strip().splitlines() or ["no wheel was found"])[-1]

