@@ -23,14 +23,13 @@ from lib.workflows.catalogue import Catalogue
 from lib.workflows.distribution import FlowDistribution
 from lib.workflows.language import Flow, calls, parse, validate
 from lib.workflows.pairs import SPLITS, Pair, as_frame, normal_form, pair_of
-from lib.workflows.planning import FlowPlan, draw_plan
+from lib.workflows.planning import draw_plan
 from lib.workflows.requests import Written, write
 from lib.workflows.steps import Unsayable
 from lib.workflows.wordings import Wordings
 
 CHUNK = 1000  # pairs that a process makes at a time
 MOST_ATTEMPTS = 200
-MOST_REPEATS = 20  # attempts to say a repeated skeleton anew, before the flow gets one of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +54,7 @@ def make_pair(source: FlowSource, split: str, index: int, attempt: int = 0) -> P
     Raises:
         RuntimeError: the pair does not parse, round-trip or validate, which would be an error of this package.
     """
-    earlier = repeated_flow(source, split, index) if attempt < MOST_REPEATS else None
-    skeleton = None if earlier is None else _drawn(source, "training", earlier)[0]
-    _, written = _drawn(source, split, index, attempt, skeleton)
+    written = _drawn(source, split, index, attempt)
     how: dict[str, Any] = {"frame": written.frame, "wordings": written.wordings, "quoted": written.quoted}
     how["clauses"] = written.clauses
     pair = pair_of(f"{split}-{index:05d}", split, written.request, written.flow, written.said, **how)
@@ -65,46 +62,19 @@ def make_pair(source: FlowSource, split: str, index: int, attempt: int = 0) -> P
     return pair
 
 
-def _drawn(
-    source: FlowSource, split: str, index: int, attempt: int = 0, skeleton: FlowPlan | None = None
-) -> tuple[FlowPlan, Written]:
-    """What a pair calls and how it is said, by the pair's own generator; with the given skeleton while that can be."""
+def _drawn(source: FlowSource, split: str, index: int, attempt: int) -> Written:
+    """How a pair is said, by the pair's own generator."""
     focus = _held_out(source.distribution, index) if split == "unseen" else None
     for trial in range(MOST_ATTEMPTS):
         rng = random.Random(f"{source.seed}:{split}:{index}:{attempt}:{trial}")
-        repeats = skeleton is not None and trial < MOST_REPEATS
-        plan = skeleton if repeats else draw_plan(source.distribution, rng, split, focus)
+        plan = draw_plan(source.distribution, rng, split, focus)
         if plan is None:
             continue
         try:
-            return plan, write(plan, source.wordings, split, rng)
+            return write(plan, source.wordings, split, rng)
         except Unsayable:
             continue
     raise RuntimeError(f"no flow for {split} pair {index}" + (f" with {focus.name}" if focus else ""))
-
-
-def repeated_flow(source: FlowSource, split: str, index: int) -> int | None:
-    """The number of the training pair whose skeleton (its APIs, and where its condition stands) a pair repeats.
-
-    Simon's model of what becomes popular: a flow repeats an earlier one with the chance `popular_share`, any earlier
-    flow being as likely as another, so that a skeleton is taken in proportion to how often it has been; skeletons then
-    follow a power law (Biometrika 42, 1955). Flows of both test sets repeat any training flow, as those of the same
-    users would. Flows with APIs held out repeat none: training has no such skeleton. What is said, its values and its
-    words are drawn anew. A repeated flow may itself repeat one: the first of them is meant.
-
-    Returns:
-        None where the pair has a skeleton of its own.
-    """
-    knobs = source.distribution.knobs
-    found: int | None = None
-    earlier = index if split == "training" else knobs.n_training_pairs
-    while knobs.popular_share and split != "unseen":
-        rng = random.Random(f"{source.seed}:popular:{split}:{index}")
-        if not earlier or rng.random() >= knobs.popular_share:
-            break
-        split, index = "training", rng.randrange(earlier)
-        found = earlier = index
-    return found
 
 
 def _held_out(distribution: FlowDistribution, index: int) -> API:
@@ -145,8 +115,7 @@ def generate(
         trigger, n_calls (the trigger's included), conditions, frame (the template that the request begins with),
         wordings (list of (API, phrase)), quoted (values that the request has in quotes), said (for each call, in order
         of text, the keys of the arguments that the request says; for scores alone), clauses (for each call, in order of
-        text, where the words that say it begin and end in the request; for scores, and of training requests for what
-        learns to cut).
+        text, where the words that say it begin and end in the request; for scores).
 
     Raises:
         InputError: no trigger or no action of the catalogue has phrases and is for training.

@@ -234,37 +234,3 @@ def ambiguity(pairs: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
     return frame.groupby("split", sort=False).agg(
         n=("pair", "size"), with_siblings=("with_siblings", "mean"), older=("older", "mean")
     ).reset_index()  # fmt: skip
-
-
-def statistics(
-    pairs: pd.DataFrame, catalogue: Catalogue, n_examples: int = 10, seed: int = 7
-) -> dict[str, pd.DataFrame]:
-    """What the pairs look like, as frames.
-
-    Returns:
-        `lengths`: split, n_calls, pairs, share (0–1, of the split);
-        `conditions`: split, conditions, pairs, share;
-        `apis`: the training pairs' APIs, most used first: rank (from 1), api, use (core, common or rare), calls, flows;
-        `examples`: pair, request, dsl of training pairs, one of each length and number of conditions first.
-    """
-    training = pairs[pairs["split"] == "training"]
-    named = training[["pair", "apis"]].explode("apis").rename(columns={"apis": "api"})
-    apis = named.groupby("api").agg(calls=("pair", "size"), flows=("pair", "nunique"))
-    apis = apis.sort_values("calls", ascending=False, kind="stable").reset_index()
-    apis.insert(0, "rank", range(1, len(apis) + 1))
-    apis.insert(2, "use", [catalogue[name].use if name in catalogue else "" for name in apis["api"]])
-    shuffled = training.sample(frac=1, random_state=seed)
-    first = shuffled.drop_duplicates(["n_calls", "conditions"])
-    examples = pd.concat([first, shuffled.drop(first.index)]).head(n_examples)[["pair", "request", "dsl"]]
-    return {
-        "lengths": _shares(pairs, "n_calls"),
-        "conditions": _shares(pairs, "conditions"),
-        "apis": apis,
-        "examples": examples.reset_index(drop=True),
-    }
-
-
-def _shares(pairs: pd.DataFrame, column: str) -> pd.DataFrame:
-    counts = pairs.groupby(["split", column], sort=True).size().rename("pairs").reset_index()
-    counts["share"] = counts["pairs"] / counts.groupby("split")["pairs"].transform("sum")
-    return counts

@@ -16,7 +16,8 @@ from lib.workflows.apis import (
     said,
 )
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.pair_checks import authoring_problems, read_values, shape
+from lib.workflows.pair_checks import read_values
+from tests.workflows.authoring import authoring_problems
 
 DATA = Path(__file__).parents[2] / "data"
 CONNECTOR = """
@@ -337,24 +338,6 @@ def test_a_returned_id_may_have_the_key_of_a_parameter_that_people_say(tmp_path)
     assert "UserProfile_V2: id: nobody says a id:user" in "\n".join(
         authoring_problems(Catalogue.load(tmp_path), values)
     )
-
-
-def test_the_shape_of_a_small_catalogue(boxes):
-    ours = shape(boxes).set_index("quantity")["ours"]
-    assert ours["APIs"] == 3
-    assert ours["connectors"] == ours["connectors with 2 to 5 APIs"] == 1
-    assert ours["triggers"] == 1
-    assert ours["parameters per API, median"] == 5
-    assert ours["parameters per API, most"] == 5
-    assert ours["parameters without description, %"] == 60  # priority, due date and top of five
-    assert ours["parameters below a body, %"] == 60
-    assert ours["APIs with an older or newer sibling"] == 2
-    assert ours["operation ids in several connectors"] == 0
-    assert ours["names or keys with - $ or a space"] == 4
-    assert ours["APIs with a dynamic schema, %"] == pytest.approx(200 / 3)
-    assert ours["APIs held out"] == 1
-    assert ours["connectors held out"] == 0
-    assert not shape(boxes).set_index("quantity").loc["APIs", "within"]
 
 
 @pytest.mark.parametrize(

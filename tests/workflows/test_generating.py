@@ -12,9 +12,8 @@ import pytest
 from pydantic import ValidationError
 
 from lib.workbook.parameters.worlds import FlowKnobs
-from lib.workflows.generating import MOST_REPEATS, FlowSource, generate, make_pair, repeated_flow
+from lib.workflows.generating import FlowSource, generate, make_pair
 from lib.workflows.language import If, Reference, calls, parse, print_flow, validate, variables_used
-from lib.workflows.pair_checks import skeletons
 from lib.workflows.pairs import dsl_hash, normal_form
 from lib.workflows.values import partner
 
@@ -164,38 +163,6 @@ def test_the_second_test_set_is_said_in_the_wordings_and_frames_of_training(pair
     known = set(training["dsl"])
     assert same["dsl"].isin(known).mean() < 0.1
     assert all(catalogue[api].in_training for apis in same["apis"] for api in apis)
-
-
-def test_popular_skeletons_repeat(catalogue, values, small):
-    sizes = {"n_training_pairs": 300, "n_test_pairs": 60, "n_unseen_pairs": 5, "n_test_same_pairs": 60}
-    repeated, known, made = {}, {}, {}
-    for share in (0.0, 0.6):
-        knobs = small.model_copy(update=sizes | {"popular_share": share})
-        made[share] = generate(catalogue, values, knobs)
-        found = skeletons(made[share]).set_index("split")
-        repeated[share], known[share] = found.loc["training", "repeated"], found["in_training"]
-    assert repeated[0.0] < 25
-    assert 50 < repeated[0.6] < 85
-    assert (known[0.6][["test", "test_same"]] > known[0.0][["test", "test_same"]] + 30).all()
-    popular = made[0.6]
-    assert popular["request"].map(normal_form).is_unique
-    assert popular["dsl"].nunique() > 0.9 * len(popular), "values are drawn anew"
-    assert of(popular, "unseen").equals(of(made[0.0], "unseen")), "no skeleton of training has an API held out"
-
-
-def test_what_is_repeated_is_the_first_of_its_kind(catalogue, values):
-    source = FlowSource.of(catalogue, values, FlowKnobs(n_training_pairs=200, popular_share=0.7))
-    firsts = {index: repeated_flow(source, "training", index) for index in range(200)}
-    assert firsts[0] is None
-    assert all(firsts[first] is None and first < index for index, first in firsts.items() if first is not None)
-    assert 0.6 < sum(first is not None for first in firsts.values()) / 200 < 0.8
-    copy = next(index for index, first in firsts.items() if first is not None)
-    assert make_pair(source, "training", copy).apis == make_pair(source, "training", firsts[copy]).apis
-    assert make_pair(source, "training", copy, MOST_REPEATS).apis  # one of its own, where requests run out
-    everyone = FlowSource.of(catalogue, values, FlowKnobs(n_training_pairs=200, popular_share=1.0))
-    assert {repeated_flow(everyone, "test", index) for index in range(9)} == {0}
-    nobody = FlowSource.of(catalogue, values, FlowKnobs())
-    assert {repeated_flow(nobody, "training", index) for index in range(9)} == {None}
 
 
 def test_phrases_are_split_between_training_and_test(pairs, catalogue):

@@ -12,7 +12,6 @@ from lib.workflows.pair_checks import (
     nearest_training_pairs,
     outside_the_catalogue,
     request_vectors,
-    skeletons,
 )
 
 PAIRS = pd.DataFrame(
@@ -44,16 +43,6 @@ def test_each_test_set_has_rows_of_its_own():
     assert both[both["test_set"] == "test"].equals(leaks(PAIRS))
     assert same.loc["frames of requests", ["test", "shared", "affected"]].tolist() == [1, 1, 100]
     assert same.loc["sequences of APIs", ["test", "shared", "affected"]].tolist() == [1, 0, 0]
-
-
-def test_how_often_skeletons_repeat():
-    again = PAIRS[PAIRS["pair"].isin(["b", "d"])].assign(split=["training", "test_same"])
-    found = skeletons(pd.concat([PAIRS, again])).set_index("split")
-    assert found.index.tolist() == ["training", "test", "unseen", "test_same"]
-    assert found.loc["training", ["n", "skeletons", "commonest"]].tolist() == [3, 2, 2]
-    assert found.loc["training", "repeated"] == pytest.approx(100 / 3)
-    assert np.isnan(found.loc["training", "in_training"])
-    assert found["in_training"].tolist()[1:] == [50, 0, 0]
 
 
 class LengthEncoder:

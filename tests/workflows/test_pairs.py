@@ -18,7 +18,6 @@ from lib.workflows.pairs import (
     normal_form,
     read_pairs,
     read_reworded,
-    statistics,
 )
 from lib.workflows.scoring import similarity
 
@@ -43,15 +42,6 @@ def test_older_siblings_are_rare_and_counted(pairs, catalogue):
     older = {"pair": ["b"], "split": ["s"], "apis": [["shared_office365.SendEmail"]]}
     both = ambiguity(pd.concat([pd.DataFrame(newest), pd.DataFrame(older)]), catalogue)
     assert both[["n", "with_siblings", "older"]].to_numpy().tolist() == [[2, 1.0, 0.5]]
-
-
-def test_statistics_are_frames(pairs, catalogue):
-    frames = statistics(pairs, catalogue, n_examples=7)
-    assert frames["lengths"].groupby("split")["share"].sum().to_numpy() == pytest.approx(1)
-    assert frames["conditions"]["pairs"].sum() == len(pairs)
-    assert frames["apis"]["calls"].is_monotonic_decreasing
-    assert frames["apis"]["calls"].sum() == of(pairs, "training")["n_calls"].sum()
-    assert len(frames["examples"]) == 7
 
 
 def test_the_papers_example_is_a_flow_of_our_catalogue(tmp_path, catalogue):

@@ -10,8 +10,9 @@ from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.apis import APP, SLOT
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
-from lib.workflows.pair_checks import authoring_problems, check_requests_apart, leaks, read_values
+from lib.workflows.pair_checks import check_requests_apart, leaks, read_values
 from lib.workflows.phraser import STARTS, phrase_catalogue
+from tests.workflows.authoring import authoring_problems
 
 REAL = Path(__file__).parents[3] / "shared/connectors"
 SMALL = FlowKnobs(n_training_pairs=60, n_test_pairs=10, n_unseen_pairs=10, n_test_same_pairs=10)

@@ -46,8 +46,7 @@ Shares = Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=5, max_
 class FlowKnobs(Parameters):
     """Sizes and shares of the simulated workflows; the defaults are the paper's sizes.
 
-    APIs are drawn by weight, but a `tail_share` of the flows has one drawn evenly, so that none goes unused. A
-    `popular_share` of them takes the APIs of an earlier flow.
+    APIs are drawn by weight, but a `tail_share` of the flows has one drawn evenly, so that none goes unused.
     """
 
     n_training_pairs: int = Field(default=67_000, ge=1)
@@ -58,7 +57,6 @@ class FlowKnobs(Parameters):
     length_shares: Shares = [0.04, 0.52, 0.27, 0.12, 0.05]
     condition_share: float = Field(default=1 / 3, ge=0, le=1)
     tail_share: float = Field(default=0.06, ge=0, le=1)
-    popular_share: float = Field(default=0.0, ge=0, le=1)
     api_spread: float = Field(default=0.4, ge=0, le=2)
 
     @model_validator(mode="after")

@@ -15,26 +15,9 @@ from lib.workflows.pairs import SPLITS
 from lib.workflows.phraser import Phrased
 
 SHOWN_API = "shared_outlook.SendEmailV2"  # where the catalogue has it
-COMMONEST = 50
 
 
 # ---------------------------------------------------------------- the catalogue
-
-
-def shape_table(shape: pd.DataFrame, openapi_folder: str) -> Table:
-    """The figures of a catalogue (`lib.workflows.pair_checks.shape`), beside what was planned where it is ours."""
-    shown = shape.assign(ours=shape["ours"].map("{:.3g}".format))
-    if openapi_folder:
-        return Table(shown[["quantity", "ours"]], f"Shape of your own catalogue, from {openapi_folder}.")
-    planned = [
-        f"{least:g}" if least == most else f"{least:g} to {most:g}"
-        for least, most in zip(shape["least"], shape["most"], strict=True)
-    ]
-    return Table(
-        shown.assign(planned=planned)[["quantity", "planned", "ours"]],
-        "Shape of the catalogue: planned, most of it from the real operations' figures (how many are held out is our "
-        "choice), and as it is.",
-    )
 
 
 def skipped_table(catalogue: Catalogue) -> Table:
@@ -125,56 +108,22 @@ def of_split(pairs: pd.DataFrame, split: str) -> pd.DataFrame:
     return pairs[pairs["split"] == split]
 
 
-def lengths_table(pairs: pd.DataFrame, lengths: pd.DataFrame) -> Table:
-    """Flows by number of calls, and those with a condition, percent of each split.
-
-    Args:
-        pairs: columns split, conditions.
-        lengths: columns split, n_calls, share (0–1).
-    """
-    shares = lengths.pivot(index="n_calls", columns="split", values="share").mul(100)
+def lengths_table(pairs: pd.DataFrame) -> Table:
+    """Flows by number of calls, and those with a condition, percent of each split; columns split, n_calls,
+    conditions."""
+    shares = pairs.groupby("split")["n_calls"].value_counts(normalize=True).unstack("split").sort_index().mul(100)
     shares = shares.reindex(columns=list(SPLITS))
     shares.loc["with a condition"] = (pairs["conditions"] > 0).groupby(pairs["split"]).mean().mul(100)
     shares = shares.dropna(axis=1, how="all")
     sizes = ", ".join(f"{len(of_split(pairs, split)):,} {split}" for split in shares)
-    return Table(
-        shares.rename_axis("API calls").reset_index(),
-        "Flows by number of API calls, the trigger counted, and flows that test a condition; percent of "
-        f"{sizes} pairs.",
-        decimals=1,
-    )
+    caption = f"Flows by number of API calls, the trigger counted, and with a condition; percent of {sizes} pairs."
+    return Table(shares.rename_axis("API calls").reset_index(), caption, decimals=1)
 
 
-def use_figure(usage: pd.DataFrame) -> Drawing:
-    """Calls of an API against its rank.
-
-    Args:
-        usage: columns rank, calls; most used first.
-    """
-    commonest = min(COMMONEST, len(usage))
-    figure, axis = plt.subplots(figsize=(8, 3.4))
-    axis.loglog(usage["rank"], usage["calls"], color="#0072B2", marker=".", linestyle="none")
-    axis.axvline(commonest, color="#D55E00", linestyle="--", label=f"the {commonest} commonest")
-    axis.set(xlabel="API, by rank", ylabel="calls in training flows")
-    axis.legend()
-    return Drawing(
-        figure,
-        "api_use",
-        "Calls of an API in training flows, by rank",
-        f"Calls of an API against its rank, both on logarithmic axes: from {usage['calls'].max():,} calls of the "
-        f"commonest down to {usage['calls'].min()}.",
-        usage,
-    )
-
-
-def pair_examples(pairs: pd.DataFrame, examples: pd.Series) -> Table:
-    """Five training pairs at most, short to long.
-
-    Args:
-        pairs: columns pair, request, dsl, n_calls, conditions.
-        examples: ids of pairs to choose from.
-    """
-    known = pairs.set_index("pair").loc[examples].sort_values(["n_calls", "conditions"])
+def pair_examples(pairs: pd.DataFrame, seed: int) -> Table:
+    """Five training pairs at most, short to long; columns split, request, dsl, n_calls, conditions."""
+    shuffled = of_split(pairs, "training").sample(frac=1, random_state=seed)
+    known = shuffled.drop_duplicates(["n_calls", "conditions"]).sort_values(["n_calls", "conditions"])
     picked = known.iloc[np.unique(np.linspace(0, len(known) - 1, 5).astype(int))]
     return Table(
         picked[["request", "dsl"]].rename(columns={"dsl": "flow"}),
@@ -194,32 +143,6 @@ def reworded_table(reworded: pd.DataFrame) -> Table:
 
 
 # ---------------------------------------------------------------- pairs to tune on, sizes
-
-
-def targets_table(mined: pd.DataFrame, scores: pd.Series) -> Table:
-    """What tuning learns from, by kind of pair.
-
-    Args:
-        mined: columns cosine, positive (bool).
-        scores: target of each mined pair, 0–1.
-    """
-    kind = pd.Series(np.where(mined["positive"], "positive", "negative"), name="kind")
-    by_kind = pd.DataFrame({"cosine": mined["cosine"].to_numpy(), "score": scores.to_numpy()}).groupby(kind)
-    targets = by_kind.agg(
-        pairs=("score", "size"),
-        cosine=("cosine", "mean"),
-        target=("score", "mean"),
-        nothing=("score", lambda score: 100 * (score == 0).mean()),
-        same=("score", lambda score: 100 * (score == 1).mean()),
-    )
-    heads = {
-        "cosine": "mean cosine",
-        "target": "mean target",
-        "nothing": "no API in common, %",
-        "same": "the same APIs, %",
-    }
-    caption = f"The {len(mined):,} mined pairs; the target is the Jaccard similarity of API names, 0 to 1."
-    return Table(targets.reset_index().rename(columns=heads), caption)
 
 
 def dataset(published: pd.DataFrame, pairs: pd.DataFrame, catalogue: Catalogue, n_mined: int) -> pd.DataFrame:

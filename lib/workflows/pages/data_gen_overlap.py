@@ -39,20 +39,6 @@ def siblings_table(siblings: pd.DataFrame) -> Table:
     return Table(shown.rename(columns=names), caption, decimals=1)
 
 
-def skeletons_table(repeats: pd.DataFrame) -> Table:
-    """How often flows repeat a sequence of APIs (`lib.workflows.pair_checks.skeletons`)."""
-    shown = repeats.rename(
-        columns={
-            "split": "pairs",
-            "skeletons": "distinct",
-            "repeated": "have one that came before, %",
-            "commonest": "flows of the commonest",
-            "in_training": "have one that training has, %",
-        }
-    )
-    return Table(shown, "Skeletons: the sequences of APIs that flows call, a row a set of pairs.", decimals=1)
-
-
 def similarity_table() -> Table:
     """The workflow paper's example of the similarity of two flows, appendix A.1."""
     right = """triggerOutputs = await shared_microsoftforms.CreateFormWebhook({});

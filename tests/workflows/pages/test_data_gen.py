@@ -46,19 +46,6 @@ PAIRS = pd.DataFrame(
 # ---- the catalogue
 
 
-def shape(within=True):
-    rows = [("APIs", 680, 720, 698.0, True), ("triggers", 3, 3, 4.0, within)]
-    return pd.DataFrame(rows, columns=["quantity", "least", "most", "ours", "within"])
-
-
-def test_shape_beside_the_plan_where_it_is_ours():
-    frame = page.shape_table(shape(), "").frame
-    assert frame.to_numpy().tolist() == [["APIs", "680 to 720", "698"], ["triggers", "3", "4"]]
-    own = page.shape_table(shape(), "apis")
-    assert own.frame.columns.tolist() == ["quantity", "ours"]
-    assert own.caption == "Shape of your own catalogue, from apis."
-
-
 def test_the_catalogue_in_a_figure(catalogue):
     drawing = page.catalogue_figure(catalogue)
     assert "from 2 down to 1" in drawing.alt
@@ -79,44 +66,12 @@ def test_one_api_in_three_forms(catalogue):
 # ---- the pairs
 
 
-def test_lengths_by_split():
-    lengths = pd.DataFrame(
-        [("test", 2, 1.0), ("training", 1, 0.5), ("training", 2, 0.5)], columns=["split", "n_calls", "share"]
-    )
-    seen = PAIRS[PAIRS["split"] != "unseen"]
-    table = page.lengths_table(seen, lengths)
-    assert table.frame.columns.tolist() == ["API calls", "training", "test"], "a split without pairs has no column"
-    assert table.frame["API calls"].tolist() == [1, 2, "with a condition"]
-    assert table.frame["training"].tolist() == [50, 50, 0]
-    assert table.frame["test"].tolist()[1:] == [100, 100]
-    assert "2 training, 1 test pairs." in table.caption
-
-
-def test_use_of_apis():
-    calls = [50, *[1] * 50]
-    drawing = page.use_figure(pd.DataFrame({"rank": range(1, 52), "calls": calls}))
-    assert "from 50 calls of the commonest down to 1" in drawing.alt
-
-
-def test_examples_from_short_to_long():
-    table = page.pair_examples(PAIRS, PAIRS["pair"].head(2))
-    assert table.frame["request"].tolist() == ["Tell me", "Post the new one"]
-    assert table.code_columns == ["flow"]
-
-
 def test_reworded_requests():
     reworded = pd.DataFrame({"original": list("abcd"), "request": list("wxyz"), "pair": 1})
     assert page.reworded_table(reworded).frame.to_numpy().tolist() == [["a", "w"], ["b", "x"], ["c", "y"]]
 
 
 # ---- pairs to tune on, sizes
-
-
-def test_targets_by_kind():
-    mined = pd.DataFrame({"cosine": [0.9, 0.8, 0.1], "positive": [True, True, False]}, index=[5, 6, 7])
-    frame = page.targets_table(mined, pd.Series([1.0, 0.5, 0.0])).frame.set_index("kind")
-    assert frame.loc["positive"].tolist() == pytest.approx([2, 0.85, 0.75, 0, 50])
-    assert frame.loc["negative"].tolist() == pytest.approx([1, 0.1, 0, 100, 0])
 
 
 def test_sizes_beside_the_published_ones(catalogue):
@@ -134,3 +89,18 @@ def test_phrases_and_what_has_none(tmp_path):
     examples = page.phrases_table(found, 7).frame
     assert len(examples) == 7
     assert examples["asked for as"].str.contains("Ticket Desk").all()
+
+
+def test_lengths_by_split():
+    table = page.lengths_table(PAIRS[PAIRS["split"] != "unseen"])
+    assert table.frame.columns.tolist() == ["API calls", "training", "test"], "a split without pairs has no column"
+    assert table.frame["API calls"].tolist() == [1, 2, "with a condition"]
+    assert table.frame["training"].tolist() == [50, 50, 0]
+    assert table.frame["test"].tolist()[1:] == [100, 100]
+    assert "2 training, 1 test pairs." in table.caption
+
+
+def test_examples_from_short_to_long():
+    table = page.pair_examples(PAIRS, 7)
+    assert table.frame["request"].tolist() == ["Tell me", "Post the new one"]
+    assert table.code_columns == ["flow"]

@@ -1,7 +1,6 @@
 """What notebook 01 shows and says of what its tests share with training."""
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -32,13 +31,6 @@ def test_what_test_pairs_share_with_training():
 def test_requests_that_cannot_tell_which_version():
     siblings = pd.DataFrame({"split": ["training", "test"], "with_siblings": [1.0, 0.5], "older": [1.0, 0.125]})
     assert page.siblings_table(siblings).frame.to_numpy().tolist() == [["training", 100, 100], ["test", 50, 12.5]]
-
-
-def test_how_often_skeletons_repeat():
-    rows = [("training", 1000, 750, 25.0, 9, np.nan), ("test", 10, 9, 10.0, 2, 40.0), ("unseen", 5, 5, 0.0, 1, 0.0)]
-    columns = ["split", "n", "skeletons", "repeated", "commonest", "in_training"]
-    repeats = pd.DataFrame(rows, columns=columns)
-    assert page.skeletons_table(repeats).frame["have one that training has, %"].tolist()[1:] == [40, 0]
 
 
 def test_the_papers_example_of_similarity():
