@@ -7,7 +7,6 @@ needed (`open_writer`), since that takes longer.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -25,10 +24,8 @@ from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
 from lib.workflows import ablation
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.definitions import few_shot_definitions
-from lib.workflows.errors import KINDS, flow_errors
-from lib.workflows.language import Call, FlowError, Report, called_apis, calls, parse, validate
+from lib.workflows.language import FlowError, Report, parse, validate
 from lib.workflows.metaprompt import token_counter
-from lib.workflows.scoring import score_flow
 
 SAMPLE = 500  # training requests whose nearest other one is looked up
 UNUSUAL = 1  # per cent of them: a request farther from all training requests than these is unlike them
@@ -283,69 +280,3 @@ def check(text: str, catalogue: Catalogue) -> FlowError | Report:
         return validate(parse(text), catalogue)
     except FlowError as error:
         return error
-
-
-class KeyChange(NamedTuple):
-    """The keys of a call that the flow has in common with the one that is wanted: left out, added, of another value."""
-
-    api: str
-    left_out: tuple[str, ...]
-    added: tuple[str, ...]
-    changed: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A flow beside the one that is wanted.
-
-    Attributes:
-        similarity: of the workflow paper, 0–1.
-        errors: kinds of `lib.workflows.errors`, in a reader's words, each with how often it occurs.
-        surplus, missing: APIs called too often, and not often enough.
-        keys: of the calls that both have, where they differ.
-    """
-
-    similarity: float
-    errors: dict[str, int]
-    surplus: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    keys: tuple[KeyChange, ...] = ()
-
-
-def compare_with_gold(text: str, gold: str, catalogue: Catalogue, finished: bool = True) -> Compared:
-    """How a flow differs from the one that is wanted.
-
-    Args:
-        finished: whether the text ended by itself.
-
-    Raises:
-        FlowError: the gold does not parse.
-    """
-    score = score_flow(text, gold, catalogue)
-    errors = Counter(KINDS[kind] for kind in flow_errors(text, gold, catalogue, finished))
-    if not score.parsed:
-        return Compared(score.similarity, dict(errors))
-    flow, right = parse(text), parse(gold)
-    called, wanted = Counter(called_apis(flow)), Counter(called_apis(right))
-    by_api: dict[str, list[Call]] = defaultdict(list)
-    for call in calls(flow):
-        by_api[call.api].append(call)
-    pairs = [(call, by_api[call.api].pop(0)) for call in calls(right) if by_api[call.api]]
-    changes = [_key_change(*pair) for pair in pairs]
-    return Compared(
-        score.similarity,
-        dict(errors),
-        tuple((called - wanted).elements()),
-        tuple((wanted - called).elements()),
-        tuple(change for change in changes if any(change[1:])),
-    )
-
-
-def _key_change(wanted: Call, call: Call) -> KeyChange:
-    right, own = dict(wanted.parameters.pairs), dict(call.parameters.pairs)
-    return KeyChange(
-        call.api,
-        tuple(key for key in right if key not in own),
-        tuple(key for key in own if key not in right),
-        tuple(key for key in right if key in own and own[key] != right[key]),
-    )

@@ -146,18 +146,6 @@ def nearest_shots(
     return ranked_shots(pairs, pool, nearest(pool_vectors, vectors, k)[0])
 
 
-def nearest_other_shots(rows: Sequence[int], pool: Sequence[str], vectors: np.ndarray, k: int) -> pd.DataFrame:
-    """Few-shots of training requests, each searched among the other ones.
-
-    Args:
-        rows: row numbers of `pool`.
-        pool, vectors: ids of the training pairs, and unit vectors of their requests.
-    """
-    found = nearest(vectors, vectors[rows], k + 1)[0]
-    others = np.array([line[line != row][:k] for row, line in zip(rows, found, strict=True)])
-    return ranked_shots(np.asarray(pool, dtype=object)[rows], pool, others)
-
-
 def lexical_shots(flows: pd.DataFrame, training: pd.DataFrame, k: int) -> pd.DataFrame:
     """The `k` training pairs whose requests are nearest by their words (BM25T). Both frames: columns pair, request."""
     words, k = BM25T([tokenize(text) for text in training["request"]]), min(k, len(training))

@@ -8,14 +8,11 @@ import pytest
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError, Workbook
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
-from lib.workflows.errors import KINDS
 from lib.workflows.explorer import (
     NEEDED,
     FlowWriter,
-    KeyChange,
     Selector,
     check,
-    compare_with_gold,
     load_model,
     load_selector,
     open_writer,
@@ -208,36 +205,3 @@ def test_a_flow_is_checked_against_the_catalogue(catalogue):
     assert report.made_up_names == ("shared_x.Y",)
     assert report.made_up_parameters == (("shared_teams.PostMessageToConversation", "b"),)
     assert report.unassigned == ("z",)
-
-
-def test_a_flow_like_the_gold_has_no_differences(catalogue):
-    compared = compare_with_gold(f"{FORM}\n{POST}", f"{FORM}\n{POST}", catalogue)
-    assert (compared.similarity, compared.errors) == (1, {})
-    assert not compared.surplus + compared.missing + compared.keys
-
-
-def test_calls_and_keys_that_differ_are_named(catalogue):
-    text = 'x = await shared_microsoftforms.CreateFormWebhook({"id": "1"});\n' + MAIL.replace("a@", "c@")
-    compared = compare_with_gold(text, f"{FORM}\n{MAIL}\n{POST}", catalogue)
-    assert compared.similarity == pytest.approx(2 / 3)
-    assert compared.errors == {"too few calls": 1, "invented key": 1}
-    assert (compared.surplus, compared.missing) == ((), ("shared_teams.PostMessageToConversation",))
-    assert compared.keys == (
-        KeyChange("shared_microsoftforms.CreateFormWebhook", ("form_id",), ("id",), ()),
-        KeyChange("shared_office365.SendEmailV2", (), (), ("emailMessage/To",)),
-    )
-
-
-def test_calls_of_one_api_are_compared_in_their_order(catalogue):
-    other = POST.replace("poster", "location")
-    compared = compare_with_gold(f"{POST}\n{other}\n{POST}", f"{POST}\n{other}", catalogue)
-    assert compared.keys == ()
-    assert compared.surplus == ("shared_teams.PostMessageToConversation",)
-    assert compared.errors == {"wanted API once too often": 1}
-
-
-@pytest.mark.parametrize(("finished", "kind"), [(True, "no call in the text"), (False, KINDS["cut"])])
-def test_of_what_does_not_parse_only_the_syntax_is_told(catalogue, finished, kind):
-    compared = compare_with_gold("Sure!", f"{FORM}\n{POST}", catalogue, finished)
-    assert (compared.similarity, compared.errors) == (0, {kind: 1})
-    assert compared.missing == ()

@@ -12,7 +12,6 @@ from lib.workflows.target_similarity import (
     jaccard,
     lexical_shots,
     mine_training_pairs,
-    nearest_other_shots,
     nearest_shots,
     oracle_shots,
     permuted_targets,
@@ -218,14 +217,6 @@ def test_nearest_shots_go_by_cosine():
     shots = nearest_shots(["x", "y"], ["p", "q", "r", "s"], CIRCLE, CIRCLE[[0, 3]], 2)
     assert shots["shot"].tolist() == ["p", "q", "s", "r"]
     assert shots["pair"].tolist() == ["x", "x", "y", "y"]
-
-
-def test_a_training_request_is_searched_among_the_others():
-    shots = nearest_other_shots([2, 0], list("pqrs"), CIRCLE, 2)
-    assert list(shots.itertuples(index=False, name=None)) == [
-        ("r", 1, "q"), ("r", 2, "p"), ("p", 1, "q"), ("p", 2, "r")
-    ]  # fmt: skip
-    assert len(nearest_other_shots([2], list("pqrs"), CIRCLE, 9)) == 3, "there are no more"
 
 
 def test_lexical_shots_share_words_and_ties_keep_the_order():

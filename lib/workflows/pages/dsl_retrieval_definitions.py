@@ -81,37 +81,3 @@ def _coverage_panel(axis: Axes, rows: pd.DataFrame) -> None:
             at = row.tokens, row.share
             axis.annotate(f"{row.shots}", at, offset, textcoords="offset points", fontsize=8, color=colour(kind))
     axis.set(xlabel="tokens of the definitions (number: few-shots)", ylim=(0, 102), xlim=(0, None))
-
-
-def lengths_table(
-    prompts: Mapping[tuple[int, str], pd.DataFrame], best: str, form: str, generator: str, limit: int, room: int
-) -> Table:
-    """How long prompts are.
-
-    Args:
-        prompts: of `lib.workflows.metaprompt.flow_prompts`, by number of few-shots and definitions (fd, sfd, fd_sfd, or
-            none).
-        best: the selector of the few-shots.
-        form: of the definitions, where there is room for it.
-        generator: the model whose tokens are counted.
-        limit: tokens that a prompt may have.
-        room: tokens that the answer may have.
-    """
-    rows = [
-        {
-            "few-shots": k,
-            "definitions": "none" if name == "none" else label(name),
-            "tokens, median": made["tokens"].median(),
-            "90th percentile": made["tokens"].quantile(0.9),
-            "most": made["tokens"].max(),
-            f"not {form}, %": float("nan") if name == "none" else 100 * made["form"].ne(form).mean(),
-            "lost few-shots, %": 100 * made["dropped"].gt(0).mean(),
-        }
-        for (k, name), made in prompts.items()
-    ]
-    n = len(next(iter(prompts.values())))
-    caption = (
-        f"Length of {n:,} prompts in tokens of {generator}, few-shots by {label(best)}; {limit:,} tokens fit beside an "
-        f"answer of {room}."
-    )
-    return Table(pd.DataFrame(rows), caption, decimals=0)

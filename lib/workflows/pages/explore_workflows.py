@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
 import ipywidgets as widgets
 import numpy as np
@@ -20,21 +21,20 @@ from lib.workbook.inputs import did_you_mean
 from lib.workbook.widgets import Asker, Problem, mark, note, opened, page, text
 from lib.workflows.ablation import SELECTED, title
 from lib.workflows.catalogue import Catalogue
+from lib.workflows.errors import KINDS, flow_errors
 from lib.workflows.execution import executed_alike
 from lib.workflows.explorer import (
     UNUSUAL,
-    Compared,
     FlowWriter,
-    KeyChange,
     Saved,
     Written,
     check,
-    compare_with_gold,
     open_writer,
     read_saved,
 )
 from lib.workflows.language import Flow, FlowError, calls, parse, unfilled
 from lib.workflows.power_automate import ExportError, from_power_automate, to_power_automate
+from lib.workflows.scoring import score_flow
 
 TESTED, TYPED = "A test request", "A request of your own"
 HELD_OUT = "(with an API that no few-shot has) "
@@ -62,13 +62,11 @@ def answer_html(
 
     Args:
         max_tokens: of a flow.
-        gold: columns dsl, apis of a test request.
+        gold: column dsl of a test request.
     """
     tokens = f"{written.tokens_in:,} tokens read, {written.tokens_out:,} written"
     cost = f"{text(title(written.condition, ''))}: {tokens}"
-    compared = None
-    if gold is not None:
-        compared = compare_with_gold(written.text, gold["dsl"], catalogue, written.finished)
+    compared = "" if gold is None else compared_html(written, gold["dsl"], catalogue)
     parts = [
         f"<p><b>“{text(request)}”</b></p>",
         "<h4>The flow that the model writes</h4>",
@@ -77,11 +75,11 @@ def answer_html(
         unlike_html(written),
         "<h4>Checked against the catalogue</h4>",
         check_html(written, max_tokens, catalogue),
-        "" if compared is None else "<h4>What differs from the flow that is wanted</h4>" + compared_html(compared),
-        definition_html(written, catalogue),
+        compared and f"<h4>What differs from the flow that is wanted</h4>{compared}",
+        definition_html(written),
         "<h4>Few-shots</h4>",
-        few_shots_html(written, None if gold is None else gold["apis"]),
-        definitions_html(written, catalogue, None if gold is None else gold["apis"]),
+        few_shots_html(written),
+        definitions_html(written, catalogue),
     ]
     return page(*parts, style=STYLE)
 
@@ -155,9 +153,8 @@ def stopped_html(written: Written, max_tokens: int) -> str:
     return line_html(False, f"cut at {max_tokens} tokens, the most that a flow may have here")
 
 
-def definition_html(written: Written, catalogue: Catalogue) -> str:
-    """The flow as Power Automate's definition, folded, whether it reads back to the same flow, and what is still to be
-    filled in; nothing where it does not parse."""
+def definition_html(written: Written) -> str:
+    """The flow as Power Automate's definition, folded; nothing where it does not parse."""
     try:
         flow = parse(written.text)
     except FlowError:
@@ -177,8 +174,7 @@ def definition_html(written: Written, catalogue: Catalogue) -> str:
     code = text(json.dumps(definition, indent=2, ensure_ascii=False))
     number = len(list(calls(flow)))
     summary = f"The definition of its {f'{number} calls' if number > 1 else 'call'} (JSON)"
-    said = note(said) + unfilled_html(flow, catalogue)
-    return f"{heading}{said}<details><summary>{summary}</summary><p><code>{code}</code></p></details>"
+    return f"{heading}{note(said)}<details><summary>{summary}</summary><p><code>{code}</code></p></details>"
 
 
 def found_html(flaws: Sequence[str], none: str, what: str) -> str:
@@ -192,34 +188,17 @@ def line_html(good: bool, words: str) -> str:
     return f"<li>{sign} {words}</li>"
 
 
-def compared_html(compared: Compared) -> str:
-    """Similarity, and calls and keys that differ."""
-    errors = "; ".join(
-        f"{text(kind)}{f' ({count} times)' if count > 1 else ''}" for kind, count in compared.errors.items()
-    )
-    lines = [
-        *(f"called, but not wanted: <code>{text(name)}</code>" for name in compared.surplus),
-        *(f"wanted, but not called: <code>{text(name)}</code>" for name in compared.missing),
-        *map(keys_html, compared.keys),
-    ]
-    listed = f"<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul>" if lines else ""
-    kinds = f"<p>Errors: {errors}.</p>" if errors else "<p>No error of calls or keys.</p>"
-    return f"<p>Similarity <b>{compared.similarity:.2f}</b> (1: the same calls in the same order).</p>{kinds}{listed}"
+def compared_html(written: Written, gold: str, catalogue: Catalogue) -> str:
+    """Similarity to the flow that is wanted, and kinds of errors."""
+    similarity = score_flow(written.text, gold, catalogue).similarity
+    kinds = Counter(KINDS[kind] for kind in flow_errors(written.text, gold, catalogue, written.finished))
+    errors = "; ".join(f"{text(kind)}{f' ({count} times)' if count > 1 else ''}" for kind, count in kinds.items())
+    said = f"Errors: {errors}." if errors else "No error of calls or keys."
+    return f"<p>Similarity <b>{similarity:.2f}</b> (1: the same calls in the same order).</p><p>{said}</p>"
 
 
-def keys_html(change: KeyChange) -> str:
-    ways = {"left out": change.left_out, "added": change.added, "of another value": change.changed}
-    told = "; ".join(f"{way} {names_html(keys)}" for way, keys in ways.items() if keys)
-    return f"keys of <code>{text(change.api)}</code>: {told}"
-
-
-def names_html(names: Iterable[str]) -> str:
-    return ", ".join(f"<code>{text(name)}</code>" for name in names)
-
-
-def few_shots_html(written: Written, wanted: Sequence[str] | None) -> str:
-    """The few-shots, nearest first, with what they are worth: whether the prompt had them, which of the APIs that are
-    wanted they use, whether the flow is copied from one."""
+def few_shots_html(written: Written) -> str:
+    """The few-shots, nearest first: whether the prompt had them, and whether the flow is copied from one."""
     few_shots = written.few_shots
     if few_shots.empty:
         return note("None were asked for.")
@@ -229,8 +208,6 @@ def few_shots_html(written: Written, wanted: Sequence[str] | None) -> str:
     elif not few_shots["shown"].all():
         fitted = f"Only the nearest {few_shots['shown'].sum()}" if few_shots["shown"].any() else "None"
         notes.append(f"{fitted} of the {len(few_shots)} fit into the model's window.")
-    if wanted is not None:
-        notes.append(f"Their flows use {share_html(set(few_shots['apis'].explode()), wanted)}.")
     copied = few_shots.index[few_shots["dsl"].str.strip() == written.text.strip()]
     rows = "".join(
         f"<tr><td class='number'>{place}</td><td class='number'>{row.cosine:.3f}</td><td>{text(row.request)}"
@@ -241,25 +218,15 @@ def few_shots_html(written: Written, wanted: Sequence[str] | None) -> str:
     return f"{''.join(map(note, notes))}<table class='shots'><tr>{head}</tr>{rows}</table>"
 
 
-def share_html(names: set[str], wanted: Sequence[str]) -> str:
-    """`2 of the 3 APIs that are wanted, not …`."""
-    apis = list(dict.fromkeys(wanted))
-    lacking = [name for name in apis if name not in names]
-    if lacking:
-        return f"{len(apis) - len(lacking)} of the {len(apis)} APIs that are wanted, not {names_html(lacking)}"
-    return f"all {len(apis)} APIs that are wanted" if len(apis) > 1 else "the API that is wanted"
-
-
-def definitions_html(written: Written, catalogue: Catalogue, wanted: Sequence[str] | None) -> str:
+def definitions_html(written: Written, catalogue: Catalogue) -> str:
     """The definitions of the few-shots' APIs, folded; nothing where none were asked for."""
     names = written.definitions
     if not names:
         return ""
     listed = "".join(f"<li><code>{text(catalogue[name].definition)}</code></li>" for name in names)
-    of_gold = "" if wanted is None else note(f"They define {share_html(set(names), wanted)}.")
     count = f"{len(names)} definition{'s' if len(names) > 1 else ''}"
     summary = f"<summary>{count}: the APIs of these few-shots (FD)</summary>"
-    return f"<h4>Definitions</h4>{of_gold}<details>{summary}<ul>{listed}</ul></details>"
+    return f"<h4>Definitions</h4><details>{summary}<ul>{listed}</ul></details>"
 
 
 # ---------------------------------------------------------------- asking

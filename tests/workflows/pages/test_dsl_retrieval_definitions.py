@@ -63,18 +63,3 @@ def test_coverage_is_drawn_with_the_better_selector(summary):
     alone = page.coverage_drawing(summary[summary["sample"] == "test"], "pretrained")
     assert len(alone.figure.axes) == 1
     plt.close(alone.figure)
-
-
-def test_lengths_of_prompts():
-    made = pd.DataFrame({"tokens": [100, 200, 300], "dropped": [0, 0, 2]})
-    plain, defined = (part.assign(form=["described", "described", "compact"]) for part in (made, made * 2))
-    prompts = {(5, "none"): plain, (5, "fd_sfd"): defined}
-    table = page.lengths_table(prompts, "tst", "described", "a-model", 7936, 256)
-    assert table.frame["definitions"].tolist() == ["none", "FD + SFD"]
-    assert table.frame["tokens, median"].tolist() == [200, 400]
-    assert table.frame["most"].tolist() == [300, 600]
-    assert table.frame["not described, %"].round().fillna(-1).tolist() == [-1, 33]
-    assert table.frame["lost few-shots, %"].round().tolist() == [33, 33]
-    assert table.caption == (
-        "Length of 3 prompts in tokens of a-model, few-shots by TST; 7,936 tokens fit beside an answer of 256."
-    )

@@ -13,7 +13,7 @@ from bs4 import BeautifulSoup
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError
 from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows.explorer import Compared, FlowWriter, KeyChange, Selector, Written, read_saved
+from lib.workflows.explorer import FlowWriter, Selector, Written, read_saved
 from lib.workflows.pages import explore_workflows
 from lib.workflows.pages.explore_workflows import (
     TESTED,
@@ -104,7 +104,6 @@ def test_a_test_request_is_answered_beside_the_flow_that_is_wanted(explorer):
     assert words.count("✓") == 5  # four checks, and the few-shot that has this flow
     first = answer.find_all("table")[1].find_all("tr")[1]
     assert [cell.get_text() for cell in first.find_all("td")][:3] == ["1", "0.960", "Mail and post"]
-    assert "Their flows use all 2 APIs that are wanted" in words
     assert "3 definitions: the APIs of these few-shots (FD) shared_microsoftforms.CreateFormWebhook: Starts" in words
 
 
@@ -124,7 +123,6 @@ def test_a_request_of_ones_own_has_nothing_to_compare_with(explorer):
     explorer.kind.value, explorer.generator.value = TESTED, "untuned"
     explorer.button.click()
     assert "untuned model, pretrained encoder, 1 few-shot, under the" in shown(explorer.answer.value)
-    assert "called, but not wanted: shared_office365.SendEmailV2" in shown(explorer.answer.value)
 
 
 def test_a_request_given_as_a_parameter_stands_there_already(flow_book, make_writer):
@@ -262,31 +260,6 @@ def test_lines_of_one_flow_alone_are_marked():
     assert lines.get_text() == f"{FORM}\n  {POST}\n  {MAIL}"
 
 
-def test_what_differs_is_said():
-    change = KeyChange("a.B", ("k",), ("l", "m"), ("n",))
-    words = shown(
-        compared_html(Compared(1 / 3, {"too few calls": 2, "invented key": 1}, ("c.D",), ("e.F",), (change,)))
-    )
-    assert "Similarity 0.33" in words
-    assert "Errors: too few calls (2 times); invented key." in words
-    assert "called, but not wanted: c.D wanted, but not called: e.F" in words
-    assert "keys of a.B : left out k ; added l , m ; of another value n" in words
-
-
-def test_few_shots_say_what_they_are_worth(written):
-    words = shown(few_shots_html(written, ["shared_teams.PostMessageToConversation", "x.Y", "x.Y"]))
-    assert "Their flows use 1 of the 2 APIs that are wanted, not x.Y" in words
-    assert "its flow is the answer" not in words
-    words = shown(few_shots_html(replace(written, text=POST + "\n"), ["shared_teams.PostMessageToConversation"]))
-    assert "Their flows use the API that is wanted" in words
-    assert "Post ✓ its flow is the answer" in words
-    fewer = written.few_shots.assign(shown=[True, False])
-    assert "Only the nearest 1 of the 2 fit" in shown(few_shots_html(replace(written, few_shots=fewer), None))
-    none = written.few_shots.assign(shown=False)
-    assert "None of the 2 fit into" in shown(few_shots_html(replace(written, few_shots=none), None))
-    assert "None were asked for" in shown(few_shots_html(replace(written, few_shots=fewer[:0]), ["x.Y"]))
-
-
 def test_an_empty_answer_is_shown_as_such(written, catalogue):
     assert "(nothing)" in shown(answer_html("Post", replace(written, text=""), 32, catalogue))
 
@@ -302,9 +275,6 @@ def test_nothing_from_data_or_a_model_is_live_markup(written, catalogue):
     quoted = f'shared_{{}}["{HOSTILE}"]({{"{HOSTILE}": 1}});'.replace("{}", "x")
     flow = f'{quoted}\nshared_teams.PostMessageToConversation({{"{HOSTILE}": 1}});'
     assert shown(check_html(replace(written, text=flow), 32, catalogue)).count("<script>") >= 1
-    change = KeyChange(HOSTILE, (HOSTILE,), (HOSTILE,), (HOSTILE,))
-    html = compared_html(Compared(0, {HOSTILE: 1}, (HOSTILE,), (HOSTILE,), (change,)))
-    assert shown(html).count("<script>") == 7
 
 
 def test_opening_loads_neither_torch_nor_transformers():
@@ -317,7 +287,7 @@ def test_opening_loads_neither_torch_nor_transformers():
 
 
 def test_a_flow_is_shown_as_a_definition_that_reads_back(written, catalogue):
-    html = definition_html(written, catalogue)
+    html = definition_html(written)
     code = soup(html).find("details").code.get_text()
     definition = json.loads(code)
     assert [action["inputs"]["host"]["operationId"] for action in definition["actions"].values()] == [
@@ -327,29 +297,44 @@ def test_a_flow_is_shown_as_a_definition_that_reads_back(written, catalogue):
     hostile = replace(written, text=f"{FORM}\n{POST}".replace("Flow bot", HOSTILE))
     assert (
         HOSTILE
-        in json.loads(soup(definition_html(hostile, catalogue)).find("details").code.get_text())["actions"][
+        in json.loads(soup(definition_html(hostile)).find("details").code.get_text())["actions"][
             "PostMessageToConversation"
         ]["inputs"]["parameters"]["poster"]
     )
 
 
-def test_required_keys_left_out_are_named_beside_check_and_export_and_are_no_error(written, catalogue):
-    said = "Still to fill in: location of shared_teams.PostMessageToConversation ."
-    for html in (check_html(written, 32, catalogue), definition_html(written, catalogue)):
-        assert said in shown(html)
-        assert "✗" not in shown(html)
+def test_required_keys_left_out_are_named_and_are_no_error(written, catalogue):
+    html = check_html(written, 32, catalogue)
+    assert "Still to fill in: location of shared_teams.PostMessageToConversation ." in shown(html)
+    assert "✗" not in shown(html)
     filled = replace(written, text=written.text.replace('"poster"', '"location": "Channel", "poster"'))
-    for html in (check_html(filled, 32, catalogue), definition_html(filled, catalogue)):
-        assert "fill in" not in shown(html)
+    assert "fill in" not in shown(check_html(filled, 32, catalogue))
+
+
+def test_what_differs_is_said(written, catalogue):
+    words = shown(compared_html(replace(written, text=POST), f"{FORM}\n{POST}", catalogue))
+    assert "Similarity 0.50" in words
+    assert "Errors: " in words
+    assert "No error" in shown(compared_html(written, written.text, catalogue))
+
+
+def test_few_shots_say_whether_they_fit_and_are_copied(written):
+    assert "its flow is the answer" not in shown(few_shots_html(written))
+    assert "Post ✓ its flow is the answer" in shown(few_shots_html(replace(written, text=POST + "\n")))
+    fewer = written.few_shots.assign(shown=[True, False])
+    assert "Only the nearest 1 of the 2 fit" in shown(few_shots_html(replace(written, few_shots=fewer)))
+    none = written.few_shots.assign(shown=False)
+    assert "None of the 2 fit into" in shown(few_shots_html(replace(written, few_shots=none)))
+    assert "None were asked for" in shown(few_shots_html(replace(written, few_shots=fewer[:0])))
 
 
 @pytest.mark.parametrize(("flow", "said"), [(FORM, "its call (JSON)"), (f"{FORM}\n{POST}", "its 2 calls (JSON)")])
 def test_one_call_is_not_many(written, catalogue, flow, said):
-    html = definition_html(replace(written, text=flow), catalogue)
+    html = definition_html(replace(written, text=flow))
     assert shown(html).count(f"The definition of {said}") == 1
 
 
 def test_what_cannot_be_exported_says_why(written, catalogue):
-    assert definition_html(replace(written, text="shared_a.Do("), catalogue) == ""
-    said = shown(definition_html(replace(written, text=POST), catalogue))
+    assert definition_html(replace(written, text="shared_a.Do(")) == ""
+    said = shown(definition_html(replace(written, text=POST)))
     assert said.endswith("cannot be exported: a flow begins with its trigger, an awaited call.")
