@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 NAME = "03_cot_augmentation"
 KEY = "sk-recognisable-0123456789-abcdefghij"
 TINY = {
-    "profile": "tiny", "seed": 7, "writer": "remote:served", "distilled_writer": "SmolLM2-135M-Instruct",
+    "profile": "tiny", "seed": 7, "encoder": "tiny-encoder", "writer": "remote:served", "distilled_writer": "tiny-lm",
     "cot_queries": 6, "cot_training_queries": 4, "distilled_pairs": 4, "cot_max_tokens": 12, "bootstrap_samples": 100,
     "remote_concurrency": 2, "remote_price_in": 1000.0, "remote_price_out": 2000.0,
 }  # fmt: skip
@@ -46,7 +46,7 @@ def project(tmp_path):
     tables = frames(simulate(ROOT / "data", knobs))
     for name in ("items", "queries", "gold"):
         book.write(name, tables[name])
-    drawn = np.random.default_rng(0).normal(size=(len(tables["items"]) + len(tables["queries"]), 384))
+    drawn = np.random.default_rng(0).normal(size=(len(tables["items"]) + len(tables["queries"]), 32))
     drawn = (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype("float32")
     sides = {"items": drawn[: len(tables["items"])], "queries": drawn[len(tables["items"]) :]}
     book.write_arrays("embeddings_pretrained", sides)
@@ -112,7 +112,7 @@ def test_the_search_for_a_key_finds_it_where_it_is(tmp_path):
 
 def test_a_notebook_asks_a_real_model_through_every_fault_and_writes_the_key_nowhere(project):
     try:
-        served = LocalModel(locate("SmolLM2-135M-Instruct"), dtype="float32", batch_size=1, threads=1)
+        served = LocalModel(locate("tiny-lm"), dtype="float32", batch_size=1, threads=1)
     except ModelError as error:
         pytest.skip(str(error))
     with ModelServer(served.generate, served) as server, FaultyProxy(server.url, every=2, delay=0.1) as proxy:
@@ -132,7 +132,7 @@ def test_a_notebook_asks_a_real_model_through_every_fault_and_writes_the_key_now
     assert "served" in index.find_all("table")[-1].get_text()
     page = BeautifulSoup((project / "reports" / "tiny" / f"{NAME}.html").read_text(), "html.parser").get_text()
     assert f"This run sent {spent['calls']:,} requests to served" in page
-    assert "writer remote:served (zero-shot) and SmolLM2-135M-Instruct (distilled)" in page
+    assert "writer remote:served (zero-shot) and tiny-lm (distilled)" in page
     usage = pd.read_parquet(project / "data" / "generated" / "tiny" / "cot_usage.parquet").set_index("writer")
     assert spent["tokens_in"] / 3 < usage.loc["cot", "tokens_in"] < spent["tokens_in"] / 2  # the other list is longer
 

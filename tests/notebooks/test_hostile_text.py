@@ -87,14 +87,17 @@ def write_inputs(folder):
 
 # Too few pairs to teach an in-context model: the untuned one reads few-shots.
 ROWS = [[*row, "untuned", "free", 1] for row in PUBLISHED_ROWS] + [["pretrained", 0, "none", "finetuned", "free", 2]]
+SMALL = {
+    "encoder": "tiny-encoder", "workflow_encoder": "tiny-encoder", "generator": "tiny-lm", "bootstrap_samples": 100,
+}  # fmt: skip
 VALUES = {
     "01_data_gen": {"world_folder": "world", "openapi_folder": "apis", "pairs_file": "pairs.jsonl", "tst_pairs": 4,
                     "tst_threshold": 0.4},
     "02_context_baselines": {},
-    "03_cot_augmentation": {"writer": f"remote:gpt-4 {HOSTILE}", "distilled_writer": "SmolLM2-135M-Instruct",
+    "03_cot_augmentation": {"writer": f"remote:gpt-4 {HOSTILE}", "distilled_writer": "tiny-lm",
                             "cot_queries": 4, "cot_training_queries": 4, "distilled_pairs": 2, "cot_max_tokens": 8},
     "08_dsl_retrieval": {"tst_training_pairs": 4, "dsl_training_pairs": 2, "dsl_flows": 2, "dsl_max_tokens": 8},
-    "09_dsl_ablation": {"dsl_max_tokens": 8, "prompt_window": 1024, "untuned_generator": "SmolLM2-135M-Instruct",
+    "09_dsl_ablation": {"dsl_max_tokens": 8, "prompt_window": 1024, "untuned_generator": "tiny-lm",
                         "test_sets": ["test"], "ablation": ROWS},
 }  # fmt: skip
 
@@ -116,8 +119,7 @@ def pages(tmp_path_factory):
         environment |= {"PYTHONPATH": str(project), "OPENAI_BASE_URL": endpoint.url, "OPENAI_API_KEY": "key"}
         for name, values in VALUES.items():
             parameters = project / f"{name}.yaml"
-            sampled = {"bootstrap_samples": 100} if not name.startswith(("01", "10")) else {}
-            parameters.write_text(yaml.safe_dump({"profile": "hostile", **sampled, **values}))
+            parameters.write_text(yaml.safe_dump({"profile": "hostile", **SMALL, **values}))
             command = [sys.executable, "-m", "papermill", f"notebooks/{name}.ipynb", str(executed / f"{name}.ipynb")]
             command += ["--no-progress-bar", "-f", str(parameters)]
             done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=600)

@@ -88,7 +88,7 @@ def run(project, notebook="01_data_gen", **parameters):
         "tst_threshold": 0.4,
     }
     sizes = small | {"pairs_file": "pairs.jsonl"} if notebook == "01_data_gen" else {}
-    values = {"profile": "mine"} | sizes | parameters
+    values = {"profile": "mine", "workflow_encoder": "tiny-encoder", "generator": "tiny-lm"} | sizes | parameters
     lists = {name: values.pop(name) for name in list(values) if isinstance(values[name], list)}
     named = [part for name, value in values.items() for part in ("-p", name, str(value))]
     named += ["-y", json.dumps(lists)] if lists else []
@@ -173,7 +173,7 @@ def test_few_shots_definitions_and_tuning_on_your_own(finished, tmp_path):
     assert len(pd.read_parquet(data / "finetuned_flows.parquet")["unit"].unique()) == 2
     rows = [[*row, "untuned", "free", 2] for row in PUBLISHED_ROWS] + [["pretrained", 1, "none", "untuned", "free", 2]]
     rows += [["pretrained", 0, "none", "finetuned", "free", 2]]
-    few = {"untuned_generator": "SmolLM2-135M-Instruct", "ablation": rows, "test_sets": ["test"]}
+    few = {"untuned_generator": "tiny-lm", "ablation": rows, "test_sets": ["test"]}
     done = run(project, "09_dsl_ablation", dsl_max_tokens=8, bootstrap_samples=100, **few)
     assert done.returncode == 0, done.stderr[-3000:]
     assert (pd.read_csv(tables / "dsl_shots.csv")["n"] == 2).all()
