@@ -1,4 +1,4 @@
-"""The rules as jobs for Slurm: a dry run, and what is handed to a stand-in for `sbatch`."""
+"""The rules as jobs for Slurm: what a dry run would send."""
 
 import os
 import re
@@ -68,6 +68,7 @@ def resources_of(said):
 
 
 def test_each_job_declares_what_it_needs(project):
+    change(project, "paper", training_processes=4)
     jobs = {name: resources_of(snakemake(project, name, *SLURM, "--dry-run")) for name in ("paper", "quick")}
     for profile, found in jobs.items():
         assert set(found) - {"all"} == RULES, profile
@@ -81,35 +82,10 @@ def test_each_job_declares_what_it_needs(project):
     assert {rule for rule in RULES if int(jobs["paper"][rule]["gpu"])} == RULES - {"data_gen"}
     for rule in ("planner", "dsl_retrieval", "dsl_ablation"):  # room for 7 billion weights in float32
         assert int(jobs["paper"][rule]["mem_mb"]) > int(jobs["quick"][rule]["mem_mb"]) + 26 * 1024
-
-
-def test_notebooks_that_train_together_get_a_gpu_each(project):
-    change(project, "paper", training_processes=4)
-    jobs = resources_of(snakemake(project, "paper", *SLURM, "--dry-run"))
-    assert {rule: jobs[rule]["gpu"] for rule in ("planner", "dsl_retrieval", "dsl_ablation", "finetuned_search")} == {
-        "planner": "4", "dsl_retrieval": "4", "dsl_ablation": "1", "finetuned_search": "1",
+    # notebooks that train on several GPUs together get them all
+    assert {rule: jobs["paper"][rule]["gpu"] for rule in ("planner", "dsl_retrieval", "dsl_ablation")} == {
+        "planner": "4", "dsl_retrieval": "4", "dsl_ablation": "1",
     }  # fmt: skip
-
-
-def test_slurm_is_asked_for_it(project, tmp_path):
-    """Stand-ins for Slurm's commands: one writes down what it is given and refuses the job."""
-    commands = {"sbatch": f'printf "%s\\n" "$*" >> {tmp_path}/asked; echo refused >&2; exit 1', "sacctmgr": "echo me"}
-    for name, does in commands.items():
-        path = tmp_path / "bin" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"#!/bin/sh\n{does}\n")
-        path.chmod(0o755)
-    chosen = ("--default-resources", "slurm_account=me", "slurm_partition=long", "--set-resources", "data_gen:gpu=2")
-    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
-    said = snakemake(project, "paper", *SLURM, *chosen, PATH=path)
-    assert "refused" in said
-    asked = (tmp_path / "asked").read_text()
-    for option in ("-A me", "-p long", "-t 480", "--nodes=1", "--gpus=2", f"-D {project}"):
-        assert f" {option} " in asked, option
-    assert int(re.search(r" --mem (\d+) ", asked).group(1)) > 8 * 1024
-    assert 1 <= int(re.search(r" --cpus-per-task=(\d+) ", asked).group(1)) <= 8
-    assert re.search(r"-m snakemake --snakefile '?\S+/notebooks/Snakefile'? --target-jobs '?data_gen:", asked)
-    assert "profile=paper" in asked
 
 
 def test_the_readme_says_it_so():
