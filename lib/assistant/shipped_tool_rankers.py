@@ -17,8 +17,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from lib.assistant import tool_ranker
-from lib.assistant.tool_ranker import PlanLessons, known_needs_ranker, known_needs_run, run_by
-from lib.assistant.tool_retrieval import tool_scores
+from lib.assistant.tool_ranker import PlanLessons, known_needs_ranker
 from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.ranker_files import hash_of_lesson, how_trained, read_rankers, write_rankers
 from lib.workbook.artifacts import ROOT, Workbook
@@ -71,17 +70,6 @@ class Taken(NamedTuple):
     learned_from: str
     device: str
     shipped: bool
-
-
-class Again(NamedTuple):
-    """A shipped ranker beside one that learned from the same queries here: recall of the right tools in percent, and
-    the share of evaluation queries, in percent, whose first `shown` tools are other ones or in another order."""
-
-    k: int
-    shipped: float
-    here: float
-    shown: int
-    others: float
 
 
 @dataclass(frozen=True)
@@ -139,26 +127,6 @@ def learned_from(lessons: PlanLessons, context: pd.DataFrame | None, source: Sou
     plans = task.gold.loc[task.gold["query"].isin(asked["query"]), ["query", "item"]]
     frames = [asked, plans, task.tools[["item", "app", "text"]]]
     return hash_of_lesson(settings, [*frames, *(source.frames if context is not None else ())])
-
-
-def learned_again(lessons: PlanLessons, context: pd.DataFrame | None, taken: Taken, k: int, shown: int) -> Again | None:
-    """What another training of a shipped ranker, here, changes; None where it was trained here.
-
-    Args:
-        lessons, context: as of `ShippedRankers.take`.
-        k: of recall.
-        shown: tools of a planner's prompt.
-    """
-    if not taken.shipped:
-        return None
-    runs = {"shipped": run_by(taken.ranker, lessons, context), "here": known_needs_run(lessons, context)}
-    task = lessons.ranking.task
-    recall = (
-        tool_scores(runs, task, task.evaluated["query"].tolist(), [k]).mean().xs(("recall", k), level=("metric", "k"))
-    )
-    first = [run[run["rank"] <= shown].sort_values(["query", "rank"]) for run in runs.values()]
-    of_query = [part.groupby("query")["item"].agg(tuple) for part in first]
-    return Again(k, recall["shipped"], recall["here"], shown, 100 * float((of_query[0] != of_query[1]).mean()))
 
 
 def lines(rankers: Iterable[Taken]) -> list[str]:

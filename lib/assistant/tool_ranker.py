@@ -16,7 +16,6 @@ import pandas as pd
 from lib.assistant.controls import HALFWAY, gap_of_draws, permute_labels, reverse, within_margin
 from lib.assistant.tool_retrieval import ToolTask, fold_of_units, tool_pairs, tool_scores, trained_scores
 from lib.evaluation.inference import Resampling
-from lib.evaluation.over_seeds import SEEDS
 from lib.retrieval.lambdamart import LambdaMART, train
 from lib.retrieval.stores import bm25t_scores, cosine_of_pairs, rank_pairs, relevant_pairs_mask
 
@@ -328,11 +327,6 @@ def unseen_needs_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.D
     return folds_run(lessons, context, "need")
 
 
-def known_runs(known: PlanLessons, contexts: Mapping[str, pd.DataFrame | None]) -> dict[str, pd.DataFrame]:
-    """`known_needs_run` by setting, `…/lambdamart`; `contexts` as of `unseen_runs`."""
-    return {f"{setting}/lambdamart": known_needs_run(known, context) for setting, context in contexts.items()}
-
-
 def unseen_runs(ranking: RankerTask, contexts: Mapping[str, pd.DataFrame | None]) -> dict[str, pd.DataFrame]:
     """`unseen_needs_run` by setting, `…/lambdamart_unseen`.
 
@@ -341,20 +335,6 @@ def unseen_runs(ranking: RankerTask, contexts: Mapping[str, pd.DataFrame | None]
     """
     lessons = lessons_of_other_needs(ranking)
     return {f"{setting}/lambdamart_unseen": unseen_needs_run(lessons, context) for setting, context in contexts.items()}
-
-
-def runs_of_other_seeds(ranking: RankerTask, contexts: Mapping[str, pd.DataFrame | None]) -> dict[str, pd.DataFrame]:
-    """{`<setting>/lambdamart/<seed>`: ranking of the evaluation queries} with further seeds of the ranker and of the
-    folds behind what it learns from, counted from 1.
-
-    Args:
-        contexts: as of `unseen_runs`.
-    """
-    return {
-        f"{name}/{number}": run
-        for number in range(1, SEEDS + 1)
-        for name, run in known_runs(lessons_of_training(replace(ranking, seed=ranking.seed + number)), contexts).items()
-    }
 
 
 def others_features(ranking: RankerTask, context: pd.DataFrame) -> pd.DataFrame:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,7 +18,6 @@ from lib.assistant.leaks import api_classifier
 from lib.assistant.schemas import APP_NAMES
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.evaluation.comparison import per_query_scores
-from lib.retrieval.bm25 import tokenize
 from lib.retrieval.stores import candidate_pairs, rank_pairs
 from lib.workbook.inputs import InputError, did_you_mean
 
@@ -294,32 +292,16 @@ def apps_of_tools(gold: pd.DataFrame, tools: pd.DataFrame) -> pd.DataFrame:
     return pairs.assign(rank=pairs.groupby("query").cumcount() + 1)
 
 
-def random_apps(queries: Sequence[str], apps: Collection[str], seed: int) -> pd.DataFrame:
-    """Columns query, rank, app: one app a query, drawn at random."""
-    drawn = np.random.default_rng(seed).choice(sorted(apps), size=len(queries))
-    return pd.DataFrame({"query": list(queries), "rank": 1, "app": drawn})
-
-
-def setting_texts(task: ToolTask, wording: str, n_items: int, seed: int) -> dict[str, list[str]]:
+def setting_texts(task: ToolTask, wording: str, n_items: int) -> dict[str, list[str]]:
     """What is searched with in each setting: a text for each evaluated query.
-
-    Besides the task's own contexts: `right_app` names the apps of the gold APIs and `random_app` one app drawn at
-    random, always by name; `context_only` is the retrieved context without the query.
 
     Args:
         wording, n_items: of retrieved and of random context; of the oracle's, all items are worded.
-        seed: of the random app.
     """
-    queries = task.evaluated
-    words = {
-        setting: context_words(context, wording, ALL_ITEMS if setting == "oracle_context" else n_items)
-        for setting, context in task.contexts.items()
-    }
-    words["right_app"] = context_words(apps_of_tools(task.gold, task.tools), "app")
-    words["random_app"] = context_words(random_apps(queries["query"], set(task.tools["app"]), seed), "app")
-    texts = {"query_only": queries["text"].tolist()}
-    texts |= {setting: with_words(queries, part) for setting, part in words.items()}
-    texts["context_only"] = words["query_plus_context"].reindex(queries["query"]).fillna("").tolist()
+    texts = {"query_only": task.evaluated["text"].tolist()}
+    for setting, context in task.contexts.items():
+        words = context_words(context, wording, ALL_ITEMS if setting == "oracle_context" else n_items)
+        texts[setting] = with_words(task.evaluated, words)
     return texts
 
 
@@ -340,16 +322,6 @@ def first_item_in_app(rankings: pd.DataFrame, items: pd.DataFrame, apps: pd.Data
     pairs = pd.MultiIndex.from_frame(first[["query", "app"]])
     named = pd.Series(pairs.isin(pd.MultiIndex.from_frame(apps[["query", "app"]])), index=first.index)
     return 100 * named.groupby(first["method"]).mean()
-
-
-def names_its_app(tools: pd.DataFrame) -> np.ndarray:
-    """Whether each tool's text has a word (a stem) of its app's name; "PhoneCall" is one word and two."""
-    words = {
-        app: set(tokenize(f"{name} " + re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name))) for app, name in APP_NAMES.items()
-    }
-    return np.array(
-        [bool(words[app] & set(tokenize(text))) for app, text in zip(tools["app"], tools["text"], strict=True)]
-    )
 
 
 # ---------------------------------------------------------------- runs and scores
@@ -513,12 +485,6 @@ def share_found_whole(scores: pd.DataFrame, gold: pd.DataFrame, methods: Sequenc
     (`ToolTask.right`)."""
     found = scores.loc[scores.index.isin(gold["query"]), [(method, "recall", k) for method in methods]]
     return found.droplevel(["metric", "k"], axis=1).ge(100 - 1e-9) * 100.0
-
-
-def share_in_app(run: pd.DataFrame, apps: pd.Series, tools: pd.DataFrame, k: int) -> float:
-    """Percent of the first k tools that belong to the app that `apps` has for their query."""
-    first = run[run["rank"] <= k]
-    return 100 * float((first["item"].map(tools.set_index("item")["app"]) == first["query"].map(apps)).mean())
 
 
 def best_rank(run: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,13 +16,10 @@ import pandas as pd
 from lib.assistant.tool_retrieval import (
     WORDINGS,
     ToolTask,
-    apps_of_tools,
     chance_of_any_plan,
     context_words,
-    first_apps,
     random_app_recall,
     scores_on_unseen_needs,
-    share_in_app,
     tool_pairs,
     tool_scores,
     trained_scores,
@@ -103,24 +100,9 @@ class WordingTrial:
     runs: dict[str, pd.DataFrame]
     recall: pd.DataFrame
 
-    def gain(self, option: Option) -> float:
-        """Points of mean recall over the query alone."""
-        return self.recall.loc[option_name(option), "mean"] - self.recall.loc["query_only", "mean"]
-
-    def best(self, wordings: Sequence[str] = tuple(WORDINGS)) -> Option:
-        """The option of highest mean recall among those of some wordings."""
-        allowed = [option for option in self.words if option[0] in wordings]
-        return max(allowed, key=lambda option: self.recall.loc[option_name(option), "mean"])
-
-    @property
-    def content(self) -> Option:
-        """The best option that does not name the item's app."""
-        return self.best(("title", "text"))
-
-    @property
-    def runner_up(self) -> Option:
-        """The best option of another wording than the best."""
-        return self.best([wording for wording in WORDINGS if wording != self.best()[0]])
+    def best(self) -> Option:
+        """The option of highest mean recall."""
+        return max(self.words, key=lambda option: self.recall.loc[option_name(option), "mean"])
 
 
 def try_wordings(search: ToolSearch, task: ToolTask, queries: pd.DataFrame, setting: str) -> WordingTrial:
@@ -136,47 +118,6 @@ def try_wordings(search: ToolSearch, task: ToolTask, queries: pd.DataFrame, sett
     scores = tool_scores(runs, labelled, queries["query"].tolist(), TRIED_CUTOFFS)
     recall = scores.mean().unstack("metric")["recall"].unstack("k")
     return WordingTrial(queries, context, words, runs, recall.assign(mean=recall.mean(axis=1)))
-
-
-class WordEffects(NamedTuple):
-    """What the words of one item do; see `effects_of_words`."""
-
-    table: pd.DataFrame
-    n: int
-    n_right: int
-    n_elsewhere: int
-
-
-def effects_of_words(trial: WordingTrial, search: ToolSearch, task: ToolTask, k: int) -> WordEffects:
-    """How each wording of the first context item steers search over the first k tools, in percent.
-
-    Returns:
-        `table` has a row a wording and one for `query_only`, which has no words alone. Columns: recall of the words
-        alone (`alone`) and the share of their tools in the item's app (`alone_in_app`); of query and words that share
-        (`in_app`), and of queries that some tool fits the recall where the item is in a right tool's app
-        (`recall_right`) and where it is in another one (`recall_elsewhere`). `n` counts all
-        queries, `n_right` and `n_elsewhere` those behind the last two.
-    """
-    names = trial.queries["query"].tolist()
-    app = first_apps(trial.context).reindex(names)
-    right_apps = pd.MultiIndex.from_frame(apps_of_tools(task.right, task.tools)[["query", "app"]])
-    right = pd.MultiIndex.from_arrays([app.index, app]).isin(right_apps)
-    elsewhere = app.index.isin(task.right["query"]) & ~right
-    alone = {wording: search(trial.queries, trial.words[wording, 1].fillna("").tolist()) for wording in WORDINGS}
-    found_alone = tool_scores(alone, task, names, [k]).mean()
-    beside = {wording: option_name((wording, 1)) for wording in WORDINGS} | {"query_only": "query_only"}
-    found = tool_scores({name: trial.runs[run] for name, run in beside.items()}, task, names, [k])
-    rows = {
-        name: {
-            "alone": found_alone[name, "recall", k] if name in alone else np.nan,
-            "alone_in_app": share_in_app(alone[name], app, task.tools, k) if name in alone else np.nan,
-            "in_app": share_in_app(trial.runs[run], app, task.tools, k),
-            "recall_right": found.loc[right, (name, "recall", k)].mean(),
-            "recall_elsewhere": found.loc[elsewhere, (name, "recall", k)].mean(),
-        }
-        for name, run in beside.items()
-    }
-    return WordEffects(pd.DataFrame(rows).T, len(names), int(right.sum()), int(elsewhere.sum()))
 
 
 # ---------------------------------------------------------------- runs over the evaluated queries

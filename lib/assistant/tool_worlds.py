@@ -23,12 +23,9 @@ from lib.assistant.rrf_readings import WHOLE
 from lib.assistant.sensitivity import embed_worlds, simulate_worlds
 from lib.assistant.shipped_tool_rankers import NONE_SHIPPED, ShippedRankers, Source, Taken
 from lib.assistant.tool_ranker import (
-    PlanLessons,
     RankerTask,
     context_features,
-    known_needs_run,
     lessons_of_training,
-    others_features,
     run_by,
     unseen_runs,
 )
@@ -53,9 +50,7 @@ from lib.workbook.parameters.worlds import WorldKnobs
 
 ALONE, ORACLE = "query_only", "oracle_context"
 CONTEXT, TUNED, OTHER = "query_plus_semantic_context", "query_plus_context", "query_plus_other_context"
-RANKER_ALONE, RANKER_CONTEXT, RANKER_TUNED, RANKER_OTHER = (
-    f"{setting}/lambdamart" for setting in (ALONE, CONTEXT, TUNED, OTHER)
-)
+RANKER_ALONE, RANKER_CONTEXT, RANKER_TUNED = (f"{setting}/lambdamart" for setting in (ALONE, CONTEXT, TUNED))
 UNSEEN_ALONE, UNSEEN_TUNED = (f"{run}_unseen" for run in (RANKER_ALONE, RANKER_TUNED))
 RANDOM, FREQUENCY, CLASSIFIER = (f"{ALONE}/{name}" for name in ("random", "frequency", "classifier"))
 DEPTH = 10  # items of retrieved context
@@ -162,43 +157,16 @@ class Asking:
     shipped: ShippedRankers = NONE_SHIPPED
 
 
-class Taught(NamedTuple):
-    """What the ranker behind `RANKER_TUNED` learns from: plans, and what the context says of each tool. Its negative
-    controls (`lib.assistant.tool_ranker.control_runs`) take both."""
-
-    lessons: PlanLessons
-    context: pd.DataFrame
-
-
-class ToolsRanked(NamedTuple):
-    """What was asked in a world, the wording of context chosen there, the rankings of the tools, and the rankers behind
-    `RANKER_ALONE`, `RANKER_CONTEXT` and `RANKER_TUNED`, with what the last one learns from."""
-
-    task: ToolTask
-    wording: Option
-    runs: dict[str, pd.DataFrame]
-    rankers: dict[str, Taken]
-    taught: Taught
-
-
 class ToolsFound(NamedTuple):
-    """`ToolsRanked` with recall by evaluated query (see `lib.assistant.tool_retrieval.tool_scores`)."""
+    """What was asked in a world, the wording of context chosen there, recall by evaluated query
+    (`lib.assistant.tool_retrieval.tool_scores`), the rankings of the tools, and the rankers behind `RANKER_ALONE`,
+    `RANKER_CONTEXT` and `RANKER_TUNED`."""
 
     task: ToolTask
     wording: Option
     scores: pd.DataFrame
     runs: dict[str, pd.DataFrame]
     rankers: dict[str, Taken]
-    taught: Taught
-
-
-def find_tools(
-    world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray], encoder: Any, asking: Asking
-) -> ToolsFound:
-    """`rank_tools`, scored beside chance (`RANDOM`)."""
-    task, wording, runs, rankers, taught = rank_tools(world, vectors, encoder, asking)
-    scores = scores_beside_chance(runs, task, asking.cutoffs, asking.seed)
-    return ToolsFound(task, wording, scores, runs, rankers, taught)
 
 
 def for_planner(found: Mapping[str, ToolsFound], depth: int = 20) -> pd.DataFrame:
@@ -221,11 +189,11 @@ def for_planner(found: Mapping[str, ToolsFound], depth: int = 20) -> pd.DataFram
     return pd.concat(frames, ignore_index=True)[["world", "setting", "query", "item", "rank"]]
 
 
-def rank_tools(
+def find_tools(
     world: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray], encoder: Any, asking: Asking
-) -> ToolsRanked:
+) -> ToolsFound:
     """The paper's tool retrieval and a ranker learned from plans, each by the query alone, with context by search and
-    by LambdaMART and with that of another query; search with the oracle's context; and floors that read no tool's text.
+    by LambdaMART, search also with another query's and with the oracle's context; and floors that read no tool's text.
 
     Args:
         world: from `asked_part`.
@@ -244,8 +212,9 @@ def rank_tools(
     runs, _ = semantic_runs(search, task, _search_texts(task, wording))
     asked, learned_from = (_vectors_of(part, world, vectors) for part in (task.evaluated, training))
     runs |= runs_of_plans(task, asked, learned_from, asking.seed)
-    learned, rankers, taught = _ranker_runs(world, vectors, task, search.vectors, asking)
-    return ToolsRanked(task, wording, runs | learned, rankers, taught)
+    learned, rankers = _ranker_runs(world, vectors, task, search.vectors, asking)
+    scores = scores_beside_chance(runs | learned, task, asking.cutoffs, asking.seed)
+    return ToolsFound(task, wording, scores, runs | learned, rankers)
 
 
 def _vectors_of(
@@ -284,7 +253,7 @@ def _ranker_runs(
     task: ToolTask,
     tool_vectors: np.ndarray,
     asking: Asking,
-) -> tuple[dict[str, pd.DataFrame], dict[str, Taken], Taught]:
+) -> tuple[dict[str, pd.DataFrame], dict[str, Taken]]:
     asked = _vectors_of(task.queries, world, vectors)
     phrasing = world["gold"].set_index("query")["phrasing"]
     ranking = RankerTask.of(task, phrasing, asked, tool_vectors, max(asking.cutoffs), asking.seed, asking.threads)
@@ -304,6 +273,5 @@ def _ranker_runs(
         for setting, features in seen.items()
     }
     runs = {f"{name}/lambdamart": run_by(rankers[f"{name}/lambdamart"].ranker, lessons, seen[name]) for name in seen}
-    runs[RANKER_OTHER] = known_needs_run(lessons, others_features(ranking, told[TUNED]))
     runs |= unseen_runs(ranking, {ALONE: None, TUNED: told[TUNED]})
-    return runs, rankers, Taught(lessons, told[TUNED])
+    return runs, rankers

@@ -8,15 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.pages.tool_ranker import where_rankers_are_from
 from lib.assistant.shipped_tool_rankers import (
     FILE,
     NAME,
     NONE_SHIPPED,
-    Again,
     ShippedRankers,
     Source,
-    learned_again,
     learned_from,
     lines,
     ship,
@@ -134,37 +131,11 @@ def test_a_source_has_the_training_personas_alone():
 
 
 @pytest.mark.parametrize("damage", [b"", b"no archive", lzma.compress(b"[]"), lzma.compress(b'{"model": ""}')])
-def test_a_damaged_file_is_not_taken(learned, tmp_path, damage):
-    lessons, told, _ = learned
+def test_a_damaged_file_is_not_taken(tmp_path, damage):
     (tmp_path / FILE).parent.mkdir(parents=True)
     (tmp_path / FILE).write_bytes(damage)
     shipped = ShippedRankers.of_project(tmp_path)
     assert shipped == ShippedRankers({}, "The shipped rankers of tools are damaged.")
-    taken = shipped.take(lessons, told, SOURCE)
-    assert learned_again(lessons, told, taken, 3, 10) is None
-    assert where_rankers_are_from([taken], None, shipped).endswith(
-        "trained here. The shipped rankers of tools are damaged."
-    )
-
-
-def test_trained_again_where_they_were_trained_they_are_the_same(learned, book, tmp_path):
-    lessons, told, _ = learned
-    ship(book, tmp_path)
-    shipped = ShippedRankers.of_project(tmp_path)
-    again = learned_again(lessons, told, shipped.take(lessons, told, SOURCE), 3, 10)
-    assert (again.k, again.shown, again.others) == (3, 10, 0)
-    assert again.here == again.shipped > 0
-    assert "in another order for 0.0%" in where_rankers_are_from([shipped.take(lessons, told, SOURCE)], again, shipped)
-
-
-def test_the_page_says_what_another_training_changes(learned):
-    taken = learned[2][1]._replace(shipped=True, device="AMD")
-    said = where_rankers_are_from([taken], Again(5, 83.0, 83.9, 10, 82.69), ShippedRankers({}))
-    assert "trained on AMD" in said
-    assert "83.9% instead of 83.0% (Recall@5" in said
-    assert "for 82.7% of them" in said
-    mixed = where_rankers_are_from([taken, learned[2][0]], Again(5, 83.0, 83.9, 10, 82.69), ShippedRankers({"a": {}}))
-    assert mixed.startswith("The rankers were trained here. Those that come with the project learned from other")
 
 
 def test_the_shipped_ones_are_whole():

@@ -2,25 +2,14 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.schemas import APP_NAMES
 from lib.assistant.tool_gains import (
-    apps_among_first,
     drawn_examples,
     first_gold_app,
-    first_item_cases,
-    first_tools,
-    gain_by_app,
-    names_right_app,
     query_groups,
     ranks_before_and_after,
-    recall_by_named_apps,
-    right_app_reachable,
-    right_tool_names_its_app,
-    spelled_by_app,
 )
 from lib.assistant.tool_retrieval import ToolTask
 
@@ -80,47 +69,6 @@ def test_groups_follow_the_kind_and_the_first_tools_app(task):
     assert not groups["tool in Calendar"].any()
 
 
-def test_a_plan_of_two_calls_has_two_right_apps(task):
-    assert names_right_app(task).tolist() == [True, False, False, False, False]
-    assert right_app_reachable(task).tolist() == [False, True, True, False, False]
-
-
-def test_cases_part_the_queries_that_some_tool_fits(task):
-    cases = first_item_cases(task)
-    assert {name: np.flatnonzero(chosen).tolist() for name, chosen in cases.items()} == {
-        "in the right tool's app": [0],
-        "relevant, but in another app": [1],
-        "irrelevant, in another app": [2, 4],
-    }
-
-
-def scores_of(**columns):
-    frame = pd.DataFrame(
-        {(name, "recall", 5): values for name, values in columns.items()},
-        index=pd.Index(["q0", "q1", "q2", "q3", "q4"], name="query"),
-        dtype=float,
-    )
-    frame.columns = frame.columns.set_names(["method", "metric", "k"])
-    return frame
-
-
-def test_the_gain_by_app(task):
-    scores = scores_of(right_app=[100, 50, 0, 0, 50], query_only=[0, 50, 0, 0, 10])
-    table = gain_by_app(task, scores, 5)
-    assert table.index.tolist() == [name for name in APP_NAMES.values() if name in {"Mail", "Notes", "Music"}]
-    assert table.loc["Mail"].tolist() == [0.0, 70.0, 50.0]
-    assert table.loc["Music", "first_item"] == 0
-
-
-def test_which_texts_spell_their_app(task):
-    assert spelled_by_app(task.tools).to_dict() == {"Mail": 50.0, "Music": 0.0, "Notes": 0.0}
-    assert right_tool_names_its_app(task).tolist() == [True, False, False, False, False]
-
-
-def test_first_tools_say_where_none_fits(task):
-    assert first_tools(task).tolist() == ["jot", "read", "play", "jot", "default", "send"]
-
-
 def test_ranks_and_examples(task):
     order = ["read", "send", "jot", "play"]
 
@@ -141,7 +89,6 @@ def test_ranks_and_examples(task):
         "q2": {"before": 3, "after": 1},
         "q4": {"before": 2, "after": 3},
     }
-    assert apps_among_first(alone, task.tools, 3) == 2
 
 
 def test_examples_rose_into_or_fell_out_of_the_first_k():
@@ -157,16 +104,8 @@ def test_examples_rose_into_or_fell_out_of_the_first_k():
     assert drawn_examples(ranks[7:], 5, seed=1) == []
 
 
-def test_recall_by_the_number_of_apps_named(task):
-    table = recall_by_named_apps(task, scores_of(query_only=[10, 20, 30, 40, 50]), ["query_only"], 5)
-    assert table["n"].to_dict() == {0: 1, 1: 3, 2: 1}
-    assert table["query_only"].to_dict() == {0: 50, 1: pytest.approx(80 / 3), 2: 20}
-
-
 def test_an_app_is_right_where_another_plan_acts(task):
     also = replace(task, also=pd.DataFrame({"query": ["q1"], "plan": [0], "item": ["jot"]}))
-    assert names_right_app(task).tolist() == [True, False, False, False, False]
-    assert names_right_app(also).tolist() == [True, True, False, False, False]
     run = pd.DataFrame({"query": "q1", "item": ["jot", "play"], "rank": [1, 2]})
     ranks = ranks_before_and_after(also, {"query_only": run, "query_plus_context": run})
     assert ranks.loc["q1"].tolist() == [1, 1]

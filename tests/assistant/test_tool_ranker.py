@@ -16,7 +16,6 @@ from lib.assistant.tool_ranker import (
     control_runs,
     known_needs_ranker,
     known_needs_run,
-    known_runs,
     labels_dealt_anew,
     lessons_of_other_needs,
     lessons_of_training,
@@ -83,7 +82,8 @@ def test_context_is_what_the_need_leaves_open(world):
     ranking, told = world
     lessons = lessons_of_training(ranking)
     contexts = {"query_only": None, "query_plus_context": told}
-    runs = known_runs(lessons, contexts) | unseen_runs(ranking, contexts)
+    known = {f"{name}/lambdamart": known_needs_run(lessons, context) for name, context in contexts.items()}
+    runs = known | unseen_runs(ranking, contexts)
     found = recall(ranking, runs, k=1)
     assert found["query_plus_context/lambdamart"] > 90
     assert found["query_only/lambdamart"] < 50, "one of four apps"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.assistant import training_seeds
 from lib.assistant.controls import HALFWAY
 from lib.assistant.needs import KINDS
 from lib.assistant.pages.common import control_rows
@@ -17,14 +16,12 @@ from lib.assistant.pages.tool_retrieval import Results, best_recall, difference_
 from lib.assistant.pages.tool_retrieval_figures import draw_ceiling, draw_line
 from lib.assistant.pages.tool_retrieval_tables import retriever_name, retriever_of, setting_of
 from lib.assistant.tool_ranker import weigh_controls
-from lib.assistant.tool_retrieval import tool_scores
 from lib.evaluation.comparison import compare, ratios, summarise
-from lib.evaluation.inference import settled
 from lib.workbook.display import Drawing, Table, interval, label_lines
 from lib.workbook.methods import colour, label
 
 if TYPE_CHECKING:
-    from lib.assistant.shipped_tool_rankers import Again, ShippedRankers, Taken
+    pass
 
 ALONE, SEMANTIC, CONTEXT = "query_only", "query_plus_semantic_context", "query_plus_context"
 SETTINGS = (ALONE, SEMANTIC, CONTEXT)
@@ -37,7 +34,7 @@ CLASSIFIERS = ("query_only/classifier", "query_only/classifier_unseen")
 # ---------------------------------------------------------------- how many are found
 
 
-def panels_figure(results: Results, finding: str) -> Drawing:
+def panels_figure(results: Results) -> Drawing:
     """Recall against K by the paper's search and by our ranker, with and without retrieved context; needs that were
     not learned from are dotted."""
     figure, axes = plt.subplots(1, 2, figsize=(12, 4.8), sharey=True)
@@ -61,9 +58,9 @@ def panels_figure(results: Results, finding: str) -> Drawing:
     figure.subplots_adjust(wspace=0.6)
     shown = [method for methods in drawn.values() for method in methods]
     data = results.summary[(results.summary["metric"] == "recall") & results.summary["method"].isin(shown)]
-    means = "; ".join(f"{retriever_name(method)}: {results.mean(method):.0f}%" for method in shown)
-    alt = f"Recall of the right tools against K, the paper's search and our ranker. At K = {results.k}: {means}."
-    return Drawing(figure, "tool_recall_learned", finding, alt, data.drop(columns=["kind", "sample"]))
+    alt = "Recall of the right tools against K, the paper's search beside our ranker."
+    title = "Right tools found by search and by our ranker"
+    return Drawing(figure, "tool_recall_learned", title, alt, data.drop(columns=["kind", "sample"]))
 
 
 def times_as_many(results: Results) -> dict[str, pd.DataFrame]:
@@ -99,10 +96,7 @@ def recall_table(results: Results) -> Table:
         {"ranked by": retriever_of(method), "with": label(setting_of(method)), **recall_cells(results, method)}
         for method in methods
     ]
-    caption = (
-        f"Recall of the right tools in percent with 95% intervals, n = {results.n}. Needs unseen: five folds of needs, "
-        "each query ranked by what has learned from queries of other folds."
-    )
+    caption = f"Recall of the right tools in percent with 95% intervals, n = {results.n}; needs unseen: by five folds."
     return Table(pd.DataFrame(rows), caption, best=best_recall(results.cutoffs.shown))
 
 
@@ -139,30 +133,11 @@ def paired_tests(results: Results) -> pd.DataFrame:
 def paired_table(results: Results, tests: pd.DataFrame) -> Table:
     """A row a paired test (see `paired_tests`)."""
     pairs = [f"{retriever_name(row.a)} − {retriever_name(row.b)}" for row in tests.itertuples()]
-    caption = (
-        f"Paired differences of Recall@{results.k}, percentage points; p over personas and needs, Holm over "
-        f"these {len(tests)}. n = {results.n}."
-    )
+    caption = f"Paired differences of Recall@{results.k}, percentage points, n = {results.n}."
     return Table(pd.DataFrame({"difference": pairs, **difference_columns(tests)}), caption)
 
 
 # ---------------------------------------------------------------- controls
-
-
-def names_of_rankers() -> dict[str, str]:
-    """What each of `OURS` saw."""
-    return {method: label(setting_of(method)) for method in OURS}
-
-
-def over_seeds(results: Results, runs: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Recall@K of our ranker over its seeds, and what context adds to it (`lib.evaluation.over_seeds`).
-
-    Args:
-        runs: from `lib.assistant.tool_ranker.runs_of_other_seeds`.
-    """
-    again = tool_scores(runs, results.task, results.scores.index.tolist(), results.cutoffs.all)
-    pairs = [(OURS_CONTEXT, OURS_ALONE), (OURS[1], OURS_ALONE), (OURS_CONTEXT, OURS[1])]
-    return training_seeds.over_seeds(results.scores, again, results.resampling, results.k, OURS, pairs)
 
 
 def weighed(results: Results, other: pd.DataFrame, dealt: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -173,11 +148,7 @@ def weighed(results: Results, other: pd.DataFrame, dealt: Sequence[pd.DataFrame]
 
 def control_table(results: Results, controls: pd.DataFrame) -> Table:
     """A row a control (see `weighed`)."""
-    caption = (
-        f"The ranker with one link cut, percent, n = {results.n}; labels are permuted in {draws_of(controls)}. "
-        "Halfway: the mean of those rankings and of the same with the last first, which find alike where no label came "
-        "through. A control may find less than its reference, and not more by more than the margin."
-    )
+    caption = f"The ranker with one link cut, Recall@{results.k} in percent, n = {results.n}."
     return Table(rows_of_controls(controls, f"Recall@{results.k}"), caption, decimals=1)
 
 
@@ -194,83 +165,4 @@ def draws_of(controls: pd.DataFrame) -> str:
     return f"{draws} draw{'s' if draws > 1 else ''}"
 
 
-def controls_hold(controls: pd.DataFrame) -> str:
-    """Whether a ranker with one link cut finds more than what it must not exceed."""
-    said = {
-        True: "the control holds",
-        False: "that it finds no more is not shown, and what the ranker gains cannot be put down to that link",
-    }
-    other, dealt = (
-        f"{row.recall:.1f}%, {interval(row.difference, row.ci_low, row.ci_high)} points against {reference}: "
-        f"{said[row.holds]}"
-        for row, reference in zip(
-            controls.itertuples(), ("no context", "halfway to the same rankings reversed"), strict=True
-        )
-    )
-    return (
-        f"With another query's context, in training and evaluation, the ranker finds {other}. With training labels "
-        f"permuted within queries it finds {dealt}."
-    )
-
-
 # ---------------------------------------------------------------- sentences
-
-
-def finding(results: Results, over: Mapping[str, pd.DataFrame]) -> str:
-    """The figure's title: recall with and without context, by search and by the ranker."""
-    first, second, *_ = over.values()
-    by = {name: ratio_cells(part, [results.k])[f"K = {results.k}"] for name, part in (("all", first), ("own", second))}
-    return (
-        f"With retrieved context our ranker has {results.mean(OURS_CONTEXT):.0f}% of the right tools among the first "
-        f"{results.k}: {by['all']} times as many as the paper's search by the query alone "
-        f"({results.mean(ALONE):.0f}%), {by['own']} times as many as itself without context "
-        f"({results.mean(OURS_ALONE):.0f}%)"
-    )
-
-
-def what_adds(results: Results, tests: pd.DataFrame) -> str:
-    """What context and the ranker add, known needs and unseen ones (see `paired_tests`)."""
-    by, firm = tests.set_index(["a", "b"]), settled(tests).to_numpy()
-
-    def said(a: str, b: str) -> str:
-        place = by.index.get_loc((a, b))
-        row = tests.iloc[place]
-        points = interval(row["difference"], row["ci_low"], row["ci_high"])
-        return f"{points} points ({'settled' if firm[place] else 'not settled'})"
-
-    return (
-        f"The classifier of queries alone finds {results.interval(CLASSIFIERS[0])}% at K = {results.k}. The ranker "
-        f"adds {said(OURS_ALONE, CLASSIFIERS[0])} to it by the query alone and "
-        f"{said(OURS_CONTEXT, CLASSIFIERS[0])} with retrieved context; context itself adds "
-        f"{said(OURS_CONTEXT, OURS_ALONE)}. On needs that none of the ranker's parts has learned from, context adds "
-        f"{said(OURS_UNSEEN[2], OURS_UNSEEN[0])}. Its ranking by notebook 05 had met the needs; context by semantic "
-        f"search, which has met none, adds {said(OURS_UNSEEN[1], OURS_UNSEEN[0])}."
-    )
-
-
-def where_rankers_are_from(taken: Iterable[Taken], again: Again | None, shipped: ShippedRankers) -> str:
-    """Whether the rankers came with the project, and what training one of them here would change.
-
-    Args:
-        again: of the ranker with retrieved context.
-    """
-    taken = list(taken)
-    if again is None or not all(one.shipped for one in taken):
-        reason = shipped.reason or "Those that come with the project learned from other queries, items or tools."
-        return f"The rankers were trained here. {reason}"
-    return (
-        f"The {len(taken)} rankers that learned from all training queries came with the project, trained on "
-        f"{taken[0].device}: as notebook 05's, each processor would learn others, and show the planner other tools. "
-        f"Trained here once more, the one with retrieved context finds {again.here:.1f}% instead of "
-        f"{again.shipped:.1f}% (Recall@{again.k}, evaluation queries), and its first {again.shown} tools are others or "
-        f"in another order for {again.others:.1f}% of them."
-    )
-
-
-def answer(results: Results) -> str:
-    """The ranker's part of what the page found."""
-    return (
-        f"A LambdaMART over tools that learned from training plans finds **{results.interval(OURS_CONTEXT)}%** with "
-        f"retrieved context and {results.interval(OURS_ALONE)}% without; on needs it has not learned from, "
-        f"{results.interval(OURS_UNSEEN[2])}% and {results.interval(OURS_UNSEEN[0])}%."
-    )

@@ -20,9 +20,6 @@ from lib.workbook.methods import label
 MAIN = ("query_only", "query_plus_semantic_context", "query_plus_context", "oracle_context")
 FLOORS = ("query_plus_random_context", "query_plus_other_context")
 UNTOUCHED = ("query_only/random", "query_only/frequency", "query_only/classifier")  # no tool's text is read
-UNREAD = UNTOUCHED[:2]  # nor is the query
-UNMET = ("query_only/frequency_unseen", "query_only/classifier_unseen")
-BY_CONTENT = "query_plus_context_text"
 PUBLISHED_RATIO = 1.5  # of recalls with and without context; the abstract names no K
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,17 +18,16 @@ from lib.assistant.pages.tool_retrieval import (
     pair_figure,
     style_of,
 )
-from lib.assistant.pages.tool_retrieval_tables import reference_name, retriever_name
 from lib.assistant.tool_retrieval import ceiling
 from lib.evaluation.inference import settled
-from lib.workbook.display import Drawing, interval, label_lines, legend_below
+from lib.workbook.display import Drawing, label_lines, legend_below
 from lib.workbook.methods import colour, label, marker
 
 BANDED = ("query_only", "query_plus_context", "oracle_context")
 INK = "#333333"
 
 
-def recall_figure(results: Results, finding: str) -> Drawing:
+def recall_figure(results: Results) -> Drawing:
     """Recall against K: searches solid, references that read no tool's text and useless context dotted."""
     figure, axis = plt.subplots(figsize=(9, 5))
     cutoffs = results.cutoffs.all
@@ -44,7 +43,10 @@ def recall_figure(results: Results, finding: str) -> Drawing:
     label_lines(axis, ends, gap=4)
     shown = [*MAIN, *FLOORS, *UNTOUCHED]
     data = results.summary[(results.summary["metric"] == "recall") & results.summary["method"].isin(shown)]
-    return Drawing(figure, "tool_recall", finding, recall_alt(results, shown), data.drop(columns=["kind", "sample"]))
+    alt = "Recall of the right tools against K, by what is searched with."
+    return Drawing(
+        figure, "tool_recall", "Right tools found, by what is searched with", alt, data.drop(columns=["kind", "sample"])
+    )
 
 
 def draw_line(axis, part: pd.DataFrame, style: str, strong: bool) -> None:
@@ -62,14 +64,7 @@ def draw_ceiling(axis, results: Results) -> tuple[float, float, str]:
     return cutoffs[-1], best_possible[-1], INK
 
 
-def recall_alt(results: Results, methods: Sequence[str]) -> str:
-    """The alt text of `recall_figure`."""
-    best_possible = ceiling(results.task.shortest, results.scores.index, [results.k])[0]
-    means = ", ".join(f"{named(method)} {results.mean(method):.0f}%" for method in methods)
-    return f"Recall of the right tools against K. At K = {results.k}: {means}; best possible {best_possible:.0f}%."
-
-
-def ratio_figure(ratios: Mapping[str, pd.DataFrame], finding: str) -> Drawing:
+def ratio_figure(ratios: Mapping[str, pd.DataFrame]) -> Drawing:
     """How many times as many right tools are found with context as without, against K.
 
     Args:
@@ -99,14 +94,12 @@ def ratio_figure(ratios: Mapping[str, pd.DataFrame], finding: str) -> Drawing:
     axis.set(yscale="log", yticks=[0.5, 1, 1.5, 2, 3], yticklabels=["0.5", "1", "1.5", "2", "3"])
     axis.minorticks_off()
     legend_below(axis, columns=3)
-    alt = "Ratio of recall with context to recall of the query alone, against K. With retrieved context: " + ", ".join(
-        f"K = {row.k}: {row.ratio:.2f}" for row in retrieved.itertuples()
-    )
+    alt = "Ratio of recall with context to recall of the query alone, against K."
     data = pd.concat([part.assign(setting=name) for name, part in ratios.items()])
-    return Drawing(figure, "tool_gain", finding, alt, data)
+    return Drawing(figure, "tool_gain", "Right tools with context over without", alt, data)
 
 
-def group_figure(parted: pd.DataFrame, k: int, finding: str) -> Drawing:
+def group_figure(parted: pd.DataFrame, k: int) -> Drawing:
     """The change of recall through retrieved context by group of queries; filled where it is settled.
 
     Args:
@@ -135,35 +128,13 @@ def group_figure(parted: pd.DataFrame, k: int, finding: str) -> Drawing:
         xlabel=f"Recall@{k} with retrieved context minus query alone, points\n"
         "(bars: 95% interval; filled: significant after Holm, and the interval agrees)",
     )
-    alt = f"Change of Recall at {k} through retrieved context by group: " + "; ".join(
-        f"{row.group} {row.difference:+.0f}" for row in parted.itertuples()
-    )
-    return Drawing(figure, "tool_gain_by_group", finding, alt, parted)
+    alt = f"Change of Recall@{k} through retrieved context by group of queries."
+    return Drawing(figure, "tool_gain_by_group", "What context changes, by group of queries", alt, parted)
 
 
 # ---------------------------------------------------------------- paired tests
 
 
 def differences(results: Results, tests: pd.DataFrame) -> Drawing:
-    """A line a paired test between settings; the first, of retrieved context against the query alone, is the title."""
-    first, firm = tests.iloc[0], settled(tests).iloc[0]
-    finding = (
-        f"Retrieved context against the query alone: {interval(*first[['difference', 'ci_low', 'ci_high']])} points of "
-        f"Recall@{results.k}, {'settled' if firm else 'not settled'}"
-    )
-    return pair_figure(tests, results, "tool_retrieval_tests")._replace(finding=finding)
-
-
-def naming_differences(results: Results, tests: pd.DataFrame) -> Drawing:
-    """A line a paired test between ways of naming an app."""
-    return pair_figure(tests, results, "tool_naming_tests")
-
-
-def retriever_differences(results: Results, tests: pd.DataFrame) -> Drawing:
-    """A line a paired test of another retriever against semantic search with the same texts."""
-    return pair_figure(tests, results, "tool_retriever_tests", retriever_name)
-
-
-def reference_differences(results: Results, tests: pd.DataFrame) -> Drawing:
-    """A line a paired test of search with retrieved context against what reads no tool's text."""
-    return pair_figure(tests, results, "tool_reference_tests", reference_name)
+    """A line a paired test between settings."""
+    return pair_figure(tests, results, "tool_retrieval_tests")

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import pandas as pd
 
 from lib.assistant.pages.tool_retrieval import (
-    BY_CONTENT,
     FLOORS,
     MAIN,
     UNTOUCHED,
@@ -19,9 +18,7 @@ from lib.assistant.pages.tool_retrieval import (
     settings_table,
 )
 from lib.assistant.schemas import APP_NAMES
-from lib.assistant.tool_gains import first_gold_app
-from lib.assistant.tool_retrieval import ceiling
-from lib.assistant.tool_search import WordEffects, WordingTrial, option_name
+from lib.assistant.tool_search import WordingTrial, option_name
 from lib.evaluation.inference import Resampling
 from lib.evaluation.intervals import mean_interval
 from lib.workbook.display import Table, interval, p_text
@@ -38,8 +35,6 @@ RETRIEVERS = {
     "classifier_unseen": "classifier, needs unseen",
     "lambdamart": "LambdaMART",
     "lambdamart_unseen": "LambdaMART, needs unseen",
-    "semantic_terse": "semantic search, terse texts",
-    "semantic_paper": "semantic search, texts as in the paper",
 }
 
 
@@ -67,8 +62,7 @@ def context_found(found: pd.DataFrame, n_training: int) -> Table:
 
     return Table(
         found.rename(index=label, columns=shown).rename_axis("ranking of context").reset_index(),
-        f"Relevant context found for the {n_training:,} training queries, and how often its first item lies in the "
-        "right tool's app (of those that some tool fits), percent.",
+        f"Relevant context found for the {n_training:,} training queries, percent.",
         decimals=1,
         best=best_recall([at for at in found if at != "app"]),
     )
@@ -88,37 +82,13 @@ def wordings(trial: WordingTrial) -> Table:
     return Table(shown, caption, decimals=1, best={"mean": "max"})
 
 
-def effects(words: WordEffects, k: int) -> Table:
-    """What the words of one item do, a row a wording."""
-    first, bare = f"share of the first {k} tools in the item's app", words.table.loc["query_only"]
-    columns = {
-        "alone": f"words alone, Recall@{k}",
-        "alone_in_app": f"words alone: {first}",
-        "in_app": f"query and words: {first}",
-        "recall_right": f"query and words, Recall@{k}, item in the right app",
-        "recall_elsewhere": f"query and words, Recall@{k}, item in another app",
-    }
-    shown = words.table.drop(index="query_only").rename(columns=columns)
-    return Table(
-        shown.rename_axis("words of the first item").reset_index(),
-        f"What the words of one item do, percent, {words.n} training queries; the query "
-        f"alone: {bare['in_app']:.1f}% of the first {k} tools in the item's app, Recall@{k} "
-        f"{bare['recall_right']:.1f}% where the item is in the right app ({words.n_right} queries) and "
-        f"{bare['recall_elsewhere']:.1f}% elsewhere ({words.n_elsewhere}, without queries that no tool fits).",
-        decimals=1,
-    )
-
-
 # ---------------------------------------------------------------- how many are found
 
 
 def recall(results: Results) -> Table:
     """A row a setting of semantic search."""
-    caption = (
-        "Recall of the right tools in percent with 95% intervals for other personas and other needs; "
-        f"n = {results.n}, semantic search over {len(results.task.tools)} tools."
-    )
-    return settings_table(results, [*MAIN, BY_CONTENT, *FLOORS], caption)
+    caption = f"Recall of the right tools in percent with 95% intervals, n = {results.n}."
+    return settings_table(results, [*MAIN, *FLOORS], caption)
 
 
 def times_as_many(results: Results, ratios: Mapping[str, pd.DataFrame]) -> Table:
@@ -128,30 +98,19 @@ def times_as_many(results: Results, ratios: Mapping[str, pd.DataFrame]) -> Table
         shown = part.set_index("k").loc[list(results.cutoffs.shown), ["ratio", "ci_low", "ci_high"]]
         cells = {f"K = {at}": interval(value, low, high, 2) for at, value, low, high in shown.itertuples()}
         rows.append({"gain over the query alone": label(name), **cells})
-    caption = (
-        f"How many times as many right tools are found, with 95% intervals. n = {results.n}. "
-        "Published: 1.5, without a K."
-    )
+    caption = "How many times as many right tools are found, with 95% intervals; published: 1.5, without a K."
     return Table(pd.DataFrame(rows), caption)
 
 
 def apps_found(results: Results) -> Table:
     """A row a setting: the share of a query's apps among those of the first K tools."""
-    shown = results.cutoffs.shown
-    best_possible = zip(shown, ceiling(results.task.gold_apps, results.scores.index, shown), strict=True)
-    caption = (
-        "Share of a query's apps, up to three, among the apps of the first K tools, percent with 95% intervals; "
-        f"n = {results.n}. Best possible: {', '.join(f'{top:.1f} at K = {at}' for at, top in best_possible)}."
-    )
-    return settings_table(results, [*MAIN, "right_app", *FLOORS, *UNTOUCHED], caption, "app_recall")
+    caption = f"Share of a query's apps (up to three) among those of the first K tools, percent; n = {results.n}."
+    return settings_table(results, [*MAIN, *FLOORS, *UNTOUCHED], caption, "app_recall")
 
 
 def app_differences(tests: pd.DataFrame) -> Table:
     """A row a cutoff (see `lib.evaluation.comparison.compare_family`)."""
-    caption = (
-        "App recall with retrieved context minus that of the query alone, percentage points; "
-        f"Holm over these {len(tests)}."
-    )
+    caption = "App recall with retrieved context minus that of the query alone, percentage points."
     return Table(pd.DataFrame({"K": tests["k"], **difference_columns(tests)}), caption)
 
 
@@ -167,46 +126,7 @@ def groups(results: Results, parted: pd.DataFrame) -> Table:
         "with context": parted["a"],
         **difference_columns(parted),
     }
-    without = pd.isna(first_gold_app(results.task)).sum()
-    caption = (
-        f"Recall@{results.k} in percent, difference in points with 95% interval; the {without} queries whose own plan "
-        f"takes no tool are in no app's row. Holm over these {len(parted)}."
-    )
-    return Table(pd.DataFrame(frame), caption, decimals=1)
-
-
-def gain_by_app(apart: pd.DataFrame, parted: pd.DataFrame, k: int) -> Table:
-    """A row an app (see `lib.assistant.tool_gains.gain_by_app`), with the gain of its group in `parted`."""
-    gain = parted.set_index("group")["difference"].rename(lambda name: name.removeprefix("tool in "))
-    columns = {
-        "first_item": "first item lies in it, %",
-        "if_named": "the right name would give, points",
-        "spelled": "tools whose text has a word of its name, %",
-    }
-    everywhere = ["spelled"] if apart["spelled"].eq(100).all() else []  # then it parts no app from another
-    frame = apart.drop(columns=everywhere).rename(columns=columns).assign(**{"gain, points": gain})
-    caption = (
-        f"What the gain by app is made of, Recall@{k}; the queries of the table above; a plan of two calls is counted "
-        "under its first."
-    )
-    return Table(frame.rename_axis("app of the right tool").reset_index(), caption, decimals=1)
-
-
-def first_items(results: Results, led: pd.DataFrame) -> Table:
-    """A row a case of what the first retrieved item is (see `lib.assistant.tool_gains.first_item_cases`)."""
-    answerable = results.task.answerable.sum()
-    frame = {
-        "first item": led["group"],
-        "n": led["n"],
-        "share, %": 100 * led["n"] / answerable,
-        "query alone": led["b"],
-        "with context": led["a"],
-        **difference_columns(led),
-    }
-    caption = (
-        f"Recall@{results.k} in percent by what the first retrieved item is; the {answerable} queries that some tool "
-        "fits."
-    )
+    caption = f"Recall@{results.k} in percent by kind of query and by app of the right tool, difference in points."
     return Table(pd.DataFrame(frame), caption, decimals=1)
 
 
@@ -227,27 +147,8 @@ def examples(results: Results, ranks: pd.DataFrame, picked: list[str], words: pd
         "rank alone": ranks.loc[picked, "before"].tolist(),
         "rank with context": ranks.loc[picked, "after"].tolist(),
     }
-    caption = (
-        "Some queries drawn with the seed: the first three whose tool rose by five ranks or more into the first "
-        f"{results.k}, and two whose tool fell out of them by as many."
-    )
+    caption = f"Drawn queries whose tool rose into the first {results.k}, or fell out of them."
     return Table(pd.DataFrame(frame), caption, text_columns=["query"])
-
-
-def naming(results: Results, settings: list[str]) -> Table:
-    """A row a way of naming an app."""
-    caption = f"Recall of the right tools in percent with 95% intervals, n = {results.n}."
-    return settings_table(results, settings, caption)
-
-
-def by_named_apps(parts: pd.DataFrame, k: int) -> Table:
-    """A row a number of apps (see `lib.assistant.tool_gains.recall_by_named_apps`)."""
-    shown = parts.rename(columns=lambda name: name if name == "n" else label(name), index=str)
-    caption = (
-        f"Recall@{k} in percent by the number of apps in which a query's relevant items lie, all of which the oracle's "
-        "words draw on."
-    )
-    return Table(shown.rename_axis("apps among the relevant items").reset_index(), caption, decimals=1)
 
 
 # ---------------------------------------------------------------- other retrievers, the planner, the claims
@@ -264,12 +165,6 @@ def retriever_of(run: str) -> str:
 def retriever_name(run: str) -> str:
     """The retriever of a run and what it searched with."""
     return f"{retriever_of(run)}, {label(setting_of(run))}"
-
-
-def reference_name(run: str) -> str:
-    """A reference that reads no tool's text, or search with retrieved context."""
-    _, _, retriever = run.partition("/")
-    return RETRIEVERS[retriever] if retriever else "search with retrieved context"
 
 
 def retrievers(results: Results) -> Table:
@@ -303,10 +198,7 @@ def shown_to_the_planner(whole: pd.DataFrame, resampling: Resampling, depth: int
     """
     low, high = mean_interval(whole.to_numpy(), resampling)
     cells = [interval(*row) for row in zip(whole.mean(), low, high, strict=True)]
-    caption = (
-        f"Queries whose right tools are all among the first {depth}, with 95% intervals; the {len(whole)} queries that "
-        "some tool fits."
-    )
+    caption = f"Queries whose right tools are all among the first {depth}, of {len(whole)} that some tool fits."
     frame = pd.DataFrame({"shown to the planner": [named(name) for name in whole], "all tools shown, %": cells})
     return Table(frame, caption, best={"all tools shown, %": "max"})
 
@@ -324,9 +216,5 @@ def claims(verdicts: pd.DataFrame) -> Table:
         "verdict": verdicts["verdict"],
         "why": verdicts["reason"],
     }
-    caption = (
-        "Claims about tool retrieval; p is the largest over the claim's K and may belong to another K than the effect "
-        "shown, which is that of the weakest (of a ratio: the K with the weakest evidence for the claimed size). "
-        "Effects are percentage points, a percentage where the claim is about a level, a ratio where it is about one."
-    )
+    caption = "Claims about tool retrieval: of several K, that with the weakest evidence."
     return Table(pd.DataFrame(frame), caption, text_columns=["the claim, as tested", "where", "why"])
