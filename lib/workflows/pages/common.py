@@ -26,11 +26,6 @@ TEST_SETS = {"test": "new wordings", "test_same": "known wordings", "unseen": "A
 SETTLED = "●"  # after a difference that is
 
 
-def without_unit(metric: str) -> str:
-    """A metric's name inside a sentence."""
-    return METRIC[metric].split(",")[0]
-
-
 def intervals(table: pd.DataFrame, columns: Sequence[str] = VALUES, decimals: int = 2) -> list[str]:
     """`0.42 [0.31, 0.53]` for each row; `columns` names the value and the ends of its interval."""
     return [interval(value, low, high, decimals) for value, low, high in table[list(columns)].to_numpy()]
@@ -45,11 +40,6 @@ def metric_intervals(table: pd.DataFrame, columns: Sequence[str] = VALUES) -> li
 
 def p_values(values: Iterable[float], decimals: int = 3) -> list[str]:
     return [p_text(p, decimals) for p in values]
-
-
-def change(row) -> str:
-    """The difference of a row (a named tuple with `metric` and `DELTAS`), with its interval."""
-    return interval(row.delta, row.delta_ci_low, row.delta_ci_high, DIGITS[row.metric])
 
 
 def settled_deltas(compared: pd.DataFrame) -> pd.Series:

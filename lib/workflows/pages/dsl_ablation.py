@@ -161,7 +161,15 @@ def mean_tokens(readers: Mapping[str, Adapter]) -> dict[str, float]:
 def models_table(writers: Writers, readers: Mapping[str, Adapter], tuned: Adapter) -> Table:
     """The trained models, what they learned from and where."""
     rows = [
-        (name, writers.models["finetuned"], made.rows, made.tokens, made.seconds, made.device, made.shipped)
+        (
+            name,
+            writers.models["finetuned"],
+            made.rows,
+            made.tokens,
+            made.seconds,
+            made.device,
+            "yes" if made.shipped else "no",
+        )
         for name, made in {"fine-tuned model": tuned, **readers}.items()
     ]
     columns = ["model", "base", "prompts", "tokens", "seconds", "trained on", "shipped"]

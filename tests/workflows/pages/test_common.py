@@ -2,14 +2,12 @@ import numpy as np
 import pandas as pd
 
 from lib.workflows.pages.common import (
-    change,
     error_bars,
     intervals,
     metric_intervals,
     p_values,
     settled_deltas,
     wide_by_metric,
-    without_unit,
 )
 
 TABLE = pd.DataFrame(
@@ -30,16 +28,11 @@ TABLE = pd.DataFrame(
 def test_each_metric_has_its_decimals():
     assert metric_intervals(TABLE[:4]) == ["0.50 [0.25, 0.62]", "20 [11, 30]", "0 [0, 7]", "–"]
     assert intervals(TABLE[:1], decimals=1) == ["0.5 [0.2, 0.6]"]
-    assert change(next(TABLE.itertuples())) == "−0.10 [−0.20, −0.05]"
     assert p_values([0.5, np.nan]) == ["0.500", "–"]
 
 
 def test_a_difference_is_settled_by_p_and_interval():
     assert settled_deltas(TABLE).tolist() == [True] + [False] * 7
-
-
-def test_a_metrics_name_in_a_sentence():
-    assert [without_unit(name) for name in ("similarity", "made_up_names")] == ["similarity", "made-up names"]
 
 
 def test_one_row_a_condition_in_order_of_appearance():

@@ -63,7 +63,7 @@ def test_what_the_models_learned_from():
     frame = models_table(WRITERS, readers, adapter(9000, True)).frame
     assert frame["model"].tolist() == ["fine-tuned model", "in_context-a", "in_context-b"]
     assert frame["tokens"].tolist() == [9000, 1000, 2000]
-    assert frame["shipped"].tolist() == [True, True, False]
+    assert frame["shipped"].tolist() == ["yes", "yes", "no"]
     assert mean_tokens(readers) == {"in_context": 1500}
     assert mean_tokens({}) == {}
 
