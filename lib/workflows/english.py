@@ -47,10 +47,6 @@ IRREGULAR_PAST = {
     "quit": "quit", "read": "read", "reset": "reset", "resend": "resent", "run": "run", "see": "seen", "send": "sent",
     "set": "set", "split": "split", "take": "taken", "undo": "undone", "withdraw": "withdrawn", "write": "written",
 }  # fmt: skip
-DOUBLED = frozenset(
-    "ban cancel clip crop drop enrol get map pin plan plot refer run set skip split star stop submit swap tag unpin "
-    "unban wrap zip log".split()
-)  # the last consonant doubles before -ing and -ed
 PREPOSITIONS = frozenset(
     """
     about above across after against along among around as at before behind below between by during for from in inside

@@ -120,51 +120,6 @@ def kept_by(
     return found[complete].reset_index(drop=True)
 
 
-def kept_or_asked(
-    path: Path,
-    own: Path,
-    write: Callable[[Mapping[str, pd.DataFrame], int], pd.DataFrame],
-    requests: Mapping[str, pd.DataFrame],
-    number: int,
-    models: Mapping[str, LocalModel],
-    ask: Callable[[pd.DataFrame], pd.DataFrame],
-    length: int,
-) -> pd.DataFrame:
-    """Answers to all requests that are kept, if these are at least as many of each test set as would be asked here and
-    nearly all (`ENOUGH`) of those that were kept; else to so many, which are asked now.
-
-    Args:
-        path: of the kept answers.
-        own: a file to add answers to that are asked now.
-        write: the prompts for so many requests of each test set, columns model, test_set, unit, condition, prompt and
-            grammar.
-        requests: {test set: its requests in the order of asking}, column pair.
-        number: of requests of each test set to ask.
-        models: by name, as in the prompts.
-        ask: gives prompts with `ANSWER`.
-        length: see `key_of`.
-
-    Returns:
-        prompts with `ANSWER`; a column dtype where they were kept.
-    """
-    weights = {name: model.fingerprint for name, model in models.items()}
-    answers = read(path)
-    units = set(answers["unit"])
-    known = {name: part[part["pair"].isin(units)] for name, part in requests.items()}
-    prompts = write(requests, number)
-    if all(len(part) for part in known.values()):
-        wide = write(known, len(units))
-        found = kept_by(answers, wide, weights, ["test_set", "unit"], length)
-        asked, once, there = (part.groupby("test_set")["unit"].nunique() for part in (prompts, wide, found))
-        there = there.reindex(asked.index, fill_value=0)
-        if (there >= asked).all() and (there >= ENOUGH * once.reindex(asked.index, fill_value=0)).all():
-            return found
-    answered = ask(prompts)
-    for name, part in answered.groupby("model", sort=False):
-        keep(own, part, str(name), weights[str(name)], models[str(name)].dtype, length)
-    return answered
-
-
 def kept_as(asked: Asked) -> str:
     """The condition under which notebook 09's answers are kept: the same one on another test set is another."""
     return f"{asked.test_set} {asked.name}"

@@ -24,7 +24,7 @@ from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.repair import Snapper, asked_again, problem_of, second_prompt
-from lib.workflows.scoring import PERCENT
+from lib.workflows.scoring import PERCENT, nothing_made_up
 
 HELD = "catalogue"  # the way that the others are compared with
 WAYS = ("free", "snapped", "reasked", HELD)
@@ -221,8 +221,7 @@ def ways(answers: pd.DataFrame, asked: pd.DataFrame, catalogue: Catalogue) -> pd
         for way, flows in zip(WAYS, (free, snapped, reasked, held), strict=True):
             parts.append(flows.reset_index().assign(way=way, model=model, test_set=test_set))
     scores = score(pd.concat(parts, ignore_index=True), asked, catalogue)
-    valid = scores["parsed"] & ~scores["made_up_names"].map(bool) & ~scores["made_up_parameters"].map(bool)
-    scores = scores.assign(valid=valid).astype(dict.fromkeys(QUALITY, float))
+    scores = scores.assign(valid=nothing_made_up(scores)).astype(dict.fromkeys(QUALITY, float))
     return scores[[*GROUP, "way", "unit", *QUALITY, *COST, "text"]]
 
 

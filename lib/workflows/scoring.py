@@ -118,40 +118,6 @@ def score_flows(
     return pd.DataFrame([asdict(score) | {"valid": score.valid} for score in scores], columns=COLUMNS)
 
 
-def rates(scores: pd.DataFrame) -> pd.Series:
-    """The four published metrics of a set of flows, and what they hide.
-
-    Args:
-        scores: what `score_flows` returned.
-
-    Returns:
-        n;
-        similarity (mean over all flows, 0–1);
-        unparsed (% of all flows);
-        made_up_names, made_up_parameters (% of the flows that parse);
-        made_up_names_of_all, made_up_parameters_of_all (% of all flows);
-        p_valid (share of the flows that parse and name no made-up API, 0–1) and
-        similarity_if_valid (their mean similarity): similarity is the product of these two.
-        NaN where there is no flow to divide by.
-    """
-    names = scores["made_up_names"].map(len) > 0
-    parameters = scores["made_up_parameters"].map(len) > 0
-    parsed, valid = scores["parsed"].astype(bool), scores["valid"].astype(bool)
-    return pd.Series(
-        {
-            "n": len(scores),
-            "similarity": scores["similarity"].mean(),
-            "unparsed": 100 * (~parsed).mean(),
-            "made_up_names": 100 * names[parsed].mean(),
-            "made_up_parameters": 100 * parameters[parsed].mean(),
-            "made_up_names_of_all": 100 * names.mean(),
-            "made_up_parameters_of_all": 100 * parameters.mean(),
-            "p_valid": valid.mean(),
-            "similarity_if_valid": scores.loc[valid, "similarity"].mean(),
-        }
-    )
-
-
 def nothing_made_up(scores: pd.DataFrame) -> pd.Series:
     """Which flows are valid as pages say it: they parse and have neither a made-up name nor a made-up parameter.
 
@@ -173,11 +139,10 @@ def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
     denominators.
 
     Args:
-        scores: what `score_flows` returned, with columns condition and unit (the test pair) besides, and run where
-            several training runs wrote a condition.
+        scores: what `score_flows` returned, with columns condition and unit (the test pair) besides.
 
     Returns:
-        columns condition, unit, run (where given), metric, numerator, denominator (0–1); rates of made-up names and
+        columns condition, unit, metric, numerator, denominator (0–1); rates of made-up names and
         parameters count the flows that parse. `valid` counts all flows: see `nothing_made_up`.
     """
     parsed = scores["parsed"].astype(float)
@@ -189,7 +154,7 @@ def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
         "made_up_parameters": (parameters, parsed),
         "valid": (nothing_made_up(scores).astype(float), 1.0),
     }
-    keys = scores[[name for name in ("condition", "unit", "run") if name in scores]]
+    keys = scores[["condition", "unit"]]
     return pd.concat(
         [keys.assign(metric=name, numerator=over, denominator=under) for name, (over, under) in parts.items()],
         ignore_index=True,
@@ -204,10 +169,10 @@ def executed_outcomes(scores: pd.DataFrame) -> pd.DataFrame:
         scores: as `outcomes` takes them, with `executed` (bool).
 
     Returns:
-        columns condition, unit, run (where given), and metric: `executed`, over all flows, and `wrong_at_1`, the share
+        columns condition, unit, and metric: `executed`, over all flows, and `wrong_at_1`, the share
         of those of similarity 1 that are not executed right.
     """
-    keys = scores[[name for name in ("condition", "unit", "run") if name in scores]]
+    keys = scores[["condition", "unit"]]
     right = scores["executed"].astype(float)
     alike = scores["similarity"].eq(1).astype(float)
     return pd.concat(

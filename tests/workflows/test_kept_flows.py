@@ -69,66 +69,9 @@ def test_the_projects_kept_answers_are_whole():
 
 # ---------------------------------------------------------------- flows of the shipped models
 
-REQUESTS = {"test": pd.DataFrame({"pair": ["p1", "p2", "p3"]})}
-
 
 class Model:
     fingerprint, dtype = "w1", "float32"
-
-
-def write(requests, number):
-    units = requests["test"]["pair"].head(number).tolist()
-    rows = [(way, unit, f"{way} {unit}", None) for way in ("free", "set") for unit in units]
-    return pd.DataFrame(rows, columns=["condition", "unit", "prompt", "grammar"]).assign(model="m", test_set="test")
-
-
-def kept_or_asked(path, own, number, weights="w1", length=256):
-    asked = []
-
-    def ask(prompts):
-        asked.extend(prompts["prompt"])
-        return prompts.assign(text=prompts["prompt"] + "();", finished=True, tokens_in=9, tokens_out=4, seconds=1.0)
-
-    model = Model()
-    model.fingerprint = weights
-    return kept_flows.kept_or_asked(path, own, write, REQUESTS, number, {"m": model}, ask, length), asked
-
-
-def test_all_that_are_kept_are_taken_where_they_are_enough(tmp_path):
-    path, own = tmp_path / "kept.jsonl", tmp_path / "own.jsonl"
-    first, asked = kept_or_asked(tmp_path / "none.jsonl", path, 2)
-    assert len(asked) == 4
-    assert "dtype" not in first
-    fewer, asked = kept_or_asked(path, own, 1)
-    assert not asked
-    assert fewer.groupby("condition")["unit"].apply(list).to_dict() == {"free": ["p1", "p2"], "set": ["p1", "p2"]}
-    assert set(fewer["dtype"]) == {"float32"}
-    assert not own.exists()
-    more, asked = kept_or_asked(path, own, 3)
-    assert len(asked) == len(more) == 6
-    assert len(kept_flows.read(own)) == 6
-
-
-def test_other_weights_are_asked(tmp_path):
-    kept_or_asked(tmp_path / "none.jsonl", tmp_path / "kept.jsonl", 2)
-    _, asked = kept_or_asked(tmp_path / "kept.jsonl", tmp_path / "own.jsonl", 1, weights="w2")
-    assert asked == ["free p1", "set p1"]
-
-
-def test_answers_of_another_length_are_asked(tmp_path):
-    kept_or_asked(tmp_path / "none.jsonl", tmp_path / "kept.jsonl", 2)
-    _, asked = kept_or_asked(tmp_path / "kept.jsonl", tmp_path / "own.jsonl", 1, length=64)
-    assert asked == ["free p1", "set p1"]
-
-
-def test_few_of_those_that_were_kept_are_not_enough(tmp_path):
-    """One of three requests lacks a way: the others may be those that a change did not touch."""
-    path = tmp_path / "kept.jsonl"
-    kept_or_asked(tmp_path / "none.jsonl", path, 3)
-    lines = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("".join(f"{line}\n" for line in lines if '"set", "unit": "p2"' not in line), encoding="utf-8")
-    _, asked = kept_or_asked(path, tmp_path / "own.jsonl", 2)
-    assert len(asked) == 4
 
 
 # ---------------------------------------------------------------- conditions of the ablation

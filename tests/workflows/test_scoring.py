@@ -14,7 +14,6 @@ from lib.workflows.scoring import (
     PERCENT,
     executed_outcomes,
     outcomes,
-    rates,
     score_flow,
     score_flows,
     similarity,
@@ -100,50 +99,18 @@ def test_a_gold_flow_that_does_not_parse_is_an_error(six_apis):
         score_flows([GOLD, GOLD], [GOLD], six_apis)
 
 
-def test_rates_over_all_and_over_parsed_flows(six_apis):
-    """Ten flows: 2 unparsed, 1 with a made-up name, 3 with a made-up key, 2 of the appendix, 2 right."""
-    texts = [UNPARSED] * 2 + [MADE_UP] + [WRONG_KEY] * 3 + [PREDICTION] * 2 + [GOLD] * 2
-    scores = score_flows(texts, [GOLD] * 10, six_apis)
-    assert scores["parsed"].tolist() == [False] * 2 + [True] * 8
-    assert scores["valid"].sum() == 7
-    got = rates(scores)
-    mean = (3 + 2 * 2 / 3 + 2) / 10
-    assert got.to_dict() == pytest.approx(
-        {
-            "n": 10,
-            "similarity": mean,
-            "unparsed": 20,
-            "made_up_names": 100 / 8,
-            "made_up_parameters": 300 / 8,
-            "made_up_names_of_all": 10,
-            "made_up_parameters_of_all": 30,
-            "p_valid": 0.7,
-            "similarity_if_valid": mean / 0.7,
-        }
-    )
-    assert got["p_valid"] * got["similarity_if_valid"] == pytest.approx(got["similarity"])
-
-
-def test_rates_where_there_is_nothing_to_divide_by(six_apis):
-    got = rates(score_flows([UNPARSED], [GOLD], six_apis))
-    assert (got["similarity"], got["unparsed"], got["p_valid"]) == (0, 100, 0)
-    assert np.isnan(got[["made_up_names", "made_up_parameters", "similarity_if_valid"]]).all()
-    empty = rates(score_flows([], [], six_apis))
-    assert empty["n"] == 0
-    assert np.isnan(empty.drop("n").astype(float)).all()
-
-
 def test_scores_survive_parquet(six_apis, tmp_path):
     scores = score_flows([GOLD, MADE_UP, WRONG_KEY, UNPARSED], [GOLD] * 4, six_apis)
+    scores = scores.assign(condition="a", unit=range(4))
     scores.to_parquet(tmp_path / "scores.parquet")
-    pd.testing.assert_series_equal(rates(pd.read_parquet(tmp_path / "scores.parquet")), rates(scores))
+    pd.testing.assert_frame_equal(outcomes(pd.read_parquet(tmp_path / "scores.parquet")), outcomes(scores))
 
 
-def test_outcomes_add_up_to_the_rates(six_apis):
+def test_outcomes_add_up_to_rates(six_apis):
     scores = score_flows([PREDICTION, MADE_UP, WRONG_KEY, UNPARSED, GOLD], [GOLD] * 5, six_apis)
     long = outcomes(scores.assign(condition="a", unit=range(5)))
     table = rates_with_intervals(long, PERCENT, 200, 0).set_index("metric")["value"]
-    assert table[list(METRICS)].to_dict() == pytest.approx(rates(scores)[list(METRICS)].to_dict())
+    assert table["similarity"] == pytest.approx((2 / 3 + 0 + 1 + 0 + 1) / 5)
     assert set(table.index) == {*METRICS, "valid"}
     assert table["unparsed"] == 20.0
     assert table["made_up_names"] == 25.0
