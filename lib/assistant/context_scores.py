@@ -4,7 +4,7 @@ means by kind of query and sample."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,21 +13,17 @@ import pandas as pd
 from lib.assistant.needs import KINDS
 from lib.evaluation.comparison import (
     compare,
-    compare_in_groups,
-    leads,
     per_query_scores,
     random_order_scores,
     summarise,
 )
-from lib.evaluation.inference import Resampling, holm_adjust, settled
+from lib.evaluation.inference import Resampling
 
 ORDER = (
-    "random", "recency", "bm25t", "semantic", "cot", "cot_distilled", "finetuned", "finetuned_cot", "cross_encoder",
-    "late_interaction", "lambdamart", "rrf_text", "lambdamart_rrf", "lambdamart_2",
-    "lambdamart_2_finetuned",
+    "random", "recency", "bm25t", "semantic", "cot", "cot_distilled", "finetuned", "finetuned_cot", "lambdamart",
+    "rrf_text", "lambdamart_rrf", "lambdamart_2", "lambdamart_2_finetuned",
 )  # fmt: skip
-# On all queries, by earlier notebooks; the last two are none of the paper's.
-SEARCHES = ("recency", "bm25t", "semantic", "finetuned", "cross_encoder", "late_interaction")
+SEARCHES = ("recency", "bm25t", "semantic", "finetuned")  # on all queries, by earlier notebooks
 HELPED = ("cot", "cot_distilled", "finetuned_cot", "finetuned_subset")  # on the queries with chains of thought
 REFERENCES = ("cot_expert",)  # on the same queries, made from labels: rows of Table 2, never methods
 ON_SAMPLE = (*HELPED, *REFERENCES)
@@ -158,11 +154,6 @@ class ContextScores:
         sample = "all" if method in self.complete else "cot"
         return self._means.loc[(sample, kind, method, metric, self.k if at is None else at)]
 
-    def leads(self, sample: str) -> pd.DataFrame:
-        """The best method of a sample against the second best, by recall (see `lib.evaluation.comparison.leads`)."""
-        chosen, rivals = self.samples[sample]
-        return leads(self.scores[chosen], rivals, "recall", self.cutoffs, self.resampling.among(chosen))
-
 
 def by_method(*rankings: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """{method: its ranking} of frames with a column `method`."""
@@ -261,11 +252,6 @@ class RankerScores:
         means = means_by_kind(scores, scored.asked, scored.resampling)
         return cls(scored.asked, scores, means, scored.k, scored.resampling)
 
-    def with_scores(self, more: pd.DataFrame) -> RankerScores:
-        """With the scores of more rankers on the same queries."""
-        means = pd.concat([self.means, means_by_kind(more, self.asked, self.resampling)], ignore_index=True)
-        return replace(self, scores=self.scores.join(more), means=means)
-
     def recall(self, ranker: str, kind: str = "all") -> float:
         """Mean recall at `k` over the queries of a kind, in percent."""
         return self.scores.loc[self.asked.of_kind(kind), (ranker, "recall", self.k)].mean()
@@ -285,50 +271,3 @@ class RankerScores:
 def means_by_kind(scores: pd.DataFrame, asked: EvaluationQueries, resampling: Resampling) -> pd.DataFrame:
     """`summarise` of scores on all evaluation queries and on each kind."""
     return summarise(scores, asked.by_kind("all", asked.everyone), resampling)
-
-
-def compare_by_kind(scored: ContextScores | RankerScores, method: str, others: Sequence[str]) -> pd.DataFrame:
-    """Recall of one method against each of some others at `scored.k`, on all queries and on each kind.
-
-    Returns:
-        as `compare_in_groups`, with a column `other`; Holm over all rows.
-    """
-    groups = {kind: scored.asked.of_kind(kind) for kind in ("all", *scored.asked.kinds)}
-    tests = [
-        compare_in_groups(scored.scores, method, other, groups, "recall", scored.k, scored.resampling).assign(
-            other=other
-        )
-        for other in others
-    ]
-    table = pd.concat(tests, ignore_index=True)
-    return table.assign(p_holm=holm_adjust(table["p_value"]))
-
-
-def compare_told(scored: ContextScores, told: pd.DataFrame) -> pd.DataFrame:
-    """What LambdaMART would gain if it knew the kind of a query.
-
-    Args:
-        told: scores of the rankers of `told_the_kind`.
-
-    Returns:
-        one row a kind: kind; semantic, lambdamart and told, mean recalls at the first cutoff on its queries; and for
-        each of lambdamart_minus_semantic, told_minus_lambdamart and told_minus_semantic the difference, `_low`, `_high`
-        and, of the second, whether it is a settled gain (`misled`).
-    """
-    rows = []
-    for kind in scored.asked.kinds:
-        here, ranker = scored.asked.of_kind(kind), f"told: {kind}"
-        table = scored.scores[["lambdamart", "semantic"]].join(told[[ranker]])[here]
-        pairs = [("lambdamart", "semantic"), (ranker, "lambdamart"), (ranker, "semantic")]
-        tests = compare(table, pairs, "recall", scored.k, scored.resampling.among(here))
-        means = {
-            name: table[method, "recall", scored.k].mean()
-            for name, method in (("semantic", "semantic"), ("lambdamart", "lambdamart"), ("told", ranker))
-        }
-        row = {"kind": kind, **means}
-        names = ("lambdamart_minus_semantic", "told_minus_lambdamart", "told_minus_semantic")
-        for name, test in zip(names, tests.itertuples(), strict=True):
-            row |= {name: test.difference, f"{name}_low": test.ci_low, f"{name}_high": test.ci_high}
-        # Told the kind, it finds more: what it learned on the other kinds stood in the way.
-        rows.append(row | {"misled": bool(settled(tests)[1] and tests["difference"][1] > 0)})
-    return pd.DataFrame(rows)

@@ -11,117 +11,47 @@ average.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.assistant.adapted_cosine import learned_again
 from lib.assistant.context_scores import RankerScores
-from lib.assistant.ranker_ablation import TWO_NO_HABITS, TWO_NO_USAGE
 from lib.evaluation.inference import Resampling
 from lib.evaluation.intervals import difference_interval
 from lib.retrieval.stores import rank_pairs, relevant_pairs_mask
 
 if TYPE_CHECKING:
     from lib.assistant.ranking_task import RankingTask
-    from lib.assistant.second_stage import Setting, TwoStages
-    from lib.retrieval.lambdamart import LambdaMART
 
 MARGIN = 4.0  # percentage points of recall: what counts as no difference
-# What each control must be worth, and whether it may also be worth less: labels that came through could only add, and
-# moments that are exchanged at evaluation only mislead a ranker that trusts them. Shuffled moments cut recency as well
-# as habits: so their reference, which never sees habits, has its moments shuffled, too.
+# What each control must be worth, and whether it may also be worth less: labels that came through could only add.
 HALFWAY = "halfway to its reverse"  # the mean of a ranking's recall and that of the ranking reversed
-MOVED, MOVED_LATER = "moments shuffled", "moments shuffled at evaluation only"
-BLIND, BLIND_LATER = (f"without habitual, {name}" for name in (MOVED, MOVED_LATER))
-TWO_BLIND = f"{TWO_NO_HABITS}, {MOVED}"
-REFERENCES = {
-    "logs permuted": "lambdamart_no_usage",
-    "labels permuted": HALFWAY,
-    MOVED: BLIND,
-    MOVED_LATER: BLIND_LATER,
-}
-REFERENCES_OF_TWO_STAGES = {
-    "logs permuted": TWO_NO_USAGE,
-    "labels permuted": HALFWAY,
-    MOVED: TWO_BLIND,
-}
-ONE_SIDED = {"labels permuted", MOVED_LATER}
+REFERENCES = {"logs permuted": "lambdamart_no_usage", "labels permuted": HALFWAY}
+ONE_SIDED = {"labels permuted"}
 LOG_DRAWS = 2  # at most: each needs features of its own
-TWO_DRAWS = 5  # at most, of logs and moments: both stages learn anew
 ENOUGH_DRAWS = 3  # fewer tell nothing of how far draws scatter
 
 
-def negative_controls(task: RankingTask, ranker: LambdaMART, draws: int) -> dict[str, list[pd.DataFrame]]:
-    """Rankings of the evaluation queries with one link cut, one for each draw, by control, and those of the references
-    that are cut in the same draws (see `REFERENCES`).
+def negative_controls(task: RankingTask, draws: int) -> dict[str, list[pd.DataFrame]]:
+    """Rankings of the evaluation queries with one link cut, one for each draw, by control (see `REFERENCES`).
 
     Args:
-        ranker: the one that learned with every link whole.
         draws: how many permutations of the labels; of the logs as many, at most `LOG_DRAWS`.
     """
     seed = task.learning.seed
     logs = [
-        task.features_with(opens=permute_logs(task.items, task.opens, np.random.default_rng([seed, draw])))
+        task.features_with(permute_logs(task.items, task.opens, np.random.default_rng([seed, draw])))
         for draw in range(min(draws, LOG_DRAWS))
     ]
     labels = [
         permute_labels(task.pairs, task.relevant, np.random.default_rng([seed, 100 + draw])) for draw in range(draws)
     ]
-    moved, unaware = task.features_with(queries=with_moments_shuffled(task)), task.columns_without("habitual")
     return {
         "logs permuted": [task.rank(task.learn(features=features), features) for features in logs],
         "labels permuted": [task.rank(task.learn(labels=dealt)) for dealt in labels],
-        MOVED: [task.rank(task.learn(features=moved), moved)],
-        MOVED_LATER: [task.rank(ranker, moved)],
-        BLIND: [task.rank(task.learn(unaware, features=moved), moved)],
-        BLIND_LATER: [task.rank(task.learn(unaware), moved)],
     }
-
-
-def controls_of_two_stages(
-    two: TwoStages, setting: Setting, vectors: Mapping[str, np.ndarray], draws: int
-) -> dict[str, list[pd.DataFrame]]:
-    """Rankings of the evaluation queries by two stages that learned with one link cut, and by their reference that is
-    cut in the same draws (see `REFERENCES_OF_TWO_STAGES`), one for each draw. From permuted labels the maps behind the
-    fine-tuned cosine are learned, too.
-
-    Args:
-        vectors: unit-length embeddings of items and queries, in frame order.
-        draws: how many permutations of the labels; of logs and moments as many, at most `TWO_DRAWS`.
-    """
-    task, seed = two.task, two.task.learning.seed
-    cut: dict[str, list[np.ndarray]] = {name: [] for name in (*REFERENCES_OF_TWO_STAGES, TWO_BLIND)}
-    for draw in range(draws):
-        if draw < TWO_DRAWS:
-            logs = permute_logs(task.items, task.opens, np.random.default_rng([seed, 300 + draw]))
-            permuted = two.with_task(task.with_opens(logs), vectors["items"])
-            moved = two.with_task(task.with_queries(with_moments_shuffled(task, draw)), vectors["items"])
-            unaware = replace(moved, columns=task.columns_without("habitual"))
-            for name, stages in (("logs permuted", permuted), (MOVED, moved), (TWO_BLIND, unaware)):
-                cut[name].append(stages.evaluation_scores(setting))
-        dealt = permute_labels(task.pairs, task.relevant, np.random.default_rng([seed, 400 + draw]))
-        cut["labels permuted"].append(learned_again(two, setting, vectors, dealt).evaluation_scores(setting, dealt))
-    pairs = task.pairs[task.evaluation]
-    return {name: [rank_pairs(pairs, scores) for scores in found] for name, found in cut.items()}
-
-
-def evaluation_shuffled(two: TwoStages, setting: Setting, first: np.ndarray) -> pd.DataFrame:
-    """The ranking of evaluation queries by a second stage for which the fine-tuned cosines were dealt anew among each
-    query's candidates, in training, too.
-
-    Args:
-        two: with the cosines.
-        setting: one that sees them.
-        first: the first stage's score of each pair, of training pairs out of fold.
-    """
-    task = two.task
-    assert two.cosine is not None
-    dealt = two.seeing(permute_labels(task.pairs, two.cosine, np.random.default_rng([task.learning.seed, 500])))
-    return task.rank_by(dealt.predict(dealt.learn(first, setting), first))
 
 
 class Recalls(NamedTuple):
@@ -147,9 +77,7 @@ def reverse(run: pd.DataFrame) -> pd.DataFrame:
     return rank_pairs(queries, -run["score"].to_numpy())
 
 
-def weigh_controls(
-    recalls: Mapping[str, Recalls], rankers: RankerScores, references: Mapping[str, str] = REFERENCES
-) -> pd.DataFrame:
+def weigh_controls(recalls: Mapping[str, Recalls], rankers: RankerScores) -> pd.DataFrame:
     """Whether each control is worth no more than its reference, on all queries and on habit queries.
 
     A control holds if the 90% interval of its difference lies within ±`MARGIN` (two one-sided tests at 5%); a one-sided
@@ -157,9 +85,8 @@ def weigh_controls(
     scatter: the squares of its half width and of Student's for their mean are added.
 
     Args:
-        recalls: by control, and of the references that are cut in the same draws (see `recall_of_draws`).
-        rankers: with the other references.
-        references: what each control must be worth.
+        recalls: by control.
+        rankers: with the references.
 
     Returns:
         columns control, queries (all, habit), recall, backward (of the same rankings reversed), reference,
@@ -167,12 +94,10 @@ def weigh_controls(
         direction).
     """
     rows = []
-    for name in [name for name in recalls if name in references]:
-        (recall, backward), reference, one_sided = recalls[name], references[name], name in ONE_SIDED
+    for name, (recall, backward) in recalls.items():
+        reference, one_sided = REFERENCES[name], name in ONE_SIDED
         if reference == HALFWAY:
             other = (recall + backward) / 2
-        elif reference in recalls:
-            other = recalls[reference].forward
         else:
             other = np.broadcast_to(rankers.scores[reference, "recall", rankers.k].to_numpy(), recall.shape)
         for kind in ("all", "habit") if "habit" in rankers.asked.kinds else ("all",):
@@ -226,16 +151,6 @@ def _widened(gaps: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.nd
     return middle - wide, middle + wide
 
 
-def with_moments_shuffled(task: RankingTask, draw: int = 0) -> pd.DataFrame:
-    """The queries of a task with `shuffle_moments` among those of each side."""
-    in_training = (task.queries["split"] == "training").to_numpy()
-    sides = [
-        shuffle_moments(task.queries[side], np.random.default_rng([task.learning.seed, 200 + draw]))
-        for side in (in_training, ~in_training)
-    ]
-    return pd.concat(sides).sort_index()
-
-
 def permute_logs(items: pd.DataFrame, opens: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     """Usage logs dealt anew among each persona's items: every log stays whole, only whose it is changes.
 
@@ -275,37 +190,3 @@ def relevant_dealt_anew(pairs: pd.DataFrame, qrels: pd.DataFrame, rng: np.random
         qrels: columns query, item, one row a relevant pair.
     """
     return pairs.loc[permute_labels(pairs, relevant_pairs_mask(pairs, qrels), rng), ["query", "item"]]
-
-
-def rows_of_other_personas(personas: Sequence[str], rng: np.random.Generator) -> np.ndarray:
-    """For each query the row of one that another persona asked; its own row where nobody else asked any.
-
-    Args:
-        personas: of each query.
-    """
-    owner = np.asarray(personas)
-    drawn = rng.permutation(len(owner))
-    rows = []
-    for i, persona in enumerate(owner):
-        others = drawn[owner[drawn] != persona]
-        rows.append(others[i % len(others)] if len(others) else i)
-    return np.array(rows, dtype=int)
-
-
-def shuffle_moments(queries: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Time of day, weekday and place of the queries dealt anew among all of them, the three together.
-
-    A query moves forward, by less than a week, to its new weekday and minute, so that every open still precedes it.
-
-    Args:
-        queries: columns time, weekday (0 = Monday), place.
-    """
-    other = queries.iloc[rng.permutation(len(queries))]
-    shift = (_minute_of_week(other) - _minute_of_week(queries)) % (7 * 24 * 60)
-    time = queries["time"] + pd.to_timedelta(shift, unit="min")
-    return queries.assign(time=time, weekday=other["weekday"].to_numpy(), place=other["place"].to_numpy())
-
-
-def _minute_of_week(queries: pd.DataFrame) -> np.ndarray:
-    time = queries["time"].dt
-    return ((queries["weekday"] * 24 + time.hour) * 60 + time.minute).to_numpy()

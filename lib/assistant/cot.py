@@ -6,20 +6,17 @@ Frames in, frames out. A writer sees a query's text alone.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from lib.assistant.prompts import CONTEXT_TYPES, CUE, cot_prompt
-from lib.assistant.schemas import APP_NAMES, APPS
+from lib.assistant.prompts import CONTEXT_TYPES, cot_prompt
 
 if TYPE_CHECKING:
     from lib.workbook.parameters.cot_augmentation import CoTAugmentation
 
-APP_OF_TYPE = {name: app for app, name in APP_NAMES.items()}
 TYPES = tuple(dict.fromkeys(name for names in CONTEXT_TYPES.values() for name in names))
 # Longest first: 'Google Maps' is not 'Google'. A quoted name counts in any case, a bare one only as it is written.
 _NAMES = "|".join(sorted((r"Phone ?Call" if name == "PhoneCall" else re.escape(name) for name in TYPES), key=len)[::-1])
@@ -115,19 +112,15 @@ def asked_of_zero_shot(
 ) -> list[AskedChains]:
     """What notebook 03 asks the zero-shot writer for, in the order of asking.
 
-    It writes for evaluation queries with both lists of types, that of the profile first, and for training queries only
-    where the distilled writer has nothing to learn from.
+    It writes for evaluation queries, and for training queries only where the distilled writer has nothing to learn
+    from.
 
     Args:
         evaluation: evaluation queries that there are.
         learned, written_for: sizes of what `taught_and_asked` returns.
     """
     queries, types = min(parameters.cot_queries, evaluation), parameters.cot_context_types
-    other_types = next(name for name in CONTEXT_TYPES if name != types)
-    asked = [
-        AskedChains("evaluation", "cot", types, queries),
-        AskedChains("evaluation", "cot_other_types", other_types, queries),
-    ]
+    asked = [AskedChains("evaluation", "cot", types, queries)]
     if written_for and not learned:
         asked.append(AskedChains("training", "cot", types, written_for))
     return asked
@@ -160,76 +153,3 @@ def named_types(text: str) -> list[str]:
     """
     found = (match["quoted"] or match["bare"] for match in _NAMED.finditer(text))
     return list(dict.fromkeys(_PLAIN[name.lower().replace(" ", "")] for name in found))
-
-
-def named_apps(text: str) -> list[str]:
-    """Apps of this world that a CoT names, in order of first mention; types without a store are left out."""
-    return [APP_OF_TYPE[name] for name in named_types(text) if name in APP_OF_TYPE]
-
-
-def without_types(text: str) -> str:
-    """A CoT with the names of context types taken out, quotes included.
-
-    >>> without_types("Check 'Calendar' for a lesson.")
-    'Check for a lesson.'
-    """
-    return " ".join(_NAMED.sub(" ", text).split())
-
-
-def split_by_names(cots: Sequence[str]) -> dict[str, list[str]]:
-    """Each CoT cut in two: `names`, the context types that it names, and `words`, what is left without them."""
-    return {"names": [" ".join(named_types(text)) for text in cots], "words": [without_types(text) for text in cots]}
-
-
-def repeats_itself(text: str, words: int = 4) -> bool:
-    """Whether some sequence of `words` words stands in a text more than once."""
-    tokens = re.findall(r"\w+", text.lower())
-    sequences = [tuple(tokens[i : i + words]) for i in range(len(tokens) - words + 1)]
-    return len(set(sequences)) < len(sequences)
-
-
-def only_the_cue(text: str) -> bool:
-    """Whether a CoT says nothing but the word it was asked to begin with, once or again and again."""
-    return {word.lower() for word in re.findall(r"\w+", text)} == {CUE.lower()}
-
-
-def apps_by_frequency(relevant_apps: pd.Series) -> list[str]:
-    """Apps by how many relevant items they hold, the commonest first; one that holds none comes last.
-
-    Args:
-        relevant_apps: a list a query, the app of each of its relevant items.
-    """
-    counts = Counter(app for apps in relevant_apps for app in apps)
-    return sorted(APPS, key=lambda app: (-counts[app], APPS.index(app)))
-
-
-def naming_scores(named: pd.Series, relevant_apps: pd.Series, commonest: Sequence[str]) -> pd.DataFrame:
-    """How often the named apps hold the answer, one row a query, in percent.
-
-    Precision is the share of the named apps that hold a relevant item (NaN where none is named), coverage the share of
-    relevant items that are in a named app. `random_*` is what as many apps drawn at random would have, in expectation;
-    `commonest_*` what the commonest as many would have.
-
-    Args:
-        named: a list of apps a query.
-        relevant_apps: a list a query, the app of each of its relevant items; same index.
-        commonest: all apps, the commonest first.
-
-    Returns:
-        columns named (number of apps), precision, coverage, random_precision, random_coverage, commonest_precision,
-        commonest_coverage.
-    """
-    frame = pd.DataFrame({"named": named.str.len()})
-    usual = pd.Series([list(commonest[:n]) for n in frame["named"]], index=named.index)
-    for prefix, apps in (("", named), ("commonest_", usual)):
-        frame[f"{prefix}precision"] = [_share(a, r) for a, r in zip(apps, relevant_apps, strict=True)]
-        frame[f"{prefix}coverage"] = [_share(r, a) for a, r in zip(apps, relevant_apps, strict=True)]
-    holding = relevant_apps.map(lambda apps: len(set(apps)))
-    frame["random_precision"] = (100 * holding / len(commonest)).where(frame["named"] > 0)
-    frame["random_coverage"] = 100 * frame["named"] / len(commonest)
-    return frame
-
-
-def _share(members: Sequence[str], group: Sequence[str]) -> float:
-    """Percent of `members` that are in `group`; NaN of none."""
-    return 100 * float(np.mean([member in group for member in members])) if len(members) else float("nan")

@@ -125,9 +125,3 @@ def embedded_personas(training: pd.DataFrame, fold: np.ndarray, evaluation: pd.D
     """
     halves = {f"half_{n}": set(training["persona"][fold == n]) for n in (0, 1)}
     return {"finetuned": set(evaluation["persona"]), **halves}
-
-
-def known_out_of_fold(values: pd.Series, fold: np.ndarray) -> np.ndarray:
-    """Whether each training query's value (its phrasing) also occurs outside its own fold, as bools."""
-    outside = {n: set(values[fold != n]) for n in np.unique(fold)}
-    return np.array([value in outside[n] for value, n in zip(values, fold, strict=True)], dtype=bool)

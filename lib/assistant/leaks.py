@@ -133,23 +133,6 @@ def api_classifier(vectors: np.ndarray, apis: pd.Series):
     return model.fit(np.asarray(vectors, dtype=float), np.asarray(apis))
 
 
-def api_from_text_alone(vectors: np.ndarray, apis: pd.Series, training: np.ndarray) -> tuple[float, float]:
-    """Can the query's text alone name the API, without any context? `api_classifier` asked.
-
-    Args:
-        vectors: embeddings of all queries, (queries, dimensions).
-        apis: the first API of each query's gold plan, in the same order.
-        training: which queries it learns from, bools; it is tested on the rest.
-
-    Returns:
-        percent of the tested queries whose API it names, and percent that naming the commonest API of training gets.
-    """
-    apis = apis.to_numpy()
-    commonest = pd.Series(apis[training]).mode().iloc[0]
-    right = api_classifier(vectors[training], apis[training]).predict(vectors[~training]) == apis[~training]
-    return 100 * right.mean(), 100 * (apis[~training] == commonest).mean()
-
-
 def due_soon(queries: pd.DataFrame, items: pd.DataFrame, gold: pd.DataFrame, hours: float = 2.0) -> tuple[float, float]:
     """Events and reminders due within `hours` after a query of their persona: share that is gold, in percent, beside
     the share of gold among all its events and reminders. NaN where there is none."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,6 @@ from pydantic import AfterValidator, Field, TypeAdapter, model_validator
 from lib.assistant.plans import parse_plan
 from lib.assistant.schemas import APPS, ITEM_TYPES, App, Place
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
-from lib.retrieval.bm25 import content_terms
 from lib.workbook.inputs import InputError, Strict, Text, read_yaml
 
 Kind = Literal["meaning", "habit", "either"]
@@ -381,15 +380,6 @@ def texts_of(template: ItemTemplate) -> list[str]:
     """All texts of an item's wordings."""
     values = [value for wording in template.wordings for value in wording.values()]
     return [text for value in values for text in (value if isinstance(value, list) else [value])]
-
-
-def content_of(texts: Iterable[str], variables: Mapping[str, list[str]]) -> set[str]:
-    """Content words (stems) of templates; of `variables` every value, while other slots are left out."""
-    words: set[str] = set()
-    for text in texts:
-        filled = [value for slot in re.findall(r"\{([\w.]+)\}", text) for value in variables.get(slot, [])]
-        words |= set(content_terms(" ".join([re.sub(r"\{[\w.]+\}", " ", text), *filled])))
-    return words
 
 
 Form = TypeVar("Form", bound=AnyNeed)

@@ -32,7 +32,6 @@ from lib.assistant.needs import (
 )
 from lib.assistant.schemas import (
     APPS,
-    DUE_APPS,
     ITEM_TYPES,
     PLACES,
     TIME_FIELDS,
@@ -262,12 +261,7 @@ class Provenance:
 
 @dataclass
 class Life:
-    """A persona before it is written down: its profile, its capacity for items by app, and what was drawn so far.
-
-    Attributes:
-        asked_at: when its queries are voiced.
-        due_rng: draws what is due soon after one of them though nobody asks for it (`due_rivals`); None: nothing is.
-    """
+    """A persona before it is written down: its profile, its capacity for items by app, and what was drawn so far."""
 
     profile: dict[str, Any]
     people: dict[str, Person]
@@ -279,8 +273,6 @@ class Life:
     lived: list[LivedNeed] = field(default_factory=list)
     items: dict[str, list[Item]] = field(default_factory=lambda: {app: [] for app in APPS})
     provenance: list[Provenance] = field(default_factory=list)
-    asked_at: list[datetime] = field(default_factory=list)
-    due_rng: np.random.Generator | None = None
 
     def room(self, app: str) -> int:
         return self.capacity[app] - len(self.items[app])
@@ -652,13 +644,10 @@ def pick_unused(life: Life, key: str, options: list[int]) -> int:
 
 def make_unneeded(life: Life, wording: dict, app: str, variables: dict[str, str], scene: Scene) -> Item:
     """An item no query of this persona asks for. Its habit is drawn from those of all needs, its log like any other's:
-    distractors are used as regularly as what is looked for. A `due_rivals` share of the events and reminders is due as
-    soon after one of the persona's queries as what is asked for, the others whenever their habit comes round."""
+    distractors are used as regularly as what is looked for; events and reminders are due when a habit comes round."""
     slot = any_slot(life, scene)
     moments = draw_log(life, slot, life.today, scene.knobs)
     happens = next_occurrence(slot, life.today + timedelta(days=int(life.rng.integers(7))))
-    if app in DUE_APPS and life.due_rng and life.due_rng.random() < scene.knobs.due_rivals:
-        happens = soon_after(life.asked_at[life.due_rng.integers(len(life.asked_at))], life.due_rng)
     namespace = life.people | life.facts | moment_facts(happens, life.rng) | variables
     return make_item(app, wording, namespace, moments, happens, life)
 

@@ -3,7 +3,7 @@ writes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,13 +12,9 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.cot import ONE_PARAGRAPH, AskedChains
-from lib.assistant.interaction_training import CROSS, DEPTH, LATE, kept_reader
 from lib.assistant.persona_index import PersonaIndex, milliseconds, time_stages
 from lib.assistant.prompts import distilled_cot_prompt
-from lib.assistant.ranker_ablation import CROSS_FITTED, TWO_CROSS_FITTED, WITH_FINETUNED
-from lib.evaluation.pareto import on_front
-from lib.retrieval.interaction import CrossEncoder, LateInteraction, beginnings, max_sim, tokenize_pairs
-from lib.retrieval.tuning import tokenize
+from lib.assistant.ranker_ablation import TWO_CROSS_FITTED
 from lib.workbook.parameters.base import is_remote
 
 if TYPE_CHECKING:
@@ -29,7 +25,6 @@ if TYPE_CHECKING:
 
 TIMED_QUERIES = 200  # at most
 ENOUGH_FOR_P95 = 50  # queries
-WITHOUT_TEXT_SCORES = "lambdamart_rrf_without_text_scores"
 
 
 class Cost(NamedTuple):
@@ -139,15 +134,14 @@ def time_queries(
 
 
 def ranking_costs(stages: pd.DataFrame, tokens: float) -> dict[str, Cost]:
-    """The cost of each method without a language model, and of the rankers that see a fine-tuned encoder, but for
-    their few features more.
+    """The cost of each method without a language model; of what sees a fine-tuned encoder, but for its few features
+    more.
 
     Args:
         stages: from `time_queries`.
         tokens: that the encoder reads of one query.
     """
     features = ["encode", "cosine", "bm25t", "signals"]
-    both = [*features, "encode", "cosine"]  # encoders
     of_stages = {
         "random": ["sort"],
         "recency": ["sort"],
@@ -158,10 +152,7 @@ def ranking_costs(stages: pd.DataFrame, tokens: float) -> dict[str, Cost]:
         "lambdamart_rrf": [*features, "predict_fused", "fuse"],
         "lambdamart_2": [*features, "predict", "second", "sort"],
         "finetuned": ["encode", "cosine", "sort"],  # an encoder of the pretrained one's shape
-        WITH_FINETUNED: [*both, "predict", "sort"],
-        CROSS_FITTED: [*both, "predict", "sort"],
-        TWO_CROSS_FITTED: [*both, "predict", "second", "sort"],
-        WITHOUT_TEXT_SCORES: ["signals", "predict_fused", "fuse"],
+        TWO_CROSS_FITTED: [*features, "encode", "cosine", "predict", "second", "sort"],  # two encoders
     }
     return {
         method: Cost(stages[names].sum(axis=1), tokens * names.count("encode"), 0.0)
@@ -200,72 +191,6 @@ def cost_of_chains(
     return Cost(pd.Series(times), read + tokens + written, written)
 
 
-def reader_costs(
-    methods: Collection[str],
-    folder: Path,
-    path: str,
-    stages: pd.DataFrame,
-    indexes: Mapping[str, PersonaIndex],
-    queries: pd.DataFrame,
-    tokens: float,
-) -> dict[str, Cost]:
-    """The costs of the cross-encoder and late interaction, where they are among the methods; one is loaded at a time.
-
-    Args:
-        folder: where notebook 04 left both.
-        path: of the encoder that they were trained from.
-        stages, indexes, queries, tokens: see `cross_encoder_cost`.
-    """
-    costs = {}
-    if CROSS in methods:
-        cross = CrossEncoder.of(path, kept_reader(folder / CROSS))
-        costs[CROSS] = cross_encoder_cost(stages, cross, indexes, queries, tokens)
-    if LATE in methods:
-        late = LateInteraction.of(path, kept_reader(folder / LATE))
-        costs[LATE] = late_interaction_cost(stages, late, indexes, queries)
-    return costs
-
-
-def cross_encoder_cost(
-    stages: pd.DataFrame, model: CrossEncoder, indexes: Mapping[str, PersonaIndex], queries: pd.DataFrame, tokens: float
-) -> Cost:
-    """The cost of the cross-encoder: the search whose first results it reranks, and reading these.
-
-    Args:
-        stages: from `time_queries`, of the same queries.
-        queries: columns persona, text.
-        tokens: that the encoder reads of one query.
-    """
-    shortlists = [
-        (text, indexes[persona].items["text"].head(DEPTH).tolist())
-        for persona, text in zip(queries["persona"], queries["text"], strict=True)
-    ]  # whichever they are: texts of the same persona, and as many
-    model.scores([shortlists[0][0]], shortlists[0][1][:1])  # the first call of anything is slow
-    took = [milliseconds(model.scores, [text] * len(texts), texts)[0] for text, texts in shortlists]
-    read = sum(
-        sum(map(len, tokenize_pairs(model.encoder, [text] * len(texts), texts)[0])) for text, texts in shortlists
-    )
-    search = stages[["encode", "cosine", "sort"]].sum(axis=1).to_numpy()
-    return Cost(pd.Series(search + np.array(took)), tokens + read / len(shortlists), 0.0)
-
-
-def late_interaction_cost(
-    stages: pd.DataFrame, model: LateInteraction, indexes: Mapping[str, PersonaIndex], queries: pd.DataFrame
-) -> Cost:
-    """The cost of late interaction; its items are read before a query comes. See `cross_encoder_cost`."""
-    texts = {name: model.tokens(index.items["text"].tolist()) for name, index in indexes.items()}
-    stored = {name: (np.concatenate(vectors), beginnings(vectors)) for name, vectors in texts.items()}
-
-    def search(persona: str, text: str) -> np.ndarray:
-        return max_sim(model.tokens([text])[0], *stored[persona])
-
-    asked = list(zip(queries["persona"], queries["text"], strict=True))
-    search(*asked[0])  # the first call of anything is slow
-    took = [milliseconds(search, persona, text)[0] for persona, text in asked]
-    read = sum(map(len, tokenize(model.encoder, queries["text"])))
-    return Cost(pd.Series(stages["sort"].to_numpy() + np.array(took)), read / len(asked), 0.0)
-
-
 def cost_table(costs: Mapping[str, Cost]) -> pd.DataFrame:
     """Columns method, p50_ms, p95_ms (NaN for fewer than `ENOUGH_FOR_P95` queries), tokens_in, tokens_out."""
     rows = [
@@ -279,32 +204,3 @@ def cost_table(costs: Mapping[str, Cost]) -> pd.DataFrame:
         for method, cost in costs.items()
     ]
     return pd.DataFrame(rows, columns=["method", "p50_ms", "p95_ms", "tokens_in", "tokens_out"])
-
-
-def pareto_table(costs: pd.DataFrame, recall: pd.DataFrame) -> pd.DataFrame:
-    """What each method finds for its time, and which of them no other beats.
-
-    Args:
-        costs: columns method, p50_ms.
-        recall: indexed by method: value, ci_low, ci_high, in percent on the same queries.
-
-    Returns:
-        columns method, recall, ci_low, ci_high, p50_ms, on_front (see `lib.evaluation.pareto.on_front`); the quickest
-        first.
-    """
-    table = recall.loc[costs["method"], ["value", "ci_low", "ci_high"]].rename(columns={"value": "recall"})
-    table = table.rename_axis("method").reset_index().assign(p50_ms=costs["p50_ms"].to_numpy())
-    table["on_front"] = on_front(table["p50_ms"], table["recall"])
-    return table.sort_values(["p50_ms", "recall"], ignore_index=True)
-
-
-def stage_table(stages: pd.DataFrame) -> pd.DataFrame:
-    """The stages of LambdaMART-RRF, and `together` those that it does not share with search by text.
-
-    Returns:
-        columns stage, p50_ms, p95_ms (NaN for fewer than `ENOUGH_FOR_P95` queries).
-    """
-    own = stages[["signals", "predict_fused", "fuse"]].sum(axis=1)
-    table = stages.drop(columns=["predict", "fuse_text", "second"]).assign(together=own).quantile([0.5, 0.95]).T
-    table = table.set_axis(["p50_ms", "p95_ms"], axis=1).rename_axis("stage").reset_index()
-    return table if len(stages) >= ENOUGH_FOR_P95 else table.assign(p95_ms=np.nan)

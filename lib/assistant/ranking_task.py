@@ -6,8 +6,8 @@ One LambdaMART ranks all stores of a persona at once. Which rankings RRF fuses: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,19 +15,17 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.queries import held_out_needs
-from lib.assistant.rrf_readings import ALONE, WHOLE
-from lib.assistant.signals import CATEGORICAL, feature_groups, rank_within, signals
+from lib.assistant.rrf_readings import WHOLE
+from lib.assistant.signals import CATEGORICAL, feature_groups, signals
 from lib.evaluation.comparison import per_query_scores
-from lib.evaluation.inference import Resampling
-from lib.retrieval.fusion import Fusion, fuse_runs, try_fusions
-from lib.retrieval.lambdamart import LambdaMART, importance, out_of_fold, train
+from lib.retrieval.fusion import Fusion, fuse_runs
+from lib.retrieval.lambdamart import LambdaMART, out_of_fold, train
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs, relevant_pairs_mask
 
 if TYPE_CHECKING:
     from lib.assistant.rrf_readings import FittedReadings
 
 KEPT = 20  # results a query, for later notebooks
-EXPLAINED_QUERIES = 300  # SHAP values of more add time and nothing else
 
 
 @dataclass(frozen=True)
@@ -102,24 +100,6 @@ class RankingTask:
         features = signals(pairs, queries, items, opens, text)
         return cls(items, opens, queries, gold, pairs, text, features, learning)
 
-    def with_text(self, name: str, vectors: Mapping[str, np.ndarray]) -> RankingTask:
-        """The task in which the ranker also sees the cosine of another encoder, which may then be fused, too."""
-        return self.with_text_scores(name, cosine_of_pairs(self.pairs, vectors["queries"], vectors["items"]))
-
-    def with_text_scores(self, name: str, scores: np.ndarray) -> RankingTask:
-        """The task with another text score of each pair, or with other values of one."""
-        rank = rank_within(self.pairs["query_row"].to_numpy(), scores)
-        features = self.features.assign(**{name: scores.astype(float), f"{name}_rank": rank})
-        return replace(self, text={**self.text, name: scores}, features=features)
-
-    def with_opens(self, opens: pd.DataFrame) -> RankingTask:
-        """The task as it would be with another log."""
-        return replace(self, opens=opens, features=self.features_with(opens=opens))
-
-    def with_queries(self, queries: pd.DataFrame) -> RankingTask:
-        """The task as it would be with the queries at other moments."""
-        return replace(self, queries=queries, features=self.features_with(queries=queries))
-
     # ---- the data
 
     @cached_property
@@ -171,10 +151,9 @@ class RankingTask:
         """The needs that a ranker may be kept from (see `lib.assistant.queries.held_out_needs`)."""
         return held_out_needs(self.gold["need"].unique(), self.learning.seed)
 
-    def features_with(self, queries: pd.DataFrame | None = None, opens: pd.DataFrame | None = None) -> pd.DataFrame:
-        """The features as they would be if the queries' moments, or the log, were other ones."""
-        queries, opens = self.queries if queries is None else queries, self.opens if opens is None else opens
-        return signals(self.pairs, queries, self.items, opens, self.text)
+    def features_with(self, opens: pd.DataFrame) -> pd.DataFrame:
+        """The features as they would be if the log were another one."""
+        return signals(self.pairs, self.queries, self.items, opens, self.text)
 
     # ---- learning
 
@@ -211,18 +190,12 @@ class RankingTask:
             threads=how.threads if threads is None else threads,
         )
 
-    def cross_fit(self, rows: np.ndarray, columns: Sequence[str] | None = None) -> np.ndarray:
-        """Scores of some pairs, each by a ranker that saw none of its persona's.
-
-        Args:
-            rows: which pairs, bools.
-            columns: the features that the rankers see; None: all.
-        """
+    def cross_fit(self, rows: np.ndarray) -> np.ndarray:
+        """Scores of some pairs (bools), each by a ranker that saw none of its persona's."""
         how = self.learning
-        columns = list(self.features.columns) if columns is None else list(columns)
         return out_of_fold(
             self.pairs[rows],
-            self.features.loc[rows, columns],
+            self.features[rows],
             self.relevant[rows],
             self.persona[rows],
             CATEGORICAL,
@@ -245,21 +218,6 @@ class RankingTask:
         training, evaluation = (self.rankings(scores[side], side) for side in (self.training, self.evaluation))
         return Fitted(ranker, training, evaluation, scores)
 
-    def importance(self, ranker: LambdaMART) -> pd.DataFrame:
-        """Mean absolute SHAP value of each feature on a sample of evaluation queries, largest first (see
-        `lib.retrieval.lambdamart.importance`).
-
-        Returns:
-            columns feature, mean_abs_shap, group.
-        """
-        queries = pd.Series(self.queries_of("evaluation"))
-        sample = queries.sample(min(EXPLAINED_QUERIES, len(queries)), random_state=self.learning.seed)
-        rows = self.evaluation & self.pairs["query"].isin(sample).to_numpy()
-        weights = importance(ranker, self.pairs[rows], self.features[rows])
-        group_of = {name: group for group, names in self.groups.items() for name in names}
-        table = weights.rename("mean_abs_shap").rename_axis("feature").reset_index()
-        return table.assign(group=table["feature"].map(group_of))
-
     # ---- ranking
 
     def rank(self, ranker: LambdaMART, features: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -280,26 +238,6 @@ class RankingTask:
         """
         by_text = {name: rank_pairs(self.pairs[rows], values[rows]) for name, values in self.text.items()}
         return {WHOLE: rank_pairs(self.pairs[rows], scores), **by_text}
-
-    def try_fusions(
-        self,
-        rankings: Mapping[str, pd.DataFrame],
-        fusions: Iterable[Fusion],
-        queries: Sequence[str] | None = None,
-        against: Fusion | None = None,
-    ) -> pd.DataFrame:
-        """`lib.retrieval.fusion.try_fusions` on the training queries, or on some of them."""
-        queries = self.queries_of("training") if queries is None else queries
-        over = None if against is None else self.resampling_of(queries)
-        return try_fusions(rankings, fusions, self.qrels, queries, self.learning.cutoffs, against, over)
-
-    def resampling_of(self, queries: Sequence[str]) -> Resampling:
-        """Personas and needs of some queries."""
-        return Resampling(clusters_of(self.queries, self.gold, queries), 0, self.learning.seed)
-
-    def recall_alone(self, run: pd.DataFrame) -> pd.DataFrame:
-        """One row of `try_fusions`: a ranking of the training queries by itself."""
-        return self.try_fusions({WHOLE: run}, [ALONE])
 
     def score(self, runs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         """`lib.evaluation.comparison.per_query_scores` of the evaluation queries."""
@@ -329,12 +267,6 @@ class RankingTask:
         }
         kept = [run[run["rank"] <= KEPT].assign(method=method) for method, run in runs.items()]
         return pd.concat(kept, ignore_index=True)[["method", "query", "item", "rank", "score"]]
-
-
-def clusters_of(queries: pd.DataFrame, gold: pd.DataFrame, names: Sequence[str]) -> list[np.ndarray]:
-    """The personas and the needs of some queries of a world, in their order."""
-    columns = (queries, "persona"), (gold, "need")
-    return [frame.set_index("query")[column].loc[names].to_numpy() for frame, column in columns]
 
 
 def lambdamart_runs(rankings: Mapping[str, pd.DataFrame], fusion: Fusion) -> dict[str, pd.DataFrame]:

@@ -1,10 +1,8 @@
-"""The cosine of fine-tuned encoders that were trained once more, for a ranker that also sees it: without each fold of
-needs, and with other seeds.
+"""The cosine of fine-tuned encoders that were trained once more without each fold of needs, for a ranker that sees it.
 
-It is to a variant (`lib.assistant.retrained`) what the embeddings of notebook 04 are to the workbook's own training,
-cross-fitted by persona: cosines of evaluation queries are by an encoder that learned from all training personas, those
-of training queries by two that learned from half of the personas each, and not from the query's. So a ranker can be
-learned and asked where neither it nor an encoder behind it met a query's need.
+Cosines of evaluation queries are by an encoder that learned from all training personas, those of training queries by
+two that learned from half of the personas each, and not from the query's. So a ranker can be learned and asked where
+neither it nor an encoder behind it met a query's need.
 
 Where a ranker is to learn how far to trust the cosine of a new need (`lib.assistant.adapted_cosine`), a training
 query's must not come from encoders that met its need either: so more are trained without two folds each.
@@ -27,12 +25,11 @@ import pandas as pd
 
 from lib.assistant.ranker_ablation import folds_of_pairs
 from lib.assistant.ranking_task import RankingTask
-from lib.assistant.retrained import FINETUNED, SEED, WITHOUT, Retraining, Variant, finetuned_on
+from lib.assistant.retrained import FINETUNED, Retraining, without
 from lib.retrieval.dense import encode
 from lib.retrieval.finetune import folds_of
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs
 from lib.workbook.inputs import InputError
-from lib.workbook.parameters.finetuned_search import FinetunedSearch
 
 FILE = Path("data") / "answers" / "retrained_cosines.npz"
 KEY = "key"
@@ -42,14 +39,8 @@ Cosines = dict[str, np.ndarray]
 Parts = dict[str, tuple[pd.DataFrame, pd.DataFrame]]
 
 
-def variants_of(retraining: Retraining) -> list[Variant]:
-    """One a fold in which a query is asked, the first among them, then one a further seed."""
-    first = Variant(WITHOUT, 0)
-    return [*([first] if len(retraining.asked(first)) else []), *retraining.variants]
-
-
 def trained(retraining: Retraining, folder: Path, progress: bool = False) -> Cosines:
-    """The cosines of all variants, and without two folds each, by encoders that are trained here; what has nothing to
+    """The cosines without each fold, and without two folds each, by encoders that are trained here; what has nothing to
     learn from in one half of the personas is left out.
 
     Args:
@@ -57,22 +48,22 @@ def trained(retraining: Retraining, folder: Path, progress: bool = False) -> Cos
         progress: show progress bars.
 
     Returns:
-        {`<variant>_training`, `<variant>_evaluation`, `<both_of two folds>_training`: one value in float16 for each
-        pair of `lib.retrieval.stores.candidate_pairs` of these queries; NaN where there is none: of evaluation queries
-        about other folds than the variant's, of training queries about others than the two}.
+        {`<without a fold>_training`, `<without a fold>_evaluation`, `<without two>_training`: one value in float16 for
+        each pair of `lib.retrieval.stores.candidate_pairs` of these queries; NaN where there is none: of evaluation
+        queries about other folds, of training queries about others than the two}.
     """
-    lesson, found = retraining.lesson, Cosines()
-    half = folds_of(lesson.queries["persona"], 2, lesson.seed)
-    fold = lesson.queries["need"].map(retraining.fold_of)
-    learned_pairs = candidate_pairs(lesson.queries, lesson.items, on="persona")
-    asked_pairs = candidate_pairs(retraining.queries, retraining.items, on="persona")
+    queries, asked, found = retraining.learned, retraining.asked, Cosines()
+    items = retraining.items[retraining.items["persona"].isin(queries["persona"])].reset_index(drop=True)
+    half = folds_of(queries["persona"], 2, retraining.finetuning.seed)
+    learned_pairs = candidate_pairs(queries, items, on="persona")
+    asked_pairs = candidate_pairs(asked, retraining.items, on="persona")
 
-    def values_of(variant: Variant, name: str, parts: Parts, items: pd.DataFrame, pairs: pd.DataFrame):
+    def values_of(name: str, parts: Parts, items: pd.DataFrame, pairs: pd.DataFrame):
         """Cosines of the pairs by one encoder a part; None where one has nothing to learn from."""
         values = np.full(len(pairs), np.nan)
         for ending, (learned, asked) in parts.items():
             output = folder / f"{FINETUNED}_{name}{ending}"
-            model = finetuned_on(retraining, variant, learned, output, progress) if len(learned) else None
+            model = retraining.encoder_on(learned, output, progress) if len(learned) else None
             if model is None:
                 return None
             values[pairs["query"].isin(asked["query"]).to_numpy()] = _cosines(model, asked, items, progress)
@@ -81,32 +72,24 @@ def trained(retraining: Retraining, folder: Path, progress: bool = False) -> Cos
     def halves(taught: pd.Series, asked: pd.Series) -> Parts:
         """By half of the personas: of the other half what is taught, of this half what is asked."""
         return {
-            f"_half_{number}": (lesson.queries[taught & (half != number)], lesson.queries[asked & (half == number)])
+            f"_half_{number}": (queries[taught & (half != number)], queries[asked & (half == number)])
             for number in (0, 1)
         }
 
-    everything = pd.Series(True, lesson.queries.index)
-    for variant in variants_of(retraining):
-        taught = retraining.taught(variant)
-        whole = {"": (taught, retraining.asked(variant))}
-        parted = halves(lesson.queries["query"].isin(taught["query"]), everything)
-        asked = values_of(variant, variant.name, whole, retraining.items, asked_pairs)
-        learned = values_of(variant, variant.name, parted, lesson.items, learned_pairs)
-        if asked is not None and learned is not None:
-            found |= {f"{variant.name}_{TRAINING}": learned, f"{variant.name}_{EVALUATION}": asked}
-    folds = [variant.number for variant in variants_of(retraining) if variant.kind == WITHOUT]
-    for both in combinations(folds, 2):
-        about = fold.isin(both)
-        name = both_of(*both)
-        values = values_of(Variant(WITHOUT, both[0]), name, halves(~about, about), lesson.items, learned_pairs)
+    for fold in retraining.folds:
+        taught = queries["fold"] != fold
+        whole = {"": (queries[taught], asked[asked["fold"] == fold])}
+        answered = values_of(without(fold), whole, retraining.items, asked_pairs)
+        parts = halves(taught, pd.Series(True, queries.index))
+        learned = values_of(without(fold), parts, items, learned_pairs)
+        if answered is not None and learned is not None:
+            found |= {f"{without(fold)}_{TRAINING}": learned, f"{without(fold)}_{EVALUATION}": answered}
+    for both in combinations(retraining.folds, 2):
+        about = queries["fold"].isin(both)
+        values = values_of(without(*both), halves(~about, about), items, learned_pairs)
         if values is not None:
-            found[f"{name}_{TRAINING}"] = values
+            found[f"{without(*both)}_{TRAINING}"] = values
     return found
-
-
-def both_of(one: int, other: int) -> str:
-    """What encoders are called that learned from neither of two folds of needs."""
-    return f"{WITHOUT}_{min(one, other)}_{max(one, other)}"
 
 
 def _cosines(model, queries: pd.DataFrame, items: pd.DataFrame, progress: bool) -> np.ndarray:
@@ -142,16 +125,11 @@ def keep(cosines: Cosines, key: str, path: Path) -> None:
     np.savez_compressed(path, **arrays)
 
 
-def cosines(retraining: Retraining, parameters: FinetunedSearch, folder: Path, root: Path, progress: bool) -> Cosines:
-    """`kept` where they fit and shipped parts are wanted, else `trained` where the profile trains them; else none.
-
-    Args:
-        parameters: of notebook 04.
-        folder, root, progress: as there.
-    """
-    found = kept(retraining, root) if parameters.shipped_interaction_queries else None
+def cosines(retraining: Retraining, train: bool, folder: Path, root: Path, progress: bool = False) -> Cosines:
+    """`kept` where they fit, else `trained` where that is wanted; else none."""
+    found = kept(retraining, root)
     if found is None:
-        found = trained(retraining, folder, progress) if parameters.retrain_encoders else {}
+        found = trained(retraining, folder, progress) if train else {}
     return found
 
 
@@ -177,32 +155,25 @@ class EncoderCosines:
     @cached_property
     def folds(self) -> list[int]:
         """The folds of needs without which encoders were trained."""
-        return sorted({int(name.split("_")[1]) for name in self.arrays if name.startswith(WITHOUT)})
-
-    @cached_property
-    def seeds(self) -> dict[int, np.ndarray]:
-        """`met` by encoders of a further seed, by how much higher it is."""
-        numbers = sorted({int(name.split("_")[1]) for name in self.arrays if name.startswith(SEED)})
-        every_pair = np.ones(len(self.met), dtype=bool)
-        return {number: self._both_sides(f"{SEED}_{number}", every_pair) for number in numbers}
+        return sorted({int(name.split("_")[1]) for name in self.arrays if name.startswith("without")})
 
     @cached_property
     def without(self) -> dict[int, np.ndarray]:
         """{fold: cosines by encoders that learned from no need of the fold}; 0 of evaluation pairs about others."""
-        return {fold: self._both_sides(f"{WITHOUT}_{fold}", self._fold == fold) for fold in self.folds}
+        return {fold: self._both_sides(without(fold), self._fold == fold) for fold in self.folds}
 
     @cached_property
     def cross_fitted(self) -> np.ndarray | None:
         """As `met`, but those of training pairs are by encoders that did not meet the query's need either, so that a
         ranker learns how far to trust the cosine where a need is new; None where there are none of a training need."""
-        pairs = [f"{both_of(*both)}_{TRAINING}" for both in combinations(self.folds, 2)]
+        pairs = [f"{without(*both)}_{TRAINING}" for both in combinations(self.folds, 2)]
         met = set(self._fold[self.task.training])
         if not pairs or not set(pairs) <= set(self.arrays) or not met <= set(self.folds):
             return None
         values, (*_, before, last) = self.met.copy(), self.folds
         for number in self.folds:
             here = self.task.training & (self._fold == number)
-            values[here] = self._learned(both_of(number, before if number == last else last), here)[here]
+            values[here] = self._learned(without(number, before if number == last else last), here)[here]
         return values
 
     @cached_property
@@ -215,7 +186,7 @@ class EncoderCosines:
             for other in self.folds:
                 here = self.task.training & (self._fold == other)
                 if other != fold:
-                    found[fold][here] = self._learned(both_of(fold, other), here)[here]
+                    found[fold][here] = self._learned(without(fold, other), here)[here]
         return found
 
     @cached_property

@@ -1,9 +1,9 @@
 """The readings of LambdaMART-RRF that the paper's words allow: whose rankings are fused, and the choice among them.
 
 The paper ranks with LambdaMART and re-ranks by RRF; it does not say which rankings are fused. Here one LambdaMART of
-all stores, one a store (each learns from its own store's items) and one a group of signals give rankings that differ,
-fused with each other, with text rankings or without, weighted or not. A store holds one context type here
-(`lib.assistant.schemas.APP_NAMES`), so that one LambdaMART a context type is one a store.
+all stores and one a store (each learns from its own store's items) give rankings that differ, fused with each other,
+with text rankings or without, weighted or not. A store holds one context type here (`lib.assistant.schemas.APP_NAMES`),
+so that one LambdaMART a context type is one a store.
 """
 
 from __future__ import annotations
@@ -11,57 +11,39 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from lib.retrieval.finetune import folds_of
-from lib.retrieval.fusion import GAIN, Fusion, rank_per_store
-from lib.retrieval.stores import cosine_of_pairs, rank_pairs
+from lib.retrieval.fusion import Fusion, rank_per_store, try_fusions
+from lib.retrieval.stores import rank_pairs
 
 if TYPE_CHECKING:
     from lib.assistant.ranking_task import Fitted, RankingTask
     from lib.retrieval.lambdamart import LambdaMART
 
 WHOLE = "whole"  # the ranking by one LambdaMART of all stores
-ALONE = Fusion((WHOLE,), 0)  # this one, not fused
 STORES = "store by store"  # ranks start anew in each store
-SIGNALS = {f"{group} signals": group for group in ("numerical", "categorical", "habitual", "text")}
-READINGS = {
-    "one LambdaMART": (WHOLE,),
-    "one a store": (STORES,),
-    "one a signal group": tuple(SIGNALS),
-    "one of all stores, one a store": (WHOLE, STORES),
-    "one of all stores, one a signal group": (WHOLE, *SIGNALS),
-}
-TWO_QUERIES = "query and CoT as two queries"
-CHAIN = "cot"  # the ranking by a chain of thought alone
+READINGS = ((WHOLE,), (STORES,), (WHOLE, STORES))
 WEIGHTS = (1, 2, 4)  # of LambdaMART's rankings, or of the one of all stores beside others; the rest weigh 1
 FOLDS = 3  # at most: there are many rankers
 
 Rankers = dict[str, dict[str, "LambdaMART"]]
 
 
-class Part(NamedTuple):
-    """What one of several rankers sees: some features of some pairs (bools)."""
-
-    columns: list[str]
-    rows: np.ndarray
-
-
-def parts_of(task: RankingTask, name: str) -> dict[str, Part]:
-    """The rankers behind a ranking: one a store for `STORES`, one for each of `SIGNALS`."""
-    every_pair, every_column = np.ones(len(task.pairs), dtype=bool), list(task.features.columns)
+def parts_of(task: RankingTask, name: str) -> dict[str, np.ndarray]:
+    """The pairs (bools) of each ranker behind a ranking: one a store for `STORES`, else one of all."""
     if name == STORES:
         store = task.pairs["item"].map(task.store).to_numpy()
-        return {app: Part(every_column, store == app) for app in sorted(set(store))}
-    return {name: Part(task.groups[SIGNALS[name]], every_pair)}
+        return {app: store == app for app in sorted(set(store))}
+    return {name: np.ones(len(task.pairs), dtype=bool)}
 
 
 def needed(rankings: Iterable[str]) -> list[str]:
     """Those of the rankings that need rankers of their own."""
-    return [name for name in rankings if name == STORES or name in SIGNALS]
+    return [name for name in rankings if name == STORES]
 
 
 def learn(task: RankingTask, names: Iterable[str], learned: np.ndarray) -> Rankers:
@@ -73,8 +55,8 @@ def learn(task: RankingTask, names: Iterable[str], learned: np.ndarray) -> Ranke
     return {
         name: {
             # The pairs of one store are few: on them two threads take four times as long as one.
-            part: task.learn(columns, rows=learned & rows, threads=1 if name == STORES else None)
-            for part, (columns, rows) in parts_of(task, name).items()
+            part: task.learn(rows=learned & rows, threads=1 if name == STORES else None)
+            for part, rows in parts_of(task, name).items()
             if len(set(task.persona[learned & rows])) > 1
         }
         for name in names
@@ -86,7 +68,7 @@ def score(task: RankingTask, rankers: Rankers, asked: np.ndarray) -> dict[str, n
     scores = {}
     for name, parts in rankers.items():
         values = np.zeros(len(task.pairs))
-        for part, (_, rows) in parts_of(task, name).items():
+        for part, rows in parts_of(task, name).items():
             here = asked & rows
             if part in parts and here.any():
                 values[here] = parts[part].predict(task.features[here])
@@ -135,7 +117,7 @@ class FittedReadings:
     rankers: Rankers
 
 
-def fit(task: RankingTask, fitted: Fitted, names: Sequence[str] = (STORES, *SIGNALS)) -> FittedReadings:
+def fit(task: RankingTask, fitted: Fitted, names: Sequence[str] = (STORES,)) -> FittedReadings:
     """The rankings of a fitted LambdaMART and those of more rankers.
 
     Args:
@@ -162,104 +144,20 @@ def fusions(lambdamarts: Sequence[str], text: Sequence[str], ks: Sequence[float]
 
 
 def try_readings(task: RankingTask, rankings: Mapping[str, pd.DataFrame], ks: Sequence[float]) -> pd.DataFrame:
-    """Every reading whose rankings are there, with every choice of text rankings, on the training queries.
+    """`lib.retrieval.fusion.try_fusions` of every reading with every choice of text rankings, on the training queries.
 
     Args:
         rankings: of training queries, out of fold.
         ks: constants of RRF.
-
-    Returns:
-        as `lib.retrieval.fusion.try_fusions`, best first, with the gain over `ALONE`, and columns reading (of
-        `READINGS`), weight (of LambdaMART's rankings, or of the one of all stores beside others) and queries (how
-        many).
     """
-    reading_of: dict[Fusion, str] = {}
-    for reading, names in READINGS.items():
-        for size in range(len(task.text) + 1) if set(names) <= set(rankings) else ():
-            for text in combinations(task.text, size):
-                reading_of |= dict.fromkeys(fusions(names, text, ks), reading)
-    trials = task.try_fusions(rankings, reading_of, against=ALONE)
-    return _described(trials, trials["fusion"].map(reading_of), len(task.queries_of("training")))
-
-
-def _described(trials: pd.DataFrame, reading: pd.Series | str, queries: int) -> pd.DataFrame:
-    weight = [max(fusion.weights, default=1.0) for fusion in trials["fusion"]]
-    return trials.assign(reading=reading, weight=weight, queries=queries)
-
-
-def chain_scores(
-    task: RankingTask, queries: Sequence[str], chain_vectors: np.ndarray, item_vectors: np.ndarray
-) -> np.ndarray:
-    """The cosine of each pair's item with the chain of thought of its query alone; NaN where there is none.
-
-    Args:
-        queries: ids of those that have one, each once.
-        chain_vectors, item_vectors: unit-length, of these chains and of `task.items`.
-    """
-    place = pd.Index(queries).get_indexer(task.pairs["query"])
-    rows, scores = place >= 0, np.full(len(task.pairs), np.nan)
-    pairs = task.pairs[rows].assign(query_row=place[rows])
-    if rows.any():
-        scores[rows] = cosine_of_pairs(pairs, chain_vectors, item_vectors)
-    return scores
-
-
-def try_two_queries(
-    task: RankingTask,
-    rankings: Mapping[str, pd.DataFrame],
-    by_chain: np.ndarray,
-    chosen: Fusion,
-    ks: Sequence[float],
-) -> pd.DataFrame:
-    """The query and its chain of thought as two queries: the rankings by both fused, alone and with LambdaMART's.
-
-    Few training queries have a chain of thought: so this reading is tried on these alone, beside the chosen one, and
-    cannot be chosen.
-
-    Args:
-        rankings: of training queries, out of fold.
-        by_chain: from `chain_scores`.
-        chosen: the fusion that `try_readings` put first.
-        ks: constants of RRF.
-
-    Returns:
-        as `try_readings`, best first, the chosen fusion's row (with a reading of `READINGS`) among them; no row where
-        no training query has a chain of thought.
-    """
-    rows = task.training & np.isfinite(by_chain)
-    queries = task.pairs["query"][rows].unique().tolist()
-    if not queries:
-        return pd.DataFrame()
-    runs = {**rankings, CHAIN: rank_pairs(task.pairs[rows], by_chain[rows])}
-    tried = [Fusion(("semantic", CHAIN), k) for k in ks]
-    for names in READINGS.values():
-        if set(names) <= set(rankings):
-            tried += fusions(names, ("semantic", CHAIN), ks)
-    trials = task.try_fusions(runs, [*tried, chosen], queries, ALONE)
-    (name,) = [reading for reading, names in READINGS.items() if set(names) == set(chosen.rankings) - set(task.text)]
-    return _described(trials, np.where(trials["fusion"].map(chosen.__eq__), name, TWO_QUERIES), len(queries))
-
-
-def readings_table(
-    trials: pd.DataFrame, two_queries: pd.DataFrame, chosen: Fusion, evaluation: Mapping[str, float]
-) -> pd.DataFrame:
-    """What was tried, as it is written to a file.
-
-    Args:
-        trials, two_queries: from `try_readings` and `try_two_queries`.
-        evaluation: the chosen fusion's values on the evaluation queries, in percent, by name.
-
-    Returns:
-        columns reading, rankings, k, weight, queries, recall@K, ndcg@K, mean, gain (of that mean over `ALONE`, paired
-        by query, in points), gain_low, gain_high, chosen, and `evaluation_<name>` (NaN but in the chosen row).
-    """
-    measured = [name for name in trials if name.startswith(("recall@", "ndcg@"))]
-    table = pd.concat([trials.assign(group=0), two_queries.assign(group=1)], ignore_index=True)
-    table["chosen"] = (table["group"] == 0) & table["fusion"].map(chosen.__eq__)
-    for name, value in evaluation.items():
-        table[f"evaluation_{name}"] = np.where(table["chosen"], value, np.nan)
-    about = ["reading", "rankings", "k", "weight", "queries"]
-    return table[[*about, *measured, "mean", *GAIN, "chosen", *(f"evaluation_{name}" for name in evaluation)]]
+    tried = [
+        fusion
+        for names in READINGS
+        for size in range(len(task.text) + 1)
+        for text in combinations(task.text, size)
+        for fusion in fusions(names, text, ks)
+    ]
+    return try_fusions(rankings, tried, task.qrels, task.queries_of("training"), task.learning.cutoffs)
 
 
 # ---------------------------------------------------------------- one query at a time

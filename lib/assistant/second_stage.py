@@ -1,11 +1,11 @@
 """Our own ranker of context, `lambdamart_2`: LambdaMART, and a second one that sees the candidates side by side.
 
 Items of one matter may know each other: a meeting, the mail about it and its note can have words in common and be
-opened at the same times. So the second stage asks of each item how near it is, by text and by usage log, to the items
-that the first stage ranks high. Beside the pretrained cosine it sees a fine-tuned one, cross-fitted so that it learns
-how far to trust it (`lib.assistant.adapted_cosine`). The first stage's scores that it learns from are out of fold by
-persona (stacking; Wolpert, 1992, "Stacked Generalization"). Settings, and whether it sees the fine-tuned cosine at all,
-are chosen by cross-validation on training personas.
+opened at the same times. So the second stage asks of each item how near it is, by text and by usage log, to the item
+that the first stage ranks first, and what its neighbours' own signals say. Beside the pretrained cosine it sees a
+fine-tuned one, cross-fitted so that it learns how far to trust it (`lib.assistant.adapted_cosine`). The first stage's
+scores that it learns from are out of fold by persona (stacking; Wolpert, 1992, "Stacked Generalization"). All this, and
+`TOP`, were chosen by cross-validation on the training personas of the default world.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import pandas as pd
 
 from lib.assistant.ranker_ablation import new_needs
 from lib.assistant.signals import CATEGORICAL, log_similarities, rank_within
-from lib.retrieval.lambdamart import LEAVES, LambdaMART, out_of_fold, train
-from lib.retrieval.stores import rank_pairs, tie_breakers
+from lib.retrieval.lambdamart import LambdaMART, out_of_fold, train
+from lib.retrieval.stores import tie_breakers
 
 if TYPE_CHECKING:
     from lib.assistant.persona_index import PersonaIndex
@@ -32,31 +32,11 @@ RELATIVE = ("opens", "moment_count", "moment_share", "hour_correlation", "weekda
 GROUPS = ("text", "log")  # in which items are compared
 ADAPTED = "adapted"  # the fine-tuned cosine
 OF_COSINE = (ADAPTED, f"{ADAPTED}_rank")
-COSINE_STEP = "with or without the adapted cosine"  # of the choice
 PASSED_ON = ("bm25t", "semantic", ADAPTED, "moment_count")  # what an item's neighbours may know of the query
 SHARPNESS = 6.0  # of a neighbour's weight, exp(SHARPNESS · similarity)
 OWN_SCORES = ("first_z", "first_rank", "first_behind", "first_share", "first_margin")
-TOPS = (1, 3, 5)
-SIZES = (7, 15, 31)
-FOLDS = 2  # of the choice, and of the first stage's scores where a control or other needs take many rankers
-
-
-class Setting(NamedTuple):
-    """What the second stage sees and how large its trees are.
-
-    Attributes:
-        groups: of `GROUPS`; none: only the first stage's scores and features relative to the query.
-        passed_on: whether an item also sees what its neighbours' own signals say (see `signals_of_neighbours`).
-        top: how many of the first stage's best items an item is compared with.
-        leaves: of a tree, at most.
-        adapted: whether it sees the fine-tuned cosine.
-    """
-
-    groups: tuple[str, ...] = GROUPS
-    passed_on: bool = True
-    top: int = 3
-    leaves: int = LEAVES
-    adapted: bool = False
+TOP = 1  # of the first stage's best items an item is compared with
+FOLDS = 2  # of the second stage, and of the first stage's scores where other needs take many rankers
 
 
 class Alike(NamedTuple):
@@ -81,29 +61,10 @@ class Alike(NamedTuple):
         return [by_text, *(("log", matrix, self.state == state) for state, matrix in enumerate(self.log))]
 
 
-class Choice(NamedTuple):
-    """What was chosen on training queries.
-
-    Attributes:
-        setting: of the second stage.
-        trials: what it was chosen from: columns step, setting, compared, top, leaves, adapted, recall@K, mean; best
-            first within a step.
-        training: the training pairs' scores under it, each by a second stage that did not see its persona.
-        side: the best setting that differs in whether it sees the fine-tuned cosine; None where there is none.
-    """
-
-    setting: Setting
-    trials: pd.DataFrame
-    training: np.ndarray
-    side: Setting | None = None
-
-
 class FittedSecond(NamedTuple):
-    """A second stage, the choice of its setting, and the score of every pair: those of training queries are out of
-    fold."""
+    """A second stage, and the score of every pair: those of training queries are out of fold."""
 
     stage: SecondStage
-    choice: Choice
     scores: np.ndarray
 
 
@@ -174,7 +135,7 @@ def own_scores(first: np.ndarray, query_row: np.ndarray) -> dict[str, np.ndarray
     return dict(zip(OWN_SCORES, columns, strict=True))
 
 
-def neighbour_features(first: np.ndarray, alike: Sequence[Alike], top: int) -> dict[str, np.ndarray]:
+def neighbour_features(first: np.ndarray, alike: Sequence[Alike], top: int = TOP) -> dict[str, np.ndarray]:
     """How near each item is to the others that the first stage ranks high, by each of `GROUPS`.
 
     `<group>_nearest` is the similarity to the nearest of the `top` best other items, `<group>_top` the mean over them,
@@ -227,20 +188,14 @@ def signals_of_neighbours(relative: Columns, alike: Sequence[Alike]) -> dict[str
 
 def second_features(
     features: Columns, relative: Columns, passed_on: Columns, first: np.ndarray, query_row: np.ndarray,
-    alike: Sequence[Alike], setting: Setting,
+    alike: Sequence[Alike],
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """What the second stage sees of each pair: the first stage's features, `relative_to_query` of some of them, the
-    first stage's scores, the neighbours of the setting's groups, these also relative to the query, and perhaps what
-    neighbours pass on (`signals_of_neighbours`)."""
-
-    def of_groups(columns: Columns) -> dict[str, np.ndarray]:
-        return {name: column for name, column in columns.items() if name.partition("_")[0] in setting.groups}
-
-    seen = {**features, **relative, **own_scores(first, query_row)}
-    if setting.groups:
-        near = of_groups(neighbour_features(first, alike, setting.top))
-        seen |= {**near, **relative_to_query(near, query_row)}
-    return seen | of_groups(passed_on) if setting.passed_on else seen
+    first stage's scores, the neighbours, these also relative to the query, and what neighbours pass on
+    (`signals_of_neighbours`)."""
+    near = neighbour_features(first, alike)
+    own = own_scores(first, query_row)
+    return {**features, **relative, **own, **near, **relative_to_query(near, query_row), **passed_on}
 
 
 # ---------------------------------------------------------------- learning
@@ -248,10 +203,9 @@ def second_features(
 
 @dataclass(frozen=True)
 class SecondStage:
-    """A trained second stage; `columns` are the first stage's features, and perhaps `OF_COSINE`."""
+    """A trained second stage; `columns` are the first stage's features."""
 
     ranker: LambdaMART
-    setting: Setting
     columns: list[str]
 
     def of_one(
@@ -260,20 +214,18 @@ class SecondStage:
         """Scores of a persona's items for one query, given what the first stage saw and said of them.
 
         Args:
-            index: with the map behind the fine-tuned cosine, where this stage sees that.
+            index: with the map behind the fine-tuned cosine.
             query: one row: time, weekday, place.
             vector: the query's unit-length embedding.
             features, first: the first stage's features and scores of the items.
         """
         here = np.arange(len(index.items))
         alone = np.zeros(len(here), dtype=int)
-        seen = arrays_of(features, [name for name in self.columns if name not in OF_COSINE])
-        if ADAPTED in self.columns:
-            seen |= of_cosine(index.adapted(vector), alone)
+        seen = arrays_of(features, self.columns) | of_cosine(index.adapted(vector), alone)
         part = Alike(here[None], index.ties, index.text_similarity, *index.log_similarity(query["time"]))
         relative = relative_signals(seen, alone)
         passed_on = signals_of_neighbours(relative, [part])
-        found = second_features(seen, relative, passed_on, first, alone, [part], self.setting)
+        found = second_features(seen, relative, passed_on, first, alone, [part])
         return self.ranker.predict_values(np.column_stack([found[name] for name in self.ranker.columns]))
 
 
@@ -282,15 +234,10 @@ def of_cosine(cosine: np.ndarray, query_row: np.ndarray) -> dict[str, np.ndarray
     return dict(zip(OF_COSINE, (cosine.astype(float), rank_within(query_row, cosine)), strict=True))
 
 
-def relative_columns(features: Columns) -> list[str]:
-    """Those of `RELATIVE` that are there, and the text scores."""
-    text = [name.removesuffix("_rank") for name in features if name.endswith("_rank")]
-    return [name for name in (*RELATIVE, *text) if name in features]
-
-
 def relative_signals(features: Columns, query_row: np.ndarray) -> dict[str, np.ndarray]:
-    """`relative_to_query` of the `relative_columns`."""
-    return relative_to_query({name: features[name] for name in relative_columns(features)}, query_row)
+    """`relative_to_query` of those of `RELATIVE` that are there, and of the text scores."""
+    text = [name.removesuffix("_rank") for name in features if name.endswith("_rank")]
+    return relative_to_query({name: features[name] for name in (*RELATIVE, *text) if name in features}, query_row)
 
 
 @dataclass(frozen=True)
@@ -300,168 +247,75 @@ class TwoStages:
     Attributes:
         task: the candidates.
         alike: from `alike_by_persona`.
-        columns: the features that the first stage sees; the second sees no others of it.
-        cosine: the fine-tuned cosine of each pair, which the second stage sees where its setting says so; None: there
-            is none.
-        folds: by persona, of the first stage's scores where both stages are learned anew (`scores_without`); `fit` has
+        cosine: the fine-tuned cosine of each pair, which the second stage sees.
+        folds: by persona, of the first stage's scores where both stages are learned anew (`first_without`); `fit` has
             the task's.
     """
 
     task: RankingTask
     alike: Sequence[Alike]
-    columns: list[str]
-    cosine: np.ndarray | None = None
+    cosine: np.ndarray
     folds: int = FOLDS
 
     @classmethod
-    def of(cls, task: RankingTask, item_vectors: np.ndarray, columns: Sequence[str] | None = None) -> TwoStages:
-        """With all features of the task, or some of them; `item_vectors` are unit-length, one an item."""
-        return cls(
-            task, alike_by_persona(task, item_vectors), list(task.features.columns if columns is None else columns)
-        )
+    def of(cls, task: RankingTask, item_vectors: np.ndarray, cosine: np.ndarray) -> TwoStages:
+        """`item_vectors` are unit-length, one an item."""
+        return cls(task, alike_by_persona(task, item_vectors), cosine)
 
     def seeing(self, cosine: np.ndarray) -> TwoStages:
-        """With a fine-tuned cosine of each pair, or another one; the first stage does not see it."""
+        """With another fine-tuned cosine of each pair; the first stage does not see it."""
         return replace(self, cosine=cosine)
-
-    def with_task(self, task: RankingTask, item_vectors: np.ndarray) -> TwoStages:
-        """With another log or other moments of the same pairs; the cosine, which knows neither, stays."""
-        return replace(self, task=task, alike=alike_by_persona(task, item_vectors))
 
     @cached_property
     def query_row(self) -> np.ndarray:
         return self.task.pairs["query_row"].to_numpy()
 
     @cached_property
-    def seen(self) -> pd.DataFrame:
-        """What the first stage sees."""
-        return self.task.features[self.columns]
-
-    @cached_property
-    def all_seen(self) -> dict[str, np.ndarray]:
-        """This, and the fine-tuned cosine where there is one."""
-        seen = arrays_of(self.seen, self.columns)
-        return seen if self.cosine is None else seen | of_cosine(self.cosine, self.query_row)
+    def seen(self) -> dict[str, np.ndarray]:
+        """What the first stage sees, and the fine-tuned cosine."""
+        features = self.task.features
+        return arrays_of(features, list(features.columns)) | of_cosine(self.cosine, self.query_row)
 
     @cached_property
     def relative(self) -> dict[str, np.ndarray]:
         """`relative_to_query` of some of it."""
-        return relative_signals(self.all_seen, self.query_row)
+        return relative_signals(self.seen, self.query_row)
 
     @cached_property
     def passed_on(self) -> dict[str, np.ndarray]:
         """`signals_of_neighbours` of it."""
         return signals_of_neighbours(self.relative, self.alike)
 
-    def columns_of(self, setting: Setting) -> list[str]:
-        """What a second stage of this setting sees of `all_seen`."""
-        return [*self.columns, *(OF_COSINE if setting.adapted else ())]
-
-    def features(self, first: np.ndarray, setting: Setting) -> pd.DataFrame:
-        """`second_features` of all pairs, given the first stage's score of each.
-
-        Raises:
-            KeyError: the setting is to see a fine-tuned cosine, and there is none.
-        """
-        seen, passed_on = {name: self.all_seen[name] for name in self.columns_of(setting)}, self.passed_on
-        relative = {f"{name}_z": self.relative[f"{name}_z"] for name in relative_columns(seen)}
-        if not setting.adapted:
-            passed_on = {name: column for name, column in passed_on.items() if not name.endswith(f"_passes_{ADAPTED}")}
-        found = second_features(seen, relative, passed_on, first, self.query_row, self.alike, setting)
+    def features(self, first: np.ndarray) -> pd.DataFrame:
+        """`second_features` of all pairs, given the first stage's score of each."""
+        found = second_features(self.seen, self.relative, self.passed_on, first, self.query_row, self.alike)
         return pd.DataFrame(found, copy=True)
 
-    def learn(self, first: np.ndarray, setting: Setting) -> SecondStage:
-        """A second stage that learned from the training queries.
-
-        Args:
-            first: the first stage's score of each pair, of training pairs out of fold.
-        """
-        ranker = train(**self._lessons(self.features(first, setting), self.task.training), leaves=setting.leaves)
-        return SecondStage(ranker, setting, self.columns_of(setting))
-
     def fit(self, first: np.ndarray) -> FittedSecond:
-        """A second stage of the chosen setting, learned from all training queries.
+        """A second stage, learned from all training queries.
 
         Args:
             first: the first stage's score of each pair, of training pairs out of fold.
         """
-        choice = self.choose(first)
-        stage = self.learn(first, choice.setting)
-        scores = self.predict(stage, first)
-        scores[self.task.training] = choice.training
-        return FittedSecond(stage, choice, scores)
+        features, training = self.features(first), self.task.training
+        lessons = self._lessons(features, training)
+        ranker = train(**lessons)
+        scores = ranker.predict(features)
+        scores[training] = out_of_fold(**lessons, folds=FOLDS)
+        return FittedSecond(SecondStage(ranker, list(self.task.features.columns)), scores)
 
-    def scores(self, first: np.ndarray, setting: Setting) -> np.ndarray:
-        """The score of each pair by a second stage of any setting, of training queries out of fold; see `fit`."""
-        scores = self.predict(self.learn(first, setting), first)
-        scores[self.task.training] = self.cross_fit(first, setting)
-        return scores
-
-    def predict(self, stage: SecondStage, first: np.ndarray) -> np.ndarray:
-        """A second stage's score of each pair, given the first's."""
-        return stage.ranker.predict(self.features(first, stage.setting))
-
-    def choose(self, first: np.ndarray) -> Choice:
-        """The setting with the best mean recall on the training queries, each ranked by second stages that did not see
-        its persona: first the groups of features, then the number of top items, then the leaves. Where there is a
-        fine-tuned cosine, so with it and without it, then the better of both; of equals, without.
-
-        Args:
-            first: the first stage's score of each pair, of training pairs out of fold.
-        """
-        scores: dict[Setting, np.ndarray] = {}
-        tables: list[pd.DataFrame] = []
-
-        def best_of(step: str, settings: Sequence[Setting]) -> Setting:
-            for setting in settings:
-                if setting not in scores:
-                    scores[setting] = self.cross_fit(first, setting)
-            tables.append(self._weigh({setting: scores[setting] for setting in settings}).assign(step=step))
-            return tables[-1]["setting"].iloc[0]
-
-        features = [((), False), (("text",), False), (("log",), False), (GROUPS, False), (GROUPS, True)]
-        found = []
-        for adapted in (False,) if self.cosine is None else (True, False):
-            best = Setting(adapted=adapted)
-            seen = [best._replace(groups=groups, passed_on=more) for groups, more in features]
-            best = best_of("features", seen)
-            best = best_of("top items", [best._replace(top=top) for top in TOPS] if best.groups else [best])
-            found.append(best_of("leaves", [best._replace(leaves=leaves) for leaves in SIZES]))
-        best, side = found[0], None
-        if len(found) > 1:
-            best = best_of(COSINE_STEP, found)
-            (side,) = set(found) - {best}
-        return Choice(best, pd.concat(tables, ignore_index=True), scores[best], side)
-
-    def cross_fit(self, first: np.ndarray, setting: Setting) -> np.ndarray:
-        """Scores of the training pairs, each by a second stage that did not see its persona."""
-        lessons = self._lessons(self.features(first, setting), self.task.training)
-        return out_of_fold(**lessons, folds=FOLDS, leaves=setting.leaves)
-
-    def scores_without(
-        self, setting: Setting, learned: np.ndarray, asked: np.ndarray, labels: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Both stages learned anew from some pairs, and their scores of others.
-
-        The first stage's scores of what the second learns from are out of fold by persona, over `folds` folds.
+    def first_without(self, learned: np.ndarray, asked: np.ndarray) -> np.ndarray:
+        """A first stage learned anew from some pairs: a score of each pair learned from (out of fold by persona) or
+        asked, else 0; zeros, so that all tie, where fewer than two personas a fold are learned from.
 
         Args:
             learned, asked: bools, one a pair; no persona is in both.
-            labels: one bool a pair; None: what is relevant.
-
-        Returns:
-            scores of the asked pairs by the first stage and by the second; zeros, so that all tie, where fewer than
-            two personas a fold are learned from.
         """
-        first = self.first_without(learned, asked, labels)
-        return first[asked], self.second_without(first, setting, learned, asked, labels)
-
-    def first_without(self, learned: np.ndarray, asked: np.ndarray, labels: np.ndarray | None = None) -> np.ndarray:
-        """The first stage of `scores_without`: a score of each pair learned from (out of fold) or asked, else 0."""
         first = np.zeros(len(self.task.pairs))
         if len(set(self.task.persona[learned])) >= 2 * self.folds:
-            first[learned] = out_of_fold(**self._lessons(self.seen, learned, labels), folds=self.folds)
-            first[asked] = train(**self._lessons(self.seen, learned, labels)).predict(self.seen[asked])
+            lessons = self._lessons(self.task.features, learned)
+            first[learned] = out_of_fold(**lessons, folds=self.folds)
+            first[asked] = train(**lessons).predict(self.task.features[asked])
         return first
 
     @cached_property
@@ -469,49 +323,23 @@ class TwoStages:
         """`first_without` the needs of each fold (`lib.assistant.ranker_ablation.new_needs`), by fold."""
         return {fold: self.first_without(*pairs) for fold, pairs in new_needs(self.task).items()}
 
-    def second_without(
-        self,
-        first: np.ndarray,
-        setting: Setting,
-        learned: np.ndarray,
-        asked: np.ndarray,
-        labels: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """The second stage of `scores_without`, upon the first's scores: a score of each asked pair."""
+    def second_without(self, first: np.ndarray, learned: np.ndarray, asked: np.ndarray) -> np.ndarray:
+        """A second stage learned anew upon the scores of `first_without`: a score of each asked pair."""
         if len(set(self.task.persona[learned])) < 2 * self.folds:
             return np.zeros(asked.sum())
-        features = self.features(first, setting)
-        second = train(**self._lessons(features, learned, labels), leaves=setting.leaves)
-        return second.predict(features[asked])
+        features = self.features(first)
+        return train(**self._lessons(features, learned)).predict(features[asked])
 
-    def evaluation_scores(self, setting: Setting, labels: np.ndarray | None = None) -> np.ndarray:
-        """The evaluation pairs' scores by both stages learned anew from the training pairs."""
-        return self.scores_without(setting, self.task.training, self.task.evaluation, labels)[1]
-
-    def _lessons(self, features: pd.DataFrame, rows: np.ndarray, labels: np.ndarray | None = None) -> dict[str, Any]:
+    def _lessons(self, features: pd.DataFrame, rows: np.ndarray) -> dict[str, Any]:
         """The arguments of `lib.retrieval.lambdamart.train`."""
         task, how = self.task, self.task.learning
         return {
             "pairs": task.pairs[rows],
             "features": features[rows],
-            "relevant": (task.relevant if labels is None else labels)[rows],
+            "relevant": task.relevant[rows],
             "collections": task.persona[rows],
             "categorical": CATEGORICAL,
             "cutoff": max(how.cutoffs),
             "seed": how.seed,
             "threads": how.threads,
         }
-
-    def _weigh(self, scores: dict[Setting, np.ndarray]) -> pd.DataFrame:
-        """Recall of settings on the training queries, best first; of equals the one without the fine-tuned cosine, with
-        fewer groups, top items and leaves."""
-        task, rows = self.task, []
-        for setting, values in scores.items():
-            table = task.recall_alone(rank_pairs(task.pairs[task.training], values))
-            recall = table[[name for name in table if name.startswith("recall@") or name == "mean"]].iloc[0].to_dict()
-            seen = setting.groups + (("passed on",) if setting.passed_on else ())
-            own = {"compared": " + ".join(seen), "top": setting.top, "leaves": setting.leaves}
-            own["adapted"] = setting.adapted
-            rows.append({"setting": setting} | own | recall)
-        rows.sort(key=lambda row: (-row["mean"], row["adapted"], len(row["compared"]), row["top"], row["leaves"]))
-        return pd.DataFrame(rows)

@@ -2,15 +2,11 @@
 
 Within a world everything is cross-fitted by persona, so that all its queries count and none is ranked by a model that
 saw its persona.
-
-Three knobs give a signal that the default world lacks: recency, frequency and rivals among what is due. In their worlds
-each signal is also read by itself, and LambdaMART learns without groups of signals, and with the due time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,23 +15,41 @@ import pandas as pd
 from lib.assistant.personas import read_cast
 from lib.assistant.ranking_task import Learning, RankingTask
 from lib.assistant.rrf_readings import cross_fit, needed
-from lib.assistant.signals import DUE, DUE_WITHIN, hours_until_due, opens_before
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import frames, read_all_needs, simulate_from
 from lib.evaluation.comparison import per_query_scores
+from lib.evaluation.inference import Resampling
+from lib.evaluation.intervals import difference_interval, mean_interval
 from lib.retrieval.fusion import Fusion
-from lib.retrieval.stores import rank_pairs
 from lib.workbook.parameters.worlds import WorldKnobs
 
-# Read without learning: what was opened last, what most often, and what is due soonest, the rest last.
-UNLEARNED = ("recency", "most_opened", "due_soon")
-# Groups of features that a LambdaMART does without. Habitual features are sums and shares of opens, so that they know
-# part of the frequency: what numerical ones add is seen without habits, too.
-LEFT_OUT = {
-    "lambdamart_without_numerical": ("numerical",),
-    "lambdamart_without_habitual": ("habitual",),
-    "lambdamart_no_usage": ("numerical", "habitual"),
-}
+# The levels of each knob that is turned, one at a time.
+SWEEPS = {"meaning_share": (0.0, 1 / 3, 2 / 3, 1.0), "habit_strength": (0.0, 0.4, 0.8, 1.0)}
+COMPARED = ("semantic", "lambdamart", "lambdamart_rrf")
+EDGE = "lambdamart_rrf − semantic"
+
+
+def small_knobs(knobs: WorldKnobs, n_personas: int, **changes: float) -> WorldKnobs:
+    """The same world with fewer personas, as many queries each, and some knobs changed."""
+    share = n_personas / knobs.n_personas
+    sizes = {
+        "n_personas": n_personas,
+        "n_training_queries": max(n_personas, round(knobs.n_training_queries * share)),
+        "n_evaluation_queries": max(1, round(knobs.n_evaluation_queries * share)),
+    }
+    return WorldKnobs.model_validate({name: getattr(knobs, name) for name in WorldKnobs.model_fields} | sizes | changes)
+
+
+def swept_knobs(base: WorldKnobs, n_personas: int) -> dict[tuple[str, float], WorldKnobs]:
+    """The knobs of a small world for each level of each of `SWEEPS`. Where the share of meaning queries changes, habit
+    and either queries share the rest."""
+    return {
+        (knob, level): small_knobs(
+            base, n_personas, **{knob: level}, **({"habit_share": (1 - level) / 2} if knob == "meaning_share" else {})
+        )
+        for knob, levels in SWEEPS.items()
+        for level in levels
+    }
 
 
 def simulate_worlds(data: str | Path, worlds: Sequence[WorldKnobs]) -> list[dict[str, pd.DataFrame]]:
@@ -66,9 +80,8 @@ def cross_fitted_scores(
     fusion: Fusion,
     learning: Learning,
     bm25_b: float = 0.75,
-    signals: bool = False,
 ) -> pd.DataFrame:
-    """Scores of several methods on every query of a world, one row a query.
+    """Scores of `COMPARED` on every query of a world, one row a query.
 
     Args:
         world: frames items, opens, queries, gold.
@@ -76,34 +89,38 @@ def cross_fitted_scores(
         fusion: what `lambdamart_rrf` fuses.
         learning: how LambdaMART is trained.
         bm25_b: BM25T's length normalisation.
-        signals: score those of `signal_runs`, too: four cross-fits more.
 
     Returns:
-        as `lib.evaluation.comparison.per_query_scores`: bm25t, semantic, time_match (how often the item was opened at
-        such a moment, without learning), lambdamart, lambdamart_rrf.
+        as `lib.evaluation.comparison.per_query_scores`.
     """
     task = RankingTask.of_world(world, vectors, learning, bm25_b)
     every_pair = np.ones(len(task.pairs), dtype=bool)
     rankings = task.rankings(task.cross_fit(every_pair), every_pair)
     rankings |= cross_fit(task, needed(fusion.rankings), every_pair)
     runs = {
-        "bm25t": rankings["bm25t"],
         "semantic": rankings["semantic"],
-        "time_match": rank_pairs(task.pairs, task.features["moment_count"].to_numpy()),
         "lambdamart": rankings["whole"],
         "lambdamart_rrf": fusion.of(rankings),
-    } | (signal_runs(task) if signals else {})
+    }
     return per_query_scores(runs, task.qrels, task.queries["query"].tolist(), learning.cutoffs)
 
 
-def signal_runs(task: RankingTask) -> dict[str, pd.DataFrame]:
-    """Rankings of all queries that show what single signals are worth: `UNLEARNED`, and cross-fitted those of
-    `LEFT_OUT` and lambdamart_due, which also sees the due time."""
-    every_pair = np.ones(len(task.pairs), dtype=bool)
-    due = hours_until_due(task.pairs, task.queries, task.items)
-    count, last = opens_before(task.pairs, task.queries, task.items, task.opens)
-    unlearned = zip(UNLEARNED, (last, count.astype(float), -np.nan_to_num(due, nan=DUE_WITHIN + 1.0)), strict=True)
-    informed = replace(task, features=task.features.assign(**{DUE: due}))
-    learned = {name: task.cross_fit(every_pair, task.columns_without(*groups)) for name, groups in LEFT_OUT.items()}
-    scores = dict(unlearned) | learned | {"lambdamart_due": informed.cross_fit(every_pair)}
-    return {name: rank_pairs(task.pairs, values) for name, values in scores.items()}
+def recall_in(world: Mapping[str, pd.DataFrame], scores: pd.DataFrame, k: int) -> pd.DataFrame:
+    """Mean recall at K in a world, in percent, of `COMPARED` and of `EDGE`.
+
+    Args:
+        world: its frames.
+        scores: from `cross_fitted_scores`.
+
+    Returns:
+        columns method, recall@K, ci_low, ci_high, n.
+    """
+    recall = pd.DataFrame({method: scores[method, "recall", k] for method in COMPARED})
+    needs = world["gold"].set_index("query").loc[recall.index, "need"]
+    over = Resampling([world["queries"]["persona"].to_numpy(), needs.to_numpy()])
+    low, high = mean_interval(recall.to_numpy(), over)
+    means = pd.DataFrame({"method": COMPARED, f"recall@{k}": recall.mean(), "ci_low": low, "ci_high": high})
+    better, worse = EDGE.split(" − ")
+    low, high = difference_interval(recall[better].to_numpy(), recall[worse].to_numpy(), over)
+    edge = [EDGE, (recall[better] - recall[worse]).mean(), low, high]
+    return pd.concat([means, pd.DataFrame([edge], columns=means.columns)], ignore_index=True).assign(n=len(recall))

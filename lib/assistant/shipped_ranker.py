@@ -10,7 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from lib.assistant.fusion_effects import same_first
 from lib.assistant.ranking_task import Learning, RankingTask
 from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.ranker_files import hash_of_lesson, how_trained, read_rankers, write_rankers
@@ -24,16 +23,6 @@ NEEDED = {
     "01_data_gen": ("items.parquet", "opens.parquet", "queries.parquet", "gold.parquet"),
     "02_context_baselines": ("embeddings_pretrained.safetensors",),
 }
-
-
-class Again(NamedTuple):
-    """The shipped ranker beside one that learned from the same queries here: recall of relevant items in percent, and
-    the share of evaluation queries, in percent, whose first items are not the same ones."""
-
-    k: int
-    shipped: float
-    here: float
-    others: float
 
 
 class Taken(NamedTuple):
@@ -84,16 +73,6 @@ def ranker_for(task: RankingTask, encoder: str, bm25_b: float, root: Path = ROOT
         ranker = LambdaMART.from_text(found["model"], task.learning.threads)
         return Taken(ranker, found["device"], True, "")
     return Taken(task.learn(), processor(), False, reason)
-
-
-def learned_again(task: RankingTask, taken: Taken) -> Again | None:
-    """What another training of the shipped ranker, here, changes; None where none is shipped."""
-    if not taken.shipped:
-        return None
-    k = min(task.learning.cutoffs)
-    runs = {"shipped": task.rank(taken.ranker), "here": task.rank(task.learn())}
-    recall = task.score(runs).mean().xs(("recall", k), level=("metric", "k"))
-    return Again(k, recall["shipped"], recall["here"], 100 * (1 - same_first(runs["shipped"], runs["here"], k)))
 
 
 def ship_ranker(ranker: LambdaMART, task: RankingTask, encoder: str, bm25_b: float, root: Path = ROOT) -> Path:

@@ -16,9 +16,7 @@ trees find that, and what leaves out the habitual group would still see habits.
 
 The time an item shows (`shown`: start of an event, due time, last played) is not among them. In five apps it repeats
 the log; in the other two, how soon an event or a reminder is due says which one is asked for more plainly than any
-habit: in the default world little else is due within two hours of a query than what it asks for. `hours_until_due` is
-the signal for worlds in which other things are due then, too (`due_rivals` above 0; see `lib.assistant.sensitivity`);
-no ranker sees it unless it is given.
+habit: little else is due within two hours of a query than what it asks for.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lib.assistant.schemas import APPS, DUE_APPS, PLACES
+from lib.assistant.schemas import APPS, PLACES
 
 HOUR_BANDWIDTH = 1.5  # hours: standard deviation of the kernel over hours of the day
 HALF_LIFE = 14.0  # days: an open of two weeks ago counts half in what is `_recent`
@@ -55,8 +53,6 @@ HABITUAL = (
     "place_correlation",
 )
 USAGE = NUMERICAL + HABITUAL
-DUE = "hours_until_due"  # a group of its own, where a ranker is given it
-DUE_WITHIN = 24  # hours
 
 
 @dataclass(frozen=True)
@@ -146,27 +142,9 @@ def opens_before(
     return np.bincount(pair, minlength=len(pairs)), last
 
 
-def hours_until_due(pairs: pd.DataFrame, queries: pd.DataFrame, items: pd.DataFrame) -> np.ndarray:
-    """Hours from the query until the event starts or the reminder is due, one a pair; NaN for items of other apps, for
-    what is past, and for what is more than `DUE_WITHIN` hours ahead.
-
-    Args:
-        pairs: columns query_row, item_row.
-        queries: column time.
-        items: columns app, shown.
-    """
-    query, item = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
-    asked, due = (_clock(times)["minutes"] for times in (queries["time"], items["shown"]))
-    hours = (due[item] - asked[query]) / 60
-    dated = items["app"].isin(DUE_APPS).to_numpy()[item]
-    return np.where(dated & (hours >= 0) & (hours <= DUE_WITHIN), hours, np.nan)
-
-
 def feature_groups(features: pd.DataFrame) -> dict[str, list[str]]:
-    """Columns of a frame from `signals` by group: numerical, categorical, habitual, due where `hours_until_due` was
-    added, and, the rest, text."""
+    """Columns of a frame from `signals` by group: numerical, categorical, habitual, and, the rest, text."""
     groups = {"numerical": list(NUMERICAL), "categorical": list(CATEGORICAL), "habitual": list(HABITUAL)}
-    groups |= {"due": [DUE]} if DUE in features else {}
     known = {name for names in groups.values() for name in names}
     return groups | {"text": [name for name in features.columns if name not in known]}
 

@@ -226,9 +226,8 @@ def live_and_ask(
     plan = assign_needs(askable, asked, scene.side, voices, rng)
     moments = [voicing_moment(kind, lived, life, knobs) for lived, kind in plan]
     furnish_needs(life, plan, moments, scene)
-    # Each with draws of its own, so that a knob at 0 moves no other. The first of the four is unused.
-    _, due, lately, often = rng.spawn(4)
-    life.asked_at, life.due_rng = [moment for moment, _ in moments], due
+    # Each with draws of its own, so that a knob at 0 moves no other. The first two of the four are unused.
+    _, _, lately, often = rng.spawn(4)
     add_distractors(life, scene)
     pairs = []
     for number, ((lived, kind), (moment, place)) in enumerate(zip(plan, moments, strict=True)):

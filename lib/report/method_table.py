@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from lib.assistant.ranker_ablation import CROSS_FITTED, TWO_CROSS_FITTED, WITH_FINETUNED
+from lib.assistant.ranker_ablation import TWO_CROSS_FITTED
 from lib.workbook.display import interval, number
 from lib.workbook.methods import METHODS, label
 from lib.workbook.profiles import NOTEBOOKS
@@ -100,8 +100,6 @@ QUESTIONS: list[tuple[Question, list[Row]]] = [
         _context("lambdamart_rrf", "lambdamart_rrf_beats_finetuned"),
         _context("lambdamart_2"),
         _context(TWO_CROSS_FITTED),
-        _context("cross_encoder"),
-        _context("late_interaction"),
     ]),
     (Question(
         "assistant", FOUND_UNSEEN, "Recall@3, %", "05_lambdamart_rrf",
@@ -118,8 +116,6 @@ QUESTIONS: list[tuple[Question, list[Row]]] = [
         "A variant that may use the fine-tuned encoder", "context_ablation",
         {"kind": "all", "metric": "recall", "k": 3, "sample": "all"}, columns=("value", "ci_low", "ci_high"),
     ), [
-        _context(WITH_FINETUNED),
-        _context(CROSS_FITTED),
         _context(TWO_CROSS_FITTED),
     ]),
     (Question(

@@ -35,8 +35,6 @@ CONTEXT = {
     "cot_distilled": "chain of thought, distilled",
     "finetuned": "fine-tuned search",
     "finetuned_cot": "fine-tuned search with chain of thought",
-    "cross_encoder": "cross-encoder over the first 20 of semantic search (ours)",
-    "late_interaction": "late interaction (ours)",
     "lambdamart": "LambdaMART",
     "lambdamart_2": "LambdaMART in two stages (ours)",
     "lambdamart_2_finetuned": "two stages with the fine-tuned encoder, cross-fitted (ours)",

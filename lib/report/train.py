@@ -31,7 +31,6 @@ def main(arguments: list[str]) -> int:
     if not arguments:
         print("usage: python -m lib.report.train PROFILE [PART ...]", file=sys.stderr)
         return 2
-    from lib.assistant import interaction_training as of_readers
     from lib.assistant import shipped_ranker, shipped_tool_rankers
     from lib.assistant import trained_parts as of_assistant
     from lib.generation.models import ModelError
@@ -39,7 +38,7 @@ def main(arguments: list[str]) -> int:
 
     profile, chosen = arguments[0], arguments[1:]
     flows = of_workflows.parts(on_gpu=accelerator() != processor())
-    assistant: dict[str, Any] = {**of_assistant.parts(), **of_readers.parts()}
+    assistant: dict[str, Any] = of_assistant.parts()
     known = [*flows, *assistant, shipped_ranker.NAME, shipped_tool_rankers.NAME]
     if wrong := [name for name in chosen if name not in known]:
         print(f"error: no part is called {wrong[0]}{did_you_mean(wrong[0], known)}", file=sys.stderr)
@@ -131,9 +130,8 @@ def train_for_assistant(book: Workbook, name: str, part: Any, root: Path = ROOT)
     Args:
         book: of the notebook that takes the part (`lib.assistant.trained_parts.Part.parameters`).
     """
-    from lib.assistant import interaction_training, trained_parts
+    from lib.assistant.trained_parts import make
 
-    make = interaction_training.make if isinstance(part, interaction_training.Part) else trained_parts.make
     print(f"{name}: of {part.size:,} training queries, {part.settings}", flush=True)
     output = book.data / "trained" / name
     return shipped_or_kept(name, output, *make(name, part, book, output, root, **machine()), root=root)

@@ -14,13 +14,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.inference import Resampling
-from lib.evaluation.intervals import difference_interval
-from lib.evaluation.ranking import ndcg_from_hits, recall_from_hits
+from lib.evaluation.ranking import recall_from_hits
 from lib.retrieval.stores import hash_of_id, relevant_pairs_mask, tie_breakers
 
 Document = TypeVar("Document", bound=Hashable)
-GAIN = ("gain", "gain_low", "gain_high")
 DECIMALS = 12  # sums of the same terms in another order are ties
 
 
@@ -138,10 +135,8 @@ def try_fusions(
     qrels: pd.DataFrame,
     queries: Sequence,
     cutoffs: Sequence[int],
-    against: Fusion | None = None,
-    resampling: Resampling | None = None,
 ) -> pd.DataFrame:
-    """Recall and NDCG of several fusions.
+    """Recall of several fusions.
 
     Args:
         runs: rankings by name (see `fuse_runs`).
@@ -149,14 +144,10 @@ def try_fusions(
         qrels: columns query, item.
         queries: ids averaged over.
         cutoffs: values of K.
-        against: what the mean of recalls is compared with, query by query; one ranking is a fusion, too.
-        resampling: of the queries, for intervals of these differences.
 
     Returns:
-        columns fusion, rankings (their names joined by " + "), k, recall@K and ndcg@K in percent for each K, and mean,
-        the mean of the recalls; with `against` and `resampling` also gain, gain_low and gain_high, the difference of
-        that mean in points; best first, and of equals the one with fewer rankings, without weights, then with the
-        smaller k.
+        columns fusion, recall@K in percent for each K, and mean, the mean of the recalls; best first, and of equals the
+        one with fewer rankings, without weights, then with the smaller k.
     """
     names, depth = list(runs), max(cutoffs)
     aligned = _align([run[run["query"].isin(queries)] for run in runs.values()])
@@ -170,30 +161,17 @@ def try_fusions(
     relevant[row, place] = relevant_pairs_mask(pairs, qrels)
     n_relevant = qrels.drop_duplicates(["query", "item"])["query"].value_counts().reindex(queries, fill_value=0)
     rank, score = aligned.rank[order], np.zeros(shape)
-
-    def tried(fusion: Fusion) -> tuple[dict[str, Any], np.ndarray]:
-        """Its row, and the mean of the recalls of each query."""
+    rows: list[dict[str, Any]] = []
+    for fusion in fusions:
         weights = _checked(fusion.k, fusion.weights, len(fusion.rankings))
         columns = [names.index(name) for name in fusion.rankings]
         score[row, place] = np.round(_scores(rank[:, columns], fusion.k, weights), DECIMALS)
         top = np.argsort(-score, axis=1, kind="stable")[:, :depth]
         # A score of 0: an item that none of these rankings holds.
         hits = np.take_along_axis(relevant, top, axis=1) & (np.take_along_axis(score, top, axis=1) > 0)
-        each = np.column_stack([100 * recall_from_hits(hits, n_relevant.to_numpy(), at) for at in cutoffs])
-        recalls = {f"recall@{at}": value for at, value in zip(cutoffs, each.mean(axis=0), strict=True)}
-        gains = {f"ndcg@{at}": 100 * ndcg_from_hits(hits, n_relevant.to_numpy(), at).mean() for at in cutoffs}
-        about = {"fusion": fusion, "rankings": " + ".join(fusion.rankings), "k": fusion.k}
-        mean = round(float(np.mean([*recalls.values()])), 9)
-        return about | recalls | gains | {"mean": mean}, each.mean(axis=1)
-
-    found = [tried(fusion) for fusion in fusions]
-    rows = [about for about, _ in found]
-    if found and against is not None and resampling is not None:
-        means, base = np.column_stack([each for _, each in found]), tried(against)[1][:, None]
-        low, high = difference_interval(means, np.broadcast_to(base, means.shape), resampling)
-        for about, *gain in zip(rows, (means - base).mean(axis=0), low, high, strict=True):
-            about |= dict(zip(GAIN, gain, strict=True))
-    rows.sort(key=lambda each: (-each["mean"], len(each["fusion"].rankings), each["fusion"].weights, each["k"]))
+        recalls = {f"recall@{at}": 100 * recall_from_hits(hits, n_relevant.to_numpy(), at).mean() for at in cutoffs}
+        rows.append({"fusion": fusion} | recalls | {"mean": round(float(np.mean([*recalls.values()])), 9)})
+    rows.sort(key=lambda each: (-each["mean"], len(each["fusion"].rankings), each["fusion"].weights, each["fusion"].k))
     return pd.DataFrame(rows)
 
 

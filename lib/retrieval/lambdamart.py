@@ -71,16 +71,6 @@ class LambdaMART:
         """`predict` for rows of an array from `values`; of a few rows, making that array takes most of the time."""
         return cast(np.ndarray, self.booster.predict(values, num_threads=self.threads))
 
-    def contributions(self, features: pd.DataFrame) -> pd.DataFrame:
-        """SHAP values of every row and feature, by LightGBM's TreeSHAP (Lundberg et al., 2020): scores are their sums
-        up to one constant.
-
-        Raises:
-            ValueError: a feature the model was trained on is missing.
-        """
-        values = self.booster.predict(self.values(features), pred_contrib=True, num_threads=self.threads)
-        return pd.DataFrame(cast(np.ndarray, values)[:, :-1], columns=self.columns, index=features.index)
-
     def values(self, features: pd.DataFrame) -> np.ndarray:
         """What `predict_values` takes: (rows, `columns`), floats.
 
@@ -138,7 +128,6 @@ def train(
     seed: int,
     threads: int,
     rising: Sequence[str] = (),
-    leaves: int = LEAVES,
 ) -> LambdaMART:
     """Train on some collections and stop early on others, so that no query of a held-out collection has a sibling in
     training.
@@ -152,7 +141,6 @@ def train(
         cutoff: the largest K of interest.
         seed, threads: the same of both, the same model.
         rising: columns of `features` that may raise a score as they grow, and never lower it.
-        leaves: of a tree, at most.
 
     Raises:
         ValueError: lengths differ, or there are fewer than two collections.
@@ -164,7 +152,7 @@ def train(
     if held_out.all():
         raise ValueError("training needs at least two collections: one of them to stop early on")
     parameters = TREES | {
-        "num_leaves": leaves,
+        "num_leaves": LEAVES,
         "objective": "lambdarank",
         "metric": "ndcg",
         "eval_at": [cutoff],
@@ -216,7 +204,6 @@ def out_of_fold(
     seed: int,
     threads: int,
     folds: int = 5,
-    leaves: int = LEAVES,
 ) -> np.ndarray:
     """Scores of all pairs, each by a model that saw no query of its collection, not even to stop early.
 
@@ -242,20 +229,9 @@ def out_of_fold(
             cutoff,
             seed,
             threads,
-            leaves=leaves,
         )
         scores[inside] = model.predict(features[inside])
     return scores
-
-
-def importance(model: LambdaMART, pairs: pd.DataFrame, features: pd.DataFrame) -> pd.Series:
-    """Mean absolute SHAP value of each feature, largest first, in units of the score.
-
-    Each value is taken relative to the feature's mean over the query's candidates: what lifts all of them moves none.
-    """
-    values = model.contributions(features)
-    centred = values - values.groupby(pairs["query"].to_numpy()).transform("mean")
-    return centred.abs().mean().sort_values(ascending=False)
 
 
 def _among(collections: np.ndarray, names: Sequence[str]) -> np.ndarray:

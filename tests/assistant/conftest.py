@@ -19,6 +19,7 @@ from lib.assistant.personas import read_cast
 from lib.assistant.planner import Desk
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import frames, read_world, simulate_from
+from lib.retrieval.dense import encode, load_encoder
 from lib.workbook.artifacts import Workbook
 from lib.workbook.parameters.base import Parameters
 from lib.workbook.parameters.context_baselines import ContextBaselines
@@ -27,8 +28,7 @@ from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
 from lib.workbook.parameters.planner import PlannerTuning
 from lib.workbook.parameters.tool_retrieval import ToolRetrieval
 from lib.workbook.parameters.worlds import WorldKnobs
-from tests.assistant.readers_world import make_world as make_small_world
-from tests.retrieval.conftest import build_encoder
+from tests.retrieval.conftest import WORDS, build_encoder
 
 ROOT = Path(__file__).parents[2]
 HABITS_ALONE = {"recency_strength": 0.0, "frequency_strength": 0.0}
@@ -94,8 +94,22 @@ def tiny(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def small_world(tiny):
-    """What text search is trained on with it; tests leave it as it is."""
-    return make_small_world(tiny)
+    """What text search is trained on with it, frames and vectors; tests leave them as they are. Two queries a persona
+    about one of four needs; the first five personas are of training."""
+    rng, encoder = np.random.default_rng(5), load_encoder(tiny)
+    texts = [(f"p{p}-i{i}", f"p{p}", " ".join(rng.permutation(WORDS)[:3])) for p in range(8) for i in range(6)]
+    asked = [
+        (f"p{p}-q{n}", f"p{p}", "training" if p < 5 else "evaluation", " ".join(rng.permutation(WORDS)[:2]))
+        for p in range(8)
+        for n in range(2)
+    ]
+    frames = {
+        "items": pd.DataFrame(texts, columns=["item", "persona", "text"]),
+        "queries": pd.DataFrame(asked, columns=["query", "persona", "split", "text"]),
+    }
+    about = [(query, f"need {n % 4}", [f"{persona}-i{n % 3}"]) for n, (query, persona, *_) in enumerate(asked)]
+    frames["gold"] = pd.DataFrame(about, columns=["query", "need", "relevant"])
+    return frames, {name: encode(encoder, frames[name]["text"].tolist()) for name in ("items", "queries")}
 
 
 @pytest.fixture(scope="session")

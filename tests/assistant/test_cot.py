@@ -1,26 +1,17 @@
-"""Sampling for the writers of chains of thought, and reading which apps a text names."""
+"""Sampling for the writers of chains of thought."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from lib.assistant.cot import (
-    apps_by_frequency,
     augment,
     equal_shares,
-    named_apps,
     named_types,
-    naming_scores,
-    only_the_cue,
     other_rows,
-    repeats_itself,
-    split_by_names,
     split_personas,
     taught_and_asked,
-    without_types,
 )
-from lib.assistant.prompts import CUE, cot_prompt
-from lib.assistant.schemas import APPS
 
 
 def many(n=300, personas=30):
@@ -72,13 +63,6 @@ def test_a_writer_learns_from_experts_on_other_personas_and_never_from_the_needs
     nothing, asked = taught_and_asked(training.assign(cot=""), [], n_pairs=40, n_cots=20, seed=3)
     assert nothing.empty
     assert len(asked) == 20
-
-
-def test_a_cot_is_cut_into_names_and_words():
-    assert split_by_names(["Check 'Calendar' for a lesson.", ""]) == {
-        "names": ["Calendar", ""],
-        "words": ["Check for a lesson.", ""],
-    }
 
 
 @pytest.mark.parametrize(("n_pairs", "n_cots"), [(480, 600), (1, 1000), (1000, 1)])
@@ -140,68 +124,3 @@ def test_an_empty_cot_leaves_the_query_alone():
 )  # fmt: skip
 def test_context_types_that_a_text_names(text, types):
     assert named_types(text) == types
-
-
-def test_types_without_a_store_are_no_apps():
-    assert named_apps("'Photos', 'Google Maps', 'Google' and 'PhoneCall'") == ["google", "phone_call"]
-
-
-def test_a_text_without_the_names_it_has():
-    assert without_types("Look in 'Mail', then in PhoneCall for mail.") == "Look in , then in for mail."
-    assert without_types("play music") == "play music"
-    assert named_types(without_types("'Google Maps' 'Google' Notes")) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "repeated"),
-    [
-        ("", False),
-        ("Check the mail.", False),
-        ("Check 'Mail' for a receipt, then check 'Notes' for a list.", False),
-        ("The user is asking for X. The user is asking for Y.", True),
-        ("no no no no no", True),
-    ],
-)
-def test_a_text_that_repeats_itself(text, repeated):
-    assert repeats_itself(text) is repeated
-
-
-@pytest.mark.parametrize(
-    ("text", "only"),
-    [
-        ("Check.", True),
-        ("check, Check, check,", True),
-        ("Check the calendar.", False),
-        ("Checking", False),
-        ("", False),
-        ("…", False),
-    ],
-)
-def test_a_text_that_is_only_the_cue(text, only):
-    assert only_the_cue(text) is only
-    assert CUE in cot_prompt("Play my usual.", [])
-
-
-def test_how_often_the_named_apps_hold_the_answer():
-    named = pd.Series([["mail", "notes"], [], ["music"]])
-    relevant = pd.Series([["mail", "mail", "calendar"], ["mail"], ["notes"]])
-    commonest = apps_by_frequency(relevant)
-    assert commonest[0] == "mail"
-    assert sorted(commonest) == sorted(APPS)
-    scores = naming_scores(named, relevant, commonest)
-    assert scores["named"].tolist() == [2, 0, 1]
-    np.testing.assert_allclose(scores["precision"], [50, np.nan, 0])
-    np.testing.assert_allclose(scores["coverage"], [200 / 3, 0, 0])
-    np.testing.assert_allclose(scores["random_precision"], [200 / 7, np.nan, 100 / 7])
-    np.testing.assert_allclose(scores["random_coverage"], [200 / 7, 0, 100 / 7])
-    np.testing.assert_allclose(scores["commonest_precision"], [100, np.nan, 0])
-    np.testing.assert_allclose(scores["commonest_coverage"], [100, 0, 0])
-
-
-def test_naming_at_random_is_the_expectation():
-    rng = np.random.default_rng(0)
-    relevant = pd.Series([["mail", "calendar", "calendar"]] * 4000)
-    named = pd.Series([list(rng.choice(APPS, 2, replace=False)) for _ in range(4000)])
-    scores = naming_scores(named, relevant, APPS).mean()
-    assert scores["precision"] == pytest.approx(scores["random_precision"], abs=2)
-    assert scores["coverage"] == pytest.approx(scores["random_coverage"], abs=2)

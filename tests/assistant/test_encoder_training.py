@@ -103,9 +103,3 @@ def test_evaluation_takes_the_writer_of_training():
     assert plan.thoughts(cots(("t", "training", "cot_distilled", "T"), both[0]), evaluation).writer == "cot"
     foreign = plan.thoughts(cots(("other", "evaluation", "cot", "zero")), evaluation)
     assert (foreign.writer, len(foreign.evaluation)) == ("", 0)
-
-
-def test_a_phrasing_is_known_where_the_other_fold_has_it():
-    known = plan.known_out_of_fold(pd.Series(["hi", "hi", "ho", "ho"]), np.array([0, 1, 1, 1]))
-    assert known.tolist() == [True, True, False, False]
-    assert plan.known_out_of_fold(pd.Series([], dtype=object), np.array([], dtype=int)).dtype == bool

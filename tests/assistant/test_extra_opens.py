@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -25,9 +26,9 @@ KINDS = ["meaning", "habit", "either"]
 
 @pytest.fixture(scope="module")
 def worlds(make_world):
-    """By the knob that is turned up: one where all are 0, one for each of the three, and the default world."""
+    """By the knob that is turned up: one where both are 0, one for each, and the default world."""
     knobs = {"": NEITHER, "recency": NEITHER | {"recency_strength": 0.6}}
-    knobs |= {"frequency": NEITHER | {"frequency_strength": 0.6}, "due": NEITHER | {"due_rivals": 1.0}, "default": {}}
+    knobs |= {"frequency": NEITHER | {"frequency_strength": 0.6}, "default": {}}
     return {name: make_world(**SIZES, **changed) for name, changed in knobs.items()}
 
 
@@ -60,20 +61,6 @@ def test_opens_alone_are_added(tables, name):
         if key != "opens":
             pd.testing.assert_frame_equal(tables[name][key], frame)
     assert len(added(tables, name)) > 0
-
-
-def test_due_rivals_move_nothing_but_what_nobody_asks_for(tables):
-    before, after = tables[""]["items"].set_index("item"), tables["due"]["items"].set_index("item")
-    after = after.loc[before.index]
-    moved = (before["shown"] != after["shown"]) | (before["text"] != after["text"])
-    source = tables[""]["provenance"].set_index("item")["source"]
-    assert moved.sum() > 100
-    assert set(source[before.index[moved]]) <= {"decoy", "background"}
-    assert set(before["app"][moved]) == {"calendar", "reminders"}
-    for key in ("queries", "provenance", "people"):
-        pd.testing.assert_frame_equal(tables["due"][key], tables[""][key])
-    opens = [tables[name]["opens"].value_counts() for name in ("", "due")]
-    pd.testing.assert_series_equal(*opens, check_like=True)
 
 
 def test_the_same_seed_gives_the_same_opens(make_world, tables):
@@ -236,28 +223,19 @@ def test_with_rivals_what_is_due_soon_is_relevant_less_often(tables):
     assert beside < alone - 20
 
 
-def test_due_rivals_is_the_share_that_is_due_soon(tables):
-    """Of unneeded events and reminders; at 0 few are, by chance."""
-    source = tables[""]["provenance"].set_index("item")["source"]
-    for name, low, high in (("", 0.0, 0.1), ("due", 1.0, 1.0)):
-        items = tables[name]["items"]
-        unneeded = items["item"].map(source).isin(["decoy", "background"])
-        items = items[unneeded & items["app"].isin(["calendar", "reminders"])]
-        pairs = items.merge(tables[name]["queries"][["persona", "time"]], on="persona")
-        ahead = (pairs["shown"] - pairs["time"]) / pd.Timedelta(minutes=1)
-        assert low <= ahead.between(15, 120).groupby(pairs["item"]).any().mean() <= high
-
-
 @pytest.fixture(scope="module")
 def gains(tables):
     """Recall@3 that numerical signals add, cross-fitted: to a ranker with the habitual ones and to one without, with
     the log as it is and permuted; by world."""
 
+    def without(task: RankingTask, groups) -> RankingTask:
+        return replace(task, features=task.features[task.columns_without(*groups)])
+
     def gain(task: RankingTask) -> dict[str, float]:
         every_pair = np.ones(len(task.pairs), dtype=bool)
         left_out = {"all": (), "habits": ("numerical",), "numbers": ("habitual",), "none": ("numerical", "habitual")}
         runs = {
-            name: rank_pairs(task.pairs, task.cross_fit(every_pair, task.columns_without(*groups)))
+            name: rank_pairs(task.pairs, without(task, groups).cross_fit(every_pair))
             for name, groups in left_out.items()
         }
         scores = per_query_scores(runs, task.qrels, task.queries["query"].tolist(), [3])
@@ -273,7 +251,7 @@ def gains(tables):
         }
         task = RankingTask.of_world(world, vectors, Learning([3], seed=1, folds=2))
         opens = permute_logs(world["items"], world["opens"], np.random.default_rng(1))
-        found[name] = gain(task), gain(task.with_opens(opens))
+        found[name] = gain(task), gain(replace(task, opens=opens, features=task.features_with(opens)))
     return found
 
 

@@ -174,7 +174,6 @@ def test_shares_of_plans(plain, crowded):
         ({"complex_share": 0.7, "default_share": 0.7}, "complex_share"),
         ({"recency_strength": 1.1}, "recency_strength"),
         ({"frequency_strength": -0.1}, "frequency_strength"),
-        ({"due_rivals": 2.0}, "due_rivals"),
         ({"split": "persona"}, "split"),
         ({"n_personas": 10, "n_training_queries": 5, "n_evaluation_queries": 2}, "query a persona"),
     ],

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.leaks import api_classifier, api_from_text_alone, conditional_entropy_bits, entropy_bits, leaks
+from lib.assistant.leaks import api_classifier, conditional_entropy_bits, entropy_bits, leaks
 from lib.assistant.needs import alternatives
 from lib.assistant.queries import EVALUATION_NEEDS, OPENERS, families_of, held_out_needs, normal_form, split_phrasings
 from lib.assistant.world import SIDES, frames, held_of_each_group
@@ -148,19 +148,6 @@ def test_held_out_needs_do_not_depend_on_the_others(needs):
     assert held_out_needs(["only"], 7) == {"only"}
 
 
-def test_a_classifier_finds_what_the_text_gives_away_and_nothing_else():
-    rng = np.random.default_rng(0)
-    apis = pd.Series(rng.choice(["a", "b", "c"], size=600, p=[0.5, 0.3, 0.2]))
-    training = np.arange(600) < 400
-    telling = np.eye(3)[pd.factorize(apis, sort=True)[0]] + 0.1 * rng.normal(size=(600, 3))
-    silent = rng.normal(size=(600, 3))
-    right, commonest = api_from_text_alone(telling, apis, training)
-    assert right == 100
-    assert commonest == pytest.approx(100 * (apis[~training] == "a").mean())
-    right, commonest = api_from_text_alone(silent, apis, training)
-    assert right == pytest.approx(commonest, abs=5)
-
-
 def test_the_classifier_has_converged_whatever_order_it_saw_the_queries_in():
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(600, 48)).astype(np.float32) + 2  # to one side of the origin, as embeddings are
@@ -176,9 +163,3 @@ def test_entropies_by_hand():
     assert entropy_bits(labels) == 1
     assert conditional_entropy_bits(labels, pd.Series([1, 1, 2, 2])) == 0
     assert conditional_entropy_bits(labels, pd.Series([1, 2, 1, 2])) == 1
-
-
-def test_one_api_is_named_for_all():
-    vectors = np.random.default_rng(0).normal(size=(12, 4))
-    training = np.arange(12) < 8
-    assert api_from_text_alone(vectors, pd.Series(["only_one"] * 12), training) == (100, 100)

@@ -5,7 +5,7 @@ import pytest
 from lib.assistant.persona_index import PersonaIndex, time_stages
 from lib.assistant.ranking_task import Learning, RankingTask
 from lib.assistant.rrf_readings import STORES, WHOLE, FusedRankers
-from lib.assistant.second_stage import Setting, TwoStages
+from lib.assistant.second_stage import TwoStages
 from lib.assistant.signals import CATEGORICAL, log_similarities, signals
 from lib.retrieval.adapter import adapted_cosines
 from lib.retrieval.fusion import Fusion, rank_per_store
@@ -116,8 +116,7 @@ def test_every_stage_is_timed(batch, monkeypatch):
     vector = batch["vectors"]["queries"][3]
     task = RankingTask.of_world(batch, batch["vectors"], Learning([10], seed=0, folds=2))
     scores = batch["model"].predict(batch["features"])
-    two = TwoStages.of(task, batch["vectors"]["items"]).seeing(batch["text"]["semantic"])
-    second = two.learn(scores, Setting(leaves=7, adapted=True))
+    second = TwoStages.of(task, batch["vectors"]["items"], batch["text"]["semantic"]).fit(scores).stage
     index.adapter = np.eye(8)
     asked = []
     monkeypatch.setattr(index, "adapted", lambda given: asked.append(given) or PersonaIndex.adapted(index, given))

@@ -1,6 +1,5 @@
 """Cosines of encoders trained once more for a ranker: which pairs each says something of, and what it had met."""
 
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -8,29 +7,19 @@ import pandas as pd
 import pytest
 
 from lib.assistant import retrained_cosines as module
-from lib.assistant.retrained import WITHOUT, Variant
-from lib.assistant.retrained_cosines import (
-    EVALUATION,
-    FILE,
-    TRAINING,
-    EncoderCosines,
-    both_of,
-    cosines,
-    keep,
-    kept,
-    trained,
-    variants_of,
-)
+from lib.assistant.retrained import Retraining, without
+from lib.assistant.retrained_cosines import EVALUATION, FILE, TRAINING, EncoderCosines, cosines, keep, kept, trained
 from lib.retrieval.stores import candidate_pairs
 from lib.workbook.inputs import InputError
-from lib.workbook.parameters.finetuned_search import FinetunedSearch
 from tests.assistant.test_retrained import retraining_of
 
 
 def in_three_folds(small_world, tiny, **changed):
-    """Every two of five folds would be forty encoders."""
+    """Every two of five folds would be twenty encoders."""
     again = retraining_of(small_world, tiny, **changed)
-    return replace(again, fold_of={need: min(fold, 2) for need, fold in again.fold_of.items()})
+    for frame in (again.learned, again.asked):
+        frame["fold"] = frame["fold"].clip(upper=2)
+    return again
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +32,9 @@ def made(retraining, tmp_path_factory):
     """The cosines, and for each encoder its folder's name, the queries it learned from and the texts it read."""
     learned, read, patch = {}, {}, pytest.MonkeyPatch()
 
-    def watched(again, variant, queries, output, progress=False):
+    def watched(again, queries, output, progress=False):
         learned[output.name] = queries
-        model = original(again, variant, queries, output, progress)
+        model = original(again, queries, output, progress)
         read[id(model)] = output.name
         keeping.append(model)  # or another one may get its id
         return model
@@ -55,74 +44,64 @@ def made(retraining, tmp_path_factory):
         return encode(model, texts, **rest)
 
     keeping, asked = [], {}
-    original, encode = module.finetuned_on, module.encode
-    patch.setattr(module, "finetuned_on", watched)
+    original, encode = Retraining.encoder_on, module.encode
+    patch.setattr(Retraining, "encoder_on", watched)
     patch.setattr(module, "encode", reading)
     found = trained(retraining, tmp_path_factory.mktemp("encoders"))
     patch.undo()
     return found, learned, asked
 
 
-def folds_of(retraining):
-    return [variant.number for variant in variants_of(retraining) if variant.kind == WITHOUT]
-
-
-def test_each_fold_each_seed_and_each_two_folds_have_their_sides(retraining, made):
-    found = made[0]
-    names = [variant.name for variant in variants_of(retraining)]
-    assert names[0] == "without_0"
-    both = [both_of(*pair) for pair in combinations(folds_of(retraining), 2)]
-    sides = [f"{name}_{side}" for name in names for side in (TRAINING, EVALUATION)]
+def test_each_fold_and_each_two_folds_have_their_sides(retraining, made):
+    found, folds = made[0], retraining.folds
+    both = [without(*pair) for pair in combinations(folds, 2)]
+    sides = [f"{without(fold)}_{side}" for fold in folds for side in (TRAINING, EVALUATION)]
     assert list(found) == [*sides, *(f"{name}_{TRAINING}" for name in both)]
-    training = candidate_pairs(retraining.lesson.queries, retraining.lesson.items, on="persona")
-    asked = candidate_pairs(retraining.queries, retraining.items, on="persona")
-    for variant in variants_of(retraining):
-        taught, told = (found[f"{variant.name}_{side}"] for side in (TRAINING, EVALUATION))
+    items = retraining.items[retraining.items["persona"].isin(retraining.learned["persona"])]
+    training = candidate_pairs(retraining.learned, items, on="persona")
+    asked = candidate_pairs(retraining.asked, retraining.items, on="persona")
+    for fold in folds:
+        taught, told = (found[f"{without(fold)}_{side}"] for side in (TRAINING, EVALUATION))
         assert taught.dtype == told.dtype == np.float16
         assert len(taught) == len(training)
         assert np.isfinite(taught).all()
-        np.testing.assert_array_equal(
-            np.isfinite(told), asked["query"].isin(retraining.asked(variant)["query"]).to_numpy()
-        )
-    fold = training["query"].map(retraining.lesson.queries.set_index("query")["need"]).map(retraining.fold_of)
-    for name, pair in zip(both, combinations(folds_of(retraining), 2), strict=True):
+        theirs = retraining.asked["query"][retraining.asked["fold"] == fold]
+        np.testing.assert_array_equal(np.isfinite(told), asked["query"].isin(theirs).to_numpy())
+    fold = training["query"].map(retraining.learned.set_index("query")["fold"])
+    for name, pair in zip(both, combinations(folds, 2), strict=True):
         np.testing.assert_array_equal(np.isfinite(found[f"{name}_{TRAINING}"]), fold.isin(pair))
 
 
 def test_no_encoder_met_the_need_or_the_person_that_it_is_asked_about(retraining, made):
     _, learned, asked = made
-    assert len(learned) == 3 * len(variants_of(retraining)) + 2 * len(list(combinations(folds_of(retraining), 2)))
-    training = retraining.lesson.queries
+    assert len(learned) == 3 * len(retraining.folds) + 2 * len(list(combinations(retraining.folds, 2)))
+    training = retraining.learned
     for name, queries in learned.items():
-        kind, *numbers = name.removeprefix("finetuned_").partition("_half")[0].split("_")
-        without = set(map(int, numbers)) if kind == WITHOUT else set()
-        assert not {retraining.fold_of[need] for need in queries["need"]} & without
+        numbers = name.removeprefix("finetuned_without_").partition("_half")[0].split("_")
+        assert not set(queries["fold"]) & set(map(int, numbers))
         read = set(asked[name])
         if "half" in name:
             others = training[training["persona"].isin(set(queries["persona"]))]
             assert read & set(training["text"])
             assert not read & set(others["text"])
         else:
-            variant = Variant(kind, int(numbers[0]))
-            assert set(queries["query"]) == set(retraining.taught(variant)["query"])
-            assert read <= set(retraining.asked(variant)["text"]) | set(retraining.items["text"])
+            theirs = retraining.asked[retraining.asked["fold"] == int(numbers[0])]
+            assert read <= set(theirs["text"]) | set(retraining.items["text"])
 
 
 def test_what_is_kept_is_found_again_in_this_world_alone(small_world, tiny, retraining, made, tmp_path):
     assert kept(retraining, tmp_path) is None
+    assert cosines(retraining, False, tmp_path, tmp_path) == {}
     (tmp_path / FILE).parent.mkdir(parents=True)
     keep(made[0], retraining.key, tmp_path / FILE)
-    again = kept(retraining, tmp_path)
+    again = cosines(retraining, False, tmp_path, tmp_path)
     assert list(again) == list(made[0])
     for name, values in made[0].items():
         np.testing.assert_array_equal(again[name], values)
-    mended = small_world[1].assign(text=small_world[1]["text"].where(small_world[1]["item"] != "p0-i0", "lemon"))
+    items = small_world[0]["items"]
+    mended = items.assign(text=items["text"].where(items["item"] != "p0-i0", "lemon"))
     assert kept(in_three_folds(small_world, tiny, items=mended), tmp_path) is None
     assert kept(in_three_folds(small_world, tiny), tmp_path) is not None
-    shipped = FinetunedSearch(profile="p", seed=7)
-    assert list(cosines(retraining, shipped, tmp_path, tmp_path, False)) == list(made[0])
-    off = shipped.model_copy(update={"shipped_interaction_queries": 0})
-    assert cosines(retraining, off, tmp_path, tmp_path, False) == {}
     (tmp_path / FILE).write_text("no archive")
     with pytest.raises(InputError, match=FILE.name):
         kept(retraining, tmp_path)
@@ -143,7 +122,6 @@ ASKED = {
     "without_0": [0.11, NAN, NAN],
     "without_1": [NAN, 0.21, NAN],
     "without_2": [NAN, NAN, 0.31],
-    "seed_1": [0.12, 0.22, 0.32],
 }
 BY_TWO_FOLDS = {  # of the training queries about either
     "without_0_1": [-0.01, -0.02, NAN, NAN],
@@ -174,8 +152,6 @@ def test_both_sides_are_put_where_their_pairs_stand(of_pairs):
     np.testing.assert_allclose(of_pairs.without[0], [0.11, 0, 0, 0.01, 0.02, 0.03, 0.04], atol=1e-3)
     np.testing.assert_allclose(of_pairs.without[1], [0, 0.21, 0, 0.02, 0.04, 0.06, 0.08], atol=1e-3)
     np.testing.assert_allclose(of_pairs.without[2], [0, 0, 0.31, 0.03, 0.06, 0.09, 0.12], atol=1e-3)
-    assert list(of_pairs.seeds) == [1]
-    np.testing.assert_allclose(of_pairs.seeds[1], [0.12, 0.22, 0.32, 0.04, 0.08, 0.12, 0.16], atol=1e-3)
 
 
 def test_a_training_query_meets_encoders_that_met_neither_its_need_nor_the_fold_left_out(of_pairs):
@@ -192,8 +168,6 @@ def test_a_training_query_meets_encoders_that_met_neither_its_need_nor_the_fold_
     [
         ("without_1_training", lambda cosines: cosines.without),
         ("without_1_evaluation", lambda cosines: cosines.without),
-        ("seed_1_training", lambda cosines: cosines.seeds),
-        ("seed_1_evaluation", lambda cosines: cosines.seeds),
         ("without_1_2_training", lambda cosines: cosines.cross_fitted),
         ("without_0_1_training", lambda cosines: cosines.cross_fitted_without),
     ],
@@ -208,7 +182,7 @@ def test_a_cosine_that_is_missing_where_there_must_be_one_is_no_zero(name, read)
 
 def test_without_encoders_of_every_training_need_nothing_is_cross_fitted():
     nothing = EncoderCosines(Task, MET, {})
-    assert (nothing.folds, nothing.seeds, nothing.without) == ([], {}, {})
+    assert (nothing.folds, nothing.without) == ([], {})
     of_one = EncoderCosines(
         Task, MET, {name: as_kept()[name] for name in ("without_0_training", "without_0_evaluation")}
     )

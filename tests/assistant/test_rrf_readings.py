@@ -8,7 +8,7 @@ import pytest
 
 from lib.assistant import rrf_readings
 from lib.assistant.ranking_task import Learning, RankingTask
-from lib.assistant.rrf_readings import CHAIN, READINGS, SIGNALS, STORES, TWO_QUERIES, WHOLE
+from lib.assistant.rrf_readings import STORES, WHOLE
 from lib.assistant.schemas import APP_NAMES, APPS
 from lib.assistant.world import frames
 from lib.retrieval.fusion import Fusion, rank_per_store
@@ -59,15 +59,9 @@ def test_one_a_store_learns_from_its_own_items_and_ranks_these_alone(task):
     assert (ranks.max() == ranks.size()).all()
 
 
-def test_one_a_signal_group_sees_its_own_group(task, readings):
-    for name, group in SIGNALS.items():
-        (ranker,) = readings.rankers[name].values()
-        assert ranker.columns == task.groups[group]
-
-
 def test_the_readings_differ(task, readings):
     """None fuses a ranking with itself."""
-    orders = [readings.evaluation[name].set_index(["query", "item"])["rank"] for name in (WHOLE, STORES, *SIGNALS)]
+    orders = [readings.evaluation[name].set_index(["query", "item"])["rank"] for name in (WHOLE, STORES)]
     for place, order in enumerate(orders):
         for other in orders[place + 1 :]:
             assert (order != other.reindex(order.index)).mean() > 0.2
@@ -83,7 +77,7 @@ def test_training_queries_are_ranked_by_rankers_that_did_not_see_their_persona(t
     mine = task.persona == persona
     other = replace(task)
     other.__dict__["relevant"] = np.where(mine, ~task.relevant, task.relevant)
-    names = [STORES, "text signals"]
+    names = [STORES]
     again = rrf_readings.cross_fit(other, names, task.training)
     queries = task.pairs["query"][mine].unique()
     for name in names:
@@ -95,15 +89,13 @@ def test_training_queries_are_ranked_by_rankers_that_did_not_see_their_persona(t
 
 
 def test_every_reading_is_tried(trials):
-    assert set(trials["reading"]) == set(READINGS)
-    assert not trials.duplicated(["rankings", "k", "weight"]).any()
-    assert "whole" not in set(trials["rankings"])  # alone it is no fusion
-    assert set(trials["weight"]) == {1.0, 2.0, 4.0}
+    tried = {fusion.rankings for fusion in trials["fusion"]}
+    assert (WHOLE,) not in tried, "alone it is no fusion"
+    assert {(STORES,), (WHOLE, STORES), (WHOLE, "semantic"), (WHOLE, STORES, "bm25t", "semantic")} < tried
+    assert len(set(trials["fusion"])) == len(trials)
     assert trials["mean"].is_monotonic_decreasing
-    single = trials[trials["rankings"] == STORES]
-    assert sorted(single["k"]) == KS
-    weighed = trials[(trials["rankings"] == f"{WHOLE} + {STORES} + bm25t") & (trials["weight"] == 4)]["fusion"].iloc[0]
-    assert weighed.weights == (4.0, 1.0, 1.0)
+    assert sorted(fusion.k for fusion in trials["fusion"] if fusion.rankings == (STORES,)) == KS
+    assert Fusion((WHOLE, STORES, "bm25t"), 1, (4.0, 1.0, 1.0)) in set(trials["fusion"])
     assert Fusion((STORES, "semantic"), 1, (2.0, 1.0)) in set(trials["fusion"])
 
 
@@ -122,45 +114,6 @@ def test_no_evaluation_query_takes_part_in_the_choice(task, readings, trials):
     pd.testing.assert_frame_equal(fusion.of(again.evaluation), fusion.of(readings.evaluation))
 
 
-def test_two_queries_are_tried_on_those_with_a_chain_alone(task, readings, trials):
-    training = task.queries_of("training")
-    told = training[:20]
-    by_chain = rrf_readings.chain_scores(task, told, unit(20, 5), unit(len(task.items), 0))
-    assert set(task.pairs["query"][np.isfinite(by_chain)]) == set(told)
-    chosen = Fusion.best(trials)
-    table = rrf_readings.try_two_queries(task, readings.training, by_chain, chosen, KS)
-    assert set(table["queries"]) == {20}
-    assert (table["reading"] == TWO_QUERIES).sum() == len(table) - 1
-    assert all(CHAIN in fusion.rankings for fusion in table["fusion"][table["reading"] == TWO_QUERIES])
-    (row,) = table[table["fusion"].map(chosen.__eq__)].to_dict("records")
-    alone = task.try_fusions(readings.training, [chosen], told).iloc[0]
-    assert (row["reading"], row["mean"]) == (trials["reading"][0], alone["mean"])
-    none = rrf_readings.chain_scores(task, [], np.empty((0, 8)), unit(len(task.items), 0))
-    assert rrf_readings.try_two_queries(task, readings.training, none, chosen, KS).empty
-
-
-def test_the_file_says_what_was_chosen_and_what_it_is_worth(task, readings, trials):
-    chosen = Fusion.best(trials)
-    by_chain = rrf_readings.chain_scores(task, task.queries_of("training")[:9], unit(9, 5), unit(len(task.items), 0))
-    two = rrf_readings.try_two_queries(task, readings.training, by_chain, chosen, KS)
-    table = rrf_readings.readings_table(trials, two, chosen, {"recall@3": 61.5})
-    assert list(table) == [
-        "reading", "rankings", "k", "weight", "queries", "recall@3", "recall@5", "ndcg@3", "ndcg@5", "mean", "gain",
-        "gain_low", "gain_high", "chosen", "evaluation_recall@3",
-    ]  # fmt: skip
-    assert len(table) == len(trials) + len(two)
-    (row,) = table[table["chosen"]].to_dict("records")
-    assert (row["rankings"], row["k"], row["queries"], row["evaluation_recall@3"]) == (
-        " + ".join(chosen.rankings), chosen.k, len(task.queries_of("training")), 61.5,
-    )  # fmt: skip
-    assert table["evaluation_recall@3"].notna().sum() == 1
-    alone = task.recall_alone(readings.training["whole"])["mean"].item()
-    assert row["gain"] == pytest.approx(row["mean"] - alone)
-    assert row["gain_low"] <= row["gain"] <= row["gain_high"]
-    without = rrf_readings.readings_table(trials, pd.DataFrame(), chosen, {})
-    assert len(without) == len(trials)
-
-
 def test_a_store_that_one_persona_alone_teaches_has_no_ranker(task):
     app = task.pairs["item"].map(task.store).to_numpy()
     one = task.persona == task.persona[task.training][0]
@@ -174,8 +127,8 @@ def test_a_store_that_one_persona_alone_teaches_has_no_ranker(task):
 
 
 def test_one_querys_scores_are_those_among_all(task, readings):
-    fused = rrf_readings.FusedRankers.of(Fusion((WHOLE, STORES, "text signals", "semantic"), 5), readings)
-    assert list(fused.rankers) == [WHOLE, STORES, "text signals"]
+    fused = rrf_readings.FusedRankers.of(Fusion((WHOLE, STORES, "semantic"), 5), readings)
+    assert list(fused.rankers) == [WHOLE, STORES]
     query = task.queries_of("evaluation")[0]
     rows = (task.pairs["query"] == query).to_numpy()
     together = rrf_readings.score(task, {STORES: readings.rankers[STORES]}, rows)[STORES]

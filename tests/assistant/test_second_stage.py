@@ -2,36 +2,20 @@
 the other."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant import controls, ranker_ablation, rrf_readings, training_seeds
-from lib.assistant.adapted_cosine import cross_fitted
-from lib.assistant.controls import (
-    MARGIN,
-    REFERENCES_OF_TWO_STAGES,
-    TWO_BLIND,
-    controls_of_two_stages,
-    recall_of_draws,
-)
+from lib.assistant import ranker_ablation, rrf_readings
+from lib.assistant.adapted_cosine import AdaptedCosines
 from lib.assistant.persona_index import PersonaIndex
 from lib.assistant.queries import NEED_FOLDS, folds_of_needs
-from lib.assistant.ranker_ablation import (
-    TWO_NO_HABITS,
-    TWO_NO_USAGE,
-    TWO_QUERY_UNSEEN,
-    reduced_two_stages,
-    without_their_needs,
-)
+from lib.assistant.ranker_ablation import folds_of_pairs, without_their_needs
 from lib.assistant.ranking_task import Learning, RankingTask
 from lib.assistant.second_stage import (
-    COSINE_STEP,
     SHARPNESS,
     Alike,
-    Setting,
     TwoStages,
     neighbour_features,
     own_scores,
@@ -39,8 +23,6 @@ from lib.assistant.second_stage import (
     signals_of_neighbours,
 )
 from lib.assistant.signals import hour_kernel, log_similarities
-from lib.evaluation.inference import Resampling
-from lib.retrieval.fusion import Fusion
 
 PERSONAS, MATTERS, DIMENSIONS = 40, 4, 48
 
@@ -108,8 +90,13 @@ def task(world):
 
 
 @pytest.fixture(scope="module")
-def two(task, world):
-    return TwoStages.of(task, world[1]["items"])
+def adapted(task, world):
+    return AdaptedCosines(task, world[1])
+
+
+@pytest.fixture(scope="module")
+def two(task, world, adapted):
+    return TwoStages.of(task, world[1]["items"], adapted.known)
 
 
 @pytest.fixture(scope="module")
@@ -120,17 +107,6 @@ def fitted(task):
 @pytest.fixture(scope="module")
 def second(two, fitted):
     return two.fit(fitted.scores)
-
-
-@pytest.fixture(scope="module")
-def adapted(task, world):
-    return cross_fitted(task, world[1])
-
-
-@pytest.fixture(scope="module")
-def seeing(two, adapted):
-    """Both stages with the fine-tuned cosine."""
-    return two.seeing(adapted.known)
 
 
 def told(task, noise=0.01):
@@ -264,14 +240,10 @@ def test_what_is_missing_stays_missing_and_counts_for_nothing():
 
 def test_the_other_of_a_pair_is_found_beside_the_first(task, fitted, second):
     alone = recall(task, fitted.evaluation["whole"])
-    assert "text" in second.choice.setting.groups
     assert recall(task, task.rank_by(second.scores)) > alone + 15
 
 
-def test_every_setting_is_tried_on_training_queries_alone(task, two, fitted, second):
-    trials = second.choice.trials
-    assert trials.groupby("step").size().to_dict() == {"features": 5, "leaves": 3, "top items": 3}
-    assert trials["setting"].tolist()[-3] == second.choice.setting
+def test_evaluation_labels_take_no_part(task, two, fitted, second):
     evaluation = set(task.queries_of("evaluation"))
     swapped = task.gold.assign(
         relevant=[
@@ -280,76 +252,26 @@ def test_every_setting_is_tried_on_training_queries_alone(task, two, fitted, sec
         ]
     )
     blind = replace(two, task=replace(task, gold=swapped)).fit(fitted.scores)
-    assert blind.choice.trials.equals(trials)
     np.testing.assert_array_equal(blind.scores, second.scores)
 
 
-@pytest.mark.parametrize("gain", [-1, 0, 1])
-def test_the_cosine_is_taken_where_training_queries_are_ranked_better_with_it(task, two, monkeypatch, gain):
-    """Out of fold, each in its own best setting; of equals the stage without it. Other queries do not matter."""
-    relevant, lessons = task.relevant[task.training], task.pairs["query"][task.training]
-    number = pd.factorize(lessons)[0]
-    tried = []
-
-    def cross_fit(self, first, setting):
-        """Right for some of the queries, for one more with so many leaves than with others."""
-        tried.append(setting)
-        right = 50 + (setting.leaves == 31 - 24 * setting.adapted) + gain * setting.adapted
-        return np.where(number < right, 1.0, -1.0) * relevant
-
-    monkeypatch.setattr(TwoStages, "cross_fit", cross_fit)
-    choice = two.seeing(told(task)).choose(np.zeros(len(task.pairs)))
-    assert choice.setting.adapted == (gain > 0)
-    assert choice.setting._replace(adapted=True, leaves=7) == Setting((), False, 3, 7, True)
-    assert choice.side.adapted != choice.setting.adapted
-    best = {True: 7, False: 31}
-    assert {each.leaves for each in (choice.setting, choice.side)} == set(best.values())
-    assert choice.setting.leaves == best[choice.setting.adapted]
-    *_, better, other = choice.trials.itertuples()
-    assert (better.step, other.step) == (COSINE_STEP, COSINE_STEP)
-    assert (better.setting, other.setting) == (choice.setting, choice.side)
-    assert (better.mean > other.mean) == (gain != 0)
-    assert len(tried) == len(set(tried)), "none is tried twice"
-    np.testing.assert_array_equal(choice.training, cross_fit(two, None, choice.setting))
-    alone = two.choose(np.zeros(len(task.pairs)))
-    assert alone.side is None
-    assert COSINE_STEP not in alone.trials["step"].tolist()
-
-
-def test_a_cosine_that_knows_the_labels_is_taken(task, two, fitted):
+def test_a_cosine_that_knows_the_labels_is_used(task, two, fitted):
     fit = two.seeing(told(task)).fit(fitted.scores)
-    assert fit.choice.setting.adapted
     assert recall(task, task.rank_by(fit.scores)) > 95
-    assert "adapted" in fit.stage.columns
-
-
-def test_a_stage_without_the_cosine_is_the_same_whether_there_is_one_or_not(task, two, fitted, second):
-    there = two.seeing(told(task))
-    np.testing.assert_array_equal(there.scores(fitted.scores, second.choice.setting), second.scores)
-    assert second.stage.columns == two.columns
-    with pytest.raises(KeyError, match="adapted"):
-        two.features(fitted.scores, Setting(adapted=True))
 
 
 def test_the_first_stage_does_not_see_the_cosine(task, two):
-    first, second = two.seeing(told(task)).scores_without(Setting(adapted=True), task.training, task.evaluation)
-    plain, _ = two.scores_without(Setting(), task.training, task.evaluation)
-    np.testing.assert_array_equal(first, plain)
-    every = np.zeros(len(task.pairs))
-    every[task.evaluation] = second
-    assert recall(task, task.rank_by(every)) > 95
+    sides = task.training, task.evaluation
+    np.testing.assert_array_equal(two.seeing(told(task)).first_without(*sides), two.first_without(*sides))
 
 
 def test_training_queries_are_scored_out_of_fold(task, two, fitted, second):
-    inside = two.predict(second.stage, fitted.scores)
+    inside = second.stage.ranker.predict(two.features(fitted.scores))
     np.testing.assert_array_equal(inside[task.evaluation], second.scores[task.evaluation])
     assert not np.allclose(inside[task.training], second.scores[task.training])
 
 
-@pytest.mark.parametrize("adapted_cosine", [False, True])
-def test_one_query_alone_gets_what_it_gets_among_all(task, world, fitted, seeing, adapted, adapted_cosine):
-    stage = seeing.learn(fitted.scores, Setting(leaves=7, adapted=adapted_cosine))
-    among_all = seeing.predict(stage, fitted.scores)
+def test_one_query_alone_gets_what_it_gets_among_all(task, world, two, fitted, second, adapted):
     row = len(task.queries) - 3
     query = task.queries.iloc[[row]].reset_index(drop=True)
     mine = (task.items["persona"] == query["persona"].item()).to_numpy()
@@ -359,80 +281,18 @@ def test_one_query_alone_gets_what_it_gets_among_all(task, world, fitted, seeing
     assert task.pairs["item"][rows].tolist() == index.names
     vector, features = world[1]["queries"][row], task.features[rows].reset_index(drop=True)
     np.testing.assert_allclose(index.adapted(vector), adapted.known[rows], atol=1e-6)
-    alone = stage.of_one(index, query, vector, features, fitted.scores[rows])
-    np.testing.assert_allclose(alone, among_all[rows], atol=1e-9)
-    if adapted_cosine:
-        assert stage.ranker.columns[len(task.features.columns)] == "adapted"
-        index.adapter = None
-        with pytest.raises(ValueError, match="no map"):
-            stage.of_one(index, query, vector, features, fitted.scores[rows])
+    alone = second.stage.of_one(index, query, vector, features, fitted.scores[rows])
+    np.testing.assert_allclose(alone, second.scores[rows], atol=1e-9)
+    index.adapter = None
+    with pytest.raises(ValueError, match="no map"):
+        second.stage.of_one(index, query, vector, features, fitted.scores[rows])
 
 
 def test_too_few_personas_teach_nothing(task, two):
     few = task.training & np.isin(task.persona, ["p0", "p1", "p2"])
-    first, found = two.scores_without(Setting(), few, task.evaluation)
+    first = two.first_without(few, task.evaluation)
     assert not first.any()
-    assert not found.any()
-    assert len(found) == task.evaluation.sum()
-
-
-def test_a_stage_without_usage_sees_no_log_and_one_without_the_query_no_text_of_it(task, two):
-    runs = reduced_two_stages(two, Setting(top=1, leaves=7))
-    assert set(runs) == {TWO_NO_USAGE, TWO_NO_HABITS, TWO_QUERY_UNSEEN}
-    assert recall(task, runs[TWO_NO_USAGE]) > recall(task, runs[TWO_QUERY_UNSEEN]) + 20
-    other = task.with_opens(task.opens.assign(time=task.opens["time"] - pd.Timedelta(hours=5), place="gym"))
-    again = reduced_two_stages(replace(two, task=other), Setting(top=1, leaves=7))
-    pd.testing.assert_frame_equal(again[TWO_NO_USAGE], runs[TWO_NO_USAGE])
-
-
-def test_what_a_reference_may_see_of_the_cosine(task, two):
-    """It is part of the text: those without usage or habits see it, one that must not see the query does not."""
-    runs = reduced_two_stages(two.seeing(told(task)), Setting(top=1, leaves=7, adapted=True))
-    blind = reduced_two_stages(two, Setting(top=1, leaves=7))
-    assert min(recall(task, runs[name]) for name in (TWO_NO_USAGE, TWO_NO_HABITS)) > 95
-    pd.testing.assert_frame_equal(runs[TWO_QUERY_UNSEEN], blind[TWO_QUERY_UNSEEN])
-
-
-def test_maps_are_learned_from_the_labels_that_their_ranker_learns_from(task, seeing, world, monkeypatch):
-    """With permuted labels the cosine is another one; permuted logs and shuffled moments leave it as it is."""
-    seen = []
-
-    def scores(self, setting, labels=None):
-        seen.append((self, labels))
-        return np.zeros(task.evaluation.sum())
-
-    monkeypatch.setattr(TwoStages, "evaluation_scores", scores)
-    controls_of_two_stages(seeing, Setting(adapted=True), world[1], 2)
-    assert [labels is None for _, labels in seen] == [True, True, True, False] * 2
-    for (logs, _), (moments, _), (unaware, _) in (seen[:3], seen[4:7]):
-        assert unaware.task is moments.task
-        assert unaware.columns == task.columns_without("habitual")
-        assert logs.cosine is moments.cosine is seeing.cosine
-        assert logs.columns == seeing.columns
-        assert not logs.task.opens["item"].equals(task.opens["item"])
-        assert moments.task.opens is task.opens
-    assert not seen[0][0].task.opens["item"].equals(seen[4][0].task.opens["item"]), "each draw is another"
-    for two, labels in (seen[3], seen[7]):
-        np.testing.assert_array_equal(two.cosine, cross_fitted(task, world[1], labels).known)
-        assert not (labels == task.relevant).all()
-        assert np.abs(two.cosine - seeing.cosine).max() > 0.01
-    seen.clear()
-    controls_of_two_stages(seeing, Setting(), world[1], 1)
-    assert all(two.cosine is seeing.cosine for two, _ in seen), "maps are learned for a stage that sees them"
-
-
-@pytest.mark.parametrize("adapted_cosine", [False, True])
-def test_labels_dealt_anew_teach_nothing(task, seeing, world, second, adapted_cosine, monkeypatch):
-    monkeypatch.setattr(controls, "TWO_DRAWS", 8)
-    setting = second.choice.setting._replace(adapted=adapted_cosine)
-    drawn = controls_of_two_stages(seeing, setting, world[1], 8)
-    counts = dict.fromkeys((*REFERENCES_OF_TWO_STAGES, TWO_BLIND), 8)
-    assert {name: len(runs) for name, runs in drawn.items()} == counts
-    forward, backward = recall_of_draws(task, {"labels": drawn["labels permuted"]}, 3)["labels"]
-    assert abs(forward.mean() - backward.mean()) / 2 < MARGIN
-    chance = 100 * 2 / (2 * MATTERS)
-    for name in ("logs permuted", "moments shuffled"):  # nothing here is learned from logs
-        assert recall(task, drawn[name][0]) > chance + 20
+    assert not two.second_without(first, few, task.evaluation).any()
 
 
 # ---- other needs
@@ -449,13 +309,13 @@ def test_no_query_is_ranked_by_what_learned_from_its_need(task, two, monkeypatch
     asked_of = []
     whole = TwoStages.first_without
 
-    def watched(self, learned, asked, labels=None):
+    def watched(self, learned, asked):
         need = task.pairs["query"].map(task.gold.set_index("query")["need"])
         assert not set(need[learned]) & set(need[asked])
         assert not (task.evaluation & learned).any()
         assert not (task.training & asked).any()
         asked_of.append(asked)
-        return whole(self, learned, asked, labels)
+        return whole(self, learned, asked)
 
     def watched_rankers(task, names, learned, asked):
         need = task.pairs["query"].map(task.gold.set_index("query")["need"])
@@ -467,80 +327,11 @@ def test_no_query_is_ranked_by_what_learned_from_its_need(task, two, monkeypatch
     fused_of = []
     monkeypatch.setattr(TwoStages, "first_without", watched)
     monkeypatch.setattr(ranker_ablation, "rank_without", watched_rankers)
-    settings = {"lambdamart_2": Setting(("text",), top=1, leaves=7)}
-    runs = without_their_needs(two, settings, ("whole", "store by store"))
+    cosines = dict.fromkeys(np.unique(folds_of_pairs(task)).tolist(), two.cosine)
+    runs = without_their_needs(two, cosines, ("whole", "store by store"))
     np.testing.assert_array_equal(fused_of, asked_of)
     np.testing.assert_array_equal(np.sum(asked_of, axis=0), task.evaluation)
     assert {"whole", "store by store", "bm25t", "semantic", "lambdamart_2"} == set(runs)
     for run in runs.values():
         assert set(run["query"]) == set(task.queries_of("evaluation"))
     assert recall(task, runs["lambdamart_2"]) > recall(task, runs["whole"])
-
-
-SEEDED_FUSION = Fusion(("whole", "store by store", "semantic"), 60)
-NO_ENCODERS = SimpleNamespace(seeds={}, cross_fitted=None)
-
-
-def test_maps_have_the_seed_of_their_ranker(task, seeing, world, monkeypatch):
-    seen = []
-
-    def second(self, first, setting, learned, asked, labels=None):
-        seen.append(self)
-        return np.zeros(task.evaluation.sum())
-
-    monkeypatch.setattr(TwoStages, "second_without", second)
-    training_seeds.rankers(seeing, Setting(adapted=True), SEEDED_FUSION, world[1], NO_ENCODERS)
-    assert [two.task.learning.seed for two in seen] == [task.learning.seed + 1, task.learning.seed + 2]
-    for two in seen:
-        np.testing.assert_array_equal(two.cosine, cross_fitted(two.task, world[1]).known)
-
-
-def test_a_further_seed_learns_as_the_first_did(world, monkeypatch):
-    """Both stages learned anew with the folds of the task and its own seed give the scores that stand in Table 2."""
-    frames, vectors = world
-    task = RankingTask.of_world(frames, vectors, Learning([2, 3], seed=3, folds=4))
-    two = TwoStages.of(task, vectors["items"])
-    own = two.fit(task.fit().scores)
-    seen = []
-
-    def first(self, learned, asked, labels=None):
-        seen.append(self.folds)
-        return np.zeros(len(task.pairs))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TwoStages, "first_without", first)
-        training_seeds.rankers(two, own.choice.setting, SEEDED_FUSION, vectors, NO_ENCODERS)
-    assert seen == [4, 4]
-    again = replace(two, folds=4).evaluation_scores(own.choice.setting)
-    np.testing.assert_allclose(again, own.scores[task.evaluation])
-    assert not np.allclose(two.evaluation_scores(own.choice.setting), again), "fewer folds are another method"
-
-
-def test_rankers_with_further_seeds_rank_the_same_queries(task, two, world):
-    told, blank = task.relevant.astype(float), np.zeros(len(task.pairs))
-    encoders = SimpleNamespace(seeds={1: told, 2: blank}, cross_fitted=None)
-    found = training_seeds.rankers(two, Setting(), SEEDED_FUSION, world[1], encoders)
-    methods = ("lambdamart", "lambdamart_rrf", "lambdamart_2", ranker_ablation.WITH_FINETUNED)
-    assert set(found) == {f"{method}/{seed}" for method in methods for seed in (1, 2)}
-    # The second stage learns from cross-fitted cosines, whatever the seed, and is asked with those of the seed.
-    both = training_seeds.rankers(
-        two, Setting(), SEEDED_FUSION, world[1], SimpleNamespace(seeds=encoders.seeds, cross_fitted=told)
-    )
-    for name, run in found.items():
-        pd.testing.assert_frame_equal(both[name], run)
-    by_seed = [recall(task, both[f"{ranker_ablation.TWO_CROSS_FITTED}/{seed}"]) for seed in (1, 2)]
-    assert by_seed[0] > 90 > 60 > by_seed[1]
-    # each seed's ranker sees the cosine of its own encoders: one that is the label finds all there is to find
-    told, blank = (recall(task, found[f"{ranker_ablation.WITH_FINETUNED}/{seed}"]) for seed in (1, 2))
-    assert told > blank + 10
-    asked = task.queries_of("evaluation")
-    for run in found.values():
-        assert run["query"].unique().tolist() == asked
-        assert recall(task, run) > 20
-    learned = training_seeds.further_scores(task, {}, found, asked)
-    values, changes = training_seeds.over_seeds(
-        task.score({"lambdamart_2": found["lambdamart_2/1"]}), learned, Resampling([np.arange(len(asked))], 100, 0), 2
-    )
-    assert values["of"].tolist() == ["lambdamart_2"]
-    assert values["seeds"].tolist() == [3]
-    assert changes.empty

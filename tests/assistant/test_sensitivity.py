@@ -3,8 +3,17 @@ import pytest
 
 from lib.assistant.ranking_task import Learning
 from lib.assistant.rrf_readings import STORES, WHOLE
-from lib.assistant.sensitivity import LEFT_OUT, UNLEARNED, cross_fitted_scores, embed_worlds, simulate_worlds
-from lib.assistant.sweeps import SIGNALS_COMPARED, small_knobs
+from lib.assistant.sensitivity import (
+    COMPARED,
+    EDGE,
+    SWEEPS,
+    cross_fitted_scores,
+    embed_worlds,
+    recall_in,
+    simulate_worlds,
+    small_knobs,
+    swept_knobs,
+)
 from lib.retrieval.fusion import Fusion
 from lib.workbook.parameters.worlds import WorldKnobs
 
@@ -54,36 +63,8 @@ def test_a_knob_out_of_range_is_refused():
 def test_every_query_is_scored_by_every_method(worlds, scores):
     for world, table in zip(worlds, scores, strict=True):
         assert table.index.tolist() == world["queries"]["query"].tolist()
-        assert set(table.columns.get_level_values("method")) == {
-            "bm25t", "semantic", "time_match", "lambdamart", "lambdamart_rrf",
-        }  # fmt: skip
+        assert set(table.columns.get_level_values("method")) == set(COMPARED)
         assert table.drop(columns="ndcg_retrieved", level="metric").notna().all(axis=None)
-
-
-def test_signals_are_read_where_they_are_wanted(data):
-    """In a world with rivals the due time still tells; alone it finds more than the last open, which tells nothing."""
-    (world,) = simulate_worlds(data, [small_knobs(WorldKnobs(seed=3, **HABITS_ALONE), 40, due_rivals=1.0)])
-    (vectors,) = embed_worlds([world], bags_of_letters)
-    how = Fusion((WHOLE, STORES), 5), Learning(CUTOFFS, seed=1, folds=2)
-    plain, table = (cross_fitted_scores(world, vectors, *how, signals=signals) for signals in (False, True))
-    assert set(SIGNALS_COMPARED) == {*UNLEARNED, *LEFT_OUT, "lambdamart_due"}
-    assert list(table)[: plain.shape[1]] == list(plain)
-    assert table[list(plain)].equals(plain)
-    assert set(table.columns.get_level_values("method")) == {
-        *plain.columns.get_level_values("method"),
-        *SIGNALS_COMPARED,
-    }
-    recall = table.mean().xs("recall", level="metric").xs(3, level="k")
-    assert recall["due_soon"] > recall["recency"] + 8
-    assert recall["lambdamart_due"] > recall["lambdamart"]
-
-
-def test_without_habit_the_log_is_worth_nothing(scores):
-    """Where nobody follows a habit, the match of moments falls to chance and takes LambdaMART's advantage along."""
-    with_habit, without = (table.mean() for table in scores)
-    assert with_habit["time_match", "recall", 3] > without["time_match", "recall", 3] + 20
-    assert without["time_match", "recall", 3] == pytest.approx(10, abs=4)
-    assert with_habit["lambdamart", "recall", 3] > without["lambdamart", "recall", 3] + 15
 
 
 def test_a_text_of_several_worlds_is_encoded_once(worlds):
@@ -103,3 +84,24 @@ def test_a_text_of_several_worlds_is_encoded_once(worlds):
 
 def test_the_same_seed_gives_the_same_scores(worlds, scores):
     assert scores_of(worlds[:1])[0].equals(scores[0])
+
+
+def test_one_knob_is_turned_at_a_time():
+    base = WorldKnobs()
+    knobs = swept_knobs(base, 60)
+    assert list(knobs) == [(knob, level) for knob, levels in SWEEPS.items() for level in levels]
+    for (knob, level), small in knobs.items():
+        assert getattr(small, knob) == level
+        others = set(SWEEPS) - {knob}
+        assert all(getattr(small, other) == getattr(base, other) for other in others)
+    assert knobs["meaning_share", 0.0].habit_share == 0.5
+
+
+def test_without_habit_lambdamart_loses_its_edge(worlds, scores):
+    found = [recall_in(*each, 3).set_index("method") for each in zip(worlds, scores, strict=True)]
+    for table in found:
+        assert list(table.index) == [*COMPARED, EDGE]
+        values = table["recall@3"]
+        assert values[EDGE] == pytest.approx(values["lambdamart_rrf"] - values["semantic"])
+        assert (table["ci_low"] <= values).all()
+    assert found[0].loc["lambdamart", "recall@3"] > found[1].loc["lambdamart", "recall@3"] + 15

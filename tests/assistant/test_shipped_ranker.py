@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from lib.assistant.pages.lambdamart_rrf import where_the_ranker_is_from
 from lib.assistant.ranking_task import Learning, RankingTask
-from lib.assistant.shipped_ranker import FILE, Again, Taken, learned_again, learned_from, ranker_for, ship_ranker
+from lib.assistant.shipped_ranker import FILE, learned_from, ranker_for, ship_ranker
 from lib.assistant.world import frames
 from lib.workbook.artifacts import ROOT
 from tests.assistant.test_ranking_task import unit
@@ -80,22 +79,6 @@ def test_a_damaged_file_is_not_taken(task, tmp_path, damage):
 def test_where_none_is_shipped_one_is_trained(task, tmp_path):
     taken = ranker_for(task, *HOW, tmp_path)
     assert (taken.shipped, taken.reason) == (False, "No ranker is shipped.")
-    assert learned_again(task, taken) is None
-    assert where_the_ranker_is_from(taken, None) == "The ranker was trained here. No ranker is shipped."
-
-
-def test_trained_again_where_it_was_trained_it_is_the_same(task, shipped):
-    taken = ranker_for(task, *HOW, shipped)
-    again = learned_again(task, taken)
-    assert (again.k, again.others) == (3, 0)
-    assert again.here == again.shipped > 0
-
-
-def test_the_page_says_what_another_training_changes():
-    said = where_the_ranker_is_from(Taken(None, "AMD", True, ""), Again(3, 70.1, 70.4, 29.52))
-    assert "trained on AMD" in said
-    assert "70.4% instead of 70.1% (Recall@3" in said
-    assert "other first 3 items for 29.5%" in said
 
 
 def test_the_shipped_one_is_whole():

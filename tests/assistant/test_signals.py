@@ -11,13 +11,10 @@ from lib.assistant.controls import (
     permute_labels,
     permute_logs,
     relevant_dealt_anew,
-    rows_of_other_personas,
-    shuffle_moments,
 )
 from lib.assistant.schemas import APPS, PLACES
 from lib.assistant.signals import (
     CATEGORICAL,
-    DUE,
     HABITUAL,
     HALF_LIFE,
     HOUR_BANDWIDTH,
@@ -25,7 +22,6 @@ from lib.assistant.signals import (
     USAGE,
     feature_groups,
     hour_kernel,
-    hours_until_due,
     opens_before,
     rank_within,
     signals,
@@ -202,36 +198,6 @@ def test_opens_before_the_query_agree_with_the_signals(seed):
     assert (last[count == 0] == 0).all()
 
 
-def test_hours_until_due_by_hand():
-    asked = pd.Timestamp("2024-01-15 08:00")
-    queries = pd.DataFrame({"query": ["q"], "persona": ["p"], "time": [asked]})
-    ahead = {"soon": 1.5, "now": 0.0, "past": -0.5, "tomorrow": 24.0, "later": 24.5, "mail": 1.0, "task": 3.0}
-    items = pd.DataFrame(
-        {
-            "item": list(ahead),
-            "persona": "p",
-            "app": [{"mail": "mail", "task": "reminders"}.get(name, "calendar") for name in ahead],
-            "shown": [asked + pd.Timedelta(hours=hours) for hours in ahead.values()],
-        }
-    )
-    pairs = candidate_pairs(queries, items, "persona")
-    hours = dict(zip(pairs["item"], hours_until_due(pairs, queries, items), strict=True))
-    assert {name: value for name, value in hours.items() if not np.isnan(value)} == {
-        "soon": 1.5, "now": 0.0, "tomorrow": 24.0, "task": 3.0,
-    }  # fmt: skip
-
-
-def test_the_due_time_is_a_group_of_its_own_and_no_default_feature():
-    queries, items, opens = random_task()
-    pairs = candidate_pairs(queries, items, "persona")
-    features = signals(pairs, queries, items, opens, {})
-    assert DUE not in features
-    assert "due" not in feature_groups(features)
-    groups = feature_groups(features.assign(**{DUE: 0.0}))
-    assert groups["due"] == [DUE]
-    assert groups["text"] == []
-
-
 def test_no_candidates():
     queries, items, opens = random_task()
     assert len(signals_of(queries.assign(persona="nobody"), items, opens, bm25t=np.empty(0))) == 0
@@ -280,8 +246,8 @@ def test_numerical_signals_are_blind_to_the_query():
     """Counted from the query, recency would tell the hour and weekday of the last open."""
     queries, items, opens = random_task()
     opens = opens[opens["time"] < queries["time"].min()]
-    moved = shuffle_moments(queries, np.random.default_rng(1))
-    assert (moved["time"] != queries["time"]).any()
+    moved = queries.assign(time=queries["time"] + pd.Timedelta(hours=9))
+    moved["weekday"] = moved["time"].dt.day_of_week
     before, after = signals_of(queries, items, opens), signals_of(moved, items, opens)
     np.testing.assert_allclose(after[list(NUMERICAL)], before[list(NUMERICAL)], rtol=1e-9, atol=1e-9)
     assert not np.allclose(after["hour_count"], before["hour_count"])
@@ -332,27 +298,6 @@ def test_relevant_items_are_dealt_among_the_querys_candidates(small):
     pd.testing.assert_series_equal(dealt["query"].value_counts(), true["query"].value_counts(), check_like=True)
     assert len(dealt.merge(pairs, on=["query", "item"])) == len(dealt)
     assert len(dealt.merge(true, on=["query", "item"])) < 0.15 * len(true)
-
-
-def test_queries_of_others_are_others():
-    personas = np.array(list("aaabbc"))
-    rows = rows_of_other_personas(personas, np.random.default_rng(0))
-    assert (personas[rows] != personas).all()
-    assert len(set(rows)) > 1
-    assert rows_of_other_personas(["a", "a"], np.random.default_rng(0)).tolist() == [0, 1]
-
-
-def test_shuffled_moments_are_the_same_moments_and_later(small):
-    queries = small["queries"]
-    shuffled = shuffle_moments(queries, np.random.default_rng(0))
-    shift = (shuffled["time"] - queries["time"]).dt.total_seconds() / 86400
-    assert shift.between(0, 7, inclusive="left").all()
-    assert (shuffled["weekday"] == shuffled["time"].dt.day_of_week).all()
-
-    def moments(frame):
-        return sorted(zip(frame["weekday"], frame["time"].dt.strftime("%H:%M"), frame["place"], strict=True))
-
-    assert moments(shuffled) == moments(queries)
 
 
 # ---------------------------------------------------------------- controls on a small world
@@ -430,12 +375,3 @@ def test_permuted_labels_fall_to_the_floor(small):
         recalls.append(recall_at_3(small, fit(small, small["features"], labels), small["features"])["all"])
     n_items = small["pairs"][~small["training"]].groupby("query").size()
     assert np.mean(recalls) == pytest.approx(100 * random_recall(n_items.to_numpy(), 3), abs=4)
-
-
-def test_shuffled_moments_cost_the_habitual_kind_its_advantage(small, real, without_usage):
-    model, recall = real
-    queries = shuffle_moments(small["queries"], np.random.default_rng(0))
-    features = signals(small["pairs"], queries, small["items"], small["opens"], small["text"])
-    for shuffled in (recall_at_3(small, model, features), recall_at_3(small, fit(small, features), features)):
-        assert shuffled["habit"] < without_usage["habit"] + 6
-        assert shuffled["habit"] < recall["habit"] - 30

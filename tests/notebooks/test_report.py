@@ -17,7 +17,7 @@ from safetensors.numpy import load_file
 from lib.assistant.context_scores import ORDER, REFERENCES
 from lib.assistant.planner import SETTINGS
 from lib.assistant.planner_worlds import PLANNED
-from lib.assistant.ranker_ablation import SEEING, TWO_CROSS_FITTED, WITH_FINETUNED
+from lib.assistant.ranker_ablation import TWO_CROSS_FITTED
 from lib.assistant.unseen_needs import TRAINED
 from lib.evaluation.claims import read_claims
 from lib.evaluation.judgement import OPEN, VERDICTS
@@ -60,14 +60,8 @@ def test_tables_follow_the_contract(finished):
     assert sizes.loc["TST pairs", "published"] == 100_000
     cost = pd.read_csv(folder / "context_cost.csv")
     assert list(cost) == ["method", "p50_ms", "p95_ms", "tokens_in", "tokens_out"]
-    assert set(cost["method"]) == METHODS | {WITH_FINETUNED, "lambdamart_rrf_without_text_scores"}
+    assert set(cost["method"]) == METHODS
     assert (cost["p50_ms"] > 0).all()
-    pareto = pd.read_csv(folder / "context_pareto.csv")
-    assert list(pareto) == ["method", "recall", "ci_low", "ci_high", "p50_ms", "on_front"]
-    assert set(pareto["method"]) == METHODS | {WITH_FINETUNED}
-    assert pareto[pareto["on_front"]]["recall"].is_monotonic_increasing
-    readings = pd.read_csv(folder / "rrf_readings.csv")
-    assert readings["chosen"].sum() == readings["evaluation_recall@3"].notna().sum() == 1
     claims = pd.read_csv(folder / "claims.csv")
     assert list(claims)[:10] == [
         "claim", "paper", "statement", "k", "effect", "ci_low", "ci_high", "p_value", "n", "verdict",
@@ -81,8 +75,7 @@ def test_tables_follow_the_contract(finished):
     assert list(retrieval) == [
         "method", "kind", "sample", "metric", "k", "value", "ci_low", "ci_high", "n", "published",
     ]  # fmt: skip
-    # `retrain_writers` is off in smoke: what reads chains of thought is asked about the first fold of needs alone
-    assert set(retrieval["sample"]) == {"all", "cot", "unseen_needs", "held_out_needs"}
+    assert set(retrieval["sample"]) == {"all", "cot", "unseen_needs"}
     assert set(retrieval[retrieval["sample"] == "cot"]["method"]) == METHODS | set(REFERENCES)
     assert set(retrieval[retrieval["sample"] == "all"]["method"]) == METHODS - {"cot", "cot_distilled", "finetuned_cot"}
     assert (
@@ -104,21 +97,15 @@ def test_tables_follow_the_contract(finished):
     assert everything.set_index(["method", "metric", "k"])["published"][("bm25t", "recall", 3)] == 11.35
 
 
-def test_every_ranker_is_asked_about_new_needs_and_trained_with_more_seeds(finished):
+def test_every_ranker_is_asked_about_new_needs(finished):
     folder = finished / "reports" / "smoke" / "tables"
     retrieval = pd.read_csv(folder / "context_retrieval.csv").query(
         "sample == 'unseen_needs' and kind == 'all' and metric == 'recall'"
     )
-    here = set(TRAINED) - set(SEEING)  # `retrain_encoders` is off in smoke
+    here = set(TRAINED) - {TWO_CROSS_FITTED}  # `retrain_encoders` is off in smoke
     learned = {*here, "semantic", "random"}
     assert learned <= set(retrieval["method"])
     assert (retrieval[retrieval["method"].isin(learned)]["n"] == QUERIES).all(), "of every fold of needs"
-    seeds = pd.read_csv(folder / "training_seeds.csv").set_index("of")
-    assert here <= set(seeds.index)
-    assert (seeds["seeds"] == 3).all()
-    readings = pd.read_csv(folder / "rrf_readings.csv")
-    assert (readings["gain_low"] <= readings["gain"] + 1e-6).all()
-    assert (readings["gain"] <= readings["gain_high"] + 1e-6).all()
 
 
 def test_the_tables_of_few_shots_and_definitions_follow_the_contract(finished):

@@ -3,7 +3,6 @@
 import pandas as pd
 import pytest
 
-from lib.assistant.ranker_ablation import WITH_FINETUNED
 from lib.report import result_tables
 from lib.workbook.artifacts import ROOT
 
@@ -62,13 +61,3 @@ def test_a_method_without_a_further_seed_has_no_number_there():
     lines = result_tables.unseen(TABLES).splitlines()
     assert next(line for line in lines if line.startswith("| semantic search")).endswith("| – | – |")
     assert not next(line for line in lines if line.startswith("| fine-tuned search")).endswith("| – |")
-
-
-def test_a_variant_of_the_ranker_stands_beside_itself_on_new_needs():
-    """What it finds with the needs is in the table of variants."""
-    (row,) = [line for line in result_tables.unseen(TABLES).splitlines() if line.startswith(f"| {WITH_FINETUNED} (")]
-    known = pd.read_csv(TABLES / "context_ablation.csv").query(
-        "method == @WITH_FINETUNED and metric == 'recall' and k == 3 and kind == 'all'"
-    )
-    assert f" {known['value'].item():.1f} [" in row
-    assert row.count("[") == 3

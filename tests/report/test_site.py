@@ -6,7 +6,6 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from lib.assistant.context_scores import ORDER
-from lib.assistant.ranker_ablation import CROSS_FITTED, TWO_CROSS_FITTED, WITH_FINETUNED
 from lib.report import browser, index, result_tables, run, shell, site
 from lib.workbook.artifacts import ROOT
 from lib.workbook.spending import spending_in_words
@@ -247,51 +246,6 @@ def test_the_readme_says_how_many_flows_pages_08_and_09_share():
     eight, nine = map(len, asked)
     assert f"Page 08 has the fine-tuned model on {eight} flows in new wordings" in readme
     assert f"They are not these {nine} ({len(asked[0] & asked[1])} are in both)" in readme
-
-
-def test_the_front_page_quotes_the_committed_report():
-    import pandas as pd
-
-    front = " ".join((ROOT / "README.md").read_text().split())
-    tables = ROOT / "reports" / "quick" / "tables"
-    retrieval = pd.read_csv(tables / "context_retrieval.csv").query("metric == 'recall' and k == 3 and kind == 'all'")
-    for method in ("lambdamart_rrf", "semantic", "finetuned"):
-        (row,) = retrieval.query("method == @method and sample == 'all'").itertuples()
-        assert f"{row.value:.1f} [{row.ci_low:.1f}, {row.ci_high:.1f}]%" in front, method
-    (first,) = retrieval.query("method == 'lambdamart' and sample == 'all'").itertuples()
-    (second,) = retrieval.query("method == 'lambdamart_2' and sample == 'all'").itertuples()
-    assert f"from {first.value:.1f} to {second.value:.1f} [{second.ci_low:.1f}, {second.ci_high:.1f}]%" in front
-    parts = pd.read_csv(tables / "context_ablation.csv").query("metric == 'recall' and k == 3 and kind == 'all'")
-    unseen = retrieval.query("sample == 'unseen_needs'")
-    quoted = [(parts, WITH_FINETUNED)]
-    quoted += [(unseen, name) for name in ("finetuned", WITH_FINETUNED, CROSS_FITTED, TWO_CROSS_FITTED)]
-    for table, name in quoted:
-        (row,) = table[table["method"] == name].itertuples()
-        assert f"{row.value:.1f} [{row.ci_low:.1f}, {row.ci_high:.1f}]%" in front, name
-    shots = pd.read_csv(tables / "few_shot_retrieval.csv").query("metric == 'jaccard' and shots == 5")
-    for selector in ("pretrained", "tst"):
-        (row,) = shots.query("selector == @selector and test_set == 'test'").itertuples()
-        assert f"{row.value:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}]" in front, selector
-    flows = pd.read_csv(tables / "finetuned_dsl.csv").set_index(["test_set", "condition", "metric"])
-    of_known = parts.set_index("method")["value"]
-    assert f"(known: {of_known[CROSS_FITTED]:.1f}, {of_known[TWO_CROSS_FITTED]:.1f})" in front
-    held = pd.read_csv(tables / "dsl_repair.csv").query(
-        "model == 'finetuned' and test_set == 'unseen' and budget == 'own'"
-    )
-    held = held.query("way == 'free'").set_index("metric")
-    similar, right = held.loc["similarity"], held.loc["executed"]
-    told = f"{similar['value']:.2f} [{similar['ci_low']:.2f}, {similar['ci_high']:.2f}], and "
-    told += f"{right['value']:.0f} [{right['ci_low']:.0f}, {right['ci_high']:.0f}]%"
-    assert f"{similar['flows']:.0f} flows with unseen APIs {told}" in front
-    model = "fine-tuned, 67,000 pairs"
-    wanted = [(test_set, model) for test_set in ("test", "reworded")]
-    for key in [*wanted, ("test", "copy, pretrained"), ("test", "copy, TST")]:
-        row = flows.loc[(*key, "similarity")]
-        assert f"{row['value']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]" in front, key
-    for key in [*wanted, ("test", "copy, TST")]:
-        row = flows.loc[(*key, "executed")]
-        assert f"{row['value']:.0f} [{row['ci_low']:.0f}, {row['ci_high']:.0f}]%" in front, key
-    assert len(front.split()) < 1100, "one page"
 
 
 def test_a_page_made_from_other_artifacts_is_outdated(page, tmp_path):

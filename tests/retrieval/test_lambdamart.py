@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.retrieval.lambdamart import LambdaMART, importance, out_of_fold, train
+from lib.retrieval.lambdamart import LambdaMART, out_of_fold, train
 from lib.retrieval.stores import rank_pairs
 from lib.workbook.artifacts import ArtifactError
 
@@ -190,21 +190,3 @@ def test_a_folder_that_cannot_be_written_is_one_clear_error(model, tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ArtifactError, match="cannot be written"):
         model.save(tmp_path / "file" / "ranker.txt")
-
-
-# ---------------------------------------------------------------- importance
-
-
-def test_contributions_add_up_to_the_score(task, model):
-    rest = model.predict(task[1]) - model.contributions(task[1]).sum(axis=1)
-    np.testing.assert_allclose(rest, rest.iloc[0], atol=1e-9)
-
-
-def test_importance_ranks_what_matters_and_ignores_what_a_query_shares(task):
-    pairs, features, relevant, collections = task
-    features = features.assign(moment=pairs["query_row"] % 5)
-    model = fit(pairs, features, relevant, collections)
-    found = importance(model, pairs, features)
-    assert found.index[0] in ("signal", "store")
-    assert found["signal"] > 3 * found["lure"]
-    assert found["moment"] < 0.1 * found["signal"]

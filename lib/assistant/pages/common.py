@@ -4,7 +4,7 @@ query, and compared."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -13,12 +13,10 @@ from matplotlib.axes import Axes
 from lib.assistant.controls import MARGIN
 from lib.assistant.needs import KINDS
 from lib.evaluation.comparison import compare
-from lib.evaluation.inference import Resampling, holm_adjust, settled
+from lib.evaluation.inference import Resampling
 from lib.workbook.cases import case_address
 from lib.workbook.display import Table, beside_published, interval, label_lines, p_text
-from lib.workbook.markup import plain
 from lib.workbook.methods import METHODS, colour, label, marker
-from lib.workbook.trained import Adapter
 
 METRICS = {"recall": "Recall@K", "ndcg": "NDCG@K (standard ideal)"}
 SOURCES = {  # what an item was made for, as `provenance` names it
@@ -28,12 +26,6 @@ SOURCES = {  # what an item was made for, as `provenance` names it
     "decoy": "lookalike",
     "background": "background",
 }
-
-
-def where_trained(adapter: Adapter) -> str:
-    """Whether an adapter came with the project, what its training took, and why a shipped one was not taken."""
-    came = "It came with the project, where it was trained" if adapter.shipped else "It was trained here,"
-    return f"{came} in {adapter.seconds:.0f} s on {plain(adapter.device)}. {plain(adapter.reason)}".strip()
 
 
 @dataclass(frozen=True)
@@ -72,14 +64,6 @@ class Scored:
         """Number of queries of each kind that occurs."""
         return {name: int((self.kind == name).sum()) for name in KINDS if (self.kind == name).any()}
 
-    def joined(self, more: pd.DataFrame) -> Scored:
-        """The same with further methods' columns.
-
-        Args:
-            more: scores of the same queries.
-        """
-        return replace(self, table=self.table.join(more))
-
     def groups(self, samples: Mapping[str, np.ndarray]) -> dict[tuple[str, str], np.ndarray]:
         """All queries and those of each kind, of each sample of queries, as `summarise` takes them."""
         return {
@@ -91,17 +75,6 @@ class Scored:
     def compare(self, pairs: Sequence[tuple[str, str]], metric: str = "recall") -> pd.DataFrame:
         """`lib.evaluation.comparison.compare` at the smallest K."""
         return compare(self.table, pairs, metric, self.k, self.resampling)
-
-    def compare_by_kind(self, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
-        """Each pair's Recall in each kind of query, Holm over all of these tests; columns of `compare`, and kind."""
-        parts = [
-            compare(
-                self.table[self.kind == name], pairs, "recall", self.k, self.resampling.among(self.kind == name)
-            ).assign(kind=name)
-            for name in self.counts
-        ]
-        tests = pd.concat(parts, ignore_index=True)
-        return tests.assign(p_holm=holm_adjust(tests["p_value"]))
 
 
 def ranker_name(ranker: str, names: Mapping[str, str] | None = None) -> str:
@@ -145,11 +118,6 @@ def shown_cell(row: pd.Series, value: str = "value") -> str:
     return interval(*row[[value, "ci_low", "ci_high"]])
 
 
-def capitalised(text: str) -> str:
-    """The text with its first letter in upper case, the others as they are."""
-    return text[:1].upper() + text[1:]
-
-
 def values_by_kind(
     cells: pd.DataFrame, methods: Sequence[str], kinds: Iterable[str], names: Mapping[str, str] | None = None
 ) -> str:
@@ -162,24 +130,6 @@ def values_by_kind(
         f"{kind}: "
         + ", ".join(f"{named(method, names)} {cells.loc[(method, kind), 'value']:.0f}%" for method in methods)
         for kind in kinds
-    )
-
-
-def settled_comparisons(tests: pd.DataFrame, names: Mapping[str, str] | None = None) -> str:
-    """How many comparisons are settled, and by how much each: a sentence.
-
-    Args:
-        tests: from `lib.evaluation.comparison.compare`.
-    """
-    sure = tests[settled(tests)]
-    each = "; ".join(
-        f"{named(row.a, names)} {'above' if row.difference > 0 else 'below'} {named(row.b, names)} "
-        f"by {abs(row.difference):.1f} points"
-        for row in sure.itertuples()
-    )
-    return (
-        f"{len(sure)} of {len(tests)} comparisons are settled (adjusted p at most 0.05 and an interval without 0): "
-        f"{each or 'none'}."
     )
 
 

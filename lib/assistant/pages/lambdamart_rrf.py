@@ -1,45 +1,38 @@
-"""Tables, figures and sentences of notebook 05_lambdamart_rrf: what is fused, Table 2, the paper's claims."""
+"""Tables and figures of notebook 05_lambdamart_rrf."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.assistant.context_scores import REFERENCES, ContextScores, published_value, with_published
-from lib.assistant.pages.common import kind_cases, ranking_cases
-from lib.evaluation.claims import Claim, Ratio, tally
-from lib.evaluation.comparison import compare
-from lib.workbook.display import Drawing, Table, beside_published, interval, label_lines, legend_below, number, p_text
+from lib.assistant.context_scores import REFERENCES, ContextScores, RankerScores, published_value, with_published
+from lib.assistant.pages.common import control_rows, intervals, kind_cases, ranker_name, ranking_cases, shown_tests
+from lib.assistant.ranking_cost import Cost, cost_table
+from lib.assistant.sensitivity import COMPARED, SWEEPS
+from lib.workbook.display import Drawing, Table, beside_published, interval, label_lines, legend_below, p_text
 from lib.workbook.methods import colour, label, marker
 
-if TYPE_CHECKING:
-    from lib.assistant.ranking_task import RankingTask
-    from lib.assistant.shipped_ranker import Again, Taken
-
 BY_KIND = (
-    "bm25t", "semantic", "cot", "cot_distilled", "finetuned", "cross_encoder", "late_interaction", "lambdamart",
-    "lambdamart_rrf", "lambdamart_2", "lambdamart_2_finetuned",
+    "bm25t", "semantic", "cot", "cot_distilled", "finetuned", "lambdamart", "lambdamart_rrf", "lambdamart_2",
+    "lambdamart_2_finetuned",
 )  # fmt: skip
 LINES = (
     "bm25t", "semantic", "cot", "finetuned", "finetuned_cot", "lambdamart", "lambdamart_rrf", "lambdamart_2",
     "lambdamart_2_finetuned",
 )  # fmt: skip
-NOT_IN_NDCG = ("lambdamart", "lambdamart_2", "lambdamart_2_finetuned")  # of three panels side by side
 TITLES = {
     "recall": "Recall@K",
     "ndcg": "NDCG@K, standard ideal",
     "ndcg_retrieved": "NDCG@K, ideal of the retrieved, queries without a hit left out",
 }
-IDEALS = {
-    "ndcg": "ours, standard ideal",
-    "ndcg_retrieved": "ours, retrieved ideal, hits only",
-    "published": "published",
+KNOBS = {
+    "meaning_share": "share of meaning queries (rest: half habit, half either)",
+    "habit_strength": "share of opens that follow the habit",
 }
 
 
@@ -90,47 +83,7 @@ def names_with_pairs(methods: Iterable[str], models: pd.DataFrame) -> dict[str, 
     }
 
 
-def names_unseen(names: Mapping[str, str], models: pd.DataFrame) -> dict[str, str]:
-    """The same where the fine-tuned method is the one that was trained without some needs, if there is one."""
-    pairs = models.set_index("model")["pairs"]
-    if "finetuned_unseen_needs" not in pairs:
-        return dict(names)
-    return {**names, "finetuned": f"{label('finetuned')} ({pairs['finetuned_unseen_needs']:,} pairs)"}
-
-
-def what_the_ranker_sees(task: RankingTask) -> str:
-    groups = ", ".join(f"{len(names)} {name}" for name, names in task.groups.items())
-    sides = {
-        side: (mask.sum(), len(set(task.persona[mask])))
-        for side, mask in (("training", task.training), ("evaluation", task.evaluation))
-    }
-    return (
-        f"{len(task.features.columns)} features of {len(task.pairs):,} pairs of query and item ({groups}); "
-        f"{sides['training'][0]:,} pairs of {sides['training'][1]} training personas, "
-        f"{sides['evaluation'][0]:,} of {sides['evaluation'][1]} evaluation personas. "
-        f"One candidate in {1 / task.relevant.mean():.1f} is relevant."
-    )
-
-
-def where_the_ranker_is_from(taken: Taken, again: Again | None) -> str:
-    """Whether the ranker came with the project, and what training it here would change."""
-    if again is None:
-        return f"The ranker was trained here. {taken.reason}"
-    return (
-        f"The ranker came with the project, trained on {taken.device}: which of two splits that gain the same a tree "
-        "takes turns with the last bits of the embeddings, so that each processor would learn another one. Trained "
-        f"here once more, on the same queries, it finds {again.here:.1f}% instead of {again.shipped:.1f}% "
-        f"(Recall@{again.k}, evaluation queries) and has other first {again.k} items for {again.others:.1f}% of them."
-    )
-
-
 # ---- by kind of query
-
-
-def best_by_kind(two: TableTwo) -> dict[str, str]:
-    """The method with the highest recall for each kind of query."""
-    methods = two.shown(BY_KIND)
-    return {kind: max(methods, key=lambda method: two.value(method, kind=kind)) for kind in two.scored.asked.kinds}
 
 
 def by_kind_figure(two: TableTwo) -> Drawing:
@@ -156,13 +109,9 @@ def by_kind_figure(two: TableTwo) -> Drawing:
         ylim=(0, 100),
     )
     legend_below(axis, columns=3)
-    finding = "Who finds most: " + "; ".join(
-        f"{kind} queries: {label(method)} ({two.value(method, kind=kind):.0f}%)"
-        for kind, method in best_by_kind(two).items()
-    )
     summary = two.scored.summary
     data = summary[(summary["metric"] == "recall") & (summary["k"] == scored.k) & summary["method"].isin(methods)]
-    return Drawing(figure, "context_by_kind", finding, by_kind_alt(two), data)
+    return Drawing(figure, "context_by_kind", "Recall by kind of query", by_kind_alt(two), data)
 
 
 def by_kind_alt(two: TableTwo) -> str:
@@ -237,48 +186,6 @@ def _in_parentheses(frame: pd.DataFrame, two: TableTwo) -> pd.DataFrame:
     return frame.assign(**{name: frame[name].where(~rows, "(" + frame[name] + ")") for name in ours})
 
 
-def expert_in_words(two: TableTwo, written: Collection[str]) -> str:
-    """What the expert's chains of thought find beside semantic search; empty where they are not scored.
-
-    Args:
-        written: ids of the queries that have one.
-    """
-    scored, asked = two.scored, two.scored.asked
-    if "cot_expert" not in scored.references:
-        return ""
-    inside = asked.in_cot
-    n, without = inside.sum(), int((inside & ~np.isin(asked.names, list(written))).sum())
-    (test,) = compare(
-        scored.scores[inside], [("cot_expert", "semantic")], "recall", scored.k, scored.resampling.among(inside)
-    ).itertuples()
-    missing = f"; {without} of them have none and are searched by the query alone" if without else ""
-    where = "all queries" if inside.all() else "the CoT sample"
-    return (
-        f"{label('cot_expert')}: query and chain of thought of an expert who knows the need, by the pretrained "
-        f"encoder, find {two.interval('cot_expert')}% at K = {scored.k} on {where} (n = {n}{missing}), "
-        f"{interval(test.difference, test.ci_low, test.ci_high)} points from semantic search. It is made from the "
-        "labels of these very queries: a reference for what a writer could bring, not a method. No method learns from "
-        "it or fuses it, and no sentence names it as the best."
-    )
-
-
-def who_leads(ahead: pd.DataFrame, sample: str, n_queries: int) -> str:
-    """Who is best on a sample, all or cot, and by how much.
-
-    Args:
-        ahead: from `lib.evaluation.comparison.leads`.
-    """
-    rows = "; ".join(
-        f"at K = {row.k} {label(row.best)}, {interval(row.difference, row.ci_low, row.ci_high)} points before "
-        f"{label(row.second)}"
-        for row in ahead.itertuples()
-    )
-    return (
-        f"Best on {'all' if sample == 'all' else 'the CoT sample,'} {n_queries} queries: {rows}. "
-        "The intervals are paired, and not corrected for these two having been picked as the best."
-    )
-
-
 def recall_figure(two: TableTwo) -> Drawing:
     scored = two.scored
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), sharey=True)
@@ -287,13 +194,10 @@ def recall_figure(two: TableTwo) -> Drawing:
         axis.set(xlabel="K", xticks=scored.cutoffs, title=source, ylim=(0, 102))
         label_lines(axis, ends, gap=5.5)
     axes[0].set_ylabel("Recall@K, % (bands: 95% interval)")
-    ours = two.value("lambdamart_rrf")
-    theirs = two.printed("lambdamart_rrf", "recall", scored.k) / two.printed("semantic", "recall", scored.k)
     return Drawing(
         figure,
         "table_two_recall",
-        f"LambdaMART-RRF finds {ours:.0f}% in its first {scored.k}, {ours / two.value('semantic'):.1f} times semantic "
-        f"search (published: {theirs:.1f} times)",
+        "Recall against K, ours and published",
         f"Recall against K, ours left and published right. Ours at {scored.k}: "
         + ", ".join(f"{label(method)} {two.value(method):.0f}%" for method in two.shown(LINES)),
         two.summary[(two.summary["kind"] == "all") & (two.summary["metric"] == "recall")],
@@ -314,6 +218,15 @@ def _recall_lines(axis, two: TableTwo, source: str) -> dict[str, tuple[float, fl
             axis.fill_between(scored.cutoffs, points["ci_low"], points["ci_high"], color=colour(method), alpha=0.12)
         ends[two.names[method] if ours else label(method)] = (scored.cutoffs[-1], heights[-1], colour(method))
     return ends
+
+
+def tests_table(tests: pd.DataFrame, k: int, n: int) -> Table:
+    """Paired comparisons from `lib.evaluation.comparison.compare`."""
+    shown = shown_tests(tests, difference="difference, points")
+    return Table(
+        shown[["comparison", "difference, points", "p, Holm"]],
+        f"Differences in Recall@{k}, paired by query; n = {n}.",
+    )
 
 
 # ---- claims
@@ -343,101 +256,108 @@ def claims_table(verdicts: pd.DataFrame) -> Table:
     )
 
 
-def claims_counted(verdicts: pd.DataFrame) -> str:
-    """How many claims came out as the paper has them, by what decides them."""
-    first, *others = [f"**{row.as_claimed} of {row.claims}** {row.why}" for row in tally(verdicts).itertuples()]
-    return f"As the paper has them came out {first}. Counted apart:\n\n" + "\n".join(f"- {other}." for other in others)
+# ---- what each part is worth
 
 
-def out_of_reach(two: TableTwo, claims: Sequence[Claim]) -> str:
-    """Where all of the context would not be as many times what semantic search finds as the paper claims."""
-    claimed = next(claim.size for claim in claims if isinstance(claim, Ratio))
-    possible = {k: 100 / max(two.value("semantic", at=k), 1e-9) for k in two.scored.cutoffs}
-    beyond = [k for k, ratio in possible.items() if ratio < claimed]
-    if not beyond:
-        return ""
-    return (
-        f"{claimed:g} times as much as semantic search is impossible here at K = {', '.join(map(str, beyond))}: "
-        "it finds so much by itself that even all of the context would be only "
-        + ", ".join(f"{possible[k]:.2f} times as much (K = {k})" for k in beyond)
-        + "."
-    )
+def rankers_table(rankers: RankerScores, names: Sequence[str], caption: str, against: str = "lambdamart") -> Table:
+    """Recall of rankers by kind of query, and paired differences to one of them."""
+    tests, rows = rankers.tests(names, against), rankers.by_kind(names)
+    rows[f"minus {ranker_name(against)}"] = intervals(tests, "difference")
+    rows["p, Holm"] = [p_text(p) for p in tests["p_holm"]]
+    shown = rows.rename(index=ranker_name).rename_axis("ranker").reset_index()
+    return Table(shown, f"Recall@{rankers.k}, percent. {caption}", decimals=1, best={"all": "max"})
 
 
-# ---- NDCG against K
-
-
-def ndcg_figure(two: TableTwo) -> Drawing:
-    cutoffs = two.scored.cutoffs
-    figure, axes = plt.subplots(1, 3, figsize=(12, 4.2), sharey=True)
-    changes = []
-    for axis, (ideal, title) in zip(axes, IDEALS.items(), strict=True):
-        ends: dict[str, tuple[float, float, str]] = {}
-        for method in two.shown(name for name in LINES if name not in NOT_IN_NDCG):
-            heights = [
-                two.printed(method, "ndcg", k) if ideal == "published" else two.value(method, ideal, k) for k in cutoffs
-            ]
-            axis.plot(cutoffs, heights, color=colour(method), marker=marker(method))
-            ends[label(method)] = (cutoffs[-1], heights[-1], colour(method))
-            changes.append((ideal, method, heights[-1] - heights[0]))
-        axis.set(xlabel="K", xticks=cutoffs, title=title, ylim=(0, 102))
-        label_lines(axis, ends, gap=6)
-    axes[0].set_ylabel("NDCG@K, %")
-    trend = pd.DataFrame(changes, columns=["ideal", "method", "change"])
-    rising = trend[trend["change"] > 0].groupby("ideal").size().reindex(list(IDEALS), fill_value=0)
-    return Drawing(
-        figure,
-        "ndcg_with_k",
-        f"Methods whose NDCG rises from K = {cutoffs[0]} to {cutoffs[-1]}: {rising['ndcg']} of "
-        f"{trend['method'].nunique()} under the standard ideal, {rising['ndcg_retrieved']} under the retrieved one, "
-        f"{rising['published']} in the paper",
-        "NDCG against K in three panels: ours under the standard ideal, ours under the retrieved ideal, and published. "
-        "Change from the smallest to the largest K: "
-        + "; ".join(f"{row.ideal} {label(row.method)} {row.change:+.0f}" for row in trend.itertuples()),
-        trend,
-    )
-
-
-def trends_by_definition(scored: ContextScores, claims: Sequence[Claim], verdicts: Sequence[str]) -> str:
-    """How NDCG changes with K for a random order, and how many claimed trends hold under one definition alone.
+def topics_figure(known: pd.DataFrame, new: pd.DataFrame, methods: Sequence[str], k: int) -> Drawing:
+    """Two dots and a line a method: on topics that training met, and on topics that it did not.
 
     Args:
-        claims, verdicts: the claims, each with its verdict.
+        known, new: columns method, value, ci_low, ci_high.
     """
-    random, first, last = scored.scores["random"], scored.cutoffs[0], scored.cutoffs[-1]
-    chance = {ideal: random[ideal, last].mean() - random[ideal, first].mean() for ideal in ("ndcg", "ndcg_retrieved")}
-    twins = pd.DataFrame(
-        [
-            (claim.metric, f"{claim.a} {claim.test}", verdict)
-            for claim, verdict in zip(claims, verdicts, strict=True)
-            if claim.about == "definition"
-        ],
-        columns=["metric", "trend", "verdict"],
-    ).pivot(index="trend", columns="metric", values="verdict")
-    decided = twins.isin(["reproduced", "contradicted"]).all(axis=1)
-    split = int((decided & (twins["ndcg"] != twins["ndcg_retrieved"])).sum())
-    return (
-        f"A random order of the items, beside these: its NDCG changes by {number(chance['ndcg'], 1)} points under the "
-        f"standard ideal and by {number(chance['ndcg_retrieved'], 1)} under the retrieved one. "
-        f"Of the {len(twins)} trends that the paper claims, {split} {'is' if split == 1 else 'are'} reproduced under "
-        "one definition and contradicted under the other"
-        + (": they tell the definitions apart, not the methods." if split == len(twins) else ".")
+    sides = {"known topics": known.set_index("method"), "new topics": new.set_index("method")}
+    figure, axis = plt.subplots(figsize=(9, 0.55 * len(methods) + 1))
+    for row, method in enumerate(reversed(methods)):
+        values = [side.loc[method, "value"] for side in sides.values()]
+        axis.plot(values, [row, row], color=colour(method), linewidth=2, zorder=0)
+        for (name, side), face, shift in zip(sides.items(), (colour(method), "white"), (0.12, -0.12), strict=True):
+            value, low, high = side.loc[method, ["value", "ci_low", "ci_high"]]
+            axis.plot([low, high], [row + shift] * 2, color=colour(method), linewidth=0.8)
+            axis.plot(
+                value,
+                row,
+                "o",
+                color=colour(method),
+                markerfacecolor=face,
+                label=name if not row else None,
+                markersize=8,
+            )
+    axis.set(
+        yticks=range(len(methods)),
+        yticklabels=[label(method) for method in reversed(methods)],
+        xlabel=f"Recall@{k}, % (thin lines: 95% intervals)",
+        xlim=(0, 100),
+    )
+    legend_below(axis, columns=2)
+    each = "; ".join(
+        f"{label(method)} {known.loc[method, 'value']:.0f} and {new.loc[method, 'value']:.0f}%"
+        for known, new in [sides.values()]
+        for method in methods
+    )
+    data = pd.concat([side.loc[list(methods)].assign(topics=name).reset_index() for name, side in sides.items()])
+    alt = f"Recall at {k} on known and on new topics. {each}"
+    return Drawing(figure, "new_topics", "Recall on known (filled) and on new topics", alt, data)
+
+
+def controls_table(controls: pd.DataFrame, k: int) -> Table:
+    """The controls that `lib.assistant.controls.weigh_controls` weighed."""
+    return Table(
+        control_rows(controls, f"Recall@{k}"),
+        "Negative controls of LambdaMART, percent, means over draws. Halfway: the mean of a ranking and its reverse.",
+        decimals=1,
     )
 
 
-# ---- what it comes to
+def sweep_figure(swept: pd.DataFrame, k: int) -> Drawing:
+    """The knobs, a panel each.
+
+    Args:
+        swept: columns knob, level and those of `lib.assistant.sensitivity.recall_in`.
+    """
+    figure, axes = plt.subplots(1, len(SWEEPS), figsize=(9.5, 4), sharey=True)
+    for axis, (knob, levels) in zip(axes, SWEEPS.items(), strict=True):
+        for method in COMPARED:
+            part = swept[(swept["knob"] == knob) & (swept["method"] == method)]
+            axis.plot(part["level"], part[f"recall@{k}"], color=colour(method), marker=marker(method))
+            axis.fill_between(part["level"], part["ci_low"], part["ci_high"], color=colour(method), alpha=0.12)
+        axis.set_xlabel(KNOBS[knob], fontsize=9)
+        axis.set(xticks=levels, xticklabels=[f"{level:.2g}" for level in levels], ylim=(0, 100))
+    axes[0].set_ylabel(f"Recall@{k}, % (bands: 95% interval)")
+    figure.legend(axes[0].lines, map(label, COMPARED), loc="upper center", ncol=3, bbox_to_anchor=(0.5, 0.0))
+    each = "; ".join(
+        f"{row.knob} {row.level:.2g}: {label(row.method)} {value:.0f}%"
+        for row, value in zip(swept.itertuples(), swept[f"recall@{k}"], strict=True)
+        if row.method in COMPARED
+    )
+    return Drawing(figure, "sensitivity", "Recall in small worlds, one knob at a time", f"Recall. {each}", swept)
 
 
-def main_finding(two: TableTwo) -> str:
-    lead = two.scored.leads("all").iloc[0]
-    finetuned = two.interval("finetuned") if "finetuned" in two.scored.methods else "–"
-    return (
-        f"LambdaMART-RRF finds **{two.interval('lambdamart_rrf')}%** of the relevant context in its first "
-        f"{two.scored.k} results, LambdaMART without fusion **{two.interval('lambdamart')}%**, "
-        f"fine-tuned search {finetuned}%, semantic search {two.interval('semantic')}%. "
-        f"Highest overall: {label(lead['best'])}, by "
-        f"{interval(lead['difference'], lead['ci_low'], lead['ci_high'])} points over {label(lead['second'])}; "
-        "highest by kind, settled or not: "
-        + ", ".join(f"{kind} queries {label(method)}" for kind, method in best_by_kind(two).items())
-        + "."
+def costs_table(two: TableTwo, costs: Mapping[str, Cost]) -> Table:
+    """What ranking one query's context takes, by method."""
+    table = cost_table({method: costs[method] for method in two.scored.methods})
+    shown = table.assign(
+        method=[two.names[method] for method in table["method"]],
+        timed=[len(costs[method].times) for method in table["method"]],
+        recall=[two.interval(method) for method in table["method"]],
+    )
+    columns = {
+        "timed": "queries timed",
+        "p50_ms": "median, ms",
+        "p95_ms": "95th percentile, ms",
+        "tokens_in": "tokens read",
+        "tokens_out": "tokens written",
+        "recall": f"Recall@{two.scored.k}, %",
+    }
+    return Table(
+        shown.rename(columns=columns),
+        f"Cost of ranking one query's context, on this machine. Chains of thought by {two.authors}.",
     )

@@ -17,20 +17,9 @@ class FinetunedSearch(ContextRetrieval):
     finetune_learning_rate: float = Field(default=2e-4, gt=0, le=0.1)
     hard_negatives: int = Field(default=8, ge=1, le=100)
     learning_curve: list[Annotated[int, Field(ge=1)]] = Field(default=[500], min_length=1, max_length=10)
-    shipped_interaction_queries: int = Field(
-        default=4_338, ge=0, description="of the shipped cross-encoder and late interaction; 0 takes none"
-    )
-    interaction_training_queries: int = Field(default=500, ge=1, description="learned from where no shipped one fits")
     retrain_text_search: bool = Field(
-        default=False,
-        description="without each fold of needs and with other seeds, where no kept rankings fit",
-    )
-    retrain_writers: bool = Field(
-        default=False,
-        description="of chains of thought, and encoders on what they write, likewise, where no kept rankings fit",
+        default=False, description="without each fold of needs, where no kept rankings fit"
     )
     retrain_encoders: bool = Field(
-        default=False,
-        description="fine-tuned ones for notebook 05's ranker, without folds of needs and with other seeds, where no "
-        "kept cosines fit",
+        default=False, description="fine-tuned ones for notebook 05's ranker likewise, where no kept cosines fit"
     )

@@ -27,7 +27,6 @@ class WorldKnobs(Parameters):
     opens_per_item: float = Field(default=8.0, ge=1)
     recency_strength: float = Field(default=0.3, ge=0, le=1)
     frequency_strength: float = Field(default=0.3, ge=0, le=1)
-    due_rivals: float = Field(default=0.0, ge=0, le=1)
 
     @model_validator(mode="after")
     def _shares(self) -> WorldKnobs:

@@ -48,43 +48,11 @@ def test_scored_counts_and_groups_the_kinds_that_occur(scored):
     }  # fmt: skip
 
 
-def test_further_methods_join_the_scores(scored):
-    more = scored.table[["bm25t"]].rename(columns={"bm25t": "recency"}, level="method")
-    wider = scored.joined(more)
-    assert wider.table.columns.get_level_values("method").unique().tolist() == ["semantic", "bm25t", "recency"]
-    assert wider.resampling is scored.resampling
-    assert scored.everyone.tolist() == [True] * 12
-
-
-def test_comparisons_by_kind_are_adjusted_together(scored):
-    tests = scored.compare_by_kind([("semantic", "bm25t")])
-    assert tests["kind"].tolist() == ["meaning", "habit"]
-    assert tests["difference"].tolist() == [80.0, 0.0]
-    alone = scored.compare([("semantic", "bm25t")])["difference"].item()
-    assert alone == 40.0
-    assert tests["p_holm"].iloc[0] == pytest.approx(2 * tests["p_value"].iloc[0])  # the smaller of two
-
-
 def test_a_page_may_name_what_the_workbook_does_not():
     assert common.named("expert", {"expert": "the expert"}) == "the expert"
     assert common.named("bm25t", {"expert": "the expert"}) == common.named("bm25t") == "BM25T"
     with pytest.raises(UnknownMethod):
         common.named("expert")
-
-
-@pytest.mark.parametrize(("text", "expected"), [("bM", "BM"), ("", ""), ("CoT, distilled", "CoT, distilled")])
-def test_capitalised_changes_the_first_letter_alone(text, expected):
-    assert common.capitalised(text) == expected
-
-
-def test_settled_comparisons_say_who_and_by_how_much():
-    above, below = ("semantic", "bm25t", 5.04, 1, 9, 0.001, 0.01), ("bm25t", "random", -2.0, -3, -1, 0.001, 0.01)
-    open_ = ("recency", "random", 1.0, -1, 3, 0.5, 1.0)
-    assert common.settled_comparisons(compared(above, below, open_)) == (
-        "2 of 3 comparisons are settled (adjusted p at most 0.05 and an interval without 0): "
-        "semantic search above BM25T by 5.0 points; BM25T below random order by 2.0 points."
-    )
-    assert common.settled_comparisons(compared(open_)).endswith(" an interval without 0): none.")
 
 
 def test_published_values_stand_where_they_belong(scored, published):
