@@ -173,7 +173,7 @@ def _further(draft: Draft, branches: list[tuple[str, list[str]]]) -> str:
 
 
 def _in_style(style: tuple[str, str, str, str], branches: list[tuple[str, list[str]]], link: str) -> str:
-    """Branches in words; `style` as in `lib.workflows.frames.IF_STYLES`, `link` stands between actions."""
+    """Branches in words; `style` as in `IF_STYLES` of `data/flows/frames.yaml`, `link` stands between actions."""
     first, further, otherwise, between = style
     texts = []
     for number, (condition, actions) in enumerate(branches):

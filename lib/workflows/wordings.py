@@ -7,25 +7,6 @@ from lib.workflows.apis import API, APP, SLOT, said
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.frames import split_wordings
 
-# The lists of `lib.workflows.frames` that are split, by the names that seed their splits.
-SENTENCE_FRAMES: dict[str, tuple] = {
-    "TRIGGER_PLAIN": frames.TRIGGER_PLAIN,
-    "TRIGGER_CHATTY": frames.TRIGGER_CHATTY,
-    "WISH_FIRST": frames.WISH_FIRST,
-    "ACTION_FIRST": frames.ACTION_FIRST,
-    "TELEGRAPH": frames.TELEGRAPH,
-    "STEPS": frames.STEPS,
-    "TRIGGER_ONLY": frames.TRIGGER_ONLY,
-    "JOINS": frames.JOINS,
-    "IF_LINKS": frames.IF_LINKS,
-    "IF_STYLES": frames.IF_STYLES,
-    "ONLY_IFS": frames.ONLY_IFS,
-    "MERGED": frames.MERGED,
-    "POSTS": frames.POSTS,
-    "TELEGRAPH_IFS": frames.TELEGRAPH_IFS,
-    "ENDINGS": frames.ENDINGS,
-}
-
 
 class Wordings:
     """All wordings of a catalogue, split between training and test; the unseen set has the test's frames, and
@@ -35,7 +16,7 @@ class Wordings:
         values: what people name, by kind.
         connectors: the catalogue's, for what people call them.
         apis: by API, list ("phrases", "terse" or "clauses") and side ("training" or "test"): templates.
-        frames: by side, then by name: those of `SENTENCE_FRAMES`, of `frames.CONDITIONS` by operator, and of
+        frames: by side, then by name: those of `frames.SENTENCES`, of `frames.CONDITIONS` by operator, and of
             `frames.FLAGS` by (summary, state).
     """
 
@@ -60,7 +41,7 @@ def _usable(api: API, text: str) -> bool:
 
 def _split_frames(seed: int) -> dict[str, dict]:
     sides: dict[str, dict] = {"training": {}, "test": {}}
-    lists: list[tuple[object, str, tuple]] = [(name, name, templates) for name, templates in SENTENCE_FRAMES.items()]
+    lists: list[tuple[object, str, tuple]] = [(name, name, templates) for name, templates in frames.SENTENCES.items()]
     lists += [(name, f"condition {name}", wordings) for name, wordings in frames.CONDITIONS.items()]
     for name, by_state in frames.FLAGS.items():
         for state, wordings in zip((True, False), by_state, strict=True):

@@ -1,11 +1,11 @@
 from lib.workflows.apis import API, Connector, Field
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.frames import CONDITIONS, FLAGS
-from lib.workflows.wordings import SENTENCE_FRAMES, Wordings
+from lib.workflows.frames import CONDITIONS, FLAGS, SENTENCES
+from lib.workflows.wordings import Wordings
 
 
 def test_both_sides_have_every_frame(wordings):
-    names = {*SENTENCE_FRAMES, *CONDITIONS, *((name, state) for name in FLAGS for state in (True, False))}
+    names = {*SENTENCES, *CONDITIONS, *((name, state) for name in FLAGS for state in (True, False))}
     assert set(wordings.frames["training"]) == set(wordings.frames["test"]) == names
     assert all(wordings.frames[side][name] for side in ("training", "test") for name in names)
 
