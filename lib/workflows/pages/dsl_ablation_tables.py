@@ -70,6 +70,7 @@ class Rebuilt(NamedTuple):
     table: Table | None
 
 
+NAMES = {1: "dsl_shots", 2: "dsl_definitions_5", 3: "dsl_definitions_20", 4: "dsl_semantic_definitions"}  # in tables/
 PAPERS_TABLES = {  # number: the rows, and what they are compared with; None is the fine-tuned model
     1: ([("pretrained", 20, "none"), ("tst", 5, "none"), ("tst", 20, "none")], ("pretrained", 5, "none")),
     2: ([("pretrained", 5, "fd"), ("tst", 5, "none"), ("tst", 5, "fd")], ("pretrained", 5, "none")),
