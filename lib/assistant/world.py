@@ -116,20 +116,6 @@ def read_all_needs(data: str | Path, toolbox: Toolbox) -> list[AnyNeed]:
     return [*needs, *explicit]
 
 
-def read_api_sources(data: str | Path) -> dict[str, str]:
-    """What decides the call, `need` or `place`, by need of the folder `data`: of any world that is simulated from it.
-
-    Raises:
-        InputError: as `read_all_needs`.
-    """
-    needs = read_all_needs(data, Toolbox.from_yaml(Path(data) / "toolbox.yaml"))
-    return _api_sources(needs)
-
-
-def _api_sources(needs: Sequence[AnyNeed]) -> dict[str, str]:
-    return {need.need: need.api_source for need in needs}
-
-
 def simulate_from(
     needs: Sequence[AnyNeed], cast: Cast, toolbox: Toolbox, knobs: WorldKnobs, progress: Callable = iter
 ) -> World:
@@ -157,7 +143,7 @@ def simulate_from(
         "training": Scene("training", voices.needs["training"], cast, knobs),
         "evaluation": Scene("evaluation", needs, cast, knobs),
     }
-    world = World([], [], [], {}, toolbox, api_sources=_api_sources(needs))
+    world = World([], [], [], {}, toolbox, api_sources={need.need: need.api_source for need in needs})
     for index in progress(range(knobs.n_personas)):
         side = str(sides[index])
         life = draw_life(index, needs, cast, capacities[index], np.random.default_rng([knobs.seed, 4, index]))

@@ -7,8 +7,7 @@ asked about far more often than others) make its usual form too small, and Stude
 freedom too short. So each term is the cluster jackknife's, and V is at least V_personas and V_needs, as MacKinnon,
 Nielsen and Webb propose for two clusterings (2024, arXiv:2406.08880); the degrees of freedom are estimated from how
 unequally the clusters contribute (Pan and Wall, 2002, doi:10.1002/sim.1142). The crossed bootstrap, which counts what
-differs between single observations three times (Owen, 2007), is wider than it says; `lib.evaluation.coverage` shows
-both.
+differs between single observations three times (Owen, 2007), is wider than it says.
 
 What is ours:
 
@@ -30,7 +29,7 @@ What is ours:
 - The two-sided p-value of two clusterings is the interval's: its end towards the hypothesis is as many standard errors
   away as t says, on the interval's scale. So p is at most .05 just where the 95% interval leaves the hypothesis out,
   and Holm's adjustment is one of the tests that are meant. A randomisation test of whole personas takes the needs as
-  given, and finds differences between needs where none between methods is meant: see `lib.evaluation.coverage`.
+  given, and finds differences between needs where none between methods is meant.
 - A clustering with one cluster adds nothing to V and does not count for t: the interval is then about this cluster.
 """
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,7 @@ from lib.assistant.argument_sources import argument_sources, world_shares
 from lib.assistant.leaks import check_split, leaks
 from lib.assistant.named_worlds import WORLDS, deal_asks, group_shares, plan_shares
 from lib.assistant.queries import normal_form
-from lib.assistant.world import frames, read_api_sources, read_world, simulate_from
+from lib.assistant.world import frames, read_world, simulate_from
 from lib.workbook.inputs import InputError
 from lib.workbook.parameters.worlds import WorldKnobs
 
@@ -82,20 +81,6 @@ def test_arguments_stand_where_the_world_says(worlds, tables_of, name):
     shares = shares.set_index(["knob", "value"])
     assert shares["planned"].notna().all()
     assert (shares["here"] - shares["planned"]).abs().max() < 4  # of 420 queries, whose plans and keeps are drawn
-
-
-def test_what_decides_the_call_is_read_from_the_same_needs(worlds, data, tmp_path):
-    """Of every world that is simulated from a folder, of its own needs, too."""
-    sources = read_api_sources(data)
-    for name, world in worlds.items():
-        assert {need: sources[need] for need in world.api_sources} == world.api_sources, name
-    shutil.copytree(data / "needs" / "explicit", tmp_path / "needs" / "explicit")
-    shutil.copy(data / "toolbox.yaml", tmp_path)
-    kept = (data / "needs" / "airport_pickup.yaml").read_text()
-    (tmp_path / "needs" / "my_own.yaml").write_text(kept.replace("need: airport_pickup", "need: my_own"))
-    own = read_api_sources(tmp_path)
-    assert own.pop("my_own") == sources["airport_pickup"] == "place"
-    assert own == {path.stem: sources[path.stem] for path in (data / "needs" / "explicit").glob("*.yaml")}
 
 
 def test_in_hard_no_query_says_what_its_call_needs(worlds, tables_of):
