@@ -19,7 +19,7 @@ from lib.generation.kept import ENOUGH, Kept
 from lib.generation.local import fingerprint
 from lib.generation.models import locate
 from lib.workbook.parameters.planner import PlannerTuning
-from lib.workbook.trained import Shipped
+from lib.workbook.parts import Shipped
 
 FILE = Path("data") / "answers" / "plans.jsonl"
 KEPT = 936  # evaluation queries whose plans are kept, of Table 3 and of each named world

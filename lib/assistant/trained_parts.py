@@ -27,7 +27,7 @@ from lib.workbook.parameters.base import Parameters
 from lib.workbook.parameters.cot_augmentation import CoTAugmentation
 from lib.workbook.parameters.planner import PlannerTuning
 from lib.workbook.parameters.tool_retrieval import ToolRetrieval
-from lib.workbook.trained import NONE, Adapter, Shipped, adapter_of, shipped
+from lib.workbook.parts import NONE, Adapter, Shipped, adapter_of, shipped
 
 WRITER, PLANNER = "cot_writer", "planner"
 SIZES = {WRITER: 2_000, PLANNER: 4_338}
@@ -109,6 +109,12 @@ def writer_pairs(learned: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"prompt": learned["text"].map(distilled_cot_prompt), "target": learned["cot"]})
 
 
+def writer_settings(parameters: CoTAugmentation) -> Training:
+    """Those that the profile asks for; small batches are more steps from few pairs."""
+    how = {"learning_rate": parameters.distilled_learning_rate, "epochs": parameters.distilled_epochs}
+    return Training(batch_size=4, seed=parameters.seed, **how)
+
+
 def taught_queries(
     parameters: CoTAugmentation, training: pd.DataFrame, unseen: Collection[str], root: Path = ROOT
 ) -> Taught:
@@ -129,7 +135,8 @@ def taught_queries(
         learned, asked = writer_queries(training, unseen, size, seed)
         pairs = writer_pairs(learned)
         model = fingerprint(locate(parameters.distilled_writer or parameters.writer))
-        found = shipped(part, model, pairs_hash(pairs["prompt"].tolist(), pairs["target"].tolist()), root)
+        source = pairs_hash(pairs["prompt"].tolist(), pairs["target"].tolist())
+        found = shipped(part, model, source, root, writer_settings(parameters))
         if found.folder:
             return Taught(learned, cot.equal_shares(asked, asked["kind"], numbers[1], seed), found)
     return Taught(*cot.taught_and_asked(training, unseen, *numbers, seed), found)
@@ -259,13 +266,19 @@ def read_planner_lesson(book: Workbook) -> PlannerLesson:
     )
 
 
+def planner_settings(parameters: PlannerTuning) -> Training:
+    """Those that the profile asks for."""
+    how = {"epochs": parameters.planner_epochs, "batch_size": parameters.planner_batch_size, "seed": parameters.seed}
+    return Training(learning_rate=parameters.planner_learning_rate, **how)
+
+
 def shipped_planner(parameters: PlannerTuning, lesson: PlannerLesson, root: Path = ROOT) -> Shipped:
     """The planner that comes with the project, where it fits this world and one is wanted."""
     size = parameters.shipped_planner_pairs
     if not size:
         return NONE
     model = fingerprint(locate(parameters.planner), quantization=parameters.quantization)
-    return shipped(name_of(PLANNER, size), model, lesson.source(size), root)
+    return shipped(name_of(PLANNER, size), model, lesson.source(size), root, planner_settings(parameters))
 
 
 def planner_lesson(book: Workbook, size: int) -> Lesson:
@@ -314,11 +327,11 @@ def make(name: str, part: Part, book: Workbook, output: Path, root: Path, **mach
     """
     lesson = part.lesson(book, part.size)
     model = fingerprint(locate(lesson.model), quantization=lesson.quantization)
-    found = shipped(name, model, lesson.source, root)
+    settings = replace(part.settings, seed=book.parameters.seed)
+    found = shipped(name, model, lesson.source, root, settings)
     if found.folder:
         return adapter_of(found.folder, found.record, from_project=True), lesson.source, {}
     pairs, about = lesson.pairs()
-    settings = replace(part.settings, seed=book.parameters.seed)
     machine = {"quantization": lesson.quantization, **machine}
     adapter = taken_or_trained(found, lesson.model, pairs, output, settings, **machine)
     return adapter, lesson.source, {ABOUT: about} if about else {}

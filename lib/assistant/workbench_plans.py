@@ -34,7 +34,7 @@ from lib.generation.local import LocalModel, fingerprint
 from lib.generation.models import locate
 from lib.retrieval.dense import encode
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs
-from lib.workbook.trained import shipped
+from lib.workbook.parts import shipped
 
 NOW = "Thursday 2023-11-30 00:00, office"  # the day that the data's answers are given on; they say no place
 SHOWN_TOOLS, SHOWN_ITEMS = 10, 3

@@ -40,7 +40,7 @@ from lib.generation.processes import add_up, join, launch
 from lib.workbook.artifacts import ROOT, sha256_of
 from lib.workbook.checkpoints import Checkpoints, copy_weights
 from lib.workbook.machine import accelerator
-from lib.workbook.trained import NONE, RECORD, Adapter, adapter_of, finished_record, save_adapter, shipped
+from lib.workbook.parts import NONE, RECORD, Adapter, adapter_of, finished_record, save_adapter, shipped
 
 if TYPE_CHECKING:
     from accelerate import PartialState
@@ -185,7 +185,7 @@ def adapter_for(
     root: Path = ROOT,
     **machine,
 ) -> Adapter:
-    """The shipped part where it was trained from this model on these pairs, else an adapter trained here.
+    """The shipped part where it was trained from this model on these pairs with these settings, else one trained here.
 
     Args:
         part: name of the shipped part, such as nl2dsl-67000; empty: none is wanted.
@@ -199,7 +199,7 @@ def adapter_for(
     found = NONE
     if part:
         model = fingerprint(models.locate(name), quantization=quantization)
-        found = shipped(part, model, pairs_hash(prompts, targets, chat), root)
+        found = shipped(part, model, pairs_hash(prompts, targets, chat), root, training)
     if found.folder:
         return adapter_of(found.folder, found.record, from_project=True)
     finetune_language_model(name, prompts, targets, output, training, chat=chat, quantization=quantization, **machine)

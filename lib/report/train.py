@@ -19,8 +19,8 @@ from lib.workbook.parameters.base import Parameters, ProfileError, check_profile
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
 from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
 from lib.workbook.parameters.tool_retrieval import ToolRetrieval
+from lib.workbook.parts import FOLDER, Adapter, ship
 from lib.workbook.profiles import read_profile, write_notebook_parameters
-from lib.workbook.trained import FOLDER, Adapter, ship
 
 NEEDED = {
     "01_data_gen": ("flows.parquet", "tst_pairs.parquet", "embeddings_requests.safetensors", "catalogue.jsonl"),

@@ -31,7 +31,7 @@ from lib.retrieval.dense import has_bfloat16, load_encoder
 from lib.workbook.artifacts import ROOT, sha256_of
 from lib.workbook.checkpoints import Checkpoints, copy_weights
 from lib.workbook.machine import accelerator
-from lib.workbook.trained import NONE, Adapter, adapter_of, finished_record, save_adapter, shipped
+from lib.workbook.parts import NONE, Adapter, adapter_of, finished_record, save_adapter, shipped
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -172,7 +172,7 @@ def encoder_for(
     root: Path = ROOT,
     pairs: str = "",
 ) -> Adapter:
-    """The shipped part where it was trained from this encoder on these rows, else an adapter trained here.
+    """The shipped part where it was trained from this encoder on these rows with these settings, else one trained here.
 
     Args:
         part: name of the shipped part, such as tst-100000; empty: none is wanted.
@@ -187,7 +187,7 @@ def encoder_for(
         As `tune_encoder`.
     """
     known = pairs or rows_hash(rows)
-    found = shipped(part, weights_hash(load_encoder(path, threads)), known, root) if part else NONE
+    found = shipped(part, weights_hash(load_encoder(path, threads)), known, root, settings) if part else NONE
     if found.folder:
         return adapter_of(found.folder, found.record, from_project=True)
     record = tune_encoder(path, rows, output, settings, threads, progress)

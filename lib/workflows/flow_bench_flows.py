@@ -24,7 +24,7 @@ from lib.evaluation.inference import Resampling, percent, settled
 from lib.evaluation.intervals import mean_interval
 from lib.generation.local import LocalModel, fingerprint
 from lib.generation.models import locate
-from lib.workbook.trained import shipped
+from lib.workbook.parts import shipped
 from lib.workflows import instruct
 from lib.workflows.ablation import PARTS as PROMPT_PARTS
 from lib.workflows.ablation import answer_as, score

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from lib.evaluation.comparison import compare
 from lib.evaluation.inference import Resampling, holm_adjust, settled
 from lib.retrieval.dense import load_encoder
-from lib.workbook.trained import FOLDER, shipped
+from lib.workbook.parts import FOLDER, shipped
 from lib.workflows.scoring import similarity
 from lib.workflows.target_similarity import jaccard as _jaccard
 

@@ -20,7 +20,7 @@ from lib.generation.local import fingerprint
 from lib.generation.models import locate
 from lib.retrieval import dense
 from lib.workbook.artifacts import ROOT
-from lib.workbook.trained import NONE, RECORD, Adapter, adapter_of, shipped
+from lib.workbook.parts import NONE, RECORD, Adapter, adapter_of, shipped
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.in_context import HALVES, LIMIT, Half, pool_of, training_prompts

@@ -21,7 +21,7 @@ from lib.generation.local import fingerprint, load_tokenizer
 from lib.generation.models import locate
 from lib.retrieval.dense import encode, load_encoder
 from lib.retrieval.tuning import Tuning, encoder_for
-from lib.workbook.trained import Adapter, adapter_of, shipped
+from lib.workbook.parts import Adapter, adapter_of, shipped
 from lib.workflows import in_context, nl2dsl, target_similarity
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue

@@ -18,7 +18,7 @@ from lib.retrieval.tuning import Tuning, encoder_for, weights_hash
 from lib.workbook.artifacts import ROOT
 from lib.workbook.machine import cores
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
-from lib.workbook.trained import FOLDER, Adapter, adapter_of, shipped
+from lib.workbook.parts import FOLDER, Adapter, adapter_of, shipped
 from lib.workflows.trained_parts import ROWS, World, mined_from, name_of
 
 

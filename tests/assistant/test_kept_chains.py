@@ -8,7 +8,7 @@ from lib.assistant.prompts import CONTEXT_TYPES, cot_prompt, distilled_cot_promp
 from lib.generation.kept import KeptCalls
 from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.parameters.cot_augmentation import CoTAugmentation
-from lib.workbook.trained import FOLDER
+from lib.workbook.parts import FOLDER
 from tests.generation.conftest import build_model
 
 QUERY = "Where was I?"

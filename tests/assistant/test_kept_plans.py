@@ -9,7 +9,7 @@ from lib.assistant.tool_worlds import simulated
 from lib.generation.kept import Kept, key_of
 from lib.workbook.artifacts import ROOT
 from lib.workbook.parameters.planner import PlannerTuning
-from lib.workbook.trained import FOLDER, NONE, Shipped
+from lib.workbook.parts import FOLDER, NONE, Shipped
 from tests.assistant.test_planner_worlds import SIZE, rankings_in
 
 SETTINGS = ("rag", "upper_bound")

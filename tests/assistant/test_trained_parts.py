@@ -1,6 +1,7 @@
 """What comes trained for the assistant: what each part learns from, `make train`, and what a changed world is told."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
@@ -13,12 +14,14 @@ from lib.assistant.world import frames, simulate
 from lib.generation.finetune import Training
 from lib.report import train as command
 from lib.workbook.artifacts import ROOT, Workbook
+from lib.workbook.parameters.base import select
 from lib.workbook.parameters.cot_augmentation import CoTAugmentation
 from lib.workbook.parameters.data_gen import DataGen
 from lib.workbook.parameters.planner import PlannerTuning
 from lib.workbook.parameters.tool_retrieval import ToolRetrieval
 from lib.workbook.parameters.worlds import WorldKnobs
-from lib.workbook.trained import FOLDER
+from lib.workbook.parts import FOLDER, RECORD
+from lib.workbook.profiles import read_profile
 from tests.generation.conftest import build_model
 
 SEED = 7
@@ -74,7 +77,7 @@ def book_of(model, root, tiny, **values):
 
 
 def small(kind, size):
-    return replace(parts()[name_of(kind, module.SIZES[kind])], size=size, settings=SMALL)
+    return replace(parts()[name_of(kind, module.SIZES[kind])], size=size)
 
 
 def training_of(tables):
@@ -87,6 +90,19 @@ def test_parts_say_what_they_are_made_from():
     assert list(every) == ["cot_writer-2000", "planner-4338"]
     assert [part.parameters.notebook for part in every.values()] == ["03_cot_augmentation", "07_planner"]
     assert list(every["planner-4338"].needs) == ["01_data_gen", "03_cot_augmentation", "06_tool_retrieval"]
+
+
+@pytest.mark.parametrize("profile", ["quick", "full"])
+def test_profiles_ask_for_the_settings_that_the_parts_were_trained_with(profile):
+    """Else they would train their own."""
+    values = read_profile(ROOT / "notebooks" / "profiles" / f"{profile}.yaml")
+    asked = {
+        "cot_writer-2000": module.writer_settings(CoTAugmentation.model_validate(select(values, CoTAugmentation))),
+        "planner-4338": module.planner_settings(PlannerTuning.model_validate(select(values, PlannerTuning))),
+    }
+    for part, settings in asked.items():
+        had = json.loads((ROOT / FOLDER / part / RECORD).read_text())["settings"]
+        assert {name: value for name, value in asdict(settings).items() if name != "checkpoint_every"} == had
 
 
 # ---------------------------------------------------------------- the writer
@@ -148,7 +164,7 @@ def test_a_planner_is_made_once_whatever_was_retrieved_and_written(write, tiny, 
     assert not set(lesson.material.gold.set_index("query")["need"][training["query"]]) & lesson.held_out
     told = found.record[ABOUT]
     assert (told["queries"], told["personas"]) == (len(training), training["persona"].nunique())
-    assert found.record["rows"] == told["queries"] + told["second_calls"]
+    assert found.record["rows"] == 2 * (told["queries"] + told["second_calls"])  # two epochs
     assert told == lesson.pairs(training)[1] | {"missed": told["missed"]}  # other rankings miss other tools
     assert found.record["settings"]["seed"] == SEED
 

@@ -1,6 +1,7 @@
 """LoRA on a tiny random Llama."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,7 @@ from lib.generation.local import LocalModel, load_model
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError
 from lib.workbook.checkpoints import Checkpoints
-from lib.workbook.trained import FOLDER, ship
+from lib.workbook.parts import FOLDER, ship
 
 WORDS = ["fox", "dog", "guitar", "music room", "evening", "quick", "lazy", "brown"]
 PAIRS = [(f"the {a} and the {b}", f"{b} over {a}") for a in WORDS for b in WORDS]
@@ -322,6 +323,11 @@ def test_a_shipped_adapter_is_taken_for_its_own_pairs_only(tiny, tmp_path):
     other = adapter_for("words-64", tiny, PROMPTS, changed, tmp_path / "b", **ask)
     assert other.reason == "The shipped part words-64 is not used: it was trained on other pairs than these."
     assert (other.shipped, other.folder) == (False, tmp_path / "b")
+    longer = adapter_for(
+        "words-64", tiny, PROMPTS, TARGETS, tmp_path / "c", **ask | {"training": replace(training, epochs=2)}
+    )
+    assert longer.reason == "The shipped part words-64 is not used: it was trained with epochs 1, not 2."
+    assert (longer.shipped, longer.rows) == (False, 128)
 
 
 # ---------------------------------------------------------------- on a GPU

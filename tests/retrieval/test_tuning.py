@@ -15,7 +15,7 @@ from lib.retrieval.dense import encode, has_bfloat16, load_encoder
 from lib.retrieval.tuning import Tuning, encoder_for, plan_rows, rows_hash, tune_encoder, weights_hash
 from lib.workbook.artifacts import ArtifactError
 from lib.workbook.checkpoints import Checkpoints
-from lib.workbook.trained import FOLDER, RECORD, WEIGHTS, ship
+from lib.workbook.parts import FOLDER, RECORD, WEIGHTS, ship
 from tests.retrieval.conftest import WORDS
 
 SETTINGS = Tuning(rank=4, alpha=8, learning_rate=2e-2, batch_size=8, seed=1, checkpoint_every=5)

@@ -8,7 +8,7 @@ from lib.generation.models import locate
 from lib.workbook.artifacts import ROOT
 from lib.workbook.machine import accelerator, cores
 from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workbook.trained import FOLDER
+from lib.workbook.parts import FOLDER
 from lib.workflows import kept_flows
 from lib.workflows.ablation_grid import Asked
 from lib.workflows.flow_bench_flows import INSTRUCT, WAYS

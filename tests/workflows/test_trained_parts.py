@@ -11,7 +11,7 @@ from lib.generation.local import load_tokenizer
 from lib.report import train as command
 from lib.retrieval.dense import load_encoder
 from lib.retrieval.tuning import Tuning, weights_hash
-from lib.workbook.trained import FOLDER, Shipped, shipped
+from lib.workbook.parts import FOLDER, Shipped, shipped
 from lib.workflows import in_context
 from lib.workflows import trained_parts as module
 from lib.workflows.in_context import HALVES, half_of

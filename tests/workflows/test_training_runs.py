@@ -8,7 +8,7 @@ import pytest
 from lib.generation.finetune import Training
 from lib.retrieval.tuning import Tuning
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
-from lib.workbook.trained import Adapter, Shipped
+from lib.workbook.parts import Adapter, Shipped
 from lib.workflows import training_runs
 from lib.workflows.trained_parts import World
 from lib.workflows.training_runs import Run, Trainer, runs_frame, trainer_of

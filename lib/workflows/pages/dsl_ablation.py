@@ -15,7 +15,7 @@ from lib.workflows.ablation import CONDITION, compare_conditions, compare_pairs,
 from lib.workflows.ablation_grid import UNSEEN, UNSEEN_FINETUNED, UNSEEN_HELD, Asked
 
 if TYPE_CHECKING:
-    from lib.workbook.trained import Adapter
+    from lib.workbook.parts import Adapter
 
 COPIES = {"copy_pretrained": "pretrained", "copy_tst": "tst", "copy_tst_affine": "tst_affine"}
 COPY, COPY_TST = "copy_pretrained", "copy_tst"

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pandas as pd
 
 from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workbook.trained import Adapter
+from lib.workbook.parts import Adapter
 from lib.workflows.ablation import CONDITION, cost_of
 from lib.workflows.ablation_grid import UNSEEN, UNSEEN_FINETUNED, UNSEEN_HELD, Asked, unseen_name
 from lib.workflows.in_context import LIMIT

@@ -1,7 +1,8 @@
 """Trained parts that come with the project: `data/trained/<part>/`.
 
 A part is a LoRA adapter in peft's format, its weights in bfloat16, and `training.json`, the record of its training. It
-is used only where base model and training pairs are the same as the caller's: another world is trained for anew.
+is used only where base model, training pairs and settings are those that the caller asks for: another world, or another
+learning rate, is trained for anew.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,8 @@ class Adapter:
     record: dict[str, Any]
 
 
-def shipped(part: str, model: str, pairs: str | None, root: Path = ROOT) -> Shipped:
-    """The shipped part of this name, if it was trained from this model on these pairs.
+def shipped(part: str, model: str, pairs: str | None, root: Path = ROOT, settings: Any = None) -> Shipped:
+    """The shipped part of this name, if it was trained from this model on these pairs with these settings.
 
     Args:
         part: such as tst-100000.
@@ -78,6 +79,7 @@ def shipped(part: str, model: str, pairs: str | None, root: Path = ROOT) -> Ship
         pairs: hash of the training pairs; None takes a part whatever it learned from: for data that others made, which
             no part has learned from.
         root: the project's folder.
+        settings: a dataclass or mapping: those that its record must have, as far as it names them; None takes any.
     """
     folder = root / FOLDER / part
     if not folder.is_dir():
@@ -86,6 +88,7 @@ def shipped(part: str, model: str, pairs: str | None, root: Path = ROOT) -> Ship
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
         whole = record["sha256"] == sha256_of(folder / WEIGHTS) and (folder / CONFIG).exists()
         same_model, same_pairs = record["model"] == model, record["pairs"] == pairs or pairs is None
+        had = {"epochs": 1, **record["settings"]}  # an encoder's rows count once
     except (OSError, ValueError, KeyError, TypeError):
         return Shipped(None, {}, f"The shipped part {part} is damaged and is not used.")
     if not whole:
@@ -94,6 +97,10 @@ def shipped(part: str, model: str, pairs: str | None, root: Path = ROOT) -> Ship
         return Shipped(None, record, f"The shipped part {part} is not used: it was trained from another base model.")
     if not same_pairs:
         return Shipped(None, record, f"The shipped part {part} is not used: it was trained on other pairs than these.")
+    asked = asdict(settings) if is_dataclass(settings) else dict(settings or {})
+    others = [f"{name} {had[name]}, not {value}" for name, value in asked.items() if had.get(name, value) != value]
+    if others:
+        return Shipped(None, record, f"The shipped part {part} is not used: it was trained with {'; '.join(others)}.")
     return Shipped(folder, record, "")
 
 

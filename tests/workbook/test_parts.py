@@ -6,8 +6,9 @@ import shutil
 import pandas as pd
 import pytest
 
+from lib.generation.finetune import Training
 from lib.workbook.artifacts import ROOT, sha256_of
-from lib.workbook.trained import CONFIG, FOLDER, LIMIT, POINTS, RECORD, WEIGHTS, adapter_of, shipped, thinned
+from lib.workbook.parts import CONFIG, FOLDER, LIMIT, POINTS, RECORD, WEIGHTS, adapter_of, shipped, thinned
 
 PARTS = sorted(path for path in (ROOT / FOLDER).iterdir() if path.is_dir())
 
@@ -48,6 +49,24 @@ def project(tmp_path):
     shutil.copytree(PARTS[0], tmp_path / FOLDER / PARTS[0].name)
     record = json.loads((PARTS[0] / RECORD).read_text())
     return tmp_path, PARTS[0].name, record["model"], record["pairs"]
+
+
+def test_a_part_is_used_for_the_settings_that_it_was_trained_with(project):
+    root, part, model, pairs = project
+    had = json.loads((PARTS[0] / RECORD).read_text())["settings"]
+    assert shipped(part, model, pairs, root, had | {"checkpoint_every": 1}).folder
+    assert shipped(part, model, pairs, root, Training(**had)).folder
+    for name, value in {"rank": 4, "epochs": 9, "learning_rate": 1e-5, "batch_size": 1, "seed": 123}.items():
+        refused = shipped(part, model, pairs, root, Training(**had | {name: value}))
+        why = f"The shipped part {part} is not used: it was trained with {name} {had[name]}, not {value}."
+        assert (refused.folder, refused.reason) == (None, why)
+
+
+def test_an_encoder_was_tuned_on_its_rows_once():
+    record = json.loads((ROOT / FOLDER / "tst-3000" / RECORD).read_text())
+    known = "tst-3000", record["model"], record["pairs"], ROOT
+    assert shipped(*known, {"epochs": 1, "loss": "squared"}).folder
+    assert "with epochs 1, not 2." in shipped(*known, {"epochs": 2}).reason
 
 
 def test_a_part_is_used_for_its_own_model_and_pairs_only(project):
