@@ -8,7 +8,6 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from lib.assistant.context_scores import ORDER
 from lib.report import browser, index, result_tables, run, shell, site
 from lib.workbook.artifacts import ROOT
-from lib.workbook.spending import spending_in_words
 
 NAME = "01_data_gen"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
@@ -330,18 +329,3 @@ def test_a_notebook_at_its_spending_limit_is_stopped_rather_than_failed(page, tm
         "stopped",
     ]
     assert said in soup.get_text()
-
-
-def test_spending_in_words(tmp_path):
-    path = tmp_path / "spent.json"
-    assert spending_in_words(path) == ""
-    path.write_text(json.dumps(SPENT))
-    assert spending_in_words(path) == (
-        "This run sent 1,234 requests to gpt<4>, 2 of them repeated: 56,789 tokens read and 10 written in the answers "
-        "that came, for 1.50. At most 0.25 more may be charged for requests that brought no readable answer. Answers "
-        "that were kept from before saved 0.0625. 1 prompt was refused for good and counted as answered with nothing; "
-        "`run.json` names them with the reasons."
-    )
-    free = dict.fromkeys(("cost", "cost_lost", "cost_cached", "refused"), 0.0) | {"reasons": []}
-    path.write_text(json.dumps(SPENT | free))
-    assert spending_in_words(path).endswith("10 written in the answers that came.")
