@@ -65,17 +65,6 @@ def which_items(is_gold: pd.Series) -> np.ndarray:
     return np.where(is_gold, "gold item", "other item")
 
 
-def commonest_api_shares(gold: pd.DataFrame) -> tuple[pd.Series, float]:
-    """How many queries the commonest first API of their plans serves, in percent: by need, ascending; and of all.
-
-    Args:
-        gold: columns need, apis (of the plan, in order).
-    """
-    first = gold["apis"].str[0]
-    commonest = first.groupby(gold["need"]).agg(lambda apis: apis.value_counts(normalize=True).iloc[0])
-    return commonest.mul(100).sort_values(), 100 * first.value_counts(normalize=True).iloc[0]
-
-
 def lexical_overlap(queries: pd.DataFrame, items: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
     """Share of (query, item) pairs, in percent, with a content word (stem) in common, by kind of query: with the gold
     items, and with the other items of the same persona."""
@@ -141,22 +130,6 @@ def due_soon(queries: pd.DataFrame, items: pd.DataFrame, gold: pd.DataFrame, hou
     right = pairs["is_gold"].to_numpy()
     soon = ((pairs["shown"] - pairs["time"]).dt.total_seconds() / 3600).between(0, hours).to_numpy()
     return (100 * right[soon].mean() if soon.any() else np.nan, 100 * right.mean() if len(right) else np.nan)
-
-
-def hours_apart(queries: pd.DataFrame, opens: pd.DataFrame, gold: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """For every query and open of an item of its persona: how many hours of the day lie between them (0 to 12).
-
-    Returns:
-        columns kind, which (`gold item` or `other item`), hours.
-    """
-    pairs = candidates_with_gold(queries, items, gold)
-    pairs["which"] = which_items(pairs["is_gold"])
-    pairs["hour"] = pairs["time"].dt.hour + pairs["time"].dt.minute / 60
-    used = opens.assign(open_hour=opens["time"].dt.hour + opens["time"].dt.minute / 60)[["item", "open_hour"]]
-    joined = pairs[["kind", "which", "hour", "item"]].merge(used, on="item")
-    apart = (joined["hour"] - joined["open_hour"]).abs()
-    joined["hours"] = np.minimum(apart, 24 - apart)
-    return joined[["kind", "which", "hours"]]
 
 
 def leaks(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:

@@ -139,11 +139,6 @@ def contrasts(
     return found.assign(settled=settled(found))
 
 
-def contrast(compared: pd.DataFrame, a: str, b: str, metric: str = "ast_accuracy") -> pd.Series:
-    """The row of `contrasts` on one pair of settings."""
-    return compared[(compared["metric"] == metric) & (compared["a"] == a) & (compared["b"] == b)].iloc[0]
-
-
 def effect_of_thought(
     silent: pd.DataFrame, thinking: pd.DataFrame, queries: pd.DataFrame, gold: pd.DataFrame, samples: int, seed: int
 ) -> pd.DataFrame:

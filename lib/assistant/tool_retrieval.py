@@ -305,11 +305,6 @@ def setting_texts(task: ToolTask, wording: str, n_items: int) -> dict[str, list[
     return texts
 
 
-def first_apps(context: pd.DataFrame) -> pd.Series:
-    """The app of each query's first context item, indexed by query."""
-    return context[context["rank"] == 1].set_index("query")["app"]
-
-
 def first_item_in_app(rankings: pd.DataFrame, items: pd.DataFrame, apps: pd.DataFrame) -> pd.Series:
     """Percent of queries whose first context item lies in one of their apps, by method.
 

@@ -29,7 +29,7 @@ from lib.assistant.queries import print_call
 from lib.assistant.toolbox import DEFAULT_API, Toolbox, signature
 from lib.assistant.trained_parts import PLANNER, SIZES, name_of
 from lib.assistant.workbench import APPS, WorkBench
-from lib.evaluation.inference import holm_adjust, mcnemar_test, percent
+from lib.evaluation.inference import percent
 from lib.generation.local import LocalModel, fingerprint
 from lib.generation.models import locate
 from lib.retrieval.dense import encode
@@ -242,22 +242,6 @@ def rates(plans: pd.DataFrame, measures: Collection[str] = tuple(MEASURES)) -> p
         for measure in measures
     ]
     return pd.DataFrame(rows, columns=RATES)
-
-
-def differences(plans: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Each setting against the floor, on the same requests: McNemar's exact test, Holm over the rows.
-
-    Returns:
-        a, b, only_a, only_b (requests that one alone does), p_value, p_holm, n.
-    """
-    wide = plans.pivot(index="query", columns="setting", values=measure).astype(bool)
-    rows = [
-        (name, TEMPLATE, int((wide[name] & ~wide[TEMPLATE]).sum()), int((~wide[name] & wide[TEMPLATE]).sum()),
-         mcnemar_test(wide[name], wide[TEMPLATE]))
-        for name in SETTINGS if name in wide
-    ]  # fmt: skip
-    frame = pd.DataFrame(rows, columns=["a", "b", "only_a", "only_b", "p_value"])
-    return frame.assign(p_holm=holm_adjust(frame["p_value"]) if len(frame) else [], n=len(wide))
 
 
 def answers_of(calls: Sequence[Call]) -> Answers:

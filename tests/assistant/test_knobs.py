@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from lib.assistant.leaks import hours_apart
 from lib.assistant.personas import LOG_DAYS, Slot, draw_moments
 from lib.assistant.schemas import PLACES
 from lib.assistant.toolbox import DEFAULT_API
@@ -84,14 +83,6 @@ def test_without_habit_strength_nothing_tells(make_world):
     for feature in ("hour", "place"):
         for kind, gap in lift(tables, feature).items():
             assert gap == pytest.approx(0, abs=0.04), (feature, kind)
-
-
-def test_hours_apart_agrees_with_the_shares(of_habits, full_lift):
-    apart = hours_apart(of_habits["queries"], of_habits["opens"], of_habits["gold"], of_habits["items"])
-    assert apart["hours"].between(0, 12).all()
-    shares = (apart["hours"] <= 2).groupby([apart["kind"], apart["which"]]).mean().unstack()
-    gap = shares["gold item"] - shares["other item"]
-    assert gap.to_dict() == pytest.approx(full_lift["hour"].to_dict(), abs=0.005)
 
 
 def moments(**knobs):

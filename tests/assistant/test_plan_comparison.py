@@ -12,7 +12,6 @@ from lib.assistant.plan_comparison import (
     against_floors,
     claim_scores,
     classifier_floor,
-    contrast,
     contrasts,
     effect_of_thought,
     failure_rows,
@@ -89,6 +88,10 @@ def judged(setting, right, **columns):
 def study(rights, samples=200):
     plans = pd.concat([judged(setting, right) for setting, right in rights.items()], ignore_index=True)
     return plans, *per_query(plans, QUERIES, GOLD, samples, seed=0)
+
+
+def contrast(compared, a, b, metric="ast_accuracy"):
+    return compared[(compared["metric"] == metric) & (compared["a"] == a) & (compared["b"] == b)].iloc[0]
 
 
 RIGHTS = dict(zip(SETTINGS, (0, 4, 30, 8, 40), strict=True))

@@ -19,7 +19,6 @@ from lib.assistant.tool_retrieval import (
     chance_of_any_plan,
     classifier_scores,
     context_words,
-    first_apps,
     first_item_in_app,
     frequency_scores,
     gold_tools,
@@ -179,10 +178,6 @@ def test_titles_of_all_items_are_the_oracles(world):
 def test_apps_of_tools_are_named_once_and_in_alphabetical_order():
     gold = pd.DataFrame({"query": "q", "item": ["open_note", "send_mail", "read_mail"]})
     assert apps_of_tools(gold, TOOLS)["app"].tolist() == ["mail", "notes"]
-
-
-def test_the_first_items_app(world):
-    assert first_apps(world.contexts["query_plus_context"])["q2"] == "notes"
 
 
 def test_every_tool_is_a_candidate_of_every_query(world):

@@ -112,28 +112,6 @@ def test_a_planner_of_another_model_is_not_used(tmp_path, monkeypatch):
         None, "No trained part planner-4338 is shipped.")  # fmt: skip
 
 
-def test_what_is_said_of_plans():
-    rows = [
-        (f"q{i}", "t", setting, "x()", right, setting == "template", False, False, "" if right else "wrong_api")
-        for setting in (*planning.SETTINGS, planning.TEMPLATE)
-        for i in range(8)
-        for right in [setting == "rag" and i == 0]
-    ]
-    plans = pd.DataFrame(rows, columns=planning.PLANS)
-    tests = planning.differences(plans, "tools")
-    assert tests[["only_a", "only_b", "n"]].to_numpy().tolist() == [[0, 8, 8]] * 3
-    assert (tests["p_holm"] < 0.05).all()
-    said = page.plans_words(plans, tests)
-    assert said.startswith("The shipped planner is right for 1 of 8 of WorkBench's requests (12.5 [")
-    assert "at best, with retrieved tools (RAG)." in said
-    assert "whatever it is shown" in page.planner_finding(plans.assign(right=False))
-    assert "The floor is right for 0." in said
-    named = "retrieved tools (RAG), retrieved tools and context (context-tuned RAG) and with the right tool and context"
-    assert f"calls the right tools more often than the planner with {named}" in said
-    assert "wrong API (8)" in said
-    assert "more often" not in page.plans_words(plans, planning.differences(plans, "unparsed"))
-
-
 def test_examples_stand_beside_their_answers(prompted, toolbox):
     plans = planning.judged(prompted.assign(text="x()"), BENCH, toolbox)
     frame = page.plan_examples(plans, QUERIES, n=2).frame

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from lib.evaluation.claim_records import RECORD
-from lib.evaluation.transfer import COLUMNS, Order, World, order_of, rank_agreement, side_by_side
+from lib.evaluation.transfer import COLUMNS, Order, World, side_by_side
 
 CLAIM = RECORD.validate_python(
     {"claim": "a_beats_b", "test": "greater", "paper": "assistant", "source": "x", "statement": "A beats B.",
@@ -62,39 +61,7 @@ def test_only_cutoffs_of_both_worlds_are_shown():
     assert table["k"].tolist() == ["5"]
 
 
-def test_the_order_is_of_methods_that_both_scored():
-    here, there = world(10), world(10)
-    more = there.scores[there.scores["method"] == "a"].assign(method="c")
-    order, methods = order_of(here, World(pd.concat([there.scores, more]), there.units), "recall", 3)
-    assert methods == ["a", "b"]
-    assert order.here.shape == order.there.shape == (40, 2)
-    assert order.here.mean(axis=0) == pytest.approx(order.there.mean(axis=0))
-    order, methods = order_of(here, there, "recall", 3, without=["b"])
-    assert methods == ["a"]
-    assert order.here.shape == (40, 1)
-
-
 def order(here, there, noise=0.01):
     rng = np.random.default_rng(1)
     scores = [np.array(means) + noise * rng.normal(size=(30, len(means))) for means in (here, there)]
     return Order(*scores, [np.arange(30)], [np.arange(30)])
-
-
-def test_tau_of_the_same_order_the_reverse_and_both():
-    table = rank_agreement({"same": order([1, 2, 3], [10, 20, 30]), "reverse": order([1, 2, 3], [3, 2, 1])}, 200, 0)
-    assert table["family"].tolist() == ["same", "reverse", "all"]
-    assert table["tau"].tolist() == [1, -1, 0]
-    assert table["pairs"].tolist() == [3, 3, 6]
-    one_swap = rank_agreement({"x": order([1, 2, 3, 4], [1, 3, 2, 4])}, 200, 0)
-    assert one_swap["tau"].tolist() == pytest.approx([2 / 3])
-
-
-def test_a_family_of_one_method_has_no_order():
-    table = rank_agreement({"one": order([1], [1]), "x": order([1, 2], [2, 1])}, 200, 0)
-    assert table[["family", "pairs", "tau"]].to_numpy().tolist() == [["x", 1, -1.0]]
-    assert rank_agreement({"one": order([1], [1])}, 200, 0).empty
-
-
-def test_an_order_that_noise_decides_has_a_wide_interval():
-    table = rank_agreement({"x": order([1, 2, 3], [1, 1.01, 1.02], noise=1.0)}, 500, 0)
-    assert table["ci_low"].iloc[0] < 0 < table["ci_high"].iloc[0]

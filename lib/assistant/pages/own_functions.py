@@ -10,10 +10,8 @@ import pandas as pd
 
 from lib.assistant.pages.tool_retrieval import Results, best_recall, pair_table, recall_cells
 from lib.assistant.pages.tool_retrieval_figures import draw_ceiling, draw_line
-from lib.assistant.tool_retrieval import ToolTask, best_rank, ceiling
-from lib.evaluation.inference import settled
-from lib.workbook.display import Drawing, Table, interval, label_lines, number
-from lib.workbook.markup import plain
+from lib.assistant.tool_retrieval import ToolTask, best_rank
+from lib.workbook.display import Drawing, Table, label_lines
 from lib.workbook.methods import colour, label
 
 EXAMPLE_QUERIES = "data/examples/queries.jsonl"
@@ -34,32 +32,6 @@ def retriever(run: str) -> str:
 
 
 # ---------------------------------------------------------------- what was read
-
-
-def files_read(queries_path: str, functions_path: str, task: ToolTask, offered: pd.Series) -> str:
-    """What the files hold.
-
-    Args:
-        offered: for each query the names of the functions in its own record.
-    """
-    own = f" A record of the file offers {offered.str.len().mean():.1f} functions on average." if offered.any() else ""
-    return (
-        f"Read: {len(task.queries):,} queries from {plain(queries_path)} and {len(task.tools):,} functions from "
-        f"{plain(functions_path)}. All functions are searched for every query.{own}"
-    )
-
-
-def what_counts(task: ToolTask, deepest: int) -> str:
-    """How many queries have nothing to find, and what bounds the recall among the first `deepest` functions."""
-    none_fits = ~task.answerable
-    best_possible = ceiling(task.gold, task.evaluated["query"], [deepest])[0]
-    nothing = (
-        f"**{none_fits.sum()}** of the queries ({100 * none_fits.mean():.1f}%) are such that no function fits; they "
-        "have nothing to find and count with a recall of 0. "
-        if none_fits.any()
-        else ""
-    )
-    return f"{nothing}The best possible recall at K = {deepest} is {best_possible:.1f}%."
 
 
 def functions_table(tools: pd.DataFrame) -> Table:
@@ -87,16 +59,6 @@ def functions_needed(task: ToolTask, queries: pd.Series) -> list[str]:
 # ---------------------------------------------------------------- how many are found
 
 
-def finding(results: Results) -> str:
-    """How many of the right functions each search finds, beside chance."""
-    found = {run: f"{results.mean(run):.0f}%" for run in RUNS}
-    return (
-        f"Among the first {results.k} of {len(results.task.tools)} functions are {found['query_only']} of the right "
-        f"ones by semantic search, {found['query_only/bm25t']} by BM25T and {found['query_only/rrf']} by both fused; "
-        f"in a random order {found['query_only/random']}"
-    )
-
-
 def recall_figure(results: Results) -> Drawing:
     """Recall against K: semantic search and BM25T, a random order dotted."""
     figure, axis = plt.subplots(figsize=(9, 5))
@@ -110,48 +72,22 @@ def recall_figure(results: Results) -> Drawing:
     ends["best possible"] = draw_ceiling(axis, results)
     axis.set_ylabel("Recall@K of the right functions, %\n(band: 95% interval of semantic search)")
     label_lines(axis, ends, gap=4)
-    means = ", ".join(f"{retriever(run)} {results.mean(run):.0f}%" for run in DRAWN)
-    alt = f"Recall of the right functions against K. At K = {results.k}: {means}."
+    alt = "Recall of the right functions against K, by search."
     data = results.summary[results.summary["method"].isin(DRAWN)].drop(columns=["kind", "sample"])
-    return Drawing(figure, "own_functions", finding(results), alt, data)
+    return Drawing(figure, "own_functions", "Right functions found, by search", alt, data)
 
 
 def recall_table(results: Results) -> Table:
     """A row a search, the random order last."""
     rows = [{"search": retriever(run), **recall_cells(results, run)} for run in RUNS]
-    caption = (
-        "Recall of the right functions in percent with 95% intervals that resample queries (Wilson's where all or none "
-        "are found); "
-        f"n = {results.n} queries, {len(results.task.tools)} functions."
-    )
+    caption = f"Recall of the right functions, percent: {results.n} queries, {len(results.task.tools)} functions."
     return Table(pd.DataFrame(rows), caption, best=best_recall(results.cutoffs.shown))
 
 
 def differences_table(results: Results, tests: pd.DataFrame) -> Table:
     """A row a paired test of `TESTS`."""
-    caption = (
-        f"Paired differences of Recall@{results.k}, percentage points; randomisation tests over queries, Holm over "
-        f"these {len(tests)}; n = {results.n}."
-    )
+    caption = f"Paired differences of Recall@{results.k}, percentage points, n = {results.n}."
     return pair_table(tests, caption, retriever)
-
-
-def what_is_settled(tests: pd.DataFrame) -> str:
-    """Whether semantic search finds more than chance, and whether another search finds more than it.
-
-    Args:
-        tests: of `TESTS`, as `lib.evaluation.comparison.compare` gives them.
-    """
-    firm = settled(tests)
-    parts = [
-        f"{retriever(row.a)} against {retriever(row.b)} {interval(row.difference, row.ci_low, row.ci_high)} points, "
-        + ("not settled" if not firm[row.Index] else f"settled: it finds {'more' if row.difference > 0 else 'fewer'}")
-        for row in tests.itertuples()
-    ]
-    return (
-        f"Query by query: {'; '.join(parts)}. A difference is *settled* where p is at most .05 after Holm and the "
-        "interval does not hold 0."
-    )
 
 
 # ---------------------------------------------------------------- what is missed
@@ -187,29 +123,5 @@ def missed_table(misses: pd.DataFrame, k: int) -> Table:
         "bm25t": "its rank by BM25T",
         "first": "ranked first instead",
     }
-    caption = (
-        f"Queries whose right function semantic search does not put among the first {k}: the worst "
-        f"{min(len(misses), SHOWN_ROWS)} of {len(misses)}. Of several right functions the best ranked one counts."
-    )
+    caption = f"Queries whose right function is not among the first {k} of semantic search: the worst of {len(misses)}."
     return Table(misses.head(SHOWN_ROWS).rename(columns=columns), caption, text_columns=["query"])
-
-
-def how_many_missed(results: Results, misses: pd.DataFrame) -> str:
-    answerable, k = results.task.answerable.sum(), results.k
-    if not len(misses):
-        return f"Semantic search puts a right function among the first {k} for all {answerable} queries that have one."
-    return (
-        f"For {len(misses)} of the {answerable} queries that some function fits "
-        f"({number(100 * len(misses) / answerable, 0)}%), no right one is among the first {k} of semantic search. A "
-        "planner that is shown these alone cannot be right. Descriptions in the words that people use are the first "
-        "remedy; the next is to show more functions."
-    )
-
-
-def answer(results: Results) -> str:
-    """What the page found."""
-    best = max(("query_only", "query_only/bm25t", "query_only/rrf"), key=results.mean)
-    return (
-        f"{finding(results)}. The most at K = {results.k}: **{retriever(best)}**, {results.interval(best)}% "
-        f"({results.n} queries, {len(results.task.tools)} functions)."
-    )

@@ -159,10 +159,4 @@ def rows_of_controls(controls: pd.DataFrame, recall: str) -> pd.DataFrame:
     return shown
 
 
-def draws_of(controls: pd.DataFrame) -> str:
-    """In how many draws labels are permuted."""
-    draws = controls["draws"].max()
-    return f"{draws} draw{'s' if draws > 1 else ''}"
-
-
 # ---------------------------------------------------------------- sentences

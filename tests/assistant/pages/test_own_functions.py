@@ -48,24 +48,6 @@ def results(task, runs):
     return Results(task, scores, cutoffs, Resampling(task.clusters, 50, 1))
 
 
-def test_what_was_read(task):
-    said = page.files_read("my_queries*.json", "tools.json", task, pd.Series([[], [], []]))
-    assert said == (
-        r"Read: 3 queries from my\_queries\*.json and 5 functions from tools.json. "
-        "All functions are searched for every query."
-    )
-    offered = page.files_read("q.json", "q.json", task, pd.Series([["add"], ["add", "kiln"], []]))
-    assert offered.endswith("A record of the file offers 1.0 functions on average.")
-
-
-def test_queries_without_a_function_bound_the_recall(task):
-    said = page.what_counts(task, 5)
-    assert said.startswith("**1** of the queries (33.3%) are such that no function fits")
-    assert said.endswith("at K = 5 is 66.7%.")
-    task.gold.loc[len(task.gold)] = ["c", "tide"]
-    assert page.what_counts(task, 5) == "The best possible recall at K = 5 is 100.0%."
-
-
 def test_tables_of_the_files(task):
     table = page.functions_table(task.tools)
     assert "first 5 of 5" in table.caption
@@ -75,19 +57,10 @@ def test_tables_of_the_files(task):
 
 def test_how_many_are_found(results):
     assert results.k == 3
-    said = page.finding(results)
-    assert said.startswith(
-        "Among the first 3 of 5 functions are 33% of the right ones by semantic search, 67% by BM25T"
-    )
-    assert said.endswith("in a random order 40%")
-    assert "The most at K = 3: **BM25T**, 66.7 [" in page.answer(results)
-    assert page.answer(results).endswith("% (3 queries, 5 functions).")
     table = page.recall_table(results)
     assert table.frame["search"].tolist() == ["semantic search", "BM25T", "RRF of both", "random order"]
     assert table.frame.loc[0, "Recall@3"].startswith("33.3 [")
     drawing = page.recall_figure(results)
-    assert drawing.alt.startswith("Recall of the right functions against K. At K = 3: random order 40%, BM25T 67%")
-    assert drawing.finding == page.finding(results)
     assert set(drawing.data["method"]) == set(page.DRAWN)
     plt.close(drawing.figure)
 
@@ -103,10 +76,6 @@ def paired(*differences):
 
 def test_what_is_settled(results):
     tests = paired(30, -9, 1)
-    said = page.what_is_settled(tests)
-    assert "semantic search against random order 30.0 [29.0, 31.0] points, settled: it finds more" in said
-    assert "BM25T against semantic search −9.0 [−10.0, −8.0] points, settled: it finds fewer" in said
-    assert "RRF of both against semantic search 1.0 [−8.0, 10.0] points, not settled. A difference" in said
     table = page.differences_table(results, tests)
     assert table.frame["difference"].tolist()[0] == "semantic search − random order"
     assert table.frame["settled"].tolist() == ["yes", "yes", "no"]
@@ -117,9 +86,8 @@ def test_misses(results, runs):
     assert misses.to_dict("records") == [
         {"query": "fire the kiln", "needs": "kiln", "rank": 5, "bm25t": 1, "first": "add"}
     ]
-    assert page.how_many_missed(results, misses).startswith("For 1 of the 2 queries that some function fits (50%)")
     table = page.missed_table(misses, 3)
-    assert "among the first 3: the worst 1 of 1" in table.caption
+    assert table.caption.endswith("the worst of 1.")
     assert list(table.frame) == [
         "query", "function it needs", "its rank", "its rank by BM25T", "ranked first instead",
     ]  # fmt: skip
@@ -129,6 +97,3 @@ def test_no_misses(results, runs):
     found = runs | {"query_only": run_of(a=NAMES, b=NAMES[::-1], c=NAMES)}
     misses = page.missed(results, found)
     assert misses.empty
-    assert page.how_many_missed(results, misses) == (
-        "Semantic search puts a right function among the first 3 for all 2 queries that have one."
-    )
