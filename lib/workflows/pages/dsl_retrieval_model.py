@@ -19,6 +19,7 @@ from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes
 
 if TYPE_CHECKING:
     from lib.workflows.training_runs import Run
+
 ASKED = SETS | {"reworded": "reworded by hand", "unseen": "held-out APIs"}
 COPIED = "copy, pretrained"
 
