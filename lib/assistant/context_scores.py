@@ -200,30 +200,6 @@ def long_form(scores: pd.DataFrame, asked: EvaluationQueries) -> pd.DataFrame:
     return about.merge(long, on="query")[[*about.columns, "method", "metric", "k", "value"]]
 
 
-def published_value(published: pd.DataFrame, method: str, metric: str, k: int) -> float:
-    """What the paper has for a method, NaN where it has nothing; its one NDCG stands for both of our definitions.
-
-    Args:
-        published: columns method, metric, k, value.
-    """
-    wanted = ("method", method), ("metric", metric.removesuffix("_retrieved")), ("k", k)
-    found = published.loc[np.logical_and.reduce([published[column] == value for column, value in wanted]), "value"]
-    return float(found.iloc[0]) if len(found) else np.nan
-
-
-def with_published(summary: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """A summary with a column `published`: the paper's value beside each mean over all kinds of query, else NaN.
-
-    Args:
-        published: see `published_value`.
-    """
-    values = [
-        published_value(published, row.method, row.metric, row.k) if row.kind == "all" else np.nan
-        for row in summary.itertuples()
-    ]
-    return summary.assign(published=values)
-
-
 # ---- variants of the ranker
 
 

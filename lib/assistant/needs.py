@@ -376,12 +376,6 @@ class Need(AnyNeed):
         return self
 
 
-def texts_of(template: ItemTemplate) -> list[str]:
-    """All texts of an item's wordings."""
-    values = [value for wording in template.wordings for value in wording.values()]
-    return [text for value in values for text in (value if isinstance(value, list) else [value])]
-
-
 Form = TypeVar("Form", bound=AnyNeed)
 
 

@@ -1,4 +1,3 @@
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -6,9 +5,7 @@ from lib.assistant.context_scores import (
     EvaluationQueries,
     by_method,
     long_form,
-    published_value,
     score_methods,
-    with_published,
 )
 
 QUERIES = pd.DataFrame(
@@ -103,19 +100,11 @@ def test_a_reference_is_summarised_and_is_no_method(with_chains):
     assert {name: methods for name, (_, methods) in scored.samples.items()} == {
         name: methods for name, (_, methods) in without.samples.items()
     }
-    for sample in scored.samples:  # it finds all there is, and leads nowhere
-        pd.testing.assert_frame_equal(scored.leads(sample), without.leads(sample))
     rows = scored.summary[scored.summary["method"] == "cot_expert"]
     assert set(rows["sample"]) == {"cot"}
     assert scored.mean("cot_expert", at=1)[["value", "n"]].tolist() == [100 / len(with_chains), len(with_chains)]
     others = scored.summary[scored.summary["method"] != "cot_expert"].reset_index(drop=True)
     pd.testing.assert_frame_equal(others, without.summary)
-
-
-def test_the_best_method_leads_the_second_best():
-    ahead = scores([]).leads("all").set_index("k")
-    assert ahead.loc[1, ["best", "second"]].tolist() == ["lambdamart", "semantic"]
-    assert ahead.loc[1, "difference"] == pytest.approx(87.5 - 37.5)
 
 
 def test_the_long_form_has_a_row_for_each_query_method_metric_and_k():
@@ -125,12 +114,3 @@ def test_the_long_form_has_a_row_for_each_query_method_metric_and_k():
     assert len(long) == 4 * 4 * 3 * 2
     found = long.set_index(["query", "method", "metric", "k"]).loc[("e1", "semantic", "recall", 1)]
     assert found[["persona", "need", "kind", "in_cot_sample", "value"]].tolist() == ["b", "walk", "habit", False, 50.0]
-
-
-def test_published_values_stand_beside_both_definitions_of_ndcg():
-    assert published_value(PUBLISHED, "semantic", "recall", 1) == 12.5
-    assert published_value(PUBLISHED, "semantic", "ndcg_retrieved", 1) == 34.0
-    assert np.isnan(published_value(PUBLISHED, "random", "recall", 1))
-    summary = with_published(scores([]).summary, PUBLISHED).set_index(["kind", "method", "metric", "k"])["published"]
-    assert summary["all", "semantic", "ndcg", 1] == summary["all", "semantic", "ndcg_retrieved", 1] == 34.0
-    assert summary[["habit", "meaning"]].isna().all()

@@ -46,11 +46,6 @@ def over_all_queries(retrieval: pd.DataFrame) -> pd.DataFrame:
     return retrieval[(retrieval["kind"] == "all") & (retrieval["sample"] == "all")]
 
 
-def cells_of(retrieval: pd.DataFrame) -> pd.DataFrame:
-    """The rows about all queries, indexed by (method, metric, k)."""
-    return over_all_queries(retrieval).set_index(["method", "metric", "k"]).sort_index()
-
-
 def recall_by_kind(retrieval: pd.DataFrame, k: int) -> pd.DataFrame:
     """The rows about one kind of query each: Recall at k."""
     chosen = (retrieval["sample"] == "all") & (retrieval["kind"] != "all")

@@ -10,8 +10,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.assistant.context_scores import REFERENCES, ContextScores, RankerScores, published_value, with_published
-from lib.assistant.pages.common import control_rows, intervals, kind_cases, ranker_name, ranking_cases, shown_tests
+from lib.assistant.context_scores import REFERENCES, ContextScores, RankerScores
+from lib.assistant.pages.common import (
+    control_rows,
+    intervals,
+    kind_cases,
+    ranker_name,
+    ranking_cases,
+    shown_tests,
+    with_published,
+)
 from lib.assistant.ranking_cost import Cost, cost_table
 from lib.assistant.sensitivity import COMPARED, SWEEPS
 from lib.workbook.display import Drawing, Table, beside_published, interval, label_lines, legend_below, p_text
@@ -42,20 +50,21 @@ class TableTwo:
 
     Attributes:
         scored: the methods on the evaluation queries.
-        published: the paper's Table 2, columns method, metric, k, value.
+        published: the paper's Table 2, from `lib.assistant.pages.common.printed_values`.
         names: of the methods, with the number of pairs that a fine-tuned one learned from.
         authors: of the chains of thought.
     """
 
     scored: ContextScores
-    published: pd.DataFrame
+    published: pd.Series
     names: Mapping[str, str]
     authors: str
 
     @cached_property
     def summary(self) -> pd.DataFrame:
         """The means with the paper's beside them."""
-        return with_published(self.scored.summary, self.published)
+        summary = self.scored.summary
+        return with_published(summary, self.published, summary["kind"] == "all")
 
     def value(self, method: str, metric: str = "recall", at: int | None = None, kind: str = "all") -> float:
         return self.scored.mean(method, metric, at, kind)["value"]
@@ -64,7 +73,7 @@ class TableTwo:
         return interval(*self.scored.mean(method, kind=kind)[["value", "ci_low", "ci_high"]])
 
     def printed(self, method: str, metric: str, at: int) -> float:
-        return published_value(self.published, method, metric, at)
+        return self.published.get((method, metric, at), np.nan)
 
     def shown(self, methods: Iterable[str]) -> list[str]:
         """Those of the methods that were scored."""

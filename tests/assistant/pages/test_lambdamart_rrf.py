@@ -33,10 +33,8 @@ def two():
     ).rename_axis(columns=["method", "metric", "k"])
     scores.loc[~in_cot, ["cot", "cot_expert"]] = np.nan
     scored = ContextScores(asked, scores, ("cot", "cot_expert"), [3, 5], asked.resampling(100, 0))
-    published = pd.DataFrame(
-        [("semantic", "recall", 3, 20.0), ("lambdamart_rrf", "recall", 3, 70.0)],
-        columns=["method", "metric", "k", "value"],
-    )
+    rows = [("semantic", "recall", 3), ("lambdamart_rrf", "recall", 3)]
+    published = pd.Series([20.0, 70.0], pd.MultiIndex.from_tuples(rows, names=["method", "metric", "k"]))
     return page.TableTwo(
         scored, published, page.names_with_pairs(RECALL, pd.DataFrame({"model": [], "pairs": []})), "w"
     )
