@@ -108,7 +108,7 @@ def test_a_page_module_shows_nothing_and_touches_no_file(path):
         ("retrieval", "def late():\n    import lib.generation.local"),
         ("assistant", "from lib.workflows import language"),
         ("workflows", "from lib import assistant"),
-        ("generation", "import lib.report.site"),
+        ("generation", "import lib.report.book"),
     ],
 )
 def test_a_climbing_import_is_noticed(room, source):

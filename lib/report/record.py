@@ -11,20 +11,28 @@ from pathlib import Path
 
 import nbformat
 
-from lib.report.timing import device, keep_cold_seconds
-from lib.workbook.artifacts import ROOT
-from lib.workbook.machine import cores, processor
+from lib.workbook.artifacts import ROOT, atomic_path
+from lib.workbook.machine import accelerator, cores, processor
 from lib.workbook.profiles import NOTEBOOKS
 from lib.workbook.spending import read_spending
 
 PACKAGES = (
     "jupyterlab", "papermill", "pandas", "numpy", "scipy", "matplotlib", "seaborn", "torch", "transformers",
-    "sentence-transformers", "rank-bm25", "lightgbm", "peft", "bitsandbytes", "snakemake",
+    "sentence-transformers", "rank-bm25", "lightgbm", "peft", "bitsandbytes", "snakemake", "sphinx",
 )  # fmt: skip
+MISSING = {"status": "missing", "seconds": None, "peak_mib": None, "error": "not run", "ran": {}}
 
 
 def executed_path(notebook: str, profile: str, root: Path = ROOT) -> Path:
     return root / "data" / "generated" / profile / "executed" / f"{notebook}.ipynb"
+
+
+def read_executed(notebook: str, profile: str, root: Path = ROOT) -> nbformat.NotebookNode | None:
+    """The executed copy of a notebook; None where there is no readable one."""
+    try:
+        return nbformat.read(executed_path(notebook, profile, root), as_version=4)
+    except (OSError, ValueError, AttributeError, nbformat.ValidationError):
+        return None
 
 
 def read_status(notebook: str, profile: str, root: Path = ROOT) -> dict:
@@ -33,33 +41,22 @@ def read_status(notebook: str, profile: str, root: Path = ROOT) -> dict:
     Stopped is one that reached its spending limit: its answers are kept, and a higher limit goes on from there.
     peak_mib is None where `lib.report.execute` did not run it. ran is papermill's record.
     """
-    path = executed_path(notebook, profile, root)
-    try:
-        executed = nbformat.read(path, as_version=4)
-    except (OSError, ValueError, AttributeError, nbformat.ValidationError):
-        return {"status": "missing", "seconds": None, "peak_mib": None, "error": "not run", "ran": {}}
-    record = executed.metadata.get("papermill", {})
-    errors = [
-        f"{output.ename}: {output.evalue}"
-        for cell in executed.cells
-        for output in cell.get("outputs", [])
-        if output.output_type == "error"
-    ]
-    noted = executed.metadata.get("workbook", {})
+    executed = read_executed(notebook, profile, root)
+    if executed is None:
+        return MISSING
+    ran, noted = dict(executed.metadata.get("papermill", {})), executed.metadata.get("workbook", {})
+    outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
+    errors = [f"{output.ename}: {output.evalue}" for output in outputs if output.output_type == "error"]
     if noted.get("died"):
         errors.append("its kernel died: most often for want of memory")
-    finished = record.get("end_time") is not None and not record.get("exception") and not errors
-    seconds = record.get("duration")
-    changed = changed_input(notebook, path.parents[1]) if finished else ""
-    error = f"not run again since {changed} changed" if changed else "" if finished else "did not finish"
-    unfinished = "stopped" if errors and errors[0].startswith("SpendingLimit:") else "failed"
-    return {
-        "status": "outdated" if changed else "ok" if finished else unfinished,
-        "seconds": round(seconds, 1) if seconds else None,
-        "peak_mib": noted.get("peak_mib"),
-        "error": errors[0] if errors else error,
-        "ran": dict(record),
-    }
+    status, error = "ok", ""
+    if errors or ran.get("exception") or ran.get("end_time") is None:
+        stopped = bool(errors) and errors[0].startswith("SpendingLimit:")
+        status, error = "stopped" if stopped else "failed", errors[0] if errors else "did not finish"
+    elif changed := changed_input(notebook, root / "data" / "generated" / profile):
+        status, error = "outdated", f"not run again since {changed} changed"
+    seconds = round(ran["duration"], 1) if ran.get("duration") else None
+    return {"status": status, "seconds": seconds, "peak_mib": noted.get("peak_mib"), "error": error, "ran": ran}
 
 
 def changed_input(notebook: str, data: Path) -> str:
@@ -79,35 +76,50 @@ def changed_input(notebook: str, data: Path) -> str:
         return "an artifact's sidecar"
 
 
-def read_title(notebook: str, profile: str, root: Path) -> str:
-    """The first heading of the executed notebook."""
-    executed = nbformat.read(executed_path(notebook, profile, root), as_version=4)
-    return title_of(executed, notebook)
+def cold_seconds(notebook: str, data: Path, status: dict) -> float | None:
+    """Seconds of a notebook's last run that began without answers or training of its own; None where there was none.
 
+    They are kept beside the artifacts, so that they outlive the runs after it that found what it left.
 
-def title_of(executed, notebook: str) -> str:
-    first = next((cell.source for cell in executed.cells if cell.cell_type == "markdown" and cell.source), notebook)
-    return first.splitlines()[0].lstrip("# ")
-
-
-def read_highlights(notebook: str, profile: str, root: Path) -> list[dict]:
-    path = root / "data" / "generated" / profile / f"{notebook}.highlights.json"
+    Args:
+        data: the folder of artifacts, in which `Workbook` records each start.
+        status: of `read_status`.
+    """
+    kept, ran = data / f"{notebook}.cold.json", status["ran"]
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return []
+        start = json.loads((data / f"{notebook}.start.json").read_text(encoding="utf-8"))
+        began, ended = (datetime.fromisoformat(ran[f"{end}_time"]) for end in ("start", "end"))
+        ours = began <= datetime.fromisoformat(start["started"]) <= ended
+        if ours and start["cold"] is True and status["status"] in ("ok", "outdated"):
+            with atomic_path(kept) as temporary:
+                temporary.write_text(json.dumps({"seconds": round(ran["duration"], 1)}) + "\n", encoding="utf-8")
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # no record of a start, or none of this run
+    try:
+        return float(json.loads(kept.read_text(encoding="utf-8"))["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def last_spending(notebook: str, data: Path, ran: dict) -> dict | None:
+    """What the last run of a notebook spent at an endpoint; None where it asked none. A record older than the run is of
+    an earlier one, whose profile named a remote model."""
+    record = data / f"{notebook}.spending.json"
+    try:
+        started = datetime.fromisoformat(ran["start_time"]).astimezone(UTC)
+        return read_spending(record) if datetime.fromtimestamp(record.stat().st_mtime, UTC) >= started else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def git_commit(root: Path) -> str | None:
     """The commit, with a plus where tracked files other than the reports differ from it; None outside a repository."""
+    changes = ["status", "--porcelain", "--untracked-files=no", "--", ".", ":!reports"]
     try:
-        commit = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True
-        ).stdout.strip()
-        changed = subprocess.run(
-            ["git", "status", "--porcelain", "--untracked-files=no", "--", ".", ":!reports"],
-            cwd=root, capture_output=True, text=True, check=True,
-        ).stdout.strip()  # fmt: skip
+        commit, changed = (
+            subprocess.run(["git", *command], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+            for command in (["rev-parse", "HEAD"], changes)
+        )
     except (OSError, subprocess.CalledProcessError):
         return None
     return commit + ("+" if changed else "")
@@ -119,48 +131,26 @@ def run_record(profile: str, root: Path = ROOT) -> dict:
     import psutil
 
     data = root / "data" / "generated" / profile
-    statuses = {notebook: read_status(notebook, profile, root) for notebook in NOTEBOOKS}
-    spending = {notebook: read_last_spending(notebook, profile, root) for notebook in NOTEBOOKS}
-    versions: dict[str, str | None] = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            versions[package] = None
+    found = {notebook: read_status(notebook, profile, root) for notebook in NOTEBOOKS}
+    spending = {notebook: last_spending(notebook, data, status["ran"]) for notebook, status in found.items()}
+    installed = {one.metadata["Name"]: one.version for one in metadata.distributions() if one.metadata["Name"]}
+    name = accelerator()
     return {
         "profile": profile,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": git_commit(root),
-        "versions": versions,
+        "versions": {"python": platform.python_version()} | {package: installed.get(package) for package in PACKAGES},
         "machine": {
             "system": f"{platform.system()} {platform.machine()}",
             "processor": processor(),
             "cores": cores(),
             "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         },
-        "device": device(),
-        "status": {notebook: status["status"] for notebook, status in statuses.items()},
-        "errors": {notebook: status["error"] for notebook, status in statuses.items() if status["error"]},
-        "seconds": {notebook: status["seconds"] for notebook, status in statuses.items()},
-        "cold_seconds": {
-            notebook: keep_cold_seconds(notebook, data, status["ran"], status["status"] in ("ok", "outdated"))
-            for notebook, status in statuses.items()
-        },
-        "peak_mib": {notebook: status["peak_mib"] for notebook, status in statuses.items()},
+        "device": f"{name}, {cores()} cores" if name == processor() else name,
+        "status": {notebook: status["status"] for notebook, status in found.items()},
+        "errors": {notebook: status["error"] for notebook, status in found.items() if status["error"]},
+        "seconds": {notebook: status["seconds"] for notebook, status in found.items()},
+        "cold_seconds": {notebook: cold_seconds(notebook, data, status) for notebook, status in found.items()},
+        "peak_mib": {notebook: status["peak_mib"] for notebook, status in found.items()},
         "spending": {notebook: spent for notebook, spent in spending.items() if spent},
     }
-
-
-def read_last_spending(notebook: str, profile: str, root: Path = ROOT) -> dict | None:
-    """What the last run of a notebook spent at an endpoint; None where it asked none.
-
-    A record older than the run is of an earlier one, whose profile named a remote model.
-    """
-    record = root / "data" / "generated" / profile / f"{notebook}.spending.json"
-    try:
-        executed = nbformat.read(executed_path(notebook, profile, root), as_version=4)
-        started = datetime.fromisoformat(executed.metadata["papermill"]["start_time"])
-        written = datetime.fromtimestamp(record.stat().st_mtime, UTC)
-        return read_spending(record) if written >= started.astimezone(UTC) else None
-    except (OSError, ValueError, AttributeError, KeyError, TypeError, nbformat.ValidationError):
-        return None

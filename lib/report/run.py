@@ -11,8 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lib.report import site
-from lib.report.timing import in_gib
+from lib.report import book
 from lib.workbook.artifacts import ROOT, ArtifactError, remove_leftovers
 from lib.workbook.machine import cores
 from lib.workbook.parameters.base import ProfileError, check_profile_name
@@ -79,7 +78,7 @@ def main(arguments: list[str]) -> int:
         code = run_notebooks(profile, extra)
         if dry:
             return code
-        record = site.build(profile)
+        record = book.build(profile)
     except (ProfileError, ArtifactError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -94,7 +93,7 @@ def report(record: dict) -> None:
     for notebook, status in record["status"].items():
         seconds = record["seconds"][notebook]
         peak, error = peaks.get(notebook), record["errors"].get(notebook, "")
-        took, held = ("" if seconds is None else f"{seconds:.0f} s"), ("" if peak is None else f"{in_gib(peak)} GiB")
+        took, held = ("" if seconds is None else f"{seconds:.0f} s"), ("" if peak is None else f"{peak / 1024:.1f} GiB")
         print(f"{notebook:24} {status:8} {took:>7} {held:>9}  {error}".rstrip())
         if status in ("failed", "stopped"):
             print(f"{'':24} see {folder}/{notebook}.html")

@@ -25,6 +25,7 @@ from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
 from lib.workbook.parameters.explore_assistant import ExploreAssistant
 from lib.workbook.parameters.explore_workflows import ExploreWorkflows
 from lib.workbook.parameters.finetuned_search import FinetunedSearch
+from lib.workbook.parameters.index import Index
 from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
 from lib.workbook.parameters.own_functions import OwnFunctions
 from lib.workbook.parameters.planner import PlannerTuning
@@ -43,6 +44,7 @@ MODELS: tuple[type[Parameters], ...] = (
     DSLAblation,
     Transfer,
     Beyond,
+    Index,
 )
 NOTEBOOKS: dict[str, type[Parameters]] = {model.notebook: model for model in MODELS}
 

@@ -1,9 +1,6 @@
 """What `make report PROFILE=smoke` makes on a copy of the project; `test_report_again` changes, breaks and kills it."""
 
-import base64
-import hashlib
 import json
-import re
 import subprocess
 import sys
 
@@ -335,35 +332,6 @@ def test_the_workflows_follow_the_contract(finished):
     assert mined["cosine"].to_numpy() == pytest.approx(cosines, abs=1e-5)
     assert (mined["positive"] == (mined["cosine"] > 0.7)).all()
     assert mined["positive"].sum() == len(mined) / 2 > 0
-
-
-def test_pages_are_self_contained_and_accessible(finished):
-    for page in (finished / "reports" / "smoke").glob("*.html"):
-        text = page.read_text()
-        soup = BeautifulSoup(text, "html.parser")
-        assert len(soup.find_all("h1")) == 1, page.name
-        assert soup.html["lang"] == "en"
-        assert soup.title.string
-        scripts = [script for script in soup.find_all("script") if script.get("type") != "text/plain"]
-        assert len(scripts) == 1, page.name
-        digest = base64.b64encode(hashlib.sha256(scripts[0].string.encode()).digest()).decode()
-        policy = soup.find("meta", attrs={"http-equiv": "Content-Security-Policy"})["content"]
-        allowed = {"default-src 'none'", f"script-src 'sha256-{digest}'"}
-        assert allowed <= set(policy.split("; ")), "another script could run, or something load"
-        for tag in soup.find_all(src=True):
-            assert tag["src"].startswith("data:"), page.name
-        for tag in soup.find_all("link"):
-            raise AssertionError(f"{page.name} loads {tag}")
-        assert not re.search(r"url\((?!['\"]?data:)", text)
-        for image in soup.find_all("img"):
-            assert len(image["alt"]) > 30, page.name
-        for anchor in soup.find_all("a", href=True):
-            path = anchor["href"].partition("#")[0]
-            if path and not path.startswith("https://"):
-                assert (page.parent / path).exists(), anchor["href"]
-        assert {f"{notebook}.html" for notebook in NOTEBOOKS} <= {anchor["href"] for anchor in soup.nav.find_all("a")}
-        for table in soup.find_all("table", class_="workbook"):
-            assert table.caption.get_text(strip=True)
 
 
 def test_every_figure_has_its_numbers(finished):

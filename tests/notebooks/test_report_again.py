@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import nbformat
-import pandas as pd
 import psutil
 import pytest
 from bs4 import BeautifulSoup
@@ -102,7 +101,6 @@ def test_a_failed_notebook_keeps_its_copy_and_a_marked_page(project):
     record = json.loads((project / "reports" / "smoke" / "run.json").read_text())
     assert record["status"]["01_data_gen"] == "ok"
     assert record["status"]["02_context_baselines"] == "failed"
-    assert "status-failed" in (project / "reports" / "smoke" / "index.html").read_text()
 
 
 def own_world(project: Path, folder: Path) -> None:
@@ -126,14 +124,11 @@ def test_the_example_of_your_own_data_runs_as_written(project, tmp_path):
     assert done.returncode != 0
     record = json.loads((project / "reports" / "smoke" / "run.json").read_text())
     stuck = {"05_lambdamart_rrf": "failed"}
-    stuck |= dict.fromkeys(("06_tool_retrieval", "07_planner", "12_beyond"), "outdated")
+    stuck |= dict.fromkeys(("06_tool_retrieval", "07_planner", "12_beyond", "index"), "outdated")
     assert record["status"] == dict.fromkeys(NOTEBOOKS, "ok") | stuck
     assert "0 personas with training queries" in record["errors"]["05_lambdamart_rrf"]
     page = (project / "reports" / "smoke" / "index.html").read_text()
-    assert "A world of your own" in page
-    assert "simulated world" not in page
-    tested = pd.read_csv(project / "reports" / "smoke" / "tables" / "claims.csv")
-    assert set(tested["paper"]) == {"workflow"}, "no claim on a world whose notebooks failed"
+    assert "This page is outdated" in page, "no claim on a world whose notebooks failed"
 
     queries = folder / "queries.jsonl"
     queries.write_text(queries.read_text().replace("guitar lesson", "club fee"))

@@ -1,6 +1,9 @@
 "use strict";
 // The pages of cases. Text reaches the page as text nodes alone, never as markup.
 (async () => {
+  let theme = "";
+  try { theme = localStorage.getItem("theme") || ""; } catch { /* a browser may forbid it */ }  // the book's, if it was chosen there
+  document.documentElement.dataset.theme = theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   const at = (id) => document.getElementById(id);
   const make = (tag, attributes, ...children) => {
     const node = document.createElement(tag);
@@ -81,6 +84,8 @@
           const asked = (plan) => (!state.right || plan[1] === truth[state.right]) && (!state.cause || plan[4] === state.cause);
           if (!plans.some(asked)) return false;
         }
+        if (state.missed_by && !of(query.found, data.methods, state.missed_by).some((ranking) => outcome(query, ranking) !== "all")) return false;
+        if (state.wrong_in && !of(query.plans, data.settings, state.wrong_in).some((plan) => plan[1] === 0)) return false;
         return true;
       }
     : (flow) => {
@@ -92,6 +97,7 @@
             && (!state.valid || answer[3] === truth[state.valid]) && (!state.error || hasError(answer));
           if (!answersOf(flow).some(asked)) return false;
         }
+        if (state.wrong_under && !of(flow.by, data.conditions, state.wrong_under).some((number) => flow.answers[number][4] !== "same")) return false;
         return true;
       };
   const texts = new Map();
@@ -127,7 +133,7 @@
       const mean = answers.reduce((sum, answer) => sum + answer[1], 0) / answers.length;
       const valid = answers.filter((answer) => answer[3] === 1).length;
       const ran = answers.filter((answer) => answer[9] !== null);
-      const executed = ran.length ? `, executed right ${percent(ran.filter((answer) => answer[9] === 1).length, ran.length)}` : "";
+      const executed = ran.length ? `, runs right ${percent(ran.filter((answer) => answer[9] === 1).length, ran.length)}` : "";
       if (answers.length) parts.push(`${labelOf("condition", state.condition)}: similarity ${mean.toFixed(2)}, valid ${percent(valid, answers.length)}${executed}`);
     }
     if (!queries && data.kept < data.total) parts.push(`(this page has the first of each condition's flows: ${data.kept.toLocaleString("en")} of ${data.total.toLocaleString("en")})`);
@@ -186,8 +192,10 @@
     return mark(kind, `${SIGN[kind]}${hits(query, ranking)} of ${query.relevant.length} relevant among the first ${cutoff()}`);
   };
   const rightness = (plan) => plan[1] === 1 ? mark("good", "✓ right") : mark("bad", `✗ ${data.causes[plan[4]] || plan[4] || "wrong"}`);
-  const RESULT = { same: "the wanted flow", calls: "its calls, other arguments or conditions", some: "some of its calls", none: "similarity 0" };
-  const success = (answer) => mark(CLASS[answer[4]], `${SIGN[CLASS[answer[4]]]}${RESULT[answer[4]]}`);
+  const success = (answer) => {
+    const kind = answer[9] === 1 ? "good" : CLASS[answer[4]];
+    return mark(kind, `${SIGN[kind]}${answer[9] === 1 && answer[4] !== "same" ? "runs right: " : ""}${data.results[answer[4]]}`);
+  };
   const row = (one, number) => {
     const marks = [];
     if (queries && state.method) marks.push(...of(one.found, data.methods, state.method).map((ranking) => found(one, ranking)));
@@ -215,7 +223,10 @@
     at("list").replaceChildren(...shown.map(row));
     at("panes").hidden = !shown.length;
     let number = chosen();
-    if (number < 0 && shown.length) { number = 0; state.case = shown[0].id; }
+    if (number < 0 && shown.length) {
+      number = Math.max(0, shown.findIndex((one) => one.id === data.first));
+      state.case = shown[number].id;
+    }
     if (!shown.length) delete state.case;
     choose(number, false);
     const own = at("list").children[number];
@@ -239,7 +250,7 @@
     const none = (text) => make("p", { class: "none" }, text);
     return [
       make("h2", {}, `“${query.text}”`),
-      pairs([["said", query.when], ["kind", query.kind], ["need", query.need.replaceAll("_", " ")], ["persona", query.persona],
+      pairs([["said", query.when], ["kind", query.kind], ["topic", query.need.replaceAll("_", " ")], ["persona", query.persona],
         ["right plan", code(query.plan)], ["as right", query.others.length ? code(query.others.join("\n")) : ""],
         ["right tools", query.apis.join(", ") || "none fits"], ["apps", query.apps.join(", ")]]),
       make("h3", {}, "Relevant items"),
@@ -290,7 +301,8 @@
     const wrote = flow.answers.map(() => []);
     for (const [condition, answer] of Object.entries(flow.by)) wrote[answer].push(Number(condition));
     const chosenOne = position(data.conditions, state.condition);
-    const order = flow.answers.map((_, number) => number).sort((a, b) => wrote[b].includes(chosenOne) - wrote[a].includes(chosenOne));
+    const order = flow.answers.map((_, number) => number).sort((a, b) => wrote[b].includes(chosenOne) - wrote[a].includes(chosenOne)
+      || flow.answers[b][1] - flow.answers[a][1] || flow.answers[a][0].length - flow.answers[b][0].length);
     return [
       make("h2", {}, flow.text),
       pairs([["test set", data.sets[flow.set] || flow.set], ["reworded", flow.reworded], ["calls", flow.apis.join(", ")]]),
@@ -299,7 +311,7 @@
       make("h3", {}, `What was written: ${count(Object.keys(flow.by).length, "condition", "conditions")}, ${count(flow.answers.length, "flow", "flows")}`),
       ...order.map((number) => {
         const [changes, similarity, parsed, valid, , kinds, error, made, finished, executed] = flow.answers[number];
-        const ran = executed === null ? "" : executed === 1 ? " · executed right" : " · not executed right";
+        const ran = executed === null ? "" : executed === 1 ? " · runs right" : " · does not run right";
         const flaws = [...new Set(kinds)].map((kind) => `${data.kinds[kind][1]}${kinds.filter((one) => one === kind).length > 1 ? ` (${kinds.filter((one) => one === kind).length} times)` : ""}`);
         if (!finished) flaws.push("not finished (token limit, or repeating itself)");
         const by = wrote[number].map((condition) => make("li", condition === chosenOne ? { class: "gold" } : {}, data.conditions[condition][1]));

@@ -1,125 +1,51 @@
+"""The pages of cases: what they show, what cannot become markup, and how a reader finds a case in a browser."""
+
 import base64
+import gzip
 import hashlib
 import json
 import re
 from types import SimpleNamespace
 
-import nbformat
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from lib.evaluation.ranking import recall_at_k
-from lib.report import browser, shell, site
-from lib.report.flow_cases import changed_lines, judge
-from lib.workbook import display
+from lib.report import cases
+from lib.report.cases import changed_lines, judge
 from lib.workbook.artifacts import ROOT, ArtifactError, Workbook
-from lib.workbook.cases import FILTERS, case_address
+from lib.workbook.cases import case_address
 from lib.workbook.parameters.base import Parameters
 from lib.workbook.parameters.dsl_ablation import DSLAblation
 from lib.workbook.profiles import NOTEBOOKS
-from lib.workflows.ablation_grid import UNSEEN_FINETUNED, unseen_name
-from lib.workflows.catalogue import Catalogue
 from lib.workflows.errors import KINDS
+from tests.report.artifacts import EVIL, GOLD, catalogue, flow_frames, write_artifacts
 
-EVIL = '</script><script>alert(1)</script> "it\'s" <img src=x onerror=alert(2)> & é'
 DONE = dict.fromkeys(NOTEBOOKS, "ok")
-MAIL, POST = "shared_office365.SendEmailV2", "shared_teams.PostUserNotification"
-GOLD = 'triggerOutputs = await shared_github.IssueOpened({"repositoryName": "docs"});\n' + (
-    f"""{POST}({{"body/messageBody": triggerOutputs?['body']?['title']}});"""
-)
-
-
-def assistant_frames():
-    """Six evaluation queries of two kinds and one training query; items are i0 to i29."""
-    names = [f"p{number}-q0" for number in range(7)]
-    splits = ["evaluation"] * 6 + ["training"]
-    queries = pd.DataFrame({"query": names, "persona": "p", "split": splits, "place": "home", "weekday": 0})
-    queries["text"] = [f"query {number}" for number in range(6)] + [EVIL]
-    queries.loc[0, "text"] = "Play my <usual>"
-    queries["time"] = pd.Timestamp("2024-03-04 08:50")
-    kinds = ["habit", "meaning"] * 3 + ["habit"]
-    gold = pd.DataFrame({"query": names, "split": splits, "kind": kinds, "need": "guitar_lesson"})
-    gold["relevant"] = [["i1", "i5"]] * 6 + [["i2"]]
-    gold["apis"], gold["apps"] = [["send_mail"]] * 7, [["mail", "notes"]] * 7
-    gold["plan"] = 'send_mail(to="a")'
-    items = pd.DataFrame({"item": [f"i{number}" for number in range(30)], "persona": "p", "app": "mail"})
-    items["title"] = [f"title {number}" for number in range(30)]
-    items.loc[7, "title"] = EVIL
-    items["text"] = items["title"] + ". and more"
-    order = {"bm25t": range(30), "lambdamart": [5, 1, *range(6, 30)], "random": range(30)}
-    rankings = pd.DataFrame(
-        [
-            (method, query, f"i{item}", rank, 0.0)
-            for method, ranked in order.items()
-            for query in names[:6]
-            for rank, item in enumerate(ranked, 1)
-        ],
-        columns=["method", "query", "item", "rank", "score"],
-    )
-    plans = pd.DataFrame({"query": names[:4], "setting": "rag", "text": ["send_mail(to='a')", EVIL, "", "x("]})
-    plans["ast_accuracy"] = plans["exact_match"] = [100.0, 0.0, 0.0, 0.0]
-    plans["hallucination"] = [0.0, 100.0, 0.0, 0.0]
-    plans["failure"] = ["", "wrong_api", "unparsed", "unparsed"]
-    plans["why"] = ["", EVIL, None, "no call"]
-    cot = pd.DataFrame({"query": names[:2], "split": "evaluation", "writer": "cot", "text": [EVIL, "look in Mail"]})
-    tools = pd.DataFrame({"setting": "query_only", "query": names[0], "item": ["open_note", "send_mail"]})
-    first = {"queries": queries, "gold": gold, "items": items}
-    return first, {"tool_rankings": tools.assign(rank=[1, 2]), "plans": plans, "cot": cot}, rankings
-
-
-def flow_frames():
-    """A flow answered under four conditions, one nobody was asked about, and a training pair."""
-    flows = pd.DataFrame({"pair": ["test-0", "test-1", "training-0"], "split": ["test", "test_same", "training"]})
-    flows["request"], flows["dsl"] = ["When an issue opens, tell me", EVIL, "old"], GOLD
-    flows["apis"] = [["shared_github.IssueOpened", POST]] * 3
-    other = GOLD.replace("'title'", "'body'")
-    texts = {"right": GOLD + "\n", "argument": other, "copied": other, "broken": f"await {EVIL}"}
-    answers = pd.DataFrame({"condition": list(texts), "unit": "test-0", "text": list(texts.values())})
-    answers["finished"], answers["parsed"] = True, [True, True, True, False]
-    answers["valid"], answers["similarity"] = answers["parsed"], [1.0, 1.0, 1.0, 0.0]
-    answers["half"] = ["a", "a", "a", None]
-    answers["executed"] = [True, False, False, None]
-    answers["error"] = [None, None, None, "line 1, column 7: no call"]
-    answers["made_up_names"] = answers["made_up_parameters"] = [[]] * 4
-    return flows, answers
-
-
-@pytest.fixture(scope="module")
-def catalogue():
-    whole = Catalogue.load(ROOT / "data" / "catalogue")
-    kept = {name: api for name, api in whole.apis.items() if name in (MAIL, POST, "shared_github.IssueOpened")}
-    assert len(kept) == 3
-    return Catalogue(connectors=whole.connectors, apis=kept)
 
 
 @pytest.fixture
-def project(tmp_path, catalogue):
-    """A project with the artifacts of a run of profile smoke."""
-
-    def book(notebook):
-        return Workbook(notebook, Parameters(profile="smoke"), tmp_path)
-
-    first, later, rankings = assistant_frames()
-    flows, answers = flow_frames()
-    for name, frame in (first | {"flows": flows}).items():
-        book("01_data_gen").write(name, frame)
-    book("01_data_gen").write_lines("catalogue", catalogue.to_lines())
-    book("02_context_baselines").write("baseline_rankings", rankings)
-    for name, frame in later.items():
-        book("07_planner").write(name, frame)
-    book("09_dsl_ablation").write("ablation_scores", answers)
+def project(tmp_path):
+    write_artifacts(tmp_path)
     return tmp_path
 
 
 def build(root, status=DONE):
-    made = browser.write_pages("smoke", status, shell.style_sheet(), shell.navigation("cases"), root)
-    return {name: path.read_text() for name, path in made.items()}
+    folder = root / "reports" / "smoke"
+    folder.mkdir(parents=True, exist_ok=True)
+    made = cases.write_pages({"profile": "smoke", "status": status}, folder, root)
+    return {name: (folder / f"{name}.html").read_text() for name in made}
+
+
+def unpacked(page):
+    """The data of a page."""
+    found = re.search(r'<script type="text/plain" id="data">([^<]*)</script>', page)
+    return json.loads(gzip.decompress(base64.b64decode(found[1])))
 
 
 def cases_of(page):
-    data = browser.unpacked(page)
+    data = unpacked(page)
     return data, {one["id"]: one for one in data["cases"]}
 
 
@@ -184,35 +110,24 @@ def test_every_test_flow_is_there_and_equal_answers_once(project):
 
 
 def test_conditions_have_titles_that_readers_understand():
-    book = SimpleNamespace(parameters_of=lambda *_: DSLAblation(profile="smoke"))
-    names = [unseen_name(0, "sfd"), unseen_name(1, "fd_sfd"), UNSEEN_FINETUNED]
-    titles = browser.condition_titles(book, [*names, "copy, TST", "copy_tst"])
-    assert [titles[name] for name in names] == [
-        "held-out APIs: no examples of the new APIs, SFD",
-        "held-out APIs: 1 example of each added, FD + SFD",
-        "held-out APIs: fine-tuned model",
-    ]
-    assert titles["copy, TST"] == "copy, TST (notebook 08)"
-    assert titles["copy_tst"] == "nearest few-shot copied, TST"
+    asked = DSLAblation(profile="smoke")
+    names = [asked.rows[0].name, "copy_tst"]
+    titles = cases.condition_titles(SimpleNamespace(parameters_of=lambda *_: asked), names)
+    assert list(titles) == names
+    assert "few-shot" in titles[names[0]]
+    assert titles["copy_tst"] == "copy tst"
 
     def missing(*_):
         raise ArtifactError("not there")
 
-    assert browser.condition_titles(SimpleNamespace(parameters_of=missing), names) == {}
-
-
-def test_the_page_of_flows_says_how_many_were_asked(project):
-    about = BeautifulSoup(build(project)["flows"], "html.parser").find(id="lead").get_text()
-    assert "the workflows' test requests (1 of 2 have a flow that a model wrote or copied). Filter" in about
-    about = BeautifulSoup(build(project)["queries"], "html.parser").find(id="lead").get_text()
-    assert "evaluation queries. Filter" in about
+    assert cases.condition_titles(SimpleNamespace(parameters_of=missing), ["a_b"]) == {"a_b": "a b"}
 
 
 @pytest.mark.parametrize("made_up", [[], ["own.Do"]])
-def test_valid_is_what_the_tables_say(catalogue, made_up):
+def test_valid_is_what_the_tables_say(made_up):
     """The scores' own column counts a flow with made-up parameters."""
     row = {"similarity": 1.0, "parsed": True, "valid": True, "made_up_names": [], "made_up_parameters": made_up}
-    assert judge(row, GOLD, True, GOLD, catalogue)[3] == (not made_up)
+    assert judge(row, GOLD, True, GOLD, catalogue())[3] == (not made_up)
 
 
 @pytest.mark.parametrize("text", [GOLD, "", "x", GOLD.replace("title", "body"), f"a\n{GOLD}\nb", GOLD.split("\n")[0]])
@@ -220,21 +135,21 @@ def test_a_flow_can_be_rebuilt_from_its_difference(text):
     assert rebuilt(GOLD, changed_lines(GOLD, text)) == text
 
 
-def test_a_large_page_keeps_the_first_flows_of_each_condition(project, monkeypatch, catalogue):
+def test_a_large_page_keeps_the_first_flows_of_each_condition(project, monkeypatch):
     flows, answers = flow_frames()
     more = [answers.assign(unit="test-1", text="x = await a.b();"), answers]
     book = Workbook("09_dsl_ablation", Parameters(profile="smoke"), project)
     book.write("ablation_scores", pd.concat(more))
-    whole = browser.unpacked(build(project)["flows"])
+    whole = unpacked(build(project)["flows"])
     assert (whole["kept"], whole["total"]) == (8, 8)
     flows["split"] = flows["split"].replace("test_same", "test")
     Workbook("01_data_gen", Parameters(profile="smoke"), project).write("flows", flows)
-    monkeypatch.setattr(browser, "LIMIT", 0)
-    monkeypatch.setattr(browser, "KEPT", (None, 1))
-    less, cases = cases_of(build(project)["flows"])
+    monkeypatch.setattr(cases, "LIMIT", 0)
+    monkeypatch.setattr(cases, "KEPT", (None, 1))
+    less, found = cases_of(build(project)["flows"])
     assert (less["kept"], less["total"]) == (4, 8)
-    assert len(cases["test-1"]["by"]) == 4, "the first that were asked"
-    assert len(cases) == 2, "all requests stay"
+    assert len(found["test-1"]["by"]) == 4, "the first that were asked"
+    assert len(found) == 2, "all requests stay"
 
 
 def test_the_same_artifacts_give_the_same_bytes(project):
@@ -247,17 +162,12 @@ def test_the_same_artifacts_give_the_same_bytes(project):
 def test_what_a_failed_notebook_wrote_is_left_out(project):
     page = build(project, DONE | {"07_planner": "failed", "09_dsl_ablation": "outdated"})
     assert "flows" not in page, "no flow is left to show"
-    assert all(not case["plans"] for case in browser.unpacked(page["queries"])["cases"])
+    assert all(not case["plans"] for case in unpacked(page["queries"])["cases"])
 
 
-def test_a_page_without_its_artifacts_goes(project):
-    build(project)
+def test_a_page_without_its_artifacts_is_not_made(project):
     (project / "data" / "generated" / "smoke" / "gold.parquet").write_bytes(b"damaged")
-    assert "queries" not in build(project)
-    folder = project / "reports" / "smoke"
-    assert not (folder / "queries.html").exists()
-    assert "flows.html" in browser.pages_html(folder)
-    assert "queries.html" not in browser.pages_html(folder)
+    assert list(build(project)) == ["flows"]
 
 
 def test_nothing_in_the_data_becomes_markup_or_script(project):
@@ -271,12 +181,12 @@ def test_nothing_in_the_data_becomes_markup_or_script(project):
         assert "default-src 'none'" in policy
         assert f"'sha256-{base64.b64encode(hashlib.sha256(script.string.encode()).digest()).decode()}'" in policy
         assert "http" not in re.sub(r"https?-equiv", "", script.string), name
-        assert json.dumps(EVIL)[1:-1] in json.dumps(browser.unpacked(page)), "but it is there, as text"
+        assert json.dumps(EVIL)[1:-1] in json.dumps(unpacked(page)), "but it is there, as text"
 
 
 def test_a_lone_surrogate_can_be_packed():
     data = {"text": "half a \ud800"}
-    assert browser.unpacked(f'<script type="text/plain" id="data">{browser.packed(data)}</script>') == data
+    assert unpacked(f'<script type="text/plain" id="data">{cases.packed(data)}</script>') == data
 
 
 # ---------------------------------------------------------------- addresses
@@ -292,64 +202,11 @@ def test_an_address_names_a_view():
     assert case_address("flows") == "flows.html"
 
 
-@pytest.mark.parametrize(("page", "name"), [("querys", "kind"), ("queries", "kinds"), ("flows", "kind")])
-def test_an_address_of_nothing_is_an_error(page, name):
-    with pytest.raises(ValueError, match=name if page != "querys" else page):
-        case_address(page, **{name: "x"})
-
-
-def test_the_pages_have_exactly_the_filters_that_are_documented(project):
-    for name, page in build(project).items():
-        facets = [facet["name"] for facet in browser.unpacked(page)["facets"]]
-        assert [*facets, "q", "case"] == list(FILTERS[name])
-        for said in FILTERS[name].values():
-            assert said.split(":")[0] in BeautifulSoup(page, "html.parser").get_text()
-
-
-def test_a_number_is_linked_where_its_cases_are(project, capsys):
-    build(project)
-    folder = project / "reports" / "smoke"
-    address = case_address("queries", kind="habit", method="bm25t", k=3)
-    cell = f"<td class='number' data-cases='{address.replace('&', '&amp;')}'>14.0</td>"
-    linked = BeautifulSoup(browser.link_cases(cell, folder), "html.parser").td
-    assert linked.a["href"] == address
-    assert linked.get_text() == "14.0"
-    assert "data-cases" not in linked.attrs
-    for other in ("method=rrf_text", "kind=habit&amp;mood=x", "case=none"):
-        cell = f"<td class='number' data-cases='queries.html#{other}'>1</td>"
-        assert browser.link_cases(cell, folder) == "<td class='number'>1</td>", other
-    hostile = "<td class='number' data-cases='javascript:alert(1)'>1</td>"
-    assert browser.link_cases(hostile, folder) == hostile
-    (folder / "queries.html").unlink()
-    assert "<a" not in browser.link_cases(cell, folder)
-
-
-def test_tables_carry_addresses_into_the_report(project, monkeypatch):
-    shown = []
-    monkeypatch.setattr(display, "display", lambda page: shown.append(page.data))
-    table = pd.DataFrame({"method": ["BM25T", "random"], "ours": ["14.0 [12.0, 16.0]", "9.6"]})
-    address = case_address("queries", method="bm25t", k=3)
-    display.show(display.Table(table, "caption", cases={"ours": [address, ""]}))
-    for wrong in ({"theirs": [address, ""]}, {"ours": [address]}):
-        with pytest.raises(ValueError, match="cases"):
-            display.show(display.Table(table, "caption", cases=wrong))
-    build(project)
-    output = new_output("display_data", data={"text/html": shown[0]})
-    cells = [new_markdown_cell("# A title"), new_code_cell("x", outputs=[output])]
-    executed = new_notebook(cells=cells)
-    executed.metadata["papermill"] = {"end_time": "2024", "duration": 1.0, "exception": None}
-    path = site.executed_path("02_context_baselines", "smoke", project)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(executed, path)
-    page = site.render_page("02_context_baselines", "smoke", project).read_text()
-    (link,) = BeautifulSoup(page, "html.parser").find_all("a", class_="cases")
-    assert (link["href"], link.get_text()) == (address, "14.0 [12.0, 16.0]")
-
-
-def test_the_committed_pages_of_cases_are_light():
-    for folder in (ROOT / "reports").iterdir():
-        sizes = [(folder / f"{name}.html").stat().st_size for name in FILTERS if (folder / f"{name}.html").exists()]
-        assert sum(sizes) <= 8e6, folder
+def test_the_page_opens_on_a_case_that_explains_it(project):
+    """Usage finds both items of the first queries where no plan with context is there; the flow is right in part."""
+    data = {name: unpacked(page) for name, page in build(project).items()}
+    assert data["queries"]["first"] == "p0-q0", "with a chain of thought"
+    assert data["flows"]["first"] == "test-0", "right under one condition, wrong under others"
 
 
 # ---------------------------------------------------------------- in a browser
@@ -372,6 +229,12 @@ def test_queries_are_filtered_from_disk(project, tab):
     tab.open(f"{page}#q=usual+guitar")
     assert tab.listed() == 1
     assert tab.value("document.querySelector('#detail h2').textContent") == "“Play my <usual>”"
+    tab.open(f"{page}#method=lambdamart&found=all&missed_by=bm25t")
+    assert tab.listed() == 6, "one method right and another wrong"
+    tab.open(f"{page}#method=bm25t&found=all&missed_by=lambdamart")
+    assert tab.listed() == 0
+    tab.open(f"{page}#wrong_in=rag")
+    assert tab.listed() == 3
     tab.open(f"{page}#kind=habit&mood=x")
     assert tab.listed() == 3
     assert "mood" in tab.value("document.querySelector('#problem').textContent")
@@ -426,14 +289,18 @@ def test_flows_are_filtered_and_shown_as_differences(project, tab):
     tab.open(f"{page}#condition=copied")
     assert tab.listed() == 1
     summary = "document.querySelector('#summary').textContent"
-    assert "similarity 1.00, valid 100.0%, executed right 0.0%" in tab.value(summary)
+    assert "similarity 1.00, valid 100.0%, runs right 0.0%" in tab.value(summary)
     said = tab.value("[...document.querySelectorAll('#detail section p')].map((one) => one.textContent)")
-    assert [text.split(" · ")[-1] for text in said].count("executed right") == 1
+    assert [text.split(" · ")[-1] for text in said].count("runs right") == 1
     assert "'title'" in tab.value("document.querySelector('#detail del').textContent")
     assert tab.value("document.querySelector('#detail ins mark').textContent") == "body"
     tab.open(f"{page}#error=syntax&condition=broken")
     assert tab.listed() == 1
-    assert "executed" not in tab.value(summary), "it was not measured"
+    assert "runs right" not in tab.value(summary), "it was not measured"
+    tab.open(f"{page}#condition=right&result=same&wrong_under=copied")
+    assert tab.listed() == 1
+    tab.open(f"{page}#condition=right&result=same&wrong_under=right")
+    assert tab.listed() == 0
     tab.open(f"{page}#error=syntax")
     assert tab.listed() == 1
     tab.open(f"{page}#error=names")
@@ -459,5 +326,5 @@ def test_a_phone_scrolls_in_one_direction(project, tab, name):
 
 def test_an_answer_that_did_not_end_has_one_name():
     """The page lists it once, whether it parses or not."""
-    script = (ROOT / "lib/report/templates/report/browser.js").read_text(encoding="utf-8")
+    script = (ROOT / "lib/report/cases.js").read_text(encoding="utf-8")
     assert f'if (!finished) flaws.push("{KINDS["cut"]}");' in script

@@ -1,0 +1,321 @@
+"""The book as a reader opens it: from disk, in light and dark, wide and narrow, without a network."""
+
+import json
+import re
+from importlib import resources
+from urllib.parse import unquote, urlsplit
+
+import matplotlib.pyplot as plt
+import nbformat
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from lib.report import book, record
+from lib.workbook import display
+from lib.workbook.artifacts import ROOT, ArtifactError, Workbook
+from lib.workbook.parameters.base import Parameters
+from tests.report.artifacts import EVIL, write_artifacts
+
+PAGE, FAILED, NOT_RUN = "02_context_baselines", "03_cot_augmentation", "04_finetuned_search"
+PAPERMILL = {"end_time": "2024", "duration": 1.0, "exception": None}
+ALT = "A line from 1 to 2, drawn for a test."
+
+
+def shown(monkeypatch, folder):
+    """Outputs as notebooks make them: a wide table, a narrow one with cases, a sentence and a figure."""
+    caught = []
+    monkeypatch.setattr(display, "display", lambda value, metadata=None: caught.append((value, metadata or {})))
+    monkeypatch.setattr(display, "get_ipython", lambda: None)
+    wide = pd.DataFrame({f"a column of some width {n}": ["12.3 [1.2, 45.6]", EVIL] for n in range(30)})
+    display.show(display.Table(wide, "A wide table with `code`."))
+    behind = {"x": ["queries.html#kind=habit&method=bm25t", ""]}
+    display.show(display.Table(pd.DataFrame({"x": [1, 2]}), "A table.", cases=behind))
+    display.say("A sentence with *emphasis* about <b>data</b>.")
+    with plt.rc_context():
+        display.use_style()
+        figure, axis = plt.subplots()
+        axis.plot([1, 2])
+        drawing = display.Drawing(figure, "line", "A title", ALT, pd.DataFrame({"y": [1, 2]}))
+        display.show_drawing(Workbook(PAGE, Parameters(profile="smoke"), folder), drawing)
+    made = []
+    for value, metadata in caught:
+        bundle = value._repr_mimebundle_() if hasattr(value, "_repr_mimebundle_") else {"text/html": value.data}
+        data = bundle[0] if isinstance(bundle, tuple) else bundle
+        made.append(new_output("display_data", data=data, metadata=metadata))
+    return made
+
+
+def write_notebooks(root, outputs):
+    """A page of everything, one that failed, one that was not run, and the front page."""
+    warned = new_output("stream", name="stderr", text=f"UserWarning in {root}/lib/x.py")
+    printed = new_output("stream", name="stdout", text=f"Read {root}/data/x.csv, <b>plainly</b>")
+    widget = new_output("display_data", data={"application/vnd.jupyter.widget-view+json": {}, "text/plain": "a bar"})
+    script = new_output("display_data", data={"application/javascript": "alert(1)", "text/plain": "no script"})
+    written = new_output("display_data", data={"text/markdown": f"A *model* wrote {EVIL} [x](http://e.example)"})
+    table, linked, said, picture = outputs
+    words = "\n\n".join(["Words about guitars that fill the page. " * 12] * 3)
+    cells = [
+        new_markdown_cell("# A page of everything\n\n**Question.** Why? See [data](../data/README.md#top)."),
+        new_code_cell("import json", metadata={"tags": ["setup"]}),
+        new_code_cell("profile = 'smoke'", metadata={"tags": ["injected-parameters"]}),
+        new_code_cell("load()", outputs=[warned, widget]),
+        new_markdown_cell(f"## Tables\n\n{words}"),
+        new_code_cell("show(wide)", outputs=[table, printed, script]),
+        new_code_cell("show(cases)", outputs=[linked, said, written]),
+        new_markdown_cell(f"## Figures\n\n{words}\n\n### More\n\nSee [the front page](index.ipynb)."),
+        new_code_cell("draw(); draw()", outputs=[picture, said, picture]),
+    ]
+    trace = [f"ValueError in {root}/lib/x.py: <i>x</i>"]
+    broken = new_output("error", ename="ValueError", evalue="x", traceback=trace)
+    front = (
+        "# Two papers\n\n[Everything](02_context_baselines.ipynb#figures), [queries](queries.md), [flows](flows.md)."
+    )
+    pages = {
+        PAGE: cells,
+        FAILED: [new_markdown_cell("# It fails"), new_code_cell("1 / 0", outputs=[broken])],
+        "index": [new_markdown_cell(front), new_code_cell("x = 1")],
+    }
+    for name, own in pages.items():
+        notebook = new_notebook(cells=own, metadata={"papermill": PAPERMILL})
+        path = record.executed_path(name, "smoke", root)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook, path)
+    (root / "notebooks").mkdir()
+    source = new_notebook(cells=[new_markdown_cell("# Never run"), new_code_cell("1")])
+    nbformat.write(source, root / "notebooks" / f"{NOT_RUN}.ipynb")
+
+
+NAMES = dict.fromkeys([PAGE, FAILED, NOT_RUN, "index"])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A book of four notebooks and the pages of cases, in a folder whose name would break what does not quote it."""
+    root = tmp_path_factory.mktemp("project") / 'it\'s a "test" &'
+    root.mkdir()
+    write_artifacts(root)
+    with pytest.MonkeyPatch.context() as patch:
+        write_notebooks(root, shown(patch, root))
+        for module in (book, record):
+            patch.setattr(module, "NOTEBOOKS", NAMES)
+        patch.setattr(
+            book.cases, "read_if_done", lambda own, name, _, read=book.cases.read_if_done: read(own, name, OK)
+        )
+        book.build("smoke", root)
+    return root / "reports" / "smoke"
+
+
+OK = dict.fromkeys(["01_data_gen", PAGE, "07_planner", "09_dsl_ablation"], "ok")
+
+
+def parsed(path):
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+
+
+@pytest.fixture(scope="module")
+def page(folder):
+    return parsed(folder / f"{PAGE}.html").article
+
+
+# ---------------------------------------------------------------- what Sphinx is given
+
+
+def test_every_notebook_is_a_page_and_in_the_navigation_as_are_the_cases(folder):
+    links = [link["href"] for link in parsed(folder / f"{PAGE}.html").select(".bd-sidebar-primary nav a[href]")]
+    names = ["index", PAGE, FAILED, NOT_RUN, "queries", "flows"]
+    assert [link for link in links if link != "#"] == [f"{name}.html" for name in names if name != PAGE]
+    assert all((folder / f"{name}.html").exists() for name in names)
+    assert json.loads((folder / "run.json").read_text())["status"][FAILED] == "failed"
+
+
+def test_warnings_widgets_scripts_and_cells_of_papermill_are_gone(page):
+    text = page.get_text()
+    for gone in ("UserWarning", "a bar", "alert(1)\n", "profile = 'smoke'"):
+        assert gone not in text
+    assert "no script" in text
+    assert "Read data/x.csv, <b>plainly</b>" in text
+
+
+def test_no_page_names_a_path_of_this_machine(folder):
+    root = str(folder.parents[1])
+    for path in folder.rglob("*"):
+        if path.suffix in (".html", ".js", ".json"):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            assert not re.search(f"{re.escape(root)}|/project0/", text), path
+
+
+def test_nothing_that_people_or_models_wrote_is_live(page):
+    assert not page.find_all(["script", "iframe", "object", "form", "i"])
+    assert {picture["src"].split("/")[0] for picture in page.find_all("img")} == {"_images"}
+    assert not [link for link in page.find_all("a", href=True) if "e.example" in link["href"]]
+    assert EVIL in page.get_text(), "but it is there, as text"
+
+
+def test_a_figure_has_its_words_and_a_cell_one_figure(page):
+    pictures = page.select(".cell_output img")
+    assert [picture["alt"] for picture in pictures] == [ALT, ALT]
+    assert len({id(picture.find_parent(class_="cell")) for picture in pictures}) == 2
+
+
+def test_code_is_hidden_and_one_click_away(page):
+    folds = page.select("div.cell details")
+    assert len(folds) == 3, "set-up shares a fold with what follows; a second figure has none"
+    assert not [fold for fold in folds if fold.has_attr("open")]
+    assert {fold.summary.get_text(strip=True) for fold in folds} == {"Show codeHide code"}
+
+
+def test_what_became_of_a_notebook_stands_on_its_page(folder):
+    failed, missing = (parsed(folder / f"{name}.html").select_one(".banner").get_text() for name in (FAILED, NOT_RUN))
+    assert failed.startswith("This notebook failed")
+    assert "ValueError: x" in failed
+    assert missing.startswith("This notebook was not run")
+    assert "ValueError in lib/x.py: <i>x</i>" in parsed(folder / f"{FAILED}.html").get_text()
+
+
+def test_every_link_leads_somewhere(folder):
+    pages = {path.name: parsed(path) for path in folder.glob("*.html")}
+    ids = {name: {element["id"] for element in one.find_all(id=True)} for name, one in pages.items()}
+    lost = []
+    for name, one in pages.items():
+        for link in one.find_all("a", href=True):
+            target = urlsplit(link["href"])
+            file = unquote(target.path) or name
+            if target.scheme or file.startswith("../../data/"):
+                continue
+            known = {"", *ids.get(file, ()), target.fragment if file in ("queries.html", "flows.html") else ""}
+            if not (folder / file).exists() or target.fragment not in known:
+                lost.append(f"{name}: {link['href']}")
+    assert lost == []
+    assert pages[f"{PAGE}.html"].find("a", href="../../data/README.md#top")
+    assert pages[f"{PAGE}.html"].find("a", href="queries.html#kind=habit&method=bm25t").get_text() == "1"
+
+
+def test_a_dead_link_is_an_error_that_names_it_and_the_book_is_there(tmp_path, monkeypatch):
+    path = record.executed_path("index", "smoke", tmp_path)
+    path.parent.mkdir(parents=True)
+    cells = [new_markdown_cell("# Front\n\n[lost](13_nowhere.ipynb)")]
+    nbformat.write(new_notebook(cells=cells, metadata={"papermill": PAPERMILL}), path)
+    for module in (book, record):
+        monkeypatch.setattr(module, "NOTEBOOKS", {"index": None})
+    with pytest.raises(ArtifactError, match="13_nowhere"):
+        book.build("smoke", tmp_path)
+    report = tmp_path / "reports" / "smoke"
+    assert (report / "index.html").exists()
+    assert "were not run" in (report / "queries.html").read_text(), "a stub where there are no cases"
+
+
+def test_the_book_carries_nothing_needless(folder):
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert not [path.name for path in files if path.suffix in (".map", ".ipynb", ".inv", ".po", ".mo")]
+    assert sum(path.stat().st_size for path in files) < 4e6
+
+
+def test_an_old_page_goes_and_the_tables_stay(tmp_path, monkeypatch):
+    report = tmp_path / "reports" / "smoke"
+    (report / "tables").mkdir(parents=True)
+    (report / "tables" / "a.csv").write_text("x\n")
+    (report / "13_old.html").write_text("old")
+    (tmp_path / "notebooks").mkdir()
+    nbformat.write(new_notebook(cells=[new_markdown_cell("# Front")]), tmp_path / "notebooks" / "index.ipynb")
+    for module in (book, record):
+        monkeypatch.setattr(module, "NOTEBOOKS", {"index": None})
+    book.build("smoke", tmp_path)
+    assert not (report / "13_old.html").exists()
+    assert (report / "tables" / "a.csv").exists()
+
+
+# ---------------------------------------------------------------- in a browser
+
+WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+# Whatever is nearly white behind something inside the article, where the page is dark.
+SLABS = """[...document.querySelectorAll('article, article *')].filter((e) => {
+  const [r, g, b, a] = getComputedStyle(e).backgroundColor.match(/[\\d.]+/g).map(Number);
+  return (a === undefined || a > 0.5) && (r + g + b) > 450 && e.getClientRects().length;
+}).map((e) => e.outerHTML.slice(0, 99))"""
+CUT = """[...document.querySelectorAll('div.table')].filter((box) =>
+  box.querySelector('caption').offsetWidth > box.clientWidth).length"""
+CHECK = """(async () => {
+  const found = await axe.run(document, { resultTypes: ['violations'] });
+  return found.violations.map((b) => `${b.id}: ${b.nodes.slice(0, 3).map((n) => n.html.slice(0, 200))}`);
+})()"""
+
+
+def scheme(tab, name):
+    tab.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1400, 400])
+def test_wide_tables_scroll_and_the_page_does_not(folder, tab, width):
+    for name in ("index", PAGE, "queries", "flows"):
+        tab.load((folder / f"{name}.html").as_uri(), width)
+        assert tab.value(WIDER) <= 0, name
+        assert tab.errors == [], name
+    tab.load((folder / f"{PAGE}.html").as_uri(), width)
+    boxes = "[...document.querySelectorAll('div.table')].map((box) => box.scrollWidth > box.clientWidth)"
+    assert tab.value(boxes) == [True, False]
+    assert tab.value(CUT) == 0, "a caption is read without scrolling"
+
+
+@pytest.mark.slow
+def test_dark_mode_has_no_white_slab(folder, tab):
+    scheme(tab, "dark")
+    try:
+        for name in ("index", PAGE, FAILED, "queries", "flows"):
+            tab.load((folder / f"{name}.html").as_uri())
+            tab.wait("document.documentElement.dataset.theme === 'dark'")
+            assert tab.value(SLABS) == [], name
+    finally:
+        scheme(tab, "light")
+    tab.load((folder / f"{PAGE}.html").as_uri())
+    assert tab.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+@pytest.mark.slow
+def test_search_works_from_disk_and_no_page_asks_a_network(folder, tab):
+    tab.load((folder / "search.html").as_uri() + "?q=guitars")
+    tab.wait("document.querySelectorAll('#search-results li a').length > 0")
+    assert tab.value("document.querySelector('#search-results li a').getAttribute('href')").startswith(PAGE)
+    loaded = "performance.getEntriesByType('resource').map((one) => one.name).filter((one) => !one.startsWith('file:'))"
+    for name in ("search", "index", PAGE, "queries", "flows"):
+        tab.load((folder / f"{name}.html").as_uri())
+        assert [one for one in tab.value(loaded) if not one.startswith("data:")] == [], name
+        assert tab.errors == [], name
+
+
+def test_no_page_names_an_address_to_load_from(folder):
+    for path in folder.glob("*.html"):
+        for tag in parsed(path).find_all(["script", "link", "img"]):
+            address = tag.get("src") or tag.get("href") or ""
+            assert not re.match(r"(https?:)?//", address), f"{path.name}: {address}"
+
+
+@pytest.mark.slow
+def test_code_opens_with_a_click(folder, tab):
+    tab.load((folder / f"{PAGE}.html").as_uri())
+    assert not tab.value("document.querySelector('div.cell pre').checkVisibility()")
+    tab.value("document.querySelector('div.cell summary').click()")
+    assert tab.value("document.querySelector('div.cell pre').checkVisibility()")
+    assert "import json" in tab.value("document.querySelector('div.cell pre').innerText")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_an_accessibility_checker_finds_nothing(folder, tab, mode):
+    checker = (resources.files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
+    scheme(tab, mode)
+    try:
+        for name in ("index", PAGE, FAILED, "queries", "flows"):
+            tab.load((folder / f"{name}.html").as_uri())
+            tab.value(f"{checker};0")
+            assert tab.value(CHECK) == [], name
+    finally:
+        scheme(tab, "light")
+
+
+def test_the_committed_report_is_light():
+    for folder in (ROOT / "reports").iterdir():
+        if folder.is_dir():
+            assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) <= 20e6, folder
