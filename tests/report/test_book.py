@@ -161,7 +161,7 @@ def test_a_figure_has_its_words_and_a_cell_one_figure(page):
 
 def test_code_is_hidden_and_one_click_away(page):
     folds = page.select("div.cell details")
-    assert len(folds) == 3, "set-up shares a fold with what follows; a second figure has none"
+    assert len(folds) == 4, "set-up shares a fold with what follows; a second figure has none"
     assert not [fold for fold in folds if fold.has_attr("open")]
     assert {fold.summary.get_text(strip=True) for fold in folds} == {"Show codeHide code"}
 

@@ -12,7 +12,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from lib.evaluation.ranking import recall_at_k
-from lib.report import cases
+from lib.report import cases as browser
 from lib.report.cases import changed_lines, judge
 from lib.workbook.artifacts import ROOT, ArtifactError, Workbook
 from lib.workbook.cases import case_address
@@ -34,7 +34,7 @@ def project(tmp_path):
 def build(root, status=DONE):
     folder = root / "reports" / "smoke"
     folder.mkdir(parents=True, exist_ok=True)
-    made = cases.write_pages({"profile": "smoke", "status": status}, folder, root)
+    made = browser.write_pages({"profile": "smoke", "status": status}, folder, root)
     return {name: (folder / f"{name}.html").read_text() for name in made}
 
 
@@ -112,7 +112,7 @@ def test_every_test_flow_is_there_and_equal_answers_once(project):
 def test_conditions_have_titles_that_readers_understand():
     asked = DSLAblation(profile="smoke")
     names = [asked.rows[0].name, "copy_tst"]
-    titles = cases.condition_titles(SimpleNamespace(parameters_of=lambda *_: asked), names)
+    titles = browser.condition_titles(SimpleNamespace(parameters_of=lambda *_: asked), names)
     assert list(titles) == names
     assert "few-shot" in titles[names[0]]
     assert titles["copy_tst"] == "copy tst"
@@ -120,7 +120,7 @@ def test_conditions_have_titles_that_readers_understand():
     def missing(*_):
         raise ArtifactError("not there")
 
-    assert cases.condition_titles(SimpleNamespace(parameters_of=missing), ["a_b"]) == {"a_b": "a b"}
+    assert browser.condition_titles(SimpleNamespace(parameters_of=missing), ["a_b"]) == {"a_b": "a b"}
 
 
 @pytest.mark.parametrize("made_up", [[], ["own.Do"]])
@@ -144,8 +144,8 @@ def test_a_large_page_keeps_the_first_flows_of_each_condition(project, monkeypat
     assert (whole["kept"], whole["total"]) == (8, 8)
     flows["split"] = flows["split"].replace("test_same", "test")
     Workbook("01_data_gen", Parameters(profile="smoke"), project).write("flows", flows)
-    monkeypatch.setattr(cases, "LIMIT", 0)
-    monkeypatch.setattr(cases, "KEPT", (None, 1))
+    monkeypatch.setattr(browser, "LIMIT", 0)
+    monkeypatch.setattr(browser, "KEPT", (None, 1))
     less, found = cases_of(build(project)["flows"])
     assert (less["kept"], less["total"]) == (4, 8)
     assert len(found["test-1"]["by"]) == 4, "the first that were asked"
@@ -186,7 +186,7 @@ def test_nothing_in_the_data_becomes_markup_or_script(project):
 
 def test_a_lone_surrogate_can_be_packed():
     data = {"text": "half a \ud800"}
-    assert unpacked(f'<script type="text/plain" id="data">{cases.packed(data)}</script>') == data
+    assert unpacked(f'<script type="text/plain" id="data">{browser.packed(data)}</script>') == data
 
 
 # ---------------------------------------------------------------- addresses
