@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.evaluation.inference import Resampling
-from lib.evaluation.intervals import difference_interval
-from lib.evaluation.ranking import hit_matrix, ndcg_from_hits, recall_from_hits
+from lib.evaluation.ranking import hit_matrix, recall_from_hits
 from lib.retrieval.fusion import Fusion, fuse_runs, rank_per_store, reciprocal_rank_fusion, try_fusions
 from lib.retrieval.stores import hash_of_id
 
@@ -133,21 +131,10 @@ def test_fusions_are_tried_and_the_best_stands_first():
     names = ("right",), ("right", "again"), ("right", "wrong"), ("right", "again", "wrong")
     tried = [Fusion(each, k) for each in names for k in (1, 60)]
     trials = try_fusions(runs, tried, qrels, ["q1", "q2"], [1, 2])
-    assert list(trials) == [
-        "fusion", "rankings", "k", "recall@1", "recall@2", "ndcg@1", "ndcg@2", "mean",
-    ]  # fmt: skip
+    assert list(trials) == ["fusion", "recall@1", "recall@2", "mean"]
     assert set(trials["fusion"]) == set(tried)
     assert Fusion.best(trials) == Fusion(("right",), 1)
-    assert trials.loc[0, ["rankings", "k", "mean"]].tolist() == ["right", 1, 100.0]
-    asked = [qrels, ["q1", "q2"], [1, 2]]
-    over = Resampling([np.array(["a", "b"]), np.array(["m", "n"])])
-    against = try_fusions(runs, tried, *asked, Fusion(("wrong",), 1), over)
-    pd.testing.assert_frame_equal(against[list(trials)], trials)
-    wrong = try_fusions(runs, [Fusion(("wrong",), 1)], *asked).loc[0, "mean"]
-    assert against["gain"].tolist() == pytest.approx((trials["mean"] - wrong).tolist())
-    each = against.loc[0, ["gain_low", "gain_high"]].tolist()
-    # Both recalls of q1 and of q2 rise by 100 points, at both cutoffs or at one.
-    assert each == pytest.approx(difference_interval(np.array([100.0, 100.0]), np.array([0.0, wrong * 2]), over))
+    assert trials.loc[0, "mean"] == 100.0
 
 
 @settings(max_examples=40, deadline=None)
@@ -165,7 +152,6 @@ def test_what_is_tried_is_what_is_fused(seed, k, weights):
     hits, n_relevant = hit_matrix(fusion.of(runs), qrels, ["q1", "q2", "q3"], 5)
     for at in (2, 5):
         assert row[f"recall@{at}"] == pytest.approx(100 * recall_from_hits(hits, n_relevant, at).mean())
-        assert row[f"ndcg@{at}"] == pytest.approx(100 * ndcg_from_hits(hits, n_relevant, at).mean())
     fused = fusion.of(runs)
     for query in ("q1", "q2", "q3"):
         expected = reciprocal_rank_fusion([part[query] for part in parts], k, weights)
