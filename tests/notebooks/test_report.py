@@ -159,7 +159,7 @@ ABLATION_COLUMNS = [
     "selector", "shots", "definitions", "generator", "decoding", "train_pairs", "test_set", "metric", "value", "ci_low",
     "ci_high", "delta", "delta_ci_low", "delta_ci_high", "n",
 ]  # fmt: skip
-READER = "SmolLM2-135M-Instruct, in-context"
+READER = "tiny-lm, in-context"
 
 
 def test_the_ablations_tables_follow_the_contract(finished):
@@ -193,7 +193,7 @@ def test_the_ablations_tables_follow_the_contract(finished):
     assert not beyond.duplicated(["experiment", *ABLATION_COLUMNS[:8]]).any(), "two rows cannot be told apart"
     assert set(beyond.loc[beyond["experiment"] == "sweep", "shots"]) == {0, 1, 5, 20}
     assert set(beyond.loc[kind == "constrained decoding", "decoding"]) == {"grammar", "catalogue"}
-    assert {READER, "SmolLM2-135M-Instruct, fine-tuned"} <= set(beyond["generator"])
+    assert {READER, "tiny-lm, fine-tuned"} <= set(beyond["generator"])
     assert "gold" in set(beyond.loc[kind == "unseen APIs", "definitions"])
 
 
