@@ -44,6 +44,7 @@ html_theme_options = {{
     **dict.fromkeys(("navbar_start", "navbar_center", "navbar_end", "navbar_persistent"), []),
     "extra_footer": {footer!r},
 }}
+html_sidebars = {{"**": ["search-button-field", "sbt-sidebar-nav"]}}  # the theme's title lies outside any landmark
 html_static_path, html_css_files = ["_static"], ["book.css"]
 html_context = {{"default_mode": "auto"}}
 html_extra_path = ["cases"]

@@ -336,7 +336,7 @@ def show_table(
         body.append(f"<tr>{''.join(cells)}</tr>")
     display(
         HTML(
-            f"<div class='table {NO_MATHS}'><table class='dataframe workbook'><caption>{inline_html(caption)}</caption>"
+            f"<div class='table {NO_MATHS}' tabindex='0'><table class='dataframe workbook'><caption>{inline_html(caption)}</caption>"
             f"<thead>{_heads(frame.columns)}</thead><tbody>{''.join(body)}</tbody></table></div>"
         )
     )

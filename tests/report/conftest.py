@@ -53,10 +53,12 @@ class Tab:
         """Show a page anew in a window of so many pixels, without what was wrong with the last one."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": mobile}
         self.ask("Emulation.setDeviceMetricsOverride", **size)
-        self.ask("Page.navigate", url="about:blank")
+        page, _, place = address.partition("#")
+        load = f"load={self.number}"  # a page anew, though only the place differs
+        fresh = f"{page}{'&' if '?' in page else '?'}{load}"
         self.errors = []
-        self.ask("Page.navigate", url=address)
-        self.wait("location.protocol === 'file:' && document.readyState === 'complete'")
+        self.ask("Page.navigate", url=f"{fresh}#{place}" if place else fresh)
+        self.wait(f"location.search.endsWith('{load}') && document.readyState === 'complete'")
 
     def open(self, address, **window):
         """Show a page of cases."""
