@@ -47,7 +47,6 @@ html_theme_options = {{
 html_sidebars = {{"**": ["search-button-field", "sbt-sidebar-nav"]}}  # the theme's title lies outside any landmark
 html_static_path, html_css_files = ["_static"], ["book.css"]
 html_context = {{"default_mode": "auto"}}
-html_extra_path = ["cases"]
 html_copy_source = html_show_sourcelink = html_use_index = html_domain_indices = False
 html_show_sphinx = html_show_copyright = False
 html_show_search_summary = False  # it reads other pages by fetch, which fails from disk
@@ -84,6 +83,7 @@ def build(profile: str, root: Path = ROOT) -> dict:
     )
     if not (work / "html" / "index.html").exists():
         raise ArtifactError(f"the book could not be made: {done.stderr.strip()}")
+    shutil.copytree(work / "cases", work / "html", dirs_exist_ok=True)  # in the place of their stubs
     prune(work / "html")
     for old in (*report.glob("*.html"), *report.glob("*.js"), report / "_static", report / "_images"):
         shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
@@ -97,15 +97,15 @@ def build(profile: str, root: Path = ROOT) -> dict:
 
 
 def write_sources(source: Path, record: dict, root: Path) -> None:
-    """What Sphinx reads: conf.py, the style sheet, a notebook a page, and the pages of cases with a stub each, whose
-    page they replace: so Sphinx knows where links to them lead, and searches none of their text."""
+    """What Sphinx reads: conf.py, the style sheet, a notebook a page, and a stub for each page of cases, which takes
+    its place later: so Sphinx knows where links to them lead, and searches none of their text."""
     (source / "_static").mkdir(parents=True)
-    (source / "cases").mkdir()
+    (source.parent / "cases").mkdir()
     shutil.copy(Path(__file__).with_name("book.css"), source / "_static")
     commit = (record["commit"] or "unknown")[:9]
     footer = f"Profile {html.escape(record['profile'])}, commit {html.escape(commit)}, {html.escape(record['device'])}"
     (source / "conf.py").write_text(CONF.format(title=TITLE, footer=footer), encoding="utf-8")
-    browsers = cases.write_pages(record, source / "cases", root)
+    browsers = cases.write_pages(record, source.parent / "cases", root)
     for name in cases.TITLES:
         missing = "" if name in browsers else "\n\nThe notebooks that make these cases were not run.\n"
         (source / f"{name}.md").write_text(f"# {cases.TITLES[name]}{missing}", encoding="utf-8")

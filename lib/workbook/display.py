@@ -16,8 +16,6 @@ import seaborn as sns
 from IPython import get_ipython
 from IPython.display import HTML, Image, display
 from matplotlib.figure import Figure
-from matplotlib.text import Annotation, Text
-from matplotlib.transforms import Bbox
 
 from lib.workbook.artifacts import Workbook
 from lib.workbook.machine import return_freed_memory
@@ -155,64 +153,6 @@ def set_title(figure: Figure, finding: str) -> None:
     figure.tight_layout()
 
 
-# Where a point's name may stand, the nearest first: distance in points, and directions with the name's alignment.
-DISTANCES = (9, 14, 20, 28, 38, 50, 64, 80)
-DIRECTIONS = [
-    (x, y, {1: "left", 0: "center", -1: "right"}[x], {1: "bottom", 0: "center", -1: "top"}[y])
-    for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))
-]
-NEAR = 14  # points; a name that is farther away has a line to its point
-
-
-def label_points(
-    axis,
-    points: Mapping[str, tuple[float, float, str]],
-    bars: Sequence[Bbox] = (),
-    others: Sequence[tuple[float, float]] = (),
-) -> None:
-    """Write each point's name beside it, so that no name covers another, a point or the axes' edge, and few cover a
-    bar; to be called once the axes have their place and limits (see `set_title`).
-
-    Args:
-        points: {name: (x, y, colour)}.
-        bars: boxes in units of the axis.
-        others: (x, y) of points without a name.
-    """
-    renderer, inside = axis.figure.canvas.get_renderer(), axis.get_window_extent()
-    pixels = axis.figure.dpi / 72
-    at = axis.transData.transform([*((x, y) for x, y, _ in points.values()), *others])
-    taken = [Bbox.from_bounds(x - 5 * pixels, y - 5 * pixels, 10 * pixels, 10 * pixels) for x, y in at]
-    lines = [bar.transformed(axis.transData) for bar in bars]
-    for name, (x, y, color) in points.items():
-        best: tuple[tuple[float, float], Annotation, Bbox] | None = None
-        for distance in DISTANCES:
-            for right, up, ha, va in DIRECTIONS:
-                text = axis.annotate(
-                    name,
-                    (x, y),
-                    (distance * right, distance * up),
-                    textcoords="offset points",
-                    color=color,
-                    ha=ha,
-                    va=va,
-                    fontsize=9,
-                    arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.6} if distance > NEAR else None,
-                )
-                text.update_positions(renderer)  # else the offset counts from the last drawing
-                box = Text.get_window_extent(text, renderer).padded(1.5 * pixels)
-                covered = sum(box.overlaps(other) for other in taken)
-                outside = box.x0 < inside.x0 or box.x1 > inside.x1 or box.y0 < inside.y0 or box.y1 > inside.y1
-                score = (covered + outside, distance + 12 * sum(box.overlaps(line) for line in lines))
-                if best is None or score < best[0]:
-                    if best is not None:
-                        best[1].remove()
-                    best = score, text, box
-                else:
-                    text.remove()
-        if best is not None:
-            taken.append(best[2])
-
-
 def label_lines(axis, ends: dict[str, tuple[float, float, str]], gap: float) -> None:
     """Write each line's name at its right end instead of in a legend, moved apart where they would overlap.
 
@@ -336,8 +276,8 @@ def show_table(
         body.append(f"<tr>{''.join(cells)}</tr>")
     display(
         HTML(
-            f"<div class='table {NO_MATHS}' tabindex='0'><table class='dataframe workbook'><caption>{inline_html(caption)}</caption>"
-            f"<thead>{_heads(frame.columns)}</thead><tbody>{''.join(body)}</tbody></table></div>"
+            f"<div class='table {NO_MATHS}' tabindex='0'><table class='dataframe workbook'>"
+            f"<caption>{inline_html(caption)}</caption><thead>{_heads(frame.columns)}</thead><tbody>{''.join(body)}</tbody></table></div>"
         )
     )
 

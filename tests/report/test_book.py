@@ -127,6 +127,8 @@ def test_every_notebook_is_a_page_and_in_the_navigation_as_are_the_cases(folder)
     names = ["index", PAGE, FAILED, NOT_RUN, "queries", "flows"]
     assert [link for link in links if link != "#"] == [f"{name}.html" for name in names if name != PAGE]
     assert all((folder / f"{name}.html").exists() for name in names)
+    for name in ("queries", "flows"):
+        assert parsed(folder / f"{name}.html").find(id="filters"), "the browser, in the place of its stub"
     assert json.loads((folder / "run.json").read_text())["status"][FAILED] == "failed"
 
 

@@ -140,7 +140,7 @@ def test_every_import_is_a_listed_requirement():
         "PIL": "pillow",
         "Stemmer": "pystemmer",
         "IPython": "ipykernel",
-        "pygments": "nbconvert",
+        "markdown_it": "markdown_it_py",
         "bs4": "beautifulsoup4",
         "sklearn": "scikit_learn",
         "faiss": "faiss_cpu",
