@@ -1,1 +1,1 @@
-"""The assistant paper's pages: one module a notebook, from frames to tables, figures and sentences."""
+"""The assistant paper's pages: one module a notebook, from frames to tables and figures."""

@@ -1,4 +1,4 @@
-"""Notebook 07's part on a larger model, untuned and tuned: its figure, tables and sentences."""
+"""Notebook 07's part on a larger model, untuned and tuned: its figure and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notebook 07's part on the three named worlds: its figure, tables and sentences."""
+"""Notebook 07's part on the three named worlds: its figure and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notebook 06's part on tools that are learned to be found: its figure, tables and sentences."""
+"""Notebook 06's part on tools that are learned to be found: its figure and tables."""
 
 from __future__ import annotations
 
@@ -157,6 +157,3 @@ def rows_of_controls(controls: pd.DataFrame, recall: str) -> pd.DataFrame:
     shown = control_rows(controls.assign(queries="all"), recall).drop(columns="queries")
     shown["compared with"] = [name if name == HALFWAY else retriever_name(name) for name in controls["reference"]]
     return shown
-
-
-# ---------------------------------------------------------------- sentences

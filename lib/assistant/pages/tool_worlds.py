@@ -131,9 +131,3 @@ def _row_of(method: str) -> dict[str, str]:
 def _gain(gains: pd.DataFrame, world: str, method: str) -> str:
     ratio, low, high = gains.loc[(world, method)]
     return interval(ratio, low, high, 2)
-
-
-# ---- negative controls of the ranker of tools
-
-
-# ---- negative controls of context retrieval

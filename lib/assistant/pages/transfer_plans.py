@@ -1,4 +1,4 @@
-"""Tables and sentences of notebook 11: plans of WorkBench."""
+"""Tables of notebook 11: plans of WorkBench."""
 
 from __future__ import annotations
 

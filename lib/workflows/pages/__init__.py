@@ -1,1 +1,1 @@
-"""The workflow paper's pages: one module a notebook, from frames to tables, figures and sentences."""
+"""The workflow paper's pages: one module a notebook, from frames to tables and figures."""

@@ -245,9 +245,6 @@ def of_sizes(axis: Axes, sizes: Iterable[int], label: str) -> None:
     axis.set_xlabel(label)
 
 
-# ---------------------------------------------------------------- groups of requests
-
-
 # ---------------------------------------------------------------- the page's finding
 
 

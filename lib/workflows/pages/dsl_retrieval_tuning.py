@@ -167,6 +167,3 @@ def curve_table(values: pd.DataFrame, tests: pd.DataFrame, k: int, pool: int) ->
         f"paired tests, Holm over all rows and those of shuffled targets against true ones; {SETTLED}: settled."
     )
     return Table(frame, caption)
-
-
-# ---------------------------------------------------------------- groups of requests
