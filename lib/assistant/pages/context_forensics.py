@@ -16,8 +16,8 @@ from lib.workbook.display import Drawing, Table
 
 PRINTED_K = (3, 5, 10)  # the cutoffs of Table 2
 LAST_DIGIT = 0.005  # half of a printed percentage's last digit
-PUBLISHED, POSSIBLE = "published NDCG", "possible under the standard ideal"
-MOST, MOST_OR_ZERO = "largest possible, standard ideal", "largest possible, retrieved ideal, no-hit queries 0"
+PUBLISHED, POSSIBLE = "published NDCG", "possible under binary relevance"
+MOST, MOST_GRADED = "largest possible, binary relevance", "largest possible, graded gains"
 
 
 def ndcg_bounds(percent: pd.Series) -> pd.DataFrame:
@@ -35,7 +35,7 @@ def ndcg_bounds(percent: pd.Series) -> pd.DataFrame:
             "K": k,
             PUBLISHED: percent[method, "ndcg", k],
             MOST: 100 * ndcg_upper_bound(recall, k, reference),
-            MOST_OR_ZERO: 100 * ndcg_upper_bound(recall, k, reference, "retrieved_or_zero"),
+            MOST_GRADED: 100 * ndcg_upper_bound(recall, k, reference, "graded"),
         }
         for method, recall in recalls.items()
         for k in PRINTED_K
@@ -48,7 +48,7 @@ def bounds_table(bounds: pd.DataFrame, names: Mapping[str, str]) -> Table:
     """`ndcg_bounds` with the rows' printed names."""
     return Table(
         bounds.assign(row=bounds["row"].map(names)),
-        "Published NDCG@K beside the largest value that the published recalls allow, percent.",
+        "Published NDCG@K beside the largest that the published recalls, as means over queries, allow, percent.",
         decimals=1,
     )
 
@@ -58,7 +58,7 @@ def bounds_drawing(bounds: pd.DataFrame, names: Mapping[str, str]) -> Drawing:
     figure, axis = plt.subplots(figsize=(9, 3.9))
     rows = bounds["row"].unique()
     place = np.arange(len(bounds)) + np.repeat(np.arange(len(rows)), len(PRINTED_K)) * 0.8
-    axis.bar(place, bounds[MOST], color="#cfe3f1", label="largest possible (standard ideal)")
+    axis.bar(place, bounds[MOST], color="#cfe3f1", label="largest possible (binary relevance)")
     styles: dict[str, dict] = {
         "yes": {"color": "#000000", "marker": "D", "label": "published"},
         "NO": {"color": "#D55E00", "marker": "X", "s": 70, "label": "published, impossible"},
