@@ -11,12 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.needs import KINDS
-from lib.evaluation.comparison import (
-    compare,
-    per_query_scores,
-    random_order_scores,
-    summarise,
-)
+from lib.evaluation.comparison import compare, per_query_scores, random_order_scores, summarise
 from lib.evaluation.inference import Resampling
 
 ORDER = (
@@ -79,8 +74,8 @@ class EvaluationQueries:
         return {(kind, sample): chosen & self.of_kind(kind) for kind in ("all", *self.kinds)}
 
     def resampling(self, samples: int, seed: int) -> Resampling:
-        """How these queries cluster: by persona and by need."""
-        return Resampling([self.persona, self.need], samples, seed)
+        """Topics are the unit: the data's needs."""
+        return Resampling(self.need, samples, seed)
 
 
 @dataclass(frozen=True)
@@ -229,8 +224,8 @@ class RankerScores:
         return cls(scored.asked, scores, means, scored.k, scored.resampling)
 
     def recall(self, ranker: str, kind: str = "all") -> float:
-        """Mean recall at `k` over the queries of a kind, in percent."""
-        return self.scores.loc[self.asked.of_kind(kind), (ranker, "recall", self.k)].mean()
+        """Recall at `k` on the queries of a kind, in percent."""
+        return self.by_kind([ranker]).loc[ranker, kind]
 
     def tests(self, rankers: Sequence[str], against: str) -> pd.DataFrame:
         """`compare` of each ranker with one of them, indexed by ranker; NaN for that one itself."""

@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from lib.assistant.context_scores import RankerScores
-from lib.evaluation.inference import Resampling
-from lib.evaluation.intervals import difference_interval
+from lib.evaluation.inference import Resampling, difference_interval, mean_interval
 from lib.retrieval.stores import rank_pairs, relevant_pairs_mask
 
 if TYPE_CHECKING:
@@ -31,7 +29,6 @@ HALFWAY = "halfway to its reverse"  # the mean of a ranking's recall and that of
 REFERENCES = {"logs permuted": "lambdamart_no_usage", "labels permuted": HALFWAY}
 ONE_SIDED = {"labels permuted"}
 LOG_DRAWS = 2  # at most: each needs features of its own
-ENOUGH_DRAWS = 3  # fewer tell nothing of how far draws scatter
 
 
 def negative_controls(task: RankingTask, draws: int) -> dict[str, list[pd.DataFrame]]:
@@ -80,9 +77,8 @@ def reverse(run: pd.DataFrame) -> pd.DataFrame:
 def weigh_controls(recalls: Mapping[str, Recalls], rankers: RankerScores) -> pd.DataFrame:
     """Whether each control is worth no more than its reference, on all queries and on habit queries.
 
-    A control holds if the 90% interval of its difference lies within ±`MARGIN` (two one-sided tests at 5%); a one-sided
-    one, if the interval lies below the margin. From `ENOUGH_DRAWS` draws on, the interval is wider by how far the draws
-    scatter: the squares of its half width and of Student's for their mean are added.
+    A control holds if the interval of its difference lies within ±`MARGIN`; a one-sided one, if it lies below the
+    margin.
 
     Args:
         recalls: by control.
@@ -102,15 +98,17 @@ def weigh_controls(recalls: Mapping[str, Recalls], rankers: RankerScores) -> pd.
             other = np.broadcast_to(rankers.scores[reference, "recall", rankers.k].to_numpy(), recall.shape)
         for kind in ("all", "habit") if "habit" in rankers.asked.kinds else ("all",):
             here = rankers.asked.of_kind(kind)
-            gap, low, high = gap_of_draws(recall[:, here], other[:, here], rankers.resampling.among(here))
+            over = rankers.resampling.among(here)
+            gap, low, high = gap_of_draws(recall[:, here], other[:, here], over)
+            values = [mean_interval(side[:, here].mean(axis=0), over).value for side in (recall, backward, other)]
             rows.append(
                 {
                     "control": name,
                     "queries": kind,
-                    "recall": recall[:, here].mean(),
-                    "backward": backward[:, here].mean(),
+                    "recall": values[0],
+                    "backward": values[1],
                     "reference": reference,
-                    "reference_recall": other[:, here].mean(),
+                    "reference_recall": values[2],
                     "difference": gap,
                     "ci_low": low,
                     "ci_high": high,
@@ -123,32 +121,18 @@ def weigh_controls(recalls: Mapping[str, Recalls], rankers: RankerScores) -> pd.
 
 
 def gap_of_draws(recall: np.ndarray, other: np.ndarray, resampling: Resampling) -> tuple[float, float, float]:
-    """Recall minus that of the reference, mean over draws and queries, with the 90% interval of `weigh_controls`.
+    """Recall minus that of the reference, each query's mean over draws, with its interval.
 
     Args:
         recall, other: (draws, queries) in percent.
         resampling: of these queries.
     """
-    gaps = (recall - other).mean(axis=1)
-    low, high = _widened(
-        gaps, *difference_interval(recall.mean(axis=0), other.mean(axis=0), resampling, confidence=0.9)
-    )
-    return float(gaps.mean()), float(low), float(high)
+    return difference_interval(recall.mean(axis=0), other.mean(axis=0), resampling)
 
 
 def within_margin(low: float, high: float, one_sided: bool) -> bool:
     """Whether an interval lies within ±`MARGIN`; a one-sided one below it."""
     return bool(high < MARGIN and (one_sided or low > -MARGIN))
-
-
-def _widened(gaps: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The ends of a 90% interval over queries, wider by how far the gaps of draws scatter around their mean."""
-    if len(gaps) < ENOUGH_DRAWS:
-        return low, high
-    own = stats.t.ppf(0.95, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps))
-    middle, half = (low + high) / 2, (high - low) / 2
-    wide = np.hypot(half, own)
-    return middle - wide, middle + wide
 
 
 def permute_logs(items: pd.DataFrame, opens: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:

@@ -40,8 +40,8 @@ from lib.assistant.planner import (
     score_plans,
     with_gold_tools,
 )
-from lib.evaluation.comparison import compare_outcomes
-from lib.evaluation.inference import Resampling, holm_adjust, settled
+from lib.evaluation import comparison
+from lib.evaluation.inference import Resampling
 from lib.generation.kept import Conversations, Keeper, Kept
 from lib.generation.local import LocalModel
 
@@ -70,8 +70,8 @@ class Compared(NamedTuple):
     Attributes:
         scores: as `lib.assistant.plan_comparison.per_query`, of all models; settings have the `PREFIXES`.
         resampling: of these queries.
-        tests: columns of `lib.evaluation.comparison.compare_outcomes`, model minus against (of `PREFIXES`), setting,
-            metric (ast_accuracy, right_api), settled; Holm over all rows.
+        tests: columns of `lib.evaluation.comparison.compare`, model minus against (of `PREFIXES`), setting,
+            metric (ast_accuracy, right_api).
     """
 
     scores: pd.DataFrame
@@ -336,11 +336,9 @@ def compare(plans: Mapping[str, pd.DataFrame], material: Material, samples: int,
     for against, model in combinations(plans, 2):
         pairs = [(PREFIXES[model] + setting, PREFIXES[against] + setting) for setting in SETTINGS]
         for metric in ("ast_accuracy", "right_api"):
-            tests = compare_outcomes(scores, pairs, metric, 1, resampling)
+            tests = comparison.compare(scores, pairs, metric, 1, resampling)
             frames.append(tests.assign(metric=metric, setting=list(SETTINGS), model=model, against=against))
-    tests = pd.concat(frames, ignore_index=True)
-    tests["p_holm"] = holm_adjust(tests["p_value"])
-    return Compared(scores, resampling, tests.assign(settled=settled(tests)))
+    return Compared(scores, resampling, pd.concat(frames, ignore_index=True))
 
 
 def compare_in_worlds(
@@ -350,7 +348,7 @@ def compare_in_worlds(
     samples: int,
     seed: int,
 ) -> dict[str, Compared]:
-    """`compare` in each world where another model's plans are there; Holm over the tests of all worlds.
+    """`compare` in each world where another model's plans are there.
 
     Args:
         tuned: plans of the tuned planner (`lib.assistant.planner_worlds.judged`).
@@ -362,9 +360,4 @@ def compare_in_worlds(
         plans |= {name: judged(there[world].plans, material) for name, there in others.items() if world in there}
         if len(plans) > 1:
             found[world] = compare(plans, material, samples, seed)
-    if not found:
-        return found
-    family = pd.concat({world: compared.tests for world, compared in found.items()})
-    family["p_holm"] = holm_adjust(family["p_value"])
-    family["settled"] = settled(family)
-    return {world: compared._replace(tests=family.loc[world]) for world, compared in found.items()}
+    return found

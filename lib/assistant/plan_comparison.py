@@ -26,9 +26,8 @@ from lib.assistant.planner import (
     template_plan,
 )
 from lib.assistant.plans import CAUSES, api_names, ast_match, gold_calls
-from lib.evaluation.comparison import compare_outcomes, summarise
-from lib.evaluation.inference import Resampling, holm_adjust, settled, wilson_interval
-from lib.evaluation.intervals import mean_interval
+from lib.evaluation.comparison import compare, summarise
+from lib.evaluation.inference import Resampling, mean_interval, settled
 
 if TYPE_CHECKING:
     from lib.assistant.trained_parts import PlannerLesson
@@ -66,7 +65,7 @@ def needs_no_argument(gold: pd.DataFrame) -> pd.Series:
 def per_query(
     plans: pd.DataFrame, queries: pd.DataFrame, gold: pd.DataFrame, samples: int, seed: int
 ) -> tuple[pd.DataFrame, Resampling]:
-    """Scores as `lib.evaluation.comparison` takes them, k being 1, and how they cluster: by persona and need.
+    """Scores as `lib.evaluation.comparison` takes them, k being 1, and what is resampled: topics.
 
     The measure `arguments` is worked out here: AST accuracy among the plans whose APIs are right, NaN for the others. A
     right plan has the right APIs, so the means of `right_api` and `arguments` multiply to that of `ast_accuracy`.
@@ -76,36 +75,26 @@ def per_query(
         samples, seed: of the resampling and the tests.
 
     Returns:
-        one row a query, columns (setting, measure, 1); and how these rows cluster.
+        one row a query, columns (setting, measure, 1); and the topics of these rows.
     """
     plans = plans.assign(arguments=plans["ast_accuracy"].where(plans["right_api"] > 0))
     wide = plans.pivot(index="query", columns="setting", values=list(MEASURES)).swaplevel(axis=1)
     wide.columns = pd.MultiIndex.from_tuples([(*column, 1) for column in wide], names=["method", "metric", "k"])
-    clusters = [
-        queries.set_index("query")["persona"].loc[wide.index],
-        gold.set_index("query")["need"].loc[wide.index],
-    ]
-    return wide, Resampling(clusters, samples, seed)
+    topics = gold.set_index("query")["need"].loc[wide.index].to_numpy()
+    return wide, Resampling(topics, samples, seed)
 
 
 def summary(scores: pd.DataFrame, resampling: Resampling, published: pd.DataFrame) -> pd.DataFrame:
     """Each setting's value of each measure, in the order of Table 3.
-
-    Intervals are `lib.evaluation.intervals.mean_interval`'s; those of rare events, and of 0 and 100%, which show no
-    spread, are Wilson's.
 
     Args:
         scores: see `per_query`.
         published: columns setting, metric, value.
 
     Returns:
-        columns setting, metric, value, ci_low, ci_high, n, published.
+        columns setting, metric, value, ci_low, ci_high, n_topics, n, over_queries, published.
     """
     table = summarise(scores, {("all", "all"): np.ones(len(scores), dtype=bool)}, resampling)
-    rare = table["metric"].isin(["hallucination", "outside_shown"]) | table["value"].isin([0.0, 100.0])
-    rare &= table["n"] > 0
-    low, high = wilson_interval((table["value"] * table["n"] / 100)[rare], table["n"][rare])
-    table.loc[rare, ["ci_low", "ci_high"]] = 100 * np.column_stack([low, high])
     beside = published[["setting", "metric", "value"]].rename(columns={"value": "published"})
     table = table.rename(columns={"method": "setting"}).merge(beside, how="left")
     table["order"] = table["setting"].map(list(SOURCES).index)
@@ -118,24 +107,23 @@ def contrasts(
     between: Sequence[tuple[str, str]] = CONTRASTS,
     metrics: Sequence[str] = TESTED,
 ) -> pd.DataFrame:
-    """Differences between settings in several measures, Holm over all of them.
+    """Differences between settings in several measures.
 
     Args:
         scores: see `per_query`.
         between: pairs of settings.
 
     Returns:
-        columns of `compare_outcomes`, metric, settled (bool), and differing (number of queries that differ).
+        columns of `compare`, metric, settled (bool), and differing (number of queries that differ).
     """
     frames = []
     for metric in metrics:
         # without retrieval no tools are shown, so nothing can be outside them
         pairs = [pair for pair in between if metric != "outside_shown" or "lower_bound" not in pair]
         differing = [int((scores[a, metric, 1] != scores[b, metric, 1]).sum()) for a, b in pairs]
-        compared = compare_outcomes(scores, pairs, metric, 1, resampling)
+        compared = compare(scores, pairs, metric, 1, resampling)
         frames.append(compared.assign(metric=metric, differing=differing))
     found = pd.concat(frames, ignore_index=True)
-    found["p_holm"] = holm_adjust(found["p_value"])
     return found.assign(settled=settled(found))
 
 
@@ -146,18 +134,18 @@ def effect_of_thought(
     without, on the same queries.
 
     Returns:
-        columns of `compare_outcomes`, metric, without and with (means), settled; Holm over both rows.
+        columns of `compare`, metric, without and with (values), settled.
     """
     scores, resampling = per_query(pd.concat([silent, thinking]), queries, gold, samples, seed)
     pair = ("context_tuned_rag_cot", "context_tuned_rag")
     frames = [
-        compare_outcomes(scores, [pair], metric, 1, resampling).assign(
-            metric=metric, without=silent[metric].mean(), **{"with": thinking[metric].mean()}
+        compare(scores, [pair], metric, 1, resampling).assign(
+            metric=metric,
+            **dict(zip(("with", "without"), _values(scores, pair, metric, resampling), strict=True)),
         )
         for metric in ("right_api", "ast_accuracy")
     ]
     compared = pd.concat(frames, ignore_index=True)
-    compared["p_holm"] = holm_adjust(compared["p_value"])
     return compared.assign(settled=settled(compared))
 
 
@@ -217,13 +205,13 @@ def against_floors(
     samples: int,
     seed: int,
 ) -> pd.DataFrame:
-    """The planner's AST accuracy against each floor's in each setting that the floor has, Holm over all of them.
+    """The planner's AST accuracy against each floor's in each setting that the floor has.
 
     Args:
         floors: judged plans by name of the floor.
 
     Returns:
-        columns setting, floor, of_planner and of_floor (percent), difference, ci_low, ci_high, p_holm, settled.
+        columns setting, floor, of_planner and of_floor (percent), difference, ci_low, ci_high, p_value, settled.
     """
     named = [part.assign(setting=f"{name}_" + part["setting"]) for name, part in floors.items()]
     scores, resampling = per_query(
@@ -231,18 +219,23 @@ def against_floors(
     )
     rows = [(setting, name) for name, part in floors.items() for setting in part["setting"].unique()]
     pairs = [(setting, f"{name}_{setting}") for setting, name in rows]
-    compared = compare_outcomes(scores, pairs, "ast_accuracy", 1, resampling)
+    compared = compare(scores, pairs, "ast_accuracy", 1, resampling)
     return compared.assign(
         setting=[setting for setting, _ in rows],
         floor=[name for _, name in rows],
-        of_planner=[scores[a, "ast_accuracy", 1].mean() for a, _ in pairs],
-        of_floor=[scores[b, "ast_accuracy", 1].mean() for _, b in pairs],
+        of_planner=_values(scores, [a for a, _ in pairs], "ast_accuracy", resampling),
+        of_floor=_values(scores, [b for _, b in pairs], "ast_accuracy", resampling),
         settled=settled(compared),
     )
 
 
-def clustered_means(plans: pd.DataFrame, by: Sequence[str], metrics: Sequence[str]) -> pd.DataFrame:
-    """Means over groups of plans with two-way cluster-robust intervals.
+def _values(scores: pd.DataFrame, settings: Sequence[str], metric: str, over: Resampling) -> np.ndarray:
+    """Each setting's value over topics."""
+    return mean_interval(scores[[(setting, metric, 1) for setting in settings]].to_numpy(float), over).value
+
+
+def means_over_topics(plans: pd.DataFrame, by: Sequence[str], metrics: Sequence[str]) -> pd.DataFrame:
+    """Values over topics of groups of plans, with intervals.
 
     Args:
         plans: columns query, persona, need, `by` and `metrics`.
@@ -253,16 +246,16 @@ def clustered_means(plans: pd.DataFrame, by: Sequence[str], metrics: Sequence[st
     rows = []
     for key, part in plans.groupby(list(by), sort=True):
         values = part[list(metrics)].to_numpy(dtype=float)
-        low, high = mean_interval(values, Resampling([part["persona"].to_numpy(), part["need"].to_numpy()]))
         row = dict(zip(by, key, strict=True)) | {"n": len(part)}
-        for name, *cells in zip(metrics, values.mean(axis=0), low, high, strict=True):
+        found = mean_interval(values, Resampling(part["need"].to_numpy()))
+        for name, *cells in zip(metrics, *found, strict=True):
             row |= dict(zip((name, f"{name}_low", f"{name}_high"), cells, strict=True))
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 def failure_rows(plans: pd.DataFrame) -> pd.DataFrame:
-    """`failure_shares` with intervals over personas and needs, one row for each setting and cause.
+    """`failure_shares` with intervals over topics, one row for each setting and cause.
 
     Args:
         plans: columns query, persona, need, setting, failure.
@@ -272,7 +265,7 @@ def failure_rows(plans: pd.DataFrame) -> pd.DataFrame:
     """
     causes = {"": "right"} | {cause: cause for cause in CAUSES}
     marked = plans.assign(**{name: 100.0 * (plans["failure"] == cause) for cause, name in causes.items()})
-    means = clustered_means(marked, ["setting"], list(causes.values())).set_index("setting").loc[list(SETTINGS)]
+    means = means_over_topics(marked, ["setting"], list(causes.values())).set_index("setting").loc[list(SETTINGS)]
     frames = [
         means[[name, f"{name}_low", f"{name}_high", "n"]].set_axis(["percent", "ci_low", "ci_high", "n"], axis=1)
         for name in causes.values()
@@ -296,21 +289,21 @@ def by_needs(judged: Mapping[str, pd.DataFrame], lesson: PlannerLesson) -> pd.Da
         lesson: which needs are kept from training, and who asks about which.
 
     Returns:
-        columns model, needs (learned, held out), setting, metric (ast_accuracy, right_api), value, ci_low, ci_high, n.
+        columns model, needs (learned, held out), setting, metric (ast_accuracy, right_api), value, ci_low, ci_high,
+        n_topics, n.
     """
     need = lesson.material.gold.set_index("query")["need"]
-    asker = lesson.material.queries.set_index("query")["persona"]
     rows = []
     for model, plans in judged.items():
         about = plans["query"].map(need)
         where = about.isin(lesson.held_out).map({False: "learned", True: "held out"})
         for (needs, setting), part in plans.groupby([where, "setting"], sort=False):
-            over = Resampling([part["query"].map(asker).to_numpy(), about[part.index].to_numpy()])
+            topics = about[part.index].to_numpy()
             for metric in ("ast_accuracy", "right_api"):
-                values = part[metric].to_numpy(dtype=float)
-                low, high = mean_interval(values, over)
-                rows.append((model, needs, setting, metric, values.mean(), float(low), float(high), len(part)))
-    return pd.DataFrame(rows, columns=["model", "needs", "setting", "metric", "value", "ci_low", "ci_high", "n"])
+                found = mean_interval(part[metric].to_numpy(dtype=float), Resampling(topics))
+                rows.append((model, needs, setting, metric, *found, len(set(topics)), len(part)))
+    columns = ["model", "needs", "setting", "metric", "value", "ci_low", "ci_high", "n_topics", "n"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 # ---------------------------------------------------------------- plans of two calls
@@ -338,4 +331,4 @@ def variants(others: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     named = [plans.assign(variant=plans["setting"] + ending) for ending, plans in others.items() if len(plans)]
     rows = pd.DataFrame(columns=["variant", "n"])
-    return pd.concat([rows, *(clustered_means(part, ["variant"], ["ast_accuracy", "right_api"]) for part in named)])
+    return pd.concat([rows, *(means_over_topics(part, ["variant"], ["ast_accuracy", "right_api"]) for part in named)])

@@ -28,8 +28,8 @@ from lib.assistant.planner import (
     with_other_plans,
 )
 from lib.assistant.tool_worlds import ALONE, CONTEXT, RANKER_ALONE, RANKER_TUNED, RETRIEVED, TUNED
-from lib.evaluation.comparison import compare_outcomes
-from lib.evaluation.inference import Resampling, holm_adjust, settled
+from lib.evaluation.comparison import compare
+from lib.evaluation.inference import Resampling
 from lib.generation.kept import Kept
 
 BY_SEARCH = "context_tuned_rag"  # whose context is by semantic search here
@@ -172,20 +172,17 @@ def steps(
     pairs: Sequence[tuple[str, str]] = (*PAPERS_STEPS, *BESIDE, *OURS),
 ) -> pd.DataFrame:
     """AST accuracy of each setting of Table 3 against the one below it, of the two ways of retrieving context, of our
-    ranker's tools against cosine's, and of these with context against without, in each world, Holm over all rows.
+    ranker's tools against cosine's, and of these with context against without, in each world.
 
     Args:
         scored: see `scores_of`.
         pairs: of settings.
 
     Returns:
-        columns world and those of `lib.evaluation.comparison.compare_outcomes`, n (queries with both), settled.
+        columns world and those of `lib.evaluation.comparison.compare`.
     """
-    frames = []
-    for world, (scores, resampling) in scored.items():
-        there = scores.xs(("ast_accuracy", 1), axis=1, level=(1, 2)).notna()
-        n = [int((there[a] & there[b]).sum()) for a, b in pairs]
-        frames.append(compare_outcomes(scores, pairs, "ast_accuracy", 1, resampling).assign(world=world, n=n))
-    table = pd.concat(frames, ignore_index=True)
-    table["p_holm"] = holm_adjust(table["p_value"])
-    return table.assign(settled=settled(table))
+    frames = [
+        compare(scores, pairs, "ast_accuracy", 1, resampling).assign(world=world)
+        for world, (scores, resampling) in scored.items()
+    ]
+    return pd.concat(frames, ignore_index=True)

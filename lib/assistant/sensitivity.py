@@ -18,8 +18,7 @@ from lib.assistant.rrf_readings import cross_fit, needed
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import frames, read_all_needs, simulate_from
 from lib.evaluation.comparison import per_query_scores
-from lib.evaluation.inference import Resampling
-from lib.evaluation.intervals import difference_interval, mean_interval
+from lib.evaluation.inference import Resampling, difference_interval, mean_interval
 from lib.retrieval.fusion import Fusion
 from lib.workbook.parameters.worlds import WorldKnobs
 
@@ -106,21 +105,20 @@ def cross_fitted_scores(
 
 
 def recall_in(world: Mapping[str, pd.DataFrame], scores: pd.DataFrame, k: int) -> pd.DataFrame:
-    """Mean recall at K in a world, in percent, of `COMPARED` and of `EDGE`.
+    """Recall at K in a world, in percent, of `COMPARED` and of `EDGE`.
 
     Args:
         world: its frames.
         scores: from `cross_fitted_scores`.
 
     Returns:
-        columns method, recall@K, ci_low, ci_high, n.
+        columns method, recall@K, ci_low, ci_high, n_topics, n.
     """
     recall = pd.DataFrame({method: scores[method, "recall", k] for method in COMPARED})
     needs = world["gold"].set_index("query").loc[recall.index, "need"]
-    over = Resampling([world["queries"]["persona"].to_numpy(), needs.to_numpy()])
-    low, high = mean_interval(recall.to_numpy(), over)
-    means = pd.DataFrame({"method": COMPARED, f"recall@{k}": recall.mean(), "ci_low": low, "ci_high": high})
+    over = Resampling(needs.to_numpy())
     better, worse = EDGE.split(" − ")
-    low, high = difference_interval(recall[better].to_numpy(), recall[worse].to_numpy(), over)
-    edge = [EDGE, (recall[better] - recall[worse]).mean(), low, high]
-    return pd.concat([means, pd.DataFrame([edge], columns=means.columns)], ignore_index=True).assign(n=len(recall))
+    edge = difference_interval(recall[better].to_numpy(), recall[worse].to_numpy(), over)
+    rows = [*zip(COMPARED, *mean_interval(recall.to_numpy(), over), strict=True), (EDGE, *edge)]
+    table = pd.DataFrame(rows, columns=["method", f"recall@{k}", "ci_low", "ci_high"])
+    return table.assign(n_topics=needs.nunique(), n=len(recall))

@@ -15,7 +15,7 @@ import pandas as pd
 
 from lib.assistant.controls import HALFWAY, gap_of_draws, permute_labels, reverse, within_margin
 from lib.assistant.tool_retrieval import ToolTask, fold_of_units, tool_pairs, tool_scores, trained_scores
-from lib.evaluation.inference import Resampling
+from lib.evaluation.inference import Resampling, mean_interval
 from lib.retrieval.lambdamart import LambdaMART, train
 from lib.retrieval.stores import bm25t_scores, cosine_of_pairs, rank_pairs, relevant_pairs_mask
 
@@ -394,7 +394,7 @@ def weigh_controls(
         resampling: of the evaluated queries.
 
     Returns:
-        columns control, recall, reference, reference_recall, difference, ci_low, ci_high (90%), holds, draws.
+        columns control, recall, reference, reference_recall, difference, ci_low, ci_high, holds, draws.
     """
     names = task.evaluated["query"].tolist()
 
@@ -412,9 +412,9 @@ def weigh_controls(
         rows.append(
             {
                 "control": name,
-                "recall": found.mean(),
+                "recall": mean_interval(found.mean(axis=0), resampling).value,
                 "reference": reference,
-                "reference_recall": limit.mean(),
+                "reference_recall": mean_interval(limit.mean(axis=0), resampling).value,
                 "difference": gap,
                 "ci_low": low,
                 "ci_high": high,

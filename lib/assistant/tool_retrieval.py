@@ -96,10 +96,9 @@ class ToolTask:
         return [plan for plan in (gold, *others) if plan]
 
     @property
-    def clusters(self) -> list[np.ndarray]:
-        """Labels over `evaluated` by which queries cluster: personas and needs, or the queries of a file."""
-        names = ["persona", "need"] if self.contexts else ["query"]
-        return [self.evaluated[name].to_numpy() for name in names]
+    def units(self) -> np.ndarray:
+        """What is resampled, a label for each of `evaluated`: topics, or the queries of a file."""
+        return self.evaluated["need" if self.contexts else "query"].to_numpy()
 
 
 def task_of_world(

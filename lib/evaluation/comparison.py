@@ -1,19 +1,13 @@
-"""Several retrieval methods on the same queries: means with intervals, and paired tests."""
+"""Several methods on the same queries: values over units with intervals, and paired tests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.inference import (
-    Resampling,
-    holm_adjust,
-    mcnemar_test,
-    randomisation_test,
-)
-from lib.evaluation.intervals import difference_interval, mean_interval, paired_differences, ratio_interval
+from lib.evaluation.inference import Resampling, difference_interval, mean_interval, ratio_interval, sign_flip_test
 from lib.evaluation.ranking import hit_matrix, ndcg_from_hits, recall_from_hits
 
 METRICS = ("recall", "ndcg", "ndcg_retrieved")
@@ -90,8 +84,7 @@ def summarise(
     groups: Mapping[tuple[str, str], np.ndarray],
     resampling: Resampling,
 ) -> pd.DataFrame:
-    """Mean and 95% interval (`lib.evaluation.intervals`) of every column of `scores` in every group of queries. No
-    interval is a point where all scores are 0 or all are 100.
+    """Value and 95% interval of every column of `scores` in every group of queries.
 
     Args:
         scores: from `per_query_scores`.
@@ -99,49 +92,23 @@ def summarise(
         resampling: of the queries.
 
     Returns:
-        columns method, kind, sample, metric, k, value, ci_low, ci_high, n; n counts the queries averaged over.
+        columns method, kind, sample, metric, k, value (the mean over units of the means within them), ci_low, ci_high,
+        n_topics (units), n (queries averaged over), over_queries (their plain mean).
     """
     frames = []
     for (kind, sample), chosen in groups.items():
         if not chosen.any():
             continue
-        part, here = scores[chosen], resampling.among(chosen)
-        low, high = mean_interval(part.to_numpy(), here)
+        part, over = scores[chosen], resampling.among(chosen)
         frame = part.columns.to_frame(index=False)
-        frame["value"] = part.mean().to_numpy()
-        frame["ci_low"], frame["ci_high"] = low, high
+        frame["value"], frame["ci_low"], frame["ci_high"] = mean_interval(part.to_numpy(float), over)
+        frame["n_topics"] = [len(set(np.asarray(over.units)[known])) for known in part.notna().to_numpy().T]
         frame["n"] = part.notna().sum().to_numpy()
+        frame["over_queries"] = part.mean().to_numpy()
         frame.insert(1, "kind", kind)
         frame.insert(2, "sample", sample)
         frames.append(frame)
     return pd.concat(frames, ignore_index=True)
-
-
-def leads(
-    scores: pd.DataFrame,
-    methods: Sequence[str],
-    metric: str,
-    cutoffs: Sequence[int],
-    resampling: Resampling,
-) -> pd.DataFrame:
-    """The best method against the second best at each cutoff, paired; not corrected for having been picked as these.
-
-    Args:
-        scores: from `per_query_scores`.
-        methods: at least two.
-        metric, cutoffs: of the columns to compare.
-        resampling: of the queries.
-
-    Returns:
-        columns k, best, second, difference, ci_low, ci_high.
-    """
-    rows = []
-    for k in cutoffs:
-        means = scores[[(method, metric, k) for method in methods]].mean().sort_values(ascending=False, kind="stable")
-        pair = (means.index[0][0], means.index[1][0])
-        test = compare(scores, [pair], metric, k, resampling).iloc[0]
-        rows.append((k, *pair, test["difference"], test["ci_low"], test["ci_high"]))
-    return pd.DataFrame(rows, columns=["k", "best", "second", "difference", "ci_low", "ci_high"])
 
 
 def compare(
@@ -152,86 +119,30 @@ def compare(
     resampling: Resampling,
     top: float = 100.0,
 ) -> pd.DataFrame:
-    """Paired comparisons a − b: difference of means with its interval, p-value, Holm over the family.
-
-    The p-value of two clusterings is the interval's (`lib.evaluation.intervals.Estimates`). With one, a randomisation
-    test flips the signs of whole clusters.
+    """Paired comparisons a − b, on the queries that have a value (not NaN) on both sides.
 
     Args:
         top: the highest score.
 
     Returns:
-        columns a, b, difference, ci_low, ci_high, p_value, p_holm.
+        columns a, b, difference, ci_low, ci_high, p_value, n_topics, n, over_queries (the difference of plain means).
     """
-    return _compared(
-        scores, pairs, metric, k, resampling,
-        lambda a, b: randomisation_test(a, b, resampling.clusters[0], seed=resampling.seed), top,
-    )  # fmt: skip
-
-
-def compare_outcomes(
-    scores: pd.DataFrame,
-    pairs: Sequence[tuple[str, str]],
-    metric: str,
-    k: int,
-    resampling: Resampling,
-) -> pd.DataFrame:
-    """Like `compare` for scores that are either 0 or 100, right or wrong: with one clustering, of one query each,
-    McNemar's exact test on the queries on which the two differ, of those that have a value (not NaN) on both sides."""
-
-    def mcnemar(a: pd.Series, b: pd.Series) -> float:
-        both = a.notna() & b.notna()
-        return mcnemar_test(a[both] > 0, b[both] > 0)
-
-    return _compared(scores, pairs, metric, k, resampling, mcnemar)
-
-
-def _compared(
-    scores, pairs, metric, k, resampling, test: Callable[[pd.Series, pd.Series], float], top: float = 100.0
-) -> pd.DataFrame:
-    scale = 100 / top
-    left, right = (scale * np.column_stack([scores[pair[side], metric, k] for pair in pairs]) for side in (0, 1))
-    if resampling.two_way:
-        found = paired_differences(left, right, resampling.clusters)
-        low, high, p_values = found.low, found.high, found.p_values().tolist()
-    else:
-        low, high = difference_interval(left, right, resampling)
-        p_values = [test(scores[a, metric, k], scores[b, metric, k]) for a, b in pairs]
+    left, right = (np.column_stack([scores[pair[side], metric, k] for pair in pairs]).astype(float) for side in (0, 1))
+    found = difference_interval(left, right, resampling, top)
+    both = ~np.isnan(left - right)
     return pd.DataFrame(
         {
             "a": [a for a, _ in pairs],
             "b": [b for _, b in pairs],
-            "difference": np.nanmean(left - right, axis=0) / scale,
-            "ci_low": low / scale,
-            "ci_high": high / scale,
-            "p_value": p_values,
-            "p_holm": holm_adjust(p_values),
+            "difference": found.value,
+            "ci_low": found.low,
+            "ci_high": found.high,
+            "p_value": sign_flip_test(left, right, resampling),
+            "n_topics": [len(set(np.asarray(resampling.units)[known])) for known in both.T],
+            "n": both.sum(axis=0),
+            "over_queries": np.ma.masked_array(left - right, ~both).mean(axis=0).filled(np.nan),
         }
     )
-
-
-def ratios(
-    scores: pd.DataFrame,
-    a: str,
-    b: str,
-    metric: str,
-    cutoffs: Sequence[int],
-    resampling: Resampling,
-) -> pd.DataFrame:
-    """How many times b's mean is a's at each cutoff: ratio of means, with its 95% interval.
-
-    Args:
-        scores: from `per_query_scores`.
-        resampling: of the queries.
-
-    Returns:
-        columns k, ratio, ci_low, ci_high; NaN where b's mean is 0.
-    """
-    over, under = (scores[[(method, metric, k) for k in cutoffs]].to_numpy() for method in (a, b))
-    means = over.mean(axis=0), under.mean(axis=0)
-    ratio = np.divide(*means, out=np.full(len(cutoffs), np.nan), where=means[1] > 0)
-    low, high = ratio_interval(over, under, resampling)
-    return pd.DataFrame({"k": list(cutoffs), "ratio": ratio, "ci_low": low, "ci_high": high})
 
 
 def compare_in_groups(
@@ -243,42 +154,103 @@ def compare_in_groups(
     k: int,
     resampling: Resampling,
 ) -> pd.DataFrame:
-    """`compare` of one pair in each group of queries, Holm over the groups; groups without a query are left out.
+    """`compare` of one pair in each group of queries; groups without a query are left out.
 
     Args:
         groups: {name: bool array over the queries}.
 
     Returns:
-        columns group, n, a and b (the two means), difference, ci_low, ci_high, p_value, p_holm.
+        columns group, a and b (the two values), and those of `compare` from difference on.
     """
     rows = []
     for name, chosen in groups.items():
         if chosen.any():
-            part = scores[chosen]
-            tested = compare(part, [(a, b)], metric, k, resampling.among(chosen)).drop(columns=["a", "b", "p_holm"])
-            means = {"a": part[a, metric, k].mean(), "b": part[b, metric, k].mean()}
-            rows.append({"group": name, "n": int(chosen.sum()), **means, **tested.iloc[0]})
-    table = pd.DataFrame(rows)
-    return table.assign(p_holm=holm_adjust(table["p_value"]))
+            part, over = scores[chosen], resampling.among(chosen)
+            values = mean_interval(part[[(a, metric, k), (b, metric, k)]].to_numpy(float), over).value
+            tested = compare(part, [(a, b)], metric, k, over).drop(columns=["a", "b"]).iloc[0]
+            rows.append({"group": name, "a": values[0], "b": values[1], **tested})
+    return pd.DataFrame(rows).astype({"n_topics": int, "n": int})
 
 
-def compare_family(
+def ratios(
     scores: pd.DataFrame,
-    pairs: Sequence[tuple[str, str]],
-    metrics: Sequence[str],
+    a: str,
+    b: str,
+    metric: str,
     cutoffs: Sequence[int],
     resampling: Resampling,
-    top: float = 100.0,
 ) -> pd.DataFrame:
-    """`compare` for each cutoff and metric, Holm over all rows.
+    """How many times b's value is a's at each cutoff, with its 95% interval.
+
+    Args:
+        scores: from `per_query_scores`.
+        resampling: of the queries.
 
     Returns:
-        columns of `compare`, metric, k.
+        columns k, ratio, ci_low, ci_high; NaN where b's value is 0.
     """
-    tests = [
-        compare(scores, pairs, metric, k, resampling, top).assign(metric=metric, k=k)
-        for k in cutoffs
-        for metric in metrics
-    ]
-    table = pd.concat(tests, ignore_index=True)
-    return table.assign(p_holm=holm_adjust(table["p_value"]))
+    over, under = (scores[[(method, metric, k) for k in cutoffs]].to_numpy(float) for method in (a, b))
+    ratio, low, high = ratio_interval(over, under, resampling)
+    return pd.DataFrame({"k": list(cutoffs), "ratio": ratio, "ci_low": low, "ci_high": high})
+
+
+# ---- rates whose denominator is itself an outcome, such as "with a made-up name, of the flows that parse"
+
+
+def rates(outcomes: pd.DataFrame, percent: Collection[str], samples: int, seed: int) -> pd.DataFrame:
+    """Each condition's value of each metric over the units that count, with a 95% interval.
+
+    Args:
+        outcomes: columns condition, unit (a flow), metric, numerator (0-1), denominator (1 where the unit counts, else
+            0); several rows of a unit, of several training runs, are averaged.
+        percent: metrics that are shown times 100.
+        samples, seed: of the bootstrap.
+
+    Returns:
+        columns condition, metric, value, ci_low, ci_high, n (units), counted (of them); NaN where nothing is counted.
+        Conditions and metrics in their order of appearance.
+    """
+    rows = []
+    for (condition, metric), part in outcomes.groupby(["condition", "metric"], sort=False):
+        top = 100.0 if metric in percent else 1.0
+        found = mean_interval(_values(part, top), Resampling(part["unit"].to_numpy(), samples, seed), top)
+        counted = part.loc[part["denominator"] > 0, "unit"].nunique()
+        rows.append((condition, metric, *found, part["unit"].nunique(), counted))
+    return pd.DataFrame(rows, columns=["condition", "metric", "value", "ci_low", "ci_high", "n", "counted"])
+
+
+def rate_differences(
+    outcomes: pd.DataFrame, pairs: Sequence[tuple[str, str]], percent: Collection[str], samples: int, seed: int
+) -> pd.DataFrame:
+    """Differences a − b of conditions, on the units that count on both sides.
+
+    Args:
+        outcomes, percent, samples, seed: as in `rates`.
+        pairs: (a, b), names of conditions.
+
+    Returns:
+        columns a, b, metric, delta, ci_low, ci_high, p_value, n (units that both have), counted_both (of them: those
+        that count on both sides).
+    """
+    rows = []
+    by_condition = dict(list(outcomes.groupby("condition")))
+    for a, b in pairs:
+        for metric in outcomes["metric"].unique():
+            top = 100.0 if metric in percent else 1.0
+            of_metric = [part[part["metric"] == metric] for part in (by_condition[a], by_condition[b])]
+            left, right = (pd.Series(_values(part, top)).groupby(part["unit"].to_numpy()).mean() for part in of_metric)
+            both = pd.concat([left, right], axis=1, join="inner").sort_index().to_numpy()
+            if not len(both):
+                continue
+            over = Resampling(np.arange(len(both)), samples, seed)
+            found, p_value = difference_interval(*both.T, over, top), sign_flip_test(*both.T, over)
+            counted = int((~np.isnan(both).any(axis=1)).sum())
+            rows.append((a, b, metric, *found, p_value, len(both), counted))
+    return pd.DataFrame(
+        rows, columns=["a", "b", "metric", "delta", "ci_low", "ci_high", "p_value", "n", "counted_both"]
+    )
+
+
+def _values(outcomes: pd.DataFrame, top: float) -> np.ndarray:
+    """Each outcome's value of 0 to `top`, NaN where it does not count."""
+    return top * outcomes["numerator"].to_numpy(float) / outcomes["denominator"].where(outcomes["denominator"] > 0)

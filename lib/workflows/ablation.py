@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import pandas as pd
 
-from lib.evaluation.inference import holm_adjust
-from lib.evaluation.rates import paired_deltas, rates_with_intervals
+from lib.evaluation.comparison import rate_differences, rates
 from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workflows import instruct, nl2dsl
 from lib.workflows.apis import DefinitionForm
@@ -265,9 +264,8 @@ def compare_conditions(
 
     Returns:
         columns test_set, condition, metric, `VALUES`, n, counted (of these, the flows that the metric counts),
-        `DELTAS`, p_value, p_holm (over all rows of all test sets), shared (flows that both have), counted_both (of
-        these, the flows that it counts in both: those tested). The deltas are on shared flows, NaN in the baseline's
-        own rows. Intervals are 95%.
+        `DELTAS`, p_value, shared (flows that both have), counted_both (of these, the flows that it counts in both:
+        those compared). The deltas are NaN in the baseline's own rows. Intervals are 95%.
     """
     parts = []
     for test_set, part in scores.groupby("test_set", sort=False):
@@ -275,42 +273,34 @@ def compare_conditions(
         if baseline in there and (names := [name for name in dict.fromkeys(conditions) if name in there]):
             parts.append(_compared(part, names, baseline, samples, seed).assign(test_set=test_set))
     table = pd.concat(parts, ignore_index=True)
-    return _with_holm(table[["test_set", *table.columns.drop("test_set")]])
+    return table[["test_set", *table.columns.drop("test_set")]]
 
 
 def counted(scores: pd.DataFrame) -> pd.DataFrame:
-    """The published metrics, `valid` and `executed` of scored flows, as `lib.evaluation.rates` takes them."""
+    """The published metrics, `valid` and `executed` of scored flows, for `lib.evaluation.comparison.rates`."""
     ran = executed_outcomes(scores)
     return pd.concat([outcomes(scores), ran[ran["metric"] == "executed"]], ignore_index=True)
 
 
 def _compared(scores: pd.DataFrame, conditions: Sequence[str], baseline: str, samples: int, seed: int) -> pd.DataFrame:
     of_flows = counted(scores[scores["condition"].isin([*conditions, baseline])])
-    values = rates_with_intervals(of_flows, PERCENT, samples, seed)
+    values = rates(of_flows, PERCENT, samples, seed)
     rivals = [(name, baseline) for name in conditions if name != baseline]
-    deltas = paired_deltas(of_flows, rivals, PERCENT, samples, seed).drop(columns=["b", "p_holm"])
+    deltas = rate_differences(of_flows, rivals, PERCENT, samples, seed).drop(columns="b")
     deltas = deltas.rename(columns={"a": "condition", "ci_low": DELTAS[1], "ci_high": DELTAS[2], "n": "shared"})
     order = pd.MultiIndex.from_product([conditions, of_flows["metric"].unique()], names=["condition", "metric"])
     table = values.merge(deltas, on=["condition", "metric"], how="left").set_index(["condition", "metric"])
     return table.loc[order].reset_index()
 
 
-def _with_holm(table: pd.DataFrame) -> pd.DataFrame:
-    """The same with p_holm, over all rows that have a p-value."""
-    tested = table["p_value"].notna()
-    adjusted = pd.Series(float("nan"), table.index)
-    adjusted[tested] = holm_adjust(table.loc[tested, "p_value"])
-    return table.assign(p_holm=adjusted)
-
-
 def compare_pairs(scores: pd.DataFrame, pairs: Sequence[tuple[str, str]], samples: int, seed: int) -> pd.DataFrame:
     """`compare_conditions` of each (condition, against), its own baseline's rows left out.
 
     Returns:
-        its columns and against; p_holm is over all rows.
+        its columns and against.
     """
     parts = [compare_conditions(scores, [a], b, samples, seed).assign(against=b) for a, b in pairs]
-    return _with_holm(pd.concat(parts, ignore_index=True))
+    return pd.concat(parts, ignore_index=True)
 
 
 def free_counterparts(rows: Sequence[Condition]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.inference import bootstrap_interval
+from lib.evaluation.inference import Resampling, mean_interval
 from lib.retrieval.neighbours import nearest
 from lib.workflows.apis import DefinitionForm
 
@@ -132,7 +132,8 @@ def coverage_summary(coverage: pd.DataFrame, samples: int, seed: int) -> pd.Data
     summary = groups[["share", "all_covered", "sibling_share", "definitions", "tokens"]].mean()
     summary["n"] = groups.size()
     summary[["ci_low", "ci_high"]] = [
-        bootstrap_interval(part["share"].to_numpy(), [part["pair"]], samples, seed) for _, part in groups
+        mean_interval(part["share"].to_numpy(float), Resampling(part["pair"].to_numpy(), samples, seed), 1.0)[1:]
+        for _, part in groups
     ]
     summary[SHARES] *= 100
     summary = summary.reset_index()

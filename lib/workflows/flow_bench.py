@@ -26,8 +26,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from lib.evaluation.inference import Resampling
-from lib.evaluation.intervals import mean_interval
+from lib.evaluation.inference import Resampling, mean_interval
 from lib.evaluation.ranking import recall_at_k
 from lib.workbook.inputs import InputError, Text, describe_error, one_line, read_json_records, read_yaml
 from lib.workflows.apis import API, Connector
@@ -420,6 +419,6 @@ def recall_by_reading(bench: FlowBench, embed: Callable[[list[str]], np.ndarray]
             found = retrieval_recall(scores[asked], names, needed.tolist(), given)
             for k, of_k in found.groupby("k"):
                 values = 100 * of_k["recall"].to_numpy()
-                low, high = mean_interval(values, Resampling([of_k["request"], of_k["request"]]))
-                rows.append((text, asked, reading, k, values.mean(), low, high, len(values)))
+                found = mean_interval(values, Resampling(of_k["request"].to_numpy()))
+                rows.append((text, asked, reading, k, *found, len(values)))
     return pd.DataFrame(rows, columns=RECALL)

@@ -20,8 +20,7 @@ import numpy as np
 import pandas as pd
 
 from lib.evaluation.comparison import compare
-from lib.evaluation.inference import Resampling, percent, settled
-from lib.evaluation.intervals import mean_interval
+from lib.evaluation.inference import Resampling, mean_interval, percent, settled
 from lib.generation.local import LocalModel, fingerprint
 from lib.generation.models import locate
 from lib.workbook.parts import shipped
@@ -257,7 +256,7 @@ def scored(texts: pd.DataFrame, bench: FlowBench) -> pd.DataFrame:
 
 
 def values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
-    """Each condition's metrics: similarity over all flows, intervals over families; executed right and unparsed of all
+    """Each condition's metrics: similarity over families of flows; executed right and unparsed of all
     flows and made-up names and keys of those that parse, Wilson's intervals.
 
     Returns:
@@ -265,8 +264,8 @@ def values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
     """
     rows: list[tuple] = []
     for condition, part in scores.groupby("condition", sort=False):
-        low, high = mean_interval(part["value"].to_numpy(), Resampling([part["family"]], samples, seed))
-        rows.append((condition, "similarity", part["value"].mean(), float(low), float(high), len(part)))
+        found = mean_interval(part["value"].to_numpy(float), Resampling(part["family"].to_numpy(), samples, seed))
+        rows.append((condition, "similarity", *found, len(part)))
         parsed = part[part["parsed"].astype(bool)]
         for metric, hits, of in (
             ("executed", int(part["executed"].astype(bool).sum()), len(part)),
@@ -282,12 +281,12 @@ def differences(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
     """Differences in similarity of `COMPARED`, on the same requests, in points.
 
     Returns:
-        a, b, difference, ci_low, ci_high, p_value, p_holm, settled, n.
+        columns of `lib.evaluation.comparison.compare` (the unit is a family), settled.
     """
     wide = scores.pivot(index=["unit", "family"], columns="condition", values="value")
     wide.columns = pd.MultiIndex.from_tuples([(name, "similarity", 1) for name in wide.columns])
     there = set(scores["condition"])
     pairs = [pair for pair in COMPARED if there.issuperset(pair)]
-    over = Resampling([wide.index.get_level_values("family")], samples, seed)
+    over = Resampling(wide.index.get_level_values("family").to_numpy(), samples, seed)
     tests = compare(wide, pairs, "similarity", 1, over)
-    return tests.assign(settled=settled(tests), n=len(wide))
+    return tests.assign(settled=settled(tests))

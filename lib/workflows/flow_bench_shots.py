@@ -16,7 +16,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lib.evaluation.comparison import compare
-from lib.evaluation.inference import Resampling, holm_adjust, settled
+from lib.evaluation.inference import Resampling, settled
 from lib.retrieval.dense import load_encoder
 from lib.workbook.parts import FOLDER, shipped
 from lib.workflows.scoring import similarity
@@ -99,16 +99,15 @@ def shot_differences(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFr
         samples, seed: of the bootstrap over families.
 
     Returns:
-        columns metric, k, a, b, difference, ci_low, ci_high, p_value, p_holm (over all rows), settled, n.
+        columns metric, k, those of `lib.evaluation.comparison.compare` (the unit is a family), settled.
     """
     wide = scores.pivot(index=["flow", "family"], columns=["method", "metric", "k"], values="value")
-    over = Resampling([wide.index.get_level_values("family")], samples, seed)
+    over = Resampling(wide.index.get_level_values("family").to_numpy(), samples, seed)
     there = set(scores["method"])
     pairs = [pair for pair in COMPARED if there.issuperset(pair)]
     parts = [compare(wide, pairs, metric, k, over).assign(metric=metric, k=k) for metric, k in MEASURED]
     tests = pd.concat(parts, ignore_index=True)
-    tests["p_holm"] = holm_adjust(tests["p_value"])
-    return tests.assign(settled=settled(tests), n=len(wide))
+    return tests.assign(settled=settled(tests))
 
 
 def own_shot_scores(few_shots: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:

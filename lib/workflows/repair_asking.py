@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.inference import holm_adjust
-from lib.evaluation.rates import paired_deltas, rates_with_intervals
+from lib.evaluation.comparison import rate_differences, rates
 from lib.generation.local import LocalModel
 from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workflows.ablation import STOPS, answer, score, write_condition
@@ -234,22 +233,20 @@ def compare(made: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
 
     Returns:
         one row for each model, test set, way and metric (of `QUALITY`; similarity 0–1, the others in percent): value,
-        ci_low, ci_high, n (flows), delta, delta_ci_low, delta_ci_high (from constrained decoding), p_value, p_holm
-        (over all rows), `COST` (means a flow).
+        ci_low, ci_high, n (flows), delta, delta_ci_low, delta_ci_high (from constrained decoding), p_value,
+        `COST` (means a flow).
     """
     parts = []
     for (model, test_set), part in made.groupby(GROUP, sort=False):
         flows = part.rename(columns={"way": "condition"})
         outcomes = flows.melt(["condition", "unit"], list(QUALITY), "metric", "numerator").assign(denominator=1.0)
-        values = rates_with_intervals(outcomes, PERCENT, samples, seed).drop(columns="counted")
+        values = rates(outcomes, PERCENT, samples, seed).drop(columns="counted")
         rivals = [(way, HELD) for way in WAYS if way != HELD]
-        deltas = paired_deltas(outcomes, rivals, PERCENT, samples, seed)
+        deltas = rate_differences(outcomes, rivals, PERCENT, samples, seed)
         names = {"a": "condition", "ci_low": "delta_ci_low", "ci_high": "delta_ci_high"}
-        deltas = deltas.drop(columns=["b", "n", "p_holm", "counted_both"]).rename(columns=names)
+        deltas = deltas.drop(columns=["b", "n", "counted_both"]).rename(columns=names)
         table = values.merge(deltas, on=["condition", "metric"], how="left")
         table = table.join(flows.groupby("condition", sort=False)[COST].mean(), on="condition")
         parts.append(table.rename(columns={"condition": "way"}).assign(model=model, test_set=test_set))
     table = pd.concat(parts, ignore_index=True)
-    tested = table["p_value"].notna()
-    table.loc[tested, "p_holm"] = holm_adjust(table.loc[tested, "p_value"])
     return table[[*GROUP, *(name for name in table if name not in GROUP)]]

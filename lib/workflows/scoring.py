@@ -135,7 +135,7 @@ PERCENT = (*METRICS[1:], "valid", "executed")
 
 
 def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scored flows as `lib.evaluation.rates` takes them: the published metrics, and `valid`, as numerators and
+    """Scored flows for `lib.evaluation.comparison.rates`: the published metrics, and `valid`, as numerators and
     denominators.
 
     Args:
@@ -162,8 +162,7 @@ def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def executed_outcomes(scores: pd.DataFrame) -> pd.DataFrame:
-    """Whether flows are executed right, as `lib.evaluation.rates` takes it; apart from the published metrics, whose
-    family of tests stays what it is.
+    """Whether flows are executed right, for `lib.evaluation.comparison.rates`; apart from the published metrics.
 
     Args:
         scores: as `outcomes` takes them, with `executed` (bool).

@@ -102,7 +102,8 @@ def test_a_reference_is_summarised_and_is_no_method(with_chains):
     }
     rows = scored.summary[scored.summary["method"] == "cot_expert"]
     assert set(rows["sample"]) == {"cot"}
-    assert scored.mean("cot_expert", at=1)[["value", "n"]].tolist() == [100 / len(with_chains), len(with_chains)]
+    mean = scored.mean("cot_expert", at=1)
+    assert mean[["over_queries", "n"]].tolist() == [100 / len(with_chains), len(with_chains)]
     others = scored.summary[scored.summary["method"] != "cot_expert"].reset_index(drop=True)
     pd.testing.assert_frame_equal(others, without.summary)
 

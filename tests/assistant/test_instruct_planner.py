@@ -251,18 +251,17 @@ def test_all_are_compared_on_the_queries_of_the_instruct_model(lesson, prompts):
     compared = compare({TUNED: tuned, UNTUNED: untuned}, lesson.material, 100, 0)
     assert len(compared.scores) == 40
     assert compared.models == [TUNED, UNTUNED]
-    assert compared.accuracy(UNTUNED)["difference"].tolist() == [-75.0] * len(SETTINGS)
-    assert (compared.tests["p_holm"] >= compared.tests["p_value"]).all()
+    assert compared.accuracy(UNTUNED)["over_queries"].tolist() == [-75.0] * len(SETTINGS)
     published = pd.DataFrame(columns=["setting", "metric", "value"])
     shown = page.values(compared, published)
     assert set(shown["setting"]) == set(SETTINGS)
-    value = shown.set_index(["model", "setting", "metric"])["value"]
+    value = shown.set_index(["model", "setting", "metric"])["over_queries"]
     assert value[UNTUNED, "rag", "ast_accuracy"] == 25
     assert value[TUNED, "rag", "ast_accuracy"] == 100
     names = {TUNED: "small", UNTUNED: "large", LARGER: "large"}
     table = page.table_3(shown, compared, names)
     assert table.frame["model"].iloc[:2].tolist() == ["small, tuned", "large, untuned"]
-    assert table.frame["AST accuracy"].iloc[1].startswith("25.0")
+    assert table.frame["AST accuracy"].iloc[0].startswith("100.0")
     assert table.caption.endswith("percent of 40 queries.")
     differences = page.tests_table(compared, names).frame
     assert list(differences) == ["setting", "large, untuned − small, tuned"]
@@ -302,7 +301,7 @@ def test_the_larger_model_tuned_stands_beside_both(lesson, prompts):
     assert len(compared.scores) == 30
     assert compared.models == list(PREFIXES) == [TUNED, UNTUNED, LARGER]
     assert compared.pairs == [(UNTUNED, TUNED), (LARGER, TUNED), (LARGER, UNTUNED)]
-    gains = compared.accuracy(LARGER)["difference"], compared.accuracy(LARGER, UNTUNED)["difference"]
+    gains = compared.accuracy(LARGER)["over_queries"], compared.accuracy(LARGER, UNTUNED)["over_queries"]
     assert [gain.round(1).tolist() for gain in gains] == [[86.7] * 5, [66.7] * 5]
     assert len(compared.tests) == 3 * 2 * len(SETTINGS)
     shown = page.values(compared, pd.DataFrame(columns=["setting", "metric", "value"]))
@@ -310,8 +309,6 @@ def test_the_larger_model_tuned_stands_beside_both(lesson, prompts):
     assert value[LARGER, "rag", "ast_accuracy"] == 100
     names = {TUNED: "small", UNTUNED: "large", LARGER: "large"}
     assert "large, tuned − large, untuned" in page.tests_table(compared, names).frame
-    same = compare({TUNED: tuned, LARGER: plans_of(lesson, asked, queries[:4])}, lesson.material, 100, 0)
-    assert page.tests_table(same, names).frame["large, tuned − small, tuned"].str.endswith("(open)").all()
 
 
 def test_the_larger_model_tuned_stands_beside_the_planner_alone(lesson, prompts):
@@ -378,4 +375,3 @@ def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path)
     larger_alone = {"mixed": (found["mixed"].scores_of(LARGER), found["mixed"].resampling)}
     up = steps(larger_alone, STEPS)
     assert list(zip(up["b"], up["a"], strict=True)) == list(pairwise(SETTINGS))
-    assert (up["p_holm"] >= up["p_value"]).all()

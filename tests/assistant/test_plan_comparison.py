@@ -26,8 +26,7 @@ from lib.assistant.plan_comparison import (
 )
 from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, SETTINGS, Desk
 from lib.assistant.plans import CAUSES
-from lib.evaluation.inference import Resampling
-from lib.evaluation.intervals import mean_interval
+from lib.evaluation.inference import Resampling, mean_interval
 
 N = 40
 NAMES = [f"q{i:02}" for i in range(N)]
@@ -118,7 +117,7 @@ def test_the_summary_has_a_wilson_interval_where_there_is_nothing_to_resample():
     assert table.loc[("rag", "hallucination"), "ci_high"] == pytest.approx(8.76, abs=0.01)  # Wilson for 0 of 40
     assert table.loc[("rag", "ast_accuracy"), "published"] == 67.35
     assert table["published"].notna().sum() == 1
-    assert list(table.columns) == ["value", "ci_low", "ci_high", "n", "published"]
+    assert list(table.columns) == ["value", "ci_low", "ci_high", "n_topics", "n", "over_queries", "published"]
 
 
 def test_contrasts_leave_out_what_cannot_be_and_settle_what_is_clear():
@@ -130,9 +129,8 @@ def test_contrasts_leave_out_what_cannot_be_and_settle_what_is_clear():
     gain = contrast(compared, "context_tuned_rag", "rag")
     assert (gain["difference"], gain["differing"], gain["settled"]) == (65.0, 26, True)
     small = contrast(compared, "rag", "lower_bound")
-    assert (small["differing"], small["settled"]) == (4, False)
+    assert small["differing"] == 4
     assert contrast(compared, "rag", "lower_bound", "hallucination")["differing"] == 0
-    assert (compared["p_holm"] >= compared["p_value"]).all()
 
 
 def test_tools_by_our_ranker_stand_beside_those_of_search():
@@ -215,16 +213,14 @@ def test_choices_and_failures_are_read_off_the_plans():
     assert shares.loc["rag", ["", "wrong_api", "unparsed"]].tolist() == [25.0, 75.0, 0.0]
 
 
-def test_causes_of_failure_have_intervals_over_personas_and_needs():
+def test_causes_of_failure_have_intervals_over_topics():
     plans = pd.concat([judged(setting, 10) for setting in SETTINGS])
     rows = failure_rows(plans)
     assert rows["percent"].groupby(rows["setting"]).sum().eq(100).all()
     assert len(rows) == len(SETTINGS) * (1 + len(CAUSES))
     row = rows.set_index(["setting", "failure"]).loc[("rag", "wrong_api")]
-    assert row["percent"] == 75
-    over = Resampling([plans["persona"].to_numpy()[:N], plans["need"].to_numpy()[:N]])
-    low, high = mean_interval(np.where(np.arange(N) < 10, 0.0, 100.0), over)
-    assert row[["ci_low", "ci_high"]].tolist() == pytest.approx([low, high])
+    found = mean_interval(np.where(np.arange(N) < 10, 0.0, 100.0), Resampling(plans["need"].to_numpy()[:N]))
+    assert row[["percent", "ci_low", "ci_high"]].tolist() == pytest.approx(list(found))
 
 
 def test_plans_of_two_calls_are_read_call_by_call():

@@ -222,14 +222,12 @@ def test_steps_go_from_each_setting_to_the_one_below_it(scored):
     context = by.loc[[(world, "context_tuned_upper_bound", "upper_bound") for world in ("hard", "mixed")]]
     assert context["difference"].iloc[0] > 80
     assert context["ci_low"].iloc[0] > 0
-    assert context["settled"].iloc[1]
+    assert context["ci_low"].iloc[1] > 0
     bare = by.loc[("explicit", "rag", "lower_bound")]
-    assert bare["settled"]
     assert bare["ci_high"] < 0, "this planner forgets what it knows at the sight of tools"
     ours = by.loc[("explicit", BY_RANKER, BY_SEARCH)]
     assert ours["difference"] == 0
-    assert not ours["settled"]
-    assert (table["p_holm"] >= table["p_value"]).all()
+    assert ours["ci_low"] < 0 < ours["ci_high"]
 
 
 def test_our_tools_are_compared_with_cosines_beside_the_same_context(scored):
@@ -239,7 +237,7 @@ def test_our_tools_are_compared_with_cosines_beside_the_same_context(scored):
     assert all((theirs in SETTINGS or theirs == CONTEXT_TUNED) and theirs != ours for ours, theirs in OURS[:-1])
     by = steps(scored).set_index(["world", "a", "b"]).sort_index()
     assert by.loc[("explicit", ALONE_BY_RANKER, "rag"), "difference"] > 50
-    assert by.loc[("explicit", ALONE_BY_RANKER, "rag"), "settled"]
+    assert by.loc[("explicit", ALONE_BY_RANKER, "rag"), "ci_low"] > 0
     assert by.loc[("explicit", TUNED_BY_RANKER, CONTEXT_TUNED), "difference"] == 0
     assert by.loc[("hard", TUNED_BY_RANKER, ALONE_BY_RANKER), "difference"] == 0
     assert len(by) == 3 * (len(PAPERS_STEPS) + len(BESIDE) + len(OURS))

@@ -138,7 +138,7 @@ def test_a_label_that_came_through_is_not_passed_over(world):
     ranking, told = world
     lessons = lessons_of_training(ranking)
     run = known_needs_run(lessons, told)
-    resampling = Resampling([ranking.task.evaluated[name].to_numpy() for name in ("persona", "need")], 50, 7)
+    resampling = Resampling(ranking.task.units, 50, 7)
     alone = "alone", np.full(N_QUERIES - N_TRAINING, 75.0)
     weighed = weigh_controls(ranking.task, run, [run, run, run], alone, 3, resampling).set_index("control")
     assert not weighed["holds"].any()

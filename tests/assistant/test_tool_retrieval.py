@@ -103,7 +103,7 @@ def test_a_call_made_twice_is_one_tool():
 
 def test_only_evaluation_queries_are_evaluated(world):
     assert world.evaluated["query"].tolist() == ["q2", "q3"]
-    assert [labels.tolist() for labels in world.clusters] == [["r", "r"], ["m", "o"]]
+    assert world.units.tolist() == ["m", "o"]
 
 
 def test_the_oracle_does_not_tell_the_plans_item(world):
@@ -250,7 +250,7 @@ def test_a_file_of_queries_has_neither_context_nor_apps():
     task = task_of_functions(queries, toolbox_of("math.add", "math.halve"))
     assert task.contexts == {}
     assert task.evaluated["query"].tolist() == ["a", "b"]
-    assert [labels.tolist() for labels in task.clusters] == [["a", "b"]]
+    assert task.units.tolist() == ["a", "b"]
     scores = tool_scores({"query_only": run_of(a=["math.add"], b=["math.add"])}, task, ["a", "b"], [1])
     assert scores.columns.tolist() == [("query_only", "recall", 1)]
     assert scores.iloc[:, 0].tolist() == [100, 0]

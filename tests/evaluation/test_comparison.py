@@ -1,6 +1,5 @@
 """Tables of several methods on the same queries."""
 
-import itertools
 import math
 
 import numpy as np
@@ -10,27 +9,27 @@ import pytest
 from lib.evaluation.comparison import (
     METRICS,
     compare,
-    compare_family,
     compare_in_groups,
-    compare_outcomes,
-    leads,
     per_query_scores,
     random_order_scores,
+    rate_differences,
+    rates,
     ratios,
     summarise,
 )
 from lib.evaluation.inference import (
     Resampling,
-    bootstrap_interval,
-    holm_adjust,
-    randomisation_test,
+    difference_interval,
+    mean_interval,
+    ratio_interval,
+    settled,
+    sign_flip_test,
     wilson_interval,
 )
-from lib.evaluation.intervals import mean_interval, paired_differences, two_way_differences, unseen_rate
 
 QUERIES = ["q1", "q2", "q3", "q4"]
 SECOND = 100 / math.log2(3)  # NDCG of one relevant item on rank 2
-PERSONAS = ["p", "p", "r", "r"]
+NEEDS = ["p", "p", "r", "r"]
 
 
 def ranking(**results) -> pd.DataFrame:
@@ -79,9 +78,20 @@ def test_scores_by_hand(scores):
         assert scores[column].tolist() == pytest.approx(values, nan_ok=True), column
 
 
+def over(labels, samples: int = 300, seed: int = 1) -> Resampling:
+    return Resampling(labels, samples, seed)
+
+
+def by_method(**columns):
+    table = pd.DataFrame({(name, "recall", 1): values for name, values in columns.items()})
+    return table.rename_axis(columns=["method", "metric", "k"])
+
+
 def test_summary(scores):
-    table = summarise(scores, GROUPS, Resampling([PERSONAS, QUERIES], samples=200, seed=0))
-    assert table.columns.tolist() == ["method", "kind", "sample", "metric", "k", "value", "ci_low", "ci_high", "n"]
+    table = summarise(scores, GROUPS, over(NEEDS))
+    assert table.columns.tolist() == [
+        "method", "kind", "sample", "metric", "k", "value", "ci_low", "ci_high", "n_topics", "n", "over_queries",
+    ]  # fmt: skip
     assert len(table) == 2 * scores.shape[1]  # the empty group is left out
     keyed = table.set_index(["method", "kind", "sample", "metric", "k"])
     assert keyed.index.is_unique
@@ -90,106 +100,63 @@ def test_summary(scores):
     assert keyed.loc[("one", "all", "all", "ndcg_retrieved", 2), "value"] == pytest.approx((100 + SECOND) / 2)
 
 
+def test_a_value_is_over_topics_and_the_mean_over_queries_stands_beside():
+    table = by_method(a=[90.0, 90.0, 90.0, 30.0])
+    row = summarise(table, {("all", "all"): np.ones(4, dtype=bool)}, over(["often"] * 3 + ["once"])).iloc[0]
+    assert row[["value", "over_queries", "n_topics", "n"]].tolist() == [60, 75, 2, 4]
+    assert (row["ci_low"], row["ci_high"]) == (30, 90)
+
+
 def test_n_counts_the_queries_averaged_over(scores):
-    table = summarise(scores, GROUPS, Resampling([PERSONAS], samples=50, seed=0))
-    n = table.set_index(["method", "sample", "metric", "k"])["n"]
+    table = summarise(scores, GROUPS, over(NEEDS)).set_index(["method", "sample", "metric", "k"])
+    n, topics = table["n"], table["n_topics"]
     assert n["one", "all", "ndcg_retrieved", 1] == 1
     assert n["one", "all", "ndcg_retrieved", 2] == 2
     assert n["two", "all", "ndcg_retrieved", 2] == 4
-    assert n["one", "first", "ndcg_retrieved", 1] == 1
-    assert (table.loc[(table["metric"] != "ndcg_retrieved") & (table["kind"] == "all"), "n"] == 4).all()
-    assert (table.loc[(table["metric"] != "ndcg_retrieved") & (table["kind"] == "kind"), "n"] == 2).all()
-
-
-def test_where_all_is_found_or_nothing_the_interval_is_no_point():
-    """Four queries of three clusters: a fifth might be missed. What varies keeps its bootstrap."""
-    columns = pd.MultiIndex.from_tuples(
-        [(name, "recall", 1) for name in ("all", "none", "some", "half")], names=["method", "metric", "k"]
-    )
-    scores = pd.DataFrame(
-        [[100, 0, 0, 50], [100, 0, 100, 50], [100, np.nan, 100, 50], [100, 0, 100, 50]], columns=columns
-    )
-    over = Resampling([["a", "a", "b", "c"]], samples=200, seed=0)
-    table = summarise(scores, {("all", "all"): np.ones(4, dtype=bool)}, over).set_index("method")
-    low, high = (100 * end for end in wilson_interval(3, 3))
-    assert table.loc["all", ["ci_low", "ci_high"]].tolist() == pytest.approx([low, high])
-    assert table.loc["none", ["ci_low", "ci_high"]].tolist() == pytest.approx([0, 100 * wilson_interval(0, 2)[1]])
-    assert table.loc["some", ["ci_low", "ci_high"]].tolist() == list(mean_interval(scores["some", "recall", 1], over))
-    assert table.loc["half", ["ci_low", "ci_high"]].tolist() == [50, 50], "a point where no score is at an end"
+    assert topics["one", "all", "ndcg_retrieved", 2] == 1
+    assert topics["two", "all", "ndcg_retrieved", 2] == 2
+    assert (n["one", "first", "recall", 1], topics["one", "first", "recall", 1]) == (2, 1)
 
 
 def test_intervals_are_those_of_the_group(scores):
-    for (sample, chosen), clusters in itertools.product(
-        (("all", GROUPS["all", "all"]), ("first", GROUPS["kind", "first"])), ([PERSONAS, QUERIES], [QUERIES])
-    ):
-        table = summarise(scores, GROUPS, Resampling(clusters, samples=300, seed=5)).set_index(
-            ["method", "sample", "metric", "k"]
-        )
-        values = scores["two", "ndcg", 2][chosen].to_numpy()
-        here = [np.array(labels)[chosen] for labels in clusters]
-        two_way = len(clusters) == 2
-        expected = mean_interval(values, Resampling(here)) if two_way else bootstrap_interval(values, here, 300, 5)
+    table = summarise(scores, GROUPS, over(QUERIES)).set_index(["method", "sample", "metric", "k"])
+    for sample, chosen in (("all", GROUPS["all", "all"]), ("first", GROUPS["kind", "first"])):
         row = table.loc[("two", sample, "ndcg", 2)]
-        assert (row["ci_low"], row["ci_high"]) == pytest.approx(expected)
-        assert row["ci_low"] <= row["value"] <= row["ci_high"]
+        expected = mean_interval(scores["two", "ndcg", 2][chosen].to_numpy(), over(np.array(QUERIES)[chosen]))
+        assert tuple(row[["value", "ci_low", "ci_high"]]) == pytest.approx(tuple(expected))
 
 
 def test_comparison(scores):
     pairs = [("two", "one"), ("one", "two"), ("one", "one")]
-    table = compare(scores, pairs, "recall", 2, Resampling([QUERIES, PERSONAS], samples=300, seed=1))
-    assert table.columns.tolist() == ["a", "b", "difference", "ci_low", "ci_high", "p_value", "p_holm"]
+    table = compare(scores, pairs, "recall", 2, over(QUERIES))
     assert list(zip(table["a"], table["b"], strict=True)) == pairs
     assert table["difference"].tolist() == pytest.approx([37.5, -37.5, 0])
-    assert table["ci_low"].tolist()[:2] == pytest.approx([table["ci_low"][0], -table["ci_high"][0]])
-    assert table["ci_high"][2] == -table["ci_low"][2] == pytest.approx(100 * unseen_rate(4))
-    assert table["ci_low"][0] < 37.5 < table["ci_high"][0]
+    assert table["ci_low"][0] == -table["ci_high"][1] < 37.5 < table["ci_high"][0]
+    assert table["ci_high"][2] == -table["ci_low"][2] == pytest.approx(100 * wilson_interval(0, 4)[1])
+    assert table["p_value"][0] == table["p_value"][1] == pytest.approx(0.5, abs=0.02)  # half of the sums reach 150
     assert table["p_value"][2] == 1
-    assert table["p_value"][0] == table["p_value"][1]
-    found = paired_differences(scores["two", "recall", 2], scores["one", "recall", 2], [QUERIES, PERSONAS])
-    assert table["p_value"][0] == found.p_values()[0] > 0.05
-    alone = compare(scores, pairs, "recall", 2, Resampling([QUERIES], samples=300, seed=1))
-    assert alone["p_value"][0] == pytest.approx(0.5, abs=0.02)  # −50, 0, 100, 100: half of the sums reach 150
-    assert table["p_holm"].tolist() == pytest.approx(holm_adjust(table["p_value"]).tolist())
+    assert table[["n_topics", "n"]].to_numpy().tolist() == [[4, 4]] * 3
 
 
-def test_the_lead_of_the_best_over_the_second(scores):
-    scores = scores.join(pd.concat({"none": 0 * scores["one"]}, axis=1, names=["method", "metric", "k"]))
-    table = leads(
-        scores, ["none", "one", "two"], "recall", [1, 2], Resampling([QUERIES, PERSONAS], samples=300, seed=1)
-    )
-    assert table["k"].tolist() == [1, 2]
-    for row in table.itertuples():
-        means = {method: scores[method, "recall", row.k].mean() for method in ("none", "one", "two")}
-        assert [row.best, row.second] == sorted(means, key=means.get, reverse=True)[:2]
-        test = compare(
-            scores, [(row.best, row.second)], "recall", row.k, Resampling([QUERIES, PERSONAS], samples=300, seed=1)
-        )
-        assert [row.difference, row.ci_low, row.ci_high] == test.loc[0, ["difference", "ci_low", "ci_high"]].tolist()
+def test_a_comparison_is_over_topics():
+    a, b = np.array([90.0, 90.0, 90.0, 30.0]), np.array([50.0, 60.0, 70.0, 40.0])
+    found = compare(by_method(a=a, b=b), [("a", "b")], "recall", 1, over(["often"] * 3 + ["once"])).iloc[0]
+    assert found["difference"] == pytest.approx((30 - 10) / 2)
+    assert found["over_queries"] == pytest.approx(20)
 
 
-def test_with_one_clustering_the_comparison_flips_whole_clusters(scores):
-    for clusters in (PERSONAS, QUERIES):
-        table = compare(scores, [("two", "one")], "recall", 2, Resampling([clusters], samples=50, seed=1))
-        expected = randomisation_test(scores["two", "recall", 2], scores["one", "recall", 2], clusters, seed=1)
-        assert table["p_value"].tolist() == [expected]
+def test_queries_that_one_side_lacks_count_for_neither():
+    table = by_method(a=[100.0] * 6 + [0.0] + [np.nan] * 5, b=[0.0] * 7 + [100.0] * 5)
+    row = compare(table, [("a", "b")], "recall", 1, over(np.arange(12))).iloc[0]
+    assert row["difference"] == row["over_queries"] == pytest.approx(600 / 7)
+    assert (row["n_topics"], row["n"]) == (7, 7)
+    assert row["p_value"] == pytest.approx(2 / 64, abs=0.005)
 
 
-def test_comparison_of_scores_that_some_queries_lack(scores):
-    row = compare(scores, [("two", "one")], "ndcg_retrieved", 2, Resampling([QUERIES], samples=300, seed=1)).iloc[0]
-    assert row["ci_low"] <= row["difference"] <= row["ci_high"]
-    assert row["p_value"] > 0.05
-
-
-def test_outcomes_that_some_queries_lack_are_no_wrong_ones():
-    a = [100.0] * 6 + [0.0] + [np.nan] * 5
-    table = pd.DataFrame({("a", "right", 1): a, ("b", "right", 1): [0.0] * 7 + [100.0] * 5})
-    row = compare_outcomes(table, [("a", "b")], "right", 1, Resampling([list(range(12))], 10, 0)).iloc[0]
-    assert row["p_value"] == pytest.approx(2 / 64)
-    assert row["difference"] == pytest.approx(600 / 7)
-    crossed = [list(range(12)), [number % 4 for number in range(12)]]
-    row = compare_outcomes(table, [("a", "b")], "right", 1, Resampling(crossed)).iloc[0]
-    shown = two_way_differences(table["a", "right", 1][:7], table["b", "right", 1][:7], [one[:7] for one in crossed])
-    assert row["p_value"] == pytest.approx(shown.p_values()[0])
+def test_the_highest_score_may_be_one():
+    table = by_method(a=[1.0] * 20, b=[1.0] * 20)
+    row = compare(table, [("a", "b")], "recall", 1, over(np.arange(20)), top=1.0).iloc[0]
+    assert row["ci_high"] == pytest.approx(wilson_interval(0, 20)[1])
 
 
 def test_the_random_floor_is_an_expectation():
@@ -205,55 +172,136 @@ def test_the_random_floor_is_an_expectation():
     pd.testing.assert_frame_equal(scores, again)
 
 
-def by_method(**columns):
-    table = pd.DataFrame({(name, "recall", 1): values for name, values in columns.items()})
-    return table.rename_axis(columns=["method", "metric", "k"])
-
-
-def test_a_ratio_of_means_with_its_interval():
+def test_a_ratio_with_its_interval():
     rng = np.random.default_rng(0)
     under = rng.uniform(20, 60, 200)
-    scores = by_method(a=1.5 * under, b=under, c=rng.uniform(20, 60, 200))
-    clusters = [np.arange(200) % 40, np.arange(200) % 25]
-    exact = ratios(scores, "a", "b", "recall", [1], Resampling(clusters, 200, 0)).iloc[0]
-    missed = 100 * unseen_rate(200) / under.mean()  # nothing varies; 200 queries may all have missed something
-    np.testing.assert_allclose(exact[["ratio", "ci_low", "ci_high"]].astype(float), [1.5, 1.5 - missed, 1.5 + missed])
-    loose = ratios(scores, "c", "b", "recall", [1], Resampling(clusters, 200, 0)).iloc[0]
-    assert loose["ci_low"] < loose["ratio"] < loose["ci_high"]
+    table = by_method(a=1.5 * under, b=under, c=rng.uniform(20, 60, 200))
+    topics = over(np.arange(200) % 40)
+    exact = ratios(table, "a", "b", "recall", [1], topics).iloc[0]
+    np.testing.assert_allclose(exact[["ratio", "ci_low", "ci_high"]].astype(float), 1.5)
+    loose = ratios(table, "c", "b", "recall", [1], topics).iloc[0]
+    expected = ratio_interval(table["c", "recall", 1].to_numpy(), under, topics)
+    assert tuple(loose[["ratio", "ci_low", "ci_high"]]) == tuple(expected)
 
 
 def test_no_ratio_where_nothing_is_found():
-    table = ratios(by_method(a=[1.0, 2.0], b=[0.0, 0.0]), "a", "b", "recall", [1], Resampling([[0, 1]], 100, 0))
+    table = ratios(by_method(a=[1.0, 2.0], b=[0.0, 0.0]), "a", "b", "recall", [1], over([0, 1]))
     assert table[["ratio", "ci_low", "ci_high"]].isna().all(axis=None)
 
 
-def test_cutoffs_are_one_family(scores):
-    resampling = Resampling([QUERIES], 100, 1)
-    tests = compare_family(scores, [("one", "two")], ["recall"], [1, 2], resampling)
-    each = [compare(scores, [("one", "two")], "recall", k, resampling).iloc[0] for k in (1, 2)]
-    assert tests["k"].tolist() == [1, 2]
-    assert tests["difference"].tolist() == [row["difference"] for row in each]
-    assert tests["p_holm"].tolist() == holm_adjust([row["p_value"] for row in each]).tolist()
-
-
-def test_groups_are_one_family():
+def test_groups():
     rng = np.random.default_rng(1)
-    scores = by_method(a=np.r_[rng.normal(10, 1, 60), rng.normal(0, 1, 60)], b=np.zeros(120))
+    table = by_method(a=np.r_[rng.normal(10, 1, 60), rng.normal(0, 1, 60)], b=np.zeros(120))
     first = np.arange(120) < 60
     groups = {"gains": first, "nothing": ~first, "nobody": np.zeros(120, dtype=bool)}
-    table = compare_in_groups(scores, "a", "b", groups, "recall", 1, Resampling([np.arange(120) % 30], 200, 0))
-    assert table["group"].tolist() == ["gains", "nothing"]
-    assert table["n"].tolist() == [60, 60]
-    np.testing.assert_allclose(table["difference"], table["a"] - table["b"])
-    assert table["ci_low"][0] > 9
-    assert table["p_holm"][0] == pytest.approx(2 * table["p_value"][0])
-    assert table["p_holm"][1] > 0.05
+    found = compare_in_groups(table, "a", "b", groups, "recall", 1, over(np.arange(120) % 30))
+    assert found["group"].tolist() == ["gains", "nothing"]
+    assert found[["n_topics", "n"]].to_numpy().tolist() == [[30, 60], [30, 60]]
+    np.testing.assert_allclose(found["difference"], found["a"] - found["b"])
+    assert settled(found).tolist() == [True, False]
+    alone = compare(table[first], [("a", "b")], "recall", 1, over((np.arange(120) % 30)[first])).iloc[0]
+    assert found.loc[0, ["ci_low", "ci_high", "p_value"]].tolist() == alone[["ci_low", "ci_high", "p_value"]].tolist()
 
 
-def test_metrics_and_cutoffs_are_one_family(scores):
-    resampling = Resampling([PERSONAS], 100, 0)
-    table = compare_family(scores, [("one", "two")], ["recall", "ndcg"], [1, 2], resampling)
-    assert table[["metric", "k"]].to_numpy().tolist() == [["recall", 1], ["ndcg", 1], ["recall", 2], ["ndcg", 2]]
-    alone = compare(scores, [("one", "two")], "ndcg", 2, resampling).iloc[0]
-    assert table.loc[3, "difference"] == alone["difference"]
-    np.testing.assert_allclose(table["p_holm"], holm_adjust(table["p_value"]))
+def test_an_interval_settled():
+    tests = pd.DataFrame({"ci_low": [0.1, -2, -3, 0], "ci_high": [3, -1, 4, 2]})
+    assert settled(tests).tolist() == [True, True, False, False]
+
+
+# ---------------------------------------------------------------- rates
+
+
+def outcomes(condition: str, numerators, denominators=None, metric="m") -> pd.DataFrame:
+    numerators = np.asarray(numerators, dtype=float)
+    denominators = np.ones(len(numerators)) if denominators is None else np.asarray(denominators, dtype=float)
+    units = [f"u{i:03}" for i in range(len(numerators))]
+    return pd.DataFrame(
+        {
+            "condition": condition,
+            "unit": units,
+            "metric": metric,
+            "numerator": numerators,
+            "denominator": denominators,
+        }
+    )
+
+
+def delta(a, b, percent=("m",)) -> pd.Series:
+    """The difference of two conditions; a and b are numerators and denominators."""
+    return rate_differences(pd.concat([outcomes("a", *a), outcomes("b", *b)]), [("a", "b")], percent, 500, 1).iloc[0]
+
+
+def test_a_rate_counts_what_its_denominator_counts():
+    row = rates(outcomes("a", [1, 0, 0, 0], [1, 1, 0, 0]), {"m"}, 500, 0).iloc[0]
+    assert row[["value", "n", "counted"]].tolist() == [50, 4, 2]
+
+
+def test_a_mean_is_no_percentage():
+    values = np.random.default_rng(0).random(300)
+    row = rates(outcomes("a", values), set(), 500, 3).iloc[0]
+    assert tuple(row[["value", "ci_low", "ci_high"]]) == pytest.approx(
+        tuple(mean_interval(values, over(range(300), 500, 3)))
+    )
+
+
+def test_where_nothing_happens_the_interval_is_wilsons():
+    row = rates(outcomes("a", [0] * 30, [1] * 20 + [0] * 10), {"m"}, 500, 0).iloc[0]
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx([100 * float(x) for x in wilson_interval(0, 20)])
+    nothing = rates(outcomes("a", [0, 0], [0, 0]), {"m"}, 200, 0).iloc[0]
+    assert np.isnan(nothing[["value", "ci_low", "ci_high"]].astype(float)).all()
+
+
+def test_training_runs_of_a_flow_are_averaged():
+    runs = pd.concat([outcomes("a", [1, 1, 0]), outcomes("a", [1, 0, 0])])
+    row = rates(runs, {"m"}, 500, 0).iloc[0]
+    assert row[["value", "n", "counted"]].tolist() == [50, 3, 3]
+
+
+def test_conditions_and_metrics_keep_their_order():
+    frame = pd.concat([outcomes("z", [1, 0], metric="q"), outcomes("a", [1, 0], metric="q"), outcomes("z", [1, 1])])
+    table = rates(frame, set(), 100, 0)
+    assert list(zip(table["condition"], table["metric"], strict=True)) == [("z", "q"), ("a", "q"), ("z", "m")]
+
+
+def test_a_difference_is_taken_over_shared_units_only():
+    row = delta(([1, 1, 0, 0],), ([0, 1],))
+    assert row[["delta", "n"]].tolist() == [50, 2]
+
+
+def test_parsing_more_often_is_no_evidence_on_what_is_made_up():
+    """The same two flows have made-up names: 2 of 28 against 2 of 21 differ by what parses alone."""
+    made_up = [1, 1] + [0] * 26
+    row = delta((made_up,), (made_up, [1] * 21 + [0] * 7))
+    assert row[["delta", "p_value", "n", "counted_both"]].tolist() == [0, 1, 28, 21]
+
+
+def test_what_both_sides_leave_uncounted_narrows_no_interval():
+    """Of 200 flows five parse on either side, one of them with a made-up name: five pairs exclude hardly anything."""
+    under = np.r_[np.ones(5), np.zeros(195)]
+    row = delta((np.r_[1, np.zeros(199)], under), (np.r_[1, np.zeros(199)], under))
+    assert row["delta"] == 0
+    assert row["ci_high"] == -row["ci_low"] == pytest.approx(100 * wilson_interval(0, 5)[1])
+    assert row["ci_high"] > 40
+
+
+def test_a_difference_is_that_of_the_units_that_count_on_both_sides():
+    rng = np.random.default_rng(5)
+    a, b = rng.random((2, 40))
+    under = (np.arange(40) % 5 > 0).astype(float), (np.arange(40) % 7 > 0).astype(float)
+    both = (under[0] > 0) & (under[1] > 0)
+    row = delta((a * under[0], under[0]), (b * under[1], under[1]))
+    assert row["delta"] == pytest.approx(100 * (a[both] - b[both]).mean())
+    assert row["p_value"] == sign_flip_test(
+        np.where(both, a, np.nan), np.where(both, b, np.nan), over(np.arange(40), 500)
+    )
+    assert row["counted_both"] == both.sum()
+
+
+def test_pairing_narrows_the_interval():
+    hard = np.random.default_rng(3).random(200)
+    easier = np.clip(hard + 0.05, 0, 1)
+    paired = delta((easier,), (hard,), ())
+    alone = rates(outcomes("a", hard), set(), 1000, 0).iloc[0]
+    assert paired["ci_high"] - paired["ci_low"] < 0.2 * (alone["ci_high"] - alone["ci_low"])
+    expected = difference_interval(easier, hard, over(np.arange(200), 500), 1.0)
+    assert tuple(paired[["delta", "ci_low", "ci_high"]]) == pytest.approx(tuple(expected))

@@ -122,7 +122,7 @@ def scores():
 def test_values_count_what_they_say(scores):
     values = flows.values(scores, 200, 1).set_index(["condition", "metric"])
     free = values.loc[FREE]
-    assert free.loc["similarity", "value"] == pytest.approx(100 / 3)
+    assert free.loc["similarity", "value"] == pytest.approx(100 / 4)  # two of three requests are one family
     assert free.loc["executed", ["value", "n"]].tolist() == pytest.approx([100 / 3, 3])
     assert free.loc["unparsed", ["value", "n"]].tolist() == pytest.approx([100 / 3, 3])
     assert free.loc["made_up_names", ["value", "n"]].tolist() == pytest.approx([50, 2])
@@ -132,4 +132,5 @@ def test_values_count_what_they_say(scores):
 def test_differences_are_of_the_same_requests(scores):
     tests = flows.differences(scores, 200, 1)
     assert tests[["a", "b", "n"]].to_numpy().tolist() == [[FREE, "copy_pretrained", 3]]
-    assert tests["difference"].item() == pytest.approx(100 / 3 - (100 + 50 + 0) / 3)
+    assert tests["over_queries"].item() == pytest.approx(100 / 3 - (100 + 50 + 0) / 3)
+    assert (tests["difference"].item(), tests["n_topics"].item()) == (-12.5, 2)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.evaluation.rates import rates_with_intervals
+from lib.evaluation.comparison import rates
 from lib.workflows.language import FlowError, called_apis, parse
 from lib.workflows.scoring import (
     METRICS,
@@ -109,7 +109,7 @@ def test_scores_survive_parquet(six_apis, tmp_path):
 def test_outcomes_add_up_to_rates(six_apis):
     scores = score_flows([PREDICTION, MADE_UP, WRONG_KEY, UNPARSED, GOLD], [GOLD] * 5, six_apis)
     long = outcomes(scores.assign(condition="a", unit=range(5)))
-    table = rates_with_intervals(long, PERCENT, 200, 0).set_index("metric")["value"]
+    table = rates(long, PERCENT, 200, 0).set_index("metric")["value"]
     assert table["similarity"] == pytest.approx((2 / 3 + 0 + 1 + 0 + 1) / 5)
     assert set(table.index) == {*METRICS, "valid"}
     assert table["unparsed"] == 20.0
@@ -124,7 +124,7 @@ def test_a_flow_is_valid_among_all_if_it_parses_and_makes_nothing_up(six_apis):
     valid = long[long["metric"] == "valid"]
     assert valid["numerator"].tolist() == [1, 0, 0, 0, 1, 1]
     assert valid["denominator"].tolist() == [1] * 6
-    assert rates_with_intervals(long, PERCENT, 200, 0).set_index("metric").loc["valid", "value"] == 50
+    assert rates(long, PERCENT, 200, 0).set_index("metric").loc["valid", "value"] == 50
 
 
 def test_a_flow_is_executed_right_or_not(six_apis):
@@ -141,7 +141,7 @@ def test_a_flow_is_executed_right_or_not(six_apis):
 def test_executed_flows_are_counted_among_all_and_among_those_of_right_names(six_apis):
     texts = [GOLD, GOLD.replace('"User"', '"Bot"'), PREDICTION, UNPARSED]
     scores = score_flows(texts, [GOLD] * 4, six_apis).assign(condition="c", unit=range(4))
-    rates_of = rates_with_intervals(executed_outcomes(scores), ["executed", "wrong_at_1"], 100, 0).set_index("metric")
+    rates_of = rates(executed_outcomes(scores), ["executed", "wrong_at_1"], 100, 0).set_index("metric")
     assert rates_of["value"].to_dict() == {"executed": 25, "wrong_at_1": 50}
     assert rates_of["counted"].to_dict() == {"executed": 4, "wrong_at_1": 2}
     with pytest.raises(ValueError, match=r"longer|shorter"):

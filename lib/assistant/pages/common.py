@@ -97,7 +97,7 @@ def control_rows(controls: pd.DataFrame, recall: str) -> pd.DataFrame:
             recall: controls["recall"],
             "compared with": controls["reference"].map(ranker_name),
             "its recall": controls["reference_recall"],
-            "difference [90% interval]": intervals(controls, "difference"),
+            "difference": intervals(controls, "difference"),
             f"within {MARGIN:g} points": np.where(controls["holds"], "holds", "not shown"),
         }
     )
@@ -208,15 +208,14 @@ def shown_tests(
     tests: pd.DataFrame, names: Mapping[str, str] | None = None, difference: str = "difference"
 ) -> pd.DataFrame:
     """Tests as readers see them: `comparison` (a − b), `method` (a), the difference with its interval (in the column
-    that `difference` names), `p` and `p, Holm`, and the other columns as they are."""
+    that `difference` names), `p`, and the other columns as they are."""
     first, second = (tests[side].map(lambda method: named(method, names)) for side in ("a", "b"))
     return tests.assign(
         comparison=first + " − " + second,
         method=first,
         **{difference: intervals(tests, "difference")},
         p_value=[p_text(p) for p in tests["p_value"]],
-        p_holm=[p_text(p) for p in tests["p_holm"]],
-    ).rename(columns={"p_value": "p", "p_holm": "p, Holm"})
+    ).rename(columns={"p_value": "p"})
 
 
 def recall_lines(axis: Axes, rows: pd.DataFrame, methods: Sequence[str], gap: float) -> None:

@@ -101,5 +101,5 @@ def kinds_table(rows: pd.DataFrame, scored: Scored) -> Table:
 
 def tests_table(tests: pd.DataFrame, k: int, n: int) -> Table:
     """The paired comparisons of `FAMILY`."""
-    shown = shown_tests(tests, difference="difference, points")[["comparison", "difference, points", "p, Holm"]]
+    shown = shown_tests(tests, difference="difference, points")[["comparison", "difference, points", "p"]]
     return Table(shown, f"Differences in Recall@{k}, paired by query; n = {n}.")

@@ -92,7 +92,7 @@ def caption(n: int, authors: str, encoder: str) -> str:
 def tests_table(tests: pd.DataFrame, names: Mapping[str, str], k: int, n: int) -> Table:
     """The paired comparisons."""
     return Table(
-        shown_tests(tests, names)[["comparison", "difference", "p", "p, Holm"]],
+        shown_tests(tests, names)[["comparison", "difference", "p"]],
         f"Differences in Recall@{k}, percentage points with 95% intervals; n = {n}.",
         decimals=4,
     )

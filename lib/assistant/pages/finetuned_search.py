@@ -24,7 +24,6 @@ from lib.assistant.pages.common import (
     with_published,
 )
 from lib.evaluation.comparison import compare, summarise
-from lib.evaluation.inference import holm_adjust
 from lib.retrieval.finetune import Finished
 from lib.workbook.display import Drawing, Table, label_lines, legend_below
 from lib.workbook.methods import label
@@ -191,16 +190,16 @@ def curve_drawing(curve: pd.DataFrame, scored: Scored) -> Drawing:
 
 
 def tests_table(scored: Scored, samples: Mapping[str, Sample]) -> Table:
-    """The paired comparisons of `FAMILY` for which there are rankings, Holm over all of them."""
+    """The paired comparisons of `FAMILY` for which there are rankings."""
     parts = []
     for name, a, b in FAMILY:
         if name in samples and {a, b} <= set(samples[name].methods):
             chosen = samples[name].queries
             test = compare(scored.table[chosen], [(a, b)], "recall", scored.k, scored.resampling.among(chosen))
-            parts.append(test.assign(queries=SAMPLE_NAMES[name], n=chosen.sum()))
+            parts.append(test.assign(queries=SAMPLE_NAMES[name]))
     tests = pd.concat(parts, ignore_index=True)
-    shown = shown_tests(tests.assign(p_holm=holm_adjust(tests["p_value"])), difference="difference, points")
-    columns = ["comparison", "queries", "n", "difference, points", "p, Holm"]
+    shown = shown_tests(tests, difference="difference, points")
+    columns = ["comparison", "queries", "n", "difference, points", "p"]
     return Table(shown[columns], f"Differences in Recall@{scored.k}, paired by query.")
 
 

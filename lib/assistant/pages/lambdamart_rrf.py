@@ -147,7 +147,7 @@ def by_kind_table(two: TableTwo) -> Table:
     frame, sampled = pd.DataFrame(rows), in_cot < n
     return Table(
         frame if sampled else frame.drop(columns="queries"),
-        f"Recall@{scored.k} in percent by kind of query, 95% intervals for other personas and other needs; "
+        f"Recall@{scored.k} in percent by kind of query, 95% intervals, topics resampled; "
         f"{n} queries{f', {in_cot} in the CoT sample' if sampled else ''}.",
         best=dict.fromkeys([*kinds, "all kinds"], "max"),
         among="queries" if sampled else None,
@@ -233,35 +233,8 @@ def tests_table(tests: pd.DataFrame, k: int, n: int) -> Table:
     """Paired comparisons from `lib.evaluation.comparison.compare`."""
     shown = shown_tests(tests, difference="difference, points")
     return Table(
-        shown[["comparison", "difference, points", "p, Holm"]],
+        shown[["comparison", "difference, points", "p"]],
         f"Differences in Recall@{k}, paired by query; n = {n}.",
-    )
-
-
-# ---- claims
-
-
-def claims_table(verdicts: pd.DataFrame) -> Table:
-    """Verdicts from `lib.evaluation.claims.evaluate` for readers."""
-    apart = "\ncounted apart: " + verdicts["about"].str.replace("_", " ")
-    return Table(
-        pd.DataFrame(
-            {
-                "the paper says": verdicts["statement"],
-                "where": verdicts["source"] + apart.where(verdicts["about"] != "method", ""),
-                "effect here": [interval(*row) for row in verdicts[["effect", "ci_low", "ci_high"]].to_numpy()],
-                "published": verdicts["published"],
-                "K": verdicts["k"],
-                "n": verdicts["n"],
-                "p, Holm": [p_text(p) for p in verdicts["p_value"]],
-                "verdict": verdicts["verdict"] + "\n" + verdicts["reason"],
-            }
-        ),
-        "Claims about context retrieval. Effects are percentage points (a percentage where the claim is about a level, "
-        "a ratio where it is about one), with 95% intervals. What chain of thought adds once search is fine-tuned is "
-        "measured against a model fine-tuned on the same few queries without it (notebook 04), not against the row of "
-        "the table above.",
-        text_columns=["the paper says", "where", "verdict"],
     )
 
 
@@ -272,7 +245,7 @@ def rankers_table(rankers: RankerScores, names: Sequence[str], caption: str, aga
     """Recall of rankers by kind of query, and paired differences to one of them."""
     tests, rows = rankers.tests(names, against), rankers.by_kind(names)
     rows[f"minus {ranker_name(against)}"] = intervals(tests, "difference")
-    rows["p, Holm"] = [p_text(p) for p in tests["p_holm"]]
+    rows["p"] = [p_text(p) for p in tests["p_value"]]
     shown = rows.rename(index=ranker_name).rename_axis("ranker").reset_index()
     return Table(shown, f"Recall@{rankers.k}, percent. {caption}", decimals=1, best={"all": "max"})
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER
-from lib.evaluation.inference import Resampling
-from lib.evaluation.intervals import mean_interval
+from lib.evaluation.inference import Resampling, mean_interval
 from lib.workbook.display import interval
 
 SHORT = {
@@ -29,14 +28,12 @@ MEASURED = {
 }
 
 
-def clustered_rate(plans: pd.DataFrame, metric: str) -> str:
-    """The mean of a measure with its interval over personas and needs; – of no plan.
+def over_topics(plans: pd.DataFrame, metric: str) -> str:
+    """A measure with its interval over topics; – of no plan.
 
     Args:
-        plans: columns persona, need and the measure.
+        plans: columns need and the measure.
     """
     if plans.empty:
         return "–"
-    over = Resampling([plans["persona"].to_numpy(), plans["need"].to_numpy()])
-    low, high = mean_interval(plans[metric].to_numpy(dtype=float), over)
-    return interval(plans[metric].mean(), float(low), float(high))
+    return interval(*mean_interval(plans[metric].to_numpy(dtype=float), Resampling(plans["need"].to_numpy())))

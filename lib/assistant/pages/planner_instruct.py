@@ -61,15 +61,13 @@ def tests_table(compared: Compared, names: Mapping[str, str]) -> Table:
         columns[_minus(model, against, names)] = changes.loc[list(SETTINGS)].tolist()
     return Table(
         pd.DataFrame(columns),
-        "Differences in AST accuracy, points, paired by query, with 95% intervals. Open: not settled, Holm "
-        "over settings, models and two measures.",
+        "Differences in AST accuracy, points, paired by query, with 95% intervals.",
     )
 
 
 def _changes(tests: pd.DataFrame) -> pd.Series:
-    """Differences with their intervals, by setting; what is not settled is called open."""
-    changes = zip(intervals(tests, "difference"), tests["settled"], strict=True)
-    return pd.Series([f"{change}{'' if sure else ' (open)'}" for change, sure in changes], tests.index)
+    """Differences with their intervals, by setting."""
+    return pd.Series(intervals(tests, "difference"), tests.index)
 
 
 def _minus(model: str, against: str, names: Mapping[str, str]) -> str:

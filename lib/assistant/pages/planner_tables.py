@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import numpy as np
 import pandas as pd
 
 from lib.assistant.needs import KINDS
-from lib.assistant.pages.planner import MEASURED, OURS, SHORT, clustered_rate
+from lib.assistant.pages.planner import MEASURED, OURS, SHORT, over_topics
 from lib.assistant.plan_comparison import WITH_CONTEXT, needs_no_argument
 from lib.assistant.planner import ALONE_BY_RANKER, BY_RANKER, METRICS, SETTINGS
 from lib.assistant.plans import CAUSES
@@ -88,12 +87,9 @@ def retriever_tests(compared: pd.DataFrame, n: int) -> Table:
         "measure": compared["metric"].map(MEASURED),
         "first − second": [interval(*row) for row in compared[["difference", "ci_low", "ci_high"]].to_numpy()],
         "queries that differ": compared["differing"],
-        "p, Holm": [p_text(p) for p in compared["p_holm"]],
-        "settled": np.where(compared["settled"], "yes", "no"),
+        "p": [p_text(p) for p in compared["p_value"]],
     }
-    return Table(
-        pd.DataFrame(rows), f"The same {n} queries, points; p over personas and needs, Holm over the table.", decimals=0
-    )
+    return Table(pd.DataFrame(rows), f"The same {n} queries, points.", decimals=0)
 
 
 def behind_table_3(summary: pd.DataFrame, prompts: pd.DataFrame, n: int) -> Table:
@@ -115,15 +111,13 @@ def parts_of_accuracy(plans: pd.DataFrame, gold: pd.DataFrame, n: int) -> Table:
     """Is the API right, and are the arguments, given that it is?"""
     bare = needs_no_argument(gold)
     columns = {
-        "right API": lambda part: clustered_rate(part, "right_api"),
+        "right API": lambda part: over_topics(part, "right_api"),
         "plans with the right API": lambda part: int((part["right_api"] > 0).sum()),
-        "AST, of plans with the right API, %": lambda part: clustered_rate(part[part["right_api"] > 0], "ast_accuracy"),
+        "AST, of plans with the right API, %": lambda part: over_topics(part[part["right_api"] > 0], "ast_accuracy"),
         "answerable": lambda part: part["answerable"].mean(),
-        "AST, of answerable prompts, %": lambda part: clustered_rate(part[part["answerable"] > 0], "ast_accuracy"),
+        "AST, of answerable prompts, %": lambda part: over_topics(part[part["answerable"] > 0], "ast_accuracy"),
         "right, not answerable": lambda part: int(((part["answerable"] == 0) & (part["ast_accuracy"] > 0)).sum()),
-        "AST where arguments are due": lambda part: clustered_rate(
-            part[~bare[part["query"]].to_numpy()], "ast_accuracy"
-        ),
+        "AST where arguments are due": lambda part: over_topics(part[~bare[part["query"]].to_numpy()], "ast_accuracy"),
     }
     caption = f"Right API, and right arguments given it: percent of {n} queries or of the part named."
     return Table(by_setting(plans, columns), caption, decimals=1, cases=plan_cases(columns))
@@ -131,7 +125,6 @@ def parts_of_accuracy(plans: pd.DataFrame, gold: pd.DataFrame, n: int) -> Table:
 
 def floors(compared: pd.DataFrame, n: int) -> Table:
     """The planner beside its floors (see `lib.assistant.plan_comparison.against_floors`)."""
-    better, worse = (compared["settled"] & sign for sign in (compared["ci_low"] > 0, compared["ci_high"] < 0))
     frame = pd.DataFrame(
         {
             "setting": compared["setting"].map(SHORT),
@@ -139,10 +132,7 @@ def floors(compared: pd.DataFrame, n: int) -> Table:
             "floor": compared["floor"],
             "of the floor": compared["of_floor"],
             "difference, points": [interval(*row) for row in compared[["difference", "ci_low", "ci_high"]].to_numpy()],
-            "p (Holm)": [p_text(p, 3) for p in compared["p_holm"]],
-            "verdict": np.select(
-                [better, worse], ["the planner is better", "the planner is worse"], "not shown to differ"
-            ),
+            "p": [p_text(p, 3) for p in compared["p_value"]],
         }
     )
     caption = f"AST accuracy of the planner and of floors without a language model, percent of {n} queries."
@@ -164,8 +154,8 @@ def kinds_and_needs(named: pd.DataFrame) -> Table:
         for setting, short in settings.items():
             part = named[chosen & (named["setting"] == setting)]
             row |= {
-                f"API, {short}": clustered_rate(part, "right_api"),
-                f"AST, {short}": clustered_rate(part, "ast_accuracy"),
+                f"API, {short}": over_topics(part, "right_api"),
+                f"AST, {short}": over_topics(part, "ast_accuracy"),
             }
         rows.append(row)
     caption = "Right API and AST accuracy by kind of query and by whether the need was learned, percent."
@@ -188,7 +178,7 @@ def thought(compared: pd.DataFrame, n: int, writer: str) -> Table:
             "without CoT": compared["without"],
             "with CoT": compared["with"],
             "difference, points": [interval(*row) for row in compared[["difference", "ci_low", "ci_high"]].to_numpy()],
-            "p (Holm)": [p_text(p, 3) for p in compared["p_holm"]],
+            "p": [p_text(p, 3) for p in compared["p_value"]],
         }
     )
     caption = f"A chain of thought in the prompt ({writer}, distilled), percent of {n} queries."
@@ -241,19 +231,3 @@ def examples(plans: pd.DataFrame, queries: pd.DataFrame, gold: pd.DataFrame, see
         }
     )
     return Table(frame, "A few plans beside the gold ones.", text_columns=["request", "plan", "gold plan"])
-
-
-def claims(verdicts: pd.DataFrame, n: int) -> Table:
-    """The paper's claims about planning (see `lib.evaluation.claims.evaluate`)."""
-    effects = zip(verdicts[["effect", "ci_low", "ci_high"]].to_numpy(), verdicts["unit"], strict=True)
-    frame = pd.DataFrame(
-        {
-            "claim": verdicts["statement"],
-            "ours": [interval(value, low, high, 2 if unit == "fold" else 1) for (value, low, high), unit in effects],
-            "published": verdicts["published"],
-            "verdict": verdicts["verdict"],
-            "why": verdicts["reason"],
-        }
-    )
-    caption = f"Claims about planning: effects in points (or as a ratio) over {n} queries, with 95% intervals."
-    return Table(frame, caption, text_columns=["claim", "why"])

@@ -56,9 +56,10 @@ class WorldsFound(NamedTuple):
 
 def in_rows(summary: pd.DataFrame) -> pd.DataFrame:
     """As `tables/planner_worlds.csv` has it: world, setting, metric (with p_tool, the share of plans whose APIs are
-    right, and p_arguments, the share of right ones among those), value in percent, ci_low, ci_high, n, published."""
-    names = ["world", "setting", "metric", "value", "ci_low", "ci_high", "n", "published"]
-    return summary.assign(metric=summary["metric"].replace(CALLED))[names]
+    right, and p_arguments, the share of right ones among those), value in percent, ci_low, ci_high, n_topics, n,
+    over_queries, published."""
+    numbers = ["value", "ci_low", "ci_high", "n_topics", "n", "over_queries", "published"]
+    return summary.assign(metric=summary["metric"].replace(CALLED))[["world", "setting", "metric", *numbers]]
 
 
 def table_3(found: WorldsFound) -> Table:
@@ -109,8 +110,7 @@ def steps_table(found: WorldsFound) -> Table:
                 interval(*row) for row in found.steps[["difference", "ci_low", "ci_high"]].to_numpy()
             ],
             "published": [found.published_step(a, b) for a, b in found.steps[["a", "b"]].to_numpy()],
-            "p (Holm)": [p_text(p, 3) for p in found.steps["p_holm"]],
-            "settled": found.steps["settled"].map({True: "yes", False: "no"}),
+            "p": [p_text(p, 3) for p in found.steps["p_value"]],
             "n": found.steps["n"],
         }
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -105,13 +105,9 @@ def settings_table(results: Results, settings: Sequence[str], caption: str, metr
 
 
 def difference_columns(tests: pd.DataFrame) -> dict[str, Sequence[str]]:
-    """Columns of paired tests for readers: the difference with its interval, p after Holm, whether it is settled."""
+    """Columns of paired tests for readers: the difference with its interval, and p."""
     points = [interval(*row) for row in tests[["difference", "ci_low", "ci_high"]].to_numpy()]
-    return {
-        "points": points,
-        "p, Holm": [p_text(p) for p in tests["p_holm"]],
-        "settled": np.where(settled(tests), "yes", "no").tolist(),
-    }
+    return {"points": points, "p": [p_text(p) for p in tests["p_value"]]}
 
 
 def pair_table(tests: pd.DataFrame, caption: str, name: Callable[[str], str] = named) -> Table:
@@ -139,7 +135,8 @@ def pair_figure(tests: pd.DataFrame, results: Results, figure: str, name: Callab
 
 
 def published_columns(results: Results) -> pd.DataFrame:
-    """The summary as `tables/tool_retrieval.csv` has it: setting, retriever, target, k, recall, ci_low, ci_high, n."""
+    """The summary as `tables/tool_retrieval.csv` has it: setting, retriever, target, k, recall, ci_low, ci_high,
+    n_topics, n."""
     summary = results.summary
     table = summary.assign(
         setting=summary["method"].str.split("/").str[0],
@@ -147,14 +144,11 @@ def published_columns(results: Results) -> pd.DataFrame:
         target=summary["metric"].map({"recall": "api", "app_recall": "app"}),
         recall=summary["value"],
     )
-    return table[["setting", "retriever", "target", "k", "recall", "ci_low", "ci_high", "n"]]
+    return table[["setting", "retriever", "target", "k", "recall", "ci_low", "ci_high", "n_topics", "n"]]
 
 
-def scores_in_rows(results: Results, settings: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Scores of semantic search with some settings, a row a score.
-
-    Args:
-        settings: what is searched with in each; only the names count.
+def scores_in_rows(results: Results, settings: Collection[str]) -> pd.DataFrame:
+    """Scores of some runs, a row a score.
 
     Returns:
         columns query, persona, need, kind, method (the setting), metric, k, value.

@@ -125,8 +125,7 @@ def group_figure(parted: pd.DataFrame, k: int) -> Drawing:
     axis.set(
         yticks=height,
         yticklabels=[f"{row.group} (n = {row.n})" for row in parted.itertuples()],
-        xlabel=f"Recall@{k} with retrieved context minus query alone, points\n"
-        "(bars: 95% interval; filled: significant after Holm, and the interval agrees)",
+        xlabel=f"Recall@{k} with retrieved context minus query alone, points\n(bars: 95% interval; filled: beside 0)",
     )
     alt = f"Change of Recall@{k} through retrieved context by group of queries."
     return Drawing(figure, "tool_gain_by_group", "What context changes, by group of queries", alt, parted)

@@ -19,9 +19,8 @@ from lib.assistant.pages.tool_retrieval import (
 )
 from lib.assistant.schemas import APP_NAMES
 from lib.assistant.tool_search import WordingTrial, option_name
-from lib.evaluation.inference import Resampling
-from lib.evaluation.intervals import mean_interval
-from lib.workbook.display import Table, interval, p_text
+from lib.evaluation.inference import Resampling, mean_interval
+from lib.workbook.display import Table, interval
 from lib.workbook.methods import label
 
 RETRIEVERS = {
@@ -109,7 +108,7 @@ def apps_found(results: Results) -> Table:
 
 
 def app_differences(tests: pd.DataFrame) -> Table:
-    """A row a cutoff (see `lib.evaluation.comparison.compare_family`)."""
+    """A row a cutoff (see `lib.evaluation.comparison.compare`, with a column k)."""
     caption = "App recall with retrieved context minus that of the query alone, percentage points."
     return Table(pd.DataFrame({"K": tests["k"], **difference_columns(tests)}), caption)
 
@@ -196,25 +195,7 @@ def shown_to_the_planner(whole: pd.DataFrame, resampling: Resampling, depth: int
         resampling: of its queries.
         depth: number of tools shown.
     """
-    low, high = mean_interval(whole.to_numpy(), resampling)
-    cells = [interval(*row) for row in zip(whole.mean(), low, high, strict=True)]
+    cells = [interval(*row) for row in zip(*mean_interval(whole.to_numpy(float), resampling), strict=True)]
     caption = f"Queries whose right tools are all among the first {depth}, of {len(whole)} that some tool fits."
     frame = pd.DataFrame({"shown to the planner": [named(name) for name in whole], "all tools shown, %": cells})
     return Table(frame, caption, best={"all tools shown, %": "max"})
-
-
-def claims(verdicts: pd.DataFrame) -> Table:
-    """A row a claim (see `lib.evaluation.claims.evaluate`)."""
-    effects = verdicts[["effect", "ci_low", "ci_high", "unit"]].to_numpy()
-    frame = {
-        "the claim, as tested": verdicts["statement"],
-        "where": verdicts["source"],
-        "effect here": [interval(value, low, high, 2 if unit == "fold" else 1) for value, low, high, unit in effects],
-        "K": verdicts["k"],
-        "n": verdicts["n"],
-        "p, Holm": [p_text(p) for p in verdicts["p_value"]],
-        "verdict": verdicts["verdict"],
-        "why": verdicts["reason"],
-    }
-    caption = "Claims about tool retrieval: of several K, that with the weakest evidence."
-    return Table(pd.DataFrame(frame), caption, text_columns=["the claim, as tested", "where", "why"])

@@ -44,14 +44,15 @@ WITHOUT[UNSEEN_TUNED] = UNSEEN_ALONE
 def results_of(found: Mapping[str, ToolsFound], cutoffs: Cutoffs, samples: int, seed: int) -> dict[str, Results]:
     """Each world's scores with their resampling; at least one world."""
     return {
-        world: Results(part.task, part.scores, cutoffs, Resampling(part.task.clusters, samples, seed))
+        world: Results(part.task, part.scores, cutoffs, Resampling(part.task.units, samples, seed))
         for world, part in found.items()
     }
 
 
 def in_rows(results: Mapping[str, Results]) -> pd.DataFrame:
     """As `tables/tool_worlds.csv` has it: world, setting, retriever, k, recall in percent with its interval (ci_low,
-    ci_high), how many times that of the same retriever by the query alone it is (gain, gain_low, gain_high), n."""
+    ci_high), how many times that of the same retriever by the query alone it is (gain, gain_low, gain_high), n_topics
+    and n."""
     frames = []
     for world, part in results.items():
         gains = [
@@ -64,7 +65,7 @@ def in_rows(results: Mapping[str, Results]) -> pd.DataFrame:
     rows = pd.concat(frames, ignore_index=True)
     rows["setting"] = rows["method"].map(setting_of)
     rows["retriever"] = rows["method"].str.partition("/")[2].replace("", "semantic")
-    names = ["recall", "ci_low", "ci_high", "gain", "gain_low", "gain_high", "n"]
+    names = ["recall", "ci_low", "ci_high", "gain", "gain_low", "gain_high", "n_topics", "n"]
     return rows[["world", "setting", "retriever", "k", *names]]
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from lib.evaluation.inference import Resampling
-from lib.evaluation.intervals import mean_interval
+from lib.evaluation.claims import HOLDS, REVERSED
+from lib.evaluation.inference import Resampling, mean_interval
 from lib.workbook.display import Drawing, Table, interval
 from lib.workbook.markup import plain
 from lib.workbook.methods import label
@@ -21,7 +21,6 @@ ALT = (
     "same effect on WorkBench or Flow-Bench, with 95% intervals. The numbers are in tables/transfer.csv."
 )
 SIDES = {"here": ("this workbook's worlds", "o", "#0072B2"), "there": ("others' data", "s", "#D55E00")}
-SETTLED = ("reproduced", "contradicted")
 LINE, ROW, GAP = 0.17, 0.34, 0.16  # inches: a line of a claim, a row of the figure, and what parts two claims
 WIDTH = 46  # characters of a claim's line
 CLUSTERS = {"template": "templates", "family": "families of requests"}
@@ -46,35 +45,24 @@ def scores_table(scores: pd.DataFrame, what: str, cluster: str, rows: list[str])
 
 
 def _mean(group: pd.DataFrame, cluster: str) -> str:
-    values = group["value"].to_numpy()
-    low, high = mean_interval(values, Resampling([group[cluster]]))
-    return interval(values.mean(), float(low), float(high), 1)
+    return interval(*mean_interval(group["value"].to_numpy(), Resampling(group[cluster].to_numpy())), 1)
 
 
 def transfer_table(transfer: pd.DataFrame) -> Table:
-    """Each claim here and there, its effects at its first cutoff; of several methods each side's weakest."""
-    cutoffs = transfer.groupby("claim", sort=False)["k"].agg(", ".join)
-    transfer = by_claim(transfer)
-    named = zip(*([label(name) for name in transfer[f"{side}_method"]] for side in SIDES), strict=True)
+    """Each claim here and there, a row a K."""
+    rows = transfer.to_dict("records")
     frame = pd.DataFrame(
         {
             "claim": [plain(text) for text in transfer["statement"]],
-            "method": [here if here == there else f"{here} here, {there} there" for here, there in named],
-            "K": cutoffs[transfer["claim"]].to_numpy(),
-            **{
-                f"{side}{what}": values
-                for side in SIDES
-                for what, values in (
-                    ("", [_effect(row, side) for row in transfer.to_dict("records")]),
-                    (": verdict", transfer[f"{side}_overall"]),
-                )
-            },
+            "K": transfer["k"],
+            "here": [_effect(row, "here") for row in rows],
+            "here: word": transfer["here_word"],
+            "there": [_effect(row, "there") for row in rows],
+            "there: word": transfer["there_word"],
             "n here, there": [f"{a:,}, {b:,}" for a, b in transfer[["here_n", "there_n"]].to_numpy()],
-            "claims here, there": [f"{a}, {b}" for a, b in transfer[["here_tests", "there_tests"]].to_numpy()],
         }
     )
-    caption = "Each claim's effect and verdict in this workbook's worlds and on others' data, at its first K."
-    return Table(frame, caption)
+    return Table(frame, "Each claim in this workbook's worlds and on others' data.", text_columns=["claim"])
 
 
 def _effect(row: dict, side: str) -> str:
@@ -114,8 +102,8 @@ def transfer_drawing(transfer: pd.DataFrame) -> Drawing:
 
 
 def _draw(axis, rows: pd.DataFrame, side: str, places: np.ndarray, marker: str, colour: str) -> None:
-    """One side's effects at these places; filled where the verdict at this K is settled."""
-    settled = rows[f"{side}_verdict"].isin(SETTLED)
+    """One side's effects at these places; filled where the interval lies beside 0."""
+    settled = rows[f"{side}_word"].isin([HOLDS, REVERSED])
     ends = rows[[f"{side}_ci_low", f"{side}_ci_high"]].to_numpy(dtype=float).T
     axis.hlines(places, *ends, color=colour, linewidth=2)
     for place, effect, filled in zip(places, rows[f"{side}_effect"], settled, strict=True):
@@ -134,7 +122,7 @@ def _legend(figure) -> None:
     keys = [
         Line2D([], [], marker=marker, color=colour, label=said, markersize=6) for said, marker, colour in SIDES.values()
     ]
-    keys.append(Line2D([], [], marker="o", color="#666666", markerfacecolor="white", label="hollow: open at this K"))
+    keys.append(Line2D([], [], marker="o", color="#666666", markerfacecolor="white", label="hollow: not clear"))
     height = figure.get_size_inches()[1]
     figure.legend(handles=keys, loc="lower right", ncol=len(keys), fontsize=9, bbox_to_anchor=(0.99, -0.3 / height))
 
@@ -142,8 +130,3 @@ def _legend(figure) -> None:
 def _short(statement: str) -> str:
     """A statement without what stands in brackets, and without its full stop."""
     return re.sub(r" \([^)]*\)", "", statement).rstrip(".")
-
-
-def by_claim(transfer: pd.DataFrame) -> pd.DataFrame:
-    """One row a claim, its first cutoff: a claim is one test, however many cutoffs it has."""
-    return transfer.drop_duplicates("claim")

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.inference import holm_adjust, settled
-from lib.evaluation.rates import paired_deltas, rates_with_intervals
+from lib.evaluation.comparison import rate_differences, rates
+from lib.evaluation.inference import settled
 from lib.workbook.display import Drawing, Table
 from lib.workbook.forest import forest
 from lib.workflows.ablation import DELTAS
@@ -40,19 +40,18 @@ def retrieval_values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFr
     ci_high, n."""
     parts = []
     for (k, sample), part in _outcomes(scores).groupby(["k", "sample"], sort=False):
-        parts.append(rates_with_intervals(part, COVERAGE, samples, seed).assign(k=k, sample=sample))
+        parts.append(rates(part, COVERAGE, samples, seed).assign(k=k, sample=sample))
     table = pd.concat(parts, ignore_index=True).rename(columns={"condition": "way"})
     return table[["k", "sample", "way", "metric", *VALUE, "n"]]
 
 
 def retrieval_tests(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
     """By clause minus the whole request, in points, paired: columns k, sample, metric, difference, ci_low, ci_high,
-    p_value, p_holm (over all rows), n, settled, comparison."""
+    p_value, n, settled, comparison."""
     parts = []
     for (k, sample), part in _outcomes(scores).groupby(["k", "sample"], sort=False):
-        parts.append(paired_deltas(part, [("clauses", "whole")], COVERAGE, samples, seed).assign(k=k, sample=sample))
+        parts.append(rate_differences(part, [("clauses", "whole")], COVERAGE, samples, seed).assign(k=k, sample=sample))
     tests = pd.concat(parts, ignore_index=True).rename(columns={"delta": "difference"})
-    tests["p_holm"] = holm_adjust(tests["p_value"])
     tests["settled"] = settled(tests)
     tests["comparison"] = [
         f"{COVERAGE[row.metric].split(',')[0]}, as many as beside {row.k} shots" for row in tests.itertuples()
@@ -122,7 +121,7 @@ def repair_table(compared: pd.DataFrame) -> Table:
     })  # fmt: skip
     caption = (
         "Ways to a flow, and the tokens of one. Valid: it parses, and no name or key is made up. Δ: from constrained "
-        f"decoding on the same flows; {SETTLED}: settled (Holm over all differences). 95% intervals over flows."
+        f"decoding on the same flows; {SETTLED}: beside 0. 95% intervals over flows."
     )
     return Table(frame, caption, text_columns=["way"])
 

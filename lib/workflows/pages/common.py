@@ -23,7 +23,7 @@ METRIC = {
 }
 DIGITS = {metric: 0 if metric in PERCENT else 2 for metric in METRIC}
 TEST_SETS = {"test": "new wordings", "test_same": "known wordings", "unseen": "APIs held out of training"}
-SETTLED = "●"  # after a difference that is
+SETTLED = "●"  # after a difference whose interval lies beside 0
 
 
 def intervals(table: pd.DataFrame, columns: Sequence[str] = VALUES, decimals: int = 2) -> list[str]:

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.inference import bootstrap_interval, percent
+from lib.evaluation.inference import Resampling, mean_interval, percent
 from lib.workbook.display import Drawing, Table, interval
 from lib.workflows.language import called_apis, parse
 from lib.workflows.pages.data_gen import of_split
@@ -62,8 +62,8 @@ def nearest_table(nearest: pd.DataFrame, n_training: int, encoder: str, seed: in
     rows = []
     for split, part in nearest.groupby("split", sort=False):
         low, median, high = part["cosine"].quantile([0.1, 0.5, 0.9])
-        worst, best = bootstrap_interval(part["similarity"].to_numpy(), [part["pair"]], seed=seed)
-        alike = interval(part["similarity"].mean(), float(worst), float(best), 2)
+        found = mean_interval(part["similarity"].to_numpy(float), Resampling(part["pair"].to_numpy(), seed=seed), 1.0)
+        alike = interval(*found, 2)
         same = interval(*percent(part["same_flow"].sum(), len(part)))
         rows.append((split, len(part), f"{median:.2f} ({low:.2f} to {high:.2f})", alike, same))
     columns = ["pairs", "n", "cosine, median (10% to 90%)", "similarity of its flow", "same flow, %"]

@@ -104,7 +104,7 @@ def steps_table(steps: pd.DataFrame) -> Table:
     texts = [text + mark for text, mark in zip(metric_intervals(steps, DELTAS), marks, strict=True)]
     frame = wide_by_set(steps, "step", texts, [f"{n:.0f}" for n in steps["shared"]])
     frame.insert(0, ("", "few-shots"), frame.index)
-    caption = f"What each step in the number of few-shots changes, on the flows that both have; {SETTLED} settled."
+    caption = f"What each step in the number of few-shots changes, on the flows that both have; {SETTLED} beside 0."
     return Table(frame.reset_index(drop=True), caption)
 
 
@@ -112,7 +112,7 @@ def constrained(study: Study, rows: Sequence[Condition]) -> tuple[pd.DataFrame, 
     """Rows under a grammar, each against the same prompts decoded freely.
 
     Returns:
-        the differences, p_holm over all; and the same after the free rows, which have none (NaN), as a table shows
+        the differences; and the same after the free rows, which have none (NaN), as a table shows
         them. Both are empty where the profile has no such row.
     """
     free_of = free_counterparts(rows)
@@ -121,7 +121,7 @@ def constrained(study: Study, rows: Sequence[Condition]) -> tuple[pd.DataFrame, 
         return pd.DataFrame(), pd.DataFrame()
     tested = study.compare_pairs(pairs)
     free = study.present(dict.fromkeys(free_of.values()))
-    levels = study.compare(free, free[0]).assign(**dict.fromkeys([*DELTAS, "p_holm", "shared"], np.nan))
+    levels = study.compare(free, free[0]).assign(**dict.fromkeys([*DELTAS, "p_value", "shared"], np.nan))
     return tested, pd.concat([levels, tested], ignore_index=True)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from lib.evaluation.rates import rates_with_intervals
+from lib.evaluation.comparison import rates
 from lib.workbook.cases import case_address
 from lib.workbook.display import Table
 from lib.workbook.parameters.dsl_ablation import Condition
@@ -34,7 +34,7 @@ def executed_rates(study: Study, rows: Sequence[Condition]) -> pd.DataFrame:
         outcomes = executed_outcomes(scores)
         alike = outcomes[outcomes["metric"] == "wrong_at_1"]
         same = alike.assign(metric="same_names", numerator=alike["denominator"], denominator=1.0)
-        found = rates_with_intervals(pd.concat([same, outcomes]), RATES, study.samples, study.seed)
+        found = rates(pd.concat([same, outcomes]), RATES, study.samples, study.seed)
         parts.append(found.assign(test_set=test_set))
     return pd.concat(parts, ignore_index=True)[ROW]
 

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.rates import rates_with_intervals
+from lib.evaluation.comparison import rates
 from lib.workbook.cases import case_address
 from lib.workbook.display import Drawing, Table
 from lib.workbook.methods import colour
@@ -49,7 +49,7 @@ def fair_rows(study: Study, rows: Sequence[Condition], costs: pd.DataFrame, trai
     if study.writers.reader == "in_context":
         scores = scores[scores["half"] != ""]
     parts = [
-        rates_with_intervals(counted(part), PERCENT, study.samples, study.seed).assign(test_set=test_set)
+        rates(counted(part), PERCENT, study.samples, study.seed).assign(test_set=test_set)
         for test_set, part in scores.groupby("test_set", sort=False)
     ]
     table = pd.concat(parts, ignore_index=True)
@@ -144,7 +144,7 @@ def questions(study: Study) -> pd.DataFrame:
 
 def questions_table(study: Study, asked: pd.DataFrame) -> Table:
     """`questions` in similarity and in flows that run right."""
-    asked = asked.assign(text=metric_intervals(asked, DELTAS), p=p_values(asked["p_holm"]))
+    asked = asked.assign(text=metric_intervals(asked, DELTAS), p=p_values(asked["p_value"]))
     similar, ran = (asked[asked["metric"] == metric].reset_index(drop=True) for metric in ("similarity", "executed"))
     frame = pd.DataFrame(
         {
@@ -159,5 +159,5 @@ def questions_table(study: Study, asked: pd.DataFrame) -> Table:
             "p of this": ran["p"],
         }
     )
-    caption = f"Questions, paired on the flows that both have; p after Holm over all {len(asked)} differences."
+    caption = "Questions, paired on the flows that both have; 95% intervals and sign flips."
     return Table(frame, caption, text_columns=["question", "condition", "against"])

@@ -26,7 +26,7 @@ from lib.workflows.pages.common import (
 from lib.workflows.pages.dsl_ablation import BESIDE, FINETUNED, LONGER, Study
 from lib.workflows.scoring import METRICS
 
-MARKS = f" Δ: on the flows in brackets. {SETTLED} settled; {LONGER} prompts mostly longer than the model learned from."
+MARKS = f" Δ: on the flows in brackets. {SETTLED} beside 0; {LONGER} prompts mostly longer than the model learned from."
 
 
 def compared_table(study: Study, compared: pd.DataFrame, caption: str) -> Table:

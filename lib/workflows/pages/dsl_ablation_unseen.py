@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.inference import bootstrap_interval, percent
+from lib.evaluation.inference import Resampling, mean_interval, percent
 from lib.workbook.display import Table, interval
 from lib.workflows.ablation import new_apis_called
 from lib.workflows.ablation_grid import UNSEEN_SHOTS, Asked, Unseen
@@ -35,8 +35,7 @@ def shown_table(study: Study, unseen: Unseen, semantic: pd.Series, definitions: 
 
 
 def _share(study: Study, hits: np.ndarray, pairs: pd.Series) -> str:
-    low, high = bootstrap_interval(hits, [pairs], study.samples, study.seed)
-    return interval(hits.mean(), float(low), float(high))
+    return interval(*mean_interval(hits, Resampling(pairs.to_numpy(), study.samples, study.seed)))
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 
-from lib.evaluation.comparison import compare, compare_family
-from lib.evaluation.inference import Resampling, bootstrap_interval, holm_adjust, settled
+from lib.evaluation.comparison import compare
+from lib.evaluation.inference import Resampling, mean_interval, settled
 from lib.retrieval.stores import seeded_order
 from lib.workbook.display import Drawing, Table, interval, label_lines, listed
 from lib.workbook.forest import forest
@@ -104,17 +104,17 @@ def of_pairs(found: Mapping[str, pd.DataFrame], asked: pd.DataFrame, k: int | No
 
 def resampling(table: pd.DataFrame, samples: int, seed: int) -> Resampling:
     """Of the index, requests."""
-    return Resampling([table.index], samples, seed)
+    return Resampling(table.index.to_numpy(), samples, seed)
 
 
 def tested(pairs: Mapping[tuple, tuple[pd.DataFrame, pd.DataFrame]], value: str, samples: int, seed: int):
-    """Paired differences of several comparisons: the randomisation test, Holm over all of them.
+    """Paired differences of several comparisons.
 
     Args:
         pairs: by key the two sides of a comparison, columns pair and `value`; compared on the requests of both.
 
     Returns:
-        one row a comparison in order: difference, ci_low, ci_high, p_value, n (requests), p_holm, settled.
+        one row a comparison in order: difference, ci_low, ci_high, p_value, n (requests), settled.
     """
     rows = []
     for one, other in pairs.values():
@@ -123,7 +123,6 @@ def tested(pairs: Mapping[tuple, tuple[pd.DataFrame, pd.DataFrame]], value: str,
         row = compare(both, [("a", "b")], value, 0, resampling(both, samples, seed), top=1.0).iloc[0]
         rows.append([*row[[*DIFFERENCE, "p_value"]], len(both)])
     tests = pd.DataFrame(rows, columns=[*DIFFERENCE, "p_value", "n"])
-    tests["p_holm"] = holm_adjust(tests["p_value"])
     return tests.assign(settled=settled(tests))
 
 
@@ -143,9 +142,8 @@ def selector_values(
     parts = []
     for name, requests in sets.items():
         part = table[table.index.isin(requests["pair"])]
-        over = resampling(part, samples, seed)
-        low, high = bootstrap_interval(part.to_numpy(), over.clusters, over.samples, over.seed)
-        values = part.mean().rename("value").reset_index().assign(ci_low=low, ci_high=high)
+        found = mean_interval(part.to_numpy(float), resampling(part, samples, seed), 1.0)
+        values = part.columns.to_frame(index=False).assign(value=found.value, ci_low=found.low, ci_high=found.high)
         parts.append(values.assign(test_set=name, n=len(requests)))
     values = pd.concat(parts, ignore_index=True).rename(columns={"method": "selector", "k": "shots"})
     learned = values["selector"].map(pairs).fillna(0).astype(int)
@@ -184,17 +182,20 @@ def selectors_table(values: pd.DataFrame, shots: Sequence[int]) -> Table:
 def tst_tests(
     table: pd.DataFrame, sets: Mapping[str, pd.DataFrame], shots: Sequence[int], samples: int, seed: int
 ) -> pd.DataFrame:
-    """`RIVALS`, those that the table has, in the `TABULATED` measures on each test set: columns of `compare_family`,
-    test_set and settled; Holm over all rows."""
+    """`RIVALS`, those that the table has, in the `TABULATED` measures on each test set: columns of `compare`,
+    metric, k, test_set and settled."""
     scored = set(table.columns.get_level_values("method"))
     rivals = [pair for pair in RIVALS if scored.issuperset(pair)]
     parts = []
     for name, requests in sets.items():
         part = table[table.index.isin(requests["pair"])]
-        tests = compare_family(part, rivals, TABULATED, shots, resampling(part, samples, seed), top=1.0)
-        parts.append(tests.assign(test_set=name))
+        over = resampling(part, samples, seed)
+        parts += [
+            compare(part, rivals, metric, k, over, top=1.0).assign(metric=metric, k=k, test_set=name)
+            for k in shots
+            for metric in TABULATED
+        ]
     tests = pd.concat(parts, ignore_index=True)
-    tests["p_holm"] = holm_adjust(tests["p_value"])
     return tests.assign(settled=settled(tests))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from lib.evaluation.rates import rates_with_intervals
+from lib.evaluation.comparison import rates
 from lib.workbook.cases import case_address
 from lib.workbook.display import Drawing, Table, listed
 from lib.workbook.methods import colour, marker
@@ -92,7 +92,7 @@ def for_later(scores: pd.DataFrame, pairs: int) -> pd.DataFrame:
 
 def metric_values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
     """The four metrics and `executed` of each condition on each set of requests, see
-    `lib.evaluation.rates.rates_with_intervals`.
+    `lib.evaluation.comparison.rates`.
 
     Args:
         scores: of `lib.workflows.nl2dsl.scored_answers`, of all conditions, with columns test_set and pairs (learned or
@@ -107,7 +107,7 @@ def metric_values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame
         about = part.groupby("condition")["pairs"].first()
         ran = executed_outcomes(part)
         counted = pd.concat([outcomes(part), ran[ran["metric"] == "executed"]])
-        values = rates_with_intervals(counted, PERCENT, samples, seed)
+        values = rates(counted, PERCENT, samples, seed)
         parts.append(values.join(about, on="condition").assign(test_set=where))
     columns = ["test_set", "condition", "pairs", "metric", "value", "ci_low", "ci_high", "n", "counted"]
     return pd.concat(parts, ignore_index=True)[columns]
@@ -171,13 +171,13 @@ def similarity_table(tests: pd.DataFrame) -> Table:
             "requests": tests["test_set"].map(ASKED),
             "comparison": tests["a"] + " minus " + tests["b"],
             "similarity": intervals(tests, DIFFERENCE),
-            "p (Holm)": p_values(tests["p_holm"]),
+            "p": p_values(tests["p_value"]),
             "n": tests["n"],
         }
     )
     return Table(
         frame,
-        "Paired differences in similarity, 95% intervals, not adjusted; randomisation test, Holm over these rows.",
+        "Paired differences in similarity, 95% intervals and sign flips.",
     )
 
 
@@ -286,5 +286,5 @@ def curve_table(tests: pd.DataFrame) -> Table:
         "n": tests["n"],
     })  # fmt: skip
     return Table(
-        frame, f"Fine-tuned minus copied on the flows of both, 95% intervals; {SETTLED}: settled (Holm).", decimals=0
+        frame, f"Fine-tuned minus copied on the flows of both, 95% intervals; {SETTLED}: beside 0.", decimals=0
     )

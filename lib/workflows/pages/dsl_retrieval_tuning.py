@@ -5,7 +5,7 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from lib.evaluation.inference import bootstrap_interval
+from lib.evaluation.inference import Resampling, mean_interval
 from lib.workbook.display import Drawing, Table, listed, number
 from lib.workbook.methods import colour, label, marker
 from lib.workflows.pages.common import SETTLED, error_bars, intervals
@@ -85,8 +85,8 @@ def curve_values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
     """
     rows = []
     for key, part in scores.groupby(["test_set", *AT], sort=False):
-        low, high = bootstrap_interval(part["jaccard"].to_numpy(), [part["pair"]], samples, seed)
-        rows.append((*key, part["jaccard"].mean(), low, high, len(part)))
+        found = mean_interval(part["jaccard"].to_numpy(float), Resampling(part["pair"].to_numpy(), samples, seed), 1.0)
+        rows.append((*key, *found, len(part)))
     return pd.DataFrame(rows, columns=["test_set", *AT, "value", "ci_low", "ci_high", "n"])
 
 
@@ -100,14 +100,13 @@ def contrasts(scores: pd.DataFrame) -> list[tuple[tuple[str, int], tuple[str, in
 
 
 def curve_tests(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
-    """`contrasts` on each test set, Holm over all.
+    """`contrasts` on each test set.
 
     Args:
         scores: as for `curve_values`.
 
     Returns:
-        columns test_set, method, pairs, against (the other's method), difference, ci_low, ci_high, p_value, p_holm,
-        settled.
+        columns test_set, method, pairs, against (the other's method), difference, ci_low, ci_high, p_value, settled.
     """
     sides = {
         (where, *one, other[0]): tuple(part[(part[AT] == list(point)).all(axis=1)] for point in (one, other))
@@ -164,6 +163,6 @@ def curve_table(values: pd.DataFrame, tests: pd.DataFrame, k: int, pool: int) ->
     counts = values.drop_duplicates("test_set")["n"].map("{:,}".format)
     caption = (
         f"{k} few-shots out of {pool:,} training requests, {listed(list(counts))} test requests; 95% intervals; "
-        f"paired tests, Holm over all rows and those of shuffled targets against true ones; {SETTLED}: settled."
+        f"{SETTLED}: beside 0."
     )
     return Table(frame, caption)

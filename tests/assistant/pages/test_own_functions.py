@@ -45,7 +45,7 @@ def runs(task):
 def results(task, runs):
     cutoffs = cutoffs_of(len(task.tools))
     scores = scores_beside_chance(runs, task, cutoffs.all, seed=1)
-    return Results(task, scores, cutoffs, Resampling(task.clusters, 50, 1))
+    return Results(task, scores, cutoffs, Resampling(task.units, 50, 1))
 
 
 def test_tables_of_the_files(task):
@@ -70,15 +70,15 @@ def paired(*differences):
     tests = pd.DataFrame(page.TESTS, columns=["a", "b"]).assign(difference=differences)
     reach = np.where(firm, 1, 9)
     return tests.assign(
-        ci_low=tests["difference"] - reach, ci_high=tests["difference"] + reach, p_holm=np.where(firm, 0.01, 0.5)
+        ci_low=tests["difference"] - reach, ci_high=tests["difference"] + reach, p_value=np.where(firm, 0.01, 0.5)
     )
 
 
-def test_what_is_settled(results):
+def test_differences(results):
     tests = paired(30, -9, 1)
     table = page.differences_table(results, tests)
     assert table.frame["difference"].tolist()[0] == "semantic search − random order"
-    assert table.frame["settled"].tolist() == ["yes", "yes", "no"]
+    assert list(table.frame) == ["difference", "points", "p"]
 
 
 def test_misses(results, runs):

@@ -70,7 +70,8 @@ def test_gains_are_over_the_same_retriever_alone(results):
 def test_the_written_table_has_a_row_for_each_number(results):
     rows = page.in_rows(results)
     assert list(rows) == [
-        "world", "setting", "retriever", "k", "recall", "ci_low", "ci_high", "gain", "gain_low", "gain_high", "n",
+        "world", "setting", "retriever", "k", "recall", "ci_low", "ci_high", "gain", "gain_low", "gain_high",
+        "n_topics", "n",
     ]  # fmt: skip
     assert len(rows) == 2 * len(page.METHODS) * 6
     by = rows.set_index(["world", "setting", "retriever", "k"])

@@ -5,43 +5,36 @@ import pandas as pd
 import pytest
 
 from lib.assistant.pages import transfer as page
-from lib.evaluation.transfer import COLUMNS
 
 
-def row(claim, here, there, verdicts, unit="points", k="3", overall=None):
-    both = (value for side, verdict, whole in zip((here, there), verdicts, overall or verdicts, strict=True)
-            for value in ("semantic", side, side - 2, side + 1, 100, verdict, "significant", whole, 9))  # fmt: skip
-    return (claim, "assistant", f"{claim} <b>holds</b> (as said).", k, unit, "semantic", *both)
+def row(claim, here, there, words, unit="points", k=3):
+    sides = zip(("here", "there"), (here, there), words, strict=True)
+    effects = {f"{side}_{name}": value for side, effect, word in sides
+               for name, value in (("effect", effect), ("ci_low", effect - 2), ("ci_high", effect + 1), ("n", 100),
+                                   ("word", word))}  # fmt: skip
+    return {"claim": claim, "statement": f"{claim} <b>holds</b> (as said).", "k": k, "unit": unit} | effects
 
 
 @pytest.fixture
 def transfer():
-    """a holds in both worlds at 3 and at 5; c turns at 5 and so as a whole; e and f are contradicted there alone."""
-    open_there = ("reproduced", "underpowered")
+    """a holds in both worlds at 3 and at 5; c turns at 5; e is reversed there alone."""
     rows = [
-        row("a_beats_b", 10.0, 5.0, ("reproduced", "reproduced")),
-        row("a_beats_b", 9.0, 4.0, ("reproduced", "reproduced"), k="5"),
-        row("c_beats_d", 10.0, 2.0, open_there, overall=("reproduced", "contradicted")),
-        row("c_beats_d", 10.0, -5.0, ("reproduced", "contradicted"), k="5"),
-        row("e_beats_f", -1.0, -8.0, ("underpowered", "contradicted")),
-        row("level", 40.0, 60.0, ("same direction", "contradicted"), "percent"),
+        row("a_beats_b", 10.0, 5.0, ("holds", "holds")),
+        row("a_beats_b", 9.0, 4.0, ("holds", "holds"), k=5),
+        row("c_beats_d", 10.0, 1.0, ("holds", "no clear difference")),
+        row("c_beats_d", 10.0, -5.0, ("holds", "reversed"), k=5),
+        row("e_beats_f", -1.0, -8.0, ("no clear difference", "reversed")),
+        row("times", 1.5, 1.2, ("holds", "holds"), "fold"),
     ]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows)
 
 
-@pytest.fixture
-def orders():
-    return pd.DataFrame(
-        [("context", 3, 1.0, 0.3, 1.0), ("shots", 1, -1.0, -1.0, -1.0), ("all", 4, 0.5, 0.1, 0.9)],
-        columns=["family", "pairs", "tau", "ci_low", "ci_high"],
-    )
-
-
-def test_tables_and_figure(transfer, orders):
+def test_a_row_a_claim_and_cutoff(transfer):
     table = page.transfer_table(transfer).frame
-    assert table["here"].tolist()[0] == "10.0 [8.0, 11.0]"
-    assert table["K"].tolist() == ["3, 5", "3, 5", "3", "3"]
-    assert table["there: verdict"].tolist() == ["reproduced", "contradicted", "contradicted", "contradicted"]
+    assert table["here"].tolist()[::5] == ["10.0 [8.0, 11.0]", "1.50 [−0.50, 2.50]"]
+    assert table["K"].tolist() == [3, 5, 3, 5, 3, 3]
+    assert table["there: word"].tolist()[2:5] == ["no clear difference", "reversed", "reversed"]
+    assert table["n here, there"].eq("100, 100").all()
 
 
 def test_the_figure_has_a_row_a_claim_in_points_and_cutoff(transfer):
@@ -52,19 +45,8 @@ def test_the_figure_has_a_row_a_claim_in_points_and_cutoff(transfer):
     assert named == [f"{name} <b>holds</b>" for name in ("a_beats_b", "c_beats_d", "e_beats_f")]
     marks = [line for line in axis.lines if line.get_marker() in "os"]
     assert [float(line.get_xdata()[0]) for line in marks[:4]] == [10.0, 9.0, 5.0, 4.0]
-    assert [line.get_markerfacecolor() for line in marks[6:8]] == ["white", "#D55E00"], "open at 3, settled at 5"
+    assert [line.get_markerfacecolor() for line in marks[6:8]] == ["white", "#D55E00"], "not clear at 3, clear at 5"
     plt.close("all")
-
-
-def test_claims_name_the_method_of_each_side(transfer):
-    columns = ["here_method", "there_method", "here_tests", "there_tests"]
-    rows = [("semantic", "bm25t", 10, 9), ("semantic", "bm25t", 10, 9), ("tst", "tst", 3, 3), ("tst", "tst", 3, 3)]
-    named = transfer.head(4).assign(**dict(zip(columns, zip(*rows, strict=True), strict=True)))
-    table = page.transfer_table(named)
-    assert list(table.frame)[:3] == ["claim", "method", "K"]
-    assert list(table.frame)[-1] == "claims here, there"
-    assert table.frame["method"].tolist() == ["semantic search here, BM25T there", "TST"]
-    assert table.frame["claims here, there"].tolist() == ["10, 9", "3, 3"]
 
 
 def test_scores_in_a_table():

@@ -68,7 +68,7 @@ def test_rows_under_a_grammar_beside_the_same_decoded_freely():
         ["pretrained_5_in_context_grammar", FIVE],
     ]
     assert shown["condition"].unique().tolist()[:2] == [FIVE, "no_shots_finetuned"]
-    assert np.isnan(shown.loc[:9, ["delta", "p_holm", "shared"]].to_numpy(float)).all()
+    assert np.isnan(shown.loc[:9, ["delta", "p_value", "shared"]].to_numpy(float)).all()
 
 
 def test_a_profile_without_a_grammar():

@@ -109,7 +109,6 @@ def test_tst_is_compared_in_all_measures_on_both_sets(table):
     tests = page.tst_tests(table, ASKED, [5, 20], 100, 0)
     assert len(tests) == 2 * 4 * 3 * 2
     assert tests["settled"].all()
-    assert tests["p_holm"].max() == pytest.approx(min(1, 48 * tests["p_value"].max()), rel=0.5)
     np.testing.assert_allclose(tests.loc[tests["b"] == "bm25t", "difference"], 0.2)
     drawing = page.tst_tests_drawing(tests)
     assert drawing.data["comparison"].nunique() == 18
@@ -118,7 +117,7 @@ def test_tst_is_compared_in_all_measures_on_both_sets(table):
         "Jaccard of 5: affine TST − pretrained encoder",
     ]
     assert [axis.get_title(loc="left") for axis in drawing.figure.axes] == ["new wordings", "known wordings"]
-    assert {"p_value", "p_holm"} <= set(drawing.data)
+    assert {"p_value", "n"} <= set(drawing.data)
     plt.close(drawing.figure)
 
 

@@ -105,6 +105,6 @@ def test_the_learning_curve_is_drawn_and_tabulated():
     assert table.frame["encoder"].tolist()[:2] == ["pretrained encoder", "TST"]
     assert table.frame["pairs"].tolist()[:3] == ["–", 750, 3000]
     assert table.frame["against pretrained, new wordings"].tolist()[:3] == [
-        "–", "−0.100 [−0.100, −0.100] ●", "0.000 [0.000, 0.000]"
+        "–", "−0.100 [−0.100, −0.100] ●", "0.000 [−0.161, 0.161]"
     ]  # fmt: skip
     assert "5 few-shots out of 2,500 training requests, 20 and 20 test requests" in table.caption
