@@ -179,6 +179,21 @@ def test_a_figure_has_a_palette_and_looks_the_same(first):
     assert first.write_figure("x", figure, FRAME).read_bytes() == again
 
 
+def test_a_figure_without_a_background_keeps_its_colours(first):
+    from PIL import Image, ImageChops
+
+    figure = Figure(figsize=(4, 3))
+    axis = figure.subplots()
+    axis.patch.set_alpha(0)
+    figure.patch.set_alpha(0)
+    axis.plot([0, 1], [0, 1], color="#0b5fa5", label="a line")
+    path = first.write_figure("x", figure, FRAME)
+    figure.savefig(first.root / "true.png")
+    with Image.open(path) as picture, Image.open(first.root / "true.png") as true:
+        assert picture.getchannel("A").getextrema()[0] == 0
+        assert ImageChops.difference(picture, true).getbbox(alpha_only=False) is None
+
+
 def test_a_killed_writer_leaves_the_old_file_whole(tmp_path):
     target = tmp_path / "file.txt"
     target.write_text("old")
