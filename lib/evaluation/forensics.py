@@ -126,21 +126,6 @@ def ndcg_upper_bound(
     return float(-found.fun)
 
 
-def is_share_of(percentage: float, n: int, decimals: int = 2) -> bool:
-    """Whether a printed percentage is some count over `n`, rounded to `decimals`."""
-    count = round(percentage * n / 100)
-    return any(
-        round(100 * c / n, decimals) == round(percentage, decimals)
-        for c in (count - 1, count, count + 1)
-        if 0 <= c <= n
-    )
-
-
-def random_recall(n_items: np.ndarray, k: int) -> float:
-    """Expected recall@k of a random ranking, averaged over queries with `n_items` candidates each."""
-    return float(np.mean(np.minimum(k / np.asarray(n_items, dtype=float), 1.0)))
-
-
 def _on_one_scale(published: pd.DataFrame) -> pd.DataFrame:
     """The printed cells with two more columns: their table's `baseline`, and their `value`, where `BASELINE` is 0."""
     cells = published.set_index(["table", *CONDITION, "metric"], verify_integrity=True)["delta"].sort_index()

@@ -190,7 +190,8 @@ def beside_published(rows: pd.DataFrame, names: Mapping[str, str] | None = None)
     """A table for readers, one row a method: at each K our value with its interval, and the paper's.
 
     Args:
-        rows: columns method, k, value, ci_low, ci_high, published; one row for each method and K.
+        rows: columns method, k, value, ci_low, ci_high, published, and over_queries where the paper's is a mean over
+            queries and ours is none; one row for each method and K.
         names: of methods that have another name here than `label` gives.
     """
     methods = rows["method"].unique()
@@ -198,6 +199,8 @@ def beside_published(rows: pd.DataFrame, names: Mapping[str, str] | None = None)
     for k, part in rows.groupby("k"):
         part = part.set_index("method").loc[methods]
         table[f"@{k}, ours"] = [interval(*row) for row in part[["value", "ci_low", "ci_high"]].to_numpy()]
+        if "over_queries" in part:
+            table[f"@{k}, over queries"] = part["over_queries"].round(1).tolist()
         table[f"@{k}, paper"] = part["published"].tolist()
     return pd.DataFrame(table)
 

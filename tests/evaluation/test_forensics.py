@@ -7,16 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from lib.evaluation.forensics import (
     chained,
     conflicts,
-    is_share_of,
     level_bounds,
     ndcg_upper_bound,
-    random_recall,
 )
 from lib.evaluation.ranking import ndcg_at_k
 
@@ -151,49 +147,7 @@ def test_impossible_recalls_are_refused(recall, k, reference):
 # ---------------------------------------------------------------- counts
 
 
-def test_five_published_cells_are_counts():
-    values = pd.read_csv(PUBLISHED / "planner.csv")["value"]
-    assert len(values) == 15
-    assert sum(is_share_of(value, 936) for value in values) == 5
-
-
-def test_as_many_percentages_are_counts_as_there_are_counts():
-    assert sum(is_share_of(i / 100, 936) for i in range(10_001)) == 937
-
-
-@settings(deadline=None, derandomize=True, database=None)
-@given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.integers(0, 4))
-def test_a_rounded_share_is_recognised(share, decimals):
-    count, n = share
-    assert is_share_of(round(100 * count / n, decimals), n, decimals)
-
-
-def test_fewer_decimals_say_less():
-    assert not is_share_of(33.34, 3)
-    assert is_share_of(33.3, 3, decimals=1)
-    assert not is_share_of(33.4, 3, decimals=1)
-
-
-@pytest.mark.parametrize("percentage", [100.11, -0.11])
-def test_a_share_lies_between_0_and_100(percentage):
-    assert not is_share_of(percentage, 936)
-
-
 # ---------------------------------------------------------------- random rankings
-
-
-def test_random_recall_by_simulation():
-    rng = np.random.default_rng(0)
-    sizes, relevant = [2, 4, 10, 30], [1, 3, 4, 2]
-    simulated = [
-        np.mean([(rng.permutation(n)[:3] < r).sum() / r for _ in range(4000)])
-        for n, r in zip(sizes, relevant, strict=True)
-    ]
-    assert random_recall(np.array(sizes), 3) == pytest.approx(np.mean(simulated), abs=0.01)
-
-
-def test_random_recall_by_hand():
-    assert random_recall(np.array([2, 3, 6, 12]), 3) == pytest.approx((1 + 1 + 1 / 2 + 1 / 4) / 4)
 
 
 # ---------------------------------------------------------------- the workflow paper's ablation

@@ -77,7 +77,15 @@ def test_the_table_beside_the_published_rows(scored, published):
     rows = common.with_published(summary, common.printed_values(published))
     table = common.beside_published_table(rows, "ndcg", "n = 12.", {"bm25t": "words"})
     assert table.frame["method"].tolist() == ["semantic search", "words"]
-    assert list(table.frame.columns) == ["method", "@3, ours", "@3, paper", "@5, ours", "@5, paper"]
+    assert list(table.frame.columns) == [
+        "method",
+        "@3, ours",
+        "@3, over queries",
+        "@3, paper",
+        "@5, ours",
+        "@5, over queries",
+        "@5, paper",
+    ]
     assert table.frame["@3, paper"].tolist()[0] == 60.0
     assert table.frame["@3, ours"].tolist()[1] == "20.0 [20.0, 20.0]"
     assert table.caption == "NDCG@K (standard ideal) in percent with 95% intervals, n = 12."
