@@ -31,7 +31,7 @@ def forest(
     """One line a comparison: its difference, its 95% interval, and both as numbers at the right.
 
     A filled mark is a settled difference, a hollow one an open one, a cross the published difference. Settled are those
-    that the caller calls so: where p-values were adjusted, an open one may lie off 0.
+    that the caller calls so.
 
     Args:
         rows: columns `label` (what is compared), difference, ci_low, ci_high, settled (bool), and if the paper has one,

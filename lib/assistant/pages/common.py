@@ -84,7 +84,7 @@ def ranker_name(ranker: str, names: Mapping[str, str] | None = None) -> str:
 
 
 def control_rows(controls: pd.DataFrame, recall: str) -> pd.DataFrame:
-    """Negative controls as a table shows them, a row each, the verdict last.
+    """Negative controls as a table shows them, a row each, last whether the control holds.
 
     Args:
         controls: from `lib.assistant.controls.weigh_controls`.
