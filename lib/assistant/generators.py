@@ -34,7 +34,8 @@ from lib.assistant.written_world import (
     tool_question,
     toolbox_questions,
 )
-from lib.generation.kept import KeptCalls, weights_of
+from lib.generation.answers import Answers, KeptModel
+from lib.generation.local import weights_of
 from lib.generation.models import ModelError
 from lib.generation.structured import Question, Reply, ask
 from lib.workbook.parameters.data_gen import DataGen
@@ -133,7 +134,7 @@ def kept_outcomes(world: World, asked: Mapping[str, Trial], seed: int, root: Pat
         seed: of the answers that are drawn.
         root: the project's folder.
     """
-    kept, parts = KeptCalls(root / FILE, weights_of(MODEL, MODEL), root / FILE), []
+    kept, parts = KeptModel(Answers(root / FILE), weights_of(MODEL)), []
     try:
         for way, constrained in (("free", False), ("under the schema", True)):
             replies = {

@@ -2,8 +2,7 @@
 
 It is told the rules as the system, and shown a few training queries with their plans as earlier turns of a
 conversation, in the form of the setting that it is asked in; then comes what the tuned planner is shown. Its plans
-take two cores hours, so they are kept with the project (`lib.generation.kept`), under prompt and weights, and shown
-where nearly all are found.
+take two cores hours, so they are kept with the project (`lib.generation.answers`).
 
 The examples are kept, too (`kept_examples`): in two settings they show what was retrieved, and where another
 processor ranks one of these tools or items otherwise, all conversations would be other ones.
@@ -29,7 +28,6 @@ import pandas as pd
 
 from lib.assistant.cot import equal_shares
 from lib.assistant.execution import executed_right
-from lib.assistant.kept_plans import KEPT, kept_or_some
 from lib.assistant.plan_comparison import per_query
 from lib.assistant.planner import (
     LABELLED,
@@ -37,13 +35,14 @@ from lib.assistant.planner import (
     Material,
     answerable,
     planner_prompts,
+    prompts_asked,
     score_plans,
     with_gold_tools,
 )
 from lib.evaluation import comparison
 from lib.evaluation.inference import Resampling
-from lib.generation.kept import Conversations, Keeper, Kept
-from lib.generation.local import LocalModel
+from lib.generation.answers import Answers, KeptModel
+from lib.generation.local import Conversations, weights_of
 
 if TYPE_CHECKING:
     from lib.assistant.trained_parts import PlannerLesson
@@ -212,7 +211,7 @@ class Planned(NamedTuple):
     """
 
     plans: pd.DataFrame
-    keeper: Keeper
+    keeper: KeptModel
     model: str
 
 
@@ -225,8 +224,8 @@ class Asking(NamedTuple):
         name: of the model; empty: only kept plans are taken.
         queries: evaluation queries that it is asked, at least.
         root: the project's folder.
-        own: a folder to keep what is written now.
-        machine: cache, threads, quantization of `lib.generation.local.LocalModel`.
+        own: folder of the profile's data, for what is written now.
+        machine: threads, quantization of `lib.generation.local.LocalModel`.
         progress: show a progress bar.
     """
 
@@ -240,38 +239,28 @@ class Asking(NamedTuple):
     progress: bool = False
 
 
-def conversations(
-    prompts: pd.DataFrame, kinds: pd.Series, kept: Kept, asking: Asking, most: int = KEPT
-) -> pd.DataFrame:
-    """The prompts that the instruct model is asked, see `with_turns`: of so many queries as are wanted, as even by kind
-    as there are, or of `most` where these are no more and nearly all of their plans are kept, without those whose are
-    not.
+def planned(prompts: pd.DataFrame, kinds: pd.Series, asking: Asking) -> Planned | None:
+    """The instruct model's plans: kept ones, or written now where a model is named; None where neither is there.
 
     Args:
         prompts: columns query, setting, prompt: those of the tuned planner.
         kinds: of the queries, by query.
-        most: queries whose plans are kept.
     """
-    said = functools.partial(with_turns, asking.examples)
-    return kept_or_some(prompts, kinds, kept, asking.queries, most, asking.seed, said, "turns")
+    answers = Answers(asking.root / FILE, asking.own / "answers" / FILE.name)
+    load = functools.partial(Conversations, asking.name, cache=answers, **asking.machine) if asking.name else None
+    model = KeptModel(answers, weights_of(asking.name or MODEL), load)
 
+    def said(queries: pd.DataFrame) -> pd.DataFrame:
+        return with_turns(asking.examples, prompts[prompts["query"].isin(queries["query"])])
 
-def planned(prompts: pd.DataFrame, kinds: pd.Series, asking: Asking, most: int = KEPT) -> Planned | None:
-    """The instruct model's plans: kept ones, or written now where a model is named; None where neither is there.
+    def kept(shown: pd.DataFrame) -> list[bool]:
+        return model.has(shown["turns"].tolist(), MAX_TOKENS)
 
-    Args:
-        prompts, kinds, most: see `conversations`.
-    """
-    kept = Kept.of_model(asking.root / FILE, MODEL, asking.name, MAX_TOKENS)
-    shown = conversations(prompts, kinds, kept, asking, most)
-    model: Conversations | None = None
-    if None in kept.found(shown["turns"]):
-        if not asking.name:
-            return None
-        model = Conversations(LocalModel(asking.name, **asking.machine), kept.weights)
-    keeper = Keeper(model, kept, asking.own / FILE.name)
-    texts = keeper.generate(shown["turns"].tolist(), asking.progress)
-    return Planned(shown.assign(text=[plan_of(text) for text in texts]), keeper, asking.name or MODEL)
+    shown = prompts_asked(prompts[["query"]].drop_duplicates(), kinds, said, kept, asking.queries, asking.seed)
+    if not asking.name and not all(kept(shown)):
+        return None
+    texts = model.generate(shown["turns"].tolist(), MAX_TOKENS, progress=asking.progress)
+    return Planned(shown.assign(text=[plan_of(text) for text in texts]), model, asking.name or MODEL)
 
 
 def planned_in_worlds(materials: Mapping[str, Material], prompts: pd.DataFrame, asking: Asking) -> dict[str, Planned]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from lib.assistant.cot import equal_shares
 from lib.assistant.plans import (
     MAY_BE_LEFT_OUT,
     PlanError,
@@ -31,9 +32,11 @@ from lib.assistant.prompts import planner_prompt
 from lib.assistant.queries import print_call
 from lib.assistant.schemas import APP_NAMES
 from lib.assistant.toolbox import DEFAULT_API, argument_names, signature
+from lib.generation.answers import whole_units
 from lib.workbook.inputs import InputError
 
 # Where a setting's tools and context items come from: a setting of tool retrieval, the labels, or nowhere.
+KEPT = 936  # evaluation queries whose plans come with the project, of Table 3 and of each named world
 SETTINGS: dict[str, tuple[str, str]] = {
     "lower_bound": ("none", "none"),
     "rag": ("query_only", "none"),
@@ -238,7 +241,7 @@ class Material:
     """What prompts of saved queries are written from, and how much of it one shows.
 
     Attributes:
-        queries: columns query, persona, text, time, place.
+        queries: columns query, split, persona, text, time, place.
         gold, tool_rankings, retrieved, n_tools, n_items: see `shown`.
     """
 
@@ -249,6 +252,11 @@ class Material:
     retrieved: pd.DataFrame
     n_tools: int
     n_items: int
+
+    @property
+    def evaluated(self) -> pd.DataFrame:
+        """The evaluation queries."""
+        return self.queries[self.queries["split"] == "evaluation"]
 
     def shown(
         self, rows: pd.DataFrame, setting: str, n_tools: int | None = None, n_items: int | None = None
@@ -430,6 +438,32 @@ def first_call(plan: str) -> tuple[str, dict]:
 
 
 # ---------------------------------------------------------------- scores
+
+
+def prompts_asked(
+    queries: pd.DataFrame,
+    kinds: pd.Series,
+    prompts_of: Callable[[pd.DataFrame], pd.DataFrame],
+    kept: Callable[[pd.DataFrame], Sequence[bool]],
+    wanted: int,
+    seed: int,
+) -> pd.DataFrame:
+    """The prompts of the queries that are asked, the same ones in every setting: of all queries whose plans are kept
+    whole, where these are as many as wanted; else of so many, as even by kind of need as there are.
+
+    Args:
+        queries: column query, those that may be asked.
+        kinds: of needs, by query.
+        prompts_of: the prompts of some queries, columns query and prompt.
+        kept: whether the plan of each prompt is kept.
+    """
+
+    def some(n: int) -> pd.DataFrame:
+        return prompts_of(equal_shares(queries, kinds.loc[queries["query"]], n, seed)).reset_index(drop=True)
+
+    found = some(max(KEPT, wanted))
+    whole = whole_units(found["query"], kept(found))
+    return found[found["query"].isin(whole)].reset_index(drop=True) if len(whole) >= wanted else some(wanted)
 
 
 def score_plans(plans: pd.DataFrame, gold: pd.DataFrame, functions: Sequence[dict]) -> pd.DataFrame:

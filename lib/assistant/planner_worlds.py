@@ -7,14 +7,13 @@ found by cosine, as in the paper, and by the learned ranker (`lib.assistant.tool
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 
 import pandas as pd
 
 from lib.assistant.execution import executed_right
-from lib.assistant.kept_plans import KEPT, prompts_asked
 from lib.assistant.plan_comparison import per_query, summary
 from lib.assistant.planner import (
     ALONE_BY_RANKER,
@@ -24,13 +23,13 @@ from lib.assistant.planner import (
     Desk,
     Material,
     answerable,
+    prompts_asked,
     score_plans,
     with_other_plans,
 )
 from lib.assistant.tool_worlds import ALONE, CONTEXT, RANKER_ALONE, RANKER_TUNED, RETRIEVED, TUNED
 from lib.evaluation.comparison import compare
 from lib.evaluation.inference import Resampling
-from lib.generation.kept import Kept
 
 BY_SEARCH = "context_tuned_rag"  # whose context is by semantic search here
 CONTEXT_TUNED = BY_LAMBDAMART[BY_SEARCH]
@@ -45,7 +44,6 @@ BESIDE = [(BY_SEARCH, "rag"), (CONTEXT_TUNED, BY_SEARCH)]
 # Our ranker's tools against cosine's, and what context adds to ours.
 OURS = [*((ours, theirs) for theirs, ours in BY_OURS.items()), (TUNED_BY_RANKER, ALONE_BY_RANKER)]
 WITH_CONTEXT = (BY_SEARCH, CONTEXT_TUNED, "context_tuned_upper_bound")
-NONE_KEPT = Kept("", 0, {})
 
 
 def materials_of(
@@ -78,30 +76,33 @@ def _retrieved(rankings: pd.DataFrame, world: str, context: str) -> tuple[pd.Dat
 
 
 def world_prompts(
-    materials: Mapping[str, Material], rankings: pd.DataFrame, n: int, seed: int, kept: Kept = NONE_KEPT
+    materials: Mapping[str, Material],
+    rankings: pd.DataFrame,
+    n: int,
+    seed: int,
+    kept: Callable[[pd.DataFrame], Sequence[bool]],
 ) -> pd.DataFrame:
-    """What the prompts of `PLANNED` show for n evaluation queries of each world or for those whose plans are kept, as
-    even by kind of need as there are (see `lib.assistant.kept_plans.prompts_asked`).
-
-    Where a ranker shows other tools or items than those that a kept plan has seen, the plan is written anew.
+    """What the prompts of `PLANNED` show for n evaluation queries of each world, or for all whose plans are kept (see
+    `lib.assistant.planner.prompts_asked`).
 
     Args:
         materials, rankings: see `materials_of`.
+        kept: whether the plan of each prompt is kept.
 
     Returns:
         columns world, query, setting, tools, items, prompt, answerable (see `lib.assistant.planner.answerable`).
     """
     frames = []
     for world, material in materials.items():
-        prompts = prompts_asked(material, SETTINGS, kept, n, KEPT, seed)
-        asked = material.queries[material.queries["query"].isin(prompts["query"])]
         tools, items = _retrieved(rankings, world, TUNED)
         tuned = replace(material, tool_rankings=tools, retrieved=items)
-        more = [
-            material.prompted(asked, [ALONE_BY_RANKER, BY_RANKER]),
-            tuned.prompted(asked, [CONTEXT_TUNED, TUNED_BY_RANKER]),
-        ]
-        prompts = pd.concat([prompts, *more], ignore_index=True)
+
+        def prompts_of(asked: pd.DataFrame, material=material, tuned=tuned) -> pd.DataFrame:
+            by_search = material.prompted(asked, [*SETTINGS, ALONE_BY_RANKER, BY_RANKER])
+            return pd.concat([by_search, tuned.prompted(asked, [CONTEXT_TUNED, TUNED_BY_RANKER])], ignore_index=True)
+
+        kinds = material.gold.set_index("query")["kind"]
+        prompts = prompts_asked(material.evaluated, kinds, prompts_of, kept, n, seed)
         prompts["answerable"] = answerable(prompts["prompt"].tolist(), prompts, material.gold)
         frames.append(prompts.assign(world=world))
     return pd.concat(frames, ignore_index=True)

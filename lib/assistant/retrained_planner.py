@@ -1,7 +1,7 @@
 """A larger model tuned in the planner's place: it learns from the planner's own pairs and is asked its own prompts.
 
-Its adapter would not fit into the project, so its plans are kept with it (`lib.generation.kept`), under the prompt and
-a hash of base model, lesson and settings. Elsewhere it is trained where the profile says so.
+Its adapter would not fit into the project, so its plans are kept with it (`lib.generation.answers`), under a hash of
+base model, lesson and settings in the place of weights. Elsewhere it is trained where the profile says so.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from lib.assistant.instruct_planner import MAX_TOKENS, MODEL, Planned, each_world
-from lib.assistant.kept_plans import KEPT, kept_or_some
-from lib.assistant.planner import Material
+from lib.assistant.planner import Material, prompts_asked
 from lib.assistant.trained_parts import PlannerLesson
+from lib.generation.answers import Answers, KeptModel
 from lib.generation.finetune import Training, adapter_for
-from lib.generation.kept import Keeper, Kept, weights_of
-from lib.generation.local import LocalModel
+from lib.generation.local import LocalModel, weights_of
 
 FILE = Path("data") / "answers" / "retrained_plans.jsonl"
 # As Hu et al. (2022) and Dettmers et al. (2023) train models of billions; that of the small planner, six times higher,
@@ -40,20 +39,18 @@ class Again(NamedTuple):
         model: name of the base model.
         settings: of the training.
         max_tokens: of a plan.
-        most: evaluation queries whose plans are kept.
     """
 
     name: str
     model: str
     settings: Training
     max_tokens: int
-    most: int
 
 
 def from_larger(settings: Training, model: str = "") -> Again:
     """A larger base model (empty: `MODEL`) in the planner's place."""
     settings = replace(settings, learning_rate=LARGER_RATE, epochs=LARGER_EPOCHS)
-    return Again("larger", model or MODEL, settings, MAX_TOKENS, KEPT)
+    return Again("larger", model or MODEL, settings, MAX_TOKENS)
 
 
 @dataclass(frozen=True)
@@ -94,17 +91,19 @@ class Retraining:
     def key(self, again: Again) -> str:
         """SHA-256 of what a planner comes from: base model, lesson and settings of training."""
         quantization = self.machine.get("quantization", "none")
-        model = weights_of(again.model, MODEL, quantization)
+        model = weights_of(again.model)
         settings = {name: value for name, value in asdict(again.settings).items() if name != "checkpoint_every"}
         content = [model, quantization, self.source, settings]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
-    def model(self, again: Again) -> LocalModel:
-        """The planner, trained here, or earlier by an equal run."""
+    def model(self, again: Again, answers: Answers) -> LocalModel:
+        """The planner, trained here, or earlier by an equal run; its answers are kept under what it comes from."""
         output = self.folder / "runs" / f"planner_{again.name}"
         training = {"progress": self.progress, "processes": self.processes, **self.machine}
         adapter = adapter_for("", again.model, *self.pairs, output, again.settings, **training)
-        return LocalModel(again.model, adapter=adapter.folder, cache=self.folder / "answers", **self.machine)
+        model = LocalModel(again.model, adapter=adapter.folder, cache=answers, **self.machine)
+        model.weights = self.key(again)
+        return model
 
 
 def planned(prompts: pd.DataFrame, kinds: pd.Series, again: Again, how: Retraining, queries: int) -> Planned | None:
@@ -115,18 +114,21 @@ def planned(prompts: pd.DataFrame, kinds: pd.Series, again: Again, how: Retraini
         kinds: of the queries, by query.
         queries: that it is asked, at least.
     """
-    kept = Kept.read(how.root / FILE, how.key(again), again.max_tokens)
-    shown = kept_or_some(prompts, kinds, kept, queries, again.most, how.lesson.seed)
-    model = None
-    if None in kept.found(shown["prompt"]):
-        if not how.here:
-            return None
-        model = how.model(again)
-    keeper = Keeper(model, kept, how.folder / FILE.name)
-    plans = shown.assign(text=keeper.generate(shown["prompt"].tolist(), how.progress))
-    if model:
-        model.unload()  # several planners are asked one after the other
-    return Planned(plans, keeper, again.model)
+    answers = Answers(how.root / FILE, how.folder / "answers" / FILE.name)
+    model = KeptModel(answers, how.key(again), (lambda: how.model(again, answers)) if how.here else None)
+
+    def prompts_of(asked: pd.DataFrame) -> pd.DataFrame:
+        return prompts[prompts["query"].isin(asked["query"])]
+
+    def kept(shown: pd.DataFrame) -> list[bool]:
+        return model.has(shown["prompt"].tolist(), again.max_tokens)
+
+    shown = prompts_asked(prompts[["query"]].drop_duplicates(), kinds, prompts_of, kept, queries, how.lesson.seed)
+    if not how.here and not all(kept(shown)):
+        return None
+    texts = model.generate(shown["prompt"].tolist(), again.max_tokens, progress=how.progress)
+    model.unload()
+    return Planned(shown.assign(text=texts), model, again.model)
 
 
 def planned_in_worlds(
@@ -138,6 +140,3 @@ def planned_in_worlds(
         materials, prompts: see `lib.assistant.instruct_planner.each_world`.
     """
     return each_world(materials, prompts, functools.partial(planned, again=again, how=how, queries=queries))
-
-
-# ---------------------------------------------------------------- over seeds

@@ -243,7 +243,8 @@ class KeptModel:
                 Without it, only what is kept can be asked.
         """
         self.answers, self.weights = answers, weights
-        self._load = load and functools.cache(load)
+        self._load = load
+        self._model: Any = None
         self.finished: list[bool] = []
         self.costs: list[Cost] = []
         self.usage = Usage()
@@ -275,10 +276,16 @@ class KeptModel:
         self.usage = Usage(len(found), **spent, cached=len(found) - len(missing))
         return [found[key].text for key in keys]
 
+    def unload(self) -> None:
+        """Let go of the weights of a model that was loaded."""
+        if self._model:
+            self._model.unload()
+
     def _ask(self, prompts, keys: list[str], missing: set[str], max_new_tokens: int, progress: bool, settings) -> None:
         if not self._load:
             raise ModelError(f"{len(missing)} of {len(set(keys))} answers are not kept, and no model is named to ask")
-        model, samples = self._load(), settings.get("samples", 1)
+        model, samples = self._model or self._load(), settings.get("samples", 1)
+        self._model = model
         ask = [i for i in range(len(prompts)) if missing & set(keys[samples * i : samples * (i + 1)])]
         if isinstance(grammars := settings.get("grammars"), Sequence) and not isinstance(grammars, str):
             settings = settings | {"grammars": [grammars[i] for i in ask]}
@@ -298,14 +305,13 @@ class KeptModel:
         ]
 
 
-def shared_units(units: pd.Series, there: Sequence[bool], wanted: int) -> list:
-    """The units that a comparison is made on: those of which the answers of all its conditions are kept, if there are
-    as many as wanted; else the first ones, so many, whose missing answers are to be asked for.
+def whole_units(units: pd.Series, there: Sequence[bool]) -> list:
+    """The units that a comparison can be made on without asking: those of which the answers of all its conditions are
+    kept, in their order.
 
     Args:
-        units: of each prompt of all conditions, in the order of asking.
+        units: of each prompt of all conditions.
         there: whether its answer is kept.
     """
     whole = pd.Series(there, dtype=bool).groupby(units.to_numpy(), sort=False).all()
-    kept = whole.index[whole.to_numpy()].tolist()
-    return kept if len(kept) >= wanted else whole.index[:wanted].tolist()
+    return whole.index[whole.to_numpy()].tolist()

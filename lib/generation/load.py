@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lib.generation.answers import Answers
-from lib.generation.local import CPU_ROWS, LocalModel
+from lib.generation.answers import Answers, KeptModel
+from lib.generation.local import CPU_ROWS, LocalModel, weights_of
 from lib.workbook.parameters.base import REMOTE, is_remote
 
 if TYPE_CHECKING:
@@ -58,6 +58,23 @@ def load_language_model(
         price_out=price_out,
         limit=limit,
     )
+
+
+def kept_model(
+    name: str,
+    answers: Answers,
+    adapter: str | Path | None = None,
+    quantization: str = "none",
+    kind: type[LocalModel] = LocalModel,
+    **machine,
+) -> KeptModel:
+    """A model on this machine, loaded where one of its answers is not kept.
+
+    Args:
+        name, adapter, quantization, machine: see `LocalModel`.
+    """
+    load = functools.partial(kind, name, adapter, answers, quantization=quantization, **machine)
+    return KeptModel(answers, weights_of(name, adapter, quantization), load)
 
 
 def loader(**settings) -> Callable[[str], LocalModel | RemoteModel]:

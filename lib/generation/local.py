@@ -23,7 +23,7 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from lib.generation import models
-from lib.generation.answers import LONE_SURROGATE, Answer, Answers, Cost, Usage, encodable, key_of
+from lib.generation.answers import LONE_SURROGATE, Answer, Answers, Cost, KeptModel, Usage, encodable, key_of
 from lib.generation.batches import Prompt, plan_batches, shared_prefixes
 from lib.generation.models import ModelError
 from lib.generation.registry import REGISTRY
@@ -111,6 +111,18 @@ class LocalModel:
             return_freed_memory()  # an adapter was merged in float32
         return self._model
 
+    def has(
+        self,
+        prompts: Sequence[str],
+        max_new_tokens: int = 128,
+        grammars: Sequence[str | None] | None = None,
+        **settings: Any,
+    ) -> list[bool]:
+        """Whether the answer to each prompt is kept; arguments as of `generate`, one answer a prompt."""
+        if not self.cache:
+            return [False] * len(prompts)
+        return KeptModel(self.cache, self.weights).has(prompts, max_new_tokens, grammars=grammars, **settings)
+
     def unload(self) -> None:
         """Let go of the weights; they are loaded again when they are needed."""
         self._model = None
@@ -182,7 +194,7 @@ class LocalModel:
         )
         left = [i for i, answer in enumerate(found) if answer is None]
         texts = [distinct[i][0] for i in left]
-        tokens = tokenize(self.tokenizer, texts, chat)
+        tokens = self._tokens(texts, chat)
         check_lengths(texts, tokens, max_new_tokens, self.config)
         cuts = shared_prefixes(tokens)
         room = (free_bytes() if self.on_gpu else BATCH_BYTES) // bytes_per_token(self.config, self.dtype)
@@ -203,6 +215,9 @@ class LocalModel:
         self.finished = [answers[one].finished for one in asked]
         self.costs = [answers[one].cost for one in asked]
         return [answers[one].text for one in asked]
+
+    def _tokens(self, prompts: Sequence[str], chat: bool) -> list[list[int]]:
+        return tokenize(self.tokenizer, prompts, chat)
 
     def _computed(
         self,
@@ -290,6 +305,13 @@ class LocalModel:
             cost = Cost(len(row.tokens), len(output), float(f"{spent:.4g}"))
             answers.append(Answer(text, finished, cost, self.dtype, accelerator()))
         return answers
+
+
+class Conversations(LocalModel):
+    """A model whose prompts are whole conversations, each as JSON (see `conversation`)."""
+
+    def _tokens(self, prompts: Sequence[str], chat: bool) -> list[list[int]]:
+        return tokenize(self.tokenizer, [conversation(self.tokenizer, json.loads(prompt)) for prompt in prompts], False)
 
 
 # ---------------------------------------------------------------- loading

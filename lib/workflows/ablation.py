@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -103,21 +104,41 @@ def answer(
     Returns:
         `prompts` with columns text (the flow), finished (bool), tokens_in, tokens_out, seconds.
     """
-    grammars = [grammar if isinstance(grammar, str) else None for grammar in prompts["grammar"]]
-    answers = model.generate(
-        prompts["prompt"].tolist(),
-        max_new_tokens=max_new_tokens,
-        stop=[text for text in stop if text.strip() or not chat],
-        chat=chat,
-        grammars=grammars if any(grammars) else None,
-        progress=progress,
-    )
+    asked = asked_with(prompts, stop, max_new_tokens, chat)
+    answers = model.generate(prompts["prompt"].tolist(), progress=progress, **asked)
     costs = pd.DataFrame(
         [(cost.tokens_in, cost.tokens_out, cost.seconds) for cost in model.costs],
         columns=["tokens_in", "tokens_out", "seconds"],
         index=prompts.index,
     )
     return prompts.assign(text=list(map(read, answers)), finished=model.finished).join(costs)
+
+
+def asked_with(prompts: pd.DataFrame, stop: Sequence[str], max_new_tokens: int, chat: bool = False) -> dict[str, Any]:
+    """The settings that a model is asked prompts with; arguments as of `answer`."""
+    grammars = [grammar if isinstance(grammar, str) else None for grammar in prompts["grammar"]]
+    return {
+        "max_new_tokens": max_new_tokens,
+        "stop": [text for text in stop if text.strip() or not chat],
+        "chat": chat,
+        "grammars": grammars if any(grammars) else None,
+    }
+
+
+def kept_by(prompts: pd.DataFrame, models: Mapping[str, Any], max_new_tokens: int) -> list[bool]:
+    """Whether the answer that `answer_as` gives to each prompt is kept.
+
+    Args:
+        prompts: columns model, prompt, grammar.
+        models: by name; those of another are not kept.
+    """
+    there = pd.Series(False, prompts.index)
+    for name, part in prompts.groupby("model"):
+        if name in models:
+            generator = str(name).split("-")[0]
+            asked = asked_with(part, STOPS[generator], max_new_tokens, generator == "instruct")
+            there[part.index] = models[str(name)].has(part["prompt"].tolist(), **asked)
+    return there.tolist()
 
 
 def answer_as(

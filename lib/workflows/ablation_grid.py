@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from lib.generation.answers import whole_units
 from lib.generation.local import load_tokenizer
 from lib.generation.models import locate
 from lib.generation.remote import estimate_tokens
@@ -29,6 +30,7 @@ from lib.workflows.catalogue import Catalogue
 from lib.workflows.definitions import few_shot_definitions
 from lib.workflows.metaprompt import token_counter
 
+KEPT = 100  # flows of a condition, at most, whose answers come with the project
 UNSEEN_SHOTS = 5  # in the prompts that ask for APIs held out of training
 UNSEEN_FINETUNED, UNSEEN_HELD = "unseen: fine-tuned", "unseen: fine-tuned, catalogue"
 UNSEEN = "unseen"  # the test set of flows with such APIs
@@ -304,6 +306,33 @@ class Materials:
             following = dict(zip(order, [*order[1:], *order[:1]], strict=True))
             return self.near["pretrained"][[following[pair] for pair in pairs]].tolist()
         return self.near[row.selector][list(pairs)].tolist()
+
+
+def prompts_asked(
+    asked: Sequence[Asked],
+    write: Callable[[Sequence[Asked]], pd.DataFrame],
+    kept: Callable[[pd.DataFrame], Sequence[bool]],
+) -> tuple[list[Asked], pd.DataFrame]:
+    """The conditions, each on all of its first `KEPT` flows whose answers are kept, where these are as many as it is to
+    be asked on; else on so many. And their prompts.
+
+    Args:
+        write: the prompts of conditions, see `write_prompts`.
+        kept: whether the answer to each prompt is kept.
+    """
+    conditions, parts = [], []
+    for one in asked:
+        wanted = one.condition.flows
+
+        def of_flows(n: int, one=one) -> Asked:
+            return one._replace(condition=one.condition.model_copy(update={"flows": n}))
+
+        prompts = write([of_flows(max(wanted, KEPT))])
+        units = whole_units(prompts["unit"], kept(prompts))
+        chosen = units if len(units) >= wanted else prompts["unit"].tolist()[:wanted]
+        conditions.append(of_flows(len(chosen)))
+        parts.append(prompts[prompts["unit"].isin(chosen)])
+    return conditions, pd.concat(parts, ignore_index=True) if parts else write([])
 
 
 def write_prompts(asked: Sequence[Asked], materials: Materials) -> pd.DataFrame:

@@ -37,6 +37,7 @@ from lib.workflows.metaprompt import STOP, flow_prompts, prompt_parts
 
 PARTS = tuple(map(part_of, HALVES))
 INSTRUCT = "instruct"
+INSTRUCT_MODEL = "Qwen2.5-Coder-1.5B-Instruct"  # whose flows come with the project
 
 
 class Way(NamedTuple):

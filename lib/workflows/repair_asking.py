@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 
 from lib.evaluation.comparison import rate_differences, rates
+from lib.generation.answers import whole_units
 from lib.generation.local import LocalModel
 from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows.ablation import STOPS, answer, score, write_condition
+from lib.workflows.ablation import STOPS, answer, kept_by, score, write_condition
 from lib.workflows.ablation_grid import OTHER_HALF, shots_by_selector
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
@@ -25,6 +26,7 @@ from lib.workflows.grammars import flow_grammar
 from lib.workflows.repair import Snapper, asked_again, problem_of, second_prompt
 from lib.workflows.scoring import PERCENT, nothing_made_up
 
+KEPT = 200  # flows of a row, at most, whose answers come with the project
 HELD = "catalogue"  # the way that the others are compared with
 WAYS = ("free", "snapped", "reasked", HELD)
 QUALITY = ("similarity", "valid", "executed")
@@ -116,6 +118,31 @@ def all_first_prompts(
             requests = order[row.test_set]
             shots = near[requests["pair"]].tolist() if row.generator == "in_context" else []
             parts.append(first_prompts(row, requests, shots, training, catalogue, room, count, form))
+    return pd.concat(parts, ignore_index=True)
+
+
+def prompts_asked(
+    rows: Sequence[Row],
+    write: Callable[[Sequence[Row]], pd.DataFrame],
+    models: Mapping[str, LocalModel],
+    catalogue: Catalogue,
+    asking: Asking,
+) -> pd.DataFrame:
+    """The first prompts of each row: of all of its first `KEPT` flows whose answers are kept, free and constrained,
+    where these are as many as it asks for; else of so many.
+
+    Args:
+        write: the first prompts of rows (see `all_first_prompts`).
+        models: see `ask_all`.
+    """
+    parts = []
+    for row in rows:
+        prompts = write([row._replace(flows=max(row.flows, KEPT))])
+        held = prompts.assign(grammar=flow_grammar(catalogue, stop=STOPS[row.generator]))
+        both = pd.concat([prompts.assign(grammar=None), held], ignore_index=True)
+        units = whole_units(both["unit"], kept_by(both, models, asking.max_new_tokens))
+        chosen = units if len(units) >= row.flows else prompts["unit"].tolist()[: row.flows]
+        parts.append(prompts[prompts["unit"].isin(chosen)])
     return pd.concat(parts, ignore_index=True)
 
 

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -22,13 +21,13 @@ from lib.assistant.instruct_planner import (
     compare,
     compare_in_worlds,
     completed,
-    conversations,
     examples,
     kept_examples,
     plan_of,
     planned,
     planned_in_worlds,
     turns,
+    with_turns,
 )
 from lib.assistant.pages import planner_instruct as page
 from lib.assistant.plan_comparison import by_needs
@@ -38,8 +37,7 @@ from lib.assistant.plans import RightPlan, api_names
 from lib.assistant.tool_worlds import simulated
 from lib.assistant.trained_parts import PlannerLesson
 from lib.generation import local, models
-from lib.generation.kept import Keeper, Kept, key_of
-from lib.generation.registry import REGISTRY
+from lib.generation.answers import Answer, Answers, Cost, KeptModel, key_of
 from tests.assistant.test_planner_worlds import SIZE
 
 
@@ -153,8 +151,7 @@ def test_kept_examples_of_another_world_are_not_shown(lesson, tmp_path, monkeypa
 
 
 def test_what_comes_last_is_the_tuned_planner_s_prompt_without_its_cue(lesson, prompts):
-    some = conversations(prompts, kinds(lesson), Kept("", 9, {}), asking(lesson, 2))
-    assert some["query"].nunique() == 2
+    some = with_turns(examples(lesson), prompts.groupby("setting").head(2))
     assert set(some["setting"]) == set(SETTINGS)
     for said, prompt in zip(some["turns"], some["prompt"], strict=True):
         system, *middle, last = json.loads(said)
@@ -175,46 +172,47 @@ def test_no_label_of_an_evaluation_query_is_shown_but_in_the_upper_bounds(lesson
     assert (again["prompt"] != prompts["prompt"])[bounds].mean() > 0.9
 
 
-def test_kept_plans_are_shown_where_nearly_all_are_there(lesson, prompts, tmp_path, monkeypatch):
-    assert planned(prompts, kinds(lesson), asking(lesson, 2, tmp_path), 20) is None
-    everything = conversations(prompts, kinds(lesson), Kept("", 9, {}), asking(lesson, 20))
-    weights = next(iter(REGISTRY[MODEL].files.values()))
-    path = tmp_path / module.FILE
-    path.parent.mkdir(parents=True)
-    lines = [
-        {"key": key_of(weights, module.MAX_TOKENS, said), "text": "```\ndefault()\n```", "dtype": "bfloat16"}
-        for said in everything["turns"]
-    ]
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    found = planned(prompts, kinds(lesson), asking(lesson, 2, tmp_path), 20)
+def keep(folder, lesson, prompts, text):
+    """Keep an answer to prompts, as with the project."""
+    turns = with_turns(examples(lesson), prompts)["turns"]
+    keys = [key_of(local.weights_of(MODEL), said, module.MAX_TOKENS) for said in turns]
+    Answers(own=folder / module.FILE).add(dict.fromkeys(keys, Answer(text, dtype="bfloat16")))
+
+
+def test_kept_plans_are_shown_where_as_many_as_wanted_are_there(lesson, prompts, tmp_path):
+    assert planned(prompts, kinds(lesson), asking(lesson, 2, tmp_path)) is None
+    some = prompts[prompts["query"].isin(prompts["query"].unique()[:5])]
+    keep(tmp_path, lesson, some, "```\ndefault()\n```")
+    found = planned(prompts, kinds(lesson), asking(lesson, 2, tmp_path))
     assert found.model == MODEL
-    assert found.plans["query"].nunique() == 20
+    assert set(found.plans["query"]) == set(some["query"])
     assert set(found.plans["text"]) == {"default()"}
     assert not found.keeper.asked
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines[: len(lines) // 2]))
-    assert planned(prompts, kinds(lesson), asking(lesson, 2, tmp_path), 20) is None
+    assert planned(prompts, kinds(lesson), asking(lesson, 6, tmp_path)) is None
 
 
 def test_a_model_that_is_named_is_asked_and_its_plans_are_kept_as_its_own(lesson, prompts, tmp_path, monkeypatch):
     class Model:
-        dtype, tokenizer = "float32", None
+        dtype = "float32"
+
+        def __init__(self, name, cache, threads):
+            assert (name, threads) == ("my-model", 1)
 
         def generate(self, texts, max_new_tokens, progress=False):
             assert max_new_tokens == module.MAX_TOKENS
-            return [f"find_note(title='{len(text)}')" for text in texts]
+            self.finished, self.costs = [True] * len(texts), [Cost()] * len(texts)
+            return [f"find_note(title='{len(json.loads(text)[-1]['content'])}')" for text in texts]
 
-    monkeypatch.setattr(local, "fingerprint", lambda path, **_: "w")
+    monkeypatch.setattr(local, "fingerprint", lambda path, *_: "w")
     monkeypatch.setattr(models, "locate", lambda name: name)
-    monkeypatch.setattr(module, "LocalModel", lambda name, **machine: Model())
-    monkeypatch.setattr(local, "conversation", lambda tokenizer, said: said[-1]["content"])
+    monkeypatch.setattr(module, "Conversations", Model)
     found = planned(prompts, kinds(lesson), asking(lesson, 2, tmp_path, "my-model")._replace(machine={"threads": 1}))
     assert found.model == "my-model"
     assert len(found.keeper.asked) == len(set(found.plans["turns"]))
     longest = found.plans["prompt"].str.removesuffix("Plan:\n").str.rstrip().str.len()
     assert found.plans["text"].tolist() == [f"find_note(title='{n}')" for n in longest]
-    kept = Kept.read(tmp_path / module.FILE.name, "w", module.MAX_TOKENS)
-    assert None not in kept.found(found.plans["turns"])
-    assert Kept.of_model(tmp_path / module.FILE, MODEL, "my-model", 9).weights == "w"
+    own = KeptModel(Answers(own=tmp_path / "answers" / module.FILE.name), "w")
+    assert all(own.has(found.plans["turns"], module.MAX_TOKENS))
 
 
 @pytest.mark.parametrize(
@@ -323,7 +321,7 @@ def test_the_larger_model_tuned_stands_beside_the_planner_alone(lesson, prompts)
     shown = page.values(compared, pd.DataFrame(columns=["setting", "metric", "value"]))
     assert "ntuned" not in page.table_3(shown, compared, names).caption
     assert list(page.tests_table(compared, names).frame) == ["setting", "large, tuned − small, tuned"]
-    found = Planned(prompts.head(2), Keeper(None, Kept("", 9, {}), Path("nowhere")), "large")
+    found = Planned(prompts.head(2), KeptModel(Answers(), "w"), "large")
     elsewhere = found._replace(plans=prompts.assign(text="default()", answerable=100.0))
     in_worlds = compare_in_worlds(
         {"mixed": lesson.material}, plans[TUNED].assign(world="mixed"), {LARGER: {"mixed": elsewhere}}, 100, 0
@@ -338,15 +336,7 @@ def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path)
     materials = {"mixed": lesson.material, "hard": lesson.material}
     changed = prompts.assign(prompt="Hard. " + prompts["prompt"])
     asked = pd.concat([prompts.assign(world="mixed"), changed.assign(world="hard")], ignore_index=True)
-    everything = conversations(prompts, kinds(lesson), Kept("", 9, {}), asking(lesson, every))
-    weights = next(iter(REGISTRY[MODEL].files.values()))
-    path = tmp_path / module.FILE
-    path.parent.mkdir(parents=True)
-    lines = [
-        {"key": key_of(weights, module.MAX_TOKENS, said), "text": "no_call()", "dtype": "bfloat16"}
-        for said in everything["turns"]
-    ]
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    keep(tmp_path, lesson, prompts, "no_call()")
     others = asked.head(3).assign(setting="context_tuned_rag/lambdamart")
     untuned = planned_in_worlds(materials, pd.concat([asked, others]), asking(lesson, 2, tmp_path))
     assert list(untuned) == ["mixed"]

@@ -34,7 +34,6 @@ from lib.assistant.tool_worlds import (
     TUNED,
     simulated,
 )
-from lib.generation.kept import Kept, key_of
 from lib.workbook.inputs import InputError
 
 SIZE = pd.DataFrame({"persona": [f"p{n % 40}" for n in range(160)], "split": ["training"] * 100 + ["evaluation"] * 60})
@@ -78,9 +77,13 @@ def rankings(worlds):
     return rankings_in(worlds)
 
 
+def none_kept(prompts):
+    return [False] * len(prompts)
+
+
 @pytest.fixture(scope="module")
 def prompts(materials, rankings):
-    return world_prompts(materials, rankings, ASKED, seed=3)
+    return world_prompts(materials, rankings, ASKED, 3, none_kept)
 
 
 @pytest.fixture(scope="module")
@@ -113,14 +116,18 @@ def test_every_world_asks_the_same_queries_in_every_setting(prompts):
 
 
 def test_rankers_are_asked_on_as_many_queries_as_all_else(materials, rankings):
-    """On those whose plans are kept, though those by the rankers are not."""
-    asked = materials["hard"].queries.query("split == 'evaluation'")
-    others = list(SETTINGS)
-    everything = pd.concat(
-        [material.prompted(material.queries.query("split == 'evaluation'"), others) for material in materials.values()]
-    )
-    keys = {key_of("w", 9, prompt): ("default()", "float32") for prompt in everything["prompt"]}
-    prompts = world_prompts(materials, rankings, 4, 3, Kept("w", 9, keys))
+    """On those whose plans are kept in every setting, if as many as wanted are."""
+    asked = materials["hard"].evaluated["query"].tolist()
+
+    def kept(prompts):
+        there = prompts["setting"].ne(PLANNED[-1]) | prompts["query"].isin(asked[1:])
+        return there.tolist()
+
+    prompts = world_prompts(materials, rankings, 4, 3, kept)
+    sizes = prompts.groupby(["world", "setting"]).size()
+    assert (sizes.loc["hard"] == len(asked) - 1).all()
+    assert set(prompts.loc[prompts["world"] == "hard", "query"]) == set(asked[1:])
+    prompts = world_prompts(materials, rankings, len(asked), 3, kept)
     assert (prompts.groupby(["world", "setting"]).size().loc["hard"] == len(asked)).all()
 
 
@@ -157,7 +164,7 @@ def test_no_label_stands_in_a_prompt_but_those_of_the_upper_bounds(worlds, promp
         for world, frames in lied.items()
     }
     rankings = rankings_in(worlds)
-    again = world_prompts(materials_of(lied, rankings, 1, 1), rankings, ASKED, seed=3)
+    again = world_prompts(materials_of(lied, rankings, 1, 1), rankings, ASKED, 3, none_kept)
     upper = prompts["setting"].isin(["upper_bound", "context_tuned_upper_bound"])
     pd.testing.assert_series_equal(again.loc[~upper, "prompt"], prompts.loc[~upper, "prompt"])
     assert (again.loc[upper, "prompt"] != prompts.loc[upper, "prompt"]).mean() > 0.9
@@ -167,7 +174,7 @@ def test_a_world_without_rankings_is_refused(worlds):
     rankings = rankings_in(worlds)
     with pytest.raises(InputError, match="run notebook 06"):
         lacking = rankings[rankings["world"] != "hard"]
-        world_prompts(materials_of(worlds, lacking, 1, 1), lacking, 4, seed=3)
+        world_prompts(materials_of(worlds, lacking, 1, 1), lacking, 4, 3, none_kept)
 
 
 def test_without_retrieval_hard_gives_nothing_away(materials, prompts, scored):

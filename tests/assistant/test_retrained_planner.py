@@ -1,6 +1,5 @@
 """Planners trained once more: what identifies them, which of their plans are kept."""
 
-import json
 from dataclasses import replace
 
 import pandas as pd
@@ -8,12 +7,11 @@ import pytest
 
 from lib.assistant import retrained_planner as module
 from lib.assistant.instruct_planner import MAX_TOKENS, MODEL
-from lib.assistant.kept_plans import KEPT
 from lib.assistant.planner import SETTINGS
 from lib.assistant.retrained_planner import LARGER_RATE, Again, Retraining, from_larger, planned
 from lib.generation import local, models
+from lib.generation.answers import Answer, Answers, Cost, KeptModel, key_of
 from lib.generation.finetune import Training
-from lib.generation.kept import Kept, key_of
 from tests.assistant.test_instruct_planner import kinds, lesson, plans_of, prompts  # noqa: F401
 
 SETTLED = Training(learning_rate=3e-3, seed=7)
@@ -22,25 +20,20 @@ SETTLED = Training(learning_rate=3e-3, seed=7)
 @pytest.fixture
 def how(lesson, tmp_path, monkeypatch):  # noqa: F811
     monkeypatch.setattr(models, "locate", lambda name: name)
-    monkeypatch.setattr(local, "fingerprint", lambda path, **_: f"weights of {path}")
+    monkeypatch.setattr(local, "fingerprint", lambda path, *_: f"weights of {path}")
     monkeypatch.setattr(type(lesson), "source", lambda self, size: f"{size} queries")
     return Retraining(lesson, 20, False, tmp_path, tmp_path / "generated")
 
 
 def keep(how, again, texts, share=1.0):
     """Keep answers to prompts, {prompt: text}."""
-    path = how.root / module.FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [
-        {"key": key_of(how.key(again), again.max_tokens, prompt), "text": text, "dtype": "bfloat16"}
-        for prompt, text in list(texts.items())[: int(share * len(texts))]
-    ]
-    with path.open("a") as file:
-        file.writelines(f"{json.dumps(line)}\n" for line in lines)
+    some = list(texts.items())[: int(share * len(texts))]
+    kept = {key_of(how.key(again), prompt, again.max_tokens): Answer(text, dtype="bfloat16") for prompt, text in some}
+    Answers(own=how.root / module.FILE).add(kept)
 
 
 def small(seed=8):
-    return Again("small", "small", replace(SETTLED, seed=seed), 64, KEPT)
+    return Again("small", "small", replace(SETTLED, seed=seed), 64)
 
 
 def test_the_larger_one_is_trained_at_a_rate_of_its_own():
@@ -77,8 +70,8 @@ def test_kept_plans_are_taken_and_missing_ones_are_not_made_up(how, lesson, prom
     assert set(found.plans["query"]) == set(prompts["query"])
     assert not found.keeper.asked
     assert planned(prompts, kinds(lesson), second, how, 2) is None
-    keep(how, second, texts, 0.5)
-    assert planned(prompts, kinds(lesson), second, how, 2) is None
+    keep(how, second, texts, 0.05)
+    assert planned(prompts, kinds(lesson), second, how, prompts["query"].nunique()) is None
 
 
 def test_a_planner_is_trained_where_the_profile_says_so(how, lesson, prompts, monkeypatch):  # noqa: F811
@@ -92,6 +85,7 @@ def test_a_planner_is_trained_where_the_profile_says_so(how, lesson, prompts, mo
 
         def generate(self, texts, max_new_tokens, progress=False):
             asked.extend(texts)
+            self.finished, self.costs = [True] * len(texts), [Cost()] * len(texts)
             return ["default()"] * len(texts)
 
         def unload(self):
@@ -117,7 +111,5 @@ def test_a_planner_is_trained_where_the_profile_says_so(how, lesson, prompts, mo
     assert found.plans["query"].nunique() == 2
     assert set(found.plans["setting"]) == set(SETTINGS)
     assert asked == found.plans["prompt"].tolist()
-    found_again = Kept.read(here.folder / module.FILE.name, here.key(again), 64)
-    assert None not in found_again.found(found.plans["prompt"]), (
-        "what is written is found under the planner's key again"
-    )
+    again = KeptModel(Answers(own=here.folder / "answers" / module.FILE.name), here.key(again))
+    assert all(again.has(found.plans["prompt"], 64)), "what is written is found under the planner's key again"

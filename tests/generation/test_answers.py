@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from lib.generation.answers import Answer, Answers, Cost, KeptModel, Usage, key_of, shared_units
+from lib.generation.answers import Answer, Answers, Cost, KeptModel, Usage, key_of, whole_units
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError
 
@@ -254,6 +254,22 @@ def test_without_a_model_only_what_is_kept_can_be_asked(there):
         KeptModel(Answers(there), "w").generate(["one", "two"], 8, **DRAWN)
 
 
+def test_a_model_is_loaded_once_and_let_go(there):
+    loaded, unloaded = [], []
+
+    class Loaded(Model):
+        def unload(self):
+            unloaded.append(self)
+
+    kept = KeptModel(Answers(there), "w", lambda: loaded.append(Loaded()) or loaded[-1])
+    kept.unload()
+    for prompt in ("six", "seven"):
+        kept.generate([prompt], 8)
+    kept.unload()
+    assert loaded == unloaded
+    assert len(loaded) == 1
+
+
 def test_several_draws_are_kept_each(there, tmp_path):
     model = Model()
     kept = KeptModel(Answers(there, tmp_path / "own.jsonl"), "w", lambda: model)
@@ -282,8 +298,5 @@ def test_a_model_that_keeps_its_answers_itself_has_each_written_once(path, tiny)
 def test_a_comparison_is_made_on_the_units_that_all_its_conditions_have():
     units = pd.Series(["q", "r", "s", "q", "r", "s"], index=[5, 4, 3, 2, 1, 0])
     there = [True, True, True, True, False, True]
-    assert shared_units(units, there, 2) == ["q", "s"]
-    assert shared_units(units, there, 1) == ["q", "s"]  # more than wanted cost nothing
-    assert shared_units(units, there, 3) == ["q", "r", "s"]
-    assert shared_units(units, [False] * 6, 2) == ["q", "r"]
-    assert shared_units(units[:0], [], 2) == []
+    assert whole_units(units, there) == ["q", "s"]
+    assert whole_units(units, [False] * 6) == whole_units(units[:0], []) == []
