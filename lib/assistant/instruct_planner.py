@@ -45,7 +45,7 @@ from lib.generation.answers import Answers, KeptModel
 from lib.generation.local import Conversations, weights_of
 
 if TYPE_CHECKING:
-    from lib.assistant.trained_parts import PlannerLesson
+    from lib.assistant.parts import PlannerLesson
 
 FILE = Path("data") / "answers" / "instruct_plans.jsonl"
 EXAMPLES_FILE = Path("data") / "answers" / "instruct_examples.jsonl"  # the examples that these were asked with

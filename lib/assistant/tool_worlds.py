@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +19,10 @@ import pandas as pd
 
 from lib.assistant.cot import equal_shares
 from lib.assistant.named_worlds import WORLDS
+from lib.assistant.parts import Source, Taken, tool_ranker_for
 from lib.assistant.ranking_task import Learning, RankingTask
 from lib.assistant.rrf_readings import WHOLE
 from lib.assistant.sensitivity import embed_worlds, simulate_worlds
-from lib.assistant.shipped_tool_rankers import NONE_SHIPPED, ShippedRankers, Source, Taken
 from lib.assistant.tool_ranker import (
     RankerTask,
     context_features,
@@ -145,7 +146,7 @@ class Asking:
         seed: of the samples, the folds and the rankers.
         threads: of the rankers' training.
         encoder: name of the one that gives the embeddings.
-        shipped: rankers that come with the project.
+        shipped: rankers that come with the project (`lib.workbook.parts.read_rankers`).
     """
 
     tool_wording: str
@@ -154,7 +155,7 @@ class Asking:
     seed: int
     threads: int = 1
     encoder: str = ""
-    shipped: ShippedRankers = NONE_SHIPPED
+    shipped: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 
 
 class ToolsFound(NamedTuple):
@@ -268,10 +269,10 @@ def _ranker_runs(
         TUNED: Source.of_world("lambdamart", asking.encoder, world),
     }
     seen = {ALONE: None, **told}
-    rankers = {
-        f"{setting}/lambdamart": asking.shipped.take(lessons, features, sources.get(setting, sources[CONTEXT]))
-        for setting, features in seen.items()
-    }
+    rankers = {}
+    for setting, features in seen.items():
+        source = sources.get(setting, sources[CONTEXT])
+        rankers[f"{setting}/lambdamart"] = tool_ranker_for(asking.shipped, lessons, features, source)
     runs = {f"{name}/lambdamart": run_by(rankers[f"{name}/lambdamart"].ranker, lessons, seen[name]) for name in seen}
     runs |= unseen_runs(ranking, {ALONE: None, TUNED: told[TUNED]})
     return runs, rankers

@@ -22,12 +22,12 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from lib.assistant.parts import PLANNER, SIZES, name_of
 from lib.assistant.planner import names_person
 from lib.assistant.plans import Answers, Call, api_names, ast_match, hallucinated
 from lib.assistant.prompts import planner_prompt
 from lib.assistant.queries import print_call
 from lib.assistant.toolbox import DEFAULT_API, Toolbox, signature
-from lib.assistant.trained_parts import PLANNER, SIZES, name_of
 from lib.assistant.workbench import APPS, WorkBench
 from lib.evaluation.inference import percent
 from lib.generation.local import LocalModel, fingerprint

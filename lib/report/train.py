@@ -9,61 +9,56 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
 
 from lib.report.run import check_inputs, run_notebooks
 from lib.workbook.artifacts import ROOT, ArtifactError, Workbook
 from lib.workbook.inputs import did_you_mean
 from lib.workbook.machine import accelerator, cores, processor
 from lib.workbook.parameters.base import Parameters, ProfileError, check_profile_name, select
-from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
-from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
-from lib.workbook.parameters.tool_retrieval import ToolRetrieval
-from lib.workbook.parts import FOLDER, Adapter, ship
+from lib.workbook.parts import FOLDER, Recipe
 from lib.workbook.profiles import read_profile, write_notebook_parameters
 
-NEEDED = {
-    "01_data_gen": ("flows.parquet", "tst_pairs.parquet", "embeddings_requests.safetensors", "catalogue.jsonl"),
-}  # for the workflow paper's parts
+
+def recipes() -> dict[str, Recipe]:
+    """Every part that comes with the project, in the order of making: a later one may learn from an earlier one."""
+    from lib.assistant import parts as of_assistant
+    from lib.workflows import parts as of_workflows
+
+    return of_workflows.recipes(on_gpu=accelerator() != processor()) | of_assistant.recipes()
 
 
 def main(arguments: list[str]) -> int:
     if not arguments:
         print("usage: python -m lib.report.train PROFILE [PART ...]", file=sys.stderr)
         return 2
-    from lib.assistant import shipped_ranker, shipped_tool_rankers
-    from lib.assistant import trained_parts as of_assistant
     from lib.generation.models import ModelError
-    from lib.workflows import trained_parts as of_workflows
 
-    profile, chosen = arguments[0], arguments[1:]
-    flows = of_workflows.parts(on_gpu=accelerator() != processor())
-    assistant: dict[str, Any] = of_assistant.parts()
-    known = [*flows, *assistant, shipped_ranker.NAME, shipped_tool_rankers.NAME]
+    profile, chosen, known = arguments[0], arguments[1:], recipes()
     if wrong := [name for name in chosen if name not in known]:
         print(f"error: no part is called {wrong[0]}{did_you_mean(wrong[0], known)}", file=sys.stderr)
         print(f"there are: {', '.join(known)}", file=sys.stderr)
         return 1
     try:
         check_profile_name(profile)
-        if about_flows := {name: part for name, part in flows.items() if name in chosen or not chosen}:
-            train(world_of(profile, DSLRetrieval, NEEDED), about_flows)
-        renewed = False  # the writer was: its chains of thought stand in prompts of the planner
-        for name, part in assistant.items():
-            if name in chosen or not chosen:
-                book = world_of(profile, part.parameters, part.needs, renewed)
-                renewed |= train_for_assistant(book, name, part)
-        if shipped_ranker.NAME in chosen or not chosen:
-            book = world_of(profile, LambdaMARTRRF, shipped_ranker.NEEDED)
-            trained = shipped_ranker.train_and_ship(book, cores())
-            say_shipped(shipped_ranker.NAME, shipped_ranker.FILE, trained)
-        if shipped_tool_rankers.NAME in chosen or not chosen:
-            book = world_of(profile, ToolRetrieval, shipped_tool_rankers.NEEDED)
-            say_shipped(shipped_tool_rankers.NAME, shipped_tool_rankers.FILE, shipped_tool_rankers.ship(book))
+        renewed: set[str] = set()  # notebooks that take a part which was trained now
+        for name in [name for name in known if name in chosen or not chosen]:
+            recipe = known[name]
+            book = world_of(profile, recipe.parameters, recipe.needs, bool(renewed & recipe.needs.keys()))
+            if train(name, recipe, book):
+                renewed.add(recipe.parameters.notebook)
     except (ProfileError, ArtifactError, ModelError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def train(name: str, recipe: Recipe, book: Workbook, root: Path = ROOT) -> bool:
+    """Make a part that is not shipped for this world, and ship it; a line before and after. Returns whether it was
+    trained."""
+    print(f"{name}: {recipe.about}", flush=True)
+    took = recipe.make(book=book, root=root, threads=cores(), progress=sys.stderr.isatty())
+    print(f"{name}: " + (f"{took}; now in {FOLDER}" if took else "shipped already, and it fits"), flush=True)
+    return bool(took)
 
 
 def world_of(
@@ -97,77 +92,6 @@ def world_of(
             raise ArtifactError(f"a notebook failed: run `make report PROFILE={profile}`")
     book.require(needed)
     return book
-
-
-def train(book: Workbook, chosen: Mapping, root: Path = ROOT) -> None:
-    """Make every part of the workflow paper that is not shipped for this world, and ship it; a line before and after
-    each. Raises as `lib.workflows.trained_parts.make`."""
-    from lib.workflows.catalogue import Catalogue
-    from lib.workflows.trained_parts import World, make
-
-    parameters = cast(DSLRetrieval, book.parameters)
-    world = World(
-        book.read("flows"),
-        book.read("tst_pairs"),
-        parameters.workflow_encoder,
-        parameters.generator,
-        parameters.seed,
-        book.read_arrays("embeddings_requests")["requests"],
-        Catalogue.from_lines(book.read_lines("catalogue")),
-        book.made_with("tst_pairs.parquet")["tst_threshold"],
-        parameters.definition_form,
-    )
-    for name, part in chosen.items():
-        print(f"{name}: {part.size:,} rows, {part.settings}", flush=True)
-        output = book.data / "trained" / name
-        shipped_or_kept(name, output, *make(name, part, world, output, root, **machine()), root=root)
-
-
-def train_for_assistant(book: Workbook, name: str, part: Any, root: Path = ROOT) -> bool:
-    """The same for one part of the assistant paper; returns whether it was trained. Raises as
-    `lib.assistant.trained_parts.make`.
-
-    Args:
-        book: of the notebook that takes the part (`lib.assistant.trained_parts.Part.parameters`).
-    """
-    from lib.assistant.trained_parts import make
-
-    print(f"{name}: of {part.size:,} training queries, {part.settings}", flush=True)
-    output = book.data / "trained" / name
-    return shipped_or_kept(name, output, *make(name, part, book, output, root, **machine()), root=root)
-
-
-def say_shipped(name: str, file: Path, trained: bool) -> None:
-    """A line about a part that is one file."""
-    print(f"{name}: " + (f"now in {file}" if trained else "shipped already, and it fits"), flush=True)
-
-
-def machine() -> dict[str, Any]:
-    return {"threads": cores(), "progress": sys.stderr.isatty()}
-
-
-def shipped_or_kept(
-    name: str, output: Path, made: Adapter, source: str, about: Mapping | None = None, *, root: Path
-) -> bool:
-    """Ship what was trained at `output`, unless the part is shipped already; a line about it. Returns whether it was
-    trained.
-
-    Args:
-        source: hash of what it learned from.
-        about: what else its record is to say.
-    """
-    if made.shipped:
-        print(f"{name}: shipped already, and it fits", flush=True)
-    else:
-        ship(output, name, source, root, about)
-        print(f"{name}: {in_words(made)}; now in {FOLDER / name}", flush=True)
-    return not made.shipped
-
-
-def in_words(made: Adapter) -> str:
-    """What a training took and where it ended."""
-    last = made.curve["loss"].tail(50).mean()
-    return f"{made.rows:,} rows in {made.seconds:.0f} s on {made.device}, mean loss of the last steps {last:.4f}"
 
 
 if __name__ == "__main__":

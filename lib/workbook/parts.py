@@ -1,22 +1,24 @@
-"""Trained parts that come with the project: `data/trained/<part>/`.
+"""Trained parts that come with the project: `data/trained/<part>/`, rankers in `data/trained/<part>.jsonl.xz`.
 
 A part is a LoRA adapter in peft's format, its weights in bfloat16, and `training.json`, the record of its training. It
 is used only where base model, training pairs and settings are those that the caller asks for: another world, or another
-learning rate, is trained for anew.
+learning rate, is trained for anew. A ranker is known by a hash of all that it learned from and how.
 """
 
 from __future__ import annotations
 
 import json
+import lzma
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from lib.workbook.artifacts import ROOT, atomic_folder, atomic_path, sha256_of
+from lib.workbook.parameters.base import Parameters
 
 FOLDER = Path("data") / "trained"
 RECORD, WEIGHTS, CONFIG = "training.json", "adapter_model.safetensors", "adapter_config.json"
@@ -182,3 +184,66 @@ def ship(source: Path, part: str, pairs: str, root: Path = ROOT, about: Mapping[
         record |= {**(about or {}), "part": part, "pairs": pairs, "curve": lines, "sha256": sha256_of(fresh / WEIGHTS)}
         (fresh / RECORD).write_text(json.dumps(record, sort_keys=True) + "\n", encoding="utf-8")
     return target
+
+
+# ---------------------------------------------------------------- rankers
+
+
+def read_rankers(part: str, root: Path = ROOT) -> dict[str, dict[str, Any]]:
+    """The rankers of a part by what each learned from: `learned_from` (a hash), `device` that trained it, `model` (its
+    text). A file that is missing or damaged has none."""
+    try:
+        lines = lzma.decompress((root / FOLDER / f"{part}.jsonl.xz").read_bytes()).decode().splitlines()
+        records = [json.loads(line) for line in lines]
+        return {record["learned_from"]: record for record in records if {"device", "model"} <= set(record)}
+    except (OSError, ValueError, TypeError, KeyError, lzma.LZMAError):
+        return {}
+
+
+def ship_rankers(part: str, records: Iterable[Mapping[str, Any]], root: Path = ROOT) -> bool:
+    """Put rankers among those of a part. Returns whether there was a new one.
+
+    Raises:
+        ArtifactError: the file cannot be written.
+    """
+    there, found = read_rankers(part, root), {record["learned_from"]: record for record in records}
+    if found.keys() <= there.keys():
+        return False
+    text = "\n".join(json.dumps(record) for record in {**found, **there}.values())
+    with atomic_path(root / FOLDER / f"{part}.jsonl.xz") as temporary:
+        temporary.write_bytes(lzma.compress(text.encode(), preset=9))
+    return True
+
+
+# ---------------------------------------------------------------- what makes them
+
+
+class Recipe(NamedTuple):
+    """How `make train` makes a part.
+
+    Attributes:
+        about: what it learns from, in words.
+        parameters: of the notebook that takes it.
+        needs: files that it is made from, by the notebook that writes them.
+        make: from that notebook's artifacts, the project's folder and the machine (threads, progress); says what it
+            took, or nothing where the shipped part fits.
+    """
+
+    about: str
+    parameters: type[Parameters]
+    needs: Mapping[str, tuple[str, ...]]
+    make: Callable[..., str]
+
+
+def ship_made(name: str, output: Path, made: Adapter, source: str, about: Mapping | None, root: Path) -> str:
+    """Ship what was trained at `output`, unless the part is shipped already; what it took, or nothing.
+
+    Args:
+        source: hash of what it learned from.
+        about: what else its record is to say.
+    """
+    if made.shipped:
+        return ""
+    ship(output, name, source, root, about)
+    last = made.curve["loss"].tail(50).mean()
+    return f"{made.rows:,} rows in {made.seconds:.0f} s on {made.device}, mean loss of the last steps {last:.4f}"

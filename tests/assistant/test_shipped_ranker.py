@@ -6,13 +6,16 @@ from dataclasses import replace
 
 import pytest
 
+from lib.assistant.parts import RANKER, ranker_for
+from lib.assistant.parts import ranker_source as learned_from
 from lib.assistant.ranking_task import Learning, RankingTask
-from lib.assistant.shipped_ranker import FILE, learned_from, ranker_for, ship_ranker
 from lib.assistant.world import frames
 from lib.workbook.artifacts import ROOT
+from lib.workbook.parts import FOLDER, ship_rankers
 from tests.assistant.test_ranking_task import unit
 
 HOW = ("words", 0.75)
+FILE = FOLDER / f"{RANKER}.jsonl.xz"
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +36,14 @@ def task(world):
 
 @pytest.fixture
 def shipped(task, tmp_path):
-    ship_ranker(task.learn(), task, *HOW, tmp_path)
+    assert ship_rankers(RANKER, [ranker_for(task, *HOW, tmp_path).record], tmp_path)
     return tmp_path
 
 
 def test_it_is_taken_on_another_processor_and_scores_as_it_did(world, task, shipped):
     """Where the last bits of the embeddings are other ones."""
     taken = ranker_for(task_of(world, noise=1e-7), *HOW, shipped)
-    assert (taken.shipped, taken.reason) == (True, "")
+    assert taken.shipped
     assert (taken.ranker.predict(task.features) == task.learn().predict(task.features)).all()
 
 
@@ -58,7 +61,6 @@ def test_another_world_or_another_way_to_learn_has_one_of_its_own(world, task, s
     assert learned_from(task, "others", 0.75) != learned_from(task, *HOW) != learned_from(task, "words", 0.5)
     taken = ranker_for(others[0], *HOW, shipped)
     assert not taken.shipped
-    assert "other queries or items" in taken.reason
 
 
 def test_evaluation_queries_and_their_labels_are_not_part_of_what_it_learned(world, task):
@@ -73,12 +75,12 @@ def test_a_damaged_file_is_not_taken(task, tmp_path, damage):
     (tmp_path / FILE).parent.mkdir(parents=True)
     (tmp_path / FILE).write_bytes(damage)
     taken = ranker_for(task, *HOW, tmp_path)
-    assert (taken.shipped, taken.reason) == (False, "The shipped ranker is damaged.")
+    assert not taken.shipped
 
 
 def test_where_none_is_shipped_one_is_trained(task, tmp_path):
     taken = ranker_for(task, *HOW, tmp_path)
-    assert (taken.shipped, taken.reason) == (False, "No ranker is shipped.")
+    assert not taken.shipped
 
 
 def test_the_shipped_one_is_whole():

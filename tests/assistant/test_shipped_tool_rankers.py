@@ -8,21 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.shipped_tool_rankers import (
-    FILE,
-    NAME,
-    NONE_SHIPPED,
-    ShippedRankers,
-    Source,
-    learned_from,
-    lines,
-    ship,
-)
+from lib.assistant.parts import TOOL_RANKERS, Source, ship_tool_rankers, tool_ranker_for
+from lib.assistant.parts import tool_ranker_source as learned_from
 from lib.assistant.tool_ranker import RankerTask, context_features, known_needs_run, lessons_of_training, run_by
 from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.parameters.tool_retrieval import ToolRetrieval
+from lib.workbook.parts import FOLDER, read_rankers
 from tests.assistant.test_tool_ranker import N_QUERIES, make_task
 
+FILE = FOLDER / f"{TOOL_RANKERS}.jsonl.xz"
 SOURCE = Source("lambdamart", "words", [pd.DataFrame({"item": ["i0", "i1"], "text": "a"})])
 
 
@@ -41,14 +35,14 @@ def ranked(noise=0.0, change=lambda task: task, seed=7):
 @pytest.fixture(scope="module")
 def learned():
     lessons, told = ranked()
-    taken = [NONE_SHIPPED.take(lessons, context, SOURCE) for context in (None, told)]
+    taken = [tool_ranker_for({}, lessons, context, SOURCE) for context in (None, told)]
     return lessons, told, taken
 
 
 @pytest.fixture
 def book(learned, tmp_path):
     book = Workbook("06_tool_retrieval", ToolRetrieval(profile="quick"), tmp_path)
-    book.write_lines(NAME, lines(learned[2]))
+    book.write_lines(TOOL_RANKERS, [json.dumps(one.record) for one in learned[2]])
     return book
 
 
@@ -56,25 +50,25 @@ def test_they_are_taken_on_another_processor_and_rank_as_they_did(learned, book,
     """Where the last bits of the embeddings are other ones."""
     lessons, told, taken = learned
     assert not any(one.shipped for one in taken)
-    assert ship(book, tmp_path)
-    again = ShippedRankers.of_project(tmp_path)
+    assert ship_tool_rankers(book, tmp_path)
+    again = read_rankers(TOOL_RANKERS, tmp_path)
     other, told_otherwise = ranked(noise=1e-8)
-    found = again.take(other, told_otherwise, SOURCE)
+    found = tool_ranker_for(again, other, told_otherwise, SOURCE)
     assert found.shipped
     run = known_needs_run(lessons, told)
     pd.testing.assert_frame_equal(run_by(found.ranker, lessons, told), run)
     elsewhere = run_by(found.ranker, other, told_otherwise)
     assert (elsewhere[["query", "item"]].to_numpy() == run[["query", "item"]].to_numpy()).all()
-    assert again.take(lessons, None, SOURCE).learned_from == taken[0].learned_from != taken[1].learned_from
+    assert tool_ranker_for(again, lessons, None, SOURCE).learned_from == taken[0].learned_from != taken[1].learned_from
 
 
 def test_what_was_shipped_is_not_shipped_twice_and_stays_beside_what_is_added(learned, book, tmp_path):
-    ship(book, tmp_path)
-    assert not ship(book, tmp_path)
+    ship_tool_rankers(book, tmp_path)
+    assert not ship_tool_rankers(book, tmp_path)
     elsewhere, told = ranked(seed=8)
-    book.write_lines(NAME, lines([NONE_SHIPPED.take(elsewhere, told, SOURCE)]))
-    assert ship(book, tmp_path)
-    assert len(ShippedRankers.of_project(tmp_path).records) == 3
+    book.write_lines(TOOL_RANKERS, [json.dumps(tool_ranker_for({}, elsewhere, told, SOURCE).record)])
+    assert ship_tool_rankers(book, tmp_path)
+    assert len(read_rankers(TOOL_RANKERS, tmp_path)) == 3
 
 
 def test_another_task_has_rankers_of_its_own(learned):
@@ -134,8 +128,7 @@ def test_a_source_has_the_training_personas_alone():
 def test_a_damaged_file_is_not_taken(tmp_path, damage):
     (tmp_path / FILE).parent.mkdir(parents=True)
     (tmp_path / FILE).write_bytes(damage)
-    shipped = ShippedRankers.of_project(tmp_path)
-    assert shipped == ShippedRankers({}, "The shipped rankers of tools are damaged.")
+    assert read_rankers(TOOL_RANKERS, tmp_path) == {}
 
 
 def test_the_shipped_ones_are_whole():

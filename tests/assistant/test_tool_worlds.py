@@ -1,6 +1,5 @@
 """Tool retrieval in the three named worlds, small, with counts of letters in the encoder's place."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +7,6 @@ import pandas as pd
 import pytest
 
 from lib.assistant.named_worlds import WORLDS
-from lib.assistant.shipped_tool_rankers import ShippedRankers, lines
 from lib.assistant.tool_retrieval import tool_scores
 from lib.assistant.tool_search import scores_beside_chance
 from lib.assistant.tool_worlds import (
@@ -156,8 +154,7 @@ def test_every_run_ranks_every_tool_for_every_evaluated_query(ranked):
 def test_a_shipped_ranker_is_taken_in_the_world_that_it_learned_in(parts, vectors, ranked):
     """And in no other; with it the rankings are the same ones."""
     *_, runs, rankers = ranked("mixed")
-    records = {one.learned_from: json.loads(line) for one in rankers.values() for line in lines([one])}
-    asking = replace(ASKING, shipped=ShippedRankers(records))
+    asking = replace(ASKING, shipped={one.learned_from: one.record for one in rankers.values()})
     again = find_tools(parts["mixed"], vectors["mixed"], Letters(), asking)
     assert all(one.shipped for one in again.rankers.values())
     for name, run in runs.items():

@@ -1,5 +1,7 @@
 """Which training runs notebook 08 takes, and which it makes."""
 
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pandas as pd
@@ -7,13 +9,15 @@ import pytest
 
 from lib.generation.finetune import Training
 from lib.retrieval.tuning import Tuning
+from lib.workbook.artifacts import ROOT
+from lib.workbook.parameters.base import select
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
-from lib.workbook.parts import Adapter, Shipped
-from lib.workflows import training_runs
-from lib.workflows.trained_parts import World
-from lib.workflows.training_runs import Run, Trainer, runs_frame, trainer_of
+from lib.workbook.parts import FOLDER, RECORD, Adapter, Shipped
+from lib.workbook.profiles import read_profile
+from lib.workflows import parts as module
+from lib.workflows.parts import SMALL_WRITER, WRITER, Run, Trainer, World, runs_frame, trainer_of
 
-RECORD = {"curve": [[1, 0.5]], "columns": ["step", "loss"], "rows": 9, "tokens": 90, "seconds": 1.0, "device": "a GPU"}
+TRAINED = {"curve": [[1, 0.5]], "columns": ["step", "loss"], "rows": 9, "tokens": 90, "seconds": 1.0, "device": "a GPU"}
 
 
 @pytest.fixture
@@ -33,17 +37,21 @@ def trainer(world, tmp_path, monkeypatch):
     made = Trainer(
         world,
         tmp_path / "runs",
-        {"tst": Tuning(batch_size=2), "tst_affine": Tuning(loss="affine"), "nl2dsl": Training(batch_size=2)},
+        {
+            "tst": lambda pairs: Tuning(batch_size=2),
+            "tst_affine": lambda pairs: Tuning(loss="affine"),
+            "nl2dsl": lambda pairs: Training(batch_size=2),
+        },
         epochs=1,
         machine={"threads": 1, "quantization": "none"},
         root=tmp_path,
     )
     calls, fit = [], set()
 
-    def look_up(part, model, pairs, root):
-        assert (model, pairs) == ("model", "pairs")
+    def look_up(part, model, pairs, root, settings):
+        assert (model, pairs, settings["batch_size"]) == ("model", "pairs", 2)
         found = root / "data" / "trained" / part if part in fit else None
-        return Shipped(found, RECORD, "" if found else f"The shipped part {part} is not used: other pairs.")
+        return Shipped(found, TRAINED, "" if found else f"The shipped part {part} is not used: other pairs.")
 
     def train(part, name, *rows, **own):
         *rows, output, settings = rows
@@ -51,10 +59,10 @@ def trainer(world, tmp_path, monkeypatch):
         calls.append((output.name, len(rows[0]), settings.seed, sorted(own)))
         return Adapter(output, False, "", pd.DataFrame({"loss": [0.4]}), len(rows[0]), 90, 1.0, "a laptop", {})
 
-    monkeypatch.setattr(training_runs, "shipped", look_up)
-    monkeypatch.setattr(training_runs, "adapter_for", train)
-    monkeypatch.setattr(training_runs, "encoder_for", train)
-    monkeypatch.setattr(training_runs, "locate", lambda name: name)
+    monkeypatch.setattr(module, "shipped", look_up)
+    monkeypatch.setattr(module, "adapter_for", train)
+    monkeypatch.setattr(module, "encoder_for", train)
+    monkeypatch.setattr(module, "locate", lambda name: name)
     monkeypatch.setattr(Trainer, "hashes", lambda self, kind, pairs: ("model", "pairs"))
     object.__setattr__(made, "calls", calls)
     object.__setattr__(made, "fit", fit)
@@ -132,8 +140,30 @@ def test_the_runs_as_a_frame(trainer):
 def test_a_profile_makes_a_trainer(world):
     parameters = DSLRetrieval(profile="smoke", tst_batch_size=16, dsl_batch_size=2)
     made = trainer_of(parameters, world.flows, world.mined, 0.7, Path("runs"))
-    assert made.settings["tst"].batch_size == 16
-    assert made.settings["tst"].loss == "squared"
-    assert made.settings["tst_affine"].loss == "affine"
-    assert made.settings["nl2dsl"].batch_size == 2
+    assert made.settings["tst"](3000).batch_size == 16
+    assert made.settings["tst"](3000).loss == "squared"
+    assert made.settings["tst_affine"](3000).loss == "affine"
+    assert made.settings["nl2dsl"](16) == replace(SMALL_WRITER, batch_size=2)
     assert made.world.generator == parameters.generator
+
+
+def test_settings_that_nobody_asks_for_suit_the_number_of_pairs():
+    assert module.writer_settings(67_000) == WRITER
+    assert module.writer_settings(2_048) == SMALL_WRITER
+    asked = module.writer_settings(67_000, learning_rate=1e-4, epochs=2)
+    assert asked == replace(WRITER, learning_rate=1e-4, epochs=2)
+
+
+@pytest.mark.parametrize("profile", ["quick", "full"])
+def test_profiles_ask_for_the_settings_that_the_parts_were_trained_with(profile, world):
+    """Else they would train their own."""
+    values = read_profile(ROOT / "notebooks" / "profiles" / f"{profile}.yaml")
+    parameters = DSLRetrieval.model_validate(select(values, DSLRetrieval))
+    trainer = trainer_of(parameters, world.flows, world.mined, 0.7, Path("runs"))
+    assert parameters.tst_epochs == 1
+    for folder in (ROOT / FOLDER).iterdir():
+        kind, _, pairs = folder.name.partition("-")
+        if kind in trainer.settings and pairs.isdigit():
+            asked = asdict(trainer.settings[kind](int(pairs)))
+            had = json.loads((folder / RECORD).read_text())["settings"]
+            assert {name: value for name, value in asked.items() if name != "checkpoint_every"} == had

@@ -18,7 +18,7 @@ from lib.workflows.pages.dsl_retrieval import DIFFERENCE, SETS, of_sizes, tested
 from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes
 
 if TYPE_CHECKING:
-    from lib.workflows.training_runs import Run
+    from lib.workflows.parts import Run
 
 ASKED = SETS | {"reworded": "reworded by hand", "unseen": "held-out APIs"}
 COPIED = "copy, pretrained"
@@ -56,7 +56,7 @@ def tasks(runs: Iterable[Run], asks: pd.DataFrame) -> list[Task]:
     """What the runs write: the largest all, and some under the grammar; smaller ones half of each test set.
 
     Args:
-        runs: of `lib.workflows.training_runs.Trainer.runs`.
+        runs: of `lib.workflows.parts.Trainer.runs`.
         asks: of `lib.workflows.nl2dsl.questions`.
     """
     tests, runs = asks[asks["test_set"].isin(SETS)], list(runs)

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from lib.workflows.pages import dsl_retrieval_model as page
-from lib.workflows.training_runs import Run
+from lib.workflows.parts import Run
 
 SETS = ("test", "test_same")
 

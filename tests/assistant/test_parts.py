@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant import trained_parts as module
+from lib.assistant import parts as module
+from lib.assistant.parts import ABOUT, PlannerLesson, make, name_of, parts, read_planner_lesson, taught_queries
 from lib.assistant.queries import held_out_needs
-from lib.assistant.trained_parts import ABOUT, PlannerLesson, make, name_of, parts, read_planner_lesson, taught_queries
 from lib.assistant.world import frames, simulate
 from lib.generation.finetune import Training
 from lib.report import train as command
@@ -110,7 +110,7 @@ def test_profiles_ask_for_the_settings_that_the_parts_were_trained_with(profile)
 
 def test_a_shipped_writer_is_taken_and_writes_for_other_personas(write, tiny, tables):
     book = book_of(CoTAugmentation, write(), tiny, shipped_writer_pairs=12, distilled_pairs=3, cot_training_queries=4)
-    command.train_for_assistant(book, WRITER, small("cot_writer", 12), book.root)
+    module.ship_part(WRITER, small("cot_writer", 12), book, book.root)
     training, unseen = training_of(tables), held_out_needs(tables["gold"]["need"].unique(), SEED)
     learned, asked, found = taught_queries(book.parameters, training, unseen, book.root)
     assert found.folder == book.root / FOLDER / WRITER
@@ -124,7 +124,7 @@ def test_a_shipped_writer_is_taken_and_writes_for_other_personas(write, tiny, ta
 
 def test_one_changed_query_refuses_the_writer_and_the_notebook_trains_its_own(write, tiny, tables):
     book = book_of(CoTAugmentation, write(), tiny, shipped_writer_pairs=12, distilled_pairs=3, cot_training_queries=4)
-    command.train_for_assistant(book, WRITER, small("cot_writer", 12), book.root)
+    module.ship_part(WRITER, small("cot_writer", 12), book, book.root)
     training, unseen = training_of(tables), held_out_needs(tables["gold"]["need"].unique(), SEED)
     first = taught_queries(book.parameters, training, unseen, book.root).learned.index[0]
     training.loc[first, "text"] += " Please."
@@ -155,7 +155,7 @@ def test_a_planner_is_made_once_whatever_was_retrieved_and_written(write, tiny, 
     part = small("planner", 18)
     for seed, expected in ((0, "now in data/trained/planner-18"), (1, "shipped already, and it fits")):
         write(seed=seed)
-        command.train_for_assistant(book, PLANNER, part, book.root)
+        module.ship_part(PLANNER, part, book, book.root)
         assert expected in capsys.readouterr().out
     lesson = read_planner_lesson(book)
     found = module.shipped_planner(book.parameters, lesson, book.root)
@@ -182,7 +182,7 @@ def source_of(book):
 
 def test_one_changed_query_refuses_the_planner_and_the_notebook_trains_its_own(write, tiny, tables):
     book = book_of(PlannerTuning, write(), tiny, shipped_planner_pairs=18)
-    command.train_for_assistant(book, PLANNER, small("planner", 18), book.root)
+    module.ship_part(PLANNER, small("planner", 18), book, book.root)
     row = np.flatnonzero(tables["queries"]["split"] == "training")[0]
     write(changed(tables, "queries", "text", row))
     lesson = read_planner_lesson(book)

@@ -1,5 +1,9 @@
 """The assistant paper's trained parts: what each learns from, its settings, and whether a shipped one fits a world.
 
+Rankers come with the project so that later notebooks show the same context and tools on every processor: LambdaMART
+grows its trees from splits that often gain nearly the same, and the last bits of an embedding, which differ between
+processors, decide among them. Noise of 2e-7 on the cosines gives other first three items for one query in six.
+
 Names: `cot_writer-2000` writes chains of thought (CoT), `planner-4338` plans. The number is of training queries, from
 which those of the held-out needs are left out, and for the writer those without an expert's CoT.
 """
@@ -9,25 +13,41 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from lib.assistant import cot, planner
+from lib.assistant import cot, planner, tool_ranker
 from lib.assistant.prompts import distilled_cot_prompt
 from lib.assistant.queries import held_out_needs
+from lib.assistant.ranking_task import Learning, RankingTask
+from lib.assistant.tool_ranker import PlanLessons, known_needs_ranker
 from lib.generation.finetune import Training, adapter_for, pairs_hash
 from lib.generation.local import fingerprint
 from lib.generation.models import locate
+from lib.retrieval import lambdamart
+from lib.retrieval.lambdamart import LambdaMART
 from lib.workbook.artifacts import ROOT, Workbook
+from lib.workbook.machine import processor
 from lib.workbook.parameters.base import Parameters
 from lib.workbook.parameters.cot_augmentation import CoTAugmentation
+from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
 from lib.workbook.parameters.planner import PlannerTuning
 from lib.workbook.parameters.tool_retrieval import ToolRetrieval
-from lib.workbook.parts import NONE, Adapter, Shipped, adapter_of, shipped
+from lib.workbook.parts import (
+    NONE,
+    Adapter,
+    Recipe,
+    Shipped,
+    adapter_of,
+    read_rankers,
+    ship_made,
+    ship_rankers,
+    shipped,
+)
 
 WRITER, PLANNER = "cot_writer", "planner"
 SIZES = {WRITER: 2_000, PLANNER: 4_338}
@@ -337,6 +357,32 @@ def make(name: str, part: Part, book: Workbook, output: Path, root: Path, **mach
     return adapter, lesson.source, {ABOUT: about} if about else {}
 
 
+def ship_part(name: str, part: Part, book: Workbook, root: Path = ROOT, **machine) -> str:
+    """`make` a part and ship it; see `lib.workbook.parts.Recipe.make`."""
+    output = book.data / "trained" / name
+    return ship_made(name, output, *make(name, part, book, output, root, **machine), root)
+
+
+def recipes() -> dict[str, Recipe]:
+    """How `make train` makes each part."""
+    of_queries = {
+        name: Recipe(
+            f"of {part.size:,} training queries, {part.settings}",
+            part.parameters,
+            part.needs,
+            functools.partial(ship_part, name, part),
+        )
+        for name, part in parts().items()
+    }
+    world = tuple(f"{name}.parquet" for name in ("items", "opens", "queries", "gold"))
+    of_context = {"01_data_gen": world, "02_context_baselines": ("embeddings_pretrained.safetensors",)}
+    of_tools = {"06_tool_retrieval": (f"{TOOL_RANKERS}.jsonl",)}
+    return of_queries | {
+        RANKER: Recipe("of all training queries", LambdaMARTRRF, of_context, make_ranker),
+        TOOL_RANKERS: Recipe("of notebook 06's", ToolRetrieval, of_tools, ship_tool_rankers),
+    }
+
+
 def taken_or_trained(
     found: Shipped, model: str, pairs: pd.DataFrame | None, output: Path, settings: Training, **machine
 ) -> Adapter:
@@ -352,3 +398,154 @@ def taken_or_trained(
     assert pairs is not None
     texts = pairs["prompt"].tolist(), pairs["target"].tolist()
     return replace(adapter_for("", model, *texts, output, settings, **machine), reason=found.reason)
+
+
+# ---------------------------------------------------------------- rankers
+
+RANKER, TOOL_RANKERS = "lambdamart", "tool_rankers"  # of context, and of tools; the latter is notebook 06's artifact
+
+
+class Taken(NamedTuple):
+    """A ranker, and where it is from.
+
+    Attributes:
+        ranker: None where there was no query to learn from.
+        learned_from: hash of that.
+        device: the processor that it was trained on.
+        shipped: whether it came with the project.
+    """
+
+    ranker: LambdaMART | None
+    learned_from: str
+    device: str
+    shipped: bool
+
+    @classmethod
+    def of(
+        cls, records: Mapping[str, Mapping], key: str, learn: Callable[[], LambdaMART | None], threads: int | None
+    ) -> Taken:
+        """The one of these that learned from this, else one that learns now."""
+        if key in records:
+            return cls(LambdaMART.from_text(records[key]["model"], threads), key, records[key]["device"], True)
+        return cls(learn(), key, processor(), False)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """As it is shipped; there must be a ranker."""
+        assert self.ranker is not None
+        return {"learned_from": self.learned_from, "device": self.device, "model": self.ranker.text_to_rank}
+
+
+def _hash_of(settings: Sequence, frames: Iterable[pd.DataFrame]) -> str:
+    """SHA-256 of what a ranker learns from: settings that JSON can hold, and data."""
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for frame in frames:
+        digest.update(frame.to_csv(index=False).encode())
+    return digest.hexdigest()
+
+
+def _how_trained() -> dict[str, Any]:
+    """The settings of `lib.retrieval.lambdamart.train` that no caller chooses."""
+    return {name: getattr(lambdamart, name) for name in ("TREES", "LEAVES", "MAX_TREES", "PATIENCE", "HELD_OUT_EVERY")}
+
+
+def ranker_source(task: RankingTask, encoder: str, bm25_b: float) -> str:
+    """SHA-256 of what the ranker of a task learns from: queries, items, opens and labels of the training personas, the
+    names of the features, the encoder, and how it learns. Not of the features: their last bits are the processor's.
+
+    Args:
+        encoder: its name.
+        bm25_b: of the score bm25t.
+    """
+    how = task.learning
+    settings = [encoder, bm25_b, how.seed, max(how.cutoffs), _how_trained(), list(task.features.columns)]
+    asked = task.queries[task.queries["split"] == "training"]
+    labels = task.gold[task.gold["query"].isin(asked["query"])][["query", "relevant"]]
+    items = task.items[task.items["persona"].isin(asked["persona"])]
+    opens = task.opens[task.opens["item"].isin(items["item"])]
+    return _hash_of(settings, [asked, items, opens, labels.assign(relevant=labels["relevant"].map(list))])
+
+
+def ranker_for(task: RankingTask, encoder: str, bm25_b: float, root: Path = ROOT) -> Taken:
+    """The shipped ranker of context where it learned from this very task; else one that is trained here."""
+    source = ranker_source(task, encoder, bm25_b)
+    return Taken.of(read_rankers(RANKER, root), source, task.learn, task.learning.threads)
+
+
+def make_ranker(book: Workbook, root: Path = ROOT, threads: int = 1, **_) -> str:
+    """Train the ranker of notebook 05's world and ship it; see `lib.workbook.parts.Recipe.make`."""
+    parameters = book.parameters
+    assert isinstance(parameters, LambdaMARTRRF)
+    learning = Learning(parameters.cutoffs, parameters.seed, parameters.folds, threads)
+    frames = {name: book.read(name) for name in ("items", "opens", "queries", "gold")}
+    task = RankingTask.of_world(frames, book.read_arrays("embeddings_pretrained"), learning, parameters.bm25_b)
+    taken = ranker_for(task, parameters.encoder, parameters.bm25_b, root)
+    if taken.shipped or taken.ranker is None:
+        return ""
+    ship_rankers(RANKER, [taken.record | {"model": taken.ranker.text}], root)
+    return f"on {taken.device}"
+
+
+class Source(NamedTuple):
+    """Where the context that a ranker of tools sees is from.
+
+    Attributes:
+        method: that retrieved it.
+        encoder: of all texts.
+        frames: what the method learned or retrieved from, of the training personas alone.
+    """
+
+    method: str
+    encoder: str
+    frames: Sequence[pd.DataFrame] = ()
+
+    @classmethod
+    def of_world(cls, method: str, encoder: str, world: Mapping[str, pd.DataFrame]) -> Source:
+        """With the training queries, their labels, and these personas' items and log.
+
+        Args:
+            world: frames queries, gold, items and, where the method reads the log, opens.
+        """
+        queries, items = world["queries"], world["items"]
+        asked = queries.loc[queries["split"] == "training", ["query", "persona", "time", "place"]]
+        asked = asked.assign(relevant=asked["query"].map(world["gold"].set_index("query")["relevant"]).map(list))
+        items = items[items["persona"].isin(asked["persona"])]
+        opens = [world["opens"][world["opens"]["item"].isin(items["item"])]] if "opens" in world else []
+        return cls(method, encoder, [asked, items, *opens])
+
+
+def tool_ranker_for(
+    records: Mapping[str, Mapping], lessons: PlanLessons, context: pd.DataFrame | None, source: Source
+) -> Taken:
+    """The shipped ranker of tools that learned from this very task; else one that is trained here.
+
+    Args:
+        records: of `read_rankers`.
+        lessons: from `lib.assistant.tool_ranker.lessons_of_training`.
+        context: from `lib.assistant.tool_ranker.context_features`; None for the query alone.
+        source: of the context.
+    """
+    key = tool_ranker_source(lessons, context, source)
+    return Taken.of(records, key, lambda: known_needs_ranker(lessons, context), lessons.ranking.threads)
+
+
+def tool_ranker_source(lessons: PlanLessons, context: pd.DataFrame | None, source: Source) -> str:
+    """SHA-256 of what a ranker learns from: training queries, their plans, the tools, what context is retrieved from,
+    the names of the features, and how it learns. Not of the features: their last bits are the processor's."""
+    ranking = lessons.ranking
+    task, training = ranking.task, ranking.training
+    folds = [tool_ranker.FOLDS, ranking.kept_apart, tool_ranker.CATEGORICAL, tool_ranker.RISING]
+    seen = [] if context is None else [source.method, list(context.columns)]
+    settings = [source.encoder, ranking.seed, ranking.cutoff, _how_trained(), folds, list(ranking.fixed.columns), seen]
+    asked = task.queries.loc[training, ["query", "text", "persona", "need"]]
+    asked = asked.assign(phrasing=ranking.units("phrasing")[training])
+    plans = task.gold.loc[task.gold["query"].isin(asked["query"]), ["query", "item"]]
+    frames = [asked, plans, task.tools[["item", "app", "text"]]]
+    return _hash_of(settings, [*frames, *(source.frames if context is not None else ())])
+
+
+def ship_tool_rankers(book: Workbook, root: Path = ROOT, **_) -> str:
+    """Put the rankers that notebook 06 trained here beside those that come with the project; see
+    `lib.workbook.parts.Recipe.make`."""
+    fresh = ship_rankers(TOOL_RANKERS, map(json.loads, book.read_lines(TOOL_RANKERS)), root)
+    return "those of notebook 06" if fresh else ""

@@ -13,9 +13,9 @@ from lib.retrieval.dense import load_encoder
 from lib.retrieval.tuning import Tuning, weights_hash
 from lib.workbook.parts import FOLDER, Shipped, shipped
 from lib.workflows import in_context
-from lib.workflows import trained_parts as module
+from lib.workflows import parts as module
 from lib.workflows.in_context import HALVES, half_of
-from lib.workflows.trained_parts import Part, World, half_rows, make_reader, parts
+from lib.workflows.parts import Part, World, half_rows, make_reader, parts
 from tests.generation.conftest import build_model
 from tests.retrieval.conftest import build_encoder
 
@@ -81,11 +81,14 @@ def book(world, tmp_path):
     )
 
 
-def test_a_part_is_made_once_and_anew_where_one_pair_changed(book, world, tmp_path, capsys):
+def made(chosen, book, root):
+    return {name: module.ship_part(name, part, book, root) for name, part in chosen.items()}
+
+
+def test_a_part_is_made_once_and_anew_where_one_pair_changed(book, world, tmp_path):
     chosen = {"tst-48": Part(48, Tuning(rank=2, batch_size=16), module.selector_rows)}
-    for expected in ("48 rows in", "shipped already, and it fits"):
-        command.train(book, chosen, tmp_path)
-        assert expected in capsys.readouterr().out
+    assert made(chosen, book, tmp_path)["tst-48"].startswith("48 rows in")
+    assert made(chosen, book, tmp_path) == {"tst-48": ""}
     model = weights_hash(load_encoder(world.encoder))
     kept = module.mined_from(world, "tst-48")
     assert shipped("tst-48", model, kept, tmp_path).folder == tmp_path / FOLDER / "tst-48"
@@ -94,14 +97,13 @@ def test_a_part_is_made_once_and_anew_where_one_pair_changed(book, world, tmp_pa
     changed = world.flows.copy()
     changed.loc[row, "request"] += " now"
     book.read = {"flows": changed, "tst_pairs": world.mined}.__getitem__
-    command.train(book, chosen, tmp_path)
-    assert "48 rows in" in capsys.readouterr().out
+    assert made(chosen, book, tmp_path)["tst-48"].startswith("48 rows in")
     assert "other pairs" in shipped("tst-48", model, kept, tmp_path).reason
 
 
 def test_a_world_that_is_too_small_says_so(book, tmp_path):
     with pytest.raises(ValueError, match="tst-90: this world has 48 of the 90"):
-        command.train(book, {"tst-90": Part(90, Tuning(), module.selector_rows)}, tmp_path)
+        made({"tst-90": Part(90, Tuning(), module.selector_rows)}, book, tmp_path)
 
 
 @pytest.fixture

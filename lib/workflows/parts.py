@@ -3,15 +3,16 @@
 Names: `nl2dsl-67000` writes flows; `tst-100000` is the encoder tuned on pairs of requests, `tst_affine-100000` the same
 with a learned scale, `tst_shuffled-100000` the control; `tst-3000` and the like, of fewer pairs: for learning curves.
 `tst-a`, `tst-b`: tuned on flows over one half of the connectors; `in_context-a`, `in_context-b`: taught to read prompts
-over that half.
+over that half. Notebook 08 takes those that fit its world and settings, and trains what is missing (`Trainer`).
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -20,8 +21,11 @@ from lib.generation.finetune import Training, adapter_for, pairs_hash
 from lib.generation.local import fingerprint, load_tokenizer
 from lib.generation.models import locate
 from lib.retrieval.dense import encode, load_encoder
-from lib.retrieval.tuning import Tuning, encoder_for
-from lib.workbook.parts import Adapter, adapter_of, shipped
+from lib.retrieval.tuning import Tuning, encoder_for, weights_hash
+from lib.workbook.artifacts import ROOT, Workbook
+from lib.workbook.machine import cores
+from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
+from lib.workbook.parts import FOLDER, Adapter, Recipe, adapter_of, ship_made, shipped
 from lib.workflows import in_context, nl2dsl, target_similarity
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
@@ -32,6 +36,7 @@ from lib.workflows.pairs import training_hash
 
 WRITER = Training(rank=16, alpha=32, learning_rate=2e-3, epochs=1, batch_size=64)
 SMALL_WRITER = Training(rank=16, alpha=32, learning_rate=3e-3, epochs=1, batch_size=4)  # of a few thousand pairs
+FEW = 20_000  # pairs, below which many small steps teach a writer more
 SELECTOR = Tuning(rank=16, alpha=32, learning_rate=1e-3, batch_size=64)
 FEWER = {"tst": (3_000, 12_000, 40_000), "tst_affine": (3_000, 12_000), "nl2dsl": (2_048,)}  # of learning curves
 PROMPTS = 7_000  # that an in-context model learns from on a GPU, of up to 3,000 tokens
@@ -99,6 +104,13 @@ def writer_rows(world: World, size: int) -> pd.DataFrame:
     """Prompts and targets of the model that is fine-tuned on requests and flows."""
     pairs = nl2dsl.sample(world.flows, "training", size, world.seed)
     return pd.DataFrame({"prompt": pairs["request"].map(nl2dsl.prompt), "target": pairs["dsl"].map(nl2dsl.target)})
+
+
+def writer_settings(pairs: int, learning_rate: float = 0.0, epochs: int = 1, batch_size: int = 0) -> Training:
+    """Those that suit so many pairs, but for what is asked for (not 0)."""
+    suits = WRITER if pairs >= FEW else SMALL_WRITER
+    asked = {"learning_rate": learning_rate or suits.learning_rate, "batch_size": batch_size or suits.batch_size}
+    return replace(suits, epochs=epochs, **asked)
 
 
 def selector_rows(world: World, size: int) -> pd.DataFrame:
@@ -177,8 +189,9 @@ def parts(on_gpu: bool = True) -> dict[str, Part]:
     }
     every = {name_of(kind, size): Part(size, settings, ROWS[kind]) for kind, (size, settings) in kinds.items()}
     for kind, sizes in FEWER.items():
-        settings = SMALL_WRITER if kind == "nl2dsl" else kinds[kind][1]
-        every |= {name_of(kind, size): Part(size, settings, ROWS[kind]) for size in sizes}
+        for size in sizes:
+            settings = writer_settings(size) if kind == "nl2dsl" else kinds[kind][1]
+            every[name_of(kind, size)] = Part(size, settings, ROWS[kind])
     for half in in_context.HALVES:
         every[f"tst-{half}"] = Part(HALF_PAIRS, SELECTOR, functools.partial(half_rows, half=half))
         rows = functools.partial(reader_rows, half=half)
@@ -231,3 +244,189 @@ def make_reader(name: str, part: Part, world: World, output: Path, root: Path, *
     texts = rows["prompt"].tolist(), rows["target"].tolist()
     adapter = adapter_for("", world.generator, *texts, output, replace(part.settings, seed=world.seed), **machine)
     return replace(adapter, reason=found.reason), made_from
+
+
+def world_of(book: Workbook) -> World:
+    """What parts learn from, from the artifacts of notebook 01, read for notebook 08."""
+    parameters = cast(DSLRetrieval, book.parameters)
+    return World(
+        book.read("flows"),
+        book.read("tst_pairs"),
+        parameters.workflow_encoder,
+        parameters.generator,
+        parameters.seed,
+        book.read_arrays("embeddings_requests")["requests"],
+        Catalogue.from_lines(book.read_lines("catalogue")),
+        book.made_with("tst_pairs.parquet")["tst_threshold"],
+        parameters.definition_form,
+    )
+
+
+def ship_part(name: str, part: Part, book: Workbook, root: Path = ROOT, **machine) -> str:
+    """`make` a part and ship it; see `lib.workbook.parts.Recipe.make`."""
+    output = book.data / "trained" / name
+    return ship_made(name, output, *make(name, part, world_of(book), output, root, **machine), None, root)
+
+
+def recipes(on_gpu: bool) -> dict[str, Recipe]:
+    """How `make train` makes each part."""
+    needs = {
+        "01_data_gen": ("flows.parquet", "tst_pairs.parquet", "embeddings_requests.safetensors", "catalogue.jsonl")
+    }
+    return {
+        name: Recipe(
+            f"{part.size:,} rows, {part.settings}", DSLRetrieval, needs, functools.partial(ship_part, name, part)
+        )
+        for name, part in parts(on_gpu).items()
+    }
+
+
+# ---------------------------------------------------------------- what notebook 08 takes and trains
+
+
+class Run(NamedTuple):
+    """A training run: what of, and on how many pairs."""
+
+    kind: str  # nl2dsl, tst, tst_affine or tst_shuffled
+    pairs: int
+
+    @property
+    def part(self) -> str:
+        """What it is called where it is shipped, or as a folder."""
+        return name_of(*self)
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """Takes shipped parts, and trains here what is missing.
+
+    Attributes:
+        world: what is learned from.
+        output: folder of what is trained here.
+        settings: that are asked for, by kind, of so many pairs.
+        epochs: passes over scored pairs.
+        machine: threads, progress, and for a language model quantization and processes.
+        root: the project's folder.
+        made: rows that were made already: plain and affine tuning learn from the same.
+    """
+
+    world: World
+    output: Path
+    settings: Mapping[str, Callable[[int], Training | Tuning]]
+    epochs: int
+    machine: dict
+    root: Path = ROOT
+    made: dict = field(default_factory=dict, repr=False, compare=False)
+
+    def runs(self, kind: str, shipped_pairs: int, pairs: int, fewer: Sequence[int] = ()) -> dict[Run, Adapter]:
+        """The runs of one kind: fewer pairs first, the largest number last.
+
+        Args:
+            shipped_pairs: of the shipped parts; 0 takes none.
+            pairs: trained on here where no shipped part fits.
+            fewer: other numbers of pairs, whose shipped parts are taken where they fit and the largest is one; the
+                rest is trained here. Those that are not fewer are left out.
+
+        Returns:
+            adapters; each says why a shipped part was not taken, where one was looked for in vain.
+        """
+        found, refused = self.shipped(kind, shipped_pairs) if shipped_pairs else (None, "")
+        most = shipped_pairs if found else min(pairs, self.available(kind))
+        runs: dict[Run, Adapter] = {}
+        for size in sorted({size for size in fewer if size < most}):
+            small, reason = self.shipped(kind, size, expected=False) if found else (None, "")
+            runs[Run(kind, size)] = small or replace(self.trained(Run(kind, size)), reason=reason)
+        runs[Run(kind, most)] = found or replace(self.trained(Run(kind, most)), reason=refused)
+        return runs
+
+    def shipped(self, kind: str, pairs: int, expected: bool = True) -> tuple[Adapter | None, str]:
+        """The shipped part where it fits, else why not.
+
+        Args:
+            expected: whether a missing part is worth a word, too.
+        """
+        run = Run(kind, pairs)
+        if self.available(kind) < pairs:
+            some = f"this world has {self.available(kind):,} of its {pairs:,} pairs"
+            return None, f"The shipped part {run.part} is not used: {some}."
+        asked = asdict(self.settings[kind](pairs)) | ({} if kind == "nl2dsl" else {"epochs": self.epochs})
+        part = shipped(run.part, *self.hashes(kind, pairs), self.root, asked)
+        if part.folder:
+            return adapter_of(part.folder, part.record, from_project=True), ""
+        return None, part.reason if expected or (self.root / FOLDER / run.part).is_dir() else ""
+
+    def available(self, kind: str) -> int:
+        """How many pairs this world has to learn from."""
+        return int((self.world.flows["split"] == "training").sum()) if kind == "nl2dsl" else len(self.world.mined)
+
+    def rows(self, kind: str, pairs: int) -> pd.DataFrame:
+        """What a run learns from in one epoch."""
+        made_by = ROWS[kind]
+        if (made_by, pairs) not in self.made:
+            self.made[made_by, pairs] = made_by(self.world, pairs)
+        return self.made[made_by, pairs]
+
+    def hashes(self, kind: str, pairs: int) -> tuple[str, str]:
+        """Of the base model and of the training pairs, as a shipped part has them on record."""
+        if kind != "nl2dsl":
+            encoder = load_encoder(locate(self.world.encoder))
+            return weights_hash(encoder), mined_from(self.world, name_of(kind, pairs))
+        rows = self.rows(kind, pairs)
+        model = fingerprint(locate(self.world.generator), quantization=self.machine.get("quantization", "none"))
+        return model, pairs_hash(rows["prompt"].tolist(), rows["target"].tolist())
+
+    def trained(self, run: Run) -> Adapter:
+        """An adapter trained here, or earlier by an equal run."""
+        rows, settings = self.rows(run.kind, run.pairs), self.settings[run.kind](run.pairs)
+        output = self.output / run.part
+        if run.kind == "nl2dsl":
+            assert isinstance(settings, Training)
+            texts = rows["prompt"].tolist(), rows["target"].tolist()
+            return adapter_for("", self.world.generator, *texts, output, settings, **self.machine)
+        assert isinstance(settings, Tuning)
+        rows = pd.concat([rows] * self.epochs, ignore_index=True)
+        own = {name: self.machine[name] for name in ("threads", "progress") if name in self.machine}
+        return encoder_for("", locate(self.world.encoder), rows, output, settings, **own)
+
+
+def runs_frame(runs: dict[Run, Adapter]) -> pd.DataFrame:
+    """The records of training runs: columns name (the kind), pairs, curve, tokens, seconds, device, shipped,
+    reason, folder."""
+    wanted = ("curve", "tokens", "seconds", "device", "shipped", "reason", "folder")
+    rows = [
+        {"name": run.kind, "pairs": run.pairs, **{key: getattr(made, key) for key in wanted}}
+        for run, made in runs.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def trainer_of(
+    parameters: DSLRetrieval,
+    flows: pd.DataFrame,
+    mined: pd.DataFrame,
+    threshold: float,
+    output: Path,
+    progress: bool = False,
+) -> Trainer:
+    """The trainer of a profile: its settings, on its flows and mined pairs (see `World`, `threshold` too); `output` as
+    for `Trainer`."""
+    plain = Tuning(learning_rate=parameters.tst_learning_rate, batch_size=parameters.tst_batch_size)
+    how = {"learning_rate": parameters.dsl_learning_rate, "batch_size": parameters.dsl_batch_size}
+    settings: dict[str, Callable[[int], Training | Tuning]] = {
+        "tst": lambda _: plain,
+        "tst_affine": lambda _: replace(plain, loss="affine"),
+        "tst_shuffled": lambda _: plain,
+        "nl2dsl": functools.partial(writer_settings, epochs=parameters.dsl_epochs, **how),
+    }
+    return Trainer(
+        World(flows, mined, parameters.workflow_encoder, parameters.generator, parameters.seed, threshold=threshold),
+        output,
+        settings,
+        parameters.tst_epochs,
+        {
+            "threads": cores(),
+            "progress": progress,
+            "quantization": parameters.quantization,
+            "processes": parameters.training_processes,
+        },
+    )
