@@ -9,9 +9,8 @@ paper's method, a LambdaMART learned in that world from its training queries.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -155,7 +154,7 @@ class Asking:
     seed: int
     threads: int = 1
     encoder: str = ""
-    shipped: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    shipped: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 class ToolsFound(NamedTuple):
