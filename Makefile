@@ -3,7 +3,7 @@
 PYTHON ?= $(or $(shell command -v python3.11),$(shell command -v python3),python3)
 PROFILE ?= quick
 FLAGS ?=
-# PARTS: which trained parts `make train` makes, of those in lib/assistant/ and lib/workflows/trained_parts.py; empty: all.
+# PARTS: which trained parts `make train` makes, of those in lib/assistant/parts.py and lib/workflows/parts.py; empty: all.
 PARTS ?=
 # FAST=1 leaves out what starts notebooks, kills runs or trains. Files of tests are spread over the cores, long ones first.
 FAST ?=
