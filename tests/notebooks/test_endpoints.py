@@ -32,7 +32,7 @@ NAME = "03_cot_augmentation"
 KEY = "sk-recognisable-0123456789-abcdefghij"
 TINY = {
     "profile": "tiny", "seed": 7, "encoder": "tiny-encoder", "writer": "remote:served", "distilled_writer": "tiny-lm",
-    "cot_queries": 6, "cot_training_queries": 4, "distilled_pairs": 4, "cot_max_tokens": 12, "bootstrap_samples": 100,
+    "cot_queries": 12, "cot_training_queries": 4, "distilled_pairs": 4, "cot_max_tokens": 12, "bootstrap_samples": 100,
     "remote_concurrency": 2, "remote_price_in": 1000.0, "remote_price_out": 2000.0,
 }  # fmt: skip
 
@@ -128,7 +128,7 @@ def test_a_notebook_asks_a_model_through_every_fault_and_writes_the_key_nowhere(
     page = BeautifulSoup((project / "reports" / "tiny" / f"{NAME}.html").read_text(), "html.parser").get_text()
     assert "served" in page
     usage = pd.read_parquet(project / "data" / "generated" / "tiny" / "cot_usage.parquet").set_index("writer")
-    assert spent["tokens_in"] / 3 < usage.loc["cot", "tokens_in"] < spent["tokens_in"] / 2  # the other list is longer
+    assert usage.loc["cot", "tokens_in"] == spent["tokens_in"]
 
     for secret in (KEY, KEY[3:20]):
         assert places(project, secret) == []
