@@ -139,9 +139,9 @@ def test_a_notebook_asks_a_model_through_every_fault_and_writes_the_key_nowhere(
 def test_a_notebook_stopped_by_its_limit_and_killed_asks_nothing_twice(project):
     without_experts(project)
     with Endpoint(answer=lambda prompt: f"Check {len(prompt)} mails") as endpoint:
-        record = finish(start(project, endpoint.url, spending_limit=1.0), project)
+        record = finish(start(project, endpoint.url, spending_limit=0.6), project)
         assert record["status"][NAME] == "stopped"
-        assert record["errors"][NAME].startswith("SpendingLimit: the spending limit of 1 leaves ")
+        assert record["errors"][NAME].startswith("SpendingLimit: the spending limit of 0.6 leaves ")
         assert "run again with a higher limit; " in record["errors"][NAME]
         page = BeautifulSoup((project / "reports" / "tiny" / f"{NAME}.html").read_text(), "html.parser")
         assert "stopped at its spending limit" in page.find(class_="banner").get_text()
