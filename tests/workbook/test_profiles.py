@@ -11,7 +11,7 @@ from lib.workbook.profiles import BESIDE, MODELS, NOTEBOOKS, read_profile, write
 from tests.workflows.ablation_rows import ABLATION
 
 ROOT = Path(__file__).resolve().parents[2]
-SIZE = "n_personas: 28"  # of smoke, in its file
+SIZE = "n_personas: 14"  # of smoke, in its file
 PROFILES = sorted((ROOT / "notebooks" / "profiles").glob("*.yaml"))
 
 
