@@ -8,11 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.pages import planner_figures as figures
 from lib.assistant.pages import planner_tables as tables
 from lib.assistant.pages.planner import SHORT, over_topics
-from lib.assistant.plan_comparison import by_needs, failure_rows, failure_shares
-from lib.assistant.planner import SETTINGS
+from lib.assistant.plan_comparison import by_needs
 
 NAMES = ["q0", "q1", "q2", "q3"]
 GOLD = pd.DataFrame(
@@ -69,43 +67,7 @@ def plans(rights=RATES, **columns):
     return pd.concat(frames, ignore_index=True)
 
 
-def summary():
-    rows = [
-        (setting, metric, 25.0 * right, max(0.0, 25.0 * right - 5), min(100.0, 25.0 * right + 5), 4, 43.8)
-        for setting, right in RATES.items()
-        for metric in (
-            "ast_accuracy",
-            "exact_match",
-            "hallucination",
-            "executed",
-            "right_api",
-            "outside_shown",
-            "answerable",
-        )
-    ]
-    columns = ["setting", "metric", "value", "ci_low", "ci_high", "n", "published"]
-    table = pd.DataFrame(rows, columns=columns)
-    missing = (table["setting"] == "lower_bound") & table["metric"].isin(["outside_shown", "answerable"])
-    table.loc[missing, ["value", "ci_low", "ci_high"]] = np.nan
-    return table
-
-
 # ---------------------------------------------------------------- words
-
-
-def thought(settled):
-    return pd.DataFrame(
-        {
-            "metric": ["right_api", "ast_accuracy"],
-            "without": [50.0, 25.0],
-            "with": [75.0, 25.0],
-            "difference": [25.0, 0.0],
-            "ci_low": [5.0, -3.0],
-            "ci_high": [45.0, 3.0],
-            "p_value": [0.01, 1.0],
-            "settled": settled,
-        }
-    )
 
 
 def two(right, pair):
@@ -113,13 +75,6 @@ def two(right, pair):
 
 
 # ---------------------------------------------------------------- tables
-
-
-def test_behind_table_3_stand_the_lengths_of_prompts():
-    prompts = pd.DataFrame({"setting": [*SETTINGS, "rag"], "tokens": [10, 20, 30, 40, 50, 23]})
-    frame = tables.behind_table_3(summary(), prompts, 4).frame
-    assert frame["tokens of a prompt"].tolist() == [10, 22, 30, 40, 50]
-    assert frame["answerable"].iloc[0] == "–"
 
 
 def test_parts_of_accuracy_leave_out_plans_without_arguments():
@@ -172,12 +127,6 @@ def test_a_rate_in_few_clusters_is_less_certain():
     assert high > 90
 
 
-def test_a_thought_names_its_writer():
-    table = tables.thought(thought([True, False]), 4, "some writer")
-    assert table.frame["difference, points"].tolist() == ["25.0 [5.0, 45.0]", "0.0 [−3.0, 3.0]"]
-    assert "some writer" in table.caption
-
-
 def test_two_calls_are_shown_by_setting_and_way():
     frame = tables.two_calls({"at once": two(1, [True, False] * 4), "step by step": two(4, [True] * 8)}).frame
     assert frame["setting"].tolist() == ["context-tuned RAG"] * 2 + ["right tool + context"] * 2
@@ -187,28 +136,3 @@ def test_two_calls_are_shown_by_setting_and_way():
     last = "both right, where two were written at once"
     both = {"at once": two(1, [True, False] * 4), "step by step": two(2, [True] * 8)}
     assert tables.two_calls(both).frame[last].tolist()[2:] == [50, 50], "q0 and q2 both ways"
-
-
-def test_examples_are_right_and_wrong_ones():
-    queries = pd.DataFrame({"query": NAMES, "text": [f"Request {name}" for name in NAMES]})
-    table = tables.examples(plans(), queries, GOLD, seed=0)
-    assert table.frame.groupby("setting")["verdict"].value_counts().to_dict() == {
-        ("context-tuned RAG", "right"): 2,
-        ("context-tuned RAG", "argument with wrong value"): 2,
-        ("right tool + context", "right"): 2,
-    }
-    assert table.frame["request"].str.startswith("Request q").all()
-    assert {"plan", "gold plan"} <= set(table.text_columns)
-
-
-# ---------------------------------------------------------------- figures
-
-
-def test_failures_are_stacked_to_a_hundred():
-    shares = failure_shares(plans())
-    rows = failure_rows(plans().assign(need=lambda frame: frame["query"]))
-    drawing = figures.failures(shares, rows, 4)
-    assert len(drawing.figure.axes[0].patches) == 10  # two causes, five settings
-    assert drawing.data.groupby("setting")["percent"].sum().eq(100).all()
-    assert set(drawing.data["failure"]) >= {"right", "unparsed"}
-    assert (drawing.data["ci_low"] <= drawing.data["percent"]).all()

@@ -1,6 +1,5 @@
 """Notebook 06's part on learned tools: what tables, figure and sentences say of numbers that are given."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -66,26 +65,6 @@ def test_ratios_say_what_is_over_what(results):
     assert table["K = 3"].iloc[0] == "4.00 [4.00, 4.00]"
 
 
-def test_the_figure_has_a_panel_for_each(results):
-    drawing = page.panels_figure(results)
-    left, right = drawing.figure.axes
-    assert (len(left.lines), len(right.lines)) == (3, 5), "with the best possible"
-    assert right.lines[1].get_ydata().tolist() == [80] * 5
-    assert set(drawing.data["method"]) == {
-        page.ALONE, page.CONTEXT, page.OURS_ALONE, page.OURS_CONTEXT, page.OURS_UNSEEN[0], page.OURS_UNSEEN[2],
-    }  # fmt: skip
-    plt.close(drawing.figure)
-
-
-def test_each_ranker_stands_with_what_it_saw(results):
-    table = page.recall_table(results)
-    frame = table.frame.set_index(["ranked by", "with"])
-    assert frame.loc[("LambdaMART", "query + retrieved context"), "Recall@3"] == "80.0 [80.0, 80.0]"
-    assert frame.loc[("LambdaMART, needs unseen", "query alone"), "Recall@3"] == "30.0 [30.0, 30.0]"
-    assert ("classifier, needs unseen", "query alone") in frame.index
-    assert not frame.index.duplicated().any()
-
-
 def test_kinds_are_apart(results):
     results.scores.loc["q1", (page.OURS_CONTEXT, "recall", 3)] = 10
     frame = page.kind_table(results).frame.set_index("resolved by")
@@ -102,15 +81,6 @@ def compared(*rows):
         ci_low=frame["difference"] - np.where(firm, 1, 9),
         ci_high=frame["difference"] + np.where(firm, 1, 9),
         p_value=0.01,
-    )
-
-
-def test_what_context_and_ranker_add(results):
-    pairs = page.paired_tests(results)[["a", "b"]].to_numpy()
-    tests = compared(*((a, b, 9 if a == page.OURS_CONTEXT else 1) for a, b in pairs))
-    assert (
-        "LambdaMART, query + retrieved context − LambdaMART, query alone"
-        in page.paired_table(results, tests).frame["difference"].tolist()
     )
 
 

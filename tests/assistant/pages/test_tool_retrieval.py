@@ -2,13 +2,11 @@
 
 from dataclasses import replace
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 
 from lib.assistant.pages import tool_retrieval as page
-from lib.assistant.pages import tool_retrieval_figures as figures
 from lib.assistant.pages import tool_retrieval_tables as tables
 from lib.assistant.pages.tool_retrieval import Results, cutoffs_of
 from lib.assistant.tool_retrieval import ToolTask
@@ -76,21 +74,6 @@ def results(task):
     return results_of(task, query_only=20, oracle_context=70, right_app=60)
 
 
-def paired(*rows, **columns):
-    """Paired tests (a, b, difference); settled where the difference is 5 or more."""
-    frame = pd.DataFrame(rows, columns=["a", "b", "difference"]).assign(**columns)
-    firm = frame["difference"].abs() >= 5
-    return frame.assign(
-        ci_low=frame["difference"] - np.where(firm, 1, 9),
-        ci_high=frame["difference"] + np.where(firm, 1, 9),
-        p_value=np.where(firm, 0.001, 0.5),
-    )
-
-
-def ratios_of(*rows):
-    return pd.DataFrame(rows, columns=["k", "ratio", "ci_low", "ci_high"])
-
-
 # ---------------------------------------------------------------- cutoffs and shared pieces
 
 
@@ -101,11 +84,6 @@ def test_cutoffs_stop_at_the_number_of_tools(n_tools, shown, k):
     cutoffs = cutoffs_of(n_tools)
     assert (cutoffs.shown, cutoffs.k) == (shown, k)
     assert cutoffs.all == list(range(1, min(n_tools, 10) + 1))
-
-
-def test_a_run_is_named_after_its_retriever_where_it_is_not_semantic_search():
-    assert page.named("query_only") == "query alone"
-    assert page.named("query_only/random") == "random order"
 
 
 def test_results_are_means_with_intervals(results):
@@ -137,23 +115,6 @@ def test_scores_in_rows_leave_other_retrievers_out(results):
 # ---------------------------------------------------------------- what is searched, and with which words
 
 
-def test_what_is_searched(task):
-    table = tables.toolbox(task.tools)
-    assert table.frame.loc[0].tolist() == ["Mail", 2, "a mail"]
-    assert "The 5 tools" in table.caption
-
-
-def test_the_context_taken():
-    found = pd.DataFrame(
-        {3: [10.0, 30.0], 5: [20.0, 40.0], 10: [30.0, 50.0], "app": [11.0, 44.0]},
-        index=["lambdamart_rrf", "lambdamart"],
-    )
-    table = tables.context_found(found, 1234)
-    assert table.frame["ranking of context"].tolist() == ["LambdaMART-RRF", "LambdaMART"]
-    assert "1,234 training queries" in table.caption
-    assert set(table.best) == {"Recall@3", "Recall@5", "Recall@10"}
-
-
 @pytest.fixture
 def trial():
     """Names of apps help most, of three items; texts help by their content."""
@@ -174,61 +135,7 @@ def test_the_wording_chosen(trial):
     assert "on 2 training queries" in table.caption
 
 
-# ---------------------------------------------------------------- how many are found
-
-
-def test_the_figure_of_recall(results):
-    drawing = figures.recall_figure(results)
-    assert set(drawing.data["method"]) == {*page.MAIN, *page.FLOORS, *page.UNTOUCHED}
-    assert len(drawing.figure.axes[0].lines) == len(set(drawing.data["method"])) + 1
-    plt.close(drawing.figure)
-
-
-def test_the_figure_and_table_of_ratios(results):
-    ratios = {name: ratios_of(*((k, 1.5, 1.0, 2.0) for k in range(1, 6))) for name in page.MAIN[1:]}
-    drawing = figures.ratio_figure(ratios)
-    assert set(drawing.data["setting"]) == set(page.MAIN[1:])
-    plt.close(drawing.figure)
-    table = tables.times_as_many(results, ratios)
-    assert list(table.frame) == ["gain over the query alone", "K = 1", "K = 3", "K = 5"]
-    assert table.frame["K = 3"].tolist() == ["1.50 [1.00, 2.00]"] * 3
-
-
-def test_tables_of_recall_mark_the_best(results):
-    table = tables.recall(results)
-    assert table.frame["searched with"].tolist()[0] == "query alone"
-    assert table.frame["Recall@5"].tolist()[3] == "70.0 [70.0, 70.0]"
-    assert set(table.best) == {"Recall@1", "Recall@3", "Recall@5"}
-    tests = paired(("query_plus_context", "query_only", 9), ("oracle_context", "query_plus_context", 1))
-    differences = figures.differences(results, tests)
-    assert differences.data["comparison"].tolist()[0] == "query + retrieved context − query alone"
-    assert differences.data["settled"].tolist() == [True, False]
-
-
-# ---------------------------------------------------------------- apps
-
-
-def test_app_recall_is_compared_at_every_cutoff():
-    rows = [("query_plus_context", "query_only", change) for change in (9, 1, -9)]
-    assert tables.app_differences(paired(*rows, k=[1, 3, 5])).frame["K"].tolist() == [1, 3, 5]
-
-
 # ---------------------------------------------------------------- who gains, and through what
-
-
-def groups_of(*changes):
-    rows = [("", "", change) for change in changes]
-    names = ["resolved by habit", "tool in Mail", "tool in Notes"][: len(changes)]
-    return paired(*rows).assign(group=names, n=10, a=30.0, b=20.0)
-
-
-def test_the_figure_and_tables_of_groups(results):
-    parted = groups_of(9, -9, 1)
-    drawing = figures.group_figure(parted, 5)
-    assert drawing.figure.axes[0].get_yticklabels()[0].get_text() == "resolved by habit (n = 10)"
-    plt.close(drawing.figure)
-    table = tables.groups(results, parted)
-    assert table.frame["n"].eq(10).all()
 
 
 def test_examples_of_ranks(results):
@@ -247,13 +154,6 @@ def test_an_example_that_default_serves_names_the_tool_that_does_as_well(task):
 
 
 # ---------------------------------------------------------------- other retrievers, the planner, the claims
-
-
-def test_retrievers_stand_by_setting(results):
-    frame = tables.retrievers(results).frame
-    assert frame["searched with"].tolist()[:8] == ["query alone"] * 8
-    assert frame["searched with"].tolist()[8:] == ["retrieved context"] * 3 + ["all relevant context"] * 3
-    assert len(frame) == 3 * 3 + 5
 
 
 def test_what_the_planner_is_shown(results):

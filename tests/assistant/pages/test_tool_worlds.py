@@ -81,17 +81,6 @@ def test_the_written_table_has_a_row_for_each_number(results):
     assert (rows["n"] == N).all()
 
 
-def test_figure_and_table(found, results):
-    frame = page.recall_table(results).frame
-    assert len(frame) == len(page.METHODS)
-    column = "`hard` (n = 60)"
-    assert float(frame[column].iloc[page.METHODS.index(page.TUNED)].split()[0]) == pytest.approx(30, abs=0.5)
-    gains = page.gains_table(results).frame
-    assert len(gains) == len(page.WITHOUT)
-    row = gains[(gains["ranked by"] == "LambdaMART") & (gains["with"] == "query + retrieved context")].iloc[0]
-    assert float(row["`hard`"].split()[0]) == pytest.approx(1.5, abs=0.05)
-
-
 def test_where_nothing_is_found_alone_there_is_no_gain():
     part = found_in()
     part.scores[page.ALONE] = 0.0

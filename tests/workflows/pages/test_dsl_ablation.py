@@ -2,14 +2,12 @@ from dataclasses import replace
 
 import pandas as pd
 
-from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workbook.parts import Adapter
 from lib.workflows.ablation import CONDITION, cost_of
-from lib.workflows.ablation_grid import UNSEEN, UNSEEN_FINETUNED, UNSEEN_HELD, Asked, unseen_name
+from lib.workflows.ablation_grid import UNSEEN_FINETUNED, UNSEEN_HELD, unseen_name
 from lib.workflows.in_context import LIMIT
 from lib.workflows.in_context_models import SHORT, SHORT_PROMPTS, longest_learned
 from lib.workflows.pages.dsl_ablation import (
-    COPY,
     FINETUNED,
     HELD,
     cost_table,
@@ -18,29 +16,8 @@ from lib.workflows.pages.dsl_ablation import (
     marked,
     mean_tokens,
     models_table,
-    titles,
 )
-from tests.workflows.pages.studies import ASKED, BASE, FIVE, REMOTE, WRITERS, study_of
-
-
-def test_the_writers_by_name():
-    assert [WRITERS.of(name) for name in ("untuned", "finetuned", "in_context", "instruct")] == [
-        BASE, f"{BASE}, fine-tuned", f"{BASE}, in-context", "Qwen",
-    ]  # fmt: skip
-
-
-def test_what_conditions_are_called():
-    named = titles(ASKED, WRITERS)
-    assert named["tst_20_fd_sfd_in_context"] == "TST, 20 few-shots, FD + SFD"
-    assert named["other_5_in_context"] == "of another request, 5 few-shots"
-    assert named["pretrained_5"] == "untuned model, pretrained encoder, 5 few-shots"
-    assert named["pretrained_5_instruct"] == "instruct model, pretrained encoder, 5 few-shots"
-    assert named[FINETUNED] == "fine-tuned model, no few-shots"
-    assert named[COPY] == "nearest few-shot copied, pretrained encoder"
-    assert named[unseen_name(0, "none")] == "no examples of the new APIs, no definitions"
-    assert named[unseen_name(1, "fd_sfd")] == "1 example of each added, FD + SFD"
-    assert named[UNSEEN_HELD] == "fine-tuned model, no few-shots, under the grammar and the catalogue"
-    assert titles([Asked("pretrained_5", ASKED[-1].condition)], REMOTE)["pretrained_5"].startswith("fine-tuned model")
+from tests.workflows.pages.studies import ASKED, BASE, FIVE, WRITERS, study_of
 
 
 def test_the_reports_columns_of_each_condition():
@@ -95,8 +72,3 @@ def test_the_cost_of_test_flows():
     shown = cost_table(study, cost_of(study.scores))
     assert shown.frame["condition"].tolist() == ["pretrained encoder, 5 few-shots"]
     assert shown.frame.iloc[0, 1:].tolist() == [3, 100.0, 10.0, "0.5", 0, 0]
-
-
-def test_a_condition_without_definitions_needs_no_method_of_that_name():
-    row = Condition.model_validate(["pretrained", 5, "none", "untuned", "free", 1])
-    assert titles([Asked("x", row, UNSEEN, 0)], WRITERS)["x"].endswith("no definitions")

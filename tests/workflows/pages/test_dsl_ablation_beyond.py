@@ -2,12 +2,11 @@ import numpy as np
 import pytest
 
 from lib.workflows.ablation import cost_of
-from lib.workflows.pages.dsl_ablation_beyond import beyond_contract, constrained, steps_table, sweep, sweep_drawing
+from lib.workflows.pages.dsl_ablation_beyond import beyond_contract, constrained, sweep
 from tests.workflows.pages.studies import FIVE, ROWS, TWENTY, study_of
 
 ONE = "pretrained_1_in_context"
 SWEPT = [row for row in ROWS if row.name in (ONE, FIVE, TWENTY)]
-NEW = "new wordings"
 
 
 def swept(one, five, twenty, same=(0.5, 0.5, 0.5)):
@@ -25,26 +24,12 @@ def test_a_sweep_has_its_rows_in_order_and_its_cost():
     assert curve[["tokens_in", "seconds"]].drop_duplicates().to_numpy().tolist() == [[100.0, 0.5]]
 
 
-def test_a_sweep_drawn():
-    drawing = sweep_drawing(*swept([0.5] * 4, [0.6] * 4, [0.7] * 3, same=(0.1, 0.2, 0.3)))
-    assert len(drawing.data) == 36
-    assert set(drawing.data["n"]) == {3}
-    assert [text.get_text() for text in drawing.figure.axes[2].texts] == ["1", "5", "20"]
-
-
 def test_the_levels_of_a_sweep_are_of_the_same_flows():
     """The step is a loss where both were asked, though the values of all flows are alike."""
     curve = swept([0.4] * 4, [0.6, 0.6, 0.0, 0.0], [0.3] * 2)[1].curve
     shown = curve[(curve["metric"] == "similarity") & (curve["test_set"] == "test")]
     assert shown["value"].tolist() == pytest.approx([0.4, 0.6, 0.3])
     assert shown["n"].tolist() == [2, 2, 2]
-
-
-def test_steps():
-    steps = steps_table(swept([0.1] * 14, [0.6] * 14, [0.6] * 14)[1].steps).frame
-    assert steps["", "few-shots"].tolist() == ["1 to 5", "5 to 20"]
-    assert steps[NEW, "similarity"].iloc[0] == "0.50 [0.50, 0.50] ●"
-    assert steps[NEW, "flows"].tolist() == ["14", "14"]
 
 
 def bound_study():

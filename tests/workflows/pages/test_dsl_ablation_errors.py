@@ -3,13 +3,9 @@ import pytest
 
 from lib.workbook.artifacts import ROOT
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.pages.dsl_ablation import COPY
 from lib.workflows.pages.dsl_ablation_errors import (
-    brief,
     counted_errors,
     kinds_table,
-    prompt_table,
-    several_ways_table,
     typical_flow,
 )
 from tests.workflows.pages.studies import FIVE, FIVE_TST, study_of
@@ -68,27 +64,6 @@ def test_answers_that_were_cut(catalogue):
     assert shown.frame.iloc[0, 1].startswith("100 [")
 
 
-def test_the_head_of_a_column():
-    assert brief("pretrained encoder, 5 few-shots, under the grammar and the catalogue") == "pretrained, 5, catalogue"
-    assert brief("fine-tuned model, no few-shots") == "fine-tuned model"
-
-
 def test_the_flow_that_is_shown_is_a_valid_one_near_the_mean():
     assert typical_flow(study_of({FIVE: [None, 0.2, 0.5, 1.0]})) == "q2"
     assert typical_flow(study_of({FIVE: [None, None]})) == "q0"
-
-
-def test_one_request_several_ways():
-    study = study_writing({FIVE: [MAIL], COPY: ["x " * 400]}, prompt="the prompt")
-    shown = several_ways_table(study, "q0", ASKED)
-    assert shown.frame[""].tolist() == [
-        "the flow that is wanted",
-        "nearest few-shot copied, pretrained encoder (similarity 0.50, executed wrong)",
-        "pretrained encoder, 5 few-shots (similarity 0.50, executed wrong)",
-    ]
-    assert shown.frame["flow"].tolist()[::2] == [MAIL, MAIL]
-    assert shown.frame["flow"][1].endswith(" …")
-    assert len(shown.frame["flow"][1]) <= 600
-    assert shown.caption == "Request: mail"
-    assert prompt_table(study, "q0", FIVE).frame["prompt"].tolist() == ["the prompt"]
-    assert prompt_table(study, "q0", "pretrained_5_fd_in_context") is None

@@ -1,7 +1,7 @@
 import pytest
 
 from lib.workflows.pages.dsl_ablation import COPY, FINETUNED
-from lib.workflows.pages.dsl_ablation_executed import executed_rates, executed_table
+from lib.workflows.pages.dsl_ablation_executed import executed_rates
 from tests.workflows.pages.studies import FIVE, ROWS, study_of
 
 VALUES = {FIVE: [1.0, 1.0, 1.0, 0.5], FINETUNED: [1.0, 1.0, 0.0, 0.0], COPY: [0.0] * 4}
@@ -26,12 +26,3 @@ def test_rates_of_right_names_and_of_right_flows(study):
     assert 0 <= wide.loc[(FIVE, "executed"), "ci_low"] < 25 < wide.loc[(FIVE, "executed"), "ci_high"] <= 75
     assert wide.loc[(COPY, "wrong_at_1"), "counted"] == 0
     assert wide.loc[(FIVE, "wrong_at_1"), "counted"] == 3
-
-
-def test_the_table_has_them_beside_similarity(study):
-    table = executed_table(study, executed_rates(study, ROWS))
-    rows = table.frame.set_index("condition")
-    assert rows.loc[study.titles[FIVE], "flows"] == 4
-    assert rows.loc[study.titles[FIVE], "executed right, %"].startswith("25 [")
-    assert rows.loc[study.titles[COPY], "of right names, wrong, %"] == "–"
-    assert table.cases["executed right, %"][0] == f"flows.html#set=test&condition={FIVE}"

@@ -1,6 +1,6 @@
 from lib.workflows.ablation import cost_of
 from lib.workflows.pages.dsl_ablation import COPY, FINETUNED, HELD
-from lib.workflows.pages.dsl_ablation_fair import fair_drawing, fair_rows, fair_table, questions, questions_table
+from lib.workflows.pages.dsl_ablation_fair import fair_rows, fair_table, questions, questions_table
 from tests.workflows.pages.studies import FIVE, ROWS, study_of
 
 BOUND = "pretrained_5_in_context_catalogue"
@@ -36,14 +36,6 @@ def test_the_rows_of_the_fair_table():
 
 def test_all_rows_are_on_flows_of_one_half():
     assert set(rows_of(VALUES, half=["a", "", "b", ""])[1]["n"]) == {2}
-
-
-def test_the_fair_table_drawn():
-    study, fair = rows_of(VALUES, same={FIVE: [0.5] * 3})
-    drawing = fair_drawing(study, fair)
-    assert drawing.name == "dsl_fair"
-    assert len(drawing.figure.axes) == 2
-    assert [label.get_text() for label in drawing.figure.axes[0].get_yticklabels()][-1] == study.titles[FIVE]
 
 
 def test_questions_are_those_whose_sides_were_asked():

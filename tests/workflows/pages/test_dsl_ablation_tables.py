@@ -3,7 +3,7 @@ import pytest
 
 from lib.workbook.artifacts import ROOT
 from lib.workflows.pages.dsl_ablation import FINETUNED
-from lib.workflows.pages.dsl_ablation_tables import at_a_glance, compared_table, glance_drawing, rebuilt
+from lib.workflows.pages.dsl_ablation_tables import at_a_glance, rebuilt
 from tests.workflows.pages.studies import FIVE, FIVE_TST, TWENTY, TWENTY_TST, study_of
 
 PUBLISHED = pd.read_csv(ROOT / "data" / "published" / "workflow_ablation.csv")
@@ -79,30 +79,3 @@ def test_the_fine_tuned_model_is_table_4s_baseline():
     assert table.compared["condition"].unique().tolist() == list(rows)
     assert table.table.caption.startswith("Table 4 of the paper, rebuilt. Differences from: fine-tuned model, no few-s")
     assert table.contract["published_delta"].notna().sum() == 8
-
-
-def test_a_table_without_published_differences():
-    study = study_of(SIMILARITIES)
-    compared = study.compare([FIVE_TST], FIVE)
-    shown = compared_table(study, compared, "Differences from: five.")
-    assert shown.frame.loc[0, (NEW, "similarity")] == "0.90 [0.90, 0.90]\nΔ 0.70 [0.70, 0.70] ●"
-    assert shown.caption.startswith("Differences from: five. Δ")
-    assert shown.cases[NEW, "similarity"][0] == f"flows.html#set=test&condition={compared['condition'].iloc[0]}"
-    assert set(shown.cases) == {*shown.frame.columns[1:]}
-
-
-def test_all_tables_in_one_figure(study, table_1):
-    everything = at_a_glance(study, [table_1])
-    assert everything["name"].unique().tolist() == [
-        "Table 1: pretrained, 20", "Table 1: TST, 5", "Table 1: TST, 20",
-    ]  # fmt: skip
-    drawing = glance_drawing(everything)
-    assert drawing.name == "dsl_ablation"
-    assert drawing.data is everything
-    titles = [axis.get_title(loc="left") or axis.get_title() for axis in drawing.figure.axes]
-    assert titles[0] == "similarity (right is better)"
-    assert titles[1] == "unparsed, % (left is better)"
-    shown = drawing.figure.axes[0].lines[-1].get_xdata()
-    of_test = everything[(everything["metric"] == "similarity") & (everything["test_set"] == "test")]
-    assert shown.tolist() == of_test["published_delta"].tolist()[::-1]
-    assert len(drawing.figure.axes[0].containers) == 2

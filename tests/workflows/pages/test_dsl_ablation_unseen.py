@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pandas as pd
 
-from lib.workflows.ablation_grid import UNSEEN_FINETUNED, UNSEEN_HELD, Unseen, unseen_name
-from lib.workflows.pages.dsl_ablation_unseen import experiments, held, held_table, shown_table
+from lib.workflows.ablation_grid import UNSEEN_FINETUNED, Unseen, unseen_name
+from lib.workflows.pages.dsl_ablation_unseen import held, held_table, shown_table
 from tests.workflows.pages.studies import ASKED, study_of
 
 NONE, ADDED = unseen_name(0, "none"), unseen_name(1, "none")
@@ -63,11 +63,3 @@ def test_each_row_counts_the_flows_that_it_was_asked_for():
     results = held(fewer, ASKED, UNSEEN)
     assert results.rates[["value", "n"]].to_numpy().tolist() == [[0, 6], [100, 6], [100, N]]
     assert held_table(results).frame["flows"].tolist() == [6, 6, N]
-
-
-def test_each_way_is_an_experiment():
-    found = experiments(ASKED)
-    assert found[NONE] == "unseen APIs, no examples of the new APIs"
-    assert found[unseen_name(1, "fd_sfd")] == "unseen APIs, 1 example of each added"
-    assert "pretrained_5" not in found
-    assert UNSEEN_HELD not in found

@@ -63,16 +63,6 @@ def test_everything_asked_is_looked_up(flows):
     assert list(page.sets_of(asked[asked["sample"] != "test_same"])) == ["test"]
 
 
-def test_the_example_shows_three_few_shots_in_order():
-    training = pd.DataFrame({"pair": list("wxyz"), "request": list("WXYZ"), "dsl": list("1234")})
-    shots = pd.DataFrame({"pair": ["b"] * 4 + ["c"], "rank": [1, 2, 3, 4, 1], "shot": ["z", "x", "w", "y", "y"]})
-    table = page.example_table(pd.Series({"pair": "b", "request": "B", "dsl": "0"}), shots, training)
-    assert table.frame["request"].tolist() == ["B", "Z", "X", "W"]
-    assert table.frame["flow"].tolist() == ["0", "4", "2", "1"]
-    assert table.frame[""].tolist() == ["the request", "few-shot 1", "few-shot 2", "few-shot 3"]
-    assert "its three nearest of 4 training requests" in table.caption
-
-
 def test_few_shots_of_some_requests():
     shots = pd.DataFrame({"pair": ["b", "b", "c"], "rank": [1, 2, 1], "shot": ["x", "y", "z"]})
     asked = pd.DataFrame({"pair": ["b"]})
@@ -90,21 +80,6 @@ def test_values_say_what_was_learned_from(values):
     assert (learned["tst_affine"], learned["pretrained"]) == (100_000, 0)
 
 
-def test_selectors_are_tabulated_by_number_of_few_shots(values):
-    table = page.selectors_table(values, [5, 20])
-    assert table.frame.columns.tolist() == [
-        "few-shots", "selector", "Jaccard, new wordings", "best Jaccard, new wordings", "coverage, new wordings",
-        "Jaccard, known wordings", "best Jaccard, known wordings", "coverage, known wordings",
-    ]  # fmt: skip
-    assert table.frame["few-shots"].tolist() == [5] * 6 + [20] * 6
-    assert table.frame["selector"].tolist()[:2] == ["random few-shots", "BM25T"]
-    assert table.frame["Jaccard, known wordings"].tolist()[3] == "0.50 [0.50, 0.50]"
-    assert "means over 20 test requests in new wordings and 20 test requests in known wordings" in table.caption
-    assert "means over 1 test request in new wordings and" in page.selectors_table(values.assign(n=1), [5]).caption
-    alone = page.selectors_table(values[values["test_set"] == "test"], [5])
-    assert alone.frame.shape == (6, 5)
-
-
 def test_tst_is_compared_in_all_measures_on_both_sets(table):
     tests = page.tst_tests(table, ASKED, [5, 20], 100, 0)
     assert len(tests) == 2 * 4 * 3 * 2
@@ -119,17 +94,6 @@ def test_tst_is_compared_in_all_measures_on_both_sets(table):
     assert [axis.get_title(loc="left") for axis in drawing.figure.axes] == ["new wordings", "known wordings"]
     assert {"p_value", "n"} <= set(drawing.data)
     plt.close(drawing.figure)
-
-
-def test_selectors_are_drawn(values):
-    drawing = page.selectors_drawing(values)
-    assert "for 6 selectors, on new wordings and known wordings" in drawing.alt
-    assert [len(axis.lines) for axis in drawing.figure.axes] == [6, 6]
-    assert drawing.data is values
-    plt.close(drawing.figure)
-    alone = page.selectors_drawing(values[values["test_set"] == "test"])
-    assert len(alone.figure.axes) == 1
-    plt.close(alone.figure)
 
 
 def test_drawn_rows_are_seeded_and_keep_their_order(flows):

@@ -81,22 +81,6 @@ def test_metrics_by_set_and_condition(table):
     assert 0 < ran["ci_low"] < 25 < ran["ci_high"] < 60
 
 
-def test_flows_are_tabulated_by_set_and_condition(table):
-    shown = page.flows_table(table)
-    assert shown.frame["requests"].drop_duplicates().tolist() == [
-        "new wordings", "known wordings", "reworded by hand", "held-out APIs"
-    ]  # fmt: skip
-    assert not shown.frame[""].str.startswith("copy of").any()
-    where = zip(shown.frame["requests"], shown.frame[""], shown.cases["similarity"], strict=True)
-    found = {(requests, condition): address for requests, condition, address in where}
-    assert found["new wordings", "copy, TST"] == "flows.html#set=test&condition=copy%2C+TST"
-    assert found["held-out APIs", "fine-tuned, 64 pairs"] == "", "its flows are not kept"
-    first = shown.frame.set_index(["requests", ""]).loc["new wordings"]
-    assert first.loc["fine-tuned, 64 pairs", "similarity"].startswith("1.00 [")
-    assert first.loc["fine-tuned, 64 pairs, catalogue's grammar", "n"] == 5
-    assert first.loc["copy, TST", "made-up names, %"].startswith("50 [")
-
-
 def test_the_model_is_compared_with_copying_and_with_itself_under_the_grammar(scores):
     tests = page.similarity_tests(scores, 64, 100, 0)
     assert list(zip(tests["test_set"], tests["a"], tests["b"], strict=True)) == [
@@ -111,24 +95,6 @@ def test_the_model_is_compared_with_copying_and_with_itself_under_the_grammar(sc
     shown = page.similarity_table(tests).frame
     assert shown["comparison"][0] == "fine-tuned, 64 pairs minus copy, pretrained"
     assert shown["similarity"][0].startswith("0.50 [")
-
-
-def answers(similarity, made_up=(), finished=True):
-    n = len(similarity)
-    index = pd.Index([f"t{i}" for i in range(n)], name="unit")
-    columns = {"similarity": similarity, "parsed": np.asarray(similarity) > 0, "finished": finished, "test_set": "test"}
-    return pd.DataFrame(columns, index=index).assign(made_up_names=[tuple(made_up)] * n, made_up_parameters=[()] * n)
-
-
-def test_examples_go_from_the_worst_to_the_best():
-    mine = answers([0.9, 0.0, 0.3, 0.0, 0.6]).assign(text=list("abcde"))
-    written = pd.DataFrame({"unit": mine.index, "request": list("ABCDE"), "dsl": list("12345")})
-    written = written.sample(frac=1, random_state=0)
-    table = page.examples_table(mine, written)
-    assert table.frame["request"].tolist() == ["B", "D", "E", "A"]
-    assert table.frame["similarity"].tolist() == [0, 0, 0.6, 0.9]
-    assert table.frame["flow"][0] == "// wanted\n2\n\n// written\nb"
-    assert len(page.examples_table(answers([0.0]).assign(text="a"), written[written["unit"] == "t0"]).frame) == 1
 
 
 def test_the_model_beside_copying_the_same_pairs(scores):

@@ -1,6 +1,5 @@
 """What notebook 08 shows of target similarity tuning."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,27 +22,6 @@ def test_targets_are_tabulated_by_kind():
 
 def test_a_short_curve_has_ends_of_one_step():
     assert page.ends_of(pd.Series([3.0, 2.0, 1.0])) == (3.0, 1.0, 1)
-
-
-def runs():
-    curve = pd.DataFrame({"loss": [0.4, 0.2]})
-    rows = [
-        ("tst", 750, curve, 9_000, 7.4, "a laptop", False, ""),
-        ("tst", 100_000, curve, 900_000, 200.0, "one GPU", True, ""),
-        ("nl2dsl", 512, curve, 9_000, 90.0, "a laptop", False, "The shipped part x is not used: other pairs."),
-    ]
-    columns = ["name", "pairs", "curve", "tokens", "seconds", "device", "shipped", "reason"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def test_runs_say_where_they_were_trained():
-    table = page.runs_table(runs(), "my_model")
-    assert table.frame[""].tolist() == ["TST", "TST", "fine-tuned model"]
-    assert table.frame["trained"].tolist() == ["here, on a laptop", "shipped, on one GPU", "here, on a laptop"]
-    assert table.frame["loss, first tenth"].tolist() == [0.4] * 3
-    assert table.frame["last tenth"].tolist() == [0.2] * 3
-    assert table.frame["seconds"].tolist() == ["7", "200", "90"]
-    assert table.caption.startswith("Training runs of my_model;")
 
 
 def curve(values, n=20):
@@ -89,22 +67,3 @@ def test_the_contrasts_of_a_learning_curve():
     np.testing.assert_allclose(first["difference"], [-0.1, 0, 0.1, 0.1, 0.2, -0.05, 0.15], atol=1e-9)
     assert first["settled"].tolist() == [True, False, True, True, True, True, True]
     assert set(tests["n"]) == {20}
-
-
-def test_the_learning_curve_is_drawn_and_tabulated():
-    scores = curve(POINTS)
-    values, tests = page.curve_values(scores, 100, 0), page.curve_tests(scores, 100, 0)
-    drawing = page.curve_drawing(values, 5)
-    assert drawing.name == "tst_learning_curve"
-    assert [axis.get_xscale() for axis in drawing.figure.axes] == ["log", "log"]
-    titles = [axis.get_title(loc="left") or axis.get_title() for axis in drawing.figure.axes]
-    assert titles == ["new wordings", "known wordings"]
-    assert "on new wordings and known wordings" in drawing.alt
-    plt.close(drawing.figure)
-    table = page.curve_table(values, tests, 5, 2500)
-    assert table.frame["encoder"].tolist()[:2] == ["pretrained encoder", "TST"]
-    assert table.frame["pairs"].tolist()[:3] == ["–", 750, 3000]
-    assert table.frame["against pretrained, new wordings"].tolist()[:3] == [
-        "–", "−0.100 [−0.100, −0.100] ●", "0.000 [−0.161, 0.161]"
-    ]  # fmt: skip
-    assert "5 few-shots out of 2,500 training requests, 20 and 20 test requests" in table.caption
