@@ -131,54 +131,6 @@ def query_prompt(person: str, entries: Sequence[str], about: str, manner: str, m
     )
 
 
-# Somebody's words about an entry, for `spoken_turns`: the entry, the manner, when and where, what is said. By hand.
-SPOKEN: tuple[tuple[str, str, str, str], ...] = (
-    (
-        "Calendar: Dentist, Dr. Okafor. Mill Lane 4, second floor",
-        "meaning",
-        "Monday 2023-12-11 12:10 at this place: work",
-        "When do I have to get my teeth looked at?",
-    ),
-    (
-        "Music: Hour of Rain. Nils Aubert. Slow Rooms",
-        "habit",
-        "Tuesday 2023-12-12 22:40 at this place: home",
-        "Put on what I fall asleep to.",
-    ),
-    (
-        "Notes: For the hut. stove, wool socks, head torch, two maps",
-        "either",
-        "Friday 2023-12-15 18:05 at this place: home",
-        "What did I mean to take along tomorrow?",
-    ),
-    (
-        "Mail: Payment received, order 5521. Kettle & Co. Your shipment leaves on Thursday.",
-        "meaning",
-        "Wednesday 2023-12-13 09:30 at this place: commute",
-        "Has the thing that I bought for the kitchen been sent off yet?",
-    ),
-    (
-        "Reminders: water the ferns. House",
-        "habit",
-        "Saturday 2023-12-16 08:15 at this place: home",
-        "Tick it off for today.",
-    ),
-)
-SPOKEN_RULES = (
-    "You write what people say to the assistant on their phone. You are shown an entry of the phone, and when and "
-    "where the person speaks. Write the person's words alone: one short request, at most 20 words, that the assistant "
-    "can only serve with that entry. It leaves out what only the entry tells: names, times, titles."
-)
-
-
-def spoken_turns(entry: str, manner: str, moment: str) -> list[dict[str, str]]:
-    """A conversation that asks an instruct model for what a person says about an entry, after `SPOKEN`."""
-    asked = [("system", SPOKEN_RULES)]
-    for shown, how, when, said in (*SPOKEN, (entry, manner, moment, "")):
-        asked += [("user", f"The entry: {shown}\nThe person speaks on {when}.\n{MANNERS[how]}."), ("assistant", said)]
-    return [{"role": role, "content": text} for role, text in asked[:-1]]
-
-
 def tool_prompt(tools: Sequence[str], request: str, moment: str, entries: Sequence[str]) -> str:
     """Asks which tool serves a request, or none (assistant paper, appendix A.4). Unlike there, the entries that the
     request is about are shown: where somebody keeps a matter decides which tool is right."""

@@ -164,7 +164,6 @@ ITEM_TYPES: dict[str, type[Item]] = {
     "notes": Note,
     "phone_call": PhoneCall,
 }
-DUE_APPS: tuple[App, ...] = ("calendar", "reminders")  # whose items say when something takes place
 # The one timestamp that each app shows of an item.
 TIME_FIELDS = {
     "mail": "received",

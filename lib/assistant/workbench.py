@@ -28,7 +28,6 @@ from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs,
 from lib.workbook.inputs import InputError, one_line, read_text
 
 SOURCE = "https://github.com/olly-styles/WorkBench"
-TOOLS = 26  # that WorkBench has (its abstract); the data name only those that an answer calls
 ANSWERS = "queries_and_answers"
 
 
@@ -59,7 +58,6 @@ ANSWER_FILES = [f"{topic}_queries_and_answers.csv" for topic in TOPICS]
 FILES = [*(app.file for app in APPS.values()), *(f"{ANSWERS}/{name}" for name in ANSWER_FILES)]
 CUTOFFS, TOOL_CUTOFFS = (3, 5, 10), (1, 3, 5)
 SCORES = ["query", "template", "sample", "method", "metric", "k", "value"]
-NEED_LOGS = ("recency", "lambdamart", "lambdamart_rrf", "lambdamart_2")
 _CALL = re.compile(r"(\w+)\.(\w+)\.func")
 
 

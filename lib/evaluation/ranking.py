@@ -125,13 +125,3 @@ def ndcg_from_hits(hits: np.ndarray, n_relevant: np.ndarray, k: int, ideal: Idea
     best = cumulative[np.minimum(pool, k)]
     undefined = 0.0 if ideal == "all" else np.nan
     return np.divide(dcg, best, out=np.full(len(dcg), undefined), where=best > 0)
-
-
-def rank_of(scores: np.ndarray, right: Sequence[int]) -> np.ndarray:
-    """The rank of each row's right column by descending score, from 1 (rows,); equal scores count as better ones.
-
-    >>> rank_of(np.array([[0.3, 0.9, 0.3]]), [0])
-    array([3])
-    """
-    scores = np.asarray(scores)
-    return (scores >= scores[np.arange(len(scores)), right][:, None]).sum(axis=1)

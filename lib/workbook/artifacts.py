@@ -305,12 +305,6 @@ class Workbook:
         with atomic_path(sidecar_of(path)) as temporary:
             temporary.write_text(json.dumps(meta, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
-    def table_of(self, profile: str, name: str) -> pd.DataFrame:
-        """The table `name` of another profile's report as it lies in the project; empty where there is none, or where
-        the profile is this notebook's own."""
-        path = self.root / "reports" / profile / "tables" / f"{name}.csv"
-        return pd.read_csv(path) if path.exists() and profile != self.parameters.profile else pd.DataFrame()
-
     def write_table(self, name: str, frame: pd.DataFrame) -> None:
         """Write `tables/<name>.csv` of the report, six significant digits."""
         self._write_csv(self.report / "tables" / f"{name}.csv", frame)

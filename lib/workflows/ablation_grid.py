@@ -8,7 +8,6 @@ learned on the half that the flow's connectors are not of; flows with connectors
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -87,12 +86,6 @@ def asked_conditions(
 def unseen_name(added: int, definitions: str) -> str:
     """The name of a condition on APIs held out of training, such as `unseen: 1 new, fd_sfd, free`."""
     return f"unseen: {added} new, {definitions}, free"
-
-
-def unseen_parts(name: str) -> tuple[int, str] | None:
-    """What `unseen_name` made a name of; None for other names."""
-    found = re.fullmatch(r"unseen: (\d+) new, (\w+), free", name)
-    return (int(found[1]), found[2]) if found else None
 
 
 def with_new_shots(

@@ -160,40 +160,6 @@ def test_a_disk_that_fills_up_in_a_write_loses_nothing(first, no_file_above, wri
     assert {path: path.read_bytes() for path in first.root.rglob("*") if path.is_file()} == before
 
 
-def test_a_figure_has_a_palette_and_looks_the_same(first):
-    from PIL import Image, ImageChops
-
-    figure = Figure(figsize=(4, 3))
-    axis = figure.subplots()
-    axis.plot([0, 1], [0, 1], color="#0b5fa5", label="a line")
-    axis.fill_between([0, 1], [0, 0.5], [0.5, 1], color="#b3541e", alpha=0.3)
-    axis.legend()
-    path = first.write_figure("x", figure, FRAME)
-    figure.savefig(first.root / "true.png")
-    with Image.open(path) as picture, Image.open(first.root / "true.png") as true:
-        assert picture.mode == "P"
-        off = ImageChops.difference(picture.convert("RGB"), true.convert("RGB"))
-        assert max(high for _, high in off.getextrema()) <= 16
-    assert path.stat().st_size < (first.root / "true.png").stat().st_size
-    again = path.read_bytes()
-    assert first.write_figure("x", figure, FRAME).read_bytes() == again
-
-
-def test_a_figure_without_a_background_keeps_its_colours(first):
-    from PIL import Image, ImageChops
-
-    figure = Figure(figsize=(4, 3))
-    axis = figure.subplots()
-    axis.patch.set_alpha(0)
-    figure.patch.set_alpha(0)
-    axis.plot([0, 1], [0, 1], color="#0b5fa5", label="a line")
-    path = first.write_figure("x", figure, FRAME)
-    figure.savefig(first.root / "true.png")
-    with Image.open(path) as picture, Image.open(first.root / "true.png") as true:
-        assert picture.getchannel("A").getextrema()[0] == 0
-        assert ImageChops.difference(picture, true).getbbox(alpha_only=False) is None
-
-
 def test_a_killed_writer_leaves_the_old_file_whole(tmp_path):
     target = tmp_path / "file.txt"
     target.write_text("old")
@@ -308,13 +274,3 @@ def test_a_folder_is_copied_whole_and_replaces_what_was_there(tmp_path):
     assert (target / "weights").read_text() == "new"
     with pytest.raises(ArtifactError):
         copy_folder(tmp_path / "nowhere", tmp_path / "other")
-
-
-def test_tables_of_another_profile(first):
-    folder = first.root / "reports" / "full" / "tables"
-    assert first.table_of("full", "few").empty
-    folder.mkdir(parents=True)
-    (folder / "few.csv").write_text("value\n0.5\n")
-    assert first.table_of("full", "few")["value"].tolist() == [0.5]
-    full = Workbook("01_data_gen", DataGen(profile="full"), root=first.root)
-    assert full.table_of("full", "few").empty

@@ -242,8 +242,3 @@ def test_new_few_shots_cover_each_new_api_without_what_is_asked():
     assert len(with_new_shots(training, unseen, list(unseen["pair"]), {"new"}, 5, seed=0)) == 2
     everything = with_new_shots(training, unseen, [], {"new", "other"}, 9, seed=0)
     assert sorted(everything.index) == list(range(7))
-
-
-def test_the_name_of_a_condition_on_new_apis_is_read_back():
-    assert ablation_grid.unseen_parts(unseen_name(1, "fd_sfd")) == (1, "fd_sfd")
-    assert ablation_grid.unseen_parts("unseen: fine-tuned") is None

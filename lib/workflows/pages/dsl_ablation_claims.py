@@ -12,7 +12,6 @@ from lib.workflows.pages.common import METRIC
 from lib.workflows.scoring import METRICS
 
 ROW = CONDITION[:3]
-PAPERS_FLOWS = 1000  # that the paper tested (section 5)
 
 
 def _ordered(values: pd.DataFrame) -> pd.DataFrame:
