@@ -1,13 +1,11 @@
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import psutil
 import pytest
 from bs4 import BeautifulSoup
 from IPython.core.events import EventManager
-from PIL import Image
 
 from lib.workbook import display
 from lib.workbook.artifacts import Workbook
@@ -40,40 +38,6 @@ def test_code_is_set_as_it_is(shown):
     display.show_table(pd.DataFrame({"flow": ["if (a) {\n  b<c>();\n}"]}), "c", code_columns=["flow"])
     assert table_of(shown).td.pre.get_text() == "if (a) {\n  b<c>();\n}"
     assert not table_of(shown).find_all(["br", "c"])
-
-
-def test_the_best_value_is_marked_in_more_than_colour(shown):
-    frame = pd.DataFrame({"method": ["a", "b", "c"], "recall": [0.1, 0.9, np.nan], "loss": [2.0, 3.0, 1.0]})
-    display.show_table(frame, "c", decimals=1, best={"recall": "max", "loss": "min"})
-    rows = [[cell.get_text() for cell in row.find_all("td")] for row in table_of(shown).tbody.find_all("tr")]
-    assert rows == [["a", "0.1", "2.0"], ["b", "0.9\xa0★", "3.0"], ["c", "–", "1.0\xa0★"]]
-    assert len(table_of(shown).find_all("b")) == 2
-
-
-def test_the_best_is_marked_within_a_sample(shown):
-    frame = pd.DataFrame({"recall": [1.0, 2.0, 9.0, 8.0, 50.0], "n": [5, 5, 3, 3, 1]}, index=[7, 3, 4, 1, 0])
-    display.show_table(frame, "c.", decimals=0, best={"recall": "max"}, among="n")
-    assert [cell.get_text() for cell in table_of(shown).find_all("b")] == ["2\xa0★", "9\xa0★"]
-    assert table_of(shown).caption.get_text() == "c. ★: best of its column among rows of the same “n”."
-
-
-def test_code_and_emphasis_in_a_caption_are_set(shown):
-    display.show_table(pd.DataFrame({"n": [1]}), "*Right* as `a_b*c*` has it: 2 * 3 * 4, <b>")
-    caption = table_of(shown).caption
-    assert caption.get_text() == "Right as a_b*c* has it: 2 * 3 * 4, <b>"
-    assert (caption.em.get_text(), caption.code.get_text()) == ("Right", "a_b*c*")
-
-
-def test_the_caption_explains_the_star_where_there_is_one(shown):
-    for values, caption in (([1.0, 2.0], "c. ★: best of its column."), ([np.nan, np.nan], "c.")):
-        display.show_table(pd.DataFrame({"x": values}), "c.", best={"x": "max"})
-        assert table_of(shown).caption.get_text() == caption
-
-
-def test_the_best_interval_goes_by_its_first_number(shown):
-    frame = pd.DataFrame({"ours": ["9.6 [9.2, 10.0]", "38.4 [33.4, 43.8]", "−50.0 [−60.0, −40.0]"]})
-    display.show_table(frame, "c", best={"ours": "max"})
-    assert [cell.get_text() for cell in table_of(shown).find_all("b")] == ["38.4 [33.4, 43.8]\xa0★"]
 
 
 def test_numbers_have_fixed_decimals_and_line_breaks_stay(shown):
@@ -109,19 +73,6 @@ def test_a_figure_is_saved_with_its_numbers_and_shown_with_alt_text(shown, tmp_p
     assert not plt.fignum_exists(figure.number)
 
 
-def test_a_figure_has_no_background(shown, tmp_path, monkeypatch):
-    book = Workbook("01_data_gen", DataGen(profile="smoke"), root=tmp_path)
-    monkeypatch.setattr(display, "get_ipython", lambda: None)
-    with plt.rc_context():
-        display.use_style()
-        figure, axis = plt.subplots()
-        axis.plot([1, 2])
-        display.show_drawing(book, display.Drawing(figure, "line", "t", "a", pd.DataFrame({"y": [1]})))
-    with Image.open(tmp_path / "reports/smoke/figures/line.png") as picture:
-        assert picture.convert("RGBA").getpixel((0, 0))[3] == 0
-        assert len(picture.getcolors(2**20)) > 20, "and its type stays smooth"
-
-
 def test_a_computed_sentence_has_nothing_live(shown):
     display.say("*n* = 3 <script>alert(1)</script> [x](http://elsewhere.example)")
     assert shown[-1][0].data.count("<") == 6
@@ -139,29 +90,6 @@ def test_the_same_figure_gives_the_same_bytes(shown, tmp_path):
         display.show_drawing(book, display.Drawing(figure, "line", "t", "a", pd.DataFrame({"y": [1]})))
         pictures.append((tmp_path / "reports/smoke/figures/line.png").read_bytes())
     assert pictures[0] == pictures[1]
-
-
-def test_ours_stand_beside_published():
-    rows = pd.DataFrame(
-        {
-            "method": ["semantic", "bm25t"] * 2,
-            "k": [3, 3, 5, 5],
-            "value": [2.0, 1.0, 4.0, 3.0],
-            "published": [9.0, None] * 2,
-        }
-    ).assign(ci_low=0.0, ci_high=5.0)
-    table = display.beside_published(rows)
-    assert list(table) == ["method", "@3, ours", "@3, paper", "@5, ours", "@5, paper"]
-    assert table["method"].tolist() == ["semantic search", "BM25T"]
-    assert table["@5, ours"].tolist() == ["4.0 [0.0, 5.0]", "3.0 [0.0, 5.0]"]
-    assert table["@3, paper"].tolist()[0] == 9.0
-    named = display.beside_published(rows, {"bm25t": "BM25T, ours"})
-    assert named["method"].tolist() == ["semantic search", "BM25T, ours"]
-
-
-def test_a_name_of_the_page_needs_no_entry_among_the_methods():
-    row = {"method": "mine", "k": 3, "value": 1.0, "ci_low": 0.0, "ci_high": 2.0, "published": np.nan}
-    assert display.beside_published(pd.DataFrame([row]), {"mine": "my own"})["method"].tolist() == ["my own"]
 
 
 def test_an_interval_reads_as_text():

@@ -77,11 +77,6 @@ def test_text_is_never_markup():
         assert HOSTILE in words(problem_html(error, (ArtifactError,))).replace("\\", "")
 
 
-def test_a_style_of_its_own_follows_the_common_one():
-    assert page("", style=".x { color: red }").count("<style>") == 2
-    assert page("").count("<style>") == 1
-
-
 def test_only_what_is_good_is_marked():
     assert BeautifulSoup(mark(True, "right"), "html.parser").get_text() == " ✓ right"
     assert mark(False, "right") == ""

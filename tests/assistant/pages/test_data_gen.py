@@ -49,30 +49,6 @@ def test_sizes_beside_the_published_ones():
     assert "over 2 personas" in table.caption
 
 
-# ---- one persona
-
-
-def test_the_shown_persona_is_the_first_who_asks():
-    people = [persona(id=name) for name in ("a", "b", "c")]
-    assert page.shown_persona(people, pd.DataFrame({"persona": ["c", "b"]})).id == "b"
-
-
-def test_a_personas_items_with_their_usage():
-    items = pd.DataFrame(
-        [("p", "i1", "notes", "Dough"), ("p", "i2", "mail", "Offer"), ("q", "i3", "mail", "Other")],
-        columns=["persona", "item", "app", "text"],
-    )
-    times = pd.to_datetime(["2023-12-01 08:00", "2023-12-02 09:30", "2023-12-03 10:00"])
-    opens = pd.DataFrame({"item": ["i1", "i1", "i3"], "time": times, "place": ["home", "home", "work"]})
-    frame = page.persona_items(items, opens, "p", 7).frame
-    assert frame["app"].tolist() == ["mail", "notes"]
-    assert frame["text"].tolist() == ["Offer", "Dough"]
-    assert frame.iloc[1][["opens", "last", "mostly"]].tolist() == [2, "Sat 02 Dec 09:30", "home"]
-    assert frame.iloc[0][["opens", "last", "mostly"]].isna().all()
-    many = pd.DataFrame({"persona": "p", "item": [f"i{n}" for n in range(30)], "app": "mail", "text": "x"})
-    assert len(page.persona_items(many, opens, "p", 7).frame) == 12
-
-
 # ---- queries
 
 

@@ -138,28 +138,8 @@ def test_the_wording_chosen(trial):
 # ---------------------------------------------------------------- who gains, and through what
 
 
-def test_examples_of_ranks(results):
-    ranks = pd.DataFrame({"before": [5, 1, 2], "after": [1, 4, 2]}, index=["q0", "q1", "q2"])
-    table = tables.examples(results, ranks, ["q1", "q0"], pd.Series({"q0": "Mail"}))
-    assert table.frame["query"].tolist() == ["two", "one"]
-    assert table.frame["tool it needs"].tolist() == ["y", "v"]
-    assert table.frame["rank with context"].tolist() == [4, 1]
-
-
 def test_an_example_that_default_serves_names_the_tool_that_does_as_well(task):
     task = replace(task, also=pd.DataFrame({"query": ["q3"], "plan": [0], "item": ["w"]}))
     ranks = pd.DataFrame({"before": [5.0, 1], "after": [1.0, 4]}, index=["q3", "q0"])
     table = tables.examples(results_of(task), ranks, ["q3", "q0"], pd.Series(dtype=str))
     assert table.frame["tool it needs"].tolist() == ["w", "v"]
-
-
-# ---------------------------------------------------------------- other retrievers, the planner, the claims
-
-
-def test_what_the_planner_is_shown(results):
-    index = pd.Index(["q0", "q1", "q2"])
-    shares = {"query_only": [0, 0, 100], "query_plus_context": [0, 100, 100], "query_only/frequency": [100, 100, 100]}
-    whole = pd.DataFrame(shares, index=index, dtype=float)
-    table = tables.shown_to_the_planner(whole, results.resampling.among(results.task.answerable), 10)
-    assert table.frame["shown to the planner"].tolist()[2] == "commonest tools, whatever the query"
-    assert table.frame["all tools shown, %"].tolist()[2] == "100.0 [43.9, 100.0]"  # Wilson's, of 3

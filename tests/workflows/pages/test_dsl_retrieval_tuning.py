@@ -6,18 +6,7 @@ import pytest
 
 from lib.workflows.pages import dsl_retrieval_tuning as page
 
-PAIRS = pd.DataFrame({"positive": [True, True, False, False], "score": [1.0, 0.0, 0.0, 0.5]})
 SETS = ("test", "test_same")
-
-
-def test_targets_are_tabulated_by_kind():
-    table = page.targets_table(PAIRS)
-    assert table.frame["pairs"].tolist() == ["not above the threshold", "cosine above the threshold"]
-    assert table.frame["mean target"].tolist() == [0.25, 0.5]
-    assert table.frame["no API in common, %"].tolist() == [50, 50]
-    assert table.frame["the same APIs, %"].tolist() == [0, 50]
-    assert table.caption.startswith("Targets of the 4 mined pairs")
-    assert len(page.targets_table(PAIRS[:0]).frame) == 0
 
 
 def test_a_short_curve_has_ends_of_one_step():
