@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -12,12 +11,10 @@ import pytest
 from lib.assistant.controls import permute_logs
 from lib.assistant.extra_opens import RECENT, RIVALS, lately
 from lib.assistant.leaks import usage_shortcuts
-from lib.assistant.ranking_task import Learning, RankingTask
 from lib.assistant.schemas import Persona
 from lib.assistant.signals import opens_before
 from lib.assistant.world import frames
-from lib.evaluation.comparison import per_query_scores
-from lib.retrieval.stores import candidate_pairs, rank_pairs
+from lib.retrieval.stores import candidate_pairs
 
 SIZES = {"seed": 4, "n_personas": 120, "n_training_queries": 600, "n_evaluation_queries": 150}
 NEITHER = {"recency_strength": 0.0, "frequency_strength": 0.0}
@@ -213,56 +210,6 @@ def test_a_permuted_log_tells_nothing(tables, world, name):
         shortcuts(table, permute_logs(table["items"], table["opens"], np.random.default_rng(seed))) for seed in range(3)
     ]
     assert np.mean([found[name] for found in draws]) == pytest.approx(draws[0]["chance"], abs=2.5)
-
-
-@pytest.fixture(scope="module")
-def gains(tables):
-    """Recall@3 that numerical signals add, cross-fitted: to a ranker with the habitual ones and to one without, with
-    the log as it is and permuted; by world."""
-
-    def without(task: RankingTask, groups) -> RankingTask:
-        return replace(task, features=task.features[task.columns_without(*groups)])
-
-    def gain(task: RankingTask) -> dict[str, float]:
-        every_pair = np.ones(len(task.pairs), dtype=bool)
-        left_out = {"all": (), "habits": ("numerical",), "numbers": ("habitual",), "none": ("numerical", "habitual")}
-        runs = {
-            name: rank_pairs(task.pairs, without(task, groups).cross_fit(every_pair))
-            for name, groups in left_out.items()
-        }
-        scores = per_query_scores(runs, task.qrels, task.queries["query"].tolist(), [3])
-        mean = {name: scores[name, "recall", 3].mean() for name in runs}
-        return {"beside habits": mean["all"] - mean["habits"], "alone": mean["numbers"] - mean["none"]}
-
-    found = {}
-    for name in ("", "recency", "frequency"):
-        world, rng = tables[name], np.random.default_rng(0)
-        vectors = {
-            key: (rows := rng.normal(size=(len(world[key]), 8))) / np.linalg.norm(rows, axis=1, keepdims=True)
-            for key in ("items", "queries")
-        }
-        task = RankingTask.of_world(world, vectors, Learning([3], seed=1, folds=2))
-        opens = permute_logs(world["items"], world["opens"], np.random.default_rng(1))
-        found[name] = gain(task), gain(replace(task, opens=opens, features=task.features_with(opens)))
-    return found
-
-
-def test_numerical_signals_help_where_recency_does_and_not_with_a_permuted_log(gains):
-    real, permuted = gains["recency"]
-    assert real["beside habits"] > 3
-    assert real["alone"] > 5
-    assert max(permuted.values()) < 3
-
-
-def test_numerical_signals_help_where_frequency_does_and_not_with_a_permuted_log(gains):
-    """Beside the habitual signals, which sum up opens, they are not needed: see `lib.assistant.sensitivity`."""
-    real, permuted = gains["frequency"]
-    assert real["alone"] > 1
-    assert real["alone"] > permuted["alone"] + 2
-
-
-def test_at_strength_0_numerical_signals_add_little(gains):
-    assert all(abs(gain) < 3 for gain in gains[""][0].values())
 
 
 def test_a_later_open_is_not_seen(tables):

@@ -17,7 +17,6 @@ from lib.assistant.instruct_planner import (
     TUNED,
     UNTUNED,
     Asking,
-    Planned,
     compare,
     compare_in_worlds,
     completed,
@@ -307,27 +306,6 @@ def test_the_larger_model_tuned_stands_beside_both(lesson, prompts):
     assert value[LARGER, "rag", "ast_accuracy"] == 100
     names = {TUNED: "small", UNTUNED: "large", LARGER: "large"}
     assert "large, tuned − large, untuned" in page.tests_table(compared, names).frame
-
-
-def test_the_larger_model_tuned_stands_beside_the_planner_alone(lesson, prompts):
-    """Its plans hang on no example: where another processor's ranking leaves the untuned model out, it is shown."""
-    queries = prompts["query"].unique().tolist()
-    plans = {TUNED: plans_of(lesson, prompts, queries[:4]), LARGER: plans_of(lesson, prompts, queries[4:])}
-    compared = compare(plans, lesson.material, 100, 0)
-    assert compared.models == [TUNED, LARGER]
-    assert compared.pairs == [(LARGER, TUNED)]
-    assert len(compared.tests) == 2 * len(SETTINGS)
-    names = {TUNED: "small", UNTUNED: "large", LARGER: "large"}
-    shown = page.values(compared, pd.DataFrame(columns=["setting", "metric", "value"]))
-    assert "ntuned" not in page.table_3(shown, compared, names).caption
-    assert list(page.tests_table(compared, names).frame) == ["setting", "large, tuned − small, tuned"]
-    found = Planned(prompts.head(2), KeptModel(Answers(), "w"), "large")
-    elsewhere = found._replace(plans=prompts.assign(text="default()", answerable=100.0))
-    in_worlds = compare_in_worlds(
-        {"mixed": lesson.material}, plans[TUNED].assign(world="mixed"), {LARGER: {"mixed": elsewhere}}, 100, 0
-    )
-    rows = page.in_rows(in_worlds, pd.DataFrame(columns=["setting", "metric", "value"]))
-    assert "ntuned:" not in page.worlds_table(in_worlds, rows, names).caption
 
 
 def test_each_world_whose_plans_are_there_is_compared(lesson, prompts, tmp_path):

