@@ -1,5 +1,6 @@
 """What comes trained for the assistant: what each part learns from, `make train`, and what a changed world is told."""
 
+import functools
 import json
 from dataclasses import asdict, replace
 
@@ -20,7 +21,7 @@ from lib.workbook.parameters.data_gen import DataGen
 from lib.workbook.parameters.planner import PlannerTuning
 from lib.workbook.parameters.tool_retrieval import ToolRetrieval
 from lib.workbook.parameters.worlds import WorldKnobs
-from lib.workbook.parts import FOLDER, RECORD
+from lib.workbook.parts import FOLDER, RECORD, Recipe
 from lib.workbook.profiles import read_profile
 from tests.generation.conftest import build_model
 
@@ -152,10 +153,10 @@ def test_a_world_without_enough_queries_takes_no_shipped_writer(tables, tiny, tm
 
 def test_a_planner_is_made_once_whatever_was_retrieved_and_written(write, tiny, capsys):
     book = book_of(PlannerTuning, write(), tiny, shown_tools=3, shown_items=2, shipped_planner_pairs=18)
-    part = small("planner", 18)
-    for seed, expected in ((0, "now in data/trained/planner-18"), (1, "shipped already, and it fits")):
+    recipe = Recipe("plans", PlannerTuning, {}, functools.partial(module.ship_part, PLANNER, small("planner", 18)))
+    for seed, expected in ((0, "now in data/trained"), (1, "shipped already, and it fits")):
         write(seed=seed)
-        module.ship_part(PLANNER, part, book, book.root)
+        assert command.train(PLANNER, recipe, book, book.root) == (not seed)
         assert expected in capsys.readouterr().out
     lesson = read_planner_lesson(book)
     found = module.shipped_planner(book.parameters, lesson, book.root)
@@ -286,7 +287,7 @@ def test_what_could_not_be_brought_up_to_date_is_not_learned_from(write, profile
 def test_a_writer_that_was_trained_writes_before_the_planner_learns(monkeypatch, trained):
     anew = []
     monkeypatch.setattr(command, "world_of", lambda *given: anew.append(given[3]))
-    monkeypatch.setattr(command, "train_for_assistant", lambda *_: trained)
+    monkeypatch.setattr(command, "train", lambda *_: trained)
     assert command.main(["tiny", *parts()]) == 0
     assert anew == [False, trained]
 
