@@ -152,7 +152,7 @@ def test_a_notebook_stopped_by_its_limit_and_killed_asks_nothing_twice(project):
         endpoint.held = before + 5
         running = start(project, endpoint.url, spending_limit=50.0)
         deadline = time.monotonic() + 300
-        kept = project / "data" / "generated" / "tiny" / "answers" / "answers.jsonl"
+        kept = project / "data" / "generated" / "tiny" / "answers" / "chains.jsonl"
         while kept.read_bytes().count(b"\n") < before + 5 or len(endpoint.requests) <= before + 5:
             assert running.poll() is None, (project / "run.log").read_text()
             assert time.monotonic() < deadline
