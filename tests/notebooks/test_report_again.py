@@ -124,7 +124,7 @@ def test_the_example_of_your_own_data_runs_as_written(project, tmp_path):
     assert done.returncode != 0
     record = json.loads((project / "reports" / "smoke" / "run.json").read_text())
     stuck = {"05_lambdamart_rrf": "failed"}
-    stuck |= dict.fromkeys(("06_tool_retrieval", "07_planner", "12_beyond", "index"), "outdated")
+    stuck |= dict.fromkeys(("06_tool_retrieval", "07_planner", "index"), "outdated")
     assert record["status"] == dict.fromkeys(NOTEBOOKS, "ok") | stuck
     assert "0 personas with training queries" in record["errors"]["05_lambdamart_rrf"]
     page = (project / "reports" / "smoke" / "index.html").read_text()
