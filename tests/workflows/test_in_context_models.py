@@ -70,7 +70,12 @@ def shipped_part(folder, part, pairs):
     target.mkdir(parents=True, exist_ok=True)
     (target / "adapter_model.safetensors").write_bytes(b"weights")
     (target / "adapter_config.json").write_text("{}")
-    record = CURVE | {"model": "base", "pairs": pairs, "sha256": sha256_of(target / "adapter_model.safetensors")}
+    record = CURVE | {
+        "settings": {},
+        "model": "base",
+        "pairs": pairs,
+        "sha256": sha256_of(target / "adapter_model.safetensors"),
+    }
     (target / "training.json").write_text(json.dumps(record | ({"part": part} if pairs != "here" else {})))
     return target
 
