@@ -57,7 +57,7 @@ def test_set_up_is_collapsed_and_the_story_is_not(path):
             assert "setup" in tags or not imports, cell.source
 
 
-LINES, CELL_LINES, WIDTH = 300, 20, 120
+LINES, CELL_LINES, WIDTH = 300, 25, 120
 
 
 def code_cells(path):

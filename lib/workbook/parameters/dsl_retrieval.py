@@ -30,7 +30,7 @@ class DSLRetrieval(TunedModel):
     generator: LocalModelName = Field(default="SmolLM2-135M-Instruct", min_length=1)
     shipped_dsl_pairs: int = Field(default=67_000, ge=0, description="of the shipped models; 0 takes none")
     dsl_training_pairs: int = Field(default=512, ge=1, description="learned from here where no shipped model fits")
-    dsl_learning_rate: float = Field(default=0, ge=0, le=0.1, description="0: what suits the number of pairs")
+    dsl_learning_rate: float = Field(default=0.0, ge=0, le=0.1, description="0: what suits the number of pairs")
     dsl_epochs: int = Field(default=1, ge=1, le=20)
     dsl_batch_size: int = Field(default=0, ge=0, le=1024, description="0: what suits the number of pairs")
     dsl_curve: list[Annotated[int, Field(ge=1)]] = Field(default=[2_048], max_length=10)
