@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from importlib import resources
 from urllib.parse import unquote, urlsplit
 
@@ -312,6 +313,7 @@ def test_an_accessibility_checker_finds_nothing(folder, tab, mode):
         for name in ("index", PAGE, FAILED, "queries", "flows"):
             tab.load((folder / f"{name}.html").as_uri())
             tab.value(f"{checker};0")
+            time.sleep(0.5)  # the theme fades its colours in
             assert tab.value(CHECK) == [], name
     finally:
         scheme(tab, "light")
