@@ -36,7 +36,6 @@ MADE = (
     "personas catalogue"
 ).split()
 SCORES = ("context_scores", "tool_scores", "planner_scores", "ablation_scores", "finetuned_flows", "few_shots")
-KEYS = {"value", "score"}  # columns of numbers; all others say what they are of
 CLOSE = 1e-9
 
 
