@@ -131,8 +131,8 @@ def writer_pairs(learned: pd.DataFrame) -> pd.DataFrame:
 
 def writer_settings(parameters: CoTAugmentation) -> Training:
     """Those that the profile asks for; small batches are more steps from few pairs."""
-    how = {"learning_rate": parameters.distilled_learning_rate, "epochs": parameters.distilled_epochs}
-    return Training(batch_size=4, seed=parameters.seed, **how)
+    rate, epochs = parameters.distilled_learning_rate, parameters.distilled_epochs
+    return Training(batch_size=4, seed=parameters.seed, learning_rate=rate, epochs=epochs)
 
 
 def taught_queries(
@@ -422,7 +422,7 @@ class Taken(NamedTuple):
 
     @classmethod
     def of(
-        cls, records: Mapping[str, Mapping], key: str, learn: Callable[[], LambdaMART | None], threads: int | None
+        cls, records: Mapping[str, Mapping], key: str, learn: Callable[[], LambdaMART | None], threads: int
     ) -> Taken:
         """The one of these that learned from this, else one that learns now."""
         if key in records:

@@ -243,7 +243,8 @@ def rate_differences(
             if not len(both):
                 continue
             over = Resampling(np.arange(len(both)), samples, seed)
-            found, p_value = difference_interval(*both.T, over, top), sign_flip_test(*both.T, over)
+            found = difference_interval(both[:, 0], both[:, 1], over, top)
+            p_value = sign_flip_test(both[:, 0], both[:, 1], over)
             counted = int((~np.isnan(both).any(axis=1)).sum())
             rows.append((a, b, metric, *found, p_value, len(both), counted))
     return pd.DataFrame(

@@ -118,7 +118,7 @@ def sign_flip_test(a: np.ndarray, b: np.ndarray | float, over: Resampling) -> An
     Args:
         a, b: as in `difference_interval`; `b` may be a constant.
     """
-    means = unit_means(_columns(a) - (b if np.isscalar(b) else _columns(b)), over.units)
+    means = unit_means(_columns(a) - (_columns(b) if isinstance(b, np.ndarray) else b), over.units)
     differences = np.nan_to_num(means)
     observed = np.abs(differences.sum(axis=0))
     rng = np.random.default_rng(over.seed)

@@ -23,7 +23,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 
@@ -215,17 +215,6 @@ def _read(path: Path | None, whole: bool) -> dict[str, Answer]:
     return found
 
 
-class Asked(Protocol):
-    """Who answers: `lib.generation.local.LocalModel` and whatever is like it."""
-
-    dtype: str
-    finished: list[bool]
-    costs: list[Cost]
-    usage: Usage
-
-    def generate(self, prompts: Sequence[str], max_new_tokens: int = 128, **settings: Any) -> list[str]: ...
-
-
 class KeptModel:
     """A model that is asked for what is not kept, with the interface of `lib.generation.local.LocalModel`. It is loaded
     when that is needed: where all answers are kept, its weights need not be there.
@@ -235,7 +224,7 @@ class KeptModel:
         used, asked: keys of the answers that were there, and of those asked for, so far.
     """
 
-    def __init__(self, answers: Answers, weights: str, load: Callable[[], Asked] | None = None):
+    def __init__(self, answers: Answers, weights: str, load: Callable[[], Any] | None = None):
         """
         Args:
             weights: see `key_of`.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 if TYPE_CHECKING:
+    from lib.generation.answers import KeptModel
     from lib.generation.local import LocalModel
     from lib.generation.remote import RemoteModel
 
@@ -74,7 +75,7 @@ class Reply(Generic[Form]):
 
 
 def ask(
-    model: LocalModel | RemoteModel,
+    model: LocalModel | RemoteModel | KeptModel,
     questions: Sequence[Question[Form]],
     max_new_tokens: int,
     temperature: float = 0.0,

@@ -11,11 +11,12 @@ import hashlib
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from lib.workbook.artifacts import ROOT, atomic_folder
 
 VOCABULARY, WINDOW = 2000, 8192
-SIZES = {
+SIZES: dict[str, Any] = {
     "vocab_size": VOCABULARY,
     "hidden_size": 32,
     "intermediate_size": 64,
@@ -64,7 +65,7 @@ def language_model(folder: Path) -> None:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     learned_tokenizer().save_pretrained(folder)
-    tokens = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1}
+    tokens: dict[str, Any] = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1}
     config = LlamaConfig(**SIZES, **tokens, num_key_value_heads=2, max_position_embeddings=WINDOW)
     LlamaForCausalLM(config).save_pretrained(folder)
 

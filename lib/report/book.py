@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
@@ -149,7 +150,8 @@ def prepared_cell(cell: NotebookNode) -> Iterator[NotebookNode]:
     if cell.cell_type != "code":
         yield new_markdown_cell(OUTSIDE.sub(r"<a href='../../\2'>\1</a>", cell.source))
         return
-    own, further = new_code_cell(cell.source, metadata={"tags": ["hide-input"]}), []
+    own = new_code_cell(cell.source, metadata={"tags": ["hide-input"]})
+    further: list[Any] = []
     for output in map(prepared_output, cell.outputs):
         if output is None:
             continue

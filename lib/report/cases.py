@@ -286,7 +286,7 @@ def condition_titles(book: Workbook, conditions: Iterable[str]) -> dict[str, str
     """{condition: its name for readers}: notebook 09's by their titles there."""
     try:
         asked = book.parameters_of("ablation_scores.parquet", DSLAblation)
-        titles = {row.name: title(row, asked.reader) for row in asked.rows}  # type: ignore[attr-defined]
+        titles = {row.name: title(row, asked.reader) for row in asked.rows}
     except ArtifactError:
         titles = {}
     return {name: titles.get(name, name.replace("_", " ")) for name in conditions}
@@ -373,7 +373,9 @@ def flow_data(
 ) -> dict[str, Any]:
     """What the page of flows shows; those first that most conditions were asked."""
     numbers = {name: number for number, (name, _) in enumerate(titles)}
-    by, answers, halves = {}, {}, {}  # of each pair
+    by: dict[str, Any] = {}  # of each pair, like the next two
+    answers: dict[str, Any] = {}
+    halves: dict[str, Any] = {}
     for row in judged:
         own = answers.setdefault(row["unit"], [])
         place = next((place for place, answer in enumerate(own) if answer is row["judged"]), len(own))

@@ -8,6 +8,7 @@ import subprocess
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import nbformat
 
@@ -20,7 +21,7 @@ PACKAGES = (
     "jupyterlab", "papermill", "pandas", "numpy", "scipy", "matplotlib", "seaborn", "torch", "transformers",
     "sentence-transformers", "rank-bm25", "lightgbm", "peft", "bitsandbytes", "snakemake", "sphinx",
 )  # fmt: skip
-MISSING = {"status": "missing", "seconds": None, "peak_mib": None, "error": "not run", "ran": {}}
+MISSING: dict[str, Any] = {"status": "missing", "seconds": None, "peak_mib": None, "error": "not run", "ran": {}}
 
 
 def executed_path(notebook: str, profile: str, root: Path = ROOT) -> Path:

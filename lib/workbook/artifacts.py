@@ -323,9 +323,10 @@ class Workbook:
 
         path, drawn = self.report / "figures" / f"{name}.png", io.BytesIO()
         figure.savefig(drawn, format="png", metadata={"Software": None})
-        with Image.open(drawn) as picture, atomic_path(path) as temporary:
-            if picture.getchannel("A").getextrema()[0] == 255:
-                flat = picture.convert("RGB")
+        with Image.open(drawn) as opened, atomic_path(path) as temporary:
+            picture: Image.Image = opened
+            if opened.getchannel("A").getextrema()[0] == 255:
+                flat = opened.convert("RGB")
                 picture = flat.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
             picture.save(temporary, format="png", optimize=True)
         self._write_csv(path.with_suffix(".csv"), data)

@@ -99,7 +99,7 @@ def shipped(part: str, model: str, pairs: str | None, root: Path = ROOT, setting
         return Shipped(None, record, f"The shipped part {part} is not used: it was trained from another base model.")
     if not same_pairs:
         return Shipped(None, record, f"The shipped part {part} is not used: it was trained on other pairs than these.")
-    asked = asdict(settings) if is_dataclass(settings) else dict(settings or {})
+    asked = asdict(settings) if is_dataclass(settings) and not isinstance(settings, type) else dict(settings or {})
     others = [f"{name} {had[name]}, not {value}" for name, value in asked.items() if had.get(name, value) != value]
     if others:
         return Shipped(None, record, f"The shipped part {part} is not used: it was trained with {'; '.join(others)}.")

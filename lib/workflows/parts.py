@@ -109,8 +109,8 @@ def writer_rows(world: World, size: int) -> pd.DataFrame:
 def writer_settings(pairs: int, learning_rate: float = 0.0, epochs: int = 1, batch_size: int = 0) -> Training:
     """Those that suit so many pairs, but for what is asked for (not 0)."""
     suits = WRITER if pairs >= FEW else SMALL_WRITER
-    asked = {"learning_rate": learning_rate or suits.learning_rate, "batch_size": batch_size or suits.batch_size}
-    return replace(suits, epochs=epochs, **asked)
+    rate, size = learning_rate or suits.learning_rate, batch_size or suits.batch_size
+    return replace(suits, epochs=epochs, learning_rate=rate, batch_size=size)
 
 
 def selector_rows(world: World, size: int) -> pd.DataFrame:
@@ -411,12 +411,12 @@ def trainer_of(
     """The trainer of a profile: its settings, on its flows and mined pairs (see `World`, `threshold` too); `output` as
     for `Trainer`."""
     plain = Tuning(learning_rate=parameters.tst_learning_rate, batch_size=parameters.tst_batch_size)
-    how = {"learning_rate": parameters.dsl_learning_rate, "batch_size": parameters.dsl_batch_size}
+    rate, size = parameters.dsl_learning_rate, parameters.dsl_batch_size
     settings: dict[str, Callable[[int], Training | Tuning]] = {
         "tst": lambda _: plain,
         "tst_affine": lambda _: replace(plain, loss="affine"),
         "tst_shuffled": lambda _: plain,
-        "nl2dsl": functools.partial(writer_settings, epochs=parameters.dsl_epochs, **how),
+        "nl2dsl": functools.partial(writer_settings, learning_rate=rate, epochs=parameters.dsl_epochs, batch_size=size),
     }
     return Trainer(
         World(flows, mined, parameters.workflow_encoder, parameters.generator, parameters.seed, threshold=threshold),
