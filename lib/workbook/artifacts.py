@@ -314,7 +314,13 @@ class Workbook:
             frame.to_csv(temporary, index=False, float_format="%.6g", lineterminator="\n")
 
     def write_figure(self, name: str, figure, data: pd.DataFrame) -> Path:
-        """Write `figures/<name>.png` of the report and the numbers behind it as CSV.
+        """`write_picture`, and the numbers behind it as CSV beside it."""
+        path = self.write_picture(name, figure)
+        self._write_csv(path.with_suffix(".csv"), data)
+        return path
+
+    def write_picture(self, name: str, figure) -> Path:
+        """Write `figures/<name>.png` of the report.
 
         An opaque picture has a palette of 256 colours, which charts do not exceed to the eye: a third of the bytes. One
         without a background keeps its colours as they are: palettes with transparency are off by a tenth in places.
@@ -329,7 +335,6 @@ class Workbook:
                 flat = opened.convert("RGB")
                 picture = flat.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
             picture.save(temporary, format="png", optimize=True)
-        self._write_csv(path.with_suffix(".csv"), data)
         return path
 
     def highlight(self, text: str, figure: str = "", alt: str = "") -> None:

@@ -128,6 +128,20 @@ def show_drawing(book: Workbook, drawing: Drawing) -> None:
     display(Image(path.read_bytes()), metadata={"image/png": {"alt": drawing.alt}})
 
 
+def show_figure(book: Workbook, name: str, figure: Figure, title: str, alt: str, table: str) -> None:
+    """Give a figure its title, save it in the report's `figures/`, and show it with its alt text.
+
+    Args:
+        title: what is shown, in at most ten words.
+        alt: what somebody who cannot see the picture needs to know.
+        table: the CSV in the report's `tables/` that it is drawn from, without its ending.
+    """
+    set_title(figure, title)
+    path = book.write_picture(name, figure)
+    plt.close(figure)
+    display(Image(path.read_bytes()), metadata={"image/png": {"alt": f"{alt} Drawn from tables/{table}.csv."}})
+
+
 class Table(NamedTuple):
     """A table with its caption and how it is set; see `show_table`."""
 
