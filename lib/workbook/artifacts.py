@@ -236,6 +236,25 @@ class Workbook:
         self._verify(path)
         return json.loads(sidecar_of(path).read_text(encoding="utf-8"))["parameters"]
 
+    def require_same(self, file: str, *names: str) -> None:
+        """Check that parameters of this notebook are those that an earlier one wrote an artifact with.
+
+        Args:
+            file: such as `embeddings_pretrained.safetensors`.
+            names: of parameters that both notebooks have, such as `encoder`.
+
+        Raises:
+            ArtifactError: one differs; names the notebook to run first. Or as `read`.
+        """
+        ours, theirs = self.parameters.model_dump(mode="json"), self.made_with(file)
+        written_by = json.loads(sidecar_of(self.data / file).read_text(encoding="utf-8"))["notebook"]
+        for name in names:
+            if ours[name] != theirs.get(name):
+                raise ArtifactError(
+                    f"{name} is {ours[name]!r} here, but {file} was made with {theirs.get(name)!r}: "
+                    f"run notebook {written_by} with {name} = {ours[name]!r} first, and those after it"
+                )
+
     def parameters_of(self, file: str, model: type[NotebookParameters]) -> NotebookParameters:
         """`made_with` as the parameter model of the notebook that wrote the artifact; what it no longer has is left
         out.

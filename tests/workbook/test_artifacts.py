@@ -262,6 +262,16 @@ def test_the_writers_parameters_are_read_as_its_model(first, second):
         second.parameters_of("items.parquet", Newer)
 
 
+def test_a_parameter_edited_in_one_notebook_alone_is_refused(first, second, tmp_path):
+    second.write("baseline_rankings", FRAME)
+    third = Workbook("04_finetuned_search", ContextBaselines(profile="smoke", encoder="mine"), root=tmp_path)
+    second.require_same("baseline_rankings.parquet", "encoder", "bm25_b")
+    third.require_same("baseline_rankings.parquet", "bm25_b")
+    said = "encoder is 'mine' here.*run notebook 02_context_baselines with encoder = 'mine' first"
+    with pytest.raises(ArtifactError, match=said):
+        third.require_same("baseline_rankings.parquet", "bm25_b", "encoder")
+
+
 def test_a_folder_is_copied_whole_and_replaces_what_was_there(tmp_path):
     source, target = tmp_path / "source", tmp_path / "deep" / "target"
     source.mkdir()
