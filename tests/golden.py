@@ -23,7 +23,7 @@ from lib.assistant import prompts
 from lib.assistant.planner import Desk
 from lib.assistant.world import frames, simulate
 from lib.workbook.parameters.worlds import FlowKnobs, WorldKnobs
-from lib.workflows import metaprompt, nl2dsl
+from lib.workflows import prompts as flow_prompts
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.definitions import few_shot_definitions
 from lib.workflows.generating import generate
@@ -99,10 +99,10 @@ def workflow_prompts(pairs: pd.DataFrame, catalogue: Catalogue) -> dict[str, str
     shots = list(zip(training["request"], training["dsl"], strict=True))[:5]
     named = few_shot_definitions(range(5), training["apis"].tolist())
     asked = pairs.loc[pairs["split"] != "training", "request"].tolist()[:100]
-    found = {"fine-tuned": digest([nl2dsl.prompt(request) for request in asked])}
+    found = {"fine-tuned": digest([flow_prompts.finetuned_prompt(request) for request in asked])}
     for form in ("", "compact", "described", "record"):
         shown = [catalogue[name].definition_in(form) for name in named] if form else []
-        found[f"few-shots {form}".strip()] = digest([metaprompt.metaprompt(text, shots, shown) for text in asked])
+        found[f"few-shots {form}".strip()] = digest([flow_prompts.metaprompt(text, shots, shown) for text in asked])
     return found
 
 

@@ -12,23 +12,19 @@ import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from lib.evaluation.comparison import rate_differences, rates
+from lib.retrieval.neighbours import nearest
 from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows import instruct, nl2dsl
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.language import FlowError, called_apis, parse
-from lib.workflows.metaprompt import STOP, flow_of, flow_prompts, prompt_parts
+from lib.workflows.pairs import sample
+from lib.workflows.prompts import PARTS, STOPS, flow_in_chat, flow_of, flow_prompts, metaprompt_parts
 from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes, score_flows
-
-STOPS = {"untuned": STOP, "finetuned": (nl2dsl.END,), "in_context": STOP, "instruct": instruct.STOP}
-PARTS: dict[str, Callable[..., list[str]]] = {
-    "finetuned": nl2dsl.prompt_parts,
-    "instruct": instruct.prompt_parts,
-}  # of prompts unlike the metaprompt
 
 
 def write_condition(
@@ -50,7 +46,7 @@ def write_condition(
         asked: the requests, columns pair, request, apis (the right flow's, read by `definitions: gold` alone).
         shots: for each request positions of training pairs, nearest first; the first `condition.shots` are shown.
         training: columns request, dsl, apis.
-        limit, count: as for `lib.workflows.metaprompt.fit`.
+        limit, count: as for `lib.workflows.prompts.fit`.
         semantic: for each request API names, nearest first: the definitions of SFD, as many as are to be shown.
         first: whether definitions come before the few-shots.
         form: of definitions.
@@ -60,7 +56,7 @@ def write_condition(
     """
     what = condition.definitions
     chosen = {"gold": asked["apis"], "sfd": semantic, "fd_sfd": semantic}.get(what)
-    parts = PARTS.get(condition.generator, prompt_parts)
+    parts = PARTS.get(condition.generator, metaprompt_parts)
     if condition.generator != "finetuned":
         parts = functools.partial(parts, first=first)
     prompts = flow_prompts(
@@ -152,7 +148,7 @@ def answer_as(
     """
     generator = name.split("-")[0]
     chats = generator == "instruct"
-    read = instruct.flow_of if chats else flow_of
+    read = flow_in_chat if chats else flow_of
     return answer(prompts, model, STOPS[generator], max_new_tokens, progress, chats or remote, read)
 
 
@@ -398,3 +394,103 @@ def title(condition: Condition, usual: str) -> str:
         DECODED[condition.decoding],
     ]
     return ", ".join(part for part in parts if part)
+
+
+# ---------------------------------------------------------------- of notebook 08
+
+
+def flows_to_write(pairs: pd.DataFrame, reworded: Sequence[str], n: int, seed: int) -> pd.DataFrame:
+    """The test flows that the model writes: first those whose requests people reworded, so that both can be compared.
+
+    Args:
+        pairs, n, seed: as for `sample`.
+        reworded: pairs.
+    """
+    too = pairs["pair"].isin(reworded)
+    return pd.concat([sample(part, "test", n, seed) for part in (pairs[too], pairs[~too])]).head(n)
+
+
+def questions(pairs: pd.DataFrame, reworded: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
+    """The requests whose flows are to be written: n of each test set, half as many of those reworded by hand (of the
+    test requests chosen) and of those that need held-out APIs.
+
+    Args:
+        pairs, n, seed: as for `sample`; column said, where it is known.
+        reworded: columns pair (the test request), request, dsl, apis.
+
+    Returns:
+        columns test_set (test, test_same, reworded, unseen), unit (the composed pair), pair (of the request asked),
+        request, dsl, apis, and said where `pairs` has it (of the composed pair); a range index.
+    """
+    half = -(-n // 2)
+    tests = flows_to_write(pairs, reworded["pair"], n, seed)
+    free = reworded.set_index("pair", drop=False).reindex(tests["pair"]).dropna(subset=["request"]).head(half)
+    parts = {
+        "test": tests,
+        "test_same": sample(pairs, "test_same", n, seed),
+        "reworded": free,
+        "unseen": sample(pairs, "unseen", half, seed),
+    }
+    asked = pd.concat([part.assign(test_set=name) for name, part in parts.items()], ignore_index=True)
+    asked = asked.assign(unit=asked["pair"])
+    asked.loc[asked["test_set"] == "reworded", "pair"] += " reworded"
+    columns = ["test_set", "unit", "pair", "request", "dsl", "apis"]
+    if "said" not in pairs:
+        return asked[columns]
+    said = pairs.drop_duplicates("pair").set_index("pair")["said"]
+    return asked.assign(said=asked["unit"].map(said))[[*columns, "said"]]
+
+
+def copied_flows(pool: pd.DataFrame, pool_vectors: np.ndarray, vectors: np.ndarray) -> pd.DataFrame:
+    """What writes without any model: for each request the flow of the nearest training pair.
+
+    Args:
+        pool: the training pairs, column dsl.
+        pool_vectors, vectors: unit vectors of their requests and of those asked.
+
+    Returns:
+        columns text, finished (all True).
+    """
+    found = nearest(pool_vectors, vectors, 1)[0][:, 0]
+    return pd.DataFrame({"text": pool["dsl"].iloc[found].tolist(), "finished": True})
+
+
+def scored_answers(condition: str, answers: pd.DataFrame, asks: pd.DataFrame, catalogue) -> pd.DataFrame:
+    """Answers with their scores, as `lib.workflows.scoring.outcomes` takes them.
+
+    Args:
+        condition: who wrote them.
+        answers: column text, and whatever else.
+        asks: what was asked, a row an answer: columns unit (the test pair), dsl (the right flow), and said (see
+            `lib.workflows.generating.generate`) where it is known.
+
+    Returns:
+        columns of `score_flows`, those of `answers`, condition, unit; a range index.
+    """
+    scores = score_flows(answers["text"], asks["dsl"], catalogue, asks.get("said"))
+    return scores.join(answers.reset_index(drop=True)).assign(condition=condition, unit=asks["unit"].tolist())
+
+
+def scored_copies(
+    condition: str, pool: pd.DataFrame, pool_vectors: np.ndarray, asks: pd.DataFrame, vectors: np.ndarray, catalogue
+) -> pd.DataFrame:
+    """`copied_flows` of a pool with their scores.
+
+    Args:
+        pool, pool_vectors, vectors: as for `copied_flows`.
+        asks: of `questions`.
+
+    Returns:
+        as `scored_answers`, with columns test_set and pairs (of the pool).
+    """
+    copied = copied_flows(pool, pool_vectors, vectors)
+    scores = scored_answers(condition, copied, asks, catalogue)
+    return scores.assign(test_set=asks["test_set"].to_numpy(), pairs=len(pool))
+
+
+def with_lists(scores: pd.DataFrame) -> pd.DataFrame:
+    """Scored answers whose made-up names and parameters are lists, which Parquet holds."""
+    names, parameters = scores["made_up_names"], scores["made_up_parameters"]
+    return scores.assign(
+        made_up_parameters=parameters.map(lambda made: [list(one) for one in made]), made_up_names=names.map(list)
+    )

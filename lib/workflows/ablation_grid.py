@@ -22,12 +22,12 @@ from lib.generation.remote import estimate_tokens
 from lib.retrieval.neighbours import nearest
 from lib.workbook.parameters.base import is_remote
 from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows import nl2dsl
 from lib.workflows.ablation import write_condition
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.definitions import few_shot_definitions
-from lib.workflows.metaprompt import token_counter
+from lib.workflows.pairs import sample
+from lib.workflows.prompts import token_counter
 
 KEPT = 100  # flows of a condition, at most, whose answers come with the project
 UNSEEN_SHOTS = 5  # in the prompts that ask for APIs held out of training
@@ -218,7 +218,7 @@ def order_of_asking(flows: pd.DataFrame, test_sets: Sequence[str], seed: int) ->
         flows: columns pair, split, half and whatever else.
         seed: of the order.
     """
-    ordered = {name: in_one_half_first(nl2dsl.sample(flows, name, len(flows), seed)) for name in test_sets}
+    ordered = {name: in_one_half_first(sample(flows, name, len(flows), seed)) for name in test_sets}
     return {name: part for name, part in ordered.items() if len(part)}
 
 

@@ -25,7 +25,7 @@ from lib.workflows import ablation
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.definitions import few_shot_definitions
 from lib.workflows.language import FlowError, Report, parse, validate
-from lib.workflows.metaprompt import token_counter
+from lib.workflows.prompts import STOPS, token_counter
 
 SAMPLE = 500  # training requests whose nearest other one is looked up
 UNUSUAL = 1  # per cent of them: a request farther from all training requests than these is unlike them
@@ -259,7 +259,7 @@ class FlowWriter:
             prompts = ablation.write_condition(condition, asked, [near], self.training, self.catalogue, room, count)
         except ValueError as error:
             raise ValueError(f"The request is too long for the model: {error}") from error
-        answer = ablation.answer(prompts, model, ablation.STOPS[generator], self.max_tokens).iloc[0]
+        answer = ablation.answer(prompts, model, STOPS[generator], self.max_tokens).iloc[0]
         would_show = few_shot_definitions(near, self.training["apis"]) if fd else []
         return Written(
             condition,

@@ -24,8 +24,6 @@ from lib.evaluation.inference import Resampling, mean_interval, percent, settled
 from lib.generation.local import LocalModel, fingerprint
 from lib.generation.models import locate
 from lib.workbook.parts import shipped
-from lib.workflows import instruct
-from lib.workflows.ablation import PARTS as PROMPT_PARTS
 from lib.workflows.ablation import answer_as, score
 from lib.workflows.definitions import few_shot_definitions, semantic_definitions, usual_number
 from lib.workflows.flow_bench import FlowBench
@@ -33,7 +31,8 @@ from lib.workflows.flow_bench_shots import SHOTS, families
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.in_context import HALVES, LIMIT
 from lib.workflows.in_context_models import part_of
-from lib.workflows.metaprompt import STOP, flow_prompts, prompt_parts
+from lib.workflows.prompts import FENCE, STOP, flow_prompts, metaprompt_parts
+from lib.workflows.prompts import PARTS as PROMPT_PARTS
 
 PARTS = tuple(map(part_of, HALVES))
 INSTRUCT = "instruct"
@@ -136,7 +135,7 @@ def prompts(
     dealt = np.array(written_by(pairs), dtype=object)[rows]
     grammars = {
         ("in_context", "grammar"): flow_grammar(catalogue, stop=STOP, loops=True),
-        (INSTRUCT, "grammar"): flow_grammar(catalogue, loops=True, fence=instruct.FENCE),
+        (INSTRUCT, "grammar"): flow_grammar(catalogue, loops=True, fence=FENCE),
     }
 
     @functools.cache
@@ -151,7 +150,7 @@ def prompts(
             count,
             few_shot=way.definitions == "fd",
             semantic=sfd if way.definitions == "sfd" else None,
-            parts=PROMPT_PARTS.get(way.writer, prompt_parts),
+            parts=PROMPT_PARTS.get(way.writer, metaprompt_parts),
             form="described",
         )
 

@@ -25,7 +25,7 @@ from lib.workflows.apis import API, DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.definitions import few_shot_definitions, usual_number
 from lib.workflows.language import Flow, calls, parse, print_flow
-from lib.workflows.metaprompt import STOP, Fitted, fit
+from lib.workflows.prompts import STOP, Fitted, fit
 from lib.workflows.renaming import Known, Renaming, api_names, flow_fields, flow_names
 
 Half = Literal["a", "b"]
@@ -271,7 +271,7 @@ def training_prompts(
         n: prompts; the first of any larger number with the same seed. A pool that is too small for some sort of prompt
             has none of that sort, one that is too small for all of them gives fewer prompts.
         seed: of all draws.
-        count: tokens of a text, as for `lib.workflows.metaprompt.fit`.
+        count: tokens of a text, as for `lib.workflows.prompts.fit`.
         limit: tokens of a prompt.
         form: of definitions, where a prompt has room for it; else they are compact.
         progress: show a progress bar.

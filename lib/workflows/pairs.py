@@ -13,6 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
 import pandas as pd
 from pydantic import ValidationError
 
@@ -234,3 +235,19 @@ def ambiguity(pairs: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
     return frame.groupby("split", sort=False).agg(
         n=("pair", "size"), with_siblings=("with_siblings", "mean"), older=("older", "mean")
     ).reset_index()  # fmt: skip
+
+
+def sample(pairs: pd.DataFrame, split: str, n: int, seed: int) -> pd.DataFrame:
+    """The first n pairs of one seeded order of a split, so that samples of different sizes nest.
+
+    Args:
+        pairs: columns pair, split, and whatever else.
+        split: one of `SPLITS`.
+        n: how many; all of them where there are fewer.
+        seed: of the order.
+
+    Returns:
+        Rows of `pairs` in the seeded order.
+    """
+    rows = pairs[pairs["split"] == split]
+    return rows.iloc[np.random.default_rng(seed).permutation(len(rows))[:n]]

@@ -26,13 +26,13 @@ from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.machine import cores
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
 from lib.workbook.parts import FOLDER, Adapter, Recipe, adapter_of, ship_made, shipped
-from lib.workflows import in_context, nl2dsl, target_similarity
+from lib.workflows import in_context, target_similarity
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.in_context import LIMIT, Half
 from lib.workflows.in_context_models import SHORT, SHORT_PROMPTS, Source, api_vectors, part_of, prompts_over, reader
-from lib.workflows.metaprompt import token_counter
-from lib.workflows.pairs import training_hash
+from lib.workflows.pairs import sample, training_hash
+from lib.workflows.prompts import finetuned_prompt, finetuned_target, token_counter
 
 WRITER = Training(rank=16, alpha=32, learning_rate=2e-3, epochs=1, batch_size=64)
 SMALL_WRITER = Training(rank=16, alpha=32, learning_rate=3e-3, epochs=1, batch_size=4)  # of a few thousand pairs
@@ -102,8 +102,10 @@ class Part:
 
 def writer_rows(world: World, size: int) -> pd.DataFrame:
     """Prompts and targets of the model that is fine-tuned on requests and flows."""
-    pairs = nl2dsl.sample(world.flows, "training", size, world.seed)
-    return pd.DataFrame({"prompt": pairs["request"].map(nl2dsl.prompt), "target": pairs["dsl"].map(nl2dsl.target)})
+    pairs = sample(world.flows, "training", size, world.seed)
+    return pd.DataFrame(
+        {"prompt": pairs["request"].map(finetuned_prompt), "target": pairs["dsl"].map(finetuned_target)}
+    )
 
 
 def writer_settings(pairs: int, learning_rate: float = 0.0, epochs: int = 1, batch_size: int = 0) -> Training:

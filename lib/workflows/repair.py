@@ -28,7 +28,7 @@ from lib.workflows.language import (
     print_flow,
     validate,
 )
-from lib.workflows.nl2dsl import END, START
+from lib.workflows.prompts import END, START
 
 Mend = Literal["", "closed", "cut"]
 

@@ -17,8 +17,7 @@ from pydantic import BeforeValidator, ValidationError, model_validator
 from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_records
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.language import FlowError, called_apis, calls, parse, print_flow, validate
-from lib.workflows.nl2dsl import sample
-from lib.workflows.pairs import count_conditions, normal_form
+from lib.workflows.pairs import count_conditions, normal_form, sample
 
 OUTCOMES = ("keep", "fix", "drop", "undecided", "not in the file")
 

@@ -21,7 +21,7 @@ from lib.workflows.in_context import (
     training_prompts,
 )
 from lib.workflows.language import called_apis, parse, print_flow
-from lib.workflows.metaprompt import INSTRUCTION, STOP, USE_OF_DEFINITIONS
+from lib.workflows.prompts import INSTRUCTION, STOP, USE_OF_DEFINITIONS
 from lib.workflows.renaming import (
     ODD,
     WORD,

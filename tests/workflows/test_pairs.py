@@ -18,6 +18,7 @@ from lib.workflows.pairs import (
     normal_form,
     read_pairs,
     read_reworded,
+    sample,
 )
 from lib.workflows.scoring import similarity
 
@@ -166,3 +167,17 @@ def test_our_reworded_requests_belong_to_the_flows_of_seed_7(catalogue, values):
 def test_conditions_in_a_loop_are_counted():
     flow = parse("if (a) {} else if (b) {} else { for (x of xs) { if (x) {} for (y of x) { if (y) {} } } }")
     assert count_conditions(flow) == 4
+
+
+def test_samples_nest_and_stay_in_their_split():
+    splits = ["training", "test"] * 50
+    pairs = pd.DataFrame({"pair": [f"p{i}" for i in range(100)], "split": splits}, index=range(1000, 1100))
+    whole = sample(pairs, "test", 50, seed=7)
+    assert set(whole["split"]) == {"test"}
+    assert sorted(whole["pair"]) == sorted(pairs.loc[pairs["split"] == "test", "pair"])
+    for n in (1, 12, 30):
+        assert sample(pairs, "test", n, seed=7)["pair"].tolist() == whole["pair"].tolist()[:n]
+    assert len(sample(pairs, "test", 60, seed=7)) == 50
+    orders = {tuple(sample(pairs, "test", 50, seed=seed)["pair"]) for seed in range(3)}
+    assert len(orders) == 3
+    assert len(sample(pairs, "unseen", 5, seed=7)) == 0

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.language import Branch, Call, Flow, If, Object, Reference, called_apis, parse, print_flow, validate
-from lib.workflows.nl2dsl import END, START
+from lib.workflows.prompts import END, START
 from lib.workflows.repair import (
     Snap,
     Snapper,

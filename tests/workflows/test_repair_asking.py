@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from lib.workflows.nl2dsl import prompt
+from lib.workflows.prompts import finetuned_prompt as prompt
 from lib.workflows.repair_asking import (
     QUALITY,
     Row,

@@ -57,7 +57,7 @@ def tasks(runs: Iterable[Run], asks: pd.DataFrame) -> list[Task]:
 
     Args:
         runs: of `lib.workflows.parts.Trainer.runs`.
-        asks: of `lib.workflows.nl2dsl.questions`.
+        asks: of `lib.workflows.ablation.questions`.
     """
     tests, runs = asks[asks["test_set"].isin(SETS)], list(runs)
     place = tests.groupby("test_set").cumcount()
@@ -95,8 +95,8 @@ def metric_values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame
     `lib.evaluation.comparison.rates`.
 
     Args:
-        scores: of `lib.workflows.nl2dsl.scored_answers`, of all conditions, with columns test_set and pairs (learned or
-            copied from).
+        scores: of `lib.workflows.ablation.scored_answers`, of all conditions, with columns test_set and pairs
+            (learned or copied from).
         samples, seed: of the bootstrap.
 
     Returns:

@@ -1,8 +1,11 @@
-"""The prompts of retrieval-augmented generation, and the flow in an answer (workflow paper, section 3 and Figure 1).
+"""What models are asked for a flow, and the flow in what they answer (workflow paper, section 3 and Figure 1).
 
-Instruction and few-shots come first, definitions and request last, as in the paper's Figure 1: conditions of one flow
+Three forms. The *fine-tuned* model sees the request alone; `<START>` and `<END>` stand around the flow. Both are plain
+text, not tokens of the vocabulary, so that any model can be tuned; `<START>` closes the prompt. Of the *metaprompt*
+instruction and few-shots come first, definitions and request last, as in the paper's Figure 1: conditions of one flow
 that differ in definitions then share the longest prefix, which is read once. Definitions may also come before the
-few-shots. Wording is our own.
+few-shots. An *instruct* model is asked the same as a message, through its chat template: shown requests with flows in
+code blocks it answers with one, where bare text would make it write on. Wording is our own.
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ import pandas as pd
 
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.definitions import few_shot_definitions
-from lib.workflows.nl2dsl import END, START
 
+START, END = "<START>", "<END>"
 INSTRUCTION = (
     "Turn a request into a workflow. A flow has one API call a line, written connector.Operation({\"key\": value}). "
     "The first line awaits the trigger; triggerOutputs?['body']?['key'] is a field of what it returned. Conditions are "
@@ -29,9 +32,45 @@ USE_OF_DEFINITIONS = (
     "their names and keys as their definitions do, and leave out keys that the request says nothing about."
 )
 STOP = ("\n\n", "\nRequest:")  # no flow has a blank line
+CHAT_TASK = "Answer the last request with one code block that holds its flow, and nothing else."
+CHAT_STOP = ("\n```\n", "\nRequest:")  # a block that opens names its language, so that the first is the end of one
+OPENING, CLOSING = FENCE = "```flow\n", "\n```"
 
 
-def prompt_parts(
+# ---------------------------------------------------------------- forms
+
+
+def finetuned_prompt(request: str) -> str:
+    """What the model continues with a flow.
+
+    >>> finetuned_prompt("When it rains, mail me")
+    'When it rains, mail me\\n<START>\\n'
+    """
+    return f"{' '.join(request.split())}\n{START}\n"
+
+
+def finetuned_parts(
+    request: str, shots: Iterable[tuple[str, str]] = (), definitions: Iterable[str] = (), explain: bool | None = None
+) -> list[str]:
+    """The prompt with few-shots before it, each as the model saw it in training; for `fit`.
+
+    Raises:
+        ValueError: there are definitions; the model learned from none.
+    """
+    if list(definitions) or explain:
+        raise ValueError("the fine-tuned model reads no definitions")
+    return [
+        *(f"{finetuned_prompt(other)}{finetuned_target(dsl)}\n\n" for other, dsl in reversed(list(shots))),
+        finetuned_prompt(request),
+    ]
+
+
+def finetuned_target(dsl: str) -> str:
+    """What the model learns to answer."""
+    return f"{dsl}\n{END}"
+
+
+def metaprompt_parts(
     request: str,
     shots: Iterable[tuple[str, str]] = (),
     definitions: Iterable[str] = (),
@@ -71,7 +110,25 @@ def metaprompt(
         explain: whether the prompt says how to use definitions; None says so where there are any.
         first: whether definitions come before the few-shots.
     """
-    return "".join(prompt_parts(request, shots, definitions, explain, first))
+    return "".join(metaprompt_parts(request, shots, definitions, explain, first))
+
+
+def chat_parts(
+    request: str,
+    shots: Iterable[tuple[str, str]] = (),
+    definitions: Iterable[str] = (),
+    explain: bool | None = None,
+    first: bool = False,
+) -> list[str]:
+    """A user's message in parts, to be joined without anything between them; arguments as for
+    `metaprompt`."""
+    blocks = [(other, f"{OPENING}{dsl}{CLOSING}") for other, dsl in shots]
+    instruction, *middle, _ = metaprompt_parts(request, blocks, definitions, explain, first)
+    return [f"{instruction} {CHAT_TASK}", *middle, f"\n\nRequest: {' '.join(request.split())}"]
+
+
+STOPS = {"untuned": STOP, "finetuned": (END,), "in_context": STOP, "instruct": CHAT_STOP}  # that end an answer
+PARTS: dict[str, Callable[..., list[str]]] = {"finetuned": finetuned_parts, "instruct": chat_parts}  # else metaprompt's
 
 
 # ---------------------------------------------------------------- length
@@ -106,7 +163,7 @@ def fit(
     limit: int,
     count: Callable[[str], int],
     explain: bool | None = None,
-    parts: Callable[..., list[str]] = prompt_parts,
+    parts: Callable[..., list[str]] = metaprompt_parts,
     form: DefinitionForm = "compact",
 ) -> Fitted:
     """The prompt with as much as fits. What the definitions say of keys is dropped first, of all at once; then
@@ -152,7 +209,7 @@ def flow_prompts(
     few_shot: bool = False,
     semantic: Sequence[Sequence[str]] | None = None,
     explain: bool | None = None,
-    parts: Callable[..., list[str]] = prompt_parts,
+    parts: Callable[..., list[str]] = metaprompt_parts,
     form: DefinitionForm = "compact",
 ) -> pd.DataFrame:
     """The prompts of one condition.
@@ -212,3 +269,18 @@ def flow_of(answer: str) -> str:
     if len(fenced) > 1 or (fenced and not before.strip()):
         return fenced[0].strip()
     return _AFTER_FLOW.split(before)[0].strip()
+
+
+_CHAT_FENCE = re.compile(r"^[ \t]*```[^\n]*\n?", re.MULTILINE)
+
+
+def flow_in_chat(answer: str) -> str:
+    """The DSL text in an answer; no promise that it parses.
+
+    It is what the first code block holds, whether or not the block ends; without one, what
+    `flow_of` finds.
+    """
+    before, *blocks = _CHAT_FENCE.split(answer, maxsplit=2)
+    if blocks and blocks[0].strip():
+        return blocks[0].strip()
+    return flow_of(before)

@@ -3,19 +3,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.generation.decoding import repeats
+from lib.generation.decoding import repeats, stop_tokens
 from lib.generation.local import load_tokenizer
 from lib.generation.models import ModelError, locate
 from lib.workflows.apis import API, Field
-from lib.workflows.metaprompt import (
+from lib.workflows.prompts import (
+    CHAT_STOP,
+    CHAT_TASK,
+    CLOSING,
+    END,
     INSTRUCTION,
+    OPENING,
     STOP,
     USE_OF_DEFINITIONS,
+    chat_parts,
+    finetuned_prompt,
+    finetuned_target,
     fit,
+    flow_in_chat,
     flow_of,
     flow_prompts,
     metaprompt,
-    prompt_parts,
+    metaprompt_parts,
     token_counter,
 )
 
@@ -224,7 +233,9 @@ def test_no_right_flow_is_taken_for_an_endless_repetition(pairs, tokenizer):
 def test_parts_have_the_tokens_of_the_whole(tokenizer):
     count = token_counter(tokenizer)
     for definitions, explain in [([], None), ([], True), (["a.Do(x): does 12."], None), (["a.Do(x)", "b.C()"], False)]:
-        parts = prompt_parts("When it's 10:30, post “hi”", [("one", FLOW), ("two ", "x.Y();")], definitions, explain)
+        parts = metaprompt_parts(
+            "When it's 10:30, post “hi”", [("one", FLOW), ("two ", "x.Y();")], definitions, explain
+        )
         assert sum(map(count, parts)) == count("".join(parts))
 
 
@@ -263,3 +274,89 @@ def test_flow_of_never_raises(answer):
     flow = flow_of(answer)
     assert flow == flow.strip()
     assert flow in answer
+
+
+def test_the_message_word_for_word():
+    assert "".join(chat_parts("do  this\nnow", [NEAR, FAR], ["a.Near(key): nears"])) == (
+        f"{INSTRUCTION} {CHAT_TASK}\n\n"
+        "Request: far\nFlow:\n```flow\na.Far();\n```\n\n"
+        "Request: near\nFlow:\n```flow\na.Near();\n```\n\n"
+        f"{USE_OF_DEFINITIONS}\na.Near(key): nears\n\n"
+        "Request: do this now"
+    )
+    assert "".join(chat_parts("x")) == f"{INSTRUCTION} {CHAT_TASK}\n\nRequest: x"
+
+
+def test_definitions_and_their_instruction_stand_where_the_metaprompt_has_them():
+    for explain in (None, True, False):
+        for first in (False, True):
+            ours = chat_parts("x", [NEAR], ["a.Near: nears"], explain, first)
+            theirs = metaprompt_parts("x", [NEAR], ["a.Near: nears"], explain, first)
+            assert len(ours) == len(theirs)
+            assert [part for part in ours if "near: nears" in part.lower() or "API definitions" in part] == [
+                part for part in theirs if "near: nears" in part.lower() or "API definitions" in part
+            ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"```flow\n{FLOW}",  # stopped by the text that ends it
+        f"```flow\n{FLOW}\n```",
+        f"```\n{FLOW}\n```",
+        f"```javascript\n{FLOW}\n```",
+        f"Here is the flow:\n\n```flow\n{FLOW}\n```",
+        f"Here is the flow:\n\n```flow\n{FLOW}",
+        f"```flow\n{FLOW}\n```\nThis flow waits.\n```flow\na.Other();\n```",
+        FLOW,
+        f"{FLOW}\n```",
+        f"{FLOW}\n\nThis flow waits.",
+        f"{FLOW}\nRequest: another",
+        f"  \n{FLOW}\n",
+    ],
+)
+def test_the_flow_in_a_chats_answer_is_found(answer):
+    assert flow_in_chat(answer) == FLOW
+
+
+@pytest.mark.parametrize("answer", ["", "```", "```flow\n", "\n\n", "```\n```"])
+def test_an_answer_without_a_flow_has_none(answer):
+    assert flow_in_chat(answer) == ""
+
+
+def test_the_text_that_ends_an_answer_does_not_begin_it():
+    opened = f"Here it is:\n{OPENING}{FLOW}"
+    assert not any(text in opened for text in CHAT_STOP)
+    assert any(text in f"{opened}{CLOSING}\nThis flow waits." for text in CHAT_STOP)
+    assert all(text.strip() for text in CHAT_STOP)  # a chat's answer may begin with a blank line
+
+
+@given(st.text())
+def test_any_answer_in_a_chat_is_read(answer):
+    assert isinstance(flow_in_chat(answer), str)
+
+
+FINETUNED_FLOW = "triggerOutputs = await a.New();\nb.Post();"
+
+
+def test_prompt_and_target_put_the_markers_around_the_flow():
+    whole = finetuned_prompt(" When it\nrains ") + finetuned_target(FINETUNED_FLOW)
+    assert whole == f"When it rains\n<START>\n{FINETUNED_FLOW}\n<END>"
+    assert flow_of(finetuned_target(FINETUNED_FLOW)) == FINETUNED_FLOW
+
+
+@pytest.mark.slow
+def test_the_markers_are_text_that_ends_an_answer():
+    """With SmolLM2's tokenizer; skipped where the model cannot be fetched."""
+    try:
+        tokenizer, _ = load_tokenizer(locate("SmolLM2-135M-Instruct"))
+    except ModelError as error:
+        pytest.skip(str(error))
+
+    class Model:
+        generation_config = None
+
+    assert stop_tokens(Model(), tokenizer, [END])[1] == [END]
+    prompt, target = finetuned_prompt("When it rains"), finetuned_target(FINETUNED_FLOW)
+    apart = [tokenizer(text)["input_ids"] for text in (prompt, target)]
+    assert apart[0] + apart[1] == tokenizer(prompt + target)["input_ids"]
