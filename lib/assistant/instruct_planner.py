@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -37,15 +37,12 @@ from lib.assistant.planner import (
     planner_prompts,
     prompts_asked,
     score_plans,
-    with_gold_tools,
 )
+from lib.assistant.planner_training import PlannerLesson, with_gold_tools
 from lib.evaluation import comparison
 from lib.evaluation.inference import Resampling
 from lib.generation.answers import Answers, KeptModel
 from lib.generation.local import Conversations, weights_of
-
-if TYPE_CHECKING:
-    from lib.assistant.parts import PlannerLesson
 
 FILE = Path("data") / "answers" / "instruct_plans.jsonl"
 EXAMPLES_FILE = Path("data") / "answers" / "instruct_examples.jsonl"  # the examples that these were asked with

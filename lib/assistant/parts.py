@@ -11,27 +11,24 @@ which those of the held-out needs are left out, and for the writer those without
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from lib.assistant import cot, planner, tool_ranker
+from lib.assistant import cot
+from lib.assistant.planner_training import PLANNER, read_planner_lesson
 from lib.assistant.prompts import distilled_cot_prompt
 from lib.assistant.queries import held_out_needs
 from lib.assistant.ranking_task import Learning, RankingTask
-from lib.assistant.tool_ranker import PlanLessons, known_needs_ranker
 from lib.generation.finetune import Training, adapter_for, pairs_hash
 from lib.generation.local import fingerprint
 from lib.generation.models import locate
-from lib.retrieval import lambdamart
-from lib.retrieval.lambdamart import LambdaMART
+from lib.retrieval.lambdamart import Taken, hash_of, how_trained
 from lib.workbook.artifacts import ROOT, Workbook
-from lib.workbook.machine import processor
 from lib.workbook.parameters.base import Parameters
 from lib.workbook.parameters.cot_augmentation import CoTAugmentation
 from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
@@ -49,9 +46,8 @@ from lib.workbook.parts import (
     shipped,
 )
 
-WRITER, PLANNER = "cot_writer", "planner"
+WRITER = "cot_writer"
 SIZES = {WRITER: 2_000, PLANNER: 4_338}
-THOUGHT_SHARE = 0.1  # of a planner's training queries are learned with a chain of thought, as far as there are any
 ABOUT = "learned_from"  # in the record of a part: what its page says of its pairs
 
 
@@ -185,122 +181,6 @@ def writer_lesson(book: Workbook, size: int) -> Lesson:
 # ---------------------------------------------------------------- the planner
 
 
-@dataclass(frozen=True)
-class PlannerLesson:
-    """What a planner learns from.
-
-    Attributes:
-        material: of the prompts.
-        opens: usage log, columns item, time, place: the rankers read it.
-        thoughts: a chain of thought by query.
-        retrieval: names of what retrieved, wrote and worded: encoder, writer, tool_wording; tools, where these are not
-            found by search.
-        seed: of the held-out needs and the samples.
-    """
-
-    material: planner.Material
-    opens: pd.DataFrame
-    thoughts: Mapping[str, str]
-    retrieval: Mapping[str, str]
-    seed: int
-
-    @functools.cached_property
-    def held_out(self) -> set[str]:
-        """Needs that no planner learns from."""
-        return held_out_needs(self.material.gold["need"].unique(), self.seed)
-
-    def queries(self, size: int) -> pd.DataFrame:
-        """Of `lib.assistant.planner.training_sample`, at most so many."""
-        known = self.material.queries, self.material.gold, self.thoughts, self.held_out
-        return planner.training_sample(*known, size, self.seed)
-
-    def pairs(self, queries: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
-        """What a planner learns from some queries (see `lib.assistant.planner.training_pairs`), and in numbers:
-        queries, personas, second_calls, thoughts, and the share of the prompts with retrieved tools in which retrieval
-        had missed a gold one (missed, 0 to 1)."""
-        material = self.material
-        inputs, missed = material.training_inputs(queries, self.seed)
-        thoughts = self.learned_thoughts(queries)
-        pairs = planner.training_pairs(material.desk, inputs, material.queries, material.gold, thoughts)
-        return pairs, {
-            "queries": len(queries),
-            "personas": int(queries["persona"].nunique()),
-            "second_calls": int(pairs["step"].eq(2).sum()),
-            "thoughts": int(pairs["thought"].sum()),
-            "missed": missed,
-        }
-
-    def learned_thoughts(self, queries: pd.DataFrame) -> dict[str, str]:
-        """The chains of thought that a planner learns from: of a `THOUGHT_SHARE` of the queries, drawn with the seed
-        from those that have one. The prompts of Table 3 show none."""
-        able = queries[queries["query"].isin(set(self.thoughts))]
-        n = min(len(able), round(THOUGHT_SHARE * len(queries)))
-        return {query: self.thoughts[query] for query in able["query"].sample(n, random_state=self.seed)}
-
-    def source(self, size: int) -> str:
-        """SHA-256 of what the prompts of so many training queries are made from.
-
-        Not of the prompts themselves: what they show was retrieved and generated, which depends on the last bits of
-        embeddings, and these on the processor. Nor of the sizes of samples on which retrieval was tuned.
-        """
-        material, desk = self.material, self.material.desk
-        training = material.queries[material.queries["split"] == "training"]
-        labels = material.gold[material.gold["query"].isin(training["query"])]
-        personas = sorted(set(training["persona"]))
-        items = desk.items[desk.items["persona"].isin(personas)].reset_index()
-        frames = (
-            training[["query", "persona", "text", "time", "place"]],
-            labels[["query", "need", "relevant", "apis", "plan", "cot"]],
-            items[["item", "persona", "app", "title", "text"]],
-            self.opens.loc[self.opens["item"].isin(items["item"]), ["item", "time", "place"]],
-        )
-        people = [[name, desk.people.get(name, [])] for name in personas]
-        shown = material.n_tools, material.n_items, planner.SETTINGS
-        how = [size, self.seed, sorted(self.held_out), shown, sorted(self.retrieval.items()), THOUGHT_SHARE]
-        digest = hashlib.sha256(json.dumps([how, people, desk.functions, sorted(desk.app_of.items())]).encode())
-        for frame in frames:
-            digest.update(frame.to_json(orient="values", date_format="iso").encode())
-        return digest.hexdigest()
-
-
-def read_planner_lesson(book: Workbook) -> PlannerLesson:
-    """The planner's, from the artifacts of notebooks 01 to 06, read for notebook 07."""
-    parameters = book.parameters
-    assert isinstance(parameters, PlannerTuning)
-    desk = planner.Desk.from_tables(book.read("items"), book.read("people"), book.read("toolbox"))
-    gold = planner.with_other_plans(book.read("gold"), book.read("other_plans"))
-    ranked = book.read("tool_rankings"), book.read("retrieved_context")
-    shown = parameters.shown_tools, parameters.shown_items
-    written, tools = book.read("cot"), book.parameters_of("tool_rankings.parquet", ToolRetrieval)
-    writers = book.parameters_of("cot.parquet", CoTAugmentation)
-    return PlannerLesson(
-        planner.Material(desk, book.read("queries"), gold, *ranked, *shown),
-        book.read("opens"),
-        written[written["writer"] == "cot_distilled"].set_index("query")["text"].to_dict(),
-        {
-            "encoder": tools.encoder,
-            "tool_wording": tools.tool_wording,
-            "writer": writers.distilled_writer or writers.writer,
-        },
-        parameters.seed,
-    )
-
-
-def planner_settings(parameters: PlannerTuning) -> Training:
-    """Those that the profile asks for."""
-    how = {"epochs": parameters.planner_epochs, "batch_size": parameters.planner_batch_size, "seed": parameters.seed}
-    return Training(learning_rate=parameters.planner_learning_rate, **how)
-
-
-def shipped_planner(parameters: PlannerTuning, lesson: PlannerLesson, root: Path = ROOT) -> Shipped:
-    """The planner that comes with the project, where it fits this world and one is wanted."""
-    size = parameters.shipped_planner_pairs
-    if not size:
-        return NONE
-    model = fingerprint(locate(parameters.planner), quantization=parameters.quantization)
-    return shipped(name_of(PLANNER, size), model, lesson.source(size), root, planner_settings(parameters))
-
-
 def planner_lesson(book: Workbook, size: int) -> Lesson:
     """`read_planner_lesson` for a part."""
     parameters, lesson = book.parameters, read_planner_lesson(book)
@@ -405,50 +285,6 @@ def taken_or_trained(
 RANKER, TOOL_RANKERS = "lambdamart", "tool_rankers"  # of context, and of tools; the latter is notebook 06's artifact
 
 
-class Taken(NamedTuple):
-    """A ranker, and where it is from.
-
-    Attributes:
-        ranker: None where there was no query to learn from.
-        learned_from: hash of that.
-        device: the processor that it was trained on.
-        shipped: whether it came with the project.
-    """
-
-    ranker: LambdaMART | None
-    learned_from: str
-    device: str
-    shipped: bool
-
-    @classmethod
-    def of(
-        cls, records: Mapping[str, Mapping], key: str, learn: Callable[[], LambdaMART | None], threads: int
-    ) -> Taken:
-        """The one of these that learned from this, else one that learns now."""
-        if key in records:
-            return cls(LambdaMART.from_text(records[key]["model"], threads), key, records[key]["device"], True)
-        return cls(learn(), key, processor(), False)
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """As it is shipped; there must be a ranker."""
-        assert self.ranker is not None
-        return {"learned_from": self.learned_from, "device": self.device, "model": self.ranker.text_to_rank}
-
-
-def _hash_of(settings: Sequence, frames: Iterable[pd.DataFrame]) -> str:
-    """SHA-256 of what a ranker learns from: settings that JSON can hold, and data."""
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-    for frame in frames:
-        digest.update(frame.to_csv(index=False).encode())
-    return digest.hexdigest()
-
-
-def _how_trained() -> dict[str, Any]:
-    """The settings of `lib.retrieval.lambdamart.train` that no caller chooses."""
-    return {name: getattr(lambdamart, name) for name in ("TREES", "LEAVES", "MAX_TREES", "PATIENCE", "HELD_OUT_EVERY")}
-
-
 def ranker_source(task: RankingTask, encoder: str, bm25_b: float) -> str:
     """SHA-256 of what the ranker of a task learns from: queries, items, opens and labels of the training personas, the
     names of the features, the encoder, and how it learns. Not of the features: their last bits are the processor's.
@@ -458,12 +294,12 @@ def ranker_source(task: RankingTask, encoder: str, bm25_b: float) -> str:
         bm25_b: of the score bm25t.
     """
     how = task.learning
-    settings = [encoder, bm25_b, how.seed, max(how.cutoffs), _how_trained(), list(task.features.columns)]
+    settings = [encoder, bm25_b, how.seed, max(how.cutoffs), how_trained(), list(task.features.columns)]
     asked = task.queries[task.queries["split"] == "training"]
     labels = task.gold[task.gold["query"].isin(asked["query"])][["query", "relevant"]]
     items = task.items[task.items["persona"].isin(asked["persona"])]
     opens = task.opens[task.opens["item"].isin(items["item"])]
-    return _hash_of(settings, [asked, items, opens, labels.assign(relevant=labels["relevant"].map(list))])
+    return hash_of(settings, [asked, items, opens, labels.assign(relevant=labels["relevant"].map(list))])
 
 
 def ranker_for(task: RankingTask, encoder: str, bm25_b: float, root: Path = ROOT) -> Taken:
@@ -484,64 +320,6 @@ def make_ranker(book: Workbook, root: Path = ROOT, threads: int = 1, **_) -> str
         return ""
     ship_rankers(RANKER, [taken.record | {"model": taken.ranker.text}], root)
     return f"on {taken.device}"
-
-
-class Source(NamedTuple):
-    """Where the context that a ranker of tools sees is from.
-
-    Attributes:
-        method: that retrieved it.
-        encoder: of all texts.
-        frames: what the method learned or retrieved from, of the training personas alone.
-    """
-
-    method: str
-    encoder: str
-    frames: Sequence[pd.DataFrame] = ()
-
-    @classmethod
-    def of_world(cls, method: str, encoder: str, world: Mapping[str, pd.DataFrame]) -> Source:
-        """With the training queries, their labels, and these personas' items and log.
-
-        Args:
-            world: frames queries, gold, items and, where the method reads the log, opens.
-        """
-        queries, items = world["queries"], world["items"]
-        asked = queries.loc[queries["split"] == "training", ["query", "persona", "time", "place"]]
-        asked = asked.assign(relevant=asked["query"].map(world["gold"].set_index("query")["relevant"]).map(list))
-        items = items[items["persona"].isin(asked["persona"])]
-        opens = [world["opens"][world["opens"]["item"].isin(items["item"])]] if "opens" in world else []
-        return cls(method, encoder, [asked, items, *opens])
-
-
-def tool_ranker_for(
-    records: Mapping[str, Mapping], lessons: PlanLessons, context: pd.DataFrame | None, source: Source
-) -> Taken:
-    """The shipped ranker of tools that learned from this very task; else one that is trained here.
-
-    Args:
-        records: of `read_rankers`.
-        lessons: from `lib.assistant.tool_ranker.lessons_of_training`.
-        context: from `lib.assistant.tool_ranker.context_features`; None for the query alone.
-        source: of the context.
-    """
-    key = tool_ranker_source(lessons, context, source)
-    return Taken.of(records, key, lambda: known_needs_ranker(lessons, context), lessons.ranking.threads)
-
-
-def tool_ranker_source(lessons: PlanLessons, context: pd.DataFrame | None, source: Source) -> str:
-    """SHA-256 of what a ranker learns from: training queries, their plans, the tools, what context is retrieved from,
-    the names of the features, and how it learns. Not of the features: their last bits are the processor's."""
-    ranking = lessons.ranking
-    task, training = ranking.task, ranking.training
-    folds = [tool_ranker.FOLDS, ranking.kept_apart, tool_ranker.CATEGORICAL, tool_ranker.RISING]
-    seen = [] if context is None else [source.method, list(context.columns)]
-    settings = [source.encoder, ranking.seed, ranking.cutoff, _how_trained(), folds, list(ranking.fixed.columns), seen]
-    asked = task.queries.loc[training, ["query", "text", "persona", "need"]]
-    asked = asked.assign(phrasing=ranking.units("phrasing")[training])
-    plans = task.gold.loc[task.gold["query"].isin(asked["query"]), ["query", "item"]]
-    frames = [asked, plans, task.tools[["item", "app", "text"]]]
-    return _hash_of(settings, [*frames, *(source.frames if context is not None else ())])
 
 
 def ship_tool_rankers(book: Workbook, root: Path = ROOT, **_) -> str:

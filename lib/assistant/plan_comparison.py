@@ -30,7 +30,7 @@ from lib.evaluation.comparison import compare, summarise
 from lib.evaluation.inference import Resampling, mean_interval, settled
 
 if TYPE_CHECKING:
-    from lib.assistant.parts import PlannerLesson
+    from lib.assistant.planner_training import PlannerLesson
 
 WITH_CONTEXT = ("context_tuned_rag", "context_tuned_upper_bound")  # the settings that show tools and items
 MEASURES = (*METRICS, "executed", "right_api", "arguments", "outside_shown", "answerable")

@@ -273,23 +273,6 @@ class Material:
         inputs = pd.concat([self.shown(rows, setting) for setting in settings], ignore_index=True)
         return inputs.assign(prompt=planner_prompts(self.desk, inputs, self.queries, thoughts=thoughts))
 
-    def training_inputs(self, training: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, float]:
-        """What training prompts show, each in its own setting and with the gold tools among retrieved ones.
-
-        Args:
-            training: see `training_sample`.
-
-        Returns:
-            the inputs (see `with_gold_tools`) in the order of `training`, and the share of the prompts with retrieved
-            tools in which retrieval had missed a gold one (0 to 1).
-        """
-        inputs = pd.concat([self.shown(rows, setting) for setting, rows in training.groupby("setting")])
-        listed = inputs[inputs["setting"].isin(["rag", "context_tuned_rag"])]
-        targets = self.gold.drop(columns="also", errors="ignore")  # only the gold plan is learned
-        missed = float(np.mean(~shows_right_tools(listed, targets)))
-        completed = with_gold_tools(inputs, self.gold, seed).set_index("query")
-        return completed.loc[training["query"]].reset_index(), missed
-
 
 def shows_right_tools(inputs: pd.DataFrame, gold: pd.DataFrame) -> np.ndarray:
     """Whether all APIs of a right plan (see `right_plans`) are among the tools that a query's prompt shows, bools."""
@@ -328,84 +311,6 @@ def right_plans(gold: pd.DataFrame) -> dict[str, list[RightPlan]]:
     also = gold["also"] if "also" in gold else [[]] * len(gold)
     labels = gold[["query", *RightPlan._fields]].itertuples(index=False)
     return {query: [RightPlan(*plan), *others] for (query, *plan), others in zip(labels, also, strict=True)}
-
-
-# ---------------------------------------------------------------- training
-
-
-def training_sample(
-    queries: pd.DataFrame, gold: pd.DataFrame, with_thought: Iterable[str], held_out: Iterable[str], n: int, seed: int
-) -> pd.DataFrame:
-    """Training queries of needs that are not held out, at most n, each with the form of prompt it is learned in.
-
-    The forms take turns and are then shuffled, so that all occur as often. Queries that have a chain of thought are
-    taken first.
-
-    Returns:
-        the queries in random order, with the column `setting`.
-    """
-    need = gold.set_index("query")["need"].reindex(queries["query"]).to_numpy()
-    usable = queries[(queries["split"] == "training").to_numpy() & ~np.isin(need, list(held_out))]
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(usable))
-    first = usable["query"].isin(set(with_thought)).to_numpy()[order]
-    chosen = rng.permutation(order[np.argsort(~first, kind="stable")][:n])
-    forms = rng.permutation(np.resize(list(SETTINGS), len(chosen)))
-    return usable.iloc[chosen].assign(setting=forms)
-
-
-def with_gold_tools(inputs: pd.DataFrame, gold: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """Retrieved tools of training prompts with the gold ones always among them, as in RAFT (Zhang et al., 2024): a
-    planner whose targets are mostly not among the tools shown learns to ignore them.
-
-    A missing gold tool takes the place of the last retrieved ones, at a random position. Prompts that show the labels'
-    tools, or none, stay as they are, and so does one whose tools are all gold.
-
-    Args:
-        inputs: see `shown`.
-    """
-    rng = np.random.default_rng(seed)
-    apis = gold.set_index("query")["apis"]
-    completed = []
-    for row in inputs.itertuples():
-        tools = row.tools
-        if SETTINGS[row.setting][0] not in LABELLED:
-            right, tools = set(apis[row.query]), list(tools)
-            for name in sorted(right - set(tools)):
-                others = [tool for tool in tools if tool not in right | {DEFAULT_API}]
-                if not others:
-                    break
-                tools.remove(others[-1])
-                tools.insert(rng.integers(len(tools)), name)  # `default` stays last
-        completed.append(tools)
-    return inputs.assign(tools=completed)
-
-
-def training_pairs(
-    desk: Desk, inputs: pd.DataFrame, queries: pd.DataFrame, gold: pd.DataFrame, thoughts: Mapping[str, str]
-) -> pd.DataFrame:
-    """What a planner learns: each prompt with its gold plan; for plans of two calls also the second call after the
-    first (see `second_steps`).
-
-    Args:
-        inputs: see `shown`; each row is learned once.
-        thoughts: a chain of thought by query; a query that has one is learned with it.
-
-    Returns:
-        columns query, setting, step (1 or 2), thought (bool), prompt, target; second steps stand after all others.
-    """
-    labels = gold.set_index("query")
-    whole = inputs[["query", "setting"]].assign(
-        step=1,
-        thought=inputs["query"].isin(set(thoughts)),
-        prompt=planner_prompts(desk, inputs, queries, thoughts=thoughts),
-        target=inputs["query"].map(labels["plan"]),
-    )
-    of_two = inputs[inputs["query"].map(labels["apis"].str.len()) == 2]
-    second = second_steps(desk, of_two, queries, of_two["query"].map(labels["plan"]))
-    targets = second["query"].map(labels["plan"]).str.split("\n").str[1]
-    second = second.assign(step=2, thought=False, target=targets)
-    return pd.concat([whole, second[whole.columns]], ignore_index=True)
 
 
 def second_steps(desk: Desk, inputs: pd.DataFrame, queries: pd.DataFrame, plans: Iterable[str]) -> pd.DataFrame:

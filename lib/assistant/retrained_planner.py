@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from lib.assistant.instruct_planner import MAX_TOKENS, MODEL, Planned, each_world
-from lib.assistant.parts import PlannerLesson
 from lib.assistant.planner import Material, prompts_asked
+from lib.assistant.planner_training import PlannerLesson
 from lib.generation.answers import Answers, KeptModel
 from lib.generation.finetune import Training, adapter_for
 from lib.generation.local import LocalModel, weights_of

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ import pandas as pd
 from lib.assistant.controls import HALFWAY, gap_of_draws, permute_labels, reverse, within_margin
 from lib.assistant.tool_retrieval import ToolTask, fold_of_units, tool_pairs, tool_scores, trained_scores
 from lib.evaluation.inference import Resampling, mean_interval
-from lib.retrieval.lambdamart import LambdaMART, train
+from lib.retrieval.lambdamart import LambdaMART, Taken, hash_of, how_trained, train
 from lib.retrieval.stores import bm25t_scores, cosine_of_pairs, rank_pairs, relevant_pairs_mask
 
 ITEM_NUMBERS = (1, 3, 5)  # how many of the first context items are compared with a tool's text
@@ -423,3 +424,64 @@ def weigh_controls(
             }
         )
     return pd.DataFrame(rows)
+
+
+# ---------------------------------------------------------------- rankers that come with the project
+
+
+class Source(NamedTuple):
+    """Where the context that a ranker of tools sees is from.
+
+    Attributes:
+        method: that retrieved it.
+        encoder: of all texts.
+        frames: what the method learned or retrieved from, of the training personas alone.
+    """
+
+    method: str
+    encoder: str
+    frames: Sequence[pd.DataFrame] = ()
+
+    @classmethod
+    def of_world(cls, method: str, encoder: str, world: Mapping[str, pd.DataFrame]) -> Source:
+        """With the training queries, their labels, and these personas' items and log.
+
+        Args:
+            world: frames queries, gold, items and, where the method reads the log, opens.
+        """
+        queries, items = world["queries"], world["items"]
+        asked = queries.loc[queries["split"] == "training", ["query", "persona", "time", "place"]]
+        asked = asked.assign(relevant=asked["query"].map(world["gold"].set_index("query")["relevant"]).map(list))
+        items = items[items["persona"].isin(asked["persona"])]
+        opens = [world["opens"][world["opens"]["item"].isin(items["item"])]] if "opens" in world else []
+        return cls(method, encoder, [asked, items, *opens])
+
+
+def tool_ranker_for(
+    records: Mapping[str, Mapping], lessons: PlanLessons, context: pd.DataFrame | None, source: Source
+) -> Taken:
+    """The shipped ranker of tools that learned from this very task; else one that is trained here.
+
+    Args:
+        records: of `lib.workbook.parts.read_rankers`.
+        lessons: from `lessons_of_training`.
+        context: from `context_features`; None for the query alone.
+        source: of the context.
+    """
+    key = tool_ranker_source(lessons, context, source)
+    return Taken.of(records, key, lambda: known_needs_ranker(lessons, context), lessons.ranking.threads)
+
+
+def tool_ranker_source(lessons: PlanLessons, context: pd.DataFrame | None, source: Source) -> str:
+    """SHA-256 of what a ranker learns from: training queries, their plans, the tools, what context is retrieved from,
+    the names of the features, and how it learns. Not of the features: their last bits are the processor's."""
+    ranking = lessons.ranking
+    task, training = ranking.task, ranking.training
+    folds = [FOLDS, ranking.kept_apart, CATEGORICAL, RISING]
+    seen = [] if context is None else [source.method, list(context.columns)]
+    settings = [source.encoder, ranking.seed, ranking.cutoff, how_trained(), folds, list(ranking.fixed.columns), seen]
+    asked = task.queries.loc[training, ["query", "text", "persona", "need"]]
+    asked = asked.assign(phrasing=ranking.units("phrasing")[training])
+    plans = task.gold.loc[task.gold["query"].isin(asked["query"]), ["query", "item"]]
+    frames = [asked, plans, task.tools[["item", "app", "text"]]]
+    return hash_of(settings, [*frames, *(source.frames if context is not None else ())])

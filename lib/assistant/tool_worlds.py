@@ -18,15 +18,16 @@ import pandas as pd
 
 from lib.assistant.cot import equal_shares
 from lib.assistant.named_worlds import WORLDS
-from lib.assistant.parts import Source, Taken, tool_ranker_for
 from lib.assistant.ranking_task import Learning, RankingTask
 from lib.assistant.rrf_readings import WHOLE
 from lib.assistant.sensitivity import embed_worlds, simulate_worlds
 from lib.assistant.tool_ranker import (
     RankerTask,
+    Source,
     context_features,
     lessons_of_training,
     run_by,
+    tool_ranker_for,
     unseen_runs,
 )
 from lib.assistant.tool_retrieval import (
@@ -45,6 +46,7 @@ from lib.assistant.tool_search import (
     semantic_runs,
     try_wordings,
 )
+from lib.retrieval.lambdamart import Taken
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs, seeded_order
 from lib.workbook.parameters.worlds import WorldKnobs
 

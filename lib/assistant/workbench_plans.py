@@ -22,8 +22,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from lib.assistant.parts import PLANNER, SIZES, name_of
+from lib.assistant.parts import SIZES, name_of
 from lib.assistant.planner import names_person
+from lib.assistant.planner_training import PLANNER
 from lib.assistant.plans import Answers, Call, api_names, ast_match, hallucinated
 from lib.assistant.prompts import planner_prompt
 from lib.assistant.queries import print_call

@@ -9,11 +9,12 @@ follows from their ids alone; neither the given order nor the labels can show in
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any, NamedTuple, cast
 
 import lightgbm as lgb
 import numpy as np
@@ -21,6 +22,7 @@ import pandas as pd
 
 from lib.retrieval.stores import seeded_order, tie_breakers
 from lib.workbook.artifacts import atomic_path
+from lib.workbook.machine import processor
 
 HELD_OUT_EVERY = 7  # one training collection in seven is for early stopping
 MAX_TREES = 600
@@ -241,3 +243,52 @@ def _among(collections: np.ndarray, names: Sequence[str]) -> np.ndarray:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.rstrip().encode()).hexdigest()
+
+
+# ---------------------------------------------------------------- kept rankers
+
+
+class Taken(NamedTuple):
+    """A ranker, and where it is from.
+
+    Attributes:
+        ranker: None where there was no query to learn from.
+        learned_from: hash of that.
+        device: the processor that it was trained on.
+        shipped: whether it came with the project.
+    """
+
+    ranker: LambdaMART | None
+    learned_from: str
+    device: str
+    shipped: bool
+
+    @classmethod
+    def of(
+        cls, records: Mapping[str, Mapping], key: str, learn: Callable[[], LambdaMART | None], threads: int
+    ) -> Taken:
+        """The one of these that learned from this, else one that learns now."""
+        if key in records:
+            return cls(LambdaMART.from_text(records[key]["model"], threads), key, records[key]["device"], True)
+        return cls(learn(), key, processor(), False)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """As it is shipped; there must be a ranker."""
+        assert self.ranker is not None
+        return {"learned_from": self.learned_from, "device": self.device, "model": self.ranker.text_to_rank}
+
+
+def hash_of(settings: Sequence, frames: Iterable[pd.DataFrame]) -> str:
+    """SHA-256 of what a ranker learns from: settings that JSON can hold, and data."""
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for frame in frames:
+        digest.update(frame.to_csv(index=False).encode())
+    return digest.hexdigest()
+
+
+def how_trained() -> dict[str, Any]:
+    """The settings of `train` that no caller chooses."""
+    return {
+        "TREES": TREES, "LEAVES": LEAVES, "MAX_TREES": MAX_TREES, "PATIENCE": PATIENCE, "HELD_OUT_EVERY": HELD_OUT_EVERY
+    }  # fmt: skip

@@ -29,9 +29,9 @@ from lib.assistant.instruct_planner import (
     with_turns,
 )
 from lib.assistant.pages import planner_instruct as page
-from lib.assistant.parts import PlannerLesson
 from lib.assistant.plan_comparison import by_needs
 from lib.assistant.planner import SETTINGS, Desk, Material, score_plans, with_other_plans
+from lib.assistant.planner_training import PlannerLesson
 from lib.assistant.planner_worlds import STEPS, steps
 from lib.assistant.plans import RightPlan, api_names
 from lib.assistant.tool_worlds import simulated

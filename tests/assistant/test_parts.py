@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from lib.assistant import parts as module
-from lib.assistant.parts import ABOUT, PlannerLesson, make, name_of, parts, read_planner_lesson, taught_queries
+from lib.assistant.parts import ABOUT, make, name_of, parts, taught_queries
+from lib.assistant.planner_training import PlannerLesson, planner_settings, read_planner_lesson, shipped_planner
 from lib.assistant.queries import held_out_needs
 from lib.assistant.world import frames, simulate
 from lib.generation.finetune import Training
@@ -99,7 +100,7 @@ def test_profiles_ask_for_the_settings_that_the_parts_were_trained_with(profile)
     values = read_profile(ROOT / "notebooks" / "profiles" / f"{profile}.yaml")
     asked = {
         "cot_writer-2000": module.writer_settings(CoTAugmentation.model_validate(select(values, CoTAugmentation))),
-        "planner-4338": module.planner_settings(PlannerTuning.model_validate(select(values, PlannerTuning))),
+        "planner-4338": planner_settings(PlannerTuning.model_validate(select(values, PlannerTuning))),
     }
     for part, settings in asked.items():
         had = json.loads((ROOT / FOLDER / part / RECORD).read_text())["settings"]
@@ -159,7 +160,7 @@ def test_a_planner_is_made_once_whatever_was_retrieved_and_written(write, tiny, 
         assert command.train(PLANNER, recipe, book, book.root) == (not seed)
         assert expected in capsys.readouterr().out
     lesson = read_planner_lesson(book)
-    found = module.shipped_planner(book.parameters, lesson, book.root)
+    found = shipped_planner(book.parameters, lesson, book.root)
     training = lesson.queries(18)
     assert set(training["split"]) == {"training"}
     assert not set(lesson.material.gold.set_index("query")["need"][training["query"]]) & lesson.held_out
@@ -187,7 +188,7 @@ def test_one_changed_query_refuses_the_planner_and_the_notebook_trains_its_own(w
     row = np.flatnonzero(tables["queries"]["split"] == "training")[0]
     write(changed(tables, "queries", "text", row))
     lesson = read_planner_lesson(book)
-    found = module.shipped_planner(book.parameters, lesson, book.root)
+    found = shipped_planner(book.parameters, lesson, book.root)
     assert found.reason == f"The shipped part {PLANNER} is not used: it was trained on other pairs than these."
     pairs, told = lesson.pairs(lesson.queries(4))
     made = module.taken_or_trained(found, tiny, pairs, book.data / "runs", SMALL, dtype="float32")
@@ -230,7 +231,7 @@ def test_settings_that_shape_prompts_are_part_of_it_too(write, tiny):
 
 def test_no_planner_is_looked_for_where_none_is_wanted(write, tiny):
     book = book_of(PlannerTuning, write(), tiny, shipped_planner_pairs=0)
-    assert module.shipped_planner(book.parameters, read_planner_lesson(book), book.root) == module.NONE
+    assert shipped_planner(book.parameters, read_planner_lesson(book), book.root) == module.NONE
 
 
 # ---------------------------------------------------------------- the command

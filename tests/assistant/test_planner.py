@@ -17,11 +17,9 @@ from lib.assistant.planner import (
     shown,
     shows_right_tools,
     template_plan,
-    training_pairs,
-    training_sample,
-    with_gold_tools,
     with_other_plans,
 )
+from lib.assistant.planner_training import training_inputs, training_pairs, training_sample, with_gold_tools
 from lib.assistant.schemas import InputError
 from lib.assistant.toolbox import signature
 
@@ -312,7 +310,7 @@ def test_only_the_gold_plan_is_taught(desk):
     asked = QUERIES[2:].assign(setting="rag")
     gold = with_other_plans(GOLD, OTHERS)
     material = Material(desk, QUERIES, gold, rankings, retrieved, 2, 2)
-    found, missed = material.training_inputs(asked, seed=0)
+    found, missed = training_inputs(material, asked, seed=0)
     assert missed == 1
     assert found["tools"].iloc[0] == ["find_event", "default"]
     assert training_pairs(desk, found, QUERIES, gold, {})["target"].tolist() == [GOLD["plan"].iloc[2]]

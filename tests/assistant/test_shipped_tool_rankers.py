@@ -8,9 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.parts import TOOL_RANKERS, Source, ship_tool_rankers, tool_ranker_for
-from lib.assistant.parts import tool_ranker_source as learned_from
-from lib.assistant.tool_ranker import RankerTask, context_features, known_needs_run, lessons_of_training, run_by
+from lib.assistant.parts import TOOL_RANKERS, ship_tool_rankers
+from lib.assistant.tool_ranker import (
+    RankerTask,
+    Source,
+    context_features,
+    known_needs_run,
+    lessons_of_training,
+    run_by,
+    tool_ranker_for,
+)
+from lib.assistant.tool_ranker import tool_ranker_source as learned_from
 from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.parameters.tool_retrieval import ToolRetrieval
 from lib.workbook.parts import FOLDER, read_rankers
