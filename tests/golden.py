@@ -25,7 +25,7 @@ from lib.assistant.world import frames, simulate
 from lib.workbook.parameters.worlds import FlowKnobs, WorldKnobs
 from lib.workflows import prompts as flow_prompts
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.definitions import few_shot_definitions
+from lib.workflows.few_shots import few_shot_definitions
 from lib.workflows.generating import generate
 from lib.workflows.pair_checks import read_values
 

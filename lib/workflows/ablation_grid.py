@@ -25,7 +25,7 @@ from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workflows.ablation import write_condition
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.definitions import few_shot_definitions
+from lib.workflows.few_shots import few_shot_definitions
 from lib.workflows.pairs import sample
 from lib.workflows.prompts import token_counter
 

@@ -31,17 +31,17 @@ VERBS = frozenset(
     "send set share show sign start stop store submit subscribe sync tag take tell text track transfer translate "
     "trash tweet unsubscribe update upload validate verify wait warn write".split()
 )
+_WORD = re.compile(r"\w+")
 _WHEN = r"when|whenever|every time|each time|any time|as soon as|once|the moment|after"
-_IF = (
-    r"(?:but |and |only |just |though |or |else |see |check )*"
-    r"(?:if|provided|as long as|in case|only where|only when|just when|whether|on condition)"
-)
+_BEFORE_IF = ("but ", "and ", "only ", "just ", "though ", "or ", "else ", "see ", "check ")
+_IF = r"(?:if|provided|as long as|in case|only where|only when|just when|whether|on condition)\b"
 _NEW = re.compile(  # always a cut
     r"[.;:!?](?=\s|$)|\n|(?<=\s)\(?\d+[.)](?=\s)|\s(?:->|=>|→|>>|>|\||/|-|\+)\s"
     r"|,? ?\b(?:and )?(?:then|finally|lastly|afterwards|after that)\b"
-    rf"|(?<=[,;.] )(?:and )?next,?(?=\s)|(?<=\s)(?=(?:{_WHEN})\b)|(?<=\s)(?={_IF}\b)|\b(?:otherwise|else)\b",
+    rf"|(?<=[,;.] )(?:and )?next,?(?=\s)|(?<=\s)(?=(?:{_WHEN})\b)|\b(?:otherwise|else)\b",
     re.IGNORECASE,
 )
+_CORE = re.compile(rf"\b{_IF}", re.IGNORECASE)  # always a cut, and so are words of `_BEFORE_IF` that lead to it
 _JOIN = re.compile(r",(?:\s+and\b|\s+&)?|\band\b|&", re.IGNORECASE)  # a cut before an action
 _LEAD = re.compile(
     rf"(?:[\s,;:.!?()*•-]|\d+[.)]|(?:{_WHEN}|on|for every|trigger|action|start|step \d+|first|also|just|please|pls|"
@@ -51,7 +51,7 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 _TRAIL = " \t\n,;:.!?-()"
-_CONDITION = re.compile(rf"(?:{_IF})\b", re.IGNORECASE)
+_CONDITION = re.compile(rf"(?:{'|'.join(_BEFORE_IF)})*{_IF}", re.IGNORECASE)
 _FRAME = re.compile(
     r"(?:a |an |the |new |this |i |we |my |build |create |make |set |need |want |please |automate |here |what )*"
     r"(?:thanks?|thank you|please|cheers|flow|workflow|automation|idea|help|yes|so|no|not|see|check|but|only|"
@@ -68,18 +68,51 @@ def cut_by_rules(request: str) -> list[Span]:
     >>> clause_texts(request, cut_by_rules(request))
     ['a form is sent', 'save it', 'mail Ana the name and date']
     """
-    plain = _QUOTED.sub(lambda found: "x" * len(found[0]), request)
-    cuts = [found.span() for found in _NEW.finditer(plain)]
-    for found in _JOIN.finditer(plain):
-        word = re.match(r"\w+", plain[_after_lead(plain, found.end(), len(plain)) :])
-        if word and word[0].lower() in VERBS:
-            cuts.append(found.span())
+    plain = _without_quotes(request)
+    cuts = [found.span() for found in _NEW.finditer(plain)] + _before_conditions(plain) + _before_actions(plain)
     spans, start = [], 0
     for cut_start, cut_end in [*sorted(cuts), (len(plain), len(plain))]:
         if cut_start >= start:
             spans.append((start, cut_start))
         start = max(start, cut_end)
     return [span for part in spans if (span := _stripped(plain, *part))] or [(0, len(request))]
+
+
+def _without_quotes(request: str) -> str:
+    """The request with an x for each character that is quoted."""
+    closed = request.rfind("”") + 1  # beyond it an opening quote would be searched for its end in vain
+    shown = request[:closed] + request[closed:].replace("“", "(")
+    plain = list(request)
+    for found in _QUOTED.finditer(shown):
+        plain[slice(*found.span())] = "x" * len(found[0])
+    return "".join(plain)
+
+
+def _before_conditions(plain: str) -> list[Span]:
+    """Cuts before "if" and the like, and before each of the words that lead to it, as in "but only if"."""
+    longest, cuts = max(map(len, _BEFORE_IF)), []
+    for found in _CORE.finditer(plain):
+        start, word = found.start(), " "
+        while word:
+            if start and plain[start - 1].isspace():
+                cuts.append((start, start))
+            before = plain[max(0, start - longest) : start].lower()
+            word = next(filter(before.endswith, _BEFORE_IF), "")
+            start -= len(word)
+    return cuts
+
+
+def _before_actions(plain: str) -> list[Span]:
+    """Cuts at commas and "and" where an action follows."""
+    cuts, at, action = [], -1, False
+    for found in _JOIN.finditer(plain):
+        if found.end() > at:  # else what leads in reaches as far as from the comma before
+            at = _after_lead(plain, found.end(), len(plain))
+            word = _WORD.match(plain, at)
+            action = bool(word) and word[0].lower() in VERBS
+        if action:
+            cuts.append(found.span())
+    return cuts
 
 
 def _after_lead(plain: str, start: int, end: int) -> int:

@@ -23,7 +23,7 @@ from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
 from lib.workflows import ablation
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.definitions import few_shot_definitions
+from lib.workflows.few_shots import few_shot_definitions
 from lib.workflows.language import FlowError, Report, parse, validate
 from lib.workflows.prompts import STOPS, token_counter
 

@@ -25,7 +25,7 @@ from lib.generation.local import LocalModel, fingerprint
 from lib.generation.models import locate
 from lib.workbook.parts import shipped
 from lib.workflows.ablation import answer_as, score
-from lib.workflows.definitions import few_shot_definitions, semantic_definitions, usual_number
+from lib.workflows.few_shots import few_shot_definitions, semantic_definitions, usual_number
 from lib.workflows.flow_bench import FlowBench
 from lib.workflows.flow_bench_shots import SHOTS, families
 from lib.workflows.grammars import flow_grammar

@@ -19,8 +19,8 @@ from lib.evaluation.comparison import compare
 from lib.evaluation.inference import Resampling, settled
 from lib.retrieval.dense import load_encoder
 from lib.workbook.parts import FOLDER, shipped
+from lib.workflows.few_shots import jaccard as _jaccard
 from lib.workflows.scoring import similarity
-from lib.workflows.target_similarity import jaccard as _jaccard
 
 SHOTS = 5
 MEASURED = (("jaccard", SHOTS), ("copied", 1))

@@ -23,7 +23,7 @@ from tqdm.auto import tqdm
 from lib.retrieval.neighbours import nearest
 from lib.workflows.apis import API, DefinitionForm
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.definitions import few_shot_definitions, usual_number
+from lib.workflows.few_shots import few_shot_definitions, usual_number
 from lib.workflows.language import Flow, calls, parse, print_flow
 from lib.workflows.prompts import STOP, Fitted, fit
 from lib.workflows.renaming import Known, Renaming, api_names, flow_fields, flow_names

@@ -26,7 +26,7 @@ from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.machine import cores
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
 from lib.workbook.parts import FOLDER, Adapter, Recipe, adapter_of, ship_made, shipped
-from lib.workflows import in_context, target_similarity
+from lib.workflows import few_shots, in_context
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.in_context import LIMIT, Half
@@ -49,7 +49,7 @@ class World:
 
     Attributes:
         flows: columns pair, split, request, dsl, apis.
-        mined: pairs of training requests, from `lib.workflows.target_similarity.mine_training_pairs`.
+        mined: pairs of training requests, from `lib.workflows.few_shots.mine_training_pairs`.
         encoder, generator: names of the base models.
         seed: of the samples.
         vectors, catalogue, threshold, form: for the halves: unit vectors of the flows' requests by the encoder; the
@@ -118,12 +118,12 @@ def writer_settings(pairs: int, learning_rate: float = 0.0, epochs: int = 1, bat
 def selector_rows(world: World, size: int) -> pd.DataFrame:
     """Pairs of requests with the similarity of their flows."""
     training = world.flows[world.flows["split"] == "training"]
-    return target_similarity.tuning_rows(world.mined, training, size, 1, world.seed)
+    return few_shots.tuning_rows(world.mined, training, size, 1, world.seed)
 
 
 def shuffled_rows(world: World, size: int) -> pd.DataFrame:
     """The control: the same pairs, their similarities shuffled."""
-    return target_similarity.permuted_targets(selector_rows(world, size), world.seed)
+    return few_shots.permuted_targets(selector_rows(world, size), world.seed)
 
 
 ROWS = {"nl2dsl": writer_rows, "tst": selector_rows, "tst_affine": selector_rows, "tst_shuffled": shuffled_rows}
@@ -139,8 +139,8 @@ def half_rows(world: World, size: int, half: str) -> pd.DataFrame:
     assert world.vectors is not None
     own = world.half == half
     flows = world.flows[own].reset_index(drop=True)
-    mined, _ = target_similarity.mine_training_pairs(flows, world.vectors[own], size, world.threshold, world.seed)
-    return target_similarity.scored_pairs(mined, flows)
+    mined, _ = few_shots.mine_training_pairs(flows, world.vectors[own], size, world.threshold, world.seed)
+    return few_shots.scored_pairs(mined, flows)
 
 
 def reader_rows(

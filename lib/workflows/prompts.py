@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from lib.workflows.apis import DefinitionForm
-from lib.workflows.definitions import few_shot_definitions
+from lib.workflows.few_shots import few_shot_definitions
 
 START, END = "<START>", "<END>"
 INSTRUCTION = (

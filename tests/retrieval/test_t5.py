@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerFast, T5Config, T5EncoderModel
 
 from lib.retrieval.dense import encode, load_encoder
 from lib.retrieval.finetune import Finetuning, finetune_encoder
-from lib.workflows.target_similarity import scored_pairs
+from lib.workflows.few_shots import scored_pairs
 
 pytestmark = pytest.mark.slow
 

@@ -1,4 +1,5 @@
 import itertools
+import time
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from lib.workflows.clauses import (
     cut_by_rules,
     definition_scores,
 )
-from lib.workflows.definitions import semantic_definitions
+from lib.workflows.few_shots import semantic_definitions
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,18 @@ def test_spans_are_in_order_and_apart():
         found = cut_by_rules(request)
         assert all(0 <= start < end <= len(request) for start, end in found)
         assert all(one[1] <= other[0] for one, other in itertools.pairwise(found))
+
+
+@pytest.mark.parametrize("repeated", ["and ", "but only ", ", ", "“a ", "if and ", "and send ", "please "])
+def test_cutting_takes_time_in_proportion_to_the_text(repeated):
+    started = time.perf_counter()
+    cut_by_rules(repeated * 10_000)
+    assert time.perf_counter() - started < 5  # half a second; a search from each word to the end takes minutes
+
+
+def test_words_that_lead_to_a_condition_are_cut_with_it():
+    request = "Save it, and mail Ana but only if she asks"
+    assert clause_texts(request, cut_by_rules(request)) == ["Save it", "mail Ana"]
 
 
 NAMES = ["a.1", "a.2", "b.1", "b.2"]

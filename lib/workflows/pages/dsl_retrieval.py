@@ -129,7 +129,7 @@ def tested(pairs: Mapping[tuple, tuple[pd.DataFrame, pd.DataFrame]], value: str,
 def selector_values(
     table: pd.DataFrame, sets: Mapping[str, pd.DataFrame], pairs: Mapping[str, int], samples: int, seed: int
 ) -> pd.DataFrame:
-    """The mean of each column of `lib.workflows.target_similarity.score_table` over each test set.
+    """The mean of each column of `lib.workflows.few_shots.score_table` over each test set.
 
     Args:
         sets: of `sets_of`.

@@ -20,7 +20,7 @@ def coverage_table(summary: pd.DataFrame, beside: Mapping[int, int]) -> Table:
     """Test requests and those for held-out APIs.
 
     Args:
-        summary: of `lib.workflows.definitions.coverage_summary`.
+        summary: of `lib.workflows.few_shots.coverage_summary`.
         beside: how many definitions SFD shows, by number of few-shots.
     """
     main = summary[summary["sample"].isin(SHOWN)]
@@ -52,7 +52,7 @@ def coverage_drawing(summary: pd.DataFrame, best: str) -> Drawing:
     """Coverage against tokens for FD, SFD and both.
 
     Args:
-        summary: of `lib.workflows.definitions.coverage_summary`.
+        summary: of `lib.workflows.few_shots.coverage_summary`.
         best: the selector whose few-shots FD goes with here.
     """
     samples = [name for name in SHOWN if name in set(summary["sample"])]

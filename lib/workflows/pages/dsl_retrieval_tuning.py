@@ -22,7 +22,7 @@ METHOD_OF = {name: name for name in (*TUNED, SHUFFLED)} | {"nl2dsl": "finetuned_
 
 
 def targets_table(pairs: pd.DataFrame) -> Table:
-    """What there is to learn: targets of all mined pairs, of `lib.workflows.target_similarity.scored_pairs`."""
+    """What there is to learn: targets of all mined pairs, of `lib.workflows.few_shots.scored_pairs`."""
     kinds = pairs.groupby("positive")["score"]
     frame = pd.DataFrame(
         {
