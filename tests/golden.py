@@ -27,7 +27,7 @@ from lib.workflows import prompts as flow_prompts
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.few_shots import few_shot_definitions
 from lib.workflows.generating import generate
-from lib.workflows.pair_checks import read_values
+from lib.workflows.pairs import read_values
 
 DATA = Path(__file__).parents[1] / "data"
 FILE = Path(__file__).with_name("golden.json")

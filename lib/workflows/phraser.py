@@ -20,9 +20,9 @@ import pandas as pd
 from lib.workbook.inputs import InputError
 from lib.workflows.apis import API, APP, ID, SLOT, Connector, Field, meant, said
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.distribution import Exchange
 from lib.workflows.english import is_plural, third_person, verb_of_participle
 from lib.workflows.field_kinds import PEOPLE, identified, label_of, with_kind
+from lib.workflows.planning import Exchange
 from lib.workflows.summaries import (
     MAKES,
     READS,

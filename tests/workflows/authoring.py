@@ -5,7 +5,7 @@ from collections import defaultdict
 
 from lib.workflows.apis import API, APP, SLOT, said
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.pair_checks import has_type
+from lib.workflows.pairs import has_type
 
 LEAST_PHRASES, LEAST_TERSE = 6, 2
 CONJUNCTIONS = re.compile(r"(when|whenever|if|once|after|every time|each time|as soon as|please|then)\b", re.IGNORECASE)

@@ -13,10 +13,9 @@ from lib.workbook.parameters.data_gen import DataGen
 from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
 from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.drafts import FIRST_PLACEHOLDER, Draft
 from lib.workflows.generating import generate
-from lib.workflows.pair_checks import read_values
-from lib.workflows.wordings import Wordings
+from lib.workflows.pairs import read_values
+from lib.workflows.wording import FIRST_PLACEHOLDER, Draft, Wordings
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -16,7 +16,7 @@ from lib.workflows.apis import (
     said,
 )
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.pair_checks import read_values
+from lib.workflows.pairs import read_values
 from tests.workflows.authoring import authoring_problems
 
 DATA = Path(__file__).parents[2] / "data"

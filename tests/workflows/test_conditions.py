@@ -3,9 +3,10 @@ import re
 import pytest
 
 from lib.workflows.apis import API, Field
-from lib.workflows.conditions import COMPARE, TESTED, compare, condition, is_testable, plural, single
+from lib.workflows.conditions import DRAWN, compare, condition, is_testable, plural, single
 from lib.workflows.language import And, Comparison, Not, Or
-from lib.workflows.outputs import Output
+from lib.workflows.steps import Output
+from lib.workflows.wording import HABITS
 
 
 def output(*fields, step=0, name="When something happens"):
@@ -18,7 +19,7 @@ AMOUNT = Field("total", "amount", summary="total", examples=(10, 20, 30, 40, 50,
 
 
 def test_every_kind_that_may_be_tested_has_a_way_to_test_it():
-    assert set(COMPARE) == set(TESTED)
+    assert {*DRAWN, "boolean", "amount", "number", "count", "date", "datetime"} == set(HABITS["tested"])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.errors import COLUMNS, GROUP_OF, GROUPS, KINDS, error_table, flow_errors
 from lib.workflows.generating import generate
 from lib.workflows.language import Call, Flow, FlowError, Object, parse, print_flow
-from lib.workflows.pair_checks import read_values
+from lib.workflows.pairs import read_values
 from lib.workflows.scoring import score_flow, similarity
 
 DATA = Path(__file__).parents[2] / "data"

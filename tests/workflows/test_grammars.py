@@ -16,7 +16,7 @@ from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.language import Call, Flow, Object, called_apis, calls, parse, print_flow, validate
-from lib.workflows.pair_checks import read_values
+from lib.workflows.pairs import read_values
 from lib.workflows.scoring import score_flow
 
 DATA = Path(__file__).parents[2] / "data"

@@ -39,7 +39,7 @@ from lib.workflows.language import (
     variables_assigned,
     variables_used,
 )
-from lib.workflows.pair_checks import read_values
+from lib.workflows.pairs import read_values
 
 DATA = Path(__file__).parents[2] / "data"
 NOTHING = Catalogue({}, {})

@@ -10,7 +10,7 @@ from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.apis import APP, SLOT
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
-from lib.workflows.pair_checks import check_requests_apart, leaks, read_values
+from lib.workflows.pairs import check_requests_apart, leaks, read_values
 from lib.workflows.phraser import STARTS, phrase_catalogue
 from tests.workflows.authoring import authoring_problems
 

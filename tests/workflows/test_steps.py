@@ -1,3 +1,5 @@
+import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -5,9 +7,26 @@ import pytest
 from lib.workflows.apis import API, Field
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.language import Reference
-from lib.workflows.outputs import Output
-from lib.workflows.steps import Unsayable, fill, implied, lead_in, put, step
-from lib.workflows.wordings import Wordings
+from lib.workflows.steps import (
+    Output,
+    Unsayable,
+    address,
+    candidates,
+    describe,
+    fill,
+    implied,
+    lead_in,
+    literal,
+    moment,
+    partner,
+    put,
+    same_moment,
+    speak,
+    spoken_moment,
+    step,
+    thing,
+)
+from lib.workflows.wording import HABITS, Wordings
 
 TRIGGER = API("mail", "OnMail", "When an email arrives", "Mail", trigger=True,
               returns=(Field("id", "id:message", summary="message"), Field("subject", "subject", summary="subject"),
@@ -82,3 +101,135 @@ def test_variables_of_equal_calls_differ(draft, catalogue):
     base = "outputs_PostMessageToConversation"
     assert names == [base, f"{base}_2", f"{base}_3"]
     assert one.steps == 3
+
+
+MAIL = API("mail", "OnMail", "When an email arrives", "Mail", trigger=True,
+           returns=(Field("id", "id:message", summary="message"), Field("head/subject", "subject", summary="subject"),
+                    Field("due", "date", summary="due date")))  # fmt: skip
+CARD_FIELDS = (Field("id", "id:card", summary="card"), Field("subject", "subject", summary="subject"))
+CARD = API("board", "GetCard", "Get a card", "Board", returns=CARD_FIELDS)
+
+
+def outputs(api, step=0, variable="x"):
+    return [Output(step, api, variable, output) for output in api.returns]
+
+
+def test_a_reference_is_the_path_below_the_body():
+    assert outputs(MAIL)[1].reference == Reference("x", ("body", "head", "subject"))
+
+
+@pytest.mark.parametrize(
+    ("returns", "word"),
+    [
+        (MAIL.returns, "email"),
+        (CARD.returns, "card"),
+        ((Field("n", "file_name"), *CARD.returns), "file"),
+        ((Field("t", "text"),), ""),
+    ],
+)
+def test_what_a_call_returns_has_a_name(returns, word):
+    assert thing(API("mail", "Op", "When an email arrives", "Mail", returns=returns)) == word
+
+
+def test_words_for_an_output_tell_it_from_others(draft):
+    subject = outputs(MAIL)[1]
+    alone = {describe(draft(seed), subject, [subject]) for seed in range(40)}
+    assert alone == {"the subject", "the subject of the email", "the email's subject"}
+    other = outputs(CARD, 1, "y")[1]
+    among = {describe(draft(seed), subject, [subject, other]) for seed in range(40)}
+    assert among == alone - {"the subject"}
+    same = Output(1, MAIL, "y", MAIL.returns[1])
+    assert describe(draft(), subject, [subject, same]) is None
+    assert "its subject" in {describe(draft(seed), subject, [subject], possessive=True) for seed in range(40)}
+
+
+def test_dates_go_together_where_they_are_of_one_moment():
+    due = MAIL.returns[2]
+    assert same_moment(Field("dueDate", "date"), due)
+    assert not same_moment(Field("start", "date"), due)
+
+
+def test_what_a_step_looked_up_is_taken_up_rather_and_only_once(draft):
+    one = draft()
+    title = Field("title", "subject")
+    visible = [*outputs(MAIL), *outputs(CARD, 1, "y")]
+    api = API("tasks", "Add", "Add a task", "Tasks", parameters=(title,))
+    assert [(o.variable, weight) for o, weight in candidates(one, api, title, visible)] == [("x", 6.0), ("y", 18.0)]
+    one.referred.add(visible[-1].reference)
+    assert candidates(one, api, title, visible)[-1][1] == pytest.approx(1.8)
+
+
+def test_a_tag_of_given_examples_and_the_end_of_a_range_are_not_filled(draft):
+    visible = [*outputs(MAIL), Output(0, MAIL, "x", Field("tag", "tag", summary="tag"))]
+    tag = Field("tag", "tag")
+    api = API("tasks", "Add", "Add", "Tasks", parameters=(tag, Field("start", "date"), Field("end", "date")))
+    assert len(candidates(draft(), api, tag, visible)) == 1
+    assert candidates(draft(), api, Field("tag", "tag", examples=("red",)), visible) == []
+    assert candidates(draft(), api, api.parameters[2], visible) == []
+
+
+def test_ends_of_ranges(catalogue):
+    event = catalogue["shared_office365.V4CalendarPostItem"]
+    assert partner(event, "item/start") == ("item/end", True)
+    assert partner(event, "item/end") == ("item/start", False)
+    assert partner(event, "item/subject") is None
+    meeting = catalogue["shared_teams.CreateTeamsMeeting"]
+    assert partner(meeting, "item/start/dateTime") == ("item/end/dateTime", True)
+
+
+@pytest.mark.parametrize(
+    ("value", "layout", "clock", "words"),
+    [
+        ("2024-03-05", "{day} {month} {year}", "at {twelve}", "5 March 2024"),
+        ("2024-03-05", "{short} {day} {year}", "at {twelve}", "Mar 5 2024"),
+        ("2024-03-05T14:00:00Z", "{month} {day}, {year}", "at {twelve}", "March 5, 2024 at 2 pm"),
+        ("2024-03-05T14:30:00Z", "{iso}", "at {twelve}", "2024-03-05 at 2:30 PM"),
+        ("2024-03-05T09:30:00Z", "{iso}", "{hour24}", "2024-03-05 09:30"),
+        ("2024-03-05T09:30:00Z", "{iso}", "at {plain}", "2024-03-05 at 9:30"),
+        ("2024-03-05T12:00:00Z", "{iso}", "at {twelve}", "2024-03-05 at 12 pm"),
+        ("2024-03-05T09:30:00Z", "", "at {plain}", "2024-03-05T09:30:00Z"),
+    ],
+)
+def test_moments_as_people_write_them(value, layout, clock, words):
+    assert spoken_moment(value, layout, clock) == words
+
+
+@pytest.mark.parametrize(("kind", "other"), [("date", "2024-03-05"), ("datetime", "2024-03-05T14:00:00Z")])
+def test_a_moment_keeps_the_order_of_its_range(kind, other):
+    for seed in range(20):
+        assert moment(random.Random(seed), kind, other, starts=True) < other < moment(random.Random(seed), kind, other)
+        assert len(moment(random.Random(seed), kind)) == len(other)
+
+
+def test_a_literal_is_above_the_start_of_its_range_and_not_said_twice(draft):
+    limits = (Field("min", "number", examples=(1, 5, 9)), Field("max", "number", examples=(1, 5, 9)))
+    api = API("c", "Op", "Do", "App", parameters=limits)
+    assert {literal(draft(seed), api, limits[1], {"min": 5}) for seed in range(20)} == {9}
+    assert literal(draft(), api, limits[1], {"min": 9}) is None
+    one = draft()
+    tag = Field("tag", "tag", examples=("a", "b", "c"))
+    assert {literal(one, api, tag, {}) for _ in range(3)} == {"a", "b", "c"}
+
+
+def test_nobody_asks_for_the_choice_that_changes_nothing(draft):
+    choice = Field("importance", "choice", examples=("Any", "High"))
+    assert {literal(draft(seed), API("c", "Op", "Do", "App"), choice, {}) for seed in range(10)} == {"High"}
+
+
+def test_sentences_are_quoted_and_choices_mostly_in_lower_case(draft, spelled):
+    spoken = [spelled(one := draft(seed), speak(one, "Hello, all of you", "text")) for seed in range(30)]
+    assert {text[1:-1] for text in spoken} == {"Hello, all of you"}
+    assert {text[0] + text[-1] for text in spoken} <= set(HABITS["quotes"])
+    choices = [spelled(one := draft(seed), speak(one, "High", "choice")) for seed in range(60)]
+    assert choices.count("high") > choices.count("High") > 0
+
+
+def test_quotation_marks_do_not_clash_with_an_apostrophe(draft, spelled):
+    spoken = {spelled(one := draft(seed), speak(one, "It's done, at last", "text")) for seed in range(40)}
+    assert "'It's done, at last'" not in spoken
+    assert len(spoken) == 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_address_is_made_of_the_name(seed):
+    assert re.fullmatch(r"(ada|ada\.byron|a\.byron)@[a-z.]+", address(random.Random(seed), "Ada Byron"))

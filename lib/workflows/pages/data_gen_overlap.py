@@ -1,6 +1,6 @@
 """Tables and a figure of notebook 01: what the tests' requests and flows share with training's.
 
-Where a function takes `nearest`, it is what `lib.workflows.pair_checks.nearest_training_pairs` returns; `shared` is
+Where a function takes `nearest`, it is what `lib.workflows.pairs.nearest_training_pairs` returns; `shared` is
 that of `leaks` there.
 """
 

@@ -2,14 +2,50 @@ import random
 
 import pytest
 
-from lib.workflows.drafts import marked
-from lib.workflows.sentences import BUILD, BUILD_WEIGHTS, Parts, capital, draw_build, sentences, typed
+from lib.workflows.apis import API, Connector, Field
+from lib.workflows.catalogue import Catalogue
+from lib.workflows.wording import (
+    BUILD,
+    FRAMES,
+    HABITS,
+    Parts,
+    Wordings,
+    capital,
+    draw_build,
+    marked,
+    split_wordings,
+    typed,
+)
+
+
+@pytest.mark.parametrize(("n", "held"), [(1, 1), (2, 1), (3, 1), (8, 2), (9, 3)])
+def test_a_third_of_the_wordings_is_for_the_test(n, held):
+    parts = split_wordings([str(i) for i in range(n)], seed=7, name="x")
+    assert len(parts["test"]) == held
+    assert len(parts["training"]) == max(1, n - held)
+    assert n == 1 or not set(parts["training"]) & set(parts["test"])
+
+
+def test_both_sides_have_every_frame(wordings):
+    flags = {(name, state) for name in FRAMES["flags"] for state in (True, False)}
+    names = {*FRAMES["sentences"], *FRAMES["conditions"], *flags}
+    assert set(wordings.frames["training"]) == set(wordings.frames["test"]) == names
+    assert all(wordings.frames[side][name] for side in ("training", "test") for name in names)
+
+
+def test_a_phrase_whose_slot_nobody_can_say_is_left_out():
+    parameters = (Field("code", "code"), Field("flag", "boolean"), Field("title", "title"))
+    api = API("c", "Op", "Do", "App", parameters=parameters, phrases=("a {code}", "b {flag}", "c {title} in {app}"))
+    wordings = Wordings(Catalogue({api.name: api}, {"c": Connector("c", "App", ("App",))}), {}, seed=7)
+    assert wordings.apis[api.name, "phrases", "training"] == ("c {title} in {app}",)
+    assert wordings.apis[api.name, "clauses", "test"] == ()
+
 
 BRANCHES = [("it is red", ["stop"]), ("it is green", ["go", "wave"]), ("", ["wait"])]
 
 
 def test_every_way_of_building_has_a_function():
-    assert set(BUILD) == {*BUILD_WEIGHTS, "only"}
+    assert set(BUILD) == {*HABITS["builds"], "only"}
 
 
 def test_a_way_of_building_suits_the_flow():
@@ -17,11 +53,11 @@ def test_a_way_of_building_suits_the_flow():
         return {draw_build(random.Random(seed), n_before, conditional) for seed in range(200)}
 
     assert ways(0, False) == {"only"}
-    assert ways(1, False) == ways(0, True) == set(BUILD_WEIGHTS)
-    assert ways(3, False) == set(BUILD_WEIGHTS) - {"action"}
+    assert ways(1, False) == ways(0, True) == set(HABITS["builds"])
+    assert ways(3, False) == set(HABITS["builds"]) - {"action"}
 
 
-@pytest.mark.parametrize("build", BUILD_WEIGHTS)
+@pytest.mark.parametrize("build", HABITS["builds"])
 @pytest.mark.parametrize(
     "parts",
     [
@@ -79,8 +115,7 @@ def test_a_question_ends_with_its_mark(draft):
 
 def test_a_sentence_begins_with_a_capital():
     assert capital("") == ""
-    assert sentences(["a b", "c"], ". ") == "a b. C"
-    assert sentences(["a b", "c"], "; ") == "a b; c"
+    assert capital("a b") == "A b"
 
 
 def test_it_is_known_where_the_words_of_a_step_end_up(draft):
