@@ -19,7 +19,7 @@ from lib.assistant.plans import ast_match
 from lib.assistant.queries import print_call
 from lib.assistant.schemas import APPS
 from lib.assistant.toolbox import DEFAULT_API
-from lib.assistant.world import World
+from lib.assistant.world import World, simulate
 from lib.assistant.written_world import (
     TEMPERATURE,
     answer_tokens,
@@ -39,6 +39,7 @@ from lib.generation.local import weights_of
 from lib.generation.models import ModelError
 from lib.generation.structured import Question, Reply, ask
 from lib.workbook.parameters.data_gen import DataGen
+from lib.workbook.parameters.worlds import WorldKnobs
 
 if TYPE_CHECKING:
     from lib.generation.remote import DryRun
@@ -125,15 +126,16 @@ def rehearse(model: DryRun, world: World, knobs: DataGen) -> None:
         model.expect(prompts[step], one.questions, one.tokens)
 
 
-def kept_outcomes(world: World, asked: Mapping[str, Trial], seed: int, root: Path) -> pd.DataFrame:
-    """What became of `MODEL`'s kept answers to all questions, given freely and under the schema, a wrong one asked for
-    again once: `outcomes` with a column way; without rows where an answer is not kept.
+def kept_trials(root: Path, seed: int) -> pd.DataFrame:
+    """What became of `MODEL`'s kept answers about a small simulated world, given freely and under the schema, a wrong
+    one asked for again once: `outcomes` with a column way; without rows where an answer is not kept.
 
     Args:
-        world: what is asked is about (`trials`).
-        seed: of the answers that are drawn.
         root: the project's folder.
+        seed: of the world and of the answers that are drawn.
     """
+    world = simulate(root / "data", WorldKnobs(profile="smoke", seed=seed, **KEPT_WORLD))
+    asked = trials(world, **KEPT, seed=seed)
     kept, parts = KeptModel(Answers(root / FILE), weights_of(MODEL)), []
     try:
         for way, constrained in (("free", False), ("under the schema", True)):

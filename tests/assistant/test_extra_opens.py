@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.assistant import audit
 from lib.assistant.controls import permute_logs
 from lib.assistant.extra_opens import RECENT, RIVALS, lately
-from lib.assistant.leaks import usage_shortcuts
 from lib.assistant.schemas import Persona
 from lib.assistant.signals import opens_before
 from lib.assistant.world import frames
@@ -180,7 +180,7 @@ def test_often_is_often_and_any_time_of_the_log(worlds, tables):
 
 def shortcuts(table, opens: pd.DataFrame | None = None) -> dict[str, float]:
     """How often the most opened and the most recently opened item are relevant, and chance, in percent."""
-    found = usage_shortcuts(table["queries"], table["items"], table["opens"] if opens is None else opens, table["gold"])
+    found = audit.shortcuts(table if opens is None else table | {"opens": opens}).tail(2)
     often, last = found["here"]
     return {"frequency": often, "recency": last, "chance": found["by chance"].iloc[0]}
 

@@ -1,11 +1,10 @@
 """A language model tried step by step: the same n for each, and right means right as the simulator has it."""
 
 import json
-import shutil
 
 import pytest
 
-from lib.assistant.generators import FILE, KEPT, KEPT_WORLD, kept_outcomes, outcomes, rehearse, trials
+from lib.assistant.generators import kept_trials, outcomes, rehearse, trials
 from lib.assistant.needs import parse_call
 from lib.assistant.written_world import toolbox_questions
 from lib.generation.remote import DryRun
@@ -88,11 +87,8 @@ def test_the_simulators_own_labels_are_right_and_others_are_not(simulated, asked
     assert guessing.loc[guessing["step"] == "plans", "right"].sum() == 0
 
 
-def test_kept_answers_are_those_to_the_kept_questions(make_world, tmp_path):
-    world = make_world(seed=7, **KEPT_WORLD)
-    (tmp_path / FILE).parent.mkdir(parents=True)
-    shutil.copy(ROOT / FILE, tmp_path / FILE)
-    table = kept_outcomes(world, trials(world, **KEPT, seed=7), 7, tmp_path)
+def test_kept_answers_are_those_to_the_kept_questions():
+    table = kept_trials(ROOT, 7)
     assert table.groupby(["way", "step"]).size().min() > 20
     assert table.groupby("step")["valid"].mean()["plans"] == 1
-    assert kept_outcomes(world, trials(world, **KEPT, seed=8), 8, tmp_path).empty
+    assert kept_trials(ROOT, 8).empty

@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.leaks import api_classifier, conditional_entropy_bits, entropy_bits, leaks
+from lib.assistant.leaks import api_classifier
 from lib.assistant.needs import alternatives
 from lib.assistant.queries import EVALUATION_NEEDS, OPENERS, families_of, held_out_needs, normal_form, split_phrasings
-from lib.assistant.world import SIDES, frames, held_of_each_group
+from lib.assistant.world import SIDES, frames
 
 MIDDLE = {"seed": 5, "n_personas": 150, "n_training_queries": 700, "n_evaluation_queries": 160}
-SPLITS = ("phrasing", "item_template", "need")
+SPLITS = ("phrasing",)
 
 
 @pytest.fixture(scope="module")
@@ -42,28 +42,6 @@ def bare(text: str) -> str:
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_leaks_reports_what_the_split_promises(split_by, split):
-    report = leaks(split_by[split]).set_index("what")["shared"]
-    assert report["personas"] == 0
-    assert report["query texts"] == 0
-    assert (report["phrasings"] == 0) == (split in ("phrasing", "need"))
-    assert report["item templates of relevant items"] > 0 or split != "phrasing"
-    assert report["item templates of relevant items"] == 0 or split != "item_template"
-    assert (report["needs asked for"] == 0) == (split == "need")
-
-
-def test_leaks_counts_what_is_shared(tables):
-    """A world with a spoilt side has leaks, so the zeros above are not for want of looking."""
-    queries = tables["queries"].copy()
-    flipped = queries["query"].isin(queries["query"][::2])
-    queries["split"] = queries["split"].where(~flipped, "evaluation")
-    report = leaks(tables | {"queries": queries}).set_index("what")["shared"]
-    assert report["personas"] > 300
-    assert report["phrasings"] > 300
-    assert report["needs asked for"] > 50
-
-
-@pytest.mark.parametrize("split", SPLITS)
 def test_personas_and_texts_are_apart(split_by, split):
     tables = split_by[split]
     queries = tables["queries"]
@@ -84,40 +62,6 @@ def test_phrasing_split_keeps_surface_forms_apart(split_by, needs, explicit_need
     assert not shared(said)
     assert not shared(by_side(tables["queries"]["text"].map(bare), tables["queries"]["split"]))
     assert len(shared(by_side(gold["need"], gold["split"]))) > 30
-
-
-def test_item_template_split_keeps_wordings_apart(split_by, needs, explicit_needs):
-    tables = split_by["item_template"]
-    queries = tables["queries"]
-    side_of = queries.drop_duplicates("persona").set_index("persona")["split"]
-    items = tables["items"].merge(tables["provenance"], on="item")
-    side = items["persona"].map(side_of)
-    assert not shared(by_side(items["template"], side))
-    wordings = {
-        f"{need.need}/{keep_name}/{slot}/{number}": (template.app, str(sorted(wording.items())))
-        for need in [*needs, *explicit_needs]
-        for keep_name, keep in need.keeps.items()
-        for slot, template in keep.items.items()
-        for number, wording in enumerate(template.wordings)
-    }
-    gold = set(tables["gold"]["relevant"].explode())
-    relevant = items[items["item"].isin(gold) & items["source"].isin(["need", "unasked"])]
-    assert not shared(by_side(relevant["template"].map(wordings), relevant["persona"].map(side_of)))
-
-
-def test_need_split_keeps_needs_apart(split_by, needs, explicit_needs):
-    tables = split_by["need"]
-    gold = tables["gold"]
-    training, evaluation = by_side(gold["need"], gold["split"])
-    assert not training & evaluation
-    held = held_of_each_group([*needs, *explicit_needs], MIDDLE["seed"])
-    assert evaluation <= held
-    assert not training & held
-    assert len(evaluation) > len(held) / 2
-    side_of = tables["queries"].drop_duplicates("persona").set_index("persona")["split"]
-    items = tables["items"].merge(tables["provenance"], on="item")
-    lived_in_training = set(items[items["persona"].map(side_of) == "training"]["need"])
-    assert not lived_in_training & held, "a training persona lives a held-out need"
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -156,10 +100,3 @@ def test_the_classifier_has_converged_whatever_order_it_saw_the_queries_in():
     once = api_classifier(vectors, labels).predict_proba(vectors)
     again = api_classifier(vectors[order], labels[order]).predict_proba(vectors)
     assert np.abs(once - again).max() < 1e-6
-
-
-def test_entropies_by_hand():
-    labels = pd.Series(["x", "x", "y", "y"])
-    assert entropy_bits(labels) == 1
-    assert conditional_entropy_bits(labels, pd.Series([1, 1, 2, 2])) == 0
-    assert conditional_entropy_bits(labels, pd.Series([1, 2, 1, 2])) == 1

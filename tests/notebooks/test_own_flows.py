@@ -224,7 +224,7 @@ def answer(prompt):
 
 
 def test_personas_written_by_a_model_and_test_pairs_judged_by_people(project, monkeypatch):
-    data, tables = project / "data" / "generated" / "mine", project / "reports" / "mine" / "tables"
+    data = project / "data" / "generated" / "mine"
     review = data / "review.jsonl"
     monkeypatch.setenv("OPENAI_API_KEY", "some key")
     with Endpoint(answer) as endpoint:
@@ -233,7 +233,7 @@ def test_personas_written_by_a_model_and_test_pairs_judged_by_people(project, mo
         write["written_toolbox"] = True
         done = run(project, **write)
         assert done.returncode == 0, done.stderr[-3000:]
-        steps = pd.read_csv(tables / "written_world.csv").set_index("step")
+        steps = pd.read_parquet(data / "written_world.parquet").set_index("step")
         personas = (data / "personas.jsonl").read_text().splitlines()
         written = len(yaml.safe_load((data / "written_world" / "toolbox.yaml").read_text()))
         assert 0 < written == steps.loc["toolbox", "kept"] == len(pd.read_parquet(data / "toolbox.parquet"))
@@ -264,7 +264,6 @@ def test_personas_written_by_a_model_and_test_pairs_judged_by_people(project, mo
     left = pd.read_parquet(data / "flows.parquet").set_index("pair")
     assert left.index.tolist() == ["one", "two", "three", "four", "five", "seven"]
     assert left.loc["five", "dsl"] == decisions["five"]["dsl_fixed"]
-    assert pd.read_csv(tables / "review.csv")["pairs"].tolist() == [0, 1, 1, 0, 0]
 
 
 def test_what_cannot_be_used_is_one_clear_error(project):

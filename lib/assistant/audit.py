@@ -1,0 +1,250 @@
+"""A sceptic's questions to a world of personas: where arguments stand, what training and evaluation share, which
+shortcuts there are, and whether readers agree with the labels.
+
+These read gold labels and provenance, which no retrieval method may see.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import ValidationError
+from sklearn.metrics import cohen_kappa_score
+
+from lib.assistant.needs import KINDS
+from lib.assistant.queries import normal_form
+from lib.assistant.signals import opens_before
+from lib.assistant.spoken import is_said
+from lib.retrieval.bm25 import content_terms
+from lib.retrieval.stores import candidate_pairs, relevant_pairs_mask
+from lib.workbook.inputs import InputError, Strict, describe_error, read_records
+
+READINGS = Path("data") / "readings"
+QUESTIONS = {
+    "understood": "before the label is shown: the query has one best reading",
+    "clear": "the query is natural and can be understood",
+    "items_right": "the label's items have to do with it, the best among them",
+    "api_right": "the label's call does what is asked",
+    "arguments_right": "the label's arguments are right",
+    "another": "another call would serve as well",
+}
+
+
+# ---------------------------------------------------------------- where arguments stand
+
+
+def argument_sources(queries: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:
+    """Where the arguments of each gold plan stand, as far as the query's text tells; indexed by query.
+
+    `query`: each is said in the query, in words or as a moment ("tomorrow at 7 am"). `items`: some is not, so it must
+    come from what the persona keeps. `none`: the plan has no argument but truth values and the day of the query.
+
+    Args:
+        queries: columns query, text, time.
+        gold: columns query, answers (JSON text).
+    """
+    asked = gold[["query", "answers"]].merge(queries[["query", "text", "time"]], on="query", validate="one_to_one")
+    sources = {}
+    for query, answers, text, now in asked.itertuples(index=False):
+        values = [ways for call in json.loads(answers) for given in call.values() for ways in given.values()]
+        ways = [[value for value in some if value != "" and not isinstance(value, bool)] for some in values]
+        said = [
+            any(stands_in(way, text, now) for way in some) for some in ways if some and some[0] != f"{now:%Y-%m-%d}"
+        ]
+        sources[query] = "none" if not said else "query" if all(said) else "items"
+    return pd.Series(sources, name="arguments", dtype=object)
+
+
+def stands_in(value: object, text: str, now: datetime) -> bool:
+    """Whether a query, voiced at `now`, says a value word for word, without case and punctuation, or as a moment."""
+    if isinstance(value, list):
+        return all(stands_in(part, text, now) for part in value)
+    moment = is_said(str(value), text, now)
+    return f" {_words(str(value))} " in f" {_words(text)} " if moment is None else moment
+
+
+def _words(text: str) -> str:
+    return " ".join(re.findall(r"[^\W_]+", text.casefold()))
+
+
+# ---------------------------------------------------------------- what both sides share
+
+
+def shared_values(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """What training and evaluation have in common: personas, query texts, phrasings, item templates and needs.
+
+    Item templates count where their items are relevant to some query.
+
+    Args:
+        frames: as `lib.assistant.world.frames` makes them.
+
+    Returns:
+        columns what, training, evaluation, shared (numbers of distinct values).
+    """
+    queries, gold, origin = frames["queries"], frames["gold"], frames["provenance"]
+    template = origin.set_index("item")["template"] if len(origin) else pd.Series(dtype=object)
+    labels = gold.set_index("query")
+    values = {
+        "personas": queries.set_index("query")["persona"],
+        "query texts": queries.set_index("query")["text"].map(normal_form),
+        "phrasings": labels["phrasing"],
+        "item templates of relevant items": labels["relevant"].explode().map(template),
+        "needs asked for": labels["need"],
+    }
+    split = queries.set_index("query")["split"]
+    rows = []
+    for what, column in values.items():
+        side = column.index.map(split)
+        training, evaluation = (set(column[side == name].dropna()) for name in ("training", "evaluation"))
+        rows.append((what, len(training), len(evaluation), len(training & evaluation)))
+    return pd.DataFrame(rows, columns=["what", "training", "evaluation", "shared"])
+
+
+def check_apart(shared: pd.DataFrame) -> None:
+    """That a simulated world keeps personas, query texts and phrasings apart.
+
+    Args:
+        shared: as `shared_values` returns it.
+
+    Raises:
+        ValueError: training and evaluation share some; names it.
+    """
+    in_both = shared.set_index("what")["shared"]
+    if broken := [what for what in ("personas", "query texts", "phrasings") if in_both[what]]:
+        raise ValueError(f"training and evaluation share {' and '.join(broken)}")
+
+
+# ---------------------------------------------------------------- shortcuts
+
+
+def shortcuts(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """What a lazy method could live on, beside what chance gives: columns question, here, by chance (percent).
+
+    Args:
+        frames: as `lib.assistant.world.frames` makes them.
+    """
+    queries, items, gold = frames["queries"], frames["items"], frames["gold"]
+    first = gold["apis"].str[0]
+    commonest = first.groupby(gold["need"]).transform(lambda apis: apis.mode().iloc[0])
+    rows = [("API is the topic's commonest", (commonest == first).mean(), first.value_counts(normalize=True).iloc[0])]
+    pairs = candidate_pairs(queries, items, on="persona")
+    qrels = gold[["query", "relevant"]].explode("relevant").rename(columns={"relevant": "item"})
+    right = relevant_pairs_mask(pairs, qrels)
+    of_query, of_item = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
+    asked, kept = ([frozenset(content_terms(text)) for text in frame["text"]] for frame in (queries, items))
+    same_word = np.array(
+        [not asked[query].isdisjoint(kept[item]) for query, item in zip(of_query, of_item, strict=True)]
+    )
+    kind = pairs["query"].map(gold.set_index("query")["kind"]).to_numpy()
+    for name in KINDS:
+        found = kind == name
+        rows.append(
+            (
+                f"{name} query shares a word with a relevant item",
+                *map(_mean, (same_word[found & right], same_word[found & ~right])),
+            )
+        )
+    timed = items["app"].isin(["calendar", "reminders"]).to_numpy()[of_item]
+    ahead = items["shown"].to_numpy()[of_item] - queries["time"].to_numpy()[of_query]
+    soon = timed & (ahead >= np.timedelta64(0)) & (ahead <= np.timedelta64(2, "h"))
+    rows.append(("event or reminder due within 2 h is relevant", _mean(right[soon]), _mean(right[timed])))
+    count, last = opens_before(pairs, queries, items, frames["opens"])
+    used = pairs.assign(count=count, last=last, right=right).sort_values(["query_row", "item_row"]).groupby("query_row")
+    for question, opened in (("most opened item is relevant", "count"), ("last opened item is relevant", "last")):
+        rows.append((question, used.obj.loc[used[opened].idxmax(), "right"].mean(), used["right"].mean().mean()))
+    table = pd.DataFrame(rows, columns=["question", "here", "by chance"]).set_index("question")
+    return table.mul(100).reset_index()
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else np.nan
+
+
+# ---------------------------------------------------------------- readers
+
+
+class Reading(Strict):
+    """What a reader said of a query: first blind (understood, items, plan), then of a proposal.
+
+    Attributes:
+        label: of the query and its label (`label_hashes`): a reading is of no other.
+        proposed: `label`, or the kind of foil that was proposed in its place.
+    """
+
+    reader: str
+    query: str
+    label: str
+    proposed: Literal["label", "other", "api", "argument", "items"]
+    understood: Literal["yes", "partly", "no"]
+    items: list[str]
+    plan: str
+    items_right: Literal["yes", "partly", "no"]
+    api_right: Literal["yes", "no"]
+    arguments_right: Literal["yes", "no"]
+    another: Literal["yes", "no"]
+    clear: Literal["yes", "no"]
+    note: str = ""
+
+
+def label_hashes(queries: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:
+    """A hash of what was asked and of its label, by query: whether a reading is still of this one.
+
+    Args:
+        queries: columns query, text, time, place.
+        gold: columns query, relevant, plan.
+    """
+    rows = queries[["query", "text", "time", "place"]].merge(gold[["query", "relevant", "plan"]], on="query")
+    hashes = [
+        hashlib.sha256(json.dumps([text, time.isoformat(), place, sorted(relevant), plan]).encode()).hexdigest()[:16]
+        for text, time, place, relevant, plan in rows.drop(columns="query").itertuples(index=False)
+    ]
+    return pd.Series(hashes, index=pd.Index(rows["query"], name="query"))
+
+
+def read_readings(paths: Sequence[Path]) -> pd.DataFrame:
+    """The readings of several files of JSON lines, a column for each field of `Reading`.
+
+    Raises:
+        InputError: a file cannot be read or a line is wrong; names file, line and field.
+    """
+    rows = []
+    for path in paths:
+        for number, record in read_records(path):
+            try:
+                rows.append(Reading.model_validate(record).model_dump())
+            except ValidationError as error:
+                raise InputError(f"{path}, line {number}: {describe_error(error)}") from error
+    return pd.DataFrame(rows, columns=list(Reading.model_fields))
+
+
+def agreement(readings: pd.DataFrame, queries: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
+    """How far two readers and the labels agree, a row a question; without rows where nothing that was read is there.
+
+    Only what is asked and labelled as it was then counts, and no foil.
+
+    Args:
+        readings: see `read_readings`.
+        queries, gold: as `lib.assistant.world.frames` makes them.
+
+    Returns:
+        columns question, a column a reader (percent of `yes`), both (percent of the queries on which they said the
+        same), kappa (Cohen's; NaN where both always gave one same answer), n (queries).
+    """
+    as_read = readings["query"].map(label_hashes(queries, gold)) == readings["label"]
+    labels, rows = readings[as_read & (readings["proposed"] == "label")], []
+    for question, words in QUESTIONS.items() if len(labels) else ():
+        said = labels.pivot(index="query", columns="reader", values=question).dropna()
+        first, second = (said[reader] for reader in said)
+        constant = len({*first, *second}) == 1
+        kappa = np.nan if constant else float(cohen_kappa_score(first, second))
+        yes = {f"reader {name}, yes": 100 * (said[name] == "yes").mean() for name in said}
+        rows.append({"question": words, **yes, "both": 100 * (first == second).mean(), "kappa": kappa, "n": len(said)})
+    return pd.DataFrame(rows)

@@ -1,0 +1,144 @@
+"""A sceptic's questions, on tables small enough to answer them by hand."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant import audit
+from lib.assistant.world import frames
+from lib.workbook.artifacts import ROOT
+from lib.workbook.inputs import InputError
+
+YES = {"items_right": "yes", "api_right": "yes", "arguments_right": "yes", "another": "no", "clear": "yes"}
+
+
+@pytest.fixture(scope="module")
+def small(make_world):
+    return frames(make_world(seed=5, n_personas=60, n_training_queries=300, n_evaluation_queries=60))
+
+
+# ---------------------------------------------------------------- where arguments stand
+
+
+@pytest.mark.parametrize(
+    ("text", "call", "source"),
+    [
+        ("put Oat-milk on it", {"append_to_note": {"text": ["oat milk"]}}, "query"),
+        ("put boat milkshake on it", {"append_to_note": {"text": ["oat milk"]}}, "items"),
+        ("put milk on my list", {"append_to_note": {"title": ["Groceries"], "text": ["milk"]}}, "items"),
+        ("call Tom", {"call_contact": {"contact": ["Tom", "Tom Baker"]}}, "query"),
+        ("call him", {"call_contact": {"contact": ["Tom", "Tom Baker"]}}, "items"),
+        ("stop in 30 minutes", {"set_sleep_timer": {"minutes": [30]}}, "query"),
+        ("what's on today?", {"list_events": {"date": ["2023-12-14"]}}, "none"),
+        ("what's on tomorrow?", {"list_events": {"date": ["2023-12-15"]}}, "query"),
+        ("what's on next?", {"list_events": {"date": ["2023-12-15"]}}, "items"),
+        ("take a photo", {"default": {}}, "none"),
+        ("call Tom and Ana", {"start_conference_call": {"contacts": [["Tom", "Ana"]]}}, "query"),
+        ("call Tom and her", {"start_conference_call": {"contacts": [["Tom", "Ana"]]}}, "items"),
+        ("decline the gala", {"answer_invitation": {"title": ["gala"], "accept": [False]}}, "query"),
+    ],
+)
+def test_where_arguments_stand(text, call, source):
+    queries = pd.DataFrame({"query": ["q"], "text": [text], "time": [pd.Timestamp("2023-12-14 15:10")]})
+    gold = pd.DataFrame({"query": ["q"], "answers": [json.dumps([call])]})
+    assert audit.argument_sources(queries, gold)["q"] == source
+
+
+# ---------------------------------------------------------------- what both sides share, and shortcuts
+
+
+def test_a_simulated_world_keeps_its_sides_apart_and_a_spoilt_one_is_named(small):
+    audit.check_apart(audit.shared_values(small))
+    queries = small["queries"].copy()
+    flipped = queries["query"].isin(queries["query"][::2])
+    queries["split"] = queries["split"].where(~flipped, "evaluation")
+    spoilt = audit.shared_values(small | {"queries": queries})
+    with pytest.raises(ValueError, match="share personas and phrasings"):
+        audit.check_apart(spoilt)
+
+
+def test_shortcuts_by_hand():
+    """Two queries of one persona with three items: the first asks for the one used most, the second for the last."""
+    at = pd.Timestamp("2023-12-10 12:00")
+    tables = {
+        "queries": pd.DataFrame(
+            {"query": ["a", "b"], "persona": "p", "text": ["Bread?", "That one"], "time": at, "place": "home"}
+        ),
+        "items": pd.DataFrame(
+            {
+                "persona": "p",
+                "item": ["i", "j", "k"],
+                "app": ["notes", "calendar", "reminders"],
+                "text": ["bread", "lesson", "rent"],
+                "shown": [at, at + pd.Timedelta("1h"), at + pd.Timedelta("3h")],
+            }
+        ),
+        "gold": pd.DataFrame(
+            {
+                "query": ["a", "b"],
+                "kind": ["meaning", "habit"],
+                "need": ["x", "x"],
+                "apis": [["one"], ["two"]],
+                "relevant": [["i"], ["j"]],
+            }
+        ),
+        "opens": pd.DataFrame(
+            {"item": ["i", "i", "j", "k"], "time": at - pd.to_timedelta([9, 8, 1, 2], "h"), "place": "home"}
+        ),
+    }
+    found = audit.shortcuts(tables).set_index("question")
+    expected = {
+        "API is the topic's commonest": (50, 50),
+        "meaning query shares a word with a relevant item": (100, 0),
+        "habit query shares a word with a relevant item": (0, 0),
+        "event or reminder due within 2 h is relevant": (50, 25),
+        "most opened item is relevant": (50, 100 / 3),
+        "last opened item is relevant": (50, 100 / 3),
+    }
+    for question, values in expected.items():
+        assert found.loc[question].tolist() == pytest.approx(list(values)), question
+    assert np.isnan(found.loc["either query shares a word with a relevant item", "here"])
+
+
+# ---------------------------------------------------------------- readers
+
+
+def reading(query, reader="A", proposed="label", label="h", **fields):
+    given = {"understood": "yes", "items": ["i1"], "plan": "default()", **YES, **fields}
+    return audit.Reading(reader=reader, query=query, label=label, proposed=proposed, **given).model_dump()
+
+
+def test_agreement_is_cohens_over_what_is_asked_as_it_was_read(small):
+    queries, gold = small["queries"], small["gold"]
+    hashes = audit.label_hashes(queries, gold)
+    said = zip(hashes.index, [("yes", "yes"), ("yes", "no"), ("no", "no"), ("yes", "yes")], strict=False)
+    rows = [
+        reading(query, reader, label=hashes[query], clear=answer)
+        for query, both in said
+        for reader, answer in zip("AB", both, strict=True)
+    ]
+    rows += [reading(hashes.index[5], reader, "api", hashes.iloc[5], clear="no") for reader in "AB"]  # a foil
+    rows += [reading(hashes.index[6], reader, clear="no") for reader in "AB"]  # of another label
+    found = audit.agreement(pd.DataFrame(rows), queries, gold).set_index("question")
+    clear = found.loc[audit.QUESTIONS["clear"]]
+    assert clear.tolist() == [75, 50, 75, pytest.approx((0.75 - 0.5) / 0.5), 4]  # by chance 3/4·2/4 + 1/4·2/4
+    assert np.isnan(found.loc[audit.QUESTIONS["items_right"], "kappa"]), "both always say yes"
+    assert audit.agreement(pd.DataFrame(rows), queries, gold.assign(plan="another()")).empty
+
+
+def test_wrong_lines_are_named(tmp_path):
+    path = tmp_path / "a.jsonl"
+    good = json.dumps(reading("q1"))
+    path.write_text(good + "\n" + good.replace('"clear": "yes"', '"clear": "maybe"') + "\n")
+    with pytest.raises(InputError, match=r"line 2: clear"):
+        audit.read_readings([path])
+
+
+def test_the_readings_that_come_with_the_project_are_whole():
+    readings = audit.read_readings(sorted((ROOT / audit.READINGS).glob("reader_*.jsonl")))
+    per_reader = readings.groupby("reader")["query"].agg(frozenset)
+    assert len(per_reader) == 2
+    assert len(set(per_reader)) == 1, "both read the same queries"
+    assert not readings.duplicated(["reader", "query"]).any()
