@@ -21,13 +21,14 @@ import pandas as pd
 
 from lib.assistant import prompts
 from lib.assistant.planner import Desk
+from lib.assistant.schemas import WorldKnobs
 from lib.assistant.world import frames, simulate
-from lib.workbook.parameters.worlds import FlowKnobs, WorldKnobs
 from lib.workflows import prompts as flow_prompts
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.few_shots import few_shot_definitions
 from lib.workflows.generating import generate
 from lib.workflows.pairs import read_values
+from lib.workflows.planning import FlowKnobs
 
 DATA = Path(__file__).parents[1] / "data"
 FILE = Path(__file__).with_name("golden.json")

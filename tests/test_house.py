@@ -7,7 +7,7 @@ import pytest
 
 from lib.report.dag import imported_modules, lib_files
 from lib.workbook.artifacts import ROOT
-from lib.workbook.profiles import BESIDE, NOTEBOOKS
+from lib.workbook.parameters import FOLDER, NOTEBOOKS
 
 LIB = ROOT / "lib"
 MODULES = sorted(path for path in LIB.rglob("*.py") if path.name != "__init__.py")
@@ -77,7 +77,7 @@ def test_imports_run_downwards(path):
     assert not [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom) and node.level]
 
 
-@pytest.mark.parametrize("notebook", [*NOTEBOOKS, *(model.notebook for model in BESIDE)])
+@pytest.mark.parametrize("notebook", sorted(path.stem for path in FOLDER.glob("*.ipynb")))
 def test_no_notebook_needs_what_renders_it(notebook):
     assert not [file for file in lib_files(ROOT / "notebooks" / f"{notebook}.ipynb", ROOT) if "lib/report/" in file]
 
@@ -164,9 +164,9 @@ def test_every_module_is_on_the_map_and_nothing_else():
 
 def test_every_notebook_is_told_and_run():
     """In both tables for readers; a rule for each that the report runs."""
-    for model in (*NOTEBOOKS.values(), *BESIDE):
+    for path in FOLDER.glob("*.ipynb"):
         for readme in (ROOT / "README.md", ROOT / "notebooks" / "README.md"):
-            assert model.notebook in readme.read_text(), readme
+            assert path.stem in readme.read_text(), readme
     rules = (ROOT / "notebooks" / "Snakefile").read_text()
     for notebook in NOTEBOOKS:
         assert f'sources("{notebook}")' in rules

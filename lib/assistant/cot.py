@@ -15,7 +15,7 @@ import pandas as pd
 from lib.assistant.prompts import CONTEXT_TYPES, cot_prompt
 
 if TYPE_CHECKING:
-    from lib.workbook.parameters.cot_augmentation import CoTAugmentation
+    from lib.workbook.parameters import Parameters
 
 TYPES = tuple(dict.fromkeys(name for names in CONTEXT_TYPES.values() for name in names))
 # Longest first: 'Google Maps' is not 'Google'. A quoted name counts in any case, a bare one only as it is written.
@@ -107,9 +107,7 @@ class AskedChains(NamedTuple):
         return [cot_prompt(text, CONTEXT_TYPES[self.types]) for text in texts]
 
 
-def asked_of_zero_shot(
-    parameters: CoTAugmentation, evaluation: int, learned: int, written_for: int
-) -> list[AskedChains]:
+def asked_of_zero_shot(parameters: Parameters, evaluation: int, learned: int, written_for: int) -> list[AskedChains]:
     """What notebook 03 asks the zero-shot writer for, in the order of asking.
 
     It writes for evaluation queries, and for training queries only where the distilled writer has nothing to learn

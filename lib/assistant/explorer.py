@@ -23,9 +23,7 @@ from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.stores import best_first, cosine_of_pairs, rank_pairs
 from lib.workbook.artifacts import ArtifactError, Workbook
 from lib.workbook.machine import cores
-from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
-from lib.workbook.parameters.planner import PlannerTuning
-from lib.workbook.parameters.tool_retrieval import ToolRetrieval
+from lib.workbook.parameters import Parameters
 
 TYPED = "typed"  # the id of a request that is not among the queries
 # The files that the assistant needs, by the notebook that writes them.
@@ -74,7 +72,7 @@ class Saved:
     n_worded: int
     encoder: str
     bm25_b: float
-    tuned: PlannerTuning
+    tuned: Parameters
 
 
 def read_saved(book: Workbook) -> Saved:
@@ -92,15 +90,15 @@ def read_saved(book: Workbook) -> Saved:
         if record["id"] in asked:
             personas[record["id"]] = f"{record['name']}, {record['age']}, {record['profession']}"
     wording, toolbox = book.read("tool_wording").iloc[0], book.read("toolbox")
-    searched = book.parameters_of("tool_wording.parquet", ToolRetrieval).tool_wording
+    searched = book.parameters_of("tool_wording.parquet").tool_wording
     return Saved(
         personas=personas,
         queries=queries,
         wording=wording["wording"],
         n_worded=int(wording["items"]),
         encoder=book.made_with("embeddings_pretrained.safetensors")["encoder"],
-        bm25_b=book.parameters_of("context_rankings.parquet", LambdaMARTRRF).bm25_b,
-        tuned=book.parameters_of("plans.parquet", PlannerTuning),
+        bm25_b=book.parameters_of("context_rankings.parquet").bm25_b,
+        tuned=book.parameters_of("plans.parquet"),
         toolbox=toolbox.assign(text=tool_texts(toolbox, searched)),
         gold=with_other_plans(book.read("gold"), book.read("other_plans")),
         **{name: book.read(name) for name in ("items", "opens", "people")},

@@ -18,8 +18,7 @@ import numpy as np
 
 from lib.assistant.personas import LOG_DAYS, WAKING_HOURS, Life, draw_moments, somewhere
 from lib.assistant.queries import Gold, Query
-from lib.assistant.schemas import APPS, ITEM_TYPES, TIME_FIELDS, Item, Open, Place
-from lib.workbook.parameters.worlds import WorldKnobs
+from lib.assistant.schemas import APPS, ITEM_TYPES, TIME_FIELDS, Item, Open, Place, WorldKnobs
 
 RIVALS = 3  # items that are opened as lately, or as often, as the answer to a query
 RECENT = timedelta(hours=24)

@@ -17,7 +17,7 @@ import pandas as pd
 from lib.assistant.personas import draw_capacities
 from lib.assistant.plans import ast_match
 from lib.assistant.queries import print_call
-from lib.assistant.schemas import APPS
+from lib.assistant.schemas import APPS, WorldKnobs
 from lib.assistant.toolbox import DEFAULT_API
 from lib.assistant.world import World, simulate
 from lib.assistant.written_world import (
@@ -38,8 +38,7 @@ from lib.generation.answers import Answers, KeptModel
 from lib.generation.local import weights_of
 from lib.generation.models import ModelError
 from lib.generation.structured import Question, Reply, ask
-from lib.workbook.parameters.data_gen import DataGen
-from lib.workbook.parameters.worlds import WorldKnobs
+from lib.workbook.parameters import Parameters
 
 if TYPE_CHECKING:
     from lib.generation.remote import DryRun
@@ -112,7 +111,7 @@ def trials(world: World, n_personas: int, n_items: int, n_queries: int, max_toke
     }
 
 
-def rehearse(model: DryRun, world: World, knobs: DataGen) -> None:
+def rehearse(model: DryRun, world: World, knobs: Parameters) -> None:
     """Count what `lib.assistant.written_world.write_world` would ask at most, by what it would ask about a simulated
     world of the same size."""
     capacities = draw_capacities(knobs.n_personas, np.random.default_rng(knobs.seed))

@@ -12,7 +12,7 @@ import numpy as np
 
 from lib.assistant.needs import GROUPS, Group, Kind
 from lib.assistant.queries import deal_kinds
-from lib.workbook.parameters.worlds import WorldKnobs
+from lib.assistant.schemas import WorldKnobs
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,7 @@ from lib.generation.local import fingerprint
 from lib.generation.models import locate
 from lib.retrieval.lambdamart import Taken, hash_of, how_trained
 from lib.workbook.artifacts import ROOT, Workbook
-from lib.workbook.parameters.base import Parameters
-from lib.workbook.parameters.cot_augmentation import CoTAugmentation
-from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
-from lib.workbook.parameters.planner import PlannerTuning
-from lib.workbook.parameters.tool_retrieval import ToolRetrieval
+from lib.workbook.parameters import Parameters
 from lib.workbook.parts import (
     NONE,
     Adapter,
@@ -74,14 +70,14 @@ class Part:
     Attributes:
         size: training queries that it may learn from.
         settings: of its training; the seed is the world's.
-        parameters: of the notebook that takes it.
+        notebook: that takes it.
         needs: files that it is made from, by the notebook that writes them.
         lesson: from that notebook's artifacts and the size.
     """
 
     size: int
     settings: Training
-    parameters: type[Parameters]
+    notebook: str
     needs: Mapping[str, tuple[str, ...]]
     lesson: Callable[[Workbook, int], Lesson]
 
@@ -125,14 +121,14 @@ def writer_pairs(learned: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"prompt": learned["text"].map(distilled_cot_prompt), "target": learned["cot"]})
 
 
-def writer_settings(parameters: CoTAugmentation) -> Training:
+def writer_settings(parameters: Parameters) -> Training:
     """Those that the profile asks for; small batches are more steps from few pairs."""
     rate, epochs = parameters.distilled_learning_rate, parameters.distilled_epochs
     return Training(batch_size=4, seed=parameters.seed, learning_rate=rate, epochs=epochs)
 
 
 def taught_queries(
-    parameters: CoTAugmentation, training: pd.DataFrame, unseen: Collection[str], root: Path = ROOT
+    parameters: Parameters, training: pd.DataFrame, unseen: Collection[str], root: Path = ROOT
 ) -> Taught:
     """The queries of the shipped writer where it fits this world, else those of one that is trained here.
 
@@ -165,7 +161,6 @@ def writer_lesson(book: Workbook, size: int) -> Lesson:
         ValueError: the world has too few training queries.
     """
     parameters = book.parameters
-    assert isinstance(parameters, CoTAugmentation)
     gold = book.read("gold")
     training = book.read("queries").merge(gold.drop(columns="split"), on="query").query("split == 'training'")
     if len(training) <= size:
@@ -184,7 +179,6 @@ def writer_lesson(book: Workbook, size: int) -> Lesson:
 def planner_lesson(book: Workbook, size: int) -> Lesson:
     """`read_planner_lesson` for a part."""
     parameters, lesson = book.parameters, read_planner_lesson(book)
-    assert isinstance(parameters, PlannerTuning)
     training = lesson.material.queries["split"] == "training"
     if training.sum() < size:
         name = name_of(PLANNER, size)
@@ -205,9 +199,9 @@ def parts() -> dict[str, Part]:
         "03_cot_augmentation": ("cot.parquet",),
         "06_tool_retrieval": ("tool_rankings.parquet", "retrieved_context.parquet"),
     }
-    kinds: dict[str, tuple[Training, type[Parameters], Mapping, Callable[[Workbook, int], Lesson]]] = {
-        WRITER: (Training(learning_rate=3e-3, batch_size=4), CoTAugmentation, labelled, writer_lesson),
-        PLANNER: (Training(learning_rate=3e-3, epochs=2, batch_size=8), PlannerTuning, retrieved, planner_lesson),
+    kinds: dict[str, tuple[Training, str, Mapping, Callable[[Workbook, int], Lesson]]] = {
+        WRITER: (Training(learning_rate=3e-3, batch_size=4), "03_cot_augmentation", labelled, writer_lesson),
+        PLANNER: (Training(learning_rate=3e-3, epochs=2, batch_size=8), "07_planner", retrieved, planner_lesson),
     }
     return {name_of(kind, SIZES[kind]): Part(SIZES[kind], *made) for kind, made in kinds.items()}
 
@@ -248,7 +242,7 @@ def recipes() -> dict[str, Recipe]:
     of_queries = {
         name: Recipe(
             f"of {part.size:,} training queries, {part.settings}",
-            part.parameters,
+            part.notebook,
             part.needs,
             functools.partial(ship_part, name, part),
         )
@@ -258,8 +252,8 @@ def recipes() -> dict[str, Recipe]:
     of_context = {"01_data_gen": world, "02_context_baselines": ("embeddings_pretrained.safetensors",)}
     of_tools = {"06_tool_retrieval": (f"{TOOL_RANKERS}.jsonl",)}
     return of_queries | {
-        RANKER: Recipe("of all training queries", LambdaMARTRRF, of_context, make_ranker),
-        TOOL_RANKERS: Recipe("of notebook 06's", ToolRetrieval, of_tools, ship_tool_rankers),
+        RANKER: Recipe("of all training queries", "05_lambdamart_rrf", of_context, make_ranker),
+        TOOL_RANKERS: Recipe("of notebook 06's", "06_tool_retrieval", of_tools, ship_tool_rankers),
     }
 
 
@@ -311,7 +305,6 @@ def ranker_for(task: RankingTask, encoder: str, bm25_b: float, root: Path = ROOT
 def make_ranker(book: Workbook, root: Path = ROOT, threads: int = 1, **_) -> str:
     """Train the ranker of notebook 05's world and ship it; see `lib.workbook.parts.Recipe.make`."""
     parameters = book.parameters
-    assert isinstance(parameters, LambdaMARTRRF)
     learning = Learning(parameters.cutoffs, parameters.seed, parameters.folds, threads)
     frames = {name: book.read(name) for name in ("items", "opens", "queries", "gold")}
     task = RankingTask.of_world(frames, book.read_arrays("embeddings_pretrained"), learning, parameters.bm25_b)

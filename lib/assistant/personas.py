@@ -42,10 +42,10 @@ from lib.assistant.schemas import (
     Person,
     Persona,
     Place,
+    WorldKnobs,
     by_time,
 )
 from lib.workbook.inputs import InputError, Strict, Text, read_yaml
-from lib.workbook.parameters.worlds import WorldKnobs
 
 # Context items per persona and app (assistant paper, Table 4). The paper's row order is mail, calendar, google, notes,
 # music, reminders, phone call.

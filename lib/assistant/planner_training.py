@@ -33,9 +33,7 @@ from lib.generation.finetune import Training
 from lib.generation.local import fingerprint
 from lib.generation.models import locate
 from lib.workbook.artifacts import ROOT, Workbook
-from lib.workbook.parameters.cot_augmentation import CoTAugmentation
-from lib.workbook.parameters.planner import PlannerTuning
-from lib.workbook.parameters.tool_retrieval import ToolRetrieval
+from lib.workbook.parameters import Parameters
 from lib.workbook.parts import NONE, Shipped, shipped
 
 PLANNER = "planner"  # begins the name of the part that comes with the project
@@ -216,13 +214,12 @@ class PlannerLesson:
 def read_planner_lesson(book: Workbook) -> PlannerLesson:
     """The planner's, from the artifacts of notebooks 01 to 06, read for notebook 07."""
     parameters = book.parameters
-    assert isinstance(parameters, PlannerTuning)
     desk = Desk.from_tables(book.read("items"), book.read("people"), book.read("toolbox"))
     gold = with_other_plans(book.read("gold"), book.read("other_plans"))
     ranked = book.read("tool_rankings"), book.read("retrieved_context")
     shown = parameters.shown_tools, parameters.shown_items
-    written, tools = book.read("cot"), book.parameters_of("tool_rankings.parquet", ToolRetrieval)
-    writers = book.parameters_of("cot.parquet", CoTAugmentation)
+    written, tools = book.read("cot"), book.parameters_of("tool_rankings.parquet")
+    writers = book.parameters_of("cot.parquet")
     return PlannerLesson(
         Material(desk, book.read("queries"), gold, *ranked, *shown),
         book.read("opens"),
@@ -236,13 +233,13 @@ def read_planner_lesson(book: Workbook) -> PlannerLesson:
     )
 
 
-def planner_settings(parameters: PlannerTuning) -> Training:
+def planner_settings(parameters: Parameters) -> Training:
     """Those that the profile asks for."""
     how = {"epochs": parameters.planner_epochs, "batch_size": parameters.planner_batch_size, "seed": parameters.seed}
     return Training(learning_rate=parameters.planner_learning_rate, **how)
 
 
-def shipped_planner(parameters: PlannerTuning, lesson: PlannerLesson, root: Path = ROOT) -> Shipped:
+def shipped_planner(parameters: Parameters, lesson: PlannerLesson, root: Path = ROOT) -> Shipped:
     """The planner that comes with the project, where it fits this world and one is wanted."""
     size = parameters.shipped_planner_pairs
     if not size:

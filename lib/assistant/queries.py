@@ -20,10 +20,9 @@ from pydantic import Field, NaiveDatetime
 
 from lib.assistant.needs import AnyNeed, Call, Kind, alternatives, expand, slots_of
 from lib.assistant.personas import Life, LivedNeed, draw_moments, fill, next_occurrence, soon_after
-from lib.assistant.schemas import App, CalendarEvent, Place, Strict, Text
+from lib.assistant.schemas import App, CalendarEvent, Place, Strict, Text, WorldKnobs
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.retrieval.stores import seeded_order
-from lib.workbook.parameters.worlds import WorldKnobs
 
 Side = Literal["training", "evaluation"]
 NOTHING: Mapping[str, object] = MappingProxyType({})

@@ -15,13 +15,12 @@ from lib.assistant.cot import ONE_PARAGRAPH, AskedChains
 from lib.assistant.persona_index import PersonaIndex, milliseconds, time_stages
 from lib.assistant.prompts import distilled_cot_prompt
 from lib.assistant.ranker_ablation import TWO_CROSS_FITTED
-from lib.workbook.parameters.base import is_remote
+from lib.workbook.parameters import Parameters, is_remote
 
 if TYPE_CHECKING:
     from lib.assistant.rrf_readings import FusedRankers
     from lib.assistant.second_stage import SecondStage
     from lib.retrieval.lambdamart import LambdaMART
-    from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
 
 TIMED_QUERIES = 200  # at most
 ENOUGH_FOR_P95 = 50  # queries
@@ -45,7 +44,7 @@ class ChainWriter(NamedTuple):
     remote: bool = False
 
 
-def asked_to_time(parameters: LambdaMARTRRF, evaluation: int) -> AskedChains:
+def asked_to_time(parameters: Parameters, evaluation: int) -> AskedChains:
     """What notebook 05 asks the zero-shot writer for.
 
     Args:
@@ -56,7 +55,7 @@ def asked_to_time(parameters: LambdaMARTRRF, evaluation: int) -> AskedChains:
 
 
 def chain_writers(
-    parameters: LambdaMARTRRF, texts: Sequence[str], adapter: Path | None, answers: Path, record: Path
+    parameters: Parameters, texts: Sequence[str], adapter: Path | None, answers: Path, record: Path
 ) -> dict[str, ChainWriter]:
     """The writers of chains of thought about some queries, by method.
 
@@ -67,11 +66,13 @@ def chain_writers(
         answers: where answers of an endpoint are kept; a model on this machine is timed anew.
         record: where what was spent at an endpoint is written.
     """
-    from lib.generation.load import load_language_model
+    from lib.generation.load import load_language_model, remote_settings
     from lib.generation.local import LocalModel
 
     remote, asked = is_remote(parameters.writer), asked_to_time(parameters, len(texts))
-    zero_shot = load_language_model(parameters.writer, answers if remote else None, record=record, **parameters.remote)
+    zero_shot = load_language_model(
+        parameters.writer, answers if remote else None, record=record, **remote_settings(parameters)
+    )
     writers = {asked.writer: ChainWriter(zero_shot, asked.prompts(texts), ONE_PARAGRAPH, remote)}
     if adapter is not None:
         learner = LocalModel(parameters.distilled_writer or parameters.writer, adapter=adapter)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -263,3 +264,38 @@ def read_personas(path: str | Path) -> list[Persona]:
     if not personas:
         raise InputError(f"{path}: holds no persona")
     return list(personas.values())
+
+
+@dataclass(frozen=True)
+class WorldKnobs:
+    """Sizes and strengths of the simulated world of personas: what notebook 01's parameters of these names say."""
+
+    seed: int = 7
+    world: str = "mixed"
+    n_personas: int = 791
+    n_training_queries: int = 4338
+    n_evaluation_queries: int = 936
+    split: str = "phrasing"
+    meaning_share: float = 1 / 3
+    habit_share: float = 1 / 3
+    complex_share: float = 0.10
+    default_share: float = 0.05
+    habit_strength: float = 0.8
+    hour_noise: float = 1.0
+    hard_distractors: float = 6.0
+    opens_per_item: float = 8.0
+    recency_strength: float = 0.3
+    frequency_strength: float = 0.3
+
+    def __post_init__(self) -> None:
+        if self.meaning_share + self.habit_share > 1 + 1e-9:
+            raise InputError("meaning_share and habit_share together exceed 1")
+        if self.complex_share + self.default_share > 1:
+            raise InputError("complex_share and default_share together exceed 1")
+        if self.n_training_queries + self.n_evaluation_queries < self.n_personas:
+            raise InputError("there must be at least one query a persona")
+
+    @classmethod
+    def of(cls, parameters: Any, **changes: Any) -> WorldKnobs:
+        """Those among a notebook's parameters, some changed. Raises InputError where they contradict each other."""
+        return cls(**{field.name: getattr(parameters, field.name) for field in fields(cls)} | changes)

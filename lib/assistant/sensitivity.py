@@ -7,6 +7,7 @@ saw its persona.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +16,12 @@ import pandas as pd
 from lib.assistant.personas import read_cast
 from lib.assistant.ranking_task import Learning, RankingTask
 from lib.assistant.rrf_readings import cross_fit, needed
+from lib.assistant.schemas import WorldKnobs
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import frames, read_all_needs, simulate_from
 from lib.evaluation.comparison import per_query_scores
 from lib.evaluation.inference import Resampling, difference_interval, mean_interval
 from lib.retrieval.fusion import Fusion
-from lib.workbook.parameters.worlds import WorldKnobs
 
 # The levels of each knob that is turned, one at a time.
 SWEEPS = {"meaning_share": (0.0, 1 / 3, 2 / 3, 1.0), "habit_strength": (0.0, 0.4, 0.8, 1.0)}
@@ -36,7 +37,7 @@ def small_knobs(knobs: WorldKnobs, n_personas: int, **changes: float) -> WorldKn
         "n_training_queries": max(n_personas, round(knobs.n_training_queries * share)),
         "n_evaluation_queries": max(1, round(knobs.n_evaluation_queries * share)),
     }
-    return WorldKnobs.model_validate({name: getattr(knobs, name) for name in WorldKnobs.model_fields} | sizes | changes)
+    return replace(knobs, **sizes, **changes)
 
 
 def swept_knobs(base: WorldKnobs, n_personas: int) -> dict[tuple[str, float], WorldKnobs]:

@@ -20,6 +20,7 @@ from lib.assistant.cot import equal_shares
 from lib.assistant.named_worlds import WORLDS
 from lib.assistant.ranking_task import Learning, RankingTask
 from lib.assistant.rrf_readings import WHOLE
+from lib.assistant.schemas import WorldKnobs
 from lib.assistant.sensitivity import embed_worlds, simulate_worlds
 from lib.assistant.tool_ranker import (
     RankerTask,
@@ -48,7 +49,6 @@ from lib.assistant.tool_search import (
 )
 from lib.retrieval.lambdamart import Taken
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs, seeded_order
-from lib.workbook.parameters.worlds import WorldKnobs
 
 ALONE, ORACLE = "query_only", "oracle_context"
 CONTEXT, TUNED, OTHER = "query_plus_semantic_context", "query_plus_context", "query_plus_other_context"
@@ -73,9 +73,7 @@ def knobs_of_worlds(queries: pd.DataFrame, profile: str, seed: int) -> dict[str,
         "n_training_queries": max(n_personas, int(sides.get("training", 0))),
         "n_evaluation_queries": max(1, int(sides.get("evaluation", 0))),
     }
-    return {
-        name: WorldKnobs.model_validate({"profile": profile, "seed": seed, "world": name, **size}) for name in WORLDS
-    }
+    return {name: WorldKnobs(seed=seed, world=name, **size) for name in WORLDS}
 
 
 def simulated(data: str | Path, queries: pd.DataFrame, profile: str, seed: int) -> dict[str, dict[str, pd.DataFrame]]:

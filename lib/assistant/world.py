@@ -58,10 +58,9 @@ from lib.assistant.queries import (
     voice,
     voicing_moment,
 )
-from lib.assistant.schemas import APPS, TIME_FIELDS, Person, Persona, Place, read_personas
+from lib.assistant.schemas import APPS, TIME_FIELDS, Person, Persona, Place, WorldKnobs, read_personas
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.workbook.inputs import InputError, describe_error, read_records
-from lib.workbook.parameters.worlds import WorldKnobs
 
 Record = TypeVar("Record", bound=BaseModel)
 SIDES = ("training", "evaluation")

@@ -48,6 +48,7 @@ from lib.assistant.schemas import (
     Item,
     Persona,
     Place,
+    WorldKnobs,
     by_time,
 )
 from lib.assistant.toolbox import API, DEFAULT_API, AnyAPI, Argument, ArgumentType, Toolbox, signature
@@ -55,7 +56,6 @@ from lib.assistant.world import deal_sides, read_world
 from lib.generation.structured import Form, Question, Reply, ask
 from lib.workbook.artifacts import atomic_folder
 from lib.workbook.inputs import InputError, Strict, Text
-from lib.workbook.parameters.worlds import WorldKnobs
 
 if TYPE_CHECKING:
     from lib.generation.local import LocalModel
@@ -83,7 +83,7 @@ LEAST_APPS = 0.5  # share of the apps asked for without which a persona is dropp
 APIS_PER_APP = {  # assistant paper, Table 5
     "music": 11, "google": 10, "notes": 9, "mail": 8, "phone_call": 8, "calendar": 7, "reminders": 6,
 }  # fmt: skip
-HABIT_STRENGTH, HOUR_NOISE = (WorldKnobs.model_fields[name].default for name in ("habit_strength", "hour_noise"))
+HABIT_STRENGTH, HOUR_NOISE = WorldKnobs.habit_strength, WorldKnobs.hour_noise
 LINE = 240  # characters of an entry or a person that a prompt shows
 # Answers that write are drawn, so that equal circumstances do not give equal data; those that decide are not.
 TEMPERATURE = 0.7

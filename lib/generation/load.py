@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lib.generation.answers import Answers, KeptModel
 from lib.generation.local import CPU_ROWS, LocalModel, weights_of
-from lib.workbook.parameters.base import REMOTE, is_remote
+from lib.workbook.inputs import InputError
+from lib.workbook.parameters import REMOTE, Parameters, is_remote
 
 if TYPE_CHECKING:
     from lib.generation.remote import RemoteModel
@@ -32,7 +33,7 @@ def load_language_model(
     """The model that a profile names; settings of the other kind of model do not matter.
 
     Example:
-        >>> model = load_language_model(writer, book.data / "answers", record=book.spending, **parameters.remote)
+        >>> model = load_language_model(writer, book.data / "answers", **remote_settings(parameters))
 
     Args:
         name: `remote:NAME` for NAME behind the endpoint of `OPENAI_BASE_URL`; else a registered name, a folder or a
@@ -58,6 +59,23 @@ def load_language_model(
         price_out=price_out,
         limit=limit,
     )
+
+
+def remote_settings(parameters: Parameters) -> dict[str, Any]:
+    """How an endpoint is asked, of a notebook's parameters, as `load_language_model` takes it.
+
+    Raises:
+        InputError: there is a limit, but no price.
+    """
+    if parameters.spending_limit is not None and parameters.remote_price_in + parameters.remote_price_out <= 0:
+        raise InputError("spending_limit needs remote_price_in or remote_price_out: without prices nothing costs")
+    return {
+        "concurrency": parameters.remote_concurrency,
+        "price_in": parameters.remote_price_in,
+        "price_out": parameters.remote_price_out,
+        "limit": parameters.spending_limit,
+        "dry_run": parameters.dry_run,
+    }
 
 
 def kept_model(

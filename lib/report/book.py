@@ -24,7 +24,7 @@ from lib.report import cases
 from lib.report.record import read_executed, read_status, run_record
 from lib.workbook.artifacts import ROOT, ArtifactError, atomic_path
 from lib.workbook.markup import safe_markdown
-from lib.workbook.profiles import NOTEBOOKS
+from lib.workbook.parameters import NOTEBOOKS
 
 TITLE = "Context tuning and DSL generation"
 CONF = """\

@@ -24,11 +24,11 @@ from lib.assistant.needs import KINDS
 from lib.assistant.plans import CAUSES
 from lib.assistant.schemas import APP_NAMES
 from lib.workbook.artifacts import ROOT, ArtifactError, Workbook, sidecar_of
+from lib.workbook.inputs import InputError
 from lib.workbook.methods import METHODS
-from lib.workbook.parameters.base import Parameters
-from lib.workbook.parameters.dsl_ablation import DSLAblation
+from lib.workbook.parameters import Parameters
 from lib.workflows import errors
-from lib.workflows.ablation import title
+from lib.workflows.ablation import asked_rows, reader_of, title
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.language import parse, print_flow
 
@@ -285,9 +285,9 @@ def flows_page(book: Workbook, status: Mapping[str, str]) -> dict[str, Any] | No
 def condition_titles(book: Workbook, conditions: Iterable[str]) -> dict[str, str]:
     """{condition: its name for readers}: notebook 09's by their titles there."""
     try:
-        asked = book.parameters_of("ablation_scores.parquet", DSLAblation)
-        titles = {row.name: title(row, asked.reader) for row in asked.rows}
-    except ArtifactError:
+        asked = book.parameters_of("ablation_scores.parquet")
+        titles = {row.name: title(row, reader_of(asked)) for row in asked_rows(asked)}
+    except (ArtifactError, InputError):
         titles = {}
     return {name: titles.get(name, name.replace("_", " ")) for name in conditions}
 

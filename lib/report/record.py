@@ -14,7 +14,7 @@ import nbformat
 
 from lib.workbook.artifacts import ROOT, atomic_path
 from lib.workbook.machine import accelerator, cores, processor
-from lib.workbook.profiles import NOTEBOOKS
+from lib.workbook.parameters import NOTEBOOKS
 from lib.workbook.spending import read_spending
 
 PACKAGES = (

@@ -11,11 +11,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from lib.report import book
-from lib.workbook.artifacts import ROOT, ArtifactError, remove_leftovers
+from lib.workbook.artifacts import ROOT, ArtifactError, atomic_path, remove_leftovers
+from lib.workbook.inputs import InputError
 from lib.workbook.machine import cores
-from lib.workbook.parameters.base import ProfileError, check_profile_name
-from lib.workbook.profiles import read_profile, write_notebook_parameters
+from lib.workbook.parameters import (
+    NOTEBOOKS,
+    ProfileError,
+    check_profile_name,
+    is_remote,
+    notebook_parameters,
+    read_profile,
+)
 from lib.workbook.spending import money
 
 # After a kill -9 Snakemake finds a stale lock and half-made files: go on and make them again. The checksum limit is far
@@ -28,8 +37,8 @@ INPUTS = ("openapi_folder", "pairs_file", "review_file")
 
 
 def check_inputs(path: Path, values: dict[str, Any], root: Path = ROOT) -> None:
-    """Check what a profile names outside itself: Snakemake would bury a missing file in a page of its own, and a price
-    is only looked up after hours.
+    """Check what a profile names outside itself, and values that do not go together: Snakemake would bury a missing
+    file in a page of its own, and a notebook of later may start after hours.
 
     Args:
         path: the profile's, for the error message.
@@ -37,17 +46,55 @@ def check_inputs(path: Path, values: dict[str, Any], root: Path = ROOT) -> None:
         root: the project's folder, which paths of a profile are relative to.
 
     Raises:
-        ProfileError: a file or folder is not there; names the profile and the key.
+        ProfileError: a file or folder is not there, or two values contradict each other; names the profile and the key.
     """
+    from lib.assistant.schemas import WorldKnobs
+    from lib.generation.load import remote_settings
+    from lib.workflows.ablation import asked_rows
+    from lib.workflows.planning import FlowKnobs
+
+    world, chains, ablation = (
+        notebook_parameters(name, values) for name in ("01_data_gen", "03_cot_augmentation", "09_dsl_ablation")
+    )
+    try:
+        WorldKnobs.of(world)
+        FlowKnobs.of(world)
+        asked_rows(ablation)
+        remote_settings(world)
+    except InputError as error:
+        raise ProfileError(f"{path}: {error}") from error
+    if world.written_toolbox and not world.data_writer:
+        raise ProfileError(f"{path}: written_toolbox needs a data_writer: it writes the toolbox")
+    if world.world_folder and world.data_writer:
+        raise ProfileError(f"{path}: world_folder and data_writer exclude each other: one of them gives the personas")
+    if is_remote(chains.writer) and not chains.distilled_writer:
+        raise ProfileError(
+            f"{path}: distilled_writer: a model behind an endpoint cannot be fine-tuned: name a local one beside "
+            "writer, such as `distilled_writer: SmolLM2-135M-Instruct`"
+        )
     named = [(key, values[key]) for key in INPUTS if values.get(key)]
-    if world := values.get("world_folder"):
+    if folder := values.get("world_folder"):
         from lib.assistant.written_world import FILES
 
-        named += [("world_folder", name) for name in (world, *(f"{world}/{file}" for file in FILES))]
+        named += [("world_folder", name) for name in (folder, *(f"{folder}/{file}" for file in FILES))]
     for key, name in named:
         there = root / name
         if not (there.is_file() if key.endswith("_file") else there.exists()):
             raise ProfileError(f"{path}: {key}: no such file or folder: {name}")
+
+
+def write_notebook_parameters(values: dict[str, Any], folder: Path) -> dict[str, Path]:
+    """One file of parameters for each notebook of the report, rewritten only where its content changed, so that a
+    changed parameter reruns just the notebooks that know it. Raises ArtifactError where the folder cannot be written.
+    """
+    paths = {}
+    for notebook in NOTEBOOKS:
+        paths[notebook] = folder / f"{notebook}.yaml"
+        text = yaml.safe_dump(vars(notebook_parameters(notebook, values)), sort_keys=True, allow_unicode=True)
+        if not paths[notebook].exists() or paths[notebook].read_text(encoding="utf-8") != text:
+            with atomic_path(paths[notebook]) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+    return paths
 
 
 def run_notebooks(profile: str, extra: list[str], root: Path = ROOT) -> int:

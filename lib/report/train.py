@@ -10,13 +10,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lib.report.run import check_inputs, run_notebooks
+from lib.report.run import check_inputs, run_notebooks, write_notebook_parameters
 from lib.workbook.artifacts import ROOT, ArtifactError, Workbook
 from lib.workbook.inputs import did_you_mean
 from lib.workbook.machine import accelerator, cores, processor
-from lib.workbook.parameters.base import Parameters, ProfileError, check_profile_name, select
+from lib.workbook.parameters import ProfileError, check_profile_name, notebook_parameters, read_profile
 from lib.workbook.parts import FOLDER, Recipe
-from lib.workbook.profiles import read_profile, write_notebook_parameters
 
 
 def recipes() -> dict[str, Recipe]:
@@ -43,9 +42,9 @@ def main(arguments: list[str]) -> int:
         renewed: set[str] = set()  # notebooks that take a part which was trained now
         for name in [name for name in known if name in chosen or not chosen]:
             recipe = known[name]
-            book = world_of(profile, recipe.parameters, recipe.needs, bool(renewed & recipe.needs.keys()))
+            book = world_of(profile, recipe.notebook, recipe.needs, bool(renewed & recipe.needs.keys()))
             if train(name, recipe, book):
-                renewed.add(recipe.parameters.notebook)
+                renewed.add(recipe.notebook)
     except (ProfileError, ArtifactError, ModelError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -62,12 +61,12 @@ def train(name: str, recipe: Recipe, book: Workbook, root: Path = ROOT) -> bool:
 
 
 def world_of(
-    profile: str, model: type[Parameters], needed: Mapping[str, Sequence[str]], anew: bool = False, root: Path = ROOT
+    profile: str, notebook: str, needed: Mapping[str, Sequence[str]], anew: bool = False, root: Path = ROOT
 ) -> Workbook:
     """The artifacts that a notebook reads; what is missing is made first.
 
     Args:
-        model: parameters of the notebook that reads them.
+        notebook: that reads them.
         needed: files, by the notebook that writes them.
         anew: make what is out of date, too.
         root: the project's folder.
@@ -79,12 +78,12 @@ def world_of(
     path = Path(os.path.relpath(root / "notebooks" / "profiles" / f"{profile}.yaml"))
     values = read_profile(path)
     check_inputs(path, values, root)
-    book = Workbook(model.notebook, model.model_validate(select(values, model)), root)
+    book = Workbook(notebook, notebook_parameters(notebook, values), root)
     wanted = {
-        notebook: [book.data / name for name in names if anew or not (book.data / name).exists()]
-        for notebook, names in needed.items()
+        writer: [book.data / name for name in names if anew or not (book.data / name).exists()]
+        for writer, names in needed.items()
     }
-    if first := [notebook for notebook, paths in wanted.items() if paths]:
+    if first := [writer for writer, paths in wanted.items() if paths]:
         print(f"what is learned from is made first, by notebooks up to {first[-1]}", flush=True)
         write_notebook_parameters(values, book.data / "parameters")
         files = [str(path.relative_to(root)) for paths in wanted.values() for path in paths]

@@ -23,9 +23,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pydantic import ValidationError
 
-from lib.workbook.parameters.base import NotebookParameters, Parameters, select
+from lib.workbook.parameters import Parameters, notebook_parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 UMASK = os.umask(0)  # read once: it cannot be read without being set, and threads that write would set it at once
@@ -246,7 +245,7 @@ class Workbook:
         Raises:
             ArtifactError: one differs; names the notebook to run first. Or as `read`.
         """
-        ours, theirs = self.parameters.model_dump(mode="json"), self.made_with(file)
+        ours, theirs = vars(self.parameters), self.made_with(file)
         written_by = json.loads(sidecar_of(self.data / file).read_text(encoding="utf-8"))["notebook"]
         for name in names:
             if ours[name] != theirs.get(name):
@@ -255,18 +254,13 @@ class Workbook:
                     f"run notebook {written_by} with {name} = {ours[name]!r} first, and those after it"
                 )
 
-    def parameters_of(self, file: str, model: type[NotebookParameters]) -> NotebookParameters:
-        """`made_with` as the parameter model of the notebook that wrote the artifact; what it no longer has is left
-        out.
-
-        Raises:
-            ArtifactError: as `read`, or another version of the notebook wrote it.
-        """
-        try:
-            return model.model_validate(select(self.made_with(file), model))
-        except ValidationError as error:
-            again = f"run `make report PROFILE={self.parameters.profile}`"
-            raise ArtifactError(f"{file}: another version of notebook {model.notebook} wrote it: {again}") from error
+    def parameters_of(self, file: str) -> Parameters:
+        """The parameters of the notebook that wrote an artifact as they are declared now: what it has no longer is left
+        out, what is new has its default. Raises as `read` does, or ProfileError where no such notebook is there."""
+        values = self.made_with(file)
+        return notebook_parameters(
+            json.loads(sidecar_of(self.data / file).read_text(encoding="utf-8"))["notebook"], values
+        )
 
     def _verify(self, path: Path) -> None:
         shown = path.relative_to(self.root) if path.is_relative_to(self.root) else path
@@ -317,7 +311,7 @@ class Workbook:
             "notebook": self.notebook,
             "bytes": path.stat().st_size,
             "sha256": sha256_of(path),
-            "parameters": self.parameters.model_dump(mode="json"),
+            "parameters": vars(self.parameters),
             "inputs": dict(sorted(self.inputs.items())),
         }
         self._note_start()

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from lib.workbook.artifacts import ROOT, atomic_folder, atomic_path, sha256_of
-from lib.workbook.parameters.base import Parameters
 
 FOLDER = Path("data") / "trained"
 RECORD, WEIGHTS, CONFIG = "training.json", "adapter_model.safetensors", "adapter_config.json"
@@ -223,14 +222,14 @@ class Recipe(NamedTuple):
 
     Attributes:
         about: what it learns from, in words.
-        parameters: of the notebook that takes it.
+        notebook: that takes it.
         needs: files that it is made from, by the notebook that writes them.
         make: from that notebook's artifacts, the project's folder and the machine (threads, progress); says what it
             took, or nothing where the shipped part fits.
     """
 
     about: str
-    parameters: type[Parameters]
+    notebook: str
     needs: Mapping[str, tuple[str, ...]]
     make: Callable[..., str]
 

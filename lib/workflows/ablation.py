@@ -1,6 +1,6 @@
 """The ablation of the workflow paper's section 5: one runner over a grid of conditions.
 
-A condition (`lib.workbook.parameters.dsl_ablation.Condition`) says whose few-shots a prompt shows and how many, which
+A condition (`Condition`) says whose few-shots a prompt shows and how many, which
 definitions, which model continues it and what that may write. All conditions of a model are answered in one call, so
 that prompts that begin alike are read once; the values of each row are compared on the flows of a test set that both
 rows have. `lib.workflows.ablation_grid` says which conditions are asked.
@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lib.evaluation.comparison import rate_differences, rates
 from lib.retrieval.neighbours import nearest
-from lib.workbook.parameters.dsl_ablation import Condition
+from lib.workbook.inputs import InputError, describe_error
+from lib.workbook.parameters import Parameters, is_remote
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.grammars import flow_grammar
@@ -25,6 +27,107 @@ from lib.workflows.language import FlowError, called_apis, parse
 from lib.workflows.pairs import sample
 from lib.workflows.prompts import PARTS, STOPS, flow_in_chat, flow_of, flow_prompts, metaprompt_parts
 from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes, score_flows
+
+MAY_STAND_BESIDE_SFD = ("pretrained", "tst", "tst_affine")  # selectors whose few-shots bring a number of definitions
+
+
+class Condition(BaseModel):
+    """A row of the ablation's table, given as a list in the order of these fields.
+
+    Attributes:
+        selector: whose few-shots: by the pretrained encoder, by TST or by TST with a learned scale before its loss;
+            drawn at random; `other`: those of another request; `oracle_shots`: the nearest by the right flow, which no
+            method could know.
+        shots: few-shots in the prompt.
+        definitions: none; FD, SFD or both, after the few-shots; `instruction`: how to use definitions, without any;
+            `gold`: those of the right flow's APIs, which no method could know.
+        generator: the language model as it comes; fine-tuned on requests and flows; in_context: taught to read
+            few-shots on connectors that it is not asked about; an instruct model, asked through its chat template.
+        decoding: free, under the grammar, or under the grammar with the catalogue's names and keys.
+        flows: of each test set that it is tried on, the first ones of one order.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    selector: Literal["pretrained", "tst", "tst_affine", "random", "other", "oracle_shots"]
+    shots: int = Field(ge=0, le=100)
+    definitions: Literal["none", "instruction", "fd", "sfd", "fd_sfd", "gold"]
+    generator: Literal["untuned", "finetuned", "in_context", "instruct"]
+    decoding: Literal["free", "grammar", "catalogue"]
+    flows: int = Field(ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_row(cls, row: Any) -> Any:
+        fields = list(cls.model_fields)
+        if not isinstance(row, list):
+            return row
+        if len(row) != len(fields):
+            raise ValueError(f"a row must have {len(fields)} entries: {', '.join(fields)}")
+        return dict(zip(fields, row, strict=True))
+
+    @model_validator(mode="after")
+    def _possible(self) -> Condition:
+        if self.selector not in MAY_STAND_BESIDE_SFD and self.definitions in ("sfd", "fd_sfd"):
+            beside = ", ".join(MAY_STAND_BESIDE_SFD)
+            raise ValueError(f"SFD shows as many definitions as FD: it needs the few-shots of one of {beside}")
+        if self.generator == "finetuned" and self.definitions != "none":
+            raise ValueError("the fine-tuned model reads no definitions")
+        return self
+
+    @property
+    def name(self) -> str:
+        """What the condition is called in artifacts, such as `tst_20_fd_sfd`."""
+        parts = [self.selector if self.shots else "no", str(self.shots or "shots")]
+        usual = {"none", "untuned", "free"}
+        return "_".join(
+            [*parts, *(part for part in (self.definitions, self.generator, self.decoding) if part not in usual)]
+        )
+
+
+# The rows of the paper's Tables 1 to 4, baselines included: selector, few-shots, definitions.
+PUBLISHED_ROWS = [
+    *((selector, shots, what) for shots in (5, 20) for selector in ("pretrained", "tst") for what in ("none", "fd")),
+    ("tst", 20, "sfd"),
+    ("tst", 20, "fd_sfd"),
+]
+BASELINE = "no_shots_finetuned"  # of Table 4
+COMPARED_WITH = [PUBLISHED_ROWS[0], PUBLISHED_ROWS[2]]  # five few-shots: what Tables 1 and 2 cannot do without
+
+
+def reader_of(parameters: Parameters) -> str:
+    """The generator that stands for GPT-4: the untuned one where it has a name, else the in-context one."""
+    return "untuned" if parameters.untuned_generator else "in_context"
+
+
+def asked_rows(parameters: Parameters) -> list[Condition]:
+    """The conditions that notebook 09 asks: those of the instruct model only where its parameters name one.
+
+    Raises:
+        InputError: a row is none or stands twice, or one that the tables need is missing.
+    """
+    try:
+        rows = [Condition.model_validate(row) for row in parameters.ablation]
+    except ValidationError as error:
+        raise InputError(f"ablation: {describe_error(error)}") from None
+    names, reader = [row.name for row in rows], reader_of(parameters)
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise InputError(f"ablation: two rows are {twice}")
+    free = [row for row in rows if (row.generator, row.decoding) == (reader, "free")]
+    for needed in COMPARED_WITH:
+        if needed not in [(row.selector, row.shots, row.definitions) for row in free]:
+            raise InputError(f"ablation: the paper's row {[*needed, reader, 'free']} is missing")
+    if BASELINE not in names:
+        raise InputError("ablation: Table 4 needs the row [pretrained, 0, none, finetuned, free, …]")
+    bound = [row.name for row in rows if row.generator == "untuned" and row.decoding != "free"]
+    if is_remote(parameters.untuned_generator) and bound:
+        raise InputError(
+            f"ablation: {parameters.untuned_generator} cannot be held to a grammar, as {', '.join(bound)} must be: "
+            "give these rows the decoding free or leave them out"
+        )
+    if parameters.dsl_max_tokens >= parameters.prompt_window:
+        raise InputError("prompt_window: must be larger than dsl_max_tokens")
+    return [row for row in rows if row.generator != "instruct" or parameters.instruct_generator]
 
 
 def write_condition(

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.evaluation.forensics import chained
-from lib.workbook.parameters.dsl_ablation import Condition
+from lib.workflows.ablation import Condition
 from lib.workflows.ablation_grid import UNSEEN_FINETUNED, UNSEEN_SHOTS, unseen_name
 from lib.workflows.scoring import outcomes
 

@@ -20,9 +20,8 @@ from lib.generation.local import load_tokenizer
 from lib.generation.models import locate
 from lib.generation.remote import estimate_tokens
 from lib.retrieval.neighbours import nearest
-from lib.workbook.parameters.base import is_remote
-from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows.ablation import write_condition
+from lib.workbook.parameters import is_remote
+from lib.workflows.ablation import Condition, write_condition
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.few_shots import few_shot_definitions

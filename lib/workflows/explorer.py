@@ -19,9 +19,9 @@ from lib.generation.models import load_or_say_how
 from lib.retrieval.neighbours import nearest
 from lib.workbook.artifacts import Workbook
 from lib.workbook.machine import cores
-from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
+from lib.workbook.parameters import Parameters
 from lib.workflows import ablation
+from lib.workflows.ablation import Condition
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.few_shots import few_shot_definitions
 from lib.workflows.language import FlowError, Report, parse, validate
@@ -57,7 +57,7 @@ class Saved:
     selectors: tuple[str, ...]
     encoder: str
     learned: int
-    tuned: DSLRetrieval
+    tuned: Parameters
 
 
 def read_saved(book: Workbook) -> Saved:
@@ -70,7 +70,7 @@ def read_saved(book: Workbook) -> Saved:
     book.require(NEEDED)
     learned, mined = len(book.read("dsl_training_pairs")), len(book.read("tst_pairs"))
     trained = [adapter_of(learned) + "/training.json", *["encoders/tst/adapter_config.json"] * (mined > 0)]
-    book.require({DSLRetrieval.notebook: trained})
+    book.require({"08_dsl_retrieval": trained})
     flows = book.read("flows")
     is_training = flows["split"] == "training"
     return Saved(
@@ -80,7 +80,7 @@ def read_saved(book: Workbook) -> Saved:
         selectors=("tst", "pretrained") if mined else ("pretrained",),
         encoder=book.made_with("embeddings_requests.safetensors")["workflow_encoder"],
         learned=learned,
-        tuned=book.parameters_of("dsl_training_pairs.parquet", DSLRetrieval),
+        tuned=book.parameters_of("dsl_training_pairs.parquet"),
     )
 
 

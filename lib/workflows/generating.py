@@ -17,13 +17,12 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.apis import API
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.conditions import Tested, condition
 from lib.workflows.language import Branch, Call, Flow, For, If, Statement, calls, parse, validate, variables_used
 from lib.workflows.pairs import SPLITS, Pair, as_frame, normal_form, pair_of
-from lib.workflows.planning import FlowDistribution, FlowPlan, draw_plan
+from lib.workflows.planning import FlowDistribution, FlowKnobs, FlowPlan, draw_plan
 from lib.workflows.steps import TRIGGER, Output, Unsayable, step
 from lib.workflows.wording import BUILD, HABITS, Draft, Parts, Wordings, draw_build, last_part, marked, typed
 

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from lib.retrieval.dense import encode, load_encoder
 from lib.retrieval.tuning import Tuning, encoder_for, weights_hash
 from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.machine import cores
-from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
+from lib.workbook.parameters import Parameters
 from lib.workbook.parts import FOLDER, Adapter, Recipe, adapter_of, ship_made, shipped
 from lib.workflows import few_shots, in_context
 from lib.workflows.apis import DefinitionForm
@@ -250,7 +250,7 @@ def make_reader(name: str, part: Part, world: World, output: Path, root: Path, *
 
 def world_of(book: Workbook) -> World:
     """What parts learn from, from the artifacts of notebook 01, read for notebook 08."""
-    parameters = cast(DSLRetrieval, book.parameters)
+    parameters = book.parameters
     return World(
         book.read("flows"),
         book.read("tst_pairs"),
@@ -277,7 +277,7 @@ def recipes(on_gpu: bool) -> dict[str, Recipe]:
     }
     return {
         name: Recipe(
-            f"{part.size:,} rows, {part.settings}", DSLRetrieval, needs, functools.partial(ship_part, name, part)
+            f"{part.size:,} rows, {part.settings}", "08_dsl_retrieval", needs, functools.partial(ship_part, name, part)
         )
         for name, part in parts(on_gpu).items()
     }
@@ -403,7 +403,7 @@ def runs_frame(runs: dict[Run, Adapter]) -> pd.DataFrame:
 
 
 def trainer_of(
-    parameters: DSLRetrieval,
+    parameters: Parameters,
     flows: pd.DataFrame,
     mined: pd.DataFrame,
     threshold: float,

@@ -6,12 +6,12 @@ import itertools
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 
 from lib.workbook.inputs import InputError
-from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.apis import API, ID, SHARED_IDS, Connector, family_heads, said
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.conditions import MAKERS, is_testable
@@ -50,6 +50,36 @@ SHAPES: dict[int, list[tuple[list[int], bool, float]]] = {
 }
 
 Need = tuple[str, str]  # connector (empty where all share it) and kind of an id; ("", "file") for a file
+
+
+@dataclass(frozen=True)
+class FlowKnobs:
+    """Sizes and shares of the simulated workflows; the defaults are the paper's sizes.
+
+    APIs are drawn by weight, but a `tail_share` of the flows has one drawn evenly, so that none goes unused.
+    `length_shares` are those of flows with one to five calls.
+    """
+
+    seed: int = 7
+    n_training_pairs: int = 67_000
+    n_test_pairs: int = 1_000
+    n_unseen_pairs: int = 1_200
+    n_test_same_pairs: int = 1_000
+    length_shares: Sequence[float] = (0.04, 0.52, 0.27, 0.12, 0.05)
+    condition_share: float = 1 / 3
+    tail_share: float = 0.06
+    api_spread: float = 0.4
+
+    def __post_init__(self) -> None:
+        if len(self.length_shares) != 5 or sum(self.length_shares[1:]) <= 0:
+            raise InputError("length_shares must be five, and allow flows of two calls or more")
+        if self.condition_share > sum(self.length_shares[1:]) / sum(self.length_shares):
+            raise InputError("condition_share exceeds the share of flows with two calls or more")
+
+    @classmethod
+    def of(cls, parameters: Any, **changes: Any) -> FlowKnobs:
+        """Those among a notebook's parameters, some changed. Raises InputError where they contradict each other."""
+        return cls(**{field.name: getattr(parameters, field.name) for field in fields(cls)} | changes)
 
 
 class FlowDistribution:

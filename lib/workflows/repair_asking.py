@@ -17,8 +17,7 @@ import pandas as pd
 from lib.evaluation.comparison import rate_differences, rates
 from lib.generation.answers import whole_units
 from lib.generation.local import LocalModel
-from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows.ablation import STOPS, answer, kept_by, score, write_condition
+from lib.workflows.ablation import STOPS, Condition, answer, kept_by, score, write_condition
 from lib.workflows.ablation_grid import OTHER_HALF, shots_by_selector
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue

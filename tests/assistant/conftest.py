@@ -17,17 +17,12 @@ from lib.assistant.explorer import Assistant
 from lib.assistant.needs import read_needs
 from lib.assistant.personas import read_cast
 from lib.assistant.planner import Desk
+from lib.assistant.schemas import WorldKnobs
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import frames, read_world, simulate_from
 from lib.retrieval.dense import encode, load_encoder
 from lib.workbook.artifacts import Workbook
-from lib.workbook.parameters.base import Parameters
-from lib.workbook.parameters.context_baselines import ContextBaselines
-from lib.workbook.parameters.data_gen import DataGen
-from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
-from lib.workbook.parameters.planner import PlannerTuning
-from lib.workbook.parameters.tool_retrieval import ToolRetrieval
-from lib.workbook.parameters.worlds import WorldKnobs
+from lib.workbook.parameters import Parameters, notebook_parameters
 from tests.retrieval.conftest import WORDS, build_encoder
 
 ROOT = Path(__file__).parents[2]
@@ -275,20 +270,26 @@ def own_tables(records, write_world):
 def book(tmp_path, own_tables):
     """What notebooks 01 to 07 leave for the assistant, of the smallest world; the models are missing."""
     root = tmp_path / "workbook"
-    world = Workbook("01_data_gen", DataGen(profile="smoke"), root)
+    world = Workbook("01_data_gen", notebook_parameters("01_data_gen", profile="smoke"), root)
     for name in ("items", "opens", "people", "queries", "gold", "other_plans", "toolbox"):
         world.write(name, own_tables[name])
     world.write_lines("personas", (tmp_path / "personas.jsonl").read_text().splitlines())
     vectors = {"items": encode_anyhow(own_tables["items"]["text"].tolist())}
     encoder = str(tmp_path / "no-encoder")
-    Workbook("02_context_baselines", ContextBaselines(profile="smoke", encoder=encoder), root).write_arrays(
-        "embeddings_pretrained", vectors
-    )
+    Workbook(
+        "02_context_baselines", notebook_parameters("02_context_baselines", profile="smoke", encoder=encoder), root
+    ).write_arrays("embeddings_pretrained", vectors)
     wording = pd.DataFrame({"wording": ["app"], "items": [1]})
-    Workbook("06_tool_retrieval", ToolRetrieval(profile="smoke"), root).write("tool_wording", wording)
+    Workbook("06_tool_retrieval", notebook_parameters("06_tool_retrieval", profile="smoke"), root).write(
+        "tool_wording", wording
+    )
     ranked = pd.DataFrame({"method": ["lambdamart"], "query": ["b-q0"]})
-    Workbook("05_lambdamart_rrf", LambdaMARTRRF(profile="smoke", bm25_b=0.4), root).write("context_rankings", ranked)
-    planner = Workbook("07_planner", PlannerTuning(profile="smoke", shown_tools=4, shown_items=2), root)
+    Workbook("05_lambdamart_rrf", notebook_parameters("05_lambdamart_rrf", profile="smoke", bm25_b=0.4), root).write(
+        "context_rankings", ranked
+    )
+    planner = Workbook(
+        "07_planner", notebook_parameters("07_planner", profile="smoke", shown_tools=4, shown_items=2), root
+    )
     planner.write("plans", own_tables["queries"])
     for name in ("lambdamart.txt", "adapters/planner/training.json"):
         (planner.data / name).parent.mkdir(parents=True, exist_ok=True)

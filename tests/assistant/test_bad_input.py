@@ -12,11 +12,10 @@ import yaml
 
 from lib.assistant.needs import read_needs
 from lib.assistant.personas import read_cast
-from lib.assistant.schemas import APPS, ITEM_TYPES, Apps, InputError, read_personas
+from lib.assistant.schemas import APPS, ITEM_TYPES, Apps, InputError, WorldKnobs, read_personas
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import check_trainable, frames, read_world, simulate_from
 from lib.workbook.artifacts import ROOT
-from lib.workbook.parameters.worlds import WorldKnobs
 
 NEED = "airport_pickup"
 TINY = WorldKnobs(seed=1, n_personas=20, n_training_queries=80, n_evaluation_queries=20)

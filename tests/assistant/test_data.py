@@ -22,10 +22,9 @@ from lib.assistant.personas import (
     moment_facts,
 )
 from lib.assistant.queries import families_of, normal_form, resolve_plan, voice
-from lib.assistant.schemas import APPS
+from lib.assistant.schemas import APPS, WorldKnobs
 from lib.assistant.toolbox import DEFAULT_API
 from lib.retrieval.bm25 import content_terms
-from lib.workbook.parameters.worlds import WorldKnobs
 
 NOON = datetime(2023, 12, 10, 12)
 MOMENTS = [(datetime(2023, 12, 1, 9), "home"), (datetime(2023, 12, 2, 9), "work")]

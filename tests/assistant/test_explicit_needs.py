@@ -14,10 +14,9 @@ from lib.assistant.explicit_needs import read_explicit_needs
 from lib.assistant.needs import alternatives
 from lib.assistant.personas import LivedNeed, Scene, draw_life, draw_slot, furnish
 from lib.assistant.queries import Query, families_of, label, normal_form, voice
-from lib.assistant.schemas import APPS
+from lib.assistant.schemas import APPS, WorldKnobs
 from lib.assistant.world import read_all_needs
 from lib.workbook.inputs import InputError
-from lib.workbook.parameters.worlds import WorldKnobs
 
 NOW = datetime(2023, 12, 14, 15, 10)
 NEED = "remind_me"

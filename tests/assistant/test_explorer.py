@@ -9,9 +9,7 @@ from lib.assistant.persona_index import PersonaIndex
 from lib.assistant.planner import SETTINGS
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError, Workbook
-from lib.workbook.parameters.data_gen import DataGen
-from lib.workbook.parameters.planner import PlannerTuning
-from lib.workbook.parameters.tool_retrieval import ToolRetrieval
+from lib.workbook.parameters import Parameters, notebook_parameters
 
 
 def test_a_typed_request_goes_through_the_whole_chain(make_assistant, own_tables):
@@ -86,9 +84,9 @@ def test_the_assistant_is_opened_as_it_was_saved(book, monkeypatch):
 @pytest.mark.parametrize("texts", ["paper", "terse"])
 def test_tools_have_the_texts_that_were_searched(book, texts):
     wording = pd.DataFrame({"wording": ["app"], "items": [1]})
-    Workbook("06_tool_retrieval", ToolRetrieval(profile="smoke", tool_wording=texts), book.root).write(
-        "tool_wording", wording
-    )
+    Workbook(
+        "06_tool_retrieval", notebook_parameters("06_tool_retrieval", profile="smoke", tool_wording=texts), book.root
+    ).write("tool_wording", wording)
     named = read_saved(book).toolbox["text"].str.contains(" App's ")
     assert named.all() if texts == "paper" else not named.any()
 
@@ -108,21 +106,10 @@ def test_missing_artifacts_are_named_with_their_notebooks(book):
     assert all(name in str(error.value) for names in NEEDED.values() for name in names)
 
 
-def test_artifacts_of_another_version_are_not_taken(book):
-    class Older(PlannerTuning):
-        shown_tools: str = "ten"
-
-    Workbook("07_planner", Older(profile="smoke"), book.root).write("plans", pd.DataFrame({"query": ["b-q0"]}))
-    with pytest.raises(ArtifactError, match="another version of notebook 07_planner wrote it: run `make report"):
-        read_saved(book)
-
-
 def test_a_parameter_that_the_planner_no_longer_has_is_let_pass(book):
-    class Older(PlannerTuning):
-        encoder: str = "all-MiniLM-L6-v2"
-
-    Workbook("07_planner", Older(profile="smoke"), book.root).write("plans", pd.DataFrame({"query": ["b-q0"]}))
-    assert read_saved(book).tuned == PlannerTuning(profile="smoke")
+    older = Parameters(profile="smoke", encoder="all-MiniLM-L6-v2")
+    Workbook("07_planner", older, book.root).write("plans", pd.DataFrame({"query": ["b-q0"]}))
+    assert read_saved(book).tuned == notebook_parameters("07_planner", profile="smoke")
 
 
 def test_a_missing_model_is_named(book, tmp_path):
@@ -132,7 +119,7 @@ def test_a_missing_model_is_named(book, tmp_path):
 
 def test_plans_that_do_as_well_are_read_with_the_labels(book, own_tables):
     other = own_tables["gold"].loc[[1], ["query", "apis", "plan", "answers"]].assign(plan='open_note(title="Dough 2")')
-    Workbook("01_data_gen", DataGen(profile="smoke"), book.root).write("other_plans", other)
+    Workbook("01_data_gen", notebook_parameters("01_data_gen", profile="smoke"), book.root).write("other_plans", other)
     also = read_saved(book).gold["also"]
     assert also.str.len().tolist() == [0, 1, 0]
     assert also[1][0].plan == 'open_note(title="Dough 2")'

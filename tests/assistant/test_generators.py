@@ -10,7 +10,7 @@ from lib.assistant.written_world import toolbox_questions
 from lib.generation.remote import DryRun
 from lib.generation.structured import ask
 from lib.workbook.artifacts import ROOT
-from lib.workbook.parameters.data_gen import DataGen
+from lib.workbook.parameters import notebook_parameters
 from tests.assistant.test_written_world import Scripted, right, step_of
 
 STEPS = ["personas", "items", "queries", "tools", "plans", "thoughts"]
@@ -37,14 +37,16 @@ def test_the_same_number_of_questions_whatever_was_lost_before(asked):
 
 
 def test_a_written_world_is_rehearsed_on_a_simulated_one(simulated):
-    knobs = DataGen(n_personas=6, n_training_queries=30, n_evaluation_queries=10, data_writer="remote:m")
+    knobs = notebook_parameters(
+        "01_data_gen", n_personas=6, n_training_queries=30, n_evaluation_queries=10, data_writer="remote:m"
+    )
     model = DryRun("m", price_in=1.0, price_out=1.0)
     rehearse(model, simulated, knobs)
     assert model.counters.calls > 6 + 4 * 40, "a question a persona, four a query, and those for items"
     assert model.counters.tokens_in > 100 * model.counters.calls
     assert model.counters.cost > 0
     alone = model.counters.calls
-    rehearse(model, simulated, knobs.model_copy(update={"written_toolbox": True}))
+    rehearse(model, simulated, type(knobs)(**vars(knobs) | {"written_toolbox": True}))
     assert model.counters.calls - alone == alone + len(toolbox_questions())
 
 

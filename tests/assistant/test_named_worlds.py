@@ -12,9 +12,9 @@ import pytest
 from lib.assistant.audit import argument_sources, check_apart, shared_values
 from lib.assistant.named_worlds import WORLDS, deal_asks, group_shares, plan_shares
 from lib.assistant.queries import normal_form
+from lib.assistant.schemas import WorldKnobs
 from lib.assistant.world import frames, read_world, simulate_from
 from lib.workbook.inputs import InputError
-from lib.workbook.parameters.worlds import WorldKnobs
 
 SMALL = {"seed": 5, "n_personas": 60, "n_training_queries": 330, "n_evaluation_queries": 90}
 SPOKEN = ["explicit", "mixed"]

@@ -12,18 +12,13 @@ from lib.assistant import parts as module
 from lib.assistant.parts import ABOUT, make, name_of, parts, taught_queries
 from lib.assistant.planner_training import PlannerLesson, planner_settings, read_planner_lesson, shipped_planner
 from lib.assistant.queries import held_out_needs
+from lib.assistant.schemas import WorldKnobs
 from lib.assistant.world import frames, simulate
 from lib.generation.finetune import Training
 from lib.report import train as command
 from lib.workbook.artifacts import ROOT, Workbook
-from lib.workbook.parameters.base import select
-from lib.workbook.parameters.cot_augmentation import CoTAugmentation
-from lib.workbook.parameters.data_gen import DataGen
-from lib.workbook.parameters.planner import PlannerTuning
-from lib.workbook.parameters.tool_retrieval import ToolRetrieval
-from lib.workbook.parameters.worlds import WorldKnobs
+from lib.workbook.parameters import notebook_parameters, read_profile
 from lib.workbook.parts import FOLDER, RECORD, Recipe
-from lib.workbook.profiles import read_profile
 from tests.generation.conftest import build_model
 
 SEED = 7
@@ -55,14 +50,16 @@ def write(tmp_path, tiny, tables):
     """Writes what notebooks 01, 03 and 06 leave, of which the last two depend on `seed`; returns the folder."""
 
     def write(tables=tables, seed=0):
-        world = Workbook("01_data_gen", DataGen(profile="tiny"), tmp_path)
+        world = Workbook("01_data_gen", notebook_parameters("01_data_gen", profile="tiny"), tmp_path)
         for name in ("queries", "gold", "other_plans", "items", "opens", "people", "toolbox"):
             world.write(name, tables[name])
         queries = tables["queries"]["query"]
         cot = pd.DataFrame({"query": queries.head(9), "split": "training", "writer": "cot_distilled"})
-        written = Workbook("03_cot_augmentation", CoTAugmentation(profile="tiny", writer=tiny), tmp_path)
+        written = Workbook(
+            "03_cot_augmentation", notebook_parameters("03_cot_augmentation", profile="tiny", writer=tiny), tmp_path
+        )
         written.write("cot", cot.assign(text=f"Check 'Notes' {seed}."))
-        tools = Workbook("06_tool_retrieval", ToolRetrieval(profile="tiny"), tmp_path)
+        tools = Workbook("06_tool_retrieval", notebook_parameters("06_tool_retrieval", profile="tiny"), tmp_path)
         apis = tables["toolbox"]["api"].to_numpy(dtype=object)
         settings = ("query_only", "query_plus_context")
         rankings = [ranked(queries, apis, 3, seed).assign(setting=setting) for setting in settings]
@@ -74,7 +71,7 @@ def write(tmp_path, tiny, tables):
 
 
 def book_of(model, root, tiny, **values):
-    base = {CoTAugmentation: {"writer": tiny}, PlannerTuning: {"planner": tiny}}[model]
+    base = {"03_cot_augmentation": {"writer": tiny}, "07_planner": {"planner": tiny}}[model]
     return Workbook(model.notebook, model(profile="tiny", seed=SEED, **base, **values), root)
 
 
@@ -90,7 +87,7 @@ def training_of(tables):
 def test_parts_say_what_they_are_made_from():
     every = parts()
     assert list(every) == ["cot_writer-2000", "planner-4338"]
-    assert [part.parameters.notebook for part in every.values()] == ["03_cot_augmentation", "07_planner"]
+    assert [part.notebook.notebook for part in every.values()] == ["03_cot_augmentation", "07_planner"]
     assert list(every["planner-4338"].needs) == ["01_data_gen", "03_cot_augmentation", "06_tool_retrieval"]
 
 
@@ -99,8 +96,8 @@ def test_profiles_ask_for_the_settings_that_the_parts_were_trained_with(profile)
     """Else they would train their own."""
     values = read_profile(ROOT / "notebooks" / "profiles" / f"{profile}.yaml")
     asked = {
-        "cot_writer-2000": module.writer_settings(CoTAugmentation.model_validate(select(values, CoTAugmentation))),
-        "planner-4338": planner_settings(PlannerTuning.model_validate(select(values, PlannerTuning))),
+        "cot_writer-2000": module.writer_settings(notebook_parameters("03_cot_augmentation", values)),
+        "planner-4338": planner_settings(notebook_parameters("07_planner", values)),
     }
     for part, settings in asked.items():
         had = json.loads((ROOT / FOLDER / part / RECORD).read_text())["settings"]
@@ -111,7 +108,9 @@ def test_profiles_ask_for_the_settings_that_the_parts_were_trained_with(profile)
 
 
 def test_a_shipped_writer_is_taken_and_writes_for_other_personas(write, tiny, tables):
-    book = book_of(CoTAugmentation, write(), tiny, shipped_writer_pairs=12, distilled_pairs=3, cot_training_queries=4)
+    book = book_of(
+        "03_cot_augmentation", write(), tiny, shipped_writer_pairs=12, distilled_pairs=3, cot_training_queries=4
+    )
     module.ship_part(WRITER, small("cot_writer", 12), book, book.root)
     training, unseen = training_of(tables), held_out_needs(tables["gold"]["need"].unique(), SEED)
     learned, asked, found = taught_queries(book.parameters, training, unseen, book.root)
@@ -125,7 +124,9 @@ def test_a_shipped_writer_is_taken_and_writes_for_other_personas(write, tiny, ta
 
 
 def test_one_changed_query_refuses_the_writer_and_the_notebook_trains_its_own(write, tiny, tables):
-    book = book_of(CoTAugmentation, write(), tiny, shipped_writer_pairs=12, distilled_pairs=3, cot_training_queries=4)
+    book = book_of(
+        "03_cot_augmentation", write(), tiny, shipped_writer_pairs=12, distilled_pairs=3, cot_training_queries=4
+    )
     module.ship_part(WRITER, small("cot_writer", 12), book, book.root)
     training, unseen = training_of(tables), held_out_needs(tables["gold"]["need"].unique(), SEED)
     first = taught_queries(book.parameters, training, unseen, book.root).learned.index[0]
@@ -141,10 +142,14 @@ def test_one_changed_query_refuses_the_writer_and_the_notebook_trains_its_own(wr
 def test_a_world_without_enough_queries_takes_no_shipped_writer(tables, tiny, tmp_path):
     training = training_of(tables)
     asked_for = {"profile": "tiny", "writer": tiny, "distilled_pairs": 3, "cot_training_queries": 4}
-    taught = taught_queries(CoTAugmentation(**asked_for, shipped_writer_pairs=24), training, [], tmp_path)
+    taught = taught_queries(
+        notebook_parameters("03_cot_augmentation", **asked_for, shipped_writer_pairs=24), training, [], tmp_path
+    )
     assert taught.shipped.reason == ("The shipped part cot_writer-24 is not used: this world has 24 training queries.")
     assert len(taught.learned) == 3
-    none = taught_queries(CoTAugmentation(**asked_for, shipped_writer_pairs=0), training, [], tmp_path)
+    none = taught_queries(
+        notebook_parameters("03_cot_augmentation", **asked_for, shipped_writer_pairs=0), training, [], tmp_path
+    )
     assert none.shipped.reason == ""
     assert none.learned.equals(taught.learned)
 
@@ -153,8 +158,8 @@ def test_a_world_without_enough_queries_takes_no_shipped_writer(tables, tiny, tm
 
 
 def test_a_planner_is_made_once_whatever_was_retrieved_and_written(write, tiny, capsys):
-    book = book_of(PlannerTuning, write(), tiny, shown_tools=3, shown_items=2, shipped_planner_pairs=18)
-    recipe = Recipe("plans", PlannerTuning, {}, functools.partial(module.ship_part, PLANNER, small("planner", 18)))
+    book = book_of("07_planner", write(), tiny, shown_tools=3, shown_items=2, shipped_planner_pairs=18)
+    recipe = Recipe("plans", "07_planner", {}, functools.partial(module.ship_part, PLANNER, small("planner", 18)))
     for seed, expected in ((0, "now in data/trained"), (1, "shipped already, and it fits")):
         write(seed=seed)
         assert command.train(PLANNER, recipe, book, book.root) == (not seed)
@@ -183,7 +188,7 @@ def source_of(book):
 
 
 def test_one_changed_query_refuses_the_planner_and_the_notebook_trains_its_own(write, tiny, tables):
-    book = book_of(PlannerTuning, write(), tiny, shipped_planner_pairs=18)
+    book = book_of("07_planner", write(), tiny, shipped_planner_pairs=18)
     module.ship_part(PLANNER, small("planner", 18), book, book.root)
     row = np.flatnonzero(tables["queries"]["split"] == "training")[0]
     write(changed(tables, "queries", "text", row))
@@ -202,7 +207,7 @@ def test_one_changed_query_refuses_the_planner_and_the_notebook_trains_its_own(w
 )
 def test_what_training_personas_have_is_part_of_what_a_planner_learned_from(write, tiny, tables, name, column):
     """And what evaluation personas have is not."""
-    book = book_of(PlannerTuning, write(), tiny)
+    book = book_of("07_planner", write(), tiny)
     before = source_of(book)
     side = tables["queries"].drop_duplicates("persona").set_index("persona")["split"]
     of_item = tables["items"].set_index("item")["persona"]
@@ -216,7 +221,7 @@ def test_what_training_personas_have_is_part_of_what_a_planner_learned_from(writ
 
 
 def test_settings_that_shape_prompts_are_part_of_it_too(write, tiny):
-    lesson = read_planner_lesson(book_of(PlannerTuning, write(), tiny))
+    lesson = read_planner_lesson(book_of("07_planner", write(), tiny))
     before = lesson.source(18)
     others = [
         replace(lesson, seed=8),
@@ -230,7 +235,7 @@ def test_settings_that_shape_prompts_are_part_of_it_too(write, tiny):
 
 
 def test_no_planner_is_looked_for_where_none_is_wanted(write, tiny):
-    book = book_of(PlannerTuning, write(), tiny, shipped_planner_pairs=0)
+    book = book_of("07_planner", write(), tiny, shipped_planner_pairs=0)
     assert shipped_planner(book.parameters, read_planner_lesson(book), book.root) == module.NONE
 
 
@@ -239,7 +244,7 @@ def test_no_planner_is_looked_for_where_none_is_wanted(write, tiny):
 
 def test_a_world_that_is_too_small_says_so(write, tiny):
     root = write()
-    for kind, model in (("planner", PlannerTuning), ("cot_writer", CoTAugmentation)):
+    for kind, model in (("planner", "07_planner"), ("cot_writer", "03_cot_augmentation")):
         with pytest.raises(ValueError, match=f"{kind}-25: this world has 24"):
             make(name_of(kind, 25), small(kind, 25), book_of(model, root, tiny), root / "out", root)
 
@@ -263,7 +268,7 @@ def notebooks(monkeypatch):
 def test_what_is_missing_is_made_first_and_its_notebooks_are_named(profile, notebooks, capsys):
     part = parts()["planner-4338"]
     with pytest.raises(command.ArtifactError, match=r"01_data_gen \(.*03_cot_augmentation \(cot.parquet\); 06_tool"):
-        command.world_of("tiny", part.parameters, part.needs, root=profile)
+        command.world_of("tiny", part.notebook, part.needs, root=profile)
     assert "data/generated/tiny/tool_rankings.parquet" in notebooks
     assert "by notebooks up to 06_tool_retrieval" in capsys.readouterr().out
 
@@ -272,7 +277,7 @@ def test_what_is_missing_is_made_first_and_its_notebooks_are_named(profile, note
 def test_what_is_there_is_brought_up_to_date_only_where_that_is_asked_for(write, profile, notebooks, anew, expected):
     write()
     part = parts()["planner-4338"]
-    command.world_of("tiny", part.parameters, part.needs, anew, profile)
+    command.world_of("tiny", part.notebook, part.needs, anew, profile)
     assert len(notebooks) == expected
 
 
@@ -281,7 +286,7 @@ def test_what_could_not_be_brought_up_to_date_is_not_learned_from(write, profile
     monkeypatch.setattr(command, "run_notebooks", lambda *_: 1)
     part = parts()["planner-4338"]
     with pytest.raises(command.ArtifactError, match="a notebook failed"):
-        command.world_of("tiny", part.parameters, part.needs, True, profile)
+        command.world_of("tiny", part.notebook, part.needs, True, profile)
 
 
 @pytest.mark.parametrize("trained", [True, False])

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from lib.assistant.needs import alternatives, expand, parse_call, slots_of
 from lib.assistant.personas import ITEMS_PER_APP, draw_capacities
 from lib.assistant.queries import deal_counts, deal_kinds, normal_form, print_call
-from lib.assistant.schemas import APPS, ITEM_TYPES, TIME_FIELDS, InputError, Persona, read_personas
-from lib.workbook.parameters.worlds import WorldKnobs
+from lib.assistant.schemas import APPS, ITEM_TYPES, TIME_FIELDS, InputError, Persona, WorldKnobs, read_personas
 
 relaxed = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], database=None

@@ -20,7 +20,7 @@ from lib.assistant.ranking_cost import (
 )
 from lib.assistant.rrf_readings import WHOLE, FusedRankers
 from lib.retrieval.fusion import Fusion
-from lib.workbook.parameters.lambdamart_rrf import LambdaMARTRRF
+from lib.workbook.parameters import notebook_parameters
 
 NAMES = ["encode", "cosine", "bm25t", "signals", "predict", "sort", "predict_fused", "fuse", "fuse_text", "second"]
 STAGES = pd.DataFrame([[1, 2, 4, 8, 16, 32, 64, 128, 256, 512]] * 2, columns=NAMES, dtype=float)
@@ -86,14 +86,18 @@ def test_a_model_here_is_timed_anew_and_an_endpoints_answers_are_kept(monkeypatc
     monkeypatch.setattr(load, "load_language_model", lambda *given, **named: (given, named))
     monkeypatch.setattr(local, "LocalModel", lambda name, adapter: (name, adapter))
     answers, record = tmp_path / "answers", tmp_path / "spending.json"
-    here = chain_writers(LambdaMARTRRF(writer="small"), ["Call her", "Play it"], tmp_path, answers, record)
+    here = chain_writers(
+        notebook_parameters("05_lambdamart_rrf", writer="small"), ["Call her", "Play it"], tmp_path, answers, record
+    )
     assert here["cot"].model[0] == ("small", None)
     assert not here["cot"].remote
     assert here["cot_distilled"].model == ("small", tmp_path)
     assert here["cot_distilled"].prompts == ["Call her\nWhere to look:", "Play it\nWhere to look:"]
     assert "'Notes'" in here["cot"].prompts[0]
     assert "Call her" in here["cot"].prompts[0]
-    there = LambdaMARTRRF(writer="remote:large", distilled_writer="small", remote_concurrency=3)
+    there = notebook_parameters(
+        "05_lambdamart_rrf", writer="remote:large", distilled_writer="small", remote_concurrency=3
+    )
     writers = chain_writers(there, ["Call her"], None, answers, record)
     assert list(writers) == ["cot"]
     assert writers["cot"].remote

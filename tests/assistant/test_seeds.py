@@ -11,15 +11,15 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from lib.assistant.schemas import WorldKnobs
 from lib.assistant.world import frames, simulate
-from lib.workbook.parameters.worlds import WorldKnobs
 
 SMALL = {"seed": 11, "n_personas": 30, "n_training_queries": 150, "n_evaluation_queries": 40}
 OTHER = {"seed": 8, "n_personas": 240, "n_training_queries": 1316, "n_evaluation_queries": 284}
 DIGEST = """
 import hashlib, sys
 from lib.assistant.world import simulate
-from lib.workbook.parameters.worlds import WorldKnobs
+from lib.assistant.schemas import WorldKnobs
 world = simulate("data", WorldKnobs(seed=11, n_personas=30, n_training_queries=150, n_evaluation_queries=40))
 text = "".join(entry.model_dump_json() for entry in [*world.personas, *world.queries, *world.gold])
 sys.stdout.write(hashlib.sha256(text.encode()).hexdigest())

@@ -3,6 +3,7 @@ import pytest
 
 from lib.assistant.ranking_task import Learning
 from lib.assistant.rrf_readings import STORES, WHOLE
+from lib.assistant.schemas import WorldKnobs
 from lib.assistant.sensitivity import (
     COMPARED,
     EDGE,
@@ -15,7 +16,6 @@ from lib.assistant.sensitivity import (
     swept_knobs,
 )
 from lib.retrieval.fusion import Fusion
-from lib.workbook.parameters.worlds import WorldKnobs
 
 CUTOFFS = [3, 10]
 HABITS_ALONE = {"recency_strength": 0.0, "frequency_strength": 0.0}

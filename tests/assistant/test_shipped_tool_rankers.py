@@ -20,7 +20,7 @@ from lib.assistant.tool_ranker import (
 )
 from lib.assistant.tool_ranker import tool_ranker_source as learned_from
 from lib.workbook.artifacts import ROOT, Workbook
-from lib.workbook.parameters.tool_retrieval import ToolRetrieval
+from lib.workbook.parameters import notebook_parameters
 from lib.workbook.parts import FOLDER, read_rankers
 from tests.assistant.test_tool_ranker import N_QUERIES, make_task
 
@@ -49,7 +49,7 @@ def learned():
 
 @pytest.fixture
 def book(learned, tmp_path):
-    book = Workbook("06_tool_retrieval", ToolRetrieval(profile="quick"), tmp_path)
+    book = Workbook("06_tool_retrieval", notebook_parameters("06_tool_retrieval", profile="quick"), tmp_path)
     book.write_lines(TOOL_RANKERS, [json.dumps(one.record) for one in learned[2]])
     return book
 

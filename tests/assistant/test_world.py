@@ -12,9 +12,8 @@ from scipy import stats
 
 from lib.assistant.named_worlds import group_shares
 from lib.assistant.queries import normal_form
-from lib.assistant.schemas import APPS, Persona
+from lib.assistant.schemas import APPS, Persona, WorldKnobs
 from lib.assistant.toolbox import DEFAULT_API
-from lib.workbook.parameters.worlds import WorldKnobs
 
 TABLE_4 = {
     "mail": 2.93,

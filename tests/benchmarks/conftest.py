@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from lib.assistant.schemas import WorldKnobs
 from lib.assistant.world import frames, simulate
 from lib.generation.models import ModelError, locate
-from lib.workbook.parameters.worlds import WorldKnobs
 
 ROWS = pytest.StashKey[list]()
 INSTRUCTION = (

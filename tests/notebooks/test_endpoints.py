@@ -15,13 +15,13 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 
+from lib.assistant.schemas import WorldKnobs
 from lib.assistant.world import frames, simulate
 from lib.generation.local import LocalModel
 from lib.report.book import build
 from lib.report.record import executed_path
 from lib.workbook.artifacts import ROOT, Workbook
-from lib.workbook.parameters.data_gen import DataGen
-from lib.workbook.parameters.worlds import WorldKnobs
+from lib.workbook.parameters import notebook_parameters
 from tests.generation.endpoint import Endpoint
 from tests.generation.server import FAULTS, FaultyProxy, ModelServer
 from tests.notebooks.smoke import copy_project
@@ -41,8 +41,8 @@ TINY = {
 def project(tmp_path):
     """A copy of the project with what notebook 03 reads: a small world and embeddings drawn at random."""
     root = copy_project(tmp_path / "project")
-    book = Workbook("01_data_gen", DataGen(profile="tiny"), root)
-    knobs = WorldKnobs(profile="tiny", n_personas=8, n_training_queries=24, n_evaluation_queries=12)
+    book = Workbook("01_data_gen", notebook_parameters("01_data_gen", profile="tiny"), root)
+    knobs = WorldKnobs(n_personas=8, n_training_queries=24, n_evaluation_queries=12)
     tables = frames(simulate(ROOT / "data", knobs))
     for name in ("items", "queries", "gold"):
         book.write(name, tables[name])
@@ -55,7 +55,7 @@ def project(tmp_path):
 
 def without_experts(project):
     """Take the experts' CoTs out: there is nothing to distil then, and the endpoint writes for training queries too."""
-    book = Workbook("01_data_gen", DataGen(profile="tiny"), project)
+    book = Workbook("01_data_gen", notebook_parameters("01_data_gen", profile="tiny"), project)
     book.write("gold", book.read("gold").assign(cot=""))
 
 

@@ -12,11 +12,11 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 
+from lib.assistant.schemas import WorldKnobs
 from lib.assistant.world import simulate
 from lib.report import book
 from lib.workbook.artifacts import ROOT
-from lib.workbook.parameters.dsl_ablation import PUBLISHED_ROWS
-from lib.workbook.parameters.worlds import WorldKnobs
+from lib.workflows.ablation import PUBLISHED_ROWS
 from tests.generation.endpoint import Endpoint
 from tests.notebooks.test_own_flows import PAIRS, PARCELS
 
@@ -57,7 +57,7 @@ def write_lines(path, records):
 
 def write_inputs(folder):
     """A world, documents of APIs, pairs and their flows, all hostile."""
-    knobs = WorldKnobs(profile="hostile", n_personas=8, n_training_queries=40, n_evaluation_queries=16)
+    knobs = WorldKnobs(n_personas=8, n_training_queries=40, n_evaluation_queries=16)
     world = simulate(ROOT / "data", knobs)
     (folder / "world").mkdir()
     write_lines(folder / "world" / "personas.jsonl", map(hostile_persona, world.personas))

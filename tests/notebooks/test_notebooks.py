@@ -8,20 +8,14 @@ import nbformat
 import pytest
 
 from lib.workbook.artifacts import ROOT
-from lib.workbook.parameters.base import literal_assignments, parameters_cells
-from lib.workbook.profiles import BESIDE, MODELS
+from lib.workbook.parameters import FOLDER, declared
 
-MODEL_OF = {model.notebook: model for model in (*MODELS, *BESIDE)}
-PATHS = [ROOT / "notebooks" / f"{name}.ipynb" for name in MODEL_OF]
+PATHS = sorted(FOLDER.glob("*.ipynb"))
 each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 
 
 def read(path):
     return nbformat.read(path, as_version=4)
-
-
-def test_every_notebook_file_is_known():
-    assert sorted((ROOT / "notebooks").glob("*.ipynb")) == sorted(PATHS)
 
 
 @each_notebook
@@ -76,32 +70,13 @@ def test_a_notebook_is_light(path):
 
 
 @each_notebook
-def test_one_parameters_cell_of_commented_literals(path):
-    cells = [cell for cell in read(path).cells if "parameters" in cell.metadata.get("tags", [])]
-    assert len(cells) == 1
-    lines = cells[0].source.splitlines()
-    for statement in ast.parse(cells[0].source).body:
-        assert "  # " in lines[statement.end_lineno - 1], f"no comment: {lines[statement.end_lineno - 1]}"
-        ast.literal_eval(statement.value)
-
-
-def as_written(value):
-    """A value as a cell writes it: the rows of a table as lists, fractions to nine decimals."""
-    if isinstance(value, list):
-        return [as_written(list(row.values()) if isinstance(row, dict) else row) for row in value]
-    return round(value, 9) if isinstance(value, float) else value
-
-
-@each_notebook
-def test_the_parameters_cell_states_the_models_names_types_and_defaults(path):
-    model = MODEL_OF[path.stem]
-    (source,) = parameters_cells(path)
-    defaults = {name: as_written(value) for name, value in model().model_dump().items()}
-    assert {name: as_written(value) for name, value in literal_assignments(source).items()} == defaults
-    for statement in ast.parse(source).body:
-        assert isinstance(statement, ast.AnnAssign), f"no type: {ast.unparse(statement)}"
-        wanted = type(defaults[statement.target.id])
-        assert ast.unparse(statement.annotation).split("[")[0] == ("float" if wanted is type(None) else wanted.__name__)
+def test_one_cell_of_parameters_and_its_check(path):
+    cells = [cell for cell in read(path).cells if cell.cell_type == "code"]
+    assert sum("parameters" in cell.metadata.get("tags", []) for cell in cells) == 1
+    assert (
+        max(map(len, next(c.source for c in cells if "parameters" in c.metadata.get("tags", [])).splitlines())) <= WIDTH
+    )
+    assert any(f'check_parameters("{path.stem}", globals())' in cell.source for cell in cells)
 
 
 @each_notebook
@@ -119,7 +94,7 @@ def test_no_class_and_no_long_function(path):
 def test_help_documents_every_parameter(path):
     command = [sys.executable, "-m", "papermill", "--help-notebook", path]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    for name in MODEL_OF[path.stem].model_fields:
+    for name in declared(path.stem):
         assert f"{name}:" in shown
 
 

@@ -14,7 +14,7 @@ from bs4 import BeautifulSoup
 from safetensors.numpy import load_file
 
 from lib.workbook.artifacts import ROOT
-from lib.workbook.parameters.dsl_ablation import PUBLISHED_ROWS
+from lib.workflows.ablation import PUBLISHED_ROWS
 from lib.workflows.catalogue import Catalogue
 from tests.assistant.test_written_world import CUE, right
 from tests.generation.endpoint import Endpoint

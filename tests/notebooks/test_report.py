@@ -18,7 +18,7 @@ from lib.assistant.ranker_ablation import TWO_CROSS_FITTED
 from lib.assistant.unseen_needs import TRAINED
 from lib.evaluation.claims import COLUMNS, WORDS, read_claims
 from lib.workbook.artifacts import ROOT
-from lib.workbook.profiles import NOTEBOOKS, read_profile
+from lib.workbook.parameters import NOTEBOOKS, read_profile
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.pages.explore_workflows import EXAMPLE_SHOTS
 from lib.workflows.scoring import METRICS

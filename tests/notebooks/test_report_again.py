@@ -14,7 +14,7 @@ from bs4 import BeautifulSoup
 
 from lib.report.dag import lib_files
 from lib.workbook.artifacts import ROOT
-from lib.workbook.profiles import NOTEBOOKS
+from lib.workbook.parameters import NOTEBOOKS
 from tests.notebooks.smoke import command, copy_project, executed_at, run, tables
 
 pytestmark = pytest.mark.slow

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from lib.workbook.artifacts import ROOT, Workbook
-from lib.workbook.parameters.base import Parameters
+from lib.workbook.parameters import Parameters
 from lib.workflows.catalogue import Catalogue
 
 EVIL = '</script><script>alert(1)</script> "it\'s" <img src=x onerror=alert(2)> & é'

@@ -16,7 +16,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from lib.report import book, record
 from lib.workbook import display
 from lib.workbook.artifacts import ROOT, ArtifactError, Workbook
-from lib.workbook.parameters.base import Parameters
+from lib.workbook.parameters import Parameters
 from tests.report.artifacts import EVIL, write_artifacts
 
 PAGE, FAILED, NOT_RUN = "02_context_baselines", "03_cot_augmentation", "04_finetuned_search"

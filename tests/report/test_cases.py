@@ -16,9 +16,8 @@ from lib.report import cases as browser
 from lib.report.cases import changed_lines, judge
 from lib.workbook.artifacts import ROOT, ArtifactError, Workbook
 from lib.workbook.cases import case_address
-from lib.workbook.parameters.base import Parameters
-from lib.workbook.parameters.dsl_ablation import DSLAblation
-from lib.workbook.profiles import NOTEBOOKS
+from lib.workbook.parameters import NOTEBOOKS, Parameters, notebook_parameters
+from lib.workflows.ablation import asked_rows
 from lib.workflows.errors import KINDS
 from tests.report.artifacts import EVIL, GOLD, catalogue, flow_frames, write_artifacts
 
@@ -110,8 +109,8 @@ def test_every_test_flow_is_there_and_equal_answers_once(project):
 
 
 def test_conditions_have_titles_that_readers_understand():
-    asked = DSLAblation(profile="smoke")
-    names = [asked.rows[0].name, "copy_tst"]
+    asked = notebook_parameters("09_dsl_ablation", profile="smoke")
+    names = [asked_rows(asked)[0].name, "copy_tst"]
     titles = browser.condition_titles(SimpleNamespace(parameters_of=lambda *_: asked), names)
     assert list(titles) == names
     assert "few-shot" in titles[names[0]]

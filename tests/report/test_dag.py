@@ -4,7 +4,7 @@ from fnmatch import fnmatch
 
 from lib.report.dag import imported_modules, lib_files
 from lib.workbook.artifacts import ROOT
-from lib.workbook.profiles import NOTEBOOKS
+from lib.workbook.parameters import NOTEBOOKS
 
 
 def test_imports_inside_functions_count():

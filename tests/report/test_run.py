@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from lib.report import run
+from lib.report.run import write_notebook_parameters
 from lib.workbook.artifacts import ROOT
-from lib.workbook.profiles import read_profile, write_notebook_parameters
+from lib.workbook.parameters import read_profile
 
 HOSTILE = 'it\'s a "test"; $(touch pwned) &'
 

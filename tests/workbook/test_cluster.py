@@ -9,8 +9,9 @@ import sys
 import pytest
 import yaml
 
+from lib.report.run import write_notebook_parameters
 from lib.workbook.artifacts import ROOT
-from lib.workbook.profiles import read_profile, write_notebook_parameters
+from lib.workbook.parameters import read_profile
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from IPython.core.events import EventManager
 
 from lib.workbook import display
 from lib.workbook.artifacts import Workbook
-from lib.workbook.parameters.data_gen import DataGen
+from lib.workbook.parameters import notebook_parameters
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_no_p_value_is_printed_as_zero(p, decimals, text):
 
 
 def test_a_figure_is_saved_with_its_numbers_and_shown_with_alt_text(shown, tmp_path):
-    book = Workbook("01_data_gen", DataGen(profile="smoke"), root=tmp_path)
+    book = Workbook("01_data_gen", notebook_parameters("01_data_gen", profile="smoke"), root=tmp_path)
     figure, axis = plt.subplots()
     axis.plot([1, 2])
     drawing = display.Drawing(figure, "line", "Rises by 1", "A line from 1 to 2.", pd.DataFrame({"y": [1, 2]}))
@@ -82,7 +82,7 @@ def test_a_computed_sentence_has_nothing_live(shown):
 
 
 def test_the_same_figure_gives_the_same_bytes(shown, tmp_path):
-    book = Workbook("01_data_gen", DataGen(profile="smoke"), root=tmp_path)
+    book = Workbook("01_data_gen", notebook_parameters("01_data_gen", profile="smoke"), root=tmp_path)
     pictures = []
     for _ in range(2):
         figure, axis = plt.subplots()

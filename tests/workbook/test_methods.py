@@ -15,7 +15,8 @@ def test_methods_differ_in_name_colour_and_marker():
 def test_a_method_without_an_entry_can_be_shown():
     assert (label("bm25t"), colour("bm25t"), marker("bm25t")) == ("BM25T", "#E69F00", "s")
     assert (label("my_ranking"), colour("my_ranking")) == ("my ranking", colour("my_ranking"))
-    assert colour("my_ranking").startswith("#") and marker("my_ranking")
+    assert colour("my_ranking").startswith("#")
+    assert marker("my_ranking")
 
 
 def test_a_method_that_no_figure_draws_has_no_style():

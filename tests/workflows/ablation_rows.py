@@ -1,6 +1,6 @@
 """Rows of every kind for tests of the ablation."""
 
-from lib.workbook.parameters.dsl_ablation import PUBLISHED_ROWS
+from lib.workflows.ablation import PUBLISHED_ROWS
 
 ABLATION = [
     *([*row, "in_context", "free", 3 if row[1] == 5 else 2] for row in PUBLISHED_ROWS),

@@ -8,13 +8,11 @@ import pandas as pd
 import pytest
 
 from lib.workbook.artifacts import Workbook
-from lib.workbook.parameters.base import Parameters
-from lib.workbook.parameters.data_gen import DataGen
-from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
-from lib.workbook.parameters.worlds import FlowKnobs
+from lib.workbook.parameters import Parameters, notebook_parameters
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
 from lib.workflows.pairs import read_values
+from lib.workflows.planning import FlowKnobs
 from lib.workflows.wording import FIRST_PLACEHOLDER, Draft, Wordings
 
 DATA = Path(__file__).parents[2] / "data"
@@ -113,13 +111,17 @@ def four_flows():
 def flow_book(tmp_path, four_flows, catalogue):
     """What notebooks 01 and 08 leave for the explorer of workflows; the models are missing."""
     root, model = tmp_path / "workbook", str(tmp_path / "no-model")
-    world = Workbook("01_data_gen", DataGen(profile="smoke", workflow_encoder=model), root)
+    world = Workbook("01_data_gen", notebook_parameters("01_data_gen", profile="smoke", workflow_encoder=model), root)
     world.write("flows", four_flows)
     world.write("tst_pairs", pd.DataFrame({"a": [0], "b": [1]}))
     world.write_lines("catalogue", catalogue.to_lines())
     vectors = np.array([[1, 0], [0, 1], [0.6, 0.8], [0.8, 0.6]], np.float32)
     world.write_arrays("embeddings_requests", {"requests": vectors})
-    tuned = Workbook("08_dsl_retrieval", DSLRetrieval(profile="smoke", generator=model, dsl_max_tokens=32), root)
+    tuned = Workbook(
+        "08_dsl_retrieval",
+        notebook_parameters("08_dsl_retrieval", profile="smoke", generator=model, dsl_max_tokens=32),
+        root,
+    )
     tuned.write("dsl_training_pairs", four_flows[["pair"]].head(2))
     tuned.write_arrays("embeddings_requests_tst", {"training": vectors[[1, 0, 2]], "asked": vectors[3:]})
     for name in ("adapters/nl2dsl_2/training.json", "encoders/tst/adapter_config.json"):

@@ -4,10 +4,10 @@ import pytest
 
 from lib.generation.local import Cost
 from lib.workbook.artifacts import ROOT
-from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workflows.ablation import (
     CONDITION,
     DELTAS,
+    Condition,
     answer,
     answer_as,
     as_artifact,

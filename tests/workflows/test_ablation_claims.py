@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 
 from lib.workbook.artifacts import ROOT
-from lib.workbook.parameters.dsl_ablation import Condition
+from lib.workflows.ablation import Condition
 from lib.workflows.ablation_claims import claimed_methods, claimed_scores, published_for_claims
 from lib.workflows.ablation_grid import UNSEEN_FINETUNED, unseen_name
 from tests.workflows.ablation_rows import ABLATION

@@ -6,8 +6,8 @@ import pytest
 
 from lib.generation.remote import estimate_tokens
 from lib.workbook.artifacts import ROOT
-from lib.workbook.parameters.dsl_ablation import Condition
 from lib.workflows import ablation_grid
+from lib.workflows.ablation import Condition
 from lib.workflows.ablation_grid import (
     UNSEEN_FINETUNED,
     UNSEEN_HELD,

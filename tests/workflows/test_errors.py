@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.errors import COLUMNS, GROUP_OF, GROUPS, KINDS, error_table, flow_errors
 from lib.workflows.generating import generate
 from lib.workflows.language import Call, Flow, FlowError, Object, parse, print_flow
 from lib.workflows.pairs import read_values
+from lib.workflows.planning import FlowKnobs
 from lib.workflows.scoring import score_flow, similarity
 
 DATA = Path(__file__).parents[2] / "data"

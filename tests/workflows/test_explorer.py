@@ -7,7 +7,6 @@ import pytest
 
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError, Workbook
-from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
 from lib.workflows.explorer import (
     NEEDED,
     FlowWriter,
@@ -79,16 +78,6 @@ def test_without_mined_pairs_only_the_pretrained_encoder_chooses(flow_book):
     Workbook("01_data_gen", flow_book.parameters, flow_book.root).write("tst_pairs", nothing)
     (flow_book.data / "encoders/tst/adapter_config.json").unlink()
     assert read_saved(flow_book).selectors == ("pretrained",)
-
-
-def test_artifacts_of_another_version_are_not_taken(flow_book):
-    class Older(DSLRetrieval):
-        dsl_max_tokens: str = "many"
-
-    older = Workbook("08_dsl_retrieval", Older(profile="smoke"), flow_book.root)
-    older.write("dsl_training_pairs", pd.DataFrame({"pair": ["training-0", "training-1"]}))
-    with pytest.raises(ArtifactError, match="another version of notebook 08_dsl_retrieval wrote it"):
-        read_saved(flow_book)
 
 
 def test_the_vectors_of_each_selector_are_those_of_the_training_requests(flow_book, monkeypatch):

@@ -12,7 +12,6 @@ import psutil
 import pytest
 from pydantic import ValidationError
 
-from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.generating import FlowSource, generate, make_pair, settings_of, without_unused, write
 from lib.workflows.language import (
     Call,
@@ -27,7 +26,7 @@ from lib.workflows.language import (
     variables_used,
 )
 from lib.workflows.pairs import dsl_hash, normal_form
-from lib.workflows.planning import FlowPlan
+from lib.workflows.planning import FlowKnobs, FlowPlan
 from lib.workflows.steps import Output, partner
 from lib.workflows.wording import Wordings
 
@@ -77,7 +76,7 @@ def test_the_pairs_stay_those_that_shipped_parts_learned_from(catalogue, values)
 
 MAKE_MANY = """
 from pathlib import Path
-from lib.workbook.parameters.worlds import FlowKnobs
+from lib.workflows.planning import FlowKnobs
 from lib.workflows.pairs import read_values
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate

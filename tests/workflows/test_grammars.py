@@ -10,13 +10,13 @@ import torch
 from lib.generation.constrained import Constraint, Grammar, vocabulary
 from lib.generation.local import LocalModel
 from lib.generation.models import ModelError, locate
-from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.apis import API, Field
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.language import Call, Flow, Object, called_apis, calls, parse, print_flow, validate
 from lib.workflows.pairs import read_values
+from lib.workflows.planning import FlowKnobs
 from lib.workflows.scoring import score_flow
 
 DATA = Path(__file__).parents[2] / "data"

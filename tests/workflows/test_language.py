@@ -10,7 +10,6 @@ from lark import Lark
 from lark.exceptions import LarkError
 
 import lib.workflows.language as language
-from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.apis import API, Field
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
@@ -40,6 +39,7 @@ from lib.workflows.language import (
     variables_used,
 )
 from lib.workflows.pairs import read_values
+from lib.workflows.planning import FlowKnobs
 
 DATA = Path(__file__).parents[2] / "data"
 NOTHING = Catalogue({}, {})

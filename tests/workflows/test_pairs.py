@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from lib.workbook.inputs import InputError
-from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows import pairs as module
 from lib.workflows.apis import API
 from lib.workflows.catalogue import Catalogue
@@ -27,9 +26,10 @@ from lib.workflows.pairs import (
     outside_the_catalogue,
     read_pairs,
     read_reworded,
-    sample,
     request_vectors,
+    sample,
 )
+from lib.workflows.planning import FlowKnobs
 from lib.workflows.scoring import similarity
 
 DATA = Path(__file__).parents[2] / "data"

@@ -6,12 +6,12 @@ import pytest
 
 from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import InputError
-from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.apis import APP, SLOT
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
 from lib.workflows.pairs import check_requests_apart, leaks, read_values
 from lib.workflows.phraser import STARTS, phrase_catalogue
+from lib.workflows.planning import FlowKnobs
 from tests.workflows.authoring import authoring_problems
 
 REAL = Path(__file__).parents[3] / "shared/connectors"

@@ -3,11 +3,10 @@ import random
 import pytest
 
 from lib.workbook.inputs import InputError
-from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.apis import SHARED_IDS
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.conditions import is_testable
-from lib.workflows.planning import APISampler, FlowDistribution, draw_plan
+from lib.workflows.planning import APISampler, FlowDistribution, FlowKnobs, draw_plan
 
 
 def test_what_the_flow_has_just_made_is_not_deleted(catalogue):

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib.workbook.inputs import InputError
-from lib.workbook.parameters.worlds import FlowKnobs
 from lib.workflows.generating import generate
 from lib.workflows.pairs import COLUMNS, normal_form, read_values
+from lib.workflows.planning import FlowKnobs
 from lib.workflows.review import OUTCOMES, apply_review, is_judged, read_review, review_lines
 
 DATA = Path(__file__).parents[2] / "data"

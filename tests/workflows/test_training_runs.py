@@ -10,10 +10,8 @@ import pytest
 from lib.generation.finetune import Training
 from lib.retrieval.tuning import Tuning
 from lib.workbook.artifacts import ROOT
-from lib.workbook.parameters.base import select
-from lib.workbook.parameters.dsl_retrieval import DSLRetrieval
+from lib.workbook.parameters import notebook_parameters, read_profile
 from lib.workbook.parts import FOLDER, RECORD, Adapter, Shipped
-from lib.workbook.profiles import read_profile
 from lib.workflows import parts as module
 from lib.workflows.parts import SMALL_WRITER, WRITER, Run, Trainer, World, runs_frame, trainer_of
 
@@ -138,7 +136,7 @@ def test_the_runs_as_a_frame(trainer):
 
 
 def test_a_profile_makes_a_trainer(world):
-    parameters = DSLRetrieval(profile="smoke", tst_batch_size=16, dsl_batch_size=2)
+    parameters = notebook_parameters("08_dsl_retrieval", profile="smoke", tst_batch_size=16, dsl_batch_size=2)
     made = trainer_of(parameters, world.flows, world.mined, 0.7, Path("runs"))
     assert made.settings["tst"](3000).batch_size == 16
     assert made.settings["tst"](3000).loss == "squared"
@@ -158,7 +156,7 @@ def test_settings_that_nobody_asks_for_suit_the_number_of_pairs():
 def test_profiles_ask_for_the_settings_that_the_parts_were_trained_with(profile, world):
     """Else they would train their own."""
     values = read_profile(ROOT / "notebooks" / "profiles" / f"{profile}.yaml")
-    parameters = DSLRetrieval.model_validate(select(values, DSLRetrieval))
+    parameters = notebook_parameters("08_dsl_retrieval", values)
     trainer = trainer_of(parameters, world.flows, world.mined, 0.7, Path("runs"))
     assert parameters.tst_epochs == 1
     for folder in (ROOT / FOLDER).iterdir():

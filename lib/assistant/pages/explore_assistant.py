@@ -20,7 +20,7 @@ from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError, Workbook
 from lib.workbook.inputs import did_you_mean
 from lib.workbook.methods import label
-from lib.workbook.parameters.base import ProfileError
+from lib.workbook.parameters import ProfileError
 from lib.workbook.widgets import Asker, Problem, mark, note, opened, page, text
 
 SAVED, TYPED = "One of its evaluation queries", "A request of your own"

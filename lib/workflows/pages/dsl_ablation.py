@@ -10,8 +10,7 @@ import pandas as pd
 
 from lib.workbook.display import Table
 from lib.workbook.methods import label
-from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows.ablation import CONDITION, compare_conditions, compare_pairs, on_shared_flows, title
+from lib.workflows.ablation import CONDITION, Condition, compare_conditions, compare_pairs, on_shared_flows, title
 from lib.workflows.ablation_grid import UNSEEN, UNSEEN_FINETUNED, UNSEEN_HELD, Asked
 
 if TYPE_CHECKING:

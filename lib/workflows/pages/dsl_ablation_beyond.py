@@ -13,8 +13,7 @@ from matplotlib.axes import Axes
 
 from lib.workbook.display import Drawing, Table
 from lib.workbook.methods import colour
-from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows.ablation import DELTAS, contract, free_counterparts, sweep_rows
+from lib.workflows.ablation import DELTAS, Condition, contract, free_counterparts, sweep_rows
 from lib.workflows.pages.common import (
     METRIC,
     SETTLED,

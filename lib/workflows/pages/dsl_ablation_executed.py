@@ -9,8 +9,7 @@ import pandas as pd
 from lib.evaluation.comparison import rates
 from lib.workbook.cases import case_address
 from lib.workbook.display import Table
-from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows.ablation import VALUES
+from lib.workflows.ablation import VALUES, Condition
 from lib.workflows.pages.common import TEST_SETS, intervals
 from lib.workflows.pages.dsl_ablation import COPIES, Study
 from lib.workflows.scoring import executed_outcomes

@@ -12,8 +12,7 @@ from lib.evaluation.comparison import rates
 from lib.workbook.cases import case_address
 from lib.workbook.display import Drawing, Table
 from lib.workbook.methods import colour
-from lib.workbook.parameters.dsl_ablation import Condition
-from lib.workflows.ablation import CONDITION, DELTAS, VALUES, counted
+from lib.workflows.ablation import CONDITION, DELTAS, VALUES, Condition, counted
 from lib.workflows.pages.common import METRIC, TEST_SETS, error_bars, metric_intervals, p_values
 from lib.workflows.pages.dsl_ablation import COPIES, COPY, COPY_TST, FINETUNED, HELD, Study
 from lib.workflows.scoring import PERCENT

@@ -23,7 +23,7 @@ from lib.assistant.pages.explore_assistant import (
 from lib.assistant.planner import SETTINGS
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError
-from lib.workbook.parameters.base import ProfileError
+from lib.workbook.parameters import ProfileError
 
 HOSTILE = "<img src=x onerror=alert(1)></td></div><script>alert(1)</script>&amp;"
 ELEMENTS = {

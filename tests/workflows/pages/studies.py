@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from lib.workbook.parameters.dsl_ablation import Condition
+from lib.workflows.ablation import Condition
 from lib.workflows.ablation_grid import asked_conditions
 from lib.workflows.pages.dsl_ablation import Writers, study
 from tests.workflows.ablation_rows import ABLATION

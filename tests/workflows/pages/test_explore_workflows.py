@@ -12,7 +12,7 @@ from bs4 import BeautifulSoup
 
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError
-from lib.workbook.parameters.dsl_ablation import Condition
+from lib.workflows.ablation import Condition
 from lib.workflows.explorer import FlowWriter, Selector, Written, read_saved
 from lib.workflows.pages import explore_workflows
 from lib.workflows.pages.explore_workflows import (

@@ -1,1 +1,0 @@
-"""The parameters of the notebooks: one module a notebook, so that a change reruns that notebook alone."""

@@ -1,0 +1,206 @@
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lib.workbook.parameters import (
+    FOLDER,
+    NOTEBOOKS,
+    Parameter,
+    ProfileError,
+    check_parameters,
+    declared,
+    notebook_parameters,
+    read_profile,
+)
+
+PROFILES = sorted((FOLDER / "profiles").glob("*.yaml"))
+EVERY = {path.stem: declared(path.stem) for path in sorted(FOLDER.glob("*.ipynb"))}
+
+
+@pytest.fixture
+def profile(tmp_path):
+    """Copy the smoke profile with its text changed; returns its path."""
+
+    def changed(old="", new="", name="smoke"):
+        text = (FOLDER / "profiles" / "smoke.yaml").read_text()
+        assert old in text
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(text.replace(old, new, 1) if old else text + new)
+        return path
+
+    return changed
+
+
+# ---- what a cell declares
+
+
+def test_a_cell_is_read_with_types_defaults_and_comments(tmp_path):
+    source = 'name: str = "#a"  # one of: #a, b (the other)\nrows: list = [\n    [1, 2],\n]  # two a row\nn: int = 3'
+    cell = {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": source.splitlines(keepends=True)}
+    (tmp_path / "x.ipynb").write_text(json.dumps({"cells": [cell, cell | {"metadata": {}}]}))
+    found = declared("x", tmp_path)
+    assert found == {
+        "name": Parameter("name", "str", "#a", "one of: #a, b (the other)"),
+        "rows": Parameter("rows", "list", [[1, 2]], "two a row"),
+        "n": Parameter("n", "int", 3, ""),
+    }
+    assert found["name"].choices == ["#a", "b"]
+
+
+@pytest.mark.parametrize("line", ["a = 1", "print(1)", "a: int", "a: int = f()"])
+def test_a_cell_with_anything_else_is_refused(tmp_path, line):
+    cell = {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": [line]}
+    (tmp_path / "y.ipynb").write_text(json.dumps({"cells": [cell]}))
+    with pytest.raises((ProfileError, ValueError)):
+        declared("y", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("comment", "bounds"),
+    [
+        ("values of K, 1 to 100", [("at least", 1), ("at most", 100)]),
+        ("at most; at least 1", [("at least", 1)]),
+        ("the rate; above 0, at most 0.1", [("above", 0), ("at most", 0.1)]),
+        ("a cosine, above -1, below 1", [("above", -1), ("below", 1)]),
+        ("resamples, 100 to 100,000", [("at least", 100), ("at most", 100_000)]),
+        ("flows with one to five calls; published: 1 to 5 of them", []),
+    ],
+)
+def test_bounds_are_read_from_the_comment(comment, bounds):
+    assert Parameter("x", "float", 1.0, comment).bounds == bounds
+
+
+@pytest.mark.parametrize(
+    ("parameter", "good", "bad"),
+    [
+        (Parameter("n", "int", 3, "at least 1"), [1, 10**9], [0, "7", 7.0, True, None]),
+        (Parameter("x", "float", 0.5, "0 to 1"), [0, 1, 0.3], [1.01, -0.1, float("nan"), float("inf"), True, "0.5"]),
+        (Parameter("x", "float", 0.5, "above 0, below 1"), [0.1], [0, 1, 1.0]),
+        (Parameter("x", "float", None, "at least 0"), [None, 0, 2.5], [-1, "no"]),
+        (Parameter("b", "bool", True, ""), [False], [0, 1, "true", None]),
+        (Parameter("k", "list[int]", [3], "1 to 100"), [[1, 100]], [[], [0], [101], 3, ["3"], [3.0], [True]]),
+        (Parameter("k", "list[int]", [3], "empty: none; 1 to 100"), [[], [5]], [[0]]),
+        (Parameter("k", "list", [[1]], "rows"), [[["a", 2]]], [[], "a"]),
+        (Parameter("s", "str", "a", "one of: a, b"), ["b"], ["c", "", 3]),
+        (Parameter("s", "list[str]", ["a"], "one of: a, b"), [["b", "a"]], [["c"], "a"]),
+        (Parameter("s", "str", "", "a folder"), ["", "here"], [None, "remote:m"]),
+        (Parameter("m", "str", "m", "a model, or remote:NAME"), ["remote:gpt"], ["remote:", "remote: ", ""]),
+    ],
+)
+def test_what_a_value_may_be(parameter, good, bad):
+    assert [value for value in good if parameter.fault(value)] == []
+    assert [value for value in bad if not parameter.fault(value)] == []
+
+
+def test_every_default_is_a_fair_value_with_a_comment():
+    for notebook, parameters in EVERY.items():
+        for parameter in parameters.values():
+            assert parameter.comment, (notebook, parameter.name)
+            assert parameter.fault(parameter.default) == "", (notebook, parameter.name)
+
+
+def test_a_name_has_the_same_type_default_and_range_in_every_notebook():
+    """`profile` alone may differ: a notebook beside the report may write into a folder of its own."""
+    first = {}
+    for notebook, parameters in EVERY.items():
+        for name, parameter in parameters.items():
+            said = parameter.kind, parameter.default, parameter.bounds, parameter.choices
+            if name != "profile":
+                assert first.setdefault(name, said) == said, (notebook, name)
+
+
+def test_the_report_runs_the_numbered_notebooks_in_order_and_the_front_page_last():
+    assert NOTEBOOKS[-1] == "index"
+    assert list(NOTEBOOKS[:-1]) == sorted(name for name in EVERY if name[:2].isdigit())
+    assert {"explore_assistant", "explore_workflows"} & set(NOTEBOOKS) == set()
+
+
+# ---- a notebook's own check
+
+
+def test_a_name_that_papermill_injects_must_be_known():
+    cells = ["import os", "seed = 3\nsplit = 'need'", "writer = 'x'", "total = seed + 1"]
+    values = {"seed": 3, "split": "need", "writer": "x", "total": 4, "profile": "quick"}
+    parameters = check_parameters("01_data_gen", {"In": cells} | values)
+    assert (parameters.seed, parameters.split, parameters.n_personas) == (3, "need", 791)
+    assert not hasattr(parameters, "writer")
+    with pytest.raises(ProfileError, match=r"notebook 01_data_gen: n_persnas: no notebook.* did you mean n_personas"):
+        check_parameters("01_data_gen", {"In": ["", "# Parameters\nn_persnas = 5\n"], "n_persnas": 5})
+
+
+def test_the_integer_that_papermill_makes_of_a_name_is_refused():
+    with pytest.raises(ProfileError, match="profile: must be str"):
+        check_parameters("01_data_gen", {"In": ["profile = 7"], "profile": 7})
+
+
+def test_a_change_must_be_of_this_notebook():
+    assert notebook_parameters("02_context_baselines", {"writer": "x"}, bm25_b=0.5).bm25_b == 0.5
+    with pytest.raises(ProfileError, match="02_context_baselines has no parameter writer"):
+        notebook_parameters("02_context_baselines", writer="x")
+
+
+@pytest.mark.parametrize(
+    ("notebook", "values", "words"),
+    [
+        ("03_cot_augmentation", {"writer": "remote: "}, "writer: remote: must be followed by the model's name"),
+        ("03_cot_augmentation", {"distilled_writer": "remote:a"}, "distilled_writer: a model behind an endpoint"),
+        ("05_lambdamart_rrf", {"encoder": "remote:a"}, "encoder: a model behind an endpoint cannot"),
+        ("07_planner", {"planner": "remote:a"}, "planner: a model behind an endpoint cannot be fine-tuned"),
+        ("03_cot_augmentation", {"spending_limit": -1.0}, "spending_limit: must be at least 0"),
+        ("09_dsl_ablation", {"remote_price_out": float("nan")}, "remote_price_out"),
+    ],
+)
+def test_what_an_endpoint_cannot_do_is_said(notebook, values, words):
+    with pytest.raises(ProfileError, match=words) as caught:
+        notebook_parameters(notebook, values)
+    assert "\n" not in str(caught.value)
+
+
+# ---- profiles
+
+
+@pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.stem)
+def test_every_profile_is_valid_and_holds_only_what_differs(path):
+    values = read_profile(path)
+    assert yaml.safe_load(path.read_text()) == values, "papermill reads the same values"
+    for name in values.keys() - {"profile"}:
+        default = next(parameters[name].default for parameters in EVERY.values() if name in parameters)
+        assert values[name] != default, f"{name} is the default"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ("n_personas: 14", "n_persona: 28", "n_persona: no notebook has this parameter; did you mean n_personas"),
+        ("n_personas: 14", "n_personas: forty", "n_personas"),
+        ("", "cutoffs: [3, 0]\n", "cutoffs: must be at least 1"),
+        ("", "split: persona\n", "split: must be one of phrasing, item_template, need"),
+        ("n_personas: 14", "n_personas: 14\nn_personas: 15", "n_personas"),
+        ("n_personas: 14", "n_personas: {a: [", "cannot be read"),
+        ("profile: smoke", "profile: quick", "profile"),
+    ],
+)
+def test_an_error_names_the_file_and_the_key(profile, old, new, key):
+    path = profile(old, new)
+    with pytest.raises(ProfileError) as caught:
+        read_profile(path)
+    assert str(path) in str(caught.value)
+    assert key in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_profile_may_name_what_only_a_notebook_beside_the_report_knows(profile):
+    assert read_profile(profile("", "query: mine\n"))["query"] == "mine"
+
+
+def test_a_missing_profile_lists_the_others(profile):
+    with pytest.raises(ProfileError, match=r"no such profile \(there are: smoke\)"):
+        read_profile(Path(profile()).with_name("smke.yaml"))
+
+
+@pytest.mark.parametrize("name", ["Quick", "7", "yes", "a b", "-a", ""])
+def test_some_names_cannot_be_profiles(name):
+    with pytest.raises(ProfileError):
+        notebook_parameters("02_context_baselines", profile=name)
