@@ -133,7 +133,7 @@ def kept_trials(root: Path, seed: int) -> pd.DataFrame:
         root: the project's folder.
         seed: of the world and of the answers that are drawn.
     """
-    world = simulate(root / "data", WorldKnobs(profile="smoke", seed=seed, **KEPT_WORLD))
+    world = simulate(root / "data", WorldKnobs(seed=seed, **KEPT_WORLD))
     asked = trials(world, **KEPT, seed=seed)
     kept, parts = KeptModel(Answers(root / FILE), weights_of(MODEL)), []
     try:

@@ -34,7 +34,7 @@ def tiny(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tables():
-    knobs = WorldKnobs(profile="tiny", n_personas=8, n_training_queries=24, n_evaluation_queries=12)
+    knobs = WorldKnobs(n_personas=8, n_training_queries=24, n_evaluation_queries=12)
     return frames(simulate(ROOT / "data", knobs))
 
 
@@ -87,7 +87,7 @@ def training_of(tables):
 def test_parts_say_what_they_are_made_from():
     every = parts()
     assert list(every) == ["cot_writer-2000", "planner-4338"]
-    assert [part.notebook.notebook for part in every.values()] == ["03_cot_augmentation", "07_planner"]
+    assert [part.notebook for part in every.values()] == ["03_cot_augmentation", "07_planner"]
     assert list(every["planner-4338"].needs) == ["01_data_gen", "03_cot_augmentation", "06_tool_retrieval"]
 
 
