@@ -28,7 +28,7 @@ from lib.workbook.inputs import InputError
 from lib.workbook.methods import METHODS
 from lib.workbook.parameters import Parameters
 from lib.workflows import errors
-from lib.workflows.ablation import asked_rows, reader_of, title
+from lib.workflows.ablation import asked_rows, reader_of, titles, to_ask
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.language import parse, print_flow
 
@@ -282,14 +282,15 @@ def flows_page(book: Workbook, status: Mapping[str, str]) -> dict[str, Any] | No
     return data
 
 
-def condition_titles(book: Workbook, conditions: Iterable[str]) -> dict[str, str]:
+def condition_titles(book: Workbook, names: Iterable[str]) -> dict[str, str]:
     """{condition: its name for readers}: notebook 09's by their titles there."""
     try:
         asked = book.parameters_of("ablation_scores.parquet")
-        titles = {row.name: title(row, reader_of(asked)) for row in asked_rows(asked)}
+        reader = reader_of(asked)
+        named = titles(to_ask(asked_rows(asked), {"test": 1}, asked.new_shots, 1, reader), reader)
     except (ArtifactError, InputError):
-        titles = {}
-    return {name: titles.get(name, name.replace("_", " ")) for name in conditions}
+        named = {}
+    return {name: named.get(name, name.replace("_", " ")) for name in names}
 
 
 def canonical(text: str) -> str:

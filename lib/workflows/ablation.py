@@ -1,137 +1,358 @@
-"""The ablation of the workflow paper's section 5: one runner over a grid of conditions.
+"""The ablation of the workflow paper's section 5: conditions are rows of one frame; write, ask, score, compare.
 
-A condition (`Condition`) says whose few-shots a prompt shows and how many, which
-definitions, which model continues it and what that may write. All conditions of a model are answered in one call, so
-that prompts that begin alike are read once; the values of each row are compared on the flows of a test set that both
-rows have. `lib.workflows.ablation_grid` says which conditions are asked.
+A condition says whose few-shots a prompt shows and how many, which definitions, which model continues it and what that
+may write. The in-context reader is two models: one learned on half of the connectors, one on the other; a flow is asked
+of the one that learned on the half that the flow's connectors are not of, and flows with connectors of both halves are
+not asked of it.
+
+    rows = asked_rows(parameters)          a row a condition
+    asked = to_ask(rows, {"test": 1000}, [0, 1], 60, "in_context")
+    prompts = write(asked, materials, kept)
+    answers = pd.concat(ask(part, models[name], …) for name, part in prompts.groupby("model"))
+    compare(score(answers, flows, catalogue), pairs, samples, seed)
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lib.evaluation.comparison import rate_differences, rates
+from lib.evaluation.forensics import chained
+from lib.evaluation.inference import percent
+from lib.generation.answers import whole_units
+from lib.generation.local import load_tokenizer
+from lib.generation.models import locate
+from lib.generation.remote import estimate_tokens
 from lib.retrieval.neighbours import nearest
-from lib.workbook.inputs import InputError, describe_error
+from lib.workbook.inputs import InputError
 from lib.workbook.parameters import Parameters, is_remote
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
+from lib.workflows.few_shots import few_shot_definitions, usual_number
 from lib.workflows.grammars import flow_grammar
+from lib.workflows.in_context import OTHER, part_of
 from lib.workflows.language import FlowError, called_apis, parse
 from lib.workflows.pairs import sample
-from lib.workflows.prompts import PARTS, STOPS, flow_in_chat, flow_of, flow_prompts, metaprompt_parts
-from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes, score_flows
+from lib.workflows.prompts import PARTS, STOPS, flow_in_chat, flow_of, flow_prompts, metaprompt_parts, token_counter
+from lib.workflows.scoring import PERCENT, outcomes, score_flows
 
-MAY_STAND_BESIDE_SFD = ("pretrained", "tst", "tst_affine")  # selectors whose few-shots bring a number of definitions
+Counter = Callable[[str], int]
+
+FIELDS = ["selector", "shots", "definitions", "generator", "decoding"]
+MAY_BE = {
+    "selector": ("pretrained", "tst", "random", "other", "oracle_shots"),
+    "definitions": ("none", "instruction", "fd", "sfd", "fd_sfd", "gold"),
+    "generator": ("untuned", "finetuned", "in_context", "instruct"),
+    "decoding": ("free", "grammar", "catalogue"),
+}
+MEASURED = ("pretrained", "tst")  # selectors whose few-shots bring a number of definitions, as many as SFD may show
+MOST_KEPT = 100  # flows of a condition, at most, whose answers come with the project
+UNSEEN = "unseen"  # the test set of flows with APIs held out of training
+UNSEEN_SHOTS = 5  # in the prompts that ask for these
+FINETUNED, UNSEEN_FINETUNED = "no_shots_finetuned", "unseen: fine-tuned"
+HELD = "catalogue"  # after the name of either: under the grammar with the catalogue's names and keys
+COPIES = {
+    "copy_pretrained": "pretrained",
+    "copy_tst": "tst",
+}  # conditions without a model, and whose few-shot is copied
 
 
-class Condition(BaseModel):
-    """A row of the ablation's table, given as a list in the order of these fields.
+# ---------------------------------------------------------------- conditions
+
+
+class Condition(NamedTuple):
+    """What a prompt shows and who continues it.
 
     Attributes:
-        selector: whose few-shots: by the pretrained encoder, by TST or by TST with a learned scale before its loss;
-            drawn at random; `other`: those of another request; `oracle_shots`: the nearest by the right flow, which no
-            method could know.
+        selector: whose few-shots: by the pretrained encoder or by TST; drawn at random; `other`: those of another
+            request; `oracle_shots`: the nearest by the right flow, which no method could know.
         shots: few-shots in the prompt.
         definitions: none; FD, SFD or both, after the few-shots; `instruction`: how to use definitions, without any;
             `gold`: those of the right flow's APIs, which no method could know.
         generator: the language model as it comes; fine-tuned on requests and flows; in_context: taught to read
             few-shots on connectors that it is not asked about; an instruct model, asked through its chat template.
         decoding: free, under the grammar, or under the grammar with the catalogue's names and keys.
-        flows: of each test set that it is tried on, the first ones of one order.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    selector: Literal["pretrained", "tst", "tst_affine", "random", "other", "oracle_shots"]
-    shots: int = Field(ge=0, le=100)
-    definitions: Literal["none", "instruction", "fd", "sfd", "fd_sfd", "gold"]
-    generator: Literal["untuned", "finetuned", "in_context", "instruct"]
-    decoding: Literal["free", "grammar", "catalogue"]
-    flows: int = Field(ge=1)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_row(cls, row: Any) -> Any:
-        fields = list(cls.model_fields)
-        if not isinstance(row, list):
-            return row
-        if len(row) != len(fields):
-            raise ValueError(f"a row must have {len(fields)} entries: {', '.join(fields)}")
-        return dict(zip(fields, row, strict=True))
-
-    @model_validator(mode="after")
-    def _possible(self) -> Condition:
-        if self.selector not in MAY_STAND_BESIDE_SFD and self.definitions in ("sfd", "fd_sfd"):
-            beside = ", ".join(MAY_STAND_BESIDE_SFD)
-            raise ValueError(f"SFD shows as many definitions as FD: it needs the few-shots of one of {beside}")
-        if self.generator == "finetuned" and self.definitions != "none":
-            raise ValueError("the fine-tuned model reads no definitions")
-        return self
+    selector: str
+    shots: int
+    definitions: str = "none"
+    generator: str = "untuned"
+    decoding: str = "free"
 
     @property
     def name(self) -> str:
         """What the condition is called in artifacts, such as `tst_20_fd_sfd`."""
         parts = [self.selector if self.shots else "no", str(self.shots or "shots")]
-        usual = {"none", "untuned", "free"}
-        return "_".join(
-            [*parts, *(part for part in (self.definitions, self.generator, self.decoding) if part not in usual)]
-        )
-
-
-# The rows of the paper's Tables 1 to 4, baselines included: selector, few-shots, definitions.
-PUBLISHED_ROWS = [
-    *((selector, shots, what) for shots in (5, 20) for selector in ("pretrained", "tst") for what in ("none", "fd")),
-    ("tst", 20, "sfd"),
-    ("tst", 20, "fd_sfd"),
-]
-BASELINE = "no_shots_finetuned"  # of Table 4
-COMPARED_WITH = [PUBLISHED_ROWS[0], PUBLISHED_ROWS[2]]  # five few-shots: what Tables 1 and 2 cannot do without
+        return "_".join([*parts, *(part for part in self[2:] if part not in ("none", "untuned", "free"))])
 
 
 def reader_of(parameters: Parameters) -> str:
-    """The generator that stands for GPT-4: the untuned one where it has a name, else the in-context one."""
+    """The generator that stands for the paper's GPT-4: the untuned one where it has a name, else the in-context one."""
     return "untuned" if parameters.untuned_generator else "in_context"
 
 
-def asked_rows(parameters: Parameters) -> list[Condition]:
-    """The conditions that notebook 09 asks: those of the instruct model only where its parameters name one.
+def asked_rows(parameters: Parameters) -> pd.DataFrame:
+    """The rows of a profile as a frame: columns condition (the name), `FIELDS`, flows (of each test set); those of the
+    instruct model only where its parameters name one.
+
+    Args:
+        parameters: of notebook 09; `ablation` has lists in the order of `FIELDS` and flows.
 
     Raises:
-        InputError: a row is none or stands twice, or one that the tables need is missing.
+        InputError: a row is none, two are the same, or the paper's tables lack a row that all others are compared with.
     """
-    try:
-        rows = [Condition.model_validate(row) for row in parameters.ablation]
-    except ValidationError as error:
-        raise InputError(f"ablation: {describe_error(error)}") from None
-    names, reader = [row.name for row in rows], reader_of(parameters)
-    if twice := next((name for name in names if names.count(name) > 1), ""):
-        raise InputError(f"ablation: two rows are {twice}")
-    free = [row for row in rows if (row.generator, row.decoding) == (reader, "free")]
-    for needed in COMPARED_WITH:
-        if needed not in [(row.selector, row.shots, row.definitions) for row in free]:
-            raise InputError(f"ablation: the paper's row {[*needed, reader, 'free']} is missing")
-    if BASELINE not in names:
-        raise InputError("ablation: Table 4 needs the row [pretrained, 0, none, finetuned, free, …]")
-    bound = [row.name for row in rows if row.generator == "untuned" and row.decoding != "free"]
-    if is_remote(parameters.untuned_generator) and bound:
-        raise InputError(
-            f"ablation: {parameters.untuned_generator} cannot be held to a grammar, as {', '.join(bound)} must be: "
-            "give these rows the decoding free or leave them out"
-        )
+    rows, reader, remote = parameters.ablation, reader_of(parameters), is_remote(parameters.untuned_generator)
     if parameters.dsl_max_tokens >= parameters.prompt_window:
         raise InputError("prompt_window: must be larger than dsl_max_tokens")
-    return [row for row in rows if row.generator != "instruct" or parameters.instruct_generator]
+    made = [_condition(row, remote) for row in rows]
+    frame = pd.DataFrame(
+        {
+            "condition": [one.name for one in made],
+            **{field: [getattr(one, field) for one in made] for field in FIELDS},
+            "flows": [row[-1] for row in rows],
+        }
+    )
+    if twice := frame.loc[frame["condition"].duplicated(), "condition"].tolist():
+        raise InputError(f"ablation: two rows are {twice[0]}")
+    needed = [Condition("pretrained", 5, what, reader) for what in ("none", "fd")]
+    for one in (*needed, Condition("pretrained", 0, "none", "finetuned")):
+        if one.name not in set(frame["condition"]):
+            raise InputError(f"ablation: the paper's row {[*one]} is missing")
+    return frame[(frame["generator"] != "instruct") | bool(parameters.instruct_generator)]
+
+
+def _condition(row: Sequence, remote: bool) -> Condition:
+    if not isinstance(row, list | tuple) or len(row) != len(FIELDS) + 1:
+        raise InputError(f"ablation: a row must have {len(FIELDS) + 1} entries: {', '.join(FIELDS)}, flows; not {row}")
+    made, flows = Condition(*row[:-1]), row[-1]
+    wrong = {
+        f"{field} must be one of {', '.join(known)}": getattr(made, field) not in known
+        for field, known in MAY_BE.items()
+    }
+    wrong |= {
+        "few-shots must be a whole number from 0 to 100": type(made.shots) is not int or not 0 <= made.shots <= 100,
+        "flows must be a whole number from 1": type(flows) is not int or flows < 1,
+        f"SFD shows as many definitions as FD: it needs the few-shots of one of {', '.join(MEASURED)}": (
+            made.selector not in MEASURED and made.definitions in ("sfd", "fd_sfd")
+        ),
+        "the fine-tuned model reads no definitions": made.generator == "finetuned" and made.definitions != "none",
+        "a model behind an endpoint cannot be held to a grammar": (
+            remote and made.generator == "untuned" and made.decoding != "free"
+        ),
+    }
+    for message, found in wrong.items():
+        if found:
+            raise InputError(f"ablation: {message}: {row}")
+    return made
+
+
+def to_ask(
+    rows: pd.DataFrame, sizes: Mapping[str, int], added: Sequence[int], unseen_flows: int, reader: str
+) -> pd.DataFrame:
+    """Every condition that is asked: the rows on each test set, and those about APIs held out of training.
+
+    Args:
+        rows: of `asked_rows`.
+        sizes: {test set: its flows}.
+        added: examples of each API held out that are added to the few-shots; the fewest first.
+        unseen_flows: requests for such APIs; with 0 none is asked.
+        reader: the generator that is asked for these, beside the fine-tuned one.
+
+    Returns:
+        the columns of `rows`, test_set, and added (0 for test flows).
+    """
+    parts = [rows.assign(test_set=name, flows=rows["flows"].clip(upper=n), added=0) for name, n in sizes.items()]
+    unseen = [
+        (unseen_name(n, what), *Condition("pretrained", UNSEEN_SHOTS, what, reader), n)
+        for n in added
+        for what in (("none", "fd_sfd") if n else ("none", "sfd", "gold"))
+    ]
+    for name, decoding in ((UNSEEN_FINETUNED, "free"), (f"{UNSEEN_FINETUNED}, {HELD}", HELD)):
+        unseen.append((name, *Condition("pretrained", 0, "none", "finetuned", decoding), 0))
+    if unseen_flows:
+        columns = ["condition", *FIELDS, "added"]
+        parts.append(pd.DataFrame(unseen, columns=columns).assign(flows=unseen_flows, test_set=UNSEEN))
+    return pd.concat(parts, ignore_index=True)
+
+
+def unseen_name(added: int, definitions: str) -> str:
+    """The name of a condition on APIs held out of training, such as `unseen: 1 new, fd_sfd, free`."""
+    return f"unseen: {added} new, {definitions}, free"
+
+
+WORDS = {
+    "pretrained": "pretrained encoder",
+    "tst": "TST",
+    "random": "drawn at random",
+    "other": "of another request",
+    "oracle_shots": "nearest by the right flow (oracle)",
+    "instruction": "with the instruction on definitions, without any",
+    "fd": "FD",
+    "sfd": "SFD",
+    "fd_sfd": "FD + SFD",
+    "gold": "gold definitions",
+    "grammar": "under the grammar",
+    "catalogue": "under the grammar and the catalogue",
+    "untuned": "untuned model",
+    "finetuned": "fine-tuned model",
+    "in_context": "in-context reader",
+    "instruct": "instruct model",
+}
+
+
+def title(condition: Condition, usual: str) -> str:
+    """A condition's name for readers, such as `TST, 20 few-shots, FD + SFD`; the usual generator goes unnamed."""
+    shots = f"{WORDS[condition.selector]}, {condition.shots} few-shot{'s' if condition.shots > 1 else ''}"
+    parts = [
+        WORDS[condition.generator] if condition.generator != usual else "",
+        shots if condition.shots else "no few-shots",
+        WORDS.get(condition.definitions, ""),
+        WORDS.get(condition.decoding, ""),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def titles(asked: pd.DataFrame, reader: str) -> dict[str, str]:
+    """{condition: its name for readers}, those that copy too; `asked` of `to_ask`."""
+    tests, unseen = asked[asked["test_set"] != UNSEEN], asked[asked["test_set"] == UNSEEN]
+    named = {row.condition: title(Condition(*row[2:7]), reader) for row in tests.itertuples()}
+    for row in unseen.itertuples():
+        added = (
+            f"{row.added} example{'s' if row.added > 1 else ''} of each added" if row.added else "no examples of them"
+        )
+        words = [added, WORDS.get(row.definitions, "no definitions")]
+        if row.generator == "finetuned":
+            words = [WORDS["finetuned"], WORDS.get(row.decoding, "")]
+        named[row.condition] = ", ".join(filter(None, words))
+    return named | {name: f"nearest flow copied, {WORDS[selector]}" for name, selector in COPIES.items()}
+
+
+# ---------------------------------------------------------------- flows and few-shots
+
+
+def order_of_asking(flows: pd.DataFrame, test_sets: Sequence[str], seed: int) -> dict[str, pd.DataFrame]:
+    """{test set: its flows in the order of asking}, of which every condition takes the first; only sets that have any.
+
+    Those whose connectors are of one half (column half) come first: any sample then shares its flows with that of the
+    in-context reader, which is asked no others.
+
+    Args:
+        flows: columns pair, split, half and whatever else.
+        seed: of the order.
+    """
+    ordered = {name: _in_one_half_first(sample(flows, name, len(flows), seed)) for name in test_sets}
+    return {name: part for name, part in ordered.items() if len(part)}
+
+
+def _in_one_half_first(flows: pd.DataFrame) -> pd.DataFrame:
+    return flows.iloc[np.argsort(flows["half"].eq("").to_numpy(), kind="stable")]
+
+
+def few_shots_of(few_shots: pd.DataFrame, flows: pd.DataFrame, rows: pd.DataFrame) -> dict[str, pd.Series]:
+    """Each selector's few-shots, by pair, as rows of `flows`, nearest first.
+
+    Args:
+        few_shots: columns selector, pair, shot (a training pair), rank (from 1).
+        rows: of `asked_rows`, whose few-shots are needed.
+
+    Raises:
+        ValueError: fewer were kept than a row needs, and there are more training pairs.
+    """
+    kept, most = few_shots["rank"].max(), rows["shots"].max()
+    if kept < min(most, (flows["split"] == "training").sum()):
+        raise ValueError(f"notebook 08 kept {kept} few-shots a request, a row needs {most}: set its `shots`")
+    row = {pair: i for i, pair in enumerate(flows["pair"])}
+    return {
+        str(name): part["shot"].map(row).groupby(part["pair"], sort=False).agg(list)
+        for name, part in few_shots.groupby("selector")
+    }
+
+
+def asked_of_new_apis(
+    flows: pd.DataFrame, new: Collection[str], vectors: np.ndarray, added: Collection[int], seed: int
+) -> tuple[pd.DataFrame, dict[int, pd.Series]]:
+    """Requests for APIs held out of training, and their few-shots with examples of these APIs among them.
+
+    A third of the flows that use such an API may be asked about; the rest gives the examples, which are added to the
+    pairs to choose from without any training.
+
+    Args:
+        flows: columns pair, split, request, dsl, apis, half; a range index.
+        new: names of the APIs held out.
+        vectors: of the flows' requests, (flows, dimensions), from the pretrained encoder.
+        added: examples of each such API; a number that no pair is left for gives no few-shots.
+        seed: of the draws.
+
+    Returns:
+        the requests in the order of asking; {examples of each: few-shots by pair, as rows of `flows`, nearest first}.
+    """
+    training, unseen = flows[flows["split"] == "training"], flows[flows["split"] == UNSEEN]
+    drawn = unseen.iloc[np.random.default_rng(seed).permutation(len(unseen))].head(len(unseen) // 3)
+    drawn = _in_one_half_first(drawn)
+    rest = unseen[~unseen["pair"].isin(set(drawn["pair"]))]
+    shots = {}
+    for n in sorted({0, *added}):
+        examples = _examples(rest, set(new), n, seed)
+        if len(drawn) and (not n or examples):
+            pool = np.array([*training.index, *examples])
+            found = pool[nearest(vectors[pool], vectors[drawn.index], UNSEEN_SHOTS)[0]]
+            shots[n] = pd.Series(found.tolist(), drawn["pair"])
+    return drawn, shots
+
+
+def _examples(pairs: pd.DataFrame, new: set[str], n: int, seed: int) -> list[int]:
+    """Rows that use each new API n times, or as often as there are pairs that do."""
+    pairs = pairs.iloc[np.random.default_rng(seed).permutation(len(pairs))]
+    times, chosen = dict.fromkeys(new, 0), []
+    for row, apis in zip(pairs.index, pairs["apis"], strict=True):
+        wanted = new.intersection(apis)
+        if any(times[name] < n for name in wanted):
+            chosen.append(row)
+            for name in wanted:
+                times[name] += 1
+    return chosen
+
+
+def reading_room(models: Mapping[str, str], window: int, max_new_tokens: int) -> dict[str, tuple[int, Counter]]:
+    """For each role how many tokens a prompt may have, and what counts them (of a model behind an endpoint an
+    estimate).
+
+    Args:
+        models: names by role.
+        window: tokens of prompt and answer at most, however many more a model takes.
+    """
+    found: dict[str, tuple[int, Counter]] = {}
+    for model in dict.fromkeys(models.values()):
+        if is_remote(model):
+            found[model] = window - max_new_tokens, estimate_tokens
+        else:
+            tokenizer, config = load_tokenizer(locate(model))
+            found[model] = min(config.max_position_embeddings, window) - max_new_tokens, token_counter(tokenizer)
+    return {role: found[model] for role, model in models.items()}
+
+
+def definitions_beside(rows: pd.DataFrame, near: Mapping[str, pd.Series], pairs, flows: pd.DataFrame) -> dict:
+    """{(selector, shots): how many definitions SFD shows beside them}: as many as FD has on average over some pairs."""
+    used = {(row.selector, row.shots) for row in rows.itertuples() if row.shots and row.selector in near}
+    apis = flows["apis"].tolist()
+    named = {}
+    for selector, shots in sorted(used | {("pretrained", UNSEEN_SHOTS)}):
+        named[selector, shots] = [few_shot_definitions(one[:shots], apis) for one in near[selector][list(pairs)]]
+    return {key: usual_number(names) for key, names in named.items()}
+
+
+# ---------------------------------------------------------------- write
 
 
 def write_condition(
-    condition: Condition,
+    condition,
     asked: pd.DataFrame,
     shots: Sequence[Sequence[int]],
     training: pd.DataFrame,
@@ -145,9 +366,9 @@ def write_condition(
     """The prompts of one condition, and what the answers may be.
 
     Args:
-        condition: its `flows` and `selector` are not read: the caller chooses the requests and their few-shots.
+        condition: a `Condition`, or what has its fields; the selector is not read: the caller chooses few-shots.
         asked: the requests, columns pair, request, apis (the right flow's, read by `definitions: gold` alone).
-        shots: for each request positions of training pairs, nearest first; the first `condition.shots` are shown.
+        shots: for each request positions in `training`, nearest first; the first `condition.shots` are shown.
         training: columns request, dsl, apis.
         limit, count: as for `lib.workflows.prompts.fit`.
         semantic: for each request API names, nearest first: the definitions of SFD, as many as are to be shown.
@@ -181,30 +402,115 @@ def write_condition(
     return prompts.assign(unit=asked["pair"].tolist())
 
 
-def answer(
-    prompts: pd.DataFrame,
-    model,
-    stop: Sequence[str],
-    max_new_tokens: int,
-    progress: bool = False,
-    chat: bool = False,
-    read: Callable[[str], str] = flow_of,
+@dataclass(frozen=True)
+class Materials:
+    """What prompts are written from.
+
+    Attributes:
+        flows: all pairs, columns split, request, dsl, apis; a range index. Few-shots are rows of it.
+        catalogue: has the definitions.
+        asked: {test set: its flows in the order of asking}, columns pair, request, apis, half.
+        near: {selector, or for `UNSEEN` the number of examples added: few-shots by pair, nearest first}.
+        semantic: the API names nearest to each pair's request (SFD).
+        beside: of `definitions_beside`.
+        room: {generator: (tokens that a prompt may have, what counts them)}.
+        seed: of the few-shots drawn at random.
+        form: of definitions.
+    """
+
+    flows: pd.DataFrame
+    catalogue: Catalogue
+    asked: Mapping[str, pd.DataFrame]
+    near: Mapping[str | int, pd.Series]
+    semantic: pd.Series
+    beside: Mapping[tuple[str, int], int]
+    room: Mapping[str, tuple[int, Counter]]
+    seed: int
+    form: DefinitionForm = "described"
+
+    def shots(self, row, pairs: Sequence[str]) -> list[list[int]]:
+        """The few-shots of requests; those drawn at random are other ones for each request, and those of another
+        request are the nearest ones of the next request in the order of asking."""
+        if not row.shots:
+            return [[] for _ in pairs]
+        if row.test_set == UNSEEN:
+            return self.near[row.added][list(pairs)].tolist()
+        if row.selector == "random":
+            training = np.flatnonzero(self.flows["split"] == "training")
+            draw, size = np.random.default_rng([self.seed, row.shots]), min(row.shots, len(training))
+            return [training[draw.choice(len(training), size, replace=False)].tolist() for _ in pairs]
+        if row.selector == "other":
+            order = self.asked[row.test_set]["pair"].tolist()
+            following = dict(zip(order, [*order[1:], *order[:1]], strict=True))
+            return self.near["pretrained"][[following[pair] for pair in pairs]].tolist()
+        return self.near[row.selector][list(pairs)].tolist()
+
+    def prompts(self, row, flows: int) -> pd.DataFrame:
+        """The prompts of a row of `to_ask` on the first flows of its test set: what `write_condition` returns, with
+        columns condition, test_set, half (of the flow's connectors) and model: the generator, of the in-context reader
+        which of its two."""
+        requests, reads = self.asked[row.test_set], row.generator == "in_context"
+        requests = (requests[requests["half"] != ""] if reads else requests).head(flows)
+        number = self.beside.get((row.selector, row.shots), 0)
+        prompts = write_condition(
+            row,
+            requests,
+            self.shots(row, requests["pair"]),
+            self.flows,
+            self.catalogue,
+            *self.room[row.generator],
+            semantic=[list(self.semantic[pair][:number]) for pair in requests["pair"]],
+            first=row.test_set == UNSEEN,
+            form=self.form,
+        )
+        half = requests["half"].to_numpy()
+        model = [part_of(OTHER[one]) for one in half] if reads else row.generator
+        return prompts.assign(condition=row.condition, test_set=row.test_set, half=half, model=model)
+
+
+def write(
+    asked: pd.DataFrame,
+    materials: Materials,
+    kept: Callable[[pd.DataFrame], Sequence[bool] | np.ndarray],
+    most: int = MOST_KEPT,
 ) -> pd.DataFrame:
-    """The flows that a model writes, greedily, all prompts in one call.
+    """The prompts of conditions, each on all of its first flows whose answers are kept, where these are as many as it
+    is to be asked on; else on so many.
+
+    Args:
+        asked: of `to_ask`.
+        kept: whether the answer to each prompt is kept.
+        most: flows that are looked for among those that are kept.
+    """
+    parts = []
+    for row in asked.itertuples(index=False):
+        prompts = materials.prompts(row, max(row.flows, most))
+        units = whole_units(prompts["unit"], kept(prompts))
+        chosen = units if len(units) >= row.flows else prompts["unit"].tolist()[: row.flows]
+        parts.append(prompts[prompts["unit"].isin(chosen)])
+    return pd.concat(parts, ignore_index=True)
+
+
+# ---------------------------------------------------------------- ask
+
+
+def ask(
+    prompts: pd.DataFrame, model, generator: str, max_new_tokens: int, remote: bool = False, progress: bool = False
+) -> pd.DataFrame:
+    """The flows that a model writes, greedily, all prompts in one call, so that those that begin alike are read once.
 
     Args:
         prompts: columns prompt, grammar (text or None).
         model: a `lib.generation.local.LocalModel`, or where no prompt has a grammar a model behind an endpoint.
-        stop: texts that end an answer.
-        chat: whether a prompt is a user's message. A blank line does not end the answer then: what chat models like to
-            say first ends with one.
-        read: the flow in an answer.
+        generator: whose stop texts end an answer; an instruct model is asked through its chat template.
+        remote: whether it is behind an endpoint: then, too.
 
     Returns:
         `prompts` with columns text (the flow), finished (bool), tokens_in, tokens_out, seconds.
     """
-    asked = asked_with(prompts, stop, max_new_tokens, chat)
+    asked = _asked_with(prompts, generator, max_new_tokens, remote)
     answers = model.generate(prompts["prompt"].tolist(), progress=progress, **asked)
+    read = flow_in_chat if generator == "instruct" else flow_of
     costs = pd.DataFrame(
         [(cost.tokens_in, cost.tokens_out, cost.seconds) for cost in model.costs],
         columns=["tokens_in", "tokens_out", "seconds"],
@@ -213,108 +519,70 @@ def answer(
     return prompts.assign(text=list(map(read, answers)), finished=model.finished).join(costs)
 
 
-def asked_with(prompts: pd.DataFrame, stop: Sequence[str], max_new_tokens: int, chat: bool = False) -> dict[str, Any]:
-    """The settings that a model is asked prompts with; arguments as of `answer`."""
+def _asked_with(prompts: pd.DataFrame, generator: str, max_new_tokens: int, remote: bool = False) -> dict[str, Any]:
+    """A blank line does not end an answer of a chat: what chat models like to say first ends with one."""
+    chat = remote or generator == "instruct"
     grammars = [grammar if isinstance(grammar, str) else None for grammar in prompts["grammar"]]
     return {
         "max_new_tokens": max_new_tokens,
-        "stop": [text for text in stop if text.strip() or not chat],
+        "stop": [text for text in STOPS[generator] if text.strip() or not chat],
         "chat": chat,
         "grammars": grammars if any(grammars) else None,
     }
 
 
 def kept_by(prompts: pd.DataFrame, models: Mapping[str, Any], max_new_tokens: int) -> list[bool]:
-    """Whether the answer that `answer_as` gives to each prompt is kept.
-
-    Args:
-        prompts: columns model, prompt, grammar.
-        models: by name; those of another are not kept.
-    """
+    """Whether the answer that `ask` gives to each prompt is kept; `models` by the name in the column model."""
     there = pd.Series(False, prompts.index)
     for name, part in prompts.groupby("model"):
         if name in models:
-            generator = str(name).split("-")[0]
-            asked = asked_with(part, STOPS[generator], max_new_tokens, generator == "instruct")
+            asked = _asked_with(part, str(name).split("-")[0], max_new_tokens)
             there[part.index] = models[str(name)].has(part["prompt"].tolist(), **asked)
     return there.tolist()
 
 
-def answer_as(
-    name: str, prompts: pd.DataFrame, model, max_new_tokens: int, remote: bool = False, progress: bool = False
-) -> pd.DataFrame:
-    """`answer` as a generator is asked: with its stop texts, an instruct or remote model through its chat template.
+def copied(near: Mapping, flows: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
+    """What writes without any model: for each request that a model was asked, the flow of its nearest few-shot. Over
+    more requests copies would stand beside models on other ones.
 
     Args:
-        name: of the generator, or of one of the in-context models, such as `in_context-a`.
-        remote: whether it is behind an endpoint.
+        near: of `few_shots_of`; selectors that it lacks give no copies.
+        flows: as for `Materials`.
+        answered: by models: columns test_set, unit, half.
+
+    Returns:
+        columns condition (of `COPIES`), test_set, unit, half, text, finished.
     """
-    generator = name.split("-")[0]
-    chats = generator == "instruct"
-    read = flow_in_chat if chats else flow_of
-    return answer(prompts, model, STOPS[generator], max_new_tokens, progress, chats or remote, read)
+    asked = answered[["test_set", "unit", "half"]].drop_duplicates("unit")
+    parts = []
+    for name, selector in COPIES.items():
+        if selector in near:
+            nearest_shot = [shots[0] for shots in near[selector][asked["unit"]]]
+            parts.append(asked.assign(condition=name, text=flows["dsl"].to_numpy()[nearest_shot], finished=True))
+    return pd.concat(parts, ignore_index=True)
 
 
-def score(answers: pd.DataFrame, asked: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
+# ---------------------------------------------------------------- score and compare
+
+
+def score(answers: pd.DataFrame, flows: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
     """Answers with their scores.
 
     Args:
         answers: columns unit and text, whatever else.
-        asked: by unit: dsl (the right flow's text), and said (see `lib.workflows.generating.generate`) where it is
+        flows: by unit: dsl (the right flow's text), and said (see `lib.workflows.generating.generate`) where it is
             known.
 
     Returns:
         `answers` with the columns of `score_flows`.
     """
-    said = answers["unit"].map(asked["said"]) if "said" in asked else None
-    found = score_flows(answers["text"], answers["unit"].map(asked["dsl"]), catalogue, said)
+    said = answers["unit"].map(flows["said"]) if "said" in flows else None
+    found = score_flows(answers["text"], answers["unit"].map(flows["dsl"]), catalogue, said)
     return pd.concat([answers.reset_index(drop=True), found], axis=1)
 
 
-def copied(
-    near: Mapping[str, pd.Series], asked: Mapping[str, pd.DataFrame], training: pd.DataFrame, answered: pd.DataFrame
-) -> pd.DataFrame:
-    """What writes without any model: for each request that a model was asked, the flow of its nearest few-shot. Over
-    more requests copies would stand beside models on other ones.
-
-    Args:
-        near: {selector: few-shots by pair, as positions in `training`, nearest first}.
-        asked: {test set: its requests}, columns pair, half.
-        training: column dsl.
-        answered: by models: columns test_set, unit.
-
-    Returns:
-        columns condition (`copy_` and the selector), test_set, unit, half, text, finished.
-    """
-    units = answered.groupby("test_set")["unit"].agg(set)
-    written = {name: flows[flows["pair"].isin(units.get(name, set()))] for name, flows in asked.items()}
-    parts = [
-        flows[["half"]].assign(
-            condition=f"copy_{selector}",
-            test_set=test_set,
-            unit=flows["pair"],
-            text=[training["dsl"].iloc[shots[0]] for shots in near[selector][flows["pair"]]],
-            finished=True,
-        )
-        for test_set, flows in written.items()
-        for selector in near
-    ]
-    return pd.concat(parts, ignore_index=True)
-
-
-def on_shared_flows(scores: pd.DataFrame, conditions: Collection[str]) -> pd.DataFrame:
-    """The scores of conditions on those flows of each test set that all of them have that are asked there.
-
-    Args:
-        scores: columns condition, test_set, unit and whatever else.
-    """
-    kept = scores[scores["condition"].isin(conditions)]
-    asked = kept.groupby("test_set")["condition"].transform("nunique")
-    return kept[kept.groupby(["test_set", "unit"])["condition"].transform("nunique") == asked]
-
-
-def as_artifact(scores: pd.DataFrame) -> pd.DataFrame:
-    """The scores as later notebooks read them: without prompts, and with lists where a table cannot hold tuples."""
+def with_lists(scores: pd.DataFrame) -> pd.DataFrame:
+    """Scores as an artifact has them: without prompts, and with lists where Parquet cannot hold tuples."""
     kept = scores.drop(columns=["prompt", "grammar", "definitions"], errors="ignore")
     return kept.assign(
         made_up_parameters=kept["made_up_parameters"].map(lambda made: [list(one) for one in made]),
@@ -322,27 +590,105 @@ def as_artifact(scores: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def cost_of(scores: pd.DataFrame) -> pd.DataFrame:
-    """What an answer costs, one row a condition (index) that a model answered.
+DELTAS = ["delta", "delta_ci_low", "delta_ci_high"]
+
+
+def compare(scores: pd.DataFrame, pairs: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
+    """The metrics of conditions on each test set, and how they differ from those of others on the same flows.
+
+    Args:
+        scores: what `score` returned, with columns condition and test_set.
+        pairs: columns condition, against (a condition, or the same one: no difference), and whatever else.
+        samples, seed: of the bootstrap.
 
     Returns:
-        columns n (answers), tokens_in, tokens_out (means), seconds (mean of those that were timed), timed (their
-        number), dropped (few-shots that did not fit, in all), cut (answers that did not end by themselves: they
-        reached the token limit, or only repeated themselves).
+        the columns of `pairs`, test_set, metric, value, ci_low, ci_high, n, counted (of these, the flows that the
+        metric counts), `DELTAS`, shared (flows that both have), counted_both (of these, those that it counts in both).
+        Intervals are 95%. A test set that lacks a side is left out.
     """
-    return (
-        scores.dropna(subset=["tokens_in"])
-        .groupby("condition", sort=False)
-        .agg(
-            n=("unit", "size"),
-            tokens_in=("tokens_in", "mean"),
-            tokens_out=("tokens_out", "mean"),
-            seconds=("seconds", "mean"),
-            timed=("seconds", "count"),
-            dropped=("dropped", "sum"),
-            cut=("finished", lambda done: int((~done.astype(bool)).sum())),
-        )
-    )
+    parts = []
+    for test_set, part in scores.groupby("test_set", sort=False):
+        there = pairs[pairs[["condition", "against"]].isin(set(part["condition"])).all(axis=1)]
+        named = {*there["condition"], *there["against"]}
+        of_flows = outcomes(part[part["condition"].isin(named)])
+        rivals = there.loc[there["condition"] != there["against"], ["condition", "against"]].drop_duplicates()
+        deltas = rate_differences(of_flows, list(rivals.itertuples(index=False, name=None)), PERCENT, samples, seed)
+        names = {"a": "condition", "b": "against", "ci_low": DELTAS[1], "ci_high": DELTAS[2], "n": "shared"}
+        deltas = deltas.rename(columns=names).drop(columns="p_value").astype(dict.fromkeys(DELTAS, float))
+        values = there.merge(rates(of_flows, PERCENT, samples, seed), on="condition")
+        parts.append(values.merge(deltas, on=["condition", "against", "metric"], how="left").assign(test_set=test_set))
+    return pd.concat(parts, ignore_index=True)
+
+
+def comparisons(asked: pd.DataFrame, published: pd.DataFrame, reader: str) -> pd.DataFrame:
+    """Which conditions are compared with which: columns condition, against, table.
+
+    The paper's tables: `1` to `4`. Ours: `fair`: each with five few-shots by the pretrained encoder; `definitions`:
+    each with the same without definitions, and with their instruction alone; `shots`: with the next fewer few-shots;
+    `grammar`: with the same decoded freely; `unseen`: APIs held out, with few-shots that do not have them.
+
+    Args:
+        asked: of `to_ask`.
+        published: columns table, selector, shots, definitions, metric, delta.
+        reader: the generator that stands for the paper's GPT-4.
+    """
+    five, twenty = (Condition("pretrained", shots, "none", reader).name for shots in (5, 20))
+    against = {1: five, 2: five, 3: twenty, 4: FINETUNED}
+    found = [(name, name, str(number)) for number, name in against.items()]
+    for row in published.drop_duplicates(["table", *FIELDS[:3]]).itertuples():
+        name = Condition(row.selector, row.shots, row.definitions, reader).name
+        found.append((name, against[row.table], str(row.table)))
+    fewer = {}
+    for row in asked[asked["test_set"] != UNSEEN].drop_duplicates("condition").sort_values("shots").itertuples():
+        one = Condition(*row[2:7])
+        found.append((one.name, five, "fair"))
+        if one.definitions not in ("none", "instruction"):
+            found += [
+                (one.name, one._replace(definitions=what).name, "definitions") for what in ("none", "instruction")
+            ]
+        if one.decoding != "free":
+            found.append((one.name, one._replace(decoding="free").name, "grammar"))
+        if one == Condition("pretrained", one.shots, "none", reader):
+            found += [(one.name, name, "shots") for name in [*fewer.values()][-1:]]
+            fewer[one.shots] = one.name
+    found += [(name, five, "fair") for name in COPIES]
+    unseen = asked.loc[asked["test_set"] == UNSEEN, "condition"]
+    found += [(name, unseen_name(0, "none"), "unseen") for name in (*unseen, *COPIES)]
+    return pd.DataFrame(found, columns=["condition", "against", "table"])
+
+
+def with_definitions(published: pd.DataFrame) -> pd.DataFrame:
+    """The printed cells, and what they say of definitions against none: more rows, of the table `definitions`."""
+    scale = chained(published).set_index([*FIELDS[:3], "metric"])["value"]
+    defined = scale.reset_index().query("definitions != 'none'")
+    without = defined.assign(definitions="none").set_index([*FIELDS[:3], "metric"])
+    delta = defined["value"].to_numpy() - scale.reindex(without.index).to_numpy()
+    more = defined.assign(table="definitions", delta=delta.round(2)).drop(columns="value")
+    return pd.concat([published.astype({"table": str}), more], ignore_index=True)
+
+
+CONTRACT = [*FIELDS, "test_set", "metric", "value", "ci_low", "ci_high", *DELTAS, "n", "published_delta", "table"]
+
+
+def contract(compared: pd.DataFrame, asked: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `tables/dsl_ablation.csv`: `CONTRACT`, condition, against.
+
+    Args:
+        compared: of `compare`, its pairs with a column table.
+        asked: of `to_ask`.
+        published: columns table, selector, shots, definitions, metric, delta.
+    """
+    about = asked.drop_duplicates("condition").set_index("condition")[FIELDS]
+    copies = {name: [selector, 1, "none", "copy", "free"] for name, selector in COPIES.items()}
+    about = pd.concat([about, pd.DataFrame.from_dict(copies, orient="index", columns=FIELDS)])
+    others = compared.loc[~compared["condition"].isin(about.index), "condition"].drop_duplicates()  # of notebook 08
+    kinds = ["finetuned" if name.startswith("fine-tuned") else "copy" for name in others]
+    about = pd.concat([about, pd.DataFrame([["none", 0, "none", kind, "free"] for kind in kinds], others, FIELDS)])
+    about.loc[about["shots"] == 0, "selector"] = "none"
+    keys = ["table", *FIELDS[:3], "metric"]
+    printed = published.astype({"table": str}).set_index(keys)["delta"].rename("published_delta")
+    table = compared.join(about, on="condition").join(printed, on=keys)
+    return table[[*CONTRACT, "condition", "against"]]
 
 
 def new_apis_called(scores: pd.DataFrame, wanted: Mapping[str, Collection[str]]) -> pd.DataFrame:
@@ -352,151 +698,86 @@ def new_apis_called(scores: pd.DataFrame, wanted: Mapping[str, Collection[str]])
         scores: columns condition, unit, text.
         wanted: names for each unit.
     """
-    hits = [
-        100 * (not called.isdisjoint(wanted[unit]))
-        for unit, called in zip(scores["unit"], scores["text"].map(_calls), strict=True)
-    ]
-    return scores.assign(value=hits).pivot(index="unit", columns="condition", values="value")
+    called = [100 * (not set(wanted[unit]).isdisjoint(_calls(text))) for unit, text in scores[["unit", "text"]].values]
+    return scores.assign(value=called).pivot(index="unit", columns="condition", values="value")
 
 
-def _calls(text: str) -> set[str]:
+def called_rates(called: pd.DataFrame) -> pd.DataFrame:
+    """The columns of `new_apis_called` as rates in percent with Wilson's interval: rows as `compare` returns them."""
+    n = called.notna().sum()
+    value, low, high = percent(called.sum() / 100, n)
+    rates = pd.DataFrame({"condition": n.index, "value": value, "ci_low": low, "ci_high": high, "n": n.to_numpy()})
+    return rates.assign(against=rates["condition"], table="unseen", test_set=UNSEEN, metric="new_apis_called")
+
+
+def _calls(text: str) -> list[str]:
     try:
-        return set(called_apis(parse(text)))
+        return called_apis(parse(text))
     except FlowError:
-        return set()
+        return []
 
 
-CONDITION = ["selector", "shots", "definitions", "generator", "decoding", "train_pairs"]
-VALUES = ["value", "ci_low", "ci_high"]
-DELTAS = ["delta", "delta_ci_low", "delta_ci_high"]
+# ---------------------------------------------------------------- claims
 
 
-def compare_conditions(
-    scores: pd.DataFrame, conditions: Sequence[str], baseline: str, samples: int, seed: int
-) -> pd.DataFrame:
-    """The metrics of conditions on each test set, and how they differ from those of a baseline.
+def claimed_methods(rows: pd.DataFrame, reader: str, added: Collection[int]) -> dict[str, list[tuple[str, int]]]:
+    """The methods of `data/claims.yaml` that each condition stands for, with their numbers of few-shots.
+
+    The fine-tuned model, which has none, stands at both numbers.
 
     Args:
-        scores: what `score` returned, with columns condition and test_set.
-        conditions: names, in the order of the rows; the baseline may be among them. A test set that lacks the baseline
-            is left out, and so is a condition where a test set lacks it.
-        samples, seed: of the bootstrap.
-
-    Returns:
-        columns test_set, condition, metric, `VALUES`, n, counted (of these, the flows that the metric counts),
-        `DELTAS`, p_value, shared (flows that both have), counted_both (of these, the flows that it counts in both:
-        those compared). The deltas are NaN in the baseline's own rows. Intervals are 95%.
+        rows: of `asked_rows`.
+        reader: the generator that stands for the paper's GPT-4; claims are about its rows alone.
+        added: examples of each API held out of training; the fewest but none are what claims are about.
     """
-    parts = []
-    for test_set, part in scores.groupby("test_set", sort=False):
-        there = set(part["condition"])
-        if baseline in there and (names := [name for name in dict.fromkeys(conditions) if name in there]):
-            parts.append(_compared(part, names, baseline, samples, seed).assign(test_set=test_set))
-    table = pd.concat(parts, ignore_index=True)
-    return table[["test_set", *table.columns.drop("test_set")]]
+    own = rows[(rows["generator"] == reader) & (rows["decoding"] == "free") & rows["selector"].isin(MEASURED)]
+    own = own[~own["definitions"].isin(["instruction", "gold"])]
+    methods = {row.condition: [(_method(row.selector, row.definitions), row.shots)] for row in own.itertuples()}
+    methods[FINETUNED] = [("finetuned_dsl", 5), ("finetuned_dsl", 20)]
+    names = {
+        unseen_name(0, "none"): "unseen_pretrained",
+        unseen_name(0, "sfd"): "unseen_sfd",
+        UNSEEN_FINETUNED: "unseen_finetuned_dsl",
+    }
+    for n in sorted({*added} - {0})[:1]:
+        names[unseen_name(n, "none")] = "unseen_new_shot"
+        names[unseen_name(n, "fd_sfd")] = "unseen_fd_sfd_new_shot"
+    return methods | {name: [(method, UNSEEN_SHOTS)] for name, method in names.items()}
 
 
-def counted(scores: pd.DataFrame) -> pd.DataFrame:
-    """The published metrics, `valid` and `executed` of scored flows, for `lib.evaluation.comparison.rates`."""
-    ran = executed_outcomes(scores)
-    return pd.concat([outcomes(scores), ran[ran["metric"] == "executed"]], ignore_index=True)
+def _method(selector: str, definitions: str) -> str:
+    return f"{selector}_{definitions}".removesuffix("_none")
 
 
-def _compared(scores: pd.DataFrame, conditions: Sequence[str], baseline: str, samples: int, seed: int) -> pd.DataFrame:
-    of_flows = counted(scores[scores["condition"].isin([*conditions, baseline])])
-    values = rates(of_flows, PERCENT, samples, seed)
-    rivals = [(name, baseline) for name in conditions if name != baseline]
-    deltas = rate_differences(of_flows, rivals, PERCENT, samples, seed).drop(columns="b")
-    deltas = deltas.rename(columns={"a": "condition", "ci_low": DELTAS[1], "ci_high": DELTAS[2], "n": "shared"})
-    order = pd.MultiIndex.from_product([conditions, of_flows["metric"].unique()], names=["condition", "metric"])
-    table = values.merge(deltas, on=["condition", "metric"], how="left").set_index(["condition", "metric"])
-    return table.loc[order].reset_index()
-
-
-def compare_pairs(scores: pd.DataFrame, pairs: Sequence[tuple[str, str]], samples: int, seed: int) -> pd.DataFrame:
-    """`compare_conditions` of each (condition, against), its own baseline's rows left out.
-
-    Returns:
-        its columns and against.
-    """
-    parts = [compare_conditions(scores, [a], b, samples, seed).assign(against=b) for a, b in pairs]
-    return pd.concat(parts, ignore_index=True)
-
-
-def free_counterparts(rows: Sequence[Condition]) -> dict[str, str]:
-    """{condition under a grammar: the same decoded freely}."""
-    return {row.name: row.model_copy(update={"decoding": "free"}).name for row in rows if row.decoding != "free"}
-
-
-def sweep_rows(rows: Sequence[Condition], generator: str) -> list[Condition]:
-    """A generator's conditions that differ in the number of few-shots alone, fewest first."""
-    plain = ("pretrained", "none", generator, "free")
-    found = (row for row in rows if (row.selector, row.definitions, row.generator, row.decoding) == plain)
-    return sorted(found, key=lambda row: row.shots)
-
-
-def contract(compared: pd.DataFrame, rows: pd.DataFrame, published: pd.DataFrame | None = None) -> pd.DataFrame:
-    """The columns of the report's `dsl_*.csv`.
+def claimed_scores(scores: pd.DataFrame, methods: Mapping[str, list], called: pd.DataFrame) -> pd.DataFrame:
+    """One row for each flow, method, metric and number of few-shots; similarity and rates are 0–100.
 
     Args:
-        compared: what `compare_conditions` returned.
-        rows: `CONDITION` of each condition, indexed by its name.
-        published: columns selector, shots, definitions, metric, delta; None leaves the column out.
+        scores: what `score` returned, with a column condition.
+        methods: of `claimed_methods`.
+        called: of `new_apis_called`: the metric of that name.
 
     Returns:
-        `CONDITION`, test_set, metric, `VALUES`, `DELTAS`, n and, where given, published_delta; one row for each of
-        `compared`.
+        columns flow, method, metric, k, value; the value is NaN where the metric does not count the flow.
     """
-    table = compared.join(rows[CONDITION], on="condition")
-    columns = [*CONDITION, "test_set", "metric", *VALUES, *DELTAS, "n"]
-    if published is None:
-        return table[columns]
-    keys = ["selector", "shots", "definitions", "metric"]
-    printed = published.set_index(keys)["delta"].rename("published_delta")
-    return table.join(printed, on=keys)[[*columns, "published_delta"]]
+    counts = outcomes(scores[scores["condition"].isin(methods)]).rename(columns={"unit": "flow"})
+    counts["value"] = 100 * counts["numerator"] / counts["denominator"].where(counts["denominator"] > 0)
+    calls = called.melt(ignore_index=False, var_name="condition").rename_axis("flow").reset_index()
+    rows = pd.concat([counts, calls[calls["condition"].isin(methods)].assign(metric="new_apis_called")])
+    claimed = rows.assign(method=rows["condition"].map(methods)).explode("method", ignore_index=True)
+    claimed[["method", "k"]] = claimed["method"].tolist()
+    return claimed[["flow", "method", "metric", "k", "value"]]
 
 
-SELECTED = {
-    "pretrained": "pretrained encoder",
-    "tst": "TST",
-    "tst_affine": "TST, affine",
-    "random": "drawn at random",
-    "other": "of another request",
-    "oracle_shots": "nearest by the right flow (oracle)",
-}
-DEFINED = {
-    "none": "",
-    "instruction": "with the instruction on definitions, without any",
-    "fd": "FD",
-    "sfd": "SFD",
-    "fd_sfd": "FD + SFD",
-    "gold": "gold definitions",
-}
-DECODED = {
-    "free": "",
-    "grammar": "under the grammar",
-    "catalogue": "under the grammar and the catalogue",
-}
-
-
-GENERATED = {
-    "untuned": "untuned model",
-    "finetuned": "fine-tuned model",
-    "in_context": "in-context model",
-    "instruct": "instruct model",
-}
-
-
-def title(condition: Condition, usual: str) -> str:
-    """A condition's name for readers, such as `TST, 20 few-shots, FD + SFD`; the usual generator goes unnamed."""
-    shots = f"{SELECTED[condition.selector]}, {condition.shots} few-shot{'s' if condition.shots > 1 else ''}"
-    parts = [
-        GENERATED[condition.generator] if condition.generator != usual else "",
-        shots if condition.shots else "no few-shots",
-        DEFINED[condition.definitions],
-        DECODED[condition.decoding],
-    ]
-    return ", ".join(part for part in parts if part)
+def published_for_claims(published: pd.DataFrame) -> pd.DataFrame:
+    """The paper's rows on one scale (`chained`), columns method, metric, k, value; similarity times 100."""
+    scale = chained(published)
+    methods = [_method(*row) for row in zip(scale["selector"], scale["definitions"], strict=True)]
+    hundred = np.where(scale["metric"] == "similarity", 100, 1)
+    scale = scale.assign(method=methods, k=scale["shots"], value=scale["value"] * hundred)
+    of_finetuned = scale[scale["method"] == "finetuned"].assign(method="finetuned_dsl")
+    parts = [scale[scale["method"] != "finetuned"], of_finetuned.assign(k=5), of_finetuned.assign(k=20)]
+    return pd.concat(parts)[["method", "metric", "k", "value"]]
 
 
 # ---------------------------------------------------------------- of notebook 08
@@ -589,11 +870,3 @@ def scored_copies(
     copied = copied_flows(pool, pool_vectors, vectors)
     scores = scored_answers(condition, copied, asks, catalogue)
     return scores.assign(test_set=asks["test_set"].to_numpy(), pairs=len(pool))
-
-
-def with_lists(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scored answers whose made-up names and parameters are lists, which Parquet holds."""
-    names, parameters = scores["made_up_names"], scores["made_up_parameters"]
-    return scores.assign(
-        made_up_parameters=parameters.map(lambda made: [list(one) for one in made]), made_up_names=names.map(list)
-    )

@@ -20,12 +20,11 @@ from lib.retrieval.neighbours import nearest
 from lib.workbook.artifacts import Workbook
 from lib.workbook.machine import cores
 from lib.workbook.parameters import Parameters
-from lib.workflows import ablation
-from lib.workflows.ablation import Condition
+from lib.workflows.ablation import Condition, ask, write_condition
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.few_shots import few_shot_definitions
 from lib.workflows.language import FlowError, Report, parse, validate
-from lib.workflows.prompts import STOPS, token_counter
+from lib.workflows.prompts import token_counter
 
 SAMPLE = 500  # training requests whose nearest other one is looked up
 UNUSUAL = 1  # per cent of them: a request farther from all training requests than these is unlike them
@@ -251,15 +250,15 @@ class FlowWriter:
         reads = generator == "untuned"
         shown = len(few_shots) * reads
         defined = "fd" if fd and shown else "none"
-        condition = Condition.model_validate([selector, shown, defined, generator, decoding, 1])
+        condition = Condition(selector, shown, defined, generator, decoding)
         asked = pd.DataFrame({"pair": ["typed"], "request": [request], "apis": [[]]})
         room = model.config.max_position_embeddings - self.max_tokens
         near = few_shots.index.tolist()
         try:
-            prompts = ablation.write_condition(condition, asked, [near], self.training, self.catalogue, room, count)
+            prompts = write_condition(condition, asked, [near], self.training, self.catalogue, room, count)
         except ValueError as error:
             raise ValueError(f"The request is too long for the model: {error}") from error
-        answer = ablation.answer(prompts, model, STOPS[generator], self.max_tokens).iloc[0]
+        answer = ask(prompts, model, generator, self.max_tokens).iloc[0]
         would_show = few_shot_definitions(near, self.training["apis"]) if fd else []
         return Written(
             condition,

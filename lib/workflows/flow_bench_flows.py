@@ -24,13 +24,12 @@ from lib.evaluation.inference import Resampling, mean_interval, percent, settled
 from lib.generation.local import LocalModel, fingerprint
 from lib.generation.models import locate
 from lib.workbook.parts import shipped
-from lib.workflows.ablation import answer_as, score
+from lib.workflows.ablation import ask, score
 from lib.workflows.few_shots import few_shot_definitions, semantic_definitions, usual_number
 from lib.workflows.flow_bench import FlowBench
 from lib.workflows.flow_bench_shots import SHOTS, families
 from lib.workflows.grammars import flow_grammar
-from lib.workflows.in_context import HALVES, LIMIT
-from lib.workflows.in_context_models import part_of
+from lib.workflows.in_context import HALVES, LIMIT, part_of
 from lib.workflows.prompts import FENCE, STOP, flow_prompts, metaprompt_parts
 from lib.workflows.prompts import PARTS as PROMPT_PARTS
 
@@ -170,11 +169,15 @@ def written(prompted: pd.DataFrame, models: Mapping[str, object], progress: bool
         models: by the names in the column model; prompts of another are left out.
 
     Returns:
-        what `lib.workflows.ablation.answer_as` returns.
+        what `lib.workflows.ablation.ask` returns.
     """
     parts = [
-        answer_as(
-            name, prompted[prompted["model"] == name].reset_index(drop=True), model, MOST_TOKENS, progress=progress
+        ask(
+            prompted[prompted["model"] == name].reset_index(drop=True),
+            model,
+            name.split("-")[0],
+            MOST_TOKENS,
+            progress=progress,
         )
         for name, model in models.items()
         if (prompted["model"] == name).any()

@@ -29,8 +29,17 @@ from lib.workbook.parts import FOLDER, Adapter, Recipe, adapter_of, ship_made, s
 from lib.workflows import few_shots, in_context
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.in_context import LIMIT, Half
-from lib.workflows.in_context_models import SHORT, SHORT_PROMPTS, Source, api_vectors, part_of, prompts_over, reader
+from lib.workflows.in_context import (
+    LIMIT,
+    SHORT,
+    SHORT_PROMPTS,
+    Half,
+    Source,
+    api_vectors,
+    part_of,
+    prompts_over,
+    reader,
+)
 from lib.workflows.pairs import sample, training_hash
 from lib.workflows.prompts import finetuned_prompt, finetuned_target, token_counter
 

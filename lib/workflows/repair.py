@@ -1,5 +1,9 @@
-"""Flows mended after they were written: made-up names and keys snapped to the catalogue, broken texts closed or cut,
-the checker's message put into a second prompt.
+"""Flows mended after they were written, beside flows that a grammar held while they were.
+
+free       the likeliest answer
+snapped    the same: broken texts closed or cut, made-up names and keys snapped to the catalogue
+reasked    the same; where the checker has something against it, a second prompt says what
+catalogue  constrained decoding: the likeliest answer under the grammar with the catalogue's names and keys
 
 Nothing here reads a right flow. A flow that the checker has nothing against (see `problem_of`) is never changed.
 Source: ours.
@@ -7,14 +11,21 @@ Source: ours.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cache
 from typing import Literal, NamedTuple
 
+import numpy as np
+import pandas as pd
+
+from lib.workbook.inputs import InputError
+from lib.workflows.ablation import FIELDS, HELD, Condition, Counter, ask, kept_by
+from lib.workflows.grammars import flow_grammar
 from lib.workflows.language import (
     DYNAMIC_PREFIXES,
     Call,
@@ -28,8 +39,14 @@ from lib.workflows.language import (
     print_flow,
     validate,
 )
-from lib.workflows.prompts import END, START
+from lib.workflows.prompts import END, START, STOPS
 
+WAYS = ("free", "snapped", "reasked", HELD)
+READERS = {
+    "in_context": Condition("pretrained", 5, "fd", "in_context"),
+    "finetuned": Condition("pretrained", 0, "none", "finetuned"),
+}  # how each model is asked
+MOST_REPAIRED = 200  # flows of a row, at most, whose answers come with the project
 Mend = Literal["", "closed", "cut"]
 
 
@@ -228,7 +245,7 @@ def second_prompt(prompt: str, generator: str, request: str, text: str, problem:
 
     Args:
         prompt: of the first round; it ends where the flow begins.
-        generator: as in `lib.workflows.ablation.STOPS`; each is asked in its own form.
+        generator: as in `lib.workflows.prompts.STOPS`; each is asked in its own form.
         text, problem: of the flow, and of `problem_of`.
     """
     request = " ".join(request.split())
@@ -240,6 +257,80 @@ def second_prompt(prompt: str, generator: str, request: str, text: str, problem:
     )
 
 
-def asked_again(first: str, second: str, catalogue) -> str:
-    """The rule of the second round: the second flow where it is valid, else the first."""
-    return first if problem_of(second, catalogue) else second
+# ---------------------------------------------------------------- every way
+
+
+def to_repair(rows: Sequence[Sequence]) -> pd.DataFrame:
+    """What is asked, as `lib.workflows.ablation.write` takes it.
+
+    Args:
+        rows: lists of model (`finetuned`, or `in_context` with few-shots and FD), test set, flows.
+
+    Raises:
+        InputError: a row is none.
+    """
+    known = {("finetuned", "test"), ("finetuned", "test_same"), ("finetuned", "unseen")}
+    known |= {("in_context", "test"), ("in_context", "test_same")}
+    for row in rows:
+        if len(row) != 3 or (row[0], row[1]) not in known or type(row[2]) is not int or row[2] < 1:
+            raise InputError(f"repairs: a row is a model, a test set and a number of flows, not {row}")
+    asked = [(READERS[model].name, *READERS[model], test_set, flows, 0) for model, test_set, flows in rows]
+    return pd.DataFrame(asked, columns=["condition", *FIELDS, "test_set", "flows", "added"])
+
+
+def held_prompts(prompts: pd.DataFrame, catalogue) -> pd.DataFrame:
+    """The same prompts, their answers under the catalogue's grammar."""
+    grammars = {name: flow_grammar(catalogue, stop=stop) for name, stop in STOPS.items()}
+    return prompts.assign(grammar=[grammars[name.split("-")[0]] for name in prompts["model"]])
+
+
+def both_kept(prompts: pd.DataFrame, models: Mapping, catalogue, max_new_tokens: int) -> np.ndarray:
+    """Whether the free answer to each prompt is kept, and the one under the grammar."""
+    ways = prompts, held_prompts(prompts, catalogue)
+    return np.all([kept_by(one, models, max_new_tokens) for one in ways], axis=0)
+
+
+def all_ways(
+    prompts: pd.DataFrame,
+    models: Mapping,
+    requests: Mapping[str, str],
+    catalogue,
+    max_new_tokens: int,
+    room: Mapping[str, tuple[int, Counter]],
+    progress: bool = False,
+) -> pd.DataFrame:
+    """What each of `WAYS` makes of the answers to prompts. No reading is shared: each answer costs its whole prompt,
+    each second round both.
+
+    Args:
+        prompts: of `lib.workflows.ablation.write`.
+        models: by the name in the column model.
+        requests: by unit.
+        room: as for `lib.workflows.ablation.Materials`; a second prompt that does not fit is not asked.
+
+    Returns:
+        one row for each prompt and way: condition (model and way, such as `finetuned, snapped`), test_set, unit, half,
+        text, finished, tokens_in, tokens_out.
+    """
+    snapper, parts = Snapper(catalogue), []
+    for name, part in prompts.groupby("model", sort=False):
+        generator, model = str(name).split("-")[0], models[str(name)]
+        settings = {"generator": generator, "max_new_tokens": max_new_tokens, "progress": progress}
+        answer = functools.partial(ask, model=model, **settings)
+        free, held = answer(part), answer(held_prompts(part, catalogue))
+        problems = [problem_of(text, catalogue) for text in free["text"]]
+        rows = zip(part["prompt"], part["unit"].map(requests), free["text"], problems, strict=True)
+        again = [second_prompt(prompt, generator, request, text, said) for prompt, request, text, said in rows]
+        limit, count = room[generator]
+        wrong = np.array([bool(said) and count(one) <= limit for one, said in zip(again, problems, strict=True)])
+        reasked = free.copy()
+        if wrong.any():
+            second = answer(part.assign(prompt=again)[wrong])
+            valid = second["text"].map(lambda text: not problem_of(text, catalogue))
+            reasked.loc[second.index, ["tokens_in", "tokens_out"]] += second[["tokens_in", "tokens_out"]]
+            reasked.loc[second.index[valid], "text"] = second["text"][valid]
+        snapped = free.assign(text=[snapper.repair(text).text for text in free["text"]])
+        for way, made in zip(WAYS, (free, snapped, reasked, held), strict=True):
+            parts.append(made.assign(condition=f"{generator}, {way}"))
+    columns = ["condition", "test_set", "unit", "half", "text", "finished", "tokens_in", "tokens_out"]
+    return pd.concat(parts, ignore_index=True)[columns]

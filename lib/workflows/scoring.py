@@ -131,53 +131,35 @@ def nothing_made_up(scores: pd.DataFrame) -> pd.Series:
 
 
 METRICS = ("similarity", "unparsed", "made_up_names", "made_up_parameters")  # the published ones
-PERCENT = (*METRICS[1:], "valid", "executed")
+PERCENT = (*METRICS[1:], "valid", "executed", "wrong_at_1")
 
 
 def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scored flows for `lib.evaluation.comparison.rates`: the published metrics, and `valid`, as numerators and
-    denominators.
+    """Scored flows for `lib.evaluation.comparison.rates`, as numerators and denominators.
 
     Args:
         scores: what `score_flows` returned, with columns condition and unit (the test pair) besides.
 
     Returns:
-        columns condition, unit, metric, numerator, denominator (0–1); rates of made-up names and
-        parameters count the flows that parse. `valid` counts all flows: see `nothing_made_up`.
+        columns condition, unit, metric, numerator, denominator (0–1). Metrics: `METRICS`, of which made-up names and
+        parameters count the flows that parse; `valid` over all flows (see `nothing_made_up`); `executed` over the flows
+        that can be judged; `wrong_at_1`: of those of similarity 1, the ones that are not executed right.
     """
     parsed = scores["parsed"].astype(float)
     names, parameters = (scores[f"made_up_{what}"].map(len).gt(0) * parsed for what in ("names", "parameters"))
+    judged, right = scores["executed"].notna().astype(float), scores["executed"].astype(float).fillna(0.0)
+    alike = scores["similarity"].eq(1).astype(float) * judged
     parts = {
         "similarity": (scores["similarity"], 1.0),
         "unparsed": (1.0 - parsed, 1.0),
         "made_up_names": (names, parsed),
         "made_up_parameters": (parameters, parsed),
         "valid": (nothing_made_up(scores).astype(float), 1.0),
+        "executed": (right, judged),
+        "wrong_at_1": (alike * (1 - right), alike),
     }
     keys = scores[["condition", "unit"]]
     return pd.concat(
         [keys.assign(metric=name, numerator=over, denominator=under) for name, (over, under) in parts.items()],
-        ignore_index=True,
-    )
-
-
-def executed_outcomes(scores: pd.DataFrame) -> pd.DataFrame:
-    """Whether flows are executed right, for `lib.evaluation.comparison.rates`; apart from the published metrics.
-
-    Args:
-        scores: as `outcomes` takes them, with `executed` (bool).
-
-    Returns:
-        columns condition, unit, and metric: `executed`, over all flows, and `wrong_at_1`, the share
-        of those of similarity 1 that are not executed right.
-    """
-    keys = scores[["condition", "unit"]]
-    right = scores["executed"].astype(float)
-    alike = scores["similarity"].eq(1).astype(float)
-    return pd.concat(
-        [
-            keys.assign(metric="executed", numerator=right, denominator=1.0),
-            keys.assign(metric="wrong_at_1", numerator=alike * (1 - right), denominator=alike),
-        ],
         ignore_index=True,
     )

@@ -16,9 +16,9 @@ from lib.assistant.schemas import WorldKnobs
 from lib.assistant.world import simulate
 from lib.report import book
 from lib.workbook.artifacts import ROOT
-from lib.workflows.ablation import PUBLISHED_ROWS
 from tests.generation.endpoint import Endpoint
 from tests.notebooks.test_own_flows import PAIRS, PARCELS
+from tests.workflows.test_ablation import PRINTED as PUBLISHED_ROWS
 
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(1)> [link](javascript:alert(1)) ![](http://e.example/x.png) "

@@ -14,10 +14,10 @@ from bs4 import BeautifulSoup
 from safetensors.numpy import load_file
 
 from lib.workbook.artifacts import ROOT
-from lib.workflows.ablation import PUBLISHED_ROWS
 from lib.workflows.catalogue import Catalogue
 from tests.assistant.test_written_world import CUE, right
 from tests.generation.endpoint import Endpoint
+from tests.workflows.test_ablation import PRINTED as PUBLISHED_ROWS
 
 pytestmark = pytest.mark.slow
 
@@ -176,7 +176,7 @@ def test_few_shots_definitions_and_tuning_on_your_own(finished, tmp_path):
     few = {"untuned_generator": "tiny-lm", "ablation": rows, "test_sets": ["test"]}
     done = run(project, "09_dsl_ablation", dsl_max_tokens=8, bootstrap_samples=100, **few)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert (pd.read_csv(tables / "dsl_shots.csv")["n"] == 2).all()
+    assert (pd.read_csv(tables / "dsl_ablation.csv").query("table == '1'")["n"] == 2).all()
     scores = pd.read_parquet(data / "ablation_scores.parquet")
     assert scores.loc[scores["condition"] == "pretrained_20", "shots"].tolist() == [4, 4], "there are no more"
     assert "Too few flows use an API held out" in (project / "09_dsl_ablation.ipynb").read_text()

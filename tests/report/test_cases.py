@@ -110,11 +110,11 @@ def test_every_test_flow_is_there_and_equal_answers_once(project):
 
 def test_conditions_have_titles_that_readers_understand():
     asked = notebook_parameters("09_dsl_ablation", profile="smoke")
-    names = [asked_rows(asked)[0].name, "copy_tst"]
+    names = [asked_rows(asked)["condition"].iloc[0], "copy_tst"]
     titles = browser.condition_titles(SimpleNamespace(parameters_of=lambda *_: asked), names)
     assert list(titles) == names
     assert "few-shot" in titles[names[0]]
-    assert titles["copy_tst"] == "copy tst"
+    assert titles["copy_tst"] == "nearest flow copied, TST"
 
     def missing(*_):
         raise ArtifactError("not there")

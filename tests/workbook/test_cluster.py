@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 pytest.importorskip("snakemake_executor_plugin_slurm")
 RULES = {
     "data_gen", "context_baselines", "cot_augmentation", "finetuned_search", "lambdamart_rrf", "tool_retrieval",
-    "planner", "dsl_retrieval", "dsl_ablation", "transfer", "beyond",
+    "planner", "dsl_retrieval", "dsl_ablation", "transfer",
 }  # fmt: skip
 
 

@@ -1,37 +1,333 @@
+"""The ablation: its conditions, prompts, answers, scores, comparisons and claims."""
+
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from lib.generation.local import Cost
+from lib.generation.remote import estimate_tokens
 from lib.workbook.artifacts import ROOT
+from lib.workbook.inputs import InputError
+from lib.workbook.parameters import notebook_parameters
+from lib.workflows import ablation
 from lib.workflows.ablation import (
-    CONDITION,
+    CONTRACT,
     DELTAS,
+    FINETUNED,
+    UNSEEN_FINETUNED,
     Condition,
-    answer,
-    answer_as,
-    as_artifact,
-    compare_conditions,
-    compare_pairs,
+    Materials,
+    ask,
+    asked_of_new_apis,
+    asked_rows,
+    called_rates,
+    claimed_methods,
+    claimed_scores,
+    compare,
+    comparisons,
     contract,
     copied,
     copied_flows,
-    cost_of,
+    definitions_beside,
+    few_shots_of,
     flows_to_write,
-    free_counterparts,
     new_apis_called,
-    on_shared_flows,
+    order_of_asking,
+    published_for_claims,
     questions,
+    reading_room,
     score,
     scored_answers,
     scored_copies,
-    sweep_rows,
+    title,
+    titles,
+    to_ask,
+    unseen_name,
+    with_definitions,
     with_lists,
+    write,
     write_condition,
 )
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.prompts import END, INSTRUCTION, START, STOPS, USE_OF_DEFINITIONS
-from lib.workflows.scoring import outcomes
+
+PUBLISHED = pd.read_csv(ROOT / "data" / "published" / "workflow_ablation.csv")
+PRINTED = PUBLISHED[["selector", "shots", "definitions"]].drop_duplicates().to_numpy().tolist()
+PRINTED = [["pretrained", 5, "none"], *PRINTED]
+ROWS = [
+    *([*row, "in_context", "free", 3 if row[1] == 5 else 2] for row in PRINTED),
+    *(["pretrained", shots, "none", "in_context", "free", 3] for shots in (0, 1)),
+    *([by, 5, "none", "in_context", "free", 3] for by in ("random", "other", "oracle_shots")),
+    ["pretrained", 5, "gold", "in_context", "free", 3],
+    ["pretrained", 5, "instruction", "in_context", "free", 3],
+    ["pretrained", 5, "none", "in_context", "catalogue", 3],
+    ["pretrained", 0, "none", "finetuned", "free", 8],
+    ["pretrained", 0, "none", "finetuned", "catalogue", 8],
+    ["pretrained", 5, "none", "untuned", "free", 3],
+]
+
+
+def rows_of(rows=ROWS, **values):
+    return asked_rows(notebook_parameters("09_dsl_ablation", ablation=rows, **values))
+
+
+# ---------------------------------------------------------------- conditions
+
+
+def test_the_rows_of_a_profile_are_a_frame():
+    rows = rows_of()
+    assert rows["condition"].is_unique
+    assert {"pretrained_5", "no_shots_in_context", "tst_20_fd_sfd_in_context", FINETUNED} <= set(rows["condition"])
+    assert rows.set_index("condition").loc["no_shots_finetuned_catalogue", "flows"] == 8
+    assert Condition("tst", 20, "fd_sfd").name == "tst_20_fd_sfd"
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (["tst", 20, "fd"], "a row must have 6 entries: selector, shots, definitions, generator, decoding, flows"),
+        ("a row", "a row must have 6 entries"),
+        (["tst", 20, "all", "untuned", "free", 12], "definitions must be one of none, instruction, fd"),
+        (["tst", "20", "fd", "untuned", "free", 12], "few-shots must be a whole number"),
+        (["tst", 101, "fd", "untuned", "free", 12], "few-shots must be a whole number"),
+        (["tst", 5, "fd", "untuned", "free", 0], "flows must be a whole number from 1"),
+        (["tst", 5, "fd", "finetuned", "free", 9], "reads no definitions"),
+        (["tst", 5, "fd", "in_context", "free", 9], "two rows are tst_5_fd_in_context"),
+        (["random", 5, "sfd", "in_context", "free", 9], "needs the few-shots of one of pretrained, tst"),
+        (["tst", 5, "none", "untuned", "catalogue", 9], "behind an endpoint cannot be held to a grammar"),
+    ],
+)
+def test_an_impossible_row_says_what_is_wrong(row, words):
+    rows = [row for row in ROWS if row[3] != "untuned"] + [[*row[:3], "untuned", *row[4:]] for row in ROWS[:12]]
+    with pytest.raises(InputError, match=f"ablation: .*{words}"):
+        rows_of([*rows, row], untuned_generator="remote:m")
+
+
+def test_a_small_window_is_refused_and_an_instruct_model_needs_its_name():
+    with pytest.raises(InputError, match="prompt_window: must be larger"):
+        rows_of(prompt_window=256)
+    row = ["pretrained", 5, "none", "instruct", "free", 1]
+    assert len(rows_of([*ROWS, row])) == len(ROWS)
+    assert rows_of([*ROWS, row], instruct_generator="Qwen")["condition"].iloc[-1] == "pretrained_5_instruct"
+
+
+@pytest.mark.parametrize("missing", ["pretrained_5_in_context", "pretrained_5_fd_in_context", FINETUNED])
+def test_rows_that_all_others_are_compared_with_must_be_there(missing):
+    left = [row for row in ROWS if Condition(*row[:-1]).name != missing]
+    with pytest.raises(InputError, match=r"the paper's row .* is missing"):
+        rows_of(left)
+
+
+def test_every_row_is_asked_on_the_flows_that_there_are():
+    rows = rows_of()
+    asked = to_ask(rows, {"test": 20, "test_same": 2}, [0], 0, "in_context")
+    assert asked["condition"].tolist() == rows["condition"].tolist() * 2
+    of = asked.groupby("test_set")["flows"].agg(list)
+    assert of["test"] == rows["flows"].tolist()
+    assert set(of["test_same"]) == {2}
+
+
+def test_apis_held_out_are_asked_for_with_examples_and_without():
+    rows = rows_of()
+    asked = to_ask(rows, {}, [0, 1], 6, "in_context")
+    assert asked["condition"].tolist() == [
+        *(unseen_name(0, what) for what in ("none", "sfd", "gold")),
+        *(unseen_name(1, what) for what in ("none", "fd_sfd")),
+        UNSEEN_FINETUNED,
+        f"{UNSEEN_FINETUNED}, catalogue",
+    ]
+    assert set(asked["flows"]) == {6}
+    assert asked["added"].tolist() == [0, 0, 0, 1, 1, 0, 0]
+    assert asked.iloc[-2:][["shots", "decoding"]].to_numpy().tolist() == [[0, "free"], [0, "catalogue"]]
+    assert unseen_name(1, "fd_sfd") == "unseen: 1 new, fd_sfd, free"
+
+
+def test_every_condition_has_a_title_of_its_own():
+    asked = to_ask(rows_of(), {"test": 1}, [0, 1], 1, "in_context")
+    named = titles(asked, "in_context")
+    assert {*asked["condition"], "copy_tst"} <= set(named)
+    assert len(set(named.values())) == len(named)
+    assert title(Condition("tst", 1, "fd_sfd", "untuned"), "untuned") == "TST, 1 few-shot, FD + SFD"
+
+
+# ---------------------------------------------------------------- flows and few-shots
+
+FLOWS = pd.DataFrame(
+    {
+        "pair": ["t0", "t1", "u0", "u1", "u2", "q0"],
+        "split": ["training", "training", "unseen", "unseen", "unseen", "test"],
+        "request": ["mail me", "post it", "form one", "form two", "form three", "mail and post"],
+        "dsl": ["a.Mail();", "b.Post();", "c.Form();", "c.Form();", "c.Form();", "a.Mail();"],
+        "apis": [["a.Mail"], ["b.Post"], ["c.Form"], ["c.Form"], ["c.Form", "a.Mail"], ["a.Mail"]],
+        "half": ["a", "b", "a", "a", "", "a"],
+    }
+)
+VECTORS = np.array([[1, 0], [0, 1], [0.8, 0.6], [0.8, 0.6], [0.8, 0.6], [0.6, 0.8]], dtype=np.float32)
+
+
+def test_examples_of_new_apis_are_few_shots_and_never_what_is_asked(monkeypatch):
+    monkeypatch.setattr(ablation, "UNSEEN_SHOTS", 2)
+    requests, shots = asked_of_new_apis(FLOWS, {"c.Form"}, VECTORS, [0, 1], seed=0)
+    (pair,) = requests["pair"]
+    assert shots[0][pair] == [0, 1]
+    assert shots[1][pair][0] in {2, 3, 4} - set(requests.index)
+    assert shots[1][pair][1] == 0
+
+
+def test_nothing_is_asked_where_too_few_flows_need_such_apis():
+    few = FLOWS.drop(index=[3, 4]).reset_index(drop=True)
+    requests, shots = asked_of_new_apis(few, {"c.Form"}, VECTORS[[0, 1, 2, 5]], [0, 1], seed=0)
+    assert (len(requests), shots) == (0, {})
+    assert list(asked_of_new_apis(FLOWS, {"z.Z"}, VECTORS, [0, 1], seed=0)[1]) == [0]
+
+
+def test_each_new_api_gets_as_many_examples_as_are_asked_for():
+    apis = [["new"], ["new"], ["new", "other"], ["other"], ["a", "new"], *[["new"]] * 3]
+    pairs = pd.DataFrame({"pair": [f"u{i}" for i in range(8)], "split": "unseen", "apis": apis, "half": "a"})
+    times = {n: ablation._examples(pairs, {"new", "other"}, n, 0) for n in (0, 1, 9)}
+    assert times[0] == []
+    assert sorted(times[9]) == list(range(8))
+    for name in ("new", "other"):
+        assert any(name in apis[row] for row in times[1])
+    assert len(times[1]) <= 2
+
+
+def test_few_shots_are_rows_of_the_flows():
+    kept = pd.DataFrame({"selector": "tst", "pair": "q0", "shot": ["t1", "t0"], "rank": [1, 2]})
+    rows = pd.DataFrame({"shots": [1, 20]})
+    assert few_shots_of(kept, FLOWS, rows)["tst"]["q0"] == [1, 0]
+    with pytest.raises(ValueError, match="notebook 08 kept 1 few-shots a request, a row needs 2: set its `shots`"):
+        few_shots_of(kept[:1], FLOWS, pd.DataFrame({"shots": [1, 2]}))
+
+
+def test_flows_of_one_half_are_asked_first():
+    flows = pd.DataFrame({"pair": list("abcdef"), "split": "test", "half": ["", "a", "", "b", "a", ""]})
+    ordered = order_of_asking(flows, ["test", "test_same"], 0)
+    assert list(ordered) == ["test"]
+    assert ordered["test"]["half"].ne("").tolist() == [True] * 3 + [False] * 3
+    assert sorted(ordered["test"]["pair"]) == list("abcdef")
+
+
+def test_sfd_shows_as_many_definitions_as_fd():
+    near = {name: pd.Series([[0, 1, 2]] * 2, ["q", "r"]) for name in ("pretrained", "tst")}
+    rows = pd.DataFrame({"selector": ["tst", "pretrained", "random"], "shots": [2, 0, 3]})
+    flows = pd.DataFrame({"apis": [["a", "b"], ["b"], ["c"]]})
+    assert definitions_beside(rows, near, ["q", "r"], flows) == {("pretrained", 5): 3, ("tst", 2): 2}
+
+
+def test_room_of_models_here_and_behind_an_endpoint(monkeypatch):
+    class Config:
+        max_position_embeddings = 2048
+
+    read = []
+    monkeypatch.setattr(ablation, "locate", lambda model: model)
+    monkeypatch.setattr(ablation, "load_tokenizer", lambda path: (read.append(path), Config))
+    room = reading_room({"untuned": "remote:m", "finetuned": "s", "in_context": "s"}, 9000, 256)
+    assert room["untuned"] == (9000 - 256, estimate_tokens)
+    assert room["finetuned"][0] == room["in_context"][0] == 2048 - 256
+    assert read == ["s"]
+
+
+# ---------------------------------------------------------------- write
+
+
+@pytest.fixture(scope="module")
+def materials():
+    mail, post, form = (
+        "shared_gmail.SendEmailV2",
+        "shared_teams.PostMessageToConversation",
+        "shared_planner.CreateTask_V4",
+    )
+    flows = pd.DataFrame(
+        {
+            "split": ["training", "training", "unseen"],
+            "request": ["mail me", "post it", "new one"],
+            "dsl": ["m();", "p();", "f();"],
+            "apis": [[mail], [post], [form]],
+        }
+    )
+    asked = pd.DataFrame({"pair": ["q", "r"], "request": ["first", "second"], "apis": [[mail]] * 2, "half": ["a", "b"]})
+    return Materials(
+        flows,
+        Catalogue.load(ROOT / "data" / "catalogue"),
+        {"test": asked, "test_same": asked.assign(half=["", "a"]), "unseen": asked.assign(apis=[[form], [form]])},
+        {"pretrained": pd.Series([[0, 1], [1, 0]], ["q", "r"]), 1: pd.Series([[2, 0], [0, 2]], ["q", "r"])},
+        pd.Series([[form, mail], [form, mail]], ["q", "r"]),
+        {("pretrained", 1): 1},
+        dict.fromkeys(("untuned", "finetuned", "in_context"), (4000, len)),
+        seed=7,
+    )
+
+
+def a_row(selector="pretrained", shots=1, definitions="none", generator="in_context", **asked):
+    one = Condition(selector, shots, definitions, generator)
+    asked = {"test_set": "test", "flows": 2, "added": 0} | asked
+    return pd.DataFrame(
+        [[one.name, *one, *asked.values()]],
+        columns=["condition", *ablation.FIELDS, "test_set", "flows", "added"],
+    )
+
+
+def written(materials, *rows, kept=()):
+    return write(pd.concat(rows), materials, lambda prompts: prompts["unit"].isin(kept))
+
+
+def test_prompts_of_test_flows(materials):
+    prompts = written(materials, a_row(), a_row(definitions="sfd", flows=1))
+    assert prompts[["condition", "unit", "test_set", "half", "model"]].to_numpy().tolist() == [
+        ["pretrained_1_in_context", "q", "test", "a", "in_context-b"],
+        ["pretrained_1_in_context", "r", "test", "b", "in_context-a"],
+        ["pretrained_1_sfd_in_context", "q", "test", "a", "in_context-b"],
+    ]
+    assert ["mail me" in text for text in prompts["prompt"]] == [True, False, True]
+    assert prompts["definitions"].tolist() == [[], [], ["shared_planner.CreateTask_V4"]]
+    assert prompts.index.tolist() == [0, 1, 2]
+
+
+def test_a_condition_is_asked_on_all_flows_that_are_kept_where_these_are_enough(materials):
+    assert written(materials, a_row(flows=1))["unit"].tolist() == ["q"]
+    assert written(materials, a_row(flows=1), kept=["r"])["unit"].tolist() == ["r"]
+    assert written(materials, a_row(flows=1), kept=["q", "r"])["unit"].tolist() == ["q", "r"]
+    assert written(materials, a_row(flows=2), kept=["r"])["unit"].tolist() == ["q", "r"]
+
+
+def test_the_in_context_reader_is_asked_flows_of_one_half_alone(materials):
+    both = [a_row(generator=name, test_set="test_same") for name in ("in_context", "finetuned")]
+    prompts = written(materials, *both)
+    assert prompts[["unit", "model"]].to_numpy().tolist() == [
+        ["r", "in_context-b"], ["q", "finetuned"], ["r", "finetuned"],
+    ]  # fmt: skip
+
+
+def shots(materials, pairs, **row):
+    return materials.shots(next(a_row(**row).itertuples()), pairs)
+
+
+def test_few_shots_of_another_request_are_the_next_ones(materials):
+    assert shots(materials, ["q", "r"]) == [[0, 1], [1, 0]]
+    assert shots(materials, ["q", "r"], selector="other") == [[1, 0], [0, 1]]
+    assert shots(materials, ["q"], selector="other") == [[1, 0]]
+
+
+def test_random_few_shots_are_training_pairs_drawn_anew_for_each_request(materials):
+    draws = shots(materials, [f"q{i}" for i in range(40)], selector="random")
+    assert {found[0] for found in draws} == {0, 1}
+    assert draws == shots(materials, [f"r{i}" for i in range(40)], selector="random")
+    assert sorted(shots(materials, ["q"], selector="random", shots=9)[0]) == [0, 1]
+    late = replace(materials, flows=materials.flows.iloc[::-1].reset_index(drop=True))
+    assert sorted(shots(late, ["q"], selector="random", shots=9)[0]) == [1, 2], "row 0 is no training pair now"
+
+
+def test_prompts_for_apis_held_out_have_their_own_few_shots(materials):
+    new = a_row(definitions="fd", test_set="unseen", flows=1, added=1)
+    tuned = a_row(shots=0, generator="finetuned", test_set="unseen", flows=1)
+    prompts = written(materials, new, tuned).set_index("model")["prompt"]
+    text = prompts["in_context-b"]
+    assert text.index("shared_planner.CreateTask_V4") < text.index("new one")  # definitions first
+    assert "new one" not in prompts["finetuned"]
+
 
 TRAINING = pd.DataFrame(
     {
@@ -59,15 +355,15 @@ def words(text):
 
 
 def condition(definitions="none", shots=2, decoding="free", generator="untuned"):
-    return Condition.model_validate(["tst", shots, definitions, generator, decoding, 1])
+    return Condition("tst", shots, definitions, generator, decoding)
 
 
-def written(catalogue, made, semantic=((),), limit=4000):
+def one_prompt(catalogue, made, semantic=((),), limit=4000):
     return write_condition(made, ASKED, [[1, 0, 2]], TRAINING, catalogue, limit, words, semantic).iloc[0]
 
 
 def test_a_prompt_shows_the_nearest_few_shots_and_no_more(catalogue):
-    row = written(catalogue, condition())
+    row = one_prompt(catalogue, condition())
     assert row["unit"] == "q"
     assert row["shots"] == 2
     assert row["definitions"] == []
@@ -80,14 +376,14 @@ def test_a_prompt_shows_the_nearest_few_shots_and_no_more(catalogue):
 def test_which_definitions_each_kind_brings(catalogue):
     of_shots = ["shared_teams.PostMessageToConversation", "shared_gmail.SendEmailV2"]
     near = [["shared_outlook.SendEmailV2", "shared_gmail.SendEmailV2"]]
-    found = {kind: written(catalogue, condition(kind), near)["definitions"] for kind in KINDS}
+    found = {kind: one_prompt(catalogue, condition(kind), near)["definitions"] for kind in KINDS}
     assert found["none"] == found["instruction"] == []
     assert found["fd"] == [name for name in of_shots if name in catalogue]
     assert found["sfd"] == near[0]
     assert found["fd_sfd"] == [*found["fd"], "shared_outlook.SendEmailV2"]
     assert found["gold"] == ["shared_outlook.SendEmailV2"]
-    assert USE_OF_DEFINITIONS in written(catalogue, condition("instruction"))["prompt"]
-    assert USE_OF_DEFINITIONS not in written(catalogue, condition("none"))["prompt"]
+    assert USE_OF_DEFINITIONS in one_prompt(catalogue, condition("instruction"))["prompt"]
+    assert USE_OF_DEFINITIONS not in one_prompt(catalogue, condition("none"))["prompt"]
 
 
 def test_the_right_apis_reach_the_prompt_only_as_gold_definitions(catalogue):
@@ -122,7 +418,7 @@ def test_where_definitions_stand(catalogue):
 
 
 def test_the_fine_tuned_model_has_its_own_form(catalogue):
-    made = written(catalogue, condition(generator="finetuned"))
+    made = one_prompt(catalogue, condition(generator="finetuned"))
     assert made["prompt"].endswith(f"write a mail\n{START}\n")
     assert made["prompt"].count(END) == 2
     assert INSTRUCTION not in made["prompt"]
@@ -130,9 +426,28 @@ def test_the_fine_tuned_model_has_its_own_form(catalogue):
 
 
 def test_the_catalogues_grammar_has_its_names(catalogue):
-    every = written(catalogue, condition(decoding="catalogue"))["grammar"]
+    every = one_prompt(catalogue, condition(decoding="catalogue"))["grammar"]
     assert "CreateTask_V4" in every
-    assert "CreateTask_V4" not in written(catalogue, condition(decoding="grammar"))["grammar"]
+    assert "CreateTask_V4" not in one_prompt(catalogue, condition(decoding="grammar"))["grammar"]
+
+
+def test_an_instruct_model_has_its_own_form(catalogue):
+    made = one_prompt(catalogue, condition("fd", generator="instruct"))
+    assert "```flow" in made["prompt"]
+    same = one_prompt(catalogue, condition("fd", generator="in_context"))["prompt"]
+    assert same == one_prompt(catalogue, condition("fd"))["prompt"]
+
+
+def test_definitions_have_the_form_that_is_asked_for(catalogue):
+    arguments = [[1, 0, 2]], TRAINING, catalogue, 4000, words
+    short, long = (
+        write_condition(condition("fd"), ASKED, *arguments, form=form).loc[0, "prompt"]
+        for form in ("compact", "described")
+    )
+    assert len(long) > len(short)
+
+
+# ---------------------------------------------------------------- ask
 
 
 class Writer:
@@ -146,7 +461,7 @@ class Writer:
 def test_answers_keep_their_cost():
     prompts = pd.DataFrame({"prompt": ["one", "two"], "grammar": [None, "g"], "unit": ["q", "r"]}, index=[7, 9])
     writer = Writer()
-    found = answer(prompts, writer, STOPS["untuned"], 9)
+    found = ask(prompts, writer, "untuned", 9)
     assert writer.asked == (["\n\n", "\nRequest:"], False, [None, "g"])
     assert found["text"].tolist() == ["a.B();", "c.D("]
     assert found["finished"].tolist() == [True, False]
@@ -154,41 +469,32 @@ def test_answers_keep_their_cost():
     assert found.index.tolist() == [7, 9]
 
 
-def test_a_chat_model_may_say_something_first_and_needs_no_grammar():
-    writer = Writer()
-    answer(pd.DataFrame({"prompt": ["one", "two"], "grammar": [None, None]}), writer, STOPS["untuned"], 9, chat=True)
-    assert writer.asked == (["\nRequest:"], True, None)
-
-
 def test_every_generator_is_asked_in_its_own_way():
     prompts = pd.DataFrame({"prompt": ["one", "two"], "grammar": [None, None]})
     asked = {}
-    for name in ("in_context-a", "finetuned", "instruct", "untuned"):
+    for name, remote in (("in_context", False), ("finetuned", False), ("instruct", False), ("untuned", True)):
         writer = Writer()
-        answer_as(name, prompts, writer, 9)
+        ask(prompts, writer, name, 9, remote)
         asked[name] = writer.asked
-    assert asked["in_context-a"] == asked["untuned"] == (list(STOPS["untuned"]), False, None)
+    assert asked["in_context"] == (list(STOPS["untuned"]), False, None)
     assert asked["finetuned"] == ([END], False, None)
     assert asked["instruct"] == (list(STOPS["instruct"]), True, None)
-    writer = Writer()
-    answer_as("untuned", prompts, writer, 9, remote=True)
-    assert writer.asked[1]
+    assert asked["untuned"] == (["\nRequest:"], True, None), "a chat's answer may begin with a blank line"
 
 
-def test_an_instruct_model_has_its_own_form(catalogue):
-    made = written(catalogue, condition("fd", generator="instruct"))
-    assert "```flow" in made["prompt"]
-    same = written(catalogue, condition("fd", generator="in_context"))["prompt"]
-    assert same == written(catalogue, condition("fd"))["prompt"]
-
-
-def test_definitions_have_the_form_that_is_asked_for(catalogue):
-    arguments = [[1, 0, 2]], TRAINING, catalogue, 4000, words
-    short, long = (
-        write_condition(condition("fd"), ASKED, *arguments, form=form).loc[0, "prompt"]
-        for form in ("compact", "described")
+def test_flows_that_are_copied():
+    near = {"tst": pd.Series([[1, 0], [2, 1]], ["q", "r"])}
+    answered = pd.DataFrame(
+        {"test_set": ["test", "test", "test_same"], "unit": ["q", "q", "r"], "half": ["a", "a", ""]}
     )
-    assert len(long) > len(short)
+    found = copied(near, TRAINING, answered)
+    assert found[["condition", "test_set", "unit", "half", "text"]].to_numpy().tolist() == [
+        ["copy_tst", "test", "q", "a", "x();"], ["copy_tst", "test_same", "r", "", "y();"],
+    ]  # fmt: skip
+    assert found["finished"].all()
+
+
+# ---------------------------------------------------------------- score and compare
 
 
 def test_scores_stand_beside_the_answers(catalogue):
@@ -200,9 +506,13 @@ def test_scores_stand_beside_the_answers(catalogue):
     assert found["made_up_names"].map(len).tolist() == [0, 0, 1]
 
 
-def outcome(condition, unit, similarity, parsed=True):
+def outcome(condition, unit, similarity, parsed=True, test_set="test"):
     flow = {"similarity": similarity, "parsed": parsed, "valid": parsed, "made_up_names": (), "made_up_parameters": ()}
-    return {"condition": condition, "test_set": "test", "unit": unit, "executed": similarity == 1} | flow
+    return {"condition": condition, "test_set": test_set, "unit": unit, "executed": similarity == 1} | flow
+
+
+def against(*pairs):
+    return pd.DataFrame(pairs, columns=["condition", "against"])
 
 
 def test_deltas_are_on_the_flows_that_both_rows_share():
@@ -210,20 +520,22 @@ def test_deltas_are_on_the_flows_that_both_rows_share():
         [outcome("base", unit, value) for unit, value in enumerate([0.0, 0.5, 1.0, 1.0])]
         + [outcome("few", unit, value) for unit, value in enumerate([0.5, 0.5])]
     )
-    table = compare_conditions(scores, ["base", "few"], "base", 200, 0)
+    table = compare(scores, against(("base", "base"), ("few", "base")), 200, 0)
     row = table[(table["condition"] == "few") & (table["metric"] == "similarity")].iloc[0]
     assert (row["value"], row["n"], row["delta"], row["shared"]) == (0.5, 2, 0.25, 2)
+    ran = table[(table["condition"] == "base") & (table["metric"] == "executed")].iloc[0]
+    assert (ran["value"], ran["n"]) == (50, 4)
     base = table[table["condition"] == "base"]
     assert base[DELTAS].isna().all(axis=None)
     assert base["n"].eq(4).all()
-    assert table["condition"].tolist() == ["base"] * 6 + ["few"] * 6
 
 
 def test_each_test_set_is_compared_for_itself():
     flows = [outcome(name, unit, value) for name, value in (("base", 0.0), ("few", 1.0)) for unit in range(8)]
-    same = [outcome("base", unit, 0.5) | {"test_set": "test_same"} for unit in range(8, 12)]
-    other = [outcome("few", unit, 0.5) | {"test_set": "unseen"} for unit in range(12, 14)]
-    table = compare_conditions(pd.DataFrame([*flows, *same, *other]), ["base", "few"], "base", 200, 0)
+    same = [outcome("base", unit, 0.5, test_set="test_same") for unit in range(8, 12)]
+    other = [outcome("few", unit, 0.5, test_set="unseen") for unit in range(12, 14)]
+    scores = pd.DataFrame([*flows, *same, *other])
+    table = compare(scores, against(("base", "base"), ("few", "base")), 200, 0)
     found = table[table["metric"] == "similarity"][["test_set", "condition", "n", "shared"]].fillna(0)
     assert found.to_numpy().tolist() == [["test", "base", 8, 0], ["test", "few", 8, 8], ["test_same", "base", 4, 0]]
 
@@ -233,86 +545,51 @@ def test_rates_of_made_up_names_say_how_many_flows_they_count():
     scores = pd.DataFrame(
         [outcome(name, unit, 0.5, bool(it)) for name, flows in parsed.items() for unit, it in enumerate(flows)]
     )
-    table = compare_conditions(scores, ["base", "few"], "base", 200, 0).set_index(["condition", "metric"])
+    table = compare(scores, against(("few", "base")), 200, 0).set_index("metric")
     sizes = table[["n", "counted", "shared", "counted_both"]]
-    assert sizes.loc[("few", "made_up_names")].tolist() == [6, 4, 6, 3]
-    assert sizes.loc[("few", "unparsed")].tolist() == [6, 6, 6, 6]
-    assert sizes.loc[("base", "made_up_names"), ["n", "counted"]].tolist() == [8, 7]
+    assert sizes.loc["made_up_names"].tolist() == [6, 4, 6, 3]
+    assert sizes.loc["unparsed"].tolist() == [6, 6, 6, 6]
 
 
-def test_executed_is_one_more_metric():
-    values = {"a": [1.0, 0.5, 0.5], "b": [1.0] * 4}
-    scores = pd.DataFrame([outcome(name, unit, it) for name, flows in values.items() for unit, it in enumerate(flows)])
-    table = compare_conditions(scores, ["a", "b"], "a", 50, 0)
-    ran = table[table["metric"] == "executed"].set_index("condition")
-    assert ran["value"].tolist() == [pytest.approx(100 / 3), 100]
-    assert ran["n"].tolist() == [3, 4]
-    assert ran.loc["b", "delta"] == pytest.approx(200 / 3)
+def test_every_row_is_compared_as_its_table_says():
+    asked = to_ask(rows_of(), {"test": 9}, [0, 1], 2, "in_context")
+    pairs = comparisons(asked, PUBLISHED, "in_context")
+    assert not pairs.duplicated().any()
+    by_table = {name: set(part[["condition", "against"]].itertuples(index=False, name=None))
+                for name, part in pairs.groupby("table")}  # fmt: skip
+    five, twenty = "pretrained_5_in_context", "pretrained_20_in_context"
+    assert by_table["1"] == {
+        (five, five), (twenty, five), ("tst_5_in_context", five), ("tst_20_in_context", five),
+    }  # fmt: skip
+    assert (twenty, twenty) in by_table["3"]
+    assert ("tst_20_fd_in_context", twenty) in by_table["3"]
+    assert {other for _, other in by_table["4"]} == {FINETUNED}
+    assert ("tst_20_sfd_in_context", "tst_20_in_context") in by_table["definitions"]
+    assert ("pretrained_5_fd_in_context", "pretrained_5_instruction_in_context") in by_table["definitions"]
+    assert by_table["grammar"] == {
+        ("pretrained_5_in_context_catalogue", five), ("no_shots_finetuned_catalogue", FINETUNED),
+    }  # fmt: skip
+    steps = [("pretrained_1_in_context", "no_shots_in_context"), (five, "pretrained_1_in_context"), (twenty, five)]
+    assert by_table["shots"] == set(steps)
+    assert (UNSEEN_FINETUNED, unseen_name(0, "none")) in by_table["unseen"]
+    assert ("copy_tst", five) in by_table["fair"]
 
 
-def test_pairs_are_compared_as_by_themselves():
-    flows = {"base": [0.0] * 8, "few": [1.0] * 8, "more": [1.0] * 8}
-    scores = pd.DataFrame([outcome(name, unit, it) for name, values in flows.items() for unit, it in enumerate(values)])
-    pairs = compare_pairs(scores, [("few", "base"), ("more", "few")], 200, 0)
-    assert pairs[["condition", "against"]].drop_duplicates().to_numpy().tolist() == [["few", "base"], ["more", "few"]]
-    alone = compare_conditions(scores, ["few"], "base", 200, 0)
-    assert pairs["p_value"].tolist()[:6] == alone["p_value"].tolist()
-
-
-def test_what_a_row_under_a_grammar_is_compared_with():
-    rows = [condition(decoding="grammar"), condition(), condition(shots=0, decoding="catalogue", generator="finetuned")]
-    assert free_counterparts(rows) == {
-        "tst_2_grammar": "tst_2",
-        "no_shots_finetuned_catalogue": "no_shots_finetuned",
-    }
-
-
-def test_the_sweep_changes_the_number_of_few_shots_alone():
-    rows = [Condition.model_validate(["pretrained", n, what, "untuned", "free", 1])
-            for n, what in ((20, "none"), (1, "none"), (5, "fd"))]  # fmt: skip
-    others = [Condition.model_validate(["pretrained", 3, "none", "in_context", "free", 1])]
-    assert [row.name for row in sweep_rows([*rows, condition(), *others], "untuned")] == [
-        "pretrained_1",
-        "pretrained_20",
-    ]
-
-
-def test_flows_that_are_copied():
-    near = {"tst": pd.Series([[1, 0], [2, 1]], ["q", "r"])}
-    asked = {
-        "test": pd.DataFrame({"pair": ["q", "s"], "half": ["a", "a"]}),
-        "test_same": pd.DataFrame({"pair": ["r"], "half": [""]}),
-    }
-    answered = pd.DataFrame({"test_set": ["test", "test", "test_same"], "unit": ["q", "q", "r"]})
-    found = copied(near, asked, TRAINING, answered)
-    assert found[["condition", "test_set", "unit", "half", "text"]].to_numpy().tolist() == [
-        ["copy_tst", "test", "q", "a", "x();"], ["copy_tst", "test_same", "r", "", "y();"],
-    ]  # fmt: skip
-    assert found["finished"].all(), "and no model was asked s"
-
-
-def test_flows_that_all_conditions_of_a_test_set_have():
-    rows = [("a", "test", "q"), ("b", "test", "q"), ("a", "test", "r"), ("c", "test", "r"), ("a", "test_same", "s")]
-    scores = pd.DataFrame(rows, columns=["condition", "test_set", "unit"])
-    found = on_shared_flows(scores, ["a", "b"])
-    assert found.to_numpy().tolist() == [["a", "test", "q"], ["b", "test", "q"], ["a", "test_same", "s"]]
-
-
-def test_the_cost_of_answers_of_which_some_were_timed():
-    scores = pd.DataFrame(
-        {
-            "condition": ["a", "a", "a", "copy"],
-            "unit": ["q", "r", "s", "q"],
-            "tokens_in": [10, 20, 30, None],
-            "tokens_out": [1, 2, 3, None],
-            "seconds": [0.5, 1.5, None, None],
-            "dropped": [0, 3, 0, None],
-            "finished": [True, False, True, None],
-        }
-    )
-    assert cost_of(scores).to_dict("index") == {
-        "a": {"n": 3, "tokens_in": 20, "tokens_out": 2, "seconds": 1, "timed": 2, "dropped": 3, "cut": 1}
-    }
+def test_the_contracts_columns_and_the_printed_differences():
+    names = ["pretrained_5_in_context", "tst_5_in_context", FINETUNED, "tst_20_fd_in_context", "tst_20_in_context"]
+    scores = pd.DataFrame([outcome(name, unit, 0.5) for name in (*names, "copy_tst") for unit in range(3)])
+    asked = to_ask(rows_of(), {"test": 9}, [], 0, "in_context")
+    compared = compare(scores, comparisons(asked, PUBLISHED, "in_context"), 50, 0)
+    table = contract(compared, asked, with_definitions(PUBLISHED))
+    assert list(table) == [*CONTRACT, "condition", "against"]
+    assert len(table) == len(compared)
+    cells = table.set_index(["table", "condition", "metric"])["published_delta"]
+    assert cells["1", "tst_5_in_context", "unparsed"] == -0.61
+    assert cells["4", "tst_20_fd_in_context", "unparsed"] == -5.3
+    assert cells["definitions", "tst_20_fd_in_context", "unparsed"] == pytest.approx(0.83 - 0.52)
+    assert table.loc[table["table"].isin(["fair", "grammar"]), "published_delta"].isna().all()
+    assert set(table.loc[table["condition"] == FINETUNED, "selector"]) == {"none"}
+    assert set(table.loc[table["condition"] == "copy_tst", "generator"]) == {"copy"}
 
 
 def test_flows_that_call_a_wanted_api():
@@ -321,41 +598,61 @@ def test_flows_that_call_a_wanted_api():
     )
     called = new_apis_called(scores, {"q": ["new.One"], "r": ["new.One", "x.Y"]})
     assert called.to_dict("index") == {"q": {"a": 100, "b": 0}, "r": {"a": 0, "b": 100}}
+    rates = called_rates(called.assign(c=[100, None])).set_index("condition")
+    assert rates["value"].tolist() == [50, 50, 100]
+    assert rates["n"].tolist() == [2, 2, 1]
 
 
 def test_the_artifact_has_lists_and_no_prompts():
     scores = pd.DataFrame([outcome("a", "q", 0.5) | {"prompt": "p", "grammar": None, "definitions": []}])
     scores["made_up_parameters"] = [(("a.B", "key"),)]
-    kept = as_artifact(scores)
+    kept = with_lists(scores)
     assert kept["made_up_parameters"].tolist() == [[["a.B", "key"]]]
     assert kept["made_up_names"].tolist() == [[]]
     assert set(scores) - set(kept) == {"prompt", "grammar", "definitions"}
 
 
-def test_the_contracts_columns():
-    scores = pd.DataFrame([outcome(name, unit, 0.5) for name in ("base", "tst_5") for unit in range(3)])
-    rows = pd.DataFrame(
-        [["pretrained", 5, "none", "m", "free", 0], ["tst", 5, "none", "m", "free", 0]],
-        columns=CONDITION,
-        index=["base", "tst_5"],
-    )
-    compared = compare_conditions(scores, ["base", "tst_5"], "base", 200, 0)
-    published = pd.DataFrame(
-        {
-            "selector": "tst",
-            "shots": 5,
-            "definitions": "none",
-            "metric": ["similarity", "unparsed"],
-            "delta": [0.02, -0.61],
-        }
-    )
-    table = contract(compared, rows, published)
-    assert table.columns.tolist() == [
-        "selector", "shots", "definitions", "generator", "decoding", "train_pairs", "test_set", "metric",
-        "value", "ci_low", "ci_high", "delta", "delta_ci_low", "delta_ci_high", "n", "published_delta",
-    ]  # fmt: skip
-    assert table["published_delta"].dropna().tolist() == [0.02, -0.61]
-    assert contract(compared, rows).columns[-1] == "n"
+# ---------------------------------------------------------------- claims
+
+
+def test_which_conditions_claims_are_about():
+    methods = claimed_methods(rows_of(), "in_context", [0, 3, 1])
+    assert methods["tst_20_fd_sfd_in_context"] == [("tst_fd_sfd", 20)]
+    assert methods["pretrained_5_in_context"] == [("pretrained", 5)]
+    assert methods[FINETUNED] == [("finetuned_dsl", 5), ("finetuned_dsl", 20)]
+    assert methods[unseen_name(1, "fd_sfd")] == [("unseen_fd_sfd_new_shot", 5)], "of the added examples the fewest"
+    assert methods[UNSEEN_FINETUNED] == [("unseen_finetuned_dsl", 5)]
+    others = ["random_5", "pretrained_5_gold", "pretrained_5_instruction"]
+    assert not {"pretrained_5", "pretrained_5_in_context_catalogue", unseen_name(3, "none")} & set(methods)
+    assert not {f"{name}_in_context" for name in others} & set(methods)
+
+
+def test_scores_that_claims_are_tested_on():
+    methods = {"finetuned": [("finetuned_dsl", 5), ("finetuned_dsl", 20)], "tst_5": [("tst", 5)]}
+    rows = [outcome("finetuned", "q", 0.5), outcome("tst_5", "q", 0.0, parsed=False), outcome("random_5", "q", 1.0)]
+    scores = pd.DataFrame(rows).assign(made_up_names=[("a.B",), (), ()])
+    called = pd.DataFrame({"tst_5": [100, 0], "not claimed about": [0, 0]}, index=pd.Index(["q", "r"], name="unit"))
+    claimed = claimed_scores(scores, methods, called)
+    found = claimed.set_index(["method", "k", "metric"])["value"]
+    assert found["finetuned_dsl", 20, "similarity"] == 50
+    assert found["finetuned_dsl", 5, "made_up_names"] == 100
+    assert found["tst", 5, "unparsed"] == 100
+    assert np.isnan(found["tst", 5, "made_up_names"])
+    assert found["tst", 5, "new_apis_called"].tolist() == [100, 0]
+    assert set(claimed["method"]) == {"finetuned_dsl", "tst"}
+
+
+def test_published_rows_as_claims_take_them():
+    published = published_for_claims(PUBLISHED)
+    rows = published.set_index(["method", "k", "metric"])["value"]
+    assert rows["pretrained", 20, "similarity"] == 3
+    assert rows["pretrained", 20, "unparsed"] == -3.37
+    assert rows["finetuned_dsl", 5, "unparsed"] == rows["finetuned_dsl", 20, "unparsed"]
+    assert "finetuned" not in set(published["method"])
+    assert ("tst_fd_sfd", 20, "similarity") in rows.index
+
+
+# ---------------------------------------------------------------- of notebook 08
 
 
 def test_reworded_flows_are_tested_first():
@@ -384,7 +681,6 @@ def test_answers_are_scored_under_their_condition(six_apis):
     assert scores["similarity"].tolist() == [1, 0, 0]
     assert scores["tokens"].tolist() == [1, 2, 3]
     assert scores["unit"].tolist() == ["x", "y", "z"]
-    assert len(outcomes(scores)) == 15  # of three answers, five metrics
     assert scores["executed"].tolist() == [True, False, False]
     kept = with_lists(scores)
     assert kept["made_up_names"].tolist() == [[], [], ["shared_office365.Fly"]]

@@ -1,22 +1,28 @@
 import itertools
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from lib.generation.local import Cost
+from lib.workflows.apis import API, Field
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.language import Branch, Call, Flow, If, Object, Reference, called_apis, parse, print_flow, validate
 from lib.workflows.prompts import END, START
 from lib.workflows.repair import (
     Snap,
     Snapper,
-    asked_again,
+    all_ways,
+    both_kept,
     likeness,
     mend,
     parses,
     problem_of,
     second_prompt,
+    to_repair,
 )
 
 
@@ -268,6 +274,136 @@ def test_the_second_prompt_of_the_in_context_model():
     assert second.endswith("\n\nRequest: mail me\nFlow:\n")
 
 
-def test_the_second_flow_counts_where_it_is_valid():
-    assert asked_again("first", GOOD, APIS) == GOOD
-    assert asked_again("first", "shared_todoist.Nothing();", APIS) == "first"
+# ---------------------------------------------------------------- every way
+
+
+def an_api(name: str, *keys: str) -> API:
+    connector, _, operation = name.partition(".")
+    fields = tuple(map(Field, keys))
+    return API(connector, operation, display_name=operation, app_name=connector, parameters=fields)
+
+
+CATALOGUE = Catalogue(
+    {
+        one.name: one
+        for one in (
+            an_api("shared_mail.OnNew"),
+            an_api("shared_mail.Send", "to", "subject"),
+            an_api("shared_chat.Post", "message"),
+        )
+    },
+    {},
+)
+TRIGGER = "x = await shared_mail.OnNew();\n"
+GOLD = TRIGGER + 'shared_chat.Post({"message": "hi"});'
+MADE_UP = TRIGGER + 'shared_chat.Pots({"message": "hi"});'
+OTHER = TRIGGER + 'shared_mail.Send({"to": "a"});'
+UNITS = ("q0", "q1", "q2")
+ASKED = pd.DataFrame(
+    {
+        "request": ["when mail comes, say hi"] * 3,
+        "dsl": [GOLD] * 3,
+        "said": [[[], ["message"]]] * 3,
+    },
+    index=pd.Index(UNITS, name="pair"),
+)
+PROMPTS = pd.DataFrame(
+    {
+        "test_set": "unseen",
+        "unit": UNITS,
+        "prompt": [f"prompt {unit}\n<START>\n" for unit in UNITS],
+        "model": "finetuned",
+        "grammar": None,
+        "half": "a",
+    }
+)
+ROOM = {"finetuned": (100, lambda text: len(text.split()))}
+
+
+@dataclass
+class Told:
+    """A model that answers each prompt from a list: free, constrained and second ones."""
+
+    answers: dict[str, list[str]]
+    calls: list = field(default_factory=list)
+
+    def generate(self, prompts, max_new_tokens, stop, grammars=None, **settings):
+        second = any("This flow is wrong" in prompt for prompt in prompts)
+        way = "catalogue" if grammars else "second" if second else "free"
+        given = self.answers[way]
+        self.calls.append(SimpleNamespace(way=way, prompts=prompts))
+        self.finished = [True] * len(given)
+        self.costs = [Cost(10 + len(way), 5, 1.0 + i) for i in range(len(given))]
+        assert len(given) == len(prompts)
+        return given
+
+
+def told() -> Told:
+    """The first flow is right at once, the second after repair or a second prompt, the third is another flow."""
+    return Told(
+        {
+            "free": [GOLD, MADE_UP, OTHER],
+            "catalogue": [GOLD, OTHER, OTHER],
+            "second": [GOLD],
+        }
+    )
+
+
+def made(model, room=ROOM):
+    ways = all_ways(PROMPTS, {"finetuned": model}, ASKED["request"], CATALOGUE, 16, room)
+    return {way: part.set_index("unit") for way, part in ways.groupby("condition")}
+
+
+def test_each_way_is_asked_for_apart_and_gives_its_flow():
+    model = told()
+    ways = made(model)
+    assert [call.way for call in model.calls] == ["free", "catalogue", "second"]
+    assert [len(call.prompts) for call in model.calls] == [3, 3, 1]
+    assert "there is no API shared_chat.Pots" in model.calls[2].prompts[0]
+    assert {way: part["text"].tolist() for way, part in ways.items()} == {
+        "finetuned, free": [GOLD, MADE_UP, OTHER],
+        "finetuned, snapped": [GOLD, GOLD, OTHER],
+        "finetuned, reasked": [GOLD, GOLD, OTHER],
+        "finetuned, catalogue": [GOLD, OTHER, OTHER],
+    }
+
+
+def test_a_second_flow_that_is_not_valid_is_not_taken():
+    model = told()
+    model.answers["second"] = ["not a flow"]
+    assert made(model)["finetuned, reasked"]["text"].tolist() == [GOLD, MADE_UP, OTHER]
+
+
+def test_nothing_is_asked_again_where_all_is_valid_or_nothing_fits():
+    model = told()
+    made(model, {"finetuned": (9, ROOM["finetuned"][1])})
+    assert [call.way for call in model.calls] == ["free", "catalogue"]
+    model = told()
+    model.answers["free"] = [GOLD] * 3
+    made(model)
+    assert [call.way for call in model.calls] == ["free", "catalogue"]
+
+
+def test_a_second_round_costs_both_prompts_and_both_answers():
+    ways = made(told())
+    free, again, snapped = (ways[f"finetuned, {way}"][["tokens_in", "tokens_out"]].sum(axis=1).tolist()
+                            for way in ("free", "reasked", "snapped"))  # fmt: skip
+    assert free == snapped == [19, 19, 19]
+    assert again == [19, 19 + 21, 19]
+
+
+def test_a_flow_is_kept_where_its_free_and_its_constrained_answer_are():
+    class Kept:
+        def has(self, prompts, grammars, **settings):
+            return [place < (2 if grammars else 3) for place in range(len(prompts))]
+
+    assert both_kept(PROMPTS, {"finetuned": Kept()}, CATALOGUE, 16).tolist() == [True, True, False]
+
+
+def test_whom_a_test_set_is_asked_of():
+    asked = to_repair([["finetuned", "unseen", 4], ["in_context", "test", 2]])
+    assert asked["condition"].tolist() == ["no_shots_finetuned", "pretrained_5_fd_in_context"]
+    assert asked[["test_set", "flows"]].to_numpy().tolist() == [["unseen", 4], ["test", 2]]
+    for row in (["finetuned", "test"], ["in_context", "unseen", 3], ["untuned", "test", 3], ["finetuned", "test", 0]):
+        with pytest.raises(ValueError, match="repairs: a row is a model, a test set and a number of flows"):
+            to_repair([row])

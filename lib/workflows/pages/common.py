@@ -10,9 +10,10 @@ import pandas as pd
 from lib.evaluation.inference import settled
 from lib.workbook.cases import case_address
 from lib.workbook.display import interval, p_text
-from lib.workflows.ablation import DELTAS, VALUES
+from lib.workflows.ablation import DELTAS
 from lib.workflows.scoring import PERCENT
 
+VALUES = ["value", "ci_low", "ci_high"]
 METRIC = {
     "similarity": "similarity",
     "executed": "executed right, %",

@@ -12,10 +12,9 @@ from lib.evaluation.comparison import rates
 from lib.workbook.cases import case_address
 from lib.workbook.display import Drawing, Table, listed
 from lib.workbook.methods import colour, marker
-from lib.workflows.ablation import on_shared_flows
 from lib.workflows.pages.common import SETTLED, error_bars, intervals, metric_intervals, p_values, wide_by_metric
 from lib.workflows.pages.dsl_retrieval import DIFFERENCE, SETS, of_sizes, tested
-from lib.workflows.scoring import PERCENT, executed_outcomes, outcomes
+from lib.workflows.scoring import PERCENT, outcomes
 
 if TYPE_CHECKING:
     from lib.workflows.parts import Run
@@ -37,6 +36,17 @@ def constrained(pairs: int) -> str:
 def copied(pairs: int) -> str:
     """The condition that copies the nearest of so many pairs."""
     return f"copy of the {pairs:,}, pretrained"
+
+
+def on_shared_flows(scores: pd.DataFrame, conditions: Iterable[str]) -> pd.DataFrame:
+    """The scores of conditions on those flows of each test set that all of them have that are asked there.
+
+    Args:
+        scores: columns condition, test_set, unit and whatever else.
+    """
+    kept = scores[scores["condition"].isin(conditions)]
+    asked = kept.groupby("test_set")["condition"].transform("nunique")
+    return kept[kept.groupby(["test_set", "unit"])["condition"].transform("nunique") == asked]
 
 
 class Task(NamedTuple):
@@ -105,8 +115,7 @@ def metric_values(scores: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame
     parts = []
     for where, part in scores.groupby("test_set", sort=False):
         about = part.groupby("condition")["pairs"].first()
-        ran = executed_outcomes(part)
-        counted = pd.concat([outcomes(part), ran[ran["metric"] == "executed"]])
+        counted = outcomes(part)[lambda rows: rows["metric"] != "wrong_at_1"]
         values = rates(counted, PERCENT, samples, seed)
         parts.append(values.join(about, on="condition").assign(test_set=where))
     columns = ["test_set", "condition", "pairs", "metric", "value", "ci_low", "ci_high", "n", "counted"]

@@ -19,7 +19,7 @@ from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError, Workbook
 from lib.workbook.inputs import did_you_mean
 from lib.workbook.widgets import Asker, Problem, mark, note, opened, page, text
-from lib.workflows.ablation import SELECTED, title
+from lib.workflows.ablation import WORDS, title
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.errors import KINDS, flow_errors
 from lib.workflows.execution import executed_alike
@@ -100,7 +100,7 @@ def unlike_html(written: Written) -> str:
     """That a request is unlike those of the training pairs; nothing where it is not."""
     if written.nearest >= written.usual:
         return ""
-    encoder = text(SELECTED[written.condition.selector])
+    encoder = text(WORDS[written.condition.selector])
     return note(
         f"This request is unlike the training requests: the nearest of them has a cosine of {written.nearest:.2f} with "
         f"it ({encoder}), where {100 - UNUSUAL}% of them have another one at {written.usual:.2f} or more. "
@@ -297,7 +297,7 @@ class Explorer(Asker):
         self.decoding = choice("May write", list(DECODING.items()), 24)
         self.shots = choice("Few-shots", [number for number in SHOTS if number <= len(saved.training)], 12)
         self.shots.value = min(EXAMPLE_SHOTS, self.shots.options[-1])
-        self.selector = choice("Chosen by", [(SELECTED[name], name) for name in saved.selectors], 20)
+        self.selector = choice("Chosen by", [(WORDS[name], name) for name in saved.selectors], 20)
         self.definitions = choice("Definitions", [("of the few-shots' APIs (FD)", True), ("none", False)], 24)
         self.of_test = widgets.VBox([self.words, self.test, self.whole])
         rows = {"layout": {"flex_flow": "row wrap"}}
