@@ -72,7 +72,7 @@ def write(tmp_path, tiny, tables):
 
 def book_of(model, root, tiny, **values):
     base = {"03_cot_augmentation": {"writer": tiny}, "07_planner": {"planner": tiny}}[model]
-    return Workbook(model.notebook, model(profile="tiny", seed=SEED, **base, **values), root)
+    return Workbook(model, notebook_parameters(model, profile="tiny", seed=SEED, **base, **values), root)
 
 
 def small(kind, size):
