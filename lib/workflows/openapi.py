@@ -1,32 +1,57 @@
-"""APIs from Swagger 2 and OpenAPI 3 documents.
+"""APIs from Swagger 2 and OpenAPI 3 documents as they are found: in any encoding, slightly broken, in several files.
 
-What was mended in a file or left out of it is warned of, naming the file; a file that is of no use is skipped, with a
-warning and the reason.
+What can be mended without guessing is mended, and what was mended in a file or left out of it is warned of, naming the
+file; a file that is of no use is skipped, with a warning and the reason.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from lib.workbook.inputs import InputError
-from lib.workflows.apis import API, Connector, Field, Use
-from lib.workflows.categories import category_of
-from lib.workflows.documents import CONTROL, Unreadable, read_document
+import yaml
 
+from lib.workbook.artifacts import ROOT
+from lib.workbook.inputs import InputError, SafeLoader, compose_and_construct
+from lib.workflows.apis import API, Connector, Field, Use
+
+ENGLISH: dict[str, Any] = yaml.safe_load((ROOT / "data/flows/english.yaml").read_text(encoding="utf-8"))
 SUFFIXES = {".json", ".yaml", ".yml"}
-METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 DYNAMIC = ("x-ms-dynamic-schema", "x-ms-dynamic-properties")
 CHOSEN = ("x-ms-dynamic-values", "x-ms-dynamic-list")  # a designer offers what there is, by name
-TYPES = {"string", "integer", "number", "boolean", "array", "object"}
+TEXTS = ("x-ms-summary", "description", "title")
+ALTERNATIVES = ("allOf", "oneOf", "anyOf")
+TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
 USE: dict[str, Use] = {"important": "core", "advanced": "rare"}  # by `x-ms-visibility`
 DEEPEST_SCHEMA = 12
 MOST_FIELDS = 2000  # of one schema: definitions that refer to each other twice double with each level
+MOST_FAULTS = 100
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\ud800-\udfff\ufffe\uffff]")
+ODD_SPACE = re.compile(r"(?=[^ \t\r\n])[\s\ufeff\x00]")
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+# What was expected where a text is no JSON, by the decoder's messages.
+EXPECTED = {"Expecting value": "a value", "Expecting property": "a key in quotes", "Expecting ':'": "a colon",
+            "Expecting ','": "a comma", "Unterminated": "a string with a closing quote",
+            "Extra data": "the end"}  # fmt: skip
+# What an app is for, told by the words of such texts.
+WEIGHTS = {"title": 5.0, "declared": 2.0, "tags": 2.0, "description": 1.0}
+CATEGORIES = {name: re.compile(rf"\b(?:{words})\b") for name, words in ENGLISH["categories"].items()}
+
+
+class Unreadable(ValueError):
+    """A document that cannot be used; the message is the reason."""
+
+
+# ---------------------------------------------------------------- files
 
 
 def document_files(path: Path) -> list[Path]:
@@ -39,6 +64,8 @@ def document_files(path: Path) -> list[Path]:
 def read_documents(path: Path) -> Iterator[tuple[Path, Connector | None, list[API], str]]:
     """(file, connector, its APIs, reason) for each document in a file or folder; with a reason, it was skipped.
 
+    A file that is part of another document is no document of its own.
+
     Raises:
         InputError: there is no such file, or the folder (with its subfolders) holds none.
     """
@@ -48,30 +75,30 @@ def read_documents(path: Path) -> Iterator[tuple[Path, Connector | None, list[AP
     if not files:
         raise InputError(f"{path}: holds no .json, .yaml or .yml file")
     taken: set[str] = set()
+    parts: set[Path] = set()
+    skipped: list[tuple[Path, str]] = []
     for file in files:
         notes: list[str] = []
         try:
             document = read_document(file, notes)
             _check(document, notes)
             name, connector_id = _name(file, document), _unused(_connector_id(file, document), taken, notes)
-            apis = list(_apis(document, connector_id, name, notes))
+            reader = _Reader(document, file, notes)
+            apis = list(_apis(reader, connector_id, name))
             if not apis:
                 raise Unreadable("describes no operation")
-        except RecursionError:
-            yield from _skip(file, "nested too deeply")
-            continue
-        except Unreadable as error:
-            yield from _skip(file, str(error))
+        except (RecursionError, Unreadable) as error:
+            skipped.append((file, "nested too deeply" if isinstance(error, RecursionError) else str(error)))
             continue
         taken.add(connector_id)
+        parts |= set(reader.files)
         if notes:
-            warnings.warn(f"{file}: {'; '.join(notes)}", stacklevel=3)
+            warnings.warn(f"{file}: {'; '.join(dict.fromkeys(notes))}", stacklevel=3)
         yield file, Connector(connector_id, name, (name,), _category(document, name)), apis, ""
-
-
-def _skip(file: Path, reason: str) -> Iterator[tuple[Path, None, list[API], str]]:
-    warnings.warn(f"{file}: skipped: {reason}", stacklevel=4)
-    yield file, None, [], reason
+    for file, reason in skipped:
+        if file.resolve() not in parts:
+            warnings.warn(f"{file}: skipped: {reason}", stacklevel=3)
+            yield file, None, [], reason
 
 
 def _check(document: dict, notes: list[str]) -> None:
@@ -104,9 +131,11 @@ def _list(value: Any) -> list:
 
 
 def _stem(file: Path) -> str:
-    """The file's name, or its folder's where all connectors' files have the same name."""
-    stem = file.name.split(".")[0]
-    return file.absolute().parent.name if stem.lower() in ("apidefinition", "swagger", "openapi") else stem
+    """The file's name, or its folder's where all connectors' files have the same name; a version is no name."""
+    names = [re.sub(r"\.(swagger|openapi)$", "", file.stem, flags=re.IGNORECASE)]
+    names += [folder.name for folder in file.absolute().parents]
+    generic = re.compile(r"apidefinition|swagger|openapi|v?\d+(\.\d+)*", re.IGNORECASE)
+    return next((name for name in names if name and not generic.fullmatch(name)), names[0])
 
 
 def _name(file: Path, document: dict) -> str:
@@ -114,20 +143,27 @@ def _name(file: Path, document: dict) -> str:
 
 
 def _category(document: dict, name: str) -> str:
-    """What the app is for, by the texts of its document; empty where they do not tell."""
+    """What the app is for: the category whose words its document has most; empty where it has none."""
     items = [_mapping(item) for item in document["paths"].values()]
     operations = [_mapping(item[method]) for item in items for method in item if method.lower() in METHODS]
-    tags = {_clean(tag) for operation in operations for tag in _list(operation.get("tags"))}
     metadata = [_mapping(entry) for entry in _list(document.get("x-ms-connector-metadata"))]
-    declared = [_clean(m.get("propertyValue")) for m in metadata if m.get("propertyName") == "Categories"]
-    description = _clean(_mapping(document.get("info")).get("description"))
-    return category_of(name, " ".join(declared), sorted(tags), description)
+    texts = {
+        "title": name,
+        "declared": " ".join(_clean(m.get("propertyValue")) for m in metadata if m.get("propertyName") == "Categories"),
+        "tags": " ".join(_clean(tag) for operation in operations for tag in _list(operation.get("tags"))),
+        "description": _clean(_mapping(document.get("info")).get("description")),
+    }
+    scores = {
+        category: sum(WEIGHTS[text] * len(set(words.findall(texts[text].lower()))) for text in texts)
+        for category, words in CATEGORIES.items()
+    }
+    best = max(scores, key=scores.__getitem__)
+    return best if scores[best] else ""
 
 
 def _connector_id(file: Path, document: dict) -> str:
     """`shared_` and the file's name in lower case, letters and digits only."""
-    names = (_stem(file), _name(file, document))
-    slugs = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in names]
+    slugs = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in (_stem(file), _name(file, document))]
     return f"shared_{slugs[0] or slugs[1] or 'connector'}"
 
 
@@ -142,23 +178,184 @@ def _unused(name: str, taken: set[str], notes: list[str]) -> str:
     return free
 
 
-def _apis(document: dict, connector: str, app: str, notes: list[str]) -> Iterator[API]:
-    reader = _Reader(document, notes)
+# ---------------------------------------------------------------- text of a file
+
+
+def read_document(path: Path, notes: list[str]) -> dict:
+    """The mapping in a JSON or YAML file; mended faults go to `notes`, others raise Unreadable."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise Unreadable(f"cannot be read: {error.strerror}") from error
+    text = _decode(raw, notes)
+    try:
+        document = _json(text, notes) if path.suffix.lower() == ".json" else _yaml(text, notes)
+    except RecursionError as error:
+        raise Unreadable("nested too deeply") from error
+    if not isinstance(document, dict):
+        raise Unreadable("is no mapping")
+    return document
+
+
+def _decode(raw: bytes, notes: list[str]) -> str:
+    for mark, encoding in ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
+        if raw.startswith(mark):
+            notes.append("begins with a byte order mark")
+            return raw[len(mark) :].decode(encoding, errors="replace")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        notes.append("is not UTF-8, read as cp1252")
+        return raw.decode("cp1252", errors="replace")
+
+
+def _merge(pairs: Iterable[tuple[Any, Any]], notes: list[str]) -> dict:
+    """A mapping from pairs; of equal keys the last counts, two mappings are joined."""
+    merged: dict[str, Any] = {}
+    for key, value in pairs:
+        key = str(key)
+        if key in merged:
+            notes.append(f"key {key!r} is there twice")
+            if isinstance(value, dict) and isinstance(merged[key], dict):
+                value = merged[key] | value
+        merged[key] = value
+    return merged
+
+
+def _json(text: str, notes: list[str]) -> Any:
+    """The content of a JSON text whose commas and brackets may be missing or too many; else of a YAML text."""
+    mended, faults = text, []
+    while True:
+        found: list[str] = []
+        try:
+            document = json.loads(
+                mended,
+                strict=False,
+                object_pairs_hook=lambda pairs, found=found: _merge(pairs, found),
+                parse_int=lambda digits: int(digits) if len(digits) < 400 else float(digits),
+                parse_constant=str,
+            )
+        except json.JSONDecodeError as error:
+            mended, fault = _mend(mended, error)
+            faults.append(f"{fault} in line {error.lineno}")
+            if not fault or len(faults) > MOST_FAULTS:
+                return _yaml_in_json(text, notes, error, faults)
+            continue
+        if re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", mended):
+            faults.append("holds raw control characters")
+        notes += [*dict.fromkeys(faults), *dict.fromkeys(found)]
+        return document
+
+
+def _yaml_in_json(text: str, notes: list[str], error: json.JSONDecodeError, faults: list[str]) -> Any:
+    try:
+        document = _yaml(text, [])
+    except Unreadable:
+        document = None
+    if isinstance(document, dict):
+        notes.append("is YAML")
+        return document
+    if len(faults) > MOST_FAULTS:
+        raise Unreadable(f"is not JSON: more than {MOST_FAULTS} faults up to line {error.lineno}")
+    expected = next((words for start, words in EXPECTED.items() if error.msg.startswith(start)), error.msg)
+    raise Unreadable(f"is not JSON: line {error.lineno}: expected {expected}")
+
+
+def _mend(text: str, error: json.JSONDecodeError) -> tuple[str, str]:
+    """The text with the fault mended at which the decoder stopped, and what it was; '' where only guessing helps."""
+    at, message = error.pos, error.msg
+    before, here, after = text[:at].rstrip(), text[at : at + 1], text[at:]
+    if message.startswith("Invalid"):
+        place = text.rfind("\\", 0, at + 1)
+        return f"{text[:place]}\\{text[place:]}", "unknown escape"
+    if here and ODD_SPACE.match(here):
+        return ODD_SPACE.sub(" ", text), "odd white space"
+    if comment := COMMENT.match(text, at):
+        return text[:at] + text[comment.end() :], "a comment"
+    if message.startswith("Extra data"):
+        if here in "]}":
+            return text[:at] + text[at + 1 :], "a closing bracket too many"
+        too_early = before.endswith("}") and here in ',"'
+        return (before[:-1] + after, "a closing bracket too many") if too_early else (text, "")
+    inside = _opened(before)
+    closing = {"{": "}", "[": "]"}.get(inside, "")
+    if here == "," and not message.startswith("Expecting ':'"):
+        return text[:at] + text[at + 1 :], "a comma too many"
+    if before.endswith(",") and (here == "" or here in "]}"):
+        return f"{before[:-1]} {after}", "a comma too many"
+    if message.startswith("Expecting property") and here in ("{", "[") and before.endswith(","):
+        return f"{before[:-1]}}},{after}", "'}' is missing"
+    if message.startswith("Expecting ','"):
+        if inside == "[" and re.match(r"\}\s*\]", after):
+            return text[:at] + text[at + 1 :], "a closing bracket too many"
+        if here == "" or here in "]}" or (inside == "{" and here in "{["):
+            return f"{before}{closing}{after}", f"{closing!r} is missing"
+        if here == '"' or here in "{[" or here.isalnum() or here == "-":
+            return f"{before},{after}", "a comma is missing"
+    if here == "" and before.endswith(("{", "[")):
+        return before + closing, f"{closing!r} is missing"
+    return text, ""
+
+
+def _opened(text: str) -> str:
+    """The bracket around the end of a text; '' outside of all."""
+    opened: list[str] = []
+    for found in BRACKETS.finditer(text):
+        if found[0] in "[{":
+            opened.append(found[0])
+        elif found[0] in "]}" and opened:
+            opened.pop()
+    return opened[-1] if opened else ""
+
+
+def _yaml(text: str, notes: list[str]) -> Any:
+    if CONTROL.search(text):
+        notes.append("holds raw control characters")
+        text = CONTROL.sub(" ", text)
+    found: list[str] = []
+
+    class Loader(SafeLoader):
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+            self.flatten_mapping(node)
+            pairs = [(self.construct_scalar(key) if isinstance(key, yaml.ScalarNode) else repr(key.tag), value)
+                     for key, value in node.value]  # fmt: skip
+            return _merge([(key, self.construct_object(value, deep=True)) for key, value in pairs], found)
+
+    # As in JSON: dates are text, and so are yes, no, on and off.
+    dropped = {"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool"}
+    Loader.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in dropped]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), ["t", "f"])
+    try:
+        document = compose_and_construct(text, Loader, check=lambda node: None)
+    except ValueError as error:
+        raise Unreadable(f"is not YAML: {error}") from error
+    notes.extend(dict.fromkeys(found))
+    return document
+
+
+# ---------------------------------------------------------------- operations
+
+
+def _apis(reader: _Reader, connector: str, app: str) -> Iterator[API]:
     taken: set[str] = set()
-    for path, item in document["paths"].items():
+    notes = reader.notes
+    for path, item in reader.document["paths"].items():
         item = reader.resolve(item)
         if not isinstance(item, dict):
             notes.append(f"path {path} is no mapping and is left out")
             continue
         for method in (key for key in item if key.lower() in METHODS):
-            operation = item[method]
+            operation = reader.resolve(item[method])
             if not isinstance(operation, dict):
                 notes.append(f"{method} {path} is no mapping and is left out")
                 continue
-            name = _unused(_identifier(operation, method, path, notes), taken, notes)
+            reader.operation = name = _unused(_identifier(operation, method, path, notes), taken, notes)
             taken.add(name)
             trigger = bool(operation.get("x-ms-trigger")) and operation.get("x-ms-trigger") != "none"
-            parameters, dynamic = reader.parameters(name, item, operation)
+            parameters, dynamic = reader.parameters(item, operation)
             summary = _clean(operation.get("summary")) or _clean(operation.get("x-ms-summary"))
             yield API(
                 connector=connector,
@@ -171,7 +368,7 @@ def _apis(document: dict, connector: str, app: str, notes: list[str]) -> Iterato
                 internal=operation.get("x-ms-visibility") == "internal" or operation.get("deprecated") is True,
                 use=USE.get(str(operation.get("x-ms-visibility")), "common"),
                 parameters=tuple(parameters),
-                returns=tuple(reader.returns(name, item, operation, trigger)),
+                returns=tuple(reader.returns(item, operation, trigger)),
             )
 
 
@@ -192,42 +389,86 @@ def _identifier(operation: dict, method: str, path: str, notes: list[str]) -> st
     return identifier
 
 
-class _Reader:
-    """Fields of the schemas of one document."""
+# ---------------------------------------------------------------- schemas
 
-    def __init__(self, document: dict, notes: list[str]):
-        self.document, self.notes = document, notes
+
+class _Reader:
+    """Fields of the schemas of one document. `files`: those that it refers to, by place; `operation`: at hand."""
+
+    def __init__(self, document: dict, file: Path, notes: list[str]):
+        self.document, self.file, self.notes = document, file.resolve(), notes
+        self.files: dict[Path, Any] = {}
+        self.operation = ""
+        self.anchors: dict[str, Any] | None = None
+        # By id of a node: the node, so that the id stays in use, and what it stands for.
         self.joined: dict[int, tuple[dict, dict]] = {}
-        self.noted: set[str] = set()
+        self.followed: dict[int, tuple[dict, Any]] = {}
 
     def resolve(self, node: Any) -> Any:
-        """What a `$ref`, or a chain of them, stands for; {} with a note where it leads nowhere."""
+        """What a `$ref`, or a chain of them, stands for, with the texts beside it; {} with a note where it leads
+        nowhere."""
+        if not isinstance(node, dict) or not isinstance(node.get("$ref"), str):
+            return node
+        if id(node) not in self.followed:
+            self.followed[id(node)] = (node, self._follow(node))
+        return self.followed[id(node)][1]
+
+    def _follow(self, node: dict) -> Any:
+        texts: dict[str, Any] = {}
         for _ in range(DEEPEST_SCHEMA):
-            if not isinstance(node, dict) or not isinstance(node.get("$ref"), str):
-                return node
             reference = node["$ref"]
-            node = self.document if reference.startswith("#") else None
-            for part in reference.lstrip("#").strip("/").split("/"):
-                name = unquote(part).replace("~1", "/").replace("~0", "~")
-                node = node.get(name) if isinstance(node, dict) else None
+            texts = {key: node[key] for key in TEXTS if isinstance(node.get(key), str)} | texts
+            node = self._target(reference)
             if node is None:
-                self.note(f"reference {reference} leads nowhere")
+                self.notes.append(f"reference {reference} leads nowhere")
                 return {}
-        self.note(f"reference {reference} leads in a circle")
+            if not isinstance(node, dict) or not isinstance(node.get("$ref"), str):
+                return node | texts if texts and isinstance(node, dict) else node
+        self.notes.append(f"reference {reference} leads in a circle")
         return {}
 
-    def note(self, fault: str) -> None:
-        if fault not in self.noted:
-            self.noted.add(fault)
-            self.notes.append(fault)
+    def _target(self, reference: str) -> Any:
+        """What stands at the place that a reference names: a pointer or an anchor, in this file or one beside it."""
+        place, _, pointer = reference.partition("#")
+        node = self._file(place) if place else self.document
+        if pointer and not pointer.startswith("/"):
+            if self.anchors is None:
+                self.anchors = {part["$anchor"]: part for part in _parts(self.document)
+                                if isinstance(part.get("$anchor"), str)}  # fmt: skip
+            return self.anchors.get(pointer)
+        for part in pointer.split("/")[1:]:
+            name = unquote(part).replace("~1", "/").replace("~0", "~")
+            if isinstance(node, list):
+                node = node[int(name)] if name.isdecimal() and int(name) < len(node) else None
+            else:
+                node = node.get(name) if isinstance(node, dict) else None
+        return node
 
-    def parameters(self, name: str, item: dict, operation: dict) -> tuple[list[Field], bool]:
+    def _file(self, place: str) -> Any:
+        """A file in the document's folder or below it; the references in it name files from there, too."""
+        folder = self.file.parent
+        try:
+            path = (folder / unquote(place)).resolve()
+            if path == self.file:
+                return self.document
+            if path not in self.files and path.is_relative_to(folder) and path.is_file():
+                self.files[path] = read_document(path, self.notes)
+                for part in _parts(self.files[path]):
+                    if isinstance(part.get("$ref"), str):
+                        file, _, pointer = part["$ref"].partition("#")
+                        beside = (path.parent / unquote(file)).resolve() if file else path
+                        part["$ref"] = f"{beside}#{pointer}"
+        except (Unreadable, OSError, ValueError):
+            return None
+        return self.files.get(path)
+
+    def parameters(self, item: dict, operation: dict) -> tuple[list[Field], bool]:
         """Parameters of the operation and of its path, bodies flattened; and whether their schema is dynamic."""
         declared: dict[tuple[str, str], dict] = {}
         for raw in (*_list(item.get("parameters")), *_list(operation.get("parameters"))):
             parameter = _mapping(self.resolve(raw))
             if not isinstance(parameter.get("name"), str) or not parameter["name"].strip():
-                self.note(f"{name}: a parameter without name is left out")
+                self.notes.append(f"{self.operation}: a parameter without name is left out")
                 continue
             declared[parameter["name"], str(parameter.get("in"))] = parameter
         fields: list[Field] = []
@@ -238,7 +479,9 @@ class _Reader:
             internal = parameter.get("x-ms-visibility") == "internal"
             found, changing = self.flatten(key, schema, required, internal, body=place == "body")
             if len(found) == 1 and found[0].key == key:  # what a parameter says of itself counts more than its schema
-                found = [_leaf(key, self._joined(schema) | _texts(parameter), required, found[0].internal)]
+                own = {name: parameter[name] for name in TEXTS if isinstance(parameter.get(name), str)}
+                own |= {name: parameter[name] for name in (*CHOSEN, "example", "examples") if name in parameter}
+                found = [_leaf(key, self._joined(schema) | own, required, found[0].internal)]
             fields += found
             dynamic |= changing or any(mark in parameter for mark in DYNAMIC)
         body = _mapping(self.resolve(operation.get("requestBody")))
@@ -246,15 +489,18 @@ class _Reader:
             media, schema = self._content(body)
             root = "" if media in FORMS else "body"
             found, changing = self.flatten(root, schema, body.get("required") is True, False, body=True)
-            fields += found
+            named = {field.key for field in fields}
+            fields += [replace(field, key=f"body/{field.key}") if field.key in named else field for field in found]
             dynamic |= changing
-        return self._unique(name, fields), dynamic
+        return self._unique(fields), dynamic
 
-    def returns(self, name: str, item: dict, operation: dict, trigger: bool) -> list[Field]:
+    def returns(self, item: dict, operation: dict, trigger: bool) -> list[Field]:
         """The fields of the successful response; of a webhook trigger, what it is notified of."""
-        responses = {str(code): self.resolve(value) for code, value in _mapping(operation.get("responses")).items()}
-        code = min((code for code in responses if code.startswith("2")), default="default")
-        response = _mapping(responses.get(code))
+        responses = {str(code): _mapping(self.resolve(value))
+                     for code, value in _mapping(operation.get("responses")).items()}  # fmt: skip
+        successes = sorted(code for code in responses if code.startswith("2"))
+        telling = (code for code in successes if {"schema", "content"} & set(responses[code]))
+        response = responses.get(next(telling, successes[0] if successes else "default"), {})
         schema = self._schema(response) if "schema" in response else self._content(response)[1]
         if trigger and "x-ms-notification-content" in item:
             schema = self._schema(_mapping(item["x-ms-notification-content"]))
@@ -265,13 +511,13 @@ class _Reader:
         schema = self._joined(schema["items"]) if "items" in schema else schema
         if not _mapping(schema.get("properties")):
             return []
-        return self._unique(name, self.flatten("", schema, False, False, body=True, request=False)[0])
+        return self._unique(self.flatten("", schema, False, False, body=True, request=False)[0])
 
-    def _unique(self, name: str, fields: list[Field]) -> list[Field]:
+    def _unique(self, fields: list[Field]) -> list[Field]:
         by_key: dict[str, Field] = {}
         for field in fields:
             if field.key in by_key:
-                self.note(f"{name}: {field.key} is there twice")
+                self.notes.append(f"{self.operation}: {field.key} is there twice")
             by_key.setdefault(field.key, field)
         return list(by_key.values())
 
@@ -288,21 +534,28 @@ class _Reader:
         return _mapping(self.resolve(holder["schema"])) if "schema" in holder else holder
 
     def _joined(self, schema: Any) -> dict:
-        """The schema with the parts of `allOf`, and with the properties of all its alternatives."""
+        """The schema with the parts of `allOf`, and with the properties or choices of all its alternatives."""
         schema = _mapping(self.resolve(schema))
-        parts = [(word, part) for word in ("allOf", "oneOf", "anyOf") for part in _list(schema.get(word))]
+        parts = [(word, part) for word in ALTERNATIVES for part in _list(schema.get(word))]
         if not parts:
             return schema
         if id(schema) not in self.joined:
-            self.joined[id(schema)] = (schema, {})  # what a part of itself finds; and keeps the id in use
+            self.joined[id(schema)] = (schema, {})  # what a part of itself finds
             self.joined[id(schema)] = (schema, self._join(schema, parts))
         return self.joined[id(schema)][1]
 
     def _join(self, schema: dict, parts: list[tuple[str, Any]]) -> dict:
-        joined = {key: value for key, value in schema.items() if key not in ("allOf", "oneOf", "anyOf")}
+        joined = {key: value for key, value in schema.items() if key not in ALTERNATIVES}
         properties, required = dict(_mapping(schema.get("properties"))), _list(schema.get("required"))
-        for word, part in parts:
-            part = self._joined(part)
+        read = [(word, self._joined(part)) for word, part in parts]
+        read = [(word, part) for word, part in read if part.get("type") != "null"]
+        values = [_values(part) if word != "allOf" else [] for word, part in read]
+        if len(values) > 1 and all(values):  # alternatives that are values are one choice
+            return joined | {
+                "enum": [value for some in values for value in some],
+                "type": joined.get("type", read[0][1].get("type")),
+            }
+        for word, part in read:
             properties = _mapping(part.get("properties")) | properties
             required = required + (_list(part.get("required")) if word == "allOf" else [])
             joined = {key: value for key, value in part.items() if key not in ("properties", "required")} | joined
@@ -324,7 +577,9 @@ class _Reader:
         while stack:
             visited += 1
             if visited > MOST_FIELDS:
-                self.note(f"a schema has more than {MOST_FIELDS} fields; the rest is left out")
+                self.notes.append(
+                    f"{self.operation}: a schema has more than {MOST_FIELDS} fields; the rest is left out"
+                )
                 break
             key, raw, needed, hidden, around = stack.pop()
             target = _mapping(self.resolve(raw))
@@ -347,24 +602,42 @@ class _Reader:
         return fields, dynamic
 
 
-def _texts(parameter: dict) -> dict:
-    """What a parameter says of itself beside its schema."""
-    keys = ("x-ms-summary", "description", "title")
-    texts = {key: parameter[key] for key in keys if isinstance(parameter.get(key), str)}
-    return texts | {key: parameter[key] for key in (*CHOSEN, "example") if key in parameter}
+def _parts(document: Any) -> Iterator[dict]:
+    """All mappings in a document."""
+    waiting = [document]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            yield node
+        waiting += [
+            part for part in (node.values() if isinstance(node, dict) else node) if isinstance(part, dict | list)
+        ]
+
+
+def _values(schema: dict) -> list:
+    """The values that a schema allows, where it names them."""
+    values = _list(schema.get("enum")) or ([schema["const"]] if "const" in schema else [])
+    return [value for value in values if isinstance(value, str | int | float)]
 
 
 def _leaf(key: str, schema: dict, required: bool, internal: bool) -> Field:
+    values = _values(schema)
     named = schema["type"] if isinstance(schema.get("type"), list) else [schema.get("type")]
     types = [name for name in named if isinstance(name, str) and name in TYPES]
+    types += [name for name, kind in TYPES.items() if "const" in schema and type(schema["const"]) is kind]
     fallback = "object" if "properties" in schema else "array" if "items" in schema else "string"
-    values = _list(schema.get("enum")) or [schema.get("example"), *_list(schema.get("examples"))]
-    values = [value for value in values if isinstance(value, str | int | float)]
+    examples = schema.get("examples")
+    shown = (
+        [_mapping(example).get("value") for example in examples.values()]
+        if isinstance(examples, dict)
+        else _list(examples)
+    )
+    examples = values or [value for value in (schema.get("example"), *shown) if isinstance(value, str | int | float)]
     chosen = any(mark in schema for mark in CHOSEN)
     return Field(
         key=CONTROL.sub("", key),
-        kind="choice" if len(values) > 1 and "enum" in schema else "container" if chosen else "any",
-        examples=tuple(_clean(value) if isinstance(value, str) else value for value in values),
+        kind="choice" if len(values) > 1 else "container" if chosen else "any",
+        examples=tuple(_clean(value) if isinstance(value, str) else value for value in examples),
         type=types[0] if types else fallback,
         format=_clean(schema.get("format")),
         summary=_clean(schema.get("x-ms-summary")) or _clean(schema.get("title")),

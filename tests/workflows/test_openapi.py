@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lib.workbook.inputs import InputError
 from lib.workflows.catalogue import Catalogue, read_catalogue
-from lib.workflows.documents import Unreadable, read_document
+from lib.workflows.openapi import FORMS, Unreadable, read_document
 
 SHARED = Path(__file__).parents[3] / "shared/connectors"
 REAL = sorted(SHARED.glob("*.json"))
@@ -330,6 +330,67 @@ def test_what_is_left_out_is_said(tmp_path, change, words):
     assert words in warned[0]
 
 
+# ---- references and alternatives
+
+
+def bodies(tmp_path, schema, **components):
+    """The fields of a body of this schema."""
+    document = openapi(requestBody={"content": {"application/json": {"schema": schema}}})
+    document["components"] = {"schemas": components}
+    return {field.key: field for field in quiet(tmp_path, document).parameters}
+
+
+def test_references_lead_through_lists_and_to_anchors(tmp_path):
+    parts = {"allOf": [{}, {"$anchor": "soil", "properties": {"depth": {"type": "integer"}}}]}
+    for reference in ("#/components/schemas/Bed/allOf/1", "#soil"):
+        assert bodies(tmp_path, {"$ref": reference}, Bed=parts).keys() == {"body/depth"}
+
+
+def test_texts_beside_a_reference_count_more(tmp_path):
+    both = {name: {"$ref": "#/components/schemas/Id", "description": name} for name in ("from", "to")}
+    fields = bodies(tmp_path, {"properties": both}, Id={"type": "integer", "description": "An id"})
+    assert [(field.type, field.description) for field in fields.values()] == [("integer", "from"), ("integer", "to")]
+
+
+def test_alternatives_that_are_values_are_a_choice_and_null_is_none(tmp_path):
+    fields = bodies(tmp_path, {"properties": {
+        "mode": {"oneOf": [{"const": "drip", "title": "Drip"}, {"enum": ["mist", "spray"]}]},
+        "depth": {"anyOf": [{"type": "null"}, {"type": "integer"}]},
+        "kind": {"const": 2}}})  # fmt: skip
+    mode, depth, kind = fields.values()
+    assert (mode.kind, mode.examples, mode.summary) == ("choice", ("drip", "mist", "spray"), "")
+    assert (depth.type, kind.type, kind.examples) == ("integer", "integer", (2,))
+
+
+def test_references_to_files_below_the_documents_folder(tmp_path):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "outside.json").write_text('{"operationId": "Outside"}')
+    home = tmp_path / "parts"
+    (home / "ops").mkdir()
+    (home / "ops" / "list.json").write_text(
+        '{"operationId": "ListBoxes", "parameters": [{"$ref": "../row.yaml#/row"}]}'
+    )
+    (home / "row.yaml").write_text("row: {name: row, in: query}")
+    document = swagger()
+    document["paths"] = {"/a": {"get": {"$ref": "ops/list.json"}}, "/b": {"get": {"$ref": "../outside.json"}}}
+    (home / "api.json").write_text(json.dumps(document))
+    catalogue, warned = load(home)
+    assert catalogue["shared_api.ListBoxes"].keys == {"row"}
+    assert [api.operation for api in catalogue] == ["ListBoxes", "get_b"]
+    assert "reference ../outside.json leads nowhere" in warned[0]
+    assert catalogue.skipped == [], "parts of a document are no documents"
+
+
+def test_a_field_of_a_form_with_the_name_of_a_parameter_is_told_apart(tmp_path):
+    form = {"content": {FORMS[0]: {"schema": {"properties": {"id": {}}}}}}
+    assert quiet(tmp_path, openapi(parameters=[parameter("id", "path")], requestBody=form)).keys == {"id", "body/id"}
+
+
+def test_the_first_success_that_has_content_tells_what_comes_back(tmp_path):
+    responses = {"200": {}, "202": {"content": {"application/json": {"schema": {"properties": {"job": {}}}}}}}
+    assert [field.key for field in quiet(tmp_path, openapi(responses=responses)).returns] == ["job"]
+
+
 # ---- what is skipped
 
 
@@ -350,7 +411,7 @@ def beside_a_good_one(tmp_path, document, name="boxes.json"):
         ('{"swagger": "2.0"}', "no mapping 'paths'"),
         ('{"swagger": "2.0", "paths": {}}', "no operation"),
         ('{"openapi": "3.1.0", "webhooks": {"onBox": {}}}', "has webhooks alone, which no flow calls"),
-        ('{"swagger": "2.0", paths: {}}', "line 1: expected a key in quotes"),
+        ('{"swagger": "2.0", @paths: {}}', "line 1: expected a key in quotes"),
         ('{"swagger": "2.0",\n "paths', "line 2: expected a string with a closing quote"),
         ('{"swagger" "2.0"}', "line 1: expected a colon"),
         ("{" + ",," * 200, "more than 100 faults"),

@@ -6,11 +6,11 @@ import pytest
 
 from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import InputError
-from lib.workflows.apis import APP, SLOT
+from lib.workflows.apis import APP, SLOT, Field
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
 from lib.workflows.pairs import check_requests_apart, leaks, read_values
-from lib.workflows.phraser import STARTS, phrase_catalogue
+from lib.workflows.phrases import STARTS, Unsaid, app_names, clause, imperative, label_of, phrase_catalogue, with_kind
 from lib.workflows.planning import FlowKnobs
 from tests.workflows.authoring import authoring_problems
 
@@ -76,11 +76,12 @@ def desk(tmp_path):
 def test_operations_get_several_wordings_of_what_they_do(desk):
     create = desk.catalogue["shared_desk.CreateTicket"]
     assert create.phrases[0] == "create a ticket in {app}"
-    assert "add a ticket called {title} in {app}" in create.phrases
+    assert "add a ticket in {app}" in create.phrases
+    assert "with the title {title}" in create.clauses
     assert "with the priority {priority}" in create.clauses
     trigger = desk.catalogue["shared_desk.OnTicket"]
     assert trigger.phrases[0] == "a ticket is created in {app}"
-    assert {"somebody creates a ticket in {app}", "there is a new ticket in {app}"} <= set(trigger.phrases)
+    assert "{app} reports that a ticket is created" in trigger.phrases
     assert "for the {boardId} board" in trigger.clauses
     assert desk.catalogue["shared_desk.ListTickets"].phrases[0] == "list tickets from {app}"
     assert "matching {query}" in desk.catalogue["shared_desk.SearchNotes"].clauses
@@ -92,7 +93,7 @@ def test_endings_name_what_people_set_in_words_that_they_say(tmp_path):
     strings = [string(key) for key in keys]
     folder = written(tmp_path, [*DESK, operation("CreateNote", "Create a note", *strings)])
     clauses = phrased(folder).catalogue["shared_desk.CreateNote"].clauses
-    assert clauses[::3] == ("with the city {city}", "with the start time {start_date_time}")
+    assert clauses[::3] == ("with the city {city}", "with the start date time {start_date_time}")
 
 
 def test_phrases_are_those_that_flows_can_be_made_from(desk):
@@ -119,7 +120,7 @@ def test_what_gives_no_phrase_is_left_out_with_the_reason(desk):
     assert reasons == {
         "shared_desk.GetTicket": "an older form of another operation",
         "shared_desk.Ping": "a programmer's words",
-        "shared_desk.Widgets": "neither summary nor operation id has a verb",
+        "shared_desk.Widgets": "neither its texts nor its id have a verb and an object",
         "shared_desk.Hidden": "internal or deprecated",
         "shared_desk.Old": "internal or deprecated",
     }
@@ -171,6 +172,134 @@ def test_two_apps_with_the_same_operations_are_told_apart_by_name(tmp_path):
 def test_documents_of_which_nothing_can_be_asked_for_are_an_error(tmp_path):
     with pytest.raises(InputError, match=r"1 of 3 operations can be asked for.*a programmer's words: 1"):
         phrased(written(tmp_path, [DESK[1], DESK[8], DESK[9]]))
+
+
+# ---- what a text asks for
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("Creates a ticket", ("create", "a ticket")),
+        ("Create ticket", ("create", "a ticket")),
+        ("Get a ticket by ID", ("get", "the ticket")),
+        ("Gets the specified ticket", ("get", "the ticket")),
+        ("Returns a list of tickets", ("list", "tickets")),
+        ("Create or update an asset", ("create or update", "an asset")),
+        ("Search for all tickets", ("search for", "tickets")),
+        ("Create SMS", ("create", "an SMS")),
+        ("Update your photo", ("update", "my photo")),
+        ("Frobnicate the ticket", ("frobnicate", "the ticket")),
+        ("Retrieve tickets that match a filter", ("retrieve", "the tickets")),
+        ("Widgets", None),
+        ("Order items", None),
+        ("Get me", None),
+    ],
+)
+def test_what_is_asked_for(text, asked):
+    assert imperative(text) == asked
+
+
+@pytest.mark.parametrize(
+    "text", ["Get the webhook payload", "Create an object", "Get größte Karte", "Get a" + " b" * 9]
+)
+def test_what_nobody_would_say(text):
+    with pytest.raises(Unsaid):
+        imperative(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("When a row is added", "a row is added"),
+        ("When row is Created", "a row is created"),
+        ("When a entry changes", "an entry changes"),
+        ("When you receive an email", "I receive an email"),
+        ("When tickets closed", "tickets are closed"),
+        ("Process finished", "a process is finished"),
+        ("When a clerk completes a form", "a clerk completes a form"),
+        ("Triggers a new flow when an existing item is closed", "an item is closed"),
+    ],
+)
+def test_what_happens(text, said):
+    assert clause(text)[1] == said
+
+
+def test_what_is_there_and_what_does_not_happen():
+    assert clause("On new email") == clause("New email") == ("", "email")
+    assert clause("Conditional trigger") is None
+
+
+@pytest.mark.parametrize(
+    ("title", "names"),
+    [
+        ("Swagger Petstore - OpenAPI 3.0", ("Petstore",)),
+        ("Airtable [DEPRECATED]", ("Airtable",)),
+        ("Microsoft Bookings", ("Microsoft Bookings", "Bookings")),
+        ("Microsoft 365 Mail", ("Microsoft 365 Mail",)),
+        ("Ticket REST API v2.1", ("Ticket",)),
+        ("API", ("API",)),
+        ("{|}", ("the app",)),
+    ],
+)
+def test_app_names(title, names):
+    assert app_names(title) == names
+
+
+# ---- kinds of fields
+
+
+@pytest.mark.parametrize(
+    ("key", "more", "kind"),
+    [
+        ("body/emailAddress", {}, "person_email"),
+        ("who", {"format": "email"}, "person_email"),
+        ("createdAt", {}, "datetime"),
+        ("start_date", {}, "date"),
+        ("price", {"type": "number"}, "amount"),
+        ("price", {}, "any"),
+        ("quantity", {"type": "integer"}, "count"),
+        ("firstName", {}, "any"),
+        ("q", {}, "query"),
+        ("limit", {"type": "integer"}, "any"),
+        ("apiKey", {}, "any"),
+        ("tags", {"type": "array"}, "records"),
+        ("zzz", {"summary": "Due date"}, "date"),
+        ("zzz", {}, "any"),
+        ("boardId", {"type": "integer"}, "id:board"),
+        ("body/id", {}, "id:ticket"),
+        ("fields/project/id", {}, "id:project"),
+        ("id", {"summary": "Task Id"}, "id:task"),
+        ("issueIdOrKey", {}, "id:issue"),
+        ("userId", {}, "id:own_user"),  # not the directory's
+        ("boardId", {"kind": "container"}, "container"),  # chosen by its name
+        ("teamId", {"kind": "container"}, "team"),
+        ("ownerId", {"kind": "container"}, "person_name"),
+        ("envelopeId", {"kind": "container"}, "id:envelope"),
+    ],
+)
+def test_kinds_by_name_type_and_format(key, more, kind):
+    assert with_kind(Field(key, **more), "ticket").kind == kind
+
+
+def test_choices_and_examples_are_what_people_can_say():
+    def choices(*values, key="priority"):
+        return with_kind(Field(key, kind="choice", examples=values))
+
+    assert choices("High", "Low", "x{y}", "High").examples == ("High", "Low")
+    assert choices(1, 2, 3).examples == (1, 2, 3)
+    assert choices("true", "false").kind == "boolean"
+    assert choices("High", "<none>").kind == "any"
+    assert choices("json", "xml", key="format").kind == "any", "set by programmers"
+    assert with_kind(Field("harbour", examples=("Whitby", "{x}"))).examples == ("Whitby",)
+    assert with_kind(Field("title", examples=("My title",))).examples == (), "a title's values are known"
+
+
+def test_labels():
+    assert label_of(Field("x", summary="Due Date (UTC)")) == "due date"
+    assert label_of(Field("due_date", summary="The moment at which all of this has to be done")) == "due date"
+    assert label_of(Field("boardId", summary="Board ID")) == "board"
+    assert label_of(Field("a1_b2_c3_d4_e5")) == ""
 
 
 # ---- how good they are
