@@ -3,10 +3,10 @@
 A call returns a record of its own: `triggerOutputs?['body']?['subject']` is the subject that the first call of this API
 returned, whatever the variable's name. Values that conditions test are drawn from the texts and numbers that they are
 tested against, so that each condition is once true and once false; a list that is looped over has none, one and two
-items. Where a catalogue is given, a value has the type that the response schema of its API declares: a declared number
-is never a text, whatever a condition tests it against, and what is declared as no list is not looped over. A choice of
-all of these is a world. Two flows are executed alike if in every world they make the same calls in the same order with
-the same arguments, of those that the request says.
+items, inside four loops one. Where a catalogue is given, a value has the type that the response schema of its API
+declares: a declared number is never a text, whatever a condition tests it against, and what is declared as no list is
+not looped over. A choice of all of these is a world. Two flows are executed alike if in every world they make the same
+calls in the same order with the same arguments, of those that the request says.
 
     parse('x = await a.New(); if (x?["n"] > 5) { b.Post({"text": x?["t"]}); }')   worlds: n is 4, 5 or 6
 
@@ -44,6 +44,8 @@ MOST_WORLDS = 4096  # of all choices; where there are more, some of them
 DRAWN = 512  # of these at random
 ROUNDS = 20  # of looking for values that only another world tests
 ITEMS = (1, 0, 2)  # of a list that a loop goes through; one first, so that what is in it is seen
+DEEPEST = 4  # loops inside each other whose lists have so many items: each level doubles calls and lists
+LARGE = 1e15  # numbers from here on have none between them that a float can tell apart
 ABSENT = object()
 SURROUNDED = {"contains": "\0{}\0", "startsWith": "{}\0", "endsWith": "\0{}"}
 ORDERED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -108,6 +110,18 @@ class Made(NamedTuple):
 World = Mapping[Content | Items, Any]  # what is tested, and of what is looped over the number of items
 
 
+class Test(NamedTuple):
+    """What a content was tested against, and whether that stands on the left, as in `contains("high", x?['level'])`."""
+
+    sign: str
+    constant: Any
+    turned: bool
+
+    def holds(self, value: Any) -> bool:
+        """Whether it holds of a value."""
+        return _compare(self.sign, *((self.constant, value) if self.turned else (value, self.constant)))
+
+
 def run(flow: Flow, world: World) -> list[Made]:
     """The calls that a flow makes in a world, in order; a value that the world does not have is none that equals any
     constant, and a list without a number has one item."""
@@ -122,8 +136,9 @@ class _Machine:
     def __init__(self, world: World):
         self.world = world
         self.made: list[Made] = []
-        self.tested: dict[Content, list[tuple[str, Any]]] = {}
+        self.tested: dict[Content, list[Test]] = {}
         self.looped: list[Content] = []
+        self.depth = 0  # loops that the statement being run stands in
         self.variables: dict[str, Content] = {}
         self.called: Counter[str] = Counter()
 
@@ -148,10 +163,13 @@ class _Machine:
         items = self.resolve(loop.items)
         if not isinstance(items, Content):
             return
-        self.looped.append(items)
+        if self.depth < DEEPEST:
+            self.looped.append(items)
+        self.depth += 1
         for number in range(self.world.get(Items(items), 1)):
             self.variables[loop.variable] = items._replace(path=(*items.path, number))
             self.do(loop.body, (*place, 0))
+        self.depth -= 1
 
     def choose(self, statement: If, place: Place) -> None:
         for number, branch in enumerate(statement.branches):
@@ -186,9 +204,9 @@ class _Machine:
         return self.compare("==", self.resolve(condition), _typed(True))
 
     def compare(self, test: str, left: Any, right: Any) -> bool:
-        for side, other in ((left, right), (right, left)):
+        for side, other, turned in ((left, right, False), (right, left, True)):
             if isinstance(side, Content):
-                self.tested.setdefault(side, []).append((test, other))
+                self.tested.setdefault(side, []).append(Test(test, other, turned))
         return _compare(test, *(self.world.get(one, one) if isinstance(one, Content) else one for one in (left, right)))
 
 
@@ -224,7 +242,7 @@ def worlds(flows: Sequence[Flow], types: Types = undeclared) -> Iterator[World]:
     What is tested only behind a condition is found by looking again in the worlds found so far.
     """
     values: dict[Content | Items, list[Any]] = {}
-    tested: dict[Content, list[tuple[str, Any]]] = {}
+    tested: dict[Content, list[Test]] = {}
     looped: dict[Content, None] = {}
     for _ in range(ROUNDS):
         before = sum(map(len, values.values()))
@@ -244,7 +262,7 @@ def worlds(flows: Sequence[Flow], types: Types = undeclared) -> Iterator[World]:
 
 
 def _choices(
-    values: Mapping[Content | Items, Sequence[Any]], tested: Mapping[Content, Sequence[tuple[str, Any]]]
+    values: Mapping[Content | Items, Sequence[Any]], tested: Mapping[Content, Sequence[Test]]
 ) -> Iterator[World]:
     """All worlds, or where they are too many: one in which most tests hold and one in which fewest do, each also with
     one value changed; and some at random."""
@@ -258,7 +276,7 @@ def _choices(
 
     def held(content: Content | Items, option: Any) -> int:
         tests = tested.get(content, ()) if isinstance(content, Content) else ()
-        return sum(_compare(test, option, constant) for test, constant in tests)
+        return sum(test.holds(option) for test in tests)
 
     for pick in (max, min):
         base = {content: pick(options, key=functools.partial(held, content)) for content, options in values.items()}
@@ -270,25 +288,30 @@ def _choices(
         yield {content: draw.choice(options) for content, options in values.items()}
 
 
-def _domain(content: Content, tests: Sequence[tuple[str, Any]]) -> list[Any]:
-    """Values on both sides of each test of a content: the constants and what lies beside them, a text that has two of
-    those searched for, and one value that is none of them, of the constants' type where they have one."""
-    constants = [constant for _, constant in tests]
+def _domain(content: Content, tests: Sequence[Test]) -> list[Any]:
+    """Values on both sides of each test of a content: the constants and what lies beside and between them, a text that
+    has two of those searched for, parts of one that is searched, and one value that is none of them, of the constants'
+    type where they have one."""
+    constants = [test.constant for test in tests]
     booleans = [_typed(True), _typed(False)]
     if all(constant in booleans for constant in constants):
         return booleans
-    numbers = [constant for constant in constants if isinstance(constant, int | float)]
-    found: list[Any] = [max(numbers) + 2 if len(numbers) == len(constants) else f"\0{content}"]
+    numbers = sorted({constant for constant in constants if isinstance(constant, int | float)})
+    only_numbers = all(isinstance(constant, int | float) for constant in constants)
+    found: list[Any] = [numbers[-1] + 2 if only_numbers else f"\0{content}"]
+    found += [(low + high) / 2 for low, high in itertools.pairwise(numbers) if -LARGE < low < high < LARGE]
     searched = []
-    for test, constant in tests:
+    for sign, constant, turned in tests:
         if isinstance(constant, Content):
-            found += ["x", "xy", "yx"]  # the same set for both sides: equal, part of, before and after
+            found += ["x", "xy", "yx", 0, 1, 2]  # the same for both sides: equal, part of, before and after, less, more
         elif isinstance(constant, int | float):
             found += [constant - 1, constant, constant + 1]
-        elif isinstance(constant, str) and test in TEXT_TESTS:
-            found += [constant, SURROUNDED[test].format(constant)]
-            searched.append((test, constant))
-        elif isinstance(constant, str) and test in ORDERED:
+        elif isinstance(constant, str) and sign in TEXT_TESTS and turned:
+            found += [constant, constant[:-1], constant[1:], ""]
+        elif isinstance(constant, str) and sign in TEXT_TESTS:
+            found += [constant, SURROUNDED[sign].format(constant)]
+            searched.append((sign, constant))
+        elif isinstance(constant, str) and sign in ORDERED:
             found += [constant, "", f"{constant}~"]
         else:
             found += booleans if constant in booleans else [constant]
@@ -309,7 +332,7 @@ def _of_type(values: Sequence[Any], kind: str) -> list[Any]:
         return [_typed(True), _typed(False), *nothing]
     if kind in ("number", "integer"):
         found = [value for value in values if isinstance(value, int | float)]
-        whole = [value for value in found if float(value).is_integer()] if kind == "integer" else found
+        whole = [value for value in found if kind == "number" or isinstance(value, int) or value.is_integer()]
         return [*(whole or found or [0]), *nothing]
     if kind == "string":
         return [*([value for value in values if isinstance(value, str)] or ["\0"]), *nothing]

@@ -499,21 +499,22 @@ def called_apis(flow: Flow) -> list[str]:
     return [call.api for call in calls(flow)]
 
 
-def variables_assigned(flow: Flow) -> list[str]:
+def variablesassigned_in(flow: Flow) -> list[str]:
     """Variables that calls and loops assign, each once, in order of text."""
-    return list(dict.fromkeys(_assigned(flow.statements)))
+    return list(dict.fromkeys(assigned_in(flow.statements)))
 
 
-def _assigned(statements: tuple[Statement, ...]) -> Iterator[str]:
+def assigned_in(statements: tuple[Statement, ...]) -> Iterator[str]:
+    """The variables that statements assign, those of loops too, at any depth."""
     for statement in statements:
         if isinstance(statement, Call):
             yield from () if statement.variable is None else (statement.variable,)
         elif isinstance(statement, For):
             yield statement.variable
-            yield from _assigned(statement.body)
+            yield from assigned_in(statement.body)
         else:
             for body in (*(branch.body for branch in statement.branches), statement.otherwise):
-                yield from _assigned(body)
+                yield from assigned_in(body)
 
 
 def variables_used(flow: Flow) -> list[str]:
@@ -536,7 +537,7 @@ def _uses(statements: tuple[Statement, ...], assigned: set[str]) -> Iterator[tup
         if isinstance(statement, For):
             yield from ((name, name in assigned) for name in _references(statement.items))
             yield from _uses(statement.body, assigned | {statement.variable})
-            assigned |= set(_assigned(statement.body))
+            assigned |= set(assigned_in(statement.body))
             continue
         after = set(assigned)
         for branch in statement.branches:

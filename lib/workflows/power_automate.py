@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lib.workflows.language import (
+    RESERVED,
     TEXT_TESTS,
     And,
     Branch,
@@ -31,6 +32,7 @@ from lib.workflows.language import (
     Reference,
     Statement,
     Value,
+    assigned_in,
 )
 
 SCHEMA = "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#"
@@ -59,7 +61,7 @@ def to_power_automate(flow: Flow) -> dict[str, Any]:
 
     Raises:
         ExportError: the flow does not begin with an awaited call (its trigger), awaits another one, or refers to a
-            variable that nothing before it, or more than one branch, has assigned.
+            variable that nothing before it, or more than one branch, or a loop in another round, has assigned.
     """
     first, *rest = flow.statements or (None,)
     if not isinstance(first, Call) or not first.awaited:
@@ -118,8 +120,12 @@ class _Writer:
             return name, {"type": ACTION_TYPE, "inputs": inputs}
         if isinstance(statement, For):
             items, name = self.value(statement.items, sources), self.unique("Apply_to_each")
-            inside = sources | {statement.variable: f"items('{name}')"}
-            return name, {"type": "Foreach", "foreach": items, "actions": self.actions(statement.body, inside)}
+            assigned = set(assigned_in(statement.body))
+            # In its second round a loop would read what its first one assigned, and what comes after reads the last.
+            inside = sources | dict.fromkeys(assigned) | {statement.variable: f"items('{name}')"}
+            actions = self.actions(statement.body, inside)
+            sources |= dict.fromkeys(assigned | {statement.variable})
+            return name, {"type": "Foreach", "foreach": items, "actions": actions}
         return self.condition(statement, sources)
 
     def condition(self, statement: If, sources: dict[str, str | None]) -> tuple[str, dict[str, Any]]:
@@ -157,7 +163,9 @@ class _Writer:
             case Reference(variable, path):
                 source = sources.get(variable)
                 if source is None:
-                    raise ExportError(f"{variable} is assigned nowhere before, or differently in two branches")
+                    raise ExportError(
+                        f"{variable} is assigned nowhere before, or differently in two branches or rounds"
+                    )
                 return f"@{source}" + "".join(_key(key) for key in path)
             case Object(pairs):
                 return {key: self.value(held, sources) for key, held in pairs}
@@ -176,8 +184,8 @@ def _key(key: str | int) -> str:
 
 
 def from_power_automate(definition: Mapping[str, Any]) -> Flow:
-    """The flow that a definition of `to_power_automate` says. Variables have the actions' names; an `else if` is read
-    as an `if` in the `else`.
+    """The flow that a definition of `to_power_automate` says. Variables have the actions' names, or ones like them that
+    a flow may have; an `else if` is read as an `if` in the `else`.
 
     Raises:
         ExportError: it has no trigger or several, or an action or an expression of another kind.
@@ -209,7 +217,7 @@ def _statement(name: str, action: Mapping[str, Any]) -> Statement:
             items = _read(action["foreach"])
             if not isinstance(items, Reference):
                 raise ExportError(f"{name} goes through something that is no output")
-            return For(name, items, _statements(action["actions"]))
+            return For(_variable(name), items, _statements(action["actions"]))
         case "If":
             branch = Branch(_condition(action["expression"]), _statements(action["actions"]))
             return If((branch,), _statements(action.get("else", {}).get("actions", {})))
@@ -220,7 +228,13 @@ def _call(action: Mapping[str, Any], variable: str, awaited: bool = False) -> Ca
     host = action["inputs"]["host"]
     connector = host["apiId"].removeprefix(APIS)
     pairs = tuple((key, _read(value)) for key, value in action["inputs"]["parameters"].items())
-    return Call(f"{connector}.{host['operationId']}", Object(pairs), variable, awaited)
+    return Call(f"{connector}.{host['operationId']}", Object(pairs), _variable(variable), awaited)
+
+
+def _variable(name: str) -> str:
+    """An action's name as a variable: without signs that none has, and no reserved word or number at its beginning."""
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", name)
+    return plain if plain not in RESERVED and re.match("[A-Za-z_]", plain) else f"step_{plain}"
 
 
 def _condition(expression: Mapping[str, Any]) -> Condition:
@@ -254,5 +268,5 @@ def _read(value: Any) -> Value:
         if not found:
             raise ExportError(f"an expression of another kind: {value[:60]}")
         path = tuple(int(number) if number else key.replace("''", "'") for key, number in KEY.findall(found["path"]))
-        return Reference(found["name"] or "triggerOutputs", path)
+        return Reference(_variable(found["name"] or "triggerOutputs"), path)
     return re.sub(r"^@@|@@(?={)", "@", value)

@@ -9,7 +9,8 @@
 A made-up parameter leaves the similarity as it is; the keys of a made-up API are not judged.
 
 `executed`, which the paper does not have, asks more: on mocked connectors the flow does what the right one does (see
-`lib.workflows.execution`), with no name or parameter that the catalogue does not have.
+`lib.workflows.execution`), with no name or parameter that the catalogue does not have. It is not judged where the right
+flow has a call that can never be reached: nobody could tell whether the other one makes it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from dataclasses import asdict, dataclass
 import pandas as pd
 
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.execution import declared_types, executed_alike
-from lib.workflows.language import FlowError, called_apis, parse, validate
+from lib.workflows.execution import declared_types, executed_alike, never_made
+from lib.workflows.language import Flow, FlowError, called_apis, parse, validate
 
 
 def similarity(predicted: Sequence[str], gold: Sequence[str]) -> float:
@@ -47,7 +48,7 @@ def _lcs_length(left: Sequence[str], right: Sequence[str]) -> int:
 @dataclass(frozen=True, slots=True)
 class FlowScore:
     """One generated flow's score. `error` is what the parser said, empty where the flow parses; `executed` is None
-    where the right flow is known by its API names alone."""
+    where the right flow is known by its API names alone, or has a call that can never be reached."""
 
     parsed: bool
     similarity: float
@@ -78,15 +79,23 @@ def score_flow(
         TypeError: `catalogue` is no Catalogue.
     """
     wanted = parse(gold) if isinstance(gold, str) else None
+    return _score(text, gold, wanted, _judged(wanted, catalogue), catalogue, said)
+
+
+def _judged(gold: Flow | None, catalogue: Catalogue) -> bool:
+    return gold is not None and not never_made(gold, declared_types(catalogue))
+
+
+def _score(text, gold, wanted: Flow | None, judged: bool, catalogue: Catalogue, said) -> FlowScore:
     right = called_apis(wanted) if wanted else gold
     try:
         flow = parse(text)
     except FlowError as error:
-        return FlowScore(parsed=False, similarity=0.0, error=str(error), executed=False if wanted else None)
+        return FlowScore(parsed=False, similarity=0.0, error=str(error), executed=False if judged else None)
     report = validate(flow, catalogue)
     value = 0.0 if report.made_up_names else similarity(called_apis(flow), right)
     runs = not (report.made_up_names or report.made_up_parameters)
-    executed = (runs and executed_alike(flow, wanted, said, declared_types(catalogue))) if wanted else None
+    executed = (runs and executed_alike(flow, wanted, said, declared_types(catalogue))) if wanted and judged else None
     return FlowScore(True, value, report.made_up_names, report.made_up_parameters, executed=executed)
 
 
@@ -114,7 +123,12 @@ def score_flows(
     """
     golds = list(golds)
     keys = [None] * len(golds) if said is None else said
-    scores = [score_flow(text, gold, catalogue, own) for text, gold, own in zip(texts, golds, keys, strict=True)]
+    wanted = {gold: parse(gold) for gold in golds if isinstance(gold, str)}
+    judged = {gold: _judged(flow, catalogue) for gold, flow in wanted.items()}
+    scores = []
+    for text, gold, own in zip(texts, golds, keys, strict=True):
+        flow = wanted.get(gold) if isinstance(gold, str) else None
+        scores.append(_score(text, gold, flow, flow is not None and judged[gold], catalogue, own))
     return pd.DataFrame([asdict(score) | {"valid": score.valid} for score in scores], columns=COLUMNS)
 
 

@@ -1,6 +1,7 @@
 """What flows do on mocked connectors."""
 
 import random
+import time
 
 import pytest
 
@@ -174,6 +175,49 @@ def test_calls_that_no_world_makes_are_found():
     dead = flow("if (x?['s'] != 'a') { b.A(); } else if (x?['s'] == 'b') { b.B(); } else { b.C(); }")
     assert [call.api for call in never_made(dead)] == ["b.B"]
     assert never_made(flow("if (x?['s'] != 'a') { b.A(); } else { b.C(); } for (i of x?['l']) { b.D(); }")) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "gold"),
+    [
+        ("if (x?['n'] < x?['m']) { b.A(); }", "if (x?['n'] > x?['m']) { b.A(); }"),  # two contents
+        ("", "if (x?['n'] > x?['m']) { b.A(); }"),
+        ("", "if (x?['n'] > 1 && x?['n'] < 2) { b.A(); }"),  # nothing lies between but a fraction
+        ("if (x?['n'] >= 0.8) { b.A(); } else if (x?['n'] > 0.7) { b.B(); }",
+         "if (x?['n'] >= 0.8) { b.A(); } else if (x?['n'] > 0.7) { b.C(); }"),
+        ("if (contains('high', x?['s'])) { b.A(); }", "if (x?['s'] == 'high') { b.A(); }"),  # the constant on the left
+        ("if (startsWith('high', x?['s'])) { b.A(); }", "if (contains('high', x?['s'])) { b.A(); }"),
+        ("if (endsWith('high', x?['s'])) { b.A(); }", "if (contains('high', x?['s'])) { b.A(); }"),
+    ],
+)  # fmt: skip
+def test_numbers_texts_and_near_constants_are_told_apart(body, gold):
+    assert executed_alike(flow(gold), flow(gold), types=number_of_m)
+    assert never_made(flow(gold), number_of_m) == []
+    assert not executed_alike(flow(body), flow(gold), types=number_of_m)
+    assert not executed_alike(flow(gold), flow(body), types=number_of_m)
+
+
+def number_of_m(content):
+    return "number" if content.path in (("n",), ("m",)) else ""
+
+
+def test_loops_inside_each_other_do_not_take_forever():
+    def nested(depth, call):
+        head = "".join(f'for (v{n} of {f"v{n - 1}" if n else "x"}?["l{n}"]) {{ ' for n in range(depth))
+        return flow(head + call + " }" * depth)
+
+    start = time.process_time()
+    assert executed_alike(nested(16, "b.P({'t': v15?['id']});"), nested(16, "b.P({'t': v15?['id']});"))
+    assert not executed_alike(nested(16, "b.P({'t': v14?['id']});"), nested(16, "b.P({'t': v15?['id']});"))
+    assert time.process_time() - start < 20
+    assert never_made(nested(16, "b.P();")) == []
+
+
+@pytest.mark.parametrize("number", ["9" * 40, "1e300", "-1" + "0" * 30])
+def test_very_large_numbers_are_compared(number):
+    gold = flow(f"if (x?['n'] > {number}) {{ b.A(); }} else if (x?['n'] > 1) {{ b.B(); }}")
+    assert executed_alike(gold, gold, types=number_of_m)
+    assert executed_alike(gold, gold, types=lambda content: "integer")
 
 
 DECLARED = {("size",): "integer", ("open",): "boolean", ("subject",): "string", ("list",): "array"}

@@ -104,6 +104,34 @@ def test_what_no_definition_can_say(made, problem):
         to_power_automate(made)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = b.Get(); for (i of x?['l']) { y = c.Get({'k': i?['id']}); } d.Post({'t': y?['v']});",
+        "y = b.Get(); for (i of x?['l']) { d.Post({'t': y?['v']}); y = c.Get(); }",
+        "y = b.Get(); for (i of x?['l']) { if (i?['n'] > 1) { y = c.Get(); } } d.Post({'t': y?['v']});",
+        "y = b.Get(); for (y of x?['l']) { c.Do({'t': y?['v']}); } d.Post({'t': y?['v']});",
+        "y = b.Get(); for (i of x?['l']) { for (y of i?['m']) { c.Do(); } d.Post({'t': y?['v']}); }",
+    ],
+)
+def test_what_another_round_of_a_loop_assigned_is_refused(body):
+    with pytest.raises(ExportError, match="y is assigned nowhere before, or otherwise in another branch or round"):
+        to_power_automate(flow(body))
+
+
+def test_what_a_round_of_a_loop_assigned_itself_can_be_used_in_it():
+    made = flow(
+        "y = b.Get(); for (i of x?['l']) { y = c.Get({'k': i?['id']}); d.Post({'t': y?['v'], 'i': i?['id']}); }"
+    )
+    assert executed_alike(back(made), made)
+
+
+@pytest.mark.parametrize("operation", ["contains", "if", "1x", "/x/y", "for"])
+def test_operations_of_any_name_are_read_back_and_printed(operation):
+    made = flow(f"b['{operation}'](); c.Do();")
+    assert executed_alike(parse(print_flow(back(made))), made)
+
+
 def test_an_output_of_one_branch_can_be_used_after_it():
     made = flow("if (x?['n'] == 1) { y = b.A(); b.C({'t': y?['id']}); } b.D();")
     assert executed_alike(back(made), made)

@@ -158,6 +158,17 @@ def test_the_same_flow_in_another_order_of_text_is_executed_right(six_apis):
     assert score_flow(swapped.replace("!=", "=="), gold, six_apis).executed is False
 
 
+def test_a_right_flow_with_a_call_that_is_never_reached_judges_none(six_apis):
+    start = "x = await shared_microsoftforms.CreateFormWebhook();"
+    one, other = "shared_office365users.MyProfile_V2();", 'shared_teams.PostMessageToConversation({"poster": "User"});'
+    gold = f"{start} if (x?['n'] != 'a') {{ {one} }} else if (x?['n'] == 'b') {{ {other} }}"
+    assert score_flow(gold, gold, six_apis).executed is None
+    scores = score_flows([gold, GOLD, "no flow"], [gold, GOLD, gold], six_apis).assign(condition="c", unit=range(3))
+    assert scores["executed"].tolist() == [None, True, None]
+    ran = rates(outcomes(scores), PERCENT, 100, 0).set_index("metric").loc["executed"]
+    assert (ran["value"], ran["n"], ran["counted"]) == (100, 3, 1)
+
+
 @pytest.mark.parametrize("catalogue", ["data/catalogue", {}, None])
 def test_what_is_no_catalogue_is_refused(catalogue):
     with pytest.raises(TypeError, match=rf"must be a Catalogue, .* not {type(catalogue).__name__}"):
