@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pandas as pd
 
@@ -21,7 +22,7 @@ from lib.workflows.apis import API
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.conditions import Tested, condition
 from lib.workflows.language import Branch, Call, Flow, For, If, Statement, calls, parse, validate, variables_used
-from lib.workflows.pairs import SPLITS, Pair, as_frame, normal_form, pair_of
+from lib.workflows.pairs import COLUMNS, SPLITS, normal_form, pair_of
 from lib.workflows.planning import FlowDistribution, FlowKnobs, FlowPlan, draw_plan
 from lib.workflows.steps import TRIGGER, Output, Unsayable, step
 from lib.workflows.wording import BUILD, HABITS, Draft, Parts, Wordings, draw_build, last_part, marked, typed
@@ -33,23 +34,9 @@ MOST_ATTEMPTS = 200
 # ---------------------------------------------------------------- a plan in words and in the DSL
 
 
-@dataclass(slots=True)
-class Written:
-    """A request with its flow. `wordings`: which phrases of which API it uses; `frame`: which frame; `said`: of each
-    call, in order of text, the keys of the arguments that the request says; `clauses`: of each call the stretch of the
-    request that says it, from its first character to the one after its last."""
-
-    request: str
-    flow: Flow
-    frame: str
-    wordings: list[tuple[str, str]]
-    quoted: list[str]
-    said: list[list[str]]
-    clauses: list[list[int]]
-
-
-def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) -> Written:
-    """The request and the flow of a plan.
+def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) -> tuple[Flow, dict[str, Any]]:
+    """The flow of a plan; and its request with how it was made: the columns request, frame, wordings, quoted, said and
+    clauses that `generate` tells of.
 
     Raises:
         Unsayable: an output to test or a value is wanting.
@@ -67,10 +54,10 @@ def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) ->
         parts.after, calls, _ = _sequence(draft, plan.after, visible)
         statements += [conditional, *calls]
     request, frame = BUILD[build](draft, parts)
-    flow = without_unused(Flow(tuple(statements)))
     text, stretches = typed(draft, request)
-    clauses = [stretches[number] for number in range(draft.steps)]
-    return Written(text, flow, frame, draft.used, draft.quoted, draft.said, clauses)
+    how = {"request": text, "frame": frame, "wordings": draft.used, "quoted": draft.quoted, "said": draft.said}
+    how["clauses"] = [stretches[number] for number in range(draft.steps)]
+    return without_unused(Flow(tuple(statements))), how
 
 
 def _sequence(draft: Draft, apis: Sequence[API], visible: list[Output]) -> tuple[list[str], list[Call], list[Output]]:
@@ -162,39 +149,29 @@ class FlowSource:
         return cls(catalogue, wordings, FlowDistribution(catalogue, knobs), knobs.seed)
 
 
-def make_pair(source: FlowSource, split: str, index: int, attempt: int = 0) -> Pair:
-    """Pair number `index` of a split. A further `attempt` gives another one, for a request that is there already.
+def make_pair(source: FlowSource, split: str, index: int, attempt: int = 0) -> dict[str, Any]:
+    """Pair number `index` of a split, by column. A further `attempt` gives another one, for a request that is there
+    already. Each unseen pair is made around one of the APIs that training never has, one after the other.
 
     Raises:
         RuntimeError: the pair does not parse, round-trip or validate, which would be an error of this package.
     """
-    written = _drawn(source, split, index, attempt)
-    how: dict = {"frame": written.frame, "wordings": written.wordings, "quoted": written.quoted}
-    how["clauses"] = written.clauses
-    pair = pair_of(f"{split}-{index:05d}", split, written.request, written.flow, written.said, **how)
-    check(written.flow, pair.dsl, source.catalogue)
-    return pair
-
-
-def _drawn(source: FlowSource, split: str, index: int, attempt: int) -> Written:
-    """How a pair is said, by the pair's own generator."""
-    focus = _held_out(source.distribution, index) if split == "unseen" else None
+    known = source.distribution
+    held = [api for api in (*known.triggers, *known.actions) if not api.in_training] if split == "unseen" else []
+    focus = held[index % len(held)] if held else None
     for trial in range(MOST_ATTEMPTS):
         rng = random.Random(f"{source.seed}:{split}:{index}:{attempt}:{trial}")
-        plan = draw_plan(source.distribution, rng, split, focus)
+        plan = draw_plan(known, rng, split, focus)
         if plan is None:
             continue
         try:
-            return write(plan, source.wordings, split, rng)
+            flow, how = write(plan, source.wordings, split, rng)
         except Unsayable:
             continue
+        pair = pair_of(f"{split}-{index:05d}", split, flow=flow, **how)
+        check(flow, pair["dsl"], source.catalogue)
+        return pair
     raise RuntimeError(f"no flow for {split} pair {index}" + (f" with {focus.name}" if focus else ""))
-
-
-def _held_out(distribution: FlowDistribution, index: int) -> API:
-    """The APIs that training never has, one after the other."""
-    held = [api for api in (*distribution.triggers, *distribution.actions) if not api.in_training]
-    return held[index % len(held)]
 
 
 def check(flow: Flow, dsl: str, catalogue: Catalogue) -> None:
@@ -244,7 +221,7 @@ def generate(
             waiting = [pool.submit(_workers_chunk, *chunk) for chunk in chunks]
             made = [chunk.result() for chunk in progress(waiting)]
     pairs = distinct(source, (pair for chunk in made for pair in chunk))
-    return as_frame(pairs)
+    return pd.DataFrame(list(pairs), columns=COLUMNS)
 
 
 def _chunks(knobs: FlowKnobs) -> list[tuple[str, int, int]]:
@@ -254,7 +231,7 @@ def _chunks(knobs: FlowKnobs) -> list[tuple[str, int, int]]:
             for start in range(0, size, CHUNK)]  # fmt: skip
 
 
-def _chunk(source: FlowSource, split: str, start: int, stop: int) -> list[Pair]:
+def _chunk(source: FlowSource, split: str, start: int, stop: int) -> list[dict[str, Any]]:
     return [make_pair(source, split, index) for index in range(start, stop)]
 
 
@@ -275,20 +252,20 @@ def _start_worker(catalogue: Catalogue, values: dict[str, list], knobs: FlowKnob
     _source = FlowSource.of(catalogue, values, knobs)
 
 
-def _workers_chunk(split: str, start: int, stop: int) -> list[Pair]:
+def _workers_chunk(split: str, start: int, stop: int) -> list[dict[str, Any]]:
     assert _source is not None  # the process began with `_start_worker`
     return _chunk(_source, split, start, stop)
 
 
-def distinct(source: FlowSource, pairs: Iterable[Pair]) -> Iterator[Pair]:
+def distinct(source: FlowSource, pairs: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The pairs in order; one whose request is there already is made again until it is new."""
     seen: set[str] = set()
     for pair in pairs:
-        attempt = 0
-        while (form := normal_form(pair.request)) in seen:
+        name, attempt = pair["pair"], 0
+        while (form := normal_form(pair["request"])) in seen:
             attempt += 1
             if attempt > MOST_ATTEMPTS:
-                raise RuntimeError(f"{pair.pair}: no new request in {MOST_ATTEMPTS} attempts; ask for fewer pairs")
-            pair = make_pair(source, pair.split, int(pair.pair.rpartition("-")[2]), attempt)
+                raise RuntimeError(f"{name}: no new request in {MOST_ATTEMPTS} attempts; ask for fewer pairs")
+            pair = make_pair(source, pair["split"], int(name.rpartition("-")[2]), attempt)
         seen.add(form)
         yield pair

@@ -17,11 +17,9 @@ from urllib.parse import unquote
 
 import yaml
 
-from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import InputError, SafeLoader, compose_and_construct
 from lib.workflows.apis import API, Connector, Field, Use
 
-ENGLISH: dict[str, Any] = yaml.safe_load((ROOT / "data/flows/english.yaml").read_text(encoding="utf-8"))
 SUFFIXES = {".json", ".yaml", ".yml"}
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
@@ -42,9 +40,6 @@ BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 EXPECTED = {"Expecting value": "a value", "Expecting property": "a key in quotes", "Expecting ':'": "a colon",
             "Expecting ','": "a comma", "Unterminated": "a string with a closing quote",
             "Extra data": "the end"}  # fmt: skip
-# What an app is for, told by the words of such texts.
-WEIGHTS = {"title": 5.0, "declared": 2.0, "tags": 2.0, "description": 1.0}
-CATEGORIES = {name: re.compile(rf"\b(?:{words})\b") for name, words in ENGLISH["categories"].items()}
 
 
 class Unreadable(ValueError):
@@ -94,7 +89,7 @@ def read_documents(path: Path) -> Iterator[tuple[Path, Connector | None, list[AP
         parts |= set(reader.files)
         if notes:
             warnings.warn(f"{file}: {'; '.join(dict.fromkeys(notes))}", stacklevel=3)
-        yield file, Connector(connector_id, name, (name,), _category(document, name)), apis, ""
+        yield file, Connector(connector_id, name, (name,)), apis, ""
     for file, reason in skipped:
         if file.resolve() not in parts:
             warnings.warn(f"{file}: skipped: {reason}", stacklevel=3)
@@ -140,25 +135,6 @@ def _stem(file: Path) -> str:
 
 def _name(file: Path, document: dict) -> str:
     return _clean(_mapping(document.get("info")).get("title")) or _stem(file)
-
-
-def _category(document: dict, name: str) -> str:
-    """What the app is for: the category whose words its document has most; empty where it has none."""
-    items = [_mapping(item) for item in document["paths"].values()]
-    operations = [_mapping(item[method]) for item in items for method in item if method.lower() in METHODS]
-    metadata = [_mapping(entry) for entry in _list(document.get("x-ms-connector-metadata"))]
-    texts = {
-        "title": name,
-        "declared": " ".join(_clean(m.get("propertyValue")) for m in metadata if m.get("propertyName") == "Categories"),
-        "tags": " ".join(_clean(tag) for operation in operations for tag in _list(operation.get("tags"))),
-        "description": _clean(_mapping(document.get("info")).get("description")),
-    }
-    scores = {
-        category: sum(WEIGHTS[text] * len(set(words.findall(texts[text].lower()))) for text in texts)
-        for category, words in CATEGORIES.items()
-    }
-    best = max(scores, key=scores.__getitem__)
-    return best if scores[best] else ""
 
 
 def _connector_id(file: Path, document: dict) -> str:
@@ -224,41 +200,37 @@ def _merge(pairs: Iterable[tuple[Any, Any]], notes: list[str]) -> dict:
 
 def _json(text: str, notes: list[str]) -> Any:
     """The content of a JSON text whose commas and brackets may be missing or too many; else of a YAML text."""
-    mended, faults = text, []
-    while True:
-        found: list[str] = []
+    mended, faults, problem = text, [], f"more than {MOST_FAULTS} faults"
+    while len(faults) <= MOST_FAULTS:
+        twice: list[str] = []
         try:
             document = json.loads(
                 mended,
                 strict=False,
-                object_pairs_hook=lambda pairs, found=found: _merge(pairs, found),
+                object_pairs_hook=lambda pairs, twice=twice: _merge(pairs, twice),
                 parse_int=lambda digits: int(digits) if len(digits) < 400 else float(digits),
                 parse_constant=str,
             )
         except json.JSONDecodeError as error:
             mended, fault = _mend(mended, error)
+            if not fault:
+                expected = next((words for start, words in EXPECTED.items() if error.msg.startswith(start)), error.msg)
+                problem = f"line {error.lineno}: expected {expected}"
+                break
             faults.append(f"{fault} in line {error.lineno}")
-            if not fault or len(faults) > MOST_FAULTS:
-                return _yaml_in_json(text, notes, error, faults)
             continue
-        if re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", mended):
+        if CONTROL.search(mended):
             faults.append("holds raw control characters")
-        notes += [*dict.fromkeys(faults), *dict.fromkeys(found)]
+        notes += dict.fromkeys(faults + twice)
         return document
-
-
-def _yaml_in_json(text: str, notes: list[str], error: json.JSONDecodeError, faults: list[str]) -> Any:
     try:
         document = _yaml(text, [])
     except Unreadable:
         document = None
-    if isinstance(document, dict):
-        notes.append("is YAML")
-        return document
-    if len(faults) > MOST_FAULTS:
-        raise Unreadable(f"is not JSON: more than {MOST_FAULTS} faults up to line {error.lineno}")
-    expected = next((words for start, words in EXPECTED.items() if error.msg.startswith(start)), error.msg)
-    raise Unreadable(f"is not JSON: line {error.lineno}: expected {expected}")
+    if not isinstance(document, dict):
+        raise Unreadable(f"is not JSON: {problem}")
+    notes.append("is YAML")
+    return document
 
 
 def _mend(text: str, error: json.JSONDecodeError) -> tuple[str, str]:
@@ -410,22 +382,15 @@ class _Reader:
         if not isinstance(node, dict) or not isinstance(node.get("$ref"), str):
             return node
         if id(node) not in self.followed:
-            self.followed[id(node)] = (node, self._follow(node))
+            self.followed[id(node)] = (node, None)
+            target = self.resolve(self._target(node["$ref"]))
+            if target is None:
+                self.notes.append(f"reference {node['$ref']} leads nowhere, or in a circle")
+                target = {}
+            if texts := {key: node[key] for key in TEXTS if isinstance(node.get(key), str)}:
+                target = target | texts if isinstance(target, dict) else target
+            self.followed[id(node)] = (node, target)
         return self.followed[id(node)][1]
-
-    def _follow(self, node: dict) -> Any:
-        texts: dict[str, Any] = {}
-        for _ in range(DEEPEST_SCHEMA):
-            reference = node["$ref"]
-            texts = {key: node[key] for key in TEXTS if isinstance(node.get(key), str)} | texts
-            node = self._target(reference)
-            if node is None:
-                self.notes.append(f"reference {reference} leads nowhere")
-                return {}
-            if not isinstance(node, dict) or not isinstance(node.get("$ref"), str):
-                return node | texts if texts and isinstance(node, dict) else node
-        self.notes.append(f"reference {reference} leads in a circle")
-        return {}
 
     def _target(self, reference: str) -> Any:
         """What stands at the place that a reference names: a pointer or an anchor, in this file or one beside it."""

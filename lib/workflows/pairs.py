@@ -10,9 +10,6 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -35,13 +32,10 @@ Split = Literal["training", "test", "unseen", "test_same"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 TEST_SETS: tuple[Split, ...] = ("test", "test_same")  # in other wordings than training's, and in the same
 REQUESTS, FRAMES = "requests, without case and punctuation", "frames of requests"  # what simulated splits keep apart
+# Of a frame of pairs; `lib.workflows.generating.generate` tells what they hold.
+COLUMNS = "pair split request dsl apis trigger n_calls conditions said frame wordings quoted clauses".split()
 FIRST_UNSEEN = 408  # unseen pairs whose requests are encoded with those of training and test
-JSON_TYPES: dict[str, type | tuple[type, ...]] = {
-    "string": str,
-    "number": (int, float),
-    "integer": int,
-    "boolean": bool,
-}
+JSON_TYPES: dict[str, Any] = {"string": str, "number": (int, float), "integer": int, "boolean": bool}
 
 
 def training_hash(pairs: pd.DataFrame, how: Any) -> str:
@@ -57,39 +51,13 @@ def training_hash(pairs: pd.DataFrame, how: Any) -> str:
     return digest.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A row of `lib.workflows.generating.generate`, which tells what the fields are."""
-
-    pair: str
-    split: str
-    request: str
-    dsl: str
-    apis: list[str]
-    trigger: str
-    n_calls: int
-    conditions: int
-    said: list[list[str]]
-    frame: str = ""
-    wordings: list[tuple[str, str]] = field(default_factory=list)
-    quoted: list[str] = field(default_factory=list)
-    clauses: list[list[int]] = field(default_factory=list)
-
-
-COLUMNS = [column.name for column in fields(Pair)]
-
-
-def pair_of(name: str, split: str, request: str, flow: Flow, said: list[list[str]] | None = None, **how: Any) -> Pair:
-    """A pair with what its flow tells; `how` the request was made (frame, wordings, quoted, clauses) is empty unless
-    given, and the request is taken to say all arguments unless `said` has the keys of each call that it says."""
+def pair_of(name: str, split: str, request: str, flow: Flow, **how: Any) -> dict[str, Any]:
+    """A pair, by `COLUMNS`, with what its flow tells. How the request was made (frame, wordings, quoted, clauses) is
+    empty unless given, and it is taken to say all arguments unless `said` has the keys of each call that it says."""
     apis = called_apis(flow)
-    said = [list(call.keys) for call in calls(flow)] if said is None else said
-    return Pair(name, split, request, print_flow(flow), apis, apis[0], len(apis), count_conditions(flow), said, **how)
-
-
-def as_frame(pairs: Iterable[Pair]) -> pd.DataFrame:
-    """One row a pair, with the columns `COLUMNS`."""
-    return pd.DataFrame(map(attrgetter(*COLUMNS), pairs), columns=COLUMNS)
+    pair = {"pair": name, "split": split, "request": request, "dsl": print_flow(flow), "apis": apis, "trigger": apis[0]}
+    pair |= {"n_calls": len(apis), "conditions": count_conditions(flow), "frame": "", "wordings": [], "quoted": []}
+    return pair | {"said": [list(call.keys) for call in calls(flow)], "clauses": []} | how
 
 
 def normal_form(request: str) -> str:
@@ -132,17 +100,18 @@ def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
         InputError: the file holds no training or no test pair, a record has a wrong field, an id is there twice, or a
             flow does not parse or calls nothing; names file, line and field.
     """
-    written: dict[str, Pair] = {}
+    written: list[dict[str, Any]] = []
     lines: dict[str, int] = {}
     lacking: list[tuple[str, str, str]] = []  # place, API and key of each flow's first parameter that is none
     for number, record in read_records(path):
         where = f"{path}, line {number}"
         pair, flow = _pair_of(record, number, where)
         lacking += [(where, *made_up) for made_up in validate(flow, catalogue).made_up_parameters[:1]]
-        if pair.pair in lines:
-            raise InputError(f"{where}: id: {pair.pair!r} is also in line {lines[pair.pair]}")
-        written[pair.pair], lines[pair.pair] = pair, number
-    pairs = as_frame(written.values())
+        if pair["pair"] in lines:
+            raise InputError(f"{where}: id: {pair['pair']!r} is also in line {lines[pair['pair']]}")
+        lines[pair["pair"]] = number
+        written.append(pair)
+    pairs = pd.DataFrame(written, columns=COLUMNS)
     for split in ("training", "test"):
         if split not in set(pairs["split"]):
             raise InputError(f'{path}: split: no pair is a {split} pair ("split": "{split}")')
@@ -161,7 +130,7 @@ def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
     return pairs
 
 
-def _pair_of(record: dict, number: int, where: str) -> tuple[Pair, Flow]:
+def _pair_of(record: dict, number: int, where: str) -> tuple[dict[str, Any], Flow]:
     try:
         written = WrittenPair.model_validate(record)
         flow = parse(written.dsl)

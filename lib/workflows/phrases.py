@@ -17,13 +17,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
+import yaml
 
 from lib.workbook.inputs import InputError
 from lib.workflows.apis import API, APP, ID, SHARED_IDS, Connector, Field, meant, said
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.openapi import ENGLISH
 from lib.workflows.planning import Exchange
+from lib.workflows.wording import FLOWS
 
+ENGLISH: dict[str, Any] = yaml.safe_load((FLOWS / "english.yaml").read_text(encoding="utf-8"))
 STARTS = Path("data") / "starts.yaml"  # triggers for documents that have none
 HELD_OUT_SHARE = 0.1  # of the operations with phrases, for the unseen pairs
 MOST_CLAUSES = 8  # parameters that an operation's endings name
@@ -115,7 +117,9 @@ def phrase_catalogue(catalogue: Catalogue, starts: Catalogue, seed: int) -> Phra
             apis[api.name] = _phrased(api, connectors[api.connector])
         except Unsaid as error:
             reasons[api.name] = str(error)
-    reasons |= _asked_for_twice(apis.values())
+    asked = [api for api in reversed(apis.values()) if api.phrases]
+    newest = {(a.connector, a.phrases[0].lower()): a.name for a in sorted(asked, key=_version)}
+    reasons |= {api.name: SAME_WORDS for api in asked if api.name not in set(newest.values())}
     apis |= {name: replace(apis[name], phrases=(), terse=(), clauses=()) for name in reasons}
     askers = Counter((api.connector, text.lower()) for api in apis.values() for text in {*api.phrases, *api.terse})
     for api in [api for api in apis.values() if api.phrases]:
@@ -143,21 +147,6 @@ def app_names(title: str) -> tuple[str, ...]:
     name = " ".join(re.sub(r"[\[\](){}|]", " ", NOT_IN_NAMES.sub(" ", name)).split()) or plain or "the app"
     short = re.sub(r"^(Microsoft|Google|Azure|Amazon|AWS|IBM|Apache)\s+(?=[A-Za-z]{3})", "", name)
     return tuple(dict.fromkeys((name, short)))
-
-
-def _asked_for_twice(apis: Iterable[API]) -> dict[str, str]:
-    """Why operations that are asked for in the words of another one are left out: the newest of an app's stays."""
-    groups: dict[tuple[str, str], list[API]] = {}
-    for api in apis:
-        if api.phrases:
-            groups.setdefault((api.connector, api.phrases[0].lower()), []).append(api)
-    reasons: dict[str, str] = {}
-    for group in groups.values():
-        newest = max(group, key=_version)
-        for api in group:
-            if api is not newest:
-                reasons[api.name] = "an older form of another operation" if api.family == newest.family else SAME_WORDS
-    return reasons
 
 
 def _version(api: API) -> int:
@@ -281,7 +270,7 @@ def clause(text: str) -> tuple[str, str] | None:
     Raises:
         Unsaid: nobody would say it.
 
-    >>> clause("When a new ticket is created (V2)".removesuffix(" (V2)"))
+    >>> clause("When a new ticket is created")
     ('is', 'a new ticket is created')
     """
     found = HAPPENING.search(text)

@@ -77,13 +77,6 @@ def test_choices_lists_and_use_are_read(tmp_path):
     assert later.internal, "designers do not offer what is deprecated"
 
 
-def test_what_an_app_is_for(tmp_path):
-    catalogue, _ = read(tmp_path, swagger(tags=["Invoices"]))
-    assert catalogue.connectors["shared_boxes"].category == "finance"
-    catalogue, _ = read(tmp_path, swagger())
-    assert catalogue.connectors["shared_boxes"].category == ""
-
-
 # ---- what is read
 
 

@@ -1,6 +1,5 @@
 import json
 import re
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -166,7 +165,7 @@ def test_bad_reworded_requests_name_record_and_field(tmp_path):
 
 def test_our_reworded_requests_belong_to_the_flows_of_seed_7(catalogue, values):
     source = FlowSource.of(catalogue, values, FlowKnobs(seed=7))
-    pairs = pd.DataFrame([asdict(make_pair(source, "test", index)) for index in range(100)])
+    pairs = pd.DataFrame([make_pair(source, "test", index) for index in range(100)])
     reworded = match_reworded(read_reworded(DATA / "flows" / "reworded.yaml"), pairs)
     assert len(reworded) == 100
     forms = reworded["request"].map(normal_form)

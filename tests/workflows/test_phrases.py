@@ -118,7 +118,7 @@ def test_ids_go_from_call_to_call(desk):
 def test_what_gives_no_phrase_is_left_out_with_the_reason(desk):
     reasons = desk.left_out.set_index("api")["reason"].to_dict()
     assert reasons == {
-        "shared_desk.GetTicket": "an older form of another operation",
+        "shared_desk.GetTicket": "asked for in the words of another operation",
         "shared_desk.Ping": "a programmer's words",
         "shared_desk.Widgets": "neither its texts nor its id have a verb and an object",
         "shared_desk.Hidden": "internal or deprecated",
