@@ -499,7 +499,7 @@ def called_apis(flow: Flow) -> list[str]:
     return [call.api for call in calls(flow)]
 
 
-def variablesassigned_in(flow: Flow) -> list[str]:
+def variables_assigned(flow: Flow) -> list[str]:
     """Variables that calls and loops assign, each once, in order of text."""
     return list(dict.fromkeys(assigned_in(flow.statements)))
 

@@ -163,9 +163,7 @@ class _Writer:
             case Reference(variable, path):
                 source = sources.get(variable)
                 if source is None:
-                    raise ExportError(
-                        f"{variable} is assigned nowhere before, or differently in two branches or rounds"
-                    )
+                    raise ExportError(f"{variable} is assigned nowhere before, or otherwise in another branch or round")
                 return f"@{source}" + "".join(_key(key) for key in path)
             case Object(pairs):
                 return {key: self.value(held, sources) for key, held in pairs}
