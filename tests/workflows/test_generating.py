@@ -5,7 +5,6 @@ import random
 import re
 import sys
 import time
-from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,22 +12,17 @@ import psutil
 import pytest
 
 from lib.workbook.inputs import InputError
-from lib.workflows.generating import FlowSource, generate, make_pair, settings_of, without_unused, write
+from lib.workflows.generating import FlowSource, generate, make_pair, without_unused, write
 from lib.workflows.language import (
-    Call,
     If,
-    Object,
     Reference,
-    called_apis,
     calls,
     parse,
     print_flow,
     validate,
-    variables_used,
 )
 from lib.workflows.pairs import dsl_hash, normal_form
 from lib.workflows.planning import FlowKnobs, FlowPlan
-from lib.workflows.steps import Output, partner
 from lib.workflows.wording import Wordings
 
 DATA = Path(__file__).parents[2] / "data"
@@ -36,12 +30,6 @@ DATA = Path(__file__).parents[2] / "data"
 
 def of(pairs, split):
     return pairs[pairs["split"] == split]
-
-
-def test_sizes_and_splits(pairs):
-    assert dict(Counter(pairs["split"])) == {"training": 1200, "test": 400, "unseen": 204, "test_same": 400}
-    assert pairs["pair"].is_unique
-    assert pairs["pair"].iloc[-1] == "test_same-00399"
 
 
 @pytest.mark.slow
@@ -73,6 +61,11 @@ def test_the_pairs_stay_those_that_shipped_parts_learned_from(catalogue, values)
     made = [make_pair(source, split, number) for split, some in numbers.items() for number in some]
     text = "\n".join(f"{pair['pair']}\n{pair['request']}\n{pair['dsl']}" for pair in made)
     assert dsl_hash(text) == "ff6f2b29794e"
+
+
+def test_how_pairs_are_said_stays_as_it_is(pairs):
+    """As above, for all that is recorded of the pairs of these tests."""
+    assert dsl_hash(pairs.to_json(orient="values")) == "d5c2fbaa8130"
 
 
 MAKE_MANY = """
@@ -124,13 +117,6 @@ def test_the_trigger_comes_first_and_is_awaited_alone(pairs, catalogue):
         assert 1 <= len(made) <= 5
 
 
-def test_variables_are_assigned_once_and_those_of_actions_used(pairs):
-    for dsl in pairs["dsl"]:
-        variables = [call.variable for call in calls(parse(dsl)) if call.variable]
-        assert len(set(variables)) == len(variables)
-        assert set(variables_used(parse(dsl))) >= set(variables) - {"triggerOutputs"}
-
-
 def test_only_apis_that_training_may_use_and_no_internal_ones(pairs, catalogue):
     for split in ("training", "test"):
         assert all(catalogue[api].in_training for apis in of(pairs, split)["apis"] for api in apis)
@@ -159,11 +145,6 @@ def test_no_request_occurs_twice_in_any_split(pairs):
     assert pairs["request"].map(normal_form).is_unique
 
 
-def test_no_slot_or_placeholder_is_left(pairs):
-    assert not pairs["request"].str.contains("[{}\ue000-\uf8ff]").any()
-    assert not pairs["request"].str.contains("  ").any()
-
-
 def test_the_second_test_set_is_said_in_the_wordings_and_frames_of_training(pairs, wordings, catalogue, values):
     same, training, test = (of(pairs, split) for split in ("test_same", "training", "test"))
     lists = ("phrases", "terse", "clauses")
@@ -177,14 +158,6 @@ def test_the_second_test_set_is_said_in_the_wordings_and_frames_of_training(pair
     known = set(training["dsl"])
     assert same["dsl"].isin(known).mean() < 0.1
     assert all(catalogue[api].in_training for apis in same["apis"] for api in apis)
-
-
-def test_phrases_are_split_between_training_and_test(pairs, catalogue):
-    seen = {split: {w for used in of(pairs, split)["wordings"] for w in used} for split in ("training", "test")}
-    for api, phrase in seen["training"] & seen["test"]:
-        lists = [texts for texts in (catalogue[api].phrases, catalogue[api].terse, catalogue[api].clauses)
-                 if phrase in texts]  # fmt: skip
-        assert any(len(texts) == 1 for texts in lists), phrase
 
 
 def test_frames_are_split_between_training_and_test(pairs):
@@ -203,76 +176,12 @@ def test_about_a_third_of_the_flows_have_conditions_with_all_shapes(pairs):
     assert shapes == {(False, False), (False, True), (True, False), (True, True)}
 
 
-def test_lengths_follow_the_knobs(pairs, small):
-    shares = of(pairs, "training")["n_calls"].value_counts(normalize=True)
-    for length, share in enumerate(small.length_shares, start=1):
-        assert shares[length] == pytest.approx(share, abs=0.05)
-
-
-def outputs_of(flow, catalogue):
-    """API of each variable."""
-    return {call.variable: catalogue[call.api] for call in calls(flow)}
-
-
-def test_references_name_fields_that_the_earlier_call_returns(pairs, catalogue):
-    count = 0
-    for dsl in pairs["dsl"]:
-        flow = parse(dsl)
-        apis = outputs_of(flow, catalogue)
-        for variable, path in re.findall(r"(\w[\w-]*)((?:\?\['[^']+'\])+)", dsl):
-            keys = re.findall(r"\['([^']+)'\]", path)
-            assert keys[0] == "body"
-            assert "/".join(keys[1:]) in {output.key for output in apis[variable].returns}
-            count += 1
-    assert count > 1000
-
-
 def test_ids_come_from_earlier_calls_and_nobody_says_them(pairs, catalogue):
     for dsl in pairs["dsl"]:
         for call in calls(parse(dsl)):
             kinds = {parameter.key: parameter.kind for parameter in catalogue[call.api].parameters}
             for key, value in call.parameters.pairs:
                 assert not kinds[key].startswith("id:") or isinstance(value, Reference)
-
-
-def test_ranges_are_in_order(pairs, catalogue):
-    count = 0
-    for dsl in pairs["dsl"]:
-        for call in calls(parse(dsl)):
-            named = dict(call.parameters.pairs)
-            for key, low in named.items():
-                end = partner(catalogue[call.api], key)
-                if end and end[1] and end[0] in named:
-                    high = named[end[0]]
-                    if isinstance(low, str | int | float) and isinstance(high, type(low)):
-                        field = next(p for p in catalogue[call.api].parameters if p.key == key)
-                        if field.kind in ("date", "datetime", "number", "amount", "count"):
-                            count += 1
-                            assert low < high
-    assert count > 5
-
-
-def test_a_choice_that_nobody_makes_takes_the_first_example(pairs, catalogue):
-    for pair in of(pairs, "test").itertuples():
-        for call in calls(parse(pair.dsl)):
-            for parameter in catalogue[call.api].parameters:
-                value = dict(call.parameters.pairs).get(parameter.key)
-                if parameter.required and parameter.kind == "choice" and parameter.examples:
-                    assert isinstance(value, str)
-                if not isinstance(value, str) or parameter.kind != "choice" or not parameter.required:
-                    continue
-                said = value.lower() in pair.request.lower()
-                assert said or value == parameter.examples[0] or value in pair.dsl.split(call.api)[0]
-
-
-def test_common_apis_are_used_most(pairs, catalogue):
-    used = Counter(api for apis in of(pairs, "training")["apis"] for api in apis)
-    by_use = defaultdict(list)
-    for api in catalogue:
-        if api.in_training:
-            by_use[api.use].append(used[api.name])
-    mean = {use: sum(counts) / len(counts) for use, counts in by_use.items()}
-    assert mean["core"] > 3 * mean["common"] > 6 * mean["rare"] > 0
 
 
 @pytest.mark.parametrize(
@@ -304,15 +213,6 @@ def test_a_request_tells_which_stretch_of_it_says_which_call(pairs):
         assert re.fullmatch("[^\ue000-\uf8ff\U000f0000-\U000fffff]*", pair.request)
 
 
-def test_the_papers_plan_can_be_put_into_words(catalogue, values):
-    apis = ["shared_microsoftforms.CreateFormWebhook", "shared_teams.PostMessageToConversation"]
-    plan = FlowPlan(catalogue[apis[0]], [catalogue[apis[1]]])
-    wordings = Wordings(catalogue, values, seed=7)
-    written = [write(plan, wordings, "training", random.Random(seed)) for seed in range(50)]
-    assert all(called_apis(flow) == apis for flow, _ in written)
-    assert len({how["request"] for _, how in written}) == 50
-
-
 def test_a_condition_does_not_test_what_the_trigger_is_set_to(catalogue, values):
     weather = catalogue["shared_msnweather.OnCurrentWeatherChange"]
     plan = FlowPlan(weather, [], [[catalogue["shared_teams.PostMessageToConversation"]]])
@@ -326,19 +226,6 @@ def test_a_condition_does_not_test_what_the_trigger_is_set_to(catalogue, values)
         assert field not in tested
         found += len(tested)
     assert found > 10
-
-
-def test_what_the_trigger_is_set_to_is_a_setting(catalogue):
-    weather = catalogue["shared_msnweather.OnCurrentWeatherChange"]
-    call = Call(weather.name, Object((("Measure", "humidity"),)), "triggerOutputs", awaited=True)
-    visible = [Output(0, weather, "triggerOutputs", output) for output in weather.returns]
-    assert {"measure", "humidity"} <= settings_of(weather, call, visible)
-    assert settings_of(weather, Call(weather.name, Object(()), "triggerOutputs", awaited=True), visible) == set()
-
-
-def test_only_outputs_that_are_used_have_names():
-    flow = parse("triggerOutputs = await a.On({});\nx = a.Get({});\ny = a.Get({});\na.Put({\"k\": y?['body']});")
-    assert [call.variable for call in calls(without_unused(flow))] == ["triggerOutputs", None, "y", None]
 
 
 def test_in_a_loop_too():

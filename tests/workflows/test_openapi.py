@@ -225,15 +225,6 @@ def test_what_is_only_read_is_no_parameter(tmp_path):
     assert [field.key for field in api.returns] == ["id", "name"]
 
 
-def test_missing_texts_come_from_the_id(tmp_path):
-    document = swagger(operationId="ListMyTasks_V2")
-    del document["paths"]["/box"]["get"]["summary"], document["paths"]["/box"]["get"]["description"]
-    api = quiet(tmp_path, document)
-    assert (api.display_name, api.description) == ("List My Tasks V2", "")
-    assert api.text == "Boxes: List My Tasks V2."
-    assert api.definition == "shared_boxes.ListMyTasks_V2: List My Tasks V2."
-
-
 # ---- what is mended, with a warning
 
 
@@ -288,18 +279,6 @@ def test_faults_of_the_text_are_mended_with_a_warning(tmp_path, text, words):
     assert "boxes.json" in warned[0]
     assert words in warned[0]
     assert catalogue.skipped == []
-
-
-def test_a_path_that_is_there_twice_keeps_the_operations_of_both(tmp_path):
-    text = GOOD.replace('"/box": {', '"/box": {"put": {"operationId": "PutBox"}}, "/box": {')
-    catalogue, warned = read(tmp_path, text)
-    assert {api.operation for api in catalogue} == {"GetBox", "PutBox"}
-    assert "'/box' is there twice" in warned[0]
-    catalogue, warned = read(
-        tmp_path, "swagger: 2\npaths:\n  /a: {get: {operationId: A}}\n  /a: {put: {operationId: B}}\n", "b.yaml"
-    )
-    assert {api.operation for api in catalogue} == {"A", "B"}
-    assert "'/a' is there twice" in warned[0]
 
 
 @pytest.mark.parametrize(

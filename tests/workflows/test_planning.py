@@ -59,29 +59,10 @@ def test_a_plan_with_a_condition_has_something_to_test_and_at_most_five_calls(ca
     assert any(plan.before for plan in plans)
 
 
-def test_several_actions_are_as_many_as_asked_for(catalogue):
-    distribution = FlowDistribution(catalogue, FlowKnobs())
-    trigger = catalogue["shared_office365.OnNewEmailV3"]
-    for seed in range(30):
-        sampler = APISampler(distribution, random.Random(seed), trigger, distribution.trained)
-        assert sampler.several(0, ends=True) == []
-        found = sampler.several(3, ends=True)
-        if found is not None:
-            assert len(found) == 3
-            assert sampler.flow == [trigger, *found]
-
-
 def test_a_catalogue_without_phrases_is_an_error(catalogue):
     bare = Catalogue({}, catalogue.connectors)
     with pytest.raises(InputError, match="no trigger or no action with phrases"):
         FlowDistribution(bare, FlowKnobs())
-
-
-def test_common_apis_weigh_more_and_older_siblings_less(catalogue):
-    weight = FlowDistribution(catalogue, FlowKnobs(api_spread=0)).weight
-    assert weight["shared_office365.SendEmailV2"] == 8.0 * 8.0
-    assert weight["shared_office365.SendEmail"] == pytest.approx(0.1 * 8.0 * 8.0, rel=0.9)
-    assert weight["shared_office365.SendEmail"] < 0.2 * weight["shared_office365.SendEmailV2"]
 
 
 def test_what_actions_need_some_call_gives_within_the_connector(catalogue):

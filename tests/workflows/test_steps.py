@@ -1,5 +1,4 @@
 import random
-import re
 from dataclasses import replace
 
 import pytest
@@ -10,42 +9,23 @@ from lib.workflows.language import Reference
 from lib.workflows.steps import (
     Output,
     Unsayable,
-    address,
     candidates,
     describe,
-    fill,
     implied,
-    lead_in,
     literal,
     moment,
     partner,
     put,
-    same_moment,
     speak,
     spoken_moment,
     step,
-    thing,
 )
-from lib.workflows.wording import HABITS, Wordings
+from lib.workflows.wording import Wordings
 
 TRIGGER = API("mail", "OnMail", "When an email arrives", "Mail", trigger=True,
               returns=(Field("id", "id:message", summary="message"), Field("subject", "subject", summary="subject"),
                        Field("user", "id:user", summary="user")))  # fmt: skip
 VISIBLE = [Output(0, TRIGGER, "triggerOutputs", output) for output in TRIGGER.returns]
-
-
-@pytest.mark.parametrize(
-    ("spoken", "lead"),
-    [
-        ("create a task called ", "named after "),
-        ("create a task with the title ", "set to "),
-        ("send a note to ", ""),
-        ("post ", ""),
-        ("create a ticket ", None),
-    ],
-)
-def test_what_leads_from_a_phrase_to_words_for_an_output(spoken, lead):
-    assert lead_in(spoken) == lead
 
 
 def test_ids_come_from_the_connector_or_are_shared(draft):
@@ -65,16 +45,6 @@ def test_what_the_request_leaves_unsaid_is_filled_once(draft):
     assert implied(draft(), api, title, {}, VISIBLE) == subject
     assert implied(draft(), api, title, {"text": subject}, VISIBLE) is None
     assert implied(draft(), api, Field("p", "choice", examples=("Normal", "High")), {}, []) == "Normal"
-
-
-def test_a_container_once_said_is_meant_again(draft):
-    board = Field("folder/Board", "container", examples=("Roadmap",))
-    api = API("board", "Add", "Add a card", "Board", parameters=(board,))
-    one, call = draft(), {}
-    one.said_before["board", "board"] = "Backlog"
-    fill(one, api, board, call, [])
-    assert call == {"folder/Board": "Backlog"}
-    assert implied(one, api, board, {}, []) == "Backlog"
 
 
 def test_a_phrase_whose_slots_cannot_be_filled_leaves_no_value(draft):
@@ -114,23 +84,6 @@ def outputs(api, step=0, variable="x"):
     return [Output(step, api, variable, output) for output in api.returns]
 
 
-def test_a_reference_is_the_path_below_the_body():
-    assert outputs(MAIL)[1].reference == Reference("x", ("body", "head", "subject"))
-
-
-@pytest.mark.parametrize(
-    ("returns", "word"),
-    [
-        (MAIL.returns, "email"),
-        (CARD.returns, "card"),
-        ((Field("n", "file_name"), *CARD.returns), "file"),
-        ((Field("t", "text"),), ""),
-    ],
-)
-def test_what_a_call_returns_has_a_name(returns, word):
-    assert thing(API("mail", "Op", "When an email arrives", "Mail", returns=returns)) == word
-
-
 def test_words_for_an_output_tell_it_from_others(draft):
     subject = outputs(MAIL)[1]
     alone = {describe(draft(seed), subject, [subject]) for seed in range(40)}
@@ -143,12 +96,6 @@ def test_words_for_an_output_tell_it_from_others(draft):
     assert "its subject" in {describe(draft(seed), subject, [subject], possessive=True) for seed in range(40)}
 
 
-def test_dates_go_together_where_they_are_of_one_moment():
-    due = MAIL.returns[2]
-    assert same_moment(Field("dueDate", "date"), due)
-    assert not same_moment(Field("start", "date"), due)
-
-
 def test_what_a_step_looked_up_is_taken_up_rather_and_only_once(draft):
     one = draft()
     title = Field("title", "subject")
@@ -157,15 +104,6 @@ def test_what_a_step_looked_up_is_taken_up_rather_and_only_once(draft):
     assert [(o.variable, weight) for o, weight in candidates(one, api, title, visible)] == [("x", 6.0), ("y", 18.0)]
     one.referred.add(visible[-1].reference)
     assert candidates(one, api, title, visible)[-1][1] == pytest.approx(1.8)
-
-
-def test_a_tag_of_given_examples_and_the_end_of_a_range_are_not_filled(draft):
-    visible = [*outputs(MAIL), Output(0, MAIL, "x", Field("tag", "tag", summary="tag"))]
-    tag = Field("tag", "tag")
-    api = API("tasks", "Add", "Add", "Tasks", parameters=(tag, Field("start", "date"), Field("end", "date")))
-    assert len(candidates(draft(), api, tag, visible)) == 1
-    assert candidates(draft(), api, Field("tag", "tag", examples=("red",)), visible) == []
-    assert candidates(draft(), api, api.parameters[2], visible) == []
 
 
 def test_ends_of_ranges(catalogue):
@@ -211,25 +149,7 @@ def test_a_literal_is_above_the_start_of_its_range_and_not_said_twice(draft):
     assert {literal(one, api, tag, {}) for _ in range(3)} == {"a", "b", "c"}
 
 
-def test_nobody_asks_for_the_choice_that_changes_nothing(draft):
-    choice = Field("importance", "choice", examples=("Any", "High"))
-    assert {literal(draft(seed), API("c", "Op", "Do", "App"), choice, {}) for seed in range(10)} == {"High"}
-
-
-def test_sentences_are_quoted_and_choices_mostly_in_lower_case(draft, spelled):
-    spoken = [spelled(one := draft(seed), speak(one, "Hello, all of you", "text")) for seed in range(30)]
-    assert {text[1:-1] for text in spoken} == {"Hello, all of you"}
-    assert {text[0] + text[-1] for text in spoken} <= set(HABITS["quotes"])
-    choices = [spelled(one := draft(seed), speak(one, "High", "choice")) for seed in range(60)]
-    assert choices.count("high") > choices.count("High") > 0
-
-
 def test_quotation_marks_do_not_clash_with_an_apostrophe(draft, spelled):
     spoken = {spelled(one := draft(seed), speak(one, "It's done, at last", "text")) for seed in range(40)}
     assert "'It's done, at last'" not in spoken
     assert len(spoken) == 2
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_an_address_is_made_of_the_name(seed):
-    assert re.fullmatch(r"(ada|ada\.byron|a\.byron)@[a-z.]+", address(random.Random(seed), "Ada Byron"))

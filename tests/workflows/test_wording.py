@@ -10,7 +10,6 @@ from lib.workflows.wording import (
     HABITS,
     Parts,
     Wordings,
-    capital,
     draw_build,
     marked,
     split_wordings,
@@ -42,10 +41,6 @@ def test_a_phrase_whose_slot_nobody_can_say_is_left_out():
 
 
 BRANCHES = [("it is red", ["stop"]), ("it is green", ["go", "wave"]), ("", ["wait"])]
-
-
-def test_every_way_of_building_has_a_function():
-    assert set(BUILD) == {*HABITS["builds"], "only"}
 
 
 def test_a_way_of_building_suits_the_flow():
@@ -80,11 +75,6 @@ def test_a_request_says_each_part_once_and_in_order(draft, build, parts):
         assert all(low.count(condition) == 1 for condition, _ in parts.branches if condition)
 
 
-def test_nothing_but_a_trigger(draft):
-    text, _ = BUILD["only"](draft(), Parts("a light turns"))
-    assert "a light turns" in text
-
-
 def test_a_request_with_a_condition_has_if_for_nothing_else(draft):
     for seed in range(100):
         text, _ = BUILD["trigger"](draft(seed, conditional=True), Parts("a light turns", ["look"]))
@@ -107,17 +97,6 @@ def test_typing_changes_the_words_around_a_value_and_never_the_value(draft):
     assert any(made.endswith("Outlook.") for made in changed)
 
 
-def test_a_question_ends_with_its_mark(draft):
-    made = {typed(draft(seed), "can you send it")[0] for seed in range(60)}
-    assert "Can you send it?" in made
-    assert "Can you send it." not in made
-
-
-def test_a_sentence_begins_with_a_capital():
-    assert capital("") == ""
-    assert capital("a b") == "A b"
-
-
 def test_it_is_known_where_the_words_of_a_step_end_up(draft):
     """Whatever shortens, lengthens or capitalises the text around them."""
     changed = set()
@@ -130,7 +109,3 @@ def test_it_is_known_where_the_words_of_a_step_end_up(draft):
         assert made[start:end] in ("you get mail from Ana Li", "u get mail from Ana Li")
         assert made[then:last].lower() in ("file it with box", "file it w/ box")
     assert any("& then pls" in made for made in changed)
-
-
-def test_a_capital_comes_after_a_mark():
-    assert capital(marked("go", 3)) == marked("Go", 3)
