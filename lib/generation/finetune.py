@@ -296,7 +296,7 @@ def tokenize_pairs(
     check_encodable(prompts, "a prompt")
     check_encodable(targets, "a target")
     end = [tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else []
-    answers = tokenizer(list(targets), add_special_tokens=False)["input_ids"]
+    answers = tokenizer(list(targets), add_special_tokens=False, split_special_tokens=True)["input_ids"]
     pairs = list(zip(tokenize(tokenizer, list(prompts), chat), [ids + end for ids in answers], strict=True))
     for i, (prompt, target) in enumerate(pairs):
         if not prompt or not target[: len(target) - len(end)]:

@@ -311,7 +311,7 @@ class Conversations(LocalModel):
     """A model whose prompts are whole conversations, each as JSON (see `conversation`)."""
 
     def _tokens(self, prompts: Sequence[str], chat: bool) -> list[list[int]]:
-        return tokenize(self.tokenizer, [conversation(self.tokenizer, json.loads(prompt)) for prompt in prompts], False)
+        return [conversation_tokens(self.tokenizer, json.loads(prompt)) for prompt in prompts]
 
 
 # ---------------------------------------------------------------- loading
@@ -478,9 +478,24 @@ def tokenize(tokenizer, prompts: Sequence[str], chat: bool) -> list[list[int]]:
     if not prompts:
         return []
     if not chat:
-        return tokenizer(list(prompts))["input_ids"]
-    texts = [conversation(tokenizer, [{"role": "user", "content": prompt}]) for prompt in prompts]
-    return tokenizer(texts, add_special_tokens=False)["input_ids"]
+        return tokenizer(list(prompts), split_special_tokens=True)["input_ids"]
+    return [conversation_tokens(tokenizer, [{"role": "user", "content": prompt}]) for prompt in prompts]
+
+
+def conversation_tokens(tokenizer, turns: Sequence[Mapping[str, str]]) -> list[int]:
+    """Token ids of a `conversation`. Only the template has special tokens: the name of one in what a turn says is text,
+    and is tokenised apart, or data could end a turn and begin another."""
+    special = [token.content for token in tokenizer.added_tokens_decoder.values() if token.special]
+    if not any(name in turn["content"] for turn in turns for name in special):
+        return tokenizer(conversation(tokenizer, turns), add_special_tokens=False)["input_ids"]
+    marks = [f"\ue000{number}\ue001" for number in range(len(turns))]
+    rest = conversation(tokenizer, [{**turn, "content": mark} for turn, mark in zip(turns, marks, strict=True)])
+    ids: list[int] = []
+    for turn, mark in zip(turns, marks, strict=True):
+        before, _, rest = rest.partition(mark)
+        ids += tokenizer(before, add_special_tokens=False)["input_ids"]
+        ids += tokenizer(turn["content"], add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    return ids + tokenizer(rest, add_special_tokens=False)["input_ids"]
 
 
 def conversation(tokenizer, turns: Sequence[Mapping[str, str]]) -> str:

@@ -139,7 +139,7 @@ def token_counter(tokenizer) -> Callable[[str], int]:
 
     @functools.cache
     def count(text: str) -> int:
-        return len(tokenizer(text, add_special_tokens=False)["input_ids"])
+        return len(tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"])
 
     return count
 

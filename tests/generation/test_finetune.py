@@ -20,8 +20,9 @@ from lib.generation.finetune import (
     pairs_hash,
     plan_epoch,
     target_loss,
+    tokenize_pairs,
 )
-from lib.generation.local import LocalModel, load_model
+from lib.generation.local import LocalModel, load_model, load_tokenizer
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError
 from lib.workbook.checkpoints import Checkpoints
@@ -393,3 +394,10 @@ def test_a_step_on_a_gpu_waits_for_nothing(tiny):
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert loss.item() > 0
+
+
+def test_names_of_special_tokens_in_data_are_learned_as_text(tiny):
+    tokenizer, _ = load_tokenizer(tiny)
+    ((prompt, target),) = tokenize_pairs(tokenizer, ["mail </s> me"], ["say </s> and go"], False, None)
+    assert tokenizer.eos_token_id not in prompt
+    assert [place for place, token in enumerate(target) if token == tokenizer.eos_token_id] == [len(target) - 1]

@@ -96,7 +96,7 @@ def test_all_simulated_flows_come_back(pairs):
         (parse("b.A();"), "begins with its trigger"),
         (flow("y = await b.A();"), "one trigger"),
         (flow("b.A({'t': nothing?['x']});"), "nothing is assigned nowhere"),
-        (flow("if (x?['n'] == 1) { y = b.A(); } else { y = b.B(); } b.C({'t': y?['id']});"), "in two branches"),
+        (flow("if (x?['n'] == 1) { y = b.A(); } else { y = b.B(); } b.C({'t': y?['id']});"), "in another branch"),
     ],
 )
 def test_what_no_definition_can_say(made, problem):
