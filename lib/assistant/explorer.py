@@ -17,7 +17,8 @@ import pandas as pd
 
 from lib.assistant.persona_index import PersonaIndex
 from lib.assistant.planner import SETTINGS, Desk, planner_prompts, score_plans, shown, with_other_plans
-from lib.assistant.tool_retrieval import context_words, tool_pairs, tool_texts, with_words
+from lib.assistant.tool_ranker import tool_pairs
+from lib.assistant.tools import context_words, tool_texts, with_words
 from lib.generation.models import load_or_say_how
 from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.stores import best_first, cosine_of_pairs, rank_pairs
@@ -55,7 +56,7 @@ class Saved:
         toolbox: the same, with the texts that notebook 06 searched.
         queries: evaluation queries: columns query, persona, text, time, weekday, place.
         gold: columns query, apis, relevant, plan, answers, also (see `lib.assistant.planner.with_other_plans`).
-        wording, n_worded: how context enters the text that tools are searched with (see `tool_retrieval`).
+        wording, n_worded: how context enters the text that tools are searched with (see `lib.assistant.tools`).
         encoder: name of the encoder that embedded the items.
         bm25_b: BM25T's length normalisation, as the ranker learned from it.
         tuned: parameters that the planner was tuned with.
@@ -155,7 +156,7 @@ class Assistant:
         tools: columns item (name of the API), text.
         encode: texts to unit-length embeddings.
         ranker: LambdaMART over usage signals and text scores.
-        wording, n_worded: how context enters the text that tools are searched with (see `tool_retrieval`).
+        wording, n_worded: how context enters the text that tools are searched with (see `lib.assistant.tools`).
         generate: prompts to plans.
         n_tools, n_items: how many of them a prompt shows.
         bm25_b: BM25T's length normalisation, as the ranker learned from it.

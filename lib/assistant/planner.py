@@ -1,8 +1,6 @@
-"""The planner's world: what it is shown in each of the paper's five settings (Table 3), what it learns from, what its
-plans are worth.
+"""The planner (Table 3): what it is shown in each of the paper's five settings, what it plans, and what that is worth.
 
-Frames in, frames out. Gold labels enter prompts in the two settings that are upper bounds, and prompts and targets of
-training queries; nowhere else.
+Frames in, frames out. Gold labels enter prompts in the two settings that are upper bounds; nowhere else here.
 """
 
 from __future__ import annotations
@@ -17,10 +15,12 @@ import pandas as pd
 
 from lib.assistant.cot import equal_shares
 from lib.assistant.plans import (
+    CAUSES,
     MAY_BE_LEFT_OUT,
     PlanError,
     RightPlan,
     api_names,
+    ast_match,
     best_match,
     exact_match,
     gold_calls,
@@ -31,12 +31,16 @@ from lib.assistant.plans import (
 from lib.assistant.prompts import planner_prompt
 from lib.assistant.queries import print_call
 from lib.assistant.schemas import APP_NAMES
+from lib.assistant.tool_ranker import api_classifier
 from lib.assistant.toolbox import DEFAULT_API, argument_names, signature
-from lib.generation.answers import whole_units
+from lib.assistant.tools import ALONE, CONTEXT, RETRIEVED
+from lib.evaluation.comparison import summarise
+from lib.evaluation.inference import Resampling, mean_interval
+from lib.generation.answers import KeptModel, whole_units
 from lib.workbook.inputs import InputError
 
+KEPT = 936  # evaluation queries whose plans come with the project, in each world
 # Where a setting's tools and context items come from: a setting of tool retrieval, the labels, or nowhere.
-KEPT = 936  # evaluation queries whose plans come with the project, of Table 3 and of each named world
 SETTINGS: dict[str, tuple[str, str]] = {
     "lower_bound": ("none", "none"),
     "rag": ("query_only", "none"),
@@ -46,16 +50,12 @@ SETTINGS: dict[str, tuple[str, str]] = {
 }
 LABELLED = ("none", "gold")  # sources of tools and items that are not retrieved
 # Beside them two that are not the paper's: the tools are those of the learned ranker (`lib.assistant.tool_ranker`).
-ALONE_BY_RANKER, BY_RANKER = "rag/lambdamart", "context_tuned_rag/lambdamart"
-RANKED_BY_OURS = {
-    ALONE_BY_RANKER: ("query_only/lambdamart", "none"),
-    BY_RANKER: ("query_plus_context/lambdamart", "retrieved"),
+BY_OUR_RANKER = {
+    "rag/lambdamart": ("query_only/lambdamart", "none"),
+    "context_tuned_rag/lambdamart": ("query_plus_context/lambdamart", "retrieved"),
 }
-# In the named worlds: with context by a LambdaMART that learned there (`lib.assistant.tool_worlds`).
-BY_LAMBDAMART = {setting: f"{setting}/by_lambdamart" for setting in ("context_tuned_rag", BY_RANKER)}
-SOURCES = SETTINGS | RANKED_BY_OURS
-SOURCES |= {name: SOURCES[setting] for setting, name in BY_LAMBDAMART.items()}
-METRICS = ("ast_accuracy", "exact_match", "hallucination")
+SOURCES = SETTINGS | BY_OUR_RANKER
+METRICS = ("ast_accuracy", "exact_match", "hallucination", "right_api", "arguments", "answerable")
 NOTHING_FOUND = "nothing found"
 
 
@@ -85,10 +85,10 @@ class Desk:
         functions = [json.loads(text) for text in toolbox["function"]]
         return cls(items, people, functions, toolbox.set_index("api")["app"])
 
-    def context_lines(self, persona: str, request: str, items: Sequence[str], titles: bool = False) -> list[str]:
-        """One line an item, `App: text` (or title), then one for each contact that the request or an item names."""
+    def context_lines(self, persona: str, request: str, items: Sequence[str]) -> list[str]:
+        """One line an item, `App: text`, then one for each contact that the request or an item names."""
         rows = [self.items.loc[item] for item in items]
-        lines = [f"{APP_NAMES[row['app']]}: {row['title'] if titles else row['text']}" for row in rows]
+        lines = [f"{APP_NAMES[row['app']]}: {row['text']}" for row in rows]
         return lines + self.contact_lines(persona, " ".join([request, *lines]))
 
     def contact_lines(self, persona: str, text: str) -> list[str]:
@@ -104,7 +104,6 @@ class Desk:
         query: Mapping,
         tools: Sequence[str] | None,
         items: Sequence[str] | None,
-        titles: bool = False,
         thought: str = "",
         done: str = "",
     ) -> str:
@@ -113,7 +112,7 @@ class Desk:
             query["text"],
             f"{query['time']:%A %Y-%m-%d %H:%M}, {query['place']}",
             None if tools is None else [self.signatures[name] for name in tools],
-            None if items is None else self.context_lines(query["persona"], query["text"], items, titles),
+            None if items is None else self.context_lines(query["persona"], query["text"], items),
             thought,
             done,
         )
@@ -129,17 +128,6 @@ class Desk:
             if len(found):
                 return "; ".join(self.context_lines(persona, "", [found["item"].iloc[0]]))
         return NOTHING_FOUND
-
-
-def template_plan(desk: Desk, tools: Sequence[str], items: Sequence[str]) -> str:
-    """A plan without any model: the first tool of the app of the first item that has one, its first argument being that
-    item's title. `default()` where no tool belongs to an item's app."""
-    for item in items:
-        row = desk.items.loc[item]
-        for name in tools:
-            if desk.app_of.get(name) == row["app"]:
-                return print_call(name, dict.fromkeys(desk.arguments[name][:1], row["title"]))
-    return print_call(DEFAULT_API, {})
 
 
 def names_person(text: str, name: str) -> bool:
@@ -219,19 +207,17 @@ def planner_prompts(
     desk: Desk,
     inputs: pd.DataFrame,
     queries: pd.DataFrame,
-    titles: bool = False,
     thoughts: Mapping[str, str] | None = None,
 ) -> list[str]:
     """The prompt of each row of `inputs` (see `shown`).
 
     Args:
         queries: columns query, persona, text, time, place.
-        titles: show items by their titles alone.
         thoughts: a chain of thought by query; a query without one gets none.
     """
     by_name = queries.set_index("query")
     return [
-        desk.prompt(by_name.loc[row.query], row.tools, row.items, titles, (thoughts or {}).get(row.query, ""))
+        desk.prompt(by_name.loc[row.query], row.tools, row.items, (thoughts or {}).get(row.query, ""))
         for row in inputs.itertuples()
     ]
 
@@ -258,13 +244,9 @@ class Material:
         """The evaluation queries."""
         return self.queries[self.queries["split"] == "evaluation"]
 
-    def shown(
-        self, rows: pd.DataFrame, setting: str, n_tools: int | None = None, n_items: int | None = None
-    ) -> pd.DataFrame:
-        """What the prompts of some queries show in a setting (see the function `shown`), in the usual numbers where no
-        others are given."""
-        numbers = n_tools or self.n_tools, n_items or self.n_items
-        return shown(rows, setting, self.tool_rankings, self.retrieved, self.gold, *numbers)
+    def shown(self, rows: pd.DataFrame, setting: str) -> pd.DataFrame:
+        """What the prompts of some queries show in a setting (see the function `shown`)."""
+        return shown(rows, setting, self.tool_rankings, self.retrieved, self.gold, self.n_tools, self.n_items)
 
     def prompted(
         self, rows: pd.DataFrame, settings: Iterable[str], thoughts: Mapping[str, str] | None = None
@@ -272,6 +254,27 @@ class Material:
         """What the prompts of some queries show in each setting, with the column `prompt`."""
         inputs = pd.concat([self.shown(rows, setting) for setting in settings], ignore_index=True)
         return inputs.assign(prompt=planner_prompts(self.desk, inputs, self.queries, thoughts=thoughts))
+
+
+def material_of(
+    frames: Mapping[str, pd.DataFrame], rankings: pd.DataFrame, context: str, n_tools: int, n_items: int
+) -> Material:
+    """What prompts are written from in a named world.
+
+    Args:
+        frames: items, people, toolbox, queries, gold, other_plans (see `lib.assistant.world.frames`).
+        rankings: the world's of `lib.assistant.tools.for_planner`.
+        context: a key of `lib.assistant.tools.RETRIEVED`, what the prompts show.
+        n_tools, n_items: see `shown`.
+    """
+    desk = Desk.from_tables(frames["items"], frames["people"], frames["toolbox"])
+    gold = with_other_plans(frames["gold"], frames["other_plans"])
+    alone = {name: name for name in (ALONE, f"{ALONE}/lambdamart")}
+    called = {**alone, context: CONTEXT, f"{context}/lambdamart": f"{CONTEXT}/lambdamart"}
+    ranked = rankings[rankings["setting"].isin(called)]
+    ranked = ranked.assign(setting=ranked["setting"].map(called))
+    retrieved = rankings[rankings["setting"] == RETRIEVED[context]]
+    return Material(desk, frames["queries"], gold, ranked, retrieved, n_tools, n_items)
 
 
 def shows_right_tools(inputs: pd.DataFrame, gold: pd.DataFrame) -> np.ndarray:
@@ -342,65 +345,126 @@ def first_call(plan: str) -> tuple[str, dict]:
         return DEFAULT_API, {}
 
 
-# ---------------------------------------------------------------- scores
+# ---------------------------------------------------------------- planning
 
 
-def prompts_asked(
-    queries: pd.DataFrame,
-    kinds: pd.Series,
-    prompts_of: Callable[[pd.DataFrame], pd.DataFrame],
-    kept: Callable[[pd.DataFrame], Sequence[bool]],
-    wanted: int,
-    seed: int,
-) -> pd.DataFrame:
-    """The prompts of the queries that are asked, the same ones in every setting: of all queries whose plans are kept
-    whole, where these are as many as wanted; else of so many, as even by kind of need as there are.
+@dataclass
+class Planner:
+    """Who plans.
 
-    Args:
-        queries: column query, those that may be asked.
-        kinds: of needs, by query.
-        prompts_of: the prompts of some queries, columns query and prompt.
-        kept: whether the plan of each prompt is kept.
+    Attributes:
+        model: is asked, or has its plans kept.
+        max_tokens: of a plan.
+        asked: the text that the model is given for each prompt (columns setting, prompt).
+        plan_of: the plan in the model's answer.
+        asks: whether the model can be asked for plans that are not kept.
+        progress: show a progress bar.
     """
 
-    def some(n: int) -> pd.DataFrame:
-        return prompts_of(equal_shares(queries, kinds.loc[queries["query"]], n, seed)).reset_index(drop=True)
+    model: KeptModel
+    max_tokens: int
+    asked: Callable[[pd.DataFrame], list[str]] = lambda prompts: prompts["prompt"].tolist()
+    plan_of: Callable[[str], str] = str
+    asks: bool = True
+    progress: bool = False
 
-    found = some(max(KEPT, wanted))
-    whole = whole_units(found["query"], kept(found))
-    return found[found["query"].isin(whole)].reset_index(drop=True) if len(whole) >= wanted else some(wanted)
+    def has(self, prompts: pd.DataFrame) -> list[bool]:
+        """Whether the plan of each prompt is kept."""
+        return self.model.has(self.asked(prompts), self.max_tokens)
+
+    def write(self, prompts: pd.DataFrame) -> list[str]:
+        """The plan of each prompt."""
+        answers = self.model.generate(self.asked(prompts), self.max_tokens, progress=self.progress)
+        return [self.plan_of(answer) for answer in answers]
+
+
+def asked_queries(
+    views: Sequence[tuple[Material, Iterable[str]]], planner: Planner, among: pd.DataFrame, wanted: int, seed: int
+) -> pd.DataFrame:
+    """The queries that a planner is asked, the same ones in every setting: of all queries whose plans are kept whole,
+    where these are as many as wanted; else of so many, as even by kind as there are; none where it cannot be asked.
+
+    Args:
+        views: what prompts of a world are written from, with the settings that are asked.
+        among: those that may be asked.
+    """
+    kinds = views[0][0].gold.set_index("query")["kind"].loc[among["query"]]
+    found = equal_shares(among, kinds, max(KEPT, wanted), seed)
+    prompts = pd.concat([material.prompted(found, settings) for material, settings in views], ignore_index=True)
+    whole = whole_units(prompts["query"], planner.has(prompts))
+    if len(whole) >= wanted or len(whole) == len(found):
+        return found[found["query"].isin(whole)]
+    return equal_shares(among, kinds, wanted, seed) if planner.asks else among.iloc[:0]
+
+
+def plan(
+    setting: str,
+    world: Material,
+    planner: Planner,
+    queries: pd.DataFrame,
+    thoughts: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """A planner's plans for some queries of a world in a setting, judged.
+
+    Args:
+        setting: one of `SOURCES`.
+        thoughts: a chain of thought by query, which its prompt shows.
+
+    Returns:
+        columns of `Material.prompted` and of `score_plans`, answerable, and the query's need.
+    """
+    prompts = world.prompted(queries, [setting], thoughts)
+    return judged(prompts.assign(text=planner.write(prompts)), world)
+
+
+def plan_second_calls(at_once: pd.DataFrame, world: Material, planner: Planner) -> pd.DataFrame:
+    """Plans of two calls step by step: the first calls of those made at once (`plan`) are made, then the second ones
+    are planned, after what the first returned (Figure 1)."""
+    steps = second_steps(world.desk, at_once, world.queries, at_once["text"])
+    second = planner.write(steps)
+    rows = at_once[["query", "setting", "tools", "items", "prompt"]]
+    return judged(rows.assign(text=[f"{a}\n{b}" for a, b in zip(steps["first"], second, strict=True)]), world)
+
+
+def judged(plans: pd.DataFrame, world: Material) -> pd.DataFrame:
+    """`score_plans` with answerable and the query's need."""
+    scored = score_plans(plans, world.gold, world.desk.functions)
+    need = world.gold.set_index("query")["need"]
+    spelled = answerable(scored["prompt"].tolist(), scored, world.gold)
+    return scored.assign(answerable=spelled, need=scored["query"].map(need))
+
+
+# ---------------------------------------------------------------- scores
 
 
 def score_plans(plans: pd.DataFrame, gold: pd.DataFrame, functions: Sequence[dict]) -> pd.DataFrame:
     """Each plan judged, by that of the right ones which comes nearest.
 
     Args:
-        plans: columns query, text, and tools (shown names, None where none were shown).
+        plans: columns query, text.
         gold: see `right_plans`.
         functions: OpenAI-style definitions of the whole toolbox.
 
     Returns:
-        `plans` with ast_accuracy, exact_match, hallucination, outside_shown (an API that was not among the tools shown;
-        NaN where none were), right_api (the APIs are right, whatever their arguments), each 0 or 100; failure (the
-        category of `lib.assistant.plans.ast_match`, empty where right) and why (its sentence).
+        `plans` with ast_accuracy, exact_match, hallucination, right_api (the APIs are right, whatever their arguments),
+        each 0 or 100; failure (the category of `lib.assistant.plans.ast_match`, empty where right) and why (its
+        sentence).
     """
     names, right = {function["name"] for function in functions}, right_plans(gold)
     rows = []
-    for query, text, tools in zip(plans["query"], plans["text"], plans["tools"], strict=True):
+    for query, text in zip(plans["query"], plans["text"], strict=True):
         match, called = best_match(text, right[query], functions), api_names(text)
-        outside = np.nan if tools is None else any(name not in set(tools) | {DEFAULT_API} for name in called)
         rows.append(
             {
                 "ast_accuracy": 100.0 * bool(match),
                 "exact_match": 100.0 * any(exact_match(text, plan.plan) for plan in right[query]),
                 "hallucination": 100.0 * hallucinated(text, names),
-                "outside_shown": 100.0 * outside,
                 "right_api": 100.0 * any(sorted(called) == sorted(plan.apis) for plan in right[query]),
                 "failure": match.category or "",
                 "why": match.sentence,
             }
         )
-    columns = ["ast_accuracy", "exact_match", "hallucination", "outside_shown", "right_api", "failure", "why"]
+    columns = ["ast_accuracy", "exact_match", "hallucination", "right_api", "failure", "why"]
     return plans.reset_index(drop=True).join(pd.DataFrame(rows, columns=columns))
 
 
@@ -431,3 +495,115 @@ def _stands_in(values: list, text: str) -> bool:
     if MAY_BE_LEFT_OUT in texts or not all(isinstance(part, str) for part in texts):
         return True
     return any(standard_text(part) in text for part in texts)
+
+
+# ---------------------------------------------------------------- values
+
+
+def per_query(plans: pd.DataFrame, samples: int, seed: int) -> tuple[pd.DataFrame, Resampling]:
+    """Scores as `lib.evaluation.comparison` takes them, k being 1, and what is resampled: topics.
+
+    The measure `arguments` is worked out here: AST accuracy among the plans whose APIs are right, NaN for the others. A
+    right plan has the right APIs, so the means of `right_api` and `arguments` multiply to that of `ast_accuracy`.
+
+    Args:
+        plans: of `plan`, one row for each query and setting.
+        samples, seed: of the resampling and the tests.
+    """
+    plans = plans.assign(arguments=plans["ast_accuracy"].where(plans["right_api"] > 0))
+    wide = plans.pivot(index="query", columns="setting", values=list(METRICS)).swaplevel(axis=1)
+    wide.columns = pd.MultiIndex.from_tuples([(*column, 1) for column in wide], names=["method", "metric", "k"])
+    topics = plans.drop_duplicates("query").set_index("query")["need"].loc[wide.index].to_numpy()
+    return wide, Resampling(topics, samples, seed)
+
+
+def values_by_topics(scores: pd.DataFrame, over: Resampling, held_out: Iterable[str]) -> pd.DataFrame:
+    """Each setting's value of each measure, over all topics, those that the planner learned from (known), and those
+    held out (new).
+
+    Args:
+        scores, over: of `per_query`.
+
+    Returns:
+        columns setting, topics, metric, value, ci_low, ci_high, n_topics, n, over_queries.
+    """
+    new = np.isin(over.units, list(held_out))
+    table = summarise(scores, {("all", ""): new | True, ("known", ""): ~new, ("new", ""): new}, over)
+    return table.rename(columns={"method": "setting", "kind": "topics"}).drop(columns=["sample", "k"])
+
+
+def failure_rows(plans: pd.DataFrame, over: Resampling) -> pd.DataFrame:
+    """How many of each setting's plans are right or fail by each of `CAUSES`.
+
+    Args:
+        plans: of `plan`, the same queries in each setting; `over` of `per_query`.
+
+    Returns:
+        columns setting, failure (`right` included), percent, ci_low, ci_high, n.
+    """
+    rows = []
+    for setting, part in plans.groupby("setting", sort=False):
+        part = part.sort_values("query")
+        for cause, name in ({"": "right"} | {cause: cause for cause in CAUSES}).items():
+            found = mean_interval(100.0 * (part["failure"] == cause).to_numpy(), over)
+            rows.append((setting, name, *found, len(part)))
+    return pd.DataFrame(rows, columns=["setting", "failure", "percent", "ci_low", "ci_high", "n"])
+
+
+def called_twice(plans: pd.DataFrame) -> np.ndarray:
+    """Whether each plan has two calls."""
+    return np.array([len(api_names(text)) == 2 for text in plans["text"]], dtype=bool)
+
+
+def first_call_right(plans: pd.DataFrame, world: Material) -> list[bool]:
+    """Whether the first line of each plan is the first call of a right one."""
+    right = right_plans(world.gold)
+    return [
+        any(ast_match(text.split("\n")[0], json.loads(plan.answers)[:1], world.desk.functions) for plan in right[query])
+        for query, text in zip(plans["query"], plans["text"], strict=True)
+    ]
+
+
+def claim_scores(plans: pd.DataFrame) -> pd.DataFrame:
+    """Scores as `lib.evaluation.claims.evaluate` takes them: query, need, method, metric, value, k."""
+    measures = ["ast_accuracy", "exact_match", "hallucination", "right_api"]
+    scores = plans.melt(["query", "need", "setting"], measures, "metric")
+    return scores.rename(columns={"setting": "method"}).assign(k=1)
+
+
+# ---------------------------------------------------------------- floors without a language model
+
+
+def template_floor(world: Material, plans: pd.DataFrame, guesses: pd.Series | None = None) -> pd.DataFrame:
+    """Plans made without a language model for the prompts of `plans`, which show tools and items, judged: the first
+    tool of the app of the first item that has one, its first argument being that item's title; `default()` where no
+    tool belongs to an item's app.
+
+    Args:
+        guesses: an API by query (`guessed_apis`), in place of the tools shown.
+    """
+    tools = plans["tools"] if guesses is None else [[guesses[query]] for query in plans["query"]]
+    texts = [template_plan(world.desk, *shown) for shown in zip(tools, plans["items"], strict=True)]
+    return judged(plans[["query", "setting", "tools", "items", "prompt"]].assign(text=texts), world)
+
+
+def template_plan(desk: Desk, tools: Sequence[str], items: Sequence[str]) -> str:
+    for item in items:
+        row = desk.items.loc[item]
+        for name in tools:
+            if desk.app_of.get(name) == row["app"]:
+                return print_call(name, dict.fromkeys(desk.arguments[name][:1], row["title"]))
+    return print_call(DEFAULT_API, {})
+
+
+def guessed_apis(vectors: np.ndarray, world: Material, learned: Sequence[str], asked: Sequence[str]) -> pd.Series:
+    """Which API a query's embedding alone says is right, by asked query.
+
+    Args:
+        vectors: embeddings of all queries of the world, in its order.
+        learned: queries that the classifier learns from.
+    """
+    place = pd.Series(np.arange(len(world.queries)), index=world.queries["query"])
+    first = world.gold.set_index("query")["apis"].str[0][learned]
+    classifier = api_classifier(vectors[place[learned]], first)
+    return pd.Series(classifier.predict(vectors[place[asked]]), index=list(asked))

@@ -88,6 +88,12 @@ def with_gold_tools(inputs: pd.DataFrame, gold: pd.DataFrame, seed: int) -> pd.D
     return inputs.assign(tools=completed)
 
 
+def completed(material: Material, training: pd.DataFrame, setting: str, seed: int) -> pd.DataFrame:
+    """`Material.prompted` of training queries, with the gold tools among retrieved ones."""
+    inputs = with_gold_tools(material.shown(training, setting), material.gold, seed)
+    return inputs.assign(prompt=planner_prompts(material.desk, inputs, material.queries))
+
+
 def training_pairs(
     desk: Desk, inputs: pd.DataFrame, queries: pd.DataFrame, gold: pd.DataFrame, thoughts: Mapping[str, str]
 ) -> pd.DataFrame:

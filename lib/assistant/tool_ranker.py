@@ -8,17 +8,15 @@ where they have not seen the answer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from lib.assistant.controls import HALFWAY, gap_of_draws, permute_labels, reverse, within_margin
-from lib.assistant.tool_retrieval import ToolTask, fold_of_units, tool_pairs, tool_scores, trained_scores
-from lib.evaluation.inference import Resampling, mean_interval
 from lib.retrieval.lambdamart import LambdaMART, Taken, hash_of, how_trained, train
-from lib.retrieval.stores import bm25t_scores, cosine_of_pairs, rank_pairs, relevant_pairs_mask
+from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs, relevant_pairs_mask
 
 ITEM_NUMBERS = (1, 3, 5)  # how many of the first context items are compared with a tool's text
 APP_DEPTHS = (5, 10)  # how many of them have a say on a tool's app
@@ -29,87 +27,176 @@ RISING = ["classifier", "frequency"]
 FOLDS = 5
 NO_FOLD = -1  # of queries that are never learned from
 UNITS = ("need", "phrasing", "persona")
-OTHER, DEALT = "another query's context", "labels permuted"
+
+
+# ---------------------------------------------------------------- what training plans teach
+
+
+def tool_pairs(queries: pd.DataFrame, tools: pd.DataFrame) -> pd.DataFrame:
+    """Every query with every tool (see `lib.retrieval.stores.candidate_pairs`)."""
+    return candidate_pairs(queries[["query"]].assign(toolbox=0), tools[["item"]].assign(toolbox=0), on="toolbox")
+
+
+def plan_scores(
+    pairs: pd.DataFrame, vectors: np.ndarray, gold: pd.DataFrame, known: pd.Index, known_vectors: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Scores of `pairs` by what knows training plans instead of the tools' texts.
+
+    Args:
+        vectors: embeddings of the queries that `pairs` was made from.
+        gold: columns query, item; plans of queries that are not `known` are ignored.
+        known: ids of the training queries, in the order of `known_vectors`.
+
+    Returns:
+        `frequency`, how many plans call each pair's tool, whatever the query; and `classifier`, the probability that a
+        classifier of queries gives it, 0 for a tool it has not learned. With fewer than two APIs to learn there is
+        nothing to tell apart, and the classifier's are the frequencies.
+    """
+    gold = gold[gold["query"].isin(known)]
+    frequency = pairs["item"].map(gold["item"].value_counts()).fillna(0).to_numpy(dtype=float)
+    answers = pd.Series(known).map(gold.drop_duplicates("query").set_index("query")["item"])
+    if answers.nunique() < 2:
+        return {"frequency": frequency, "classifier": frequency}
+    model = api_classifier(known_vectors[answers.notna().to_numpy()], answers.dropna())
+    column = pairs["item"].map({name: place for place, name in enumerate(model.classes_)})
+    chances = model.predict_proba(vectors)[pairs["query_row"], column.fillna(0).astype(int)]
+    return {"frequency": frequency, "classifier": np.where(column.isna(), 0.0, chances)}
+
+
+def api_classifier(vectors: np.ndarray, apis: pd.Series):
+    """A logistic regression from a query's embedding to the first API of its plan, fitted.
+
+    Newton's method, in float64 and until it has converged: L-BFGS stops where rounding has it, while the probabilities
+    are off by up to 0.03, and takes far longer where labels were dealt anew.
+
+    Args:
+        vectors: embeddings of the queries to learn from, (queries, dimensions).
+        apis: the first API of each query's gold plan, in the same order.
+    """
+    from sklearn.dummy import DummyClassifier
+    from sklearn.linear_model import LogisticRegression
+
+    if len(set(apis)) == 1:  # there is nothing to tell apart
+        return DummyClassifier().fit(vectors, np.asarray(apis))
+    model = LogisticRegression(C=10.0, solver="newton-cg", tol=1e-6, max_iter=1000)
+    return model.fit(np.asarray(vectors, dtype=float), np.asarray(apis))
+
+
+def fold_of_units(units: pd.Series, seed: int) -> dict[str, int]:
+    """A fold, from 0, of each distinct unit (a need, say), drawn with the seed."""
+    names = np.random.default_rng(seed).permutation(sorted(set(units)))
+    return {unit: place % FOLDS for place, unit in enumerate(names)}
+
+
+# ---------------------------------------------------------------- what a ranker sees
 
 
 @dataclass(frozen=True)
 class RankerTask:
-    """What rankers of tools learn from and are asked.
+    """What rankers of tools learn from and are asked. All pairs of a query and a tool lie query by query.
 
     Attributes:
-        task: the queries of both sides, their plans, and the tools, each of an app.
-        phrasing: of each query, by its id; only folds are made of it.
-        vectors: unit-length embeddings of `task.queries`, (queries, dimensions).
-        pairs: every query with every tool; all that follows has one row a pair.
-        fixed: features that no plan has taught: cosine, bm25t and app.
-        relevant: whether the query's plan calls the tool.
+        queries: columns query, text, split, persona, need, phrasing; of both sides.
+        tools: columns item, app, text.
+        gold: columns query, item, one row for each API of a plan.
+        vectors, tool_vectors: unit-length embeddings of queries and tools.
         cutoff: the largest K of interest.
         seed: of folds and rankers.
         threads: of the training.
     """
 
-    task: ToolTask
-    phrasing: pd.Series
+    queries: pd.DataFrame
+    tools: pd.DataFrame
+    gold: pd.DataFrame
     vectors: np.ndarray
-    pairs: pd.DataFrame
-    fixed: pd.DataFrame
-    relevant: np.ndarray
+    tool_vectors: np.ndarray
     cutoff: int
     seed: int
     threads: int = 1
 
-    @classmethod
-    def of(
-        cls,
-        task: ToolTask,
-        phrasing: pd.Series,
-        vectors: np.ndarray,
-        tool_vectors: np.ndarray,
-        cutoff: int,
-        seed: int,
-        threads: int = 1,
-    ) -> RankerTask:
-        """The task with its features; `tool_vectors` are unit-length embeddings of `task.tools`."""
-        pairs = tool_pairs(task.queries, task.tools)
-        app = task.tools["app"].map({name: code for code, name in enumerate(apps_of(task))})
-        fixed = {
-            "cosine": cosine_of_pairs(pairs, vectors, tool_vectors),
-            "bm25t": bm25t_scores(pairs, task.queries, task.tools.assign(toolbox=0), within=["toolbox"]),
-            "app": app.to_numpy()[pairs["item_row"]],
-        }
-        relevant = relevant_pairs_mask(pairs, task.gold)
-        return cls(task, phrasing, vectors, pairs, pd.DataFrame(fixed), relevant, cutoff, seed, threads)
+    @cached_property
+    def pairs(self) -> pd.DataFrame:
+        """Every query with every tool; features, labels and scores have one row a pair."""
+        return tool_pairs(self.queries, self.tools)
 
-    def of_pairs(self, values: pd.Series | np.ndarray) -> np.ndarray:
-        """What each pair's query has of one value a query."""
-        return np.asarray(values)[self.pairs["query_row"].to_numpy()]
+    @cached_property
+    def relevant(self) -> np.ndarray:
+        """Whether the query's plan calls the tool."""
+        return relevant_pairs_mask(self.pairs, self.gold)
+
+    @cached_property
+    def fixed(self) -> pd.DataFrame:
+        """Features that no plan has taught: cosine, bm25t and app."""
+        app = self.tools["app"].map({name: code for code, name in enumerate(self.apps)})
+        return pd.DataFrame(
+            {
+                "cosine": cosine_of_pairs(self.pairs, self.vectors, self.tool_vectors),
+                "bm25t": bm25t_scores(self.pairs, self.queries, self.tools.assign(toolbox=0), within=["toolbox"]),
+                "app": app.to_numpy()[self.pairs["item_row"]],
+            }
+        )
 
     @property
+    def apps(self) -> list[str]:
+        """The apps that have tools, in alphabetical order."""
+        return sorted(self.tools["app"].unique())
+
+    @cached_property
     def training(self) -> np.ndarray:
         """Whether each query is one to learn from."""
-        return (self.task.queries["split"] == "training").to_numpy()
-
-    def units(self, name: str) -> pd.Series:
-        """The need, the phrasing or the persona of each query."""
-        queries = self.task.queries
-        return queries["query"].map(self.phrasing) if name == "phrasing" else queries[name]
+        return (self.queries["split"] == "training").to_numpy()
 
     @property
     def kept_apart(self) -> str:
         """The coarsest of `UNITS` that evaluation never shares with training; personas are always kept apart."""
         for name in UNITS[:-1]:
-            units = self.units(name)
+            units = self.queries[name]
             if not set(units[self.training]) & set(units[~self.training]):
                 return name
         return UNITS[-1]
 
+    def of_pairs(self, values: pd.Series | np.ndarray) -> np.ndarray:
+        """What each pair's query has of one value a query."""
+        return np.asarray(values)[self.pairs["query_row"].to_numpy()]
 
-def apps_of(task: ToolTask) -> list[str]:
-    """The apps that have tools, in alphabetical order."""
-    return sorted(task.tools["app"].unique())
+    def context_features(self, context: pd.DataFrame, items: pd.DataFrame, item_vectors: np.ndarray) -> pd.DataFrame:
+        """What retrieved context says of each tool; missing where a query has no context.
 
+        Args:
+            context: columns query, item, rank: of both sides; that of training queries ranked by what had not seen
+                them.
+            items: columns item, app; `item_vectors` are unit-length embeddings of them.
 
-# ---------------------------------------------------------------- features of retrieved context
+        Returns:
+            one row a pair: the highest and the mean cosine of the first items and the tool (`item_cosine_max_3`, …),
+            and the share of the first items, discounted by log2(rank + 1), that lie in its app (`app_mass_5`, …).
+        """
+        rows = ranked_rows(context, self.queries["query"], items["item"], max(APP_DEPTHS))
+        there, features = rows >= 0, {}
+        cosines = item_vectors[rows[:, : max(ITEM_NUMBERS)]] @ self.tool_vectors.T
+        for n in ITEM_NUMBERS:
+            part, known = cosines[:, :n], there[:, :n, None]
+            count = np.where(known.any(axis=1), known.sum(axis=1), np.nan)
+            features[f"item_cosine_max_{n}"] = np.where(known, part, -1).max(axis=1) + 0 * count
+            if n > 1:
+                features[f"item_cosine_mean_{n}"] = np.where(known, part, 0).sum(axis=1) / count
+        weight = there / np.log2(np.arange(2, there.shape[1] + 2))
+        in_app = items["app"].to_numpy()[rows][:, :, None] == np.array(self.apps, dtype=object)
+        in_app, app = in_app * weight[:, :, None], pd.Index(self.apps).get_indexer(self.tools["app"])
+        for n in APP_DEPTHS:
+            total = weight[:, :n].sum(axis=1, keepdims=True)
+            features[f"app_mass_{n}"] = (in_app[:, :n].sum(axis=1) / np.where(total > 0, total, np.nan))[:, app]
+        query, tool = self.pairs["query_row"].to_numpy(), self.pairs["item_row"].to_numpy()
+        return pd.DataFrame({name: values[query, tool] for name, values in features.items()})
+
+    def others_features(self, context: pd.DataFrame) -> pd.DataFrame:
+        """`context_features` in which each query has another's of its own side: a control."""
+        rng, owner = np.random.default_rng(self.seed), np.arange(len(self.queries))
+        for side in (self.training, ~self.training):
+            order = rng.permutation(np.flatnonzero(side))
+            owner[order] = np.roll(order, 1)
+        rows = self.of_pairs(owner) * len(self.tools) + np.arange(len(context)) % len(self.tools)
+        return context.iloc[rows].reset_index(drop=True)
 
 
 def ranked_rows(context: pd.DataFrame, queries: pd.Series, items: pd.Series, depth: int) -> np.ndarray:
@@ -128,43 +215,7 @@ def ranked_rows(context: pd.DataFrame, queries: pd.Series, items: pd.Series, dep
     return rows
 
 
-def context_features(
-    ranking: RankerTask, context: pd.DataFrame, items: pd.DataFrame, item_vectors: np.ndarray, tool_vectors: np.ndarray
-) -> pd.DataFrame:
-    """What retrieved context says of each tool; missing where a query has no context.
-
-    Args:
-        context: columns query, item, rank: of both sides; that of training queries ranked by what had not seen them.
-        items: columns item, app; `item_vectors` are unit-length embeddings of them.
-        tool_vectors: the same of the task's tools.
-
-    Returns:
-        one row a pair: the highest and the mean cosine of the first items and the tool (`item_cosine_max_3`, …), and
-        the share of the first items, discounted by log2(rank + 1), that lie in the tool's app (`app_mass_5`, …).
-    """
-    task, pairs = ranking.task, ranking.pairs
-    query, tool = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
-    rows = ranked_rows(context, task.queries["query"], items["item"], max(APP_DEPTHS))
-    there = rows >= 0
-    features = {}
-    cosines = item_vectors[rows[:, : max(ITEM_NUMBERS)]] @ tool_vectors.T
-    for n in ITEM_NUMBERS:
-        part, known = cosines[:, :n], there[:, :n, None]
-        count = np.where(known.any(axis=1), known.sum(axis=1), np.nan)
-        features[f"item_cosine_max_{n}"] = np.where(known, part, -1).max(axis=1) + 0 * count
-        if n > 1:
-            features[f"item_cosine_mean_{n}"] = np.where(known, part, 0).sum(axis=1) / count
-    apps = apps_of(task)
-    weight = there / np.log2(np.arange(2, there.shape[1] + 2))
-    in_app = (items["app"].to_numpy()[rows][:, :, None] == np.array(apps, dtype=object)) * weight[:, :, None]
-    app = pd.Index(apps).get_indexer(task.tools["app"])
-    for n in APP_DEPTHS:
-        total = weight[:, :n].sum(axis=1, keepdims=True)
-        features[f"app_mass_{n}"] = (in_app[:, :n].sum(axis=1) / np.where(total > 0, total, np.nan))[:, app]
-    return pd.DataFrame({name: values[query, tool] for name, values in features.items()})
-
-
-# ---------------------------------------------------------------- what plans teach, cross-fitted
+# ---------------------------------------------------------------- learning, cross-fitted
 
 
 @dataclass(frozen=True)
@@ -172,258 +223,91 @@ class PlanLessons:
     """What a classifier of queries and the frequencies of plans say of each pair, learned without some folds.
 
     Attributes:
-        ranking: the queries and tools.
+        task: the queries and tools.
         fold: of each query; `NO_FOLD` for one that belongs to none.
     """
 
-    ranking: RankerTask
+    task: RankerTask
     fold: np.ndarray
     _kept: dict[frozenset[int], np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, task: RankerTask, topics: str = "known") -> PlanLessons:
+        """For `known` topics evaluation queries are asked of what learned from all training queries, and each of these
+        of other folds of what evaluation does not share with training (`RankerTask.kept_apart`). For `new` ones every
+        query is asked of what learned from other topics, by five folds."""
+        if topics == "new":
+            needs = task.queries["need"]
+            return cls(task, needs.map(fold_of_units(needs, task.seed)).to_numpy(dtype=int))
+        units = task.queries[task.kept_apart]
+        fold = units.map(fold_of_units(units[task.training], task.seed))
+        return cls(task, fold.where(task.training, NO_FOLD).to_numpy(dtype=int))
 
     def without(self, folds: frozenset[int]) -> np.ndarray:
         """The classifier's probability and the share of plans for each pair, (pairs, 2), learned from the training
         queries of other folds."""
         if folds not in self._kept:
-            ranking = self.ranking
-            learned = ranking.training & ~np.isin(self.fold, list(folds))
-            known = pd.Index(ranking.task.queries["query"][learned])
-            scores = trained_scores(ranking.pairs, ranking.vectors, ranking.task.gold, known, ranking.vectors[learned])
+            task = self.task
+            learned = task.training & ~np.isin(self.fold, list(folds))
+            known = pd.Index(task.queries["query"][learned])
+            scores = plan_scores(task.pairs, task.vectors, task.gold, known, task.vectors[learned])
             self._kept[folds] = np.column_stack([scores["classifier"], scores["frequency"] / max(1, len(known))])
         return self._kept[folds]
 
-    def features(self, outer: int) -> pd.DataFrame:
-        """Columns classifier, frequency: each query's learned from training queries neither of its own fold nor of
-        the fold `outer`, whose queries are asked."""
-        of_pair = self.ranking.of_pairs(self.fold)
+    def features(self, outer: int, context: pd.DataFrame | None = None) -> pd.DataFrame:
+        """What a ranker sees of each pair that is asked about the fold `outer`: what no plan has taught; classifier and
+        frequency, of each query learned from training queries neither of its own fold nor of `outer`; and context.
+
+        Args:
+            context: from `RankerTask.context_features`; None: the ranker sees the query alone.
+        """
+        of_pair = self.task.of_pairs(self.fold)
         values = np.empty((len(of_pair), 2))
         for own in np.unique(self.fold).tolist():
             rows = of_pair == own
             values[rows] = self.without(frozenset({own, outer}))[rows]
-        return pd.DataFrame(values, columns=RISING)
+        taught = pd.DataFrame(values, columns=RISING)
+        return pd.concat([self.task.fixed, taught, *([] if context is None else [context])], axis=1)
 
+    def learn(self, outer: int, features: pd.DataFrame, unit: str) -> LambdaMART | None:
+        """A ranker that has learned from the training queries of other folds than `outer`; None where there are none.
 
-def lessons_of_training(ranking: RankerTask) -> PlanLessons:
-    """For evaluation queries, learned from all training queries; for each of these, from other folds of what
-    evaluation does not share with training (`RankerTask.kept_apart`)."""
-    units = ranking.units(ranking.kept_apart)
-    fold = units.map(fold_of_units(units[ranking.training], ranking.seed, FOLDS))
-    return PlanLessons(ranking, fold.where(ranking.training, NO_FOLD).to_numpy(dtype=int))
+        Args:
+            features: of all pairs.
+            unit: of `UNITS`, of which early stopping holds some out (personas where all learned from are of one).
+        """
+        task = self.task
+        learned = task.of_pairs(task.training & (self.fold != outer))
+        if not learned.any():
+            return None
+        held_together = task.of_pairs(task.queries[unit])[learned]
+        if len(set(held_together)) < 2:
+            held_together = task.of_pairs(task.queries["persona"])[learned]
+        how = CATEGORICAL, task.cutoff, task.seed, task.threads, RISING
+        return train(task.pairs[learned], features[learned], task.relevant[learned], held_together, *how)
 
+    def ranker(self, context: pd.DataFrame | None) -> LambdaMART | None:
+        """The ranker that has learned from all training queries of known topics."""
+        return self.learn(NO_FOLD, self.features(NO_FOLD, context), "persona")
 
-def lessons_of_other_needs(ranking: RankerTask) -> PlanLessons:
-    """For every query learned from queries of other needs: folds of needs, those of `scores_on_unseen_needs`."""
-    needs = ranking.units("need")
-    return PlanLessons(ranking, needs.map(fold_of_units(needs, ranking.seed, FOLDS)).to_numpy(dtype=int))
+    def run_by(self, ranker: LambdaMART | None, context: pd.DataFrame | None) -> pd.DataFrame:
+        """The ranking of the evaluation queries by a ranker of known topics; all tools tie where it is None."""
+        asked = self.task.of_pairs(~self.task.training)
+        features = self.features(NO_FOLD, context)[asked]
+        scores = np.zeros(len(features)) if ranker is None else ranker.predict(features)
+        return rank_pairs(self.task.pairs[asked], scores)
 
-
-# ---------------------------------------------------------------- rankings of the evaluated queries
-
-
-def seen_features(lessons: PlanLessons, outer: int, context: pd.DataFrame | None) -> pd.DataFrame:
-    """What a ranker sees of each pair that asks the fold `outer` (see `PlanLessons.features`).
-
-    Args:
-        context: from `context_features`; None: the ranker sees the query alone.
-    """
-    return pd.concat([lessons.ranking.fixed, lessons.features(outer), *([] if context is None else [context])], axis=1)
-
-
-def learned_ranker(
-    lessons: PlanLessons, outer: int, features: pd.DataFrame, collections: pd.Series
-) -> LambdaMART | None:
-    """A ranker that has learned from the training queries of other folds than `outer`; None where there are none.
-
-    Args:
-        features: from `seen_features`.
-        collections: of each query, for early stopping: held out are queries of other collections than learned from
-            (of other personas where all learned from are of one collection).
-    """
-    ranking = lessons.ranking
-    learned = ranking.of_pairs(ranking.training & (lessons.fold != outer))
-    if not learned.any():
-        return None
-    held_together = ranking.of_pairs(collections)[learned]
-    if len(set(held_together)) < 2:
-        held_together = ranking.of_pairs(ranking.units("persona"))[learned]
-    return train(
-        ranking.pairs[learned],
-        features[learned],
-        ranking.relevant[learned],
-        held_together,
-        CATEGORICAL,
-        ranking.cutoff,
-        ranking.seed,
-        ranking.threads,
-        RISING,
-    )
-
-
-def scores_by(ranker: LambdaMART | None, features: pd.DataFrame) -> np.ndarray:
-    """A score a row; all tie where there was nothing to learn from."""
-    return np.zeros(len(features)) if ranker is None else ranker.predict(features)
-
-
-def folds_run(lessons: PlanLessons, context: pd.DataFrame | None, unit: str, training: bool = False) -> pd.DataFrame:
-    """The ranking of the evaluation queries, or of the training queries, each fold by a ranker that has learned from
-    the training queries of the others.
-
-    Args:
-        context: see `seen_features`.
-        unit: of `UNITS`, of which early stopping holds some out.
-        training: whether training queries are asked.
-    """
-    ranking = lessons.ranking
-    scores, collections, side = np.zeros(len(ranking.pairs)), ranking.units(unit), ranking.training == training
-    for fold in np.unique(lessons.fold[side]).tolist():
-        features = seen_features(lessons, fold, context)
-        asked = ranking.of_pairs(side & (lessons.fold == fold))
-        scores[asked] = scores_by(learned_ranker(lessons, fold, features, collections), features[asked])
-    asked = ranking.of_pairs(side)
-    return rank_pairs(ranking.pairs[asked], scores[asked])
-
-
-def known_needs_ranker(lessons: PlanLessons, context: pd.DataFrame | None) -> LambdaMART | None:
-    """The ranker that has learned from all training queries; None where there are none.
-
-    Args:
-        lessons: from `lessons_of_training`.
-        context: see `seen_features`.
-    """
-    return learned_ranker(lessons, NO_FOLD, seen_features(lessons, NO_FOLD, context), lessons.ranking.units("persona"))
-
-
-def run_by(ranker: LambdaMART | None, lessons: PlanLessons, context: pd.DataFrame | None) -> pd.DataFrame:
-    """The ranking of the evaluation queries by a ranker of `known_needs_ranker`; other arguments as there."""
-    ranking = lessons.ranking
-    asked = ranking.of_pairs(~ranking.training)
-    return rank_pairs(ranking.pairs[asked], scores_by(ranker, seen_features(lessons, NO_FOLD, context)[asked]))
-
-
-def known_needs_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.DataFrame:
-    """The ranking of the evaluation queries by a ranker that has learned from all training queries; arguments as of
-    `known_needs_ranker`."""
-    return run_by(known_needs_ranker(lessons, context), lessons, context)
-
-
-def training_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.DataFrame:
-    """The ranking of the training queries, each by classifier, frequencies and ranker that have learned from the other
-    folds of what evaluation never shares with training. A planner that learns from such rankings meets as good ones
-    when it is asked. The folds keep no personas apart: no feature of a tool says who asks.
-
-    Args:
-        lessons: from `lessons_of_training`.
-        context: see `seen_features`.
-    """
-    return folds_run(lessons, context, "persona", training=True)
-
-
-def unseen_needs_run(lessons: PlanLessons, context: pd.DataFrame | None) -> pd.DataFrame:
-    """The ranking of all evaluation queries, each by classifier, frequencies and ranker that have learned from queries
-    of other needs only.
-
-    Args:
-        lessons: from `lessons_of_other_needs`.
-        context: see `seen_features`; whatever ranked it may have learned from the needs.
-    """
-    return folds_run(lessons, context, "need")
-
-
-def unseen_runs(ranking: RankerTask, contexts: Mapping[str, pd.DataFrame | None]) -> dict[str, pd.DataFrame]:
-    """`unseen_needs_run` by setting, `…/lambdamart_unseen`.
-
-    Args:
-        contexts: from `context_features` by setting; None for the query alone.
-    """
-    lessons = lessons_of_other_needs(ranking)
-    return {f"{setting}/lambdamart_unseen": unseen_needs_run(lessons, context) for setting, context in contexts.items()}
-
-
-def others_features(ranking: RankerTask, context: pd.DataFrame) -> pd.DataFrame:
-    """`context_features` in which each query has another's of its own side."""
-    rng = np.random.default_rng(ranking.seed)
-    owner = np.arange(len(ranking.training))
-    for side in (ranking.training, ~ranking.training):
-        order = rng.permutation(np.flatnonzero(side))
-        owner[order] = np.roll(order, 1)
-    n_tools = len(ranking.task.tools)
-    rows = ranking.of_pairs(owner) * n_tools + np.arange(len(context)) % n_tools  # pairs lie query by query
-    return context.iloc[rows].reset_index(drop=True)
-
-
-def labels_dealt_anew(ranking: RankerTask, draw: int) -> RankerTask:
-    """The task in which each training query's plan calls as many tools, but any of them; what classifier and
-    frequencies learn from is dealt anew, too."""
-    dealt = permute_labels(ranking.pairs, ranking.relevant, np.random.default_rng([ranking.seed, draw]))
-    relevant = np.where(ranking.of_pairs(ranking.training), dealt, ranking.relevant)
-    gold = ranking.pairs.loc[relevant, ["query", "item"]].reset_index(drop=True)
-    return replace(ranking, task=replace(ranking.task, gold=gold), relevant=relevant)
-
-
-def control_runs(lessons: PlanLessons, context: pd.DataFrame, draws: int) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
-    """What a ranker with one link cut, in training and evaluation, makes of the evaluation queries.
-
-    Args:
-        lessons: from `lessons_of_training`.
-        context: from `context_features`.
-        draws: how often labels are dealt anew within queries.
-
-    Returns:
-        the ranking with another query's context, and one for each draw of the labels.
-    """
-    ranking = lessons.ranking
-    other = known_needs_run(lessons, others_features(ranking, context))
-    dealt = [lessons_of_training(labels_dealt_anew(ranking, draw)) for draw in range(draws)]
-    return other, [known_needs_run(part, context) for part in dealt]
-
-
-def weigh_controls(
-    task: ToolTask,
-    other: pd.DataFrame,
-    dealt: Sequence[pd.DataFrame],
-    alone: tuple[str, np.ndarray],
-    k: int,
-    resampling: Resampling,
-) -> pd.DataFrame:
-    """Whether a ranker with one link cut finds no more than it may: with another query's context, no more than without
-    any; from labels dealt anew, no more than halfway to its reverse. Both are one-sided and weighed as
-    `lib.assistant.controls.weigh_controls` does, which says why.
-
-    Args:
-        other, dealt: from `control_runs`.
-        alone: name and recall at k, by evaluated query, of the ranker by the query alone.
-        k: the cutoff.
-        resampling: of the evaluated queries.
-
-    Returns:
-        columns control, recall, reference, reference_recall, difference, ci_low, ci_high, holds, draws.
-    """
-    names = task.evaluated["query"].tolist()
-
-    def recall(runs: Sequence[pd.DataFrame]) -> np.ndarray:
-        return np.array([tool_scores({"run": run}, task, names, [k])["run", "recall", k].to_numpy() for run in runs])
-
-    noise = recall(dealt)
-    cut = {
-        OTHER: (recall([other]), alone[0], alone[1][None]),
-        DEALT: (noise, HALFWAY, (noise + recall([reverse(run) for run in dealt])) / 2),
-    }
-    rows = []
-    for name, (found, reference, limit) in cut.items():
-        gap, low, high = gap_of_draws(found, limit, resampling)
-        rows.append(
-            {
-                "control": name,
-                "recall": mean_interval(found.mean(axis=0), resampling).value,
-                "reference": reference,
-                "reference_recall": mean_interval(limit.mean(axis=0), resampling).value,
-                "difference": gap,
-                "ci_low": low,
-                "ci_high": high,
-                "holds": within_margin(low, high, one_sided=True),
-                "draws": len(found),
-            }
-        )
-    return pd.DataFrame(rows)
+    def run_by_folds(self, context: pd.DataFrame | None) -> pd.DataFrame:
+        """The ranking of the evaluation queries, each fold by what has learned from the training queries of the others;
+        whatever ranked the context may have learned from all of them."""
+        task = self.task
+        scores, asked = np.zeros(len(task.pairs)), task.of_pairs(~task.training)
+        for fold in np.unique(self.fold[~task.training]).tolist():
+            features, here = self.features(fold, context), task.of_pairs(~task.training & (self.fold == fold))
+            ranker = self.learn(fold, features, "need")
+            if ranker is not None:
+                scores[here] = ranker.predict(features[here])
+        return rank_pairs(task.pairs[asked], scores[asked])
 
 
 # ---------------------------------------------------------------- rankers that come with the project
@@ -464,24 +348,21 @@ def tool_ranker_for(
 
     Args:
         records: of `lib.workbook.parts.read_rankers`.
-        lessons: from `lessons_of_training`.
-        context: from `context_features`; None for the query alone.
+        lessons: of known topics.
+        context: from `RankerTask.context_features`; None for the query alone.
         source: of the context.
     """
-    key = tool_ranker_source(lessons, context, source)
-    return Taken.of(records, key, lambda: known_needs_ranker(lessons, context), lessons.ranking.threads)
+    key = tool_ranker_source(lessons.task, context, source)
+    return Taken.of(records, key, lambda: lessons.ranker(context), lessons.task.threads)
 
 
-def tool_ranker_source(lessons: PlanLessons, context: pd.DataFrame | None, source: Source) -> str:
+def tool_ranker_source(task: RankerTask, context: pd.DataFrame | None, source: Source) -> str:
     """SHA-256 of what a ranker learns from: training queries, their plans, the tools, what context is retrieved from,
     the names of the features, and how it learns. Not of the features: their last bits are the processor's."""
-    ranking = lessons.ranking
-    task, training = ranking.task, ranking.training
-    folds = [FOLDS, ranking.kept_apart, CATEGORICAL, RISING]
+    folds = [FOLDS, task.kept_apart, CATEGORICAL, RISING]
     seen = [] if context is None else [source.method, list(context.columns)]
-    settings = [source.encoder, ranking.seed, ranking.cutoff, how_trained(), folds, list(ranking.fixed.columns), seen]
-    asked = task.queries.loc[training, ["query", "text", "persona", "need"]]
-    asked = asked.assign(phrasing=ranking.units("phrasing")[training])
+    settings = [source.encoder, task.seed, task.cutoff, how_trained(), folds, list(task.fixed.columns), seen]
+    asked = task.queries.loc[task.training, ["query", "text", "persona", "need", "phrasing"]]
     plans = task.gold.loc[task.gold["query"].isin(asked["query"]), ["query", "item"]]
     frames = [asked, plans, task.tools[["item", "app", "text"]]]
     return hash_of(settings, [*frames, *(source.frames if context is not None else ())])

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from lib.assistant.function_queries import read_function_queries
+from lib.assistant.functions import read_function_queries
 from lib.assistant.plans import ast_match
 from lib.assistant.schemas import InputError
 from lib.assistant.toolbox import Toolbox

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.leaks import api_classifier
 from lib.assistant.needs import alternatives
 from lib.assistant.queries import EVALUATION_NEEDS, OPENERS, families_of, held_out_needs, normal_form, split_phrasings
+from lib.assistant.tool_ranker import api_classifier
 from lib.assistant.world import SIDES, frames
 
 MIDDLE = {"seed": 5, "n_personas": 150, "n_training_queries": 700, "n_evaluation_queries": 160}

@@ -5,23 +5,43 @@ import pandas as pd
 import pytest
 
 from lib.assistant.planner import (
+    METRICS,
     NOTHING_FOUND,
     SETTINGS,
+    SOURCES,
     Desk,
     Material,
+    Planner,
     answerable,
+    asked_queries,
+    called_twice,
+    claim_scores,
+    failure_rows,
+    first_call_right,
+    guessed_apis,
+    material_of,
     names_person,
+    per_query,
+    plan,
+    plan_second_calls,
     planner_prompts,
     score_plans,
     second_steps,
     shown,
     shows_right_tools,
+    template_floor,
     template_plan,
+    values_by_topics,
     with_other_plans,
 )
 from lib.assistant.planner_training import training_inputs, training_pairs, training_sample, with_gold_tools
+from lib.assistant.plans import CAUSES
 from lib.assistant.schemas import InputError
 from lib.assistant.toolbox import signature
+from lib.assistant.tools import ALONE, BY_SEARCH, CONTEXT, named_world
+from lib.assistant.tools import RETRIEVED as ITEMS_OF
+from lib.evaluation.inference import mean_interval
+from lib.generation.answers import Answer, Answers, Cost, KeptModel, key_of
 
 FUNCTIONS = [
     {
@@ -153,9 +173,6 @@ def test_a_prompt_reads_as_documented(desk):
         "Context:\nNotes: For Dana. cost per head\nCalendar: Steering round. Room 4. Dana Ruiz\n"
         "Contact: Dana Ruiz, dana@x.example, +1 5\nTools:\nfind_event(title)\nopen_note(title)\ndefault()\nPlan:\n"
     )
-    titles = planner_prompts(desk, inputs("context_tuned_rag", n_items=2), QUERIES, titles=True)[0]
-    assert "Calendar: Steering round\n" in titles
-    assert "Room 4" not in titles
 
 
 def test_contacts_are_the_personas_own_and_named(desk):
@@ -232,19 +249,18 @@ def test_the_second_step_follows_what_was_planned_not_the_label(desk):
 
 def test_plans_are_scored_by_every_measure():
     texts = {
-        'find_event(title="Steering round")': (100, 100, 0, 0, 100, ""),
-        "find_event( title='steering-round' )": (100, 0, 0, 0, 100, ""),
-        'send_mail(to="a", subject="b")': (0, 0, 0, 100, 0, "wrong_api"),
-        'find_meeting(title="Steering round")': (0, 0, 100, 100, 0, "wrong_api"),
-        'find_meeting(title="Steer': (0, 0, 100, 100, 0, "unparsed"),
-        'find_event(title="Steering")': (0, 0, 0, 0, 100, "wrong_value"),
-        "no idea": (0, 0, 0, 0, 0, "unparsed"),
+        'find_event(title="Steering round")': (100, 100, 0, 100, ""),
+        "find_event( title='steering-round' )": (100, 0, 0, 100, ""),
+        'send_mail(to="a", subject="b")': (0, 0, 0, 0, "wrong_api"),
+        'find_meeting(title="Steering round")': (0, 0, 100, 0, "wrong_api"),
+        'find_meeting(title="Steer': (0, 0, 100, 0, "unparsed"),
+        'find_event(title="Steering")': (0, 0, 0, 100, "wrong_value"),
+        "no idea": (0, 0, 0, 0, "unparsed"),
     }
-    plans = pd.DataFrame({"query": "q3", "text": list(texts), "tools": [["find_event", "open_note"]] * len(texts)})
+    plans = pd.DataFrame({"query": "q3", "text": list(texts)})
     scored = score_plans(plans, GOLD, FUNCTIONS)
-    columns = ["ast_accuracy", "exact_match", "hallucination", "outside_shown", "right_api", "failure"]
+    columns = ["ast_accuracy", "exact_match", "hallucination", "right_api", "failure"]
     assert scored[columns].apply(tuple, axis=1).tolist() == list(texts.values())
-    assert np.isnan(score_plans(plans[:1].assign(tools=[None]), GOLD, FUNCTIONS)["outside_shown"].iloc[0])
 
 
 OTHERS = pd.DataFrame(
@@ -268,7 +284,7 @@ def test_a_plan_that_does_as_well_is_right_for_its_query_alone():
         'send_mail(to="a", subject="b")': (0, 0, 0, "wrong_api"),
         'find_event(title="Steering round")\nopen_note(title="Steering")': (0, 0, 0, "wrong_number_of_calls"),
     }
-    plans = pd.DataFrame({"query": "q3", "text": list(texts), "tools": None})
+    plans = pd.DataFrame({"query": "q3", "text": list(texts)})
     gold = with_other_plans(GOLD, OTHERS)
     columns = ["ast_accuracy", "exact_match", "right_api", "failure"]
     scored = score_plans(plans, gold, FUNCTIONS)
@@ -279,7 +295,7 @@ def test_a_plan_that_does_as_well_is_right_for_its_query_alone():
 
 
 def test_without_other_plans_the_gold_one_alone_is_right():
-    plans = pd.DataFrame({"query": "q3", "text": OTHERS["plan"], "tools": None})
+    plans = pd.DataFrame({"query": "q3", "text": OTHERS["plan"]})
     none = with_other_plans(GOLD, OTHERS[:0])
     for gold in (GOLD, none):
         assert score_plans(plans, gold, FUNCTIONS)["failure"].tolist() == ["wrong_api"]
@@ -317,7 +333,7 @@ def test_only_the_gold_plan_is_taught(desk):
 
 
 def test_no_plan_is_no_score():
-    scored = score_plans(pd.DataFrame({"query": [], "text": [], "tools": []}), GOLD, FUNCTIONS)
+    scored = score_plans(pd.DataFrame({"query": [], "text": []}), GOLD, FUNCTIONS)
     assert scored.empty
     assert {"ast_accuracy", "failure"} <= set(scored)
 
@@ -337,10 +353,10 @@ def test_training_prompts_show_the_gold_tools():
 
 
 def test_no_tool_fits_is_never_made_up():
-    plans = pd.DataFrame({"query": ["q2", "q3"], "text": "default()", "tools": [["open_note"], ["open_note"]]})
+    plans = pd.DataFrame({"query": ["q2", "q3"], "text": "default()"})
     scored = score_plans(plans, GOLD, FUNCTIONS)
     assert scored["ast_accuracy"].tolist() == [100, 0]
-    assert scored["hallucination"].tolist() == scored["outside_shown"].tolist() == [0, 0]
+    assert scored["hallucination"].tolist() == [0, 0]
 
 
 def test_answerable_means_that_the_prompt_spells_it_out(desk):
@@ -358,3 +374,237 @@ def test_answerable_means_that_the_prompt_spells_it_out(desk):
 def test_signatures_mark_optional_arguments():
     assert signature(FUNCTIONS[1]) == "send_mail(to, subject, body?)"
     assert signature({"name": "now"}) == "now()"
+
+
+# ---------------------------------------------------------------- planning
+
+
+class Titles:
+    """A model that calls the first tool that it is shown with the first item's title, and takes note of prompts."""
+
+    dtype = "float32"
+
+    def __init__(self):
+        self.prompts = []
+
+    def generate(self, prompts, max_new_tokens, progress=False):
+        self.prompts += prompts
+        self.finished, self.costs = [True] * len(prompts), [Cost()] * len(prompts)
+        return [self.answer(prompt.split("\n")) for prompt in prompts]
+
+    @staticmethod
+    def answer(lines):
+        tool = lines[lines.index("Tools:") + 1].partition("(")[0] if "Tools:" in lines else "default"
+        item = lines[lines.index("Context:") + 1] if "Context:" in lines else "?"
+        return f'{tool}(title="{item.partition(": ")[2].partition(".")[0]}")'
+
+
+@pytest.fixture
+def material(desk):
+    return Material(desk, QUERIES, with_other_plans(GOLD, OTHERS), TOOLS, RETRIEVED, 2, 1)
+
+
+@pytest.fixture
+def planner():
+    model = Titles()
+    return Planner(KeptModel(Answers(), "w", lambda: model), 20), model
+
+
+def test_a_plan_is_made_from_its_settings_prompt_and_judged(material, planner):
+    one, model = planner
+    asked = material.evaluated
+    found = plan("context_tuned_rag", material, one, asked, {"q3": "Check."}).iloc[0]
+    assert model.prompts == [found["prompt"]]
+    assert "Thought: Check." in found["prompt"]
+    assert found["text"] == 'find_event(title="Steering round")'
+    assert found[["ast_accuracy", "answerable", "need", "setting"]].tolist() == [100, 100, "late", "context_tuned_rag"]
+    assert plan("rag", material, one, asked)["right_api"].tolist() == [100], "open_note does as well"
+
+
+def test_a_second_call_is_planned_after_the_first_was_made(material, planner):
+    one, model = planner
+    at_once = plan("context_tuned_upper_bound", material, one, QUERIES[:1])
+    assert called_twice(at_once).tolist() == [False]
+    assert first_call_right(at_once.assign(text=TWO_CALLS), material) == [True]
+    assert first_call_right(at_once.assign(text=TWO_CALLS.split("\n")[1]), material) == [False]
+    found = plan_second_calls(at_once.assign(text=TWO_CALLS), material, one)
+    assert found["text"].iloc[0].startswith(TWO_CALLS.split("\n")[0] + "\nfind_event(")
+    assert "Result: Calendar: Steering round" in model.prompts[-1]
+    assert found["ast_accuracy"].tolist() == [0]
+
+
+def test_floors_fill_in_the_title_of_the_first_item_of_the_apps(material, planner):
+    ours = plan("context_tuned_rag", material, planner[0], material.evaluated)
+    assert template_floor(material, ours)["text"].tolist() == ['find_event(title="Steering round")']
+    for guess, text in {"open_note": "default()", "find_event": 'find_event(title="Steering round")'}.items():
+        assert template_floor(material, ours, pd.Series({"q3": guess}))["text"].tolist() == [text]
+
+
+def test_the_classifier_learns_from_training_queries_alone(desk):
+    names = [f"q{i:02}" for i in range(40)]
+    gold = pd.DataFrame({"query": names, "apis": [["a"] if i % 2 else ["b"] for i in range(40)]})
+    world = Material(desk, pd.DataFrame({"query": names}), gold, TOOLS, RETRIEVED, 2, 1)
+    vectors = np.array([[1.0, 0.0] if i % 2 else [0.0, 1.0] for i in range(40)])
+    assert guessed_apis(vectors, world, names[:21], ["q30", "q31"]).to_dict() == {"q30": "b", "q31": "a"}
+
+
+# ---------------------------------------------------------------- values
+
+
+def judged_plans(rights, n=40):
+    """Plans of some settings, of which the first so many queries' are right; ten topics."""
+    frames = []
+    for setting, right in rights.items():
+        scores = np.where(np.arange(n) < right, 100.0, 0.0)
+        frame = {"query": [f"q{i:02}" for i in range(n)], "need": [f"need{i % 10}" for i in range(n)]}
+        frame |= dict.fromkeys(("ast_accuracy", "exact_match"), scores) | {"right_api": np.maximum(scores, 0)}
+        frame |= {"hallucination": 0.0, "answerable": 100.0, "failure": np.where(scores > 0, "", "wrong_api")}
+        frames.append(pd.DataFrame(frame).assign(setting=setting))
+    return pd.concat(frames, ignore_index=True)
+
+
+def test_values_are_over_topics_known_and_new():
+    scores, over = per_query(judged_plans({"rag": 4, "upper_bound": 40}), 200, 0)
+    table = values_by_topics(scores, over, {"need0", "need1"}).set_index(["setting", "topics", "metric"])
+    assert set(table.index.get_level_values("metric")) == set(METRICS)
+    assert table.loc[("rag", "all", "ast_accuracy"), "value"] == pytest.approx(10)
+    assert table.loc[("rag", "new", "ast_accuracy"), ["value", "n_topics", "n"]].tolist() == [25, 2, 8]
+    assert table.loc[("rag", "known", "ast_accuracy"), ["n_topics", "n"]].tolist() == [8, 32]
+    best = table.loc[("upper_bound", "all", "ast_accuracy")]
+    assert best["value"] == best["ci_high"] == 100
+    assert 90 < best["ci_low"] < 92  # Wilson for 40 of 40
+    assert table.loc[("rag", "all", "hallucination"), "ci_high"] == pytest.approx(8.76, abs=0.01)
+
+
+def test_accuracy_is_the_product_of_its_parts():
+    plans = judged_plans({"rag": 10})
+    plans["right_api"] = np.where(np.arange(40) < 20, 100.0, 0.0)
+    means = per_query(plans, 100, 0)[0].mean()
+    assert means["rag", "arguments", 1] == 50
+    assert means["rag", "ast_accuracy", 1] == means["rag", "right_api", 1] * means["rag", "arguments", 1] / 100
+
+
+def test_causes_of_failure_have_intervals_over_topics():
+    plans = judged_plans({"rag": 10, "upper_bound": 30})
+    _, over = per_query(plans, 200, 0)
+    rows = failure_rows(plans.sample(frac=1, random_state=0), over)
+    assert rows.groupby("setting")["percent"].sum().to_numpy() == pytest.approx(100)
+    assert len(rows) == 2 * (1 + len(CAUSES))
+    row = rows.set_index(["setting", "failure"]).loc[("rag", "wrong_api")]
+    found = mean_interval(np.where(np.arange(40) < 10, 0.0, 100.0), over)
+    assert row[["percent", "ci_low", "ci_high"]].tolist() == pytest.approx(list(found))
+
+
+def test_scores_of_claims_name_the_need():
+    scores = claim_scores(judged_plans({"rag": 1}))
+    assert scores["metric"].value_counts().to_dict() == dict.fromkeys(
+        ("ast_accuracy", "exact_match", "hallucination", "right_api"), 40
+    )
+    row = scores[(scores["query"] == "q05") & (scores["metric"] == "right_api")].iloc[0]
+    assert row[["need", "k", "method", "value"]].tolist() == ["need5", 1, "rag", 0.0]
+
+
+# ---------------------------------------------------------------- the named worlds
+
+SIZE = pd.DataFrame({"persona": [f"p{n % 40}" for n in range(160)], "split": ["training"] * 100 + ["evaluation"] * 60})
+NAMES = ("explicit", "mixed", "hard")
+# the first tool of every query
+FIRST = {
+    ALONE: "play_song", BY_SEARCH: "open_note", CONTEXT: "find_place", f"{ALONE}/lambdamart": "play_album",
+    f"{BY_SEARCH}/lambdamart": "read_mail", f"{CONTEXT}/lambdamart": "find_reminder",
+}  # fmt: skip
+SEEN = {
+    BY_SEARCH: {
+        "rag": "play_song", "rag/lambdamart": "play_album", "context_tuned_rag": "open_note",
+        "context_tuned_rag/lambdamart": "read_mail",
+    },
+    CONTEXT: {"context_tuned_rag": "find_place", "context_tuned_rag/lambdamart": "find_reminder"},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def worlds(data):
+    return {name: named_world(data, name, SIZE, 3) for name in NAMES}
+
+
+def rankings_in(frames):
+    """Of every evaluation query: one and the same tool first in each run, and an item of its persona: its first by
+    search, its last by LambdaMART."""
+    asked, rows = frames["queries"].query("split == 'evaluation'"), []
+    items = frames["items"].groupby("persona")["item"].agg(["first", "last"])
+    for setting, tool in FIRST.items():
+        for rank, name in enumerate((tool, "call_contact"), start=1):
+            rows.append(pd.DataFrame({"query": asked["query"], "item": name, "rank": rank, "setting": setting}))
+    for context, which in ((BY_SEARCH, "first"), (CONTEXT, "last")):
+        found = {"query": asked["query"], "item": asked["persona"].map(items[which]), "rank": 1}
+        rows.append(pd.DataFrame(found).assign(setting=ITEMS_OF[context]))
+    return pd.concat(rows, ignore_index=True)
+
+
+@pytest.mark.parametrize("context", [BY_SEARCH, CONTEXT])
+def test_tools_and_items_are_those_of_the_world_and_context(worlds, context):
+    frames = worlds["hard"]
+    there = material_of(frames, rankings_in(frames), context, 1, 1)
+    prompts = there.prompted(there.evaluated, SEEN[context]).set_index("setting")
+    for setting, tool in SEEN[context].items():
+        assert all(tools == [tool, "default"] for tools in prompts.loc[setting, "tools"])
+    asker = frames["queries"].set_index("query")["persona"]
+    items = frames["items"].groupby("persona")["item"].agg("first" if context == BY_SEARCH else "last")
+    shown_there = prompts.loc["context_tuned_rag"]
+    assert [items_[0] for items_ in shown_there["items"]] == shown_there["query"].map(asker).map(items).tolist()
+    with pytest.raises(InputError, match="run notebook 06"):
+        lacking = rankings_in(frames).query("setting != @ALONE")
+        there = material_of(frames, lacking, context, 1, 1)
+        there.prompted(there.evaluated, ["rag"])
+
+
+def test_no_label_of_a_world_stands_in_a_prompt_but_those_of_the_upper_bounds(worlds):
+    frames = worlds["mixed"]
+    gold = frames["gold"]
+    lied = gold.assign(apis=[["snooze_reminder"]] * len(gold), relevant=[[]] * len(gold), plan="x()")
+    before, after = (
+        material_of(frames | {"gold": labels}, rankings_in(frames), BY_SEARCH, 1, 1) for labels in (gold, lied)
+    )
+    one, two = (there.prompted(there.evaluated, SOURCES) for there in (before, after))
+    bound = one["setting"].str.contains("upper_bound")
+    assert (one["prompt"] == two["prompt"])[~bound].all()
+    assert (one["prompt"] != two["prompt"])[bound].mean() > 0.9
+
+
+def kept(prompts):
+    """A store of plans for some prompts, of the model `w`."""
+    answers = Answers()
+    answers.add({key_of("w", prompt, 20): Answer("default()") for prompt in prompts})
+    return answers
+
+
+def test_as_many_queries_are_asked_as_have_all_their_plans_kept(worlds):
+    """If as many as wanted have; of contexts and settings together, else as even by kind as there are."""
+    frames = worlds["hard"]
+    views = [
+        (material_of(frames, rankings_in(frames), context, 1, 1), list(settings)) for context, settings in SEEN.items()
+    ]
+    among = views[0][0].evaluated
+    prompts = pd.concat([there.prompted(among, settings) for there, settings in views])
+    some = prompts[prompts["query"].isin(among["query"][1:])]["prompt"]
+    rest = prompts[prompts["query"] == among["query"].iloc[0]]["prompt"]
+    one = Planner(KeptModel(kept([*some, *rest[1:]]), "w"), 20)
+    assert asked_queries(views, one, among, 4, 3)["query"].tolist() == among["query"].tolist()[1:]
+    assert len(asked_queries(views, one, among, len(among), 3)) == len(among)
+    nothing = Planner(KeptModel(Answers(), "w"), 20)
+    drawn = asked_queries(views, nothing, among, 6, 3)
+    kinds = frames["gold"].set_index("query")["kind"].loc[drawn["query"]]
+    assert len(drawn) == 6
+    assert kinds.value_counts().max() <= 3
+    nothing.asks = False
+    assert asked_queries(views, nothing, among, 6, 3).empty, "nobody to ask"
+
+
+def test_without_retrieval_hard_gives_nothing_away(worlds):
+    """But explicit does: there most requests say their arguments."""
+    spelled = {}
+    for name in ("explicit", "hard"):
+        there = material_of(worlds[name], rankings_in(worlds[name]), BY_SEARCH, 1, 1)
+        prompts = there.prompted(there.evaluated, ["upper_bound"])
+        spelled[name] = answerable(prompts["prompt"], prompts, there.gold).mean()
+    assert spelled["hard"] < 20 < 70 < spelled["explicit"]

@@ -9,42 +9,22 @@ import pandas as pd
 import pytest
 
 from lib.assistant.parts import TOOL_RANKERS, ship_tool_rankers
-from lib.assistant.tool_ranker import (
-    RankerTask,
-    Source,
-    context_features,
-    known_needs_run,
-    lessons_of_training,
-    run_by,
-    tool_ranker_for,
-)
+from lib.assistant.tool_ranker import PlanLessons, Source, tool_ranker_for
 from lib.assistant.tool_ranker import tool_ranker_source as learned_from
 from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.parameters import notebook_parameters
 from lib.workbook.parts import FOLDER, read_rankers
-from tests.assistant.test_tool_ranker import N_QUERIES, make_task
+from tests.assistant.test_tool_ranker import make_task
 
 FILE = FOLDER / f"{TOOL_RANKERS}.jsonl.xz"
 SOURCE = Source("lambdamart", "words", [pd.DataFrame({"item": ["i0", "i1"], "text": "a"})])
 
 
-def ranked(noise=0.0, change=lambda task: task, seed=7):
-    task, context, items, vectors = make_task()
-    rng = np.random.default_rng(5)
-    noisy = lambda array: array + noise * rng.standard_normal(array.shape).astype(np.float32)  # noqa: E731
-    phrasing = pd.Series([f"{n % 40}" for n in range(N_QUERIES)], index=task.queries["query"])
-    tool_vectors = noisy(np.full((24, 8), 8**-0.5, dtype=np.float32))
-    ranking = RankerTask.of(change(task), phrasing, noisy(vectors), tool_vectors, cutoff=3, seed=seed)
-    item_vectors = noisy(np.zeros((N_QUERIES, 8), dtype=np.float32))
-    told = context_features(ranking, context, items, item_vectors, tool_vectors)
-    return lessons_of_training(ranking), told
-
-
 @pytest.fixture(scope="module")
 def learned():
-    lessons, told = ranked()
-    taken = [tool_ranker_for({}, lessons, context, SOURCE) for context in (None, told)]
-    return lessons, told, taken
+    task, told = make_task()
+    lessons = PlanLessons.of(task)
+    return lessons, told, [tool_ranker_for({}, lessons, context, SOURCE) for context in (None, told)]
 
 
 @pytest.fixture
@@ -60,12 +40,13 @@ def test_they_are_taken_on_another_processor_and_rank_as_they_did(learned, book,
     assert not any(one.shipped for one in taken)
     assert ship_tool_rankers(book, tmp_path)
     again = read_rankers(TOOL_RANKERS, tmp_path)
-    other, told_otherwise = ranked(noise=1e-8)
+    task, told_otherwise = make_task(noise=1e-8)
+    other = PlanLessons.of(task)
     found = tool_ranker_for(again, other, told_otherwise, SOURCE)
     assert found.shipped
-    run = known_needs_run(lessons, told)
-    pd.testing.assert_frame_equal(run_by(found.ranker, lessons, told), run)
-    elsewhere = run_by(found.ranker, other, told_otherwise)
+    run = lessons.run_by(taken[1].ranker, told)
+    pd.testing.assert_frame_equal(lessons.run_by(found.ranker, told), run)
+    elsewhere = other.run_by(found.ranker, told_otherwise)
     assert (elsewhere[["query", "item"]].to_numpy() == run[["query", "item"]].to_numpy()).all()
     assert tool_ranker_for(again, lessons, None, SOURCE).learned_from == taken[0].learned_from != taken[1].learned_from
 
@@ -73,42 +54,37 @@ def test_they_are_taken_on_another_processor_and_rank_as_they_did(learned, book,
 def test_what_was_shipped_is_not_shipped_twice_and_stays_beside_what_is_added(learned, book, tmp_path):
     ship_tool_rankers(book, tmp_path)
     assert not ship_tool_rankers(book, tmp_path)
-    elsewhere, told = ranked(seed=8)
-    book.write_lines(TOOL_RANKERS, [json.dumps(tool_ranker_for({}, elsewhere, told, SOURCE).record)])
+    task, told = make_task(seed=8)
+    book.write_lines(TOOL_RANKERS, [json.dumps(tool_ranker_for({}, PlanLessons.of(task), told, SOURCE).record)])
     assert ship_tool_rankers(book, tmp_path)
     assert len(read_rankers(TOOL_RANKERS, tmp_path)) == 3
 
 
 def test_another_task_has_rankers_of_its_own(learned):
     lessons, told, taken = learned
-
-    def texts(task):
-        return replace(task, queries=task.queries.assign(text="else"))
-
-    def tools(task):
-        return replace(task, tools=task.tools.assign(text="else"))
-
-    def plans(task):
-        return replace(task, gold=task.gold.assign(item=task.gold["item"].replace("mail_0", "mail_1")))
-
-    keys = {taken[1].learned_from}
-    for change in (texts, tools, plans):
-        keys.add(learned_from(*ranked(change=change), SOURCE))
-    keys.add(learned_from(*ranked(seed=8), SOURCE))
+    task = lessons.task
+    plans = task.gold.assign(item=task.gold["item"].replace("mail_0", "mail_1"))
+    others = [
+        replace(task, queries=task.queries.assign(text="else")),
+        replace(task, tools=task.tools.assign(text="else")),
+        replace(task, gold=plans),
+        replace(task, seed=8),
+    ]
+    keys = {taken[1].learned_from, *(learned_from(other, told, SOURCE) for other in others)}
     for source in (SOURCE._replace(method="semantic"), SOURCE._replace(encoder="others"), SOURCE._replace(frames=[])):
-        keys.add(learned_from(lessons, told, source))
-    keys.add(learned_from(lessons, told.drop(columns="app_mass_5"), SOURCE))
+        keys.add(learned_from(task, told, source))
+    keys.add(learned_from(task, told.drop(columns="app_mass_5"), SOURCE))
     assert len(keys) == 9
-    assert learned_from(lessons, None, SOURCE._replace(method="semantic", frames=[])) == taken[0].learned_from
+    assert learned_from(task, None, SOURCE._replace(method="semantic", frames=[])) == taken[0].learned_from
 
 
 def test_evaluation_queries_and_their_plans_are_not_part_of_what_they_learned(learned):
-    def change(task):
-        out = task.queries["split"] == "evaluation"
-        gold = task.gold.assign(item=task.gold["item"].mask(task.gold["query"].isin(task.queries["query"][out]), "t"))
-        return replace(task, queries=task.queries.assign(text=task.queries["text"].mask(out, "else")), gold=gold)
-
-    assert learned_from(*ranked(change=change), SOURCE) == learned[2][1].learned_from
+    lessons, told, taken = learned
+    task = lessons.task
+    out = task.queries["split"] == "evaluation"
+    gold = task.gold.assign(item=task.gold["item"].mask(task.gold["query"].isin(task.queries["query"][out]), "t"))
+    changed = replace(task, queries=task.queries.assign(text=task.queries["text"].mask(out, "else")), gold=gold)
+    assert learned_from(changed, told, SOURCE) == taken[1].learned_from
 
 
 def test_a_source_has_the_training_personas_alone():

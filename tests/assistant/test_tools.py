@@ -1,0 +1,582 @@
+"""Tool retrieval: its queries, texts, rankings and scores, and the three named worlds, small."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant import tools as module
+from lib.assistant.schemas import InputError
+from lib.assistant.tool_ranker import Source
+from lib.assistant.toolbox import FunctionAPI, Toolbox
+from lib.assistant.tools import (
+    ALONE,
+    BY_SEARCH,
+    CONTEXT,
+    ORACLE,
+    OTHERS,
+    PLANNED,
+    RANDOM,
+    RETRIEVED,
+    WORDINGS,
+    ToolWorld,
+    app_run,
+    appendix_text,
+    asked_part,
+    best_context,
+    best_wording,
+    chance_of_any_plan,
+    context_by_lambdamart,
+    context_by_search,
+    context_controls,
+    context_words,
+    embeddings_of,
+    for_planner,
+    named_world,
+    random_context,
+    rank_tools,
+    recall_of_context,
+    recall_rows,
+    run_name,
+    scores_beside_chance,
+    tool_scores,
+    tool_texts,
+    tools_of_plans,
+    with_words,
+)
+from lib.evaluation.inference import Resampling
+
+TOOLS = pd.DataFrame(
+    {
+        "api": ["open_note", "send_mail", "read_mail", "call"],
+        "app": ["notes", "mail", "mail", "phone_call"],
+        "text": ["open note", "send mail", "read mail", "call somebody"],
+    }
+)
+
+
+def run_of(**ranked):
+    rows = [(query, item, rank) for query, names in ranked.items() for rank, item in enumerate(names, start=1)]
+    return pd.DataFrame(rows, columns=["query", "item", "rank"])
+
+
+def letters(texts):
+    """Unit-length counts of pairs of letters, hashed."""
+    vectors = np.full((len(texts), 64), 0.01, dtype=np.float32)
+    for row, text in enumerate(texts):
+        for pair in zip(text.lower(), text.lower()[1:], strict=False):
+            vectors[row, (31 * ord(pair[0]) + ord(pair[1])) % 64] += 1
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def frames():
+    """Four queries of two personas; q0 and q1 train. The labels of q2 start with the plan's item, which sorts last."""
+    queries = pd.DataFrame(
+        {
+            "query": ["q0", "q1", "q2", "q3"],
+            "persona": ["p", "p", "r", "r"],
+            "split": ["training", "training", "evaluation", "evaluation"],
+            "text": ["where", "who", "what", "anything"],
+            "time": "t",
+            "place": "home",
+        }
+    )
+    gold = queries[["query", "split"]].assign(
+        need=["n", "n", "m", "o"],
+        phrasing=["a", "b", "c", "d"],
+        kind=pd.Categorical(["habit", "meaning", "habit", "either"]),
+        relevant=[["a"], ["b"], ["e", "d", "c"], ["c"]],
+        apis=[["call"], ["read_mail"], ["send_mail", "open_note"], ["default"]],
+        apps=[["mail", "notes", "music"]] * 4,
+    )
+    items = pd.DataFrame(
+        {
+            "item": list("abcde"),
+            "persona": list("pprrr"),
+            "app": ["mail", "notes", "notes", "notes", "calendar"],
+            "title": ["A", "B", "C", "D", "E"],
+            "text": ["A a", "B b", "C c", "D d", "E e"],
+        }
+    )
+    none = pd.DataFrame(columns=["query", "apis"])
+    return {"queries": queries, "gold": gold, "items": items, "toolbox": TOOLS, "other_plans": none}
+
+
+RUN = run_of(q0=["a", "b"], q1=["b", "a"], q2=["d", "e"], q3=["c", "d"])
+
+
+def world_of(frames, **how):
+    contexts = {CONTEXT: RUN, **context_controls(frames, RUN, 3), RANDOM: random_context(frames, 3)}
+    vectors = {name: letters(frames[name]["text"].tolist()) for name in ("queries", "items")}
+    methods = {CONTEXT: "semantic"}
+    return ToolWorld.of(frames, vectors, contexts, letters, "terse", methods, "letters", seed=3, **how)
+
+
+@pytest.fixture
+def world(frames):
+    return world_of(frames)
+
+
+def test_a_query_that_no_tool_fits_has_no_gold(world):
+    assert world.gold.to_records(index=False).tolist() == [
+        ("q0", "call"),
+        ("q1", "read_mail"),
+        ("q2", "send_mail"),
+        ("q2", "open_note"),
+    ]
+
+
+def test_a_call_made_twice_is_one_tool():
+    plans = pd.DataFrame({"query": ["q"], "apis": [["call", "call"]]})
+    assert tools_of_plans(plans, ["query"])["item"].tolist() == ["call"]
+
+
+def test_only_evaluation_queries_are_evaluated(world):
+    assert world.evaluated["query"].tolist() == ["q2", "q3"]
+    assert world.units.tolist() == ["m", "o"]
+
+
+def test_the_oracle_does_not_tell_the_plans_item(world):
+    oracle = world.contexts[ORACLE]
+    assert oracle[oracle["query"] == "q2"].sort_values("rank")["item"].tolist() == ["c", "d", "e"]
+    assert set(oracle["query"]) == {"q2", "q3"}
+
+
+def test_random_context_is_the_personas_own_and_seeded(world):
+    random = world.contexts[RANDOM]
+    assert set(random["query"]) == {"q2", "q3"}
+    assert set(random[random["query"] == "q2"]["item"]) == {"c", "d", "e"}
+    queries = pd.DataFrame({"query": [f"q{i}" for i in range(50)], "persona": "p", "split": "evaluation"})
+    frames = {"queries": queries, "items": pd.DataFrame({"item": list("abcdef"), "persona": "p"})}
+    first, again, other = (random_context(frames, seed) for seed in (1, 1, 2))
+    pd.testing.assert_frame_equal(first, again)
+    assert not first["item"].equals(other["item"])
+    assert first[first["rank"] == 1]["item"].nunique() == 6
+
+
+def test_another_querys_context_is_never_its_own():
+    names = [f"q{i}" for i in range(9)]
+    queries = pd.DataFrame({"query": [*names, "elsewhere"], "split": ["evaluation"] * 9 + ["training"]})
+    gold = queries.assign(relevant=[["x"]] * 10)
+    run = run_of(**{query: [f"of {query}", "second"] for query in names}, elsewhere=["x"])
+    given = context_controls({"queries": queries, "gold": gold}, run, seed=5)[OTHERS]
+    first = given[given["rank"] == 1].set_index("query")["item"]
+    assert sorted(first.index) == names
+    assert sorted(first) == sorted(f"of {query}" for query in names)
+    assert all(item != f"of {query}" for query, item in first.items())
+
+
+@pytest.mark.parametrize(
+    ("wording", "words"),
+    [
+        ("app", "Notes, Mail"),
+        ("title", "T1, T2, T3"),
+        ("text", "one, two, three"),
+        ("app: title", "Notes: T1, Notes: T2, Mail: T3"),
+        ("app: text", "Notes: one, Notes: two, Mail: three"),
+    ],
+)
+def test_context_in_words_best_first_and_each_wording_once(wording, words):
+    context = pd.DataFrame(
+        {
+            "query": "q",
+            "rank": [3, 1, 2, 4],
+            "app": ["mail", "notes", "notes", "music"],
+            "title": ["T3", "T1", "T2", "T4"],
+            "text": ["three", "one", "two", "four"],
+        }
+    )
+    assert context_words(context, wording, 3).to_dict() == {"q": words}
+    assert set(WORDINGS) == {"app", "title", "text", "app: title", "app: text"}
+
+
+def test_words_follow_their_query_and_a_query_without_context_stays():
+    queries = pd.DataFrame({"query": ["q1", "q2"], "text": ["first", "second"]})
+    assert with_words(queries, pd.Series({"q2": "Mail"})) == ["first", "second Mail"]
+
+
+@pytest.mark.parametrize(
+    ("wording", "with_context", "of_the_oracle"),
+    [(("app", 1), "what Notes", "what Notes, Calendar"), (("title", 2), "what D, E", "what C, D, E")],
+)
+def test_what_is_searched_with(world, wording, with_context, of_the_oracle):
+    """Of the oracle all items are in words."""
+    world = replace(world, wording=wording)
+    assert world.texts(ALONE, world.evaluated) == ["what", "anything"]
+    assert world.texts(CONTEXT, world.evaluated)[0] == with_context
+    assert world.texts(ORACLE, world.evaluated)[0] == of_the_oracle
+
+
+def test_an_app_stands_where_its_first_tool_does(world):
+    apps = app_run(run_of(q=["send_mail", "read_mail", "call", "open_note"]), world.tools)
+    assert apps[["item", "rank"]].to_records(index=False).tolist() == [("mail", 1), ("phone_call", 3), ("notes", 4)]
+
+
+def test_recall_of_tools_and_of_apps(world):
+    runs = {"m": run_of(q2=["send_mail", "read_mail", "open_note", "call"], q3=["open_note", "call"])}
+    scores = tool_scores(runs, world, ["q2", "q3"], [1, 2, 3])
+    assert scores.loc["q2", "m"]["recall"].tolist() == [50, 50, 100]
+    assert scores.loc["q3", "m"]["recall"].tolist() == [0, 0, 0], "no tool fits: nothing to find, and counted"
+    np.testing.assert_allclose(scores.loc["q2", "m"]["app_recall"], [100 / 3, 100 / 3, 200 / 3])
+    assert scores.index.tolist() == ["q2", "q3"]
+
+
+def toolbox_of(*names):
+    return Toolbox([FunctionAPI.from_definition({"name": name, "description": name}) for name in names])
+
+
+def test_a_file_of_queries_has_neither_context_nor_apps():
+    queries = pd.DataFrame(
+        {"query": ["a", "b"], "text": ["add", "none"], "apis": [["math.add", "math.add"], ["default"]], "place": ""}
+    )
+    world = ToolWorld.of_functions(queries, toolbox_of("math.add", "math.halve"), letters)
+    assert world.contexts == {}
+    assert world.evaluated["query"].tolist() == world.units.tolist() == ["a", "b"]
+    for retriever in ("semantic", "bm25t", "rrf"):
+        run = rank_tools(ALONE, world, retriever)
+        assert run[run["rank"] == 1].set_index("query")["item"]["a"] == "math.add"
+    scores = scores_beside_chance({ALONE: run_of(a=["math.add"], b=["math.add"])}, world, [1])
+    assert scores.columns.tolist() == [(ALONE, "recall", 1), (f"{ALONE}/random", "recall", 1)]
+    assert scores.to_numpy().tolist() == [[100, 50], [0, 0]]
+
+
+def test_an_answer_outside_the_toolbox_is_one_clear_error():
+    queries = pd.DataFrame({"query": ["a"], "text": ["add"], "apis": [["math.ad"]], "place": ["q.json, line 3"]})
+    words = r"^q\.json, line 3, query a: its answer calls math\.ad, which is not in the toolbox; did you mean math\.add"
+    with pytest.raises(InputError, match=words):
+        ToolWorld.of_functions(queries, toolbox_of("math.add"), letters)
+
+
+def test_methods_of_context_are_compared_on_the_queries_given():
+    rankings = pd.concat(
+        [
+            run_of(q=["a", "b", "c"], other=["z"]).assign(method="good"),
+            run_of(q=["c", "a"], other=["x"]).assign(method="poor"),
+        ]
+    )
+    gold = pd.DataFrame({"query": ["q"], "relevant": [["a", "b"]]})
+    table = recall_of_context(rankings, gold, [1, 2])
+    assert table.loc["good"].tolist() == [50, 100]
+    assert table.loc["poor"].tolist() == [0, 50]
+
+
+@pytest.mark.parametrize(
+    ("recall", "taken"),
+    [
+        ({"semantic": 57.0, "lambdamart": 74.6, "lambdamart_rrf": 74.7}, "lambdamart"),
+        ({"semantic": 74.3, "lambdamart": 74.6, "lambdamart_rrf": 74.7}, "semantic"),
+        ({"semantic": 57.0, "lambdamart": 70.0, "lambdamart_rrf": 74.7}, "lambdamart_rrf"),
+        ({"mine": 80.0, "semantic": 57.0}, "mine"),
+    ],
+)
+def test_of_two_rankings_of_context_that_are_as_good_the_simpler_one_is_taken(recall, taken):
+    found = pd.DataFrame({3: recall, 10: recall})
+    assert best_context(found) == taken
+
+
+def test_tool_texts_of_the_paper_name_the_app():
+    toolbox = Toolbox.from_yaml("data/toolbox.yaml")
+    frame = pd.DataFrame(
+        [(api.api, api.app, api.text, json.dumps(api.function)) for api in toolbox],
+        columns=["api", "app", "text", "function"],
+    )
+    texts = dict(zip(frame["api"], tool_texts(frame, "paper"), strict=True))
+    assert texts["read_mail"].startswith("Mail App's read_mail API is used to ")
+    described = toolbox["read_mail"].description
+    assert described[1:] in texts["read_mail"]
+    assert texts["read_mail"].endswith(
+        "; ".join(f"{n}: {a.description}" for n, a in toolbox["read_mail"].arguments.items())
+    )
+    assert tool_texts(frame, "terse") == frame["text"].tolist()
+    homeless = frame.assign(app=None)
+    assert tool_texts(homeless, "paper") == frame["text"].tolist(), "a tool of no app keeps its text"
+
+
+def test_a_description_in_the_papers_form_stays():
+    function = {"name": "f", "description": "Messages App's f API is used to read."}
+    assert appendix_text("Mail", function) == function["description"]
+    assert appendix_text("Mail", function | {"description": "Read."}) == "Mail App's f API is used to read."
+
+
+# ---------------------------------------------------------------- plans that do as well
+
+OTHER_PLANS = pd.DataFrame(
+    [("q2", ["call"]), ("q2", ["read_mail", "read_mail", "call"]), ("q3", ["default"])], columns=["query", "apis"]
+)
+
+
+def test_a_query_is_served_by_the_plan_of_which_most_is_found(frames, world):
+    served = world_of(frames | {"other_plans": OTHER_PLANS})
+    assert served.also.to_records(index=False).tolist() == [
+        ("q2", 0, "call"), ("q2", 1, "read_mail"), ("q2", 1, "call")
+    ]  # fmt: skip
+    runs = {
+        "gold": run_of(q2=["send_mail", "open_note"], q3=["call"]),
+        "other": run_of(q2=["call", "send_mail"], q3=["call"]),
+        "half": run_of(q2=["read_mail", "open_note"], q3=["call"]),
+    }
+    before, after = (tool_scores(runs, one, ["q2", "q3"], [1, 2]) for one in (world, served))
+    assert before.loc["q2"].xs("recall", level="metric").tolist() == [50, 100, 0, 50, 0, 50]
+    assert after.loc["q2"].xs("recall", level="metric").tolist() == [50, 100, 100, 100, 50, 50]
+    pd.testing.assert_series_equal(after.loc["q3"], before.loc["q3"])
+    apps = [column for column in after if column[1] == "app_recall"]
+    pd.testing.assert_frame_equal(after[apps], before[apps])
+
+
+def test_chance_is_exact_of_one_plan_and_takes_other_plans_too(frames, world):
+    runs, column = {ALONE: run_of(q2=["call"], q3=["call"])}, (f"{ALONE}/random", "recall", 1)
+    assert scores_beside_chance(runs, world, [1, 2])[column].tolist() == [25, 0]
+    served = world_of(frames | {"other_plans": OTHER_PLANS})
+    # one of four tools: call finds a plan whole, each other one half of a plan
+    assert scores_beside_chance(runs, served, [1, 2]).loc["q2", column] == pytest.approx(62.5, abs=4)
+
+
+def test_chance_finds_one_of_several_plans_more_often():
+    rng = np.random.default_rng(0)
+    assert chance_of_any_plan([[0], [1]], 4, [1, 2], rng) == pytest.approx([50, 100 * 5 / 6], abs=4)
+    # One of two tools is found half, either of them whole by the plan of one.
+    assert chance_of_any_plan([[0, 1], [1]], 4, [1], rng) == pytest.approx([100 * (1 / 4 + 1 / 8)], abs=4)
+
+
+def test_a_wording_is_chosen_by_the_gold_plans_of_training_alone(frames, monkeypatch):
+    """Though any tool is said to serve every training query as well: each query's right tool is that of the app in
+    which its first item lies."""
+    monkeypatch.setattr(module, "TRIED_CUTOFFS", [1])
+    frames["gold"]["apis"] = [["read_mail"], ["open_note"], ["call"], ["call"]]
+    every = [(f"q{n}", [api]) for n in (0, 1) for api in TOOLS["api"]]
+    served = frames | {"other_plans": pd.DataFrame(every, columns=["query", "apis"])}
+    found = [best_wording(world_of(one), CONTEXT, 2) for one in (frames, served)]
+    assert found == [("app", 1)] * 2
+
+
+def test_recall_is_told_by_setting_retriever_and_topics(world):
+    runs = {
+        run_name(ALONE, "semantic"): run_of(q2=["send_mail", "open_note"], q3=["call"]),
+        run_name(CONTEXT, "lambdamart", "new"): run_of(q2=["call"], q3=["call"]),
+    }
+    assert list(runs) == ["query_only", "query_plus_context/lambdamart/new"]
+    rows = recall_rows(scores_beside_chance(runs, world, [1, 2]), Resampling(world.units, 100, 0))
+    named = rows.set_index(["setting", "retriever", "topics", "target", "k"])["recall"]
+    assert named[ALONE, "semantic", "known", "api", 2] == 50
+    assert named[CONTEXT, "lambdamart", "new", "api", 1] == 0
+    assert named[ALONE, "random", "known", "api", 1] == 12.5
+    assert named[ALONE, "semantic", "known", "app", 2] == pytest.approx(100 / 3)
+
+
+# ---------------------------------------------------------------- the three named worlds
+
+SIZE = pd.DataFrame(
+    {
+        "persona": [f"p{n % 60}" for n in range(330)] + [f"e{n % 20}" for n in range(100)],
+        "split": ["training"] * 330 + ["evaluation"] * 100,
+    }
+)
+NAMES = ("explicit", "mixed", "hard")
+
+
+@pytest.fixture(scope="module")
+def whole(data):
+    return {name: named_world(data, name, SIZE, 3) for name in NAMES}
+
+
+@pytest.fixture(scope="module")
+def parts(whole):
+    return {name: asked_part(frames, 200, 3) for name, frames in whole.items()}
+
+
+@pytest.fixture(scope="module")
+def vectors(parts):
+    return embeddings_of(parts, {}, letters)
+
+
+def small_world(frames, vectors, shipped=None):
+    contexts = {
+        CONTEXT: context_by_lambdamart(frames, vectors, 3, 1),
+        BY_SEARCH: context_by_search(frames, vectors),
+    }
+    contexts |= context_controls(frames, contexts[CONTEXT], 3)
+    methods = {CONTEXT: "lambdamart", BY_SEARCH: "semantic"}
+    return ToolWorld.of(frames, vectors, contexts, letters, "paper", methods, "letters", seed=3, shipped=shipped or {})
+
+
+ASKED = [("semantic", setting, "known") for setting in (ALONE, BY_SEARCH, CONTEXT, OTHERS, ORACLE)]
+ASKED += [("lambdamart", setting, "known") for setting in (ALONE, BY_SEARCH, CONTEXT)]
+ASKED += [("bm25t", ALONE, "known"), ("frequency", ALONE, "known"), ("classifier", ALONE, "known")]
+ASKED += [("frequency", ALONE, "new"), ("lambdamart", ALONE, "new"), ("lambdamart_others", CONTEXT, "known")]
+
+
+def runs_in(world, asked=tuple(ASKED)):
+    return {run_name(setting, one, topics): rank_tools(setting, world, one, topics) for one, setting, topics in asked}
+
+
+@pytest.fixture(scope="module")
+def ranked(parts, vectors):
+    done = {}
+
+    def rank(name):
+        if name not in done:
+            there = small_world(parts[name], vectors[name])
+            done[name] = there, runs_in(there)
+        return done[name]
+
+    return rank
+
+
+def test_worlds_are_of_the_size_that_is_there(whole, data):
+    for frames in whole.values():
+        assert frames["queries"]["persona"].nunique() == 80
+        assert frames["queries"]["split"].value_counts().to_dict() == {"training": 330, "evaluation": 100}
+    tiny = named_world(data, "mixed", SIZE.iloc[:2], 3)["queries"]
+    assert (tiny["persona"].nunique(), len(tiny)) == (8, 9)
+
+
+def test_all_evaluation_queries_are_asked_and_some_personas_train(whole, parts):
+    for name, part in parts.items():
+        every, asked = whole[name]["queries"], part["queries"]
+        evaluated = every.loc[every["split"] == "evaluation", "query"]
+        assert asked.loc[asked["split"] == "evaluation", "query"].tolist() == evaluated.tolist()
+        training = asked[asked["split"] == "training"]
+        assert 200 <= len(training) < 215 < (every["split"] == "training").sum()
+        rest = every[(every["split"] == "training") & ~every["query"].isin(training["query"])]
+        assert not set(rest["persona"]) & set(training["persona"]), "personas are whole"
+        assert set(part["items"]["persona"]) == set(asked["persona"])
+        assert set(part["opens"]["item"]) <= set(part["items"]["item"])
+        ours = whole[name]["opens"]["item"].isin(part["items"]["item"])
+        assert 0 < ours.sum() == len(part["opens"]) < len(ours)
+        assert part["gold"]["query"].tolist() == asked["query"].tolist()
+        assert set(part["other_plans"]["query"]) <= set(asked["query"])
+
+
+def test_training_personas_are_drawn_by_the_seed_alone(whole):
+    first, again, other = (asked_part(whole["mixed"], 200, seed)["queries"] for seed in (3, 3, 4))
+    pd.testing.assert_frame_equal(first, again)
+    assert set(first["query"]) != set(other["query"])
+
+
+def test_known_texts_are_looked_up_and_the_others_encoded_at_once():
+    encoded = []
+
+    def encode(texts):
+        encoded.append(texts)
+        return np.arange(len(texts))[:, None] * np.ones(2)
+
+    worlds = {
+        "a": {"items": pd.DataFrame({"text": ["x", "known"]}), "queries": pd.DataFrame({"text": ["y"]})},
+        "b": {"items": pd.DataFrame({"text": ["y"]}), "queries": pd.DataFrame({"text": ["w", "x"]})},
+    }
+    found = embeddings_of(worlds, {"known": np.array([7.0, 7.0])}, encode)
+    assert encoded == [["w", "x", "y"]]
+    assert found["a"]["items"].tolist() == [[1, 1], [7, 7]]
+    assert found["b"]["queries"].tolist() == [[0, 0], [1, 1]]
+
+
+def test_every_run_ranks_every_tool_for_every_evaluated_query(ranked):
+    world, runs = ranked("mixed")
+    for run in runs.values():
+        assert set(run["query"]) == set(world.evaluated["query"])
+        assert (run.groupby("query").size() == 59).all()
+    assert not any(one.shipped for one in world.rankers.values())
+
+
+def test_a_shipped_ranker_is_taken_in_the_world_that_it_learned_in(parts, vectors, ranked):
+    """And in no other; with it the rankings are the same ones."""
+    world, runs = ranked("mixed")
+    shipped = {one.learned_from: one.record for one in world.rankers.values()}
+    again = small_world(parts["mixed"], vectors["mixed"], shipped)
+    assert all(one.shipped for one in again.rankers.values())
+    for setting in (ALONE, CONTEXT):
+        name = run_name(setting, "lambdamart")
+        pd.testing.assert_frame_equal(rank_tools(setting, again, "lambdamart"), runs[name])
+    other = small_world(parts["explicit"], vectors["explicit"], shipped)
+    assert not any(one.shipped for one in other.rankers.values())
+
+
+def test_no_evaluation_label_reaches_a_ranking(parts, vectors, ranked):
+    """But the oracle's context, which is made of labels."""
+    gold = parts["mixed"]["gold"]
+    asked = (gold["split"] == "evaluation").to_numpy()
+    other = parts["mixed"]["toolbox"]["api"].iloc[0]
+    lied = gold.assign(apis=[[other] if out else apis for out, apis in zip(asked, gold["apis"], strict=True)])
+    lied["apps"] = [["music"] if out else apps for out, apps in zip(asked, gold["apps"], strict=True)]
+    lied["relevant"] = [labels[:1] if out else labels for out, labels in zip(asked, gold["relevant"], strict=True)]
+    world, before = ranked("mixed")
+    told = small_world({**parts["mixed"], "gold": lied}, vectors["mixed"])
+    assert best_wording(told, CONTEXT, 12) == best_wording(world, CONTEXT, 12)
+    after = runs_in(told)
+    for name in set(before) - {ORACLE}:
+        pd.testing.assert_frame_equal(after[name], before[name])
+    assert not after[ORACLE].equals(before[ORACLE])
+
+
+def leading_to_context(part, vectors):
+    """Embeddings in which each query lies amid its relevant items: those of letters retrieve nothing of use."""
+    row = pd.Series(range(len(part["items"])), part["items"]["item"])
+    relevant = part["gold"].set_index("query")["relevant"].loc[part["queries"]["query"]]
+    amid = np.stack([vectors["items"][row[list(items)].to_numpy()].mean(axis=0) for items in relevant])
+    return {**vectors, "queries": (amid / np.linalg.norm(amid, axis=1, keepdims=True)).astype(np.float32)}
+
+
+def test_context_decides_where_no_query_says_its_arguments(parts, vectors):
+    """Found by a search that leads to it, context helps most where queries say nothing."""
+    asked = [("semantic", ALONE, "known"), ("semantic", ORACLE, "known")]
+    asked += [("lambdamart", ALONE, "known"), ("lambdamart", BY_SEARCH, "known")]
+    found = {}
+    for name in NAMES:
+        world = small_world(parts[name], leading_to_context(parts[name], vectors[name]))
+        world = replace(world, wording=best_wording(world, BY_SEARCH, 12))
+        found[name] = tool_scores(runs_in(world, asked), world, world.evaluated["query"].tolist(), [5]).mean()
+    for told, alone in ((ORACLE, ALONE), (f"{BY_SEARCH}/lambdamart", f"{ALONE}/lambdamart")):
+        gain = {name: scores[told, "recall", 5] - scores[alone, "recall", 5] for name, scores in found.items()}
+        assert gain["hard"] > gain["explicit"] + 5
+
+
+def test_the_ranker_of_context_finds_more_than_search_where_habits_decide(parts, ranked):
+    """And of training queries as well, ranked by one that saw none of their persona's."""
+    world, _ = ranked("hard")
+    relevant = parts["hard"]["gold"].set_index("query")["relevant"]
+
+    def first(setting, queries):
+        rows = world.contexts[setting]
+        rows = rows[rows["query"].isin(queries["query"]) & (rows["rank"] == 1)]
+        return np.mean([item in relevant[query] for query, item in rows[["query", "item"]].to_numpy()])
+
+    for side in ("evaluation", "training"):
+        assert first(CONTEXT, world.side(side)) > first(BY_SEARCH, world.side(side)) + 0.1
+    assert first(CONTEXT, world.side("training")) < 0.95, "not what it has learned by heart"
+
+
+def test_chance_and_what_is_common_stand_beside_search(ranked):
+    world, runs = ranked("hard")
+    means = scores_beside_chance(runs, world, [1, 5]).mean()
+    recall = {name: means[f"{ALONE}/{name}", "recall", 5] for name in ("random", "frequency", "lambdamart")}
+    assert recall["random"] < recall["frequency"]
+    assert means[f"{ALONE}/lambdamart/new", "recall", 5] < recall["lambdamart"], "topics that it has not learned"
+
+
+def test_a_planner_gets_the_first_tools_and_items_of_evaluation_queries_alone(parts, ranked):
+    world, runs = ranked("explicit")
+    handed_on = for_planner({"explicit": (world, runs)}, depth=4)
+    assert list(handed_on) == ["world", "setting", "query", "item", "rank"]
+    queries, items = parts["explicit"]["queries"], parts["explicit"]["items"]
+    evaluated = set(queries.loc[queries["split"] == "evaluation", "query"])
+    assert (handed_on.groupby("setting")["query"].agg(set) == evaluated).all()
+    assert set(handed_on["setting"]) == {*PLANNED, *RETRIEVED.values()}
+    assert (handed_on.groupby(["setting", "query"])["rank"].agg(sorted).map(tuple) == (1, 2, 3, 4)).all()
+    owner, asker = items.set_index("item")["persona"], queries.set_index("query")["persona"]
+    for setting, name in RETRIEVED.items():
+        context = handed_on[handed_on["setting"] == name].set_index(["query", "rank"])["item"]
+        assert (context.map(owner) == context.index.get_level_values("query").map(asker)).all()
+        retrieved = world.contexts[setting].set_index(["query", "rank"])["item"]
+        pd.testing.assert_series_equal(context, retrieved[context.index])
+
+
+def test_semantic_search_reads_no_log(parts, vectors):
+    """So that another log leaves what a ranker learned from it as it was."""
+    part = parts["mixed"]
+    sources = [small_world({**part, "opens": part["opens"][:n]}, vectors["mixed"]).sources for n in (500, 600)]
+    assert [len(one[BY_SEARCH].frames) for one in sources] == [2, 2]
+    assert [len(one[CONTEXT].frames) for one in sources] == [3, 3]
+    assert isinstance(sources[0][CONTEXT], Source)
