@@ -3,6 +3,9 @@
 Address and key come from `OPENAI_BASE_URL` and `OPENAI_API_KEY`; the key is written nowhere. An answer is kept as soon
 as it arrives, under what was asked and of whom: no answer that has arrived is paid for twice. A request that was under
 way when the process was killed, or cut off after the service had done its work, may be.
+
+Requests run in an event loop, since only there one can be ended wherever it is. They are tried again here and not by
+the client, so that each is held against the spending limit.
 """
 
 from __future__ import annotations
@@ -14,29 +17,19 @@ import json
 import logging
 import math
 import os
-import queue
+import random
 import threading
 import time
-import weakref
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from email.utils import parsedate_to_datetime
-from functools import cached_property
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
 
 import openai
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    sleep_using_event,
-    stop_after_attempt,
-    wait_random_exponential,
-)
 from tqdm.auto import tqdm
 
 from lib.generation.answers import Answer, Answers, Cost, Usage, encodable, key_of
@@ -108,6 +101,8 @@ class RemoteModel:
         counters: what this object has spent since it was made.
     """
 
+    said_beside = ""  # the name, in the record
+
     def __init__(
         self,
         name: str,
@@ -129,9 +124,8 @@ class RemoteModel:
                 byte of the answer.
             price_in: of a million tokens of prompts.
             price_out: of a million tokens of answers.
-            limit: what the answers that this object gives may cost, kept ones included, and what it lost;
-                None is no limit.
-                It is as exact as `count_tokens`.
+            limit: what the answers that this object gives may cost, kept ones included, and what it lost; None is no
+                limit. It is as exact as `count_tokens`.
             count_tokens: tokens of a text, for the limit, and where the endpoint reports no usage.
             record: JSON file that is given `name` and the counters when `generate` begins and when it ends, by an error
                 too; None writes none.
@@ -150,6 +144,7 @@ class RemoteModel:
         self.concurrency = concurrency
         self.timeout = timeout
         self.prices = (price_in, price_out)
+        self.limit = math.inf if limit is None else limit
         self.count_tokens = count_tokens
         self.record = Path(record) if record is not None else None
         self._url = self._address()
@@ -158,36 +153,13 @@ class RemoteModel:
         self.finished: list[bool] = []
         self.costs: list[Cost] = []
         self.refused: dict[str, str] = {}
-        self._budget = _Budget(limit)
-        self.counters = self._budget.counters
+        self.counters = Counters()
+        self._reserved: list[float] = []  # what each call under way may cost
         self._counted: set[str] = set()  # keys of the answers whose cost is in the counters
         self._answers = False  # whether the endpoint has ever given one
 
-    said_beside = ""  # the name, in the record
-
     def _address(self) -> SplitResult:
         return _base_url()
-
-    @cached_property
-    def client(self) -> _Client:
-        """Made when it is first needed: kept answers need no key.
-
-        Raises:
-            ModelError: `OPENAI_API_KEY` is missing or cannot be sent.
-        """
-        for library in ("httpx", "httpx2"):  # they log each request with its whole address, a password included
-            logging.getLogger(library).setLevel(logging.WARNING)
-        key = os.environ.get("OPENAI_API_KEY", "").strip()
-        if not key:
-            raise ModelError(
-                f"{self.endpoint} needs a key: set the environment variable OPENAI_API_KEY "
-                "(to any text for a server that asks for none)"
-            )
-        if not (key.isascii() and key.isprintable()):
-            raise ModelError("the environment variable OPENAI_API_KEY holds characters that no key has")
-        client = _Client(key, self._url, self.timeout)
-        weakref.finalize(self, client.end).atexit = False
-        return client
 
     def generate(
         self,
@@ -226,8 +198,12 @@ class RemoteModel:
         """
         if grammars is not None:
             raise ValueError("grammars are not supported by a remote endpoint: use lib.generation.local")
-        settings = _settings(prompts, max_new_tokens, stop, chat, temperature, seed)
-        keys = self._keys(prompts, settings)
+        check_arguments(prompts, max_new_tokens, stop, temperature)
+        if not all(prompts):
+            raise ValueError("a prompt is empty")
+        settings = {"max_new_tokens": max_new_tokens, "stop": list(stop), "chat": chat}
+        settings |= {"temperature": temperature, "seed": seed}
+        keys = {prompt: key_of(f"{self.endpoint} {self.name}", prompt, **settings) for prompt in prompts}
         self.usage, self.finished, self.costs = Usage(prompts=len(keys)), [], []
         self._write_record()
         answers: dict[str, Answer] = {}
@@ -251,10 +227,6 @@ class RemoteModel:
         self.costs = [answers[prompt].cost for prompt in prompts]
         return [answers[prompt].text for prompt in prompts]
 
-    def _keys(self, prompts: Sequence[str], settings: dict) -> dict[str, str]:
-        """The key of each distinct prompt's answer."""
-        return {prompt: key_of(f"{self.endpoint} {self.name}", prompt, **settings) for prompt in prompts}
-
     def _get(self, keys: Iterable[str]) -> list[Answer | None]:
         return self.cache.get(keys) if self.cache else [None for _ in keys]
 
@@ -276,123 +248,158 @@ class RemoteModel:
     def _price(self, cost: Cost) -> float:
         return (cost.tokens_in * self.prices[0] + cost.tokens_out * self.prices[1]) / 1e6
 
+    # ---- asking
+
     def _ask(self, keys: dict[str, str], settings: dict, answers: dict[str, Answer], progress: bool) -> None:
-        """Put the answers that are missing into `answers`, and keep them."""
+        """Put the answers that are missing into `answers`, and keep them. The event loop has a thread of its own: a
+        notebook's has one already."""
         missing = [prompt for prompt in keys if prompt not in answers]
         if not missing:
             return
-        _ = self.client  # a missing key is said before anything starts
-        worst = [self._price(Cost(self.count_tokens(prompt), settings["max_new_tokens"])) for prompt in missing]
-        stopped, changed, under_way = threading.Event(), threading.Condition(), set()
+        key, stopped = self._key(), threading.Event()
 
-        def ask(prompt: str, cost: float) -> bool:
-            with changed:
-                if stopped.is_set():
-                    return False
-                under_way.add(prompt)
+        def take(prompt: str, answer: Answer) -> None:
+            answers[prompt] = answer
+            self._counted.add(keys[prompt])
+            if self.cache and answer.cost != Cost():  # a refusal that costs nothing may be asked for again
+                self.cache.add({keys[prompt]: answer})
+            self._note(prompt, answer)
+            bar.update()
+            if not self._answers and len(self.refused) >= REFUSALS:
+                raise self._no_answer(prompt, answer.refused, 1)
+
+        bar = tqdm(total=len(keys), initial=len(answers), disable=not progress, unit="prompt", desc="asking")
+        with bar, ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(asyncio.run, self._ask_all(key, missing, settings, take, stopped))
             try:
-                answer = self._answer(prompt, settings, cost, stopped)
-                if answer is not None:
-                    answers[prompt] = answer
-                    self._counted.add(keys[prompt])
-                    if self.cache and answer.cost != Cost():  # a refusal that costs nothing may be asked for again
-                        self.cache.add({keys[prompt]: answer})
-                    self._note(prompt, answer)
-                    if not self._answers and len(self.refused) >= REFUSALS:
-                        raise self._no_answer(prompt, answer.refused, 1)
-                return answer is not None
-            except BaseException:
-                stopped.set()
-                raise
+                while not asked.done():
+                    wait([asked], timeout=1)  # one without end would miss a Ctrl-C that comes just before it begins
             finally:
-                with changed:
-                    under_way.remove(prompt)
-                    changed.notify_all()
-
-        failure: ModelError | None = None
-        ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
-        with ThreadPoolExecutor(self.concurrency) as pool:
-            try:
-                for one in zip(missing, worst, strict=True):
-                    pool.submit(ask, *one).add_done_callback(ended.put)
-                total, known = len(keys), len(answers)
-                with tqdm(total=total, initial=known, disable=not progress, unit="prompt", desc="asking") as bar:
-                    for _ in missing:
-                        try:
-                            bar.update(_first(ended).result())
-                        except ModelError as error:
-                            failure = failure or error
-            finally:  # on an interruption too: requests under way are waited for, also one whose thread the pool lost
-                with changed:
-                    stopped.set()
-                    changed.wait_for(lambda: not under_way)
+                stopped.set()  # on an interruption too: requests under way are waited for
+        failure = asked.result()
         if not (failure or self._answers) and len(missing) > 1:  # so each of them was refused
             failure = self._no_answer(missing[0], self.refused[missing[0]], 1)
-        if failure:
+        if isinstance(failure, ModelError):
             kept = f" and kept in {self.cache.own}" if self.cache else ""
             answered = sum(not answer.refused for answer in answers.values())
             raise type(failure)(f"{failure}; {answered} of {len(keys)} prompts are answered{kept}")
+        if failure:
+            raise failure
 
-    def _answer(self, prompt: str, settings: dict, worst: float, stopped: threading.Event) -> Answer | None:
-        """The answer to a prompt whose call costs `worst` at most; None where `stopped` came before it."""
-        retrying = Retrying(
-            retry=retry_if_exception(lambda error: isinstance(error, _Fault) and error.passing),
-            stop=stop_after_attempt(ATTEMPTS),
-            wait=_wait,
-            sleep=sleep_using_event(stopped),
-            reraise=True,
-        )
-        tried = 0
-        try:
-            for attempt in retrying:
-                with attempt:
-                    if not self._budget.reserve(worst, stopped):
-                        return None
-                    tried += 1
-                    return self._request(prompt, settings, worst, again=tried > 1)
-        except _Fault as fault:
-            reason = str(fault)
+    async def _ask_all(
+        self, key: str, prompts: Sequence[str], settings: dict, take: Callable, stopped: threading.Event
+    ) -> Exception | None:
+        """Give each answer to `take`; returns the first error, after which only requests under way go on."""
+        turns, settled = asyncio.Semaphore(self.concurrency), asyncio.Condition()
+        failures: list[Exception] = []
+
+        async def ask(prompt: str) -> None:
+            async with turns:
+                try:
+                    if not stopped.is_set() and (
+                        answer := await self._answer(client, prompt, settings, stopped, settled)
+                    ):
+                        take(prompt, answer)
+                except Exception as error:
+                    failures.append(error)
+                    stopped.set()
+
+        async with _client(key, self._url, self.timeout) as client:
+            await asyncio.gather(*map(ask, prompts))
+        return failures[0] if failures else None
+
+    async def _answer(
+        self, client, prompt: str, settings: dict, stopped: threading.Event, settled: asyncio.Condition
+    ) -> Answer | None:
+        """The answer to a prompt; None where `stopped` came before it."""
+        worst = self._price(Cost(self.count_tokens(prompt), settings["max_new_tokens"]))
+        for tried in range(1, ATTEMPTS + 1):
+            if not await self._reserve(worst, stopped, settled):
+                return None
+            cost, lost = Cost(), worst
+            try:
+                answer = await self._send(client, prompt, settings)
+                cost, lost = answer.cost, 0.0
+                return answer
+            except _Fault as error:
+                fault = error
+                lost = worst if fault.charged else 0.0
+            finally:
+                await self._settle(worst, cost, lost, tried > 1, settled)
             if fault.refused:
-                return Answer("", False, refused=reason)
+                return Answer("", False, refused=str(fault))
+            if not fault.passing or tried == ATTEMPTS:
+                break
+            seconds = fault.retry_after + random.uniform(0, min(FIRST_BACKOFF * 2 ** (tried - 1), LONGEST_BACKOFF))
+            await _sleep(seconds, stopped)
         # Raised out here, the error brings no other one along: those hold the request, and so the key.
-        raise self._no_answer(prompt, reason, tried)
+        raise self._no_answer(prompt, str(fault), tried)
 
     def _no_answer(self, prompt: str, reason: str, tried: int) -> ModelError:
         times = "once" if tried == 1 else f"{tried} times"
         return ModelError(f"{self.name} at {self.endpoint}: {reason}, asked {times}: prompt {_named(prompt)!r}")
 
-    def _request(self, prompt: str, settings: dict, worst: float, again: bool) -> Answer:
-        """The answer to a prompt for which `worst` is reserved, from one request.
+    async def _reserve(self, worst: float, stopped: threading.Event, settled: asyncio.Condition) -> bool:
+        """Hold `worst` back for a call; where it only fits if calls under way cost less than reserved, wait for them.
+        False where `stopped` came first. Raises SpendingLimit where it does not fit."""
+        async with settled:
+            while not stopped.is_set():
+                spent = self.counters.cost + self.counters.cost_lost + self.counters.cost_cached
+                left = self.limit - spent + 1e-9 * self.limit  # sums of floats are not exact
+                if worst > left:
+                    raise SpendingLimit(
+                        f"the spending limit of {self.limit:g} leaves {max(self.limit - spent, 0):.4g} after "
+                        f"{spent:.4g} and the next call may cost {worst:.4g}: run again with a higher limit"
+                    )
+                if sum(self._reserved) + worst <= left:
+                    self._reserved.append(worst)
+                    return True
+                await settled.wait()
+        return False
 
-        Raises:
-            _Fault: there is no answer.
-        """
-        cost, lost = Cost(), worst
-        try:
-            answer = self._send(prompt, settings)
-            cost, lost = answer.cost, 0.0
-            return answer
-        except _Fault as fault:
-            lost = worst if fault.charged else 0.0
-            raise
-        finally:
-            self._budget.settle(worst, cost, self._price(cost), lost, again)
+    async def _settle(self, worst: float, cost: Cost, lost: float, again: bool, settled: asyncio.Condition) -> None:
+        """Replace what was reserved for a call by what it cost."""
+        self._reserved.remove(worst)
+        self.counters.calls += 1
+        self.counters.retries += again
+        self.counters.tokens_in += cost.tokens_in
+        self.counters.tokens_out += cost.tokens_out
+        self.counters.cost += self._price(cost)
+        self.counters.cost_lost += lost
+        async with settled:
+            settled.notify_all()
 
-    def _send(self, prompt: str, settings: dict) -> Answer:
+    async def _send(self, client, prompt: str, settings: dict) -> Answer:
+        """The answer from one request. Raises _Fault."""
         arguments: dict[str, Any] = {"model": self.name, "max_tokens": settings["max_new_tokens"], "temperature": 0.0}
         if settings["stop"]:
             arguments["stop"] = settings["stop"]
         if settings["temperature"]:
             arguments["temperature"], arguments["seed"] = settings["temperature"], settings["seed"]
         arguments |= {"messages": [{"role": "user", "content": prompt}]} if settings["chat"] else {"prompt": prompt}
-        started = time.perf_counter()
-        body = self.client.ask(settings["chat"], arguments)
+        asked, started = client.chat.completions if settings["chat"] else client.completions, time.perf_counter()
+        try:
+            body = (await asked.with_raw_response.create(**arguments)).content
+        except (openai.APIError, TimeoutError) as error:
+            raise _fault(error, client.api_key) from error
         seconds = time.perf_counter() - started
         text, end, tokens = read_answer(body, settings["chat"])
         tokens = tokens or (self.count_tokens(prompt), self.count_tokens(text or ""))
         # One without text would be paid for again, and end the same.
         refused = f"an answer without text, ended by {end}" if text is None else ""
         return Answer(text or "", end == "stop" and not refused, Cost(*tokens, seconds), refused=refused)
+
+    def _key(self) -> str:
+        """Raises ModelError where `OPENAI_API_KEY` is missing or cannot be sent."""
+        key = os.environ.get("OPENAI_API_KEY", "").strip()
+        if not key:
+            raise ModelError(
+                f"{self.endpoint} needs a key: set the environment variable OPENAI_API_KEY "
+                "(to any text for a server that asks for none)"
+            )
+        if not (key.isascii() and key.isprintable()):
+            raise ModelError("the environment variable OPENAI_API_KEY holds characters that no key has")
+        return key
 
 
 class DryRun(RemoteModel):
@@ -431,97 +438,29 @@ class DryRun(RemoteModel):
         return cost
 
 
-def _first(ended: queue.SimpleQueue) -> Future:
-    """The next future that ends. A wait without end would miss a Ctrl-C that comes just before it begins."""
-    while True:
-        with contextlib.suppress(queue.Empty):
-            return ended.get(timeout=1)
-
-
-class _Budget:
-    """The counters, and what calls may still cost; shared by threads."""
-
-    def __init__(self, limit: float | None):
-        self.limit = math.inf if limit is None else limit
-        self.counters = Counters()
-        self._under_way: list[float] = []  # what is reserved for each call
-        self._changed = threading.Condition()
-
-    def reserve(self, worst: float, stopped: threading.Event) -> bool:
-        """Hold `worst` back for a call. Where it only fits if calls under way cost less than reserved, wait for them.
-
-        Returns:
-            whether the call may be made: not when `stopped` came first.
-
-        Raises:
-            SpendingLimit: it does not fit.
-        """
-        with self._changed:
-            while not stopped.is_set():
-                spent = self.counters.cost + self.counters.cost_lost + self.counters.cost_cached
-                left = self.limit - spent + 1e-9 * self.limit  # sums of floats are not exact
-                if worst > left:
-                    raise SpendingLimit(
-                        f"the spending limit of {self.limit:g} leaves {max(self.limit - spent, 0):.4g} after "
-                        f"{spent:.4g} and the next call may cost {worst:.4g}: run again with a higher limit"
-                    )
-                if sum(self._under_way) + worst <= left:
-                    self._under_way.append(worst)
-                    return True
-                self._changed.wait()
-        return False
-
-    def settle(self, worst: float, took: Cost, cost: float, lost: float, again: bool) -> None:
-        """Replace what was reserved for a call by what it cost."""
-        with self._changed:
-            self._under_way.remove(worst)
-            self.counters.calls += 1
-            self.counters.retries += again
-            self.counters.tokens_in += took.tokens_in
-            self.counters.tokens_out += took.tokens_out
-            self.counters.cost += cost
-            self.counters.cost_lost += lost
-            self._changed.notify_all()
-
-
 # ---------------------------------------------------------------- requests
 
 
-class _Client:
-    """The `openai` client, for threads. Its requests run in an event loop of their own, since only there one can be
-    ended wherever it is; the loop has a thread, which ends with `end`."""
+async def _sleep(seconds: float, stopped: threading.Event) -> None:
+    """Wait, at most until `stopped`."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0 and not stopped.is_set():
+        await asyncio.sleep(min(left, 0.2))
 
-    def __init__(self, key: str, url: SplitResult, seconds: float):
-        self.key = key
-        self._client = openai.AsyncOpenAI(
-            api_key=key,
-            base_url=urlunsplit(url._replace(query="", fragment="")),
-            default_query=dict(parse_qsl(url.query)),
-            default_headers={"Accept-Encoding": "identity"},  # else a small body may hold a very large one
-            timeout=openai.Timeout(None, connect=seconds / 2),
-            max_retries=0,  # retried where it is counted, cut off and held against the limit
-            http_client=_HTTPClient(seconds),
-        )
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._run, name="requests", daemon=True).start()
 
-    def _run(self) -> None:
-        self._loop.run_forever()
-        self._loop.run_until_complete(self._client.close())
-        self._loop.close()
-
-    def end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-
-    def ask(self, chat: bool, arguments: dict) -> bytes:
-        """The body of an answer, whatever it holds. Raises _Fault."""
-        client = self._client.chat.completions if chat else self._client.completions
-        # an async function, which openai declares by what it returns
-        request = cast(Coroutine[Any, Any, Any], client.with_raw_response.create(**arguments))
-        try:
-            return asyncio.run_coroutine_threadsafe(request, self._loop).result().content
-        except (openai.APIError, TimeoutError) as error:
-            raise _fault(error, self.key) from error
+def _client(key: str, url: SplitResult, seconds: float) -> openai.AsyncOpenAI:
+    """The client of one call of `generate`."""
+    for library in ("httpx", "httpx2"):  # they log each request with its whole address, a password included
+        logging.getLogger(library).setLevel(logging.WARNING)
+    return openai.AsyncOpenAI(
+        api_key=key,
+        base_url=urlunsplit(url._replace(query="", fragment="")),
+        default_query=dict(parse_qsl(url.query)),
+        default_headers={"Accept-Encoding": "identity"},  # else a small body may hold a very large one
+        timeout=openai.Timeout(None, connect=seconds / 2),
+        max_retries=0,
+        http_client=_HTTPClient(seconds),
+    )
 
 
 class _HTTPClient(openai.DefaultAsyncHttpxClient):
@@ -646,14 +585,6 @@ def _named(prompt: str) -> str:
     return prompt if len(prompt) <= 160 else f"{prompt[:150]} … ({hashlib.sha256(prompt.encode()).hexdigest()[:12]})"
 
 
-def _wait(state: RetryCallState) -> float:
-    """Seconds before the next attempt: what the endpoint asks for, then a random share of a doubling backoff."""
-    backoff = wait_random_exponential(multiplier=FIRST_BACKOFF, max=LONGEST_BACKOFF)
-    fault = state.outcome and state.outcome.exception()
-    assert isinstance(fault, _Fault)  # nothing else is retried
-    return fault.retry_after + backoff(state)
-
-
 def retry_after(header: str) -> float:
     """Seconds that a `Retry-After` header (RFC 9110, 10.2.3: seconds or a date) asks for; 0 where it cannot be read."""
     try:
@@ -664,25 +595,6 @@ def retry_after(header: str) -> float:
         except (ValueError, OverflowError):
             return 0.0
     return seconds if seconds > 0 else 0.0
-
-
-# ---------------------------------------------------------------- what is asked, and where
-
-
-def _settings(
-    prompts: Sequence[str], max_new_tokens: int, stop: Sequence[str], chat: bool, temperature: float, seed: int
-) -> dict:
-    """What an answer depends on besides prompt and model. Raises TypeError and ValueError as `generate` does."""
-    check_arguments(prompts, max_new_tokens, stop, temperature)
-    if not all(prompts):
-        raise ValueError("a prompt is empty")
-    return {
-        "max_new_tokens": max_new_tokens,
-        "stop": list(stop),
-        "chat": chat,
-        "temperature": temperature,
-        "seed": seed,
-    }
 
 
 def _base_url() -> SplitResult:
