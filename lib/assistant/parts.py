@@ -265,7 +265,7 @@ def taken_or_trained(
     Args:
         model: name of the base model.
         pairs: columns prompt, target; None will do where a part was found.
-        machine: quantization, processes, threads, progress.
+        machine: quantization, threads, progress.
     """
     if found.folder:
         return adapter_of(found.folder, found.record, from_project=True)

@@ -5,26 +5,18 @@ Weights stay in the data type that the machine computes fastest in, without auto
 updated in float32, because bfloat16 would round small updates away. Over weights in 4 bits (QLoRA; Dettmers et al.
 2023, arXiv:2305.14314) the frozen rest is float32, all computes in bfloat16 under autocast, and each layer is computed
 again in the backward pass instead of being kept.
-
-Several GPUs: `finetune_language_model(…, processes=4)` leaves pairs and settings in a file and has `accelerate launch`
-run this module with it in four processes, which train one adapter together (see `lib.generation.processes`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import sys
-import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-from tqdm.auto import tqdm
 
 from lib.generation import models
 from lib.generation.local import (
@@ -36,22 +28,16 @@ from lib.generation.local import (
     load_tokenizer,
     tokenize,
 )
-from lib.generation.processes import add_up, join, launch
 from lib.workbook.artifacts import ROOT, sha256_of
-from lib.workbook.checkpoints import Checkpoints, copy_weights
 from lib.workbook.machine import accelerator
-from lib.workbook.parts import NONE, RECORD, Adapter, adapter_of, finished_record, save_adapter, shipped
-
-if TYPE_CHECKING:
-    from accelerate import PartialState
+from lib.workbook.parts import NONE, Adapter, adapter_of, finished_record, save_adapter, shipped
+from lib.workbook.training import Checkpoints, take_steps, update
 
 WINDOW = 32  # batches; sorting by length within so many keeps padding small and the order random enough
 PASS_TOKENS = 1_024  # that a CPU computes at once: what is kept for the backward pass takes a megabyte a token and more
-READ_EVERY = 50  # steps on a GPU; it stands still while a loss is read
-CHECKPOINT_SECONDS = 30.0  # between checkpoints on a GPU, which may be lent for minutes
 COMPILED_TOKENS = 5_000_000  # of a run on a GPU that is worth compiling for a minute or two
 PADDED = 64  # lengths of compiled batches are multiples of it
-CURVE = ["step", "epoch", "loss", "learning_rate", "tokens", "target_tokens", "seconds"]
+CURVE = ["step", "loss", "seconds"]
 
 
 @dataclass(frozen=True)
@@ -65,7 +51,7 @@ class Training:
         epochs: passes over the pairs.
         batch_size: pairs a step.
         seed: of the adapter's first weights and the order of the pairs.
-        checkpoint_every: steps between checkpoints; on a GPU they are half a minute apart.
+        checkpoint_every: steps between checkpoints.
     """
 
     rank: int = 16
@@ -88,8 +74,7 @@ def finetune_language_model(
     threads: int = 2,
     progress: bool = False,
     quantization: str = "none",
-    processes: int = 1,
-) -> pd.DataFrame:
+) -> dict:
     """Train an adapter and write it to the folder `output`, which `LocalModel(name, adapter=output)` reads.
 
     A run that was killed goes on from its last whole checkpoint (beside `output`, removed at the end) and gives the
@@ -106,19 +91,15 @@ def finetune_language_model(
         threads: CPU threads.
         progress: show a progress bar over steps.
         quantization: "none", or "nf4" for a model in 4 bits (see `lib.generation.local.load_model`).
-        processes: how many train together, one a GPU. The adapter differs from that of one process by rounding alone,
-            and a run that one number of processes began or finished is the same run for another.
 
     Returns:
-        The loss curve, one row a step: step (from 1), epoch (from 1), loss (mean over the batch's target tokens, nats),
-        learning_rate, tokens (prompts and targets, padding excluded) and target_tokens of the batch, seconds of
-        computation (as first measured, where the run was resumed or is not repeated).
+        the record of the training: curve (a row a step: step from 1, loss as the mean over the batch's target tokens in
+        nats, seconds since the beginning; `columns` names them), rows, tokens, seconds, device, settings and hashes.
 
     Raises:
         ValueError: numbers of prompts and targets differ or are zero, a prompt or target is empty or holds a lone
             surrogate, or a pair does not fit into the model's window.
         ModelError: the model cannot be found or read.
-        RuntimeError: one of several processes failed.
         ArtifactError: a checkpoint or the adapter cannot be written.
     """
     import_torch(threads)
@@ -134,43 +115,19 @@ def finetune_language_model(
         "code": [sha256_of(Path(__file__).with_name(name)) for name in ("finetune.py", "attention.py", "lora.py")],
     }
     run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    finished = finished_curve(output, run)
-    if finished is not None:
-        return finished
-    if processes > 1:
-        job = output.absolute().with_name(f"{output.name}.job.json")
-        settings = {
-            "name": name,
-            "prompts": list(prompts),
-            "targets": list(targets),
-            "output": str(output.absolute()),
-            "training": asdict(training),
-            "chat": chat,
-            "dtype": dtype,
-            "quantization": quantization,
-            "threads": max(1, threads // processes),
-        }
-        launch("lib.generation.finetune", job, settings, processes)
-        curve = finished_curve(output, run)
-        if curve is None:
-            raise RuntimeError(
-                f"{output}: no finished adapter, although its training ended without an error (see {job})"
-            )
-        return curve
-
-    group = join()
-    model = load_model(path, dtype, quantization=quantization)
-    if quantization == "nf4":
-        prepare_quantised(model)
-    checkpoints = Checkpoints(output.with_name(f".{output.name}.checkpoints"), run)
-    adapted, masters, curve = train(model, name, pairs, training, checkpoints, group, progress)
-    frame = pd.DataFrame(curve, columns=CURVE)
-    if group.is_main_process:
-        record = {"run": run, **content, "rows": len(pairs) * training.epochs, "tokens": int(frame["tokens"].sum())}
-        record |= {"seconds": float(frame["seconds"].sum()), "device": accelerator(), "columns": CURVE, "curve": curve}
-        save_adapter(adapted, masters, output, record)
+    record = finished_record(output, run)
+    if record is None:
+        model = load_model(path, dtype, quantization=quantization)
+        if quantization == "nf4":
+            prepare_quantised(model)
+        checkpoints = Checkpoints(output.with_name(f".{output.name}.checkpoints"), run)
+        adapted, masters, curve = train(model, name, pairs, training, checkpoints, progress)
+        tokens = training.epochs * sum(len(prompt) + len(target) for prompt, target in pairs)
+        record = {"run": run, **content, "rows": len(pairs) * training.epochs, "tokens": tokens}
+        record |= {"seconds": curve[-1][2], "device": accelerator(), "columns": CURVE, "curve": curve}
+        record = save_adapter(adapted, masters, output, record)
         checkpoints.remove()
-    return frame
+    return record
 
 
 def adapter_for(
@@ -191,7 +148,7 @@ def adapter_for(
         part: name of the shipped part, such as nl2dsl-67000; empty: none is wanted.
         name, prompts, targets, output, training, chat, quantization: see `finetune_language_model`.
         root: the project's folder.
-        machine: `finetune_language_model`'s dtype, threads, progress and processes.
+        machine: `finetune_language_model`'s dtype, threads and progress.
 
     Raises:
         As `finetune_language_model`.
@@ -202,12 +159,10 @@ def adapter_for(
         found = shipped(part, model, pairs_hash(prompts, targets, chat), root, training)
     if found.folder:
         return adapter_of(found.folder, found.record, from_project=True)
-    finetune_language_model(name, prompts, targets, output, training, chat=chat, quantization=quantization, **machine)
-    record = json.loads((Path(output) / RECORD).read_text(encoding="utf-8"))
+    record = finetune_language_model(
+        name, prompts, targets, output, training, chat=chat, quantization=quantization, **machine
+    )
     return adapter_of(Path(output), record, found.reason)
-
-
-# ---------------------------------------------------------------- steps
 
 
 def train(
@@ -216,64 +171,38 @@ def train(
     pairs: Sequence[tuple[list[int], list[int]]],
     training: Training,
     checkpoints: Checkpoints,
-    group: PartialState,
     progress: bool = False,
 ):
     """Train an adapter of `model` from where its checkpoints end; returns the adapted model, the adapter's float32
-    weights by name, and the rows of the loss curve.
-
-    On a GPU nothing waits for a step: losses are read every so many steps, and checkpoints are written by the clock. A
-    long run is compiled there, its batches padded to few shapes.
-    """
+    weights by name, and the rows of the loss curve. A long run on a GPU is compiled, its batches padded to few
+    shapes."""
     import torch
 
     on_gpu = model.device.type == "cuda"
     adapted, weights = add_adapter(model, name, training)
     masters = {key: weight.detach().float().clone() for key, weight in weights.items()}
-    optimizer = torch.optim.AdamW(masters.values(), lr=training.learning_rate, weight_decay=0.0, fused=on_gpu)
+    groups = [{"params": list(masters.values()), "highest": training.learning_rate}]
+    optimizer = torch.optim.AdamW(groups, lr=training.learning_rate, weight_decay=0.0, fused=on_gpu)
     lengths = [len(prompt) + len(target) for prompt, target in pairs]
-    batches = [
-        (epoch, batch)
-        for epoch in range(training.epochs)
-        for batch in plan_epoch(lengths, training.batch_size, training.seed, epoch)
-    ]
+    epochs = [plan_epoch(lengths, training.batch_size, training.seed, epoch) for epoch in range(training.epochs)]
     shape = 0, 1
     if on_gpu and sum(lengths) * training.epochs > COMPILED_TOKENS:
         model.get_decoder().compile()
-        shape = -(-training.batch_size // group.num_processes), PADDED
-    rates = learning_rates(len(batches), training.learning_rate)
-    curve = checkpoints.restore(masters, optimizer)
-    copy_weights(masters, weights)
-    model.train()
-    waiting: list = []  # losses not read yet, each with the rest of its row
-    read = saved = time.perf_counter()
-    steps = range(len(curve), len(batches))
-    for step in tqdm(steps, disable=not progress, unit="step", desc="training", initial=len(curve), total=len(batches)):
-        epoch, batch = batches[step]
-        mine = batch[group.process_index :: group.num_processes]
-        target_tokens = sum(len(pairs[i][1]) for i in batch)
+        shape = training.batch_size, PADDED
+
+    def one_step(batch):
+        parts = [batch] if on_gpu else plan_passes(batch, lengths, PASS_TOKENS)
+        targets = [sum(len(pairs[i][1]) for i in rows) for rows in parts]
         passes = [
-            (
-                *collate([pairs[i] for i in rows], model.device, *shape),
-                sum(len(pairs[i][1]) for i in rows) / target_tokens,
-            )
-            for rows in ([mine] if on_gpu else plan_passes(mine, lengths, PASS_TOKENS))
+            (*collate([pairs[i] for i in rows], model.device, *shape), count / sum(targets))
+            for rows, count in zip(parts, targets, strict=True)
         ]
-        optimizer.param_groups[0]["lr"] = rates[step]
-        loss = train_step(model, weights, masters, optimizer, passes, group)
-        waiting.append((loss, [step + 1, epoch + 1, rates[step], sum(lengths[i] for i in batch), target_tokens]))
-        last = step + 1 == len(batches)
-        if not on_gpu or len(waiting) == READ_EVERY or last:
-            losses, now = torch.stack([loss for loss, _ in waiting]).tolist(), time.perf_counter()
-            each = (now - read) / len(waiting)
-            curve += [[*row[:2], loss, *row[2:], each] for loss, (_, row) in zip(losses, waiting, strict=True)]
-            waiting.clear()
-            due = now - saved > CHECKPOINT_SECONDS if on_gpu else (step + 1) % training.checkpoint_every == 0
-            if due and not last and group.is_main_process:
-                checkpoints.save(masters, optimizer, curve)
-                saved = now
-            read = time.perf_counter()
-    return adapted, masters, curve
+        return train_step(model, weights, masters, optimizer, passes)
+
+    batches = [batch for epoch in epochs for batch in epoch]
+    model.train()
+    how = masters, weights, checkpoints, training.checkpoint_every
+    return adapted, masters, take_steps(one_step, batches, optimizer, learning_rate, progress, *how)
 
 
 # ---------------------------------------------------------------- pairs and batches
@@ -328,10 +257,10 @@ def plan_passes(batch: Sequence[int], lengths: Sequence[int], tokens: int) -> li
     return passes
 
 
-def learning_rates(steps: int, highest: float) -> list[float]:
-    """The rate of each step: linearly up over the first 5% of the steps, then linearly down to zero."""
+def learning_rate(step: int, steps: int, highest: float) -> float:
+    """The rate of a step: linearly up over the first 5% of the steps, then linearly down to zero."""
     rise = max(1, steps // 20)
-    return [highest * min((step + 1) / rise, (steps - step) / max(1, steps - rise + 1)) for step in range(steps)]
+    return highest * min((step + 1) / rise, (steps - step) / max(1, steps - rise + 1))
 
 
 def collate(pairs: Sequence[tuple[list[int], list[int]]], device, rows: int = 0, multiple: int = 1):
@@ -416,16 +345,13 @@ def add_adapter(model, name: str, training: Training):
     return adapted, {key: weight for key, weight in adapted.named_parameters() if weight.requires_grad}
 
 
-def train_step(
-    model, weights: dict, masters: dict, optimizer, passes: Sequence[tuple], group: PartialState | None = None
-):
-    """One step of `optimizer`, which holds the float32 `masters` of the adapter's `weights`; gradients are clipped to a
-    norm of 1. Returns the loss before the step, a tensor that a GPU may still be computing.
+def train_step(model, weights: dict, masters: dict, optimizer, passes: Sequence[tuple]):
+    """One step of `optimizer`, which holds the float32 `masters` of the adapter's `weights`. Returns the loss before
+    the step, a tensor that a GPU may still be computing.
 
     Args:
-        passes: this process's pairs, in parts that are computed one after the other: ids and labels, see `collate`, and
-            the share of the batch's target tokens that they have. Their gradients are added up in float32.
-        group: the processes that share the batch; their gradients and losses are added up.
+        passes: the batch in parts that are computed one after the other: ids and labels, see `collate`, and the share
+            of the batch's target tokens that they have. Their gradients are added up in float32.
     """
     import torch
 
@@ -434,8 +360,6 @@ def train_step(
         master.grad = torch.zeros_like(master)
     quantised = getattr(model, "is_loaded_in_4bit", False)
     for ids, labels, share in passes:
-        if not len(ids):
-            continue
         with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=quantised):
             part = target_loss(model, ids, labels) * share
         part.backward()
@@ -444,36 +368,5 @@ def train_step(
             if weight.grad is not None:
                 masters[key].grad += weight.grad.float()
                 weight.grad = None
-    if group:
-        add_up([loss, *(master.grad for master in masters.values())], group)
-    torch.nn.utils.clip_grad_norm_(masters.values(), 1.0)
-    optimizer.step()
-    copy_weights(masters, weights)
+    update(optimizer, masters, weights)
     return loss
-
-
-def finished_curve(output: Path, run: str) -> pd.DataFrame | None:
-    """The loss curve of a finished run, or None if `output` is missing, damaged or of another run."""
-    record = finished_record(output, run)
-    return None if record is None else pd.DataFrame(record["curve"], columns=CURVE)
-
-
-# ---------------------------------------------------------------- several processes
-
-
-def main(job: Path) -> None:
-    """One of the processes that train what `finetune_language_model` left in the file `job`."""
-    settings = json.loads(job.read_text(encoding="utf-8"))
-    settings["training"] = Training(**settings["training"])
-    group = join()
-    try:
-        finetune_language_model(**settings, progress=group.is_main_process)
-        group.wait_for_everyone()
-    finally:
-        group.destroy_process_group()
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: accelerate launch --multi_gpu --num_processes N -m lib.generation.finetune FILE.job.json")
-    main(Path(sys.argv[1]))

@@ -316,7 +316,7 @@ class Trainer:
         output: folder of what is trained here.
         settings: that are asked for, by kind, of so many pairs.
         epochs: passes over scored pairs.
-        machine: threads, progress, and for a language model quantization and processes.
+        machine: threads, progress, and for a language model quantization.
         root: the project's folder.
         made: rows that were made already: plain and affine tuning learn from the same.
     """
@@ -438,6 +438,5 @@ def trainer_of(
             "threads": cores(),
             "progress": progress,
             "quantization": parameters.quantization,
-            "processes": parameters.training_processes,
         },
     )

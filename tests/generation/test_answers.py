@@ -8,13 +8,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from lib.generation.answers import Answer, Answers, Cost, KeptModel, Usage, key_of, whole_units
-from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError
 
 ASKED = {"weights": "w", "prompt": "a prompt", "max_new_tokens": 8}
@@ -29,12 +27,6 @@ def path(tmp_path):
 
 
 # ---------------------------------------------------------------- keys
-
-
-def test_the_key_of_a_kept_answer():
-    """Answers that come with the project are found under it."""
-    assert key_of("w", "a prompt", 8, "start: x", ["\n"], True, 0.7, 1, 2) == "18a8c0670a72f5f49083203e"
-    assert KEY == "60d678042a53084bbf952e58"
 
 
 @pytest.mark.parametrize(
@@ -52,13 +44,6 @@ def test_the_key_of_a_kept_answer():
 )
 def test_whatever_an_answer_depends_on_is_part_of_its_key(changes):
     assert key_of(**ASKED | changes) != KEY
-
-
-def test_seed_and_draw_tell_drawn_answers_apart_and_greedy_ones_not():
-    drawn = [key_of(**ASKED, temperature=0.7, seed=seed, draw=draw) for seed in (0, 1) for draw in (0, 1)]
-    assert len(set(drawn)) == 4
-    assert key_of(**ASKED, seed=5, draw=1, grammar="", stop=()) == KEY
-    assert key_of("a", "bc", 1) != key_of("ab", "c", 1)
 
 
 # ---------------------------------------------------------------- two layers
@@ -82,23 +67,6 @@ def test_the_projects_file_is_never_written_and_ones_own_comes_first(path, tmp_p
     Answers(path, own).add({KEY: Answer("of a run")})
     assert path.read_bytes() == before
     assert [one.text for one in Answers(path, own).get([KEY, OTHER])] == ["of a run", "too"]
-
-
-def test_without_a_file_of_ones_own_answers_last_as_long_as_the_object(path):
-    Answers(own=path).add({KEY: Answer("yes")})
-    answers = Answers(path)
-    answers.add({OTHER: Answer("no")})
-    assert [one.text for one in answers.get([KEY, OTHER])] == ["yes", "no"]
-    assert Answers(path).get([OTHER]) == [None]
-
-
-def test_a_notebooks_layers(tmp_path):
-    book = SimpleNamespace(root=tmp_path, data=tmp_path / "data" / "generated" / "quick")
-    answers = Answers.of(book, "plans")
-    assert answers.shipped == tmp_path / "data" / "answers" / "plans.jsonl"
-    assert answers.own == book.data / "answers" / "plans.jsonl"
-    assert (Answers.at(answers), Answers.at(None)) == (answers, None)
-    assert Answers.at(tmp_path).own == tmp_path / "answers.jsonl"
 
 
 def test_a_lone_surrogate_is_replaced_where_it_is_read(path):
@@ -125,27 +93,10 @@ def test_a_damaged_line_is_an_error_of_the_project_and_passed_over_in_a_run(path
     assert "line 2: a damaged answer" in caplog.text
 
 
-@pytest.mark.parametrize("left", range(1, 30, 4))
-def test_half_a_line_does_not_spoil_the_next(path, left):
-    Answers(own=path).add({KEY: Answer("yes")})
-    path.write_bytes(path.read_bytes()[:-left])
-    Answers(own=path).add({OTHER: Answer("no")})
-    assert Answers(own=path).get([KEY, OTHER]) == [Answer("yes") if left == 1 else None, Answer("no")]
-
-
 def test_a_file_that_cannot_be_written_is_one_clear_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ArtifactError, match="cannot be written"):
         Answers(own=tmp_path / "file" / "answers.jsonl").add({KEY: Answer("yes")})
-
-
-def test_a_full_disk_is_one_clear_error_and_leaves_what_was_there(path, no_file_above):
-    Answers(own=path).add({KEY: Answer("yes")})
-    with no_file_above(1000), pytest.raises(ArtifactError, match=r"plans\.jsonl: cannot be written"):
-        Answers(own=path).add({OTHER: Answer("x" * 10_000)})
-    assert Answers(own=path).get([KEY, OTHER]) == [Answer("yes"), None]
-    Answers(own=path).add({OTHER: Answer("no")})
-    assert Answers(own=path).get([KEY, OTHER]) == [Answer("yes"), Answer("no")]
 
 
 def add_often(path, name):
@@ -249,27 +200,6 @@ def test_only_what_is_missing_is_asked_and_kept_beside(there, tmp_path):
     assert (len(kept.used), len(kept.asked)) == (1, 2)  # what a run has asked stays asked
 
 
-def test_without_a_model_only_what_is_kept_can_be_asked(there):
-    with pytest.raises(ModelError, match="1 of 2 answers are not kept, and no model is named"):
-        KeptModel(Answers(there), "w").generate(["one", "two"], 8, **DRAWN)
-
-
-def test_a_model_is_loaded_once_and_let_go(there):
-    loaded, unloaded = [], []
-
-    class Loaded(Model):
-        def unload(self):
-            unloaded.append(self)
-
-    kept = KeptModel(Answers(there), "w", lambda: loaded.append(Loaded()) or loaded[-1])
-    kept.unload()
-    for prompt in ("six", "seven"):
-        kept.generate([prompt], 8)
-    kept.unload()
-    assert loaded == unloaded
-    assert len(loaded) == 1
-
-
 def test_several_draws_are_kept_each(there, tmp_path):
     model = Model()
     kept = KeptModel(Answers(there, tmp_path / "own.jsonl"), "w", lambda: model)
@@ -277,19 +207,6 @@ def test_several_draws_are_kept_each(there, tmp_path):
     assert model.calls[0][0] == ["one", "two"]  # the second draw of "one" was missing
     assert kept.usage.cached == 1
     assert KeptModel(kept.answers, "w").generate(["two", "one"], 8, samples=2, **DRAWN)[::2] == ["two 0", "one 0"]
-
-
-def test_a_model_that_keeps_its_answers_itself_has_each_written_once(path, tiny):
-    from lib.generation.local import LocalModel
-
-    answers = Answers(own=path)
-    model = LocalModel(tiny, cache=answers, dtype="float32", threads=1)
-    kept = KeptModel(answers, model.weights, lambda: model)
-    texts = kept.generate(["the fox", "music"], 4, stop=["x"])
-    assert len(path.read_text().splitlines()) == 2
-    assert KeptModel(Answers(path), model.weights).generate(["the fox", "music"], 4, stop=["x"]) == texts
-    assert model.generate(["music", "the fox"], 4, stop=["x"]) == texts[::-1]
-    assert model.usage.cached == 2
 
 
 # ---------------------------------------------------------------- units

@@ -2,7 +2,6 @@ import random
 
 import pytest
 
-from lib.generation import batches
 from lib.generation.batches import plan_batches, shared_prefixes
 
 FAR = list(range(1000, 1400))
@@ -38,22 +37,6 @@ def test_shared_prefixes(tokens, expected):
     assert shared_prefixes(tokens) == expected
 
 
-def test_where_every_token_counts_each_beginning_is_read_once(monkeypatch):
-    monkeypatch.setattr(batches, "SHORTEST_PREFIX", 1)
-    monkeypatch.setattr(batches, "SHORTEST_GROUP_PREFIX", 1)
-    for seed in range(50):
-        generator = random.Random(seed)
-        tokens = [generator.choices([0, 1], k=generator.randint(1, 9)) for _ in range(12)]
-        cuts = shared_prefixes(tokens)
-        parts, own = {}, 0
-        for ids, ends in zip(tokens, cuts, strict=True):
-            for start, end in zip((0, *ends), ends, strict=False):
-                parts[tuple(ids[:end])] = end - start
-            own += len(ids) - (ends[-1] if ends else 0)
-        beginnings = {tuple(ids[:end]) for ids in tokens for end in range(1, len(ids))}
-        assert sum(parts.values()) + own == len(beginnings) + len(tokens)
-
-
 def plan(tokens, batch_size=3, new_tokens=10, room=10_000):
     names = [(str(ids),) for ids in tokens]
     return [
@@ -66,14 +49,6 @@ def test_batches_keep_to_the_room_there_is():
     tokens = [[i] * n for i, n in enumerate((50, 40, 10, 10, 10, 10, 200))]
     lengths = [[len(ids) for ids in batch] for batch in plan(tokens, room=130)]
     assert lengths == [[200], [50, 40], [10, 10, 10], [10]]
-
-
-def test_a_longer_group_that_follows_has_room_too():
-    """The second group begins with a prompt that is longer than the last one of the first group."""
-    first = [[*FAR, *[1] * 90], [*FAR, 2]]
-    second = [[*reversed(FAR), *[1] * 80], [*reversed(FAR), 2]]
-    lengths = [[len(ids) for ids in batch] for batch in plan(first + second, room=900)]
-    assert lengths == [[490], [401], [480], [401]]
 
 
 def test_groups_stay_together_and_the_order_does_not_matter():

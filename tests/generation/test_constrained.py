@@ -1,15 +1,11 @@
 """Constrained decoding with a tiny random Llama: every answer is what the grammar says, and the likeliest such one."""
 
-import json
-import re
-
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lib.generation.constrained import Constraint, Grammar, GrammarError, vocabulary
 from lib.generation.local import LocalModel
-from lib.generation.models import ModelError, locate
 
 WORDS = 'start: word (" " word){0,3}\nword: "fox" | "dog" | "guitar" | "é"'
 NUMBER = "start: /[0-9]{2,5}/"
@@ -86,40 +82,12 @@ def test_the_end_is_allowed_where_the_text_is_complete(tokens, tokenizer):
         constraint.advance(2, ids[0])
 
 
-def test_outputs_beyond_the_vocabulary_are_never_allowed(tokenizer):
-    size = len(tokenizer) + 37
-    grammar = Grammar(r"start: /(?s:.*)/", vocabulary(tokenizer, size, [END]))
-    masked = Constraint([grammar], threads=1)(torch.zeros(1, size), [0])
-    assert masked[0, len(tokenizer) :].isneginf().all()
-    assert masked[0, : len(tokenizer)].isfinite().sum() > 100
-
-
 @pytest.mark.parametrize("batch_size", [1, 3, 32])
 def test_answers_are_the_likeliest_that_the_grammar_allows(tiny, reference, batch_size):
     model = load(tiny, batch_size=batch_size)
     for grammar in (WORDS, NUMBER, LOOP):
         assert model.generate(PROMPTS, max_new_tokens=24, grammars=grammar) == [reference(p, grammar) for p in PROMPTS]
         assert model.finished == [grammar != LOOP] * len(PROMPTS)
-
-
-def test_each_prompt_may_have_a_grammar_of_its_own(tiny, reference):
-    """Free rows in between answer as if alone; rows leave the batch at different times."""
-    model = load(tiny, batch_size=32)
-    free = model.generate(PROMPTS, max_new_tokens=24)
-    prompts = [prompt for prompt in PROMPTS for _ in range(4)]
-    answers = model.generate(prompts, max_new_tokens=24, grammars=[WORDS, None, NUMBER, LOOP] * len(PROMPTS))
-    assert model.usage.prompts == len(prompts)
-    assert answers[1::4] == free
-    for i, grammar in ((0, WORDS), (2, NUMBER), (3, LOOP)):
-        assert answers[i::4] == [reference(prompt, grammar) for prompt in PROMPTS]
-    assert [model.finished[i::4] for i in (0, 2, 3)] == [[True] * 5, [True] * 5, [False] * 5]
-
-
-def test_free_rows_go_on_after_all_others_have_ended(tiny, reference):
-    model = load(tiny, batch_size=2)
-    free = model.generate(PROMPTS[:1], max_new_tokens=24)
-    answers = model.generate(PROMPTS[:1] * 2, max_new_tokens=24, grammars=['start: "fox"', None])
-    assert answers == ["fox", *free]
 
 
 def test_a_shared_prefix_changes_nothing(tiny, reference):
@@ -137,54 +105,8 @@ def test_a_stop_text_ends_an_answer_where_the_grammar_has_it(tiny):
     assert model.finished == [True] * 5
 
 
-def test_a_special_token_ends_an_answer_where_it_is_complete(tiny, tokenizer):
-    model = load(tiny)
-    bias = torch.zeros(len(tokenizer))
-    bias[tokenizer.convert_tokens_to_ids("<END>")] = 1e4  # the likeliest token, always
-    model.model.lm_head.bias = torch.nn.Parameter(bias)
-    assert model.generate(PROMPTS, grammars='start: "fox" "dog"*', stop=["<END>"]) == ["fox"] * 5
-    assert model.finished == [True] * 5
-
-
-def test_draws_keep_to_the_grammar(tiny):
-    draw = {"max_new_tokens": 24, "temperature": 2.0, "grammars": WORDS}
-    answers = [text for seed in range(3) for text in load(tiny).generate(PROMPTS, seed=seed, **draw)]
-    assert len(set(answers)) > len(PROMPTS)
-    assert all(re.fullmatch("(fox|dog|guitar|é)( (fox|dog|guitar|é)){0,3}", text) for text in answers)
-
-
-def test_the_grammar_is_part_of_the_key_and_the_cache_knows_what_is_finished(tiny, tmp_path, monkeypatch):
-    model = load(tiny, cache=tmp_path)
-    asked = {"max_new_tokens": 8, "grammars": [WORDS, LOOP, None, NUMBER, WORDS]}
-    answers = model.generate(PROMPTS, **asked)
-    finished = model.finished
-    assert set(finished) == {True, False}
-    again = load(tiny, cache=tmp_path)
-    monkeypatch.setattr("lib.generation.local.load_model", lambda *_: pytest.fail("the model was loaded"))
-    assert again.generate(PROMPTS, **asked) == answers
-    assert again.finished == finished
-    for other in ([WORDS, LOOP, None, NUMBER, NUMBER], None, WORDS):
-        with pytest.raises(BaseException, match="the model was loaded"):
-            again.generate(PROMPTS, max_new_tokens=8, grammars=other)
-
-
 def test_bad_grammars_are_refused(tiny):
     with pytest.raises(GrammarError, match="nothing"):
         load(tiny).generate(PROMPTS, grammars="start: nothing")
     with pytest.raises(ValueError, match="5 prompts"):
         load(tiny).generate(PROMPTS, grammars=[WORDS])
-
-
-@pytest.mark.slow
-def test_the_real_model_keeps_to_a_grammar():
-    """Skipped where the model cannot be fetched."""
-    try:
-        path = locate("SmolLM2-135M-Instruct")
-    except ModelError as error:
-        pytest.skip(str(error))
-    model = LocalModel(path, dtype="float32", threads=1)
-    grammar = 'start: "{\\"capital\\": \\"" /[A-Z][a-z]{1,20}/ "\\"}"'
-    prompts = ["Name the capital of France as JSON.", "Which city is the capital of France?"]
-    answers = model.generate(prompts, max_new_tokens=24, chat=True, grammars=grammar)
-    assert [json.loads(answer) for answer in answers] == [{"capital": "Paris"}] * 2
-    assert model.finished == [True, True]

