@@ -84,7 +84,6 @@ def larger_planner(
     settings: Training,
     name: str,
     train: bool,
-    processes: int,
     progress: bool,
     **machine,
 ) -> Planner:
@@ -95,7 +94,6 @@ def larger_planner(
         settings: of the planner's training; rate and passes are `LARGER_RATE` and `LARGER_EPOCHS`.
         name: of the base model; empty: `MODEL`.
         train: whether it is trained here where its plans are not kept.
-        processes: that train together, one a GPU.
     """
     settings = replace(settings, learning_rate=LARGER_RATE, epochs=LARGER_EPOCHS)
     source, answers = lesson.source(size), Answers.of(book, "retrained_plans")
@@ -104,7 +102,7 @@ def larger_planner(
     def load() -> LocalModel:
         pairs, _ = lesson.pairs(lesson.queries(size))
         texts, output = (pairs["prompt"].tolist(), pairs["target"].tolist()), book.data / "runs" / "planner_larger"
-        how = {"progress": progress, "processes": processes, **machine}
+        how = {"progress": progress, **machine}
         adapter = adapter_for("", name or MODEL, *texts, output, settings, **how)
         model = LocalModel(name or MODEL, adapter=adapter.folder, cache=answers, **machine)
         model.weights = key
