@@ -26,6 +26,7 @@ FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 DYNAMIC = ("x-ms-dynamic-schema", "x-ms-dynamic-properties")
 CHOSEN = ("x-ms-dynamic-values", "x-ms-dynamic-list")  # a designer offers what there is, by name
 TEXTS = ("x-ms-summary", "description", "title")
+OWN = (*CHOSEN, "example", "examples")  # what a parameter may say beside its schema
 ALTERNATIVES = ("allOf", "oneOf", "anyOf")
 TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
 USE: dict[str, Use] = {"important": "core", "advanced": "rare"}  # by `x-ms-visibility`
@@ -327,7 +328,8 @@ def _apis(reader: _Reader, connector: str, app: str) -> Iterator[API]:
             reader.operation = name = _unused(_identifier(operation, method, path, notes), taken, notes)
             taken.add(name)
             trigger = bool(operation.get("x-ms-trigger")) and operation.get("x-ms-trigger") != "none"
-            parameters, dynamic = reader.parameters(item, operation)
+            parameters = reader.parameters(item, operation)
+            dynamic = reader.dynamic
             summary = _clean(operation.get("summary")) or _clean(operation.get("x-ms-summary"))
             yield API(
                 connector=connector,
@@ -365,12 +367,18 @@ def _identifier(operation: dict, method: str, path: str, notes: list[str]) -> st
 
 
 class _Reader:
-    """Fields of the schemas of one document. `files`: those that it refers to, by place; `operation`: at hand."""
+    """Fields of the schemas of one document.
+
+    Attributes:
+        files: those that it refers to, by place.
+        operation: the one at hand.
+        dynamic: whether a schema of its parameters depends on other parameters.
+    """
 
     def __init__(self, document: dict, file: Path, notes: list[str]):
         self.document, self.file, self.notes = document, file.resolve(), notes
         self.files: dict[Path, Any] = {}
-        self.operation = ""
+        self.operation, self.dynamic, self.visited = "", False, 0
         self.anchors: dict[str, Any] | None = None
         # By id of a node: the node, so that the id stays in use, and what it stands for.
         self.joined: dict[int, tuple[dict, dict]] = {}
@@ -427,8 +435,8 @@ class _Reader:
             return None
         return self.files.get(path)
 
-    def parameters(self, item: dict, operation: dict) -> tuple[list[Field], bool]:
-        """Parameters of the operation and of its path, bodies flattened; and whether their schema is dynamic."""
+    def parameters(self, item: dict, operation: dict) -> list[Field]:
+        """Parameters of the operation and of its path, bodies flattened; `dynamic` then says whether a schema is."""
         declared: dict[tuple[str, str], dict] = {}
         for raw in (*_list(item.get("parameters")), *_list(operation.get("parameters"))):
             parameter = _mapping(self.resolve(raw))
@@ -437,27 +445,27 @@ class _Reader:
                 continue
             declared[parameter["name"], str(parameter.get("in"))] = parameter
         fields: list[Field] = []
-        dynamic = False
+        self.dynamic = False
         for (key, place), parameter in declared.items():
-            schema = self._schema(parameter)
-            required = parameter.get("required") is True
-            internal = parameter.get("x-ms-visibility") == "internal"
-            found, changing = self.flatten(key, schema, required, internal, body=place == "body")
-            if len(found) == 1 and found[0].key == key:  # what a parameter says of itself counts more than its schema
+            schema, required = self._schema(parameter), parameter.get("required") is True
+            found = self.flatten(key, schema, required) if place == "body" else []
+            if not found or [field.key for field in found] == [key]:
+                # What a parameter says of itself counts more than its schema.
                 own = {name: parameter[name] for name in TEXTS if isinstance(parameter.get(name), str)}
-                own |= {name: parameter[name] for name in (*CHOSEN, "example", "examples") if name in parameter}
-                found = [_leaf(key, self._joined(schema) | own, required, found[0].internal)]
+                own |= {name: parameter[name] for name in OWN if name in parameter}
+                schema = self._joined(schema) | own
+                found = [_leaf(key, schema, required, schema.get("x-ms-visibility") == "internal")]
+            if parameter.get("x-ms-visibility") == "internal":
+                found = [replace(field, internal=True) for field in found]
             fields += found
-            dynamic |= changing or any(mark in parameter for mark in DYNAMIC)
+            self.dynamic |= any(mark in one for one in (parameter, schema) for mark in DYNAMIC)
         body = _mapping(self.resolve(operation.get("requestBody")))
         if body:
             media, schema = self._content(body)
-            root = "" if media in FORMS else "body"
-            found, changing = self.flatten(root, schema, body.get("required") is True, False, body=True)
+            found = self.flatten("" if media in FORMS else "body", schema, body.get("required") is True)
             named = {field.key for field in fields}
             fields += [replace(field, key=f"body/{field.key}") if field.key in named else field for field in found]
-            dynamic |= changing
-        return self._unique(fields), dynamic
+        return self._unique(fields)
 
     def returns(self, item: dict, operation: dict, trigger: bool) -> list[Field]:
         """The fields of the successful response; of a webhook trigger, what it is notified of."""
@@ -476,7 +484,7 @@ class _Reader:
         schema = self._joined(schema["items"]) if "items" in schema else schema
         if not _mapping(schema.get("properties")):
             return []
-        return self._unique(self.flatten("", schema, False, False, body=True, request=False)[0])
+        return self._unique(self.flatten("", schema, False, skipped="writeOnly"))
 
     def _unique(self, fields: list[Field]) -> list[Field]:
         by_key: dict[str, Field] = {}
@@ -516,10 +524,8 @@ class _Reader:
         read = [(word, part) for word, part in read if part.get("type") != "null"]
         values = [_values(part) if word != "allOf" else [] for word, part in read]
         if len(values) > 1 and all(values):  # alternatives that are values are one choice
-            return joined | {
-                "enum": [value for some in values for value in some],
-                "type": joined.get("type", read[0][1].get("type")),
-            }
+            joined = {"type": read[0][1].get("type")} | joined
+            return joined | {"enum": [value for some in values for value in some]}
         for word, part in read:
             properties = _mapping(part.get("properties")) | properties
             required = required + (_list(part.get("required")) if word == "allOf" else [])
@@ -527,44 +533,34 @@ class _Reader:
         required = list(dict.fromkeys(map(str, required)))
         return joined | ({"properties": properties} if properties else {}) | {"required": required}
 
-    def flatten(
-        self, root: str, schema: dict, required: bool, internal: bool, body: bool, request: bool = True
-    ) -> tuple[list[Field], bool]:
-        """Leaves of a schema as fields with keys `root/a/b`, and whether any part of it is dynamic.
+    def flatten(self, root: str, schema: dict, required: bool, skipped: str = "readOnly") -> list[Field]:
+        """Leaves of a schema as fields with keys `root/a/b`. `skipped` marks what is left out: of a request, what is
+        only read. Arrays are leaves, and so is an object that holds itself."""
+        self.visited = 0
+        return list(self._leaves(root, schema, required, False, skipped, ()))
 
-        Arrays are leaves, and so is an object that holds itself. Of a request, what is only read is left out.
-        """
-        fields: list[Field] = []
-        dynamic = False
-        # (key, schema, required, internal, definitions around it)
-        stack: list[tuple[str, dict, bool, bool, tuple[int, ...]]] = [(root, schema, required, internal, ())]
-        visited = 0
-        while stack:
-            visited += 1
-            if visited > MOST_FIELDS:
-                self.notes.append(
-                    f"{self.operation}: a schema has more than {MOST_FIELDS} fields; the rest is left out"
+    def _leaves(
+        self, key: str, schema: Any, required: bool, internal: bool, skipped: str, around: tuple[int, ...]
+    ) -> Iterator[Field]:
+        self.visited += 1
+        if self.visited > MOST_FIELDS:
+            self.notes.append(f"{self.operation}: a schema has more than {MOST_FIELDS} fields; the rest is left out")
+            return
+        target, node = _mapping(self.resolve(schema)), self._joined(schema)
+        self.dynamic |= any(mark in node for mark in DYNAMIC)
+        internal |= node.get("x-ms-visibility") == "internal"
+        properties = _mapping(node.get("properties"))
+        if not properties or id(target) in around or len(around) >= DEEPEST_SCHEMA:
+            if key:
+                yield _leaf(key, node, required, internal)
+            return
+        wanted = {str(name) for name in _list(node.get("required"))}
+        for name, child in properties.items():
+            if name.strip() and _mapping(self.resolve(child)).get(skipped) is not True:
+                path = f"{key}/{name}" if key else name
+                yield from self._leaves(
+                    path, child, required and name in wanted, internal, skipped, (*around, id(target))
                 )
-                break
-            key, raw, needed, hidden, around = stack.pop()
-            target = _mapping(self.resolve(raw))
-            node = self._joined(raw)
-            dynamic |= any(mark in node for mark in DYNAMIC)
-            hidden |= node.get("x-ms-visibility") == "internal"
-            properties = _mapping(node.get("properties")) if body else {}
-            if not properties or id(target) in around or len(around) >= DEEPEST_SCHEMA:
-                if key:
-                    fields.append(_leaf(key, node, needed, hidden))
-                continue
-            wanted = {str(name) for name in _list(node.get("required"))}
-            skipped = "readOnly" if request else "writeOnly"
-            children = [
-                (f"{key}/{name}" if key else name, child, needed and name in wanted, hidden, (*around, id(target)))
-                for name, child in properties.items()
-                if name.strip() and _mapping(self.resolve(child)).get(skipped) is not True
-            ]
-            stack.extend(reversed(children))
-        return fields, dynamic
 
 
 def _parts(document: Any) -> Iterator[dict]:
