@@ -16,8 +16,8 @@ from pydantic import BeforeValidator, ValidationError, model_validator
 
 from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_records
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.language import FlowError, called_apis, calls, parse, print_flow, validate
-from lib.workflows.pairs import count_conditions, normal_form, sample
+from lib.workflows.language import FlowError, called_apis, parse, print_flow, validate
+from lib.workflows.pairs import normal_form, pair_of, sample
 
 OUTCOMES = ("keep", "fix", "drop", "undecided", "not in the file")
 
@@ -179,16 +179,10 @@ def _with_fixes(pairs: pd.DataFrame, fixed: pd.DataFrame) -> pd.DataFrame:
     """The pairs with fixed requests and flows, and all that follows from them."""
     changes: dict[str, dict] = {}
     for line in fixed.itertuples():
-        changes[line.id] = {"request": line.request_fixed or line.request, "frame": "", "wordings": [], "quoted": []}
-        changes[line.id]["clauses"] = []
-        if line.request_fixed:
-            changes[line.id]["written"] = False
-        if line.dsl_fixed:
-            flow = parse(line.dsl_fixed)
-            apis = called_apis(flow)
-            changes[line.id] |= {"dsl": line.dsl_fixed, "apis": apis, "trigger": apis[0], "n_calls": len(apis)}
-            changes[line.id] |= {"conditions": count_conditions(flow), "unknown": []}
-            changes[line.id] |= {"said": [list(call.keys) for call in calls(flow)]}
+        change = pair_of(line.id, "test", line.request_fixed or line.request, parse(line.dsl_fixed or line.dsl))
+        changes[line.id] = change | {"unknown": []}
+        if not line.dsl_fixed:  # what a flow calls, and what was said of it, stays as it was
+            del changes[line.id]["said"], changes[line.id]["unknown"]
     names = pairs["pair"].tolist()
     columns = [column for column in pairs if any(column in change for change in changes.values())]
     new = {
