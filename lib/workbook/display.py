@@ -97,11 +97,6 @@ def say(text: str) -> None:
         display(HTML(f"<div class='{NO_MATHS} said'>{safe_markdown(text)}</div>"))
 
 
-def still(page: str) -> HTML:
-    """A page of `lib.workbook.widgets.page`, in which every text is escaped, where nobody can click on widgets."""
-    return HTML(page)
-
-
 class Drawing(NamedTuple):
     """A figure with what stands around it.
 

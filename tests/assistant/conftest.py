@@ -16,7 +16,6 @@ from lib.assistant.explicit_needs import read_explicit_needs
 from lib.assistant.explorer import Assistant
 from lib.assistant.needs import read_needs
 from lib.assistant.personas import read_cast
-from lib.assistant.planner import Desk
 from lib.assistant.schemas import WorldKnobs
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import frames, read_world, simulate_from
@@ -238,21 +237,7 @@ def make_assistant():
                 for first, prompt in zip(seen, prompts, strict=True)
             ]
 
-        return Assistant(
-            Desk.from_tables(tables["items"], tables["people"], tables["toolbox"]),
-            tables["items"],
-            tables["opens"],
-            encode_anyhow(tables["items"]["text"].tolist()),
-            tables["toolbox"].rename(columns={"api": "item"}),
-            encode_anyhow,
-            ByOpens(),
-            "app",
-            1,
-            generate or plan,
-            n_tools=n_tools,
-            n_items=n_items,
-            bm25_b=bm25_b,
-        )
+        return Assistant(tables, encode_anyhow, ByOpens(), generate or plan, "app", 1, n_tools, n_items, bm25_b)
 
     return make
 
@@ -273,12 +258,10 @@ def book(tmp_path, own_tables):
     world = Workbook("01_data_gen", notebook_parameters("01_data_gen", profile="smoke"), root)
     for name in ("items", "opens", "people", "queries", "gold", "other_plans", "toolbox"):
         world.write(name, own_tables[name])
-    world.write_lines("personas", (tmp_path / "personas.jsonl").read_text().splitlines())
-    vectors = {"items": encode_anyhow(own_tables["items"]["text"].tolist())}
     encoder = str(tmp_path / "no-encoder")
     Workbook(
         "02_context_baselines", notebook_parameters("02_context_baselines", profile="smoke", encoder=encoder), root
-    ).write_arrays("embeddings_pretrained", vectors)
+    ).write("baseline_rankings", pd.DataFrame({"query": ["b-q0"]}))
     wording = pd.DataFrame({"wording": ["app"], "items": [1]})
     Workbook("06_tool_retrieval", notebook_parameters("06_tool_retrieval", profile="smoke"), root).write(
         "tool_wording", wording
