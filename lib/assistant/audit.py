@@ -19,10 +19,9 @@ import pandas as pd
 from pydantic import ValidationError
 from sklearn.metrics import cohen_kappa_score
 
-from lib.assistant.needs import KINDS
+from lib.assistant.needs import KINDS, is_said
 from lib.assistant.queries import normal_form
 from lib.assistant.signals import opens_before
-from lib.assistant.spoken import is_said
 from lib.retrieval.bm25 import content_terms
 from lib.retrieval.stores import candidate_pairs, relevant_pairs_mask
 from lib.workbook.inputs import InputError, Strict, describe_error, read_records

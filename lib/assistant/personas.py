@@ -1,35 +1,24 @@
 """Simulated personas: who they are, what they live through, what their apps hold and when they open it.
 
 The generative model, in order: traits and people → a weekly routine → the needs a persona lives, each with one way of
-keeping its items and one habit → items and their usage logs → distractors. Every probability is a field of `WorldKnobs`
-or a constant here; nothing is fitted to published results.
+keeping its items and one habit → items and their usage logs → distractors → opens beside the habits. Every probability
+is a field of `WorldKnobs` or a constant here; nothing is fitted to published results.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, overload
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field, TypeAdapter
 from scipy import stats
 
-from lib.assistant.needs import (
-    ROLES,
-    TEMPLATE_FIELDS,
-    AnyNeed,
-    Habit,
-    Keep,
-    Wording,
-    check_slots,
-    check_wording,
-    slots_of,
-)
+from lib.assistant.needs import ROLES, AnyNeed, Habit, Keep, Texts, Wording, fill, slots_of
 from lib.assistant.schemas import (
     APPS,
     ITEM_TYPES,
@@ -45,95 +34,74 @@ from lib.assistant.schemas import (
     WorldKnobs,
     by_time,
 )
-from lib.workbook.inputs import InputError, Strict, Text, read_yaml
+from lib.workbook.inputs import Strict, Text, read_yaml
 
 # Context items per persona and app (assistant paper, Table 4). The paper's row order is mail, calendar, google, notes,
 # music, reminders, phone call.
 ITEMS_PER_APP = {
-    "mail": 2.93,
-    "calendar": 5.63,
-    "google": 9.57,
-    "notes": 2.23,
-    "music": 4.38,
-    "reminders": 4.81,
-    "phone_call": 2.34,
-}
+    "mail": 2.93, "calendar": 5.63, "google": 9.57, "notes": 2.23, "music": 4.38, "reminders": 4.81, "phone_call": 2.34,
+}  # fmt: skip
 FIRST_DAY = datetime(2023, 12, 7)  # the day in the paper's example prompt (appendix A.2)
 LOG_DAYS = 56  # usage logs reach back eight weeks
 STALE_DAYS = 28  # a need gone stale was last served this long ago
 COPIES_OF_SUPPORTING_ITEMS = (0.2, 0.5, 0.3)  # none, one or two items of a slot that the plan does not name
 WAKING_HOURS = (7.0, 23.0)
+RIVALS = 3  # items that are opened as lately, or as often, as the answer to a query
+RECENT = timedelta(hours=24)
+TIMES_AS_OFTEN = 2.0  # opens that are added, in units of `opens_per_item`
+CODE = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 TRAIT_SHARES = {"partner": 0.55, "children": 0.4, "pet": 0.4, "car": 0.6}
 # Where people are, by hour of day, when they follow no particular habit: weights over PLACES.
 WHEREABOUTS: dict[str, dict[Place, float]] = {
     "workday": {"home": 0.15, "work": 0.6, "commute": 0.1, "cafe": 0.1, "store": 0.05},
     "leisure": {
-        "home": 0.55,
-        "commute": 0.08,
-        "gym": 0.07,
-        "cafe": 0.08,
-        "store": 0.08,
-        "outdoors": 0.1,
-        "school": 0.04,
+        "home": 0.55, "commute": 0.08, "gym": 0.07, "cafe": 0.08, "store": 0.08, "outdoors": 0.1, "school": 0.04,
     },
-}
-
-
-Names = Annotated[list[Text], Field(min_length=1)]
+}  # fmt: skip
+Moment = tuple[datetime, Place]
 
 
 class People(Strict):
     """`people.yaml`: the lists that names, places and tastes are drawn from."""
 
     first_names: Annotated[list[Text], Field(min_length=len(ROLES) + 2)]
-    last_names: Names
-    professions: Names
-    companies: Names
-    cities: Names
-    streets: Names
-    gyms: Names
-    schools: Names
-    clinics: Names
-    cafes: Names
-    restaurants: Names
-    stores: Names
-    stations: Names
+    last_names: Texts
+    professions: Texts
+    companies: Texts
+    cities: Texts
+    streets: Texts
+    gyms: Texts
+    schools: Texts
+    clinics: Texts
+    cafes: Texts
+    restaurants: Texts
+    stores: Texts
+    stations: Texts
     hobbies: Annotated[list[Text], Field(min_length=3)]
-    music_genres: Names
-    movie_genres: Names
-    cuisines: Names
-    sports: Names
+    music_genres: Texts
+    movie_genres: Texts
+    cuisines: Texts
+    sports: Texts
 
 
-class Cast(Strict):
+@dataclass(frozen=True)
+class Cast:
     """Names to draw from, and by app the background items that nobody asks about."""
 
     names: People
-    background: dict[App, Annotated[list[Wording], Field(min_length=1)]]
+    background: dict[App, list[Wording]]
 
 
 def read_cast(folder: str | Path) -> Cast:
     """`people.yaml` and `background/<app>.yaml` of a folder.
 
     Raises:
-        InputError: a file is missing, a list is empty, or a background item has a field its app lacks or an unknown
-            slot; names file and record.
+        InputError: a file is missing or a list is empty; names file and record.
     """
     folder = Path(folder)
-    names = read_yaml(folder / "people.yaml", TypeAdapter(People))
-    background: dict[App, list[Wording]] = {}
-    for app in APPS:
-        path = folder / "background" / f"{app}.yaml"
-        background[app] = read_yaml(path, TypeAdapter(Annotated[list[Wording], Field(min_length=1)]))
-        for number, record in enumerate(background[app], start=1):
-            wording = {key: value for key, value in record.items() if (app, key) != ("music", "genre")}
-            try:
-                check_wording(app, wording)
-                for value in wording.values():
-                    check_slots(slots_of(value))
-            except ValueError as error:
-                raise InputError(f"{path}, record {number}: {error}") from None
-    return Cast(names=names, background=background)
+    wordings = TypeAdapter(Annotated[list[Wording], Field(min_length=1)])
+    background = {app: read_yaml(folder / "background" / f"{app}.yaml", wordings) for app in APPS}
+    return Cast(read_yaml(folder / "people.yaml", TypeAdapter(People)), background)
 
 
 # ---------------------------------------------------------------- time and place
@@ -181,7 +149,7 @@ def draw_moments(
     places: set[Place],
     knobs: WorldKnobs,
     rng: np.random.Generator,
-) -> list[tuple[datetime, Place]]:
+) -> list[Moment]:
     """`size` moments (time, place) in [first, last), sorted; opens and queries come from this one process.
 
     A moment follows the habit with probability `habit_strength`: one of its weekdays, its hour with normal noise, its
@@ -220,13 +188,6 @@ def next_occurrence(slot: Slot, after: datetime) -> datetime:
     raise AssertionError("a slot has at least one weekday")
 
 
-def soon_after(moment: datetime, rng: np.random.Generator) -> datetime:
-    """When something takes place that is asked for just before: half an hour to two hours later, set back to the
-    quarter-hour."""
-    soon = moment + timedelta(minutes=int(rng.integers(30, 121)))
-    return soon.replace(minute=soon.minute // 15 * 15, second=0)
-
-
 # ---------------------------------------------------------------- people and lives
 
 
@@ -261,15 +222,19 @@ class Provenance:
 
 @dataclass
 class Life:
-    """A persona before it is written down: its profile, its capacity for items by app, and what was drawn so far."""
+    """A persona before it is written down: what it is drawn from, its profile, its capacity for items by app, and what
+    was drawn so far."""
 
+    needs: Sequence[AnyNeed]
+    cast: Cast
+    knobs: WorldKnobs
+    rng: np.random.Generator
+    capacity: dict[str, int]
     profile: dict[str, Any]
     people: dict[str, Person]
     places: set[Place]
     facts: dict[str, str]
     today: datetime
-    capacity: dict[str, int]
-    rng: np.random.Generator
     lived: list[LivedNeed] = field(default_factory=list)
     items: dict[str, list[Item]] = field(default_factory=lambda: {app: [] for app in APPS})
     provenance: list[Provenance] = field(default_factory=list)
@@ -280,6 +245,17 @@ class Life:
     def add(self, app: str, item: Item, source: str, need: str, template: str) -> None:
         self.items[app].append(item)
         self.provenance.append(Provenance(item.id, source, need, template))
+
+    def log(self, slot: Slot, until: datetime) -> list[Moment]:
+        """The opens of one item, from eight weeks ago to `until`: one process for every item, whatever its role.
+
+        Their number is Poisson around a gamma-distributed rate, at least one.
+        """
+        mean = self.knobs.opens_per_item
+        rate = self.rng.gamma(2.0, (mean - 1) / 2) if mean > 1 else 0.0
+        size = 1 + int(self.rng.poisson(rate))
+        first = self.today - timedelta(days=LOG_DAYS)
+        return draw_moments(slot, first, until, size, self.places, self.knobs, self.rng)
 
 
 def draw_capacities(n: int, rng: np.random.Generator) -> list[dict[str, int]]:
@@ -293,7 +269,12 @@ def draw_capacities(n: int, rng: np.random.Generator) -> list[dict[str, int]]:
 
 
 def draw_life(
-    index: int, needs: Sequence[AnyNeed], cast: Cast, capacity: dict[str, int], rng: np.random.Generator
+    index: int,
+    needs: Sequence[AnyNeed],
+    cast: Cast,
+    knobs: WorldKnobs,
+    capacity: dict[str, int],
+    rng: np.random.Generator,
 ) -> Life:
     """Traits, people, places and facts of one persona."""
     names = cast.names
@@ -311,7 +292,7 @@ def draw_life(
         traits.append("student")
     if age < 67 and rng.random() < 0.85:
         traits.append("employed")
-    asked = sorted({need.hobby for need in needs if need.hobby})
+    asked = {need.hobby for need in needs}
     weights = np.array([3.0 if hobby in asked else 1.0 for hobby in names.hobbies])
     chosen = rng.choice(len(weights), size=3, replace=False, p=weights / weights.sum())
     name = f"{pick('first_names')} {pick('last_names')}"
@@ -338,21 +319,13 @@ def draw_life(
         key: pick(f"{key[:-1]}ies" if key.endswith("y") else f"{key}s")
         for key in ("street", "gym", "school", "clinic", "cafe", "restaurant", "store", "station")
     }
-    facts |= {
-        "office": f"{company} office",
-        "company": company,
-        "city": profile["city"],
-        "profession": profession,
-        "cuisine": profile["favorite_cuisine"],
-        "music_genre": profile["favorite_music_genre"],
-        "movie_genre": profile["favorite_movie_genre"],
-        "sport": profile["favorite_sport"],
-    }
+    facts |= {"office": f"{company} office", "company": company, "city": profile["city"], "profession": profession}
+    facts |= {taste: profile[f"favorite_{taste}"] for taste in ("cuisine", "music_genre", "movie_genre", "sport")}
     places = set(PLACES) - (set() if "employed" in traits else {"work"})
     if not {"student", "children"} & set(traits):
         places -= {"school"}
     today = FIRST_DAY + timedelta(days=int(rng.integers(21)), hours=6)
-    return Life(profile, people, places, facts, today, capacity, rng)
+    return Life(needs, cast, knobs, rng, capacity, profile, people, places, facts, today)
 
 
 def draw_people(name: str, pick, rng: np.random.Generator) -> dict[str, Person]:
@@ -451,29 +424,13 @@ def moment_facts(moment: datetime, rng: np.random.Generator) -> dict[str, str]:
         "month": f"{moment:%B}",
         "n": str(rng.integers(2, 10)),
         "amount": f"{rng.integers(12, 90)}.{rng.integers(0, 100):02d}",
-        "code": "".join("ABCDEFGHJKLMNPQRSTUVWXYZ23456789"[i] for i in rng.integers(0, 32, size=6)),
+        "code": "".join(CODE[i] for i in rng.integers(0, len(CODE), size=6)),
         "number": str(rng.integers(10**9, 10**10)),
     }
 
 
-@overload
-def fill(value: str, namespace: dict) -> str: ...
-@overload
-def fill(value: list[str], namespace: dict) -> list[str]: ...
-def fill(value: str | list[str], namespace: dict) -> str | list[str]:
-    """Fill the slots of a template; `{role.name}` is the full name, as `{role}` is."""
-    if isinstance(value, list):
-        return [part.format_map(namespace) for part in value]
-    return value.format_map(namespace)
-
-
 def make_item(
-    app: str,
-    wording: dict,
-    namespace: dict,
-    moments: list[tuple[datetime, Place]],
-    happens: datetime,
-    life: Life,
+    app: str, wording: Wording, namespace: dict, moments: list[Moment], happens: datetime, life: Life
 ) -> Item:
     """One item of an app: the wording filled in, the app's own fields, and the usage log.
 
@@ -481,95 +438,41 @@ def make_item(
     follow from the log: a search, song or call shows its last use, a mail or note came before its first.
     """
     filled: dict[str, Any] = {
-        key: fill(value, namespace) for key, value in wording.items() if key in TEMPLATE_FIELDS[app]
+        key: fill(value, namespace) for key, value in wording.items() if key not in ("app", "genre")
     }
-    sender_role = person_of(wording.get("sender") or wording.get("contact"), life)
     first, last = moments[0][0], moments[-1][0]
     before = timedelta(hours=int(life.rng.integers(1, 72)))
-    shown = {
-        "mail": first - before,
-        "notes": first - before,
-        "google": last,
-        "music": last,
-        "phone_call": last,
-        "calendar": happens,
-        "reminders": happens,
-    }[app]
+    shown = {"mail": first - before, "notes": first - before, "calendar": happens, "reminders": happens}.get(app, last)
     filled[TIME_FIELDS[app]] = shown
+    slots = slots_of(wording.get("sender") or wording.get("contact") or "")
+    person = life.people.get(slots[0].partition(".")[0]) if len(slots) == 1 else None
     if app == "calendar":
         filled["end"] = shown + timedelta(minutes=int(life.rng.choice([30, 45, 60, 90])))
     if app == "mail":
         slug = "".join(character for character in filled["sender"].lower() if character.isalnum())
-        filled["address"] = sender_role.email if sender_role else f"contact@{slug}.example"
+        filled["address"] = person.email if person else f"contact@{slug}.example"
     if app == "phone_call":
-        filled["number"] = sender_role.phone if sender_role else f"+1 555 {life.rng.integers(10**7):07d}"
+        filled["number"] = person.phone if person else f"+1 555 {life.rng.integers(10**7):07d}"
     identifier = f"{life.profile['id']}-{life.rng.integers(16**8):08x}"
     opens = [Open.model_construct(time=moment, place=place) for moment, place in moments]
     return ITEM_TYPES[app](id=identifier, opens=opens, **filled)
 
 
-def person_of(value: str | None, life: Life) -> Person | None:
-    """The person a wording's sender or contact names as `{role}`, if it is one."""
-    slots = slots_of(value) if value else []
-    return life.people.get(slots[0].partition(".")[0]) if len(slots) == 1 else None
-
-
-def allowed_wordings(count: int, key: str, side: str, knobs: WorldKnobs) -> list[int]:
-    """Which of a template's wordings a persona of `side` may use.
-
-    Under `split: item_template` one wording in three (at least one) is kept for evaluation personas, chosen by a hash
-    of the template's name and the seed; otherwise all may be used.
-    """
-    if knobs.split != "item_template" or count < 2:
-        return list(range(count))
-    held = max(1, count // 3)
-    start = int(hashlib.sha256(f"{knobs.seed}:{key}".encode()).hexdigest(), 16)
-    evaluation = {(start + offset) % count for offset in range(held)}
-    return sorted(evaluation) if side == "evaluation" else [i for i in range(count) if i not in evaluation]
-
-
-def draw_log(life: Life, slot: Slot, until: datetime, knobs: WorldKnobs) -> list[tuple[datetime, Place]]:
-    """The opens of one item, from eight weeks ago to `until`: one process for every item, whatever its role.
-
-    Their number is Poisson around a gamma-distributed rate, at least one.
-    """
-    rate = life.rng.gamma(2.0, (knobs.opens_per_item - 1) / 2) if knobs.opens_per_item > 1 else 0.0
-    size = 1 + int(life.rng.poisson(rate))
-    return draw_moments(slot, life.today - timedelta(days=LOG_DAYS), until, size, life.places, knobs, life.rng)
-
-
-@dataclass(frozen=True)
-class Scene:
-    """What a side's personas draw their items from."""
-
-    side: str
-    needs: Sequence[AnyNeed]
-    cast: Cast
-    knobs: WorldKnobs
-
-
-def furnish(life: Life, lived: LivedNeed, happens: datetime, asked: bool, scene: Scene) -> None:
+def furnish(life: Life, lived: LivedNeed, happens: datetime, asked: bool) -> None:
     """Write the items of a lived need into the persona's apps, with logs that follow its habit up to today."""
     lived.facts = moment_facts(happens, life.rng)
     namespace = life.people | life.facts | lived.facts | lived.variables
-    for slot_name, template in lived.keep.items.items():
-        key = f"{lived.need.need}/{lived.keep_name}/{slot_name}"
-        options = allowed_wordings(len(template.wordings), key, scene.side, scene.knobs)
-        chosen = life.rng.permutation(options)[: lived.copies[slot_name]]
-        lived.items[slot_name] = []
-        for number in chosen:
-            moments = draw_log(life, lived.slot, life.today, scene.knobs)
+    for name, template in lived.keep.items.items():
+        lived.items[name] = []
+        for number in life.rng.permutation(len(template.wordings))[: lived.copies[name]]:
+            moments = life.log(lived.slot, life.today)
             item = make_item(template.app, template.wordings[number], namespace, moments, happens, life)
-            lived.items[slot_name].append(item)
-            life.add(template.app, item, "need" if asked else "unasked", lived.need.need, f"{key}/{number}")
+            lived.items[name].append(item)
+            key = f"{lived.need.need}/{lived.keep_name}/{name}/{number}"
+            life.add(template.app, item, "need" if asked else "unasked", lived.need.need, key)
 
 
-def any_slot(life: Life, scene: Scene) -> Slot:
-    """A habit of any need, made this persona's."""
-    return draw_slot(scene.needs[int(life.rng.integers(len(scene.needs)))].habit, life.places, life.rng)
-
-
-def add_distractors(life: Life, scene: Scene) -> None:
+def add_distractors(life: Life) -> None:
     """Fill the apps up to their capacity: first hard distractors (needs gone stale, lookalikes), then background.
 
     Neither the number of opens nor their regularity tells a distractor from a relevant item; only a stale item's log
@@ -577,14 +480,14 @@ def add_distractors(life: Life, scene: Scene) -> None:
     """
     rng = life.rng
     sources = [lived for lived in life.lived for _ in range(2)]
-    for index in rng.permutation(len(sources))[: rng.poisson(scene.knobs.hard_distractors)]:
-        (add_stale if rng.random() < 0.5 else add_decoy)(life, sources[index], scene)
+    for index in rng.permutation(len(sources))[: rng.poisson(life.knobs.hard_distractors)]:
+        (add_stale if rng.random() < 0.5 else add_decoy)(life, sources[index])
     for app in APPS:
         while life.room(app) > 0:
-            add_background(life, app, scene)
+            add_background(life, app)
 
 
-def add_stale(life: Life, lived: LivedNeed, scene: Scene) -> None:
+def add_stale(life: Life, lived: LivedNeed) -> None:
     """An item of the same need from an occasion that is over; its log follows the same habit but ended weeks ago.
 
     Its wording differs from the current items' where there is another, or only the log would tell them apart.
@@ -595,44 +498,35 @@ def add_stale(life: Life, lived: LivedNeed, scene: Scene) -> None:
         return
     name, template = slots[rng.integers(len(slots))]
     key = f"{lived.need.need}/{lived.keep_name}/{name}"
-    options = allowed_wordings(len(template.wordings), key, scene.side, scene.knobs)
-    number = pick_unused(life, key, options)
+    number = pick_unused(life, key, list(range(len(template.wordings))))
     last = life.today - timedelta(days=STALE_DAYS)
     happens = next_occurrence(lived.slot, last - timedelta(days=8))
-    moments = draw_log(life, lived.slot, last, scene.knobs)
+    moments = life.log(lived.slot, last)
     variables = {name: values[rng.integers(len(values))] for name, values in lived.need.vars.items()}
     namespace = life.people | life.facts | moment_facts(happens, rng) | variables
     item = make_item(template.app, template.wordings[number], namespace, moments, happens, life)
     life.add(template.app, item, "stale", lived.need.need, f"{key}/{number}")
 
 
-def add_decoy(life: Life, lived: LivedNeed, scene: Scene) -> None:
+def add_decoy(life: Life, lived: LivedNeed) -> None:
     """A lookalike of a lived need: somebody else's matter or a neighbouring topic."""
-    key = f"{lived.need.need}/decoys"
-    decoys = [(decoy, str(decoy["app"])) for decoy in lived.need.decoys]
-    used = {entry.template for entry in life.provenance}
-    options = [
-        number
-        for number in allowed_wordings(len(decoys), key, scene.side, scene.knobs)
-        if life.room(decoys[number][1]) > 0 and f"{key}/{number}" not in used
-    ]
+    key, used = f"{lived.need.need}/decoys", {entry.template for entry in life.provenance}
+    decoys = [(f"{key}/{number}", decoy, str(decoy["app"])) for number, decoy in enumerate(lived.need.decoys)]
+    options = [decoy for decoy in decoys if life.room(decoy[2]) > 0 and decoy[0] not in used]
     if options:
-        number = options[life.rng.integers(len(options))]
-        decoy, app = decoys[number]
-        item = make_unneeded(life, decoy, app, lived.variables, scene)
-        life.add(app, item, "decoy", lived.need.need, f"{key}/{number}")
+        template, decoy, app = options[life.rng.integers(len(options))]
+        life.add(app, make_unneeded(life, decoy, app, lived.variables), "decoy", lived.need.need, template)
 
 
-def add_background(life: Life, app: App, scene: Scene) -> None:
+def add_background(life: Life, app: App) -> None:
     """An item that nobody asks about; songs lean to the persona's favourite genre."""
-    key, wordings = f"background/{app}", scene.cast.background[app]
-    pool = allowed_wordings(len(wordings), key, scene.side, scene.knobs)
+    key, wordings = f"background/{app}", life.cast.background[app]
+    pool = list(range(len(wordings)))
     if app == "music" and life.rng.random() < 0.6:
         liked = [number for number in pool if wordings[number].get("genre") == life.profile["favorite_music_genre"]]
         pool = liked or pool
     number = pick_unused(life, key, pool)
-    item = make_unneeded(life, wordings[number], app, {}, scene)
-    life.add(app, item, "background", "", f"{key}/{number}")
+    life.add(app, make_unneeded(life, wordings[number], app, {}), "background", "", f"{key}/{number}")
 
 
 def pick_unused(life: Life, key: str, options: list[int]) -> int:
@@ -642,14 +536,66 @@ def pick_unused(life: Life, key: str, options: list[int]) -> int:
     return fresh[life.rng.integers(len(fresh))]
 
 
-def make_unneeded(life: Life, wording: dict, app: str, variables: dict[str, str], scene: Scene) -> Item:
+def make_unneeded(life: Life, wording: Wording, app: str, variables: dict[str, str]) -> Item:
     """An item no query of this persona asks for. Its habit is drawn from those of all needs, its log like any other's:
     distractors are used as regularly as what is looked for; events and reminders are due when a habit comes round."""
-    slot = any_slot(life, scene)
-    moments = draw_log(life, slot, life.today, scene.knobs)
+    slot = draw_slot(life.needs[int(life.rng.integers(len(life.needs)))].habit, life.places, life.rng)
+    moments = life.log(slot, life.today)
     happens = next_occurrence(slot, life.today + timedelta(days=int(life.rng.integers(7))))
     namespace = life.people | life.facts | moment_facts(happens, life.rng) | variables
     return make_item(app, wording, namespace, moments, happens, life)
+
+
+# ---------------------------------------------------------------- opens beside the habits
+
+
+def open_lately(life: Life, moment: datetime, relevant: Sequence[str], rng: np.random.Generator) -> None:
+    """Open the items of a query voiced at `moment`, and as many rivals as there are, once each in the `RECENT` hours
+    before it, at any waking moment since the data were collected."""
+    for item in hinted_at(life, relevant, rng):
+        if opened := lately(moment, life.today, rng):
+            add_opens(item, [(opened, somewhere(opened, life.places, rng))])
+
+
+def open_often(life: Life, relevant: Sequence[str], rng: np.random.Generator) -> None:
+    """Open the items of a query, and as many rivals as there are, more often: a Poisson number of times, at any waking
+    moments of the log's eight weeks at which it may be opened.
+
+    What a text says of its item's use stays true: a mail or note came before its first open; a search, song or call
+    shows its last.
+    """
+    for item in hinted_at(life, relevant, rng):
+        size = int(rng.poisson(TIMES_AS_OFTEN * life.knobs.opens_per_item))
+        app = next(app for app, kind in ITEM_TYPES.items() if isinstance(item, kind))
+        first = item.opens[0].time if app in ("mail", "notes") else life.today - timedelta(days=LOG_DAYS)
+        last = getattr(item, TIME_FIELDS[app]) if app in ("google", "music", "phone_call") else life.today
+        last = min(last, life.today)
+        if first < last:
+            add_opens(item, draw_moments(None, first, last, size, life.places, life.knobs, rng))
+
+
+def hinted_at(life: Life, relevant: Sequence[str], rng: np.random.Generator) -> list[Item]:
+    """The relevant items of a query, and `RIVALS` others of the persona, as far as it has them; none that went stale,
+    whose log has ended."""
+    stale = {entry.item_id for entry in life.provenance if entry.source == "stale"}
+    items = [item for app in APPS for item in life.items[app]]
+    others = [item for item in items if item.id not in relevant and item.id not in stale]
+    rivals = [others[number] for number in rng.permutation(len(others))[:RIVALS]]
+    return [item for item in items if item.id in relevant] + rivals
+
+
+def lately(moment: datetime, since: datetime, rng: np.random.Generator) -> datetime | None:
+    """A waking moment drawn from the `RECENT` hours before another, but not before `since`; all on the minute. None
+    where there is none."""
+    before = np.arange(1, min(RECENT, moment - since) // timedelta(minutes=1) + 1)
+    minute = (moment.hour * 60 + moment.minute - before) % (24 * 60)
+    awake = before[(minute >= WAKING_HOURS[0] * 60) & (minute < WAKING_HOURS[1] * 60)]
+    return moment - timedelta(minutes=int(awake[rng.integers(len(awake))])) if len(awake) else None
+
+
+def add_opens(item: Item, moments: Sequence[Moment]) -> None:
+    item.opens += [Open.model_construct(time=time, place=place) for time, place in moments]
+    item.opens.sort(key=lambda opened: opened.time)
 
 
 def write_down(life: Life) -> Persona:

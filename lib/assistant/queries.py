@@ -18,17 +18,18 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, NaiveDatetime
 
-from lib.assistant.needs import AnyNeed, Call, Kind, alternatives, expand, slots_of
-from lib.assistant.personas import Life, LivedNeed, draw_moments, fill, next_occurrence, soon_after
-from lib.assistant.schemas import App, CalendarEvent, Place, Strict, Text, WorldKnobs
+from lib.assistant.needs import AnyNeed, Call, Kind, alternatives, expand, fill, slots_of
+from lib.assistant.personas import Life, LivedNeed, Moment, draw_moments, next_occurrence
+from lib.assistant.schemas import App, CalendarEvent, Place, WorldKnobs
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.retrieval.stores import seeded_order
+from lib.workbook.inputs import Strict, Text
 
 Side = Literal["training", "evaluation"]
 NOTHING: Mapping[str, object] = MappingProxyType({})
-EVALUATION_PHRASINGS = 1 / 3  # of each need and kind, under `split: phrasing`
+EVALUATION_PHRASINGS = 1 / 3  # of each need and kind
 NEED_FOLDS = 5  # the first are the held-out needs
-EVALUATION_NEEDS = 1 / 5  # under `split: need`, and the `unseen_needs` sample of every split
+HELD_OUT = 1 / 5  # of the needs
 DAYS_OF_QUERIES = 7
 MOST_RELEVANT = 5  # items of a query
 LISTS_A_DAY = "list_events"  # the API whose answer is all events of a day
@@ -98,14 +99,14 @@ def families_of(needs: Sequence[AnyNeed]) -> list[Family]:
 
 
 def held_out_needs(names: Iterable[str], seed: int) -> set[str]:
-    """The needs that `split: need` keeps for evaluation personas: about a fifth, at least one.
+    """The needs that a ranker may be kept from: about a fifth, at least one.
 
     A hash of seed and name decides, so the answer for a need does not depend on which others are asked about.
     """
     place = {
         name: int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:8], "big") / 2**64 for name in names
     }
-    return {name for name, value in place.items() if value < EVALUATION_NEEDS} or {min(place, key=place.__getitem__)}
+    return {name for name, value in place.items() if value < HELD_OUT} or {min(place, key=place.__getitem__)}
 
 
 def folds_of_needs(needs: Iterable[str], held_out: Collection[str], seed: int) -> dict[str, int]:
@@ -172,7 +173,7 @@ def deal_kinds(total: int, knobs: WorldKnobs, rng: np.random.Generator) -> list[
     return [deck[i] for i in rng.permutation(total)]
 
 
-def voicing_moment(kind: str, lived: LivedNeed, life: Life, knobs: WorldKnobs) -> tuple[datetime, Place]:
+def voicing_moment(kind: str, lived: LivedNeed, life: Life) -> Moment:
     """When and where a query is voiced, in the week after the data were collected.
 
     Queries of kind `habit` and `either` come from the need's habit, by the process that also writes the logs. A query
@@ -180,15 +181,16 @@ def voicing_moment(kind: str, lived: LivedNeed, life: Life, knobs: WorldKnobs) -
     """
     slot = None if kind == "meaning" else lived.slot
     end = life.today + timedelta(days=DAYS_OF_QUERIES)
-    return draw_moments(slot, life.today, end, 1, life.places, knobs, life.rng)[0]
+    return draw_moments(slot, life.today, end, 1, life.places, life.knobs, life.rng)[0]
 
 
 def occasion(lived: LivedNeed, moments: list[datetime], rng: np.random.Generator) -> datetime:
-    """When the matter takes place: soon after the last voicing where that follows the habit, else at its next turn."""
+    """When the matter takes place: half an hour to two hours after the last voicing, set back to the quarter-hour,
+    where that follows the habit, else at its next turn."""
     last = max(moments)
-    hour = last.hour + last.minute / 60
-    if last.weekday() in lived.slot.days and abs(hour - lived.slot.hour) < 3:
-        return soon_after(last, rng)
+    if last.weekday() in lived.slot.days and abs(last.hour + last.minute / 60 - lived.slot.hour) < 3:
+        soon = last + timedelta(minutes=int(rng.integers(30, 121)))
+        return soon.replace(minute=soon.minute // 15 * 15, second=0)
     return next_occurrence(lived.slot, last)
 
 
@@ -211,18 +213,8 @@ def voice(family: Family, lived: LivedNeed, life: Life, said: Mapping[str, objec
     return text[0].upper() + text[1:]
 
 
-def plan_value(value: object, lived: LivedNeed, life: Life, said: Mapping[str, object] = NOTHING) -> object:
-    """A plan's argument with its slots filled from items, people, facts and what the query says; moments as
-    YYYY-MM-DD HH:MM."""
-    if isinstance(value, list):
-        return [plan_value(part, lived, life, said) for part in value]
-    if not isinstance(value, str):
-        return value
-    return fill(value, life.people | life.facts | lived.facts | lived.variables | items_for_plans(lived) | dict(said))
-
-
 class ItemView:
-    """An item as plan templates see it."""
+    """An item as plan templates see it: moments as YYYY-MM-DD HH:MM."""
 
     def __init__(self, item):
         self._item = item
@@ -230,10 +222,6 @@ class ItemView:
     def __getattr__(self, name: str) -> str:
         value = getattr(self._item, name)
         return f"{value:%Y-%m-%d %H:%M}" if isinstance(value, datetime) else value
-
-
-def items_for_plans(lived: LivedNeed) -> dict[str, ItemView]:
-    return {name: ItemView(items[0]) for name, items in lived.items.items() if items}
 
 
 def print_value(value: object) -> str:
@@ -255,25 +243,21 @@ def acceptable(api: str, arguments: dict[str, object], toolbox: Toolbox) -> dict
     return {api: {name: [value, ""] if name in optional else [value] for name, value in arguments.items()}}
 
 
-def resolve_plan(
-    lived: LivedNeed, life: Life, toolbox: Toolbox, said: Mapping[str, object] = NOTHING
-) -> tuple[str, list[str], list[dict]]:
-    """Plan text (one call a line), its APIs, and the answers with their acceptable values."""
-    return resolve_calls(lived.keep.calls, lived, life, toolbox, said)
-
-
 def resolve_calls(
-    calls: list[Call], lived: LivedNeed, life: Life, toolbox: Toolbox, said: Mapping[str, object]
+    calls: list[Call], lived: LivedNeed, life: Life, toolbox: Toolbox, said: Mapping[str, object] = NOTHING
 ) -> tuple[str, list[str], list[dict]]:
-    """Like `resolve_plan`, of any calls. Where the query says the arguments, none may be left out, and a person may be
+    """Plan text (one call a line), its APIs, and the answers with their acceptable values; slots are filled from items,
+    people, facts and what the query says. Where the query says the arguments, none may be left out, and a person may be
     named as the query does or in full."""
+    views = {name: ItemView(items[0]) for name, items in lived.items.items() if items}
+    namespace = life.people | life.facts | lived.facts | lived.variables | views | dict(said)
     lines, apis, answers = [], [], []
     for api, templates in calls:
         integers = {name for name, a in toolbox[api].arguments.items() if a.type == "integer"} if templates else set()
         values = {
             name: [
                 int(str(filled)) if name in integers else filled
-                for filled in (plan_value(form, lived, life, said) for form in forms_of(value, name, bool(said)))
+                for filled in (fill(form, namespace) for form in forms_of(value, name, bool(said)))
             ]
             for name, value in templates.items()
         }
@@ -315,14 +299,6 @@ def relevant_items(lived: LivedNeed, life: Life, moment: datetime) -> list[str]:
     return list(dict.fromkeys([*own, *(item.id for item in events)]))[:MOST_RELEVANT]
 
 
-def _possible(calls: list[Call], lived: LivedNeed) -> bool:
-    """Whether this persona has the items that the calls name: all but the first may be missing."""
-    values = [value for _, arguments in calls for value in arguments.values()]
-    texts = [text for value in values for text in (value if isinstance(value, list) else [str(value)])]
-    heads = {slot.partition(".")[0] for text in texts for slot in slots_of(text)}
-    return all(lived.items[name] for name in heads & set(lived.keep.items))
-
-
 def label(
     query: Query,
     kind: Kind,
@@ -334,10 +310,10 @@ def label(
 ) -> Gold:
     """Gold labels: they follow from the need, the persona's own items and what the query was meant to say, never from
     matching text."""
-    plan, apis, answers = resolve_plan(lived, life, toolbox, said)
-    others = [
-        resolve_calls(calls, lived, life, toolbox, said) for calls in lived.keep.other_calls if _possible(calls, lived)
-    ]
+    plan, apis, answers = resolve_calls(lived.keep.calls, lived, life, toolbox, said)
+    # Of another plan, this persona must have the items that it names: all but the first may be missing.
+    possible = [calls for calls in lived.keep.other_calls if all(lived.items[name] for name in lived.keep.named(calls))]
+    others = [resolve_calls(calls, lived, life, toolbox, said) for calls in possible]
     cots = lived.need.thoughts(kind)
     return Gold(
         query=query.id,

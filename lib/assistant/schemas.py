@@ -275,7 +275,6 @@ class WorldKnobs:
     n_personas: int = 791
     n_training_queries: int = 4338
     n_evaluation_queries: int = 936
-    split: str = "phrasing"
     meaning_share: float = 1 / 3
     habit_share: float = 1 / 3
     complex_share: float = 0.10

@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from lib.assistant.needs import read_needs
 from lib.assistant.personas import read_cast
 from lib.assistant.ranking_task import Learning, RankingTask
 from lib.assistant.rrf_readings import cross_fit, needed
 from lib.assistant.schemas import WorldKnobs
 from lib.assistant.toolbox import Toolbox
-from lib.assistant.world import frames, read_all_needs, simulate_from
+from lib.assistant.world import frames, simulate_from
 from lib.evaluation.comparison import per_query_scores
 from lib.evaluation.inference import Resampling, difference_interval, mean_interval
 from lib.retrieval.fusion import Fusion
@@ -56,7 +57,7 @@ def simulate_worlds(data: str | Path, worlds: Sequence[WorldKnobs]) -> list[dict
     """The frames of each world (see `lib.assistant.world.frames`); files in the folder `data` are read once."""
     data = Path(data)
     toolbox = Toolbox.from_yaml(data / "toolbox.yaml")
-    needs, cast = read_all_needs(data, toolbox), read_cast(data)
+    needs, cast = read_needs(data / "needs"), read_cast(data)
     return [frames(simulate_from(needs, cast, toolbox, knobs)) for knobs in worlds]
 
 

@@ -14,31 +14,31 @@ not (gold, provenance) are different tables.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ValidationError
 
-from lib.assistant.explicit_needs import read_explicit_needs
-from lib.assistant.extra_opens import open_lately, open_often
-from lib.assistant.named_worlds import deal_asks, group_shares, plan_shares
 from lib.assistant.needs import GROUPS, AnyNeed, Group, Kind, parse_call, read_needs
 from lib.assistant.personas import (
     Cast,
     Life,
     LivedNeed,
+    Moment,
     Provenance,
-    Scene,
     add_distractors,
     draw_capacities,
     draw_life,
     furnish,
     live_needs,
+    open_lately,
+    open_often,
     read_cast,
     write_down,
 )
@@ -49,8 +49,8 @@ from lib.assistant.queries import (
     OtherPlan,
     Query,
     deal_counts,
+    deal_kinds,
     families_of,
-    held_out_needs,
     label,
     normal_form,
     occasion,
@@ -58,16 +58,43 @@ from lib.assistant.queries import (
     voice,
     voicing_moment,
 )
-from lib.assistant.schemas import APPS, TIME_FIELDS, Person, Persona, Place, WorldKnobs, read_personas
+from lib.assistant.schemas import APPS, TIME_FIELDS, Person, Persona, WorldKnobs, read_personas
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.workbook.inputs import InputError, describe_error, read_records
 
 Record = TypeVar("Record", bound=BaseModel)
 SIDES = ("training", "evaluation")
+FILES = ("personas.jsonl", "queries.jsonl", "gold.jsonl", "toolbox.yaml")
 # A query about the present day is voiced while some of it is left, and its need's events are so far ahead.
 LATE, EARLIER, AHEAD = 18, timedelta(hours=8), timedelta(minutes=45)
 VOICED_AS = {"explicit": ("meaning", "either")}  # kinds of query, by kind of phrasing
 UNASKED_NEEDS = (1, 4)  # needs that a persona lives but never asks about: at least 1, fewer than 4
+Asked = tuple[Group, Kind]
+Families = Mapping[tuple[str, str], list[Family]]  # phrasings that a side may use, by need and kind of query
+
+
+class Mix(NamedTuple):
+    """Shares of a world's queries.
+
+    Attributes:
+        query, items, none: where the call's text arguments stand: in the query, in the persona's items, or the call
+            takes none. They sum to 1.
+        by_place: the call is decided by where the persona keeps the matter, else by the need alone.
+    """
+
+    query: float
+    items: float
+    none: float
+    by_place: float
+
+
+# Fixed beforehand. The toolbox has no API without arguments, so a call that takes none is `default()`, or one whose
+# only argument is the day on which it is asked for.
+WORLDS = {
+    "explicit": Mix(query=0.85, items=0.05, none=0.10, by_place=0.10),
+    "mixed": Mix(query=0.40, items=0.40, none=0.20, by_place=0.50),
+    "hard": Mix(query=0.00, items=0.80, none=0.20, by_place=1.00),
+}
 
 
 @dataclass
@@ -88,6 +115,72 @@ class World:
     api_sources: dict[str, str] = field(default_factory=dict)
 
 
+# ---------------------------------------------------------------- shares
+
+
+def group_shares(knobs: WorldKnobs) -> dict[Group, float]:
+    """The share of a world's queries that needs of each group voice.
+
+    Of the kept needs' queries a `default_share` takes no argument. `hard` is made of kept needs alone, so its share
+    without arguments is `default_share` and not 0.2, and the rest falls to the items.
+    """
+    mix = WORLDS[knobs.world]
+    if not mix.query:
+        return {"kept": 1.0, "said": 0.0, "placed": 0.0, "unfilled": 0.0, "unserved": 0.0}
+    kept = min(mix.items / max(1 - knobs.default_share, mix.items), 1 - mix.query)
+    placed = float(np.clip(mix.by_place - kept, 0, mix.query))
+    none = 1 - kept - mix.query
+    unserved = min(knobs.default_share * (1 - kept), none)
+    return {
+        "kept": kept,
+        "said": mix.query - placed,
+        "placed": placed,
+        "unfilled": none - unserved,
+        "unserved": unserved,
+    }
+
+
+def plan_shares(group: Group, knobs: WorldKnobs) -> tuple[float, float]:
+    """Shares of plans with two calls and of `default()` among a group's lived needs, so that over all groups they are
+    `complex_share` and `default_share`, as far as the groups that have such plans are large enough."""
+    if group == "kept":
+        return knobs.complex_share, knobs.default_share
+    if group == "said":
+        shares = group_shares(knobs)
+        return min(knobs.complex_share * (1 - shares["kept"]) / shares["said"], 1.0), 0.0
+    return 0.0, 1.0 if group == "unserved" else 0.0
+
+
+def deal_asks(total: int, knobs: WorldKnobs, rng: np.random.Generator) -> list[Asked]:
+    """Group and kind of each of `total` queries, in their shares as exactly as whole numbers allow, shuffled.
+
+    What says its arguments is not resolved by habit alone: its kinds are `meaning` and `either`, in their ratio.
+    """
+    shares = group_shares(knobs)
+    wanted = np.array([shares[group] * total for group in GROUPS])
+    counts = np.floor(wanted + 1e-9).astype(int)
+    counts[np.argsort(counts - wanted, kind="stable")[: total - counts.sum()]] += 1
+    deck: list[Asked] = []
+    for group, count in zip(GROUPS, counts.tolist(), strict=True):
+        if group == "kept":
+            deck += [(group, kind) for kind in deal_kinds(count, knobs, rng)]
+        else:
+            worded = 1 - knobs.habit_share
+            meaning = round(count * (knobs.meaning_share / worded if worded > 0 else 0.5))
+            kinds: dict[Kind, int] = {"meaning": meaning, "either": count - meaning}
+            deck += [(group, kind) for kind, n in kinds.items() for _ in range(n)]
+    return deck if counts[0] == total else [deck[i] for i in rng.permutation(total)]
+
+
+def deal_sides(n_personas: int, n_training: int, n_evaluation: int, rng: np.random.Generator) -> np.ndarray:
+    """The side of each persona, in the ratio of the queries; at least one persona is on each."""
+    n = min(max(1, round(n_personas * n_evaluation / (n_training + n_evaluation))), n_personas - 1)
+    return np.array(["evaluation"] * n + ["training"] * (n_personas - n))[rng.permutation(n_personas)]
+
+
+# ---------------------------------------------------------------- simulating
+
+
 def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> World:
     """A simulated world from the needs, names and toolbox in the folder `data`.
 
@@ -98,21 +191,7 @@ def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> 
     """
     data = Path(data)
     toolbox = Toolbox.from_yaml(data / "toolbox.yaml")
-    return simulate_from(read_all_needs(data, toolbox), read_cast(data), toolbox, knobs, progress)
-
-
-def read_all_needs(data: str | Path, toolbox: Toolbox) -> list[AnyNeed]:
-    """The needs of the folder `data`: those whose arguments stand in items, then those that say them.
-
-    Raises:
-        InputError: a file is wrong, or a name stands in two folders.
-    """
-    folder = Path(data) / "needs"
-    needs: list[AnyNeed] = [*read_needs(folder, toolbox)]
-    explicit = read_explicit_needs(folder / "explicit", toolbox)
-    if twice := sorted({need.need for need in needs} & {need.need for need in explicit}):
-        raise InputError(f"{folder / 'explicit' / twice[0]}.yaml: a need of that name stands in {folder}, too")
-    return [*needs, *explicit]
+    return simulate_from(read_needs(data / "needs"), read_cast(data), toolbox, knobs, progress)
 
 
 def simulate_from(
@@ -131,23 +210,18 @@ def simulate_from(
     rng = np.random.default_rng([knobs.seed, 1])
     sides = deal_sides(knobs.n_personas, knobs.n_training_queries, knobs.n_evaluation_queries, rng)
     counts = np.empty(knobs.n_personas, dtype=int)
-    decks: dict[str, list[tuple[Group, Kind]]] = {}
+    decks: dict[str, list[Asked]] = {}
     for side, queries in zip(SIDES, (knobs.n_training_queries, knobs.n_evaluation_queries), strict=True):
         counts[sides == side] = deal_counts(queries, int((sides == side).sum()), rng)
         decks[side] = deal_asks(queries, knobs, rng)
     capacities = draw_capacities(knobs.n_personas, rng)
-    voices = Voices(needs, knobs)
-    # Training personas never meet the needs that `split: need` holds out, not even as distractors.
-    scenes = {
-        "training": Scene("training", voices.needs["training"], cast, knobs),
-        "evaluation": Scene("evaluation", needs, cast, knobs),
-    }
+    families, said = families_by_side(needs, knobs.seed), set[str]()
     world = World([], [], [], {}, toolbox, api_sources={need.need: need.api_source for need in needs})
     for index in progress(range(knobs.n_personas)):
-        side = str(sides[index])
-        life = draw_life(index, needs, cast, capacities[index], np.random.default_rng([knobs.seed, 4, index]))
+        side, own = str(sides[index]), np.random.default_rng([knobs.seed, 4, index])
+        life = draw_life(index, needs, cast, knobs, capacities[index], own)
         asked = [decks[side].pop() for _ in range(counts[index])]
-        for query, gold in live_and_ask(life, asked, scenes[side], voices, toolbox):
+        for query, gold in live_and_ask(life, asked, families[side], said, toolbox):
             world.queries.append(query)
             world.gold.append(gold)
             world.sides[query.id] = side
@@ -156,122 +230,96 @@ def simulate_from(
     return world
 
 
-def deal_sides(n_personas: int, n_training: int, n_evaluation: int, rng: np.random.Generator) -> np.ndarray:
-    """The side of each persona, in the ratio of the queries; at least one persona is on each."""
-    n = min(max(1, round(n_personas * n_evaluation / (n_training + n_evaluation))), n_personas - 1)
-    return np.array(["evaluation"] * n + ["training"] * (n_personas - n))[rng.permutation(n_personas)]
-
-
-def held_of_each_group(needs: Sequence[AnyNeed], seed: int) -> set[str]:
-    """`held_out_needs` of each group of needs: some, and not all where it has several, so that both sides have some."""
-    held: set[str] = set()
-    for group in {need.group for need in needs}:
-        names = [need.need for need in needs if need.group == group]
-        some = held_out_needs(names, seed)
-        held |= some if len(some) < len(names) else {min(some)}
-    return held
-
-
-class Voices:
-    """Which needs and phrasings each side may use, and which texts have been said."""
-
-    def __init__(self, needs: Sequence[AnyNeed], knobs: WorldKnobs):
-        held = held_of_each_group(needs, knobs.seed)
-        self.needs = {"training": needs, "evaluation": needs}
-        if knobs.split == "need":
-            self.needs = {
-                "training": [need for need in needs if need.need not in held],
-                "evaluation": [need for need in needs if need.need in held],
-            }
-        side_of = split_phrasings(needs, knobs.seed) if knobs.split == "phrasing" else None
-        self.families: dict[tuple[str, str, str], list[Family]] = {}
-        for family in families_of(needs):
-            for side in SIDES:
-                if side_of is None or side_of[family.id] == side:
-                    for kind in VOICED_AS.get(family.kind, (family.kind,)):
-                        self.families.setdefault((side, family.need, kind), []).append(family)
-        self.said: set[str] = set()
-
-    def of(self, side: str, need: str, kind: str) -> list[Family]:
-        return self.families.get((side, need, kind), [])
+def families_by_side(needs: Sequence[AnyNeed], seed: int) -> dict[str, Families]:
+    """The phrasings that each side may use; none is on both (see `split_phrasings`)."""
+    side_of = split_phrasings(needs, seed)
+    families: dict[str, dict[tuple[str, str], list[Family]]] = {side: defaultdict(list) for side in SIDES}
+    for family in families_of(needs):
+        for kind in VOICED_AS.get(family.kind, (family.kind,)):
+            families[side_of[family.id]][family.need, kind].append(family)
+    return {side: dict(found) for side, found in families.items()}
 
 
 def live_and_ask(
-    life: Life, asked: list[tuple[Group, Kind]], scene: Scene, voices: Voices, toolbox: Toolbox
+    life: Life, asked: list[Asked], families: Families, said: set[str], toolbox: Toolbox
 ) -> list[tuple[Query, Gold]]:
-    """Let a persona live some needs, fill its apps, and voice one query for each entry of `asked` (group and kind)."""
-    rng, knobs = life.rng, scene.knobs
+    """Let a persona live some needs, fill its apps, and voice one query for each entry of `asked` (group and kind).
+
+    Args:
+        said: what queries have said so far, in normal form; is added to.
+    """
+    rng, knobs = life.rng, life.knobs
     for group in reversed(GROUPS):  # the kept needs last: they are many, and some fits whatever room is left
         if count := sum(wanted == group for wanted, _ in asked):
-            live_group(life, [need for need in voices.needs[scene.side] if need.group == group], count, group, knobs)
+            live_group(life, group, count)
     askable = list(life.lived)
-    live_needs(life, scene.needs, int(rng.integers(*UNASKED_NEEDS)), plan_shares("kept", knobs))
+    live_needs(life, life.needs, int(rng.integers(*UNASKED_NEEDS)), plan_shares("kept", knobs))
     if not askable:
         raise InputError(f"persona {life.profile['id']}: no need fits its traits and its number of items")
-    plan = assign_needs(askable, asked, scene.side, voices, rng)
-    moments = [voicing_moment(kind, lived, life, knobs) for lived, kind in plan]
-    furnish_needs(life, plan, moments, scene)
+    plan = assign_needs(askable, asked, families, rng)
+    moments = [voicing_moment(kind, lived, life) for lived, kind in plan]
+    furnish_needs(life, plan, moments)
     # Each with draws of its own, so that a knob at 0 moves no other. The first two of the four are unused.
-    _, _, lately, often = rng.spawn(4)
-    add_distractors(life, scene)
+    _, _, recent, often = rng.spawn(4)
+    add_distractors(life)
     pairs = []
     for number, ((lived, kind), (moment, place)) in enumerate(zip(plan, moments, strict=True)):
-        family, text, said = say_something_new(lived, kind, scene.side, voices, life, moment)
-        query = Query(
-            id=f"{life.profile['id']}-q{number}", persona=life.profile["id"], text=text, time=moment, place=place
-        )
-        gold = label(query, kind, family, lived, life, toolbox, said)
-        pairs.append((query, gold))
-    open_lately(life, pairs, knobs, lately)
-    open_often(life, pairs, knobs, often)
+        family, text, slots = say_something_new(lived, kind, families, said, life, moment)
+        name = f"{life.profile['id']}-q{number}"
+        query = Query(id=name, persona=life.profile["id"], text=text, time=moment, place=place)
+        pairs.append((query, label(query, kind, family, lived, life, toolbox, slots)))
+    # Of some queries what is asked for was also opened lately, or is opened often. Of each such query the same happens
+    # to other items, so that recency and frequency are hints and not the answer. More strength only adds queries.
+    for (query, gold), own in zip(pairs, recent.spawn(len(pairs)), strict=True):
+        if own.random() < knobs.recency_strength:
+            open_lately(life, query.time, gold.relevant, own)
+    for (_, gold), own in zip(pairs, often.spawn(len(pairs)), strict=True):
+        if own.random() < knobs.frequency_strength:
+            open_often(life, gold.relevant, own)
     return pairs
 
 
-def furnish_needs(
-    life: Life, plan: list[tuple[LivedNeed, Kind]], moments: list[tuple[datetime, Place]], scene: Scene
-) -> None:
-    """Write the items of all lived needs; queries about a day are moved to it in `moments`."""
-    rng, knobs = life.rng, scene.knobs
-    for lived in life.lived:
-        asked_at = [number for number, (owner, _) in enumerate(plan) if owner is lived]
-        mine = [moments[number][0] for number in asked_at]
-        voiced = mine or [voicing_moment("habit", lived, life, knobs)[0]]
-        happens = occasion(lived, voiced, rng)
-        if day := lived.need.day_asked(max(voiced), rng.spawn(1)[0]):
-            asked_on = [on_day(moments[number][0], max(voiced), early=day == max(voiced).date()) for number in asked_at]
-            for number, moment in zip(asked_at, asked_on, strict=True):
-                moments[number] = moment, moments[number][1]
-            lived.day, happens = day, max([datetime.combine(day, happens.time()), *(at + AHEAD for at in asked_on)])
-            happens = happens.replace(minute=happens.minute // 15 * 15)
-        furnish(life, lived, happens, bool(mine), scene)
-
-
-def on_day(moment: datetime, day: date, early: bool) -> datetime:
-    """The same time on another day; hours earlier where it is late and `early` is wanted, so that the day has events to
-    come."""
-    return datetime.combine(day, (moment - EARLIER if early and moment.hour >= LATE else moment).time())
-
-
-def live_group(life: Life, needs: Sequence[AnyNeed], count: int, group: Group, knobs: WorldKnobs) -> None:
+def live_group(life: Life, group: Group, count: int) -> None:
     """Live `count` needs of one group; at least one, of whatever kind of plan, where any fits."""
-    before = len(life.lived)
-    live_needs(life, needs, count, plan_shares(group, knobs))
+    needs, before = [need for need in life.needs if need.group == group], len(life.lived)
+    live_needs(life, needs, count, plan_shares(group, life.knobs))
     for shares in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0)):
         if len(life.lived) == before:
             live_needs(life, needs, 1, shares)
 
 
+def furnish_needs(life: Life, plan: list[tuple[LivedNeed, Kind]], moments: list[Moment]) -> None:
+    """Write the items of all lived needs; queries about a day are moved to it in `moments`: hours earlier where it is
+    late and the day is today, so that it has events to come."""
+    rng = life.rng
+    for lived in life.lived:
+        asked_at = [number for number, (owner, _) in enumerate(plan) if owner is lived]
+        mine = [moments[number][0] for number in asked_at]
+        voiced = mine or [voicing_moment("habit", lived, life)[0]]
+        happens = occasion(lived, voiced, rng)
+        if day := lived.need.day_asked(max(voiced), rng.spawn(1)[0]):
+            for number in asked_at:
+                moment, place = moments[number]
+                late = day == max(voiced).date() and moment.hour >= LATE
+                moved = datetime.combine(max(voiced), (moment - EARLIER if late else moment).time())
+                moments[number] = moved, place
+            lived.day, happens = day, datetime.combine(day, happens.time())
+            happens = max([happens, *(moments[number][0] + AHEAD for number in asked_at)])
+            happens = happens.replace(minute=happens.minute // 15 * 15)
+        furnish(life, lived, happens, bool(mine))
+
+
 def assign_needs(
-    askable: list[LivedNeed], asked: list[tuple[Group, Kind]], side: str, voices: Voices, rng: np.random.Generator
+    askable: list[LivedNeed], asked: list[Asked], families: Families, rng: np.random.Generator
 ) -> list[tuple[LivedNeed, Kind]]:
     """A need for each query: every lived need once before any is asked for twice, among those of the group with such a
     phrasing; among all of them where the persona lives none of the group."""
     times = {lived.need.need: 0 for lived in askable}
     plan = []
     for group, kind in asked:
-        options = [lived for lived in askable if voices.of(side, lived.need.need, kind)]
+        options = [lived for lived in askable if (lived.need.need, kind) in families]
         if not options:
-            raise InputError(f"no {side} phrasing of kind {kind} for any need of a persona: write more phrasings")
+            raise InputError(f"no phrasing of kind {kind} for any need of a persona: write more phrasings")
         options = [lived for lived in options if lived.need.group == group] or options
         least = min(times[lived.need.need] for lived in options)
         options = [lived for lived in options if times[lived.need.need] == least]
@@ -282,17 +330,17 @@ def assign_needs(
 
 
 def say_something_new(
-    lived: LivedNeed, kind: str, side: str, voices: Voices, life: Life, moment: datetime
+    lived: LivedNeed, kind: str, families: Families, said: set[str], life: Life, moment: datetime
 ) -> tuple[Family, str, dict[str, object]]:
     """A phrasing, a text that no query has had before, and the slots that this query alone fills."""
-    families = voices.of(side, lived.need.need, kind)
+    options = families[lived.need.need, kind]
     for _ in range(300):
-        family = families[life.rng.integers(len(families))]
-        said = lived.need.draw_said(moment, life.rng, lived.day)
-        text = voice(family, lived, life, said)
-        if normal_form(text) not in voices.said:
-            voices.said.add(normal_form(text))
-            return family, text, said
+        family = options[life.rng.integers(len(options))]
+        slots = lived.need.draw_said(moment, life.rng, lived.day)
+        text = voice(family, lived, life, slots)
+        if normal_form(text) not in said:
+            said.add(normal_form(text))
+            return family, text, slots
     raise InputError(f"need {lived.need.need}: too few {kind} phrasings for so many different queries")
 
 

@@ -74,7 +74,7 @@ def check_inputs(path: Path, values: dict[str, Any], root: Path = ROOT) -> None:
         )
     named = [(key, values[key]) for key in INPUTS if values.get(key)]
     if folder := values.get("world_folder"):
-        from lib.assistant.written_world import FILES
+        from lib.assistant.world import FILES
 
         named += [("world_folder", name) for name in (folder, *(f"{folder}/{file}" for file in FILES))]
     for key, name in named:

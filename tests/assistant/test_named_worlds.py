@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from lib.assistant.audit import argument_sources, check_apart, shared_values
-from lib.assistant.named_worlds import WORLDS, deal_asks, group_shares, plan_shares
+from lib.assistant.world import WORLDS, deal_asks, group_shares, plan_shares
 from lib.assistant.queries import normal_form
 from lib.assistant.schemas import WorldKnobs
 from lib.assistant.world import frames, read_world, simulate_from

@@ -1,9 +1,11 @@
-"""A world of personas, queries and labels written by a language model, behind the simulator's interface.
+"""A language model in the simulator's place: it writes personas, items, tools, requests, calls and chains of thought.
 
-The steps are those of the assistant paper's appendix A.1 to A.6, the prompts are our own: personas, the items of each
-app, a toolbox where none is given, requests that need items, the tool for each, its arguments, a chain of thought.
-Numbers, traits to begin with, what a request is about, when and where it is voiced are drawn, so that a model need not
-be good at chance; every text is the model's. Nothing is put in the place of an answer that is wrong to the end.
+The steps are those of the assistant paper's appendix A.1 to A.6, the prompts are our own. Numbers, traits to begin
+with, what a request is about, when and where it is voiced are drawn, so that a model need not be good at chance; every
+text is the model's. Nothing is put in the place of an answer that is wrong to the end.
+
+`write_world` lets a model write a whole world, in the form of one's own files. `trials` asks each step about what the
+simulator made, so that a step's n does not depend on what the steps before it lost.
 """
 
 from __future__ import annotations
@@ -11,12 +13,11 @@ from __future__ import annotations
 import json
 import keyword
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_origin
+from typing import Annotated, Any, Literal, get_origin
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,8 @@ from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, NaiveDatetim
 
 from lib.assistant.cot import named_types
 from lib.assistant.needs import KINDS, Kind, parse_call
-from lib.assistant.personas import FIRST_DAY, WAKING_HOURS, draw_capacities, somewhere
+from lib.assistant.personas import FIRST_DAY, WAKING_HOURS, Moment, draw_capacities, somewhere
+from lib.assistant.plans import ast_match
 from lib.assistant.prompts import (
     CONTEXT_TYPES,
     items_prompt,
@@ -52,16 +54,15 @@ from lib.assistant.schemas import (
     by_time,
 )
 from lib.assistant.toolbox import API, DEFAULT_API, AnyAPI, Argument, ArgumentType, Toolbox, signature
-from lib.assistant.world import deal_sides, read_world
+from lib.assistant.world import FILES, SIDES, World, deal_sides, read_world, simulate
+from lib.generation.answers import Answers, KeptModel
+from lib.generation.local import weights_of
+from lib.generation.models import ModelError
 from lib.generation.structured import Form, Question, Reply, ask
 from lib.workbook.artifacts import atomic_folder
 from lib.workbook.inputs import InputError, Strict, Text
+from lib.workbook.parameters import Parameters
 
-if TYPE_CHECKING:
-    from lib.generation.local import LocalModel
-    from lib.generation.remote import RemoteModel
-
-FILES = ("personas.jsonl", "queries.jsonl", "gold.jsonl", "toolbox.yaml")
 # Sections of the International Standard Industrial Classification (ISIC, revision 4), in short.
 SECTORS = (
     "agriculture, forestry and fishing", "mining", "manufacturing", "energy supply", "water and waste", "construction",
@@ -75,27 +76,29 @@ DAYS_OF_TODAYS = 21  # over which the personas' data were collected, as in the s
 AHEAD = {"calendar": ("start", "end"), "reminders": ("due",)}  # times that may lie ahead
 DAYS_ASKED_FOR = 15  # of items and opens, before now or after it, as in the paper's example prompt
 DAYS_AT_MOST = 365
-MOST_OPENS = 4
-MOST_LISTED = 8  # entries of the lists within a persona, an item or an API
-MOST_PEOPLE = 5  # whom a persona knows
+MOST_OPENS, MOST_LISTED, MOST_PEOPLE = 4, 8, 5  # of an item; entries of a list; whom a persona knows
 MOST_ALSO = 4  # relevant items besides the one that a request is about
 LEAST_APPS = 0.5  # share of the apps asked for without which a persona is dropped
 APIS_PER_APP = {  # assistant paper, Table 5
     "music": 11, "google": 10, "notes": 9, "mail": 8, "phone_call": 8, "calendar": 7, "reminders": 6,
 }  # fmt: skip
-HABIT_STRENGTH, HOUR_NOISE = WorldKnobs.habit_strength, WorldKnobs.hour_noise
 LINE = 240  # characters of an entry or a person that a prompt shows
 # Answers that write are drawn, so that equal circumstances do not give equal data; those that decide are not.
-TEMPERATURE = 0.7
+TEMPERATURE, DECIDING = 0.7, ("tools", "plans", "thoughts")
 TOKENS = {"personas": 500, "items": 40, "toolbox": 1600, "queries": 160, "tools": 40, "plans": 240, "thoughts": 120}
 TOKENS_PER_ITEM = 240
-COLUMNS = ["step", "asked", "valid_at_once", "repaired", "given_up", "duplicates", "kept"]
+
+ANSWERS = Path("data") / "answers" / "generator_answers.jsonl"
+MODEL = "Qwen2.5-Coder-1.5B-Instruct"  # whose answers are kept
+KEPT_WORLD = {"n_personas": 19, "n_training_queries": 114, "n_evaluation_queries": 38}  # that they are about
+KEPT_TOKENS = 400  # of an answer at most
 
 
 # ---------------------------------------------------------------- forms: what answers must be
 
 
 Short = Annotated[str, Field(min_length=1, max_length=60)]
+Name = Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,40}$")]
 TYPES: dict[str, Any] = {
     "string": Text,
     "integer": Annotated[int, Field(ge=-(2**53), le=2**53)],
@@ -128,9 +131,6 @@ Profile = create_model(
         "favorite_cuisine", "favorite_sport", "traits", "people",
     ),
 )  # fmt: skip
-
-
-Name = Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,40}$")]
 
 
 # A docstring of a form would stand in its JSON schema, and so in prompts.
@@ -218,11 +218,14 @@ def arguments_form(api: AnyAPI) -> type[Strict]:
     fields: dict[str, Any] = {}
     for number, (name, argument) in enumerate(api.arguments.items()):
         default: dict[str, Any] = {} if argument.required else {"default": None}
-        fields[f"argument_{number}"] = (
-            TYPES[argument.type],
-            Field(alias=name, description=argument.description, **default),
-        )
+        described = Field(alias=name, description=argument.description, **default)
+        fields[f"argument_{number}"] = (TYPES[argument.type], described)
     return create_model("Arguments", __base__=Strict, **fields)
+
+
+def arguments_of(answer: BaseModel) -> dict[str, object]:
+    """What an answer of `arguments_form` gives, by the arguments' own names."""
+    return answer.model_dump(by_alias=True, exclude_unset=True)
 
 
 # ---------------------------------------------------------------- questions: a step's prompt, form and check
@@ -231,21 +234,18 @@ def arguments_form(api: AnyAPI) -> type[Strict]:
 def describe(persona: Persona) -> str:
     """A persona in a prompt's words."""
     work = persona.profession + (f" at {persona.company}" if persona.company else "")
-    tastes = [
-        f"{name}: {value}"
-        for name, value in (
-            ("hobbies", ", ".join(persona.hobbies)),
-            ("music", persona.favorite_music_genre),
-            ("movies", persona.favorite_movie_genre),
-            ("cuisine", persona.favorite_cuisine),
-            ("sport", persona.favorite_sport),
-            ("life", ", ".join(persona.traits)),
-            ("knows", ", ".join(f"{person.name} ({person.role})" for person in persona.people[:6])),
-        )
-        if value
-    ]
+    tastes = {
+        "hobbies": ", ".join(persona.hobbies),
+        "music": persona.favorite_music_genre,
+        "movies": persona.favorite_movie_genre,
+        "cuisine": persona.favorite_cuisine,
+        "sport": persona.favorite_sport,
+        "life": ", ".join(persona.traits),
+        "knows": ", ".join(f"{person.name} ({person.role})" for person in persona.people[:6]),
+    }
     head = f"{persona.name}, {persona.age}, {work}" + (f", {persona.city}" if persona.city else "")
-    return "; ".join(part[:LINE] for part in (head, *tastes)) + "."
+    parts = [head, *(f"{name}: {value}" for name, value in tastes.items() if value)]
+    return "; ".join(part[:LINE] for part in parts) + "."
 
 
 def entry_line(item: Item, app: str, label: str = "-") -> str:
@@ -293,16 +293,13 @@ def query_question(persona: Persona, about: str, kind: str, moment: datetime, pl
     copied = normal_form(items[about][0].headline)
 
     def check(answer: Request) -> None:
-        if not (has_words(answer.text) and has_words(answer.topic)):
+        if not all(any(map(str.isalnum, text)) for text in (answer.text, answer.topic)):
             raise ValueError("text and topic must have words")
         if normal_form(answer.text) == copied:
             raise ValueError("text: must be what the person says, not a copy of the entry")
 
-    return Question(
-        query_prompt(describe(persona), lines, called, kind, when),
-        query_form([label for label in names if label != called]),
-        check,
-    )
+    prompt = query_prompt(describe(persona), lines, called, kind, when)
+    return Question(prompt, query_form([label for label in names if label != called]), check)
 
 
 def tool_question(query: Query, persona: Persona, relevant: Sequence[str], toolbox: Toolbox) -> Question[Tool]:
@@ -337,9 +334,7 @@ def thought_question(query: Query) -> Question[Thought]:
 
 def toolbox_question(app: str) -> Question[WrittenAPIs]:
     n = APIS_PER_APP[app]
-    form = create_model(
-        "APIs", __base__=WrittenAPIs, apis=(Annotated[list[WrittenAPI], Field(min_length=1, max_length=n)], ...)
-    )
+    apis = Annotated[list[WrittenAPI], Field(min_length=1, max_length=n)]
 
     def check(answer: WrittenAPIs) -> None:
         for record in answer.apis:
@@ -349,280 +344,45 @@ def toolbox_question(app: str) -> Question[WrittenAPIs]:
             if bad := [name for name in names if keyword.iskeyword(name) or name == DEFAULT_API]:
                 raise ValueError(f"{record.api}: {bad[0]} is reserved: take another name")
 
-    return Question(toolbox_prompt(app, n), form, check)
+    return Question(toolbox_prompt(app, n), create_model("APIs", __base__=WrittenAPIs, apis=(apis, ...)), check)
 
 
-def has_words(text: str) -> bool:
-    return any(character.isalnum() for character in text)
+def settings_of(step: str, seed: int, n_items: int = 0) -> dict[str, Any]:
+    """How a step's answers are drawn; one of the step `items` holds `n_items` at most."""
+    tokens = TOKENS[step] + (TOKENS_PER_ITEM * n_items if step == "items" else 0)
+    return {"max_new_tokens": tokens, "temperature": 0.0 if step in DECIDING else TEMPERATURE, "seed": seed}
 
 
-def arguments_of(answer: BaseModel) -> dict[str, object]:
-    """What an answer of `arguments_form` gives, by the arguments' own names."""
-    return answer.model_dump(by_alias=True, exclude_unset=True)
-
-
-def named_items(answer: Items, prefix: str, app: str) -> list[Item]:
-    """The items of an answer of `items_form`, with ids."""
-    return [
-        ITEM_TYPES[app].model_validate({"id": f"{prefix}-{app}-{number}", **written.model_dump()})
-        for number, written in enumerate(answer.items)
-    ]
-
-
-# ---------------------------------------------------------------- what is asked
-
-
-class AskedStep(NamedTuple):
-    """How many questions a step asks, and how many tokens an answer may have."""
-
-    questions: int
-    tokens: int
-
-
-def answer_tokens(step: str, n_items: int = 0) -> int:
-    """How many tokens an answer of a step may have; one of the step `items` holds `n_items` at most."""
-    return TOKENS[step] + (TOKENS_PER_ITEM * n_items if step == "items" else 0)
-
-
-def apps_to_fill(personas: Iterable[int], capacities: Sequence[dict[str, int]]) -> list[tuple[int, str, int]]:
-    """The questions of the step `items`: persona, app, number of items.
-
-    Args:
-        personas: their numbers.
-        capacities: number of items of each persona's apps; an app without any is not asked for.
-    """
-    return [(index, app, capacities[index][app]) for index in personas for app in APPS if capacities[index][app]]
-
-
-def toolbox_questions() -> list[Question[WrittenAPIs]]:
-    return [toolbox_question(app) for app in APPS]
-
-
-def asked_at_most(
-    n_personas: int, n_queries: int, capacities: Sequence[dict[str, int]], with_toolbox: bool
-) -> dict[str, AskedStep]:
-    """What `write_world` asks in each step where every answer is of use and every query calls a tool; else later steps
-    ask less. Questions that are asked again come on top.
-
-    Args:
-        n_queries: of both sides together.
-        capacities: number of items of each persona's apps.
-        with_toolbox: whether the model writes the toolbox, too.
-    """
-    filled = apps_to_fill(range(n_personas), capacities)
-    questions = {
-        "personas": n_personas,
-        "items": len(filled),
-        "toolbox": len(toolbox_questions()) if with_toolbox else 0,
-        **dict.fromkeys(("queries", "tools", "plans", "thoughts"), n_queries),
-    }
-    most = max((n for _, _, n in filled), default=0)
-    return {step: AskedStep(n, answer_tokens(step, most)) for step, n in questions.items()}
-
-
-# ---------------------------------------------------------------- the world
+# ---------------------------------------------------------------- a whole world
 
 
 class Writer:
     """Asks a model step by step and counts what came of it, one row of `rows` a step."""
 
-    def __init__(self, model: LocalModel | RemoteModel, seed: int, constrained: bool, progress: bool):
-        self.model, self.seed, self.constrained, self.progress = model, seed, constrained, progress
-        self.rows: list[dict] = []
+    def __init__(self, model: Any, seed: int, progress: bool):
+        self.model, self.seed, self.progress = model, seed, progress
+        self.rows: list[dict[str, Any]] = []
 
-    def ask(
-        self, step: str, questions: Sequence[Question[Form]], n_items: int = 0, drawn: bool = True
-    ) -> list[Reply[Form]]:
-        replies = ask(
-            self.model,
-            questions,
-            max_new_tokens=answer_tokens(step, n_items),
-            temperature=TEMPERATURE if drawn else 0.0,
-            seed=self.seed,
-            constrained=self.constrained,
-            progress=self.progress,
-        )
-        self.rows.append(count(step, replies))
-        return replies
+    def ask(self, step: str, questions: Sequence[Question[Form]], n_items: int = 0) -> list[Form | None]:
+        """The valid answers, None where there is none."""
+        settings = settings_of(step, self.seed, n_items)
+        replies = ask(self.model, questions, progress=self.progress, **settings)
+        valid = [reply for reply in replies if reply.value is not None]
+        at_once = sum(not reply.errors for reply in valid)
+        self.rows.append({"step": step, "asked": len(replies), "at_once": at_once, "valid": len(valid)})
+        self.keep(len(valid))
+        return [reply.value for reply in replies]
 
-    def note(self, duplicates: int, kept: int) -> None:
-        """What became of the last step's valid answers."""
-        self.rows[-1] |= {"duplicates": duplicates, "kept": kept}
-
-
-def count(step: str, replies: Sequence[Reply]) -> dict:
-    """A row of counts: one that valid answers go into as they are keeps all of them."""
-    valid = [reply for reply in replies if reply.value is not None]
-    at_once = sum(not reply.errors for reply in valid)
-    return {
-        "step": step,
-        "asked": len(replies),
-        "valid_at_once": at_once,
-        "repaired": len(valid) - at_once,
-        "given_up": len(replies) - len(valid),
-        "duplicates": 0,
-        "kept": len(valid),
-    }
-
-
-def write_world(
-    model: LocalModel | RemoteModel,
-    folder: str | Path,
-    toolbox: Toolbox | None,
-    n_personas: int,
-    n_training_queries: int,
-    n_evaluation_queries: int,
-    seed: int,
-    constrained: bool = False,
-    progress: bool = False,
-) -> pd.DataFrame:
-    """Let a language model write the folder that `lib.assistant.world.read_world` reads.
-
-    Answers come from the model's cache where they are there, so a run that was stopped goes on where it was. What the
-    model does not get right after being told what is wrong is left out and counted, so that a world may have fewer
-    personas and queries than asked for. Files are written last and together: an error leaves the folder as it was.
-
-    Args:
-        model: a language model (`lib.generation.load.load_language_model`).
-        folder: gets `personas.jsonl`, `queries.jsonl`, `gold.jsonl` and `toolbox.yaml`; an earlier world in it is
-            replaced.
-        toolbox: the APIs to plan with; None lets the model write them too (appendix A.3).
-        n_personas: of both sides together; a persona is on one side only.
-        n_training_queries: asked for on the training side.
-        n_evaluation_queries: asked for on the evaluation side.
-        seed: of what is drawn, and of the model's own draws.
-        constrained: put each answer under its JSON schema as a grammar; local models only.
-        progress: show progress bars.
-
-    Returns:
-        One row a step: step, asked, valid_at_once, repaired (valid after being told what was wrong) and given_up count
-        answers, of which one holds all items of a persona's app; duplicates and kept count what was in them: personas,
-        items, APIs, queries. Two more rows, `whole personas` and `whole queries`, have what was asked for in all and
-        what the world has.
-
-    Raises:
-        InputError: nothing is left of one side, with the counts, or the folder holds something else than a world.
-        ModelError: the model cannot be asked; what it has answered is in its cache.
-        ValueError: a number makes no sense, or a remote model is to be constrained.
-    """
-    if n_personas < 2 or min(n_training_queries, n_evaluation_queries) < 1:
-        raise ValueError("a world needs two personas or more, and a query or more on each side")
-    folder = Path(folder)
-    if folder.exists() and (others := sorted({path.name for path in folder.iterdir()} - set(FILES))):
-        raise InputError(f"{folder}: holds {others[0]}, which belongs to no written world")
-    rng = np.random.default_rng([seed, 11])
-    writer = Writer(model, seed, constrained, progress)
-    sides = deal_sides(n_personas, n_training_queries, n_evaluation_queries, rng)
-    personas = write_personas(writer, draw_circumstances(n_personas, rng))
-    write_items(writer, personas, draw_capacities(n_personas, rng))
-    if toolbox is None:
-        toolbox = write_toolbox(writer)
-    wanted: dict[int, int] = {}
-    for side, n in (("training", n_training_queries), ("evaluation", n_evaluation_queries)):
-        left = [index for index in personas if sides[index] == side]
-        if not left:
-            raise nothing_left(side, writer)
-        wanted |= dict(zip(left, deal_queries(n, len(left), rng), strict=True))
-    drafts = write_queries(writer, personas, wanted)
-    drafts = write_plans(writer, drafts, toolbox)
-    write_thoughts(writer, drafts)
-    for side in ("training", "evaluation"):
-        if not any(sides[draft.index] == side for draft in drafts):
-            raise nothing_left(side, writer)
-    asking = {draft.index for draft in drafts}
-    nothing = dict.fromkeys(COLUMNS[2:], 0)
-    writer.rows += [
-        nothing | {"step": "whole personas", "asked": n_personas, "kept": len(asking)},
-        nothing | {"step": "whole queries", "asked": n_training_queries + n_evaluation_queries, "kept": len(drafts)},
-    ]
-    save(folder, [personas[index] for index in sorted(asking)], drafts, sides, toolbox)
-    return pd.DataFrame(writer.rows, columns=COLUMNS)
-
-
-def nothing_left(side: str, writer: Writer) -> InputError:
-    counts = "; ".join(
-        f"{row['step']}: {row['valid_at_once'] + row['repaired']} of {row['asked']}" for row in writer.rows
-    )
-    return InputError(f"nothing of the {side} side is left of what the model wrote; valid answers by step: {counts}")
-
-
-def deal_queries(n: int, people: int, rng: np.random.Generator) -> list[int]:
-    """How many of `n` queries each persona asks; where there are fewer queries than personas, the last ask none."""
-    return deal_counts(n, people, rng) if n >= people else [1] * n + [0] * (people - n)
-
-
-def draw_circumstances(n: int, rng: np.random.Generator) -> list[tuple[int, str, str]]:
-    """Age, sector and initials of each persona; all different as long as there are any."""
-    kinds = rng.permutation(len(SECTORS) * len(LETTERS) ** 2)
-    drawn = []
-    for index in range(n):
-        letters, sector = divmod(int(kinds[index % len(kinds)]), len(SECTORS))
-        first, last = divmod(letters, len(LETTERS))
-        drawn.append((int(rng.integers(18, 76)), SECTORS[sector], f"{LETTERS[first]}. {LETTERS[last]}."))
-    return drawn
-
-
-def write_personas(writer: Writer, circumstances: Sequence[tuple[int, str, str]]) -> dict[int, Persona]:
-    """Personas without items, by their number; of two with one name the first is kept."""
-    replies = writer.ask("personas", [persona_question(*one) for one in circumstances])
-    kept: dict[str, tuple[int, Persona]] = {}
-    for index, (reply, (age, _, _)) in enumerate(zip(replies, circumstances, strict=True)):
-        if reply.value is not None:
-            days = int(np.random.default_rng([writer.seed, 12, index]).integers(DAYS_OF_TODAYS))
-            today = FIRST_DAY + timedelta(days=days, hours=6)
-            profile = reply.value.model_dump()
-            persona = Persona(id=f"w{index:04d}", age=age, today=today, apps=Apps(), **profile)
-            kept.setdefault(normal_form(persona.name), (index, persona))
-    writer.note(sum(reply.value is not None for reply in replies) - len(kept), len(kept))
-    return dict(kept.values())
-
-
-def write_items(writer: Writer, personas: dict[int, Persona], capacities: Sequence[dict[str, int]]) -> None:
-    """Fill the apps of the personas, no item twice; a persona that has got too few of its apps is taken out."""
-    asked = apps_to_fill(personas, capacities)
-    most = max((n for _, _, n in asked), default=0)
-    questions = [items_question(personas[index], app, n) for index, app, n in asked]
-    replies = writer.ask("items", questions, most)
-    written = kept = 0
-    for (index, app, _), reply in zip(asked, replies, strict=True):
-        if reply.value is not None:
-            items: dict[str, Item] = {}
-            for item in named_items(reply.value, personas[index].id, app):
-                items.setdefault(normal_form(item.text), item)
-            setattr(personas[index].apps, app, by_time(items.values(), app))
-            written += len(reply.value.items)
-            kept += len(items)
-    writer.note(written - kept, kept)
-    wanted = Counter(index for index, _, _ in asked)
-    for index in list(personas):
-        got = sum(bool(getattr(personas[index].apps, app)) for app in APPS)
-        if not got or got < LEAST_APPS * wanted[index]:
-            del personas[index]
-
-
-def write_toolbox(writer: Writer) -> Toolbox:
-    """A toolbox of the model's own; of two APIs with one name the first is kept."""
-    replies = writer.ask("toolbox", toolbox_questions())
-    apis: dict[str, API] = {}
-    written = 0
-    for app, reply in zip(APPS, replies, strict=True):
-        for record in reply.value.apis if reply.value is not None else []:
-            written += 1
-            arguments = {part.name: Argument(**part.model_dump(exclude={"name"})) for part in record.arguments}
-            apis.setdefault(
-                record.api, API(api=record.api, app=app, description=record.description, arguments=arguments)
-            )
-    writer.note(written - len(apis), len(apis))
-    if not apis:
-        raise InputError("the model wrote no usable API")
-    return Toolbox(list(apis.values()))
+    def keep(self, n: int) -> None:
+        """How many things of the last step's answers the world keeps: none twice."""
+        self.rows[-1]["kept"] = n
 
 
 @dataclass
 class Draft:
-    """A query on its way through the steps; `index` is its persona's number."""
+    """A query on its way through the steps."""
 
-    index: int
+    side: str
     persona: Persona
     query: Query
     kind: Kind
@@ -648,42 +408,162 @@ class Draft:
         )
 
 
-def write_queries(writer: Writer, personas: dict[int, Persona], wanted: dict[int, int]) -> list[Draft]:
+def write_world(
+    model: Any,
+    folder: str | Path,
+    toolbox: Toolbox | None,
+    n_personas: int,
+    n_training_queries: int,
+    n_evaluation_queries: int,
+    seed: int,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """Let a language model write the folder that `lib.assistant.world.read_world` reads.
+
+    Answers come from the model's cache where they are there, so a run that was stopped goes on where it was. What the
+    model does not get right after being told what is wrong is left out and counted, so that a world may have fewer
+    personas and queries than asked for. Files are written last and together: an error leaves the folder as it was.
+
+    Args:
+        model: has the `generate` of `lib.generation.local.LocalModel`.
+        folder: gets the files of a world; an earlier one in it is replaced.
+        toolbox: the APIs to plan with; None lets the model write them too (appendix A.3).
+        n_personas: of both sides together; a persona is on one side only.
+        seed: of what is drawn, and of the model's own draws.
+
+    Returns:
+        One row a step: step, asked, at_once and valid (answers; the rest of the valid ones after being told what was
+        wrong), kept (personas, items, APIs, queries that the world has of them).
+
+    Raises:
+        InputError: nothing is left of one side, with the counts, or the folder holds something else than a world.
+        ModelError: the model cannot be asked; what it has answered is in its cache.
+        ValueError: a number makes no sense.
+    """
+    if n_personas < 2 or min(n_training_queries, n_evaluation_queries) < 1:
+        raise ValueError("a world needs two personas or more, and a query or more on each side")
+    folder = Path(folder)
+    if folder.exists() and (others := sorted({path.name for path in folder.iterdir()} - set(FILES))):
+        raise InputError(f"{folder}: holds {others[0]}, which belongs to no written world")
+    rng, writer = np.random.default_rng([seed, 11]), Writer(model, seed, progress)
+    sides = deal_sides(n_personas, n_training_queries, n_evaluation_queries, rng)
+    personas = write_personas(writer, draw_circumstances(n_personas, rng))
+    write_items(writer, personas, draw_capacities(n_personas, rng))
+    toolbox = toolbox or write_toolbox(writer)
+    wanted: dict[int, int] = {}
+    for side, n in zip(SIDES, (n_training_queries, n_evaluation_queries), strict=True):
+        wanted |= deal_queries(n, [index for index in personas if sides[index] == side], rng)
+    drafts = write_queries(writer, personas, wanted, sides)
+    drafts = write_plans(writer, drafts, toolbox)
+    write_thoughts(writer, drafts)
+    for side in SIDES:
+        if side not in {draft.side for draft in drafts}:
+            counts = "; ".join(f"{row['step']}: {row['valid']} of {row['asked']}" for row in writer.rows)
+            raise InputError(f"nothing of the {side} side is left of what the model wrote; valid answers: {counts}")
+    save(folder, drafts, toolbox)
+    return pd.DataFrame(writer.rows)
+
+
+def deal_queries(n: int, people: Sequence[int], rng: np.random.Generator) -> dict[int, int]:
+    """How many of `n` queries each persona asks; where there are fewer queries than personas, the last ask none."""
+    counts = deal_counts(n, len(people), rng) if n >= len(people) > 0 else [1] * n + [0] * (len(people) - n)
+    return dict(zip(people, counts, strict=False))
+
+
+def draw_circumstances(n: int, rng: np.random.Generator) -> list[tuple[int, str, str]]:
+    """Age, sector and initials of each persona; all different as long as there are any."""
+    kinds = rng.permutation(len(SECTORS) * len(LETTERS) ** 2)
+    drawn = []
+    for index in range(n):
+        letters, sector = divmod(int(kinds[index % len(kinds)]), len(SECTORS))
+        first, last = divmod(letters, len(LETTERS))
+        drawn.append((int(rng.integers(18, 76)), SECTORS[sector], f"{LETTERS[first]}. {LETTERS[last]}."))
+    return drawn
+
+
+def write_personas(writer: Writer, circumstances: Sequence[tuple[int, str, str]]) -> dict[int, Persona]:
+    """Personas without items, by their number; of two with one name the first is kept."""
+    answers = writer.ask("personas", [persona_question(*one) for one in circumstances])
+    kept: dict[str, tuple[int, Persona]] = {}
+    for index, (profile, (age, _, _)) in enumerate(zip(answers, circumstances, strict=True)):
+        if profile is not None:
+            days = int(np.random.default_rng([writer.seed, 12, index]).integers(DAYS_OF_TODAYS))
+            today = FIRST_DAY + timedelta(days=days, hours=6)
+            persona = Persona(id=f"w{index:04d}", age=age, today=today, apps=Apps(), **profile.model_dump())
+            kept.setdefault(normal_form(persona.name), (index, persona))
+    writer.keep(len(kept))
+    return dict(kept.values())
+
+
+def write_items(writer: Writer, personas: dict[int, Persona], capacities: Sequence[dict[str, int]]) -> None:
+    """Fill the apps of the personas, no item twice; a persona that has got too few of its apps is taken out."""
+    asked = [(index, app, capacities[index][app]) for index in personas for app in APPS if capacities[index][app]]
+    most = max((n for _, _, n in asked), default=0)
+    answers = writer.ask("items", [items_question(personas[index], app, n) for index, app, n in asked], most)
+    for (index, app, _), answer in zip(asked, answers, strict=True):
+        items: dict[str, Item] = {}
+        for number, written in enumerate(answer.items if answer else []):
+            named = {"id": f"{personas[index].id}-{app}-{number}", **written.model_dump()}
+            item = ITEM_TYPES[app].model_validate(named)
+            items.setdefault(normal_form(item.text), item)
+        setattr(personas[index].apps, app, by_time(items.values(), app))
+    writer.keep(sum(len(items_of(persona)) for persona in personas.values()))
+    for index in list(personas):
+        wanted = sum(capacities[index][app] > 0 for app in APPS)
+        got = sum(bool(getattr(personas[index].apps, app)) for app in APPS)
+        if not got or got < LEAST_APPS * wanted:
+            del personas[index]
+
+
+def write_toolbox(writer: Writer) -> Toolbox:
+    """A toolbox of the model's own; of two APIs with one name the first is kept."""
+    apis: dict[str, API] = {}
+    for app, answer in zip(APPS, writer.ask("toolbox", [toolbox_question(app) for app in APPS]), strict=True):
+        for record in answer.apis if answer else []:
+            arguments = {part.name: Argument(**part.model_dump(exclude={"name"})) for part in record.arguments}
+            api = API(api=record.api, app=app, description=record.description, arguments=arguments)
+            apis.setdefault(record.api, api)
+    writer.keep(len(apis))
+    if not apis:
+        raise InputError("the model wrote no usable API")
+    return Toolbox(list(apis.values()))
+
+
+def write_queries(
+    writer: Writer, personas: dict[int, Persona], wanted: dict[int, int], sides: Sequence[str] | np.ndarray
+) -> list[Draft]:
     """Requests about the personas' items, as many of each persona as wanted; no two with one text."""
     drawn = []
     for index, persona in personas.items():
         rng = np.random.default_rng([writer.seed, 13, index])
         items = list(items_of(persona).values())
         order = rng.permutation(len(items))
-        for number in range(wanted[index]):
+        for number in range(wanted.get(index, 0)):
             item = items[order[number % len(items)]][0]
             kind = KINDS[rng.integers(len(KINDS))] if item.opens else "meaning"  # no habit without opens
-            drawn.append((index, number, item, kind, *voicing(item, kind, persona.today, rng)))
-    questions = [
-        query_question(personas[index], item.id, kind, moment, place) for index, _, item, kind, moment, place in drawn
-    ]
+            drawn.append((index, number, item.id, kind, *voicing(item, kind, persona.today, rng)))
+    answers = writer.ask("queries", [query_question(personas[index], *rest) for index, _, *rest in drawn])
     drafts: dict[str, Draft] = {}
-    replies = writer.ask("queries", questions)
-    for (index, number, item, kind, moment, place), reply in zip(drawn, replies, strict=True):
-        if reply.value is not None:
-            persona, answer = personas[index], reply.value
+    for (index, number, about, kind, moment, place), answer in zip(drawn, answers, strict=True):
+        if answer is not None:
+            persona = personas[index]
             query = Query(id=f"{persona.id}-q{number}", persona=persona.id, text=answer.text, time=moment, place=place)
-            relevant = list(dict.fromkeys([item.id, *(numbered(persona)[label] for label in answer.also)]))
-            apps = list(dict.fromkeys(answer.apps))
-            draft = Draft(index, persona, query, kind, normal_form(answer.topic), relevant, apps)
+            relevant = list(dict.fromkeys([about, *(numbered(persona)[label] for label in answer.also)]))
+            apps, topic = list(dict.fromkeys(answer.apps)), normal_form(answer.topic)
+            draft = Draft(str(sides[index]), persona, query, kind, topic, relevant, apps)
             drafts.setdefault(normal_form(answer.text), draft)
-    writer.note(sum(reply.value is not None for reply in replies) - len(drafts), len(drafts))
+    writer.keep(len(drafts))
     return list(drafts.values())
 
 
-def voicing(item: Item, kind: str, today: datetime, rng: np.random.Generator) -> tuple[datetime, Place]:
+def voicing(item: Item, kind: str, today: datetime, rng: np.random.Generator) -> Moment:
     """When and where a request about an item is voiced, in the week after `today`: where these are to give it away, at
     the place of one of its opens, the same weekday, and its hour with the simulator's default noise; else, and where
     the habit is broken as often as the simulator breaks it, at a waking hour anywhere."""
-    if kind != "meaning" and item.opens and rng.random() < HABIT_STRENGTH:
+    if kind != "meaning" and item.opens and rng.random() < WorldKnobs.habit_strength:
         opened = item.opens[rng.integers(len(item.opens))]
         weeks = math.ceil((today - opened.time) / timedelta(days=7))
-        moment = opened.time + timedelta(days=7 * weeks, hours=float(rng.normal(0, HOUR_NOISE)))
+        moment = opened.time + timedelta(days=7 * weeks, hours=float(rng.normal(0, WorldKnobs.hour_noise)))
         return max(moment, today + timedelta(minutes=1)).replace(second=0, microsecond=0), opened.place
     midnight = today.replace(hour=0, minute=0) + timedelta(days=1 + int(rng.integers(DAYS_OF_QUERIES)))
     moment = midnight + timedelta(minutes=int(60 * rng.uniform(*WAKING_HOURS)))
@@ -693,45 +573,148 @@ def voicing(item: Item, kind: str, today: datetime, rng: np.random.Generator) ->
 def write_plans(writer: Writer, drafts: Sequence[Draft], toolbox: Toolbox) -> list[Draft]:
     """The tool of each query and its arguments; queries without either are left out."""
     which = [tool_question(draft.query, draft.persona, draft.relevant, toolbox) for draft in drafts]
-    replies = writer.ask("tools", which, drawn=False)
-    chosen = []
-    for draft, reply in zip(drafts, replies, strict=True):
-        if reply.value is not None:
-            draft.api = reply.value.api
-            chosen.append(draft)
-    calling = [draft for draft in chosen if draft.api != DEFAULT_API]
-    questions = [plan_question(draft.query, draft.persona, draft.relevant, toolbox[draft.api]) for draft in calling]
-    lost = set()
-    for draft, plan in zip(calling, writer.ask("plans", questions, drawn=False), strict=True):
-        if plan.value is None:
-            lost.add(draft.query.id)
-        else:
-            draft.arguments = arguments_of(plan.value)
-    return [draft for draft in chosen if draft.query.id not in lost]
+    for draft, tool in zip(drafts, writer.ask("tools", which), strict=True):
+        draft.api = tool.api if tool else ""
+    calling = [draft for draft in drafts if draft.api in toolbox]
+    how = [plan_question(draft.query, draft.persona, draft.relevant, toolbox[draft.api]) for draft in calling]
+    for draft, plan in zip(calling, writer.ask("plans", how), strict=True):
+        draft.arguments, draft.api = (arguments_of(plan), draft.api) if plan else ({}, "")
+    return [draft for draft in drafts if draft.api]
 
 
 def write_thoughts(writer: Writer, drafts: Sequence[Draft]) -> None:
     """The chain of thought of each query; it may be missing, as in a world of one's own files."""
-    replies = writer.ask("thoughts", [thought_question(draft.query) for draft in drafts], drawn=False)
-    for draft, reply in zip(drafts, replies, strict=True):
-        if reply.value is not None:
-            draft.thought = reply.value.thought
+    answers = writer.ask("thoughts", [thought_question(draft.query) for draft in drafts])
+    for draft, answer in zip(drafts, answers, strict=True):
+        draft.thought = answer.thought if answer else ""
 
 
-def save(
-    folder: Path, personas: Sequence[Persona], drafts: Sequence[Draft], sides: np.ndarray, toolbox: Toolbox
-) -> None:
+def save(folder: Path, drafts: Sequence[Draft], toolbox: Toolbox) -> None:
     """The folder of a world, read back before it takes the place of an earlier one."""
-    queries = [draft.query.model_dump(mode="json") | {"split": str(sides[draft.index])} for draft in drafts]
+    personas = {draft.persona.id: draft.persona for draft in drafts}
     records = {
-        "personas.jsonl": [persona.model_dump(mode="json") for persona in personas],
-        "queries.jsonl": queries,
-        "gold.jsonl": [draft.gold(toolbox).model_dump(mode="json", exclude={"also"}) for draft in drafts],
+        "personas": [personas[name].model_dump(mode="json") for name in sorted(personas)],
+        "queries": [draft.query.model_dump(mode="json") | {"split": draft.side} for draft in drafts],
+        "gold": [draft.gold(toolbox).model_dump(mode="json", exclude={"also"}) for draft in drafts],
     }
+    apis = [api.model_dump(mode="json", exclude_none=True) for api in toolbox]
     with atomic_folder(folder) as fresh:
         for name, lines in records.items():
             text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-            (fresh / name).write_text(text, encoding="utf-8", newline="\n")
-        apis = [api.model_dump(mode="json", exclude_none=True) for api in toolbox]
+            (fresh / f"{name}.jsonl").write_text(text, encoding="utf-8", newline="\n")
         (fresh / "toolbox.yaml").write_text(yaml.safe_dump(apis, allow_unicode=True, sort_keys=False), encoding="utf-8")
         read_world(fresh)
+
+
+# ---------------------------------------------------------------- step by step, about what the simulator made
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The questions of a step, how they are asked, and the query that each is about, where it is about one."""
+
+    questions: list[Question[Any]]
+    settings: dict[str, Any]
+    queries: list[str]
+
+
+def trials(world: World, n_personas: int, n_items: int, n_queries: int, seed: int) -> dict[str, Trial]:
+    """What to ask in each step about a simulated world.
+
+    Args:
+        n_personas: personas whose apps are to be filled, one question an app.
+        n_items: items of an app asked for at most; never more than the persona has there.
+        n_queries: questions of each other step. Queries are those that one call of one tool serves; fewer where the
+            world has no more.
+        seed: of what is drawn.
+    """
+    rng = np.random.default_rng([seed, 14])
+    order = rng.permutation(len(world.personas))
+    personas = {world.personas[i].id: world.personas[i] for i in order}
+    place = {name: number for number, name in enumerate(personas)}
+    pairs = [
+        (query, gold)
+        for query, gold in zip(world.queries, world.gold, strict=True)
+        if len(gold.apis) == 1 and gold.apis[0] != DEFAULT_API
+    ]
+    # Queries of one persona stand together: what their prompts begin with in common is read once.
+    pairs = sorted(pairs, key=lambda pair: place[pair[0].persona])[:n_queries]
+    named = [(query, personas[query.persona], gold) for query, gold in pairs]
+    apps = [
+        (personas[name], app, min(n_items, len(getattr(personas[name].apps, app))))
+        for name in list(personas)[:n_personas]
+        for app in APPS
+        if getattr(personas[name].apps, app)
+    ]
+    questions: dict[str, list[Question[Any]]] = {
+        "personas": [persona_question(*one) for one in draw_circumstances(n_queries, rng)],
+        "items": [items_question(*one) for one in apps],
+        "queries": [query_question(p, g.relevant[0], g.kind, q.time, q.place) for q, p, g in named],
+        "tools": [tool_question(q, p, g.relevant, world.toolbox) for q, p, g in named],
+        "plans": [plan_question(q, p, g.relevant, world.toolbox[g.apis[0]]) for q, p, g in named],
+        "thoughts": [thought_question(q) for q, _, _ in named],
+    }
+    asked = [query.id for query, _ in pairs]
+    return {step: Trial(some, settings_of(step, seed, n_items), asked) for step, some in questions.items()}
+
+
+def outcomes(asked: Mapping[str, Trial], replies: Mapping[str, list[Reply[Any]]], world: World) -> pd.DataFrame:
+    """One row a question: step, at_once and valid (0 or 1), right (whether a tool or plan is the simulator's; NaN for
+    other steps; 0 where there is no valid answer)."""
+    gold = {entry.query: entry for entry in world.gold}
+    rows = []
+    for step, trial in asked.items():
+        for number, reply in enumerate(replies[step]):
+            right = float("nan")
+            if step in ("tools", "plans"):
+                label = gold[trial.queries[number]]
+                if reply.value is None:
+                    right = 0.0
+                elif step == "tools":
+                    right = float(reply.value.api == label.apis[0])
+                else:
+                    call = print_call(label.apis[0], arguments_of(reply.value))
+                    right = float(bool(ast_match(call, label.answers, world.toolbox.functions)))
+            rows.append((step, int(not reply.errors), int(reply.value is not None), right))
+    return pd.DataFrame(rows, columns=["step", "at_once", "valid", "right"])
+
+
+def kept_trials(root: Path, seed: int) -> pd.DataFrame:
+    """What became of `MODEL`'s kept answers about a small simulated world, given freely and under the schema, a wrong
+    one asked for again once: `outcomes` with a column way; without rows where an answer is not kept.
+
+    Args:
+        root: the project's folder.
+        seed: of the world and of the answers that are drawn.
+    """
+    world = simulate(root / "data", WorldKnobs(seed=seed, **KEPT_WORLD))
+    asked = trials(world, n_personas=4, n_items=3, n_queries=60, seed=seed)
+    kept, parts = KeptModel(Answers(root / ANSWERS), weights_of(MODEL)), []
+    try:
+        for way, constrained in (("free", False), ("under the schema", True)):
+            replies = {}
+            for step, trial in asked.items():
+                settings = trial.settings | {"max_new_tokens": min(trial.settings["max_new_tokens"], KEPT_TOKENS)}
+                replies[step] = ask(kept, trial.questions, **settings, constrained=constrained, rounds=1)
+            parts.append(outcomes(asked, replies, world).assign(way=way))
+    except ModelError:
+        return pd.DataFrame(columns=["step", "way", "at_once", "valid", "right"])
+    return pd.concat(parts, ignore_index=True)
+
+
+def rehearse(model: Any, world: World, parameters: Parameters) -> None:
+    """Count what `write_world` would ask at most, by what it would ask about a simulated world of the same size.
+
+    Args:
+        model: a `lib.generation.remote.DryRun`.
+    """
+    n_personas, n_queries = len(world.personas), len(world.queries)
+    capacities = draw_capacities(n_personas, np.random.default_rng(parameters.seed))
+    filled = [n for apps in capacities for n in apps.values() if n]
+    asked = trials(world, n_personas=12, n_items=max(filled), n_queries=24, seed=parameters.seed)
+    if parameters.written_toolbox:
+        asked["toolbox"] = Trial([toolbox_question(app) for app in APPS], settings_of("toolbox", parameters.seed), [])
+    n = {"personas": n_personas, "items": len(filled), "toolbox": len(APPS)}
+    for step, trial in asked.items():
+        prompts = [question.text for question in trial.questions]
+        model.expect(prompts, n.get(step, n_queries), trial.settings["max_new_tokens"])
