@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.explicit_needs import read_explicit_needs
 from lib.assistant.explorer import Assistant
 from lib.assistant.needs import read_needs
 from lib.assistant.personas import read_cast
@@ -25,6 +24,7 @@ from lib.workbook.parameters import Parameters, notebook_parameters
 from tests.retrieval.conftest import WORDS, build_encoder
 
 ROOT = Path(__file__).parents[2]
+SIZES = {"n_personas": 264, "n_training_queries": 1446, "n_evaluation_queries": 312}
 HABITS_ALONE = {"recency_strength": 0.0, "frequency_strength": 0.0}
 
 # The smallest world one can write by hand: two personas, one on each side, one query each.
@@ -122,13 +122,8 @@ def toolbox(data):
 
 
 @pytest.fixture(scope="session")
-def needs(data, toolbox):
-    return read_needs(data / "needs", toolbox)
-
-
-@pytest.fixture(scope="session")
-def explicit_needs(data, toolbox):
-    return read_explicit_needs(data / "needs" / "explicit", toolbox)
+def needs(data):
+    return read_needs(data / "needs")
 
 
 @pytest.fixture(scope="session")
@@ -137,19 +132,19 @@ def cast(data):
 
 
 @pytest.fixture(scope="session")
-def make_world(needs, explicit_needs, cast, toolbox):
+def make_world(needs, cast, toolbox):
     """A world with the given knobs; read files are shared, so that only the simulation takes time."""
 
     def make(**knobs):
-        return simulate_from([*needs, *explicit_needs], cast, toolbox, WorldKnobs(**knobs))
+        return simulate_from(needs, cast, toolbox, WorldKnobs(**knobs))
 
     return make
 
 
 @pytest.fixture(scope="session")
 def world(make_world):
-    """The full-size world of seed 7, split by phrasing."""
-    return make_world(seed=7)
+    """A world of seed 7 at a third of the published size."""
+    return make_world(seed=7, **SIZES)
 
 
 @pytest.fixture(scope="session")
@@ -160,7 +155,7 @@ def tables(world):
 @pytest.fixture(scope="session")
 def habitual(make_world):
     """The world in which habits are all that the log tells: neither recency nor frequency is a signal."""
-    return make_world(seed=7, **HABITS_ALONE)
+    return make_world(seed=7, **SIZES, **HABITS_ALONE)
 
 
 @pytest.fixture(scope="session")

@@ -1,75 +1,134 @@
-"""The full-size world: its published sizes, the consistency of its labels, and that nothing gives the answer away."""
+"""The simulated world: its sizes and shares, its labels, its knobs, and that nothing gives the answer away but what is
+meant to."""
 
 from __future__ import annotations
 
-import ast
-import json
+import hashlib
+import os
 import re
+import subprocess
+import sys
+from datetime import datetime, timedelta
 
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
-from lib.assistant.named_worlds import group_shares
-from lib.assistant.queries import normal_form
-from lib.assistant.schemas import APPS, Persona, WorldKnobs
+from lib.assistant import audit
+from lib.assistant.controls import permute_logs
+from lib.assistant.needs import alternatives, parse_call
+from lib.assistant.personas import (
+    ITEMS_PER_APP,
+    LOG_DAYS,
+    RECENT,
+    RIVALS,
+    Slot,
+    draw_capacities,
+    draw_moments,
+    lately,
+)
+from lib.assistant.plans import ast_match
+from lib.assistant.queries import (
+    HELD_OUT,
+    deal_counts,
+    deal_kinds,
+    families_of,
+    held_out_needs,
+    normal_form,
+    split_phrasings,
+)
+from lib.assistant.schemas import APPS, PLACES, Persona, WorldKnobs
 from lib.assistant.toolbox import DEFAULT_API
+from lib.assistant.world import SIDES, WORLDS, deal_asks, frames, group_shares, plan_shares, simulate, simulate_from
+from lib.workbook.inputs import InputError
+from tests.assistant.conftest import HABITS_ALONE, SIZES
 
-TABLE_4 = {
-    "mail": 2.93,
-    "calendar": 5.63,
-    "google": 9.57,
-    "notes": 2.23,
-    "music": 4.38,
-    "reminders": 4.81,
-    "phone_call": 2.34,
-}
+SMALL = {"seed": 5, "n_personas": 60, "n_training_queries": 330, "n_evaluation_queries": 90}
+# Of the world of `TINY` before there were others beside it.
+TINY = {"seed": 5, "n_personas": 12, "n_training_queries": 50, "n_evaluation_queries": 20}
+DRAWN = "4b1985e30a022253466be112c67621d83f5365adabad98f9c1a13a1abc260906"
+TODAY = datetime(2023, 12, 10, 6)
+relaxed = settings(deadline=None, database=None)
 
 
-def auc(positive: np.ndarray, score: np.ndarray) -> float:
+def lines_of(world) -> str:
+    records = [*world.personas, *world.queries]
+    lines = [record.model_dump_json() for record in records]
+    return "\n".join(lines + [entry.model_dump_json(exclude={"also"}) for entry in world.gold])
+
+
+def auc(positive, score) -> float:
     """Probability that a positive scores higher than a negative; ties count half."""
     positive, ranks = np.asarray(positive), stats.rankdata(score)
     n = positive.sum()
     return (ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(positive) - n))
 
 
-def parse_plan(plan: str) -> list[tuple[str, dict]]:
-    calls = [ast.parse(line, mode="eval").body for line in plan.split("\n")]
-    assert all(isinstance(call, ast.Call) and not call.args for call in calls)
-    return [(call.func.id, {part.arg: ast.literal_eval(part.value) for part in call.keywords}) for call in calls]
+@pytest.fixture(scope="module")
+def worlds(make_world):
+    return {name: make_world(world=name, **SMALL) for name in WORLDS}
 
 
-# ---------------------------------------------------------------- sizes
+@pytest.fixture(scope="module")
+def tables_of(worlds):
+    return {name: frames(world) for name, world in worlds.items()}
+
+
+# ---------------------------------------------------------------- sizes and shares
 
 
 def test_sizes(world, tables):
-    assert len(world.personas) == 791
-    assert tables["queries"]["split"].value_counts().to_dict() == {"training": 4338, "evaluation": 936}
+    assert len(world.personas) == SIZES["n_personas"]
+    assert tables["queries"]["split"].value_counts().to_dict() == {"training": 1446, "evaluation": 312}
     assert list(tables["gold"]["query"]) == list(tables["queries"]["query"])
     assert tables["items"]["item"].is_unique
-    assert tables["queries"]["query"].is_unique
+    means = tables["items"].groupby("app").size() / len(world.personas)
+    assert means.to_dict() == pytest.approx(ITEMS_PER_APP, rel=0.05)
+    for persona in world.personas[::40]:
+        assert Persona.model_validate_json(persona.model_dump_json()) == persona
 
 
-def test_every_persona_asks_on_one_side_only(world, tables):
-    queries = tables["queries"]
-    assert (queries.groupby("persona")["split"].nunique() == 1).all()
-    assert set(queries["persona"]) == {persona.id for persona in world.personas}
+@pytest.mark.parametrize("sizes", [(4, 3, 1), (4, 1, 3), (12, 11, 1), (9, 100, 2)])
+def test_small_worlds_have_their_sizes(make_world, sizes):
+    personas, training, evaluation = sizes
+    world = make_world(seed=3, n_personas=personas, n_training_queries=training, n_evaluation_queries=evaluation)
+    assert sorted(world.sides.values()) == ["evaluation"] * evaluation + ["training"] * training
+    assert {query.persona for query in world.queries} == {persona.id for persona in world.personas}
 
 
-def test_items_per_app(tables):
-    means = tables["items"].groupby("app").size() / 791
-    for app, published in TABLE_4.items():
-        assert means[app] == pytest.approx(published, rel=0.05), app
+def test_shares_of_a_mix_are_those_of_its_groups():
+    for name, mix in WORLDS.items():
+        assert mix.query + mix.items + mix.none == pytest.approx(1)
+        for default in (0.0, 0.05, 0.1):
+            knobs = WorldKnobs(world=name, default_share=default)
+            shares = group_shares(knobs)
+            assert sum(shares.values()) == pytest.approx(1)
+            assert min(shares.values()) >= 0
+            two = {group: plan_shares(group, knobs) for group, share in shares.items() if share > 1e-9}
+            overall = sum(shares[group] * np.array(part) for group, part in two.items())
+            assert overall == pytest.approx([knobs.complex_share, knobs.default_share], abs=1e-6), (name, default)
+        deck = deal_asks(1000, WorldKnobs(world=name), np.random.default_rng(0))
+        dealt = pd.Series([group for group, _ in deck]).value_counts() / len(deck)
+        for group, share in group_shares(WorldKnobs(world=name)).items():
+            assert dealt.get(group, 0) == pytest.approx(share, abs=0.001)
+        assert all(kind != "habit" for group, kind in deck if group != "kept")
 
 
-def test_query_texts_are_unique(tables):
-    assert tables["queries"]["text"].map(normal_form).is_unique
-
-
-def test_query_texts_are_finished_sentences(tables):
-    text = tables["queries"]["text"]
-    assert (text.str.len() >= 4).all()
-    assert not text.str.contains(r"[\[\]{}|]|  |^\s|\s$").any()
+@pytest.mark.parametrize("name", WORLDS)
+def test_arguments_stand_where_the_world_says(worlds, tables_of, name):
+    tables, mix = tables_of[name], WORLDS[name]
+    here = audit.argument_sources(tables["queries"], tables["gold"]).value_counts(normalize=True)
+    none = 0.05 if name == "hard" else mix.none  # `default_share`: hard has kept needs alone
+    expected = {"query": mix.query, "none": none, "items": 1 - mix.query - none}
+    assert {source: here.get(source, 0.0) for source in expected} == pytest.approx(expected, abs=0.04)
+    by_place = (tables["gold"]["need"].map(worlds[name].api_sources) == "place").mean()
+    assert by_place == pytest.approx(mix.by_place, abs=0.04)  # of 420 queries, whose plans and keeps are drawn
+    apis = tables["gold"]["apis"]
+    assert (apis.str[0] == DEFAULT_API).mean() == pytest.approx(0.05, abs=0.02)
+    assert (apis.str.len() == 2).mean() == pytest.approx(0.10, abs=0.04)
 
 
 def test_kinds_have_their_shares_on_both_sides(tables):
@@ -78,26 +137,122 @@ def test_kinds_have_their_shares_on_both_sides(tables):
     worded = kept / 3 + (1 - kept) / 2
     for _, part in tables["gold"].groupby("split"):
         shares = part["kind"].value_counts(normalize=True)
-        assert shares.to_dict() == pytest.approx({"meaning": worded, "habit": kept / 3, "either": worded}, abs=0.002)
+        assert shares.to_dict() == pytest.approx({"meaning": worded, "habit": kept / 3, "either": worded}, abs=0.01)
 
 
-def test_number_of_gold_items(tables):
-    sizes = tables["gold"]["relevant"].str.len()
-    assert sizes.between(1, 5).all()
-    assert 1.7 <= sizes.mean() <= 2.4
-    assert (tables["gold"]["relevant"].map(lambda found: len(set(found))) == sizes).all()
+@given(st.integers(1, 60), st.integers(0, 400), st.floats(0, 1), st.floats(0, 1), st.integers(0, 2**32 - 1))
+@relaxed
+def test_queries_and_kinds_are_dealt_evenly(people, more, first, second, seed):
+    total, rng = people + more, np.random.default_rng(seed)
+    counts = deal_counts(total, people, rng)
+    assert (sum(counts), len(counts), min(counts) >= 1) == (total, people, True)
+    assert max(abs(count - total / people) for count in counts) < 3
+    knobs = WorldKnobs(meaning_share=first, habit_share=(1 - first) * second)
+    deck = deal_kinds(total, knobs, rng)
+    assert len(deck) == total
+    assert abs(deck.count("meaning") - first * total) <= 0.5
+    assert abs(deck.count("habit") - knobs.habit_share * total) <= 1
+    capacities = pd.DataFrame(draw_capacities(400, rng))
+    assert capacities.mean().to_dict() == pytest.approx(ITEMS_PER_APP, rel=0.02)
 
 
-def test_gold_spans_apps(tables):
-    app = tables["items"].set_index("item")["app"]
-    assert tables["gold"]["relevant"].map(lambda found: app[found].nunique() > 1).mean() > 0.4
+# ---------------------------------------------------------------- seeds
+
+
+def test_hard_is_drawn_as_it_always_was(make_world):
+    made = make_world(world="hard", **HABITS_ALONE, **TINY)
+    assert hashlib.sha256(lines_of(made).encode()).hexdigest() == DRAWN
+
+
+def test_a_world_depends_on_its_seed_and_not_on_the_process(data, root, make_world):
+    script = (
+        "import sys; from tests.assistant.test_world import *; "
+        "sys.stdout.write(hashlib.sha256(lines_of(simulate('data', WorldKnobs(**TINY))).encode()).hexdigest())"
+    )
+    environment = os.environ | {"PYTHONHASHSEED": "4242", "PYTHONPATH": str(root)}
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=root, env=environment, capture_output=True, text=True, check=True
+    )
+    assert run.stdout == hashlib.sha256(lines_of(simulate(data, WorldKnobs(**TINY))).encode()).hexdigest()
+    other = frames(make_world(**TINY | {"seed": 6}))
+    mine = frames(make_world(**TINY))
+    assert not set(other["queries"]["text"]) & set(mine["queries"]["text"])
+    assert not set(other["items"]["item"]) & set(mine["items"]["item"])
+
+
+# ---------------------------------------------------------------- both sides
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_sides_share_no_persona_text_phrasing_or_surface_form(tables_of, needs, name):
+    tables = tables_of[name]
+    assert tables["queries"]["text"].map(normal_form).is_unique
+    audit.check_apart(audit.shared_values(tables))
+    forms = {family.id: {normal_form(form) for form in alternatives(family.text)} for family in families_of(needs)}
+    used = tables["gold"].groupby("split")["phrasing"].agg(lambda names: set().union(*map(forms.get, names)))
+    assert not used["training"] & used["evaluation"]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_split_of_phrasings_binds_shared_forms(needs, seed):
+    side, families = split_phrasings(needs, seed), families_of(needs)
+    assert set(side) == {family.id for family in families}
+    training, evaluation = (
+        {normal_form(form) for family in families if side[family.id] == name for form in alternatives(family.text)}
+        for name in SIDES
+    )
+    assert not training & evaluation
+    assert 0.25 < sum(value == "evaluation" for value in side.values()) / len(side) < 0.4
+    cells = pd.DataFrame([(f.need, f.kind, side[f.id]) for f in families], columns=["need", "kind", "side"])
+    assert (cells[cells["kind"] != "habit"].groupby(["need", "kind"])["side"].nunique() == 2).all()
+
+
+def test_held_out_needs_do_not_depend_on_the_others(needs):
+    names = [need.need for need in needs]
+    held = [held_out_needs(names, seed) for seed in range(40)]
+    assert sum(map(len, held)) / 40 / len(names) == pytest.approx(HELD_OUT, abs=0.05)
+    assert len({frozenset(one) for one in held}) > 30
+    for seed, whole in enumerate(held):
+        assert whole & set(names[::2]) <= held_out_needs(names[::2], seed)
+    assert held_out_needs(["only"], 7) == {"only"}
+
+
+def test_a_world_lacks_no_group_and_repeats_no_text(needs, cast, toolbox):
+    kept = [need for need in needs if need.group == "kept"]
+    with pytest.raises(InputError, match=r"mixed.*said"):
+        simulate_from(kept, cast, toolbox, WorldKnobs(world="mixed", **SMALL))
+    few = [need for need in kept if need.hobby is None and need.trait is None and need.age is None][:4]
+    sizes = {"n_personas": 40, "n_training_queries": 900, "n_evaluation_queries": 100}
+    knobs = WorldKnobs(world="hard", seed=1, habit_share=1.0, meaning_share=0.0, **sizes)
+    with pytest.raises(InputError, match=r"too few habit phrasings"):
+        simulate_from(few, cast, toolbox, knobs)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "named"),
+    [
+        ({"meaning_share": 0.7, "habit_share": 0.7}, "meaning_share"),
+        ({"complex_share": 0.7, "default_share": 0.7}, "default_share"),
+        ({"n_personas": 10, "n_training_queries": 5, "n_evaluation_queries": 2}, "query a persona"),
+    ],
+)
+def test_impossible_knobs_are_refused(knobs, named):
+    with pytest.raises(InputError, match=named):
+        WorldKnobs(**knobs)
+
+
+# ---------------------------------------------------------------- labels
 
 
 def test_gold_belongs_to_the_persona_and_to_the_need(tables):
+    sizes = tables["gold"]["relevant"].str.len()
+    assert sizes.between(1, 5).all()
+    assert 1.7 <= sizes.mean() <= 2.4
     persona = tables["items"].set_index("item")["persona"]
     asker = tables["queries"].set_index("query")["persona"]
     source = tables["provenance"].set_index("item")
     pairs = tables["gold"][["query", "need", "relevant"]].explode("relevant")
+    assert not pairs.duplicated(["query", "relevant"]).any()
     assert (pairs["relevant"].map(persona) == pairs["query"].map(asker)).all()
     own = pairs["relevant"].map(source["need"]) == pairs["need"]
     assert (pairs["relevant"].map(source["source"]) == "need")[own].all()
@@ -120,59 +275,75 @@ def test_what_lists_a_day_has_the_events_of_that_day(tables):
         assert len(relevant) == min(len(there[query]), 5)
 
 
-def test_shares_of_plans(tables):
-    apis = tables["gold"]["apis"]
-    assert 0.03 <= (apis.str[0] == DEFAULT_API).mean() <= 0.08
-    assert 0.07 <= (apis.str.len() == 2).mean() <= 0.13
-    assert apis.str.len().isin([1, 2]).all()
+def test_plans_call_the_toolbox_and_their_answers_accept_them(world):
+    """Optional arguments accept "" unless the query says them; then a person may be named in full, too."""
+    optional = named = 0
+    for gold in world.gold:
+        calls = [parse_call(line) for line in gold.plan.split("\n")]
+        assert [api for api, _ in calls] == gold.apis == [api for answer in gold.answers for api in answer]
+        assert ast_match(gold.plan, gold.answers, world.toolbox.functions)
+        assert 1 <= len(gold.apps) == len(set(gold.apps)) <= 3
+        if gold.apis[0] == DEFAULT_API:
+            assert calls == [(DEFAULT_API, {})]
+            continue
+        assert gold.apps[0] == world.toolbox[gold.apis[0]].app
+        for answer, (api, arguments) in zip(gold.answers, calls, strict=True):
+            known = world.toolbox[api].arguments
+            assert {name for name, one in known.items() if one.required} <= set(arguments) <= set(known)
+            for name, ways in answer[api].items():
+                assert ways[0] == arguments[name]
+                assert "" not in ways or not known[name].required
+                optional += "" in ways
+                named += len(ways) > 1 and "" not in ways
+    assert min(optional, named) > 20, "the tests above would pass on a world without any"
+
+
+def test_other_plans_stand_in_a_table_of_their_own(tables_of):
+    assert all(len(tables["other_plans"]) for tables in tables_of.values())
+    others, gold = tables_of["explicit"]["other_plans"], tables_of["explicit"]["gold"]
+    assert "also" not in gold
+    assert (others["plan"] != others["query"].map(gold.set_index("query")["plan"])).all()
 
 
 def test_every_item_comes_from_one_source(tables):
     provenance = tables["provenance"]
+    assert provenance["item"].is_unique
     assert set(provenance["item"]) == set(tables["items"]["item"])
-    assert len(provenance) == len(tables["items"])
     assert set(provenance["source"]) == {"need", "unasked", "stale", "decoy", "background"}
 
 
 # ---------------------------------------------------------------- time
 
 
-def test_opens_precede_today_or_the_end_of_the_log_and_queries_follow(world, tables, habitual_tables):
+def test_opens_precede_the_end_of_the_log_and_queries_follow_the_data(world, tables, habitual_tables):
     today = {persona.id: persona.today for persona in world.personas}
     until = {persona.id: persona.log_until or persona.today for persona in world.personas}
     queries = tables["queries"]
     for part, ends in ((habitual_tables, today), (tables, until)):
         persona = part["opens"]["item"].map(part["items"].set_index("item")["persona"])
         assert (part["opens"]["time"] <= persona.map(ends)).all()
-        lag = persona.map(today) - part["opens"]["time"]
-        assert lag.dt.days.max() <= 56
-        assert (lag.dt.total_seconds() > 0).all() or ends is until
+        assert (persona.map(today) - part["opens"]["time"]).dt.days.max() <= LOG_DAYS
+        assert set(part["opens"]["item"]) == set(part["items"]["item"])
     wait = queries["time"] - queries["persona"].map(today)
-    assert (wait.dt.total_seconds() >= 0).all()
-    assert (wait.dt.days < 7).all()
+    assert wait.between(timedelta(0), timedelta(days=7), inclusive="left").all()
+    assert (queries["weekday"] == queries["time"].dt.dayofweek).all()
 
 
-def test_weekday_belongs_to_the_time(tables):
-    assert (tables["queries"]["weekday"] == tables["queries"]["time"].map(lambda moment: moment.weekday())).all()
-
-
-def test_every_item_was_opened(tables):
-    assert set(tables["opens"]["item"]) == set(tables["items"]["item"])
-
-
-def test_songs_searches_and_calls_show_their_last_use(habitual_tables):
-    """Where the log goes on after the data were collected, the last use before that: see test_extra_opens.py."""
-    items = habitual_tables["items"][habitual_tables["items"]["app"].isin(["music", "google", "phone_call"])]
-    assert (items["shown"] == items["item"].map(habitual_tables["opens"].groupby("item")["time"].max())).all()
-
-
-def test_mails_and_notes_came_before_their_first_use(tables):
-    items = tables["items"][tables["items"]["app"].isin(["mail", "notes"])]
-    assert (items["shown"] < items["item"].map(tables["opens"].groupby("item")["time"].min())).all()
+@pytest.mark.parametrize("which", ["tables", "habitual_tables"])
+def test_what_a_text_says_of_its_use_is_true(request, world, which):
+    """Mails and notes came before their first use; songs, searches and calls show the last one when the data were
+    collected."""
+    tables = request.getfixturevalue(which)
+    items, opens = tables["items"].set_index("item"), tables["opens"]
+    today = {persona.id: persona.today for persona in world.personas}
+    before = opens[opens["time"] < opens["item"].map(items["persona"]).map(today)].groupby("item")["time"].max()
+    last = items["app"].isin(["music", "google", "phone_call"])
+    assert (items["shown"][last] == before[items.index[last]]).all()
+    came = items["app"].isin(["mail", "notes"])
+    assert (items["shown"][came] < opens.groupby("item")["time"].min()[items.index[came]]).all()
 
 
 def test_events_of_asked_needs_lie_ahead_of_the_query(tables):
-    """An event that a query asks about has not passed when the query is voiced."""
     items = tables["items"].set_index("item")
     pairs = tables["gold"][["query", "relevant"]].explode("relevant")
     pairs = pairs[pairs["relevant"].map(items["app"]).isin(["calendar", "reminders"])]
@@ -180,158 +351,192 @@ def test_events_of_asked_needs_lie_ahead_of_the_query(tables):
     assert (pairs["relevant"].map(items["shown"]) >= voiced).all()
 
 
-# ---------------------------------------------------------------- labels
+def moments(**knobs):
+    first, rng = TODAY - timedelta(days=LOG_DAYS), np.random.default_rng(1)
+    return draw_moments(Slot((2,), 13.0, "cafe"), first, TODAY, 2000, set(PLACES), WorldKnobs(**knobs), rng)
 
 
-def test_top_apps(world):
-    for gold in world.gold:
-        assert 1 <= len(gold.apps) <= 3
-        assert len(set(gold.apps)) == len(gold.apps)
-        assert set(gold.apps) <= set(APPS)
-        if gold.apis[0] != DEFAULT_API:
-            assert gold.apps[0] == world.toolbox[gold.apis[0]].app
+@pytest.mark.parametrize("strength", [0.0, 0.3, 0.8, 1.0])
+def test_habit_strength_is_the_share_of_habitual_moments(strength):
+    drawn = moments(habit_strength=strength)
+    # A moment off habit falls on the habit's weekday once in seven.
+    expected = strength + (1 - strength) / 7
+    assert np.mean([time.weekday() == 2 for time, _ in drawn]) == pytest.approx(expected, abs=0.04)
+    assert np.mean([place == "cafe" for _, place in drawn]) >= strength - 0.03
+    assert all(TODAY - timedelta(days=LOG_DAYS) <= time < TODAY for time, _ in drawn)
+    assert drawn == sorted(drawn)
 
 
-def test_plans_parse_and_call_the_toolbox(world):
-    for gold in world.gold:
-        calls = parse_plan(gold.plan)
-        assert [api for api, _ in calls] == gold.apis
-        for api, arguments in calls:
-            if api == DEFAULT_API:
-                assert (len(calls), arguments) == (1, {})
-                continue
-            known = world.toolbox[api].arguments
-            assert set(arguments) <= set(known)
-            assert {name for name, argument in known.items() if argument.required} <= set(arguments)
+@pytest.mark.parametrize("noise", [0.25, 1.0, 2.5])
+def test_hour_noise_is_the_spread_of_habitual_hours(noise):
+    hours = np.array([time.hour + time.minute / 60 for time, _ in moments(habit_strength=1.0, hour_noise=noise)])
+    assert hours.mean() == pytest.approx(13, abs=0.2)
+    assert hours.std() == pytest.approx(noise, rel=0.08)
 
 
-def test_answers_agree_with_the_plan(world, needs):
-    """Berkeley format: a list of {api: {argument: [acceptable values]}}; optional arguments accept "" unless the query
-    says them, and then a person may be named in full, too."""
-    kept = {need.need for need in needs}
-    for gold in world.gold:
-        calls = parse_plan(gold.plan)
-        assert len(gold.answers) == len(calls)
-        for answer, (api, arguments) in zip(gold.answers, calls, strict=True):
-            assert list(answer) == [api]
-            assert set(answer[api]) == set(arguments)
-            for name, acceptable in answer[api].items():
-                required = world.toolbox[api].arguments[name].required
-                plain = [arguments[name]] if required else [arguments[name], ""]
-                if gold.need in kept:
-                    assert acceptable == plain
-                else:
-                    assert acceptable == plain or (acceptable[0] == arguments[name] and "" not in acceptable)
+# ---------------------------------------------------------------- knobs of distractors and logs
 
 
-def test_a_person_may_be_named_in_full_where_the_query_says_the_first_name(world):
-    """The test above would pass on a world without any."""
-    ways = [
-        values
-        for gold in world.gold
-        for answer in gold.answers
-        for api in answer.values()
-        for values in api.values()
-        if len(values) > 1 and "" not in values
-    ]
-    assert len(ways) > 50
-
-
-def test_optional_arguments_occur(world):
-    """The test above would pass on a world without any."""
-    assert (
-        sum(
-            "" in values
-            for gold in world.gold
-            for answer in gold.answers
-            for api in answer.values()
-            for values in api.values()
-        )
-        > 50
-    )
-
-
-def test_answers_stand_in_the_frame_as_json(world, tables):
-    assert [json.loads(text) for text in tables["gold"]["answers"]] == [gold.answers for gold in world.gold]
-
-
-def test_personas_are_valid(world):
-    for persona in world.personas[::40]:
-        assert Persona.model_validate_json(persona.model_dump_json()) == persona
+def test_knobs_of_distractors_logs_kinds_and_plans(make_world):
+    """In `hard`, of whose queries the shares are, all of them."""
+    plain = {"hard_distractors": 0.0, "opens_per_item": 3.0, "meaning_share": 0.6, "habit_share": 0.1}
+    plain = frames(make_world(world="hard", complex_share=0.4, default_share=0.0, **plain, **HABITS_ALONE, **SMALL))
+    crowded = {"hard_distractors": 12.0, "opens_per_item": 15.0, "meaning_share": 0.0, "habit_share": 1.0}
+    crowded = frames(make_world(world="hard", complex_share=0.0, default_share=0.3, **crowded, **HABITS_ALONE, **SMALL))
+    assert len(plain["items"]) == len(crowded["items"]), "distractors displace background items"
+    sources = [frame["provenance"]["source"].value_counts(normalize=True) for frame in (plain, crowded)]
+    assert not {"stale", "decoy"} & set(sources[0].index)
+    assert 6 < sources[1][["stale", "decoy"]].sum() * len(crowded["items"]) / SMALL["n_personas"] <= 12.5
+    for frame, expected in ((plain, 3), (crowded, 15)):
+        assert len(frame["opens"]) / len(frame["items"]) == pytest.approx(expected, rel=0.05)
+    shares = plain["gold"]["kind"].value_counts(normalize=True)
+    assert shares.to_dict() == pytest.approx({"meaning": 0.6, "either": 0.3, "habit": 0.1}, abs=0.01)
+    assert set(crowded["gold"]["kind"]) == {"habit"}
+    default = [(frame["gold"]["apis"].str[0] == DEFAULT_API).mean() for frame in (plain, crowded)]
+    double = [(frame["gold"]["apis"].str.len() == 2).mean() for frame in (plain, crowded)]
+    assert default == [0, pytest.approx(0.3, abs=0.08)]
+    assert double == [pytest.approx(0.4, abs=0.08), 0]
 
 
 # ---------------------------------------------------------------- what gives the answer away
 
 
-def test_visible_frames_have_no_label(tables):
+def lift(tables, feature: str) -> pd.Series:
+    """By kind of query: share of the gold items' opens that agree with the query, less that of the other items."""
+    relevant = {(row.query, item) for row in tables["gold"].itertuples() for item in row.relevant}
+    queries = tables["queries"].merge(tables["gold"][["query", "kind"]], on="query")
+    pairs = queries.merge(tables["items"][["persona", "item"]], on="persona")
+    pairs["gold"] = [pair in relevant for pair in zip(pairs["query"], pairs["item"], strict=True)]
+    joined = pairs.merge(tables["opens"], on="item", suffixes=("", "_open"))
+    if feature == "hour":
+        minutes = [joined[name].dt.hour * 60 + joined[name].dt.minute for name in ("time", "time_open")]
+        apart = (minutes[0] - minutes[1]).abs()
+        joined["agree"] = np.minimum(apart, 1440 - apart) <= 120
+    else:
+        joined["agree"] = joined["place"] == joined["place_open"]
+    shares = joined.groupby(["kind", "gold"])["agree"].mean().unstack()
+    return shares[True] - shares[False]
+
+
+@pytest.mark.parametrize("feature", ["hour", "place"])
+def test_habits_tell_in_queries_of_kind_habit_and_either_alone(habitual_tables, feature):
+    found = lift(habitual_tables, feature)
+    assert found[["habit", "either"]].min() > 0.2
+    assert found["meaning"] == pytest.approx(0, abs=0.04)
+
+
+@pytest.mark.parametrize("feature", ["hour", "place"])
+def test_without_habit_strength_nothing_tells(make_world, feature):
+    tables = frames(make_world(habit_strength=0.0, **HABITS_ALONE, **SMALL))
+    assert lift(tables, feature).abs().max() < 0.06
+
+
+def test_ids_texts_and_visible_frames_hold_no_label(tables):
     assert list(tables["items"]) == ["persona", "item", "app", "title", "text", "shown"]
     assert list(tables["opens"]) == ["item", "time", "place"]
     assert list(tables["queries"]) == ["query", "persona", "split", "text", "time", "weekday", "place"]
-
-
-def test_ids_name_nothing_but_the_persona(tables):
     for frame, column, tail in (("items", "item", r"[0-9a-f]{8}"), ("queries", "query", r"q\d+")):
         assert tables[frame][column].str.fullmatch(rf"p\d{{4}}-{tail}").all()
         assert (tables[frame][column].str.split("-").str[0] == tables[frame]["persona"]).all()
-
-
-def test_texts_hold_no_id(tables):
     ids = set(tables["items"]["item"]) | {item.split("-")[1] for item in tables["items"]["item"]}
     ids |= set(tables["items"]["persona"]) | {family.lower() for family in tables["gold"]["phrasing"]}
     for text in [*tables["queries"]["text"], *tables["items"]["text"]]:
         assert ids.isdisjoint(re.findall(r"[\w/-]+", text.lower())), text
-
-
-def test_number_of_a_query_does_not_tell_its_kind(tables):
     number = tables["queries"]["query"].str.extract(r"q(\d+)$")[0].astype(int)
     for kind in ("meaning", "habit", "either"):
-        assert auc(tables["gold"]["kind"] == kind, number) == pytest.approx(0.5, abs=0.03)
+        assert auc(tables["gold"]["kind"] == kind, number) == pytest.approx(0.5, abs=0.05)
 
 
-def test_id_and_order_of_items_do_not_tell_gold(usage):
+def test_neither_order_nor_number_nor_recency_of_opens_tells_gold(usage):
     """Stale items are set aside: their matter is over, which their time shows and is meant to show."""
     groups = usage.groupby(["persona", "app"])["item"]
-    usage = usage.assign(
-        position=(groups.cumcount() + 0.5) / groups.transform("size"),
-        value=usage["item"].str[-8:].map(lambda x: int(x, 16)),
-    )
-    several = usage[(groups.transform("size") > 1) & (usage["source"] != "stale")]
-    assert auc(several["gold"], several["position"]) == pytest.approx(0.5, abs=0.02)
-    assert auc(several["gold"], several["value"]) == pytest.approx(0.5, abs=0.02)
-    for app, part in several.groupby("app"):
-        assert auc(part["gold"], part["position"]) == pytest.approx(0.5, abs=0.06), app
-    everything = usage[groups.transform("size") > 1]
-    assert auc(everything["gold"], everything["position"]) == pytest.approx(0.5, abs=0.07)
-
-
-def test_gold_is_opened_no_more_often(usage):
-    gold, background = usage[usage["gold"]]["opens"], usage[usage["source"] == "background"]["opens"]
-    assert gold.mean() == pytest.approx(background.mean(), rel=0.05)
-    assert gold.var() == pytest.approx(background.var(), rel=0.15)
-    assert stats.ks_2samp(gold, background).statistic < 0.03
-    assert auc(usage["gold"], usage["opens"]) == pytest.approx(0.5, abs=0.02)
-
-
-def test_gold_is_opened_no_more_recently(usage):
+    position = (groups.cumcount() + 0.5) / groups.transform("size")
+    usage = usage.assign(position=position, value=usage["item"].str[-8:].map(lambda x: int(x, 16)))
     live = usage[usage["source"] != "stale"]
-    assert auc(live["gold"], -live["hours_ago"]) == pytest.approx(0.5, abs=0.02)
-    gold, background = live[live["gold"]]["hours_ago"], live[live["source"] == "background"]["hours_ago"]
-    assert stats.ks_2samp(gold, background).statistic < 0.04
-
-
-@pytest.mark.parametrize(("column", "ascending"), [("opens", False), ("hours_ago", True)])
-def test_most_used_item_is_gold_as_often_as_chance(usage, tables, column, ascending):
-    top = usage.sort_values(column, ascending=ascending, kind="stable").groupby("persona")["item"].first()
-    n_items = usage.groupby("persona").size()
-    persona = tables["queries"].set_index("query")["persona"]
-    rows = [
-        (persona[query], found)
-        for query, found in zip(tables["gold"]["query"], tables["gold"]["relevant"], strict=True)
-    ]
-    hits = np.mean([top[name] in found for name, found in rows])
-    chance = np.mean([len(found) / n_items[name] for name, found in rows])
-    assert hits == pytest.approx(chance, abs=0.02)
-
-
-def test_stale_items_ended_weeks_ago(usage):
+    several = live[groups.transform("size")[live.index] > 1]
+    for part, column in ((several, "position"), (several, "value"), (usage, "opens"), (live, "hours_ago")):
+        assert auc(part["gold"], part[column]) == pytest.approx(0.5, abs=0.03), column
+    gold, background = live[live["gold"]], live[live["source"] == "background"]
+    for column in ("opens", "hours_ago"):
+        assert stats.ks_2samp(gold[column], background[column]).statistic < 0.06, column
     assert usage[usage["source"] == "stale"]["hours_ago"].min() >= 28 * 24
+
+
+# ---------------------------------------------------------------- opens beside the habits
+
+
+def test_opens_alone_are_added_and_more_strength_adds_to_more_queries(make_world, habitual_tables):
+    """Each within the day before some query of its persona; none of a stale item."""
+    sizes = {"seed": 7, **SIZES, "frequency_strength": 0.0}
+    weak, strong = (frames(make_world(recency_strength=strength, **sizes)) for strength in (0.3, 0.6))
+    for name, frame in habitual_tables.items():
+        if name != "opens":
+            pd.testing.assert_frame_equal(strong[name], frame)
+    before, some, more = (one["opens"].value_counts() for one in (habitual_tables, weak, strong))
+    assert some.sub(before, fill_value=0).min() >= 0
+    assert more.sub(some, fill_value=0).min() >= 0
+    added = more.sub(before, fill_value=0)
+    added = added[added > 0].reset_index().merge(strong["items"][["item", "persona"]], on="item")
+    relevant = strong["gold"]["relevant"].explode()
+    n = len(relevant) + RIVALS * len(strong["queries"])
+    assert added["count"].sum() / n == pytest.approx(0.6, abs=0.04)
+    asked = strong["queries"][["persona", "time"]].rename(columns={"time": "asked"})
+    near = added.reset_index().merge(asked, on="persona")
+    near = near[(near["time"] < near["asked"]) & (near["asked"] - near["time"] <= RECENT)]
+    assert near["index"].nunique() == len(added)
+    stale = set(strong["provenance"].query("source == 'stale'")["item"]) - set(relevant)
+    assert not added["item"].isin(stale).any()
+
+
+def test_what_is_opened_often_is_so_at_any_time_of_the_log(make_world, world, habitual_tables):
+    often = frames(make_world(seed=7, **SIZES, recency_strength=0.0, frequency_strength=0.6))
+    added = often["opens"].value_counts().sub(habitual_tables["opens"].value_counts(), fill_value=0)
+    added = added[added > 0].reset_index().merge(often["items"][["item", "persona"]], on="item")
+    age = added["persona"].map({persona.id: persona.today for persona in world.personas}) - added["time"]
+    assert age.between(timedelta(0), timedelta(days=57)).all()
+    assert age.dt.days.mean() == pytest.approx(28, abs=1.5)
+    assert added["time"].dt.hour.between(7, 22).mean() > 0.999, "but where the log leaves hardly any room"
+    n = len(often["gold"]["relevant"].explode()) + RIVALS * len(often["queries"])
+    assert added["count"].sum() / n == pytest.approx(0.6 * 16, rel=0.08)
+
+
+@pytest.mark.parametrize("hour", [0, 6, 12, 23])
+def test_lately_is_a_waking_moment_of_the_day_before(hour):
+    moment, rng = datetime(2023, 12, 12, hour, 17), np.random.default_rng(hour)
+    drawn = [lately(moment, moment - timedelta(days=9), rng) for _ in range(300)]
+    assert all(moment - RECENT <= time < moment and 7 <= time.hour < 23 for time in drawn)
+    assert len({time.hour for time in drawn}) >= 15
+    since = datetime(2023, 12, 12, 9, 14)
+    late = {lately(since + timedelta(minutes=3), since, rng) for _ in range(60)}
+    assert late == {since + timedelta(minutes=more) for more in range(3)}, "not before the data were collected"
+    assert lately(since, since, rng) is None
+    early = datetime(2023, 12, 12, 6, 30)
+    assert lately(early, early - timedelta(minutes=29), rng) is None, "nobody is awake"
+
+
+def test_recency_and_frequency_hint_and_a_permuted_log_tells_nothing(tables, habitual_tables):
+    def hints(tables):
+        found = audit.shortcuts(tables).set_index("question")
+        return found.loc[["last opened item is relevant", "most opened item is relevant"]]
+
+    for found, above in ((hints(tables), 1), (hints(habitual_tables), None)):
+        edge = found["here"] - found["by chance"]
+        assert (edge > above).all() if above else edge.abs().max() < 3
+        assert found["here"].max() < 40, "a hint, and not the answer"
+    opens = permute_logs(tables["items"], tables["opens"], np.random.default_rng(0))
+    found = hints(tables | {"opens": opens})
+    assert (found["here"] - found["by chance"]).abs().max() < 3
+
+
+def test_a_log_that_goes_on_says_until_when(world, habitual):
+    assert all(persona.log_until is None for persona in habitual.personas)
+    persona = next(persona for persona in world.personas if persona.log_until)
+    record = persona.model_dump(mode="json")
+    with pytest.raises(ValueError, match="was opened after today"):
+        Persona.model_validate({key: value for key, value in record.items() if key != "log_until"})
+    with pytest.raises(ValueError, match="was opened after the end of the log"):
+        Persona.model_validate(record | {"log_until": persona.today + timedelta(seconds=1)})
+    for app in APPS:
+        for item in getattr(persona.apps, app):
+            times = [opened.time for opened in item.opens]
+            assert times == sorted(times)

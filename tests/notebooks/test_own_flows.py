@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 
 from lib.workbook.artifacts import ROOT
 from lib.workflows.catalogue import Catalogue
-from tests.assistant.test_written_world import CUE, right
+from tests.assistant.test_data_writer import CUE, right
 from tests.generation.endpoint import Endpoint
 from tests.workflows.test_ablation import PRINTED as PUBLISHED_ROWS
 

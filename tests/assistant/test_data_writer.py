@@ -14,32 +14,32 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lib.assistant import written_world
-from lib.assistant.plans import ast_match
-from lib.assistant.schemas import APPS, ITEM_TYPES, Apps, Persona
-from lib.assistant.toolbox import Toolbox
-from lib.assistant.world import frames, read_world
-from lib.assistant.written_world import (
-    COLUMNS,
-    FILES,
+from lib.assistant import data_writer
+from lib.assistant.data_writer import (
     arguments_form,
     arguments_of,
-    deal_queries,
-    draw_circumstances,
     items_question,
-    moments,
+    kept_trials,
+    outcomes,
     query_question,
+    rehearse,
     thought_question,
     toolbox_question,
+    trials,
     voicing,
     write_world,
 )
+from lib.assistant.needs import parse_call
+from lib.assistant.schemas import APPS, ITEM_TYPES, Apps, Persona
+from lib.assistant.toolbox import Toolbox
+from lib.assistant.world import FILES, frames, read_world
 from lib.generation import remote
 from lib.generation.constrained import Grammar, vocabulary
 from lib.generation.local import load_tokenizer
-from lib.generation.remote import RemoteModel
-from lib.generation.structured import AnswerError, grammar_of, read_answer, schema_of
+from lib.generation.remote import DryRun, RemoteModel
+from lib.generation.structured import AnswerError, ask, grammar_of, read_answer, schema_of
 from lib.workbook.inputs import InputError
+from lib.workbook.parameters import notebook_parameters
 from tests.assistant.conftest import ROOT
 from tests.generation.conftest import build_model
 from tests.generation.endpoint import Endpoint
@@ -51,6 +51,9 @@ HOSTILE = [
     "", "no", "{}", "[]", "null", "<script>alert(1)</script>", "{" * 500, '{"items": ' * 500, "x" * 50_000, "\x00",
     '{"items": []}', '{"items": [{}]}', '{"text": "\\ud83d"}', '{"api": "no_such_tool"}', '{"thought": "Photos"}',
 ]  # fmt: skip
+
+
+STEPS = ["personas", "items", "queries", "tools", "plans", "thoughts"]
 
 
 def digest(*parts):
@@ -148,48 +151,22 @@ def tiny_tokens(tmp_path_factory):
 
 
 def test_the_world_is_whole_and_read_as_one_of_your_own(tmp_path):
-    counts = write(tmp_path / "world")
+    model = Scripted()
+    counts = write(tmp_path / "world", model)
     world = read_world(tmp_path / "world")
     assert sorted(content(tmp_path / "world")) == sorted(FILES)
-    assert list(counts.reset_index().columns) == COLUMNS
     assert (len(world.personas), len(world.queries)) == (6, 18)
     assert Counter(world.sides.values()) == {"training": 12, "evaluation": 6}
-    assert counts.loc["whole personas", ["asked", "kept"]].tolist() == [6, 6]
-    assert counts.loc["whole queries", ["asked", "kept"]].tolist() == [18, 18]
-    assert (counts["repaired"] == 0).all()
-    assert (counts["given_up"] == 0).all()
-    steps = ["personas", "items", "queries", "tools", "plans", "thoughts"]
-    assert counts.index.tolist()[:-2] == steps
-    assert (counts.loc[steps, "valid_at_once"] == counts.loc[steps, "asked"]).all()
+    assert counts.index.tolist() == STEPS
+    assert (counts["at_once"] == counts["asked"]).all()
+    assert counts.loc[["personas", "queries"], "kept"].tolist() == [6, 18]
     by_side = {side: {q.persona for q in world.queries if world.sides[q.id] == side} for side in world.sides.values()}
     assert not by_side["training"] & by_side["evaluation"]
     assert all(gold.cot and gold.need for gold in world.gold)
-    tables = frames(world)
-    assert len(tables["items"]) == counts.loc["items", "kept"]
-    for gold in world.gold:
-        assert ast_match(gold.plan, gold.answers, TOOLBOX.functions)
-
-
-def test_one_call_of_the_model_a_step_and_round(tmp_path):
-    model = Scripted()
-    write(tmp_path / "world", model)
-    assert [{step_of(prompt) for prompt in prompts} for prompts, _ in model.calls] == [
-        {"personas"}, {"items"}, {"queries"}, {"tools"}, {"plans"}, {"thoughts"},
-    ]  # fmt: skip
-    assert all(settings["grammars"] is None and settings["chat"] for _, settings in model.calls)
+    assert len(frames(world)["items"]) == counts.loc["items", "kept"]
+    assert [{step_of(prompt) for prompt in prompts} for prompts, _ in model.calls] == [{step} for step in STEPS]
     drawn = [settings["temperature"] > 0 for _, settings in model.calls]
     assert drawn == [True, True, True, False, False, False]
-
-
-def test_constrained_gives_each_prompt_its_grammar(tmp_path):
-    model = Scripted()
-    write(tmp_path / "world", model, constrained=True)
-    for prompts, arguments in model.calls:
-        assert len(arguments["grammars"]) == len(prompts)
-        for prompt, grammar in zip(prompts, arguments["grammars"], strict=True):
-            schema = json.loads(grammar.removeprefix("start: %json "))
-            for part in ("properties", "$defs", "required"):
-                assert list(schema.get(part, [])) == list(shown_schema(prompt).get(part, []))
 
 
 def test_a_toolbox_of_its_own(tmp_path):
@@ -224,48 +201,41 @@ def test_an_earlier_world_is_replaced_and_anything_else_is_left_alone(tmp_path):
 # ---------------------------------------------------------------- wrong answers
 
 
-@pytest.mark.parametrize("step", ["personas", "items", "queries", "tools", "plans", "thoughts"])
-def test_a_fault_is_repaired_and_counted(tmp_path, step):
-    plain = write(tmp_path / "a")
+@pytest.mark.parametrize("step", STEPS)
+def test_a_fault_is_repaired_or_left_out_and_counted(tmp_path, step):
+    write(tmp_path / "a")
     counts = write(tmp_path / "b", Scripted(failing(step, every=1, rounds=1)))
-    assert content(tmp_path / "a") == content(tmp_path / "b")
-    row = counts.loc[step]
-    assert row["repaired"] == row["asked"] > 0
-    assert row["valid_at_once"] == row["given_up"] == 0
-    assert row["kept"] == plain.loc[step, "kept"]
-
-
-@pytest.mark.parametrize("step", ["personas", "items", "queries", "tools", "plans", "thoughts"])
-def test_what_is_never_right_is_left_out_and_counted(tmp_path, step):
-    model = Scripted(failing(step, how='{"a": 1}', every=3))
-    counts = write(tmp_path / "world", model, n=9, training=30, evaluation=12)
-    world = read_world(tmp_path / "world")
-    row = counts.loc[step]
-    assert row["given_up"] > 0
-    assert row["valid_at_once"] + row["given_up"] == row["asked"]
-    assert counts.loc["whole personas", "kept"] == len(world.personas)
-    assert counts.loc["whole queries", "kept"] == len(world.queries)
-    lost = {
-        "personas": counts.loc["items", "asked"] < 63,
-        "items": len(frames(world)["items"]) < write(tmp_path / "b", n=9).loc["items", "kept"],
-        "thoughts": sum(not gold.cot for gold in world.gold) == row["given_up"],
-    }
-    assert lost.get(step, counts.loc["whole queries", "kept"] < 42)
+    assert content(tmp_path / "a") == content(tmp_path / "b"), "all put right"
+    assert counts.loc[step, ["at_once", "valid"]].tolist() == [0, counts.loc[step, "asked"]]
+    counts = write(tmp_path / "c", Scripted(failing(step, how='{"a": 1}', every=3)), n=9, training=30, evaluation=12)
+    world = read_world(tmp_path / "c")
+    assert counts.loc[step, "valid"] < counts.loc[step, "asked"]
     if step == "thoughts":
-        assert len(world.queries) == 42
+        assert sum(not gold.cot for gold in world.gold) == counts.loc[step, "asked"] - counts.loc[step, "valid"] > 0
+    elif step == "personas":
+        assert len(world.personas) < 9
+    elif step != "items":
+        assert len(world.queries) < 42
 
 
-def test_a_persona_that_lost_most_apps_is_dropped(tmp_path):
+def test_nothing_stands_twice_and_a_persona_that_lost_most_apps_is_dropped(tmp_path):
     def answer(prompt, before):
-        lost = step_of(prompt) == "items" and not any(f"{app} app" in prompt for app in ("Mail", "Notes", "Music"))
-        return "no" if lost and digest(prompt.split(";")[0].split("person: ")[1]) % 2 else right(prompt)
+        made = json.loads(right(prompt))
+        if step_of(prompt) == "items":
+            made["items"][1:2] = [dict(made["items"][0], opens=[])]
+            kept = any(f"{app} app" in prompt for app in ("Mail", "Notes", "Music"))
+            if not kept and digest(prompt.split(";")[0].split("person: ")[1]) % 2:
+                return "no"
+        if step_of(prompt) == "queries":
+            made["text"] = made["text"] if digest(prompt) % 2 else "Play my USUAL!"
+        return json.dumps(made)
 
     counts = write(tmp_path / "world", Scripted(answer), n=12, training=24, evaluation=12)
     world = read_world(tmp_path / "world")
-    assert 2 <= len(world.personas) < 12
-    assert counts.loc["personas", "kept"] == 12
-    assert counts.loc["whole personas", "kept"] == len(world.personas)
-    assert counts.loc["queries", "asked"] == 36
+    assert 2 <= len(world.personas) < 12 == counts.loc["personas", "kept"]
+    assert sum(query.text == "Play my USUAL!" for query in world.queries) == 1
+    assert max(len(persona.apps.mail) for persona in world.personas) == 1
+    assert counts.loc["queries", "kept"] == len(world.queries) < counts.loc["queries", "valid"] == 36
 
 
 @pytest.mark.parametrize("step", ["personas", "items", "queries", "tools", "plans", "toolbox"])
@@ -275,24 +245,6 @@ def test_nothing_left_is_one_error_and_no_file(tmp_path, step):
         write(tmp_path / "world", model, toolbox=None if step == "toolbox" else TOOLBOX)
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())
-
-
-def test_duplicates_are_left_out_and_counted(tmp_path):
-    def answer(prompt, before):
-        made = json.loads(right(prompt))
-        if step_of(prompt) == "items":
-            made["items"][1:2] = [dict(made["items"][0], opens=[])]
-        if step_of(prompt) == "queries":
-            made["text"] = made["text"] if digest(prompt) % 2 else "Play my USUAL!"
-        return json.dumps(made)
-
-    counts = write(tmp_path / "world", Scripted(answer), training=30)
-    world = read_world(tmp_path / "world")
-    assert counts.loc["items", "duplicates"] > 0
-    assert counts.loc["queries", "duplicates"] > 0
-    assert sum(query.text == "Play my USUAL!" for query in world.queries) == 1
-    assert max(len(persona.apps.mail) for persona in world.personas) == 1
-    assert counts.loc["queries", "kept"] + counts.loc["queries", "duplicates"] == counts.loc["queries", "asked"] == 36
 
 
 def damaged(made, path, value):
@@ -336,15 +288,6 @@ def test_items_that_are_not_as_asked_for(path, value, said):
         read_answer(json.dumps({"items": [CALENDAR] * 3}), question)
 
 
-def test_html_stays_text(tmp_path):
-    def answer(prompt, before):
-        return right(prompt).replace('"z', '"<script>alert(1)</script>\\n| z')
-
-    write(tmp_path / "world", Scripted(answer))
-    world = read_world(tmp_path / "world")
-    assert all(query.text.startswith("<script>alert(1)</script> | z") for query in world.queries)
-
-
 @given(st.data())
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_the_model_answers_the_world_is_valid_or_there_is_one_error(tmp_path_factory, data):
@@ -371,7 +314,7 @@ def test_whatever_the_model_answers_the_world_is_valid_or_there_is_one_error(tmp
         message = ""
         world = read_world(folder)
         frames(world)
-        assert counts.loc["whole queries", "kept"] == len(world.queries)
+        assert counts.loc["queries", "kept"] >= len(world.queries)
     assert ("is left of what the model wrote" in message) == bool(message)
     assert [path.name for path in folder.parent.iterdir()] == ([] if message else ["world"])
 
@@ -383,19 +326,6 @@ def test_numbers_that_make_no_sense(tmp_path):
     for more in ({"n": 1}, {"training": 0}, {"evaluation": 0}):
         with pytest.raises(ValueError, match="two personas or more"):
             write(tmp_path / "world", **more)
-
-
-def test_circumstances_differ_and_do_not_depend_on_how_many_there_are():
-    drawn = draw_circumstances(500, np.random.default_rng(1))
-    assert len(set(drawn)) == len({one[1:] for one in drawn}) == 500
-    assert draw_circumstances(5, np.random.default_rng(1)) == drawn[:5]
-    assert all(18 <= age < 76 for age, _, _ in drawn)
-
-
-@pytest.mark.parametrize(("n", "people"), [(3, 5), (5, 5), (40, 6), (1, 1)])
-def test_queries_are_dealt_whole(n, people):
-    dealt = deal_queries(n, people, np.random.default_rng(0))
-    assert (sum(dealt), len(dealt), min(dealt) >= 0) == (n, people, True)
 
 
 @pytest.mark.parametrize("kind", ["meaning", "habit", "either"])
@@ -420,12 +350,12 @@ def test_requests_are_voiced_in_the_week_after_and_habits_at_their_hour(kind):
 
 def test_a_request_names_entries_of_the_persona_only(simulated):
     persona = simulated.personas[0]
-    ids = list(written_world.items_of(persona))
+    ids = list(data_writer.items_of(persona))
     question = query_question(persona, ids[0], "meaning", TODAY, "home")
     answer = {"text": "What about it?", "also": ["e2"], "apps": ["mail"], "topic": "it"}
     assert read_answer(json.dumps(answer), question).also == ["e2"]
-    assert written_world.numbered(persona)["e2"] == ids[1]
-    copied = written_world.items_of(persona)[ids[0]][0].headline.upper()
+    assert data_writer.numbered(persona)["e2"] == ids[1]
+    copied = data_writer.items_of(persona)[ids[0]][0].headline.upper()
     for change, said in (
         ({"also": [f"e{len(ids) + 1}"]}, "also"),
         ({"also": ["e1"]}, "also"),
@@ -439,16 +369,6 @@ def test_a_request_names_entries_of_the_persona_only(simulated):
     ):
         with pytest.raises(AnswerError, match=said):
             read_answer(json.dumps(answer | change), question)
-
-
-def test_a_persona_with_one_item_needs_no_other():
-    note = {"id": "n", "title": "Plan", "modified": "2023-11-01T10:00:00"}
-    persona = Persona(id="p", name="A B", age=30, profession="x", today=TODAY, apps={"notes": [note]})
-    question = query_question(persona, "n", "habit", TODAY, "home")
-    answer = {"text": "My usual", "also": [], "apps": ["notes"], "topic": "it"}
-    read_answer(json.dumps(answer), question)
-    with pytest.raises(AnswerError, match="also"):
-        read_answer(json.dumps(answer | {"also": ["e1"]}), question)
 
 
 def test_arguments_are_those_of_the_tool_and_of_its_types():
@@ -484,25 +404,15 @@ def test_tools_have_names_that_a_plan_can_call():
             read_answer(json.dumps({"apis": [tool | change]}), question)
 
 
-def test_moments_asked_for_are_valid():
-    from pydantic import TypeAdapter
-
-    for first, last in ((-15, -1), (1, 15)):
-        kind = moments(TODAY, first, last)
-        pattern = TypeAdapter(kind).json_schema()["pattern"]
-        for day in (pattern[2:12], pattern.split(")T")[0][-10:]):
-            TypeAdapter(kind).validate_python(f"{day}T23:59:00")
-
-
 def test_every_form_is_a_grammar_that_takes_right_answers(simulated, tiny_tokens):
     persona, query = simulated.personas[0], simulated.queries[0]
-    ids = list(written_world.items_of(persona))
+    ids = list(data_writer.items_of(persona))
     questions = [
-        written_world.persona_question(30, "trade", "A. B."),
+        data_writer.persona_question(30, "trade", "A. B."),
         *(items_question(persona, app, 3) for app in APPS),
         query_question(persona, ids[0], "habit", TODAY, "home"),
-        written_world.tool_question(query, persona, ids[:2], TOOLBOX),
-        *(written_world.plan_question(query, persona, ids[:2], api) for api in TOOLBOX),
+        data_writer.tool_question(query, persona, ids[:2], TOOLBOX),
+        *(data_writer.plan_question(query, persona, ids[:2], api) for api in TOOLBOX),
         thought_question(query),
         *(toolbox_question(app) for app in APPS),
     ]
@@ -565,8 +475,8 @@ def test_killed_after_any_answer_it_goes_on_without_paying_twice(endpoint, tmp_p
     counts = write(tmp_path / "world", last, n=2, training=3, evaluation=2)
     assert set(endpoint.paid.values()) == {1}
     assert last.counters.calls == len(endpoint.paid) - 40
-    assert counts["repaired"].sum() > 0
-    assert counts["given_up"].sum() == 0
+    assert (counts["at_once"] < counts["valid"]).any()
+    assert (counts["valid"] == counts["asked"]).all()
     before = content(tmp_path / "world")
     again = model()
     write(tmp_path / "world", again, n=2, training=3, evaluation=2)
@@ -574,8 +484,64 @@ def test_killed_after_any_answer_it_goes_on_without_paying_twice(endpoint, tmp_p
     assert content(tmp_path / "world") == before
 
 
-def test_a_remote_model_takes_no_grammar(endpoint, tmp_path):
-    with pytest.raises(ValueError, match="grammars are not supported"):
-        write(tmp_path / "world", RemoteModel("tiny"), constrained=True)
-    assert not endpoint.requests
-    assert not (tmp_path / "world").exists()
+# ---------------------------------------------------------------- step by step, about a simulated world
+
+
+@pytest.fixture(scope="module")
+def asked(simulated):
+    return trials(simulated, n_personas=2, n_items=2, n_queries=5, seed=3)
+
+
+def replied(model, asked, rounds=0):
+    return {step: ask(model, trial.questions, max_new_tokens=9, rounds=rounds) for step, trial in asked.items()}
+
+
+def test_a_smaller_trial_is_part_of_a_larger_one(simulated, asked):
+    assert list(asked) == STEPS
+    larger = trials(simulated, n_personas=3, n_items=2, n_queries=7, seed=3)
+    for step in ("items", "queries", "plans"):
+        texts = [question.text for question in asked[step].questions]
+        assert texts == [question.text for question in larger[step].questions[: len(texts)]]
+
+
+def test_the_simulators_own_labels_are_right_and_others_are_not(simulated, asked):
+    gold = {entry.query: entry for entry in simulated.gold}
+    truth = {}
+    for step in ("tools", "plans"):
+        for question, query in zip(asked[step].questions, asked[step].queries, strict=True):
+            api, arguments = parse_call(gold[query].plan)
+            truth[question.text] = json.dumps({"api": api} if step == "tools" else arguments)
+    knowing = Scripted(lambda prompt, before: truth.get(prompt, right(prompt)))
+    table = outcomes(asked, replied(knowing, asked), simulated)
+    judged = table["step"].isin(["tools", "plans"])
+    assert table.loc[judged, "right"].tolist() == [1.0] * judged.sum()
+    assert table.loc[~judged, "right"].isna().all()
+    guessing = outcomes(asked, replied(Scripted(), asked), simulated)
+    assert guessing.loc[guessing["step"] == "plans", "right"].sum() == 0
+
+
+def test_repaired_answers_are_not_usable_at_once(simulated, asked):
+    bad = {"personas": "no", "items": '{"items": [{"ti', "queries": "{'a': 1}", "tools": '{"api": "x"}'}
+    model = Scripted(lambda prompt, before: right(prompt) if before else bad.get(step_of(prompt), right(prompt)))
+    table = outcomes(asked, replied(model, asked, rounds=1), simulated)
+    shares = table.groupby("step", sort=False)[["at_once", "valid"]].mean()
+    assert shares["valid"].tolist() == [1] * 6
+    assert shares["at_once"].tolist() == [0, 0, 0, 0, 1, 1]
+
+
+def test_kept_answers_are_those_to_the_kept_questions():
+    table = kept_trials(ROOT, 7)
+    assert table.groupby(["way", "step"]).size().min() > 20
+    assert table.groupby("step")["valid"].mean()["plans"] == 1
+    assert kept_trials(ROOT, 8).empty
+
+
+def test_a_written_world_is_rehearsed_on_a_simulated_one(simulated):
+    parameters = notebook_parameters("01_data_gen", data_writer="remote:m")
+    model = DryRun("m", price_in=1.0, price_out=1.0)
+    rehearse(model, simulated, parameters)
+    assert model.counters.calls > 4 + 4 * 10, "a question a persona, four a query, and those for items"
+    assert model.counters.cost > 0
+    alone = model.counters.calls
+    rehearse(model, simulated, notebook_parameters("01_data_gen", data_writer="remote:m", written_toolbox=True))
+    assert model.counters.calls - alone == alone + len(APPS)

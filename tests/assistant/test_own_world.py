@@ -1,0 +1,282 @@
+"""A world of one's own: what is wrong in its files is one InputError that names file, record and field."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from copy import deepcopy
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lib.assistant.personas import read_cast
+from lib.assistant.schemas import APPS, ITEM_TYPES, TIME_FIELDS, Apps, Persona, read_personas
+from lib.assistant.toolbox import Toolbox
+from lib.assistant.world import FILES, check_trainable, frames, read_world
+from lib.workbook.artifacts import ROOT
+from lib.workbook.inputs import InputError
+
+
+def refused(call, *parts) -> None:
+    """`call` raises an InputError of one line in which every one of `parts` stands."""
+    with pytest.raises(InputError) as caught:
+        call()
+    for part in parts:
+        assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+# ---------------------------------------------------------------- personas
+
+
+def test_the_readme_shows_an_item_of_each_app_with_all_its_fields():
+    text = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+    section = text.split("`apps` are the seven of `lib/assistant/schemas.py`: ")[1]
+    said, block = re.match(r"([^.]*)\..*?```json\n(.*?)```", section, re.DOTALL).groups()
+    assert re.split(", | and ", said) == list(APPS)
+    apps = json.loads(block)
+    Apps.model_validate(apps)
+    assert list(apps) == list(APPS)
+    for app, (item,) in apps.items():
+        assert item.keys() == ITEM_TYPES[app].model_fields.keys() - {"opens"}
+
+
+def test_the_schema_of_a_persona_is_json_with_every_app():
+    schema = Persona.model_json_schema()
+    assert json.loads(json.dumps(schema, allow_nan=False)) == schema
+    apps = schema["$defs"]["Apps"]["properties"]
+    assert tuple(apps) == APPS
+    for app in APPS:
+        name = apps[app]["items"]["$ref"].rsplit("/", 1)[-1]
+        assert {"id", "opens", TIME_FIELDS[app]} <= set(schema["$defs"][name]["properties"])
+
+
+def set_in(record, path, value):
+    *parents, last = path
+    for key in parents:
+        record = record[key]
+    record[last] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "field"),
+    [
+        (("shoe_size",), 43, "shoe_size"),
+        (("age",), 7, "age"),
+        (("name",), "  ", "name"),
+        (("today",), "2023-12-10T06:00:00Z", "today"),
+        (("people", 0, "shoe_size"), 43, "people.0.shoe_size"),
+        (("apps", "fax"), [], "apps.fax"),
+        (("apps", "notes", 0, "colour"), "red", "apps.notes.0.colour"),
+        (("apps", "notes", 0, "opens", 0, "place"), "moon", "apps.notes.0.opens.0.place"),
+        (("apps", "notes", 0, "opens", 0, "time"), "2023-12-10T06:01:00", "a-note"),
+        (("apps", "music", 0, "id"), "a-note", "a-note"),
+        (("apps", "music", 0, "id"), "b-song", "also persona b's"),
+        (("apps", "music", 0, "played_time"), None, "apps.music.0.played_time"),
+        (("id",), "b", "twice"),
+    ],
+    ids=str,
+)
+def test_wrong_persona(records, write_world, path, value, field):
+    records["personas"].reverse()
+    set_in(records["personas"][1], path, value)
+    folder = write_world(records)
+    refused(lambda: read_personas(folder / "personas.jsonl"), "personas.jsonl", "line 2", field)
+
+
+json_values = st.one_of(
+    st.none(), st.booleans(), st.integers(-5, 5), st.text(max_size=5), st.just([]), st.just({}), st.just([{}])
+)
+
+
+def places_in(record, path=()):
+    """Paths of all values of a nested record."""
+    children = record.items() if isinstance(record, dict) else enumerate(record) if isinstance(record, list) else ()
+    for key, value in children:
+        yield (*path, key)
+        yield from places_in(value, (*path, key))
+
+
+@given(data=st.data())
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None, max_examples=150)
+def test_any_value_anywhere_is_read_or_refused(records, tmp_path, data):
+    record = deepcopy(records["personas"][0])
+    set_in(record, data.draw(st.sampled_from(list(places_in(record)))), data.draw(json_values))
+    file = tmp_path / "personas.jsonl"
+    file.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    try:
+        persona = read_personas(file)[0]
+    except InputError as error:
+        message = str(error)
+    else:
+        message = "personas.jsonl, line 1"
+        assert Persona.model_validate_json(persona.model_dump_json()) == persona
+    assert "personas.jsonl, line 1" in message
+
+
+def test_item_texts_join_lists_and_skip_empty_fields():
+    event = {"id": "e", "title": "Tea", "start": "2023-01-01T15:00:00", "end": "2023-01-01T16:00:00"}
+    event = ITEM_TYPES["calendar"].model_validate(event | {"attendees": ["Ana", "Bo"], "notes": "bring cups"})
+    assert (event.headline, event.text) == ("Tea", "Tea. Ana, Bo. bring cups")
+
+
+# ---------------------------------------------------------------- toolbox, names and background items
+
+GOOD_API = "- {api: open_door, app: notes, description: Open a door.}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (GOOD_API + GOOD_API, ["open_door", "2 times"]),
+        (GOOD_API + "- {api: shut, app: notes, description: d, colour: red}", ["record 2", "shut", "colour"]),
+        (GOOD_API + "- {api: shut it, app: notes, description: d}", ["record 2", "shut it", "api"]),
+        (GOOD_API + "- {api: shut, app: notes, description: d, arguments: [x]}", ["record 2", "shut", "arguments"]),
+        (
+            "- {api: shut, app: notes, description: d, arguments: {x: {description: e, type: str}}}",
+            ["record 1", "shut", "arguments.x.type"],
+        ),
+        (GOOD_API + "- {app: notes, description: d}", ["record 2", "without name", "api"]),
+        ("- {api: default, app: notes, description: d}", ["default", "reserved"]),
+        ("open_door: {app: notes}", ["list"]),
+        ("", ["list"]),
+        ("- {api: [", ["cannot be read"]),
+    ],
+)
+def test_wrong_toolbox(tmp_path, text, parts):
+    path = tmp_path / "toolbox.yaml"
+    path.write_text(text, encoding="utf-8")
+    refused(lambda: Toolbox.from_yaml(path), "toolbox.yaml", *parts)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("background/notes.yaml", "- {title: ["),
+        ("background/notes.yaml", "- only text"),
+        ("background/notes.yaml", "- {title: 1984}"),
+        ("people.yaml", "first_names: [A, B]"),
+        ("people.yaml", ""),
+    ],
+)
+def test_wrong_cast(tmp_path, data, file, text):
+    shutil.copytree(data / "background", tmp_path / "background")
+    shutil.copy(data / "people.yaml", tmp_path)
+    (tmp_path / file).write_text(text, encoding="utf-8")
+    refused(lambda: read_cast(tmp_path), file.rsplit("/")[-1])
+
+
+# ---------------------------------------------------------------- the whole folder
+
+
+def test_world_of_one_s_own(records, write_world):
+    records["gold"].reverse()
+    world = read_world(write_world(records))
+    tables = frames(world)
+    assert world.sides == {"a-q0": "training", "b-q0": "evaluation"}
+    assert list(tables["queries"]["weekday"]) == [0, 0]
+    assert list(tables["items"]["text"][:2]) == ["Yeast Inside", "Dough. flour, water, salt"]
+    assert list(tables["gold"]["query"]) == list(tables["queries"]["query"]), "labels in the order of the queries"
+    assert list(tables["gold"]["relevant"]) == [["a-note"], ["b-note"]]
+    assert tables["provenance"].empty
+    assert len(tables["opens"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "field", "value", "parts"),
+    [
+        ("queries", "persona", "c", ["a-q0", "persona", "'c'"]),
+        ("queries", "split", "test", ["a-q0", "split", "'test'"]),
+        ("queries", "split", ["training"], ["a-q0", "split"]),
+        ("queries", "id", "b-q0", ["b-q0", "twice"]),
+        ("queries", "place", "moon", ["line 1", "place"]),
+        ("queries", "time", "2023-12-11T07:30:00+01:00", ["line 1", "time"]),
+        ("queries", "time", "2023-12-01T07:30:00", ["a-q0", "time", "before"]),
+        ("queries", "kind", "habit", ["line 1", "kind"]),
+        ("gold", "relevant", ["a-shoe"], ["a-q0", "relevant", "a-shoe"]),
+        ("gold", "relevant", ["b-note"], ["a-q0", "relevant", "b-note"]),
+        ("gold", "relevant", [], ["line 1", "relevant"]),
+        ("gold", "relevant", ["a-note", "a-note"], ["relevant", "a-note"]),
+        ("gold", "apis", ["fly_home"], ["a-q0", "apis", "fly_home"]),
+        ("gold", "apps", ["fax"], ["line 1", "apps.0"]),
+        ("gold", "colour", "red", ["line 1", "colour"]),
+        ("gold", "query", "c-q0", ["c-q0"]),
+        ("gold", "answers", [{"fly_home": {}}], ["a-q0", "answers", "fly_home"]),
+        ("gold", "answers", [{"open_note": {"title": ["something else"]}}], ["a-q0", "plan", "answers"]),
+        ("gold", "plan", "fly_home(", ["a-q0", "plan"]),
+        ("gold", "plan", 'open_note(shoe="Dough")', ["a-q0", "plan", "no argument 'shoe'"]),
+        ("gold", "also", [{"apis": ["search_mail"], "plan": "x()", "answers": []}], ["a-q0", "also 1"]),
+    ],
+)
+def test_wrong_record(records, write_world, file, field, value, parts):
+    records[file][0][field] = value
+    folder = write_world(records)
+    refused(lambda: read_world(folder), f"{file}.jsonl", *parts)
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        (lambda r: r["queries"][1].pop("split"), ["queries.jsonl", "b-q0", "split"]),
+        (lambda r: r["gold"].pop(0), ["gold.jsonl", "a-q0"]),
+        (lambda r: r["gold"].clear(), ["gold.jsonl", "a-q0", "1 more"]),
+        (lambda r: r["gold"].append(r["gold"][0]), ["gold.jsonl", "a-q0", "twice"]),
+        (
+            lambda r: r["queries"].append(r["queries"][0] | {"id": "a-q1", "split": "evaluation"}),
+            ["a-q1", "both sides"],
+        ),
+        (lambda r: r["queries"].clear(), ["queries.jsonl"]),
+        (lambda r: r["queries"].insert(1, '["split"]'), ["queries.jsonl", "line 2"]),
+    ],
+)
+def test_wrong_folder(records, write_world, change, parts):
+    change(records)
+    folder = write_world(records)
+    refused(lambda: read_world(folder), *parts)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_missing_file_and_file_that_is_no_text(records, write_world, name):
+    folder = write_world(records)
+    (folder / name).write_bytes(b"\xff\xfe\x00\x81")
+    refused(lambda: read_world(folder), name)
+    (folder / name).unlink()
+    refused(lambda: read_world(folder), name)
+
+
+def test_a_simulated_world_survives_its_files(make_world, tmp_path, data):
+    world = make_world(seed=2, n_personas=40, n_training_queries=200, n_evaluation_queries=50)
+    queries = [query.model_dump(mode="json") | {"split": world.sides[query.id]} for query in world.queries]
+    files = {
+        "personas": [persona.model_dump_json() for persona in world.personas],
+        "queries": [json.dumps(query) for query in queries],
+        "gold": [gold.model_dump_json() for gold in world.gold],
+    }
+    for name, lines in files.items():
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    shutil.copy(data / "toolbox.yaml", tmp_path)
+    read = read_world(tmp_path)
+    assert read.personas == world.personas
+    before, after = frames(world), frames(read)
+    for name in ("items", "opens", "queries", "gold", "other_plans", "toolbox"):
+        assert before[name].equals(after[name]), name
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u0085", "\x1c"], ids=ascii)
+def test_line_separators_within_a_text(records, write_world, separator):
+    """JSON allows these characters in a string, and pydantic writes all but the last as they are."""
+    records["queries"][0]["text"] = f"one{separator}two"
+    assert read_world(write_world(records)).queries[0].text == f"one{separator}two"
+
+
+def test_too_few_personas_to_train_on():
+    queries = pd.DataFrame({"persona": ["a", "b", "c", "c", "d", "d"], "split": ["training"] * 4 + ["evaluation"] * 2})
+    gold = pd.DataFrame({"need": ["dinner", "lesson", "lesson"]})
+    check_trainable(queries, gold, folds=2)
+    refused(lambda: check_trainable(queries, gold, folds=3), "3 personas with training queries", "at least 4")
+    refused(lambda: check_trainable(queries[:4], gold, folds=2), "0 with evaluation queries")
+    refused(lambda: check_trainable(queries[:5], gold, folds=2), "1 evaluation query", "2 are needed")
+    refused(lambda: check_trainable(queries, gold[1:], folds=2), "need", "the same for all", "2 are needed")
