@@ -250,3 +250,13 @@ def test_an_api_is_read_off_the_embedding():
     model = api_classifier(vectors, pd.Series(["call"] * 20 + ["send_mail"] * 20))
     assert model.predict(np.array([[0.0, 3.0], [3.0, 0.0]])).tolist() == ["call", "send_mail"]
     assert api_classifier(vectors[:20], pd.Series(["call"] * 20)).predict(vectors[:1]).tolist() == ["call"]
+
+
+def test_the_classifier_has_converged_whatever_order_it_saw_the_queries_in():
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(600, 48)).astype(np.float32) + 2  # to one side of the origin, as embeddings are
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    labels, order = pd.Series(rng.choice(list("abcdef"), 600)), rng.permutation(600)
+    once = api_classifier(vectors, labels).predict_proba(vectors)
+    again = api_classifier(vectors[order], labels[order]).predict_proba(vectors)
+    assert np.abs(once - again).max() < 1e-6
