@@ -2,12 +2,10 @@
 
 import bm25s
 import numpy as np
-import pandas as pd
 import pytest
 from rank_bm25 import BM25Plus
 
 from lib.retrieval.bm25 import BM25T
-from lib.retrieval.stores import bm25t_scores, candidate_pairs
 
 DOCUMENTS, QUERIES, TOP = 3000, 100, 10
 
@@ -49,30 +47,3 @@ def test_index_and_search(benchmark, corpus_and_queries, search):
     benchmark.extra_info.update(documents=DOCUMENTS, queries=QUERIES)
     assert scores.shape == (QUERIES, DOCUMENTS)
     assert np.isfinite(scores).all()
-
-
-@pytest.mark.benchmark(group="bm25-federated")
-@pytest.mark.parametrize("within", [["persona"], ["persona", "app"]], ids=["one index", "one a store"])
-def test_federated_search(benchmark, corpus_and_queries, within):
-    """100 collections of 30 documents in three stores, ten queries each."""
-    corpus, query_words = corpus_and_queries
-    documents = pd.DataFrame(
-        {
-            "item": [f"i{i}" for i in range(DOCUMENTS)],
-            "persona": [f"p{i % 100}" for i in range(DOCUMENTS)],
-            "app": [f"a{i // 100 % 3}" for i in range(DOCUMENTS)],
-            "text": [" ".join(words) for words in corpus],
-        }
-    )
-    queries = pd.DataFrame(
-        {
-            "query": [f"q{i}" for i in range(10 * QUERIES)],
-            "persona": [f"p{i % 100}" for i in range(10 * QUERIES)],
-            "text": [" ".join(query_words[i // 10]) for i in range(10 * QUERIES)],
-        }
-    )
-    pairs = candidate_pairs(queries, documents, "persona")
-    scores = benchmark.pedantic(bm25t_scores, args=(pairs, queries, documents, within), rounds=3)
-    benchmark.extra_info.update(pairs=len(pairs), collections=100)
-    assert scores.shape == (30 * 10 * QUERIES,)
-    assert (scores > 0).any()

@@ -1,24 +1,21 @@
 """What a query costs by LambdaMART-RRF, stage by stage, beside one chain of thought; no time is asserted but one as a
 share of another."""
 
-from functools import partial
 from itertools import cycle
 
 import numpy as np
 import pytest
 
-from lib.assistant.persona_index import PersonaIndex, milliseconds
+from lib.assistant.persona_index import PersonaIndex
 from lib.assistant.rrf_readings import WHOLE
 from lib.assistant.signals import CATEGORICAL, signals
-from lib.generation.local import LocalModel
 from lib.generation.models import ModelError, locate
-from lib.retrieval.dense import encode, load_encoder, query_encoder
+from lib.retrieval.dense import encode, load_encoder
 from lib.retrieval.fusion import Fusion
 from lib.retrieval.lambdamart import train
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, relevant_pairs_mask
 
 GROUP = "one query"
-NEW_TOKENS = 48
 
 
 @pytest.fixture(scope="module")
@@ -74,13 +71,6 @@ def test_signals(benchmark, rate, tasks):
 
 
 @pytest.mark.benchmark(group=GROUP)
-def test_prediction(benchmark, rate, model, tasks):
-    scores = time_each(benchmark, model.predict, [compute_signals(task) for task in tasks])
-    rate("LambdaMART's prediction", 1, "queries")
-    assert np.isfinite(scores).all()
-
-
-@pytest.mark.benchmark(group=GROUP)
 def test_fusion(benchmark, rate, model, tasks):
     scored = [(task, model.predict(compute_signals(task))) for task in tasks]
     fused = time_each(benchmark, lambda pair: rank_and_fuse(*pair), scored)
@@ -97,14 +87,6 @@ def test_lambdamart_rrf(benchmark, rate, model, tasks):
 
 
 @pytest.mark.benchmark(group=GROUP)
-def test_bm25t(benchmark, rate, tasks):
-    """With the persona's index at hand."""
-    scores = time_each(benchmark, lambda task: task[0].bm25t(task[1]["text"].iloc[0]), tasks)
-    rate("BM25T scores, index at hand", 1, "queries")
-    assert np.isfinite(scores).all()
-
-
-@pytest.mark.benchmark(group=GROUP)
 def test_semantic_search(benchmark, rate, tasks):
     """The query's embedding and its cosines with the persona's items, whose embeddings are at hand."""
     try:
@@ -118,31 +100,3 @@ def test_semantic_search(benchmark, rate, tasks):
     scores = time_each(benchmark, lambda pair: pair[0].semantic(encode(encoder, [pair[1]])[0]), inputs, 60)
     rate("semantic search, items' embeddings at hand", 1, "queries")
     assert np.isfinite(scores).all()
-
-
-@pytest.mark.benchmark(group=GROUP)
-def test_chain_of_thought(benchmark, rate, language_model, requests):
-    """One call at batch 1, nothing cached."""
-    model = LocalModel(language_model)
-    ask = partial(model.generate, max_new_tokens=NEW_TOKENS)
-    answers = time_each(benchmark, lambda request: ask([request]), requests, rounds=5)
-    rate(f"one chain of thought of at most {NEW_TOKENS} tokens, batch 1", 1, "queries")
-    assert len(answers) == 1
-
-
-@pytest.mark.benchmark(group="one text embedded")
-def test_query_encoder(benchmark, rate, tasks):
-    """A bound within one run: the encoder for single texts takes less than nine tenths of the usual one's time."""
-    try:
-        usual = load_encoder(locate("all-MiniLM-L6-v2"))
-    except ModelError as error:
-        pytest.skip(str(error))
-    quick, texts = query_encoder(usual), [query["text"].iloc[0] for _, query, _ in tasks]
-    if quick is usual:
-        pytest.skip("weights are put in order for a CPU")
-    took = np.array([[milliseconds(encode, one, [text])[0] for one in (usual, quick)] for text in texts])
-    share = np.divide(*np.median(took[5:], axis=0)[::-1])
-    benchmark.extra_info.update(share_of_usual=round(float(share), 2))
-    time_each(benchmark, lambda text: encode(quick, [text]), texts)
-    rate("query_encoder", 1, "texts")
-    assert share < 0.9

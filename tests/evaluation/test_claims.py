@@ -21,7 +21,6 @@ from lib.evaluation.claims import (
     add_holm,
     evaluate,
     read_claims,
-    side_by_side,
     word,
 )
 from lib.evaluation.inference import Resampling, difference_interval, holm_adjust, ratio_interval, sign_flip_test
@@ -90,27 +89,6 @@ def test_the_word_of_a_ratio_is_about_a_gain(low, high, expected):
     assert word("ratio", low, high) == expected
 
 
-def test_without_an_interval_nothing_is_said():
-    assert word("greater", np.nan, np.nan) == NOT_TESTABLE
-
-
-@pytest.mark.parametrize("test", ["greater", "less", "ratio", "same"])
-def test_no_row_calls_an_interval_beside_zero_unclear(test):
-    """Hundred worlds with effects of all sizes: the word of each row is that of its own interval."""
-    fields = {"same": {"margin": 4.0}, "ratio": {"size": 2.0}}.get(test, {})
-    one = claim(test=test, **fields)
-    said = set()
-    for world in range(100):
-        found = row(one, scores(finetuned=some(50 + world % 20 - 10, world), semantic=some(50, 1000 + world)))
-        assert found["word"] == word(test, found["ci_low"], found["ci_high"], one.margin)
-        boundary = 1 if test == "ratio" else 0
-        beside = found["ci_low"] > boundary or found["ci_high"] < boundary
-        if test != "same":
-            assert beside == (found["word"] in (HOLDS, REVERSED))
-        said.add(found["word"])
-    assert said == {HOLDS, REVERSED, NOT_SHOWN if test == "same" else NO_DIFFERENCE}
-
-
 # ---------------------------------------------------------------- the evidence
 
 
@@ -158,13 +136,6 @@ def test_the_published_effect_is_compared_with_ours_over_queries():
     assert missing["inside"] is pd.NA
 
 
-def test_a_published_row_may_have_another_name_and_ndcg_has_one_row():
-    printed = pd.DataFrame({"method": ["cot", "semantic"], "metric": "ndcg", "k": 3, "value": [30.0, 20.0]})
-    table = scores(cot_distilled=some(60, 1), semantic=some(50, 2)).assign(metric="ndcg_retrieved")
-    one = claim(a="cot_distilled", metric="ndcg_retrieved", published_as={"cot_distilled": "cot"})
-    assert row(one, table, printed)["published"] == 10
-
-
 def test_rates_over_parsed_flows_are_compared_on_the_flows_that_both_parse():
     """The one flow with a made-up name does not parse on the other side, where it says nothing."""
     a, b = np.full(N, 0.0), np.full(N, 50.0)
@@ -186,24 +157,11 @@ def test_each_cutoff_is_a_row_and_a_comparator_may_have_another_one():
 # ---------------------------------------------------------------- not testable
 
 
-def test_what_was_not_asked_has_a_row_without_numbers():
-    found = evaluate(
-        [claim(), claim(claim="two", a="cot")], scores(finetuned=some(60, 1), semantic=some(50, 2)), NONE, 50, 0
-    )
-    assert found.loc[1, ["word", "reason", "n"]].tolist() == [NOT_TESTABLE, "not asked in this run", 0]
-    assert np.isnan(found.loc[1, "effect"])
-
-
 @pytest.mark.parametrize("reasons", [{"semantic": "a stand-in"}, {("semantic", 3): "a stand-in"}])
 def test_a_side_that_is_not_fit_makes_a_claim_not_testable_whatever_its_interval(reasons):
     found = row(claim(), scores(finetuned=some(90, 1), semantic=some(10, 2)), unfit=reasons)
     assert (found["word"], found["reason"]) == (NOT_TESTABLE, "a stand-in")
     assert found["ci_low"] > 0
-
-
-def test_reasons_are_about_their_own_cutoff():
-    found = row(claim(), scores(finetuned=some(90, 1), semantic=some(10, 2)), unfit={("semantic", 5): "long prompts"})
-    assert found["word"] == HOLDS
 
 
 @pytest.mark.parametrize(("value", "end"), [(0.0, "floor"), (100.0, "ceiling")])
@@ -215,16 +173,6 @@ def test_both_sides_at_the_floor_or_the_ceiling_are_not_testable(value, end):
     found = row(claim(test="less"), scores(finetuned=a, semantic=b))
     assert found["word"] == NOT_TESTABLE
     assert found["reason"].startswith(end)
-
-
-def test_one_topic_has_no_interval():
-    table = scores(finetuned=some(60, 1), semantic=some(50, 2)).query("need == 'need 0'")
-    assert row(claim(), table)[["word", "reason"]].tolist() == [NOT_TESTABLE, "one topic"]
-
-
-def test_a_ratio_to_nothing_is_no_ratio():
-    found = row(claim(test="ratio", size=2.0), scores(finetuned=some(60, 1), semantic=np.zeros(N)))
-    assert found[["word", "reason"]].tolist() == [NOT_TESTABLE, "the comparator is 0"]
 
 
 # ---------------------------------------------------------------- Holm, two worlds
@@ -242,15 +190,6 @@ def test_holm_is_over_all_testable_claims_of_a_paper():
     assert found["p_holm"][[0, 1, 3]].tolist() == holm_adjust([0.01, 0.3, 0.02]).tolist()
     assert np.isnan(found["p_holm"][2])
     assert found["star"].tolist() == [True, False, False, True, True]
-
-
-def test_claims_side_by_side_are_those_that_both_worlds_have():
-    here = evaluate([claim(cutoffs=[3, 5])], scores(finetuned=some(60, 1), semantic=some(50, 2)), NONE, 50, 0)
-    there = evaluate([claim(cutoffs=[3, 5])], scores(finetuned=some(50, 3), semantic=some(60, 4)), NONE, 50, 0)
-    both = side_by_side(here, there)
-    assert both["k"].tolist() == [3]
-    assert both.loc[0, ["here_word", "there_word"]].tolist() == [HOLDS, REVERSED]
-    assert both.loc[0, "here_effect"] == here.loc[0, "effect"]
 
 
 # ---------------------------------------------------------------- the file
@@ -283,19 +222,4 @@ def test_a_file_that_cannot_be_used_names_claim_and_field(tmp_path, fields, prob
     path = tmp_path / "claims.yaml"
     path.write_text(f"- {record}")
     with pytest.raises(ClaimError, match=rf"claim one: .*{problem}"):
-        read_claims(path)
-
-
-@pytest.mark.parametrize(("text", "problem"), [("a: 1", "list"), ("[1]", "number 1"), ("- {", "claims.yaml")])
-def test_a_file_that_is_no_list_of_claims(tmp_path, text, problem):
-    path = tmp_path / "claims.yaml"
-    path.write_text(text)
-    with pytest.raises(ClaimError, match=problem):
-        read_claims(path)
-
-
-def test_a_name_stands_once(tmp_path):
-    path = tmp_path / "claims.yaml"
-    path.write_text(f"- {claim().model_dump(exclude_none=True)}\n" * 2)
-    with pytest.raises(ClaimError, match="twice"):
         read_claims(path)

@@ -6,11 +6,9 @@ import shutil
 import subprocess
 import sys
 
-import nbformat
 import pandas as pd
 import pytest
 import yaml
-from bs4 import BeautifulSoup
 from safetensors.numpy import load_file
 
 from lib.workbook.artifacts import ROOT
@@ -45,7 +43,6 @@ paths:
       summary: Show times of high and low water
       parameters: [{name: harbour, in: query, schema: {type: string}}]
 """
-FORM = "shared_microsoftforms.CreateFormWebhook"
 ARRIVES = "triggerOutputs = await shared_parcels.OnNewParcel();"
 LABELS = f'{ARRIVES}\nshared_parcels.LabelParcel({{"label": "LABEL"}});'
 HEAVY = f'{ARRIVES}\nshared_parcels.LabelParcel({{"kg": 1}});'
@@ -137,18 +134,6 @@ def test_later_notebooks_find_your_own_apis_and_flows(finished):
     assert sizes[["workflow training pairs", "workflow test pairs", "workflow APIs"]].tolist() == [4, 2, 3]
 
 
-def test_the_page_counts_what_could_not_be_used(finished):
-    cells = nbformat.read(finished / "01_data_gen.ipynb", as_version=4).cells
-    outputs = [output for cell in cells for output in cell.get("outputs", [])]
-    shown = " ".join(output["data"].get("text/html", "") for output in outputs if "data" in output)
-    warned = " ".join(output.text for output in outputs if output.output_type == "stream")
-    assert "broken.json: skipped" in warned
-    assert "1 flow uses APIs that the catalogue lacks: shared_whistle.Blow" in warned
-    assert "broken.json" in shown
-    tables = [table for table in BeautifulSoup(shown, "html.parser").find_all("table") if "lacks" in table.get_text()]
-    assert [cell.get_text() for cell in tables[-1].find_all("td")] == ["APIs", "1", "parameters", "1"]
-
-
 TINY = {"tst_training_pairs": 4, "dsl_training_pairs": 2, "dsl_flows": 2, "dsl_max_tokens": 8, "bootstrap_samples": 100}
 
 
@@ -180,24 +165,6 @@ def test_few_shots_definitions_and_tuning_on_your_own(finished, tmp_path):
     scores = pd.read_parquet(data / "ablation_scores.parquet")
     assert scores.loc[scores["condition"] == "pretrained_20", "shots"].tolist() == [4, 4], "there are no more"
     assert "Too few flows use an API held out" in (project / "09_dsl_ablation.ipynb").read_text()
-
-
-def test_own_pairs_for_our_catalogue_and_too_few_to_mine(project):
-    pair = {
-        "request": "Post a message when there is a new form",
-        "dsl": "x = await shared_microsoftforms.CreateFormWebhook();",
-    }
-    write_pairs(project, [pair, pair | {"split": "test", "request": "New form? Post it"}])
-    done = run(project)
-    assert done.returncode == 0, done.stderr[-3000:]
-    data = project / "data" / "generated" / "mine"
-    catalogue = Catalogue.from_lines((data / "catalogue.jsonl").read_text().split("\n")[:-1])
-    assert len(catalogue) == 698
-    assert [api.name for api in catalogue if api.in_training] == [FORM]
-    mined = pd.read_parquet(data / "tst_pairs.parquet")
-    assert (len(mined), list(mined)) == (0, ["a", "b", "cosine", "positive"])
-    done = run(project, "08_dsl_retrieval", **TINY)
-    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def test_own_apis_alone_get_requests_and_flows(project):

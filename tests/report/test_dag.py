@@ -2,14 +2,9 @@ import json
 import re
 from fnmatch import fnmatch
 
-from lib.report.dag import imported_modules, lib_files
+from lib.report.dag import lib_files
 from lib.workbook.artifacts import ROOT
 from lib.workbook.parameters import NOTEBOOKS
-
-
-def test_imports_inside_functions_count():
-    source = "import os\nfrom lib.a.b import c\ndef f():\n    import lib.d\n"
-    assert {"lib.a.b", "lib.a.b.c", "lib.d"} == set(imported_modules(source))
 
 
 def test_files_follow_imports_of_imports(tmp_path):

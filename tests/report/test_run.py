@@ -7,7 +7,6 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from pathlib import Path
 
 import pytest
 
@@ -53,25 +52,6 @@ def test_what_a_profile_names_must_be_there(tmp_path, monkeypatch, capsys, key, 
     error = capsys.readouterr().err
     assert error.startswith(f"error: notebooks/profiles/mine.yaml: {key}: {said}")
     assert error.count("\n") == 1
-
-
-def test_paths_of_a_profile_are_relative_to_the_project(tmp_path):
-    (tmp_path / "my" / "apis").mkdir(parents=True)
-    (tmp_path / "pairs.jsonl").touch()
-    named = {"openapi_folder": "my/apis", "pairs_file": str(tmp_path / "pairs.jsonl"), "review_file": ""}
-    run.check_inputs(Path("mine.yaml"), named, tmp_path)
-
-
-def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path, monkeypatch, capsys):
-    profiles = tmp_path / "notebooks" / "profiles"
-    profiles.mkdir(parents=True)
-    shutil.copy(ROOT / "notebooks" / "profiles" / "smoke.yaml", profiles)
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "generated").touch()  # no folder can be made below a file, whoever one is
-    monkeypatch.setattr(run, "ROOT", tmp_path)
-    assert run.main(["smoke"]) == 1
-    error = capsys.readouterr().err
-    assert re.fullmatch(r"error: .*01_data_gen\.yaml: cannot be written: .*\n", error)
 
 
 def small_project(folder):

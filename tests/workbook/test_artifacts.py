@@ -6,10 +6,8 @@ import subprocess
 import sys
 import textwrap
 
-import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 from lib.report.record import changed_input
 from lib.workbook.artifacts import (
@@ -44,20 +42,6 @@ def test_a_frame_survives_the_round_trip(first, second):
     assert [list(tags) for tags in back["tags"]] == [["x"], ["y", "z"]]
 
 
-def test_arrays_survive_the_round_trip(first, second):
-    first.write_arrays("vectors", {"a": np.arange(6, dtype=np.float32).reshape(2, 3)})
-    assert np.array_equal(second.read_arrays("vectors")["a"], [[0, 1, 2], [3, 4, 5]])
-
-
-def test_lines_survive_the_round_trip(first, second):
-    records = ['{"text": "one\u2028line"}', "{}"]
-    first.write_lines("records", records)
-    assert second.read_lines("records") == records
-    (first.data / "records.jsonl").write_text("{}\n")
-    with pytest.raises(ArtifactError, match="damaged"):
-        second.read_lines("records")
-
-
 def test_the_sidecar_names_parameters_and_input_hashes(first, second):
     first.write("items", FRAME)
     second.read("items")
@@ -67,13 +51,6 @@ def test_the_sidecar_names_parameters_and_input_hashes(first, second):
     assert meta["notebook"] == "02_context_baselines"
     assert meta["parameters"]["bm25_b"] == 0.75
     assert meta["inputs"] == {"items.parquet": json.loads(sidecar_of(source).read_text())["sha256"]}
-
-
-def test_an_artifact_tells_what_it_was_made_with(first, second):
-    first.write("items", FRAME)
-    assert second.made_with("items.parquet")["seed"] == 3
-    with pytest.raises(ArtifactError, match="missing"):
-        second.made_with("opens.parquet")
 
 
 def test_same_frame_same_bytes(first):
@@ -103,14 +80,6 @@ def test_a_damaged_file_is_noticed(first, second, damage):
         second.read("items")
 
 
-def test_nothing_is_left_of_a_write_that_fails(tmp_path):
-    target = tmp_path / "folder" / "file.txt"
-    with pytest.raises(RuntimeError), atomic_path(target) as temporary:
-        temporary.write_text("half")
-        raise RuntimeError
-    assert list(target.parent.iterdir()) == []
-
-
 def test_a_failed_write_keeps_the_old_file(tmp_path):
     target = tmp_path / "file.txt"
     target.write_text("old")
@@ -119,44 +88,6 @@ def test_a_failed_write_keeps_the_old_file(tmp_path):
         raise RuntimeError
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
-
-
-def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(ArtifactError, match="cannot be written"), atomic_path(tmp_path / "file" / "x.txt"):
-        pass
-
-
-def test_a_full_disk_is_one_clear_error(tmp_path, monkeypatch):
-    target = tmp_path / "file.txt"
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ArtifactError, match=r"file\.txt.*No space left"), atomic_path(target) as temporary:
-        temporary.write_text("x")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda book, n: book.write("x", pd.DataFrame({"value": np.random.default_rng(n).random(n)})),
-        lambda book, n: book.write_arrays("x", {"value": np.random.default_rng(n).random(n)}),
-        lambda book, n: book.write_lines("x", ["{}"] * n),
-        lambda book, n: book.write_table("x", pd.DataFrame({"value": np.random.default_rng(n).random(n)})),
-        lambda book, n: book.write_figure("x", Figure(figsize=(n / 100, n / 100)), FRAME),
-        lambda book, n: book.highlight("x" * n),
-    ],
-    ids=["table", "arrays", "lines", "CSV", "figure", "highlight"],
-)
-def test_a_disk_that_fills_up_in_a_write_loses_nothing(first, no_file_above, write):
-    write(first, 20)
-    before = {path: path.read_bytes() for path in first.root.rglob("*") if path.is_file()}
-    with no_file_above(2000), pytest.raises(ArtifactError, match=r"cannot be written"):
-        write(first, 5000)
-    assert {path: path.read_bytes() for path in first.root.rglob("*") if path.is_file()} == before
 
 
 def test_a_killed_writer_leaves_the_old_file_whole(tmp_path):
@@ -180,12 +111,6 @@ def test_written_files_are_readable_by_others(first):
     assert (first.data / "items.parquet").stat().st_mode & 0o777 == 0o666 & ~UMASK
 
 
-def test_no_write_sets_the_umask(first, monkeypatch):
-    """Threads that read it by setting it may leave the process with none."""
-    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask was set"))
-    first.write("items", FRAME)
-
-
 def test_highlights_accumulate(first):
     first.highlight("one")
     first.highlight("two", figure="f", alt="a picture")
@@ -201,11 +126,6 @@ def test_a_notebook_without_artifacts_says_what_it_read(first, second):
     assert changed_input(second.notebook, first.data) == ""
     (first.data / "items.parquet").unlink()
     assert changed_input(second.notebook, first.data) == "items.parquet"
-
-
-def test_tables_have_six_significant_digits(first):
-    first.write_table("t", pd.DataFrame({"value": [1 / 3], "n": [936]}))
-    assert (first.report / "tables" / "t.csv").read_text() == "value,n\n0.333333,936\n"
 
 
 def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path):
@@ -239,15 +159,6 @@ def test_files_that_are_missing_are_named_with_their_notebooks(first):
     assert str(error.value) == (
         f"profile smoke lacks what these notebooks write: {lacking}: run `make report PROFILE=smoke`"
     )
-
-
-def test_a_mistyped_profile_is_told_which_there_are(first):
-    profiles = first.root / "notebooks" / "profiles"
-    profiles.mkdir(parents=True)
-    for name in ("quick", "full"):
-        (profiles / f"{name}.yaml").touch()
-    with pytest.raises(ArtifactError, match=r"^there is no profile smoke \(there are: full, quick\)$"):
-        first.require({"01_data_gen": ["items.parquet"]})
 
 
 def test_the_writers_parameters_are_read_as_they_are_declared_now(first, second):

@@ -4,7 +4,6 @@ import pytest
 from bs4 import BeautifulSoup
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
 from lib.workbook.markup import plain, readable, safe_markdown
 
@@ -40,12 +39,6 @@ def test_nothing_hostile_is_live(text):
     assert live(safe_markdown(f"A sentence about {plain(text)} and *more*.")) == []
 
 
-def test_without_the_border_it_would_be():
-    assert [text for text in HOSTILE if live(MarkdownIt().render(text))], (
-        "the test sees live markup where there is some"
-    )
-
-
 @settings(deadline=None, derandomize=True, database=None, max_examples=300)
 @given(st.text(alphabet="<>[]()`!&;:\\#\n ajvscript*_\ud83d\0\"'=/x", max_size=60))
 def test_no_text_is_live(text):
@@ -67,12 +60,6 @@ def test_quotations_stay_and_nothing_in_them_is_live():
     assert [line.text for line in quotation.find_all("p")] == ["first a > b line", "<script>second</script> > line"]
     assert page.find_all("p")[-1].text == "a > b"
     assert live(safe_markdown(text)) == []
-
-
-def test_plain_text_is_shown_as_it_is():
-    text = "*not bold* _nor this_ `code` # no heading | 50% $5_a and $6*b \\(x\\) &amp; <i>\nnext"
-    page = BeautifulSoup(safe_markdown(plain(text)), "html.parser")
-    assert page.text.strip() == " ".join(text.split())
 
 
 def test_lone_surrogates_are_replaced():
