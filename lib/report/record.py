@@ -15,11 +15,13 @@ import nbformat
 from lib.workbook.artifacts import ROOT, atomic_path
 from lib.workbook.machine import accelerator, cores, processor
 from lib.workbook.parameters import NOTEBOOKS
-from lib.workbook.spending import read_spending
 
 PACKAGES = (
     "jupyterlab", "papermill", "pandas", "numpy", "scipy", "matplotlib", "seaborn", "torch", "transformers",
     "sentence-transformers", "rank-bm25", "lightgbm", "peft", "bitsandbytes", "snakemake", "sphinx",
+)  # fmt: skip
+SPENT = (
+    "model", "calls", "retries", "refused", "tokens_in", "tokens_out", "cost", "cost_lost", "cost_cached", "reasons",
 )  # fmt: skip
 MISSING: dict[str, Any] = {"status": "missing", "seconds": None, "peak_mib": None, "error": "not run", "ran": {}}
 
@@ -105,10 +107,13 @@ def cold_seconds(notebook: str, data: Path, status: dict) -> float | None:
 def last_spending(notebook: str, data: Path, ran: dict) -> dict | None:
     """What the last run of a notebook spent at an endpoint; None where it asked none. A record older than the run is of
     an earlier one, whose profile named a remote model."""
-    record = data / f"{notebook}.spending.json"
+    path = data / f"{notebook}.spending.json"
     try:
         started = datetime.fromisoformat(ran["start_time"]).astimezone(UTC)
-        return read_spending(record) if datetime.fromtimestamp(record.stat().st_mtime, UTC) >= started else None
+        if datetime.fromtimestamp(path.stat().st_mtime, UTC) < started:
+            return None
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return {name: record[name] for name in SPENT}
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -25,7 +25,6 @@ from lib.workbook.parameters import (
     notebook_parameters,
     read_profile,
 )
-from lib.workbook.spending import money
 
 # After a kill -9 Snakemake finds a stale lock and half-made files: go on and make them again. The checksum limit is far
 # above any artifact's size, so that touching a file never reruns anything.
@@ -145,8 +144,8 @@ def report(record: dict) -> None:
         if status in ("failed", "stopped"):
             print(f"{'':24} see {folder}/{notebook}.html")
     for notebook, spent in record["spending"].items():
-        cost = money(spent["cost"] + spent["cost_lost"])
-        print(f"{notebook:24} asked {spent['model']}: {spent['calls']:,} requests, cost {cost}")
+        cost = spent["cost"] + spent["cost_lost"]
+        print(f"{notebook:24} asked {spent['model']}: {spent['calls']:,} requests, cost {cost:,.4g}")
     if (record["commit"] or "").endswith("+"):
         print("note: files of the project differ from the commit; run.json names it with a +")
     print(f"report: {folder}/index.html")
