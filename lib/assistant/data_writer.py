@@ -24,7 +24,7 @@ import pandas as pd
 import yaml
 from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, NaiveDatetime, WithJsonSchema, create_model
 
-from lib.assistant.cot import named_types
+from lib.assistant.chains import named_types
 from lib.assistant.needs import KINDS, Kind, parse_call
 from lib.assistant.personas import FIRST_DAY, WAKING_HOURS, Moment, draw_capacities, somewhere
 from lib.assistant.plans import ast_match

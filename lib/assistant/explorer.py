@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.assistant.persona_index import PersonaIndex
+from lib.assistant.one_query import PersonaIndex
 from lib.assistant.planner import SETTINGS, Desk, planner_prompts, score_plans, shown, with_other_plans
 from lib.assistant.tool_ranker import tool_pairs
 from lib.assistant.tools import context_words, tool_texts, with_words

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from lib.assistant import cot
+from lib.assistant.chains import equal_shares, taught_and_asked
 from lib.assistant.planner_training import PLANNER, read_planner_lesson
 from lib.assistant.prompts import distilled_cot_prompt
 from lib.assistant.queries import held_out_needs
-from lib.assistant.ranking_task import Learning, RankingTask
+from lib.assistant.ranking import RankingTask
 from lib.generation.finetune import Training, adapter_for, pairs_hash
 from lib.generation.local import fingerprint
 from lib.generation.models import locate
@@ -113,7 +113,7 @@ def writer_queries(
         training: columns persona, need, kind, cot, more than `size` training queries.
         unseen: needs that no writer learns from.
     """
-    return cot.taught_and_asked(training, unseen, size, len(training) - size, seed)
+    return taught_and_asked(training, unseen, size, len(training) - size, seed)
 
 
 def writer_pairs(learned: pd.DataFrame) -> pd.DataFrame:
@@ -150,8 +150,8 @@ def taught_queries(
         source = pairs_hash(pairs["prompt"].tolist(), pairs["target"].tolist())
         found = shipped(part, model, source, root, writer_settings(parameters))
         if found.folder:
-            return Taught(learned, cot.equal_shares(asked, asked["kind"], numbers[1], seed), found)
-    return Taught(*cot.taught_and_asked(training, unseen, *numbers, seed), found)
+            return Taught(learned, equal_shares(asked, asked["kind"], numbers[1], seed), found)
+    return Taught(*taught_and_asked(training, unseen, *numbers, seed), found)
 
 
 def writer_lesson(book: Workbook, size: int) -> Lesson:
@@ -287,8 +287,7 @@ def ranker_source(task: RankingTask, encoder: str, bm25_b: float) -> str:
         encoder: its name.
         bm25_b: of the score bm25t.
     """
-    how = task.learning
-    settings = [encoder, bm25_b, how.seed, max(how.cutoffs), how_trained(), list(task.features.columns)]
+    settings = [encoder, bm25_b, task.seed, task.cutoff, how_trained(), list(task.features.columns)]
     asked = task.queries[task.queries["split"] == "training"]
     labels = task.gold[task.gold["query"].isin(asked["query"])][["query", "relevant"]]
     items = task.items[task.items["persona"].isin(asked["persona"])]
@@ -299,15 +298,15 @@ def ranker_source(task: RankingTask, encoder: str, bm25_b: float) -> str:
 def ranker_for(task: RankingTask, encoder: str, bm25_b: float, root: Path = ROOT) -> Taken:
     """The shipped ranker of context where it learned from this very task; else one that is trained here."""
     source = ranker_source(task, encoder, bm25_b)
-    return Taken.of(read_rankers(RANKER, root), source, task.learn, task.learning.threads)
+    return Taken.of(read_rankers(RANKER, root), source, task.learn, task.threads)
 
 
 def make_ranker(book: Workbook, root: Path = ROOT, threads: int = 1, **_) -> str:
     """Train the ranker of notebook 05's world and ship it; see `lib.workbook.parts.Recipe.make`."""
     parameters = book.parameters
-    learning = Learning(parameters.cutoffs, parameters.seed, parameters.folds, threads)
     frames = {name: book.read(name) for name in ("items", "opens", "queries", "gold")}
-    task = RankingTask.of_world(frames, book.read_arrays("embeddings_pretrained"), learning, parameters.bm25_b)
+    how = max(parameters.cutoffs), parameters.seed, parameters.folds, threads, parameters.bm25_b
+    task = RankingTask.of_world(frames, book.read_arrays("embeddings_pretrained"), *how)
     taken = ranker_for(task, parameters.encoder, parameters.bm25_b, root)
     if taken.shipped or taken.ranker is None:
         return ""

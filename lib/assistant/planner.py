@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lib.assistant.cot import equal_shares
+from lib.assistant.chains import equal_shares
 from lib.assistant.plans import (
     CAUSES,
     MAY_BE_LEFT_OUT,

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.assistant.cot import equal_shares
+from lib.assistant.chains import equal_shares
 from lib.assistant.planner import LABELLED, SETTINGS, Planner, answerable
 from lib.assistant.planner_training import PlannerLesson, completed
 from lib.generation.answers import Answers, KeptModel

@@ -2,41 +2,42 @@
 
 Items of one matter may know each other: a meeting, the mail about it and its note can have words in common and be
 opened at the same times. So the second stage asks of each item how near it is, by text and by usage log, to the item
-that the first stage ranks first, and what its neighbours' own signals say. Beside the pretrained cosine it sees a
-fine-tuned one, cross-fitted so that it learns how far to trust it (`lib.assistant.adapted_cosine`). The first stage's
-scores that it learns from are out of fold by persona (stacking; Wolpert, 1992, "Stacked Generalization"). All this, and
-`TOP`, were chosen by cross-validation on the training personas of the default world.
+that the first stage ranks first, and what its neighbours' own signals say. The first stage's scores that it learns from
+are out of fold by persona (stacking; Wolpert, 1992, "Stacked Generalization").
+
+Beside the pretrained cosine it sees a fine-tuned one. What has met a topic finds its items better than what has not; a
+ranker that learns from cosines that met every training topic learns to trust them further than a new topic deserves. So
+the cosines of training queries come from maps or encoders that met neither the query's persona nor its topic
+(`cross_fitted`). All this, and `TOP`, were chosen by cross-validation on the training personas of the default world.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from lib.assistant.ranker_ablation import new_needs
-from lib.assistant.signals import CATEGORICAL, log_similarities, rank_within
-from lib.retrieval.lambdamart import LambdaMART, out_of_fold, train
-from lib.retrieval.stores import tie_breakers
-
-if TYPE_CHECKING:
-    from lib.assistant.persona_index import PersonaIndex
-    from lib.assistant.ranking_task import RankingTask
+from lib.assistant.ranking import RankingTask
+from lib.assistant.signals import log_similarities, rank_within
+from lib.retrieval.lambdamart import LambdaMART
+from lib.retrieval.stores import folds_of, tie_breakers
+from lib.retrieval.training import fit_map, mapped_cosines
 
 # Signals that the second stage also sees relative to the query's other candidates, beside the text scores.
 RELATIVE = ("opens", "moment_count", "moment_share", "hour_correlation", "weekday_correlation", "place_correlation")
 GROUPS = ("text", "log")  # in which items are compared
 ADAPTED = "adapted"  # the fine-tuned cosine
-OF_COSINE = (ADAPTED, f"{ADAPTED}_rank")
 PASSED_ON = ("bm25t", "semantic", ADAPTED, "moment_count")  # what an item's neighbours may know of the query
 SHARPNESS = 6.0  # of a neighbour's weight, exp(SHARPNESS · similarity)
-OWN_SCORES = ("first_z", "first_rank", "first_behind", "first_share", "first_margin")
 TOP = 1  # of the first stage's best items an item is compared with
-FOLDS = 2  # of the second stage, and of the first stage's scores where other needs take many rankers
+FOLDS = 2  # of the second stage, and of the first stage's scores where new topics take many rankers
+ENOUGH = 4  # personas to learn a map from, or both stages for new topics
+
+# Features are columns by name, (pairs,) each: for one query's few rows, making frames takes longer than what they hold.
+Columns = Mapping[str, np.ndarray]
 
 
 class Alike(NamedTuple):
@@ -61,29 +62,6 @@ class Alike(NamedTuple):
         return [by_text, *(("log", matrix, self.state == state) for state, matrix in enumerate(self.log))]
 
 
-class FittedSecond(NamedTuple):
-    """A second stage, and the score of every pair: those of training queries are out of fold."""
-
-    stage: SecondStage
-    scores: np.ndarray
-
-
-# ---------------------------------------------------------------- features
-
-# Features are columns by name, (pairs,) each: for one query's few rows, making frames takes longer than what they hold.
-Columns = Mapping[str, np.ndarray]
-
-
-def arrays_of(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Columns of a frame, floats.
-
-    Raises:
-        KeyError: a column is missing.
-    """
-    values = dict(zip(frame.columns.tolist(), frame.to_numpy(dtype=float).T, strict=True))
-    return {name: values[name] for name in names}
-
-
 def alike_by_persona(task: RankingTask, item_vectors: np.ndarray) -> list[Alike]:
     """How alike each persona's items are; `item_vectors` are unit-length embeddings of `task.items`."""
     item_row, query_row = task.pairs["item_row"].to_numpy(), task.pairs["query_row"].to_numpy()
@@ -97,6 +75,31 @@ def alike_by_persona(task: RankingTask, item_vectors: np.ndarray) -> list[Alike]
         log = log_similarities(items, task.opens.iloc[opens_of.get(persona, none)], times)
         parts.append(Alike(rows, tie_breakers(items["item"]), vectors @ vectors.T, *log))
     return parts
+
+
+# ---------------------------------------------------------------- features
+
+
+def second_features(
+    features: pd.DataFrame, cosine: np.ndarray, first: np.ndarray, query_row: np.ndarray, alike: Sequence[Alike]
+) -> dict[str, np.ndarray]:
+    """What the second stage sees of each pair: the first stage's features, the fine-tuned cosine, some of these
+    relative to the query, the first stage's scores, the neighbours, these also relative to the query, and what
+    neighbours pass on.
+
+    Args:
+        features: the first stage's.
+        cosine, first: the fine-tuned cosine and the first stage's score of each pair.
+        query_row: the query of each pair, numbers from 0.
+    """
+    seen = dict(zip(features.columns.tolist(), features.to_numpy(dtype=float).T, strict=True))
+    seen |= {ADAPTED: cosine.astype(float), f"{ADAPTED}_rank": rank_within(query_row, cosine)}
+    text = [name.removesuffix("_rank") for name in seen if name.endswith("_rank")]
+    relative = relative_to_query({name: seen[name] for name in (*RELATIVE, *text) if name in seen}, query_row)
+    near = neighbour_features(first, alike)
+    own = own_scores(first, query_row)
+    passed_on = signals_of_neighbours(relative, alike)
+    return {**seen, **relative, **own, **near, **relative_to_query(near, query_row), **passed_on}
 
 
 def relative_to_query(columns: Columns, query_row: np.ndarray) -> dict[str, np.ndarray]:
@@ -115,8 +118,8 @@ def relative_to_query(columns: Columns, query_row: np.ndarray) -> dict[str, np.n
 
 
 def own_scores(first: np.ndarray, query_row: np.ndarray) -> dict[str, np.ndarray]:
-    """`OWN_SCORES` of each pair: the first stage's score relative to the query's others, its rank, how far it lies
-    behind the best, its share (softmax) within the query, and how far the query's best is ahead of the next lower.
+    """The first stage's score of each pair relative to the query's others, its rank, how far it lies behind the best,
+    its share (softmax) within the query, and how far the query's best is ahead of the next lower.
 
     The score itself is left out: its level is another one in each model, and only the final one scores evaluation
     queries.
@@ -129,10 +132,13 @@ def own_scores(first: np.ndarray, query_row: np.ndarray) -> dict[str, np.ndarray
     np.maximum.at(below, query_row, np.where(rank > 1, first, -np.inf))
     margin = np.where(np.isfinite(below), best - below, 0)
     weight = np.exp(first - best[query_row])
-    share = weight / np.bincount(query_row, weights=weight, minlength=size)[query_row]
-    relative = relative_to_query({"first": first}, query_row)["first_z"]
-    columns = (relative, rank, first - best[query_row], share, margin[query_row])
-    return dict(zip(OWN_SCORES, columns, strict=True))
+    return {
+        **relative_to_query({"first": first}, query_row),
+        "first_rank": rank,
+        "first_behind": first - best[query_row],
+        "first_share": weight / np.bincount(query_row, weights=weight, minlength=size)[query_row],
+        "first_margin": margin[query_row],
+    }
 
 
 def neighbour_features(first: np.ndarray, alike: Sequence[Alike], top: int = TOP) -> dict[str, np.ndarray]:
@@ -171,9 +177,8 @@ def signals_of_neighbours(relative: Columns, alike: Sequence[Alike]) -> dict[str
     An item that shares no word with the query is found through one that does and is opened at the same moments, and
     the other way round.
     """
-    signals = [name for name in PASSED_ON if f"{name}_z" in relative]
-    known = {name: np.nan_to_num(relative[f"{name}_z"]) for name in signals}
-    values = {f"{group}_passes_{name}": np.zeros(len(known[name])) for group in GROUPS for name in signals}
+    known = {name: np.nan_to_num(relative[f"{name}_z"]) for name in PASSED_ON if f"{name}_z" in relative}
+    values = {f"{group}_passes_{name}": np.zeros(len(known[name])) for group in GROUPS for name in known}
     for part in alike:
         if part.rows.shape[1] < 2:
             continue
@@ -181,165 +186,195 @@ def signals_of_neighbours(relative: Columns, alike: Sequence[Alike]) -> dict[str
             rows, weight = part.rows[here], np.exp(SHARPNESS * matrix)
             np.fill_diagonal(weight, 0)
             weight /= weight.sum(axis=0)
-            for name in signals:
-                values[f"{group}_passes_{name}"][rows] = known[name][rows] @ weight
+            for name, signal in known.items():
+                values[f"{group}_passes_{name}"][rows] = signal[rows] @ weight
     return values
-
-
-def second_features(
-    features: Columns, relative: Columns, passed_on: Columns, first: np.ndarray, query_row: np.ndarray,
-    alike: Sequence[Alike],
-) -> dict[str, np.ndarray]:  # fmt: skip
-    """What the second stage sees of each pair: the first stage's features, `relative_to_query` of some of them, the
-    first stage's scores, the neighbours, these also relative to the query, and what neighbours pass on
-    (`signals_of_neighbours`)."""
-    near = neighbour_features(first, alike)
-    own = own_scores(first, query_row)
-    return {**features, **relative, **own, **near, **relative_to_query(near, query_row), **passed_on}
 
 
 # ---------------------------------------------------------------- learning
 
 
-@dataclass(frozen=True)
-class SecondStage:
-    """A trained second stage; `columns` are the first stage's features."""
+def fit_second(
+    task: RankingTask, alike: Sequence[Alike], first: np.ndarray, cosine: np.ndarray
+) -> tuple[LambdaMART, np.ndarray]:
+    """A second stage, learned from all training queries, and its score of every pair; of training queries out of fold.
 
-    ranker: LambdaMART
-    columns: list[str]
-
-    def of_one(
-        self, index: PersonaIndex, query: pd.DataFrame, vector: np.ndarray, features: pd.DataFrame, first: np.ndarray
-    ) -> np.ndarray:
-        """Scores of a persona's items for one query, given what the first stage saw and said of them.
-
-        Args:
-            index: with the map behind the fine-tuned cosine.
-            query: one row: time, weekday, place.
-            vector: the query's unit-length embedding.
-            features, first: the first stage's features and scores of the items.
-        """
-        here = np.arange(len(index.items))
-        alone = np.zeros(len(here), dtype=int)
-        seen = arrays_of(features, self.columns) | of_cosine(index.adapted(vector), alone)
-        part = Alike(here[None], index.ties, index.text_similarity, *index.log_similarity(query["time"]))
-        relative = relative_signals(seen, alone)
-        passed_on = signals_of_neighbours(relative, [part])
-        found = second_features(seen, relative, passed_on, first, alone, [part])
-        return self.ranker.predict_values(np.column_stack([found[name] for name in self.ranker.columns]))
+    Args:
+        first: the first stage's score of each pair, of training pairs out of fold.
+        cosine: the fine-tuned cosine of each pair.
+    """
+    features = _features_of_pairs(task, alike, first, cosine)
+    ranker = task.learn(features=features)
+    return ranker, task.cross_fit(task.training, features, FOLDS) + task.predict(ranker, task.evaluation, features)
 
 
-def of_cosine(cosine: np.ndarray, query_row: np.ndarray) -> dict[str, np.ndarray]:
-    """`OF_COSINE`: the fine-tuned cosine of each pair and its rank within the query."""
-    return dict(zip(OF_COSINE, (cosine.astype(float), rank_within(query_row, cosine)), strict=True))
+def first_on_new_topics(task: RankingTask) -> dict[int, np.ndarray]:
+    """By fold of topics, the scores of a first stage that no training query told of them: of the pairs that it learned
+    from (out of fold by persona) and of those asked about; of all others, and where fewer than `ENOUGH` personas teach,
+    0."""
+    found = {}
+    for fold, (learned, asked) in task.new_topics.items():
+        found[fold] = np.zeros(len(task.pairs))
+        if len(set(task.persona[learned])) >= ENOUGH:
+            found[fold] += task.cross_fit(learned, folds=FOLDS) + task.predict(task.learn(learned), asked)
+    return found
 
 
-def relative_signals(features: Columns, query_row: np.ndarray) -> dict[str, np.ndarray]:
-    """`relative_to_query` of those of `RELATIVE` that are there, and of the text scores."""
-    text = [name.removesuffix("_rank") for name in features if name.endswith("_rank")]
-    return relative_to_query({name: features[name] for name in (*RELATIVE, *text) if name in features}, query_row)
+def second_on_new_topics(
+    task: RankingTask, alike: Sequence[Alike], first: Mapping[int, np.ndarray], cosines: Mapping[int, np.ndarray]
+) -> np.ndarray:
+    """A score of every evaluation pair by a second stage that no training query told of its topic; 0 where too few
+    personas teach.
+
+    Args:
+        first: from `first_on_new_topics`.
+        cosines: by fold, the fine-tuned cosine of each pair by what learned nothing of the fold's topics.
+    """
+    scores = np.zeros(len(task.pairs))
+    for fold, (learned, asked) in task.new_topics.items():
+        if len(set(task.persona[learned])) >= ENOUGH:
+            features = _features_of_pairs(task, alike, first[fold], cosines[fold])
+            scores += task.predict(task.learn(learned, features=features), asked, features)
+    return scores
 
 
-@dataclass(frozen=True)
-class TwoStages:
-    """Both stages over the candidates of all queries.
+def score_one(
+    ranker: LambdaMART, alike: Alike, cosine: np.ndarray, features: pd.DataFrame, first: np.ndarray
+) -> np.ndarray:
+    """A second stage's scores of the candidates of one query.
+
+    Args:
+        alike: of these candidates.
+        cosine, features, first: the fine-tuned cosine, the first stage's features and its score of each.
+    """
+    found = second_features(features, cosine, first, np.zeros(len(first), dtype=int), [alike])
+    return ranker.predict_values(np.column_stack([found[name] for name in ranker.columns]))
+
+
+def _features_of_pairs(
+    task: RankingTask, alike: Sequence[Alike], first: np.ndarray, cosine: np.ndarray
+) -> pd.DataFrame:
+    """`second_features` of all pairs."""
+    query_row = task.pairs["query_row"].to_numpy()
+    return pd.DataFrame(second_features(task.features, cosine, first, query_row, alike), copy=True)
+
+
+# ---------------------------------------------------------------- a cosine that is learned
+
+
+class Cosines(NamedTuple):
+    """A fine-tuned cosine of each pair.
 
     Attributes:
-        task: the candidates.
-        alike: from `alike_by_persona`.
-        cosine: the fine-tuned cosine of each pair, which the second stage sees.
-        folds: by persona, of the first stage's scores where both stages are learned anew (`first_without`); `fit` has
-            the task's.
+        known: of evaluation queries by what learned from all training queries.
+        new: by fold of topics, the same where nothing learned from the fold's topics; 0 of evaluation pairs about
+            others, and of training pairs about the fold's.
     """
 
-    task: RankingTask
-    alike: Sequence[Alike]
-    cosine: np.ndarray
-    folds: int = FOLDS
+    known: np.ndarray
+    new: dict[int, np.ndarray]
 
-    @classmethod
-    def of(cls, task: RankingTask, item_vectors: np.ndarray, cosine: np.ndarray) -> TwoStages:
-        """`item_vectors` are unit-length, one an item."""
-        return cls(task, alike_by_persona(task, item_vectors), cosine)
 
-    def seeing(self, cosine: np.ndarray) -> TwoStages:
-        """With another fine-tuned cosine of each pair; the first stage does not see it."""
-        return replace(self, cosine=cosine)
+def cross_fitted(
+    task: RankingTask,
+    evaluation: Callable[[int | None], np.ndarray],
+    training: Callable[[int, int], np.ndarray],
+) -> Cosines:
+    """Cosines of which those of training queries come from models that met neither the query's persona nor its topic.
 
-    @cached_property
-    def query_row(self) -> np.ndarray:
-        return self.task.pairs["query_row"].to_numpy()
+    Args:
+        evaluation: from a fold of topics, or None, to the cosines of all pairs by a model that learned from the
+            training queries about other folds.
+        training: from two folds to the cosines of all pairs by two models that each learned from half of the training
+            personas, asked about the other half's queries, and from no query about these folds.
+    """
+    fold = task.topic_fold
+    numbers = [int(number) for number in np.unique(fold)]
+    known = np.where(task.evaluation, evaluation(None), 0.0)
+    new = {number: np.where(task.evaluation & (fold == number), evaluation(number), 0.0) for number in numbers}
+    for number in numbers:
+        here, others = task.training & (fold == number), [other for other in numbers if other != number]
+        known[here] = training(number, others[-1] if others else number)[here]
+        for other in others:
+            new[other][here] = training(number, other)[here]
+    return Cosines(known, new)
 
-    @cached_property
-    def seen(self) -> dict[str, np.ndarray]:
-        """What the first stage sees, and the fine-tuned cosine."""
-        features = self.task.features
-        return arrays_of(features, list(features.columns)) | of_cosine(self.cosine, self.query_row)
 
-    @cached_property
-    def relative(self) -> dict[str, np.ndarray]:
-        """`relative_to_query` of some of it."""
-        return relative_signals(self.seen, self.query_row)
+class AdaptedCosines(NamedTuple):
+    """Cosines after linear maps of the pretrained embeddings (`lib.retrieval.training.fit_map`), and the map that
+    learned from all training queries; where fewer than `ENOUGH` personas teach, 0 and the identity."""
 
-    @cached_property
-    def passed_on(self) -> dict[str, np.ndarray]:
-        """`signals_of_neighbours` of it."""
-        return signals_of_neighbours(self.relative, self.alike)
+    cosines: Cosines
+    adapter: np.ndarray
 
-    def features(self, first: np.ndarray) -> pd.DataFrame:
-        """`second_features` of all pairs, given the first stage's score of each."""
-        found = second_features(self.seen, self.relative, self.passed_on, first, self.query_row, self.alike)
-        return pd.DataFrame(found, copy=True)
 
-    def fit(self, first: np.ndarray) -> FittedSecond:
-        """A second stage, learned from all training queries.
+def adapt_cosines(task: RankingTask, vectors: Mapping[str, np.ndarray]) -> AdaptedCosines:
+    """Learn maps from the training queries.
 
-        Args:
-            first: the first stage's score of each pair, of training pairs out of fold.
-        """
-        features, training = self.features(first), self.task.training
-        lessons = self._lessons(features, training)
-        ranker = train(**lessons)
-        scores = ranker.predict(features)
-        scores[training] = out_of_fold(**lessons, folds=FOLDS)
-        return FittedSecond(SecondStage(ranker, list(self.task.features.columns)), scores)
+    Args:
+        vectors: unit-length embeddings of items and queries, in frame order.
+    """
+    embedded = vectors["queries"], vectors["items"]
+    enough = len(set(task.persona[task.training])) >= ENOUGH
+    half = folds_of(pd.Series(task.persona), 2, task.seed)
 
-    def first_without(self, learned: np.ndarray, asked: np.ndarray) -> np.ndarray:
-        """A first stage learned anew from some pairs: a score of each pair learned from (out of fold by persona) or
-        asked, else 0; zeros, so that all tie, where fewer than two personas a fold are learned from.
+    def learn(rows: np.ndarray) -> np.ndarray:
+        rows = rows & enough
+        return fit_map(task.pairs[rows], task.relevant[rows], task.persona[rows], *embedded, seed=task.seed)
 
-        Args:
-            learned, asked: bools, one a pair; no persona is in both.
-        """
-        first = np.zeros(len(self.task.pairs))
-        if len(set(self.task.persona[learned])) >= 2 * self.folds:
-            lessons = self._lessons(self.task.features, learned)
-            first[learned] = out_of_fold(**lessons, folds=self.folds)
-            first[asked] = train(**lessons).predict(self.task.features[asked])
-        return first
+    def cosines(adapter: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        found = np.zeros(len(rows))
+        if enough:
+            found[rows] = mapped_cosines(task.pairs[rows], *embedded, adapter)
+        return found
 
-    @cached_property
-    def first_on_new_needs(self) -> dict[int, np.ndarray]:
-        """`first_without` the needs of each fold (`lib.assistant.ranker_ablation.new_needs`), by fold."""
-        return {fold: self.first_without(*pairs) for fold, pairs in new_needs(self.task).items()}
+    whole = learn(task.training)
 
-    def second_without(self, first: np.ndarray, learned: np.ndarray, asked: np.ndarray) -> np.ndarray:
-        """A second stage learned anew upon the scores of `first_without`: a score of each asked pair."""
-        if len(set(self.task.persona[learned])) < 2 * self.folds:
-            return np.zeros(asked.sum())
-        features = self.features(first)
-        return train(**self._lessons(features, learned)).predict(features[asked])
+    def evaluation(fold: int | None) -> np.ndarray:
+        adapter = whole if fold is None else learn(task.training & (task.topic_fold != fold))
+        return cosines(adapter, task.evaluation & ((fold is None) | (task.topic_fold == fold)))
 
-    def _lessons(self, features: pd.DataFrame, rows: np.ndarray) -> dict[str, Any]:
-        """The arguments of `lib.retrieval.lambdamart.train`."""
-        task, how = self.task, self.task.learning
-        return {
-            "pairs": task.pairs[rows],
-            "features": features[rows],
-            "relevant": task.relevant[rows],
-            "collections": task.persona[rows],
-            "categorical": CATEGORICAL,
-            "cutoff": max(how.cutoffs),
-            "seed": how.seed,
-            "threads": how.threads,
-        }
+    @cache
+    def of_halves(folds: frozenset[int]) -> np.ndarray:
+        about, found = np.isin(task.topic_fold, list(folds)), np.zeros(len(half))
+        for side in (0, 1):
+            adapter = learn(task.training & (half != side) & ~about)
+            found += cosines(adapter, task.training & (half == side) & about)
+        return found
+
+    known = cross_fitted(task, evaluation, lambda one, other: of_halves(frozenset((one, other))))
+    return AdaptedCosines(known, whole)
+
+
+def encoder_cosines(task: RankingTask, met: np.ndarray, arrays: Mapping[str, np.ndarray]) -> Cosines | None:
+    """Cosines by fine-tuned encoders; None where they are not kept for every fold that the task has.
+
+    Args:
+        met: the cosine of each pair by encoders that learned from all topics.
+        arrays: from `lib.assistant.search_training.fold_cosines`, of the same queries and items.
+
+    Raises:
+        ValueError: a pair has no cosine that it must have.
+    """
+    folds = sorted(int(number) for number in np.unique(task.topic_fold))
+    names = {f"without_{one}_{other}_training" for one in folds for other in folds if one < other}
+    if not names or not names | {f"without_{fold}_evaluation" for fold in folds} <= set(arrays):
+        return None
+
+    def placed(name: str, rows: np.ndarray, needed: np.ndarray) -> np.ndarray:
+        values = np.zeros(len(rows))
+        values[rows] = arrays[name].astype(float)
+        if missing := int((np.isnan(values) & needed).sum()):  # a 0 in its place would pass for a cosine
+            raise ValueError(f"{name}: {missing} of {int(needed.sum())} pairs have no cosine")
+        return np.nan_to_num(values)
+
+    def evaluation(fold: int | None) -> np.ndarray:
+        if fold is None:
+            return met
+        return placed(f"without_{fold}_evaluation", task.evaluation, task.evaluation & (task.topic_fold == fold))
+
+    def training(one: int, other: int) -> np.ndarray:
+        name = f"without_{min(one, other)}_{max(one, other)}_training"
+        return placed(name, task.training, task.training & np.isin(task.topic_fold, (one, other)))
+
+    return cross_fitted(task, evaluation, training)

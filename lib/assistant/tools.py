@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.assistant.cot import augment, equal_shares, other_rows
-from lib.assistant.ranking_task import Learning, RankingTask
-from lib.assistant.rrf_readings import WHOLE
+from lib.assistant.chains import augment, equal_shares, other_rows
+from lib.assistant.ranking import RankingTask
 from lib.assistant.schemas import APP_NAMES, WorldKnobs
 from lib.assistant.tool_ranker import NO_FOLD, PlanLessons, RankerTask, Source, tool_pairs, tool_ranker_for
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
@@ -359,8 +358,9 @@ def context_by_lambdamart(
 ) -> pd.DataFrame:
     """The same by a LambdaMART that learns in the world; of training queries each by one that saw none of its
     persona's."""
-    fitted = RankingTask.of_world(frames, vectors, Learning(CONTEXT_CUTOFFS, seed, CONTEXT_FOLDS, threads)).fit()
-    ranked = pd.concat([fitted.training[WHOLE], fitted.evaluation[WHOLE]], ignore_index=True)
+    task = RankingTask.of_world(frames, vectors, max(CONTEXT_CUTOFFS), seed, CONTEXT_FOLDS, threads)
+    _, scores = task.fit()
+    ranked = pd.concat([task.rank(scores, task.training), task.rank(scores)], ignore_index=True)
     return ranked[ranked["rank"] <= DEPTH]
 
 

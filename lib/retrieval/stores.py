@@ -55,6 +55,22 @@ def seeded_order(names: Iterable[str], seed: int) -> list[str]:
     return sorted(set(names), key=lambda name: hash_of_id(f"{seed}:{name}"))
 
 
+def folds_of(collections: pd.Series, folds: int, seed: int) -> np.ndarray:
+    """Fold (from 0) of each row: whole collections dealt in turn, in an order that the seed and their names decide."""
+    place = {name: i % folds for i, name in enumerate(seeded_order(collections, seed))}
+    return collections.map(place).to_numpy(dtype=int)
+
+
+def nested_sample(queries: pd.DataFrame, size: int, on: str, seed: int) -> pd.DataFrame:
+    """At most `size` queries of whole collections; a smaller sample is part of every larger one with the same seed.
+
+    Args:
+        queries: columns query and `on`, the collection.
+    """
+    place = queries[on].map({name: i for i, name in enumerate(seeded_order(queries[on], seed))})
+    return queries.assign(place=place).sort_values(["place", "query"]).head(size).drop(columns="place").sort_index()
+
+
 def tie_breakers(items: pd.Series) -> np.ndarray:
     """`hash_of_id` of each id as uint64."""
     place, names = pd.factorize(items)

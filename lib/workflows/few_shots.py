@@ -77,7 +77,7 @@ def mine_training_pairs(
 
 
 def scored_pairs(mined: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
-    """What `lib.retrieval.finetune.finetune_encoder` learns from: pairs of requests with the similarity of their flows.
+    """What `lib.retrieval.training.finetune_encoder` learns from: pairs of requests with the similarity of their flows.
 
     Args:
         mined: columns a, b (ids of flows) and positive.

@@ -34,7 +34,7 @@ def tuned_encoder(path: str, part: str, root: Path):
         path: of the encoder; the adapter must have been trained from these weights, on whatever pairs.
         part: such as tst-100000.
     """
-    from lib.retrieval.tuning import weights_hash
+    from lib.retrieval.training import weights_hash
 
     model = weights_hash(load_encoder(path)) if (root / FOLDER / part).is_dir() else ""
     found = shipped(part, model, None, root)

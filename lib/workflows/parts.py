@@ -21,7 +21,7 @@ from lib.generation.finetune import Training, adapter_for, pairs_hash
 from lib.generation.local import fingerprint, load_tokenizer
 from lib.generation.models import locate
 from lib.retrieval.dense import encode, load_encoder
-from lib.retrieval.tuning import Tuning, encoder_for, weights_hash
+from lib.retrieval.training import Tuning, encoder_for, weights_hash
 from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.machine import cores
 from lib.workbook.parameters import Parameters

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lib.assistant.explorer import NEEDED, open_assistant
-from lib.assistant.persona_index import PersonaIndex
+from lib.assistant.one_query import PersonaIndex
 from lib.assistant.planner import SETTINGS
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError

@@ -7,22 +7,28 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant import ranker_ablation, rrf_readings
-from lib.assistant.adapted_cosine import AdaptedCosines
-from lib.assistant.persona_index import PersonaIndex
+from lib.assistant import second_stage
+from lib.assistant.one_query import PersonaIndex
 from lib.assistant.queries import NEED_FOLDS, folds_of_needs
-from lib.assistant.ranker_ablation import folds_of_pairs, without_their_needs
-from lib.assistant.ranking_task import Learning, RankingTask
+from lib.assistant.ranking import RankingTask
 from lib.assistant.second_stage import (
+    ENOUGH,
     SHARPNESS,
     Alike,
-    TwoStages,
+    adapt_cosines,
+    alike_by_persona,
+    encoder_cosines,
+    first_on_new_topics,
+    fit_second,
     neighbour_features,
     own_scores,
     relative_to_query,
+    score_one,
+    second_on_new_topics,
     signals_of_neighbours,
 )
 from lib.assistant.signals import hour_kernel, log_similarities
+from lib.evaluation.comparison import per_query_scores
 
 PERSONAS, MATTERS, DIMENSIONS = 40, 4, 48
 
@@ -86,27 +92,27 @@ def world():
 @pytest.fixture(scope="module")
 def task(world):
     frames, vectors = world
-    return RankingTask.of_world(frames, vectors, Learning([2, 3], seed=3, folds=2))
+    return RankingTask.of_world(frames, vectors, cutoff=3, seed=3, folds=2)
 
 
 @pytest.fixture(scope="module")
 def adapted(task, world):
-    return AdaptedCosines(task, world[1])
+    return adapt_cosines(task, world[1])
 
 
 @pytest.fixture(scope="module")
-def two(task, world, adapted):
-    return TwoStages.of(task, world[1]["items"], adapted.known)
+def alike(task, world):
+    return alike_by_persona(task, world[1]["items"])
 
 
 @pytest.fixture(scope="module")
-def fitted(task):
-    return task.fit()
+def first(task):
+    return task.fit()[1]
 
 
 @pytest.fixture(scope="module")
-def second(two, fitted):
-    return two.fit(fitted.scores)
+def second(task, alike, first, adapted):
+    return fit_second(task, alike, first, adapted.cosines.known)
 
 
 def told(task, noise=0.01):
@@ -114,8 +120,9 @@ def told(task, noise=0.01):
     return task.relevant + noise * np.random.default_rng(0).normal(size=len(task.pairs))
 
 
-def recall(task, run):
-    return task.score({"run": run})["run", "recall", 2].mean()
+def recall(task, scores):
+    found = per_query_scores({"run": task.rank(scores)}, task.qrels, task.queries_of("evaluation"), [2])
+    return found["run", "recall", 2].mean()
 
 
 # ---- features
@@ -238,40 +245,31 @@ def test_what_is_missing_stays_missing_and_counts_for_nothing():
 # ---- learning
 
 
-def test_the_other_of_a_pair_is_found_beside_the_first(task, fitted, second):
-    alone = recall(task, fitted.evaluation["whole"])
-    assert recall(task, task.rank_by(second.scores)) > alone + 15
+def test_the_other_of_a_pair_is_found_beside_the_first(task, first, second):
+    assert recall(task, second[1]) > recall(task, first) + 15
 
 
-def test_evaluation_labels_take_no_part(task, two, fitted, second):
+def test_evaluation_labels_take_no_part(task, alike, first, second, adapted):
     evaluation = set(task.queries_of("evaluation"))
-    swapped = task.gold.assign(
-        relevant=[
-            rows[:1] if query in evaluation else rows
-            for query, rows in zip(task.gold["query"], task.gold["relevant"], strict=True)
-        ]
-    )
-    blind = replace(two, task=replace(task, gold=swapped)).fit(fitted.scores)
-    np.testing.assert_array_equal(blind.scores, second.scores)
+    relevant = [
+        rows[:1] if query in evaluation else rows for query, rows in task.gold.set_index("query")["relevant"].items()
+    ]
+    blind = fit_second(replace(task, gold=task.gold.assign(relevant=relevant)), alike, first, adapted.cosines.known)
+    np.testing.assert_array_equal(blind[1], second[1])
 
 
-def test_a_cosine_that_knows_the_labels_is_used(task, two, fitted):
-    fit = two.seeing(told(task)).fit(fitted.scores)
-    assert recall(task, task.rank_by(fit.scores)) > 95
+def test_a_cosine_that_knows_the_labels_is_used(task, alike, first):
+    assert recall(task, fit_second(task, alike, first, told(task))[1]) > 95
 
 
-def test_the_first_stage_does_not_see_the_cosine(task, two):
-    sides = task.training, task.evaluation
-    np.testing.assert_array_equal(two.seeing(told(task)).first_without(*sides), two.first_without(*sides))
+def test_training_queries_are_scored_out_of_fold(task, alike, first, second, adapted):
+    features = second_stage._features_of_pairs(task, alike, first, adapted.cosines.known)
+    inside = second[0].predict(features)
+    np.testing.assert_array_equal(inside[task.evaluation], second[1][task.evaluation])
+    assert not np.allclose(inside[task.training], second[1][task.training])
 
 
-def test_training_queries_are_scored_out_of_fold(task, two, fitted, second):
-    inside = second.stage.ranker.predict(two.features(fitted.scores))
-    np.testing.assert_array_equal(inside[task.evaluation], second.scores[task.evaluation])
-    assert not np.allclose(inside[task.training], second.scores[task.training])
-
-
-def test_one_query_alone_gets_what_it_gets_among_all(task, world, two, fitted, second, adapted):
+def test_one_query_alone_gets_what_it_gets_among_all(task, world, first, second, adapted):
     row = len(task.queries) - 3
     query = task.queries.iloc[[row]].reset_index(drop=True)
     mine = (task.items["persona"] == query["persona"].item()).to_numpy()
@@ -280,22 +278,16 @@ def test_one_query_alone_gets_what_it_gets_among_all(task, world, two, fitted, s
     rows = (task.pairs["query_row"] == row).to_numpy()
     assert task.pairs["item"][rows].tolist() == index.names
     vector, features = world[1]["queries"][row], task.features[rows].reset_index(drop=True)
-    np.testing.assert_allclose(index.adapted(vector), adapted.known[rows], atol=1e-6)
-    alone = second.stage.of_one(index, query, vector, features, fitted.scores[rows])
-    np.testing.assert_allclose(alone, second.scores[rows], atol=1e-9)
+    cosine = index.adapted(vector)
+    np.testing.assert_allclose(cosine, adapted.cosines.known[rows], atol=1e-6)
+    alone = score_one(second[0], index.alike(query["time"]), cosine, features, first[rows])
+    np.testing.assert_allclose(alone, second[1][rows], atol=1e-9)
     index.adapter = None
     with pytest.raises(ValueError, match="no map"):
-        second.stage.of_one(index, query, vector, features, fitted.scores[rows])
+        index.adapted(vector)
 
 
-def test_too_few_personas_teach_nothing(task, two):
-    few = task.training & np.isin(task.persona, ["p0", "p1", "p2"])
-    first = two.first_without(few, task.evaluation)
-    assert not first.any()
-    assert not two.second_without(first, few, task.evaluation).any()
-
-
-# ---- other needs
+# ---- new topics
 
 
 def test_held_out_needs_are_the_first_fold():
@@ -305,33 +297,137 @@ def test_held_out_needs_are_the_first_fold():
     assert set(folds.values()) == set(range(NEED_FOLDS))
 
 
-def test_no_query_is_ranked_by_what_learned_from_its_need(task, two, monkeypatch):
-    asked_of = []
-    whole = TwoStages.first_without
+def test_no_query_is_ranked_by_what_learned_from_its_topic(task, alike, adapted, monkeypatch):
+    need = task.pairs["query"].map(task.gold.set_index("query")["need"]).to_numpy()
+    learned, learn = [], RankingTask.learn
 
-    def watched(self, learned, asked):
-        need = task.pairs["query"].map(task.gold.set_index("query")["need"])
-        assert not set(need[learned]) & set(need[asked])
-        assert not (task.evaluation & learned).any()
-        assert not (task.training & asked).any()
-        asked_of.append(asked)
-        return whole(self, learned, asked)
+    def watched(self, rows=None, **rest):
+        learned.append(rows)
+        return learn(self, rows, **rest)
 
-    def watched_rankers(task, names, learned, asked):
-        need = task.pairs["query"].map(task.gold.set_index("query")["need"])
-        assert not set(need[learned]) & set(need[asked])
-        assert not (task.evaluation & learned).any()
-        fused_of.append(asked)
-        return rrf_readings.rank_without(task, names, learned, asked)
+    monkeypatch.setattr(RankingTask, "learn", watched)
+    first = first_on_new_topics(task)
+    scores = second_on_new_topics(task, alike, first, adapted.cosines.new)
+    assert len(learned) == 2 * len(task.new_topics)
+    for rows, asked in zip(learned, 2 * [asked for _, asked in task.new_topics.values()], strict=True):
+        assert not set(need[rows]) & set(need[asked])
+        assert not (task.evaluation & rows).any()
+    together = sum(np.where(asked, first[fold], 0) for fold, (_, asked) in task.new_topics.items())
+    assert recall(task, scores) > recall(task, together)
 
-    fused_of = []
-    monkeypatch.setattr(TwoStages, "first_without", watched)
-    monkeypatch.setattr(ranker_ablation, "rank_without", watched_rankers)
-    cosines = dict.fromkeys(np.unique(folds_of_pairs(task)).tolist(), two.cosine)
-    runs = without_their_needs(two, cosines, ("whole", "store by store"))
-    np.testing.assert_array_equal(fused_of, asked_of)
-    np.testing.assert_array_equal(np.sum(asked_of, axis=0), task.evaluation)
-    assert {"whole", "store by store", "bm25t", "semantic", "lambdamart_2"} == set(runs)
-    for run in runs.values():
-        assert set(run["query"]) == set(task.queries_of("evaluation"))
-    assert recall(task, runs["lambdamart_2"]) > recall(task, runs["whole"])
+
+def test_the_cosines_of_each_fold_go_to_the_queries_about_that_fold_alone(task, alike):
+    """Told by cosines of its own fold the stage finds all, by those of others it would not."""
+    first = first_on_new_topics(task)
+    rows = {fold: learned | asked for fold, (learned, asked) in task.new_topics.items()}
+    told_each = {fold: np.where(here, told(task), 0.0) for fold, here in rows.items()}
+    assert recall(task, second_on_new_topics(task, alike, first, told_each)) > 95
+
+
+def test_too_few_personas_teach_nothing(task, alike):
+    few = [f"p{person}" for person in range(ENOUGH - 1)]
+    small = replace(task)
+    small.__dict__["training"] = task.training & np.isin(task.persona, few)
+    first = first_on_new_topics(small)
+    assert not any(scores.any() for scores in first.values())
+    nothing = dict.fromkeys(first, np.zeros(len(task.pairs)))
+    assert not second_on_new_topics(small, alike, first, nothing).any()
+
+
+# ---- the learned cosine
+
+
+@pytest.fixture
+def lessons(monkeypatch):
+    """What each map learned from, and all that it was asked, in turn; maps are not learned."""
+    seen = []
+
+    def fit(pairs, relevant, collections, *rest, seed):
+        seen.append([pairs, [], seed])
+        return np.full((1, 1), float(len(seen)))
+
+    def cosines(pairs, queries, items, mapping):
+        number = int(mapping.item())
+        seen[number - 1][1].append(pairs)
+        return np.full(len(pairs), float(number))
+
+    monkeypatch.setattr(second_stage, "fit_map", fit)
+    monkeypatch.setattr(second_stage, "mapped_cosines", cosines)
+    return seen
+
+
+def test_no_map_is_asked_about_what_it_learned_from(task, world, lessons):
+    cosines, learned = adapt_cosines(task, world[1]).cosines, task.training
+    assert len(lessons) == 1 + 5 + 2 * 10, "each pair of folds once"
+    need, fold = task.gold.set_index("query")["need"], task.topic_fold
+    (first,) = np.unique(cosines.known[~learned]).astype(int)
+    used = set(task.pairs["query"][learned])
+    for number, (taught, asked, seed) in enumerate(lessons, 1):
+        assert seed == task.seed
+        assert set(taught["query"]) <= used
+        for pairs in asked:
+            assert not set(taught["persona"]) & set(pairs["persona"])
+            if number != first:
+                assert not set(taught["query"].map(need)) & set(pairs["query"].map(need))
+    assert set(lessons[first - 1][0]["query"]) == used
+    assert (cosines.known > 0).all()
+    for number, values in cosines.new.items():
+        needs = set(need[task.pairs["query"][fold == number]])
+        assert (values[learned & (fold != number)] > 0).all()
+        for place in np.unique(values[values > 0]).astype(int) - 1:
+            assert not set(lessons[place][0]["query"].map(need)) & needs
+        assert not values[learned & (fold == number)].any()
+
+
+def test_where_too_few_personas_are_left_the_cosine_says_nothing(task, world):
+    for number, says in ((ENOUGH - 1, False), (ENOUGH, True)):
+        known = task.queries["persona"].isin([f"p{person}" for person in range(number)])
+        side = np.where(known, "training", "evaluation")
+        found = adapt_cosines(replace(task, queries=task.queries.assign(split=side)), world[1])
+        assert found.cosines.known.any() == says
+        assert (found.adapter == np.eye(len(found.adapter))).all() != says
+
+
+class Seven:
+    """Three evaluation queries before four training queries, an item each; topics of folds 0, 1, 2 and 0, 1, 2, 2."""
+
+    pairs = pd.DataFrame({"query": list("abcdefg")})
+    evaluation = np.array([True, True, True, False, False, False, False])
+    training = ~evaluation
+    topic_fold = np.array([0, 1, 2, 0, 1, 2, 2])
+
+
+NAN = np.nan
+MET = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])
+KEPT = {
+    "without_0_evaluation": [0.11, NAN, NAN],
+    "without_1_evaluation": [NAN, 0.21, NAN],
+    "without_2_evaluation": [NAN, NAN, 0.31],
+    "without_0_1_training": [-0.01, -0.02, NAN, NAN],  # of the training queries about either
+    "without_0_2_training": [-0.03, NAN, -0.04, -0.05],
+    "without_1_2_training": [NAN, -0.06, -0.07, -0.08],
+}
+ARRAYS = {name: np.array(values, dtype=np.float16) for name, values in KEPT.items()}
+
+
+def test_a_training_query_meets_encoders_that_met_neither_its_topic_nor_the_fold_left_out():
+    """Where no fold is left out, the other one is the last, and of the last the one before."""
+    found = encoder_cosines(Seven, MET, ARRAYS)
+    np.testing.assert_allclose(found.known, [*MET[:3], -0.03, -0.06, -0.07, -0.08], atol=1e-3)
+    np.testing.assert_allclose(found.new[0], [0.11, 0, 0, 0, -0.02, -0.04, -0.05], atol=1e-3)
+    np.testing.assert_allclose(found.new[1], [0, 0.21, 0, -0.01, 0, -0.07, -0.08], atol=1e-3)
+    np.testing.assert_allclose(found.new[2], [0, 0, 0.31, -0.03, -0.06, 0, 0], atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["without_1_evaluation", "without_1_2_training", "without_0_1_training"])
+def test_a_cosine_that_is_missing_where_there_must_be_one_is_no_zero(name):
+    values = ARRAYS[name].copy()
+    values[1] = NAN
+    with pytest.raises(ValueError, match=f"{name}: 1 of . pairs have no cosine"):
+        encoder_cosines(Seven, MET, ARRAYS | {name: values})
+
+
+def test_without_encoders_of_every_fold_nothing_is_cross_fitted():
+    assert encoder_cosines(Seven, MET, {}) is None
+    for name in ARRAYS:
+        assert encoder_cosines(Seven, MET, {other: ARRAYS[other] for other in ARRAYS if other != name}) is None

@@ -8,11 +8,11 @@ import pytest
 
 from lib.assistant.parts import RANKER, ranker_for
 from lib.assistant.parts import ranker_source as learned_from
-from lib.assistant.ranking_task import Learning, RankingTask
+from lib.assistant.ranking import RankingTask
 from lib.assistant.world import frames
 from lib.workbook.artifacts import ROOT
 from lib.workbook.parts import FOLDER, ship_rankers
-from tests.assistant.test_ranking_task import unit
+from tests.assistant.test_ranking import unit
 
 HOW = ("words", 0.75)
 FILE = FOLDER / f"{RANKER}.jsonl.xz"
@@ -26,7 +26,7 @@ def world(make_world):
 def task_of(world, noise=0.0, seed=7):
     vectors = {"items": unit(len(world["items"]), 0), "queries": unit(len(world["queries"]), 1)}
     vectors = {name: array + noise * unit(len(array), 2) for name, array in vectors.items()}
-    return RankingTask.of_world(world, vectors, Learning([3, 10], seed=seed, folds=2))
+    return RankingTask.of_world(world, vectors, 10, seed, folds=2)
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from itertools import cycle
 import numpy as np
 import pytest
 
-from lib.assistant.persona_index import PersonaIndex
-from lib.assistant.rrf_readings import WHOLE
+from lib.assistant.one_query import PersonaIndex
+from lib.assistant.ranking import WHOLE
 from lib.assistant.signals import CATEGORICAL, signals
 from lib.generation.models import ModelError, locate
 from lib.retrieval.dense import encode, load_encoder

@@ -12,6 +12,8 @@ from lib.retrieval.stores import (
     bm25t_scores,
     candidate_pairs,
     cosine_of_pairs,
+    folds_of,
+    nested_sample,
     rank_pairs,
     relevant_pairs_mask,
     stack_runs,
@@ -253,3 +255,26 @@ def test_stacked_runs_keep_their_heads_in_order():
     assert stacked["method"].tolist() == ["later", "later", "earlier", "earlier"]
     assert stacked["item"].tolist() == ["a", "b", "a", "b"]
     assert stacked.index.tolist() == [0, 1, 2, 3]
+
+
+@pytest.fixture
+def asked():
+    """Twelve personas with two queries each."""
+    names = [(f"p{person}-q{number}", f"p{person}") for person in range(12) for number in range(2)]
+    return pd.DataFrame(names, columns=["query", "persona"])
+
+
+def test_samples_are_nested_and_hold_whole_personas(asked):
+    small, large = (nested_sample(asked, size, "persona", seed=1) for size in (6, 15))
+    assert (len(small), len(large)) == (6, 15)
+    assert set(small["query"]) < set(large["query"])
+    assert small["persona"].nunique() == 3
+    assert set(nested_sample(asked, 6, "persona", seed=2)["query"]) != set(small["query"])
+    assert len(nested_sample(asked, 99, "persona", seed=1)) == len(asked)
+
+
+def test_folds_keep_a_persona_together(asked):
+    folds = folds_of(asked["persona"], 2, seed=1)
+    assert set(folds) == {0, 1}
+    assert pd.Series(folds).groupby(asked["persona"].to_numpy()).nunique().eq(1).all()
+    assert (folds == folds_of(asked["persona"][::-1], 2, seed=1)[::-1]).all()

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast, T5Config, T5EncoderModel
 
 from lib.retrieval.dense import encode, load_encoder
-from lib.retrieval.finetune import Finetuning, finetune_encoder
+from lib.retrieval.training import Finetuning, finetune_encoder
 from lib.workflows.few_shots import scored_pairs
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from lib.generation.local import load_tokenizer
 from lib.report import train as command
 from lib.retrieval.dense import load_encoder
-from lib.retrieval.tuning import Tuning, weights_hash
+from lib.retrieval.training import Tuning, weights_hash
 from lib.workbook.parts import FOLDER, Shipped, shipped
 from lib.workflows import in_context
 from lib.workflows import parts as module

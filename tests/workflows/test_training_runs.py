@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from lib.generation.finetune import Training
-from lib.retrieval.tuning import Tuning
+from lib.retrieval.training import Tuning
 from lib.workbook.artifacts import ROOT
 from lib.workbook.parameters import notebook_parameters, read_profile
 from lib.workbook.parts import FOLDER, RECORD, Adapter, Shipped

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.cot import (
+from lib.assistant.chains import (
     augment,
     equal_shares,
     named_types,

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from lib.assistant.prompts import CONTEXT_TYPES, cot_prompt
-
-if TYPE_CHECKING:
-    from lib.workbook.parameters import Parameters
+from lib.assistant.prompts import CONTEXT_TYPES
 
 TYPES = tuple(dict.fromkeys(name for names in CONTEXT_TYPES.values() for name in names))
 # Longest first: 'Google Maps' is not 'Google'. A quoted name counts in any case, a bare one only as it is written.
@@ -85,43 +82,6 @@ def taught_and_asked(
         equal_shares(learned, learned["kind"], n_pairs, seed),
         equal_shares(asked, asked["kind"], n_cots, seed),
     )
-
-
-class AskedChains(NamedTuple):
-    """CoTs that the zero-shot writer is asked for, one a query.
-
-    Attributes:
-        split: of the queries.
-        writer: what these CoTs are called in the artifacts.
-        types: name of the list of context types in the prompts (`CONTEXT_TYPES`).
-        queries: how many.
-    """
-
-    split: str
-    writer: str
-    types: str
-    queries: int
-
-    def prompts(self, texts: Sequence[str]) -> list[str]:
-        """One for each query's text."""
-        return [cot_prompt(text, CONTEXT_TYPES[self.types]) for text in texts]
-
-
-def asked_of_zero_shot(parameters: Parameters, evaluation: int, learned: int, written_for: int) -> list[AskedChains]:
-    """What notebook 03 asks the zero-shot writer for, in the order of asking.
-
-    It writes for evaluation queries, and for training queries only where the distilled writer has nothing to learn
-    from.
-
-    Args:
-        evaluation: evaluation queries that there are.
-        learned, written_for: sizes of what `taught_and_asked` returns.
-    """
-    queries, types = min(parameters.cot_queries, evaluation), parameters.cot_context_types
-    asked = [AskedChains("evaluation", "cot", types, queries)]
-    if written_for and not learned:
-        asked.append(AskedChains("training", "cot", types, written_for))
-    return asked
 
 
 def other_rows(n: int, seed: int) -> np.ndarray:

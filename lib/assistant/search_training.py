@@ -1,0 +1,295 @@
+"""What each fine-tuned encoder of search learns from, and which queries it is asked.
+
+Fine-tuned search is trained once more without each fold of topics (`lib.assistant.queries.folds_of_needs`), so that
+every evaluation query is also ranked by a model that met no query of its topic. And a ranker that sees a fine-tuned
+cosine must learn how far to trust it on a new topic (`lib.assistant.second_stage`): so encoders are trained on half of
+the training personas without two folds each. That takes two cores an hour and a half, so rankings and cosines are kept
+with the project, under the hash of all that they depend on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lib.assistant.chains import augment
+from lib.assistant.queries import folds_of_needs, held_out_needs
+from lib.generation.models import locate
+from lib.retrieval.dense import encode, load_encoder, search
+from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, folds_of, nested_sample
+from lib.retrieval.training import (
+    Finetuning,
+    finetune_encoder,
+    hardest_negatives,
+    training_rows,
+    weights_hash,
+)
+from lib.workbook.artifacts import atomic_path
+from lib.workbook.inputs import InputError
+
+RANKINGS, COSINES = Path("data/answers/retrained.parquet"), Path("data/answers/retrained_cosines.npz")
+DEPTH = 10  # items of each ranking that are kept
+COLUMNS = ["variant", "query", "item", "rank", "score"]
+
+
+# ---------------------------------------------------------------- what is trained in notebook 04
+
+
+def chains_of_one_writer(cot: pd.DataFrame, evaluation: Sequence[str]) -> tuple[pd.Series, pd.Series]:
+    """Chains of thought for training and for evaluation queries, indexed by query: for evaluation by the writer that
+    also wrote for training, where it wrote for both.
+
+    Args:
+        cot: columns query, split, writer, text.
+        evaluation: ids of evaluation queries.
+    """
+    written = cot[cot["split"] == "training"].drop_duplicates("query")
+    ours = cot[(cot["split"] == "evaluation") & cot["query"].isin(evaluation)]
+    preferred = (*written["writer"].unique(), "cot_distilled", "cot")
+    writer = next((name for name in preferred if (ours["writer"] == name).any()), "")
+    ours = ours[ours["writer"] == writer]
+    return written.set_index("query")["text"], ours.set_index("query")["text"]
+
+
+def training_sets(
+    training: pd.DataFrame, is_new: np.ndarray, chains: pd.Series, sizes: Sequence[int], seed: int
+) -> dict[str, pd.DataFrame]:
+    """The queries that each encoder learns from, by its name; no set is empty.
+
+    `finetuned` gets all; `half_0` and `half_1` those of half of the personas each; `first_<size>` nested samples;
+    `finetuned_unseen_needs` those of other topics than the held-out ones; `finetuned_cot` those of them that have a
+    chain, with it appended, and `finetuned_subset` the same without it; `permuted` those of the largest nested sample.
+
+    Args:
+        training: columns query, persona, text.
+        is_new: whether each asks about a held-out topic.
+        chains: chain of thought by query.
+        sizes: of the nested samples; one of half of the queries or more is left out.
+    """
+    half = folds_of(training["persona"], 2, seed)
+    sizes = [size for size in sorted(set(sizes)) if size < len(training) / 2]
+    with_chain = training[training["query"].isin(chains.index) & ~is_new]
+    sets = {"finetuned": training, "half_0": training[half != 0], "half_1": training[half != 1]}
+    sets |= {f"first_{size}": nested_sample(training, size, "persona", seed) for size in sizes}
+    sets["finetuned_unseen_needs"] = training[~is_new]
+    sets["finetuned_subset"] = with_chain
+    sets["finetuned_cot"] = with_chain.assign(text=augment(with_chain["text"], chains[with_chain["query"]]))
+    sets["permuted"] = sets[f"first_{sizes[-1]}" if sizes else "finetuned"]
+    return {name: part for name, part in sets.items() if len(part)}
+
+
+def evaluation_sets(
+    names: Sequence[str], queries: pd.DataFrame, is_new: np.ndarray, chains: pd.Series
+) -> dict[str, pd.DataFrame]:
+    """The evaluation queries that each trained encoder is asked by itself; no set is empty.
+
+    `finetuned` is not among them: its embeddings of all evaluation queries are kept and ranked.
+
+    Args:
+        names: of the encoders (see `training_sets`).
+        queries: columns query, persona, text.
+        is_new: whether each asks about a held-out topic.
+        chains: chain of thought by query.
+    """
+    with_chain = queries[queries["query"].isin(chains.index)]
+    asked = {name: queries for name in names if name.startswith(("half_0", "first_", "permuted"))}
+    asked["finetuned_unseen_needs"] = queries[is_new]
+    asked["finetuned_subset"] = with_chain
+    asked["finetuned_cot"] = with_chain.assign(text=augment(with_chain["text"], chains[with_chain["query"]]))
+    return {name: part for name, part in asked.items() if name in names and len(part)}
+
+
+# ---------------------------------------------------------------- without folds of topics
+
+
+@dataclass(frozen=True)
+class FoldTraining:
+    """Queries, and what encoders learn that are asked about new topics.
+
+    Attributes:
+        learned, asked: training and evaluation queries, columns query, persona, text, need, fold.
+        items: columns item, persona, text.
+        qrels: columns query, item, of training queries.
+        negatives: from `lib.retrieval.training.hardest_negatives`, of training queries.
+        hardest: negatives a query at most.
+        finetuning, epochs: of fine-tuned search.
+        encoder: name of the encoder that all start from.
+    """
+
+    learned: pd.DataFrame
+    asked: pd.DataFrame
+    items: pd.DataFrame
+    qrels: pd.DataFrame
+    negatives: pd.DataFrame
+    hardest: int
+    finetuning: Finetuning
+    epochs: int
+    encoder: str
+
+    @classmethod
+    def of_world(
+        cls,
+        frames: Mapping[str, pd.DataFrame],
+        vectors: Mapping[str, np.ndarray],
+        hardest: int,
+        finetuning: Finetuning,
+        epochs: int,
+        encoder: str,
+    ) -> FoldTraining:
+        """From the frames items, queries and gold of notebook 01 and the pretrained embeddings of items and queries; of
+        evaluation queries no label is kept."""
+        queries, gold = frames["queries"], frames["gold"]
+        need = queries["query"].map(gold.set_index("query")["need"])
+        fold_of = folds_of_needs(gold["need"], held_out_needs(gold["need"].unique(), finetuning.seed), finetuning.seed)
+        about = queries[["query", "persona", "text"]].assign(need=need, fold=need.map(fold_of))
+        training = (queries["split"] == "training").to_numpy()
+        learned = about[training].reset_index(drop=True)
+        items, labels = frames["items"][["item", "persona", "text"]], gold[gold["query"].isin(learned["query"])]
+        qrels = labels[["query", "relevant"]].explode("relevant").dropna().rename(columns={"relevant": "item"})
+        pairs = candidate_pairs(learned, items, on="persona")
+        cosines = cosine_of_pairs(pairs, vectors["queries"][training], vectors["items"])
+        negatives = hardest_negatives(pairs, cosines, qrels, hardest)
+        asked = about[~training].reset_index(drop=True)
+        return cls(learned, asked, items, qrels, negatives, hardest, finetuning, epochs, encoder)
+
+    @property
+    def folds(self) -> list[int]:
+        """The folds in which a query is asked."""
+        return sorted(set(self.asked["fold"].tolist()))
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of what the rankings depend on, the last bits of embeddings aside."""
+        digest = hashlib.sha256(weights_hash(load_encoder(locate(self.encoder))).encode())
+        digest.update(json.dumps([asdict(self.finetuning), self.epochs, self.hardest], sort_keys=True).encode())
+        columns = ["query", "persona", "text", "fold"]
+        for frame in (self.learned[columns], self.asked[columns], self.items, self.qrels):
+            digest.update(frame.to_json(orient="values").encode())
+        return digest.hexdigest()
+
+    def encoder_on(self, queries: pd.DataFrame, output: Path, progress: bool = False):
+        """The encoder, fine-tuned on some training queries; None where they hold nothing to learn.
+
+        Args:
+            output: folder of the encoder; a finished one is not trained again.
+        """
+        rows = training_rows(queries, self.items, self.qrels, self.negatives, self.epochs, self.finetuning.seed)
+        if rows.empty:
+            return None
+        return finetune_encoder(locate(self.encoder), rows, output, self.finetuning, progress=progress)[0]
+
+
+def train_fold_rankings(lessons: FoldTraining, folder: Path, progress: bool = False) -> pd.DataFrame:
+    """Rankings, `COLUMNS`, of the queries of each fold after the first, by models that are trained here without it; the
+    first are the held-out topics, whose model notebook 04 has anyway.
+
+    Args:
+        folder: for the models, one folder each.
+    """
+    runs = [pd.DataFrame(columns=COLUMNS).astype({"rank": int, "score": float})]
+    for fold in [fold for fold in lessons.folds if fold]:
+        learned, asked = lessons.learned, lessons.asked[lessons.asked["fold"] == fold]
+        model = lessons.encoder_on(learned[learned["fold"] != fold], folder / f"finetuned_without_{fold}", progress)
+        if model is not None:
+            run = search(model, asked, lessons.items, on="persona", progress=progress)
+            runs.append(run.assign(variant=f"without_{fold}"))
+    return pd.concat(runs, ignore_index=True)[COLUMNS]
+
+
+def train_fold_cosines(lessons: FoldTraining, folder: Path, progress: bool = False) -> dict[str, np.ndarray]:
+    """Cosines by encoders that are trained here without one fold, and on half of the training personas without two;
+    what has nothing to learn from is left out.
+
+    Args:
+        folder: for the encoders, one folder each; finished ones are not trained again.
+
+    Returns:
+        {`without_<fold>_evaluation`, `without_<fold>_<fold>_training`: one value in float16 for each pair of
+        `lib.retrieval.stores.candidate_pairs` of these queries; NaN for queries about other folds}.
+    """
+    learned, asked, found = lessons.learned, lessons.asked, {}
+    half = folds_of(learned["persona"], 2, lessons.finetuning.seed)
+
+    def cosines(name: str, parts: Mapping[str, tuple[pd.Series, pd.Series]], queries: pd.DataFrame):
+        """By one encoder a part, of the queries that it is asked; None where one has nothing to learn from."""
+        items = lessons.items[lessons.items["persona"].isin(queries["persona"])]
+        pairs = candidate_pairs(queries, items, on="persona")
+        values = np.full(len(pairs), np.nan)
+        for ending, (taught, chosen) in parts.items():
+            model = lessons.encoder_on(learned[taught], folder / f"finetuned_{name}{ending}", progress)
+            if model is None:
+                return None
+            part = queries[chosen]
+            own = items[items["persona"].isin(part["persona"])]
+            vectors = [encode(model, frame["text"].tolist(), progress=progress) for frame in (part, own)]
+            here = pairs["query"].isin(part["query"]).to_numpy()
+            values[here] = cosine_of_pairs(candidate_pairs(part, own, on="persona"), *vectors)
+        return values.astype(np.float16)
+
+    for fold in lessons.folds:
+        whole = {"": (learned["fold"] != fold, asked["fold"] == fold)}
+        found[f"without_{fold}_evaluation"] = cosines(f"without_{fold}", whole, asked)
+    for one, other in combinations(lessons.folds, 2):
+        about = learned["fold"].isin((one, other))
+        halves = {f"_half_{side}": (~about & (half != side), about & (half == side)) for side in (0, 1)}
+        name = f"without_{one}_{other}"
+        found[f"{name}_training"] = cosines(name, halves, learned)
+    return {name: values for name, values in found.items() if values is not None}
+
+
+# ---------------------------------------------------------------- kept with the project
+
+
+def kept_rankings(lessons: FoldTraining, root: Path) -> pd.DataFrame | None:
+    """The first `DEPTH` items of each ranking of `train_fold_rankings` that come with the project; None where they are
+    of another world.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    path = root / RANKINGS
+    if not path.exists():
+        return None
+    try:
+        found = pd.read_parquet(path)
+        same = found[found["key"] == lessons.key]
+        return same[COLUMNS].reset_index(drop=True) if len(same) else None
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{path}: no kept rankings ({error})") from error
+
+
+def kept_cosines(lessons: FoldTraining, root: Path) -> dict[str, np.ndarray] | None:
+    """`train_fold_cosines` as it comes with the project; None where it is of another world.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    path = root / COSINES
+    if not path.exists():
+        return None
+    try:
+        with np.load(path) as file:
+            same = str(file["key"]) == lessons.key
+            return {name: file[name] for name in file.files if name != "key"} if same else None
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: no kept cosines ({error})") from error
+
+
+def keep(lessons: FoldTraining, rankings: pd.DataFrame, cosines: Mapping[str, np.ndarray], root: Path) -> None:
+    """Put rankings and cosines where `kept_rankings` and `kept_cosines` find them."""
+    first = rankings[rankings["rank"] <= DEPTH].sort_values(["variant", "query", "rank"], ignore_index=True)
+    with atomic_path(root / RANKINGS) as temporary:
+        first[COLUMNS].assign(key=lessons.key).to_parquet(temporary, index=False, compression="zstd")
+    arrays: dict[str, Any] = {**cosines, "key": np.array(lessons.key)}
+    with atomic_path(root / COSINES) as temporary, open(temporary, "wb") as file:
+        np.savez_compressed(file, **arrays)

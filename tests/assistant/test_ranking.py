@@ -1,0 +1,194 @@
+"""The ranking of context on a small simulated world: what is learned, ranked and fused, and by whom."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.assistant.ranking import (
+    STORES,
+    WHOLE,
+    RankingTask,
+    cross_fit_by_store,
+    fusions,
+    predict_by_store,
+    rankings_to_fuse,
+    store_rankers,
+)
+from lib.assistant.schemas import APP_NAMES, APPS
+from lib.assistant.world import frames
+from lib.evaluation.comparison import per_query_scores
+from lib.retrieval.fusion import Fusion, rank_per_store, try_fusions
+
+KS = [1, 60]
+
+
+def unit(rows, seed):
+    vectors = np.random.default_rng(seed).normal(size=(rows, 8))
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def task_of(world, **how):
+    vectors = {"items": unit(len(world["items"]), 0), "queries": unit(len(world["queries"]), 1)}
+    return RankingTask.of_world(world, vectors, **({"cutoff": 10, "seed": 7, "folds": 2} | how))
+
+
+@pytest.fixture(scope="module")
+def task(make_world):
+    return task_of(frames(make_world(seed=3, n_personas=40, n_training_queries=150, n_evaluation_queries=60)))
+
+
+@pytest.fixture(scope="module")
+def fitted(task):
+    return task.fit()
+
+
+@pytest.fixture(scope="module")
+def by_store(task):
+    rankers = store_rankers(task, task.training)
+    return cross_fit_by_store(task, task.training) + predict_by_store(task, rankers, task.evaluation)
+
+
+@pytest.fixture(scope="module")
+def training(task, fitted, by_store):
+    return rankings_to_fuse(task, fitted[1], by_store, task.training)
+
+
+@pytest.fixture(scope="module")
+def evaluation(task, fitted, by_store):
+    return rankings_to_fuse(task, fitted[1], by_store, task.evaluation)
+
+
+def trials_of(task, rankings):
+    return try_fusions(rankings, fusions([*task.text], KS), task.qrels, task.queries_of("training"), [3, 10])
+
+
+@pytest.fixture(scope="module")
+def trials(task, training):
+    return trials_of(task, training)
+
+
+def recall(task, runs, split="evaluation", kind=None):
+    queries = task.queries_of(split)
+    if kind:
+        queries = [query for query in queries if task.gold.set_index("query")["kind"][query] == kind]
+    return per_query_scores(runs, task.qrels, queries, [3]).xs("recall", axis=1, level="metric").mean().droplevel("k")
+
+
+# ---- the candidates
+
+
+def test_sides_are_whole_personas_and_every_candidate_is_of_its_persona(task):
+    assert task.training.sum() + task.evaluation.sum() == len(task.pairs)
+    assert not set(task.persona[task.training]) & set(task.persona[task.evaluation])
+    about = task.items.set_index("item")
+    assert (task.pairs["item"].map(about["persona"]) == task.persona).all()
+    assert (task.pairs["item"].map(about["app"]) == task.store).all()
+    assert task.relevant.sum() == len(task.qrels)
+
+
+def test_every_topic_is_new_in_one_fold(task):
+    need = task.pairs["query"].map(task.gold.set_index("query")["need"]).to_numpy()
+    for learned, asked in task.new_topics.values():
+        assert not set(need[learned]) & set(need[asked])
+        assert not (learned & task.evaluation).any()
+        assert not (asked & task.training).any()
+    np.testing.assert_array_equal(sum(asked for _, asked in task.new_topics.values()), task.evaluation)
+
+
+# ---- LambdaMART
+
+
+def test_a_fit_scores_training_queries_by_rankers_that_did_not_see_them(task, fitted):
+    ranker, scores = fitted
+    np.testing.assert_array_equal(scores[task.evaluation], ranker.predict(task.features[task.evaluation]))
+    seen = task.rank(task.predict(ranker, task.training), task.training)
+    found = recall(task, {"seen": seen, "out of fold": task.rank(scores, task.training)}, "training")
+    assert found["seen"] > found["out of fold"] + 3
+
+
+def test_a_ranker_that_sees_less_finds_less(task, fitted):
+    """The encoder is noise here and a habit shows in the log alone."""
+    without = [name for name in task.features if name not in task.groups["habitual"]]
+    runs = {"whole": task.rank(fitted[1])}
+    for name, columns in (("text alone", task.groups["text"]), ("without habits", without)):
+        runs[name] = task.rank(task.predict(task.learn(columns=columns), task.evaluation))
+    found = recall(task, runs, kind="habit")
+    assert found["whole"] > found[["text alone", "without habits"]].max() + 20
+
+
+def test_one_a_store_learns_from_its_own_items(task):
+    store = pd.Series(task.store[task.training]).mode()[0]
+    own = store_rankers(task, task.training)[store]
+    # Labels of other stores' items are worth nothing to it.
+    other = replace(task)
+    other.__dict__["relevant"] = task.relevant ^ (task.store != store)
+    again = store_rankers(other, task.training)[store]
+    assert own.booster.model_to_string() == again.booster.model_to_string()
+
+
+def test_a_store_that_one_persona_alone_teaches_has_no_ranker(task):
+    one, store = task.persona == task.persona[task.training][0], task.store[task.training][0]
+    rankers = store_rankers(task, task.training & (one | (task.store != store)))
+    assert store not in rankers
+    scores = predict_by_store(task, rankers, task.evaluation)
+    assert (scores[(task.store == store) | task.training] == 0).all()
+    assert (scores != 0).any()
+
+
+def test_store_by_store_no_ranker_saw_the_persona_that_it_scores(task, by_store):
+    mine = task.persona == task.persona[task.training][0]
+    other = replace(task)
+    other.__dict__["relevant"] = np.where(mine, ~task.relevant, task.relevant)
+    again = cross_fit_by_store(other, task.training)
+    np.testing.assert_array_equal(again[mine], by_store[mine])
+    assert (again[task.training] != by_store[task.training]).any()
+
+
+# ---- what is fused
+
+
+def test_a_store_holds_one_context_type():
+    assert sorted(APP_NAMES) == sorted(APPS)
+    assert len(set(APP_NAMES.values())) == len(APPS)
+
+
+def test_ranks_start_anew_in_each_store(task, evaluation):
+    app = evaluation[STORES]["item"].map(task.items.set_index("item")["app"])
+    ranks = evaluation[STORES].assign(app=app).groupby(["query", "app"])["rank"]
+    assert (ranks.min() == 1).all()
+    assert (ranks.max() == ranks.size()).all()
+
+
+def test_no_reading_fuses_a_ranking_with_itself(task, evaluation):
+    whole, stores = (evaluation[name].set_index(["query", "item"])["rank"] for name in (WHOLE, STORES))
+    assert (whole != stores.reindex(whole.index)).mean() > 0.2
+    # Store by store is not the order that the one of all stores has within each.
+    app = evaluation[WHOLE]["item"].map(task.items.set_index("item")["app"])
+    within = rank_per_store(evaluation[WHOLE], app).set_index(["query", "item"])["rank"]
+    assert (stores != within.reindex(stores.index)).mean() > 0.2
+
+
+def test_every_reading_is_tried(trials):
+    tried = {fusion.rankings for fusion in trials["fusion"]}
+    assert (WHOLE,) not in tried, "alone it is no fusion"
+    assert {(STORES,), (WHOLE, STORES), (WHOLE, "semantic"), (WHOLE, STORES, "bm25t", "semantic")} < tried
+    assert len(set(trials["fusion"])) == len(trials)
+    assert trials["mean"].is_monotonic_decreasing
+    assert sorted(fusion.k for fusion in trials["fusion"] if fusion.rankings == (STORES,)) == KS
+    assert Fusion((WHOLE, STORES, "bm25t"), 1, (4.0, 1.0, 1.0)) in set(trials["fusion"])
+    assert Fusion((STORES, "semantic"), 1, (2.0, 1.0)) in set(trials["fusion"])
+
+
+def test_no_evaluation_query_takes_part_in_the_choice(task, training, evaluation, trials):
+    labels = task.gold.set_index("query")["relevant"]
+    asked, rng = task.queries_of("evaluation"), np.random.default_rng(0)
+    candidates = task.pairs.groupby("query")["item"].agg(list)
+    drawn = {query: rng.permutation(candidates[query])[: len(labels[query])].tolist() for query in asked}
+    permuted = replace(task, gold=task.gold.assign(relevant=[drawn.get(name, labels[name]) for name in labels.index]))
+    assert (permuted.relevant != task.relevant)[task.evaluation].any()
+    _, scores = permuted.fit()
+    stores = cross_fit_by_store(permuted, task.training)
+    again = trials_of(permuted, rankings_to_fuse(permuted, scores, stores, task.training))
+    pd.testing.assert_frame_equal(again, trials)

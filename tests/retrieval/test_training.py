@@ -1,0 +1,437 @@
+"""Training encoders: tiny ones made on the spot, wholly or with an adapter, and maps upon embeddings."""
+
+import itertools
+import json
+import shutil
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lib.retrieval import training as module
+from lib.retrieval.dense import encode, has_bfloat16, load_encoder, search
+from lib.retrieval.stores import candidate_pairs, cosine_of_pairs
+from lib.retrieval.training import (
+    Finetuning,
+    Tuning,
+    encoder_for,
+    finetune_encoder,
+    fit_map,
+    hardest_negatives,
+    mapped_cosines,
+    plan_rows,
+    rise_and_fall,
+    rise_from_zero,
+    rows_hash,
+    softmax_loss,
+    training_rows,
+    tune_encoder,
+    weights_hash,
+)
+from lib.workbook.artifacts import ArtifactError
+from lib.workbook.parts import FOLDER, RECORD, WEIGHTS, ship
+from lib.workbook.training import Checkpoints
+from tests.retrieval.conftest import WORDS
+
+
+@pytest.fixture
+def world():
+    """Twelve personas with two to nine items and two queries each; the relevant items of a query are one to three."""
+    rng = np.random.default_rng(3)
+    items, queries, qrels = [], [], []
+    for person in range(12):
+        owned = [f"p{person}-i{n}" for n in range(2 + person % 8)]
+        items += [(f"p{person}", name, " ".join(rng.choice(WORDS, 4))) for name in owned]
+        for number in range(2):
+            query = f"p{person}-q{number}"
+            queries.append((query, f"p{person}", " ".join(rng.choice(WORDS, 3))))
+            for name in rng.choice(owned, size=min(1 + number * 2, len(owned)), replace=False):
+                qrels.append((query, name))
+    return (
+        pd.DataFrame(queries, columns=["query", "persona", "text"]),
+        pd.DataFrame(items, columns=["persona", "item", "text"]),
+        pd.DataFrame(qrels, columns=["query", "item"]),
+    )
+
+
+def negatives_of(world, number):
+    queries, items, qrels = world
+    pairs = candidate_pairs(queries, items, "persona")
+    scores = np.random.default_rng(1).random(len(pairs))
+    return hardest_negatives(pairs, scores, qrels, number), pairs.assign(score=scores)
+
+
+@pytest.mark.parametrize("number", [1, 4])
+def test_negatives_are_the_best_irrelevant_items_of_the_same_persona(world, number):
+    queries, items, qrels = world
+    negatives, pairs = negatives_of(world, number)
+    owner = items.set_index("item")["persona"]
+    persona = queries.set_index("query")["persona"]
+    assert (negatives["item"].map(owner).to_numpy() == negatives["query"].map(persona).to_numpy()).all()
+    relevant = set(map(tuple, qrels.to_numpy()))
+    assert not relevant & set(map(tuple, negatives[["query", "item"]].to_numpy()))
+    for query, group in pairs.groupby("query"):
+        wrong = group[[(query, item) not in relevant for item in group["item"]]]
+        best = wrong.sort_values("score", ascending=False)["item"].tolist()
+        found = negatives[negatives["query"] == query].sort_values("rank")["item"].tolist()
+        assert found == best[:number]
+
+
+def test_a_query_without_an_irrelevant_item_has_no_negative():
+    queries = pd.DataFrame({"query": ["q"], "persona": ["a"], "text": ["where"]})
+    items = pd.DataFrame({"persona": ["a"], "item": ["i"], "text": ["here"]})
+    qrels = pd.DataFrame({"query": ["q"], "item": ["i"]})
+    negatives = hardest_negatives(candidate_pairs(queries, items, "persona"), np.ones(1), qrels, 2)
+    assert negatives.empty
+    rows = training_rows(queries, items, qrels, negatives, epochs=1, seed=0)
+    assert rows.empty
+    with pytest.raises(ValueError, match="nothing to train on"):
+        finetune_encoder("unused", rows, "unused")
+
+
+def test_rows_take_other_items_each_epoch(world):
+    queries, items, qrels = world
+    negatives, _ = negatives_of(world, 2)
+    rows = training_rows(queries, items, qrels, negatives, epochs=2, seed=5)
+    assert list(rows) == ["query", "positive", "negative"]
+    assert rows.notna().all().all()
+    assert len(rows) == 2 * negatives["query"].nunique()
+    text = items.set_index("item")["text"]
+    relevant = qrels.assign(text=qrels["item"].map(text)).groupby("query")["text"].apply(set)
+    hard = negatives.assign(text=negatives["item"].map(text)).groupby("query")["text"].apply(set)
+    trained = queries[queries["query"].isin(negatives["query"])].reset_index(drop=True)
+    for i, query in enumerate(trained["query"]):
+        pair = rows.iloc[2 * i : 2 * i + 2]
+        assert set(pair["query"]) == {trained["text"][i]}
+        assert set(pair["positive"]) <= relevant[query]
+        assert set(pair["negative"]) <= hard[query]
+        if len(relevant[query]) > 1:
+            assert pair["positive"].nunique() == 2
+        if len(hard[query]) > 1:
+            assert pair["negative"].nunique() == 2
+    again = training_rows(queries, items, qrels.sample(frac=1, random_state=0), negatives, epochs=2, seed=5)
+    pd.testing.assert_frame_equal(rows, again)
+
+
+# ---------------------------------------------------------------- training
+
+
+@pytest.fixture
+def rows(world):
+    queries, items, qrels = world
+    negatives, _ = negatives_of(world, 1)
+    return training_rows(queries, items, qrels, negatives, epochs=4, seed=0)
+
+
+WHOLE = Finetuning(learning_rate=3e-3, batch_size=8, seed=1)
+
+
+def test_training_lowers_the_loss_and_is_read_back(tiny, rows, world, tmp_path, capsys):
+    encoder, done = finetune_encoder(tiny, rows, tmp_path / "encoder", WHOLE)
+    assert [step for step, _ in done["curve"]] == list(range(1, len(done["curve"]) + 1))
+    losses = [loss for _, loss in done["curve"]]
+    assert np.mean(losses[-3:]) < np.mean(losses[:3])
+    assert done["rows"] == len(rows)
+    assert done["tokens"] == sum(len(text.split()) for column in rows for text in rows[column])
+    assert [path.name for path in tmp_path.iterdir()] == ["encoder"], "neither checkpoints nor temporary folders stay"
+    queries, items, _ = world
+    assert (encode(encoder, WORDS) == encode(load_encoder(str(tmp_path / "encoder")), WORDS)).all()
+    run = search(encoder, queries, items, "persona")
+    assert len(run) == len(candidate_pairs(queries, items, "persona"))
+    shown = capsys.readouterr()
+    assert "loss" not in shown.out
+
+
+@pytest.mark.slow
+def test_two_trainings_are_equal_and_another_seed_is_not(tiny, rows, tmp_path):
+    vectors, losses = [], []
+    for name, settings in (("a", WHOLE), ("b", WHOLE), ("c", Finetuning(3e-3, 8, seed=2))):
+        encoder, done = finetune_encoder(tiny, rows, tmp_path / name, settings)
+        losses.append(done["curve"])
+        vectors.append(encode(encoder, WORDS))
+    assert losses[0] == losses[1] != losses[2]
+    assert (vectors[0] == vectors[1]).all()
+    assert (vectors[0] != vectors[2]).any()
+
+
+def counted(monkeypatch):
+    calls = []
+    train = module.train_whole
+    monkeypatch.setattr(module, "train_whole", lambda *arguments: calls.append(1) or train(*arguments))
+    return calls
+
+
+@pytest.mark.slow
+def test_a_finished_run_is_not_repeated_but_a_damaged_one_is(tiny, rows, tmp_path, monkeypatch):
+    calls = counted(monkeypatch)
+    output = tmp_path / "encoder"
+    encoder, first = finetune_encoder(tiny, rows, output, WHOLE)
+    same, again = finetune_encoder(tiny, rows, output, WHOLE)
+    assert len(calls) == 1
+    assert first == again
+    assert (encode(encoder, WORDS) == encode(same, WORDS)).all()
+    weights = next(output.rglob("*.safetensors"))
+    good = weights.read_bytes()
+    for damage in (
+        lambda: weights.write_bytes(good[:-10]),
+        lambda: weights.write_bytes(good[:-1] + bytes([good[-1] ^ 1])),
+        weights.unlink,
+        (output / "modules.json").unlink,
+        (output / module.RECORD).unlink,
+        lambda: (output / module.RECORD).write_text("{"),
+        lambda: shutil.rmtree(output),
+    ):
+        before = len(calls)
+        damage()
+        _, redone = finetune_encoder(tiny, rows, output, WHOLE)
+        assert len(calls) == before + 1
+        assert next(output.rglob("*.safetensors")).read_bytes() == good
+        assert redone["curve"] == first["curve"]
+
+
+@pytest.mark.slow
+def test_other_rows_settings_or_weights_train_anew(tiny, rows, tmp_path, monkeypatch):
+    calls = counted(monkeypatch)
+    output = tmp_path / "encoder"
+    finetune_encoder(tiny, rows, output, WHOLE)
+    finetune_encoder(tiny, rows.iloc[1:], output, WHOLE)
+    finetune_encoder(tiny, rows.iloc[1:], output, Finetuning(3e-3, 4, seed=1))
+    finetune_encoder(str(output), rows.iloc[1:], tmp_path / "second", WHOLE)
+    assert len(calls) == 4
+    assert json.loads((output / module.RECORD).read_text())["settings"]["batch_size"] == 4
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_error(tiny, rows, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ArtifactError, match="cannot be written"):
+        finetune_encoder(tiny, rows, tmp_path / "file" / "encoder", WHOLE)
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+# ---------------------------------------------------------------- an adapter
+
+SETTINGS = Tuning(rank=4, alpha=8, learning_rate=2e-2, batch_size=8, seed=1, checkpoint_every=5)
+
+
+@pytest.fixture
+def scored():
+    """Pairs of three to six words each; the score is the share of words that the two have in common."""
+    rng = np.random.default_rng(4)
+    pairs = [(rng.choice(WORDS, 3 + i % 4, replace=False), rng.choice(WORDS[:8], 3, replace=False)) for i in range(96)]
+    return pd.DataFrame(
+        {
+            "sentence1": [" ".join(one) for one, _ in pairs],
+            "sentence2": [" ".join(other) for _, other in pairs],
+            "score": [len(set(one) & set(other)) / 3 for one, other in pairs],
+        }
+    )
+
+
+def squared_errors(encoder, rows, a=1.0, b=0.0):
+    one, other = (encode(encoder, rows[side].tolist()) for side in ("sentence1", "sentence2"))
+    return (a * (one * other).sum(axis=1) + b - rows["score"].to_numpy()) ** 2
+
+
+@pytest.mark.parametrize("loss", ["squared", "affine"])
+def test_tuning_brings_cosines_close_to_the_scores(tiny, scored, tmp_path, loss):
+    rows = pd.concat([scored] * 3, ignore_index=True)
+    record = tune_encoder(tiny, rows, tmp_path / "a", replace(SETTINGS, loss=loss))
+    tuned = load_encoder(tiny, adapter=tmp_path / "a")
+    before, after = squared_errors(load_encoder(tiny), scored), squared_errors(tuned, scored, *record["affine"])
+    assert after.mean() < before.mean() / 2
+    assert [step for step, _ in record["curve"]] == list(range(1, 37))
+    assert (record["affine"] == [1, 0]) == (loss == "squared")
+    assert record["rows"] == 288
+    assert record["tokens"] == sum(len(text.split()) for side in ("sentence1", "sentence2") for text in rows[side])
+    assert [path.name for path in tmp_path.iterdir()] == ["a"], "neither checkpoints nor temporary folders stay"
+
+
+def test_the_first_loss_is_the_squared_error_of_the_pretrained_encoder(tiny, scored, tmp_path):
+    record = tune_encoder(tiny, scored.head(8), tmp_path / "a", SETTINGS)
+    assert record["curve"][0][1] == pytest.approx(squared_errors(load_encoder(tiny), scored.head(8)).mean(), abs=0.01)
+
+
+def test_the_affine_loss_can_move_the_level_of_cosines_without_the_encoder(tiny, scored, tmp_path):
+    rows, still = scored.assign(score=0.1), replace(SETTINGS, learning_rate=1e-9, affine_rate=0.1)
+    for loss, falls in (("squared", False), ("affine", True)):
+        curve = tune_encoder(tiny, rows, tmp_path / loss, replace(still, loss=loss))["curve"]
+        assert (curve[-1][1] < curve[0][1] / 5) == falls
+
+
+def test_the_adapter_alone_is_trained_and_the_merged_encoder_is_what_was_trained(tiny, scored, tmp_path):
+    record = tune_encoder(tiny, scored, tmp_path / "a", replace(SETTINGS, learning_rate=1e-9))
+    plain, same = load_encoder(tiny), load_encoder(tiny, adapter=tmp_path / "a")
+    assert encode(same, WORDS) == pytest.approx(encode(plain, WORDS), abs=1e-5)
+    assert record["model"] == weights_hash(plain)
+
+
+def kill_after(monkeypatch, saves):
+    save, count = Checkpoints.save, []
+
+    def then_die(*arguments):
+        save(*arguments)
+        count.append(1)
+        if len(count) == saves:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Checkpoints, "save", then_die)
+
+
+@pytest.mark.parametrize("loss", ["squared", "affine"])
+def test_a_killed_run_goes_on_and_gives_the_same_adapter(tiny, scored, tmp_path, loss):
+    settings = replace(SETTINGS, loss=loss)
+    whole = tune_encoder(tiny, scored, tmp_path / "whole", settings)
+    for saves in (1, 1):
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            kill_after(patch, saves)
+            tune_encoder(tiny, scored, tmp_path / "cut", settings)
+    steps, embed = [], module.embed_tokens
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "embed_tokens", lambda *rest: steps.append(1) or embed(*rest))
+        cut = tune_encoder(tiny, scored, tmp_path / "cut", settings)
+    assert len(steps) == 2 * 2, "of twelve steps, of two sides, ten were in the checkpoints"
+    assert (tmp_path / "cut" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
+    assert (cut["curve"], cut["affine"]) == (whole["curve"], whole["affine"])
+
+
+def test_an_adapter_is_not_trained_again_unless_damaged_or_another_one_is(tiny, scored, tmp_path, monkeypatch):
+    first = tune_encoder(tiny, scored, tmp_path / "a", SETTINGS)
+    calls, train = [], module.train_adapter
+    monkeypatch.setattr(module, "train_adapter", lambda *arguments: calls.append(1) or train(*arguments))
+    assert tune_encoder(tiny, scored.assign(positive=True), tmp_path / "a", SETTINGS) == first
+    assert not calls
+    weights = tmp_path / "a" / WEIGHTS
+    good = weights.read_bytes()
+    weights.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    tune_encoder(tiny, scored, tmp_path / "a", SETTINGS)
+    assert weights.read_bytes() == good
+    tune_encoder(tiny, scored.iloc[::-1], tmp_path / "a", SETTINGS)
+    assert json.loads((tmp_path / "a" / RECORD).read_text())["pairs"] == rows_hash(scored.iloc[::-1])
+    assert len(calls) == 2
+
+
+def test_scored_pairs_that_cannot_be_learned_say_so(tiny, scored, tmp_path):
+    with pytest.raises(ValueError, match="nothing to train on"):
+        tune_encoder(tiny, scored.head(0), tmp_path / "a")
+    with pytest.raises(KeyError, match="sentence2"):
+        tune_encoder(tiny, scored.drop(columns="sentence2"), tmp_path / "a")
+    with pytest.raises(ValueError, match="squared, affine"):
+        Tuning(loss="plain")
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ArtifactError, match="cannot be written"):
+        tune_encoder(tiny, scored.head(8), tmp_path / "file" / "a", SETTINGS)
+
+
+def test_a_shipped_encoder_is_taken_for_its_own_pairs_only(tiny, scored, tmp_path):
+    trained = encoder_for("tst-96", tiny, scored, tmp_path / "a", SETTINGS, root=tmp_path)
+    assert (trained.shipped, trained.reason) == (False, "No trained part tst-96 is shipped.")
+    ship(tmp_path / "a", "tst-96", rows_hash(scored), tmp_path)
+    found = encoder_for("tst-96", tiny, scored, tmp_path / "b", SETTINGS, root=tmp_path)
+    assert (found.shipped, found.reason, found.folder) == (True, "", tmp_path / FOLDER / "tst-96")
+    assert not (tmp_path / "b").exists()
+    assert (found.rows, found.tokens, found.device) == (trained.rows, trained.tokens, trained.device)
+    one, other = (encode(load_encoder(tiny, adapter=part.folder), WORDS) for part in (trained, found))
+    assert one == pytest.approx(other, abs=0.05), "bfloat16 rounds"
+    assert not np.allclose(other, encode(load_encoder(tiny), WORDS), atol=0.05)
+
+    scored.loc[95, "score"] += 0.01  # a world changed by one pair
+    other = encoder_for("tst-96", tiny, scored, tmp_path / "b", SETTINGS, root=tmp_path)
+    assert other.reason == "The shipped part tst-96 is not used: it was trained on other pairs than these."
+    assert not other.shipped
+    assert other.folder == tmp_path / "b"
+    assert encoder_for("", tiny, scored, tmp_path / "b", SETTINGS, root=tmp_path).reason == ""
+
+
+def test_the_base_computes_in_bfloat16_where_the_machine_does(tiny):
+    encoder = load_encoder(tiny)
+    adapted, weights = module.add_adapter(encoder, SETTINGS)
+    expected = "torch.bfloat16" if has_bfloat16() else "torch.float32"
+    assert {str(value.dtype) for value in adapted.parameters()} == {expected}
+    assert not [name for name in weights if "pooler" in name]
+
+
+@pytest.mark.parametrize("rate", [rise_and_fall, rise_from_zero])
+@pytest.mark.parametrize("steps", [7, 10, 19, 40])
+def test_the_learning_rate_never_exceeds_its_highest(steps, rate):
+    optimizer, rates = SimpleNamespace(param_groups=[{"highest": 0.5}]), []
+
+    def one_step(_):
+        rates.append(optimizer.param_groups[0]["lr"])
+        return torch.tensor(0.0)
+
+    batches = [np.array([0])] * steps
+    module.take_steps(one_step, batches, optimizer, rate)
+    assert max(rates) == pytest.approx(0.5)
+    assert max(rates) <= 0.5
+    assert all(after <= before for before, after in itertools.pairwise(rates[-(-steps // 10) :]))
+
+
+def test_the_plan_is_a_permutation_of_similar_lengths():
+    lengths = np.random.default_rng(0).integers(5, 60, size=330)
+    order = plan_rows(lengths, 32, seed=1)
+    assert sorted(order) == list(range(330))
+    spread = np.mean([np.ptp(lengths[order[i : i + 32]]) for i in range(0, 320, 32)])
+    assert spread < 12
+    assert (order == plan_rows(lengths, 32, seed=1)).all()
+    assert (order != plan_rows(lengths, 32, seed=2)).any()
+    assert len(plan_rows(np.array([], dtype=int), 8, seed=0)) == 0
+
+
+# ---------------------------------------------------------------- a map
+
+
+def unit(vectors):
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def ranked():
+    """Of five items one agrees with the query in four dimensions; the other twelve are noise."""
+    rng = np.random.default_rng(0)
+    queries = np.concatenate([rng.normal(size=(200, 4)), 2 * rng.normal(size=(200, 12))], axis=1)
+    items = np.concatenate([rng.normal(size=(1000, 4)), 2 * rng.normal(size=(1000, 12))], axis=1)
+    items[::5, :4] = queries[:, :4]
+    pairs = pd.DataFrame({"query_row": np.repeat(np.arange(200), 5), "item_row": np.arange(1000)})
+    return pairs, np.arange(1000) % 5 == 0, np.repeat(np.arange(50), 20), unit(queries), unit(items)
+
+
+def first_found(scores, rows):
+    return (scores.reshape(-1, 5).argmax(axis=1) == 0)[rows].mean()
+
+
+def test_it_finds_more_for_collections_that_it_never_saw(ranked):
+    pairs, relevant, collections, *vectors = ranked
+    seen = collections < 35
+    mapping = fit_map(pairs[seen], relevant[seen], collections[seen], *vectors, epochs=30, learning_rate=3e-2)
+    fresh = slice(140, None)
+    before = first_found(cosine_of_pairs(pairs, *vectors), fresh)
+    assert first_found(mapped_cosines(pairs, *vectors, mapping), fresh) > before + 0.15
+
+
+def test_labels_of_other_pairs_do_not_matter(ranked):
+    pairs, relevant, collections, *vectors = ranked
+    seen = collections < 35
+    other = np.where(seen, relevant, ~relevant)
+    maps = [fit_map(pairs[seen], labels[seen], collections[seen], *vectors) for labels in (relevant, other)]
+    np.testing.assert_array_equal(*maps)
+    assert not np.allclose(maps[0], np.eye(16), atol=1e-4)
+
+
+def test_without_pairs_it_changes_nothing(ranked):
+    pairs, relevant, collections, *vectors = ranked
+    mapping = fit_map(pairs[:0], relevant[:0], collections[:0], *vectors)
+    np.testing.assert_array_equal(mapping, np.eye(16))
+    same = mapped_cosines(pairs[10:], *vectors, mapping)
+    np.testing.assert_allclose(same, cosine_of_pairs(pairs[10:], *vectors), atol=1e-6)
+
+
+def test_the_loss_is_the_cross_entropy_of_the_relevant_document():
+    rng = np.random.default_rng(5)
+    queries, documents = (torch.tensor(rng.normal(size=(rows, 4))) for rows in (3, 6))
+    cosines = unit(queries.numpy()) @ unit(documents.numpy()).T
+    odds = np.exp(20 * cosines)
+    expected = -np.log(odds[np.arange(3), np.arange(3)] / odds.sum(axis=1)).mean()
+    assert softmax_loss(queries, documents, 20.0).item() == pytest.approx(expected)
