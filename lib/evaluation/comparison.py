@@ -111,6 +111,25 @@ def summarise(
     return pd.concat(frames, ignore_index=True)
 
 
+def means(
+    scores: pd.DataFrame, by: Sequence[str], unit: str, samples: int, seed: int, top: float = 100.0
+) -> pd.DataFrame:
+    """The mean of each group of scores over units, with its 95% interval.
+
+    Args:
+        scores: columns value (0 to `top`, NaN is left out), `unit` and those of `by`.
+        by: columns that tell groups apart.
+
+    Returns:
+        columns `by`, value, ci_low, ci_high, n (scores averaged over); groups in their order of appearance.
+    """
+    rows = []
+    for key, part in scores.groupby(list(by), sort=False):
+        over = Resampling(part[unit].to_numpy(), samples, seed)
+        rows.append((*key, *mean_interval(part["value"].to_numpy(float), over, top), part["value"].count()))
+    return pd.DataFrame(rows, columns=[*by, "value", "ci_low", "ci_high", "n"])
+
+
 def compare(
     scores: pd.DataFrame,
     pairs: Sequence[tuple[str, str]],

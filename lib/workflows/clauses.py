@@ -217,23 +217,3 @@ def choose_weight(
 def coverages(wanted: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> list[float]:
     """For each request the share of its distinct wanted APIs that are found."""
     return [len(set(gold) & set(names)) / len(set(gold)) for gold, names in zip(wanted, found, strict=True)]
-
-
-def definition_scores(requests: pd.DataFrame, ways: dict[str, list[list[str]]], k: int) -> pd.DataFrame:
-    """Whether the definitions chosen in several ways have the wanted APIs.
-
-    Args:
-        requests: columns pair, sample, apis.
-        ways: {way: the names chosen for each request}.
-        k: the few-shots beside which they stand.
-
-    Returns:
-        columns k, sample, pair, way, metric, value, one row a request, way and metric: coverage (share of the wanted
-        APIs, 0–1) and all_covered (0 or 1).
-    """
-    parts = []
-    for way, found in ways.items():
-        share = coverages(requests["apis"].tolist(), found)
-        part = requests[["pair", "sample"]].assign(way=way, coverage=share, all_covered=np.equal(share, 1.0))
-        parts.append(part.astype({"all_covered": float}).melt(["pair", "sample", "way"], var_name="metric"))
-    return pd.concat(parts, ignore_index=True).assign(k=k)[["k", "sample", "pair", "way", "metric", "value"]]

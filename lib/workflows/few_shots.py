@@ -12,18 +12,17 @@ the API metadata (SFD).
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from lib.evaluation.inference import Resampling, mean_interval
 from lib.retrieval.bm25 import BM25T, tokenize
 from lib.retrieval.neighbours import mine_pairs, nearest
 from lib.retrieval.stores import hash_of_id, seeded_order
 from lib.workflows.apis import DefinitionForm
+from lib.workflows.catalogue import Catalogue
 from lib.workflows.scoring import similarity
 
 ROWS_AT_A_TIME = 100  # test flows whose similarity with all training flows is in memory
@@ -77,7 +76,7 @@ def mine_training_pairs(
 
 
 def scored_pairs(mined: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
-    """What `lib.retrieval.training.finetune_encoder` learns from: pairs of requests with the similarity of their flows.
+    """What `lib.retrieval.training.tune_encoder` learns from: pairs of requests with the similarity of their flows.
 
     Args:
         mined: columns a, b (ids of flows) and positive.
@@ -101,11 +100,6 @@ def scored_pairs(mined: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def tuning_rows(mined: pd.DataFrame, flows: pd.DataFrame, size: int, epochs: int, seed: int) -> pd.DataFrame:
-    """`scored_pairs` of a `balanced_sample`, all of them as often as there are epochs."""
-    return pd.concat([scored_pairs(balanced_sample(mined, size, seed), flows)] * epochs, ignore_index=True)
-
-
 def permuted_targets(rows: pd.DataFrame, seed: int) -> pd.DataFrame:
     """The control: the same texts, the scores shuffled among the positive pairs and among the negative ones.
 
@@ -119,6 +113,23 @@ def permuted_targets(rows: pd.DataFrame, seed: int) -> pd.DataFrame:
 
 
 # ---------------------------------------------------------------- few-shots
+
+
+def asked_requests(flows: pd.DataFrame, reworded: pd.DataFrame) -> pd.DataFrame:
+    """Everything that few-shots are looked up for: flows outside training, then test requests reworded by hand.
+
+    Args:
+        flows: columns pair, split and whatever else.
+        reworded: columns pair (of the test request) and whatever else.
+
+    Returns:
+        the columns of both, sample (test, test_same, unseen or reworded) and original (the test request); a range
+        index.
+    """
+    asked = flows[flows["split"] != "training"]
+    asked = asked.assign(original=asked["pair"], sample=asked["split"])
+    free = reworded.assign(original=reworded["pair"], pair=reworded["pair"] + " reworded", sample="reworded")
+    return pd.concat([asked, free], ignore_index=True)
 
 
 def ranked_shots(pairs: Sequence[str] | np.ndarray, pool: Sequence[str], indices: np.ndarray) -> pd.DataFrame:
@@ -225,8 +236,8 @@ def few_shot_scores(
 
     Returns:
         columns pair, k, metric, value (0-1), one row a pair, k and metric:
-        jaccard, jaccard_best: `jaccard` with the right flow, mean and best of the k;
-        lcs, lcs_best: `lib.workflows.scoring.similarity` with the right flow, mean and best of the k;
+        jaccard: `jaccard` with the right flow, mean of the k;
+        lcs: `lib.workflows.scoring.similarity` with the right flow, mean of the k: what copying the first is worth;
         coverage: share of the right flow's distinct APIs that any of the k names.
 
     Raises:
@@ -246,50 +257,10 @@ def few_shot_scores(
     first = needed.groupby(["pair", "api"], sort=False)["first"].min()
     parts = []
     for k in ks:
-        chosen = rows[rows["rank"] <= k].groupby("pair", sort=False)[["jaccard", "lcs"]]
-        wide = chosen.mean().join(chosen.max().add_suffix("_best"))
+        wide = rows[rows["rank"] <= k].groupby("pair", sort=False)[["jaccard", "lcs"]].mean()
         wide["coverage"] = (first <= k).groupby("pair", sort=False).mean()
         parts.append(wide.reset_index().melt("pair", var_name="metric").assign(k=k))
     return pd.concat(parts, ignore_index=True)[["pair", "k", "metric", "value"]]
-
-
-def score_table(
-    shots: Mapping[str, pd.DataFrame], flows: pd.DataFrame, training: pd.DataFrame, ks: Sequence[int]
-) -> pd.DataFrame:
-    """`few_shot_scores` of several methods as the functions of `lib.evaluation.comparison` take them.
-
-    Args:
-        shots: few-shots by method.
-        flows, training, ks: as for `few_shot_scores`.
-
-    Returns:
-        one row a pair, sorted, and columns (method, metric, k).
-    """
-    scores = [few_shot_scores(frame, flows, training, ks).assign(method=method) for method, frame in shots.items()]
-    return pd.concat(scores).pivot(index="pair", columns=["method", "metric", "k"], values="value")
-
-
-def curve_scores(
-    vectors: Mapping[tuple[str, int], Sequence[np.ndarray]], asked: pd.DataFrame, pool: pd.DataFrame, k: int
-) -> pd.DataFrame:
-    """How good the k few-shots of several encoders are, out of one pool.
-
-    Args:
-        vectors: by (method, training pairs) those of the pool's requests and of those asked.
-        asked: columns pair, sample, apis.
-        pool: columns pair, apis.
-
-    Returns:
-        columns test_set (the sample), method, pairs, pair, jaccard; one row an encoder and request.
-    """
-    parts = []
-    for (method, pairs), (of_pool, of_asked) in vectors.items():
-        shots = nearest_shots(asked["pair"], pool["pair"], of_pool, of_asked, k)
-        scores = few_shot_scores(shots, asked, pool, [k]).pivot(index="pair", columns="metric", values="value")
-        found = asked[["pair", "sample"]].join(scores["jaccard"], on="pair")
-        parts.append(found.assign(method=method, pairs=pairs))
-    columns = ["test_set", "method", "pairs", "pair", "jaccard"]
-    return pd.concat(parts, ignore_index=True).rename(columns={"sample": "test_set"})[columns]
 
 
 def shot_positions(shots: pd.DataFrame, pool: Sequence[str], k: int) -> pd.Series:
@@ -339,96 +310,39 @@ def usual_number(named: Iterable[Sequence[str]]) -> int:
     return max(1, round(np.mean([len(names) for names in named])))
 
 
-Way = tuple[str, str, int]  # kind of definitions, whose few-shots they go with (none for SFD alone), how many of these
-
-
-def ways_to_define(
-    few_shot: Mapping[tuple[str, int], Sequence[Sequence[str]]], semantic: Mapping[int, Sequence[Sequence[str]]]
-) -> dict[Way, Sequence[Sequence[str]]]:
-    """The API names that FD, SFD and both bring to each request.
-
-    Args:
-        few_shot: names of FD, by selector and number of few-shots.
-        semantic: names of SFD, by number of few-shots.
-    """
-    ways = {("fd", *key): names for key, names in few_shot.items()}
-    ways |= {("sfd", "", k): names for k, names in semantic.items()}
-    for (selector, k), names in few_shot.items():
-        ways["fd_sfd", selector, k] = [[*one, *other] for one, other in zip(names, semantic[k], strict=True)]
-    return ways
-
-
-COVERAGE = ["pair", "way", "apis", "share", "all_covered", "sibling_share", "definitions", "tokens"]
-
-
-def gold_coverage(
+def definition_coverage(
     pairs: pd.DataFrame,
-    ways: Mapping[Any, Sequence[Sequence[str]]],
-    catalogue,
+    chosen: Sequence[Sequence[str]],
+    catalogue: Catalogue,
     count: Callable[[str], int],
     form: DefinitionForm = "compact",
 ) -> pd.DataFrame:
     """How many of the APIs that a flow needs have a definition in its prompt, and what the definitions cost.
 
     Args:
-        pairs: columns pair, apis.
-        ways: for each way to choose definitions, the names chosen for each row of `pairs`.
-        catalogue: the `Catalogue`; a name that it lacks has no definition.
+        pairs: columns pair, sample, apis.
+        chosen: for each row of `pairs` the names of the APIs defined; a name that the catalogue lacks has no
+            definition.
         count: tokens of a text.
         form: of the definitions.
 
     Returns:
-        Long frame, one row a pair and way:
-        apis (distinct APIs of the flow);
-        share (of them with a definition, 0–1), all_covered (bool);
-        sibling_share (0–1, of them without their own definition but with that of another version, V1 for V2);
+        one row a pair: pair, sample;
+        share (of the flow's distinct APIs, those with a definition, 0-1), all_covered (bool);
+        sibling_share (0-1, of those without their own definition but with that of another version, V1 for V2);
         definitions (how many), tokens (of all of them).
 
     Raises:
-        ValueError: a way has fewer or more rows than `pairs`.
+        ValueError: there are more or fewer rows of names than of `pairs`.
     """
     rows = []
-    for way, chosen in ways.items():
-        for pair, apis, names in zip(pairs["pair"], pairs["apis"], chosen, strict=True):
-            gold = set(apis)
-            shown = [name for name in dict.fromkeys(names) if name in catalogue]
-            families = {catalogue[name].family for name in shown}
-            missing = gold.difference(shown)
-            siblings = sum(name in catalogue and catalogue[name].family in families for name in missing)
-            tokens = sum(count("\n" + catalogue[name].definition_in(form)) for name in shown)
-            rows.append([pair, way, len(gold), 1 - len(missing) / len(gold), not missing, siblings / len(gold),
-                         len(shown), tokens])  # fmt: skip
-    return pd.DataFrame(rows, columns=COVERAGE)
-
-
-SAMPLES, KINDS = ("test", "test_same", "reworded", "unseen"), ("fd", "sfd", "fd_sfd")
-SHARES = ["share", "ci_low", "ci_high", "all_covered", "sibling_share"]
-SUMMARY = ["sample", "kind", "selector", "shots", *SHARES, "definitions", "tokens", "n"]
-
-
-def coverage_summary(coverage: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
-    """Means of `gold_coverage` over the requests of a sample.
-
-    Args:
-        coverage: of `gold_coverage`, each way a `Way`; with a column sample, one of `SAMPLES`.
-        samples, seed: of the bootstrap.
-
-    Returns:
-        `SUMMARY` (n: requests), one row a sample and way, sorted by sample, shots, kind and selector (other kinds than
-        `KINDS` come last). Shares in
-        percent; ci_low and ci_high are the 95% interval of the share.
-    """
-    groups = coverage.groupby(["sample", "way"], sort=False)
-    summary = groups[["share", "all_covered", "sibling_share", "definitions", "tokens"]].mean()
-    summary["n"] = groups.size()
-    summary[["ci_low", "ci_high"]] = [
-        mean_interval(part["share"].to_numpy(float), Resampling(part["pair"].to_numpy(), samples, seed), 1.0)[1:]
-        for _, part in groups
-    ]
-    summary[SHARES] *= 100
-    summary = summary.reset_index()
-    summary[["kind", "selector", "shots"]] = pd.DataFrame(summary.pop("way").tolist(), index=summary.index)
-    summary["sample"] = pd.Categorical(summary["sample"], SAMPLES)
-    others = sorted({*summary["kind"]} - {*KINDS})
-    summary["kind"] = pd.Categorical(summary["kind"], [*KINDS, *others])
-    return summary.sort_values(["sample", "shots", "kind", "selector"], ignore_index=True)
+    for apis, names in zip(pairs["apis"], chosen, strict=True):
+        gold = set(apis)
+        shown = [name for name in dict.fromkeys(names) if name in catalogue]
+        families = {catalogue[name].family for name in shown}
+        missing = gold.difference(shown)
+        siblings = sum(name in catalogue and catalogue[name].family in families for name in missing)
+        tokens = sum(count("\n" + catalogue[name].definition_in(form)) for name in shown)
+        rows.append((1 - len(missing) / len(gold), not missing, siblings / len(gold), len(shown), tokens))
+    columns = ["share", "all_covered", "sibling_share", "definitions", "tokens"]
+    return pairs[["pair", "sample"]].reset_index(drop=True).join(pd.DataFrame(rows, columns=columns))

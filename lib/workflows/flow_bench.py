@@ -10,6 +10,14 @@ few statements, and flows of our language once they are read:
 
 An API's connector is the application that its id begins with; nothing of the id is lost. A task for a person, which the
 list of APIs lacks, is one more API of the catalogue.
+
+An edit and the request whose flow it edits are of one family, and so are edits of one flow and edits of an edit; a
+request's few-shots come from other families, so that none shows the flow that is asked for, not even as the one to be
+edited. Two in-context models that come with the project read few-shots and definitions; neither has seen these APIs.
+Families are dealt to them in turn. An instruct model is asked the same through its chat template. A request for an edit
+brings the flow to edit, in the few-shots as in the question:
+
+    Request: Send a mail instead of the message. Edit this flow: await Slack.…; await Gmail.…;
 """
 
 from __future__ import annotations
@@ -18,41 +26,34 @@ import ast
 import itertools
 import re
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from lib.evaluation.inference import Resampling, mean_interval
-from lib.evaluation.ranking import recall_at_k
 from lib.workbook.inputs import InputError, Text, describe_error, one_line, read_json_records, read_yaml
+from lib.workflows import language
 from lib.workflows.apis import API, Connector
 from lib.workflows.apis import Field as Parameter
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.clauses import clause_texts, cut_by_rules
-from lib.workflows.language import (
-    MAX_CHARACTERS,
-    And,
-    Branch,
-    Call,
-    Comparison,
-    Condition,
-    Flow,
-    For,
-    If,
-    Not,
-    Object,
-    Operand,
-    Or,
-    Reference,
-    Statement,
-    called_apis,
-    parse,
-    print_flow,
+from lib.workflows.few_shots import (
+    few_shot_definitions,
+    few_shot_scores,
+    jaccard,
+    semantic_definitions,
+    shot_positions,
+    usual_number,
 )
+from lib.workflows.grammars import flow_grammar
+from lib.workflows.in_context import HALVES, LIMIT, part_of
+from lib.workflows.language import MAX_CHARACTERS, called_apis, parse, print_flow
+from lib.workflows.prompts import FENCE, PARTS, STOP, flow_prompts, metaprompt_parts
 
 TESTS, APIS = "conditional_ootb.yaml", "ootb_catalog.json"
 SOURCE = "https://github.com/IBM/flow-bench"
@@ -64,7 +65,7 @@ USER_TASK = API(
     description="A task that a person does, where no API can",
     parameters=(Parameter("task", kind="text", summary="Task", description="What the person is to do"),),
 )
-COLUMNS = ["pair", "kind", "update", "request", "prior", "dsl", "apis", "new_apis"]
+COLUMNS = ["pair", "update", "request", "prior", "dsl", "apis", "given"]
 
 
 class _Meta(BaseModel):
@@ -98,9 +99,9 @@ class _Api(BaseModel):
 
 class FlowBench(NamedTuple):
     """`catalogue`: its APIs in their order, then `USER_TASK`. `pairs`: one row a request, in the order of the file:
-    pair (`flow_bench-1`), kind (linear or conditional), update (add, replace, delete; empty where a flow is asked for
-    from nothing), request, prior (the flow to edit, empty where there is none), dsl (the right flow), apis (the list of
-    those it calls, in order of text), new_apis (those of them, each once, that the flow to edit does not call)."""
+    pair (`flow_bench-1`), update (add, replace, delete; empty where a flow is asked for from nothing), request, prior
+    (the flow to edit, empty where there is none), dsl (the right flow), apis (the list of those it calls, in order of
+    text), given (those that the flow to edit calls)."""
 
     catalogue: Catalogue
     pairs: pd.DataFrame
@@ -171,29 +172,25 @@ def _read_apis(path: Path) -> Catalogue:
 def _pair(test: _Test, catalogue: Catalogue, where: str) -> tuple:
     """A row of the pairs."""
     try:
-        prior = flow_of(test.input.prior_sequence[0]) if test.input.prior_sequence else None
-        flow = flow_of(test.expected_output.sequence[0])
+        prior = flow_of_python(test.input.prior_sequence[0]) if test.input.prior_sequence else None
+        flow = flow_of_python(test.expected_output.sequence[0])
     except ValueError as error:
         raise InputError(f"{where}: {error}") from error
     apis = called_apis(flow)
     unknown = [name for name in apis if name not in catalogue]
     if unknown:
         raise InputError(f"{where}: {APIS} has no API {one_line(unknown[0], 120)}")
-    before = called_apis(prior) if prior else []
-    tags = set(test.meta.tags)
-    kind = "conditional" if any(tag.startswith("conditional") for tag in tags) else "linear"
-    update = next((what for what in ("add", "replace", "delete") if f"{kind}_update_{what}" in tags), "")
-    if bool(update) != bool(prior):
+    edits = [what for what in ("add", "replace", "delete") for tag in test.meta.tags if tag.endswith(f"_update_{what}")]
+    if bool(edits) != bool(prior):
         raise InputError(f"{where}: tags: an edit needs a prior sequence, and a prior sequence an edit")
     return (
         f"flow_bench-{test.meta.uid}",
-        kind,
-        update,
+        edits[0] if edits else "",
         test.input.utterance,
         print_flow(prior) if prior else "",
         print_flow(flow),
         apis,
-        [name for name in dict.fromkeys(apis) if name not in before],
+        called_apis(prior) if prior else [],
     )
 
 
@@ -233,7 +230,7 @@ def api_name(api_id: str) -> str:
     return f"{application}.{api_id[len(application) + 1 :]}"
 
 
-def flow_of(code: str) -> Flow:
+def flow_of_python(code: str) -> language.Flow:
     """The flow that a benchmark's Python says.
 
     Raises:
@@ -245,7 +242,7 @@ def flow_of(code: str) -> Flow:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes that Python will refuse one day
             module = ast.parse(code)
-        flow = Flow(_statements(module.body))
+        flow = language.Flow(_statements(module.body))
         if parse(print_flow(flow)) != flow:
             raise ValueError("a flow that our language says differently")
     except SyntaxError as error:
@@ -255,58 +252,58 @@ def flow_of(code: str) -> Flow:
     return flow
 
 
-def _statements(nodes: Sequence[ast.stmt]) -> tuple[Statement, ...]:
+def _statements(nodes: Sequence[ast.stmt]) -> tuple[language.Statement, ...]:
     return tuple(map(_statement, nodes))
 
 
-def _statement(node: ast.stmt) -> Statement:
+def _statement(node: ast.stmt) -> language.Statement:
     match node:
         case ast.Assign(targets=[ast.Name(id=variable)], value=ast.Call() as call):
             return _call(call, variable)
         case ast.Expr(value=ast.Call() as call):
             return _call(call, None)
         case ast.For(target=ast.Name(id=variable), iter=items, body=body, orelse=[]):
-            return For(variable, _reference(items), _statements(body))
+            return language.For(variable, _reference(items), _statements(body))
         case ast.If():
             return _if(node)
     raise _unknown(node)
 
 
-def _if(node: ast.If) -> If:
-    branches = [Branch(_condition(node.test), _statements(node.body))]
+def _if(node: ast.If) -> language.If:
+    branches = [language.Branch(_condition(node.test), _statements(node.body))]
     otherwise = node.orelse
     while len(otherwise) == 1 and isinstance(otherwise[0], ast.If):  # `elif`
         node = otherwise[0]
-        branches.append(Branch(_condition(node.test), _statements(node.body)))
+        branches.append(language.Branch(_condition(node.test), _statements(node.body)))
         otherwise = node.orelse
-    return If(tuple(branches), _statements(otherwise))
+    return language.If(tuple(branches), _statements(otherwise))
 
 
-def _call(node: ast.Call, variable: str | None) -> Call:
+def _call(node: ast.Call, variable: str | None) -> language.Call:
     match node:
         case ast.Call(func=ast.Name(id="user_task"), args=[ast.Constant(value=str(task))], keywords=[]):
-            return Call(USER_TASK.name, Object((("task", task),)), variable)
+            return language.Call(USER_TASK.name, language.Object((("task", task),)), variable)
         case ast.Call(func=ast.Name(id=api), args=[], keywords=[]):
-            return Call(api_name(api), variable=variable)
+            return language.Call(api_name(api), variable=variable)
     raise _unknown(node)
 
 
-def _condition(node: ast.expr) -> Condition:
+def _condition(node: ast.expr) -> language.Condition:
     match node:
         case ast.BoolOp(op=operator, values=parts):
             conditions = tuple(map(_condition, parts))
-            return And(conditions) if isinstance(operator, ast.And) else Or(conditions)
+            return language.And(conditions) if isinstance(operator, ast.And) else language.Or(conditions)
         case ast.UnaryOp(op=ast.Not(), operand=inner):
-            return Not(_condition(inner))
+            return language.Not(_condition(inner))
         case ast.Compare(left=left, ops=[ast.In() | ast.NotIn() as operator], comparators=[right]):
-            found = Comparison("contains", _operand(right), _operand(left))
-            return found if isinstance(operator, ast.In) else Not(found)
+            found = language.Comparison("contains", _operand(right), _operand(left))
+            return found if isinstance(operator, ast.In) else language.Not(found)
         case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in _COMPARED:
-            return Comparison(_COMPARED[type(operator)], _operand(left), _operand(right))
+            return language.Comparison(_COMPARED[type(operator)], _operand(left), _operand(right))
     return _operand(node)
 
 
-def _operand(node: ast.expr) -> Operand:
+def _operand(node: ast.expr) -> language.Operand:
     match node:
         case ast.Constant(value=None | bool() | int() | float() | str() as value):
             return value
@@ -317,14 +314,14 @@ def _operand(node: ast.expr) -> Operand:
     return _reference(node)
 
 
-def _reference(node: ast.expr) -> Reference:
+def _reference(node: ast.expr) -> language.Reference:
     path: list[str] = []
     while isinstance(node, ast.Attribute):
         path.append(node.attr)
         node = node.value
     if not isinstance(node, ast.Name):
         raise _unknown(node)
-    return Reference(node.id, tuple(reversed(path)))
+    return language.Reference(node.id, tuple(reversed(path)))
 
 
 def _unknown(node: ast.stmt | ast.expr) -> ValueError:
@@ -334,91 +331,212 @@ def _unknown(node: ast.stmt | ast.expr) -> ValueError:
 # ---------------------------------------------------------------- which APIs a request needs
 
 CUTOFFS = (10, 50)  # of the published recall
-# What a request needs, and what of it is searched for. The published recall tells neither, nor which text of an API was
-# read.
-READINGS = {
-    "flow": "all APIs of the flow",
-    "given": "all APIs of the flow, of which those in the flow to be edited are found beforehand",
-    "new": "APIs that the flow to edit lacks",
-}
-ASKED = {"request": "the whole request", "clauses": "its clauses"}
-RECALL = ["texts", "asked", "reading", "k", "value", "ci_low", "ci_high", "n"]
 
 
-def api_texts(catalogue: Catalogue) -> pd.DataFrame:
-    """What an encoder can read of the benchmark's APIs, `USER_TASK` left out, one row an API in their order.
+def api_recall(bench: FlowBench, embed: Callable[[list[str]], np.ndarray]) -> pd.DataFrame:
+    """Recall of the APIs that a request needs, `USER_TASK` left out, by cosine with their ids and descriptions.
 
-    Returns:
-        api (name), id (the benchmark's), description, both.
-    """
-    apis = [api for api in catalogue if api is not USER_TASK]
-    frame = pd.DataFrame({"api": [api.name for api in apis], "description": [api.description for api in apis]})
-    frame.insert(1, "id", frame["api"].str.replace(".", "_", n=1, regex=False))
-    return frame.assign(both=frame["id"] + ": " + frame["description"])
-
-
-def retrieval_recall(
-    scores: np.ndarray,
-    names: Sequence[str],
-    needed: Sequence[Collection[str]],
-    given: Sequence[Collection[str]] | None = None,
-) -> pd.DataFrame:
-    """Recall of the APIs with the highest scores; of equals the first in the catalogue.
-
-    Args:
-        scores: (requests, APIs).
-        names: of the APIs, in the order of the columns.
-        needed: the APIs that each request needs; those not among `names`, such as `USER_TASK`, do not count.
-        given: APIs that are known to each request without a search and count as found.
-
-    Returns:
-        one row a request that needs any and a cutoff of `CUTOFFS`: request (its row), k, recall (0–1), needed (APIs).
-
-    Raises:
-        ValueError: a number of rows or columns is wrong.
-    """
-    if scores.shape != (len(needed), len(names)):
-        raise ValueError(f"scores {scores.shape} of {len(needed)} requests and {len(names)} APIs")
-    known: Sequence[Collection[str]] = [()] * len(needed) if given is None else given
-    order = np.argsort(-scores, axis=1, kind="stable")
-    rows = []
-    for row, (wanted, there) in enumerate(zip(needed, known, strict=True)):
-        wanted = set(names).intersection(wanted)
-        searched = wanted.difference(there)
-        ranked = [names[column] for column in order[row]]
-        for k in CUTOFFS if wanted else ():
-            missed = len(searched) * (1 - recall_at_k(ranked, searched, k))
-            rows.append((row, k, 1 - missed / len(wanted), len(wanted)))
-    return pd.DataFrame(rows, columns=["request", "k", "recall", "needed"])
-
-
-def recall_by_reading(bench: FlowBench, embed: Callable[[list[str]], np.ndarray]) -> pd.DataFrame:
-    """Mean recall of the APIs by what is read of them, what is searched for and what a request is taken to need.
-
-    An API is as near to a request as to its nearest clause, where its clauses are searched for.
+    The published recall tells neither what of a request was searched for (`asked`: the whole `request`, or its
+    `clauses`, an API being as near as to the nearest), nor what counts as needed (`reading`): all APIs of the `flow`,
+    or the same, of which those in the flow to edit are `given`, found without a search.
 
     Args:
         embed: texts to unit vectors, one row a text.
 
     Returns:
-        one row each: texts (a column of `api_texts`), asked (of `ASKED`), reading (of `READINGS`), k, value (%),
-        ci_low, ci_high (95%, over requests), n (requests that need an API).
+        columns pair, asked, reading, k (of `CUTOFFS`), value (percent); of equally near APIs the first comes first.
     """
-    pairs, texts = bench.pairs, api_texts(bench.catalogue)
-    names = texts["api"].tolist()
-    clauses = pairs["request"].map(lambda request: clause_texts(request, cut_by_rules(request)))
-    starts = np.cumsum([0, *clauses.map(len)])[:-1]
-    whole, parts = embed(pairs["request"].tolist()), embed(clauses.explode().tolist())
-    before = [called_apis(parse(prior)) if prior else [] for prior in pairs["prior"]]
-    needs = {"flow": (pairs["apis"], None), "given": (pairs["apis"], before), "new": (pairs["new_apis"], None)}
+    apis = [api for api in bench.catalogue if api is not USER_TASK]
+    column = {api.name: i for i, api in enumerate(apis)}
+    vectors = embed([f"{api.name.replace('.', '_', 1)}: {api.description}" for api in apis]).T
+    requests = bench.pairs["request"].tolist()
+    clauses = [clause_texts(request, cut_by_rules(request)) for request in requests]
+    starts = np.cumsum([0, *map(len, clauses)])[:-1]
+    parts = embed(list(itertools.chain.from_iterable(clauses))) @ vectors
     rows = []
-    for text in texts.columns.drop("api"):
-        vectors = embed(texts[text].tolist()).T
-        scores = {"request": whole @ vectors, "clauses": np.maximum.reduceat(parts @ vectors, starts)}
-        for asked, (reading, (needed, given)) in itertools.product(ASKED, needs.items()):
-            found = retrieval_recall(scores[asked], names, needed.tolist(), given)
-            for k, of_k in found.groupby("k"):
-                values = 100 * of_k["recall"].to_numpy()
-                found = mean_interval(values, Resampling(of_k["request"].to_numpy()))
-                rows.append((text, asked, reading, k, *found, len(values)))
-    return pd.DataFrame(rows, columns=RECALL)
+    for asked, scores in ("request", embed(requests) @ vectors), ("clauses", np.maximum.reduceat(parts, starts)):
+        places = np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1)
+        for place, pair in zip(places, bench.pairs.itertuples(), strict=True):
+            needed = [name for name in dict.fromkeys(pair.apis) if name in column]
+            given = np.isin(needed, list(pair.given))
+            for k in CUTOFFS if needed else ():
+                found = place[[column[name] for name in needed]] < k
+                rows.append((pair.pair, asked, "flow", k, 100 * found.mean()))
+                rows.append((pair.pair, asked, "given", k, 100 * (found | given).mean()))
+    return pd.DataFrame(rows, columns=["pair", "asked", "reading", "k", "value"])
+
+
+# ---------------------------------------------------------------- few-shots
+
+SHOTS = 5
+
+
+def families(pairs: pd.DataFrame) -> list[str]:
+    """One label a request, the same for an edit, other edits of the same flow, the request for that flow and the edits
+    of any of these: a text, the first of the family."""
+    links = [(prior or dsl, dsl) for prior, dsl in zip(pairs["prior"], pairs["dsl"], strict=True)]
+    texts = list(dict.fromkeys(text for link in links for text in link))
+    place = {text: number for number, text in enumerate(texts)}
+    ends = np.array([[place[one], place[other]] for one, other in links], dtype=int).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(links)), ends), shape=(len(texts), len(texts)))
+    _, component = connected_components(graph, directed=False)
+    first = {number: text for text, number in reversed(list(zip(texts, component, strict=True)))}
+    return [first[component[place[dsl]]] for _, dsl in links]
+
+
+def shots_of_others(pairs: pd.DataFrame, nearness: np.ndarray, k: int = SHOTS) -> pd.DataFrame:
+    """The `k` nearest requests of other families: columns pair, rank (from 1), shot.
+
+    Args:
+        nearness: (requests, requests), of each to the one of the row.
+    """
+    names, ids = np.array(families(pairs), dtype=object), pairs["pair"].tolist()
+    scores = np.where(names[:, None] != names[None, :], nearness, -np.inf)
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    rows = [
+        (ids[i], rank, ids[j])
+        for i, shots in enumerate(order)
+        for rank, j in enumerate(shots, start=1)
+        if scores[i, j] > -np.inf
+    ]
+    return pd.DataFrame(rows, columns=["pair", "rank", "shot"])
+
+
+def shot_scores(pairs: pd.DataFrame, vectors: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """`few_shot_scores` of the first and of five few-shots, by who selects them: columns method, pair, family, k,
+    metric, value.
+
+    Besides the encoders: `random`, the mean over all that may be shown, and `oracle_shots`, those of highest Jaccard
+    similarity to the right flow.
+
+    Args:
+        vectors: {method: unit vectors of the requests, one row a request}.
+    """
+    overlap = np.array([[jaccard(one, other) for other in pairs["apis"]] for one in pairs["apis"]])
+    near = {method: rows @ rows.T for method, rows in vectors.items()} | {"oracle_shots": overlap}
+    parts = [
+        few_shot_scores(shots_of_others(pairs, nearness), pairs, pairs, [1, SHOTS]).assign(method=method)
+        for method, nearness in near.items()
+    ]
+    every = few_shot_scores(shots_of_others(pairs, overlap, len(pairs)), pairs, pairs, [len(pairs)])
+    every = every[every["metric"] != "coverage"]
+    parts += [every.assign(method="random", k=k) for k in (1, SHOTS)]
+    scores = pd.concat(parts, ignore_index=True)
+    family = dict(zip(pairs["pair"], families(pairs), strict=True))
+    return scores.assign(family=scores["pair"].map(family))[["method", "pair", "family", "k", "metric", "value"]]
+
+
+# ---------------------------------------------------------------- flows
+
+WRITERS = tuple(map(part_of, HALVES))  # the in-context models, as the project has them
+INSTRUCT = "instruct"
+INSTRUCT_MODEL = "Qwen2.5-Coder-1.5B-Instruct"  # whose flows come with the project
+MOST_TOKENS = 256  # of a flow; the longest right one has fewer
+# Who writes, which definitions are shown, and whether the grammar with the benchmark's catalogue holds the answer.
+CONDITIONS = (
+    ("in_context", "sfd", "free"),
+    ("in_context", "fd", "free"),
+    ("in_context", "none", "free"),
+    ("in_context", "sfd", "grammar"),
+    (INSTRUCT, "sfd", "free"),
+    (INSTRUCT, "fd", "free"),
+    (INSTRUCT, "sfd", "grammar"),
+)
+
+
+def asked_texts(pairs: pd.DataFrame) -> list[str]:
+    """What a prompt asks for: the request, and where it asks for an edit, the flow to edit in one line."""
+    return [
+        f"{request.strip()} Edit this flow: {' '.join(prior.split())}" if prior else request.strip()
+        for request, prior in zip(pairs["request"], pairs["prior"], strict=True)
+    ]
+
+
+def written_by(pairs: pd.DataFrame) -> list[str]:
+    """Which of `WRITERS` writes for each request: families in their order of appearance, dealt in turn."""
+    dealt = itertools.cycle(WRITERS)
+    turn: dict[str, str] = {}
+    for name in families(pairs):
+        if name not in turn:
+            turn[name] = next(dealt)
+    return [turn[name] for name in families(pairs)]
+
+
+def some_requests(pairs: pd.DataFrame, n: int, seed: int) -> np.ndarray:
+    """Positions of `n` requests, or all where there are no more, in their order; drawn without a look at the flows."""
+    return np.sort(np.random.default_rng(seed).permutation(len(pairs))[:n])
+
+
+def bench_prompts(
+    bench: FlowBench,
+    rows: Sequence[int],
+    shots: pd.DataFrame,
+    request_vectors: np.ndarray,
+    api_vectors: np.ndarray,
+    count: Callable[[str], int],
+) -> pd.DataFrame:
+    """The prompts of all `CONDITIONS`.
+
+    Args:
+        rows: positions of the requests that are asked.
+        shots: of every request, of `shots_of_others`.
+        request_vectors, api_vectors: by the pretrained encoder, of the requests and of `API.text` of the catalogue.
+        count: tokens of a text, the same for all writers, so that they are shown the same.
+
+    Returns:
+        condition (such as `in_context_sfd_grammar`), unit, family, model (one of `WRITERS`, or
+        instruct), prompt, grammar (None where free), and what `flow_prompts` tells of a prompt.
+    """
+    pairs, catalogue, rows = bench.pairs, bench.catalogue, list(rows)
+    examples = pairs.assign(request=asked_texts(pairs))
+    asked, near = examples.iloc[rows], shot_positions(shots, pairs["pair"].tolist(), SHOTS).reindex(pairs["pair"])
+    fd = [few_shot_definitions(chosen, pairs["apis"].tolist()) for chosen in near]
+    names = [api.name for api in catalogue]
+    sfd = semantic_definitions(request_vectors[rows], api_vectors, names, usual_number(fd))
+    about = {"unit": asked["pair"].tolist(), "family": np.array(families(pairs), dtype=object)[rows]}
+    readers = np.array(written_by(pairs), dtype=object)[rows]
+    grammars = {
+        "in_context": flow_grammar(catalogue, stop=STOP, loops=True),
+        INSTRUCT: flow_grammar(catalogue, loops=True, fence=FENCE),
+    }
+    parts = []
+    for writer, definitions, decoding in CONDITIONS:
+        made = flow_prompts(
+            asked["request"].tolist(),
+            near.iloc[rows].tolist(),
+            examples,
+            catalogue,
+            LIMIT,
+            count,
+            few_shot=definitions == "fd",
+            semantic=sfd if definitions == "sfd" else None,
+            parts=PARTS.get(writer, metaprompt_parts),
+            form="described",
+        )
+        grammar = grammars[writer] if decoding == "grammar" else None
+        model = INSTRUCT if writer == INSTRUCT else readers
+        parts.append(
+            made.assign(
+                condition=f"{writer}_{definitions}" + "_grammar" * bool(grammar), grammar=grammar, model=model, **about
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def bench_copies(bench: FlowBench, rows: Sequence[int], shots: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """What writes without a model: the nearest few-shot's flow as it stands, by selector, and where there is a flow to
+    edit, that flow as it stands (`copy_prior`; where there is none, the first selector's nearest).
+
+    Returns:
+        condition, unit, family, text.
+    """
+    pairs = bench.pairs.assign(family=families(bench.pairs)).iloc[list(rows)]
+    dsl = bench.pairs.set_index("pair")["dsl"]
+    texts = {}
+    for selector, found in shots.items():
+        first = found[found["rank"] == 1].set_index("pair")["shot"]
+        texts[f"copy_{selector}"] = dsl[first[pairs["pair"]]].tolist()
+    nearest = next(iter(texts.values()))
+    texts["copy_prior"] = [prior or copied for prior, copied in zip(pairs["prior"], nearest, strict=True)]
+    about = pairs[["pair", "family"]].rename(columns={"pair": "unit"})
+    return pd.concat([about.assign(condition=name, text=made) for name, made in texts.items()], ignore_index=True)

@@ -1,5 +1,6 @@
-"""WorkBench: what its files say, searches over its items and tools; what is wrong with a file is one sentence."""
+"""WorkBench: what its files say, searches over items and tools, plans; what is wrong with a file is one sentence."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,8 @@ import pandas as pd
 import pytest
 
 from lib.assistant import workbench
+from lib.assistant.toolbox import Toolbox
+from lib.assistant.workbench import WorkBench
 from lib.workbook.inputs import InputError
 
 SHARED = Path(__file__).parents[3] / "shared/external/workbench"
@@ -56,7 +59,7 @@ def test_answers_name_items_and_tools(folder):
     bench = workbench.read_workbench(folder)
     assert bench.relevant.to_numpy().tolist() == [["email-1", "email-0001"]]
     assert bench.called.to_numpy().tolist() == [["email-1", "email.delete_email"], ["email-3", "email.send_email"]]
-    assert bench.queries["n_calls"].tolist() == [1, 0, 2]
+    assert bench.queries["calls"].map(len).tolist() == [1, 0, 2]
     assert bench.tools["text"].tolist() == ["Email: delete email (email id)", "Email: send email (recipient, body)"]
     assert bench.items["item"].is_unique  # all apps have an item 0001
 
@@ -117,32 +120,12 @@ def test_context_is_the_app_of_the_first_item(folder, letters, monkeypatch):
         }
     )
     scores = workbench.tool_scores(bench, context, letters, seed=1)
-    _, alone, found, _, oracle = read
+    alone, found, oracle = read[0], read[2], read[6]
     assert alone == ["Delete the mail", "Write to me"]  # a request without a call has no right tool
     assert found == ["Delete the mail Calendar", "Write to me Email"]
     assert oracle == ["Delete the mail Email", "Write to me"]
-    samples = scores.drop_duplicates("query").set_index("query")["sample"].to_dict()
-    assert samples == {"email-1": "names an item", "email-3": "names none"}
+    assert set(scores["query"]) == {"email-1"}, "whose answer names an item"
     assert scores.loc[scores["k"] == 3, "value"].eq(100).all()  # there are two tools
-
-
-def test_a_row_a_query_keeps_every_value():
-    rows = [
-        ("b-1", "Do {x}", "names an item", "bm25t", "recall", 3, 50.0),
-        ("a-1", "Do {y}", "names an item", "bm25t", "recall", 3, np.nan),
-        ("b-1", "Do {x}", "names an item", "query_only", "recall", 1, 100.0),
-        ("c-1", "Do {x}", "names no item", "query_only", "recall", 1, 0.0),
-    ]
-    wide = workbench.by_query(pd.DataFrame(rows, columns=workbench.SCORES))
-    assert list(wide) == ["query", "template", "sample", "bm25t recall@3", "query_only recall@1"]
-    assert wide["query"].tolist() == ["b-1", "a-1", "c-1"]
-    assert wide.fillna(-1).to_numpy().tolist() == [
-        ["b-1", "Do {x}", "names an item", 50.0, 100.0],
-        ["a-1", "Do {y}", "names an item", -1, -1],
-        ["c-1", "Do {x}", "names no item", -1, 0.0],
-    ]
-    empty = workbench.by_query(pd.DataFrame(columns=workbench.SCORES))
-    assert (list(empty), len(empty)) == (["query", "template", "sample"], 0)
 
 
 def test_the_benchmark_itself():
@@ -154,3 +137,100 @@ def test_the_benchmark_itself():
         "email": 500, "calendar": 300, "project_management": 300, "customer_relationship_manager": 200,
     }  # fmt: skip
     assert len(bench.tools) == 13
+
+
+# ---------------------------------------------------------------- plans
+
+DELETE, SEND = "email.delete_email", "email.send_email"
+
+
+@pytest.fixture
+def bench():
+    items = [
+        ("email-0001", "email", "Hello", "inbox. ann.lee@atlas.com. Hello"),
+        ("calendar-0001", "calendar", "Lunch", "Lunch. bo.ek@atlas.com"),
+    ]
+    queries = [  # answers of one call, and one of two
+        ("q1", "Delete it", "Delete Ann's mail", [(DELETE, {"email_id": "0001"})]),
+        ("q2", "Delete it", "Delete my mail", [(DELETE, {"email_id": "0001"})]),
+        ("q3", "Write", "Write to Bo", [(SEND, {"recipient": "bo.ek@atlas.com", "body": "x"}), (SEND, {"body": "y"})]),
+        ("q4", "Nothing", "Do nothing", []),
+    ]
+    tools = [
+        (DELETE, "email", "Email: delete email (email id)"),
+        (SEND, "email", "Email: send email (recipient, body)"),
+    ]
+    return WorkBench(
+        pd.DataFrame(items, columns=["item", "app", "title", "text"]),
+        pd.DataFrame(queries, columns=["query", "template", "text", "calls"]),
+        pd.DataFrame([("q1", "email-0001"), ("q2", "email-0001")], columns=["query", "item"]),
+        pd.DataFrame(tools, columns=["item", "app", "text"]),
+        pd.DataFrame(columns=["query", "item"]),
+    )
+
+
+def ranking(queries, items):
+    rows = [(query, item, place) for query in queries for place, item in enumerate(items, start=1)]
+    return pd.DataFrame(rows, columns=["query", "item", "rank"])
+
+
+@pytest.fixture
+def toolbox(bench, tmp_path):
+    (path := tmp_path / "functions.json").write_text(json.dumps(workbench.functions_of(bench)))
+    return Toolbox.from_functions(path)
+
+
+@pytest.fixture
+def prompted(bench, toolbox):
+    tools, context = ranking(["q1", "q3"], [SEND, DELETE]), ranking(["q1", "q3"], ["email-0001"])
+    return workbench.plan_prompts(bench, bench.queries.iloc[[0, 2]], toolbox, tools, context)
+
+
+def test_functions_say_what_the_data_say(toolbox):
+    assert toolbox[SEND].function["parameters"]["required"] == ["body"]
+    assert toolbox[DELETE].function["description"] == "Email: delete email"
+
+
+def test_a_sample_has_one_request_of_a_template_and_none_without_an_answer(bench):
+    drawn = workbench.one_a_template(bench, 9, seed=1)
+    assert sorted(drawn["template"]) == ["Delete it", "Write"]
+    assert len(workbench.one_a_template(bench, 1, seed=1)) == 1
+
+
+def test_prompts_show_ids_people_and_tools_and_no_answer(prompted):
+    rows = prompted[prompted["query"] == "q1"].set_index("method")["prompt"]
+    assert "Context:" not in rows["rag"]
+    shown = "Email: email_id 0001. inbox. ann.lee@atlas.com. Hello\nContact: Ann Lee, ann.lee@atlas.com\n"
+    assert shown in rows["context_tuned_rag"]
+    assert rows["rag"].index("email.send_email(recipient?, body)") < rows["rag"].index("email.delete_email(email_id)")
+    assert "default()" in rows["rag"]
+    right = rows["context_tuned_upper_bound"]
+    assert "delete_email" in right
+    assert "send_email" not in right
+    other = prompted[prompted["query"] == "q3"].set_index("method")["prompt"]["context_tuned_upper_bound"]
+    assert "Contact: Bo Ek, bo.ek@atlas.com" in other
+
+
+def test_the_template_takes_the_first_item_that_a_tool_takes(prompted, toolbox):
+    floor = workbench.template_plans(prompted, toolbox)
+    assert floor["text"].tolist() == ['email.delete_email(email_id="0001")'] * 2
+    assert set(floor["method"]) == {workbench.TEMPLATE}
+    bare = workbench.template_plans(prompted.assign(items=[[]] * len(prompted)), toolbox)
+    assert bare["text"].tolist() == ["email.send_email()"] * 2
+
+
+def test_plans_are_judged_by_the_answers(prompted, bench, toolbox):
+    texts = ['email.delete_email(email_id="0001")', "delete_email(", 'email.drop(email_id="0001")']
+    mine = prompted[prompted["query"] == "q1"].assign(text=texts)
+    scores = workbench.plan_scores(
+        pd.concat([mine, workbench.template_plans(prompted, toolbox)]), bench, toolbox
+    ).pivot(index=["method", "query"], columns="metric", values="value")
+    assert list(scores.loc[("rag", "q1"), ["ast_accuracy", "right_api", "unparsed", "hallucination"]]) == [
+        100,
+        100,
+        0,
+        0,
+    ]
+    assert list(scores.loc[("context_tuned_rag", "q1"), ["ast_accuracy", "unparsed"]]) == [0, 100]
+    assert list(scores.loc[("context_tuned_upper_bound", "q1"), ["ast_accuracy", "hallucination"]]) == [0, 100]
+    assert scores.loc["template", "ast_accuracy"].tolist() == [100, 0]

@@ -155,7 +155,7 @@ def test_few_shots_definitions_and_tuning_on_your_own(finished, tmp_path):
     # All four pairs are few-shots, so FD has every API of theirs but the one that no document defines.
     assert coverage.loc[("test", "fd"), "share"].tolist() == [100.0] * len(coverage.loc[("test", "fd")])
     assert coverage.loc[("unseen", "fd"), "share"].tolist() == [50.0] * len(coverage.loc[("unseen", "fd")])
-    assert len(pd.read_parquet(data / "finetuned_flows.parquet")["unit"].unique()) == 2
+    assert len(pd.read_parquet(data / "finetuned_flows.parquet")["unit"].unique()) == 3
     rows = [[*row, "untuned", "free", 2] for row in PUBLISHED_ROWS] + [["pretrained", 1, "none", "untuned", "free", 2]]
     rows += [["pretrained", 0, "none", "finetuned", "free", 2]]
     few = {"untuned_generator": "tiny-lm", "ablation": rows, "test_sets": ["test"]}

@@ -33,7 +33,7 @@ def test_touched_files_rerun_nothing_changed_ones_exactly_their_consumers(projec
         path.touch()
     assert planned(project) == set()
     used = {name: set(lib_files(project / "notebooks" / f"{name}.ipynb", project)) for name in NOTEBOOKS}
-    path = project / min(used.pop("11_transfer").difference(*used.values()))
+    path = project / min(used.pop("10_transfer").difference(*used.values()))
     before = path.read_text()
     path.write_text(before + "\n# changed\n")
     assert planned(project) == {"transfer", "index"}

@@ -2,7 +2,6 @@ import itertools
 import time
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from lib.workflows.clauses import (
@@ -12,7 +11,6 @@ from lib.workflows.clauses import (
     clause_definitions,
     clause_texts,
     cut_by_rules,
-    definition_scores,
 )
 from lib.workflows.few_shots import semantic_definitions
 
@@ -93,12 +91,3 @@ def test_the_weight_that_finds_most_of_held_aside_requests_is_taken():
     assert table.loc[table["chosen"], "value"].tolist() == [1.0]
     assert table.loc[table["weight"] == 1, "value"].item() == 0.5
     assert not table.loc[table["weight"] == 1, "chosen"].item()
-
-
-def test_scores_of_definitions():
-    requests = pd.DataFrame({"pair": ["t"], "sample": ["test"], "apis": [["a.1", "b.1", "a.1"]]})
-    ways = {"whole": [["a.1", "a.2"]], "clauses": [["a.1", "b.1"]]}
-    found = definition_scores(requests, ways, 5).set_index(["way", "metric"])["value"]
-    assert found["whole", "coverage"] == 0.5
-    assert found["whole", "all_covered"] == 0
-    assert found["clauses", "coverage"] == found["clauses", "all_covered"] == 1

@@ -6,13 +6,11 @@ import pytest
 
 from lib.workflows.apis import API
 from lib.workflows.few_shots import (
-    SUMMARY,
+    asked_requests,
     balanced_sample,
-    coverage_summary,
-    curve_scores,
+    definition_coverage,
     few_shot_definitions,
     few_shot_scores,
-    gold_coverage,
     jaccard,
     lexical_shots,
     mine_training_pairs,
@@ -21,13 +19,10 @@ from lib.workflows.few_shots import (
     permuted_targets,
     random_shots,
     ranked_shots,
-    score_table,
     scored_pairs,
     semantic_definitions,
     shot_positions,
-    tuning_rows,
     usual_number,
-    ways_to_define,
 )
 from lib.workflows.scoring import similarity
 
@@ -159,34 +154,29 @@ def test_scores_of_few_shots_by_hand():
     shots = ranked_shots(flows["pair"], training["pair"], np.array([[0, 1, 2], [0, 2, 1]]))
     scores = few_shot_scores(shots, flows, training, [1, 2, 3]).set_index(["pair", "k", "metric"])["value"]
     expected = {
-        ("x", 1): {"jaccard": 2 / 3, "jaccard_best": 2 / 3, "lcs": 2 / 3, "lcs_best": 2 / 3, "coverage": 2 / 3},
-        ("x", 2): {"jaccard": (2 / 3 + 3 / 4) / 2, "jaccard_best": 3 / 4, "lcs": (2 / 3 + 2 / 4) / 2, "lcs_best": 2 / 3,
-                   "coverage": 1.0},
+        ("x", 1): {"jaccard": 2 / 3, "lcs": 2 / 3, "coverage": 2 / 3},
+        ("x", 2): {"jaccard": (2 / 3 + 3 / 4) / 2, "lcs": (2 / 3 + 2 / 4) / 2, "coverage": 1.0},
         ("x", 3): {"jaccard": (2 / 3 + 3 / 4) / 3, "lcs": (2 / 3 + 2 / 4) / 3, "coverage": 1.0},
-        ("y", 1): {"jaccard": 0.0, "jaccard_best": 0.0, "lcs": 0.0, "lcs_best": 0.0, "coverage": 0.0},
-        ("y", 2): {"jaccard": 1 / 2, "jaccard_best": 1.0, "lcs": 1 / 4, "lcs_best": 1 / 2, "coverage": 1.0},
-        ("y", 3): {"jaccard": 1 / 3, "jaccard_best": 1.0, "lcs": 1 / 6, "lcs_best": 1 / 2, "coverage": 1.0},
-    }  # fmt: skip
+        ("y", 1): {"jaccard": 0.0, "lcs": 0.0, "coverage": 0.0},
+        ("y", 2): {"jaccard": 1 / 2, "lcs": 1 / 4, "coverage": 1.0},
+        ("y", 3): {"jaccard": 1 / 3, "lcs": 1 / 6, "coverage": 1.0},
+    }
     for (pair, k), values in expected.items():
         for metric, value in values.items():
             assert scores[pair, k, metric] == pytest.approx(value), (pair, k, metric)
-    assert len(scores) == 2 * 3 * 5
+    assert len(scores) == 2 * 3 * 3
 
 
 def test_scores_of_few_shots_by_brute_force(flows, training):
     shots = random_shots(flows, training, 8, seed=5).sample(frac=1, random_state=0)
     scores = few_shot_scores(shots, flows, training, [3, 8, 20])
     right, names = flows.set_index("pair")["apis"], training.set_index("pair")["apis"]
-    assert len(scores) == len(flows) * 3 * 5
+    assert len(scores) == len(flows) * 3 * 3
     for pair, k, metric, value in scores.itertuples(index=False):
         chosen = shots[(shots["pair"] == pair) & (shots["rank"] <= k)]["shot"].map(names)
-        one = jaccard if metric.startswith("jaccard") else similarity
-        each = [one(apis, right[pair]) for apis in chosen]
+        each = [(jaccard if metric == "jaccard" else similarity)(apis, right[pair]) for apis in chosen]
         shown = set().union(*chosen) & set(right[pair])
-        expected = (
-            len(shown) / len(set(right[pair])) if metric == "coverage"
-            else max(each) if metric.endswith("best") else np.mean(each)
-        )  # fmt: skip
+        expected = len(shown) / len(set(right[pair])) if metric == "coverage" else np.mean(each)
         assert value == pytest.approx(expected), (pair, k, metric)
 
 
@@ -234,40 +224,10 @@ def test_lexical_shots_share_words_and_ties_keep_the_order():
     assert lexical_shots(asked, training, 1)["shot"].tolist() == ["q"]
 
 
-def test_the_table_has_a_column_for_each_method_metric_and_number(flows, training):
-    shots = {"late": random_shots(flows, training, 5, 0), "best": oracle_shots(flows, training, 5, 0)}
-    table = score_table(shots, flows, training, [1, 5])
-    assert table.index.tolist() == sorted(flows["pair"])
-    assert table.columns.get_level_values("method").unique().tolist() == ["late", "best"]
-    long = few_shot_scores(shots["best"], flows, training, [5]).set_index(["pair", "metric"])["value"]
-    for pair in flows["pair"]:
-        assert table.loc[pair, ("best", "coverage", 5)] == long[pair, "coverage"]
-
-
 def test_positions_are_indexed_by_pair():
     shots = ranked_shots(["x", "y"], ["p", "q", "r"], np.array([[2, 0], [1, 2]]))
     assert shot_positions(shots, ["r", "q", "p"], 2).to_dict() == {"x": [0, 2], "y": [1, 0]}
     assert shot_positions(shots, ["r", "q", "p"], 1)["y"] == [1]
-
-
-def test_tuning_repeats_the_pairs_of_a_sample(mined, training):
-    rows = tuning_rows(mined, training, 10, 3, seed=3)
-    once = scored_pairs(balanced_sample(mined, 10, seed=3), training)
-    assert len(rows) == 30
-    assert rows.index.is_unique
-    pd.testing.assert_frame_equal(rows.iloc[20:].reset_index(drop=True), once)
-
-
-def test_the_points_of_a_learning_curve_are_scored_on_one_pool():
-    pool = pd.DataFrame({"pair": ["p", "q"], "apis": [["a"], ["b"]]})
-    asked = pd.DataFrame({"pair": ["x", "y"], "sample": ["test", "test_same"], "apis": [["a"], ["b"]]}, index=[7, 3])
-    right, wrong = np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32)[::-1]
-    vectors = {("pretrained", 0): (right, wrong), ("tst", 9): (right, right)}
-    scores = curve_scores(vectors, asked, pool, 1)
-    assert list(scores) == ["test_set", "method", "pairs", "pair", "jaccard"]
-    assert scores["jaccard"].tolist() == [0, 0, 1, 1]
-    assert scores["test_set"].tolist() == ["test", "test_same"] * 2
-    assert scores.iloc[2][["method", "pairs", "pair"]].tolist() == ["tst", 9, "x"]
 
 
 # ---------------------------------------------------------------- definitions
@@ -295,72 +255,32 @@ def api(name):
     return API(connector, operation, operation, connector, f"Does {operation}.")
 
 
-def test_gold_coverage():
-    catalogue = {name: api(name) for name in ("mail.Send", "mail.SendV2", "mail.New", "chat.Post")}
-    pairs = pd.DataFrame(
-        {"pair": ["p", "q"], "apis": [["mail.New", "mail.SendV2", "mail.SendV2"], ["mail.New", "own.Do"]]}
-    )
-    ways = {
-        "fd": [["mail.SendV2", "mail.New", "mail.New"], ["chat.Post", "own.Do"]],
-        "sfd": [["mail.Send", "no.Api"], []],
-    }
-    found = gold_coverage(pairs, ways, catalogue, lambda text: len(text.split()))
-    assert found["way"].tolist() == ["fd", "fd", "sfd", "sfd"]
-    found = found.set_index(["way", "pair"])
-    assert found.loc[("fd", "p")].to_dict() == {
-        "apis": 2, "share": 1, "all_covered": True, "sibling_share": 0, "definitions": 2, "tokens": 6
-    }  # fmt: skip
-    assert found.loc[("fd", "q")].to_dict() == {
-        "apis": 2, "share": 0, "all_covered": False, "sibling_share": 0, "definitions": 1, "tokens": 3
-    }  # fmt: skip
-    assert found.loc[("sfd", "p")].to_dict() == {
-        "apis": 2, "share": 0, "all_covered": False, "sibling_share": 0.5, "definitions": 1, "tokens": 3
-    }  # fmt: skip
-    assert found.loc[("sfd", "q"), ["share", "definitions", "tokens"]].tolist() == [0, 0, 0]
-    with pytest.raises(ValueError, match="shorter"):
-        gold_coverage(pairs, {"fd": [[]]}, catalogue, len)
-
-
 def test_as_many_as_few_shots_bring_on_average_and_at_least_one():
     assert usual_number([["a"], ["a", "b", "c", "d"], ["a", "b", "c"]]) == 3
     assert usual_number([[], ["a"], []]) == 1
 
 
-def test_the_ways_are_fd_sfd_and_both():
-    fd = {("tst", 5): [["a"], ["b"]], ("pretrained", 5): [[], ["c"]]}
-    ways = ways_to_define(fd, {5: [["x"], ["b"]]})
-    assert list(ways) == [
-        ("fd", "tst", 5), ("fd", "pretrained", 5), ("sfd", "", 5), ("fd_sfd", "tst", 5), ("fd_sfd", "pretrained", 5)
-    ]  # fmt: skip
-    assert ways["fd_sfd", "tst", 5] == [["a", "x"], ["b", "b"]]
-
-
-def test_coverage_is_summed_up_by_sample_and_way():
-    coverage = pd.DataFrame(
-        {
-            "pair": ["p", "q", "u", "p", "q", "u"],
-            "sample": ["test", "test", "unseen"] * 2,
-            "way": [("sfd", "", 5)] * 3 + [("fd", "tst", 5)] * 3,
-            "share": [1, 0.5, 0, 0, 0, 0],
-            "all_covered": [True, False, False] + [False] * 3,
-            "sibling_share": [0, 0.5, 0, 0, 0, 0],
-            "definitions": [3, 4, 5, 1, 1, 1],
-            "tokens": [30, 50, 70, 10, 10, 10],
-        }
+def test_definitions_count_what_a_flow_needs():
+    catalogue = {name: api(name) for name in ("mail.Send", "mail.SendV2", "mail.New", "chat.Post")}
+    pairs = pd.DataFrame(
+        {"pair": ["p", "q"], "sample": "test", "apis": [["mail.New", "mail.SendV2", "mail.SendV2"], ["own.Do"]]},
+        index=[7, 3],
     )
-    summary = coverage_summary(coverage, 100, 0)
-    assert set(summary) == set(SUMMARY)
-    keys = summary[["sample", "kind", "selector", "shots"]].astype(object).to_numpy().tolist()
-    assert keys == [
-        ["test", "fd", "tst", 5], ["test", "sfd", "", 5], ["unseen", "fd", "tst", 5], ["unseen", "sfd", "", 5]
-    ]  # fmt: skip
-    row = summary.loc[1]
-    assert row[["share", "all_covered", "sibling_share", "definitions", "tokens", "n"]].tolist() == [
-        75,
-        50,
-        25,
-        3.5,
-        40,
-        2,
-    ]
-    assert (row["ci_low"], row["ci_high"]) == (50, 100)
+    by_shots = [["mail.SendV2", "mail.New", "mail.New"], ["chat.Post", "own.Do"]]
+    found = definition_coverage(pairs, by_shots, catalogue, lambda text: len(text.split())).set_index("pair")
+    measures = ["share", "all_covered", "sibling_share", "definitions", "tokens"]
+    assert found.loc["p", measures].tolist() == [1, True, 0, 2, 6]
+    assert found.loc["q", measures].tolist() == [0, False, 0, 1, 3]
+    found = definition_coverage(pairs, [["mail.Send", "no.Api"], []], catalogue, len).set_index("pair")
+    assert found.loc["p", ["share", "all_covered", "sibling_share"]].tolist() == [0, False, 0.5]
+    assert found.loc["q", ["definitions", "tokens"]].tolist() == [0, 0]
+    with pytest.raises(ValueError, match="shorter"):
+        definition_coverage(pairs, [[]], catalogue, len)
+
+
+def test_reworded_requests_stand_beside_their_originals():
+    flows = pd.DataFrame({"pair": ["a", "b", "c"], "split": ["training", "test", "unseen"], "request": list("xyz")})
+    found = asked_requests(flows, pd.DataFrame({"pair": ["b"], "request": ["why"]}))
+    assert found["pair"].tolist() == ["b", "c", "b reworded"]
+    assert found["sample"].tolist() == ["test", "unseen", "reworded"]
+    assert found["original"].tolist() == ["b", "c", "b"]

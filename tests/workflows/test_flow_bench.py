@@ -6,21 +6,24 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
 from lib.workbook.inputs import InputError
+from lib.workflows import flow_bench
+from lib.workflows.apis import API, Connector
+from lib.workflows.catalogue import Catalogue
 from lib.workflows.flow_bench import (
     APIS,
     TESTS,
     USER_TASK,
+    FlowBench,
     api_name,
-    api_texts,
-    flow_of,
+    api_recall,
+    flow_of_python,
     read_flow_bench,
     read_if_there,
-    recall_by_reading,
-    retrieval_recall,
 )
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.language import MAX_CHARACTERS, called_apis, parse, print_flow, validate
@@ -73,9 +76,8 @@ def test_edits_have_a_flow_to_edit(real):
     assert ((pairs["prior"] != "") == (pairs["update"] != "")).all()
     edited = pairs[pairs["prior"] != ""]
     assert (edited["prior"] != edited["dsl"]).all()
-    for prior, apis, new in zip(edited["prior"], edited["apis"], edited["new_apis"], strict=True):
-        assert set(new) == set(apis) - set(called_apis(parse(prior)))
-    assert not edited.loc[edited["update"] == "delete", "new_apis"].map(len).any()
+    for prior, given in zip(pairs["prior"], pairs["given"], strict=True):
+        assert given == (called_apis(parse(prior)) if prior else [])
 
 
 def test_ids_stay_apart_and_connectors_are_applications(real):
@@ -111,7 +113,7 @@ def test_all_flows_can_be_decoded_under_the_grammar_with_loops(real):
     ],
 )  # fmt: skip
 def test_statements(code, dsl):
-    assert print_flow(flow_of(code)) == dsl
+    assert print_flow(flow_of_python(code)) == dsl
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_statements(code, dsl):
     ],
 )
 def test_conditions(test, condition):
-    assert print_flow(flow_of(f"if {test}: user_task('t')")).startswith(f"if ({condition}) {{")
+    assert print_flow(flow_of_python(f"if {test}: user_task('t')")).startswith(f"if ({condition}) {{")
 
 
 @pytest.mark.parametrize(
@@ -154,7 +156,7 @@ def test_conditions(test, condition):
 )
 def test_what_is_no_flow_is_one_sentence(code, problem):
     with pytest.raises(ValueError, match=problem) as caught:
-        flow_of(code)
+        flow_of_python(code)
     assert "\n" not in str(caught.value)
 
 
@@ -193,10 +195,7 @@ def test_a_small_benchmark(folder):
     assert pairs["pair"].tolist() == ["flow_bench-1", "flow_bench-2"]
     assert pairs["update"].tolist() == ["", "add"]
     assert pairs["prior"].tolist() == ["", "x = Jira.Issue__2_0_0__create_Issue();"]
-    assert pairs["new_apis"].tolist()[1] == ["Asana.Tasks__2_0_0__create_Tasks", USER_TASK.name]
-    texts = api_texts(catalogue)
-    assert texts["both"].tolist()[0] == f"{ISSUE}: Create an issue in Jira"
-    assert len(texts) == 2
+    assert pairs["given"].tolist() == [[], ["Jira.Issue__2_0_0__create_Issue"]]
 
 
 @pytest.mark.parametrize(
@@ -238,24 +237,6 @@ def test_without_the_files_there_are_no_requests_and_a_sentence(folder, tmp_path
 # ---------------------------------------------------------------- retrieval
 
 
-NAMES = [f"a.b{i}" for i in range(60)]
-IN_ORDER = -np.arange(60.0)[None, :].repeat(3, axis=0)  # b0 first, then b1, …
-
-
-def test_recall_counts_what_a_request_needs_among_the_nearest():
-    needed = [["a.b0", "a.b10", "a.b49", "a.b50"], [USER_TASK.name], ["a.b9", "a.b9", USER_TASK.name]]
-    found = retrieval_recall(IN_ORDER, NAMES, needed)
-    assert found.to_numpy().tolist() == [[0, 10, 0.25, 4], [0, 50, 0.75, 4], [2, 10, 1.0, 1], [2, 50, 1.0, 1]]
-    with pytest.raises(ValueError, match="60 APIs"):
-        retrieval_recall(IN_ORDER[:1], NAMES, needed)
-
-
-def test_what_is_given_counts_as_found():
-    needed = [["a.b0", "a.b10", "a.b49", "a.b50"], ["a.b59"], ["a.b59"]]
-    found = retrieval_recall(IN_ORDER, NAMES, needed, [["a.b10"], ["a.b59"], ["a.b0"]])
-    assert found["recall"].tolist() == [0.5, 0.75, 1.0, 1.0, 0.0, 0.0]
-
-
 def bag_of_words(texts):
     """Unit vectors of hashed words."""
     vectors = np.full((len(texts), 2048), 1e-6)
@@ -265,21 +246,21 @@ def bag_of_words(texts):
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def test_recall_by_what_a_request_needs(folder):
+def test_recall_counts_what_a_request_needs_and_what_is_given(folder):
     """Twelve APIs have the very words of the second request, so that they are found and what it needs is not."""
 
     def crowd(content):
-        more = [{"id": f"Jira_Issue__2_0_{i}__create_Issue", "description": "And a task"} for i in range(1, 13)]
+        more = [{"id": f"Crowd_Task__2_0_{i}__see_Task", "description": "And a task"} for i in range(1, 13)]
         content["apis"] = more + content["apis"]
 
-    bench = read_flow_bench(folder(crowd))
-    found = recall_by_reading(bench, bag_of_words)
-    ten = found[(found["texts"] == "description") & (found["k"] == 10)].set_index(["asked", "reading"])
-    # Request 1 needs the issue, which its words find; request 2 issue and task, of which it has the issue.
-    assert ten.loc["request", "value"].to_dict() == {"flow": 50, "given": 75, "new": 50}
-    assert (ten["n"] == 2).all()
+    found = api_recall(read_flow_bench(folder(crowd)), bag_of_words)
+    ten = found[(found["k"] == 10) & (found["asked"] == "request")].pivot(
+        index="pair", columns="reading", values="value"
+    )
+    # The first request's words find its issue; the second needs issue and task, of which it has the issue.
+    assert ten["flow"].tolist() == [100, 0]
+    assert ten["given"].tolist() == [100, 50]
     assert (found.loc[found["k"] == 50, "value"] == 100).all()
-    assert (found["ci_low"] < found["ci_high"]).all()
 
 
 def test_a_request_is_as_near_as_its_nearest_clause(folder):
@@ -287,21 +268,148 @@ def test_a_request_is_as_near_as_its_nearest_clause(folder):
 
     def crowd(content):
         words = "please kindly look through everything"
-        more = [{"id": f"Jira_Issue__2_0_{i}__create_Issue", "description": words} for i in range(1, 13)]
+        more = [{"id": f"Crowd_Task__2_0_{i}__see_Task", "description": f"{words} {words}"} for i in range(1, 13)]
         content["apis"] = more + content["apis"]
         content["tests"] = content["tests"][:1]
         content["tests"][0]["input"]["utterance"] = f"{words} that anybody sent today, and make an issue in Jira"
 
-    found = recall_by_reading(read_flow_bench(folder(crowd)), bag_of_words)
-    ten = found[(found["texts"] == "description") & (found["k"] == 10) & (found["reading"] == "flow")]
+    found = api_recall(read_flow_bench(folder(crowd)), bag_of_words)
+    ten = found[(found["k"] == 10) & (found["reading"] == "flow")]
     assert ten.set_index("asked")["value"].to_dict() == {"request": 0, "clauses": 100}
 
 
 def test_recall_on_the_real_requests(real):
-    found = recall_by_reading(real, bag_of_words).set_index(["texts", "asked", "k", "reading"])
-    assert (found.xs(50, level="k")["value"] >= found.xs(10, level="k")["value"]).all()
-    assert (found.xs("given", level="reading")["value"] >= found.xs("flow", level="reading")["value"]).all()
-    assert found.xs("flow", level="reading")["n"].unique().tolist() == [101]
-    new = real.pairs["new_apis"].map(lambda apis: bool(set(apis) - {USER_TASK.name})).sum()
-    assert found.xs("new", level="reading")["n"].unique().tolist() == [new]
-    assert found["value"].max() > 60, "words alone find much of it, and nothing would if rows were mixed up"
+    found = api_recall(real, bag_of_words)
+    means = found.groupby(["asked", "reading", "k"])["value"].mean().unstack()
+    assert (means[50] >= means[10]).all()
+    assert (means.xs("given", level="reading") >= means.xs("flow", level="reading")).all(axis=None)
+    assert (found.groupby(["asked", "reading", "k"]).size() == 101).all()
+    assert means.max(axis=None) > 60, "words alone find much of it, and nothing would if rows were mixed up"
+
+
+# ---------------------------------------------------------------- few-shots
+
+PAIRS = pd.DataFrame(
+    [
+        ("p1", "", "a.b();", ["a.b"], []),
+        ("p2", "a.b();", "a.b(); a.c();", ["a.b", "a.c"], ["a.b"]),  # edits p1
+        ("p3", "", "a.b(); x.y();", ["a.b", "x.y"], []),
+        ("p4", "", "z.z();", ["z.z"], []),
+    ],
+    columns=["pair", "prior", "dsl", "apis", "given"],
+)
+
+
+def test_a_few_shot_is_never_of_the_same_family():
+    near = np.array([[1.0, 0], [0.999, 0.04], [0.8, 0.6], [0, 1]])  # p1's nearest is its own edit
+    found = flow_bench.shot_scores(PAIRS, {"pretrained": near})
+    value = found.set_index(["pair", "method", "metric", "k"])["value"]
+    assert value["p1", "pretrained", "lcs", 1] == pytest.approx(1 / 2)  # p3's flow for p1's
+    assert value["p1", "pretrained", "jaccard", 5] == pytest.approx(1 / 4)  # p3 and p4: a half and nothing
+    assert value["p1", "random", "lcs", 1] == value["p1", "random", "jaccard", 5] == pytest.approx(1 / 4)
+    assert value["p3", "oracle_shots", "lcs", 1] == pytest.approx(1 / 2)
+    family = found.groupby("pair")["family"].first()
+    assert family["p1"] == family["p2"] != family["p3"]
+    mean = found[found["metric"] == "jaccard"].groupby("method")["value"].mean()
+    assert mean["oracle_shots"] >= mean["random"]
+
+
+def test_edits_of_an_edit_are_of_its_family_in_any_order():
+    """Else the edit of p2 would show p2's flow, the one to be edited, among the few-shots of p2."""
+    chain = pd.DataFrame(
+        [("p5", "a.b(); a.c();", "a.d();", ["a.d"], []), ("p6", "z.z();", "z.y();", ["z.y"], [])],
+        columns=PAIRS.columns,
+    )
+    pairs = pd.concat([PAIRS, chain], ignore_index=True)
+    for order in ([0, 1, 2, 3, 4, 5], [4, 2, 5, 0, 3, 1]):
+        part = pairs.iloc[order].reset_index(drop=True)
+        family = dict(zip(part["pair"], flow_bench.families(part), strict=True))
+        assert family["p1"] == family["p2"] == family["p5"]
+        assert family["p4"] == family["p6"]
+        assert len({family[name] for name in ("p1", "p3", "p4")}) == 3
+        shots = flow_bench.shots_of_others(part, np.ones((6, 6)), 6)
+        assert len(shots) == 22
+        text = part.set_index("pair")[["prior", "dsl"]]
+        shown = zip(text.loc[shots["pair"], "dsl"], text.loc[shots["shot"]].itertuples(index=False), strict=True)
+        assert not any(dsl in other for dsl, other in shown)
+
+
+# ---------------------------------------------------------------- flows
+
+
+@pytest.fixture(scope="module")
+def bench():
+    apis = [API("a", name, name, "A", f"Does {name}") for name in ("b", "c", "d")]
+    pairs = pd.DataFrame(
+        [
+            ("p1", "make b\n", "", "a.b();", ["a.b"], []),
+            ("p2", "add c", "a.b();", "a.b();\na.c();", ["a.b", "a.c"], ["a.b"]),  # edits p1
+            ("p3", "make c", "", "a.c();", ["a.c"], []),
+            ("p4", "make b, too", "", "a.b();\na.d();", ["a.b", "a.d"], []),
+        ],
+        columns=["pair", "request", "prior", "dsl", "apis", "given"],
+    )
+    return FlowBench(Catalogue({api.name: api for api in apis}, {"a": Connector("a", "A", ())}), pairs)
+
+
+VECTORS = np.array([[1.0, 0], [0.99, 0.14], [0, 1], [0.9, 0.43]])
+
+
+@pytest.fixture(scope="module")
+def shots(bench):
+    return flow_bench.shots_of_others(bench.pairs, VECTORS @ VECTORS.T)
+
+
+def test_few_shots_are_of_other_families_nearest_first(shots):
+    assert shots.groupby("pair")["shot"].agg(list).to_dict() == {
+        "p1": ["p4", "p3"], "p2": ["p4", "p3"], "p3": ["p4", "p2", "p1"], "p4": ["p2", "p1", "p3"]
+    }  # fmt: skip
+
+
+def test_families_are_dealt_to_the_two_models(bench):
+    assert flow_bench.written_by(bench.pairs) == ["in_context-a", "in_context-a", "in_context-b", "in_context-a"]
+
+
+def test_a_sample_is_seeded_and_in_order(bench):
+    drawn = flow_bench.some_requests(bench.pairs, 2, seed=1)
+    assert list(drawn) == sorted(flow_bench.some_requests(bench.pairs, 2, seed=1))
+    assert list(flow_bench.some_requests(bench.pairs, 99, seed=1)) == [0, 1, 2, 3]
+
+
+def test_prompts_hold_no_right_flow_of_their_own(bench, shots):
+    made = flow_bench.bench_prompts(bench, [0, 1, 2], shots, VECTORS, np.eye(3)[:, :2], len)
+    assert made.groupby("condition", sort=False).size().to_dict() == dict.fromkeys(
+        ["in_context_sfd", "in_context_fd", "in_context_none", "in_context_sfd_grammar", "instruct_sfd", "instruct_fd",
+         "instruct_sfd_grammar"],
+        3,
+    )  # fmt: skip
+    assert made["grammar"].notna().tolist() == [name.endswith("grammar") for name in made["condition"]]
+    first = made.iloc[1]
+    assert (first["unit"], first["family"], first["model"]) == ("p2", "a.b();", "in_context-a")
+    assert first["prompt"].rstrip().endswith("Request: add c Edit this flow: a.b();\nFlow:")
+    assert "a.b();\na.c();" not in first["prompt"]
+    assert "a.b();\na.d();" in first["prompt"]
+    assert "Does b" in first["prompt"]
+    shown = made[made["unit"] == "p1"].set_index("condition")["definitions"]
+    assert list(shown["in_context_none"]) == []
+    assert set(shown["in_context_fd"]) == {"a.b", "a.c", "a.d"}
+    assert len(shown["in_context_sfd"]) > 0
+
+
+def test_an_instruct_model_is_asked_the_same_in_its_own_form(bench, shots):
+    made = flow_bench.bench_prompts(bench, [1], shots, VECTORS, np.eye(3)[:, :2], len).set_index("condition")
+    asked = made.loc["instruct_sfd"]
+    assert asked["model"] == "instruct"
+    assert asked["definitions"] == made.loc["in_context_sfd", "definitions"]
+    assert "```flow\na.b();\na.d();\n```" in asked["prompt"]
+    assert asked["prompt"].endswith("Request: add c Edit this flow: a.b();")
+    grammar = made.loc["instruct_sfd_grammar", "grammar"]
+    assert grammar.startswith('start: "```flow\\n" lines "\\n```"\n')
+    assert "for" in grammar
+
+
+def test_what_writes_without_a_model_copies(bench, shots):
+    made = flow_bench.bench_copies(bench, [0, 1], {"pretrained": shots}).set_index(["condition", "unit"])["text"]
+    assert made["copy_pretrained", "p1"] == "a.b();\na.d();"
+    assert made["copy_prior", "p1"] == "a.b();\na.d();"
+    assert made["copy_prior", "p2"] == "a.b();"
