@@ -120,17 +120,19 @@ class Field:
             "Description": self.description,
         }
 
-    @property
-    def bounded_metadata(self) -> dict[str, str]:
-        return {name: _shortened(text, MOST_SAID_OF_A_KEY) if name != "Key" else text
-                for name, text in self.metadata.items()}  # fmt: skip
 
-    @property
-    def meaning(self) -> str:
-        """`: summary, description`, each once and cut to length; nothing where there is neither."""
-        texts = [_shortened(text, MOST_SAID_OF_A_KEY).rstrip(".") for text in (self.summary, self.description)]
-        said = [text for text in dict.fromkeys(texts) if text]
-        return f": {', '.join(said)}" if said else ""
+def _bounded(field: Field) -> dict[str, str]:
+    """A field's metadata with texts cut to length."""
+    return {
+        name: text if name == "Key" else _shortened(text, MOST_SAID_OF_A_KEY) for name, text in field.metadata.items()
+    }
+
+
+def _with_meaning(field: Field) -> str:
+    """`key (type): summary, description`, each text once, cut to length, and left out where there is none."""
+    texts = [_shortened(text, MOST_SAID_OF_A_KEY).rstrip(".") for text in (field.summary, field.description)]
+    said = ", ".join(text for text in dict.fromkeys(texts) if text)
+    return f"{field.key} ({field.type})" + (f": {said}" if said else "")
 
 
 def _shortened(text: str, most: int) -> str:
@@ -200,21 +202,31 @@ class API:
             "IsTrigger": self.trigger,
         }
 
-    @cached_property
+    @property
     def definition(self) -> str:
-        """One line for prompts: `name: what it does. Keys: a, body/b`.
+        return self.definition_in("compact")
 
-        It does not look like a call: small models copy what does into the flow. It is bounded, whatever a connector's
-        document holds: a description has at most `MOST_DESCRIPTION` characters, and of its keys, required ones first,
-        it has the first `MOST_KEYS` that `MOST_KEY_CHARACTERS` hold.
+    def definition_in(self, form: DefinitionForm) -> str:
+        """The definition as one line for prompts; it is bounded, whatever a connector's document holds.
+
+        Args:
+            form: "compact" is `name: what it does. Keys: a, body/b`: it does not look like a call, which small models
+                copy into the flow. A description has at most `MOST_DESCRIPTION` characters, and of the keys, required
+                ones first, there are the first `MOST_KEYS` that `MOST_KEY_CHARACTERS` hold.
+                "described" has each of these keys with its type, summary and description, as the workflow paper's
+                prompts have them: `Keys: a (string): summary, description; b (integer)`. Once `MOST_DESCRIBED`
+                characters are full, the keys that are left are named alone.
+                "record" is `metadata` as JSON with these keys, texts cut to length; response fields are left out once
+                it has `MOST_RECORD` characters. It lacks `IsInTrainingSet`, which tells nothing of the API and which
+                of them a test was made for.
         """
-        return self._defined([parameter.key for parameter in self._defining], ", ")
+        if form not in self._definitions:
+            self._definitions[form] = self._record() if form == "record" else self._listed(form == "described")
+        return self._definitions[form]
 
-    def _defined(self, keys: list[str], separator: str) -> str:
-        does = f"{self.name}: {_shortened(self.description or self.display_name, MOST_DESCRIPTION).rstrip('.')}."
-        more = sum(not parameter.internal for parameter in self.parameters) - len(keys)
-        listed = separator.join([*keys, f"{more} more"] if more else keys)
-        return f"{does} Keys: {listed}" if listed else does
+    @cached_property
+    def _definitions(self) -> dict[str, str]:
+        return {}
 
     @cached_property
     def _defining(self) -> list[Field]:
@@ -223,44 +235,27 @@ class API:
         room = itertools.accumulate(len(parameter.key) + 2 for parameter in offered)
         return [p for p, used in zip(offered[:MOST_KEYS], room, strict=False) if used <= MOST_KEY_CHARACTERS]
 
-    @cached_property
-    def described(self) -> str:
-        """The definition with each key's type, summary and description, as the workflow paper's prompts have them.
+    def _listed(self, described: bool) -> str:
+        keys = [parameter.key for parameter in self._defining]
+        if described:
+            said = list(map(_with_meaning, self._defining))
+            room = itertools.accumulate(map(len, said))
+            keys = [one if used <= MOST_DESCRIBED else key for key, one, used in zip(keys, said, room, strict=True)]
+        more = sum(not parameter.internal for parameter in self.parameters) - len(keys)
+        listed = ("; " if described else ", ").join([*keys, f"{more} more"] if more else keys)
+        does = f"{self.name}: {_shortened(self.description or self.display_name, MOST_DESCRIPTION).rstrip('.')}."
+        return f"{does} Keys: {listed}" if listed else does
 
-        One line: `name: what it does. Keys: a (string): summary, description; b (integer)`. Once `MOST_DESCRIBED`
-        characters are full, the keys that are left are named alone.
-        """
-        keys: list[str] = []
-        used = 0
-        for parameter in self._defining:
-            said = f"{parameter.key} ({parameter.type}){parameter.meaning}"
-            used += len(said)
-            keys.append(said if used <= MOST_DESCRIBED else parameter.key)
-        return self._defined(keys, "; ")
-
-    @cached_property
-    def record(self) -> str:
-        """`metadata` as one line of JSON with the keys that the definition has, texts cut to length; response fields
-        are left out once it has `MOST_RECORD` characters. It lacks `IsInTrainingSet`, which tells nothing of the API
-        and which of them a test was made for.
-        """
-        kept = self.metadata
-        del kept["IsInTrainingSet"]
+    def _record(self) -> str:
+        kept = {name: value for name, value in self.metadata.items() if name != "IsInTrainingSet"}
         kept |= {name: _shortened(kept[name], MOST_DESCRIPTION) for name in ("Description", "DisplayName")}
-        defining = set(self._defining)
-        kept["ParametersInfo"] = [parameter.bounded_metadata for parameter in self.parameters if parameter in defining]
+        kept["ParametersInfo"] = [_bounded(parameter) for parameter in self.parameters if parameter in self._defining]
         kept["ResponseSchema"] = []
         room = MOST_RECORD - len(json.dumps(kept, ensure_ascii=False))
-        outputs = [output.bounded_metadata for output in self.returns]
+        outputs = list(map(_bounded, self.returns))
         used = itertools.accumulate(len(json.dumps(output, ensure_ascii=False)) + 2 for output in outputs)
         kept["ResponseSchema"] = [output for output, length in zip(outputs, used, strict=True) if length <= room]
         return json.dumps(kept, ensure_ascii=False)
-
-    def definition_in(self, form: DefinitionForm) -> str:
-        """The definition as a line for prompts: names of keys alone, with what each means, or the whole record."""
-        if form == "compact":
-            return self.definition
-        return self.described if form == "described" else self.record
 
     def parameter(self, slot: str) -> Field:
         """The parameter that a phrase's slot stands for."""

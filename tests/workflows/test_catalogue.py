@@ -120,14 +120,17 @@ def test_a_described_definition_says_what_each_key_means():
     keys = Field("to", "person_email", summary="To", description="Who gets it."), Field("at", type="integer")
     same = Field("by", summary="Sender", description="Sender.")
     api = API("shared_a", "B", "Do it", "A", parameters=(*keys, same))
-    assert api.described == "shared_a.B: Do it. Keys: to (string): To, Who gets it; at (integer); by (string): Sender"
+    assert (
+        api.definition_in("described")
+        == "shared_a.B: Do it. Keys: to (string): To, Who gets it; at (integer); by (string): Sender"
+    )
 
 
 def test_a_record_is_that_of_the_appendix_without_whose_test_it_is_for(catalogue):
     api = catalogue["shared_outlook.SendEmailV2"]
-    record = json.loads(api.record)
+    record = json.loads(api.definition_in("record"))
     assert record == {name: value for name, value in api.metadata.items() if name != "IsInTrainingSet"}
-    assert replace(api, in_training=not api.in_training).record == api.record
+    assert replace(api, in_training=not api.in_training).definition_in("record") == api.definition_in("record")
 
 
 def test_every_form_is_bounded_whatever_a_document_holds():
@@ -143,8 +146,8 @@ def test_every_form_is_bounded_whatever_a_document_holds():
     assert described.endswith("; 22 more")
     assert len(described.partition(" Keys: ")[2].split("; ")) == 19
     few = replace(wordy, parameters=fields[:1], returns=fields)
-    assert 0 < len(json.loads(few.record)["ResponseSchema"]) < 40
-    assert len(few.record) <= MOST_RECORD
+    assert 0 < len(json.loads(few.definition_in("record"))["ResponseSchema"]) < 40
+    assert len(few.definition_in("record")) <= MOST_RECORD
 
 
 def test_a_definition_has_at_most_20_keys_required_ones_first():
