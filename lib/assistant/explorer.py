@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.one_query import PersonaIndex
-from lib.assistant.planner import SETTINGS, Desk, planner_prompts, score_plans, shown, with_other_plans
+from lib.assistant.planner import SETTINGS, Desk, Material, score_plans, with_other_plans
 from lib.assistant.tool_ranker import tool_pairs
 from lib.assistant.tools import context_words, tool_texts, with_words
 from lib.generation.models import load_or_say_how
@@ -118,11 +118,10 @@ class Assistant:
         nothing = pd.Series({"apis": [], "relevant": []})
         gold = pd.DataFrame([nothing if labels is None else labels]).assign(query=TYPED)
         settings = [name for name, sources in SETTINGS.items() if labels is not None or "gold" not in sources]
-        both = pd.concat(runs)
-        inputs = [shown(request, name, both, retrieved, gold, self.n_tools, self.n_items) for name in settings]
-        plans = pd.concat(inputs, ignore_index=True)
         desk = Desk.from_tables(self.tables["items"], self.tables["people"], self.tables["toolbox"])
-        plans["text"] = self.generate(planner_prompts(desk, plans, request))
+        material = Material(desk, request, gold, pd.concat(runs), retrieved, self.n_tools, self.n_items)
+        plans = material.prompted(request, settings)
+        plans["text"] = self.generate(plans["prompt"].tolist())
         answer = plans[["setting"]].assign(plan=plans["text"])
         for column in ("items", "tools"):
             answer[column] = [[] if names is None else list(names) for names in plans[column]]

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -146,57 +147,6 @@ def names_person(text: str, name: str) -> bool:
 # ---------------------------------------------------------------- what is shown
 
 
-def shown(
-    queries: pd.DataFrame,
-    setting: str,
-    tool_rankings: pd.DataFrame,
-    retrieved: pd.DataFrame,
-    gold: pd.DataFrame,
-    n_tools: int,
-    n_items: int,
-) -> pd.DataFrame:
-    """Which tools and items the prompts of a setting show.
-
-    Retrieved tools come best first, with `default` (no tool fits) offered last. Gold tools and gold items come in the
-    order of their names, which says nothing about the plan.
-
-    Args:
-        queries: column query.
-        setting: one of `SOURCES`.
-        tool_rankings: columns setting, query, item (API), rank.
-        retrieved: columns query, item, rank: retrieved context.
-        gold: columns query, apis, relevant.
-        n_tools, n_items: how many retrieved tools and items.
-
-    Returns:
-        columns query, setting, tools, items; lists of names, or None where the setting shows none.
-
-    Raises:
-        InputError: a query has no tool ranking.
-    """
-    tools_from, items_from = SOURCES[setting]
-    names = queries["query"]
-    labels = gold.set_index("query").loc[names]
-    tools: list[list[str] | None] = [None] * len(names)
-    items: list[list[str] | None] = [None] * len(names)
-    if tools_from == "gold":
-        tools = [sorted(set(apis)) for apis in labels["apis"]]
-    elif tools_from != "none":
-        ranked = first_ranked(tool_rankings[tool_rankings["setting"] == tools_from], n_tools)
-        if missing := [name for name in names if name not in ranked]:
-            raise InputError(
-                f"tool_rankings: no tools of setting {tools_from} for query {missing[0]}: run notebook 06 on the same "
-                "world"
-            )
-        tools = [[*ranked.get(name, []), DEFAULT_API] for name in names]
-    if items_from == "gold":
-        items = [sorted(relevant) for relevant in labels["relevant"]]
-    elif items_from != "none":
-        ranked = first_ranked(retrieved, n_items)
-        items = [ranked.get(name, []) for name in names]
-    return pd.DataFrame({"query": names.to_numpy(), "setting": setting, "tools": tools, "items": items})
-
-
 def first_ranked(rankings: pd.DataFrame, n: int) -> dict[str, list[str]]:
     """The first n items of each query's ranking, best first."""
     first = rankings[rankings["rank"] <= n].sort_values(["query", "rank"])
@@ -209,7 +159,7 @@ def planner_prompts(
     queries: pd.DataFrame,
     thoughts: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """The prompt of each row of `inputs` (see `shown`).
+    """The prompt of each row of `inputs` (see `Material.shown`).
 
     Args:
         queries: columns query, persona, text, time, place.
@@ -228,7 +178,10 @@ class Material:
 
     Attributes:
         queries: columns query, split, persona, text, time, place.
-        gold, tool_rankings, retrieved, n_tools, n_items: see `shown`.
+        gold: columns query, apis, relevant, plan, answers.
+        tool_rankings: columns setting, query, item (API), rank.
+        retrieved: columns query, item, rank: retrieved context.
+        n_tools, n_items: how many retrieved tools and items a prompt shows.
     """
 
     desk: Desk
@@ -245,8 +198,42 @@ class Material:
         return self.queries[self.queries["split"] == "evaluation"]
 
     def shown(self, rows: pd.DataFrame, setting: str) -> pd.DataFrame:
-        """What the prompts of some queries show in a setting (see the function `shown`)."""
-        return shown(rows, setting, self.tool_rankings, self.retrieved, self.gold, self.n_tools, self.n_items)
+        """Which tools and items the prompts of some queries show in a setting.
+
+        Retrieved tools come best first, with `default` (no tool fits) offered last. Gold tools and gold items come in
+        the order of their names, which says nothing about the plan.
+
+        Args:
+            rows: column query.
+            setting: one of `SOURCES`.
+
+        Returns:
+            columns query, setting, tools, items; lists of names, or None where the setting shows none.
+
+        Raises:
+            InputError: a query has no tool ranking.
+        """
+        tools_from, items_from = SOURCES[setting]
+        names = rows["query"]
+        labels = self.gold.set_index("query").loc[names]
+        tools: list[list[str] | None] = [None] * len(names)
+        items: list[list[str] | None] = [None] * len(names)
+        if tools_from == "gold":
+            tools = [sorted(set(apis)) for apis in labels["apis"]]
+        elif tools_from != "none":
+            ranked = first_ranked(self.tool_rankings[self.tool_rankings["setting"] == tools_from], self.n_tools)
+            if missing := [name for name in names if name not in ranked]:
+                raise InputError(
+                    f"tool_rankings: no tools of setting {tools_from} for query {missing[0]}: run notebook 06 on the "
+                    "same world"
+                )
+            tools = [[*ranked[name], DEFAULT_API] for name in names]
+        if items_from == "gold":
+            items = [sorted(relevant) for relevant in labels["relevant"]]
+        elif items_from != "none":
+            ranked = first_ranked(self.retrieved, self.n_items)
+            items = [ranked.get(name, []) for name in names]
+        return pd.DataFrame({"query": names.to_numpy(), "setting": setting, "tools": tools, "items": items})
 
     def prompted(
         self, rows: pd.DataFrame, settings: Iterable[str], thoughts: Mapping[str, str] | None = None
@@ -265,7 +252,7 @@ def material_of(
         frames: items, people, toolbox, queries, gold, other_plans (see `lib.assistant.world.frames`).
         rankings: the world's of `lib.assistant.tools.for_planner`.
         context: a key of `lib.assistant.tools.RETRIEVED`, what the prompts show.
-        n_tools, n_items: see `shown`.
+        n_tools, n_items: see `Material`.
     """
     desk = Desk.from_tables(frames["items"], frames["people"], frames["toolbox"])
     gold = with_other_plans(frames["gold"], frames["other_plans"])
@@ -320,7 +307,7 @@ def second_steps(desk: Desk, inputs: pd.DataFrame, queries: pd.DataFrame, plans:
     """Prompts for the second call of a plan of two, after the first was made: progressive planning (Figure 1).
 
     Args:
-        inputs: see `shown`.
+        inputs: see `Material.shown`.
         plans: one a row, of which the first call is made; where it has none, the call is `default()`.
 
     Returns:
@@ -532,6 +519,29 @@ def values_by_topics(scores: pd.DataFrame, over: Resampling, held_out: Iterable[
     return table.rename(columns={"method": "setting", "kind": "topics"}).drop(columns=["sample", "k"])
 
 
+def published_values(path: Path) -> pd.DataFrame:
+    """Table 3 as printed, with the two factors of AST accuracy in percent: right_api, P(tool right), and arguments,
+    P(arguments right | tool right).
+
+    The paper prints neither. Where the right tool is shown, P(tool right) is taken as 1, so that the accuracy there is
+    that of the arguments; the other settings are given the same arguments as the one that shows the right tool and as
+    much context, which assumes that arguments do not depend on whether the tool had to be found.
+
+    Args:
+        path: a CSV with columns setting, metric, value.
+
+    Returns:
+        columns setting, metric, published.
+    """
+    table = pd.read_csv(path)[["setting", "metric", "value"]]
+    right = table[table["metric"] == "ast_accuracy"].set_index("setting")["value"]
+    bound = right.index.map(lambda name: "context_tuned_upper_bound" if "context" in name else "upper_bound")
+    factors = pd.DataFrame({"arguments": right[bound].to_numpy()}, right.index)
+    factors["right_api"] = 100 * right / factors["arguments"]
+    factors = factors.melt(ignore_index=False, var_name="metric").reset_index()
+    return pd.concat([table, factors], ignore_index=True).rename(columns={"value": "published"})
+
+
 def failure_rows(plans: pd.DataFrame, over: Resampling) -> pd.DataFrame:
     """How many of each setting's plans are right or fail by each of `CAUSES`.
 
@@ -588,6 +598,7 @@ def template_floor(world: Material, plans: pd.DataFrame, guesses: pd.Series | No
 
 
 def template_plan(desk: Desk, tools: Sequence[str], items: Sequence[str]) -> str:
+    """One plan of `template_floor`."""
     for item in items:
         row = desk.items.loc[item]
         for name in tools:

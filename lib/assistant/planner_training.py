@@ -69,7 +69,7 @@ def with_gold_tools(inputs: pd.DataFrame, gold: pd.DataFrame, seed: int) -> pd.D
     tools, or none, stay as they are, and so does one whose tools are all gold.
 
     Args:
-        inputs: see `shown`.
+        inputs: see `Material.shown`.
     """
     rng = np.random.default_rng(seed)
     apis = gold.set_index("query")["apis"]
@@ -101,7 +101,7 @@ def training_pairs(
     first (see `second_steps`).
 
     Args:
-        inputs: see `shown`; each row is learned once.
+        inputs: see `Material.shown`; each row is learned once.
         thoughts: a chain of thought by query; a query that has one is learned with it.
 
     Returns:

@@ -49,7 +49,7 @@ TRIED_CUTOFFS = (3, 5, 10)
 DEPTH = 10  # items of retrieved context
 AS_GOOD = 0.5  # points of recall within which the simpler of two rankings of context is taken
 SIMPLEST_FIRST = ("semantic", "lambdamart", "lambdamart_rrf")
-CONTEXT_CUTOFFS, CONTEXT_FOLDS = (3, 5, 10), 5  # of the LambdaMART of context, as in notebook 05
+FOLDS = 5  # of personas, in which a LambdaMART of context is cross-fitted, as in notebook 05
 
 
 def cutoffs_of(n_tools: int) -> list[int]:
@@ -358,7 +358,7 @@ def context_by_lambdamart(
 ) -> pd.DataFrame:
     """The same by a LambdaMART that learns in the world; of training queries each by one that saw none of its
     persona's."""
-    task = RankingTask.of_world(frames, vectors, max(CONTEXT_CUTOFFS), seed, CONTEXT_FOLDS, threads)
+    task = RankingTask.of_world(frames, vectors, max(TRIED_CUTOFFS), seed, FOLDS, threads)
     _, scores = task.fit()
     ranked = pd.concat([task.rank(scores, task.training), task.rank(scores)], ignore_index=True)
     return ranked[ranked["rank"] <= DEPTH]

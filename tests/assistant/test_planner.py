@@ -25,9 +25,9 @@ from lib.assistant.planner import (
     plan,
     plan_second_calls,
     planner_prompts,
+    published_values,
     score_plans,
     second_steps,
-    shown,
     shows_right_tools,
     template_floor,
     template_plan,
@@ -127,8 +127,9 @@ def desk():
     return Desk(ITEMS, PEOPLE, FUNCTIONS, APPS)
 
 
-def inputs(setting, n_tools=2, n_items=1, rows=QUERIES):
-    return shown(rows, setting, TOOLS, RETRIEVED, GOLD, n_tools, n_items)
+def inputs(setting, n_tools=2, n_items=1, rows=QUERIES, gold=GOLD, tools=TOOLS):
+    desk = Desk(ITEMS, PEOPLE, FUNCTIONS, APPS)
+    return Material(desk, rows, gold, tools, RETRIEVED, n_tools, n_items).shown(rows, setting)
 
 
 def test_each_setting_shows_what_table_3_says():
@@ -145,7 +146,7 @@ def test_each_setting_shows_what_table_3_says():
 
 def test_queries_without_tools_are_named():
     with pytest.raises(InputError, match="query_only for query q1: run notebook 06"):
-        shown(QUERIES, "rag", TOOLS[:0], RETRIEVED, GOLD, 2, 1)
+        inputs("rag", tools=TOOLS[:0])
 
 
 def test_the_order_of_labels_never_shows():
@@ -153,13 +154,13 @@ def test_the_order_of_labels_never_shows():
         apis=GOLD["apis"].map(lambda names: names[::-1]), relevant=GOLD["relevant"].map(lambda x: x[::-1])
     )
     for setting in SETTINGS:
-        assert inputs(setting).equals(shown(QUERIES, setting, TOOLS, RETRIEVED, turned, 2, 1))
+        assert inputs(setting).equals(inputs(setting, gold=turned))
 
 
 def test_labels_reach_no_prompt_but_the_upper_bounds(desk):
     other = GOLD.assign(apis=[["open_note"]] * 3, relevant=[["ana-1"], ["bo-1"], ["bo-1"]], plan="", answers="[]")
     for setting, sources in SETTINGS.items():
-        frames = [shown(QUERIES, setting, TOOLS, RETRIEVED, labels, 2, 1) for labels in (GOLD, other)]
+        frames = [inputs(setting, gold=labels) for labels in (GOLD, other)]
         prompts = [planner_prompts(desk, frame, QUERIES) for frame in frames]
         assert (prompts[0] == prompts[1]) == ("gold" not in sources)
 
@@ -482,6 +483,16 @@ def test_accuracy_is_the_product_of_its_parts():
     means = per_query(plans, 100, 0)[0].mean()
     assert means["rag", "arguments", 1] == 50
     assert means["rag", "ast_accuracy", 1] == means["rag", "right_api", 1] * means["rag", "arguments", 1] / 100
+
+
+def test_published_accuracy_is_the_product_of_its_parts_too(root):
+    table = published_values(root / "data" / "published" / "planner.csv").set_index(["setting", "metric"])["published"]
+    assert table["lower_bound", "right_api"] == pytest.approx(47.85, abs=0.01)
+    assert table["rag", "right_api"] == pytest.approx(83.51, abs=0.01)
+    assert table["context_tuned_rag", "right_api"] == pytest.approx(93.04, abs=0.01)
+    assert table["upper_bound", "right_api"] == 100
+    assert table["rag", "arguments"] == 91.47
+    assert table["rag", "right_api"] * table["rag", "arguments"] / 100 == pytest.approx(table["rag", "ast_accuracy"])
 
 
 def test_causes_of_failure_have_intervals_over_topics():
