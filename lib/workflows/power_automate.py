@@ -191,12 +191,20 @@ def from_power_automate(definition: Mapping[str, Any]) -> Flow:
     triggers = list(definition.get("triggers", {}).values())
     if len(triggers) != 1:
         raise ExportError(f"a flow has one trigger, not {len(triggers)}")
-    trigger = _call(triggers[0], "triggerOutputs", awaited=True)
-    return Flow((trigger, *_statements(definition.get("actions", {}))))
+    try:
+        trigger = _call(triggers[0], "triggerOutputs", awaited=True)
+        return Flow((trigger, *_statements(definition.get("actions", {}))))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, ExportError):
+            raise
+        raise ExportError(f"something that is no call, condition or loop: {type(error).__name__}: {error}") from error
 
 
 def _statements(actions: Mapping[str, Any]) -> tuple[Statement, ...]:
     """The actions in the order in which they run."""
+    for name, action in actions.items():
+        if any(outcomes != ["Succeeded"] for outcomes in action.get("runAfter", {}).values()):
+            raise ExportError(f"{name} runs after something else than a success")
     after = {(list(action.get("runAfter", {})) or [""])[0]: name for name, action in actions.items()}
     made, name = [], after.get("")
     while name is not None:
@@ -267,4 +275,6 @@ def _read(value: Any) -> Value:
             raise ExportError(f"an expression of another kind: {value[:60]}")
         path = tuple(int(number) if number else key.replace("''", "'") for key, number in KEY.findall(found["path"]))
         return Reference(_variable(found["name"] or "triggerOutputs"), path)
+    if re.search(r"(?<!@)@{", value):
+        raise ExportError(f"an expression inside a text: {value[:60]}")
     return re.sub(r"^@@|@@(?={)", "@", value)

@@ -142,7 +142,10 @@ def test_an_output_of_one_branch_can_be_used_after_it():
     [
         (lambda definition: definition["triggers"].clear(), "not 0"),
         (lambda definition: definition["actions"]["user"].update(type="Compose"), "of the type Compose"),
-        (lambda definition: definition["actions"]["user"].update(runAfter={"other": []}), "one after the other"),
+        (lambda definition: definition["actions"]["user"].update(runAfter={"o": ["Succeeded"]}), "one after the other"),
+        (lambda definition: definition["actions"]["user"].update(runAfter={"t": ["Failed"]}), "else than a success"),
+        (lambda definition: definition["actions"]["user"].pop("inputs"), "no call, condition or loop"),
+        (lambda definition: definition["actions"]["user"]["inputs"]["parameters"].update(id="a @{b()}"), "inside a"),
         (lambda definition: definition["actions"]["user"]["inputs"]["parameters"].update(id="@a(1)"), "another kind"),
     ],
 )  # fmt: skip
