@@ -33,6 +33,7 @@ USE: dict[str, Use] = {"important": "core", "advanced": "rare"}  # by `x-ms-visi
 DEEPEST_SCHEMA = 12
 MOST_FIELDS = 2000  # of one schema: definitions that refer to each other twice double with each level
 MOST_FAULTS = 100
+NO_NAME = re.compile(r"apidefinition|swagger|openapi|v?\d+(\.\d+)*", re.IGNORECASE)
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\ud800-\udfff\ufffe\uffff]")
 ODD_SPACE = re.compile(r"(?=[^ \t\r\n])[\s\ufeff\x00]")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -78,7 +79,8 @@ def read_documents(path: Path) -> Iterator[tuple[Path, Connector | None, list[AP
         try:
             document = read_document(file, notes)
             _check(document, notes)
-            name, connector_id = _name(file, document), _unused(_connector_id(file, document), taken, notes)
+            name, wanted = _named(file, document)
+            connector_id = _unused(wanted, taken, notes)
             reader = _Reader(document, file, notes)
             apis = list(_apis(reader, connector_id, name))
             if not apis:
@@ -126,22 +128,17 @@ def _list(value: Any) -> list:
     return value if isinstance(value, list) else []
 
 
-def _stem(file: Path) -> str:
-    """The file's name, or its folder's where all connectors' files have the same name; a version is no name."""
+def _named(file: Path, document: dict) -> tuple[str, str]:
+    """What the app is called, and its connector's id: `shared_` and the file's name, letters and digits only.
+
+    Where all connectors' files have the same name, and where it is a version, the folder's name counts.
+    """
     names = [re.sub(r"\.(swagger|openapi)$", "", file.stem, flags=re.IGNORECASE)]
     names += [folder.name for folder in file.absolute().parents]
-    generic = re.compile(r"apidefinition|swagger|openapi|v?\d+(\.\d+)*", re.IGNORECASE)
-    return next((name for name in names if name and not generic.fullmatch(name)), names[0])
-
-
-def _name(file: Path, document: dict) -> str:
-    return _clean(_mapping(document.get("info")).get("title")) or _stem(file)
-
-
-def _connector_id(file: Path, document: dict) -> str:
-    """`shared_` and the file's name in lower case, letters and digits only."""
-    slugs = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in (_stem(file), _name(file, document))]
-    return f"shared_{slugs[0] or slugs[1] or 'connector'}"
+    stem = next((name for name in names if name and not NO_NAME.fullmatch(name)), names[0])
+    title = _clean(_mapping(document.get("info")).get("title")) or stem
+    slugs = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in (stem, title)]
+    return title, f"shared_{slugs[0] or slugs[1] or 'connector'}"
 
 
 def _unused(name: str, taken: set[str], notes: list[str]) -> str:
@@ -164,7 +161,15 @@ def read_document(path: Path, notes: list[str]) -> dict:
         raw = path.read_bytes()
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror}") from error
-    text = _decode(raw, notes)
+    marks = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+    encoding = next((name for mark, name in marks if raw.startswith(mark)), "")
+    if encoding:
+        notes.append("begins with a byte order mark")
+    try:
+        text = raw.decode(encoding or "utf-8", errors="replace" if encoding else "strict").removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        notes.append("is not UTF-8, read as cp1252")
+        text = raw.decode("cp1252", errors="replace")
     try:
         document = _json(text, notes) if path.suffix.lower() == ".json" else _yaml(text, notes)
     except RecursionError as error:
@@ -172,18 +177,6 @@ def read_document(path: Path, notes: list[str]) -> dict:
     if not isinstance(document, dict):
         raise Unreadable("is no mapping")
     return document
-
-
-def _decode(raw: bytes, notes: list[str]) -> str:
-    for mark, encoding in ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
-        if raw.startswith(mark):
-            notes.append("begins with a byte order mark")
-            return raw[len(mark) :].decode(encoding, errors="replace")
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        notes.append("is not UTF-8, read as cp1252")
-        return raw.decode("cp1252", errors="replace")
 
 
 def _merge(pairs: Iterable[tuple[Any, Any]], notes: list[str]) -> dict:
