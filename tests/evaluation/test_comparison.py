@@ -9,6 +9,7 @@ import pytest
 from lib.evaluation.comparison import (
     METRICS,
     compare,
+    means,
     per_query_scores,
     random_order_scores,
     rate_differences,
@@ -199,3 +200,14 @@ def test_a_difference_is_that_of_the_units_that_count_on_both_sides():
         np.where(both, a, np.nan), np.where(both, b, np.nan), over(np.arange(40), 500)
     )
     assert row["counted_both"] == both.sum()
+
+
+def test_means_are_over_units_within_each_group():
+    scores = pd.DataFrame(
+        [("b", "p", 100.0), ("b", "p", 0.0), ("b", "r", 100.0), ("a", "p", np.nan), ("a", "r", 40.0), ("a", "s", 20.0)],
+        columns=["method", "unit", "value"],
+    )
+    found = means(scores.assign(k=3), ["method", "k"], "unit", 200, 1)
+    assert found[["method", "k", "value", "n"]].to_numpy().tolist() == [["b", 3, 75.0, 3], ["a", 3, 30.0, 2]]
+    assert (found["ci_low"] <= found["value"]).all()
+    assert (found["value"] <= found["ci_high"]).all()
