@@ -64,7 +64,6 @@ PYTHON = {
     "language_info": {"name": "python", "pygments_lexer": "ipython3"},
 }
 REMOVED = {"injected-parameters", "papermill-error-cell-tag"}
-CASES = re.compile(r'data-cases="((?:queries|flows)\.html#[^"<>]*)">(.*?)</td>', re.DOTALL)
 OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./([^)\s]+)\)")  # a link to a file of the project
 
 
@@ -178,8 +177,7 @@ def prepared_output(output: NotebookNode) -> NotebookNode | None:
     mime = next((mime for mime in SHOWN if mime in data), None)
     if mime is None:
         return None
-    shown = CASES.sub(r'><a href="\1">\2</a></td>', data[mime]) if mime == "text/html" else data[mime]
-    return new_output("display_data", data={mime: shown}, metadata=output.metadata)
+    return new_output("display_data", data={mime: data[mime]}, metadata=output.metadata)
 
 
 def alternative(output: NotebookNode) -> dict:

@@ -2,7 +2,7 @@
 
 They open from disk with the network off. The data are in the page, as gzipped JSON in base64: no server is needed, no
 text in them can become markup, and a page of thousands of flows stays small. The page's only script reads them; its
-content security policy lets nothing else run and nothing load. `lib.workbook.cases` has the addresses of views.
+content security policy lets nothing else run and nothing load.
 """
 
 from __future__ import annotations

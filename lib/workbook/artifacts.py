@@ -160,7 +160,6 @@ class Workbook:
         self.report = self.root / "reports" / parameters.profile
         self.spending = self.data / f"{notebook}.spending.json"
         self.inputs: dict[str, str] = {}
-        self.highlights: list[dict[str, str]] = []
         self._unnoted = bool(RENDERED.match(notebook))
         if self.data.is_dir():  # what fails on its inputs leaves no folder behind
             self._note_start()
@@ -169,14 +168,14 @@ class Workbook:
         """Record that this notebook starts, and whether for the first time in this folder of artifacts.
 
         Answers, adapters and encoders that a notebook made are in this folder: one that never started here finds none
-        of its own. One that was killed did start, and so did one whose finding is there from before there were records.
-        Where the folder is not there yet, the first thing written brings the record.
+        of its own. One that was killed did start. Where the folder is not there yet, the first thing written brings
+        the record.
         """
         if not self._unnoted:
             return
         self._unnoted = False
         record = self.data / f"{self.notebook}.start.json"
-        cold = not record.exists() and not (self.data / f"{self.notebook}.highlights.json").exists()
+        cold = not record.exists()
         started = datetime.now(UTC).isoformat()
         with atomic_path(record) as temporary:
             temporary.write_text(json.dumps({"started": started, "cold": cold}) + "\n", encoding="utf-8")
@@ -326,12 +325,6 @@ class Workbook:
         with atomic_path(path) as temporary:
             frame.to_csv(temporary, index=False, float_format="%.6g", lineterminator="\n")
 
-    def write_figure(self, name: str, figure, data: pd.DataFrame) -> Path:
-        """`write_picture`, and the numbers behind it as CSV beside it."""
-        path = self.write_picture(name, figure)
-        self._write_csv(path.with_suffix(".csv"), data)
-        return path
-
     def write_picture(self, name: str, figure) -> Path:
         """Write `figures/<name>.png` of the report.
 
@@ -349,12 +342,3 @@ class Workbook:
                 picture = flat.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
             picture.save(temporary, format="png", optimize=True)
         return path
-
-    def highlight(self, text: str, figure: str = "", alt: str = "") -> None:
-        """Put a sentence, and a figure where one is named, on the report's index page."""
-        self.highlights.append({"text": text, "figure": figure, "alt": alt})
-        self._note_start()
-        path = self.data / f"{self.notebook}.highlights.json"
-        with atomic_path(path) as temporary:
-            temporary.write_text(json.dumps(self.highlights, ensure_ascii=False, indent=1), encoding="utf-8")
-        self._annotate(path)  # a notebook that writes tables alone, too, says what it read

@@ -8,7 +8,6 @@ import os
 import textwrap
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -97,32 +96,6 @@ def say(text: str) -> None:
         display(HTML(f"<div class='{NO_MATHS} said'>{safe_markdown(text)}</div>"))
 
 
-class Drawing(NamedTuple):
-    """A figure with what stands around it.
-
-    Attributes:
-        figure: matplotlib figure without a title of its own.
-        name: file name in the report's `figures/`.
-        finding: its title.
-        alt: what somebody who cannot see the picture needs to know.
-        data: the numbers drawn.
-    """
-
-    figure: Figure
-    name: str
-    finding: str
-    alt: str
-    data: pd.DataFrame
-
-
-def show_drawing(book: Workbook, drawing: Drawing) -> None:
-    """Save a figure with its title and the numbers behind it, and show it with its alt text."""
-    set_title(drawing.figure, drawing.finding)
-    path = book.write_figure(drawing.name, drawing.figure, drawing.data)
-    plt.close(drawing.figure)
-    display(Image(path.read_bytes()), metadata={"image/png": {"alt": drawing.alt}})
-
-
 def show_figure(book: Workbook, name: str, figure: Figure, title: str, alt: str, table: str) -> None:
     """Give a figure its title, save it in the report's `figures/`, and show it with its alt text.
 
@@ -135,24 +108,6 @@ def show_figure(book: Workbook, name: str, figure: Figure, title: str, alt: str,
     path = book.write_picture(name, figure)
     plt.close(figure)
     display(Image(path.read_bytes()), metadata={"image/png": {"alt": f"{alt} Drawn from tables/{table}.csv."}})
-
-
-class Table(NamedTuple):
-    """A table with its caption and how it is set; see `show_table`."""
-
-    frame: pd.DataFrame
-    caption: str
-    decimals: int = 2
-    best: Mapping[str, str] | None = None
-    text_columns: Sequence[Hashable] = ()
-    among: str | None = None
-    code_columns: Sequence[str] = ()
-    cases: Mapping[Any, Sequence[str]] | None = None
-
-
-def show(table: Table) -> None:
-    """Show a table as `show_table` does."""
-    show_table(*table)
 
 
 def set_title(figure: Figure, finding: str) -> None:
@@ -226,11 +181,6 @@ def number(value: float, decimals: int, sign: bool = False) -> str:
     return text.lstrip("+-") if not text.strip("+-0.,") else text.replace("-", "−")
 
 
-def listed(parts: Sequence[str]) -> str:
-    """The parts as an English list: `a, b and c`."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
-
-
 def p_text(p: float, decimals: int = 4) -> str:
     """A p-value for readers: `0.0312`, or `<0.0001` where it would be rounded to zero; a dash where it is missing."""
     smallest = 10.0**-decimals
@@ -243,9 +193,7 @@ def show_table(
     decimals: int = 2,
     best: Mapping[str, str] | None = None,
     text_columns: Sequence[Hashable] = (),
-    among: str | None = None,
     code_columns: Sequence[str] = (),
-    cases: Mapping[Any, Sequence[str]] | None = None,
 ) -> None:
     """Show a frame as an HTML table with a caption; everything in it is escaped.
 
@@ -256,23 +204,17 @@ def show_table(
         best: {column: "max" or "min"}; the best value of the column (of an interval, its first number) is set bold and
             marked with a star, which the caption explains.
         text_columns: columns of running text, aligned left.
-        among: a column that tells samples apart; the best of each is marked, unless it has no rival there.
         code_columns: columns of code, set as it is.
-        cases: {column: for each row the address of the cases behind its number, or ""}; see `lib.workbook.cases`. The
-            book makes links of them.
     """
     winners = {}
     for column, which in (best or {}).items():
         first = frame[column].map(str).str.split(" ").str[0].str.replace("−", "-").str.replace(",", "")
         numbers = pd.to_numeric(first, errors="coerce").dropna()
-        rivals = numbers.groupby(frame[among] if among else lambda _: 0)
-        winners[column] = [
-            part.idxmax() if which == "max" else part.idxmin() for _, part in rivals if len(part) > 1 or not among
-        ]
+        winners[column] = [] if numbers.empty else [numbers.idxmax() if which == "max" else numbers.idxmin()]
     if any(winners.values()):
-        caption += f" ★: best of its column{f' among rows of the same “{among}”' if among else ''}."
+        caption += " ★: best of its column."
     body = []
-    for number_of_row, (index, row) in enumerate(frame.iterrows()):
+    for index, row in frame.iterrows():
         cells = []
         for column in frame.columns:
             text = cell_text(row[column], decimals)
@@ -282,9 +224,7 @@ def show_table(
             kind = "text" if column in text_columns else ("number" if numeric else "label")
             if column in code_columns:
                 kind, text = "code", f"<pre>{html.escape(readable(row[column]))}</pre>"
-            address = cases[column][number_of_row] if cases and column in cases else ""
-            behind = f' data-cases="{html.escape(address)}"' if address else ""
-            cells.append(f"<td class='{kind}'{behind}>{text}</td>")
+            cells.append(f"<td class='{kind}'>{text}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
     display(
         HTML(

@@ -24,21 +24,20 @@ ALT = "A line from 1 to 2, drawn for a test."
 
 
 def shown(monkeypatch, folder):
-    """Outputs as notebooks make them: a wide table, a narrow one with cases, a sentence and a figure."""
+    """Outputs as notebooks make them: a wide table, a narrow one, a sentence and a figure."""
     caught = []
     monkeypatch.setattr(display, "display", lambda value, metadata=None: caught.append((value, metadata or {})))
     monkeypatch.setattr(display, "get_ipython", lambda: None)
     wide = pd.DataFrame({f"a column of some width {n}": ["12.3 [1.2, 45.6]", EVIL] for n in range(30)})
-    display.show(display.Table(wide, "A wide table with `code`."))
-    behind = {"x": ["queries.html#kind=habit&method=bm25t", ""]}
-    display.show(display.Table(pd.DataFrame({"x": [1, 2]}), "A table.", cases=behind))
+    display.show_table(wide, "A wide table with `code`.")
+    display.show_table(pd.DataFrame({"x": [1, 2]}), "A table.")
     display.say("A sentence with *emphasis* about <b>data</b>.")
     with plt.rc_context():
         display.use_style()
         figure, axis = plt.subplots()
         axis.plot([1, 2])
-        drawing = display.Drawing(figure, "line", "A title", ALT, pd.DataFrame({"y": [1, 2]}))
-        display.show_drawing(Workbook(PAGE, Parameters(profile="smoke"), folder), drawing)
+        book = Workbook(PAGE, Parameters(profile="smoke"), folder)
+        display.show_figure(book, "line", figure, "A title", ALT, "lines")
     made = []
     for value, metadata in caught:
         bundle = value._repr_mimebundle_() if hasattr(value, "_repr_mimebundle_") else {"text/html": value.data}
@@ -54,7 +53,7 @@ def write_notebooks(root, outputs):
     widget = new_output("display_data", data={"application/vnd.jupyter.widget-view+json": {}, "text/plain": "a bar"})
     script = new_output("display_data", data={"application/javascript": "alert(1)", "text/plain": "no script"})
     written = new_output("display_data", data={"text/markdown": f"A *model* wrote {EVIL} [x](http://e.example)"})
-    table, linked, said, picture = outputs
+    table, narrow, said, picture = outputs
     words = "\n\n".join(["Words about guitars that fill the page. " * 12] * 3)
     cells = [
         new_markdown_cell("# A page of everything\n\n**Question.** Why? See [data](../data/README.md#top)."),
@@ -63,7 +62,7 @@ def write_notebooks(root, outputs):
         new_code_cell("load()", outputs=[warned, widget]),
         new_markdown_cell(f"## Tables\n\n{words}"),
         new_code_cell("show(wide)", outputs=[table, printed, script]),
-        new_code_cell("show(cases)", outputs=[linked, said, written]),
+        new_code_cell("show(narrow)", outputs=[narrow, said, written]),
         new_markdown_cell(f"## Figures\n\n{words}\n\n### More\n\nSee [the front page](index.ipynb)."),
         new_code_cell("draw(); draw()", outputs=[picture, said, picture]),
     ]
@@ -149,7 +148,7 @@ def test_nothing_that_people_or_models_wrote_is_live(page):
 
 def test_a_figure_has_its_words_and_a_cell_one_figure(page):
     pictures = page.select(".cell_output img")
-    assert [picture["alt"] for picture in pictures] == [ALT, ALT]
+    assert [picture["alt"] for picture in pictures] == [f"{ALT} Drawn from tables/lines.csv."] * 2
     assert len({id(picture.find_parent(class_="cell")) for picture in pictures}) == 2
 
 

@@ -9,7 +9,6 @@ import textwrap
 import pandas as pd
 import pytest
 
-from lib.report.record import changed_input
 from lib.workbook.artifacts import (
     UMASK,
     ArtifactError,
@@ -109,23 +108,6 @@ def test_written_files_are_readable_by_others(first):
     """mkstemp makes private files; artifacts follow the umask like any other file."""
     first.write("items", FRAME)
     assert (first.data / "items.parquet").stat().st_mode & 0o777 == 0o666 & ~UMASK
-
-
-def test_highlights_accumulate(first):
-    first.highlight("one")
-    first.highlight("two", figure="f", alt="a picture")
-    saved = json.loads((first.data / "01_data_gen.highlights.json").read_text())
-    assert [entry["text"] for entry in saved] == ["one", "two"]
-
-
-def test_a_notebook_without_artifacts_says_what_it_read(first, second):
-    """Notebook 12 writes tables alone: its page is outdated, too, once what it read is gone."""
-    first.write("items", FRAME)
-    second.read("items")
-    second.highlight("one")
-    assert changed_input(second.notebook, first.data) == ""
-    (first.data / "items.parquet").unlink()
-    assert changed_input(second.notebook, first.data) == "items.parquet"
 
 
 def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path):

@@ -60,17 +60,18 @@ def test_no_p_value_is_printed_as_zero(p, decimals, text):
     assert display.p_text(p, decimals) == text
 
 
-def test_a_figure_is_saved_with_its_numbers_and_shown_with_alt_text(shown, tmp_path):
+def test_a_figure_is_saved_and_shown_with_its_words(shown, tmp_path):
     book = Workbook("01_data_gen", notebook_parameters("01_data_gen", profile="smoke"), root=tmp_path)
-    figure, axis = plt.subplots()
-    axis.plot([1, 2])
-    drawing = display.Drawing(figure, "line", "Rises by 1", "A line from 1 to 2.", pd.DataFrame({"y": [1, 2]}))
-    display.show_drawing(book, drawing)
-    assert shown[-1][1]["metadata"]["image/png"]["alt"] == "A line from 1 to 2."
-    assert (tmp_path / "reports/smoke/figures/line.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "reports/smoke/figures/line.csv").read_text() == "y\n1\n2\n"
-    assert figure.get_suptitle() == "Rises by 1"
-    assert not plt.fignum_exists(figure.number)
+    pictures = []
+    for _ in range(2):
+        figure, axis = plt.subplots()
+        axis.plot([1, 2])
+        display.show_figure(book, "line", figure, "Rises by 1", "A line from 1 to 2.", "lines")
+        pictures.append((tmp_path / "reports/smoke/figures/line.png").read_bytes())
+        assert figure.get_suptitle() == "Rises by 1"
+        assert not plt.fignum_exists(figure.number)
+    assert shown[-1][1]["metadata"]["image/png"]["alt"] == "A line from 1 to 2. Drawn from tables/lines.csv."
+    assert pictures[0] == pictures[1], "the same figure gives the same bytes"
 
 
 def test_a_computed_sentence_has_nothing_live(shown):
@@ -79,17 +80,6 @@ def test_a_computed_sentence_has_nothing_live(shown):
     assert "<em>n</em>" in shown[-1][0].data
     display.say("")
     assert len(shown) == 1
-
-
-def test_the_same_figure_gives_the_same_bytes(shown, tmp_path):
-    book = Workbook("01_data_gen", notebook_parameters("01_data_gen", profile="smoke"), root=tmp_path)
-    pictures = []
-    for _ in range(2):
-        figure, axis = plt.subplots()
-        axis.plot([1, 2])
-        display.show_drawing(book, display.Drawing(figure, "line", "t", "a", pd.DataFrame({"y": [1]})))
-        pictures.append((tmp_path / "reports/smoke/figures/line.png").read_bytes())
-    assert pictures[0] == pictures[1]
 
 
 def test_an_interval_reads_as_text():

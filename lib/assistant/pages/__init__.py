@@ -1,1 +1,0 @@
-"""The assistant paper's pages: one module a notebook, from frames to tables and figures."""

@@ -1,1 +1,0 @@
-"""The workflow paper's pages: one module a notebook, from frames to tables and figures."""
