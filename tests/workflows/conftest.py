@@ -137,7 +137,7 @@ class WritingModel:
         self.flow, self.ended, self.asked = flow, finished, []
         self.config = SimpleNamespace(max_position_embeddings=500)
 
-    def tokenizer(self, text, add_special_tokens):
+    def tokenizer(self, text, **settings):
         return {"input_ids": text.split()}
 
     def generate(self, prompts, **settings):
