@@ -9,14 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import ValidationError
 from sklearn.metrics import cohen_kappa_score
 
 from lib.assistant.needs import KINDS, is_said
@@ -24,9 +21,7 @@ from lib.assistant.queries import normal_form
 from lib.assistant.signals import opens_before
 from lib.retrieval.bm25 import content_terms
 from lib.retrieval.stores import candidate_pairs, relevant_pairs_mask
-from lib.workbook.inputs import InputError, Strict, describe_error, read_records
 
-READINGS = Path("data") / "readings"
 QUESTIONS = {
     "understood": "before the label is shown: the query has one best reading",
     "clear": "the query is natural and can be understood",
@@ -170,29 +165,6 @@ def _mean(values: np.ndarray) -> float:
 # ---------------------------------------------------------------- readers
 
 
-class Reading(Strict):
-    """What a reader said of a query: first blind (understood, items, plan), then of a proposal.
-
-    Attributes:
-        label: of the query and its label (`label_hashes`): a reading is of no other.
-        proposed: `label`, or the kind of foil that was proposed in its place.
-    """
-
-    reader: str
-    query: str
-    label: str
-    proposed: Literal["label", "other", "api", "argument", "items"]
-    understood: Literal["yes", "partly", "no"]
-    items: list[str]
-    plan: str
-    items_right: Literal["yes", "partly", "no"]
-    api_right: Literal["yes", "no"]
-    arguments_right: Literal["yes", "no"]
-    another: Literal["yes", "no"]
-    clear: Literal["yes", "no"]
-    note: str = ""
-
-
 def label_hashes(queries: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:
     """A hash of what was asked and of its label, by query: whether a reading is still of this one.
 
@@ -208,29 +180,14 @@ def label_hashes(queries: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:
     return pd.Series(hashes, index=pd.Index(rows["query"], name="query"))
 
 
-def read_readings(paths: Sequence[Path]) -> pd.DataFrame:
-    """The readings of several files of JSON lines, a column for each field of `Reading`.
-
-    Raises:
-        InputError: a file cannot be read or a line is wrong; names file, line and field.
-    """
-    rows = []
-    for path in paths:
-        for number, record in read_records(path):
-            try:
-                rows.append(Reading.model_validate(record).model_dump())
-            except ValidationError as error:
-                raise InputError(f"{path}, line {number}: {describe_error(error)}") from error
-    return pd.DataFrame(rows, columns=list(Reading.model_fields))
-
-
 def agreement(readings: pd.DataFrame, queries: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
     """How far two readers and the labels agree, a row a question; without rows where nothing that was read is there.
 
     Only what is asked and labelled as it was then counts, and no foil.
 
     Args:
-        readings: see `read_readings`.
+        readings: columns reader, query, label (of the query and its label when it was read, `label_hashes`), proposed
+            (`label`, or the kind of foil that was proposed in its place) and those of `QUESTIONS`.
         queries, gold: as `lib.assistant.world.frames` makes them.
 
     Returns:

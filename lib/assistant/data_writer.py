@@ -155,21 +155,6 @@ class Thought(Strict):
     thought: Text
 
 
-class Items(Strict):
-    items: list[Strict]
-
-
-class Request(Strict):
-    text: str
-    also: list[str]
-    apps: list[App]
-    topic: str
-
-
-class Tool(Strict):
-    api: str
-
-
 def moments(today: datetime, first: int, last: int) -> Any:
     """A local time within a year of `today`, asked for on its days `first` to `last`; not after it where these lie
     before it."""
@@ -185,7 +170,7 @@ def moments(today: datetime, first: int, last: int) -> Any:
     return Annotated[NaiveDatetime, AfterValidator(check), WithJsonSchema(schema)]
 
 
-def items_form(app: str, n: int, today: datetime) -> type[Items]:
+def items_form(app: str, n: int, today: datetime) -> Any:
     """At most `n` items of an app as its schema has them; ids are given later."""
     past, coming = moments(today, -DAYS_ASKED_FOR, -1), moments(today, 1, DAYS_ASKED_FOR)
     kind = ITEM_TYPES[app]
@@ -197,15 +182,15 @@ def items_form(app: str, n: int, today: datetime) -> type[Items]:
     fields["opens"] = (AnnotatedOf[ListOf[opened], Field(max_length=MOST_OPENS)], ...)
     item = create_model(kind.__name__, __base__=Strict, **fields)
     items = AnnotatedOf[ListOf[item], Field(min_length=1, max_length=n)]
-    return create_model("Items", __base__=Items, items=(items, ...))
+    return create_model("Items", __base__=Strict, items=(items, ...))
 
 
-def query_form(others: Sequence[str]) -> type[Request]:
+def query_form(others: Sequence[str]) -> Any:
     """A request; `others` are the numbers of the entries that it may need besides the one it is about."""
     also = ListOf[OneOf[tuple(others)]] if others else list[str]
     return create_model(
         "Request",
-        __base__=Request,
+        __base__=Strict,
         text=(Annotated[Text, Field(max_length=200)], ...),
         also=(AnnotatedOf[also, Field(max_length=MOST_ALSO if others else 0)], ...),
         apps=(Annotated[list[App], Field(min_length=1, max_length=3)], ...),
@@ -277,14 +262,14 @@ def persona_question(age: int, sector: str, initials: str) -> Question[Strict]:
     return Question(persona_prompt(age, sector, initials), Profile)
 
 
-def items_question(persona: Persona, app: str, n: int) -> Question[Items]:
+def items_question(persona: Persona, app: str, n: int) -> Question[Any]:
     now, days = f"{persona.today:%A %Y-%m-%dT%H:%M:%S}", timedelta(days=DAYS_ASKED_FOR)
     span = (persona.today, persona.today + days) if app in AHEAD else (persona.today - days, persona.today)
     prompt = items_prompt(describe(persona), app, n, now, *(f"{day:%Y-%m-%d}" for day in span))
     return Question(prompt, items_form(app, n, persona.today))
 
 
-def query_question(persona: Persona, about: str, kind: str, moment: datetime, place: str) -> Question[Request]:
+def query_question(persona: Persona, about: str, kind: str, moment: datetime, place: str) -> Question[Any]:
     """About the item with the id `about`, voiced at a moment and place."""
     items, names = items_of(persona), numbered(persona)
     lines = [entry_line(*items[name], label) for label, name in names.items()]
@@ -292,7 +277,7 @@ def query_question(persona: Persona, about: str, kind: str, moment: datetime, pl
     when = f"{moment:%A %Y-%m-%d %H:%M} at this place: {place}"
     copied = normal_form(items[about][0].headline)
 
-    def check(answer: Request) -> None:
+    def check(answer: Any) -> None:
         if not all(any(map(str.isalnum, text)) for text in (answer.text, answer.topic)):
             raise ValueError("text and topic must have words")
         if normal_form(answer.text) == copied:
@@ -302,10 +287,10 @@ def query_question(persona: Persona, about: str, kind: str, moment: datetime, pl
     return Question(prompt, query_form([label for label in names if label != called]), check)
 
 
-def tool_question(query: Query, persona: Persona, relevant: Sequence[str], toolbox: Toolbox) -> Question[Tool]:
+def tool_question(query: Query, persona: Persona, relevant: Sequence[str], toolbox: Toolbox) -> Question[Any]:
     tools = [f"- {signature(api.function)}: {api.description}" for api in toolbox]
     when = f"{query.time:%A %Y-%m-%d %H:%M}, {query.place}"
-    form = create_model("Tool", __base__=Tool, api=(OneOf[(*toolbox.apis, DEFAULT_API)], ...))
+    form = create_model("Tool", __base__=Strict, api=(OneOf[(*toolbox.apis, DEFAULT_API)], ...))
     return Question(tool_prompt(tools, query.text, when, entry_lines(persona, relevant)), form)
 
 
@@ -454,8 +439,7 @@ def write_world(
     for side, n in zip(SIDES, (n_training_queries, n_evaluation_queries), strict=True):
         wanted |= deal_queries(n, [index for index in personas if sides[index] == side], rng)
     drafts = write_queries(writer, personas, wanted, sides)
-    drafts = write_plans(writer, drafts, toolbox)
-    write_thoughts(writer, drafts)
+    drafts = write_labels(writer, drafts, toolbox)
     for side in SIDES:
         if side not in {draft.side for draft in drafts}:
             counts = "; ".join(f"{row['step']}: {row['valid']} of {row['asked']}" for row in writer.rows)
@@ -570,8 +554,9 @@ def voicing(item: Item, kind: str, today: datetime, rng: np.random.Generator) ->
     return moment, somewhere(moment, set(PLACES), rng)
 
 
-def write_plans(writer: Writer, drafts: Sequence[Draft], toolbox: Toolbox) -> list[Draft]:
-    """The tool of each query and its arguments; queries without either are left out."""
+def write_labels(writer: Writer, drafts: Sequence[Draft], toolbox: Toolbox) -> list[Draft]:
+    """The tool of each query and its arguments, without which a query is left out, and its chain of thought, which may
+    be missing, as in a world of one's own files."""
     which = [tool_question(draft.query, draft.persona, draft.relevant, toolbox) for draft in drafts]
     for draft, tool in zip(drafts, writer.ask("tools", which), strict=True):
         draft.api = tool.api if tool else ""
@@ -579,14 +564,11 @@ def write_plans(writer: Writer, drafts: Sequence[Draft], toolbox: Toolbox) -> li
     how = [plan_question(draft.query, draft.persona, draft.relevant, toolbox[draft.api]) for draft in calling]
     for draft, plan in zip(calling, writer.ask("plans", how), strict=True):
         draft.arguments, draft.api = (arguments_of(plan), draft.api) if plan else ({}, "")
-    return [draft for draft in drafts if draft.api]
-
-
-def write_thoughts(writer: Writer, drafts: Sequence[Draft]) -> None:
-    """The chain of thought of each query; it may be missing, as in a world of one's own files."""
-    answers = writer.ask("thoughts", [thought_question(draft.query) for draft in drafts])
-    for draft, answer in zip(drafts, answers, strict=True):
+    drafts = [draft for draft in drafts if draft.api]
+    thoughts = writer.ask("thoughts", [thought_question(draft.query) for draft in drafts])
+    for draft, answer in zip(drafts, thoughts, strict=True):
         draft.thought = answer.thought if answer else ""
+    return drafts
 
 
 def save(folder: Path, drafts: Sequence[Draft], toolbox: Toolbox) -> None:
