@@ -9,7 +9,6 @@ import hashlib
 import json
 import logging
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -20,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from lib.retrieval.dense import encode
 from lib.retrieval.neighbours import nearest
 from lib.workbook.inputs import InputError, Strict, Text, describe_error, did_you_mean, read_records, read_yaml
-from lib.workflows.apis import KINDS, family_heads
+from lib.workflows.apis import KINDS
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.language import Flow, FlowError, For, If, Statement, called_apis, calls, parse, print_flow, validate
 from lib.workflows.scoring import similarity
@@ -200,24 +199,6 @@ def match_reworded(reworded: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     if "clauses" in found:
         found["clauses"] = [[] for _ in found["pair"]]
     return found[[*pairs.columns, "original"]]
-
-
-def ambiguity(pairs: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
-    """How many requests cannot tell which of several sibling APIs (V1, V2) they mean.
-
-    Returns:
-        One row a split: split, n, with_siblings (share of requests that use an API with siblings), older (share whose
-        flow has one that is not the most used of its siblings: the words lead to another API set), 0–1.
-    """
-    heads = family_heads(catalogue)
-    many = {name for name, count in Counter(heads.values()).items() if count > 1}
-    frame = pairs.assign(
-        with_siblings=[any(heads.get(a) in many for a in apis) for apis in pairs["apis"]],
-        older=[any(heads.get(a, a) != a for a in apis) for apis in pairs["apis"]],
-    )
-    return frame.groupby("split", sort=False).agg(
-        n=("pair", "size"), with_siblings=("with_siblings", "mean"), older=("older", "mean")
-    ).reset_index()  # fmt: skip
 
 
 def sample(pairs: pd.DataFrame, split: str, n: int, seed: int) -> pd.DataFrame:

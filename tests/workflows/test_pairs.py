@@ -13,7 +13,6 @@ from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import FlowSource, make_pair
 from lib.workflows.language import parse, validate
 from lib.workflows.pairs import (
-    ambiguity,
     check_held_out,
     check_requests_apart,
     count_conditions,
@@ -266,13 +265,6 @@ def test_apis_held_out_are_in_unseen_pairs_alone():
         check_held_out(PAIRS, some_catalogue("s.New", "s.File"))
     with pytest.raises(ValueError, match="an unseen pair uses no API held out"):
         check_held_out(PAIRS, some_catalogue())
-
-
-def test_older_siblings_are_counted(catalogue):
-    newest = {"pair": ["a"], "split": ["s"], "apis": [["shared_office365.SendEmailV2"]]}
-    older = {"pair": ["b"], "split": ["s"], "apis": [["shared_office365.SendEmail"]]}
-    both = ambiguity(pd.concat([pd.DataFrame(newest), pd.DataFrame(older)]), catalogue)
-    assert both[["n", "with_siblings", "older"]].to_numpy().tolist() == [[2, 1.0, 0.5]]
 
 
 def test_flows_outside_the_catalogue_are_counted():
