@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,10 +24,19 @@ from lib.assistant.planner_training import PLANNER, read_planner_lesson
 from lib.assistant.prompts import distilled_cot_prompt
 from lib.assistant.queries import held_out_needs
 from lib.assistant.ranking import RankingTask
+from lib.assistant.search_training import (
+    FoldTraining,
+    keep,
+    kept_cosines,
+    kept_rankings,
+    train_fold_cosines,
+    train_fold_rankings,
+)
 from lib.generation.finetune import Training, adapter_for, pairs_hash
 from lib.generation.local import fingerprint
 from lib.generation.models import locate
 from lib.retrieval.lambdamart import Taken, hash_of, how_trained
+from lib.retrieval.training import Finetuning
 from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.parameters import Parameters
 from lib.workbook.parts import (
@@ -44,16 +53,17 @@ from lib.workbook.parts import (
 
 WRITER = "cot_writer"
 SIZES = {WRITER: 2_000, PLANNER: 4_338}
+RANKER, TOOL_RANKERS = "lambdamart", "tool_rankers"  # of context, and of tools; the latter is notebook 06's artifact
+FOLDS = "search_folds"  # what fine-tuned search finds of topics that it did not meet
 ABOUT = "learned_from"  # in the record of a part: what its page says of its pairs
 
 
-@dataclass(frozen=True)
-class Lesson:
-    """What a part learns from.
+class Lesson(NamedTuple):
+    """What a language model learns from.
 
     Attributes:
         model, quantization: of the base model.
-        source: SHA-256 of what the part learns from, as its record has it.
+        source: SHA-256 of what it learns from, as its record has it.
         pairs: makes columns prompt, target, and what the record says of them beside.
     """
 
@@ -65,21 +75,19 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Part:
-    """A trained part.
+    """A language model's adapter.
 
     Attributes:
-        size: training queries that it may learn from.
-        settings: of its training; the seed is the world's.
         notebook: that takes it.
-        needs: files that it is made from, by the notebook that writes them.
         lesson: from that notebook's artifacts and the size.
+        settings: of its training; the seed is the world's.
+        size: training queries that it may learn from.
     """
 
-    size: int
-    settings: Training
     notebook: str
-    needs: Mapping[str, tuple[str, ...]]
     lesson: Callable[[Workbook, int], Lesson]
+    settings: Training
+    size: int
 
 
 def name_of(kind: str, size: int) -> str:
@@ -88,32 +96,6 @@ def name_of(kind: str, size: int) -> str:
 
 
 # ---------------------------------------------------------------- the writer of chains of thought
-
-
-class Taught(NamedTuple):
-    """Training queries of the distilled writer.
-
-    Attributes:
-        learned: that it learns from, with the expert's CoT.
-        asked: that it writes for: other personas'.
-        shipped: the writer that comes with the project, where it fits.
-    """
-
-    learned: pd.DataFrame
-    asked: pd.DataFrame
-    shipped: Shipped
-
-
-def writer_queries(
-    training: pd.DataFrame, unseen: Collection[str], size: int, seed: int
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The queries that the shipped writer learns from, and all those of other personas.
-
-    Args:
-        training: columns persona, need, kind, cot, more than `size` training queries.
-        unseen: needs that no writer learns from.
-    """
-    return taught_and_asked(training, unseen, size, len(training) - size, seed)
 
 
 def writer_pairs(learned: pd.DataFrame) -> pd.DataFrame:
@@ -129,8 +111,10 @@ def writer_settings(parameters: Parameters) -> Training:
 
 def taught_queries(
     parameters: Parameters, training: pd.DataFrame, unseen: Collection[str], root: Path = ROOT
-) -> Taught:
-    """The queries of the shipped writer where it fits this world, else those of one that is trained here.
+) -> tuple[pd.DataFrame, pd.DataFrame, Shipped]:
+    """The training queries that the distilled writer learns from with the expert's CoT, those that it writes for (other
+    personas'), and the writer that comes with the project. Where that fits this world they are its own queries, else
+    those of one that is trained here.
 
     Args:
         training: columns query, persona, need, kind, text, cot.
@@ -139,45 +123,50 @@ def taught_queries(
     """
     size, seed = parameters.shipped_writer_pairs, parameters.seed
     found, numbers = NONE, (parameters.distilled_pairs, parameters.cot_training_queries)
-    part = name_of(WRITER, size)
     if size and len(training) <= size:
         some = f"this world has {len(training):,} training queries"
-        found = Shipped(None, {}, f"The shipped part {part} is not used: {some}.")
+        found = Shipped(None, {}, f"The shipped part {name_of(WRITER, size)} is not used: {some}.")
     elif size:
-        learned, asked = writer_queries(training, unseen, size, seed)
-        pairs = writer_pairs(learned)
-        model = fingerprint(locate(parameters.distilled_writer or parameters.writer))
-        source = pairs_hash(pairs["prompt"].tolist(), pairs["target"].tolist())
-        found = shipped(part, model, source, root, writer_settings(parameters))
+        learned, asked = taught_and_asked(training, unseen, size, len(training) - size, seed)
+        model, source = fingerprint(locate(parameters.distilled_writer or parameters.writer)), _source(learned)
+        found = shipped(name_of(WRITER, size), model, source, root, writer_settings(parameters))
         if found.folder:
-            return Taught(learned, equal_shares(asked, asked["kind"], numbers[1], seed), found)
-    return Taught(*taught_and_asked(training, unseen, *numbers, seed), found)
+            return learned, equal_shares(asked, asked["kind"], numbers[1], seed), found
+    return *taught_and_asked(training, unseen, *numbers, seed), found
 
 
 def writer_lesson(book: Workbook, size: int) -> Lesson:
     """The writer's, from the artifacts of notebook 01.
 
     Raises:
-        ValueError: the world has too few training queries.
+        ValueError: the world has too few training queries, or none with an expert's CoT.
     """
-    parameters = book.parameters
-    gold = book.read("gold")
+    parameters, gold = book.parameters, book.read("gold")
     training = book.read("queries").merge(gold.drop(columns="split"), on="query").query("split == 'training'")
     if len(training) <= size:
         raise ValueError(f"{name_of(WRITER, size)}: this world has {len(training):,} training queries")
     unseen = held_out_needs(gold["need"].unique(), parameters.seed)
-    pairs = writer_pairs(writer_queries(training, unseen, size, parameters.seed)[0])
-    if pairs.empty:
+    learned, _ = taught_and_asked(training, unseen, size, len(training) - size, parameters.seed)
+    if learned.empty:
         raise ValueError(f"{name_of(WRITER, size)}: no training query of this world has an expert's CoT")
-    source = pairs_hash(pairs["prompt"].tolist(), pairs["target"].tolist())
-    return Lesson(parameters.distilled_writer or parameters.writer, "none", source, lambda: (pairs, {}))
+    model = parameters.distilled_writer or parameters.writer
+    return Lesson(model, "none", _source(learned), lambda: (writer_pairs(learned), {}))
+
+
+def _source(learned: pd.DataFrame) -> str:
+    pairs = writer_pairs(learned)
+    return pairs_hash(pairs["prompt"].tolist(), pairs["target"].tolist())
 
 
 # ---------------------------------------------------------------- the planner
 
 
 def planner_lesson(book: Workbook, size: int) -> Lesson:
-    """`read_planner_lesson` for a part."""
+    """`read_planner_lesson` for a part.
+
+    Raises:
+        ValueError: the world has too few training queries.
+    """
     parameters, lesson = book.parameters, read_planner_lesson(book)
     training = lesson.material.queries["split"] == "training"
     if training.sum() < size:
@@ -187,96 +176,7 @@ def planner_lesson(book: Workbook, size: int) -> Lesson:
     return Lesson(parameters.planner, parameters.quantization, lesson.source(size), pairs)
 
 
-# ---------------------------------------------------------------- all of them
-
-
-def parts() -> dict[str, Part]:
-    """Every part by its name, the writer before the planner, some of whose prompts have its chains of thought."""
-    labelled = {"01_data_gen": ("queries.parquet", "gold.parquet")}
-    world = ("queries", "gold", "other_plans", "items", "opens", "people", "toolbox")
-    retrieved = {
-        "01_data_gen": tuple(f"{name}.parquet" for name in world),
-        "03_cot_augmentation": ("cot.parquet",),
-        "06_tool_retrieval": ("tool_rankings.parquet", "retrieved_context.parquet"),
-    }
-    kinds: dict[str, tuple[Training, str, Mapping, Callable[[Workbook, int], Lesson]]] = {
-        WRITER: (Training(learning_rate=3e-3, batch_size=4), "03_cot_augmentation", labelled, writer_lesson),
-        PLANNER: (Training(learning_rate=3e-3, epochs=2, batch_size=8), "07_planner", retrieved, planner_lesson),
-    }
-    return {name_of(kind, SIZES[kind]): Part(SIZES[kind], *made) for kind, made in kinds.items()}
-
-
-def make(name: str, part: Part, book: Workbook, output: Path, root: Path, **machine) -> tuple[Adapter, str, dict]:
-    """The shipped part where it fits, else trained at `output`, from where a training that was killed goes on; the hash
-    of what it learns from, and what its record says of that.
-
-    Args:
-        book: of the notebook that takes the part.
-        output: a folder.
-        root: the project's folder.
-        machine: threads, progress.
-
-    Raises:
-        ValueError: the world has fewer training queries than the part learns from, or no expert's CoT.
-    """
-    lesson = part.lesson(book, part.size)
-    model = fingerprint(locate(lesson.model), quantization=lesson.quantization)
-    settings = replace(part.settings, seed=book.parameters.seed)
-    found = shipped(name, model, lesson.source, root, settings)
-    if found.folder:
-        return adapter_of(found.folder, found.record, from_project=True), lesson.source, {}
-    pairs, about = lesson.pairs()
-    machine = {"quantization": lesson.quantization, **machine}
-    adapter = taken_or_trained(found, lesson.model, pairs, output, settings, **machine)
-    return adapter, lesson.source, {ABOUT: about} if about else {}
-
-
-def ship_part(name: str, part: Part, book: Workbook, root: Path = ROOT, **machine) -> str:
-    """`make` a part and ship it; see `lib.workbook.parts.Recipe.make`."""
-    output = book.data / "trained" / name
-    return ship_made(name, output, *make(name, part, book, output, root, **machine), root)
-
-
-def recipes() -> dict[str, Recipe]:
-    """How `make train` makes each part."""
-    of_queries = {
-        name: Recipe(
-            f"of {part.size:,} training queries, {part.settings}",
-            part.notebook,
-            part.needs,
-            functools.partial(ship_part, name, part),
-        )
-        for name, part in parts().items()
-    }
-    world = tuple(f"{name}.parquet" for name in ("items", "opens", "queries", "gold"))
-    of_context = {"01_data_gen": world, "02_context_baselines": ("embeddings_pretrained.safetensors",)}
-    of_tools = {"06_tool_retrieval": (f"{TOOL_RANKERS}.jsonl",)}
-    return of_queries | {
-        RANKER: Recipe("of all training queries", "05_lambdamart_rrf", of_context, make_ranker),
-        TOOL_RANKERS: Recipe("of notebook 06's", "06_tool_retrieval", of_tools, ship_tool_rankers),
-    }
-
-
-def taken_or_trained(
-    found: Shipped, model: str, pairs: pd.DataFrame | None, output: Path, settings: Training, **machine
-) -> Adapter:
-    """The shipped part that was found, else an adapter trained here, or earlier by an equal run.
-
-    Args:
-        model: name of the base model.
-        pairs: columns prompt, target; None will do where a part was found.
-        machine: quantization, threads, progress.
-    """
-    if found.folder:
-        return adapter_of(found.folder, found.record, from_project=True)
-    assert pairs is not None
-    texts = pairs["prompt"].tolist(), pairs["target"].tolist()
-    return replace(adapter_for("", model, *texts, output, settings, **machine), reason=found.reason)
-
-
-# ---------------------------------------------------------------- rankers
-
-RANKER, TOOL_RANKERS = "lambdamart", "tool_rankers"  # of context, and of tools; the latter is notebook 06's artifact
+# ---------------------------------------------------------------- rankers, and search without folds of topics
 
 
 def ranker_source(task: RankingTask, encoder: str, bm25_b: float) -> str:
@@ -319,3 +219,101 @@ def ship_tool_rankers(book: Workbook, root: Path = ROOT, **_) -> str:
     `lib.workbook.parts.Recipe.make`."""
     fresh = ship_rankers(TOOL_RANKERS, map(json.loads, book.read_lines(TOOL_RANKERS)), root)
     return "those of notebook 06" if fresh else ""
+
+
+def make_folds(book: Workbook, root: Path = ROOT, progress: bool = False, **_) -> str:
+    """Train search without folds of topics in notebook 04's world, and keep what it finds; see
+    `lib.workbook.parts.Recipe.make`."""
+    parameters = book.parameters
+    settings = Finetuning(parameters.finetune_learning_rate, parameters.finetune_batch_size, seed=parameters.seed)
+    frames = {name: book.read(name) for name in ("items", "queries", "gold")}
+    how = parameters.hard_negatives, settings, parameters.finetune_epochs, parameters.encoder
+    lessons = FoldTraining.of_world(frames, book.read_arrays("embeddings_pretrained"), *how)
+    if kept_rankings(lessons, root) is not None and kept_cosines(lessons, root) is not None:
+        return ""
+    folder = book.data / "encoders"
+    found = train_fold_rankings(lessons, folder, progress), train_fold_cosines(lessons, folder, progress)
+    keep(lessons, *found, root)
+    return f"without each of {len(lessons.folds)} folds"
+
+
+# ---------------------------------------------------------------- all of them
+
+
+def parts() -> dict[str, Part]:
+    """Every language model's adapter by its name, the writer before the planner, some of whose prompts have its chains
+    of thought."""
+    writing = Training(learning_rate=3e-3, batch_size=4)
+    planning = Training(learning_rate=3e-3, epochs=2, batch_size=8)
+    every = {
+        WRITER: Part("03_cot_augmentation", writer_lesson, writing, SIZES[WRITER]),
+        PLANNER: Part("07_planner", planner_lesson, planning, SIZES[PLANNER]),
+    }
+    return {name_of(kind, part.size): part for kind, part in every.items()}
+
+
+def recipes() -> dict[str, Recipe]:
+    """How `make train` makes each part, with the files that it is made from, by the notebook that writes them."""
+
+    def tables(*names: str) -> tuple[str, ...]:
+        return tuple(f"{name}.parquet" for name in names)
+
+    embedded = {"02_context_baselines": ("embeddings_pretrained.safetensors",)}
+    context = {"01_data_gen": tables("items", "opens", "queries", "gold"), **embedded}
+    world = tables("queries", "gold", "other_plans", "items", "opens", "people", "toolbox")
+    retrieved = {
+        "01_data_gen": world,
+        "03_cot_augmentation": tables("cot"),
+        "06_tool_retrieval": tables("tool_rankings", "retrieved_context"),
+    }
+    needs = {"03_cot_augmentation": {"01_data_gen": tables("queries", "gold")}, "07_planner": retrieved}
+    found = {
+        name: Recipe(
+            f"of {part.size:,} training queries, {part.settings}",
+            part.notebook,
+            needs[part.notebook],
+            functools.partial(ship_part, name, part),
+        )
+        for name, part in parts().items()
+    }
+    tools = {"06_tool_retrieval": (f"{TOOL_RANKERS}.jsonl",)}
+    return found | {
+        FOLDS: Recipe("of training queries, without folds of topics", "04_finetuned_search", context, make_folds),
+        RANKER: Recipe("of all training queries", "05_lambdamart_rrf", context, make_ranker),
+        TOOL_RANKERS: Recipe("of notebook 06's", "06_tool_retrieval", tools, ship_tool_rankers),
+    }
+
+
+def ship_part(name: str, part: Part, book: Workbook, root: Path = ROOT, **machine) -> str:
+    """Train a part where the shipped one does not fit, from where a training that was killed goes on, and ship it; see
+    `lib.workbook.parts.Recipe.make`.
+
+    Raises:
+        ValueError: the world has fewer training queries than the part learns from, or no expert's CoT.
+    """
+    lesson, output = part.lesson(book, part.size), book.data / "trained" / name
+    model = fingerprint(locate(lesson.model), quantization=lesson.quantization)
+    settings = replace(part.settings, seed=book.parameters.seed)
+    found = shipped(name, model, lesson.source, root, settings)
+    if found.folder:
+        return ""
+    pairs, about = lesson.pairs()
+    made = taken_or_trained(found, lesson.model, pairs, output, settings, quantization=lesson.quantization, **machine)
+    return ship_made(name, output, made, lesson.source, {ABOUT: about} if about else {}, root)
+
+
+def taken_or_trained(
+    found: Shipped, model: str, pairs: pd.DataFrame | None, output: Path, settings: Training, **machine
+) -> Adapter:
+    """The shipped part that was found, else an adapter trained here, or earlier by an equal run.
+
+    Args:
+        model: name of the base model.
+        pairs: columns prompt, target; None will do where a part was found.
+        machine: quantization, threads, progress.
+    """
+    if found.folder:
+        return adapter_of(found.folder, found.record, from_project=True)
+    assert pairs is not None
+    texts = pairs["prompt"].tolist(), pairs["target"].tolist()
+    return replace(adapter_for("", model, *texts, output, settings, **machine), reason=found.reason)

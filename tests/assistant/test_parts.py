@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from lib.assistant import parts as module
-from lib.assistant.parts import ABOUT, make, name_of, parts, taught_queries
+from lib.assistant.parts import ABOUT, name_of, parts, recipes, ship_part, taught_queries
 from lib.assistant.planner_training import PlannerLesson, planner_settings, read_planner_lesson, shipped_planner
 from lib.assistant.queries import held_out_needs
 from lib.assistant.schemas import WorldKnobs
@@ -85,9 +85,12 @@ def training_of(tables):
 
 
 def test_parts_say_what_they_are_made_from():
-    every = parts()
-    assert list(every) == ["cot_writer-2000", "planner-4338"]
-    assert [part.notebook for part in every.values()] == ["03_cot_augmentation", "07_planner"]
+    every = recipes()
+    assert list(every) == [*parts(), "search_folds", "lambdamart", "tool_rankers"]
+    assert {name: every[name].notebook for name in parts()} == {
+        "cot_writer-2000": "03_cot_augmentation",
+        "planner-4338": "07_planner",
+    }
     assert list(every["planner-4338"].needs) == ["01_data_gen", "03_cot_augmentation", "06_tool_retrieval"]
 
 
@@ -129,7 +132,7 @@ def test_one_changed_query_refuses_the_writer_and_the_notebook_trains_its_own(wr
     )
     module.ship_part(WRITER, small("cot_writer", 12), book, book.root)
     training, unseen = training_of(tables), held_out_needs(tables["gold"]["need"].unique(), SEED)
-    first = taught_queries(book.parameters, training, unseen, book.root).learned.index[0]
+    first = taught_queries(book.parameters, training, unseen, book.root)[0].index[0]
     training.loc[first, "text"] += " Please."
     learned, asked, found = taught_queries(book.parameters, training, unseen, book.root)
     assert found.reason == f"The shipped part {WRITER} is not used: it was trained on other pairs than these."
@@ -145,13 +148,13 @@ def test_a_world_without_enough_queries_takes_no_shipped_writer(tables, tiny, tm
     taught = taught_queries(
         notebook_parameters("03_cot_augmentation", **asked_for, shipped_writer_pairs=24), training, [], tmp_path
     )
-    assert taught.shipped.reason == ("The shipped part cot_writer-24 is not used: this world has 24 training queries.")
-    assert len(taught.learned) == 3
+    assert taught[2].reason == ("The shipped part cot_writer-24 is not used: this world has 24 training queries.")
+    assert len(taught[0]) == 3
     none = taught_queries(
         notebook_parameters("03_cot_augmentation", **asked_for, shipped_writer_pairs=0), training, [], tmp_path
     )
-    assert none.shipped.reason == ""
-    assert none.learned.equals(taught.learned)
+    assert none[2].reason == ""
+    assert none[0].equals(taught[0])
 
 
 # ---------------------------------------------------------------- the planner
@@ -246,7 +249,7 @@ def test_a_world_that_is_too_small_says_so(write, tiny):
     root = write()
     for kind, model in (("planner", "07_planner"), ("cot_writer", "03_cot_augmentation")):
         with pytest.raises(ValueError, match=f"{kind}-25: this world has 24"):
-            make(name_of(kind, 25), small(kind, 25), book_of(model, root, tiny), root / "out", root)
+            ship_part(name_of(kind, 25), small(kind, 25), book_of(model, root, tiny), root)
 
 
 @pytest.fixture
@@ -266,7 +269,7 @@ def notebooks(monkeypatch):
 
 
 def test_what_is_missing_is_made_first_and_its_notebooks_are_named(profile, notebooks, capsys):
-    part = parts()["planner-4338"]
+    part = recipes()["planner-4338"]
     with pytest.raises(command.ArtifactError, match=r"01_data_gen \(.*03_cot_augmentation \(cot.parquet\); 06_tool"):
         command.world_of("tiny", part.notebook, part.needs, root=profile)
     assert "data/generated/tiny/tool_rankings.parquet" in notebooks
@@ -276,7 +279,7 @@ def test_what_is_missing_is_made_first_and_its_notebooks_are_named(profile, note
 @pytest.mark.parametrize(("anew", "expected"), [(False, 0), (True, 10)])
 def test_what_is_there_is_brought_up_to_date_only_where_that_is_asked_for(write, profile, notebooks, anew, expected):
     write()
-    part = parts()["planner-4338"]
+    part = recipes()["planner-4338"]
     command.world_of("tiny", part.notebook, part.needs, anew, profile)
     assert len(notebooks) == expected
 
@@ -284,7 +287,7 @@ def test_what_is_there_is_brought_up_to_date_only_where_that_is_asked_for(write,
 def test_what_could_not_be_brought_up_to_date_is_not_learned_from(write, profile, monkeypatch):
     write()
     monkeypatch.setattr(command, "run_notebooks", lambda *_: 1)
-    part = parts()["planner-4338"]
+    part = recipes()["planner-4338"]
     with pytest.raises(command.ArtifactError, match="a notebook failed"):
         command.world_of("tiny", part.notebook, part.needs, True, profile)
 
