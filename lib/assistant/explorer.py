@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +18,7 @@ from lib.assistant.tools import context_words, tool_texts, with_words
 from lib.generation.models import load_or_say_how
 from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.stores import best_first, cosine_of_pairs, rank_pairs
-from lib.workbook.artifacts import ArtifactError, Workbook
+from lib.workbook.artifacts import Workbook
 from lib.workbook.inputs import InputError, did_you_mean
 from lib.workbook.machine import cores
 
@@ -26,7 +27,7 @@ TYPED = "typed"  # the id of the request that is asked
 NEEDED = {
     "01_data_gen": tuple(f"{name}.parquet" for name in "items opens people queries gold other_plans toolbox".split()),
     "02_context_baselines": ("baseline_rankings.parquet",),
-    "05_lambdamart_rrf": ("lambdamart.txt", "context_rankings.parquet"),
+    "05_lambdamart_rrf": ("lambdamart.jsonl", "context_rankings.parquet"),
     "06_tool_retrieval": ("tool_wording.parquet",),
     "07_planner": ("plans.parquet", "adapters/planner/training.json"),
 }
@@ -140,7 +141,7 @@ def open_assistant(book: Workbook) -> Assistant:
         ModelError: a model is missing; says how to get it.
     """
     from lib.generation.local import LocalModel
-    from lib.retrieval.dense import encode, load_encoder, query_encoder
+    from lib.retrieval.dense import encode, load_encoder
 
     book.require(NEEDED)
     tables = {name: book.read(name) for name in ("items", "opens", "people", "toolbox", "queries")}
@@ -155,11 +156,8 @@ def open_assistant(book: Workbook) -> Assistant:
         return LocalModel(path, adapter=adapter, threads=cores(), quantization=tuned.quantization)
 
     encoder = book.parameters_of("baseline_rankings.parquet").encoder
-    search, planner = query_encoder(load_or_say_how(encoder, load_encoder)), load_or_say_how(tuned.planner, load)
-    try:
-        ranker = LambdaMART.load(book.data / "lambdamart.txt")
-    except ValueError as error:
-        raise ArtifactError(f"{error} (`make report PROFILE={book.parameters.profile}`)") from error
+    search, planner = load_or_say_how(encoder, load_encoder), load_or_say_how(tuned.planner, load)
+    ranker = LambdaMART.from_text(json.loads(book.read_lines("lambdamart")[0]))
     return Assistant(
         tables,
         lambda texts: encode(search, texts),

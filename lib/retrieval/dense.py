@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import hashlib
 import json
 import logging
@@ -11,7 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -19,10 +18,7 @@ from tqdm.auto import tqdm
 
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs
 from lib.workbook.artifacts import atomic_path
-from lib.workbook.machine import accelerator, cores, has_bfloat16, side_by_side
-from lib.workbook.packed import pack, packed
-
-Result = TypeVar("Result")
+from lib.workbook.machine import accelerator, cores, side_by_side
 
 
 def load_encoder(path: str, threads: int | None = None, adapter: str | Path | None = None):
@@ -54,23 +50,6 @@ def load_encoder(path: str, threads: int | None = None, adapter: str | Path | No
             adapted = PeftModel.from_pretrained(cast(Any, encoder[0].auto_model), str(adapter))
         encoder[0].auto_model = adapted.merge_and_unload()
     return encoder
-
-
-def query_encoder(encoder):
-    """An encoder for what is asked one by one: `encode` of one text takes two thirds to three quarters of the time.
-
-    A single text has few rows to multiply, and on a CPU bringing the weights into the order of these products takes
-    over half as long as the products. Here they are in that order from the start, in a copy that shares the encoder's
-    parameters; they take 43 MB more for MiniLM. Cosines differ by less than 1e-6 from those of the encoder, which stays
-    as it is. On a GPU, and where it is no `torch.nn.Module`, it is the encoder itself.
-    """
-    import torch
-
-    if not isinstance(encoder, torch.nn.Module) or torch.cuda.is_available():
-        return encoder
-    own = copy.deepcopy(encoder, {id(weight): weight for weight in encoder.parameters()})
-    pack(own, dtype="float32")
-    return own
 
 
 def encode(
@@ -109,7 +88,7 @@ def encode(
         ).astype(np.float32)
 
     def computed() -> np.ndarray:
-        order, found = batch_by_batch(encoder, embed, _token_lengths(encoder, unique), batch_size, progress)
+        order, found = _by_batches(embed, _token_lengths(encoder, unique), batch_size, progress)
         return np.concatenate(found)[np.argsort(order)]
 
     vectors = _kept(keep, _key(encoder, unique, batch_size), computed) if keep else computed()
@@ -164,41 +143,23 @@ def _forward(encoder, texts: list[str]) -> np.ndarray | None:
         return torch.nn.functional.normalize(vectors, dim=1).cpu().numpy().astype(np.float32)
 
 
-def batch_by_batch(
-    encoder,
-    compute: Callable[[np.ndarray], Result],
-    lengths: Sequence[int],
-    batch_size: int = 32,
-    progress: bool = False,
-    bfloat16: bool = False,
-) -> tuple[np.ndarray, list[Result]]:
-    """What an encoder makes of texts, in batches of nearly equal length that a CPU computes side by side.
+def _by_batches(
+    compute: Callable[[np.ndarray], np.ndarray], lengths: Sequence[int], batch_size: int, progress: bool
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """What is made of texts in batches of nearly equal length that a CPU computes side by side: the positions of all
+    texts, batch after batch, and what was made of each batch.
 
     Args:
-        compute: from the positions of a batch's texts, an integer array, to what is wanted of them.
+        compute: from the positions of a batch's texts to what is wanted of them.
         lengths: of the texts, at least one.
-        batch_size, progress: see `encode`.
-        bfloat16: compute matrix products in bfloat16 where the processor has it; about twice as fast, less exact.
-
-    Returns:
-        the positions of all texts, batch after batch, and what was made of each batch.
     """
     import torch
 
     on_gpu = torch.cuda.is_available()
     batches = _batches(lengths, 8 * batch_size if on_gpu else batch_size)
-
-    def computed(batch: np.ndarray) -> Result:
-        with torch.autocast("cuda" if on_gpu else "cpu", torch.bfloat16, enabled=bfloat16 and has_bfloat16()):
-            return compute(batch)
-
-    packs = bfloat16 and has_bfloat16() and not on_gpu and isinstance(encoder, torch.nn.Module)
-    with (
-        packed(encoder) if packs else contextlib.nullcontext(),
-        side_by_side(1 if on_gpu else cores(), torch.get_num_threads() if on_gpu else 1) as pool,
-    ):
-        mapped = pool.map(computed, batches) if len(batches) > 1 else map(computed, batches)
-        found = list(tqdm(mapped, total=len(batches), disable=not progress, unit="batch"))
+    with side_by_side(1 if on_gpu else cores(), torch.get_num_threads() if on_gpu else 1) as pool:
+        made = pool.map(compute, batches) if len(batches) > 1 else map(compute, batches)
+        found = list(tqdm(made, total=len(batches), disable=not progress, unit="batch"))
     return np.concatenate(batches), found
 
 

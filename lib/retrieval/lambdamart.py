@@ -13,7 +13,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import lightgbm as lgb
@@ -21,7 +20,6 @@ import numpy as np
 import pandas as pd
 
 from lib.retrieval.stores import seeded_order, tie_breakers
-from lib.workbook.artifacts import atomic_path
 from lib.workbook.machine import processor
 
 HELD_OUT_EVERY = 7  # one training collection in seven is for early stopping
@@ -36,7 +34,6 @@ TREES = {
     "lambda_l2": 5.0,
     "cat_smooth": 50.0,
 }
-SEAL = "sha256:"
 # Lines of LightGBM's text that predictions do not depend on; the first has the sizes of trees with all of the others.
 EXPLAINING = (
     "tree_sizes=",
@@ -100,24 +97,6 @@ class LambdaMART:
     def from_text(cls, text: str, threads: int = 1) -> LambdaMART:
         """A model from its `text`."""
         return cls(lgb.Booster(model_str=text), threads)
-
-    def save(self, path: str | Path) -> None:
-        """Write the model as LightGBM text; a last line, which LightGBM ignores, holds the hash of the lines above."""
-        text = self.text
-        with atomic_path(path) as temporary:
-            temporary.write_text(f"{text.rstrip()}\n{SEAL}{_digest(text)}\n", encoding="utf-8")
-
-    @classmethod
-    def load(cls, path: str | Path, threads: int = 1) -> LambdaMART:
-        """A model that `save` wrote.
-
-        Raises:
-            ValueError: the file is not what was written: cut short, edited, or no such model.
-        """
-        text, _, seal = Path(path).read_text(encoding="utf-8", errors="replace").rstrip().rpartition(f"\n{SEAL}")
-        if not text or seal != _digest(text):
-            raise ValueError(f"{path}: no ranker, or not the one that was saved: train it again")
-        return cls.from_text(f"{text}\n", threads)
 
 
 def train(
@@ -239,10 +218,6 @@ def out_of_fold(
 def _among(collections: np.ndarray, names: Sequence[str]) -> np.ndarray:
     """`np.isin` of texts, by hashing: NumPy compares an array of objects with each name in turn."""
     return pd.Index(collections).isin(names)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.rstrip().encode()).hexdigest()
 
 
 # ---------------------------------------------------------------- kept rankers

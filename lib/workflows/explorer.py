@@ -111,7 +111,7 @@ def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWr
         ModelError: a model is missing; says how to get it.
     """
     from lib.generation.local import LocalModel
-    from lib.retrieval.dense import encode, load_encoder, query_encoder
+    from lib.retrieval.dense import encode, load_encoder
 
     book.require(
         {"01_data_gen": ("flows.parquet", "catalogue.jsonl"), "08_dsl_retrieval": ("dsl_training_pairs.parquet",)}
@@ -142,7 +142,7 @@ def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWr
 
         return load_or_say_how(tuned.generator, make)
 
-    search = functools.partial(encode, query_encoder(encoder))
+    search = functools.partial(encode, encoder)
     catalogue = Catalogue.from_lines(book.read_lines("catalogue"))
     return FlowWriter(training, catalogue, vectors, search, load, tuned.dsl_max_tokens)
 

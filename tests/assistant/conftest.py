@@ -262,14 +262,14 @@ def book(tmp_path, own_tables):
         "tool_wording", wording
     )
     ranked = pd.DataFrame({"method": ["lambdamart"], "query": ["b-q0"]})
-    Workbook("05_lambdamart_rrf", notebook_parameters("05_lambdamart_rrf", profile="smoke", bm25_b=0.4), root).write(
-        "context_rankings", ranked
-    )
+    ranking = Workbook("05_lambdamart_rrf", notebook_parameters("05_lambdamart_rrf", profile="smoke", bm25_b=0.4), root)
+    ranking.write("context_rankings", ranked)
+    ranking.write_lines("lambdamart", ['"tree"'])
     planner = Workbook(
         "07_planner", notebook_parameters("07_planner", profile="smoke", shown_tools=4, shown_items=2), root
     )
     planner.write("plans", own_tables["queries"])
-    for name in ("lambdamart.txt", "adapters/planner/training.json"):
-        (planner.data / name).parent.mkdir(parents=True, exist_ok=True)
-        (planner.data / name).write_text("{}")
+    adapter = planner.data / "adapters" / "planner" / "training.json"
+    adapter.parent.mkdir(parents=True)
+    adapter.write_text("{}")
     return Workbook("explore_assistant", Parameters(profile="smoke"), root)

@@ -69,24 +69,24 @@ def test_the_ranker_sees_text_scores_as_it_learned_from_them(make_assistant, own
 
 
 def test_the_assistant_is_opened_as_it_was_saved(book, own_tables, monkeypatch):
-    for name in ("load_encoder", "encode", "query_encoder"):
+    for name in ("load_encoder", "encode"):
         monkeypatch.setattr(f"lib.retrieval.dense.{name}", lambda *_: None)
     monkeypatch.setattr("lib.assistant.explorer.load_or_say_how", lambda *_: None)
-    monkeypatch.setattr("lib.assistant.explorer.LambdaMART.load", lambda path: path.name)
+    monkeypatch.setattr("lib.assistant.explorer.LambdaMART.from_text", lambda text: text)
     assistant = open_assistant(book)
-    assert (assistant.ranker, assistant.bm25_b, assistant.wording) == ("lambdamart.txt", 0.4, "app")
+    assert (assistant.ranker, assistant.bm25_b, assistant.wording) == ("tree", 0.4, "app")
     assert (assistant.n_tools, assistant.n_items) == (4, 2)
     assert assistant.tables["queries"]["query"].tolist() == ["b-q0", "b-q1"]
     assert "also" in assistant.tables["gold"]
 
 
 def test_missing_artifacts_are_named_with_their_notebooks(book):
-    for name in ("lambdamart.txt", "plans.parquet"):
+    for name in ("lambdamart.jsonl", "plans.parquet"):
         (book.data / name).unlink()
     with pytest.raises(ArtifactError) as error:
         open_assistant(book)
     assert str(error.value) == (
-        "profile smoke lacks what these notebooks write: 05_lambdamart_rrf (lambdamart.txt); 07_planner "
+        "profile smoke lacks what these notebooks write: 05_lambdamart_rrf (lambdamart.jsonl); 07_planner "
         "(plans.parquet): run `make report PROFILE=smoke`"
     )
     for names in NEEDED.values():

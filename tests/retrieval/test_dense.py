@@ -7,7 +7,7 @@ import torch
 
 from lib.generation.models import ModelError, locate
 from lib.retrieval import dense
-from lib.retrieval.dense import _batches, batch_by_batch, encode, load_encoder, query_encoder, reembed, search
+from lib.retrieval.dense import _batches, _by_batches, encode, load_encoder, reembed, search
 
 
 class Letters:
@@ -71,11 +71,8 @@ def test_embeddings_do_not_depend_on_the_number_of_cores(tiny, monkeypatch):
     assert found[0] == pytest.approx(alone, abs=1e-6)
 
 
-@pytest.mark.parametrize("able", [False, True])
-def test_embeddings_are_float32_on_every_processor(tiny, monkeypatch, able):
-    encoder = load_encoder(tiny)
-    monkeypatch.setattr(dense, "has_bfloat16", lambda: able)
-    seen = []
+def test_embeddings_are_float32(tiny, monkeypatch):
+    encoder, seen = load_encoder(tiny), []
     forward = torch.nn.Linear.forward
     monkeypatch.setattr(torch.nn.Linear, "forward", lambda self, x: seen.append(forward(self, x)) or seen[-1])
     encode(encoder, ["user item", "query app plan"])
@@ -102,42 +99,6 @@ def pretrained():
         return load_encoder(locate("all-MiniLM-L6-v2"))
     except ModelError as error:
         pytest.skip(str(error))
-
-
-def layers_of(encoder):
-    return [layer for layer in encoder.modules() if type(layer) is torch.nn.Linear]
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="weights are put in order for a CPU")
-def test_a_query_encoder_leaves_the_encoder_as_it_is(tiny):
-    encoder, texts = load_encoder(tiny), ["lemon mirror", "tree", "river stone music piano " * 5, ""]
-    before = encode(encoder, texts)
-    quick = query_encoder(encoder)
-    assert layers_of(quick)
-    assert all("forward" in vars(layer) for layer in layers_of(quick)) == torch.backends.mkldnn.is_available()
-    assert not any("forward" in vars(layer) for layer in layers_of(encoder))
-    assert (encode(encoder, texts) == before).all()
-    for own, shared in zip(encoder.parameters(), quick.parameters(), strict=True):
-        assert own is shared
-    assert encode(quick, texts) == pytest.approx(before, abs=1e-6)
-    quick.truncate_dim = 4
-    assert encode(quick, ["tree"]).shape == (1, 4)
-
-
-def test_a_query_encoder_finds_what_the_encoder_finds(pretrained):
-    items = [f"{what} with {who}" for what in ("meeting", "guitar class", "call", "lunch") for who in ("Ana", "Ben")]
-    queries = ["when do I see Ana?", "what did I plan with my teacher of music", "x", "the doctor rang " * 60]
-    quick, vectors = query_encoder(pretrained), encode(pretrained, items)
-    for query in queries:
-        usual, found = encode(pretrained, [query])[0], encode(quick, [query])[0]
-        assert found @ usual == pytest.approx(1, abs=1e-6)
-        assert vectors @ found == pytest.approx(vectors @ usual, abs=1e-6)
-        assert (np.argsort(-(vectors @ found)) == np.argsort(-(vectors @ usual))).all()
-
-
-def test_a_query_encoder_of_another_kind_is_the_encoder():
-    encoder = Letters()
-    assert query_encoder(encoder) is encoder
 
 
 def test_a_text_asked_twice_is_computed_once(tiny):
@@ -199,7 +160,7 @@ def test_kept_embeddings_are_taken_where_nothing_changed(tiny, tmp_path, monkeyp
     assert np.array_equal(first, encode(encoder, texts))
     computed = []
     monkeypatch.setattr(
-        dense, "batch_by_batch", lambda *given: computed.append(given) or batch_by_batch(*given), raising=True
+        dense, "_by_batches", lambda *given: computed.append(given) or _by_batches(*given), raising=True
     )
     assert np.array_equal(encode(encoder, texts[::-1], keep=file), first[::-1])
     assert not computed, "the same texts in another order"

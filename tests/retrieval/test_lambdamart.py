@@ -1,13 +1,11 @@
 """LambdaMART: what it learns, and what must not show in its predictions."""
 
-import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import pytest
 
 from lib.retrieval.lambdamart import LambdaMART, out_of_fold, train
 from lib.retrieval.stores import rank_pairs
-from lib.workbook.artifacts import ArtifactError
 
 
 def make_task(seed: int = 0, n_collections: int = 30, n_queries: int = 4, n_candidates: int = 12):
@@ -144,49 +142,9 @@ def test_out_of_fold_scores_never_come_from_a_model_that_saw_the_labels(task):
         out_of_fold(pairs, features, relevant, np.full(len(pairs), "only"), **arguments)
 
 
-# ---------------------------------------------------------------- files
-
-
-def test_saved_and_loaded(task, model, tmp_path):
-    path = tmp_path / "ranker.txt"
-    model.save(path)
-    loaded = LambdaMART.load(path)
-    assert loaded.columns == model.columns == list(task[1].columns)
-    np.testing.assert_array_equal(loaded.predict(task[1]), model.predict(task[1]))
-    plain = lgb.Booster(model_file=str(path))
-    np.testing.assert_array_equal(plain.predict(task[1].to_numpy()), model.predict(task[1]))
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda text: text[: len(text) // 2],
-        lambda text: text.replace("leaf_value=", "leaf_value=1", 1),
-        lambda text: text.rpartition("sha256:")[0],
-        lambda text: "",
-        lambda text: "no model at all\n",
-        lambda text: text + "more\n",
-    ],
-    ids=["cut", "edited", "no seal", "empty", "foreign", "longer"],
-)
-def test_a_damaged_file_is_not_believed(model, tmp_path, spoil):
-    path = tmp_path / "ranker.txt"
-    model.save(path)
-    path.write_text(spoil(path.read_text(encoding="utf-8")), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"ranker\.txt: no ranker"):
-        LambdaMART.load(path)
-
-
-def test_a_full_disk_is_one_clear_error_and_keeps_the_saved_model(task, model, tmp_path, no_file_above):
-    path = tmp_path / "ranker.txt"
-    model.save(path)
-    with no_file_above(1000), pytest.raises(ArtifactError, match=r"ranker\.txt: cannot be written"):
-        model.save(path)
-    assert list(tmp_path.iterdir()) == [path]
-    np.testing.assert_array_equal(LambdaMART.load(path).predict(task[1]), model.predict(task[1]))
-
-
-def test_a_folder_that_cannot_be_written_is_one_clear_error(model, tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(ArtifactError, match="cannot be written"):
-        model.save(tmp_path / "file" / "ranker.txt")
+def test_a_text_gives_the_same_ranker(task, model):
+    for text in (model.text, model.text_to_rank):
+        again = LambdaMART.from_text(text)
+        assert again.columns == model.columns == list(task[1].columns)
+        np.testing.assert_array_equal(again.predict(task[1]), model.predict(task[1]))
+    assert len(model.text_to_rank) < len(model.text)

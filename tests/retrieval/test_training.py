@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from lib.retrieval import training as module
-from lib.retrieval.dense import encode, has_bfloat16, load_encoder, search
+from lib.retrieval.dense import encode, load_encoder, search
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs
 from lib.retrieval.training import (
     Finetuning,
@@ -32,6 +32,7 @@ from lib.retrieval.training import (
     weights_hash,
 )
 from lib.workbook.artifacts import ArtifactError
+from lib.workbook.machine import has_bfloat16
 from lib.workbook.parts import FOLDER, RECORD, WEIGHTS, ship
 from lib.workbook.training import Checkpoints
 from tests.retrieval.conftest import WORDS

@@ -88,7 +88,6 @@ def test_a_missing_model_is_named(flow_book):
 def test_the_first_use_builds_the_index_and_says_how_long_it_takes(flow_book, monkeypatch):
     encoded, told = [], []
     monkeypatch.setattr("lib.workflows.explorer.load_or_say_how", lambda *_: "encoder")
-    monkeypatch.setattr("lib.retrieval.dense.query_encoder", lambda encoder: encoder)
     monkeypatch.setattr("lib.retrieval.dense.encode", lambda _, texts, keep=None: encoded.append((len(texts), keep)))
     writer = open_writer(flow_book, told.append)
     assert writer.vectors[:, 0].tolist() == pytest.approx([0, 1, 0.6]), "notebook 08 left vectors of the tuned encoder"
