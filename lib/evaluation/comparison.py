@@ -164,33 +164,6 @@ def compare(
     )
 
 
-def compare_in_groups(
-    scores: pd.DataFrame,
-    a: str,
-    b: str,
-    groups: Mapping[str, np.ndarray],
-    metric: str,
-    k: int,
-    resampling: Resampling,
-) -> pd.DataFrame:
-    """`compare` of one pair in each group of queries; groups without a query are left out.
-
-    Args:
-        groups: {name: bool array over the queries}.
-
-    Returns:
-        columns group, a and b (the two values), and those of `compare` from difference on.
-    """
-    rows = []
-    for name, chosen in groups.items():
-        if chosen.any():
-            part, over = scores[chosen], resampling.among(chosen)
-            values = mean_interval(part[[(a, metric, k), (b, metric, k)]].to_numpy(float), over).value
-            tested = compare(part, [(a, b)], metric, k, over).drop(columns=["a", "b"]).iloc[0]
-            rows.append({"group": name, "a": values[0], "b": values[1], **tested})
-    return pd.DataFrame(rows).astype({"n_topics": int, "n": int})
-
-
 def ratios(
     scores: pd.DataFrame,
     a: str,
