@@ -143,7 +143,7 @@ class Sampler:
         return torch.multinomial(probabilities, 1, generator=self.generator)[:, 0].to(logits.device)
 
 
-class Answers:
+class GrowingAnswers:
     """The answers of a batch while they grow.
 
     Attributes:
@@ -217,7 +217,7 @@ class Batch:
         """Token ids of each answer, the ending token included; whether it ended by itself; its seconds, that is of
         reading the whole prompt and its share of the steps it took part in."""
         model, device = self.model, self.model.device
-        answers = Answers(model, self.tokenizer, self.prompts, stop, sampler, constraint)
+        answers = GrowingAnswers(model, self.tokenizer, self.prompts, stop, sampler, constraint)
         open_rows = answers.open
         width = max(len(prompt.tokens) for prompt in self.prompts)
         cache, logits, seconds = self._read_prompts(width, width + max_new_tokens)

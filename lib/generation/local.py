@@ -28,7 +28,7 @@ from lib.generation.batches import Prompt, plan_batches, shared_prefixes
 from lib.generation.models import ModelError
 from lib.generation.registry import REGISTRY
 from lib.workbook.artifacts import sha256_of
-from lib.workbook.machine import accelerator, cores, has_bfloat16, return_freed_memory, side_by_side
+from lib.workbook.machine import accelerator, cores, has_bfloat16, return_freed_memory, worker_pool
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
@@ -261,7 +261,7 @@ class LocalModel:
                 yield number, *answered(number)
             return
         longest = sorted(range(len(work)), key=lambda number: -sum(len(row.tokens) for row in work[number][1]))
-        with side_by_side(workers, threads) as pool:
+        with worker_pool(workers, threads) as pool:
             running: dict[Future, int] = {pool.submit(answered, number): number for number in longest}
             try:
                 for future in as_completed(running):
@@ -406,7 +406,7 @@ def fingerprint(path: str, adapter: str | Path | None = None, quantization: str 
     """What tells this model from every other: its files' content or, for a hub id, the commit; how it is quantised; and
     an adapter's weights and scale, without the record of its training."""
     if os.path.isdir(path):
-        base = models.fingerprint(path)
+        base = models.folder_hash(path)
     else:
         from transformers.utils import cached_file
 

@@ -292,7 +292,7 @@ def find_flaw(folder: Path, weights: str = "model.safetensors", files: Mapping[s
     return ""
 
 
-def fingerprint(folder: str | Path) -> str:
+def folder_hash(folder: str | Path) -> str:
     """SHA-256 of a model: the names and contents of its files, hidden ones left out.
 
     The stamp vouches for verified weights, so that they are not hashed again.

@@ -383,7 +383,7 @@ class RemoteModel:
         except (openai.APIError, TimeoutError) as error:
             raise _fault(error, client.api_key) from error
         seconds = time.perf_counter() - started
-        text, end, tokens = read_answer(body, settings["chat"])
+        text, end, tokens = read_body(body, settings["chat"])
         tokens = tokens or (self.count_tokens(prompt), self.count_tokens(text or ""))
         # One without text would be paid for again, and end the same.
         refused = f"an answer without text, ended by {end}" if text is None else ""
@@ -547,7 +547,7 @@ def _host(location: str) -> str:
 # ---------------------------------------------------------------- answers
 
 
-def read_answer(body: bytes, chat: bool) -> tuple[str | None, Any, tuple[int, int] | None]:
+def read_body(body: bytes, chat: bool) -> tuple[str | None, Any, tuple[int, int] | None]:
     """Text of an answer, what ended it, and the tokens of prompt and answer.
 
     There is no text where a limit or a filter ended the answer before its first word. There are no tokens where the

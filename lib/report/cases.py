@@ -68,10 +68,10 @@ def rendered(data: Mapping[str, Any]) -> str:
     )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     heading = html.escape(TITLES[data["page"]])
-    return Template(page).substitute(title=heading, style=style, data=packed(data), script=script, digest=digest)
+    return Template(page).substitute(title=heading, style=style, data=gzipped(data), script=script, digest=digest)
 
 
-def packed(data: Mapping[str, Any]) -> str:
+def gzipped(data: Mapping[str, Any]) -> str:
     """Data as JSON, gzipped, in base64: the same bytes for the same data."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
@@ -96,7 +96,7 @@ def flag(value: Any) -> int | None:
     return None if value is None or value != value else int(value > 0)
 
 
-def said(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A text; empty where it is missing."""
     return value if isinstance(value, str) else ""
 
@@ -121,18 +121,18 @@ def queries_page(book: Workbook, status: Mapping[str, str]) -> dict[str, Any] | 
     for rows in map(only, RANKINGS):
         found = pd.DataFrame(rows, columns=["method", "query", "item", "rank"])
         found = found[~found["method"].isin([ONE_DRAW, *rankings])]
-        rankings |= first_ranked(found, "method", at)
+        rankings |= top_results(found, "method", at)
     tools = pd.DataFrame(only("tool_rankings"), columns=["setting", "query", "item", "rank"])
     apis = sorted({*asked["apis"].explode().dropna(), *tools["item"]})
-    chosen = first_ranked(tools, "setting", pd.Series(range(len(apis)), apis))
+    chosen = top_results(tools, "setting", pd.Series(range(len(apis)), apis))
     plans: dict[str, dict[str, list]] = {}
     for row in only("plans"):
         judged = [flag(row.get(name)) for name in ("ast_accuracy", "exact_match", "hallucination")]
-        told = [said(row["text"]), *judged, said(row["failure"]), said(row.get("why"))]
+        told = [text_of(row["text"]), *judged, text_of(row["failure"]), text_of(row.get("why"))]
         plans.setdefault(row["setting"], {})[row["query"]] = told
     thoughts: dict[str, list] = {}
     for row in only("cot"):
-        thoughts.setdefault(row["query"], []).append([named(row["writer"]), said(row["text"])])
+        thoughts.setdefault(row["query"], []).append([named(row["writer"]), text_of(row["text"])])
     others: dict[str, list] = {}
     for row in only("other_plans"):
         others.setdefault(row["query"], []).append(row["plan"])
@@ -189,7 +189,7 @@ def rest_of(item: Any) -> str:
     return item.text.removeprefix(item.title).lstrip(".: ") if item.text.startswith(item.title) else item.text
 
 
-def first_ranked(rankings: pd.DataFrame, column: str, at: pd.Series) -> dict[str, dict[str, list[int]]]:
+def top_results(rankings: pd.DataFrame, column: str, at: pd.Series) -> dict[str, dict[str, list[int]]]:
     """{method or setting: {query: positions of its first `SHOWN` results, best first}}."""
     rows = rankings[(rankings["rank"] <= SHOWN) & rankings["item"].isin(at.index)].sort_values("rank")
     found: dict[str, dict[str, list[int]]] = {}
@@ -277,7 +277,7 @@ def flows_page(book: Workbook, status: Mapping[str, str]) -> dict[str, Any] | No
     for kept in KEPT:
         part = first_of_each(judged, flows.set_index("pair")["split"], kept)
         data = flow_data(flows, part, titles, in_other_words) | {"kept": len(part), "total": len(judged)}
-        if len(packed(data)) <= LIMIT:
+        if len(gzipped(data)) <= LIMIT:
             break
     return data
 
@@ -318,10 +318,10 @@ def judge_all(rows: list[dict], golds: Mapping[str, str], catalogue: Catalogue) 
     known: dict[tuple, list] = {}
     found = []
     for row in rows:
-        key = row["unit"], canonical(said(row["text"])), bool(row["finished"])
+        key = row["unit"], canonical(text_of(row["text"])), bool(row["finished"])
         if key not in known:
             known[key] = judge(row, *key[1:], golds[row["unit"]], catalogue)
-        named_part = {"condition": row["condition"], "unit": row["unit"], "half": said(row.get("half"))}
+        named_part = {"condition": row["condition"], "unit": row["unit"], "half": text_of(row.get("half"))}
         found.append(named_part | {"judged": known[key]})
     return found
 
@@ -339,7 +339,7 @@ def judge(row: Mapping, text: str, finished: bool, gold: str, catalogue: Catalog
         int(parsed == 1 and not made_up),
         result,
         [kinds.index(kind) for kind in errors.flow_errors(text, gold, catalogue, finished)],
-        said(row.get("error")),
+        text_of(row.get("error")),
         made_up,
         int(finished),
         flag(row.get("executed")),

@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
         for name in [name for name in known if name in chosen or not chosen]:
             recipe = known[name]
             book = world_of(profile, recipe.notebook, recipe.needs, bool(renewed & recipe.needs.keys()))
-            if train(name, recipe, book):
+            if make_part(name, recipe, book):
                 renewed.add(recipe.notebook)
     except (ProfileError, ArtifactError, ModelError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def train(name: str, recipe: Recipe, book: Workbook, root: Path = ROOT) -> bool:
+def make_part(name: str, recipe: Recipe, book: Workbook, root: Path = ROOT) -> bool:
     """Make a part that is not shipped for this world, and ship it; a line before and after. Returns whether it was
     trained."""
     print(f"{name}: {recipe.about}", flush=True)

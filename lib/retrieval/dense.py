@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs
 from lib.workbook.artifacts import atomic_path
-from lib.workbook.machine import accelerator, cores, side_by_side
+from lib.workbook.machine import accelerator, cores, worker_pool
 
 
 def load_encoder(path: str, threads: int | None = None, adapter: str | Path | None = None):
@@ -73,7 +73,7 @@ def encode(
     row = {text: i for i, text in enumerate(unique)}
 
     if len(unique) == 1:
-        with side_by_side(1, 1):
+        with worker_pool(1, 1):
             alone = _forward(encoder, unique)
         if alone is not None:
             return alone.repeat(len(texts), axis=0)
@@ -157,7 +157,7 @@ def _by_batches(
 
     on_gpu = torch.cuda.is_available()
     batches = _batches(lengths, 8 * batch_size if on_gpu else batch_size)
-    with side_by_side(1 if on_gpu else cores(), torch.get_num_threads() if on_gpu else 1) as pool:
+    with worker_pool(1 if on_gpu else cores(), torch.get_num_threads() if on_gpu else 1) as pool:
         made = pool.map(compute, batches) if len(batches) > 1 else map(compute, batches)
         found = list(tqdm(made, total=len(batches), disable=not progress, unit="batch"))
     return np.concatenate(batches), found

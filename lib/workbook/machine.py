@@ -43,7 +43,7 @@ def return_freed_memory() -> None:
 
 
 @contextlib.contextmanager
-def side_by_side(workers: int, threads: int) -> Iterator[ThreadPoolExecutor]:
+def worker_pool(workers: int, threads: int) -> Iterator[ThreadPoolExecutor]:
     """Workers that compute side by side, with so many threads of PyTorch each; what waits when one fails never runs."""
     import torch
 

@@ -165,7 +165,7 @@ def test_a_planner_is_made_once_whatever_was_retrieved_and_written(write, tiny, 
     recipe = Recipe("plans", "07_planner", {}, functools.partial(module.ship_part, PLANNER, small("planner", 18)))
     for seed, expected in ((0, "now in data/trained"), (1, "shipped already, and it fits")):
         write(seed=seed)
-        assert command.train(PLANNER, recipe, book, book.root) == (not seed)
+        assert command.make_part(PLANNER, recipe, book, book.root) == (not seed)
         assert expected in capsys.readouterr().out
     lesson = read_planner_lesson(book)
     found = shipped_planner(book.parameters, lesson, book.root)

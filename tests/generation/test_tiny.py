@@ -6,7 +6,7 @@ import torch
 
 from lib.generation import tiny
 from lib.generation.local import LocalModel
-from lib.generation.models import fingerprint, locate
+from lib.generation.models import folder_hash, locate
 from lib.retrieval.dense import encode, load_encoder
 
 
@@ -18,7 +18,7 @@ def cache(tmp_path_factory):
 @pytest.mark.parametrize("name", tiny.TINY)
 def test_they_are_the_same_wherever_they_are_made(name, cache, tmp_path):
     state = torch.random.get_rng_state()
-    assert fingerprint(locate(name, cache)) == fingerprint(locate(name, tmp_path))
+    assert folder_hash(locate(name, cache)) == folder_hash(locate(name, tmp_path))
     assert torch.equal(torch.random.get_rng_state(), state), "what is drawn later must not depend on who made them"
     made = sorted((path, path.stat().st_mtime_ns) for path in cache.rglob("*.json"))
     locate(name, cache)
