@@ -7,9 +7,9 @@ not asked of it.
 
     rows = asked_rows(parameters)          a row a condition
     asked = to_ask(rows, {"test": 1000}, [0, 1], 60, "in_context")
-    prompts = write(asked, materials, kept)
+    prompts = write_prompts(asked, materials, kept)
     answers = pd.concat(ask(part, models[name], …) for name, part in prompts.groupby("model"))
-    compare(score(answers, flows, catalogue), pairs, samples, seed)
+    compare_conditions(score(answers, flows, catalogue), pairs, samples, seed)
 """
 
 from __future__ import annotations
@@ -396,9 +396,9 @@ def write_condition(
         parts=parts,
         form=form,
     )
-    stop = STOPS[condition.generator]
-    held = {"free": None, "grammar": flow_grammar(stop=stop), "catalogue": flow_grammar(catalogue, stop=stop)}
-    prompts["grammar"] = held[condition.decoding]
+    known = catalogue if condition.decoding == "catalogue" else None
+    held = condition.decoding != "free"
+    prompts["grammar"] = flow_grammar(known, stop=STOPS[condition.generator]) if held else None
     return prompts.assign(unit=asked["pair"].tolist())
 
 
@@ -468,7 +468,7 @@ class Materials:
         return prompts.assign(condition=row.condition, test_set=row.test_set, half=half, model=model)
 
 
-def write(
+def write_prompts(
     asked: pd.DataFrame,
     materials: Materials,
     kept: Callable[[pd.DataFrame], Sequence[bool] | np.ndarray],
@@ -593,7 +593,7 @@ def with_lists(scores: pd.DataFrame) -> pd.DataFrame:
 DELTAS = ["delta", "delta_ci_low", "delta_ci_high"]
 
 
-def compare(scores: pd.DataFrame, pairs: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
+def compare_conditions(scores: pd.DataFrame, pairs: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
     """The metrics of conditions on each test set, and how they differ from those of others on the same flows.
 
     Args:
@@ -674,7 +674,7 @@ def contract(compared: pd.DataFrame, asked: pd.DataFrame, published: pd.DataFram
     """The rows of `tables/dsl_ablation.csv`: `CONTRACT`, condition, against.
 
     Args:
-        compared: of `compare`, its pairs with a column table.
+        compared: of `compare_conditions`, its pairs with a column table.
         asked: of `to_ask`.
         published: columns table, selector, shots, definitions, metric, delta.
     """
@@ -703,7 +703,7 @@ def new_apis_called(scores: pd.DataFrame, wanted: Mapping[str, Collection[str]])
 
 
 def called_rates(called: pd.DataFrame) -> pd.DataFrame:
-    """The columns of `new_apis_called` as rates in percent with Wilson's interval: rows as `compare` returns them."""
+    """The columns of `new_apis_called` as rates in percent with Wilson's interval, as `compare_conditions` has rows."""
     n = called.notna().sum()
     value, low, high = percent(called.sum() / 100, n)
     rates = pd.DataFrame({"condition": n.index, "value": value, "ci_low": low, "ci_high": high, "n": n.to_numpy()})

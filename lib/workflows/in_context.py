@@ -19,11 +19,10 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import random
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -37,28 +36,22 @@ from lib.generation.models import locate
 from lib.retrieval import dense
 from lib.retrieval.neighbours import nearest
 from lib.workbook.artifacts import ROOT
-from lib.workbook.parts import NONE, RECORD, Adapter, adapter_of, shipped
+from lib.workbook.parts import NONE, Adapter, adapter_of, shipped
 from lib.workflows.apis import API, DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.few_shots import few_shot_definitions, usual_number
 from lib.workflows.language import (
-    And,
-    Branch,
     Call,
-    Comparison,
     Flow,
     For,
-    If,
-    Not,
     Object,
-    Or,
     Reference,
     calls,
     parse,
     print_flow,
 )
 from lib.workflows.pairs import training_hash
-from lib.workflows.prompts import STOP, Fitted, fit
+from lib.workflows.prompts import STOP, FittedPrompt, fit
 
 Half = Literal["a", "b"]
 HalfOrNone = Literal["a", "b", ""]
@@ -137,12 +130,6 @@ def half_of(apis: Iterable[str], split: Mapping[str, Half]) -> HalfOrNone:
     return own
 
 
-def asked_of(apis: Iterable[str], split: Mapping[str, Half]) -> HalfOrNone:
-    """Which in-context model may be asked for a flow: the one that learned from the half without its connectors; empty
-    where neither may."""
-    return OTHER[half_of(apis, split)]
-
-
 # ---------------------------------------------------------------- new names
 
 # A run of capitals, or a word with or without a capital; the V of a version and other signs stay as they are.
@@ -197,30 +184,16 @@ def flow_fields(flow: Flow) -> set[str]:
 def _nodes(node) -> Iterator:
     """A node of a flow and all below it."""
     yield node
-    match node:
-        case Call(parameters=parameters):
-            yield from _nodes(parameters)
-        case Object(pairs):
-            for _, value in pairs:
-                yield from _nodes(value)
-        case If(branches, otherwise):
-            yield from _nodes((*branches, *otherwise))
-        case Branch(condition, body):
-            yield from _nodes((condition, *body))
-        case For(items=items, body=body):
-            yield from _nodes((items, *body))
-        case Comparison(_, left, right):
-            yield from _nodes((left, right))
-        case Not(condition):
-            yield from _nodes(condition)
-        case And(parts) | Or(parts):
-            yield from _nodes(parts)
-        case tuple():
-            for part in node:
-                yield from _nodes(part)
+    parts = node if isinstance(node, tuple) else _parts(node).values()
+    for part in parts:
+        yield from _nodes(part)
 
 
-def api_names(api: API) -> set[str]:
+def _parts(node) -> dict[str, Any]:
+    return {field.name: getattr(node, field.name) for field in fields(node)} if is_dataclass(node) else {}
+
+
+def definition_names(api: API) -> set[str]:
     """Names that a definition shows: the connector's, the operation's, parameter keys, and fields that are returned."""
     return {api.connector, api.operation, *(one.key for one in (*api.parameters, *api.returns))}
 
@@ -229,7 +202,7 @@ def catalogue_names(apis: Iterable[API]) -> set[str]:
     """All names of some APIs; those of a field `user/login` that is returned are itself, `user` and `login`."""
     found: set[str] = set()
     for api in apis:
-        found |= api_names(api)
+        found |= definition_names(api)
         found.update(part for output in api.returns for part in output.key.split("/"))
     return found
 
@@ -339,23 +312,12 @@ class Renaming:
                 return Reference(self._variable(variable), tuple(map(self._field, range(len(path)), path)))
             case Object(pairs):
                 return Object(tuple((self.name(key), self._renamed(value)) for key, value in pairs))
-            case If(branches, otherwise):
-                return If(self._renamed(branches), self._renamed(otherwise))
-            case Branch(condition, body):
-                return Branch(self._renamed(condition), self._renamed(body))
             case For(variable, items, body):
                 return For(self._variable(variable), self._renamed(items), self._renamed(body))
-            case Comparison(operator, left, right):
-                return Comparison(operator, self._renamed(left), self._renamed(right))
-            case Not(condition):
-                return Not(self._renamed(condition))
-            case And(parts):
-                return And(self._renamed(parts))
-            case Or(parts):
-                return Or(self._renamed(parts))
             case tuple():
                 return tuple(map(self._renamed, node))
-        return node
+        parts = {name: self._renamed(part) for name, part in _parts(node).items()}
+        return replace(node, **parts) if parts else node
 
     def _variable(self, variable: str | None) -> str | None:
         return variable if variable is None or variable == TRIGGER else self.name(variable)
@@ -489,7 +451,7 @@ def pool_of(
     return Pool(flows[own].reset_index(drop=True), inside, apis, api_vectors[shown], Known.of(catalogue))
 
 
-def candidates(pool: Pool, seed: int) -> Iterator[Candidate]:
+def candidate_flows(pool: Pool, seed: int) -> Iterator[Candidate]:
     """The flows of a pool in seeded order, again and again in other orders."""
     names = list(pool.apis)
     for turn in itertools.count():
@@ -542,8 +504,8 @@ def _prompts(pool: Pool, seed: int, write: Callable[..., tuple | None]) -> Itera
     """The rows of `training_prompts` without end, round by round of the mixture; ends where no sort is left."""
     if not len(pool.pairs):
         return
-    stream = candidates(pool, seed)
-    usual = _usual_numbers(pool, list(itertools.islice(candidates(pool, seed), BLOCK)))
+    stream = candidate_flows(pool, seed)
+    usual = _usual_numbers(pool, list(itertools.islice(candidate_flows(pool, seed), BLOCK)))
     cells, rng = mixture(list(pool.vectors)), random.Random(seed)
     while cells:
         for cell in rng.sample(cells, len(cells)):
@@ -615,12 +577,14 @@ def _prompt(
     every = names(len(near))
     if not answerable(len(near)):
         return None
-    held = target.names.union(*(pool.read(row).names for row in near), *(api_names(pool.apis[name]) for name in every))
+    held = target.names.union(
+        *(pool.read(row).names for row in near), *(definition_names(pool.apis[name]) for name in every)
+    )
     new = Renaming(held, pool.known, kept, rng)
     shots = [(requests[row], print_flow(new.flow(pool.read(row).flow))) for row in near]
     apis = {name: new.api(pool.apis[name]) for name in every}
 
-    def fitted_with(shown: int) -> Fitted:
+    def fitted_with(shown: int) -> FittedPrompt:
         chosen = [apis[name] for name in names(shown)]
         texts = {one: [api.definition_in(one) for api in chosen] for one in dict.fromkeys([form, COMPACT])}
         return fit(requests[candidate.row], shots[:shown], texts.__getitem__, limit, count, form=form)
@@ -681,12 +645,6 @@ def longest_learned(readers: Mapping[str, Adapter]) -> int:
     """Tokens that the prompts had at most from which in-context models learned."""
     short = all(made.shipped and made.rows == SHORT_PROMPTS for made in readers.values())
     return SHORT if readers and short else LIMIT
-
-
-def adapter_in(folder: Path) -> Adapter:
-    """An adapter that notebook 08 put into a folder, trained by it or shipped."""
-    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    return adapter_of(folder, record, from_project="part" in record)
 
 
 def in_context_models(

@@ -499,11 +499,6 @@ def called_apis(flow: Flow) -> list[str]:
     return [call.api for call in calls(flow)]
 
 
-def variables_assigned(flow: Flow) -> list[str]:
-    """Variables that calls and loops assign, each once, in order of text."""
-    return list(dict.fromkeys(assigned_in(flow.statements)))
-
-
 def assigned_in(statements: tuple[Statement, ...]) -> Iterator[str]:
     """The variables that statements assign, those of loops too, at any depth."""
     for statement in statements:

@@ -145,7 +145,7 @@ def token_counter(tokenizer) -> Callable[[str], int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedPrompt:
     """A prompt that fits: its text, its tokens, how many of the nearest few-shots and of the definitions it kept, and
     the form of these."""
 
@@ -165,7 +165,7 @@ def fit(
     explain: bool | None = None,
     parts: Callable[..., list[str]] = metaprompt_parts,
     form: DefinitionForm = "compact",
-) -> Fitted:
+) -> FittedPrompt:
     """The prompt with as much as fits. What the definitions say of keys is dropped first, of all at once; then
     definitions, the last ones before the others; where none is left, few-shots, the farthest before the others.
 
@@ -193,7 +193,7 @@ def fit(
         texts = parts(request, shots[:kept], shown, explain)
         tokens = sum(map(count, texts))
         if tokens <= limit:
-            return Fitted("".join(texts), tokens, kept, len(shown), used)
+            return FittedPrompt("".join(texts), tokens, kept, len(shown), used)
     raise ValueError(
         f"a prompt of the request alone has {tokens} tokens, at most {limit} fit; it begins {request[:60]!r}"
     )

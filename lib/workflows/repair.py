@@ -15,10 +15,9 @@ import functools
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import cache
-from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -47,7 +46,6 @@ READERS = {
     "finetuned": Condition("pretrained", 0, "none", "finetuned"),
 }  # how each model is asked
 MOST_REPAIRED = 200  # flows of a row, at most, whose answers come with the project
-Mend = Literal["", "closed", "cut"]
 
 
 def problem_of(text: str, catalogue) -> str:
@@ -68,26 +66,17 @@ _PIECE = re.compile(r""""[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\\\n]*(?:\\.[^'\\\n]*)*
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
-def mend(text: str) -> tuple[str, Mend]:
-    """A text that does not parse, made to parse where nothing has to be guessed.
+def mend(text: str) -> str:
+    """A text that does not parse, made to parse where nothing has to be guessed; else as it was.
 
-    - `closed`: the text breaks off outside a string, and the brackets still open, closed in their order, make it a flow
-      (with a semicolon after the last call).
-    - `cut`: what follows the last whole statement is dropped, and the blocks still open are closed. What is dropped
-      holds no whole statement.
-
-    Returns:
-        the new text and what was done; the text as it was and "" where neither makes a flow, or it is one already.
+    Where it breaks off outside a string, the brackets still open are closed in their order (with a semicolon after the
+    last call). Else what follows the last whole statement is dropped, and the blocks still open are closed, where what
+    is dropped holds no whole statement.
     """
-    if parses(text):
-        return text, ""
-    for candidate, done in _candidates(text):
-        if parses(candidate):
-            return candidate, done
-    return text, ""
+    return text if parses(text) else next(filter(parses, _candidates(text)), text)
 
 
-def _candidates(text: str) -> Iterator[tuple[str, Mend]]:
+def _candidates(text: str) -> Iterator[str]:
     opened: list[str] = []
     whole: tuple[int, int] | None = None  # where the last whole statement ends, and how many blocks are open there
     for piece in _PIECE.finditer(text):
@@ -104,9 +93,9 @@ def _candidates(text: str) -> Iterator[tuple[str, Mend]]:
         blocks = len(list(itertools.takewhile("{".__eq__, opened)))
         body = text.rstrip().removesuffix(",") + "".join(_PAIRS[mark] for mark in reversed(opened[blocks:]))
         for ending in ("", ";"):
-            yield f"{body}{ending}{_closed(blocks)}", "closed"
+            yield f"{body}{ending}{_closed(blocks)}"
     if whole and not _STATEMENT.search(text, whole[0]):
-        yield text[: whole[0]] + _closed(whole[1]), "cut"
+        yield text[: whole[0]] + _closed(whole[1])
 
 
 def _closed(blocks: int) -> str:
@@ -128,25 +117,6 @@ def parses(text: str) -> bool:
 # ---------------------------------------------------------------- names and keys
 
 
-class Snap(NamedTuple):
-    """One made-up thing and what took its place: kind `name` or `key`, the API of the call (the new one), the word
-    before, and after (empty: a key that was dropped, since the API has no other left)."""
-
-    kind: Literal["name", "key"]
-    api: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, slots=True)
-class Repaired:
-    """A flow after repair: its text, what was mended of its syntax, and what was snapped, in order of text."""
-
-    text: str
-    mended: Mend = ""
-    snaps: tuple[Snap, ...] = ()
-
-
 def likeness(left: str, right: str) -> float:
     """Twice the matching characters over all characters (Ratcliff and Obershelp), 0–1; case does not count."""
     return SequenceMatcher(None, left.casefold(), right.casefold(), autojunk=False).ratio()
@@ -161,7 +131,7 @@ class Snapper:
     that a dynamic API may have undeclared stay.
 
     Example:
-        >>> Snapper(catalogue).repair('x = await shared_teams.PostMesage({"mesage": "hi"});').text
+        >>> Snapper(catalogue).repair('x = await shared_teams.PostMesage({"mesage": "hi"});')
     """
 
     def __init__(self, catalogue):
@@ -176,53 +146,39 @@ class Snapper:
             raise ValueError("there is no API to snap to")
         self.nearest = cache(self._nearest)
 
-    def repair(self, text: str) -> Repaired:
+    def repair(self, text: str) -> str:
         """The text as it was where it is valid or cannot be mended; else a flow that parses and has no made-up name or
         key."""
-        text, mended = mend(text)
-        try:
-            flow = parse(text)
-        except FlowError:
-            return Repaired(text)
-        report = validate(flow, self.catalogue)
-        if not report.made_up_names and not report.made_up_parameters:
-            return Repaired(text, mended)
-        snaps: list[Snap] = []
-        statements = self._statements(flow.statements, snaps)
-        return Repaired(print_flow(Flow(statements)), mended, tuple(snaps))
+        mended = mend(text)
+        if not parses(mended) or not problem_of(mended, self.catalogue):
+            return mended
+        return print_flow(Flow(self._statements(parse(mended).statements)))
 
-    def _statements(self, statements: tuple[Statement, ...], snaps: list[Snap]) -> tuple[Statement, ...]:
-        return tuple(self._statement(statement, snaps) for statement in statements)
+    def _statements(self, statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        return tuple(map(self._statement, statements))
 
-    def _statement(self, statement: Statement, snaps: list[Snap]) -> Statement:
+    def _statement(self, statement: Statement) -> Statement:
         if isinstance(statement, Call):
-            return self._call(statement, snaps)
+            return self._call(statement)
         if isinstance(statement, For):
-            return replace(statement, body=self._statements(statement.body, snaps))
-        assert isinstance(statement, If)
-        branches = tuple(replace(one, body=self._statements(one.body, snaps)) for one in statement.branches)
-        return If(branches, self._statements(statement.otherwise, snaps))
+            return replace(statement, body=self._statements(statement.body))
+        branches = tuple(replace(one, body=self._statements(one.body)) for one in statement.branches)
+        return If(branches, self._statements(statement.otherwise))
 
-    def _call(self, call: Call, snaps: list[Snap]) -> Call:
-        name = call.api if call.api in self.catalogue else self.nearest(call.api)
-        if name != call.api:
-            snaps.append(Snap("name", name, call.api, name))
-        api = self.catalogue[name]
+    def _call(self, call: Call) -> Call:
+        api = self.catalogue[call.api if call.api in self.catalogue else self.nearest(call.api)]
         made_up = [
             key for key in call.keys if key not in api.keys and not (api.dynamic and key.startswith(DYNAMIC_PREFIXES))
         ]
-        if not made_up:
-            return replace(call, api=name)
         free = sorted(set(api.keys) - set(call.keys))
-        pairs = sorted((-likeness(before, after), before, after) for before in made_up for after in free)
         chosen: dict[str, str] = {}
+        pairs = sorted((-likeness(before, after), before, after) for before in made_up for after in free)
         for _, before, after in pairs:
             if before not in chosen and after not in chosen.values():
                 chosen[before] = after
-        snaps += [Snap("key", name, key, chosen.get(key, "")) for key in made_up]
-        kept = [(chosen.get(key, key), value) for key, value in call.parameters.pairs]
         dropped = set(made_up) - set(chosen)
-        return replace(call, api=name, parameters=Object(tuple(pair for pair in kept if pair[0] not in dropped)))
+        kept = [(chosen.get(key, key), value) for key, value in call.parameters.pairs if key not in dropped]
+        return replace(call, api=api.name, parameters=Object(tuple(kept)))
 
     def _nearest(self, made_up: str) -> str:
         connector, _, operation = made_up.partition(".")
@@ -261,7 +217,7 @@ def second_prompt(prompt: str, generator: str, request: str, text: str, problem:
 
 
 def to_repair(rows: Sequence[Sequence]) -> pd.DataFrame:
-    """What is asked, as `lib.workflows.ablation.write` takes it.
+    """What is asked, as `lib.workflows.ablation.write_prompts` takes it.
 
     Args:
         rows: lists of model (`finetuned`, or `in_context` with few-shots and FD), test set, flows.
@@ -280,8 +236,9 @@ def to_repair(rows: Sequence[Sequence]) -> pd.DataFrame:
 
 def held_prompts(prompts: pd.DataFrame, catalogue) -> pd.DataFrame:
     """The same prompts, their answers under the catalogue's grammar."""
-    grammars = {name: flow_grammar(catalogue, stop=stop) for name, stop in STOPS.items()}
-    return prompts.assign(grammar=[grammars[name.split("-")[0]] for name in prompts["model"]])
+    generators = prompts["model"].str.split("-").str[0]
+    grammars = {name: flow_grammar(catalogue, stop=STOPS[name]) for name in generators.unique()}
+    return prompts.assign(grammar=generators.map(grammars))
 
 
 def both_kept(prompts: pd.DataFrame, models: Mapping, catalogue, max_new_tokens: int) -> np.ndarray:
@@ -303,7 +260,7 @@ def all_ways(
     each second round both.
 
     Args:
-        prompts: of `lib.workflows.ablation.write`.
+        prompts: of `lib.workflows.ablation.write_prompts`.
         models: by the name in the column model.
         requests: by unit.
         room: as for `lib.workflows.ablation.Materials`; a second prompt that does not fit is not asked.
@@ -329,7 +286,7 @@ def all_ways(
             valid = second["text"].map(lambda text: not problem_of(text, catalogue))
             reasked.loc[second.index, ["tokens_in", "tokens_out"]] += second[["tokens_in", "tokens_out"]]
             reasked.loc[second.index[valid], "text"] = second["text"][valid]
-        snapped = free.assign(text=[snapper.repair(text).text for text in free["text"]])
+        snapped = free.assign(text=[snapper.repair(text) for text in free["text"]])
         for way, made in zip(WAYS, (free, snapped, reasked, held), strict=True):
             parts.append(made.assign(condition=f"{generator}, {way}"))
     columns = ["condition", "test_set", "unit", "half", "text", "finished", "tokens_in", "tokens_out"]

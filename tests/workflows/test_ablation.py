@@ -25,7 +25,7 @@ from lib.workflows.ablation import (
     called_rates,
     claimed_methods,
     claimed_scores,
-    compare,
+    compare_conditions,
     comparisons,
     contract,
     copied,
@@ -42,8 +42,8 @@ from lib.workflows.ablation import (
     unseen_name,
     with_definitions,
     with_lists,
-    write,
     write_condition,
+    write_prompts,
 )
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.prompts import END, INSTRUCTION, START, STOPS, USE_OF_DEFINITIONS
@@ -266,7 +266,7 @@ def a_row(selector="pretrained", shots=1, definitions="none", generator="in_cont
 
 
 def written(materials, *rows, kept=()):
-    return write(pd.concat(rows), materials, lambda prompts: prompts["unit"].isin(kept))
+    return write_prompts(pd.concat(rows), materials, lambda prompts: prompts["unit"].isin(kept))
 
 
 def test_prompts_of_test_flows(materials):
@@ -515,7 +515,7 @@ def test_deltas_are_on_the_flows_that_both_rows_share():
         [outcome("base", unit, value) for unit, value in enumerate([0.0, 0.5, 1.0, 1.0])]
         + [outcome("few", unit, value) for unit, value in enumerate([0.5, 0.5])]
     )
-    table = compare(scores, against(("base", "base"), ("few", "base")), 200, 0)
+    table = compare_conditions(scores, against(("base", "base"), ("few", "base")), 200, 0)
     row = table[(table["condition"] == "few") & (table["metric"] == "similarity")].iloc[0]
     assert (row["value"], row["n"], row["delta"], row["shared"]) == (0.5, 2, 0.25, 2)
     ran = table[(table["condition"] == "base") & (table["metric"] == "executed")].iloc[0]
@@ -530,7 +530,7 @@ def test_each_test_set_is_compared_for_itself():
     same = [outcome("base", unit, 0.5, test_set="test_same") for unit in range(8, 12)]
     other = [outcome("few", unit, 0.5, test_set="unseen") for unit in range(12, 14)]
     scores = pd.DataFrame([*flows, *same, *other])
-    table = compare(scores, against(("base", "base"), ("few", "base")), 200, 0)
+    table = compare_conditions(scores, against(("base", "base"), ("few", "base")), 200, 0)
     found = table[table["metric"] == "similarity"][["test_set", "condition", "n", "shared"]].fillna(0)
     assert found.to_numpy().tolist() == [["test", "base", 8, 0], ["test", "few", 8, 8], ["test_same", "base", 4, 0]]
 
@@ -540,7 +540,7 @@ def test_rates_of_made_up_names_say_how_many_flows_they_count():
     scores = pd.DataFrame(
         [outcome(name, unit, 0.5, bool(it)) for name, flows in parsed.items() for unit, it in enumerate(flows)]
     )
-    table = compare(scores, against(("few", "base")), 200, 0).set_index("metric")
+    table = compare_conditions(scores, against(("few", "base")), 200, 0).set_index("metric")
     sizes = table[["n", "counted", "shared", "counted_both"]]
     assert sizes.loc["made_up_names"].tolist() == [6, 4, 6, 3]
     assert sizes.loc["unparsed"].tolist() == [6, 6, 6, 6]
@@ -574,7 +574,7 @@ def test_the_contracts_columns_and_the_printed_differences():
     names = ["pretrained_5_in_context", "tst_5_in_context", FINETUNED, "tst_20_fd_in_context", "tst_20_in_context"]
     scores = pd.DataFrame([outcome(name, unit, 0.5) for name in (*names, "copy_tst") for unit in range(3)])
     asked = to_ask(rows_of(), {"test": 9}, [], 0, "in_context")
-    compared = compare(scores, comparisons(asked, PUBLISHED, "in_context"), 50, 0)
+    compared = compare_conditions(scores, comparisons(asked, PUBLISHED, "in_context"), 50, 0)
     table = contract(compared, asked, with_definitions(PUBLISHED))
     assert list(table) == [*CONTRACT, "condition", "against"]
     assert len(table) == len(compared)

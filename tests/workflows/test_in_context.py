@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from lib.workbook.artifacts import ROOT, sha256_of
+from lib.workbook.parts import adapter_of
 from lib.workflows import in_context
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.in_context import (
@@ -21,11 +22,9 @@ from lib.workflows.in_context import (
     Known,
     Renaming,
     Source,
-    adapter_in,
-    api_names,
-    asked_of,
     catalogue_names,
     connectors_of,
+    definition_names,
     flow_fields,
     flow_names,
     half_of,
@@ -127,15 +126,12 @@ def test_two_groups_that_never_meet_are_the_halves(catalogue):
     assert {frozenset(name for name in names if split[name] == half) for half in "ab"} == set(map(frozenset, groups))
 
 
-def test_the_half_of_a_flow_and_who_is_asked():
+def test_the_half_of_a_flow():
     split = {"shared_x": "a", "shared_y": "b"}
     assert half_of(["shared_x.A", "shared_x.B.C"], split) == "a"
     assert half_of(["shared_x.A", "shared_y.A"], split) == ""
     assert half_of(["shared_x.A", "shared_z.A"], split) == ""
     assert half_of([], split) == ""
-    assert asked_of(["shared_x.A"], split) == "b"
-    assert asked_of(["shared_y.A"], split) == "a"
-    assert asked_of(["shared_x.A", "shared_y.A"], split) == ""
 
 
 # ---------------------------------------------------------------- new names
@@ -218,9 +214,9 @@ def test_a_loop_is_renamed_with_what_it_goes_through():
 
 def test_a_definition_is_renamed_and_its_words_are_not(catalogue, known, taken):
     for api in list(catalogue)[::7]:
-        new = Renaming(api_names(api), taken, 0, random.Random(1))
+        new = Renaming(definition_names(api), taken, 0, random.Random(1))
         renamed = new.api(api)
-        assert not api_names(renamed) & known
+        assert not definition_names(renamed) & known
         assert [len(one.summary.split()) for one in renamed.parameters] == [
             len(p.summary.split()) for p in api.parameters
         ]
@@ -380,7 +376,8 @@ def models(source, monkeypatch, tmp_path):
     def train(part, name, prompts, targets, output, training, **machine):
         assert part == "", "no shipped part is taken by its prompts"
         trained.append((Path(output).name, len(prompts)))
-        return adapter_in(shipped_part(tmp_path, Path(output).name, "here"))
+        folder = shipped_part(tmp_path, Path(output).name, "here")
+        return adapter_of(folder, json.loads((folder / "training.json").read_text()))
 
     monkeypatch.setattr(in_context, "fingerprint", lambda path, quantization: "base")
     monkeypatch.setattr(in_context, "locate", lambda name: name)

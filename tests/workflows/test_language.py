@@ -29,13 +29,13 @@ from lib.workflows.language import (
     Object,
     Or,
     Reference,
+    assigned_in,
     called_apis,
     calls,
     parse,
     print_flow,
     unfilled,
     validate,
-    variables_assigned,
     variables_used,
 )
 from lib.workflows.pairs import read_values
@@ -83,7 +83,7 @@ def test_what_a_flow_says():
     assert [call.keys for call in calls(flow)] == [
         ("folderPath",), ("body/messageBody",), ("emailMessage/To", "cc"), ("item",),
     ]  # fmt: skip
-    assert variables_assigned(flow) == ["triggerOutputs", "teams_msg"]
+    assert list(assigned_in(flow.statements)) == ["triggerOutputs", "teams_msg"]
     assert variables_used(flow) == ["triggerOutputs", "teams_msg"]
 
 
@@ -407,7 +407,7 @@ def test_a_missing_bracket_or_semicolon_is_an_error(flow, data):
 def test_what_is_assigned_first_is_never_reported(flow):
     unassigned = validate(flow, NOTHING).unassigned
     assert set(unassigned) <= set(variables_used(flow))
-    assert set(unassigned) >= set(variables_used(flow)) - set(variables_assigned(flow))
+    assert set(unassigned) >= set(variables_used(flow)) - set(assigned_in(flow.statements))
     first = tuple(Call("a.b", variable=name) for name in unassigned)
     assert validate(Flow((*first, *flow.statements)), NOTHING).unassigned == ()
 
@@ -436,7 +436,7 @@ def test_the_tree_of_a_loop():
     assert called_apis(flow) == [
         "shared_jira.ListIssues", "shared_asana.CreateTask", "shared_gmail.SendEmail", "shared_teams.Post",
     ]  # fmt: skip
-    assert variables_assigned(flow) == ["issues", "issue", "task", "watcher"]
+    assert list(assigned_in(flow.statements)) == ["issues", "issue", "task", "watcher"]
     assert variables_used(flow) == ["issues", "issue", "watcher", "task"]
 
 
