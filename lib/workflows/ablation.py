@@ -8,7 +8,7 @@ not asked of it.
     rows = asked_rows(parameters)          a row a condition
     asked = to_ask(rows, {"test": 1000}, [0, 1], 60, "in_context")
     prompts = write_prompts(asked, materials, kept)
-    answers = pd.concat(ask(part, models[name], …) for name, part in prompts.groupby("model"))
+    answers = pd.concat(ask_model(part, models[name], …) for name, part in prompts.groupby("model"))
     compare_conditions(score(answers, flows, catalogue), pairs, samples, seed)
 """
 
@@ -36,7 +36,7 @@ from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.few_shots import few_shot_definitions, usual_number
 from lib.workflows.grammars import flow_grammar
-from lib.workflows.in_context import OTHER, part_of
+from lib.workflows.in_context import OTHER, reader_part
 from lib.workflows.language import FlowError, called_apis, parse
 from lib.workflows.pairs import sample
 from lib.workflows.prompts import PARTS, STOPS, flow_in_chat, flow_of, flow_prompts, metaprompt_parts, token_counter
@@ -464,7 +464,7 @@ class Materials:
             form=self.form,
         )
         half = requests["half"].to_numpy()
-        model = [part_of(OTHER[one]) for one in half] if reads else row.generator
+        model = [reader_part(OTHER[one]) for one in half] if reads else row.generator
         return prompts.assign(condition=row.condition, test_set=row.test_set, half=half, model=model)
 
 
@@ -494,7 +494,7 @@ def write_prompts(
 # ---------------------------------------------------------------- ask
 
 
-def ask(
+def ask_model(
     prompts: pd.DataFrame, model, generator: str, max_new_tokens: int, remote: bool = False, progress: bool = False
 ) -> pd.DataFrame:
     """The flows that a model writes, greedily, all prompts in one call, so that those that begin alike are read once.
@@ -532,7 +532,7 @@ def _asked_with(prompts: pd.DataFrame, generator: str, max_new_tokens: int, remo
 
 
 def kept_by(prompts: pd.DataFrame, models: Mapping[str, Any], max_new_tokens: int) -> list[bool]:
-    """Whether the answer that `ask` gives to each prompt is kept; `models` by the name in the column model."""
+    """Whether the answer that `ask_model` gives to each prompt is kept; `models` by the name in the column model."""
     there = pd.Series(False, prompts.index)
     for name, part in prompts.groupby("model"):
         if name in models:

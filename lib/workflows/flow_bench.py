@@ -51,7 +51,7 @@ from lib.workflows.few_shots import (
     usual_number,
 )
 from lib.workflows.grammars import flow_grammar
-from lib.workflows.in_context import HALVES, LIMIT, part_of
+from lib.workflows.in_context import HALVES, LIMIT, reader_part
 from lib.workflows.language import MAX_CHARACTERS, called_apis, parse, print_flow
 from lib.workflows.prompts import FENCE, PARTS, STOP, flow_prompts, metaprompt_parts
 
@@ -428,7 +428,7 @@ def shot_scores(pairs: pd.DataFrame, vectors: Mapping[str, np.ndarray]) -> pd.Da
 
 # ---------------------------------------------------------------- flows
 
-WRITERS = tuple(map(part_of, HALVES))  # the in-context models, as the project has them
+WRITERS = tuple(map(reader_part, HALVES))  # the in-context models, as the project has them
 INSTRUCT = "instruct"
 INSTRUCT_MODEL = "Qwen2.5-Coder-1.5B-Instruct"  # whose flows come with the project
 MOST_TOKENS = 256  # of a flow; the longest right one has fewer

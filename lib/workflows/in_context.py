@@ -607,7 +607,7 @@ MANY = 2_000  # prompts; fewer are learned in batches of 4, or there would be fe
 
 
 @dataclass(frozen=True)
-class Source:
+class ReaderSource:
     """What the in-context models of a world learn from.
 
     Attributes:
@@ -636,7 +636,7 @@ def reader(prompts: int, seed: int) -> Training:
     return replace(READER, seed=seed, batch_size=READER.batch_size if prompts > MANY else 4)
 
 
-def part_of(half: Half) -> str:
+def reader_part(half: Half) -> str:
     """The name of a half's model: the one that learned from it."""
     return f"in_context-{half}"
 
@@ -648,7 +648,7 @@ def longest_learned(readers: Mapping[str, Adapter]) -> int:
 
 
 def in_context_models(
-    source: Source,
+    source: ReaderSource,
     name: str,
     vectors: np.ndarray,
     encoder: str,
@@ -677,7 +677,7 @@ def in_context_models(
     Raises:
         ValueError: the world is too small for any prompt over one half.
     """
-    parts = {half: part_of(half) for half in HALVES}
+    parts = {half: reader_part(half) for half in HALVES}
     found = dict.fromkeys(HALVES, NONE)
     if take_shipped:
         model, made_from = fingerprint(locate(name), quantization=quantization), source.hash
@@ -704,7 +704,7 @@ def in_context_models(
     return made
 
 
-def api_vectors(source: Source, encoder: str, threads: int = 2) -> np.ndarray:
+def api_vectors(source: ReaderSource, encoder: str, threads: int = 2) -> np.ndarray:
     """Unit vectors of the source's APIs by the pretrained encoder, (APIs, dimensions)."""
     texts = [api.text for api in source.catalogue]
     return dense.encode(dense.load_encoder(locate(encoder), threads), texts)
@@ -712,7 +712,7 @@ def api_vectors(source: Source, encoder: str, threads: int = 2) -> np.ndarray:
 
 def prompts_over(
     half: Half,
-    source: Source,
+    source: ReaderSource,
     vectors: Mapping[str, np.ndarray],
     of_apis: np.ndarray,
     n: int,

@@ -27,7 +27,7 @@ from lib.workbook.parts import NONE, Adapter, Recipe, Shipped, adapter_of, ship_
 from lib.workflows import few_shots, in_context
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.in_context import SHORT, SHORT_PROMPTS, Source, api_vectors, prompts_over, reader
+from lib.workflows.in_context import SHORT, SHORT_PROMPTS, ReaderSource, api_vectors, prompts_over, reader
 from lib.workflows.pairs import sample, training_hash
 from lib.workflows.prompts import finetuned_prompt, finetuned_target, token_counter
 
@@ -132,10 +132,10 @@ class World:
         return self.flows[self.flows["split"] == "training"]
 
     @functools.cached_property
-    def source(self) -> Source:
+    def source(self) -> ReaderSource:
         """What the in-context models learn from."""
         halves = in_context.halves(self.catalogue, self.flows, self.seed)
-        return Source(self.flows, self.catalogue, halves, self.seed, self.form)
+        return ReaderSource(self.flows, self.catalogue, halves, self.seed, self.form)
 
     def lies_in(self, half: str) -> np.ndarray:
         """Whether each flow is a training flow that lies in a half of the connectors."""

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from lib.workbook.inputs import InputError
-from lib.workflows.ablation import FIELDS, HELD, Condition, Counter, ask, kept_by
+from lib.workflows.ablation import FIELDS, HELD, Condition, Counter, ask_model, kept_by
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.language import (
     DYNAMIC_PREFIXES,
@@ -273,7 +273,7 @@ def all_ways(
     for name, part in prompts.groupby("model", sort=False):
         generator, model = str(name).split("-")[0], models[str(name)]
         settings = {"generator": generator, "max_new_tokens": max_new_tokens, "progress": progress}
-        answer = functools.partial(ask, model=model, **settings)
+        answer = functools.partial(ask_model, model=model, **settings)
         free, held = answer(part), answer(held_prompts(part, catalogue))
         problems = [problem_of(text, catalogue) for text in free["text"]]
         rows = zip(part["prompt"], part["unit"].map(requests), free["text"], problems, strict=True)

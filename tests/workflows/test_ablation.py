@@ -19,7 +19,7 @@ from lib.workflows.ablation import (
     UNSEEN_FINETUNED,
     Condition,
     Materials,
-    ask,
+    ask_model,
     asked_of_new_apis,
     asked_rows,
     called_rates,
@@ -456,7 +456,7 @@ class Writer:
 def test_answers_keep_their_cost():
     prompts = pd.DataFrame({"prompt": ["one", "two"], "grammar": [None, "g"], "unit": ["q", "r"]}, index=[7, 9])
     writer = Writer()
-    found = ask(prompts, writer, "untuned", 9)
+    found = ask_model(prompts, writer, "untuned", 9)
     assert writer.asked == (["\n\n", "\nRequest:"], False, [None, "g"])
     assert found["text"].tolist() == ["a.B();", "c.D("]
     assert found["finished"].tolist() == [True, False]
@@ -469,7 +469,7 @@ def test_every_generator_is_asked_in_its_own_way():
     asked = {}
     for name, remote in (("in_context", False), ("finetuned", False), ("instruct", False), ("untuned", True)):
         writer = Writer()
-        ask(prompts, writer, name, 9, remote)
+        ask_model(prompts, writer, name, 9, remote)
         asked[name] = writer.asked
     assert asked["in_context"] == (list(STOPS["untuned"]), False, None)
     assert asked["finetuned"] == ([END], False, None)

@@ -20,8 +20,8 @@ from lib.workflows.in_context import (
     SHOTS,
     WORD,
     Known,
+    ReaderSource,
     Renaming,
-    Source,
     catalogue_names,
     connectors_of,
     definition_names,
@@ -30,8 +30,8 @@ from lib.workflows.in_context import (
     half_of,
     halves,
     mixture,
-    part_of,
     pool_of,
+    reader_part,
     training_prompts,
     words,
 )
@@ -350,20 +350,20 @@ CURVE = {"columns": ["step", "loss"], "curve": [[1, 2.0]], "rows": 60, "tokens":
 def source():
     flows = pd.DataFrame({"pair": ["t", "q"], "split": ["training", "test"], "request": ["mail", "post"]})
     flows = flows.assign(dsl="shared_gmail.SendEmailV2();", apis=[["shared_gmail.SendEmailV2"]] * 2)
-    return Source(flows, Catalogue.load(ROOT / "data" / "catalogue"), {"shared_gmail": "a"}, 7, "described")
+    return ReaderSource(flows, Catalogue.load(ROOT / "data" / "catalogue"), {"shared_gmail": "a"}, 7, "described")
 
 
 def test_the_source_is_training_pairs_catalogue_halves_seed_and_form(source):
     same = source.flows.assign(request=["mail", "another"])  # of a test flow: nobody learns from it
-    assert Source(same, source.catalogue, source.halves, 7, "described").hash == source.hash
+    assert ReaderSource(same, source.catalogue, source.halves, 7, "described").hash == source.hash
     other = source.flows.assign(request=["mails", "post"])
     few = list(source.catalogue)[1:]
     changed = [
-        Source(other, source.catalogue, source.halves, 7, "described"),
-        Source(source.flows, few, source.halves, 7, "described"),
-        Source(source.flows, source.catalogue, {"shared_gmail": "b"}, 7, "described"),
-        Source(source.flows, source.catalogue, source.halves, 8, "described"),
-        Source(source.flows, source.catalogue, source.halves, 7, "compact"),
+        ReaderSource(other, source.catalogue, source.halves, 7, "described"),
+        ReaderSource(source.flows, few, source.halves, 7, "described"),
+        ReaderSource(source.flows, source.catalogue, {"shared_gmail": "b"}, 7, "described"),
+        ReaderSource(source.flows, source.catalogue, source.halves, 8, "described"),
+        ReaderSource(source.flows, source.catalogue, source.halves, 7, "compact"),
     ]
     assert len({source.hash, *(one.hash for one in changed)}) == 6
 
@@ -390,7 +390,7 @@ def models(source, monkeypatch, tmp_path):
 
     def get(made_from, n=2, **how):
         for half in "ab":
-            shipped_part(tmp_path / "data" / "trained", part_of(half), made_from)
+            shipped_part(tmp_path / "data" / "trained", reader_part(half), made_from)
         found = in_context.in_context_models(
             source, "base model", np.zeros((2, 2)), "encoder", n, tmp_path / "adapters", len, root=tmp_path, **how
         )
