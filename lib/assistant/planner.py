@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -191,6 +191,7 @@ class Material:
     retrieved: pd.DataFrame
     n_tools: int
     n_items: int
+    _written: dict[tuple, pd.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def evaluated(self) -> pd.DataFrame:
@@ -238,9 +239,17 @@ class Material:
     def prompted(
         self, rows: pd.DataFrame, settings: Iterable[str], thoughts: Mapping[str, str] | None = None
     ) -> pd.DataFrame:
-        """What the prompts of some queries show in each setting, with the column `prompt`."""
-        inputs = pd.concat([self.shown(rows, setting) for setting in settings], ignore_index=True)
-        return inputs.assign(prompt=planner_prompts(self.desk, inputs, self.queries, thoughts=thoughts))
+        """What the prompts of some queries show in each setting, with the column `prompt`; written once, however many
+        planners are asked."""
+        frames = []
+        for setting in settings:
+            key = setting, tuple(rows["query"]), tuple(sorted((thoughts or {}).items()))
+            if key not in self._written:
+                inputs = self.shown(rows, setting)
+                texts = planner_prompts(self.desk, inputs, self.queries, thoughts)
+                self._written[key] = inputs.assign(prompt=texts)
+            frames.append(self._written[key])
+        return pd.concat(frames, ignore_index=True)
 
 
 def material_of(

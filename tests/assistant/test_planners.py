@@ -251,13 +251,13 @@ def test_the_larger_one_is_trained_where_the_profile_says_so_at_a_rate_of_its_ow
     monkeypatch.setattr(module, "adapter_for", adapter_for)
     monkeypatch.setattr(module, "LocalModel", Model)
     how = lesson, 20, SETTLED, "small"
-    away = larger_planner(book, *how, False, 1, False, threads=1)
+    away = larger_planner(book, *how, False, False, threads=1)
     assert not away.asks
     some = prompts.head(2)
     assert away.has(some) == [False, False]
-    here = larger_planner(book, *how, True, 1, False, threads=1)
+    here = larger_planner(book, *how, True, False, threads=1)
     assert here.write(some) == [f"```\nplan({len(prompt)})\n```" for prompt in some["prompt"]]
-    machine = {"progress": False, "processes": 1, "threads": 1}
+    machine = {"progress": False, "threads": 1}
     assert trained == [("", "small", 2, "planner_larger", LARGER_RATE, 1, machine)]
-    assert all(larger_planner(book, *how, False, 1, False, threads=1).has(some)), "kept under what it comes from"
-    assert not any(larger_planner(book, lesson, 21, SETTLED, "small", False, 1, False).has(some))
+    assert all(larger_planner(book, *how, False, False, threads=1).has(some)), "kept under what it comes from"
+    assert not any(larger_planner(book, lesson, 21, SETTLED, "small", False, False).has(some))
