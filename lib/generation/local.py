@@ -8,6 +8,7 @@ cores on one batch mostly wait for each other. A GPU answers larger batches, one
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import logging
@@ -105,9 +106,7 @@ class LocalModel:
 
             use_blocks(self._model)
             if not self.on_gpu and self.dtype == "bfloat16" and self.quantization == "none":
-                from lib.workbook.packed import pack
-
-                pack(self._model, for_good=True)
+                pack(self._model)
             return_freed_memory()  # an adapter was merged in float32
         return self._model
 
@@ -400,6 +399,32 @@ def load_model(path: str, dtype: str, adapter: str | Path | None = None, quantiz
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise ModelError(f"model {path}{f' with adapter {adapter}' if adapter else ''}: {error}") from error
     return (model if quantization == "nf4" else model.to(device)).eval()
+
+
+def pack(model) -> list:
+    """Let the linear layers of a model that only answers multiply with weights in the order in memory in which the
+    processor multiplies them: the same products in bfloat16 to the last bit. In the order of their file they would be
+    reordered at each step of decoding, which takes as long as the products. Returns those layers: none where the model
+    is not on a CPU, or on one that does not multiply in bfloat16. Their own weights are let go of."""
+    import torch
+
+    if not (torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()):
+        return []
+    layers = [
+        layer for layer in model.modules() if type(layer) is torch.nn.Linear and layer.weight.device.type == "cpu"
+    ]
+    product = torch.ops.mkldnn._linear_pointwise
+    for layer in layers:
+        weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach().to(torch.bfloat16))
+        bias = None if layer.bias is None else layer.bias.detach().to(torch.bfloat16)
+        vars(layer)["forward"] = functools.partial(_product, product, weight, bias)
+        # an embedding that shares the weight keeps it
+        layer.weight = torch.nn.Parameter(torch.empty(0, dtype=weight.dtype), requires_grad=False)
+    return layers
+
+
+def _product(product, weight, bias, inputs):
+    return product(inputs.to(weight.dtype), weight, bias, "none", [], "")
 
 
 def fingerprint(path: str, adapter: str | Path | None = None, quantization: str = "none") -> str:

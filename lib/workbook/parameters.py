@@ -14,7 +14,6 @@ from __future__ import annotations
 import ast
 import io
 import json
-import math
 import re
 import tokenize
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from lib.workbook.inputs import InputError, did_you_mean, read_yaml
+from lib.workbook.inputs import InputError, did_you_mean, one_line, read_yaml
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 # What `make report` runs, in the order of its pages. Other notebooks stand beside the report.
@@ -32,6 +31,7 @@ REMOTE = "remote:"  # begins the name of a language model behind an OpenAI-compa
 # Words that YAML or Snakemake would read as a number, a truth value or nothing.
 NO_NAMES = {"inf", "infinity", "nan", "true", "false", "yes", "no", "on", "off", "y", "n", "null"}
 
+MOST = 1e15  # no number is larger: no NaN and no infinity is below it
 NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?"
 BOUNDS = re.compile(rf"(?:^|[,;] )(?:({NUMBER}) to ({NUMBER})|(at least|above|at most|below) ({NUMBER}))(?=$|[,;])")
 CHOICES = re.compile(r"(?:^|[,;] )one of: ([^;]+)")
@@ -107,8 +107,8 @@ def _is_a(kind: str, value: Any) -> bool:
     """Whether a value is of a type as written. "7" is no integer and 1 is no boolean, but 1 is a float."""
     if kind.startswith("list"):
         return isinstance(value, list) and (kind == "list" or all(_is_a(kind[5:-1], part) for part in value))
-    if kind == "float":
-        return type(value) in (int, float) and math.isfinite(value)
+    if kind in ("int", "float"):
+        return type(value).__name__ in ("int", kind) and abs(value) < MOST
     return type(value).__name__ == kind
 
 
@@ -175,7 +175,7 @@ def notebook_parameters(notebook: str, values: dict[str, Any] | None = None, /, 
     for name, parameter in known.items():
         made[name] = values.get(name, parameter.default)
         if fault := parameter.fault(made[name]):
-            raise ProfileError(f"notebook {notebook}: {name}: {fault} (given {made[name]!r})")
+            raise ProfileError(f"notebook {notebook}: {name}: {fault} (given {one_line(repr(made[name]), 80)})")
     check_profile_name(made["profile"])
     return Parameters(**made)
 

@@ -328,3 +328,19 @@ def test_a_gpu_says_what_a_cpu_says(tiny, monkeypatch, asked):
     answers = model.generate(PROMPTS, max_new_tokens=40, **asked)
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     assert load(tiny).generate(PROMPTS, max_new_tokens=40, **asked) == answers
+
+
+# ---------------------------------------------------------------- packed layers
+
+
+@pytest.mark.skipif(not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="needs a processor that has bfloat16")
+@pytest.mark.parametrize("shape", [(1, 48), (7, 48), (3, 50, 48)])
+def test_packed_layers_give_the_same_products(shape):
+    torch.manual_seed(0)
+    inner = torch.nn.Sequential(torch.nn.Linear(96, 33, bias=False))
+    model = torch.nn.Sequential(torch.nn.Linear(48, 96), torch.nn.GELU(), inner).eval().to(torch.bfloat16)
+    inputs = torch.randn(shape, dtype=torch.bfloat16)
+    with torch.inference_mode():
+        expected = model(inputs)
+        assert len(local.pack(model)) == 2
+        assert torch.equal(model(inputs), expected)

@@ -76,7 +76,11 @@ def test_bounds_are_read_from_the_comment(comment, bounds):
     ("parameter", "good", "bad"),
     [
         (Parameter("n", "int", 3, "at least 1"), [1, 10**9], [0, "7", 7.0, True, None]),
-        (Parameter("x", "float", 0.5, "0 to 1"), [0, 1, 0.3], [1.01, -0.1, float("nan"), float("inf"), True, "0.5"]),
+        (
+            Parameter("x", "float", 0.5, "0 to 1"),
+            [0, 1, 0.3],
+            [1.01, -0.1, float("nan"), float("inf"), 10**400, True],
+        ),
         (Parameter("x", "float", 0.5, "above 0, below 1"), [0.1], [0, 1, 1.0]),
         (Parameter("x", "float", None, "at least 0"), [None, 0, 2.5], [-1, "no"]),
         (Parameter("b", "bool", True, ""), [False], [0, 1, "true", None]),
