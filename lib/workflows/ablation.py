@@ -112,13 +112,8 @@ def asked_rows(parameters: Parameters) -> pd.DataFrame:
     if parameters.dsl_max_tokens >= parameters.prompt_window:
         raise InputError("prompt_window: must be larger than dsl_max_tokens")
     made = [_condition(row, remote) for row in rows]
-    frame = pd.DataFrame(
-        {
-            "condition": [one.name for one in made],
-            **{field: [getattr(one, field) for one in made] for field in FIELDS},
-            "flows": [row[-1] for row in rows],
-        }
-    )
+    frame = pd.DataFrame(made, columns=FIELDS).assign(flows=[row[-1] for row in rows])
+    frame.insert(0, "condition", [one.name for one in made])
     if twice := frame.loc[frame["condition"].duplicated(), "condition"].tolist():
         raise InputError(f"ablation: two rows are {twice[0]}")
     needed = [Condition("pretrained", 5, what, reader) for what in ("none", "fd")]
