@@ -289,7 +289,7 @@ def test_items_that_are_not_as_asked_for(path, value, said):
 
 
 @given(st.data())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_the_model_answers_the_world_is_valid_or_there_is_one_error(tmp_path_factory, data):
     seed = data.draw(st.integers(0, 2**16))
     rng = np.random.default_rng(seed)
