@@ -17,18 +17,18 @@ import pandas as pd
 from sklearn.metrics import cohen_kappa_score
 
 from lib.assistant.needs import KINDS, is_said
-from lib.assistant.queries import normal_form
+from lib.assistant.queries import normal_text
 from lib.assistant.signals import opens_before
 from lib.retrieval.bm25 import content_terms
 from lib.retrieval.stores import candidate_pairs, relevant_pairs_mask
 
-QUESTIONS = {
-    "understood": "before the label is shown: the query has one best reading",
-    "clear": "the query is natural and can be understood",
-    "items_right": "the label's items have to do with it, the best among them",
-    "api_right": "the label's call does what is asked",
-    "arguments_right": "the label's arguments are right",
-    "another": "another call would serve as well",
+QUESTIONS = {  # the first is answered before the label is shown
+    "understood": "one best reading",
+    "clear": "natural and clear",
+    "items_right": "right items, the best among them",
+    "api_right": "right call",
+    "arguments_right": "right arguments",
+    "another": "another call would do as well",
 }
 
 
@@ -88,7 +88,7 @@ def shared_values(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     labels = gold.set_index("query")
     values = {
         "personas": queries.set_index("query")["persona"],
-        "query texts": queries.set_index("query")["text"].map(normal_form),
+        "query texts": queries.set_index("query")["text"].map(normal_text),
         "phrasings": labels["phrasing"],
         "item templates of relevant items": labels["relevant"].explode().map(template),
         "needs asked for": labels["need"],

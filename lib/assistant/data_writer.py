@@ -38,7 +38,7 @@ from lib.assistant.prompts import (
     tool_prompt,
     toolbox_prompt,
 )
-from lib.assistant.queries import DAYS_OF_QUERIES, Gold, Query, acceptable, deal_counts, normal_form, print_call
+from lib.assistant.queries import DAYS_OF_QUERIES, Gold, Query, acceptable, deal_counts, normal_text, print_call
 from lib.assistant.schemas import (
     APP_NAMES,
     APPS,
@@ -112,7 +112,7 @@ ListOf: Any = list
 OneOf: Any = Literal
 
 
-def part_of(model: type[BaseModel], *names: str) -> dict:
+def fields_of(model: type[BaseModel], *names: str) -> dict:
     """Fields of a model for a form, as they are there; lists are short."""
     fields = {}
     for name in names:
@@ -126,7 +126,7 @@ def part_of(model: type[BaseModel], *names: str) -> dict:
 Profile = create_model(
     "Profile",
     __base__=Strict,
-    **part_of(
+    **fields_of(
         Persona, "name", "profession", "company", "city", "hobbies", "favorite_music_genre", "favorite_movie_genre",
         "favorite_cuisine", "favorite_sport", "traits", "people",
     ),
@@ -174,7 +174,7 @@ def items_form(app: str, n: int, today: datetime) -> Any:
     """At most `n` items of an app as its schema has them; ids are given later."""
     past, coming = moments(today, -DAYS_ASKED_FOR, -1), moments(today, 1, DAYS_ASKED_FOR)
     kind = ITEM_TYPES[app]
-    fields = part_of(kind, *(name for name in kind.model_fields if name not in ("id", "opens")))
+    fields = fields_of(kind, *(name for name in kind.model_fields if name not in ("id", "opens")))
     for name, (annotation, _) in fields.items():
         if annotation is NaiveDatetime:
             fields[name] = (coming if name in AHEAD.get(app, ()) else past, ...)
@@ -216,7 +216,7 @@ def arguments_of(answer: BaseModel) -> dict[str, object]:
 # ---------------------------------------------------------------- questions: a step's prompt, form and check
 
 
-def describe(persona: Persona) -> str:
+def persona_line(persona: Persona) -> str:
     """A persona in a prompt's words."""
     work = persona.profession + (f" at {persona.company}" if persona.company else "")
     tastes = {
@@ -244,7 +244,7 @@ def items_of(persona: Persona) -> dict[str, tuple[Item, str]]:
     return {item.id: (item, app) for app in APPS for item in getattr(persona.apps, app)}
 
 
-def numbered(persona: Persona) -> dict[str, str]:
+def entry_labels(persona: Persona) -> dict[str, str]:
     """Ids of a persona's items by what a prompt calls them: an id of ours would take many tokens."""
     return {f"e{number}": name for number, name in enumerate(items_of(persona), start=1)}
 
@@ -265,25 +265,25 @@ def persona_question(age: int, sector: str, initials: str) -> Question[Strict]:
 def items_question(persona: Persona, app: str, n: int) -> Question[Any]:
     now, days = f"{persona.today:%A %Y-%m-%dT%H:%M:%S}", timedelta(days=DAYS_ASKED_FOR)
     span = (persona.today, persona.today + days) if app in AHEAD else (persona.today - days, persona.today)
-    prompt = items_prompt(describe(persona), app, n, now, *(f"{day:%Y-%m-%d}" for day in span))
+    prompt = items_prompt(persona_line(persona), app, n, now, *(f"{day:%Y-%m-%d}" for day in span))
     return Question(prompt, items_form(app, n, persona.today))
 
 
 def query_question(persona: Persona, about: str, kind: str, moment: datetime, place: str) -> Question[Any]:
     """About the item with the id `about`, voiced at a moment and place."""
-    items, names = items_of(persona), numbered(persona)
+    items, names = items_of(persona), entry_labels(persona)
     lines = [entry_line(*items[name], label) for label, name in names.items()]
     called = next(label for label, name in names.items() if name == about)
     when = f"{moment:%A %Y-%m-%d %H:%M} at this place: {place}"
-    copied = normal_form(items[about][0].headline)
+    copied = normal_text(items[about][0].headline)
 
     def check(answer: Any) -> None:
         if not all(any(map(str.isalnum, text)) for text in (answer.text, answer.topic)):
             raise ValueError("text and topic must have words")
-        if normal_form(answer.text) == copied:
+        if normal_text(answer.text) == copied:
             raise ValueError("text: must be what the person says, not a copy of the entry")
 
-    prompt = query_prompt(describe(persona), lines, called, kind, when)
+    prompt = query_prompt(persona_line(persona), lines, called, kind, when)
     return Question(prompt, query_form([label for label in names if label != called]), check)
 
 
@@ -332,7 +332,7 @@ def toolbox_question(app: str) -> Question[WrittenAPIs]:
     return Question(toolbox_prompt(app, n), create_model("APIs", __base__=WrittenAPIs, apis=(apis, ...)), check)
 
 
-def settings_of(step: str, seed: int, n_items: int = 0) -> dict[str, Any]:
+def draw_settings(step: str, seed: int, n_items: int = 0) -> dict[str, Any]:
     """How a step's answers are drawn; one of the step `items` holds `n_items` at most."""
     tokens = TOKENS[step] + (TOKENS_PER_ITEM * n_items if step == "items" else 0)
     return {"max_new_tokens": tokens, "temperature": 0.0 if step in DECIDING else TEMPERATURE, "seed": seed}
@@ -350,7 +350,7 @@ class Writer:
 
     def ask(self, step: str, questions: Sequence[Question[Form]], n_items: int = 0) -> list[Form | None]:
         """The valid answers, None where there is none."""
-        settings = settings_of(step, self.seed, n_items)
+        settings = draw_settings(step, self.seed, n_items)
         replies = ask(self.model, questions, progress=self.progress, **settings)
         valid = [reply for reply in replies if reply.value is not None]
         at_once = sum(not reply.errors for reply in valid)
@@ -364,7 +364,7 @@ class Writer:
 
 
 @dataclass
-class Draft:
+class WrittenQuery:
     """A query on its way through the steps."""
 
     side: str
@@ -474,7 +474,7 @@ def write_personas(writer: Writer, circumstances: Sequence[tuple[int, str, str]]
             days = int(np.random.default_rng([writer.seed, 12, index]).integers(DAYS_OF_TODAYS))
             today = FIRST_DAY + timedelta(days=days, hours=6)
             persona = Persona(id=f"w{index:04d}", age=age, today=today, apps=Apps(), **profile.model_dump())
-            kept.setdefault(normal_form(persona.name), (index, persona))
+            kept.setdefault(normal_text(persona.name), (index, persona))
     writer.keep(len(kept))
     return dict(kept.values())
 
@@ -489,7 +489,7 @@ def write_items(writer: Writer, personas: dict[int, Persona], capacities: Sequen
         for number, written in enumerate(answer.items if answer else []):
             named = {"id": f"{personas[index].id}-{app}-{number}", **written.model_dump()}
             item = ITEM_TYPES[app].model_validate(named)
-            items.setdefault(normal_form(item.text), item)
+            items.setdefault(normal_text(item.text), item)
         setattr(personas[index].apps, app, by_time(items.values(), app))
     writer.keep(sum(len(items_of(persona)) for persona in personas.values()))
     for index in list(personas):
@@ -515,7 +515,7 @@ def write_toolbox(writer: Writer) -> Toolbox:
 
 def write_queries(
     writer: Writer, personas: dict[int, Persona], wanted: dict[int, int], sides: Sequence[str] | np.ndarray
-) -> list[Draft]:
+) -> list[WrittenQuery]:
     """Requests about the personas' items, as many of each persona as wanted; no two with one text."""
     drawn = []
     for index, persona in personas.items():
@@ -527,15 +527,15 @@ def write_queries(
             kind = KINDS[rng.integers(len(KINDS))] if item.opens else "meaning"  # no habit without opens
             drawn.append((index, number, item.id, kind, *voicing(item, kind, persona.today, rng)))
     answers = writer.ask("queries", [query_question(personas[index], *rest) for index, _, *rest in drawn])
-    drafts: dict[str, Draft] = {}
+    drafts: dict[str, WrittenQuery] = {}
     for (index, number, about, kind, moment, place), answer in zip(drawn, answers, strict=True):
         if answer is not None:
             persona = personas[index]
             query = Query(id=f"{persona.id}-q{number}", persona=persona.id, text=answer.text, time=moment, place=place)
-            relevant = list(dict.fromkeys([about, *(numbered(persona)[label] for label in answer.also)]))
-            apps, topic = list(dict.fromkeys(answer.apps)), normal_form(answer.topic)
-            draft = Draft(str(sides[index]), persona, query, kind, topic, relevant, apps)
-            drafts.setdefault(normal_form(answer.text), draft)
+            relevant = list(dict.fromkeys([about, *(entry_labels(persona)[label] for label in answer.also)]))
+            apps, topic = list(dict.fromkeys(answer.apps)), normal_text(answer.topic)
+            draft = WrittenQuery(str(sides[index]), persona, query, kind, topic, relevant, apps)
+            drafts.setdefault(normal_text(answer.text), draft)
     writer.keep(len(drafts))
     return list(drafts.values())
 
@@ -554,7 +554,7 @@ def voicing(item: Item, kind: str, today: datetime, rng: np.random.Generator) ->
     return moment, somewhere(moment, set(PLACES), rng)
 
 
-def write_labels(writer: Writer, drafts: Sequence[Draft], toolbox: Toolbox) -> list[Draft]:
+def write_labels(writer: Writer, drafts: Sequence[WrittenQuery], toolbox: Toolbox) -> list[WrittenQuery]:
     """The tool of each query and its arguments, without which a query is left out, and its chain of thought, which may
     be missing, as in a world of one's own files."""
     which = [tool_question(draft.query, draft.persona, draft.relevant, toolbox) for draft in drafts]
@@ -571,7 +571,7 @@ def write_labels(writer: Writer, drafts: Sequence[Draft], toolbox: Toolbox) -> l
     return drafts
 
 
-def save(folder: Path, drafts: Sequence[Draft], toolbox: Toolbox) -> None:
+def save(folder: Path, drafts: Sequence[WrittenQuery], toolbox: Toolbox) -> None:
     """The folder of a world, read back before it takes the place of an earlier one."""
     personas = {draft.persona.id: draft.persona for draft in drafts}
     records = {
@@ -637,10 +637,10 @@ def trials(world: World, n_personas: int, n_items: int, n_queries: int, seed: in
         "thoughts": [thought_question(q) for q, _, _ in named],
     }
     asked = [query.id for query, _ in pairs]
-    return {step: Trial(some, settings_of(step, seed, n_items), asked) for step, some in questions.items()}
+    return {step: Trial(some, draw_settings(step, seed, n_items), asked) for step, some in questions.items()}
 
 
-def outcomes(asked: Mapping[str, Trial], replies: Mapping[str, list[Reply[Any]]], world: World) -> pd.DataFrame:
+def trial_outcomes(asked: Mapping[str, Trial], replies: Mapping[str, list[Reply[Any]]], world: World) -> pd.DataFrame:
     """One row a question: step, at_once and valid (0 or 1), right (whether a tool or plan is the simulator's; NaN for
     other steps; 0 where there is no valid answer)."""
     gold = {entry.query: entry for entry in world.gold}
@@ -663,7 +663,7 @@ def outcomes(asked: Mapping[str, Trial], replies: Mapping[str, list[Reply[Any]]]
 
 def kept_trials(root: Path, seed: int) -> pd.DataFrame:
     """What became of `MODEL`'s kept answers about a small simulated world, given freely and under the schema, a wrong
-    one asked for again once: `outcomes` with a column way; without rows where an answer is not kept.
+    one asked for again once: `trial_outcomes` with a column way; without rows where an answer is not kept.
 
     Args:
         root: the project's folder.
@@ -678,7 +678,7 @@ def kept_trials(root: Path, seed: int) -> pd.DataFrame:
             for step, trial in asked.items():
                 settings = trial.settings | {"max_new_tokens": min(trial.settings["max_new_tokens"], KEPT_TOKENS)}
                 replies[step] = ask(kept, trial.questions, **settings, constrained=constrained, rounds=1)
-            parts.append(outcomes(asked, replies, world).assign(way=way))
+            parts.append(trial_outcomes(asked, replies, world).assign(way=way))
     except ModelError:
         return pd.DataFrame(columns=["step", "way", "at_once", "valid", "right"])
     return pd.concat(parts, ignore_index=True)
@@ -695,7 +695,7 @@ def rehearse(model: Any, world: World, parameters: Parameters) -> None:
     filled = [n for apps in capacities for n in apps.values() if n]
     asked = trials(world, n_personas=12, n_items=max(filled), n_queries=24, seed=parameters.seed)
     if parameters.written_toolbox:
-        asked["toolbox"] = Trial([toolbox_question(app) for app in APPS], settings_of("toolbox", parameters.seed), [])
+        asked["toolbox"] = Trial([toolbox_question(app) for app in APPS], draw_settings("toolbox", parameters.seed), [])
     n = {"personas": n_personas, "items": len(filled), "toolbox": len(APPS)}
     for step, trial in asked.items():
         prompts = [question.text for question in trial.questions]

@@ -78,7 +78,7 @@ def slots_of(value: str | list[str]) -> list[str]:
     return [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
 
 
-def fill(value: Any, namespace: dict) -> Any:
+def fill_template(value: Any, namespace: dict) -> Any:
     """A template, or each of a list of them, with its slots filled; `{role.name}` is the full name, as `{role}` is.
     What is no text stays as it is.
 
@@ -86,7 +86,7 @@ def fill(value: Any, namespace: dict) -> Any:
         InputError: there is nothing of a slot's name.
     """
     if isinstance(value, list):
-        return [fill(part, namespace) for part in value]
+        return [fill_template(part, namespace) for part in value]
     if not isinstance(value, str):
         return value
     try:

@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import Field, TypeAdapter
 from scipy import stats
 
-from lib.assistant.needs import ROLES, AnyNeed, Habit, Keep, Texts, Wording, fill, slots_of
+from lib.assistant.needs import ROLES, AnyNeed, Habit, Keep, Texts, Wording, fill_template, slots_of
 from lib.assistant.schemas import (
     APPS,
     ITEM_TYPES,
@@ -438,7 +438,7 @@ def make_item(
     follow from the log: a search, song or call shows its last use, a mail or note came before its first.
     """
     filled: dict[str, Any] = {
-        key: fill(value, namespace) for key, value in wording.items() if key not in ("app", "genre")
+        key: fill_template(value, namespace) for key, value in wording.items() if key not in ("app", "genre")
     }
     first, last = moments[0][0], moments[-1][0]
     before = timedelta(hours=int(life.rng.integers(1, 72)))

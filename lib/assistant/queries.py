@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, NaiveDatetime
 
-from lib.assistant.needs import AnyNeed, Call, Kind, alternatives, expand, fill, slots_of
+from lib.assistant.needs import AnyNeed, Call, Kind, alternatives, expand, fill_template, slots_of
 from lib.assistant.personas import Life, LivedNeed, Moment, draw_moments, next_occurrence
 from lib.assistant.schemas import App, CalendarEvent, Place, WorldKnobs
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
@@ -84,7 +84,7 @@ class Family:
         return f"{self.need}/{self.kind}/{self.number}"
 
 
-def normal_form(text: str) -> str:
+def normal_text(text: str) -> str:
     """Lower case, single spaces, no punctuation at the end: two phrasings with one normal form are the same."""
     return " ".join(text.lower().split()).rstrip(".?! ")
 
@@ -125,7 +125,7 @@ def split_phrasings(needs: Sequence[AnyNeed], seed: int) -> dict[str, Side]:
     by_form = defaultdict(list)
     for family in families:
         for form in alternatives(family.text):
-            by_form[normal_form(form)].append(family)
+            by_form[normal_text(form)].append(family)
     bound = {family.id: family.id for family in families}
 
     def root(name: str) -> str:
@@ -202,7 +202,7 @@ def voice(family: Family, lived: LivedNeed, life: Life, said: Mapping[str, objec
     """
     rng = life.rng
     form = expand(family.text, lambda options: options[rng.integers(len(options))])
-    text = " ".join(fill(form, life.people | life.facts | lived.facts | lived.variables | dict(said)).split())
+    text = " ".join(fill_template(form, life.people | life.facts | lived.facts | lived.variables | dict(said)).split())
     manner = rng.random()
     if manner < 0.3 and text.split()[0].strip(",").capitalize() not in {word.split()[0].strip(",") for word in OPENERS}:
         opener = OPENERS[rng.integers(len(OPENERS))]
@@ -257,7 +257,7 @@ def resolve_calls(
         values = {
             name: [
                 int(str(filled)) if name in integers else filled
-                for filled in (fill(form, namespace) for form in forms_of(value, name, bool(said)))
+                for filled in (fill_template(form, namespace) for form in forms_of(value, name, bool(said)))
             ]
             for name, value in templates.items()
         }
@@ -299,7 +299,7 @@ def relevant_items(lived: LivedNeed, life: Life, moment: datetime) -> list[str]:
     return list(dict.fromkeys([*own, *(item.id for item in events)]))[:MOST_RELEVANT]
 
 
-def label(
+def label_query(
     query: Query,
     kind: Kind,
     family: Family,

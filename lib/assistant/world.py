@@ -51,8 +51,8 @@ from lib.assistant.queries import (
     deal_counts,
     deal_kinds,
     families_of,
-    label,
-    normal_form,
+    label_query,
+    normal_text,
     occasion,
     split_phrasings,
     voice,
@@ -267,7 +267,7 @@ def live_and_ask(
         family, text, slots = say_something_new(lived, kind, families, said, life, moment)
         name = f"{life.profile['id']}-q{number}"
         query = Query(id=name, persona=life.profile["id"], text=text, time=moment, place=place)
-        pairs.append((query, label(query, kind, family, lived, life, toolbox, slots)))
+        pairs.append((query, label_query(query, kind, family, lived, life, toolbox, slots)))
     # Of some queries what is asked for was also opened lately, or is opened often. Of each such query the same happens
     # to other items, so that recency and frequency are hints and not the answer. More strength only adds queries.
     for (query, gold), own in zip(pairs, recent.spawn(len(pairs)), strict=True):
@@ -338,8 +338,8 @@ def say_something_new(
         family = options[life.rng.integers(len(options))]
         slots = lived.need.draw_said(moment, life.rng, lived.day)
         text = voice(family, lived, life, slots)
-        if normal_form(text) not in said:
-            said.add(normal_form(text))
+        if normal_text(text) not in said:
+            said.add(normal_text(text))
             return family, text, slots
     raise InputError(f"need {lived.need.need}: too few {kind} phrasings for so many different queries")
 

@@ -20,11 +20,11 @@ from lib.assistant.data_writer import (
     arguments_of,
     items_question,
     kept_trials,
-    outcomes,
     query_question,
     rehearse,
     thought_question,
     toolbox_question,
+    trial_outcomes,
     trials,
     voicing,
     write_world,
@@ -354,7 +354,7 @@ def test_a_request_names_entries_of_the_persona_only(simulated):
     question = query_question(persona, ids[0], "meaning", TODAY, "home")
     answer = {"text": "What about it?", "also": ["e2"], "apps": ["mail"], "topic": "it"}
     assert read_answer(json.dumps(answer), question).also == ["e2"]
-    assert data_writer.numbered(persona)["e2"] == ids[1]
+    assert data_writer.entry_labels(persona)["e2"] == ids[1]
     copied = data_writer.items_of(persona)[ids[0]][0].headline.upper()
     for change, said in (
         ({"also": [f"e{len(ids) + 1}"]}, "also"),
@@ -512,18 +512,18 @@ def test_the_simulators_own_labels_are_right_and_others_are_not(simulated, asked
             api, arguments = parse_call(gold[query].plan)
             truth[question.text] = json.dumps({"api": api} if step == "tools" else arguments)
     knowing = Scripted(lambda prompt, before: truth.get(prompt, right(prompt)))
-    table = outcomes(asked, replied(knowing, asked), simulated)
+    table = trial_outcomes(asked, replied(knowing, asked), simulated)
     judged = table["step"].isin(["tools", "plans"])
     assert table.loc[judged, "right"].tolist() == [1.0] * judged.sum()
     assert table.loc[~judged, "right"].isna().all()
-    guessing = outcomes(asked, replied(Scripted(), asked), simulated)
+    guessing = trial_outcomes(asked, replied(Scripted(), asked), simulated)
     assert guessing.loc[guessing["step"] == "plans", "right"].sum() == 0
 
 
 def test_repaired_answers_are_not_usable_at_once(simulated, asked):
     bad = {"personas": "no", "items": '{"items": [{"ti', "queries": "{'a': 1}", "tools": '{"api": "x"}'}
     model = Scripted(lambda prompt, before: right(prompt) if before else bad.get(step_of(prompt), right(prompt)))
-    table = outcomes(asked, replied(model, asked, rounds=1), simulated)
+    table = trial_outcomes(asked, replied(model, asked, rounds=1), simulated)
     shares = table.groupby("step", sort=False)[["at_once", "valid"]].mean()
     assert shares["valid"].tolist() == [1] * 6
     assert shares["at_once"].tolist() == [0, 0, 0, 0, 1, 1]

@@ -22,14 +22,14 @@ from lib.assistant.needs import (
     day_words,
     draw_moment,
     expand,
-    fill,
+    fill_template,
     is_said,
     parse_call,
     read_needs,
     slots_of,
 )
 from lib.assistant.personas import LivedNeed, draw_life, draw_slot, furnish, make_item, moment_facts
-from lib.assistant.queries import Query, families_of, label, normal_form, print_call, voice
+from lib.assistant.queries import Query, families_of, label_query, normal_text, print_call, voice
 from lib.assistant.schemas import APPS, WorldKnobs
 from lib.retrieval.bm25 import content_terms
 from lib.workbook.inputs import InputError
@@ -60,11 +60,11 @@ def test_alternatives_are_all_combinations_in_order(pieces):
 
 
 def test_a_slot_that_nothing_fills_is_named():
-    assert fill(["{a} b", 3], {"a": "x"}) == ["x b", 3]
+    assert fill_template(["{a} b", 3], {"a": "x"}) == ["x b", 3]
     assert slots_of(["{a.first} and {b}", "{a}"]) == ["a.first", "b", "a"]
     for template in ("Where is {nobody}?", "{a.shoe}", "{a"):
         with pytest.raises(InputError, match=r"a slot cannot be filled"):
-            fill(template, {"a": "x"})
+            fill_template(template, {"a": "x"})
 
 
 @given(
@@ -151,7 +151,7 @@ def asked(need, keep_name, family, life, toolbox):
     said = need.draw_said(NOW, life.rng)
     text = voice(family, lived, life, said)
     query = Query(id="q", persona="p0000", text=text, time=NOW, place="home")
-    return text, label(query, "meaning", family, lived, life, toolbox, said)
+    return text, label_query(query, "meaning", family, lived, life, toolbox, said)
 
 
 def test_there_are_enough_of_each_group_and_each_is_said_in_many_ways(kept, explicit):
@@ -164,7 +164,7 @@ def test_there_are_enough_of_each_group_and_each_is_said_in_many_ways(kept, expl
         assert {family.kind for family in families} == set(KINDS), need.need
         assert len({keep.calls[-1][0] for keep in need.keeps.values()}) >= 2, need.need
     for need in explicit:
-        assert len({normal_form(text) for text in need.phrasings}) >= 18, need.need
+        assert len({normal_text(text) for text in need.phrasings}) >= 18, need.need
         assert not set(need.said) & set(need.vars), need.need
         assert all(len(pool) == len(set(pool)) for pool in need.said.values()), need.need
 
@@ -232,7 +232,7 @@ def test_no_phrasing_that_names_its_matter_and_no_wording_stands_twice(needs):
         form
         for family in families_of(needs)
         if family.kind != "habit"
-        for form in {normal_form(form) for form in alternatives(family.text)}
+        for form in {normal_text(form) for form in alternatives(family.text)}
     )
     assert [form for form, count in forms.items() if count > 1] == []
     wordings = Counter(

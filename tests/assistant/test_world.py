@@ -37,7 +37,7 @@ from lib.assistant.queries import (
     deal_kinds,
     families_of,
     held_out_needs,
-    normal_form,
+    normal_text,
     split_phrasings,
 )
 from lib.assistant.schemas import APPS, PLACES, Persona, WorldKnobs
@@ -186,9 +186,9 @@ def test_a_world_depends_on_its_seed_and_not_on_the_process(data, root, make_wor
 @pytest.mark.parametrize("name", WORLDS)
 def test_sides_share_no_persona_text_phrasing_or_surface_form(tables_of, needs, name):
     tables = tables_of[name]
-    assert tables["queries"]["text"].map(normal_form).is_unique
+    assert tables["queries"]["text"].map(normal_text).is_unique
     audit.check_apart(audit.shared_values(tables))
-    forms = {family.id: {normal_form(form) for form in alternatives(family.text)} for family in families_of(needs)}
+    forms = {family.id: {normal_text(form) for form in alternatives(family.text)} for family in families_of(needs)}
     used = tables["gold"].groupby("split")["phrasing"].agg(lambda names: set().union(*map(forms.get, names)))
     assert not used["training"] & used["evaluation"]
 
@@ -198,7 +198,7 @@ def test_split_of_phrasings_binds_shared_forms(needs, seed):
     side, families = split_phrasings(needs, seed), families_of(needs)
     assert set(side) == {family.id for family in families}
     training, evaluation = (
-        {normal_form(form) for family in families if side[family.id] == name for form in alternatives(family.text)}
+        {normal_text(form) for family in families if side[family.id] == name for form in alternatives(family.text)}
         for name in SIDES
     )
     assert not training & evaluation
