@@ -3,14 +3,12 @@
 import itertools
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from lib.evaluation.forensics import (
     chained,
     conflicts,
-    level_bounds,
     ndcg_upper_bound,
 )
 from lib.evaluation.ranking import ndcg_at_k
@@ -104,9 +102,6 @@ def test_impossible_recalls_are_refused(recall, k, reference):
         ndcg_upper_bound(recall, k, reference)
 
 
-# ---------------------------------------------------------------- random rankings
-
-
 # ---------------------------------------------------------------- the workflow paper's ablation
 
 
@@ -126,25 +121,6 @@ def edited(ablation, edits):
 
 def on_scale(ablation):
     return chained(ablation).set_index(["selector", "shots", "definitions", "metric"])["value"].sort_index()
-
-
-def worlds(ablation, count):
-    """Levels of eleven conditions that obey the metrics' definitions, and the four tables that they make."""
-    rng = np.random.default_rng(0)
-    conditions = list(chained(ablation)[["selector", "shots", "definitions"]].drop_duplicates().itertuples(index=False))
-    origins = {1: ("pretrained", 5, "none"), 2: ("pretrained", 5, "none"), 3: ("pretrained", 20, "none")}
-    origins[4] = ("finetuned", 0, "none")
-    for _ in range(count):
-        levels = {}
-        for condition in map(tuple, conditions):
-            unparsed, names, parameters = rng.uniform(0, 30, size=3).round(2)
-            similarity = np.floor(100 * rng.uniform(0.7, 1) * (1 - unparsed / 100) * (1 - names / 100)) / 100
-            values = (similarity, unparsed, names, parameters)
-            for metric, value in zip(ablation["metric"].unique(), values, strict=True):
-                levels[*condition, metric] = value
-        cells = ablation[["table", "selector", "shots", "definitions", "metric"]].itertuples(index=False, name=None)
-        deltas = [round(levels[cell[1:]] - levels[*origins[cell[0]], cell[4]], 2) for cell in cells]
-        yield levels, ablation.assign(delta=deltas)
 
 
 def test_the_ablation_is_twelve_printed_rows_of_four_metrics(ablation):
@@ -212,26 +188,3 @@ def test_one_of_eight_cells_printed_twice_disagrees(ablation):
         "difference": -0.07,
         "source": "Table 1",
     }
-
-
-def test_bounds_of_the_unpublished_levels(ablation):
-    bounds = level_bounds(ablation).set_index(["selector", "shots", "definitions", "metric"]).sort_index()
-    assert set(bounds.loc[bounds["bound"] == "at most"].index.get_level_values("metric")) == {"similarity"}
-    assert bounds["value"]["pretrained", 5, "none"].to_dict() == {
-        "made_up_names": 11.74,
-        "made_up_parameters": 23.34,
-        "unparsed": 3.37,
-        "similarity": pytest.approx((1 - 0.0337) * (1 - 0.1174), abs=5e-4),
-    }
-    assert bounds["value"]["finetuned", 0, "none", "unparsed"] == pytest.approx(6.13)
-
-
-def test_no_world_breaks_its_bounds(ablation):
-    gaps = []
-    for levels, tables in worlds(ablation, 50):
-        for row in level_bounds(tables).itertuples():
-            level = levels[row.selector, row.shots, row.definitions, row.metric]
-            gap = level - row.value if row.bound == "at least" else row.value - level
-            assert gap > -1e-3
-            gaps.append(gap)
-    assert len(gaps) == 50 * 44

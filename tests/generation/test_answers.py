@@ -1,7 +1,6 @@
 """Kept answers: found by what was asked of whom, in two layers, never half a line, usable after a kill."""
 
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -9,10 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
-from lib.generation.answers import Answer, Answers, Cost, KeptModel, Usage, key_of, whole_units
+from lib.generation.answers import Answer, Answers, Cost, KeptModel, Usage, key_of
 from lib.workbook.artifacts import ArtifactError
 
 ASKED = {"weights": "w", "prompt": "a prompt", "max_new_tokens": 8}
@@ -99,23 +97,6 @@ def test_a_file_that_cannot_be_written_is_one_clear_error(tmp_path):
         Answers(own=tmp_path / "file" / "answers.jsonl").add({KEY: Answer("yes")})
 
 
-def add_often(path, name):
-    answers = Answers(own=path)
-    for number in range(60):
-        answers.add({f"{name}{number}": Answer(name * 5_000)})
-
-
-def test_several_processes_add_whole_lines(path):
-    context = multiprocessing.get_context("fork")
-    writers = [context.Process(target=add_often, args=(path, name)) for name in "ab"]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    keys = [f"{name}{number}" for name in "ab" for number in range(60)]
-    assert [one.text for one in Answers(own=path).get(keys)] == [key[0] * 5_000 for key in keys]
-
-
 WRITER = """
 import sys
 from pathlib import Path
@@ -198,22 +179,3 @@ def test_only_what_is_missing_is_asked_and_kept_beside(there, tmp_path):
     kept.generate(["six"], 8, **DRAWN)
     assert len(model.calls) == 1
     assert (len(kept.used), len(kept.asked)) == (1, 2)  # what a run has asked stays asked
-
-
-def test_several_draws_are_kept_each(there, tmp_path):
-    model = Model()
-    kept = KeptModel(Answers(there, tmp_path / "own.jsonl"), "w", lambda: model)
-    assert kept.generate(["one", "two"], 8, samples=2, **DRAWN) == ["one 0", "one 1", "two 0", "two 1"]
-    assert model.calls[0][0] == ["one", "two"]  # the second draw of "one" was missing
-    assert kept.usage.cached == 1
-    assert KeptModel(kept.answers, "w").generate(["two", "one"], 8, samples=2, **DRAWN)[::2] == ["two 0", "one 0"]
-
-
-# ---------------------------------------------------------------- units
-
-
-def test_a_comparison_is_made_on_the_units_that_all_its_conditions_have():
-    units = pd.Series(["q", "r", "s", "q", "r", "s"], index=[5, 4, 3, 2, 1, 0])
-    there = [True, True, True, True, False, True]
-    assert whole_units(units, there) == ["q", "s"]
-    assert whole_units(units, [False] * 6) == whole_units(units[:0], []) == []

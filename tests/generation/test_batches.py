@@ -59,13 +59,3 @@ def test_groups_stay_together_and_the_order_does_not_matter():
     assert [len({tuple(ids[:320]) for ids in batch}) for batch in planned] == [1, 1, 1, 1]
     for seed in range(5):
         assert plan(random.Random(seed).sample(tokens, len(tokens))) == planned
-
-
-def test_a_much_shorter_prompt_begins_a_new_batch():
-    lengths = [1000, 900, 520, 480, 300, 30]
-    tokens = [[row] * length for row, length in enumerate(lengths)]
-    names = [(str(row),) for row in range(len(lengths))]
-    batches = plan_batches(names, tokens, [()] * len(lengths), 32, 10, 10**6)
-    assert [[lengths[row] for row in batch] for batch in batches] == [[1000, 900, 520], [480, 300], [30]]
-    short = [[row] * length for row, length in enumerate([200, 30, 3])]
-    assert len(plan_batches(names[:3], short, [()] * 3, 32, 10, 10**6)) == 1

@@ -95,16 +95,6 @@ def test_a_shared_prefix_changes_nothing(tiny, reference):
     assert load(tiny).generate(prompts, max_new_tokens=12, grammars=WORDS) == [reference(p, WORDS, 12) for p in prompts]
 
 
-def test_a_stop_text_ends_an_answer_where_the_grammar_has_it(tiny):
-    model = load(tiny)
-    assert model.generate(PROMPTS, grammars='start: "fox" "\\n\\n"', stop=["\n\n"]) == ["fox"] * 5
-    assert model.finished == [False] * 5  # what is left is not complete without the blank line
-    assert model.generate(PROMPTS, grammars='start: "fox"', stop=["x"]) == ["fo"] * 5
-    assert model.finished == [False] * 5
-    model.generate(PROMPTS, grammars='start: /[a-z]{3}/ ("\\n\\n")?', stop=["\n\n"])
-    assert model.finished == [True] * 5
-
-
 def test_bad_grammars_are_refused(tiny):
     with pytest.raises(GrammarError, match="nothing"):
         load(tiny).generate(PROMPTS, grammars="start: nothing")

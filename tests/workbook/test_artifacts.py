@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from lib.workbook.artifacts import (
-    UMASK,
     ArtifactError,
     Workbook,
     atomic_path,
@@ -79,16 +78,6 @@ def test_a_damaged_file_is_noticed(first, second, damage):
         second.read("items")
 
 
-def test_a_failed_write_keeps_the_old_file(tmp_path):
-    target = tmp_path / "file.txt"
-    target.write_text("old")
-    with pytest.raises(RuntimeError), atomic_path(target) as temporary:
-        temporary.write_text("half")
-        raise RuntimeError
-    assert target.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [target]
-
-
 def test_a_killed_writer_leaves_the_old_file_whole(tmp_path):
     target = tmp_path / "file.txt"
     target.write_text("old")
@@ -102,12 +91,6 @@ def test_a_killed_writer_leaves_the_old_file_whole(tmp_path):
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)])
     assert done.returncode == -signal.SIGKILL
     assert target.read_text() == "old"
-
-
-def test_written_files_are_readable_by_others(first):
-    """mkstemp makes private files; artifacts follow the umask like any other file."""
-    first.write("items", FRAME)
-    assert (first.data / "items.parquet").stat().st_mode & 0o777 == 0o666 & ~UMASK
 
 
 def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path):
@@ -130,17 +113,6 @@ def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path):
         remove_leftovers(tmp_path)
         assert not elsewhere.exists()
     assert (tmp_path / "being_written").exists()
-
-
-def test_files_that_are_missing_are_named_with_their_notebooks(first):
-    first.write("items", FRAME)
-    first.require({"01_data_gen": ["items.parquet"]})
-    with pytest.raises(ArtifactError) as error:
-        first.require({"01_data_gen": ["items.parquet"], "02_b": ["a.txt", "b.txt"], "03_d": ["adapters/c"]})
-    lacking = "02_b (a.txt, b.txt); 03_d (adapters/c)"
-    assert str(error.value) == (
-        f"profile smoke lacks what these notebooks write: {lacking}: run `make report PROFILE=smoke`"
-    )
 
 
 def test_the_writers_parameters_are_read_as_they_are_declared_now(first, second):
