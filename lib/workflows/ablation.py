@@ -154,14 +154,12 @@ def to_ask(
     """Every condition that is asked: the rows on each test set, and those about APIs held out of training.
 
     Args:
-        rows: of `asked_rows`.
         sizes: {test set: its flows}.
         added: examples of each API held out that are added to the few-shots; the fewest first.
         unseen_flows: requests for such APIs; with 0 none is asked.
-        reader: the generator that is asked for these, beside the fine-tuned one.
 
     Returns:
-        the columns of `rows`, test_set, and added (0 for test flows).
+        the columns of `asked_rows`, test_set, and added (0 for test flows).
     """
     parts = [rows.assign(test_set=name, flows=rows["flows"].clip(upper=n), added=0) for name, n in sizes.items()]
     unseen = [

@@ -208,15 +208,10 @@ def catalogue_names(apis: Iterable[API]) -> set[str]:
 
 
 class Known(NamedTuple):
-    """What no new name may hold, and what no text of a prompt may.
+    """What no new name may hold, and what no text of a prompt may."""
 
-    Attributes:
-        words: of all names of a catalogue; no invented word is one of them.
-        odd: the names that are no words of a sentence, such as emailMessage/To.
-    """
-
-    words: frozenset[str]
-    odd: frozenset[str]
+    words: frozenset[str]  # of all names of a catalogue
+    odd: frozenset[str]  # names that are no words of a sentence, such as emailMessage/To
 
     @classmethod
     def of(cls, apis: Iterable[API]) -> Known:
@@ -341,22 +336,14 @@ KEPT = (0.0, 0.5)  # share of words that stay in a prompt's new names
 
 
 class Cell(NamedTuple):
-    """One sort of prompt.
+    """One sort of prompt. Of kind "definition only" one API of the flow is in no few-shot; of kind "nearest wrong" no
+    few-shot calls the same APIs as the flow."""
 
-    Attributes:
-        shots: few-shots at most, fewer where they do not fit.
-        definitions: none, of the few-shots' APIs (FD), of those nearest to the request (SFD), or both.
-        kind: usual; "definition only": one API of the flow is in no few-shot; "nearest wrong": no few-shot calls the
-            same APIs as the flow.
-        selector: whose few-shots.
-        beside: SFD shows as many definitions as FD has on average for so many few-shots.
-    """
-
-    shots: int
-    definitions: str
+    shots: int  # at most, fewer where they do not fit
+    definitions: str  # none, of the few-shots' APIs (FD), of those nearest to the request (SFD), or both
     kind: str
     selector: str
-    beside: int
+    beside: int  # few-shots that FD has as many definitions for, on average, as SFD shows
 
 
 def mixture(selectors: Sequence[str]) -> list[Cell]:
@@ -376,19 +363,12 @@ def mixture(selectors: Sequence[str]) -> list[Cell]:
 
 @dataclass(frozen=True)
 class Pool:
-    """The flows of one half, from which requests and few-shots are drawn.
+    """The flows of one half, from which requests and few-shots are drawn; `vectors` by selector, those of the APIs by
+    the encoder called pretrained."""
 
-    Attributes:
-        pairs: columns pair, request, dsl, apis; a range index.
-        vectors: {selector: unit vectors of the requests, (pairs, dimensions)}.
-        apis: those that a definition may be shown of, by name.
-        api_vectors: of their `API.text`, by the encoder of the vectors called pretrained.
-        known: what new names may not hold.
-    """
-
-    pairs: pd.DataFrame
-    vectors: Mapping[str, np.ndarray]
-    apis: Mapping[str, API]
+    pairs: pd.DataFrame  # columns pair, request, dsl, apis; a range index
+    vectors: Mapping[str, np.ndarray]  # unit vectors of the requests, (pairs, dimensions)
+    apis: Mapping[str, API]  # those that a definition may be shown of
     api_vectors: np.ndarray
     known: Known
 
@@ -439,9 +419,7 @@ def pool_of(
     """The training flows whose connectors all lie in a half, and the APIs of this half that training may use.
 
     Args:
-        split: of `halves`.
-        flows: columns pair, split, request, dsl, apis.
-        vectors: {selector: unit vectors of the requests, (flows, dimensions)}, one called pretrained.
+        vectors: {selector: unit vectors of all flows' requests}, one called pretrained.
         api_vectors: of each API's `text`, in the catalogue's order, by the pretrained encoder.
     """
     own = (flows["split"] == "training") & (flows["apis"].map(lambda apis: half_of(apis, split)) == half)
@@ -608,21 +586,13 @@ MANY = 2_000  # prompts; fewer are learned in batches of 4, or there would be fe
 
 @dataclass(frozen=True)
 class ReaderSource:
-    """What the in-context models of a world learn from.
+    """What the in-context models of a world learn from; the seed is of halves and prompts."""
 
-    Attributes:
-        flows: columns pair, split, request, dsl, apis.
-        catalogue: the whole one.
-        halves: of `lib.workflows.in_context.halves`.
-        seed: of halves and prompts.
-        form: of definitions.
-    """
-
-    flows: pd.DataFrame
+    flows: pd.DataFrame  # columns pair, split, request, dsl, apis
     catalogue: Catalogue
     halves: Mapping[str, Half]
     seed: int
-    form: DefinitionForm
+    form: DefinitionForm  # of definitions
 
     @property
     def hash(self) -> str:
@@ -720,12 +690,7 @@ def prompts_over(
     limit: int = LIMIT,
     progress: bool = False,
 ) -> pd.DataFrame:
-    """`lib.workflows.in_context.training_prompts` over one half of the source's connectors.
-
-    Args:
-        vectors: of the flows' requests by selector, as for `lib.workflows.in_context.pool_of`.
-        of_apis: of `api_vectors`.
-        n, count, limit: of prompts and their tokens.
-    """
+    """`training_prompts` over one half of the source's connectors; `vectors` as for `pool_of`, `of_apis` of
+    `api_vectors`."""
     pool = pool_of(half, source.halves, source.flows, vectors, source.catalogue, of_apis)
     return training_prompts(pool, n, source.seed, count, limit, source.form, progress)
