@@ -74,7 +74,7 @@ class Lesson(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class TaughtAdapter:
     """A language model's adapter.
 
     Attributes:
@@ -103,7 +103,7 @@ def writer_pairs(learned: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"prompt": learned["text"].map(distilled_cot_prompt), "target": learned["cot"]})
 
 
-def writer_settings(parameters: Parameters) -> Training:
+def chain_writer_settings(parameters: Parameters) -> Training:
     """Those that the profile asks for; small batches are more steps from few pairs."""
     rate, epochs = parameters.distilled_learning_rate, parameters.distilled_epochs
     return Training(batch_size=4, seed=parameters.seed, learning_rate=rate, epochs=epochs)
@@ -129,7 +129,7 @@ def taught_queries(
     elif size:
         learned, asked = taught_and_asked(training, unseen, size, len(training) - size, seed)
         model, source = fingerprint(locate(parameters.distilled_writer or parameters.writer)), _source(learned)
-        found = shipped(name_of(WRITER, size), model, source, root, writer_settings(parameters))
+        found = shipped(name_of(WRITER, size), model, source, root, chain_writer_settings(parameters))
         if found.folder:
             return learned, equal_shares(asked, asked["kind"], numbers[1], seed), found
     return *taught_and_asked(training, unseen, *numbers, seed), found
@@ -240,19 +240,19 @@ def make_folds(book: Workbook, root: Path = ROOT, progress: bool = False, **_) -
 # ---------------------------------------------------------------- all of them
 
 
-def parts() -> dict[str, Part]:
+def adapters() -> dict[str, TaughtAdapter]:
     """Every language model's adapter by its name, the writer before the planner, some of whose prompts have its chains
     of thought."""
     writing = Training(learning_rate=3e-3, batch_size=4)
     planning = Training(learning_rate=3e-3, epochs=2, batch_size=8)
     every = {
-        WRITER: Part("03_cot_augmentation", writer_lesson, writing, SIZES[WRITER]),
-        PLANNER: Part("07_planner", planner_lesson, planning, SIZES[PLANNER]),
+        WRITER: TaughtAdapter("03_cot_augmentation", writer_lesson, writing, SIZES[WRITER]),
+        PLANNER: TaughtAdapter("07_planner", planner_lesson, planning, SIZES[PLANNER]),
     }
     return {name_of(kind, part.size): part for kind, part in every.items()}
 
 
-def recipes() -> dict[str, Recipe]:
+def assistant_recipes() -> dict[str, Recipe]:
     """How `make train` makes each part, with the files that it is made from, by the notebook that writes them."""
 
     def tables(*names: str) -> tuple[str, ...]:
@@ -272,9 +272,9 @@ def recipes() -> dict[str, Recipe]:
             f"of {part.size:,} training queries, {part.settings}",
             part.notebook,
             needs[part.notebook],
-            functools.partial(ship_part, name, part),
+            functools.partial(ship_adapter, name, part),
         )
-        for name, part in parts().items()
+        for name, part in adapters().items()
     }
     tools = {"06_tool_retrieval": (f"{TOOL_RANKERS}.jsonl",)}
     return found | {
@@ -284,7 +284,7 @@ def recipes() -> dict[str, Recipe]:
     }
 
 
-def ship_part(name: str, part: Part, book: Workbook, root: Path = ROOT, **machine) -> str:
+def ship_adapter(name: str, part: TaughtAdapter, book: Workbook, root: Path = ROOT, **machine) -> str:
     """Train a part where the shipped one does not fit, from where a training that was killed goes on, and ship it; see
     `lib.workbook.parts.Recipe.make`.
 

@@ -23,7 +23,7 @@ def recipes() -> dict[str, Recipe]:
     from lib.assistant import parts as of_assistant
     from lib.workflows import parts as of_workflows
 
-    return of_workflows.recipes(on_gpu=accelerator() != processor()) | of_assistant.recipes()
+    return of_workflows.recipes(on_gpu=accelerator() != processor()) | of_assistant.assistant_recipes()
 
 
 def main(arguments: list[str]) -> int:

@@ -118,13 +118,13 @@ def plan_rows(lengths: np.ndarray, batch_size: int, seed: int) -> np.ndarray:
     return np.concatenate([batches.ravel(), order[full:]])
 
 
-def plan_batches(lengths: np.ndarray, batch_size: int, seed: int) -> list[np.ndarray]:
+def _batches(lengths: np.ndarray, batch_size: int, seed: int) -> list[np.ndarray]:
     """Batches of row numbers in the order of `plan_rows`; `lengths` are tokens, (rows, texts)."""
     order = plan_rows(lengths.max(axis=1), batch_size, seed)
     return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
 
 
-def tokenize(encoder, texts) -> list[list[int]]:
+def token_ids(encoder, texts) -> list[list[int]]:
     """Token ids of each text as the encoder reads it, its window included; equal texts are read once."""
     unique = list(dict.fromkeys(texts))
     ids = encoder.tokenizer(unique, truncation=True, max_length=encoder.max_seq_length)["input_ids"]
@@ -218,7 +218,7 @@ def finetune_encoder(
     rows, output = rows[RANKED], Path(output)
     encoder = load_encoder(path, threads)
     content = {
-        "encoder": hash_of(encoder, f"{encoder} {encoder.max_seq_length}"),
+        "encoder": _digest(encoder, f"{encoder} {encoder.max_seq_length}"),
         "rows": hashlib.sha256(rows.to_json(orient="split").encode()).hexdigest(),
         "settings": asdict(settings),
         "bfloat16": has_bfloat16(),
@@ -239,7 +239,7 @@ def train_whole(encoder, rows: pd.DataFrame, settings: Finetuning, progress: boo
     """Fine-tune `encoder` in place, with its dropout; returns the record's curve, rows, tokens, seconds."""
     import torch
 
-    lengths = np.column_stack([[len(ids) for ids in tokenize(encoder, rows[column])] for column in RANKED])
+    lengths = np.column_stack([[len(ids) for ids in token_ids(encoder, rows[column])] for column in RANKED])
     texts = {column: rows[column].to_numpy() for column in RANKED}
     trained = [weight for weight in encoder.parameters() if weight.requires_grad]
     group = {"params": trained, "highest": settings.learning_rate}
@@ -266,7 +266,7 @@ def train_whole(encoder, rows: pd.DataFrame, settings: Finetuning, progress: boo
         optimizer.zero_grad()
         return loss.detach()
 
-    batches = plan_batches(lengths, settings.batch_size, settings.seed)
+    batches = _batches(lengths, settings.batch_size, settings.seed)
     curve = take_steps(one_step, batches, optimizer, rise_from_zero, progress)
     encoder.eval()
     return {
@@ -400,10 +400,10 @@ def train_adapter(encoder, rows: pd.DataFrame, settings: Tuning, checkpoints: Ch
     record's curve, rows, tokens, seconds and affine."""
     import torch
 
-    tokens = {side: tokenize(encoder, rows[side]) for side in SCORED}
+    tokens = {side: token_ids(encoder, rows[side]) for side in SCORED}
     lengths = np.array([[len(ids) for ids in tokens[side]] for side in SCORED]).T
     scores = torch.tensor(rows["score"].to_numpy(dtype=np.float32), device=encoder.device)
-    adapted, weights = add_adapter(encoder, settings)
+    adapted, weights = with_adapter(encoder, settings)
     masters = {key: weight.detach().float().clone() for key, weight in weights.items()}
     affine = torch.tensor([1.0, 0.0], device=encoder.device)
     groups = [
@@ -426,14 +426,14 @@ def train_adapter(encoder, rows: pd.DataFrame, settings: Tuning, checkpoints: Ch
         affine.grad = None
         return error.detach()
 
-    batches, trained = plan_batches(lengths, settings.batch_size, settings.seed), {**masters, "affine": affine}
+    batches, trained = _batches(lengths, settings.batch_size, settings.seed), {**masters, "affine": affine}
     kept = trained, weights, checkpoints, settings.checkpoint_every
     curve = take_steps(one_step, batches, optimizer, rise_and_fall, progress, *kept)
     result = {"curve": [line[:2] for line in curve], "rows": len(rows), "tokens": int(lengths.sum())}
     return adapted, masters, {**result, "seconds": curve[-1][2], "affine": affine.tolist()}
 
 
-def add_adapter(encoder, settings: Tuning):
+def with_adapter(encoder, settings: Tuning):
     """The encoder's transformer with a seeded adapter in place, and the adapter's trainable weights by name."""
     import torch
     from peft import LoraConfig, get_peft_model
@@ -489,10 +489,10 @@ def embed_tokens(encoder, texts: Sequence[list[int]]):
 
 def weights_hash(encoder) -> str:
     """SHA-256 over the names and values of an encoder's weights and its window."""
-    return hash_of(encoder, f"{encoder.max_seq_length}")
+    return _digest(encoder, f"{encoder.max_seq_length}")
 
 
-def hash_of(encoder, heading: str) -> str:
+def _digest(encoder, heading: str) -> str:
     """SHA-256 over a heading and the names and values of an encoder's weights."""
     digest = hashlib.sha256(heading.encode())
     for name, value in sorted(encoder.state_dict().items()):

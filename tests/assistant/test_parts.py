@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from lib.assistant import parts as module
-from lib.assistant.parts import ABOUT, name_of, parts, recipes, ship_part, taught_queries
+from lib.assistant.parts import ABOUT, adapters, assistant_recipes, name_of, ship_adapter, taught_queries
 from lib.assistant.planner_training import PlannerLesson, planner_settings, read_planner_lesson, shipped_planner
 from lib.assistant.queries import held_out_needs
 from lib.assistant.schemas import WorldKnobs
@@ -76,7 +76,7 @@ def book_of(model, root, tiny, **values):
 
 
 def small(kind, size):
-    return replace(parts()[name_of(kind, module.SIZES[kind])], size=size)
+    return replace(adapters()[name_of(kind, module.SIZES[kind])], size=size)
 
 
 def training_of(tables):
@@ -85,9 +85,9 @@ def training_of(tables):
 
 
 def test_parts_say_what_they_are_made_from():
-    every = recipes()
-    assert list(every) == [*parts(), "search_folds", "lambdamart", "tool_rankers"]
-    assert {name: every[name].notebook for name in parts()} == {
+    every = assistant_recipes()
+    assert list(every) == [*adapters(), "search_folds", "lambdamart", "tool_rankers"]
+    assert {name: every[name].notebook for name in adapters()} == {
         "cot_writer-2000": "03_cot_augmentation",
         "planner-4338": "07_planner",
     }
@@ -99,7 +99,7 @@ def test_profiles_ask_for_the_settings_that_the_parts_were_trained_with(profile)
     """Else they would train their own."""
     values = read_profile(ROOT / "notebooks" / "profiles" / f"{profile}.yaml")
     asked = {
-        "cot_writer-2000": module.writer_settings(notebook_parameters("03_cot_augmentation", values)),
+        "cot_writer-2000": module.chain_writer_settings(notebook_parameters("03_cot_augmentation", values)),
         "planner-4338": planner_settings(notebook_parameters("07_planner", values)),
     }
     for part, settings in asked.items():
@@ -114,7 +114,7 @@ def test_a_shipped_writer_is_taken_and_writes_for_other_personas(write, tiny, ta
     book = book_of(
         "03_cot_augmentation", write(), tiny, shipped_writer_pairs=12, distilled_pairs=3, cot_training_queries=4
     )
-    module.ship_part(WRITER, small("cot_writer", 12), book, book.root)
+    module.ship_adapter(WRITER, small("cot_writer", 12), book, book.root)
     training, unseen = training_of(tables), held_out_needs(tables["gold"]["need"].unique(), SEED)
     learned, asked, found = taught_queries(book.parameters, training, unseen, book.root)
     assert found.folder == book.root / FOLDER / WRITER
@@ -130,7 +130,7 @@ def test_one_changed_query_refuses_the_writer_and_the_notebook_trains_its_own(wr
     book = book_of(
         "03_cot_augmentation", write(), tiny, shipped_writer_pairs=12, distilled_pairs=3, cot_training_queries=4
     )
-    module.ship_part(WRITER, small("cot_writer", 12), book, book.root)
+    module.ship_adapter(WRITER, small("cot_writer", 12), book, book.root)
     training, unseen = training_of(tables), held_out_needs(tables["gold"]["need"].unique(), SEED)
     first = taught_queries(book.parameters, training, unseen, book.root)[0].index[0]
     training.loc[first, "text"] += " Please."
@@ -162,7 +162,7 @@ def test_a_world_without_enough_queries_takes_no_shipped_writer(tables, tiny, tm
 
 def test_a_planner_is_made_once_whatever_was_retrieved_and_written(write, tiny, capsys):
     book = book_of("07_planner", write(), tiny, shown_tools=3, shown_items=2, shipped_planner_pairs=18)
-    recipe = Recipe("plans", "07_planner", {}, functools.partial(module.ship_part, PLANNER, small("planner", 18)))
+    recipe = Recipe("plans", "07_planner", {}, functools.partial(module.ship_adapter, PLANNER, small("planner", 18)))
     for seed, expected in ((0, "now in data/trained"), (1, "shipped already, and it fits")):
         write(seed=seed)
         assert command.make_part(PLANNER, recipe, book, book.root) == (not seed)
@@ -192,7 +192,7 @@ def source_of(book):
 
 def test_one_changed_query_refuses_the_planner_and_the_notebook_trains_its_own(write, tiny, tables):
     book = book_of("07_planner", write(), tiny, shipped_planner_pairs=18)
-    module.ship_part(PLANNER, small("planner", 18), book, book.root)
+    module.ship_adapter(PLANNER, small("planner", 18), book, book.root)
     row = np.flatnonzero(tables["queries"]["split"] == "training")[0]
     write(changed(tables, "queries", "text", row))
     lesson = read_planner_lesson(book)
@@ -249,7 +249,7 @@ def test_a_world_that_is_too_small_says_so(write, tiny):
     root = write()
     for kind, model in (("planner", "07_planner"), ("cot_writer", "03_cot_augmentation")):
         with pytest.raises(ValueError, match=f"{kind}-25: this world has 24"):
-            ship_part(name_of(kind, 25), small(kind, 25), book_of(model, root, tiny), root)
+            ship_adapter(name_of(kind, 25), small(kind, 25), book_of(model, root, tiny), root)
 
 
 @pytest.fixture
@@ -269,7 +269,7 @@ def notebooks(monkeypatch):
 
 
 def test_what_is_missing_is_made_first_and_its_notebooks_are_named(profile, notebooks, capsys):
-    part = recipes()["planner-4338"]
+    part = assistant_recipes()["planner-4338"]
     with pytest.raises(command.ArtifactError, match=r"01_data_gen \(.*03_cot_augmentation \(cot.parquet\); 06_tool"):
         command.world_of("tiny", part.notebook, part.needs, root=profile)
     assert "data/generated/tiny/tool_rankings.parquet" in notebooks
@@ -279,7 +279,7 @@ def test_what_is_missing_is_made_first_and_its_notebooks_are_named(profile, note
 @pytest.mark.parametrize(("anew", "expected"), [(False, 0), (True, 10)])
 def test_what_is_there_is_brought_up_to_date_only_where_that_is_asked_for(write, profile, notebooks, anew, expected):
     write()
-    part = recipes()["planner-4338"]
+    part = assistant_recipes()["planner-4338"]
     command.world_of("tiny", part.notebook, part.needs, anew, profile)
     assert len(notebooks) == expected
 
@@ -287,7 +287,7 @@ def test_what_is_there_is_brought_up_to_date_only_where_that_is_asked_for(write,
 def test_what_could_not_be_brought_up_to_date_is_not_learned_from(write, profile, monkeypatch):
     write()
     monkeypatch.setattr(command, "run_notebooks", lambda *_: 1)
-    part = recipes()["planner-4338"]
+    part = assistant_recipes()["planner-4338"]
     with pytest.raises(command.ArtifactError, match="a notebook failed"):
         command.world_of("tiny", part.notebook, part.needs, True, profile)
 
@@ -296,8 +296,8 @@ def test_what_could_not_be_brought_up_to_date_is_not_learned_from(write, profile
 def test_a_writer_that_was_trained_writes_before_the_planner_learns(monkeypatch, trained):
     anew = []
     monkeypatch.setattr(command, "world_of", lambda *given: anew.append(given[3]))
-    monkeypatch.setattr(command, "train", lambda *_: trained)
-    assert command.main(["tiny", *parts()]) == 0
+    monkeypatch.setattr(command, "make_part", lambda *_: trained)
+    assert command.main(["tiny", *adapters()]) == 0
     assert anew == [False, trained]
 
 

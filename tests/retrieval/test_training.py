@@ -348,7 +348,7 @@ def test_a_shipped_encoder_is_taken_for_its_own_pairs_only(tiny, scored, tmp_pat
 
 def test_the_base_computes_in_bfloat16_where_the_machine_does(tiny):
     encoder = load_encoder(tiny)
-    adapted, weights = module.add_adapter(encoder, SETTINGS)
+    adapted, weights = module.with_adapter(encoder, SETTINGS)
     expected = "torch.bfloat16" if has_bfloat16() else "torch.float32"
     assert {str(value.dtype) for value in adapted.parameters()} == {expected}
     assert not [name for name in weights if "pooler" in name]
